@@ -1,0 +1,32 @@
+package catalog
+
+import (
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Plugin says what the tools of one plugin may be.
+type Plugin struct {
+	// Name is the name of its block in the configuration.
+	Name string
+	// Ceiling is the highest tier that a tool of it may have; a tool above it
+	// is refused.
+	Ceiling tool.Tier
+	// TrustClaims takes the plugin's word for the tier of its tools. Without
+	// it, a tool that the admin has not listed has the ceiling as its tier.
+	TrustClaims bool
+	// Tools are what the admin says of single tools.
+	Tools []ToolOptions
+}
+
+// ToolOptions are what the admin says of one tool. Zero values leave the
+// plugin's own word, or the default, in place.
+type ToolOptions struct {
+	Name      string
+	Tier      tool.Tier
+	Disabled  bool
+	Timeout   time.Duration
+	MaxOutput tool.ByteSize
+	Aliases   []string
+}

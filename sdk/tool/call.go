@@ -1,0 +1,85 @@
+package tool
+
+import "encoding/json"
+
+// Call is one call of a tool, as data. The host makes it; a plugin's author
+// sees it through the sdk's handle.
+type Call struct {
+	// ID is the call's own, "tc_" and a UUIDv7.
+	ID string `json:"id"`
+	// Tool is the tool's name, never an alias.
+	Tool string `json:"tool"`
+	// Arguments is a canonical JSON object that satisfies the tool's schema.
+	Arguments json.RawMessage `json:"arguments"`
+	// Context is what the tool may know about its caller.
+	Context Context `json:"context"`
+}
+
+// Context is what a tool may know about its caller. It does not change during
+// the call. (It is no [context.Context]: that one carries the cancellation.)
+type Context struct {
+	Session string `json:"session,omitempty"`
+	User    string `json:"user,omitempty"`
+	// Client is the client program's name, as it says itself.
+	Client string `json:"client,omitempty"`
+	// Traceparent is a W3C Trace Context.
+	Traceparent string `json:"traceparent,omitempty"`
+	// Attempt is 1 for the first.
+	Attempt int `json:"attempt,omitempty"`
+	// ApprovalID names the approval that lets the call run; "" if it needed
+	// none.
+	ApprovalID string `json:"approval_id,omitempty"`
+	// PreviewDigest is the digest of the preview that was approved. The tool
+	// must refuse with [Conflict] if the state is no longer that one.
+	PreviewDigest []byte `json:"preview_digest,omitempty"`
+	// MaxOutput is the size that the result should have at most.
+	MaxOutput ByteSize `json:"max_output,omitempty"`
+	// Roots are the directories that the caller may work in; relative paths
+	// are relative to the first.
+	Roots []string `json:"roots,omitempty"`
+	// UserDir is a directory of the user's own in the plugin's state.
+	UserDir string `json:"user_dir,omitempty"`
+	// Ticket is the call's authority towards the host. It is never shown.
+	Ticket []byte `json:"-"`
+}
+
+// Progress says how far a call has come.
+type Progress struct {
+	Progress float64 `json:"progress"`
+	// Total is 0 if it is not known.
+	Total   float64 `json:"total,omitempty"`
+	Message string  `json:"message,omitempty"`
+}
+
+// Stream names one of the two outputs of a command.
+type Stream int
+
+// The streams.
+const (
+	Stdout Stream = iota + 1
+	Stderr
+)
+
+// Chunk is a part of the whole output, as it comes.
+type Chunk struct {
+	Stream Stream
+	Data   []byte
+}
+
+// Preview says what a call would do.
+type Preview struct {
+	// Summary is one line.
+	Summary string `json:"summary"`
+	// Content is the whole: a diff, a list.
+	Content []Content `json:"content,omitempty"`
+	// Digest identifies the state that the preview was computed from. It comes
+	// back as [Context.PreviewDigest] when the call runs.
+	Digest []byte `json:"digest,omitempty"`
+}
+
+// Sink receives what a call says before its result. A nil function drops it.
+// The functions are called one at a time, in order, and must not block.
+type Sink struct {
+	Progress func(Progress)
+	Chunk    func(Chunk)
+}

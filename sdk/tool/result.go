@@ -1,0 +1,80 @@
+package tool
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Result is how a call ended. The zero Result is a success without output.
+type Result struct {
+	// Content is what the caller reads.
+	Content []Content
+	// Structured is the result as JSON, for programs; nil means none.
+	Structured json.RawMessage
+	// Metadata holds facts beside the content; nil means none.
+	Metadata map[string]any
+	// Effects are the things that the call changed.
+	Effects []Effect
+	// Error is why the call failed; nil means that it did not. It may stand
+	// beside content: a command that failed keeps its output.
+	Error *Error
+}
+
+// Kind says what a part of the content is.
+type Kind int
+
+// The kinds of content.
+const (
+	KindText Kind = iota + 1
+	KindImage
+	KindAudio
+	// KindResourceLink points to something that can be fetched.
+	KindResourceLink
+	// KindResource is something that could be fetched, embedded.
+	KindResource
+)
+
+// Content is one part of a result.
+type Content struct {
+	Kind Kind
+	// MediaType is that of an image, audio or a resource.
+	MediaType string
+	// URI and Name are those of a resource or of a link to one.
+	URI  string
+	Name string
+	// Data is UTF-8 text for [KindText] and for a resource whose media type is
+	// text; otherwise raw bytes.
+	Data []byte
+}
+
+// Effect is something that a call changed.
+type Effect struct {
+	// Kind is, for example, "file.changed".
+	Kind string `json:"kind"`
+	// Target is, for example, the path.
+	Target string `json:"target"`
+	// Operation is, for example, "create", "update" or "delete".
+	Operation string `json:"operation"`
+}
+
+// TextResult returns a success whose content is one text.
+func TextResult(text string) Result {
+	return Result{Content: []Content{Text(text)}}
+}
+
+// ErrorResult returns a failure without output.
+func ErrorResult(err *Error) Result { return Result{Error: err} }
+
+// Text returns a text part.
+func Text(text string) Content { return Content{Kind: KindText, Data: []byte(text)} }
+
+// Text returns the text parts of the result, joined by newlines.
+func (r Result) Text() string {
+	var parts []string
+	for _, c := range r.Content {
+		if c.Kind == KindText {
+			parts = append(parts, string(c.Data))
+		}
+	}
+	return strings.Join(parts, "\n")
+}
