@@ -27,7 +27,6 @@ const (
 type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
-	getenv         func(string) string
 
 	// Flags of every command.
 	configPath string
@@ -81,14 +80,15 @@ var errReported = errors.New("already reported")
 // report prints why a command failed, and what to do, and returns the exit
 // code.
 func (a *app) report(err error) int {
-	var diagnostics config.Diagnostics
+	var mistakes *config.Error
 	var usage *usageError
 	var failed *tool.Error
 	switch {
 	case errors.Is(err, errReported):
-	case errors.As(err, &diagnostics):
-		diagnostics.WriteText(a.stderr, isTerminal(a.stderr))
-		fmt.Fprintf(a.stderr, "toolhost: %v\n", err)
+	case errors.As(err, &mistakes):
+		if mistakes.WriteText(a.stderr, isTerminal(a.stderr)) == nil {
+			fmt.Fprintf(a.stderr, "toolhost: the configuration has mistakes: %d\n", len(mistakes.Mistakes))
+		}
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: toolhost --help\n", err)
 		return exitUsage
@@ -105,11 +105,11 @@ func (a *app) report(err error) int {
 
 // loadConfig reads the configuration that the flags and the environment name.
 func (a *app) loadConfig() (*config.Config, error) {
-	path, err := config.Find(a.configPath, a.getenv)
+	path, err := config.Find(a.configPath, nil)
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(path, config.LoadOptions{Getenv: a.getenv})
+	return config.Load(path, config.LoadOptions{})
 }
 
 // withDaemon starts a host in this process, passes it to f and stops it.

@@ -22,7 +22,7 @@ func main() {
 		debug.SetGCPercent(400) // short-lived garbage of JSON and gRPC; the heap itself is small
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	app := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}
+	app := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	code := app.run(ctx, os.Args[1:])
 	stop()
 	os.Exit(code)

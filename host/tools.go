@@ -83,7 +83,7 @@ func (a *app) showTool(d *daemon.Daemon, name string) error {
 func viewTool(e *catalog.Entry) toolView {
 	return toolView{
 		Name: e.Spec.Name, Plugin: e.Plugin, Tier: e.Tier, Title: e.Spec.Title, Description: e.Spec.Description,
-		Aliases: e.Spec.Aliases, InputSchema: e.Schema.Public(),
+		Aliases: e.Aliases, InputSchema: e.Schema.Public(),
 	}
 }
 

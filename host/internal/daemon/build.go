@@ -25,11 +25,16 @@ func (d *Daemon) build(opts Options) (err error) {
 	var toRun []supervisor.Plugin
 	var toList []catalog.Plugin
 	for _, p := range cfg.Plugins {
+		if !p.Enabled {
+			continue
+		}
 		toRun = append(toRun, p.Supervisor)
 		toList = append(toList, p.Catalog)
 	}
 	// Calls with effects need approvals, which this version does not have.
-	d.catalog = catalog.New(catalog.Options{Plugins: toList, Highest: tool.ReadOnly})
+	if d.catalog, err = catalog.New(catalog.Options{Plugins: toList, Offered: tool.ReadOnly}); err != nil {
+		return fmt.Errorf("set up the catalog: %w", err)
+	}
 	d.supervisor, err = supervisor.New(supervisor.Options{
 		Plugins:   toRun,
 		Launcher:  d.launcher,

@@ -19,6 +19,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Options are what a Daemon is built from; all are required.
@@ -75,6 +76,9 @@ func (d *Daemon) Call(ctx context.Context, r pipeline.Request) pipeline.Outcome 
 
 // Tools lists the tools that can be called, by name.
 func (d *Daemon) Tools() []*catalog.Entry { return d.catalog.Entries() }
+
+// Tool returns the tool with a name or an alias.
+func (d *Daemon) Tool(name string) (*catalog.Entry, *tool.Error) { return d.catalog.Lookup(name) }
 
 // Refused lists the tools that plugins have and that cannot be called, with
 // the reasons.

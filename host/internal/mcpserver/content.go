@@ -31,7 +31,7 @@ func render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
 	}
 	if r.Error != nil {
 		out.IsError = true
-		out.Meta[metaError] = r.Error
+		out.Meta[metaError] = map[string]any{"code": r.Error.Code, "retryable": r.Error.Retryable, "retry_after_ms": r.Error.RetryAfter.Milliseconds()}
 		out.Content = append(out.Content, &mcp.TextContent{Text: r.Error.ModelText()})
 	}
 	if r.Metadata != nil {

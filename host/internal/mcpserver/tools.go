@@ -11,7 +11,7 @@ import (
 
 // follow publishes the catalog after each change until ctx ends.
 func (s *Server) follow(ctx context.Context) {
-	changes, stop := s.opts.Catalog.Subscribe()
+	changes, stop := s.opts.Catalog.Changed()
 	defer stop()
 	s.publish() // what changed before the subscription
 	for {
@@ -47,8 +47,8 @@ func (s *Server) publish() {
 
 // describe is a tool as clients see it.
 func describe(e *catalog.Entry) *mcp.Tool {
-	readOnly := e.HighestTier() == tool.ReadOnly
-	destructive := !readOnly && (e.Spec.Destructive || e.HighestTier() == tool.Privileged)
+	readOnly := e.ReadOnly()
+	destructive := !readOnly && (e.Spec.Destructive || e.Tier == tool.Privileged)
 	t := &mcp.Tool{
 		Name:        e.Spec.Name,
 		Title:       e.Spec.Title,
