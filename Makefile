@@ -45,7 +45,8 @@ proto:
 	cd internal/tools/protogen && go run . ../../../proto toolplugin/v1/plugin.proto
 
 bench: build
-	go run ./bench
+	go test -run "^$$" -bench . -benchtime 20x ./bench
+	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
 
 # check is what CI runs.
 check: build lint nested

@@ -130,20 +130,24 @@ func (c *lineConn) readLines() {
 	}
 }
 
-// decode reads one message, or says with which code it must be refused.
-func decode(data []byte) (jsonrpc.Message, int64, error) {
-	message, err := jsonrpc.DecodeMessage(data)
-	if err == nil {
-		return message, 0, nil
-	}
+// decode reads one message, or says with which code it must be refused. The
+// SDK's decoder alone would take the first of several values on a line and
+// drop the rest.
+func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
 	var syntax *json.SyntaxError
 	switch {
-	case errors.As(json.Unmarshal(data, new(any)), &syntax):
-		return nil, jsonrpc.CodeParseError, fmt.Errorf("the line is not JSON, see byte %d: %w", syntax.Offset, syntax)
+	case !json.Valid(data):
+		if err := json.Unmarshal(data, new(any)); errors.As(err, &syntax) {
+			return nil, jsonrpc.CodeParseError, fmt.Errorf("the line is not JSON, see byte %d: %w", syntax.Offset, err)
+		}
+		return nil, jsonrpc.CodeParseError, errors.New("the line is not JSON")
 	case data[0] == '[':
 		return nil, jsonrpc.CodeInvalidRequest, errors.New("batches are not supported, send one message a line")
 	}
-	return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("the line is not a JSON-RPC 2.0 message: %w", err)
+	if message, err = jsonrpc.DecodeMessage(data); err != nil {
+		return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("the line is not a JSON-RPC 2.0 message: %w", err)
+	}
+	return message, 0, nil
 }
 
 // refuse answers a line that has no id to answer to. "If there was an error in
