@@ -24,12 +24,12 @@ func Reexec() {
 		return
 	}
 	runtime.LockOSThread() // what is set for one thread must be set for the one that executes
-	os.Exit(launch())
+	os.Exit(becomeProgram())
 }
 
-// launch becomes the program. It returns an exit status if it could not; the
+// becomeProgram follows the host's order. It returns an exit status if it could not; the
 // host has been told why.
-func launch() int {
+func becomeProgram() int {
 	orders := os.NewFile(orderFD, "orders")
 	notices := os.NewFile(reportFD, "notices")
 	o, err := decodeOrder(orders)

@@ -73,7 +73,7 @@ func killChild(parent, pid int) {
 	if err != nil {
 		return
 	}
-	defer handle.Release() //nolint:errcheck // it cannot fail
+	defer func() { _ = handle.Release() }() // it cannot fail
 	if stat, err := readStat(pid); err != nil || stat.parent != parent {
 		return
 	}
