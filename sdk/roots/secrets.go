@@ -24,6 +24,13 @@ func DefaultSecrets() []string {
 	}
 }
 
+// CheckSecrets reports, for an operator, the first pattern that [Open] would
+// refuse.
+func CheckSecrets(patterns []string) error {
+	_, err := parseSecrets(patterns)
+	return err
+}
+
 // secrets are parsed patterns; the last one that matches counts.
 type secrets []secretPattern
 
