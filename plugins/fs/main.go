@@ -23,6 +23,11 @@ func newPlugin() *sdk.Plugin {
 	sdk.Configure(p, f.configure)
 	add(p, f, readFile, tool.Spec{Name: "read_file", Aliases: []string{"file_read"}, MaxOutput: tool.MiB})
 	add(p, f, readFiles, tool.Spec{Name: "read_files", MaxOutput: 256 * tool.KiB})
+	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Aliases: []string{"list_files", "file_list"}, MaxOutput: 64 * tool.KiB})
+	add(p, f, searchFiles, tool.Spec{Name: "search_files", MaxOutput: 64 * tool.KiB})
+	add(p, f, searchContent, tool.Spec{Name: "search_content", Aliases: []string{"file_search"}, MaxOutput: 64 * tool.KiB})
+	add(p, f, fileInfo, tool.Spec{Name: "file_info", MaxOutput: 16 * tool.KiB})
+	add(p, f, diffFiles, tool.Spec{Name: "diff_files", MaxOutput: 64 * tool.KiB})
 	return p
 }
 

@@ -37,6 +37,9 @@ type lineRange struct {
 	Limit  *int `json:"limit,omitempty" jsonschema:"how many lines to return at most; the default is as many as fit"`
 }
 
+// nothing is a window that shows nothing, to count lines.
+var nothing = window{offset: math.MaxInt, limit: 1}
+
 type readFileArgs struct {
 	Path string `json:"path" jsonschema:"the file to read, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
 	lineRange
@@ -159,7 +162,7 @@ func (f *file) read(ctx context.Context, view window) (tool.Result, error) {
 		return f.readEnd(ctx, view)
 	}
 	if view.offset < 0 {
-		all, err := f.scan(ctx, window{offset: math.MaxInt, limit: 1}, 0, nil, true)
+		all, err := f.scan(ctx, nothing, 0, nil, true)
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -198,7 +201,7 @@ func (f *file) read(ctx context.Context, view window) (tool.Result, error) {
 func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
 	from := f.size - maxWhole
 	from -= (from - int64(f.charset.bom)) % int64(f.charset.unit)
-	all, err := f.scan(ctx, window{offset: math.MaxInt, limit: 1}, from, nil, true)
+	all, err := f.scan(ctx, nothing, from, nil, true)
 	if err != nil {
 		return tool.Result{}, err
 	}

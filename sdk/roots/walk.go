@@ -44,7 +44,8 @@ type Entry struct {
 	Path string
 	// Rel is the path relative to the start of the walk, with slashes.
 	Rel string
-	// Info describes the file itself; symbolic links are not followed.
+	// Info describes the file itself; symbolic links are not followed. It is
+	// nil for the start of the walk, which is yielded with an error only.
 	Info fs.FileInfo
 	// Depth is 1 for what is in the directory where the walk began.
 	Depth int
@@ -55,6 +56,9 @@ type Entry struct {
 
 // Open opens the entry if it is a regular file, as [Roots.Open] does.
 func (e Entry) Open() (*os.File, error) {
+	if e.roots.secrets.match(e.place.rel) {
+		return nil, e.roots.secret(e.Path)
+	}
 	return e.roots.openRegular(e.place, e.Path)
 }
 
@@ -71,9 +75,9 @@ func (e Entry) Target() (string, error) {
 // each directory followed by what is in it. Symbolic links are reported, not
 // followed. Directories with the name of a secret are reported, not entered.
 //
-// A directory that cannot be read is yielded again, with the error, and the
-// walk goes on. What is wrong with the start itself comes with the zero Entry,
-// and so does the end of ctx, which ends the walk.
+// A directory that cannot be read to its end is yielded once more, with the
+// error, and the walk goes on. An error with the zero Entry ends the walk: the
+// name is no directory that can be read, or ctx has ended.
 func (r *Roots) Walk(ctx context.Context, name string, opts WalkOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		start, err := r.resolve(name, true)
@@ -81,8 +85,13 @@ func (r *Roots) Walk(ctx context.Context, name string, opts WalkOptions) iter.Se
 			yield(Entry{}, err)
 			return
 		}
-		pending, err := r.list(ctx, Entry{Path: start.String(), place: start}, opts.Skip)
-		if err != nil && (!yield(Entry{}, err) || len(pending) == 0) {
+		top := Entry{Path: start.String(), roots: r, place: start}
+		pending, err := r.list(ctx, top, opts.Skip)
+		if err != nil && len(pending) == 0 {
+			yield(Entry{}, err)
+			return
+		}
+		if err != nil && !yield(top, err) {
 			return
 		}
 		for len(pending) > 0 {
