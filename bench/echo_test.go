@@ -74,6 +74,7 @@ func start(b *testing.B, cmd *exec.Cmd) *peer {
 }
 
 func (p *peer) call(b *testing.B) {
+	b.Helper()
 	r, err := p.session.CallTool(b.Context(), &mcp.CallToolParams{
 		Name: "hello", Arguments: map[string]any{"name": "Ada", "greeting": "Hello"},
 	})
@@ -84,6 +85,7 @@ func (p *peer) call(b *testing.B) {
 
 // round makes the calls of one turn, by several callers at a time.
 func (p *peer) round(b *testing.B, callers int) {
+	b.Helper()
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	before := p.used(b)
@@ -148,7 +150,7 @@ func descendants(b *testing.B, pid int) []int {
 		if err != nil {
 			continue
 		}
-		for _, field := range strings.Fields(string(text)) {
+		for field := range strings.FieldsSeq(string(text)) {
 			child, err := strconv.Atoi(field)
 			if err != nil {
 				b.Fatal(err)

@@ -22,7 +22,9 @@ func TestRender(t *testing.T) {
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[{"type":"text","text":"hi"}]}`,
 		},
 		{
-			"nothing", tool.Result{}, "2025-11-25",
+			"nothing",
+			tool.Result{},
+			"2025-11-25",
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[]}`,
 		},
 		{
@@ -36,11 +38,15 @@ func TestRender(t *testing.T) {
 				`"content":[{"type":"text","text":"Tool execution failed: Exit code: 2\nHint: look at the output"},{"type":"text","text":"out"}],"isError":true}`,
 		},
 		{
-			"structured, once", tool.Result{Structured: json.RawMessage(`{"n":1}`)}, "2025-06-18",
+			"structured, once",
+			tool.Result{Structured: json.RawMessage(`{"n":1}`)},
+			"2025-06-18",
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[],"structuredContent":{"n":1}}`,
 		},
 		{
-			"structured, to a client that has none", tool.Result{Structured: json.RawMessage(`{"n":1}`)}, "2025-03-26",
+			"structured, to a client that has none",
+			tool.Result{Structured: json.RawMessage(`{"n":1}`)},
+			"2025-03-26",
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[{"type":"text","text":"{\"n\":1}"}]}`,
 		},
 		{

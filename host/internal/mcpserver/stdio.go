@@ -90,12 +90,12 @@ func (c *lineConn) writeLine(data []byte) error {
 }
 
 // Close implements [mcp.Connection].
-func (c *lineConn) Close() error {
+func (c *lineConn) Close() (err error) {
 	c.closeOnce.Do(func() {
 		close(c.closed)
-		c.in.Close()
+		err = c.in.Close()
 	})
-	return nil
+	return err
 }
 
 // readLines hands each message to Read and answers what is none.
@@ -134,10 +134,10 @@ func (c *lineConn) readLines() {
 // SDK's decoder alone would take the first of several values on a line and
 // drop the rest.
 func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
-	var syntax *json.SyntaxError
 	switch {
 	case !json.Valid(data):
-		if err := json.Unmarshal(data, new(any)); errors.As(err, &syntax) {
+		err := json.Unmarshal(data, new(any))
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			return nil, jsonrpc.CodeParseError, fmt.Errorf("the line is not JSON, see byte %d: %w", syntax.Offset, err)
 		}
 		return nil, jsonrpc.CodeParseError, errors.New("the line is not JSON")
@@ -159,11 +159,8 @@ func (c *lineConn) refuse(code int64, message string) {
 		"id":      nil,
 		"error":   map[string]any{"code": code, "message": message},
 	})
-	if err == nil {
-		err = c.writeLine(answer)
-	}
-	if err != nil {
-		c.Close() // the client does not read any more
+	if err != nil || c.writeLine(answer) != nil {
+		_ = c.Close() // the client does not read any more, so that its session ends
 	}
 }
 

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
