@@ -59,10 +59,40 @@ func TestMCPInEveryRevision(t *testing.T) {
 			if _, err := s.CallTool(t.Context(), params); err != nil {
 				t.Fatal(err)
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			if got := strings.Join(steps, ","); got != "step 1,step 2,step 3" {
-				t.Errorf("progress = %q", got)
+			// The client handles notifications beside the result.
+			eventually(t, "three reports of progress, in order", func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return strings.Join(steps, ",") == "step 1,step 2,step 3"
+			})
+		})
+	}
+}
+
+// TestCancelReachesThePlugin gives up a call, and then lets the host end by
+// itself.
+func TestCancelReachesThePlugin(t *testing.T) {
+	config := writeConfig(t, probeBlock(""))
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			s := connect(t, config, revision, nil)
+			inside := func(want string) func() bool {
+				return func() bool { return s.must(t, "probe_inside", nil) == want }
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error)
+			go func() { // ends with cancel
+				_, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "probe_wait"})
+				ended <- err
+			}()
+			eventually(t, "the call is inside", inside("1"))
+			cancel()
+			if err := <-ended; err == nil {
+				t.Error("the canceled call returned no error")
+			}
+			eventually(t, "the call has left the plugin", inside("0"))
+			if err := s.Close(); err != nil {
+				t.Errorf("the host did not end by itself when its input ended: %v", err)
 			}
 		})
 	}

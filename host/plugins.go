@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 )
@@ -16,8 +15,13 @@ import (
 type pluginView struct {
 	supervisor.State
 
-	Tools   []string          `json:"tools"`
-	Refused []catalog.Refusal `json:"refused"`
+	Tools        []string      `json:"tools"`
+	RefusedTools []refusedTool `json:"refused_tools"`
+}
+
+type refusedTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 func (a *app) pluginsCommand() *cobra.Command {
@@ -46,17 +50,20 @@ func (a *app) listPlugins(d *daemon.Daemon) error {
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "NAME\tVERSION\tSTATE\tTOOLS\tSANDBOX\n")
 	for _, v := range views {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", v.Name, orDash(v.Version), v.Status, len(v.Tools), orDash(v.Sandbox))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", v.Name, orDash(v.Version), v.Phase, len(v.Tools), orDash(v.Sandbox))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, v := range views {
-		if v.Problem != "" {
-			fmt.Fprintf(a.stdout, "\n%s: %s\n", v.Name, v.Problem)
+		if v.Refused != "" {
+			fmt.Fprintf(a.stdout, "\n%s is refused: %s\n", v.Name, v.Refused)
 		}
-		for _, r := range v.Refused {
-			fmt.Fprintf(a.stdout, "%s: tool %s is refused: %s\n", v.Name, r.Tool, r.Reason)
+		if v.LastCrash != nil {
+			fmt.Fprintf(a.stdout, "\n%s crashed last: %s\n", v.Name, v.LastCrash.Cause)
+		}
+		for _, r := range v.RefusedTools {
+			fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, r.Name, r.Reason)
 		}
 	}
 	return nil
@@ -66,7 +73,7 @@ func viewPlugins(d *daemon.Daemon) []pluginView {
 	states := d.Plugins()
 	views := make([]pluginView, 0, len(states))
 	for _, s := range states {
-		v := pluginView{State: s, Tools: []string{}, Refused: []catalog.Refusal{}}
+		v := pluginView{State: s, Tools: []string{}, RefusedTools: []refusedTool{}}
 		for _, e := range d.Tools() {
 			if e.Plugin == s.Name {
 				v.Tools = append(v.Tools, e.Spec.Name)
@@ -74,7 +81,7 @@ func viewPlugins(d *daemon.Daemon) []pluginView {
 		}
 		for _, r := range d.Refused() {
 			if r.Plugin == s.Name {
-				v.Refused = append(v.Refused, r)
+				v.RefusedTools = append(v.RefusedTools, refusedTool{r.Tool, r.Reason})
 			}
 		}
 		views = append(views, v)

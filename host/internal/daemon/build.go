@@ -42,12 +42,18 @@ func (d *Daemon) build(opts Options) (err error) {
 		Workspace: cfg.Workspace,
 		Version:   opts.Version,
 		Logger:    opts.Logger,
-		Publish:   d.catalog.Publish,
+		Publish: func(plugin string, tools []tool.Spec) {
+			if err := d.catalog.Publish(plugin, tools); err != nil {
+				opts.Logger.Error("tools are not listed", "error", err)
+			}
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("set up the plugins: %w", err)
 	}
-	d.pipeline, err = pipeline.New(pipeline.Options{Catalog: d.catalog, Runner: d.supervisor, Logger: opts.Logger})
+	d.pipeline, err = pipeline.New(pipeline.Options{
+		Catalog: d.catalog, Runner: d.supervisor, Logger: opts.Logger, Roots: []string{cfg.Workspace},
+	})
 	if err != nil {
 		return fmt.Errorf("set up the pipeline: %w", err)
 	}

@@ -48,6 +48,7 @@ type lineConn struct {
 	in      io.ReadCloser
 	session string
 	lines   chan line
+	calls   calls
 
 	writeMu sync.Mutex // guards out
 	out     io.Writer
@@ -79,6 +80,9 @@ func (c *lineConn) Write(_ context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
+	if response, ok := m.(*jsonrpc.Response); ok {
+		defer c.calls.end(response.ID)
+	}
 	return c.writeLine(data)
 }
 
@@ -98,7 +102,10 @@ func (c *lineConn) Close() (err error) {
 	return err
 }
 
-// readLines hands each message to Read and answers what is none.
+// readLines hands each message to Read and answers what is none. The end of
+// input says that no request will follow, not that nobody wants the answers:
+// calls under way are answered first. Each ends at its tool's time-out at the
+// latest.
 func (c *lineConn) readLines() {
 	r := bufio.NewReaderSize(c.in, 64<<10)
 	for {
@@ -110,6 +117,11 @@ func (c *lineConn) readLines() {
 			continue
 		case err != nil:
 			next.err = err
+			select {
+			case <-c.calls.none():
+			case <-c.closed:
+				return
+			}
 		case len(data) == 0:
 			continue
 		default:
@@ -118,6 +130,7 @@ func (c *lineConn) readLines() {
 				c.refuse(code, err.Error())
 				continue
 			}
+			c.calls.begin(next.message)
 		}
 		select {
 		case c.lines <- next:
@@ -128,6 +141,51 @@ func (c *lineConn) readLines() {
 			return
 		}
 	}
+}
+
+// calls are the tools/call requests that have no answer yet.
+type calls struct {
+	mu      sync.Mutex // guards everything below
+	waiting map[any]struct{}
+	ended   bool          // no call will begin any more
+	empty   chan struct{} // closed when ended and none waits; made by none
+}
+
+// begin notes a message that is a call.
+func (c *calls) begin(m jsonrpc.Message) {
+	request, ok := m.(*jsonrpc.Request)
+	if !ok || request.Method != "tools/call" || !request.IsCall() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting == nil {
+		c.waiting = map[any]struct{}{}
+	}
+	c.waiting[request.ID.Raw()] = struct{}{}
+}
+
+// end notes the answer to a request.
+func (c *calls) end(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id.Raw())
+	if c.ended && len(c.waiting) == 0 {
+		close(c.empty)
+		c.ended = false // once
+	}
+}
+
+// none returns a channel that is closed when every call has its answer. It is
+// called once, when no call can begin any more.
+func (c *calls) none() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.empty = make(chan struct{})
+	if c.ended = len(c.waiting) > 0; !c.ended {
+		close(c.empty)
+	}
+	return c.empty
 }
 
 // decode reads one message, or says with which code it must be refused. The
