@@ -199,6 +199,9 @@ func (i *instance) phase(ctx context.Context, limit time.Duration, name string, 
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, errNonsense) {
+		return refuse("it broke the contract in "+name, "%s: %w", name, err)
+	}
 	if errors.Is(context.Cause(stepCtx), tooSlow) {
 		i.runner.end(tooSlow.Error())
 	} else if answered(err) {

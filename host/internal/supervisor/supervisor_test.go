@@ -103,18 +103,35 @@ func program(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	path := filepath.Join(ownedDir(t), name)
+	info, err := os.Stat(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm()&0o022 == 0 && os.Link(self, path) == nil {
+		return path
+	}
+	return copyProgram(t, name)
+}
+
+// ownedDir is a directory that only its owner can write, whatever the umask.
+func ownedDir(t *testing.T) string {
+	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, name)
-	if err := os.Link(self, path); err == nil {
-		info, err := os.Stat(path)
-		if err == nil && info.Mode().Perm()&0o022 == 0 {
-			return path
-		}
-		os.Remove(path)
+	return dir
+}
+
+// copyProgram is program for tests that change the file.
+func copyProgram(t *testing.T, name string) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
+	path := filepath.Join(ownedDir(t), name)
 	in, err := os.Open(self)
 	if err != nil {
 		t.Fatal(err)
