@@ -2,14 +2,12 @@ package supervisor
 
 import (
 	"crypto/sha256"
-	"debug/elf"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,9 +77,6 @@ func openBinary(p Plugin, hashes *hashCache) (_ *binary, err error) {
 	if err := checkMode(p.Path, info); err != nil {
 		return nil, err
 	}
-	if err := checkFormat(p.Path, f); err != nil {
-		return nil, err
-	}
 	b := &binary{file: f, id: identify(info)}
 	if b.digest, err = hashes.digest(f, b.id); err != nil {
 		return nil, refuse("its program cannot be read", "read %s: %w", p.Path, err)
@@ -130,36 +125,6 @@ func checkMode(path string, info os.FileInfo) error {
 		return refuse("others can write to its program", "%s can be written by others (mode %v): chmod go-w %s", path, mode.Perm(), path)
 	case id.UID != 0 && id.UID != uint32(os.Geteuid()):
 		return refuse("its program belongs to another user", "%s belongs to user %d, expected root or %d, the user of this host: chown it", path, id.UID, os.Geteuid())
-	}
-	return nil
-}
-
-var elfMachines = map[string]elf.Machine{
-	"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64, "386": elf.EM_386, "arm": elf.EM_ARM,
-	"riscv64": elf.EM_RISCV, "ppc64le": elf.EM_PPC64, "s390x": elf.EM_S390, "loong64": elf.EM_LOONGARCH,
-}
-
-// checkFormat finds programs that this machine cannot execute: the system's
-// own message would be "exec format error".
-func checkFormat(path string, f *os.File) error {
-	if runtime.GOOS != "linux" {
-		return nil
-	}
-	var magic [4]byte
-	n, err := f.ReadAt(magic[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return refuse("its program cannot be read", "read %s: %w", path, err)
-	}
-	if strings.HasPrefix(string(magic[:n]), "#!") {
-		return nil // whether it can run is for its interpreter to say
-	}
-	program, err := elf.NewFile(f)
-	if err != nil {
-		return refuse("its file is not a program", "%s is neither a program for this system (ELF) nor a script", path)
-	}
-	want, known := elfMachines[runtime.GOARCH]
-	if known && program.Machine != want {
-		return refuse("its program is built for another architecture", "%s is built for %v, this machine is %s: build it with GOARCH=%s", path, program.Machine, runtime.GOARCH, runtime.GOARCH)
 	}
 	return nil
 }

@@ -42,7 +42,8 @@ const (
 type processRunner struct {
 	launcher  *sandbox.Launcher
 	profile   sandbox.Profile
-	socketDir string // where its socket must be
+	limit     time.Duration // for the handshake
+	socketDir string        // where its socket must be
 	log       *pluginLog
 
 	proc      *sandbox.Process // nil until it was launched
@@ -103,7 +104,9 @@ func (r *processRunner) Start(ctx context.Context) error {
 func (r *processRunner) reap() {
 	<-r.proc.Done()
 	r.readers.Wait()
-	_ = r.proc.Stdin.Close()
+	_ = r.proc.Stdin.Close() // a pipe to nobody
+	r.proc.Stdout.Close()
+	r.proc.Stderr.Close()
 	r.log.flush()
 	close(r.exited)
 }
@@ -166,7 +169,7 @@ func (r *processRunner) awaitHandshake(ctx context.Context, lines <-chan string)
 		case <-late:
 			return "", notAPlugin(stray)
 		case <-ctx.Done():
-			r.end(fmt.Sprintf("did not print its handshake within %v", startTimeout))
+			r.end(fmt.Sprintf("did not print its handshake within %v", r.limit))
 			<-r.exited // bounded: the process was killed
 			return "", &crashError{crash: r.crash(), phase: "its start"}
 		}
@@ -247,16 +250,10 @@ func (r *processRunner) blame(verdict string) {
 
 // dump asks a Go program to print its goroutines and to exit.
 func (r *processRunner) dump() {
-	select {
-	case <-r.exited:
-	default:
-		if pid := r.proc.PID(); pid > 1 {
-			_ = unix.Kill(pid, unix.SIGQUIT) // it may have ended at this moment
-		}
-	}
+	_ = r.proc.Signal(unix.SIGQUIT) // it may have ended at this moment
 }
 
-// crash says how the process ended. It is called after exited is closed.
+// crash says how the process ended. It waits for its end.
 func (r *processRunner) crash() *Crash {
 	r.mu.Lock()
 	verdict := r.verdict

@@ -22,10 +22,6 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// startTimeout bounds each phase of a start: handshake, connection, Describe
-// and Configure.
-const startTimeout = 10 * time.Second
-
 // launch starts a process and returns it ready for calls. Its error is a
 // [*refusedError], a [*crashError], or ctx's own; then nothing of the process
 // is left.
@@ -54,7 +50,7 @@ func (k *keeper) launch(ctx context.Context, generation int) (_ *instance, err e
 	if err := i.handshake(); err != nil {
 		return nil, err
 	}
-	if err := i.phase(ctx, "the connection", i.connect); err != nil {
+	if err := i.phase(ctx, k.s.timing.start, "the connection", i.connect); err != nil {
 		return nil, err
 	}
 	k.setPhase(Configuring)
@@ -93,6 +89,7 @@ func (k *keeper) newInstance(program *binary, generation int) (*instance, error)
 			launcher:  k.s.opts.Launcher,
 			log:       newPluginLog(k.log),
 			connected: make(chan struct{}),
+			limit:     k.s.timing.start,
 			profile: sandbox.Profile{
 				Binary: program.file,
 				Path:   k.plugin.Path,
@@ -107,7 +104,7 @@ func (k *keeper) newInstance(program *binary, generation int) (*instance, error)
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		TLSConfig:        config, // go-plugin adds the plugin's certificate to it
-		StartTimeout:     startTimeout,
+		StartTimeout:     k.s.timing.start,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: k.s.run.path},
 		GRPCDialOptions:  dialOptions(),
 		// Prints of the plugin that its go-plugin sends over gRPC instead.
@@ -192,15 +189,18 @@ func (i *instance) connect(ctx context.Context) error {
 	}
 }
 
-// phase runs one step of a start within startTimeout. If it fails because the
+// phase runs one step of a start within limit. If it fails because the
 // process ended or did not answer, phase says so.
-func (i *instance) phase(ctx context.Context, name string, step func(context.Context) error) error {
-	tooSlow := fmt.Errorf("did not answer %s within %v", name, startTimeout)
-	stepCtx, cancel := context.WithTimeoutCause(ctx, startTimeout, tooSlow)
+func (i *instance) phase(ctx context.Context, limit time.Duration, name string, step func(context.Context) error) error {
+	tooSlow := fmt.Errorf("did not answer %s within %v", name, limit)
+	stepCtx, cancel := context.WithTimeoutCause(ctx, limit, tooSlow)
 	defer cancel()
 	err := step(stepCtx)
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, errNonsense) {
+		return refuse("it broke the contract in "+name, "%s: %w", name, err)
 	}
 	if errors.Is(context.Cause(stepCtx), tooSlow) {
 		i.runner.end(tooSlow.Error())
@@ -227,7 +227,7 @@ func answered(err error) bool {
 
 // describe learns what the plugin is and evaluates its settings.
 func (k *keeper) describe(ctx context.Context, i *instance) (settings []byte, err error) {
-	err = i.phase(ctx, "Describe", func(ctx context.Context) error {
+	err = i.phase(ctx, k.s.timing.start, "Describe", func(ctx context.Context) error {
 		about, err := i.wire.describe(ctx, k.s.opts.Version)
 		if err == nil {
 			i.about = *about
@@ -266,7 +266,7 @@ func (k *keeper) settings(schema []byte) ([]byte, error) {
 func (k *keeper) configure(ctx context.Context, i *instance, settings []byte) error {
 	var tools []tool.Spec
 	var diagnostics []diagnostic
-	err := i.phase(ctx, "Configure", func(ctx context.Context) (err error) {
+	err := i.phase(ctx, k.s.timing.start, "Configure", func(ctx context.Context) (err error) {
 		tools, diagnostics, err = i.wire.configure(ctx, environment{
 			Settings:   settings,
 			StateDir:   k.stateDir(),
