@@ -283,8 +283,8 @@ func TestLaunchSaysWhyNot(t *testing.T) {
 	}{
 		{"no binary", func(_ *testing.T, p *Profile) { p.Binary = nil }, "no binary is open", nil},
 		{"no path", func(_ *testing.T, p *Profile) { p.Path = "" }, "no path", nil},
-		{"a directory", func(t *testing.T, p *Profile) { p.Binary = open(t, t.TempDir()) }, "not a regular file but a directory", nil},
-		{"a device", func(t *testing.T, p *Profile) { p.Binary = open(t, os.DevNull) }, "not a regular file but a device", nil},
+		{"a directory", func(_ *testing.T, p *Profile) { p.Binary = open(t, t.TempDir()) }, "not a regular file but a directory", nil},
+		{"a device", func(_ *testing.T, p *Profile) { p.Binary = open(t, os.DevNull) }, "not a regular file but a device", nil},
 		{"not executable", file("#!/bin/sh\n", 0o644), "(mode -rw-r--r--); set its mode (chmod +x)", syscall.EACCES},
 		{"another machine", file(string(foreign), 0o755), "wrong architecture: it was built for " + name + "); build it for linux/", syscall.ENOEXEC},
 		{"a text", file("just a text that is long enough\n", 0o755), "neither an ELF program nor a script", syscall.ENOEXEC},

@@ -32,43 +32,48 @@ func TestMain(m *testing.M) {
 // patience is how long a test waits for what should happen at once.
 const patience = 30 * time.Second
 
-func newLauncher(t testing.TB) *Launcher {
-	t.Helper()
+func newLauncher(tb testing.TB) *Launcher {
+	tb.Helper()
 	l, err := NewLauncher()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := l.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return l
 }
 
-func open(t testing.TB, path string) *os.File {
-	t.Helper()
+func open(tb testing.TB, path string) *os.File {
+	tb.Helper()
 	f, err := os.Open(path)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { f.Close() })
+	tb.Cleanup(func() { f.Close() })
 	return f
 }
 
 // profile makes the test binary act as one of programs.
-func profile(t testing.TB, args ...string) Profile {
-	t.Helper()
-	return Profile{Binary: open(t, "/proc/self/exe"), Path: "/opt/plugins/test", Args: args}
+func profile(tb testing.TB, args ...string) Profile {
+	tb.Helper()
+	return Profile{
+		Binary: open(tb, "/proc/self/exe"),
+		Path:   "/opt/plugins/test",
+		Args:   args,
+		Env:    []string{"GORACE=atexit_sleep_ms=0"}, // a race detector would have it end a second late
+	}
 }
 
-func launch(t testing.TB, l *Launcher, p Profile) *Process {
-	t.Helper()
-	proc, err := l.Launch(t.Context(), p)
+func launch(tb testing.TB, l *Launcher, p Profile) *Process {
+	tb.Helper()
+	proc, err := l.Launch(tb.Context(), p)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		proc.Kill()
 		<-proc.Done()
 		proc.closeStdio()

@@ -135,7 +135,7 @@ func startLeaf(how string) error {
 
 // leaf says its process id and lives until it is killed.
 func leaf([]string) error {
-	fmt.Println(os.Getpid())
+	fmt.Fprintln(os.Stdout, os.Getpid())
 	return unix.Pause()
 }
 
@@ -156,7 +156,7 @@ func host(args []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Println(p.PID())
+		fmt.Fprintln(os.Stdout, p.PID())
 		return unix.Pause()
 	}
 	p, err := l.Launch(context.Background(), Profile{Binary: binary, Path: "program", Args: args})
@@ -168,7 +168,7 @@ func host(args []string) error {
 			return err
 		}
 	}
-	fmt.Println(p.PID())
+	fmt.Fprintln(os.Stdout, p.PID())
 	return unix.Pause()
 }
 
@@ -195,7 +195,7 @@ func useMemory(args []string) error {
 	for i := 0; i < len(held); i += os.Getpagesize() {
 		held[i] = 1
 	}
-	fmt.Println("done")
+	fmt.Fprintln(os.Stdout, "done")
 	return nil
 }
 
@@ -203,7 +203,7 @@ func writeFile(args []string) error {
 	if err := os.WriteFile(args[0], make([]byte, 1<<20), 0o600); err != nil {
 		return err
 	}
-	fmt.Println("done")
+	fmt.Fprintln(os.Stdout, "done")
 	return nil
 }
 
@@ -215,7 +215,7 @@ func useCPU([]string) error {
 			return err
 		}
 		if used.Utime.Sec+used.Stime.Sec >= 2 {
-			fmt.Println("done")
+			fmt.Fprintln(os.Stdout, "done")
 			return nil
 		}
 	}
@@ -227,7 +227,7 @@ func openMany([]string) error {
 			return err
 		}
 	}
-	fmt.Println("done")
+	fmt.Fprintln(os.Stdout, "done")
 	return nil
 }
 

@@ -125,7 +125,7 @@ func reapOrphan(pid int, deadline time.Time) bool {
 	if err != nil {
 		return false // it has been reaped
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }() // nothing is buffered
 	for {
 		timeout := max(0, time.Until(deadline))
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
