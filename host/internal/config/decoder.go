@@ -72,7 +72,7 @@ func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
 // another sentence, or "".
 func didYouMean(given string, names []string) string {
 	most := max(2, len(given)/3)
-	if len(given) < 4 {
+	if len(given) < 3 {
 		most = 1
 	}
 	best := ""

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
@@ -77,6 +79,13 @@ func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 		return cty.NilVal, false
 	}
 	v, diags := expr.Value(d.ctx)
+	for _, diag := range diags {
+		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](diag); ok {
+			name := unknown.CalledFunctionName() // HCL's own suggestion is one of several nearest, at random
+			diag.Summary = "Unknown function"
+			diag.Detail = fmt.Sprintf("There is no function named %q.%s", name, didYouMean(name, slices.Collect(maps.Keys(d.ctx.Functions))))
+		}
+	}
 	d.mistakes = append(d.mistakes, diags...)
 	return v, !diags.HasErrors() && v.IsWhollyKnown()
 }
