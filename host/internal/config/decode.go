@@ -7,7 +7,6 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -78,61 +77,4 @@ func (d *decoder) explainLater(diag *hcl.Diagnostic) {
 		diag.Summary = "Not available yet"
 		diag.Detail = fmt.Sprintf("This version does not have %q yet. Remove it: nothing would enforce what it says.", name)
 	}
-}
-
-// locals evaluates the locals blocks of all files. A local may use others,
-// wherever they stand, so evaluation goes round until nothing new is known.
-func (d *decoder) locals(blocks []localsBlock) {
-	waiting := make(hcl.Attributes)
-	for _, block := range blocks {
-		for name, attr := range block.Arguments {
-			if first := waiting[name]; first != nil {
-				d.mistake(attr.NameRange, "Duplicate local", "local.%s is set at %s already.", name, place(first.NameRange))
-				continue
-			}
-			waiting[name] = attr
-		}
-	}
-	known := make(map[string]cty.Value)
-	for progress := true; progress; {
-		progress = false
-		for name, attr := range waiting {
-			if usesAny(attr.Expr, waiting) {
-				continue
-			}
-			value, diags := attr.Expr.Value(d.ctx)
-			d.mistakes = append(d.mistakes, diags...)
-			if diags.HasErrors() {
-				value = cty.DynamicVal // reported once, here
-			}
-			known[name] = value
-			delete(waiting, name)
-			d.ctx.Variables["local"] = cty.ObjectVal(known)
-			progress = true
-		}
-	}
-	for name, attr := range waiting {
-		known[name] = cty.DynamicVal
-		d.mistake(attr.NameRange, "Circular local", "The value of local.%s depends on itself.", name)
-	}
-	d.ctx.Variables["local"] = cty.ObjectVal(known)
-}
-
-// usesAny reports whether expr refers to one of the locals.
-func usesAny(expr hcl.Expression, locals hcl.Attributes) bool {
-	for _, traversal := range expr.Variables() {
-		if traversal.RootName() != "local" {
-			continue
-		}
-		if len(traversal) < 2 {
-			return len(locals) > 0
-		}
-		if step, ok := traversal[1].(hcl.TraverseAttr); ok && locals[step.Name] != nil {
-			return true
-		}
-		if _, ok := traversal[1].(hcl.TraverseIndex); ok {
-			return len(locals) > 0
-		}
-	}
-	return false
 }

@@ -22,6 +22,8 @@ type decoder struct {
 	ctx      *hcl.EvalContext     // functions, and local once known
 	mistakes hcl.Diagnostics
 	secrets  *secrets
+
+	localNames []string // of all locals blocks, sorted
 }
 
 func newDecoder(src *source, opts LoadOptions) *decoder {
@@ -69,10 +71,14 @@ func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
 // didYouMean returns a sentence with the name nearest to given, to follow
 // another sentence, or "".
 func didYouMean(given string, names []string) string {
-	best, bestDistance := "", 1+max(1, len(given)/3)
+	most := max(2, len(given)/3)
+	if len(given) < 3 {
+		most = 1
+	}
+	best := ""
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		if n := levenshtein.Distance(given, name, nil); n < bestDistance {
-			best, bestDistance = name, n
+		if n := levenshtein.Distance(given, name, nil); n <= most {
+			best, most = name, n-1
 		}
 	}
 	if best == "" {

@@ -1,7 +1,8 @@
 package config
 
 import (
-	"fmt"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -79,6 +80,9 @@ func (d *decoder) fileFunction() function.Function {
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			b, err := readBounded(d.src.abs(args[0].AsString()))
+			if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+				err = pathError.Err // the path is what the file says
+			}
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
@@ -101,7 +105,7 @@ func (d *decoder) pathexpandFunction() function.Function {
 			}
 			home, _ := d.opts.LookupEnv("HOME")
 			if !filepath.IsAbs(home) {
-				return cty.NilVal, function.NewArgError(0, fmt.Errorf("there is no home directory: HOME is not set to an absolute path"))
+				return cty.NilVal, function.NewArgError(0, errors.New("there is no home directory: HOME is not set to an absolute path"))
 			}
 			return cty.StringVal(filepath.Join(home, rest)), nil
 		},

@@ -80,8 +80,8 @@ func newError(diags hcl.Diagnostics, files map[string]*hcl.File, hide *secrets) 
 		return nil
 	}
 	e := &Error{}
-	for _, d := range diags.Errs() {
-		if d, ok := d.(*hcl.Diagnostic); ok {
+	for _, d := range diags {
+		if d.Severity == hcl.DiagError {
 			e.Mistakes = append(e.Mistakes, newMistake(d, files, hide))
 		}
 	}

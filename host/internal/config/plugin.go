@@ -55,22 +55,6 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 	return p
 }
 
-// checkSettings checks a plugin's settings now if its schema is known.
-func (d *decoder) checkSettings(p supervisor.Plugin, own *settings) {
-	if d.opts.SettingsSchema == nil {
-		return
-	}
-	schema, known := d.opts.SettingsSchema(p)
-	if !known {
-		return
-	}
-	_, mistakes, err := own.check(schema)
-	if err != nil {
-		d.mistake(own.root.at, "Broken plugin", "The settings of plugin %q cannot be checked: %v.", p.Name, err)
-	}
-	d.mistakes = append(d.mistakes, mistakes...)
-}
-
 // pluginPath resolves the path of a plugin's binary. It is the plugin's name
 // by default.
 func (d *decoder) pluginPath(block pluginBlock, pluginDir string) string {

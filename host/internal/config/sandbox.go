@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -105,7 +106,7 @@ func (d *decoder) isUnlimited(attr *hcl.Attribute) bool {
 		return false
 	}
 	v, diags := attr.Expr.Value(d.ctx)
-	return !diags.HasErrors() && v.IsWhollyKnown() && !v.IsNull() && v.Type().FriendlyName() == "string" && v.AsString() == unlimited
+	return !diags.HasErrors() && v.RawEquals(cty.StringVal(unlimited))
 }
 
 func (d *decoder) limitSize(limit *tool.ByteSize, attr *hcl.Attribute) {

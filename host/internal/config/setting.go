@@ -3,76 +3,53 @@ package config
 import (
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 )
 
-// setting is an evaluated piece of a plugin's config block, with its place. It
-// is a scalar, a list or an object; nothing but the plugin's schema can tell
-// whether it is right.
+// setting is an evaluated piece of a plugin's config block, with its place.
+// Whether it is right only the plugin's schema can tell.
 type setting struct {
-	at hcl.Range
-	// expr is what was evaluated; nil for a block.
+	kind settingKind
+	at   hcl.Range
+	// expr is what was evaluated; nil for blocks.
 	expr hcl.Expression
-	// value is a string, a number, a bool or null if the setting is a scalar.
+	// value is the string, number, bool or null of a scalar.
 	value cty.Value
-	// fields are those of an object, elements those of a list.
-	fields   map[string]*field
+	// fields are those of an object.
+	fields map[string]*field
+	// elements are those of a list, or the blocks of one type.
 	elements []*setting
-	kind     settingKind
 }
 
 type settingKind int
 
 const (
-	scalarSetting settingKind = iota
+	// brokenSetting has no value; why has been reported.
+	brokenSetting settingKind = iota
+	scalarSetting
 	listSetting
 	objectSetting
 	// blocksSetting is one or more blocks of one type: an object if the schema
 	// wants one, else a list of objects.
 	blocksSetting
-	// brokenSetting has no value; why has been reported.
-	brokenSetting
 )
 
-// field is a named setting of an object.
+// field is a setting with the place of its name.
 type field struct {
 	name hcl.Range
 	*setting
 }
 
-// settings reads the config block of a plugin. Expressions are evaluated now,
-// so that their mistakes are told with all others; the types wait for the
-// schema.
-func (d *decoder) settings(block pluginBlock) *settings {
-	s := &settings{
-		files:   d.files,
-		secrets: d.secrets,
-		root:    &setting{at: block.Range, kind: objectSetting},
-	}
-	if block.Config == nil {
-		return s
-	}
-	body, ok := block.Config.Body.(*hclsyntax.Body)
-	if !ok {
-		return s // the parser makes no other
-	}
-	s.root = d.settingBody(body, block.Config.Range)
-	return s
-}
-
 // settingBody reads the inside of a block.
 func (d *decoder) settingBody(body *hclsyntax.Body, at hcl.Range) *setting {
-	object := &setting{at: at, kind: objectSetting, fields: make(map[string]*field)}
+	object := &setting{kind: objectSetting, at: at, fields: make(map[string]*field)}
 	for _, name := range slices.Sorted(maps.Keys(body.Attributes)) {
 		attr := body.Attributes[name]
-		value, diags := attr.Expr.Value(d.ctx)
-		d.mistakes = append(d.mistakes, diags...)
-		evaluated := &setting{at: attr.Expr.Range(), kind: brokenSetting}
-		if !diags.HasErrors() && value.IsWhollyKnown() {
+		evaluated := &setting{kind: brokenSetting, at: attr.Expr.Range()}
+		if value, ok := d.eval(attr.Expr); ok {
 			evaluated = newSetting(value, attr.Expr, attr.Expr.Range())
 		}
 		object.fields[name] = &field{name: attr.NameRange, setting: evaluated}
@@ -87,22 +64,22 @@ func (d *decoder) settingBody(body *hclsyntax.Body, at hcl.Range) *setting {
 		case first == nil:
 			object.fields[block.Type] = &field{
 				name:    block.TypeRange,
-				setting: &setting{at: block.DefRange(), kind: blocksSetting, elements: []*setting{inner}},
+				setting: &setting{kind: blocksSetting, at: block.DefRange(), elements: []*setting{inner}},
 			}
-		case first.kind != blocksSetting:
+		case first.kind == blocksSetting:
+			first.elements = append(first.elements, inner)
+		default:
 			d.mistake(block.TypeRange, "Argument and block of one name", "%q is set as an argument at %s already. Keep one of them.",
 				block.Type, place(first.name))
-		default:
-			first.elements = append(first.elements, inner)
 		}
 	}
 	return object
 }
 
 // newSetting takes a value apart. Where the expression spells out the parts,
-// each gets its own place.
+// each part gets a place of its own; elsewhere it gets the one of the whole.
 func newSetting(value cty.Value, expr hcl.Expression, at hcl.Range) *setting {
-	s := &setting{at: at, expr: expr, value: value}
+	s := &setting{kind: scalarSetting, at: at, expr: expr, value: value}
 	t := value.Type()
 	switch {
 	case value.IsNull():
@@ -137,36 +114,10 @@ func writtenParts(expr hcl.Expression) map[string]hcl.KeyValuePair {
 	pairs, _ := hcl.ExprMap(expr)
 	parts := make(map[string]hcl.KeyValuePair, len(pairs))
 	for _, p := range pairs {
-		if key, diags := p.Key.Value(nil); !diags.HasErrors() && key.Type() == cty.String && key.IsWhollyKnown() && !key.IsNull() {
+		key, diags := p.Key.Value(nil)
+		if !diags.HasErrors() && key.IsKnown() && !key.IsNull() && key.Type() == cty.String {
 			parts[key.AsString()] = p
 		}
 	}
 	return parts
-}
-
-// locate returns the place that a path into the settings leads to, or the
-// nearest one around it.
-func (s *settings) locate(path []string) string {
-	at, current := s.root.at, s.root
-	for _, step := range path {
-		if current.kind == blocksSetting && !isIndex(step, len(current.elements)) {
-			current = current.elements[0]
-		}
-		if f := current.fields[step]; f != nil {
-			at, current = f.name, f.setting
-			continue
-		}
-		if !isIndex(step, len(current.elements)) {
-			break
-		}
-		i, _ := strconv.Atoi(step)
-		current = current.elements[i]
-		at = current.at
-	}
-	return place(at)
-}
-
-func isIndex(step string, length int) bool {
-	i, err := strconv.Atoi(step)
-	return err == nil && i >= 0 && i < length
 }

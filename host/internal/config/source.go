@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +42,9 @@ func readSource(path string) (*source, error) {
 		return nil, fmt.Errorf("configuration %s: %w", path, err)
 	}
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no configuration at %s: %w; write it, or name another one with --config", path, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
@@ -52,14 +56,16 @@ func readSource(path string) (*source, error) {
 			return nil, err
 		}
 	}
+	var wrong []error
 	for _, name := range names {
 		b, err := readBounded(name)
 		if err != nil {
-			return nil, fmt.Errorf("read configuration: %w", err)
+			wrong = append(wrong, fmt.Errorf("read configuration: %w", err))
+			continue
 		}
 		src.files = append(src.files, sourceFile{name: name, bytes: b})
 	}
-	return src, nil
+	return src, errors.Join(wrong...)
 }
 
 // listFiles returns the *.hcl of a directory in lexical order.
@@ -90,7 +96,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", path)
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -102,7 +108,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(b) > maxFileBytes {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxFileBytes)
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", maxFileBytes)}
 	}
 	return b, nil
 }

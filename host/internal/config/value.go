@@ -3,7 +3,9 @@ package config
 import (
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
@@ -26,9 +28,8 @@ func (d *decoder) value(attr *hcl.Attribute, want cty.Type, expected string) (ct
 	if attr == nil {
 		return cty.NilVal, false
 	}
-	v, diags := attr.Expr.Value(d.ctx)
-	d.mistakes = append(d.mistakes, diags...)
-	if diags.HasErrors() || !v.IsWhollyKnown() || v.IsNull() {
+	v, ok := d.eval(attr.Expr)
+	if !ok || v.IsNull() {
 		return cty.NilVal, false
 	}
 	if got := v.Type(); got != want {
@@ -50,7 +51,7 @@ func typeName(v cty.Value) string {
 	case t == cty.Number:
 		return "a number"
 	case t == cty.Bool:
-		return "true or false"
+		return "a boolean"
 	case t.IsTupleType() || t.IsListType() || t.IsSetType():
 		return "a list"
 	default:
@@ -92,34 +93,29 @@ func (d *decoder) flag(attr *hcl.Attribute, byDefault bool) bool {
 
 // choice reads one of a few words.
 func (d *decoder) choice(attr *hcl.Attribute, words ...string) (string, bool) {
-	expected := "one of " + listWords(words)
+	expected := listWords(words)
 	s, ok := d.text(attr, expected)
 	if !ok {
 		return "", false
 	}
-	for _, w := range words {
-		if s == w {
-			return s, true
-		}
+	if slices.Contains(words, s) {
+		return s, true
 	}
-	d.mistake(attr.Expr.Range(), "Unknown "+attr.Name, "Expected %s, not %s.%s", expected, quote(attr.Expr, s), didYouMean(s, words))
+	d.mistake(attr.Expr.Range(), "Unknown "+attr.Name, "Expected %s for %s, not %s.%s", expected, attr.Name, quote(attr.Expr, s), didYouMean(s, words))
 	return "", false
 }
 
 // listWords joins words for a person: "a", "b" or "c".
 func listWords(words []string) string {
-	text := ""
+	quoted := make([]string, len(words))
 	for i, w := range words {
-		switch {
-		case i == 0:
-		case i == len(words)-1:
-			text += " or "
-		default:
-			text += ", "
-		}
-		text += strconv.Quote(w)
+		quoted[i] = strconv.Quote(w)
 	}
-	return text
+	last := len(quoted) - 1
+	if last < 1 {
+		return strings.Join(quoted, "")
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
 func (d *decoder) tier(attr *hcl.Attribute) (tool.Tier, bool) {
@@ -174,8 +170,9 @@ func (d *decoder) count(attr *hcl.Attribute, least uint64, expected string) (uin
 	if !ok {
 		return 0, false
 	}
-	n, accuracy := v.AsBigFloat().Uint64()
-	if accuracy != big.Exact || n < least || n > math.MaxInt64 {
+	f := v.AsBigFloat()
+	n, accuracy := f.Uint64()
+	if !f.IsInt() || accuracy != big.Exact || n < least || n > math.MaxInt64 { // Uint64 calls 1.5 exact
 		d.mistake(attr.Expr.Range(), "Wrong number", "Expected %s for %s, at least %d.", expected, attr.Name, least)
 		return 0, false
 	}
@@ -187,9 +184,8 @@ func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	if attr == nil {
 		return nil
 	}
-	v, diags := attr.Expr.Value(d.ctx)
-	d.mistakes = append(d.mistakes, diags...)
-	if diags.HasErrors() || !v.IsWhollyKnown() || v.IsNull() {
+	v, ok := d.eval(attr.Expr)
+	if !ok || v.IsNull() {
 		return nil
 	}
 	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
