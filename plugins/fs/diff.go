@@ -22,8 +22,8 @@ type diffFilesArgs struct {
 
 // diffFiles is the tool diff_files.
 func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result, error) {
-	if in.Context < 0 || in.Context > 1000 {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "context is %d, expected 0 to 1000", in.Context)
+	if in.Context < 1 || in.Context > 1000 {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "context is %d, expected 1 to 1000", in.Context)
 	}
 	before, err := w.wholeText(ctx, in.Path)
 	if err != nil {

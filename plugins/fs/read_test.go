@@ -40,75 +40,55 @@ func TestReadFile(t *testing.T) {
 		"broken.txt":  strings.Repeat("a\n", 5000) + "\xff\n",
 		"data.bin":    "\x00\x01\x02",
 		"page.html":   "<!DOCTYPE html><p>hi</p>",
-		"one.png":     "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
-		"one.wav":     "RIFF\x24\x00\x00\x00WAVEfmt ",
 	})
-	w := workspaceOf(t, dir, 1000+noteRoom)
-	for _, tt := range []struct {
-		name      string
-		in        readFileArgs
-		want      string         // text parts, joined by newlines
-		wantFacts map[string]any // some of the metadata
-		wantErr   string
-	}{
+	runCases(t, dir, 1000+noteRoom, readFileCases())
+}
+
+func readFileCases() []toolCase {
+	return []toolCase{
 		{
-			name: "whole", in: readFileArgs{Path: "ten.txt"}, want: numbered(10),
-			wantFacts: map[string]any{
-				"path": "ten.txt", "first_line": 1, "last_line": 10, "total_lines": 10, "total_bytes": int64(71), "eol": "lf", "encoding": "utf-8",
+			tool: "read_file", name: "whole", in: readFileArgs{Path: "ten.txt"}, want: numbered(10),
+			facts: map[string]any{
+				"path": "ten.txt", "first_line": 1, "last_line": 10, "total_lines": 10, "total_bytes": 71, "eol": "lf", "encoding": "utf-8",
 				"hash": "sha256:e71d970d34a5003190f0bcebf4e79bee538969aab5d24eef5449177468562b35", "next_offset": nil,
 			},
 		},
 		{
-			name: "offset and limit", in: readFileArgs{Path: "ten.txt", lineRange: lines(3, 2)},
-			want:      "line 3\nline 4\n\n[lines 3-4 of 10; continue with offset=5]",
-			wantFacts: map[string]any{"first_line": 3, "last_line": 4, "next_offset": 5},
+			tool: "read_file", name: "offset and limit", in: readFileArgs{Path: "ten.txt", lineRange: lines(3, 2)},
+			want:  "line 3\nline 4\n\n[lines 3-4 of 10; continue with offset=5]",
+			facts: map[string]any{"first_line": 3, "last_line": 4, "next_offset": 5},
 		},
-		{name: "from the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(-2, 0)}, want: "line 9\nline 10\n", wantFacts: map[string]any{"first_line": 9}},
-		{name: "more than there is from the end", in: readFileArgs{Path: "open.txt", lineRange: lines(-9, 0)}, want: "one\ntwo"},
-		{name: "last line without its end", in: readFileArgs{Path: "open.txt", lineRange: lines(2, 1)}, want: "two", wantFacts: map[string]any{"last_line": 2, "total_lines": 2, "next_offset": nil}},
-		{name: "past the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(11, 0)}, wantErr: "invalid_argument: offset is 11, but ten.txt has 10 lines"},
-		{name: "offset 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Offset: new(0)}}, wantErr: "invalid_argument: offset is 0, but lines are counted from 1"},
-		{name: "limit 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Limit: new(0)}}, wantErr: "invalid_argument: limit is 0, expected at least 1"},
-		{name: "limit -1", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Limit: new(-1)}}, wantErr: "invalid_argument: limit is -1, expected at least 1"},
-		{name: "crlf", in: readFileArgs{Path: "crlf.txt"}, want: "a\r\nb\r\n", wantFacts: map[string]any{"eol": "crlf"}},
-		{name: "mixed", in: readFileArgs{Path: "mixed.txt"}, want: "a\r\nb\n", wantFacts: map[string]any{"eol": "mixed"}},
-		{name: "empty", in: readFileArgs{Path: "empty.txt"}, want: "\n[the file is empty]", wantFacts: map[string]any{"total_lines": 0, "eol": "none"}},
+		{tool: "read_file", name: "from the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(-2, 0)}, want: "line 9\nline 10\n", facts: map[string]any{"first_line": 9}},
+		{tool: "read_file", name: "more than there is from the end", in: readFileArgs{Path: "open.txt", lineRange: lines(-9, 0)}, want: "one\ntwo"},
+		{tool: "read_file", name: "last line without its end", in: readFileArgs{Path: "open.txt", lineRange: lines(2, 1)}, want: "two", facts: map[string]any{"last_line": 2, "total_lines": 2, "next_offset": nil}},
+		{tool: "read_file", name: "past the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(11, 0)}, err: "invalid_argument: offset is 11, but ten.txt has 10 lines"},
+		{tool: "read_file", name: "offset 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Offset: new(0)}}, err: "invalid_argument: offset is 0, but lines are counted from 1"},
+		{tool: "read_file", name: "limit 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Limit: new(0)}}, err: "invalid_argument: limit is 0, expected at least 1"},
+		{tool: "read_file", name: "limit -1", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Limit: new(-1)}}, err: "invalid_argument: limit is -1, expected at least 1"},
+		{tool: "read_file", name: "crlf", in: readFileArgs{Path: "crlf.txt"}, want: "a\r\nb\r\n", facts: map[string]any{"eol": "crlf"}},
+		{tool: "read_file", name: "mixed", in: readFileArgs{Path: "mixed.txt"}, want: "a\r\nb\n", facts: map[string]any{"eol": "mixed"}},
+		{tool: "read_file", name: "empty", in: readFileArgs{Path: "empty.txt"}, want: "\n[the file is empty]", facts: map[string]any{"total_lines": 0, "eol": "none"}},
 		{
-			name: "long line", in: readFileArgs{Path: "long.txt"},
-			want: strings.Repeat("é", 500) + "\n[line 1 of 2 is too long and was cut; continue with offset=2]", wantFacts: map[string]any{"next_offset": 2},
+			tool: "read_file", name: "long line", in: readFileArgs{Path: "long.txt"},
+			want: strings.Repeat("é", 500) + "\n[line 1 of 2 is too long and was cut; continue with offset=2]", facts: map[string]any{"next_offset": 2},
 		},
-		{name: "byte order mark", in: readFileArgs{Path: "bom.txt"}, want: "hi\n", wantFacts: map[string]any{"byte_order_mark": true, "encoding": "utf-8"}},
-		{name: "utf-16le", in: readFileArgs{Path: "utf16le.txt"}, want: "hi\n", wantFacts: map[string]any{"encoding": "utf-16le", "total_lines": 1}},
-		{name: "utf-16be", in: readFileArgs{Path: "utf16be.txt", Encoding: "utf-16"}, want: "hi", wantFacts: map[string]any{"encoding": "utf-16be"}},
-		{name: "utf-16 by name", in: readFileArgs{Path: "bare16.txt", Encoding: "utf-16"}, want: "hi", wantFacts: map[string]any{"encoding": "utf-16le"}},
-		{name: "latin1 by guess", in: readFileArgs{Path: "latin1.txt"}, want: "café\n", wantFacts: map[string]any{"encoding": "windows-1252"}},
-		{name: "latin1 by name", in: readFileArgs{Path: "latin1.txt", Encoding: "latin1"}, want: "café\n", wantFacts: map[string]any{"encoding": "latin1"}},
-		{name: "latin1 as utf-8", in: readFileArgs{Path: "latin1.txt", Encoding: "utf-8"}, want: "caf\uFFFD\n", wantFacts: map[string]any{"invalid_characters": true}},
-		{name: "shift_jis", in: readFileArgs{Path: "sjis.txt", Encoding: "shift_jis"}, want: "日本\n"},
-		{name: "gbk", in: readFileArgs{Path: "gbk.txt", Encoding: "gbk"}, want: "你\n"},
-		{name: "unknown encoding", in: readFileArgs{Path: "gbk.txt", Encoding: "ebcdic"}, wantErr: `invalid_argument: unknown encoding "ebcdic"`},
-		{name: "invalid later on", in: readFileArgs{Path: "broken.txt", lineRange: lines(-1, 0)}, want: "\uFFFD\n"},
-		{name: "binary", in: readFileArgs{Path: "data.bin"}, want: "Binary file: application/octet-stream, 3 bytes", wantFacts: map[string]any{"media_type": "application/octet-stream", "total_bytes": int64(3)}},
-		{name: "binary as text", in: readFileArgs{Path: "data.bin", Encoding: "latin1"}, want: "\x00\x01\x02"},
-		{name: "html is text", in: readFileArgs{Path: "page.html"}, want: "<!DOCTYPE html><p>hi</p>"},
-		{name: "directory", in: readFileArgs{Path: "."}, wantErr: "failed: Failed to read file: it is a directory, not a regular file"},
-		{name: "missing", in: readFileArgs{Path: "none.txt"}, wantErr: "not_found: File not found: none.txt"},
-		{name: "outside", in: readFileArgs{Path: "../x"}, wantErr: "permission_denied: Path not allowed by security policy: ../x"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, err := readFile(t.Context(), w, tt.in)
-			if diff := cmp.Diff(tt.wantErr, message(err)); diff != "" {
-				t.Fatalf("error (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tt.want, got.Text()); diff != "" {
-				t.Errorf("text (-want +got):\n%s", diff)
-			}
-			for fact, want := range tt.wantFacts {
-				if diff := cmp.Diff(want, got.Metadata[fact]); diff != "" {
-					t.Errorf("metadata %q (-want +got):\n%s", fact, diff)
-				}
-			}
-		})
+		{tool: "read_file", name: "byte order mark", in: readFileArgs{Path: "bom.txt"}, want: "hi\n", facts: map[string]any{"byte_order_mark": true, "encoding": "utf-8"}},
+		{tool: "read_file", name: "utf-16le", in: readFileArgs{Path: "utf16le.txt"}, want: "hi\n", facts: map[string]any{"encoding": "utf-16le", "total_lines": 1}},
+		{tool: "read_file", name: "utf-16be", in: readFileArgs{Path: "utf16be.txt", Encoding: "utf-16"}, want: "hi", facts: map[string]any{"encoding": "utf-16be"}},
+		{tool: "read_file", name: "utf-16 by name", in: readFileArgs{Path: "bare16.txt", Encoding: "utf-16"}, want: "hi", facts: map[string]any{"encoding": "utf-16le"}},
+		{tool: "read_file", name: "latin1 by guess", in: readFileArgs{Path: "latin1.txt"}, want: "café\n", facts: map[string]any{"encoding": "windows-1252"}},
+		{tool: "read_file", name: "latin1 by name", in: readFileArgs{Path: "latin1.txt", Encoding: "latin1"}, want: "café\n", facts: map[string]any{"encoding": "latin1"}},
+		{tool: "read_file", name: "latin1 as utf-8", in: readFileArgs{Path: "latin1.txt", Encoding: "utf-8"}, want: "caf\uFFFD\n", facts: map[string]any{"invalid_characters": true}},
+		{tool: "read_file", name: "shift_jis", in: readFileArgs{Path: "sjis.txt", Encoding: "shift_jis"}, want: "日本\n"},
+		{tool: "read_file", name: "gbk", in: readFileArgs{Path: "gbk.txt", Encoding: "gbk"}, want: "你\n"},
+		{tool: "read_file", name: "unknown encoding", in: readFileArgs{Path: "gbk.txt", Encoding: "ebcdic"}, err: `invalid_argument: unknown encoding "ebcdic"`},
+		{tool: "read_file", name: "invalid later on", in: readFileArgs{Path: "broken.txt", lineRange: lines(-1, 0)}, want: "\uFFFD\n"},
+		{tool: "read_file", name: "binary", in: readFileArgs{Path: "data.bin"}, want: "Binary file: application/octet-stream, 3 bytes", facts: map[string]any{"media_type": "application/octet-stream", "total_bytes": 3}},
+		{tool: "read_file", name: "binary as text", in: readFileArgs{Path: "data.bin", Encoding: "latin1"}, want: "\x00\x01\x02"},
+		{tool: "read_file", name: "html is text", in: readFileArgs{Path: "page.html"}, want: "<!DOCTYPE html><p>hi</p>"},
+		{tool: "read_file", name: "directory", in: readFileArgs{Path: "."}, err: "failed: Failed to read file: it is a directory, not a regular file"},
+		{tool: "read_file", name: "missing", in: readFileArgs{Path: "none.txt"}, err: "not_found: File not found: none.txt"},
+		{tool: "read_file", name: "outside", in: readFileArgs{Path: "../x"}, err: "permission_denied: Path not allowed by security policy: ../x"},
 	}
 }
 
@@ -133,10 +113,7 @@ func TestReadFileMedia(t *testing.T) {
 		{"one.png", tool.Content{Kind: tool.KindImage, MediaType: "image/png", Name: "one.png", Data: []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")}},
 		{"one.wav", tool.Content{Kind: tool.KindAudio, MediaType: "audio/wav", Name: "one.wav", Data: []byte("RIFF\x24\x00\x00\x00WAVEfmt ")}},
 	} {
-		got, err := readFile(t.Context(), workspaceOf(t, dir, 1000), readFileArgs{Path: tt.path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := start(t, dir, 1000).Call(t.Context(), "read_file", readFileArgs{Path: tt.path})
 		if diff := cmp.Diff([]tool.Content{tt.want}, got.Content); diff != "" {
 			t.Errorf("readFile(%s) (-want +got):\n%s", tt.path, diff)
 		}
@@ -202,7 +179,7 @@ func TestReadFileSparse(t *testing.T) {
 	}
 	make("zeros", "", "\x00")
 	make("log", numbered(5000), "\n"+numbered(3))
-	w := workspaceOf(t, dir, 1000+noteRoom)
+	p := start(t, dir, 1000+noteRoom)
 	for _, tt := range []struct {
 		name    string
 		in      readFileArgs
@@ -216,9 +193,9 @@ func TestReadFileSparse(t *testing.T) {
 		{"beyond", readFileArgs{Path: "log", lineRange: lines(-200, 0)}, "", "invalid_argument: offset is -200, but the last 64 MiB of log have 3 lines only"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := readFile(t.Context(), w, tt.in)
-			if message(err) != tt.wantErr || got.Text() != tt.want {
-				t.Errorf("readFile = %.60q, %q, want %.60q, %q", got.Text(), message(err), tt.want, tt.wantErr)
+			got := p.Call(t.Context(), "read_file", tt.in)
+			if message(got) != tt.wantErr || got.Text() != tt.want {
+				t.Errorf("read_file = %.60q, %q, want %.60q, %q", got.Text(), message(got), tt.want, tt.wantErr)
 			}
 			if hash, ok := got.Metadata["hash"]; ok {
 				t.Errorf("hash = %v, want none for a file that was not read wholly", hash)
@@ -229,19 +206,34 @@ func TestReadFileSparse(t *testing.T) {
 
 func TestReadFiles(t *testing.T) {
 	dir := tree(t, map[string]string{"a.txt": "a\n", "ten.txt": numbered(10), ".env": "X=1"})
-	w := workspaceOf(t, dir, 8*tool.KiB)
-	got, err := readFiles(t.Context(), w, readFilesArgs{Items: []readFilesItem{
-		{Path: "a.txt"}, {Path: "missing"}, {Path: ".env"}, {Path: "ten.txt", lineRange: lines(2, 1)},
-	}})
-	if err != nil {
-		t.Fatal(err)
+	runCases(t, dir, 8*tool.KiB, readFilesCases())
+}
+
+func readFilesCases() []toolCase {
+	return []toolCase{
+		{
+			tool: "read_files", name: "some cannot be read",
+			in: readFilesArgs{Items: []readFilesItem{{Path: "a.txt"}, {Path: "missing"}, {Path: ".env"}, {Path: "ten.txt", lineRange: lines(2, 1)}}},
+			want: "==> a.txt <==\na\n\n==> missing <==\n[File not found: missing]\n" +
+				"==> .env <==\n[Path not allowed by security policy: .env]\n" +
+				"==> ten.txt <==\nline 2\n\n[lines 2-2 of 10; continue with offset=3]",
+			facts: map[string]any{"failed": 2},
+		},
+		{
+			tool: "read_files", name: "none can be read", in: readFilesArgs{Items: []readFilesItem{{Path: "missing"}}},
+			want: "==> missing <==\n[File not found: missing]", err: "failed: None of the 1 files could be read",
+		},
+		{tool: "read_files", name: "none", in: readFilesArgs{}, err: "invalid_argument: items has 0 files, expected 1 to 100"},
+		{tool: "read_files", name: "too many", in: readFilesArgs{Items: make([]readFilesItem, 101)}, err: "invalid_argument: items has 101 files, expected 1 to 100"},
 	}
-	want := "==> a.txt <==\na\n\n==> missing <==\n[File not found: missing]\n==> .env <==\n[Path not allowed by security policy: .env]\n" +
-		"==> ten.txt <==\nline 2\n\n[lines 2-2 of 10; continue with offset=3]"
-	if diff := cmp.Diff(want, got.Text()); diff != "" {
-		t.Errorf("text (-want +got):\n%s", diff)
-	}
-	if got.Error != nil || got.Metadata["failed"] != 2 {
-		t.Errorf("error %v, failed %v, want no error and 2", got.Error, got.Metadata["failed"])
+}
+
+// What a small file leaves over is for a large one that follows, and together
+// they fit.
+func TestReadFilesShareTheRoom(t *testing.T) {
+	dir := tree(t, map[string]string{"small.txt": "s\n", "big.txt": numbered(5000)})
+	got := start(t, dir, 8*tool.KiB).Call(t.Context(), "read_files", readFilesArgs{Items: []readFilesItem{{Path: "small.txt"}, {Path: "big.txt"}}})
+	if n := len(got.Text()); n > 8<<10 || n < 7<<10 {
+		t.Errorf("result has %d bytes, want nearly and at most 8 KiB", n)
 	}
 }

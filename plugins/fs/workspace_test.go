@@ -1,12 +1,16 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -44,10 +48,59 @@ func workspaceOf(t testing.TB, dir string, budget tool.ByteSize) *workspace {
 	return w
 }
 
-// message is what a model reads of an error.
-func message(err error) string {
-	if err == nil {
+// toolCase is a call of a tool and what comes of it.
+type toolCase struct {
+	name string
+	tool string
+	// in is the arguments: the tool's own struct, or a map.
+	in   any
+	want string // the text parts, joined by newlines
+	// facts is some of the metadata; nil stands for a fact that is not there.
+	facts map[string]any
+	err   string // code and message
+}
+
+// runCases makes the calls as the host would.
+func runCases(t *testing.T, dir string, budget tool.ByteSize, cases []toolCase) {
+	t.Helper()
+	p := start(t, dir, budget)
+	for _, tt := range cases {
+		t.Run(tt.name, func(t *testing.T) {
+			got := p.Call(t.Context(), tt.tool, tt.in)
+			if diff := cmp.Diff(tt.err, message(got)); diff != "" {
+				t.Fatalf("error (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.want, got.Text()); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+			for fact, want := range tt.facts {
+				if diff := cmp.Diff(asJSON(t, want), asJSON(t, got.Metadata[fact])); diff != "" {
+					t.Errorf("metadata %q (-want +got):\n%s", fact, diff)
+				}
+			}
+		})
+	}
+}
+
+// start serves the plugin; its workspace is dir.
+func start(t testing.TB, dir string, budget tool.ByteSize) *sdktest.Plugin {
+	t.Helper()
+	return sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{dir}, MaxOutput: budget}})
+}
+
+// message is the code and message of a failure, or "".
+func message(r tool.Result) string {
+	if r.Error == nil {
 		return ""
 	}
-	return tool.AsError(err).Error()
+	return r.Error.Error()
+}
+
+func asJSON(t testing.TB, value any) string {
+	t.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
