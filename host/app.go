@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,7 +53,7 @@ is a process of its own under limits; one configuration file says what may run.`
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configPath, "config", "", "configuration: a file, or a directory of *.hcl (default $TOOLHOST_CONFIG, ./config.hcl, /etc/toolhost/)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	flags.StringVar(&a.logLevel, "log-level", "warn", "what to log on standard error: trace, debug, info, warn, error, off")
+	flags.StringVar(&a.logLevel, "log-level", "", "what to log on standard error: trace, debug, info, warn, error, off (default warn for mcp, else off)")
 	root.AddCommand(a.callCommand(), a.mcpCommand(), a.pluginsCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand())
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
@@ -114,7 +115,7 @@ func (a *app) loadConfig() (*config.Config, error) {
 
 // withDaemon starts a host in this process, passes it to f and stops it.
 func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err error) {
-	level := hclog.LevelFromString(a.logLevel)
+	level := hclog.LevelFromString(cmp.Or(a.logLevel, "off"))
 	if level == hclog.NoLevel {
 		return &usageError{fmt.Errorf("unknown log level %q, expected trace, debug, info, warn, error or off", a.logLevel)}
 	}

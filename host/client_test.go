@@ -95,6 +95,16 @@ func (s *session) must(t *testing.T, name string, args map[string]any) string {
 	return text
 }
 
+// codeOf is the code of the error that a result tells, or "".
+func codeOf(r *mcp.CallToolResult) string {
+	failure, ok := r.Meta["toolhost/error"].(map[string]any)
+	if !ok {
+		return ""
+	}
+	code, _ := failure["code"].(string)
+	return code
+}
+
 // textOf is what a model reads of a result.
 func textOf(r *mcp.CallToolResult) string {
 	var parts []string

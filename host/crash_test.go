@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // patience bounds the waits of these tests. It is generous: what is measured
@@ -68,20 +70,17 @@ func TestKilledPluginCostsOnlyItsOwnCalls(t *testing.T) {
 	s := connect(t, config, revisions[0], nil)
 	victim := pidOf(t, s.must(t, "probe_process", nil))
 
-	type answer struct {
-		text   string
-		failed bool
+	killed, spared := make(chan *mcp.CallToolResult, each), make(chan *mcp.CallToolResult, each)
+	wait := func(tool string, answers chan<- *mcp.CallToolResult) {
+		r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: tool})
+		if err != nil {
+			t.Errorf("%s: %v", tool, err)
+		}
+		answers <- r
 	}
-	killed, spared := make(chan answer, each), make(chan answer, each)
 	for range each {
-		go func() { // ends with its call
-			text, failed := s.call(t.Context(), t, "probe_wait", nil)
-			killed <- answer{text, failed}
-		}()
-		go func() { // ends with its call
-			text, failed := s.call(t.Context(), t, "other_wait", nil)
-			spared <- answer{text, failed}
-		}()
+		go wait("probe_wait", killed) // ends with its call
+		go wait("other_wait", spared)
 	}
 	eventually(t, "all calls are inside", func() bool {
 		return s.must(t, "probe_inside", nil) == strconv.Itoa(each) && s.must(t, "other_inside", nil) == strconv.Itoa(each)
@@ -90,15 +89,14 @@ func TestKilledPluginCostsOnlyItsOwnCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range each {
-		a := <-killed
-		if !a.failed || !strings.Contains(a.text, "signal: killed") && !strings.Contains(a.text, "SIGKILL") {
-			t.Errorf("a call of the killed plugin = %q, failed %v; want plugin_crashed", a.text, a.failed)
+		if r := <-killed; r != nil && codeOf(r) != "plugin_crashed" {
+			t.Errorf("a call of the killed plugin ended as %q (%s), want plugin_crashed", codeOf(r), textOf(r))
 		}
 	}
 	s.must(t, "other_release", nil)
 	for range each {
-		if a := <-spared; a.failed || a.text != "released" {
-			t.Errorf("a call of the other plugin = %q, failed %v; want it to succeed", a.text, a.failed)
+		if r := <-spared; r != nil && (r.IsError || textOf(r) != "released") {
+			t.Errorf("a call of the other plugin = %q, want it to succeed", textOf(r))
 		}
 	}
 	eventually(t, "the killed plugin is back", func() bool {

@@ -15,7 +15,7 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 		stop bool
 	}{{"running", false}, {"stopped", true}} {
 		t.Run(tt.name, func(t *testing.T) {
-			runtimeDir := t.TempDir()
+			runtimeDir := shortDir(t)
 			t.Setenv("XDG_RUNTIME_DIR", runtimeDir)
 			config := writeConfig(t, probeBlock(""))
 			s := connect(t, config, revisions[0], nil)
@@ -40,6 +40,22 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// shortDir is a temporary directory whose path leaves room for that of a
+// socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "th")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // entries lists the directories of hosts below a runtime directory.

@@ -27,10 +27,13 @@ type refusedTool struct {
 func (a *app) pluginsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List the plugins, their state, their tools and what was refused",
+		Short: "Start every plugin and list its state, its limits and what was refused",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withDaemon(cmd.Context(), a.listPlugins)
+			return a.withDaemon(cmd.Context(), func(d *daemon.Daemon) error {
+				d.StartPlugins(cmd.Context())
+				return a.listPlugins(d)
+			})
 		},
 	}
 	plugins := &cobra.Command{Use: "plugins", Short: "See the plugins"}

@@ -62,6 +62,18 @@ func (d *Daemon) Start(ctx context.Context) error {
 	return nil
 }
 
+// StartPlugins starts every plugin that does not run, to see whether it can.
+// Those that cannot say why in Plugins.
+func (d *Daemon) StartPlugins(ctx context.Context) {
+	var starts sync.WaitGroup
+	for _, p := range d.supervisor.Plugins() {
+		if p.PID == 0 && p.Refused == "" && p.LastCrash == nil {
+			starts.Go(func() { _ = d.supervisor.Restart(ctx, p.Name) }) // ends with the start; kept for Plugins
+		}
+	}
+	starts.Wait()
+}
+
 // ServeMCP serves one MCP client over a pair of streams until it closes in or
 // ctx ends.
 func (d *Daemon) ServeMCP(ctx context.Context, in io.ReadCloser, out io.Writer) error {

@@ -39,7 +39,7 @@ type Server struct {
 	published map[string]*catalog.Entry // what the SDK lists, by tool name
 }
 
-// New returns a server that lists what the catalog holds at any time.
+// New returns a server that lists, while it serves, what the catalog holds.
 func New(opts Options) *Server {
 	s := &Server{opts: opts, published: map[string]*catalog.Entry{}}
 	s.sdk = mcp.NewServer(
@@ -51,7 +51,6 @@ func New(opts Options) *Server {
 		},
 	)
 	s.sdk.AddReceivingMiddleware(s.resolveName)
-	s.publish()
 	return s
 }
 
@@ -66,8 +65,11 @@ func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 // one session.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
+	changes, stop := s.opts.Catalog.Changed()
+	defer stop()
+	s.publish()
 	var watching sync.WaitGroup
-	watching.Go(func() { s.follow(ctx) }) // ends with ctx, waited for below
+	watching.Go(func() { s.follow(ctx, changes) }) // ends with ctx, waited for below
 	defer watching.Wait()
 	defer cancel()
 	err := s.sdk.Run(ctx, &lineTransport{in: in, out: out, session: "mcp_" + uuid.NewString()})

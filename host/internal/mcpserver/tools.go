@@ -11,10 +11,7 @@ import (
 )
 
 // follow publishes the catalog after each change until ctx ends.
-func (s *Server) follow(ctx context.Context) {
-	changes, stop := s.opts.Catalog.Changed()
-	defer stop()
-	s.publish() // what changed before the subscription
+func (s *Server) follow(ctx context.Context, changes <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -44,6 +41,12 @@ func (s *Server) publish() {
 		}
 	}
 	s.published = now
+}
+
+func (s *Server) lists(e *catalog.Entry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.published[e.Spec.Name] == e
 }
 
 // describe is a tool as clients see it.
@@ -85,6 +88,9 @@ func (s *Server) resolveName(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			// "Protocol Errors: ... Unknown tools" (MCP, server/tools, "Error Handling")
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+		}
+		if !s.lists(entry) {
+			s.publish() // the change is on its way; the call is ahead of it
 		}
 		params.Name = entry.Spec.Name
 		return next(ctx, method, req)

@@ -25,12 +25,13 @@ const (
 
 // Read reads the arguments of a call as strict JSON: one value, valid UTF-8,
 // no name twice in an object, no NaN, at most [MaxArguments] bytes and
-// [MaxDepth] levels. Empty arguments are an empty object. Objects become
+// [MaxDepth] levels. Empty arguments, and null, are
+// an empty object. Objects become
 // map[string]any, arrays []any, and numbers [json.Number], which keeps their
 // text. The error, of code [tool.InvalidArgument], says where the text is
 // wrong and what was expected there.
 func Read(raw []byte) (any, *tool.Error) {
-	if len(raw) == 0 {
+	if len(raw) == 0 || string(raw) == "null" {
 		return map[string]any{}, nil
 	}
 	if len(raw) > int(MaxArguments) {
