@@ -8,7 +8,7 @@ version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/bin/.lint-cache
 
-.PHONY: build run test race lint proto bench check nested $(plugins)
+.PHONY: build run test race lint proto bench check nested peers $(plugins)
 
 # build makes bin/toolhost and bin/plugins/<name>. Binaries that a group can
 # write are refused at start, hence the chmod.
@@ -43,6 +43,10 @@ lint:
 # proto generates the Go of the plugin contract.
 proto:
 	cd internal/tools/protogen && go run . ../../../proto toolplugin/v1/plugin.proto
+
+# peers installs the MCP programs that the tests talk to.
+peers:
+	npm --prefix internal/tools/mcp install --no-package-lock --no-audit --no-fund
 
 bench: build
 	go test -run "^$$" -bench . -benchtime 20x ./bench

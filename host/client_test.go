@@ -57,21 +57,24 @@ func toolhost(ctx context.Context, config string, args ...string) *exec.Cmd {
 // and output.
 type session struct {
 	*mcp.ClientSession
-
-	host *exec.Cmd
 }
 
 // connect starts a host and connects a client that speaks the given revision.
 func connect(t *testing.T, config, revision string, opts *mcp.ClientOptions) *session {
 	t.Helper()
-	cmd := toolhost(context.WithoutCancel(t.Context()), config, "mcp")
+	return connectTo(t, toolhost(context.WithoutCancel(t.Context()), config, "mcp"), revision, opts)
+}
+
+// connectTo runs a command that serves MCP and connects to it.
+func connectTo(t *testing.T, cmd *exec.Cmd, revision string, opts *mcp.ClientOptions) *session {
+	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	s, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatalf("connect with revision %s: %v", revision, err)
 	}
-	t.Cleanup(func() { s.Close() })
-	return &session{s, cmd}
+	t.Cleanup(func() { _ = s.Close() }) // the host may have been killed
+	return &session{s}
 }
 
 // call calls a tool and returns its text, and whether it failed.
