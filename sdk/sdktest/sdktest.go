@@ -54,6 +54,9 @@ type Call struct {
 	Tool string
 	// Args is encoded as JSON; nil means {}.
 	Args any
+	// Endless says that the call sends progress or output and then goes on
+	// until it is canceled. The contract suite then only cancels it.
+	Endless bool
 }
 
 // Plugin is a running plugin.
