@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -343,6 +344,9 @@ func TestLauncherDies(t *testing.T) {
 	}
 	defer talk.close()
 	defer proc.closeStdio()
+	if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", proc.PID())); err != nil || len(env) > 0 {
+		t.Errorf("the launcher's environment = %q, %v, want none", env, err)
+	}
 	if err := unix.Kill(proc.PID(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
