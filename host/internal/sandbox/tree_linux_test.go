@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -355,6 +356,28 @@ func startHost(t *testing.T, args ...string) (kill func(), pid int) {
 		}
 		_ = cmd.Wait() // its error is the signal
 	}, pid
+}
+
+// The first thread is where the kernel puts orphans.
+func TestOwnThreadIsNotTheFirst(t *testing.T) {
+	const threads = 64 // more than there are, so that the first is among them
+	var running, ended sync.WaitGroup
+	release := make(chan struct{})
+	running.Add(threads)
+	for range threads {
+		ended.Go(func() {
+			onOwnThread(func() {
+				if isFirstThread() {
+					t.Error("f runs on the first thread")
+				}
+				running.Done()
+				<-release
+			})
+		})
+	}
+	running.Wait()
+	close(release)
+	ended.Wait()
 }
 
 func TestReadStat(t *testing.T) {
