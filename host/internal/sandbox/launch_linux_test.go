@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -223,6 +224,32 @@ func TestLimitsAreEnforced(t *testing.T) {
 	}
 }
 
+// No limit is too small for the launcher to say what became of the program.
+func TestTinyLimits(t *testing.T) {
+	for _, limits := range []Limits{
+		{Memory: 1},
+		{AddressSpace: 1},
+		{Stack: 1},
+		{OpenFiles: 1},
+		{FileSize: 1},
+		{Processes: 1},
+		{Memory: 1, OpenFiles: 1, Processes: 1, FileSize: 1, Stack: 1, CPUTime: time.Second, AddressSpace: 1},
+	} {
+		p := Profile{Binary: open(t, "/bin/true"), Path: "/bin/true", Limits: limits}
+		proc, err := newLauncher(t).Launch(t.Context(), p)
+		if errors.Is(err, errNoReport) {
+			t.Errorf("%+v: %v", limits, err)
+		}
+		if err != nil {
+			continue
+		}
+		if exit := proc.Exit(); exit.Killed {
+			t.Errorf("%+v: Exit() = %+v", limits, exit)
+		}
+		proc.closeStdio()
+	}
+}
+
 func TestLaunchScript(t *testing.T) {
 	path := writeScript(t, "#!/bin/sh\necho script $*\n")
 	p := Profile{Binary: open(t, path), Path: path, Args: []string{"a", "b"}}
@@ -343,6 +370,9 @@ func TestLauncherDies(t *testing.T) {
 	}
 	defer talk.close()
 	defer proc.closeStdio()
+	if env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", proc.PID())); err != nil || len(env) > 0 {
+		t.Errorf("the launcher's environment = %q, %v, want none", env, err)
+	}
 	if err := unix.Kill(proc.PID(), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}

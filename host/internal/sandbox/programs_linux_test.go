@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -123,6 +124,11 @@ func startLeaf(how string) error {
 	case "session":
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return cmd.Start()
+	case "adopted": // by the host, while the program lives
+		if err := prctl(unix.PR_SET_CHILD_SUBREAPER, 0); err != nil {
+			return err
+		}
+		return startLeaf("daemon")
 	case "daemon": // its parent is gone, too
 		cmd = exec.Command("/proc/self/exe", "parent", "session")
 		cmd.Stdout = os.Stdout
@@ -151,24 +157,38 @@ func host(args []string) error {
 		return err
 	}
 	if args[0] == "launching" {
-		// Without an order, the launcher stays one.
+		// Without an order, the launcher stays one; when stopped, it does not
+		// see that the host is gone.
 		p, _, err := l.fork(binary)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(os.Stdout, p.PID())
-		return unix.Pause()
+		if err := unix.Kill(p.PID(), unix.SIGSTOP); err != nil {
+			return err
+		}
+		return awaitStop(p.PID())
 	}
 	p, err := l.Launch(context.Background(), Profile{Binary: binary, Path: "program", Args: args})
 	if err != nil {
 		return err
 	}
 	if args[0] == "stop" {
-		if err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
-			return err
-		}
+		return awaitStop(p.PID())
 	}
-	fmt.Fprintln(os.Stdout, p.PID())
+	// Its first line says that it runs, and is its process id.
+	if _, err := io.Copy(os.Stdout, p.Stdout); err != nil {
+		return err
+	}
+	return unix.Pause()
+}
+
+// awaitStop prints the process id of a child that has been stopped, and waits
+// to be killed.
+func awaitStop(pid int) error {
+	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, pid)
 	return unix.Pause()
 }
 
@@ -177,9 +197,7 @@ func ignoreHost(args []string) error {
 	if err := prctl(unix.PR_SET_PDEATHSIG, 0); err != nil {
 		return err
 	}
-	if err := os.WriteFile(args[0], []byte("ready\n"), 0); err != nil {
-		return err
-	}
+	fmt.Fprintln(os.Stdout, os.Getpid())
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
@@ -207,14 +225,14 @@ func writeFile(args []string) error {
 	return nil
 }
 
-// useCPU spins until it has used more than a second.
+// useCPU spins until it has used a second and a half.
 func useCPU([]string) error {
 	for {
 		var used unix.Rusage
 		if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
 			return err
 		}
-		if used.Utime.Sec+used.Stime.Sec >= 2 {
+		if used.Utime.Nano()+used.Stime.Nano() > int64(1500*time.Millisecond) {
 			fmt.Fprintln(os.Stdout, "done")
 			return nil
 		}

@@ -112,7 +112,7 @@ type Launcher struct {
 	quit  chan struct{} // closed by Close: the permanent thread ends
 	gone  chan struct{} // closed when the permanent thread has ended
 
-	sweeping sync.Mutex // held while orphans are killed; taken before no other
+	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
 
 	mu     sync.Mutex // guards closed and live
 	closed bool

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -45,8 +47,9 @@ func (h handle) gone(d time.Duration) bool {
 }
 
 // leafKinds are the ways in which a parent starts a leaf: as a child, in a
-// session of its own, and as a daemon whose parents are gone.
-var leafKinds = []string{"child", "session", "daemon"}
+// session of its own, as a daemon whose parents are gone, and as one that has
+// left the program's tree.
+var leafKinds = []string{"child", "session", "daemon", "adopted"}
 
 func TestProcessLeavesNothing(t *testing.T) {
 	for _, kind := range leafKinds {
@@ -168,6 +171,23 @@ func TestSweepSparesOthers(t *testing.T) {
 		if h.gone(0) {
 			t.Errorf("the %s process is gone", name)
 		}
+	}
+}
+
+func TestStdoutEndsThoughSomethingHoldsIt(t *testing.T) {
+	proc := launch(t, newLauncher(t), profile(t, "leaf"))
+	readPID(t, bufio.NewReader(proc.Stdout))
+	held, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", proc.PID()), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if _, err := held.WriteString("last words"); err != nil {
+		t.Fatal(err)
+	}
+	proc.Kill()
+	if out := readAll(t, proc); out != "last words" {
+		t.Errorf("stdout = %q", out)
 	}
 }
 
@@ -305,9 +325,6 @@ func TestControlProgramOutlivesItsHost(t *testing.T) {
 	}
 	killHost, pid := startHost(t, "ignore", name)
 	watch(t, pid)
-	if line, err := bufio.NewReader(fifo).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Fatalf("the program said %q, %v", line, err)
-	}
 	killHost()
 	if line, err := bufio.NewReader(fifo).ReadString('\n'); err != nil || line != "alive\n" {
 		t.Errorf("the program said %q, %v", line, err)
@@ -328,12 +345,39 @@ func startHost(t *testing.T, args ...string) (kill func(), pid int) {
 		t.Fatal(err)
 	}
 	pid = readPID(t, bufio.NewReader(out))
+	t.Cleanup(func() {
+		// If this process adopts orphans, then the program is one. The test
+		// that watches it has killed it by now.
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+	})
 	return func() {
 		if err := cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
 		_ = cmd.Wait() // its error is the signal
 	}, pid
+}
+
+// The first thread is where the kernel puts orphans.
+func TestOwnThreadIsNotTheFirst(t *testing.T) {
+	const threads = 64 // more than there are, so that the first is among them
+	var running, ended sync.WaitGroup
+	release := make(chan struct{})
+	running.Add(threads)
+	for range threads {
+		ended.Go(func() {
+			onOwnThread(func() {
+				if isFirstThread() {
+					t.Error("f runs on the first thread")
+				}
+				running.Done()
+				<-release
+			})
+		})
+	}
+	running.Wait()
+	close(release)
+	ended.Wait()
 }
 
 func TestReadStat(t *testing.T) {
