@@ -58,7 +58,7 @@ func newDeath(exit sandbox.Exit, verdict, stderr string, limits sandbox.Limits) 
 // What runtimes print when a limit ends them. Go's allocator says so in one of
 // two ways; a thread that cannot be made is "newosproc" in Go.
 var (
-	outOfMemory    = regexp.MustCompile(`(?m)^(fatal error: |runtime: )+(out of memory|cannot allocate memory)|^MemoryError|std::bad_alloc|memory allocation of \d+ bytes failed|JavaScript heap out of memory`)
+	outOfMemory    = regexp.MustCompile(`(?m)^(fatal error: |runtime: )+(out of memory|cannot allocate memory)|^MemoryError|std::bad_alloc|memory allocation of \d+ bytes failed|JavaScript heap out of memory|Sanitizer failed to allocate`)
 	noMoreThreads  = regexp.MustCompile(`newosproc|failed to create new OS thread|can't start new thread|pthread_create failed`)
 	noMoreFiles    = regexp.MustCompile(`too many open files|EMFILE`)
 	fileTooLarge   = regexp.MustCompile(`file too large|File too large|EFBIG`)
@@ -68,7 +68,7 @@ var (
 
 // cause completes "the plugin ...". It names the limit that was met, if one was.
 func (d death) cause() string {
-	l := d.Limits
+	l, failed := d.Limits, d.Signal != 0 || d.ExitCode != 0
 	switch {
 	case d.Verdict != "":
 		return d.Verdict
@@ -78,13 +78,13 @@ func (d death) cause() string {
 		return fmt.Sprintf("exceeded its file size limit (%v)", l.FileSize)
 	case d.Signal == syscall.SIGSYS:
 		return "made a system call that is not allowed"
-	case d.ExitCode != 0 && noMoreThreads.MatchString(d.Stderr) && l.Processes > 0:
+	case failed && noMoreThreads.MatchString(d.Stderr) && l.Processes > 0:
 		return fmt.Sprintf("exceeded its limit of processes (%d)", l.Processes)
-	case d.ExitCode != 0 && outOfMemory.MatchString(d.Stderr):
+	case failed && outOfMemory.MatchString(d.Stderr):
 		return d.memoryCause()
-	case d.ExitCode != 0 && l.OpenFiles > 0 && noMoreFiles.MatchString(d.lastWords()):
+	case failed && l.OpenFiles > 0 && noMoreFiles.MatchString(d.lastWords()):
 		return fmt.Sprintf("exceeded its limit of open files (%d)", l.OpenFiles)
-	case d.ExitCode != 0 && l.FileSize > 0 && fileTooLarge.MatchString(d.lastWords()):
+	case failed && l.FileSize > 0 && fileTooLarge.MatchString(d.lastWords()):
 		return fmt.Sprintf("exceeded its file size limit (%v)", l.FileSize)
 	case goroutinePanic.MatchString(d.Stderr):
 		return "panicked"

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"reflect"
 	"sync"
@@ -99,6 +98,16 @@ func (k *keeper) acquire(ctx context.Context) (*instance, error) {
 		}
 	}
 	return nil, k.unavailable(time.Second, nil, "ended before it took the call")
+}
+
+// ensure starts the plugin if it is not running.
+func (k *keeper) ensure(ctx context.Context) error {
+	i, err := k.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	k.release(i)
+	return nil
 }
 
 // mayStart says why the plugin may not start now. It is called with mu held.
@@ -227,6 +236,15 @@ func (k *keeper) recordCrash(ctx context.Context, c *Crash, ready time.Duration)
 	}
 }
 
+// startAgain starts an eager plugin after its backoff.
+func (k *keeper) startAgain(ctx context.Context) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.live == nil && k.mayStart() == nil {
+		k.begin(ctx)
+	}
+}
+
 // ended records the end of a process that was ready.
 func (k *keeper) ended(ctx context.Context, i *instance) {
 	k.mu.Lock()
@@ -285,41 +303,4 @@ func (k *keeper) publish(tools []tool.Spec) {
 	}
 	k.published = append([]tool.Spec{}, tools...) // not nil: it was published
 	k.s.opts.Publish(k.plugin.Name, tools)
-}
-
-// unavailable is what a caller is told if a call was not sent. With retry 0 it
-// is not worth another try.
-func (k *keeper) unavailable(retry time.Duration, cause error, format string, args ...any) *tool.Error {
-	err := tool.Errorf(tool.Unavailable, "the plugin %q %s", k.plugin.Name, fmt.Sprintf(format, args...)).
-		WithCause(errors.Join(ErrNotSent, cause))
-	if retry > 0 {
-		return err.WithRetry(retry)
-	}
-	return err
-}
-
-// startFailed is what callers that waited for a start are told. It is called
-// with mu held.
-func (k *keeper) startFailed(err error) error {
-	var crashed *crashError
-	if errors.As(err, &crashed) {
-		retry := max(k.backoff.wait(time.Now()), time.Millisecond)
-		return k.unavailable(retry, err, "did not start: it %s", crashed.crash.Cause)
-	}
-	if errors.Is(err, errClosed) {
-		return k.unavailable(0, err, "is stopped: the host is stopping")
-	}
-	return k.refusal()
-}
-
-// refusal is what callers are told of a plugin that cannot start. It is called
-// with mu held.
-func (k *keeper) refusal() error {
-	why := "something is wrong on the host"
-	var refused *refusedError
-	if errors.As(k.refused, &refused) {
-		why = refused.brief
-	}
-	return k.unavailable(0, k.refused, "cannot be started: %s", why).
-		WithHint("an operator must mend it; toolhost plugins list says how")
 }

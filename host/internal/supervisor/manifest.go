@@ -90,6 +90,38 @@ func (m *manifest) save(path string) (err error) {
 	return f.Close()
 }
 
+// recall publishes the tools of the manifest cache, if it holds those of this
+// binary with these settings. It starts nothing.
+func (k *keeper) recall() bool {
+	m, err := loadManifest(manifestPath(k.s.opts.StateDir, k.plugin.Name))
+	if err != nil {
+		k.log.Warn("what is known of the plugin cannot be read", "error", err)
+	}
+	if m == nil {
+		return false
+	}
+	if m.File != (fileID{}) {
+		k.s.hashes.put(m.File, m.Digest)
+	}
+	program, err := openBinary(k.plugin, &k.s.hashes)
+	if err != nil {
+		return false // the start will say why
+	}
+	defer program.file.Close()
+	if program.digest != m.Digest {
+		return false
+	}
+	settings, err := k.settings(m.Schema)
+	if err != nil || digestOf(settings) != m.Settings {
+		return false
+	}
+	k.mu.Lock()
+	k.digest, k.version = m.Digest, m.Version
+	k.mu.Unlock()
+	k.publish(m.Tools)
+	return true
+}
+
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -26,7 +26,7 @@ func TestCallsThatFail(t *testing.T) {
 	}{
 		{"exit", tool.PluginCrashed, `the plugin "calm" exited with code 5`},
 		{"panic", tool.PluginCrashed, `the plugin "calm" panicked`},
-		{"allocate", tool.PluginCrashed, `the plugin "calm" exceeded its memory limit (256MiB)`},
+		{"allocate", tool.PluginCrashed, `the plugin "calm" exceeded its memory limit (512MiB)`},
 		{"open_files", tool.PluginCrashed, `the plugin "calm" exceeded its limit of open files (128)`},
 		{"large_file", tool.PluginCrashed, `the plugin "calm" exceeded its file size limit (8MiB)`},
 		{"large", tool.ResourceExhausted, `the message of the plugin "calm" is larger than 64MiB`},
@@ -42,8 +42,8 @@ func TestCallsThatFail(t *testing.T) {
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()
 			limits := limits
-			if tt.tool == "allocate" {
-				limits.Memory = 256 * tool.MiB
+			if tt.tool == "large" {
+				limits.Memory = 0
 			}
 			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: limits})
 			_, err := k.call(t, "calm", tt.tool, `{}`)

@@ -81,17 +81,17 @@ func TestStartCrashes(t *testing.T) {
 	for _, tt := range []struct{ mode, want, detail string }{
 		{"crashstart", "did not start: it exited with code 3", "during its handshake"},
 		{"quiet", "did not start: it exited with code 0", "during its handshake"},
-		{"silent", "did not start: it did not print its handshake within 1s", "during its start"},
-		{"noaccept", "did not start: it did not answer the connection within 1s", "during the connection"},
+		{"silent", "did not start: it did not print its handshake within 5s", "during its start"},
+		{"noaccept", "did not start: it did not answer the connection within 5s", "during the connection"},
 		{"crashdescribe", "did not start: it exited with code 4", "during Describe"},
-		{"hangdescribe", "did not start: it did not answer Describe within 1s", "during Describe"},
+		{"hangdescribe", "did not start: it did not answer Describe within 5s", "during Describe"},
 		{"crashconfigure", "did not start: it exited with code 4", "during Configure"},
-		{"hangconfigure", "did not start: it did not answer Configure within 1s", "during Configure"},
+		{"hangconfigure", "did not start: it did not answer Configure within 5s", "during Configure"},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
 			t.Parallel()
 			k := keep(t, tt.mode, "calm")
-			k.timing.start = time.Second
+			k.timing.start = 5 * time.Second
 			_, err := k.call(t, tt.mode, "echo", `{}`)
 			wantUnavailable(t, err, tt.want, true)
 			s := k.state(t, tt.mode)
@@ -101,7 +101,6 @@ func TestStartCrashes(t *testing.T) {
 			if cause := operatorError(errors.Unwrap(err)); !strings.Contains(cause.Error(), tt.detail) {
 				t.Errorf("the operator reads %q, want %q", cause, tt.detail)
 			}
-			k.timing.start = 10 * time.Second
 			k.mustCall(t, "calm", "echo")
 		})
 	}

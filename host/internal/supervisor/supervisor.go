@@ -118,57 +118,6 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// recall publishes the tools of the manifest cache, if it holds those of this
-// binary with these settings. It starts nothing.
-func (k *keeper) recall() bool {
-	m, err := loadManifest(manifestPath(k.s.opts.StateDir, k.plugin.Name))
-	if err != nil {
-		k.log.Warn("what is known of the plugin cannot be read", "error", err)
-	}
-	if m == nil {
-		return false
-	}
-	if m.File != (fileID{}) {
-		k.s.hashes.put(m.File, m.Digest)
-	}
-	program, err := openBinary(k.plugin, &k.s.hashes)
-	if err != nil {
-		return false // the start will say why
-	}
-	defer program.file.Close()
-	if program.digest != m.Digest {
-		return false
-	}
-	settings, err := k.settings(m.Schema)
-	if err != nil || digestOf(settings) != m.Settings {
-		return false
-	}
-	k.mu.Lock()
-	k.digest, k.version = m.Digest, m.Version
-	k.mu.Unlock()
-	k.publish(m.Tools)
-	return true
-}
-
-// ensure starts the plugin if it is not running.
-func (k *keeper) ensure(ctx context.Context) error {
-	i, err := k.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	k.release(i)
-	return nil
-}
-
-// startAgain starts an eager plugin after its backoff.
-func (k *keeper) startAgain(ctx context.Context) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.live == nil && k.mayStart() == nil {
-		k.begin(ctx)
-	}
-}
-
 // Restart stops a plugin if it runs, forgets its crashes and starts it. Its
 // error says, to an operator, why it did not start.
 func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
@@ -186,19 +135,6 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 		return fmt.Errorf("start plugin %q: %w", plugin, operatorError(err))
 	}
 	return nil
-}
-
-// operatorError is the whole of what callers are told in part.
-func operatorError(err error) error {
-	var refused *refusedError
-	var crashed *crashError
-	if errors.As(err, &refused) {
-		return refused
-	}
-	if errors.As(err, &crashed) {
-		return crashed
-	}
-	return err
 }
 
 // Close stops all plugins and returns when nothing of them is left: at once if
