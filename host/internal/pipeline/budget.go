@@ -1,0 +1,145 @@
+package pipeline
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Bounds of what is not text, and so cannot be cut.
+const (
+	maxParts  = 1000
+	maxBinary = 10 * tool.MiB
+)
+
+// fit returns a result that does not exceed the budget. Text is cut and says
+// so. Structured output that is too large is an error, since half of it is
+// none; images and the like that are too large are left out with a note.
+func fit(result tool.Result, budget tool.ByteSize) tool.Result {
+	if size := len(result.Structured); size > int(budget) {
+		result.Structured = nil
+		result.Error = tool.Errorf(tool.ResourceExhausted,
+			"the tool's structured result has %s bytes, more than its budget of %s", thousands(size), budget).
+			WithHint("ask for less in one call")
+	}
+	result.Content = fitContent(result.Content, int(budget))
+	return result
+}
+
+// fitContent cuts the text parts to budget bytes together, and leaves out
+// binary parts beyond [maxBinary].
+func fitContent(content []tool.Content, budget int) []tool.Content {
+	text, binary := 0, 0
+	for _, part := range content {
+		if isText(part) {
+			text += len(part.Data)
+		} else {
+			binary += len(part.Data)
+		}
+	}
+	if text <= budget && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, garbled) {
+		return content
+	}
+
+	fitted := make([]tool.Content, 0, min(len(content), maxParts)+1)
+	binary = 0
+	left := budget
+	for _, part := range content[:min(len(content), maxParts)] {
+		switch {
+		case !isText(part) && binary+len(part.Data) > int(maxBinary):
+			fitted = append(fitted, tool.Text(fmt.Sprintf("[%s of %s bytes left out: too large]",
+				part.MediaType, thousands(len(part.Data)))))
+			continue
+		case !isText(part):
+			binary += len(part.Data)
+		case left == 0 && len(part.Data) > 0:
+			continue
+		default:
+			part.Data = cutText(part.Data, left)
+			left -= len(part.Data)
+			if text > budget && left < utf8.UTFMax {
+				left = 0
+			}
+		}
+		fitted = append(fitted, part)
+	}
+	if text > budget {
+		fitted = appendNote(fitted, truncationNote(text))
+	}
+	return fitted
+}
+
+// truncationNote is what callers recognise cut output by.
+func truncationNote(size int) string {
+	return fmt.Sprintf("[output truncated — original size: %s bytes]", thousands(size))
+}
+
+// appendNote puts a note on a line of its own at the end of the last text.
+func appendNote(content []tool.Content, note string) []tool.Content {
+	for i, part := range slices.Backward(content) {
+		if part.Kind != tool.KindText {
+			continue
+		}
+		data := slices.Clone(part.Data)
+		if len(data) > 0 && data[len(data)-1] != '\n' {
+			data = append(data, '\n')
+		}
+		content[i].Data = append(data, note...)
+		return content
+	}
+	return append(content, tool.Text(note))
+}
+
+// cutText returns at most most bytes of text, whole characters only, and with
+// U+FFFD for what is not UTF-8.
+func cutText(text []byte, most int) []byte {
+	if len(text) > most {
+		text = text[:most]
+		for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+			if start := len(text) - n; utf8.RuneStart(text[start]) {
+				if !utf8.FullRune(text[start:]) {
+					text = text[:start]
+				}
+				break
+			}
+		}
+	}
+	if utf8.Valid(text) {
+		return text
+	}
+	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	return cutText(text, most) // the replacement is longer than a byte
+}
+
+// isText reports whether a part holds text, which counts against the budget.
+func isText(part tool.Content) bool {
+	switch part.Kind {
+	case tool.KindText:
+		return true
+	case tool.KindResource:
+		return strings.HasPrefix(part.MediaType, "text/")
+	case tool.KindImage, tool.KindAudio, tool.KindResourceLink:
+	}
+	return false
+}
+
+// garbled reports whether a part that should be UTF-8 is not.
+func garbled(part tool.Content) bool { return isText(part) && !utf8.Valid(part.Data) }
+
+// thousands writes a number as in 142,857.
+func thousands(n int) string {
+	digits := strconv.Itoa(n)
+	var b strings.Builder
+	for i, digit := range digits {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteRune(digit)
+	}
+	return b.String()
+}

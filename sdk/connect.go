@@ -1,0 +1,162 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxAsked bounds the requests to the host that wait for an answer.
+const maxAsked = 256
+
+// Secret returns the value of a secret that the administrator granted to the
+// plugin (see [Plugin.WantSecrets]). It asks the host on behalf of this call
+// and blocks until it answers or ctx ends. Do not keep the value: a grant can
+// be taken back. Errors are [*tool.Error] and can be returned as they are.
+func (c *Call) Secret(ctx context.Context, name string) (string, error) {
+	if c.events == nil {
+		return "", tool.Errorf(tool.PermissionDenied, "a preview gets no secrets")
+	}
+	reply, err := c.host.ask(ctx, hostRequest{ticket: c.data.Context.Ticket, secret: name})
+	if err != nil {
+		return "", err
+	}
+	return string(reply.secret), nil
+}
+
+// AskUser asks the user a question and decodes what is answered into answer, a
+// pointer to a struct whose fields are of basic types and have the tags of
+// [AddTool]. It reports false if the user declined to answer. It blocks until
+// there is an answer or ctx ends; the host stops the call's clock meanwhile.
+// Errors are [*tool.Error] and can be returned as they are, except for a wrong
+// type of answer.
+func (c *Call) AskUser(ctx context.Context, question string, answer any) (bool, error) {
+	t := reflect.TypeOf(answer)
+	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return false, fmt.Errorf("ask the user: the answer must be a pointer to a struct, not %T", answer)
+	}
+	if c.events == nil {
+		return false, tool.Errorf(tool.PermissionDenied, "a preview cannot ask the user")
+	}
+	form := infer(t.Elem(), arguments)
+	if len(form.mistakes) > 0 {
+		return false, fmt.Errorf("ask the user: %w", &form.mistakes[0])
+	}
+	reply, err := c.host.ask(ctx, hostRequest{ticket: c.data.Context.Ticket, question: question, form: form.schema})
+	if err != nil || !reply.answered {
+		return false, err
+	}
+	if err := json.Unmarshal(reply.answer, answer); err != nil {
+		return false, tool.Errorf(tool.Internal, "the user's answer cannot be read").WithCause(err)
+	}
+	return true, nil
+}
+
+// hostRequest is what a plugin can ask its host: for a secret, or a question.
+type hostRequest struct {
+	ticket   []byte
+	secret   string
+	question string
+	form     json.RawMessage
+}
+
+// hostReply is what it answers.
+type hostReply struct {
+	err      *tool.Error
+	secret   []byte
+	answered bool
+	answer   json.RawMessage
+}
+
+// connection is the plugin's way to the host, while there is one. The zero
+// connection has none.
+type connection struct {
+	mu      sync.Mutex // guards everything below
+	send    func(id uint64, r hostRequest) error
+	last    uint64
+	waiting map[uint64]chan hostReply
+
+	sendMu sync.Mutex // one message at a time; never taken with mu
+}
+
+// attach opens the connection. It reports false if there is one already.
+func (c *connection) attach(send func(uint64, hostRequest) error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.send != nil {
+		return false
+	}
+	c.send, c.waiting = send, map[uint64]chan hostReply{}
+	return true
+}
+
+// detach closes the connection and fails what waits.
+func (c *connection) detach() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, reply := range c.waiting {
+		reply <- hostReply{err: errNotConnected()}
+	}
+	c.send, c.waiting = nil, nil
+}
+
+// deliver hands an answer to whoever asked. Nobody waits for an answer that
+// comes too late.
+func (c *connection) deliver(id uint64, r hostReply) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if reply, ok := c.waiting[id]; ok {
+		delete(c.waiting, id)
+		reply <- r
+	}
+}
+
+// ask sends a request and waits for its answer.
+func (c *connection) ask(ctx context.Context, r hostRequest) (hostReply, error) {
+	// It has room for the one answer, so that nobody who answers waits.
+	reply := make(chan hostReply, 1)
+	c.mu.Lock()
+	send := c.send
+	if send == nil {
+		c.mu.Unlock()
+		return hostReply{}, errNotConnected()
+	}
+	if len(c.waiting) >= maxAsked {
+		c.mu.Unlock()
+		return hostReply{}, tool.Errorf(tool.ResourceExhausted, "the plugin waits for %d answers of the host already", maxAsked)
+	}
+	c.last++
+	id := c.last
+	c.waiting[id] = reply
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.waiting, id)
+	}()
+
+	c.sendMu.Lock()
+	err := send(id, r)
+	c.sendMu.Unlock()
+	if err != nil {
+		return hostReply{}, errNotConnected().WithCause(err)
+	}
+	select {
+	case answer := <-reply:
+		if answer.err != nil {
+			return hostReply{}, answer.err
+		}
+		return answer, nil
+	case <-ctx.Done():
+		return hostReply{}, toError(ctx, ctx.Err())
+	}
+}
+
+func errNotConnected() *tool.Error {
+	return tool.Errorf(tool.Unavailable, "the host does not answer the plugin's requests").
+		WithHint("the tool needs a secret or an answer of the user; ask the administrator whether this host offers them")
+}

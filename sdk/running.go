@@ -1,0 +1,156 @@
+package sdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+var errCallEnded = errors.New("the call has ended")
+
+// events sends what a call says before its result, one at a time.
+type events struct {
+	mu           sync.Mutex // guards everything below
+	ended        bool
+	sendProgress func(tool.Progress) error
+	sendChunk    func(tool.Chunk) error
+}
+
+func (e *events) progress(p tool.Progress) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.ended {
+		// A caller that is gone does not want to know.
+		_ = e.sendProgress(p)
+	}
+}
+
+func (e *events) chunk(c tool.Chunk) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ended {
+		return errCallEnded
+	}
+	return e.sendChunk(c)
+}
+
+// end makes sure that nothing comes after the result, whatever goroutines the
+// tool has left behind.
+func (e *events) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ended = true
+}
+
+// gate counts the calls that run and keeps new ones out once it is closed. The
+// zero gate is shut: it opens when the plugin is configured.
+type gate struct {
+	mu      sync.Mutex // guards everything below
+	open    bool
+	closed  bool
+	running int
+	idle    chan struct{} // closed when nothing runs any more; nil if nobody waits
+}
+
+func (g *gate) configured() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open = true
+}
+
+// enter admits a call, or says why not.
+func (g *gate) enter() *tool.Error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return tool.Errorf(tool.Unavailable, "the plugin is stopping").WithRetry(0)
+	case !g.open:
+		return tool.Errorf(tool.Unavailable, "the plugin is not configured yet").WithRetry(0)
+	}
+	g.running++
+	return nil
+}
+
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.running--
+	if g.running == 0 && g.idle != nil {
+		close(g.idle)
+		g.idle = nil
+	}
+}
+
+// drain closes the gate and waits until nothing runs, or ctx ends.
+func (g *gate) drain(ctx context.Context) error {
+	g.mu.Lock()
+	g.closed = true
+	if g.running == 0 {
+		g.mu.Unlock()
+		return nil
+	}
+	if g.idle == nil {
+		g.idle = make(chan struct{})
+	}
+	idle := g.idle
+	g.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// run calls a tool and always comes back with a result that a host accepts.
+func (p *Plugin) run(ctx context.Context, c *Call) tool.Result {
+	e := p.lookup(c.data.Tool)
+	if e == nil {
+		return tool.ErrorResult(tool.Errorf(tool.NotFound, "plugin %q has no tool %q", p.name, c.data.Tool))
+	}
+	var result tool.Result
+	err := recovered(c.logger, c.data.Tool, func() (err error) {
+		result, err = e.run(ctx, c, c.data.Arguments)
+		return err
+	})
+	if failure := toError(ctx, err); failure != nil {
+		result.Error = failure
+	}
+	return result
+}
+
+// preview says what a call would do.
+func (p *Plugin) preview(ctx context.Context, c *Call) (tool.Preview, *tool.Error) {
+	e := p.lookup(c.data.Tool)
+	if e == nil || e.preview == nil {
+		return tool.Preview{}, tool.Errorf(tool.NotFound, "plugin %q has no preview of a tool %q", p.name, c.data.Tool)
+	}
+	var preview tool.Preview
+	err := recovered(c.logger, c.data.Tool, func() (err error) {
+		preview, err = e.preview(ctx, c, c.data.Arguments)
+		return err
+	})
+	if failure := toError(ctx, err); failure != nil {
+		return tool.Preview{}, failure
+	}
+	return preview, nil
+}
+
+// recovered calls f. A panic becomes an error that a caller may read; the log
+// has the stack.
+func recovered(logger hclog.Logger, what string, f func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			logger.Error("panic", "in", what, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = tool.Errorf(tool.Internal, "%s panicked; this is a mistake in the plugin, whose log says more", what)
+		}
+	}()
+	return f()
+}

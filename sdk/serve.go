@@ -1,0 +1,126 @@
+package sdk
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+)
+
+// Static windows: a result of some megabytes passes without waiting for
+// updates of the window (measured: 9.9 ms instead of 17.6 for 4 MB).
+const (
+	streamWindow = 8 << 20
+	connWindow   = 16 << 20
+)
+
+// Serve answers the host until it goes away, and then ends the process. It
+// never returns to its caller.
+//
+// It exits with status 1, and says why on standard error, if the plugin has
+// mistakes (see [Plugin.Err]) or was not started by a host.
+func (p *Plugin) Serve() {
+	if err := p.Err(); err != nil {
+		fmt.Fprintf(os.Stderr, "plugin %q cannot be served:\n%v\n", p.name, err)
+		os.Exit(1)
+	}
+	if !startedByHost() {
+		fmt.Fprint(os.Stderr, p.startedByHand())
+		os.Exit(1)
+	}
+	if err := p.serve(); err != nil {
+		fmt.Fprintf(os.Stderr, "serve plugin %q: %v\n", p.name, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func (p *Plugin) startedByHand() string {
+	path, err := os.Executable()
+	if err != nil {
+		path = p.name
+	}
+	return fmt.Sprintf(`%s %s is a plugin: a toolhost starts it. Put this into the host's config.hcl:
+
+plugin %q {
+  path = %q
+}
+`, p.name, p.version, p.name, path)
+}
+
+// startedByHost reports whether the environment holds the host's cookie.
+func startedByHost() bool {
+	h := toolpluginv1.Handshake()
+	return os.Getenv(h.MagicCookieKey) == h.MagicCookieValue
+}
+
+func (p *Plugin) serve() error {
+	identity, err := newIdentity(os.Getenv("PLUGIN_CLIENT_CERT"))
+	if err != nil {
+		return err
+	}
+	if err := passHandshake(identity.certificate()); err != nil {
+		return err
+	}
+	go exitWithHost(os.Stdin) // ends with the process
+
+	config := &plugin.ServeConfig{
+		HandshakeConfig: toolpluginv1.Handshake(),
+		VersionedPlugins: map[int]plugin.PluginSet{
+			toolpluginv1.Version: {toolpluginv1.ServiceName: &service{plugin: p}},
+		},
+		Logger:     p.logger,
+		GRPCServer: newGRPCServer,
+	}
+	if identity != nil {
+		config.TLSProvider = func() (*tls.Config, error) { return identity.config, nil }
+	}
+	plugin.Serve(config)
+	return nil
+}
+
+// exitWithHost ends the process when the host closes its end of stdin, which
+// the kernel does for a host that was killed. Nobody is left to hear results.
+func exitWithHost(stdin io.Reader) {
+	_, _ = io.Copy(io.Discard, stdin)
+	os.Exit(0)
+}
+
+func newGRPCServer(options []grpc.ServerOption) *grpc.Server {
+	return grpc.NewServer(append(
+		options,
+		grpc.MaxRecvMsgSize(toolpluginv1.MaxMessageBytes),
+		grpc.MaxSendMsgSize(toolpluginv1.MaxMessageBytes),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
+	)...)
+}
+
+// newLogger returns a logger whose lines the host understands.
+func newLogger(name string) hclog.Logger {
+	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.Debug, Output: os.Stderr, JSONFormat: true})
+}
+
+// service is the plugin as go-plugin wants it.
+type service struct {
+	plugin.NetRPCUnsupportedPlugin
+	plugin *Plugin
+}
+
+// GRPCServer implements [plugin.GRPCPlugin].
+func (s *service) GRPCServer(_ *plugin.GRPCBroker, server *grpc.Server) error {
+	s.plugin.Register(server)
+	return nil
+}
+
+// GRPCClient implements [plugin.GRPCPlugin]. The sdk is never the client.
+func (s *service) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
+	return nil, fmt.Errorf("plugin %q serves, it does not call", s.plugin.name)
+}

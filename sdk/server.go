@@ -1,0 +1,179 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Register adds the plugin's service to a gRPC server. [Plugin.Serve] does it
+// in a plugin process; package sdktest does it in a test.
+func (p *Plugin) Register(r grpc.ServiceRegistrar) {
+	p.mu.Lock()
+	if !p.sealed {
+		p.sealed, p.static = true, len(p.tools)
+	}
+	p.mu.Unlock()
+	toolpluginv1.RegisterPluginServiceServer(r, &server{plugin: p})
+}
+
+// server answers the host. It and wire.go's functions are where the generated
+// types end.
+type server struct {
+	toolpluginv1.UnimplementedPluginServiceServer
+	plugin *Plugin
+	gate   gate
+	once   sync.Once // the first request
+}
+
+func (s *server) Describe(context.Context, *toolpluginv1.DescribeRequest) (*toolpluginv1.DescribeResponse, error) {
+	s.once.Do(restoreStdio)
+	p := s.plugin
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	response := &toolpluginv1.DescribeResponse{
+		Name:         p.name,
+		Version:      p.version,
+		Sdk:          "toolhost-go " + sdkVersion(),
+		Capabilities: []string{"connect", "drain", "preview"},
+		Secrets:      p.secrets,
+		Tools:        specsToProto(p.tools[:p.static]),
+	}
+	if p.settings != nil {
+		response.SettingsSchemaJson = p.settings.schema
+	}
+	return response, nil
+}
+
+// sdkVersion returns the version of the module that this package is from.
+func sdkVersion() string {
+	const module = "github.com/toolhost/toolhost"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == module {
+			return dep.Version
+		}
+	}
+	return info.Main.Version
+}
+
+func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest) (*toolpluginv1.ConfigureResponse, error) {
+	s.once.Do(restoreStdio)
+	diagnostics := s.plugin.configure(ctx, Config{
+		StateDir:    r.GetStateDir(),
+		ScratchDir:  r.GetScratchDir(),
+		Proxy:       r.GetProxy(),
+		MemoryLimit: tool.ByteSize(r.GetMemoryLimitBytes()),
+	}, r.GetSettingsJson())
+	response := &toolpluginv1.ConfigureResponse{}
+	failed := false
+	for _, d := range diagnostics {
+		severity := toolpluginv1.Diagnostic_SEVERITY_ERROR
+		if d.Warning {
+			severity = toolpluginv1.Diagnostic_SEVERITY_WARNING
+		}
+		failed = failed || !d.Warning
+		response.Diagnostics = append(response.Diagnostics, &toolpluginv1.Diagnostic{
+			Severity: severity, Summary: clean(d.Summary), Detail: clean(d.Detail), Path: d.Path,
+		})
+	}
+	if failed {
+		return response, nil
+	}
+	s.plugin.mu.Lock()
+	response.Tools = specsToProto(s.plugin.tools)
+	s.plugin.mu.Unlock()
+	s.gate.configured()
+	return response, nil
+}
+
+func (s *server) Call(r *toolpluginv1.CallRequest, stream grpc.ServerStreamingServer[toolpluginv1.CallResponse]) error {
+	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
+	if refused := s.gate.enter(); refused != nil {
+		return sendResult(stream, tool.ErrorResult(refused))
+	}
+	defer s.gate.leave()
+	c.events = &events{
+		sendProgress: func(p tool.Progress) error {
+			return stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Progress{Progress: progressToProto(p)}})
+		},
+		sendChunk: func(chunk tool.Chunk) error {
+			return stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Chunk{Chunk: chunkToProto(chunk)}})
+		},
+	}
+	result := s.plugin.run(stream.Context(), c)
+	c.events.end()
+	return sendResult(stream, result)
+}
+
+func sendResult(stream grpc.ServerStreamingServer[toolpluginv1.CallResponse], result tool.Result) error {
+	message, err := resultToProto(result)
+	if err == nil && proto.Size(message) > toolpluginv1.MaxMessageBytes-messageMargin {
+		err = tool.Errorf(tool.ResourceExhausted, "the tool's result is larger than %s", tool.ByteSize(toolpluginv1.MaxMessageBytes))
+	}
+	if err != nil {
+		message = &toolpluginv1.Result{Error: errorToProto(tool.AsError(err))}
+	}
+	return stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Result{Result: message}})
+}
+
+// messageMargin is for what stands around a result in its message.
+const messageMargin = 64
+
+func (s *server) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest) (*toolpluginv1.PreviewResponse, error) {
+	if refused := s.gate.enter(); refused != nil {
+		return &toolpluginv1.PreviewResponse{Error: errorToProto(refused)}, nil
+	}
+	defer s.gate.leave()
+	preview, failure := s.plugin.preview(ctx, s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson()))
+	if failure != nil {
+		return &toolpluginv1.PreviewResponse{Error: errorToProto(failure)}, nil
+	}
+	return previewToProto(preview), nil
+}
+
+func (s *server) newCall(c *toolpluginv1.CallContext, name string, args json.RawMessage) *Call {
+	return &Call{
+		data:   tool.Call{ID: c.GetCallId(), Tool: name, Arguments: args, Context: contextFromProto(c)},
+		logger: s.plugin.logger.With("call", c.GetCallId()),
+		host:   &s.plugin.host,
+	}
+}
+
+func (s *server) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessage, toolpluginv1.PluginMessage]) error {
+	host := &s.plugin.host
+	if !host.attach(func(id uint64, r hostRequest) error { return stream.Send(requestToProto(id, r)) }) {
+		return status.Error(codes.AlreadyExists, "the host is connected already")
+	}
+	defer host.detach()
+	for {
+		message, err := stream.Recv()
+		if err != nil {
+			return nil //nolint:nilerr // the host's end of the stream is the end of the connection
+		}
+		host.deliver(message.GetId(), replyFromProto(message))
+	}
+}
+
+func (s *server) Drain(ctx context.Context, _ *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {
+	if err := s.gate.drain(ctx); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, status.Error(codes.DeadlineExceeded, "calls are still running")
+		}
+		return nil, status.FromContextError(err).Err()
+	}
+	return &toolpluginv1.DrainResponse{}, nil
+}

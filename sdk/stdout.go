@@ -1,0 +1,77 @@
+package sdk
+
+import (
+	"bufio"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// claimStdout takes descriptor 1 away from the program, points it at standard
+// error and returns the original: the host reads one line from it, and a print
+// of the plugin's code, or of a C library, must not be that line. It does so
+// once, since there is one descriptor 1.
+var claimStdout = sync.OnceValues(func() (*os.File, error) {
+	// Close-on-exec: a command that the plugin starts must not hold it.
+	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate standard output: %w", err)
+	}
+	if err := unix.Dup3(2, 1, 0); err != nil {
+		return nil, fmt.Errorf("redirect standard output: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "handshake"), nil
+})
+
+// standardError is the program's own: go-plugin replaces the variable.
+var standardError = os.Stderr
+
+// passHandshake gives go-plugin a pipe as os.Stdout and copies its handshake
+// line to the host, with the certificate appended: go-plugin itself leaves
+// that field empty when it is given a TLS configuration.
+func passHandshake(certificate []byte) error {
+	host, err := claimStdout()
+	if err != nil {
+		return err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe for the handshake: %w", err)
+	}
+	os.Stdout = w
+	go copyHandshake(host, r, certificate) // ends with the process
+	return nil
+}
+
+// copyHandshake passes the handshake line to the host and everything else to
+// standard error.
+func copyHandshake(host io.Writer, r io.Reader, certificate []byte) {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if strings.HasPrefix(line, "1|") && strings.Count(line, "|") == 5 {
+			fmt.Fprintf(host, "%s%s\n", strings.TrimSpace(line), base64.RawStdEncoding.EncodeToString(certificate))
+			break
+		}
+		fmt.Fprint(standardError, line)
+	}
+	_, _ = io.Copy(standardError, lines)
+}
+
+// restoreStdio undoes what go-plugin does to os.Stdout and os.Stderr once it
+// serves: it would send them through gRPC, where prints get lost when the
+// process dies and block it when nobody reads. Everything printed goes to the
+// process's own standard error instead.
+func restoreStdio() {
+	if startedByHost() {
+		os.Stdout, os.Stderr = standardError, standardError
+	}
+}

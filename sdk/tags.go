@@ -1,0 +1,221 @@
+package sdk
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// The struct tags of ours, beside `json` and `jsonschema`.
+const (
+	tagEnum    = "enum"    // enum:"text,binary": the values that it may have
+	tagDefault = "default" // default:"text": the value if none is given
+	tagRole    = "role"    // role:"path": what it means, see tool.Role
+	tagAlias   = "alias"   // alias:"cmd,script": other names of it
+	tagRaw     = "raw"     // raw:"true": takes a bare string as the whole arguments
+)
+
+// applyTags puts what the tags of a field say into the schema of its property.
+func (i *inferrer) applyTags(f jsonField, s *jsonschema.Schema, at string, top bool) {
+	switch {
+	case f.quoted:
+		i.mistake(at, "the json option \"string\" is not supported")
+	case i.use != results && s.Description == "":
+		i.mistake(at, "has no description; say what it is for with `jsonschema:\"...\"`")
+	}
+	if i.use != arguments {
+		for _, tag := range []string{tagRole, tagAlias, tagRaw} {
+			if _, ok := f.Tag.Lookup(tag); ok && (tag != tagRole || i.use == results) {
+				i.mistake(at, "tag %q has a meaning in the arguments of a tool only", tag)
+			}
+		}
+	}
+	// Fields of one type share the map until here.
+	s.Extra = maps.Clone(s.Extra)
+	i.applyEnum(f, s, at)
+	i.applyDefault(f, s, at)
+	i.applyRole(f, s, at)
+	i.applyAliases(f, s, at)
+	i.applyRaw(f, s, at, top)
+}
+
+func (i *inferrer) applyEnum(f jsonField, s *jsonschema.Schema, at string) {
+	tag, ok := f.Tag.Lookup(tagEnum)
+	if !ok {
+		return
+	}
+	t := indirect(f.Type)
+	if s.Items != nil && t.Kind() == reflect.Slice {
+		// An enum of a list is about its items.
+		s, t = s.Items, indirect(t.Elem())
+	}
+	var values []any
+	for text := range strings.SplitSeq(tag, ",") {
+		raw, err := parseTag(t, strings.TrimSpace(text))
+		if err != nil {
+			i.mistake(at, "enum value %q does not fit: %v", text, err)
+			return
+		}
+		var value any
+		if err := json.Unmarshal(raw, &value); err != nil {
+			i.mistake(at, "enum value %q does not fit: %v", text, err)
+			return
+		}
+		if slices.Contains(values, value) {
+			i.mistake(at, "enum value %q is listed twice", text)
+		}
+		values = append(values, value)
+	}
+	s.Enum = values
+}
+
+func (i *inferrer) applyDefault(f jsonField, s *jsonschema.Schema, at string) {
+	tag, ok := f.Tag.Lookup(tagDefault)
+	if !ok {
+		return
+	}
+	if i.use == results {
+		i.mistake(at, "a result has no defaults")
+		return
+	}
+	raw, err := parseTag(f.Type, tag)
+	if err != nil {
+		i.mistake(at, "default %q does not fit: %v", tag, err)
+		return
+	}
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		i.mistake(at, "default %q does not fit: %v", tag, err)
+		return
+	}
+	resolved, err := s.CloneSchemas().Resolve(nil)
+	if err != nil {
+		i.mistake(at, "schema: %v", err)
+		return
+	}
+	if err := resolved.Validate(value); err != nil {
+		if len(s.Enum) > 0 {
+			i.mistake(at, "default %q is not in the enum %v", tag, s.Enum)
+			return
+		}
+		i.mistake(at, "default %q does not fit: %v", tag, err)
+		return
+	}
+	s.Default = raw
+}
+
+func (i *inferrer) applyRole(f jsonField, s *jsonschema.Schema, at string) {
+	tag, ok := f.Tag.Lookup(tagRole)
+	if !ok || i.use == results {
+		return
+	}
+	if !tool.Role(tag).Valid() {
+		i.mistake(at, "role %q is not known, expected one of %v", tag, tool.Roles())
+		return
+	}
+	if s.Type != "string" && (s.Items == nil || s.Items.Type != "string") {
+		i.mistake(at, "role %q needs a string or a list of strings", tag)
+		return
+	}
+	setKeyword(s, tool.KeywordRole, tag)
+}
+
+func (i *inferrer) applyAliases(f jsonField, s *jsonschema.Schema, at string) {
+	tag, ok := f.Tag.Lookup(tagAlias)
+	if !ok || i.use != arguments {
+		return
+	}
+	names := strings.Split(tag, ",")
+	for n, name := range names {
+		names[n] = strings.TrimSpace(name)
+		if names[n] == "" {
+			i.mistake(at, "alias %q holds an empty name", tag)
+			return
+		}
+	}
+	setKeyword(s, tool.KeywordAliases, names)
+}
+
+func (i *inferrer) applyRaw(f jsonField, s *jsonschema.Schema, at string, top bool) {
+	tag, ok := f.Tag.Lookup(tagRaw)
+	switch {
+	case !ok || i.use != arguments:
+	case tag != "true":
+		i.mistake(at, "tag raw is %q, expected \"true\"", tag)
+	case !top:
+		i.mistake(at, "only a field of the arguments themselves can be raw")
+	case s.Type != "string":
+		i.mistake(at, "only a string can be raw")
+	default:
+		setKeyword(s, tool.KeywordRaw, true)
+	}
+}
+
+// parseTag turns the text of a tag into the JSON of a value of type t.
+func parseTag(t reflect.Type, text string) (json.RawMessage, error) {
+	t = indirect(t)
+	switch {
+	case t == reflect.TypeFor[tool.ByteSize]():
+		size, err := tool.ParseByteSize(text)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(int64(size))
+	case t == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("expected a duration such as \"30s\": %w", err)
+		}
+		return json.Marshal(int64(d))
+	}
+	raw := json.RawMessage(text)
+	if t.Kind() == reflect.String || !json.Valid(raw) {
+		// Bare text is the value of a string, and of a type that reads text.
+		quoted, err := json.Marshal(text)
+		if err != nil {
+			return nil, err
+		}
+		raw = quoted
+	}
+	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
+		return nil, fmt.Errorf("expected %s", t)
+	}
+	return raw, nil
+}
+
+func indirect(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
+}
+
+func setKeyword(s *jsonschema.Schema, keyword string, value any) {
+	if s.Extra == nil {
+		s.Extra = map[string]any{}
+	}
+	s.Extra[keyword] = value
+}
+
+func aliases(s *jsonschema.Schema) []string {
+	names, _ := s.Extra[tool.KeywordAliases].([]string)
+	return names
+}
+
+func countRaw(s *jsonschema.Schema) int {
+	n := 0
+	for _, property := range s.Properties {
+		if property.Extra[tool.KeywordRaw] == true {
+			n++
+		}
+	}
+	return n
+}

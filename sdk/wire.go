@@ -1,0 +1,193 @@
+package sdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func specsToProto(entries []*entry) []*toolpluginv1.Tool {
+	list := make([]*toolpluginv1.Tool, len(entries))
+	for i, e := range entries {
+		list[i] = specToProto(e.spec)
+	}
+	return list
+}
+
+func specToProto(s tool.Spec) *toolpluginv1.Tool {
+	t := &toolpluginv1.Tool{
+		Name: s.Name, Aliases: s.Aliases, Title: clean(s.Title), Category: clean(s.Category),
+		Description: clean(s.Description), Tier: tierToProto(s.Tier),
+		Idempotent: s.Idempotent, Cacheable: s.Cacheable, OpenWorld: s.OpenWorld, Destructive: s.Destructive,
+		Asks: s.Asks, HasPreview: s.HasPreview,
+		MaxOutputBytes: uint64(s.MaxOutput), MaxConcurrency: uint32(s.MaxConcurrency),
+		InputSchemaJson: s.InputSchema, OutputSchemaJson: s.OutputSchema,
+	}
+	if s.Timeout > 0 {
+		t.Timeout = durationpb.New(s.Timeout)
+	}
+	for _, r := range s.TierWhen {
+		t.TierWhen = append(t.TierWhen, &toolpluginv1.TierRule{
+			Property: r.Property, Tier: tierToProto(r.Tier), EqualsJson: r.Equals,
+		})
+	}
+	return t
+}
+
+func tierToProto(t tool.Tier) toolpluginv1.Tier {
+	switch t {
+	case tool.ReadOnly:
+		return toolpluginv1.Tier_TIER_READ_ONLY
+	case tool.SideEffecting:
+		return toolpluginv1.Tier_TIER_SIDE_EFFECTING
+	case tool.Privileged:
+		return toolpluginv1.Tier_TIER_PRIVILEGED
+	}
+	return toolpluginv1.Tier_TIER_UNSPECIFIED
+}
+
+func contextFromProto(c *toolpluginv1.CallContext) tool.Context {
+	return tool.Context{
+		Session: c.GetSession(), User: c.GetUser(), Client: c.GetClient(), Traceparent: c.GetTraceparent(),
+		Attempt: int(c.GetAttempt()), ApprovalID: c.GetApprovalId(), PreviewDigest: c.GetPreviewDigest(),
+		MaxOutput: tool.ByteSize(c.GetMaxOutputBytes()), Roots: c.GetRoots(), UserDir: c.GetUserDir(),
+		Ticket: c.GetTicket(),
+	}
+}
+
+func progressToProto(p tool.Progress) *toolpluginv1.Progress {
+	return &toolpluginv1.Progress{Progress: p.Progress, Total: p.Total, Message: clean(p.Message)}
+}
+
+func chunkToProto(c tool.Chunk) *toolpluginv1.Chunk {
+	stream := toolpluginv1.Chunk_STREAM_STDOUT
+	if c.Stream == tool.Stderr {
+		stream = toolpluginv1.Chunk_STREAM_STDERR
+	}
+	return &toolpluginv1.Chunk{Stream: stream, Data: c.Data}
+}
+
+// resultToProto fails if the result cannot be sent.
+func resultToProto(r tool.Result) (*toolpluginv1.Result, error) {
+	out := &toolpluginv1.Result{Error: errorToProto(r.Error), StructuredJson: r.Structured}
+	if r.Structured != nil && !json.Valid(r.Structured) {
+		return nil, tool.Errorf(tool.OutputInvalid, "the tool's structured result is not JSON")
+	}
+	for _, e := range r.Effects {
+		out.Effects = append(out.Effects, &toolpluginv1.Effect{
+			Kind: clean(e.Kind), Target: clean(e.Target), Operation: clean(e.Operation),
+		})
+	}
+	var err error
+	if out.Content, err = contentToProto(r.Content); err != nil {
+		return nil, err
+	}
+	if len(r.Metadata) > 0 {
+		if out.MetadataJson, err = json.Marshal(r.Metadata); err != nil {
+			return nil, tool.Errorf(tool.OutputInvalid, "the tool's metadata is not JSON").WithCause(err)
+		}
+	}
+	return out, nil
+}
+
+func contentToProto(parts []tool.Content) ([]*toolpluginv1.Content, error) {
+	var out []*toolpluginv1.Content
+	for _, part := range parts {
+		kind, err := kindToProto(part.Kind)
+		if err != nil {
+			return nil, err
+		}
+		data := part.Data
+		text := part.Kind == tool.KindText || (part.Kind == tool.KindResource && strings.HasPrefix(part.MediaType, "text/"))
+		if text && !utf8.Valid(data) {
+			data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
+		}
+		out = append(out, &toolpluginv1.Content{
+			Kind: kind, MediaType: clean(part.MediaType), Uri: clean(part.URI), Name: clean(part.Name), Data: data,
+		})
+	}
+	return out, nil
+}
+
+func kindToProto(k tool.Kind) (toolpluginv1.Content_Kind, error) {
+	switch k {
+	case tool.KindText:
+		return toolpluginv1.Content_KIND_TEXT, nil
+	case tool.KindImage:
+		return toolpluginv1.Content_KIND_IMAGE, nil
+	case tool.KindAudio:
+		return toolpluginv1.Content_KIND_AUDIO, nil
+	case tool.KindResourceLink:
+		return toolpluginv1.Content_KIND_RESOURCE_LINK, nil
+	case tool.KindResource:
+		return toolpluginv1.Content_KIND_RESOURCE, nil
+	}
+	return 0, tool.Errorf(tool.OutputInvalid, "the tool's result has content of no known kind (%d)", int(k))
+}
+
+func errorToProto(e *tool.Error) *toolpluginv1.Error {
+	if e == nil {
+		return nil
+	}
+	out := &toolpluginv1.Error{
+		Code: string(e.Code), Message: clean(e.Message), Hint: clean(e.Hint), Retryable: e.Retryable,
+	}
+	if e.RetryAfter > 0 {
+		out.RetryAfter = durationpb.New(e.RetryAfter)
+	}
+	return out
+}
+
+func errorFromProto(e *toolpluginv1.Error) *tool.Error {
+	if e == nil {
+		return nil
+	}
+	var after time.Duration
+	if e.GetRetryAfter() != nil {
+		after = e.GetRetryAfter().AsDuration()
+	}
+	return &tool.Error{
+		Code: tool.Code(e.GetCode()), Message: e.GetMessage(), Hint: e.GetHint(),
+		Retryable: e.GetRetryable(), RetryAfter: after,
+	}
+}
+
+func previewToProto(p tool.Preview) *toolpluginv1.PreviewResponse {
+	content, err := contentToProto(p.Content)
+	if err != nil {
+		return &toolpluginv1.PreviewResponse{Error: errorToProto(tool.AsError(err))}
+	}
+	return &toolpluginv1.PreviewResponse{Summary: clean(p.Summary), Digest: p.Digest, Content: content}
+}
+
+func requestToProto(id uint64, r hostRequest) *toolpluginv1.PluginMessage {
+	m := &toolpluginv1.PluginMessage{Id: id, Ticket: r.ticket}
+	if r.question != "" {
+		m.Request = &toolpluginv1.PluginMessage_AskUser{
+			AskUser: &toolpluginv1.AskUserRequest{Question: clean(r.question), SchemaJson: r.form},
+		}
+		return m
+	}
+	m.Request = &toolpluginv1.PluginMessage_Secret{Secret: &toolpluginv1.SecretRequest{Name: clean(r.secret)}}
+	return m
+}
+
+func replyFromProto(m *toolpluginv1.HostMessage) hostReply {
+	return hostReply{
+		err:      errorFromProto(m.GetError()),
+		secret:   m.GetSecret().GetValue(),
+		answered: m.GetAskUser().GetAnswered(),
+		answer:   m.GetAskUser().GetAnswerJson(),
+	}
+}
+
+// clean makes text that protobuf accepts: a stray byte must not turn an answer
+// into a broken wire.
+func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
