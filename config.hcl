@@ -47,6 +47,11 @@ plugin "fs" {
   # tool counts as the tier above unless a tool block says otherwise.
   claims = "trust"
 
+  # The plugin's own settings; it says itself which there are.
+  config {
+    max_read = "1MiB" # how much of one file a call returns at most
+  }
+
   # What you want to be different for a single tool:
   # tool "search_content" {
   #   timeout    = "30s"

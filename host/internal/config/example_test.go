@@ -32,8 +32,7 @@ plugin "fs" {
 	}
 
 	_, err = config.Load(path, config.LoadOptions{})
-	var bad *config.Error
-	if errors.As(err, &bad) {
+	if bad, ok := errors.AsType[*config.Error](err); ok {
 		for _, m := range bad.Mistakes {
 			fmt.Printf("line %d: %s: %s\n", m.Line, m.Summary, m.Detail)
 		}

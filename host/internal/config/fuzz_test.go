@@ -52,6 +52,30 @@ func FuzzLoad(f *testing.F) {
 	})
 }
 
+// FuzzSettings: a schema comes from a plugin, which may lie.
+func FuzzSettings(f *testing.F) {
+	f.Add([]byte(settingsSchema))
+	f.Add([]byte(`{"properties":{"a":{"enum":[{}],"x-unit":"bytes","minimum":1e99}}}`))
+	dir := f.TempDir()
+	text := "workspace = \".\"\nplugin \"p\" {\n tier = \"read_only\"\n config {\n" +
+		"depth = 5\n mode = \"text\"\n skip = [\"a\", null]\n cache {\n dir = \"x\"\n }\n labels = { a = 1e400 }\n }\n}\n"
+	if err := os.WriteFile(filepath.Join(dir, "config.hcl"), []byte(text), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	cfg, err := config.Load(dir, config.LoadOptions{LookupEnv: environment(nil)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, schema []byte) {
+		settings, err := cfg.Plugins[0].Supervisor.Settings(schema)
+		if err != nil {
+			show(t, err)
+		} else if !json.Valid(settings) {
+			t.Errorf("Settings(%s) = %s, which is not JSON", schema, settings)
+		}
+	})
+}
+
 // show writes an error in every form.
 func show(t *testing.T, err error) {
 	t.Helper()

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
@@ -118,8 +119,9 @@ func newMistake(d *hcl.Diagnostic, files map[string]*hcl.File, hide *secrets) Mi
 // maxSourceLine bounds the part of a line that is shown, in bytes.
 const maxSourceLine = 200
 
-// sourceLine returns the line of src that holds the byte at offset. Tabs
-// become single spaces, so that the mark below the line stands right.
+// sourceLine returns the line of src that holds the byte at offset. Tabs and
+// other control characters become single spaces, so that the mark below the
+// line stands right and a terminal is not told to do anything.
 func sourceLine(src []byte, offset int) string {
 	offset = min(max(offset, 0), len(src))
 	start := bytes.LastIndexByte(src[:offset], '\n') + 1
@@ -128,7 +130,12 @@ func sourceLine(src []byte, offset int) string {
 	if len(line) > maxSourceLine {
 		line = append(line[:maxSourceLine:maxSourceLine], "..."...)
 	}
-	return strings.ToValidUTF8(strings.ReplaceAll(string(line), "\t", " "), "?")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, string(line))
 }
 
 // place is how a range is told to a person.

@@ -58,12 +58,14 @@ func (c *settingCheck) object(schema *settingSchema, s *setting) map[string]any 
 	return values
 }
 
+// listKnown returns a sentence with the names that there are, unless they are
+// too many to read.
 func listKnown(names []string) string {
-	const most = 12
+	const most = 12 // that a person reads
 	if len(names) == 0 || len(names) > most {
 		return ""
 	}
-	return " There are: " + strings.Join(names, ", ") + "."
+	return " Expected one of " + strings.Join(quoteAll(names), ", ") + "."
 }
 
 // value returns the value of any setting. Name is what messages call it.
@@ -212,29 +214,46 @@ func (c *settingCheck) enum(schema *settingSchema, name string, s *setting, valu
 	if len(schema.Enum) == 0 {
 		return value
 	}
+	if slices.ContainsFunc(schema.Enum, func(allowed any) bool { return same(allowed, value) }) {
+		return value
+	}
+	text, ok := value.(string)
+	if !ok {
+		c.mistake(s.at, "Unknown value", "The plugin does not know this value for %q.%s", name, listEnum(schema.Enum))
+		return nil
+	}
 	var words []string
 	for _, allowed := range schema.Enum {
-		if same(allowed, value) {
-			return value
+		if word, ok := allowed.(string); ok {
+			words = append(words, word)
 		}
-		words = append(words, fmt.Sprint(allowed))
 	}
-	if text, ok := value.(string); ok {
-		c.mistake(s.at, "Unknown value", "Expected %s for %q, not %s.%s", listWords(words), name, quote(s.expr, text), didYouMean(text, words))
-	} else {
-		c.mistake(s.at, "Unknown value", "Expected %s for %q.", strings.Join(words, " or "), name)
-	}
+	c.mistake(s.at, "Unknown value", "The plugin does not know %s for %q.%s%s", quote(s.expr, text), name, didYouMean(text, words), listEnum(schema.Enum))
 	return nil
+}
+
+// listEnum returns a sentence with the values that may be, or "".
+func listEnum(values []any) string {
+	const most = 400 // bytes that a person reads
+	var texts []string
+	for _, v := range values {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return ""
+		}
+		texts = append(texts, string(text))
+	}
+	list := strings.Join(texts, ", ")
+	if len(list) > most {
+		return ""
+	}
+	return " Expected one of " + list + "."
 }
 
 // same compares a value of a schema, as package json decodes it, with ours.
 func same(allowed, value any) bool {
 	if whole, ok := value.(int64); ok {
 		value = float64(whole)
-	}
-	if number, ok := allowed.(json.Number); ok {
-		f, err := number.Float64()
-		return err == nil && value == f
 	}
 	return allowed == value
 }

@@ -87,7 +87,7 @@ func TestSettingsOfOtherSchemas(t *testing.T) {
 		{"null where it may be", `{"properties":{"a":{"type":["string","null"]}}}`, `a = null`, `{"a":null}`, ""},
 		{"required", `{"properties":{"a":{"type":"integer"}},"required":["a","b"]}`, ``, "", `2 mistakes; first`},
 		{"enum of numbers", `{"properties":{"a":{"type":"integer","enum":[1,2]}}}`, `a = 2`, `{"a":2}`, ""},
-		{"not in an enum of numbers", `{"properties":{"a":{"type":"integer","enum":[1,2]}}}`, `a = 3`, "", `Expected 1 or 2 for "a".`},
+		{"not in an enum of numbers", `{"properties":{"a":{"type":"integer","enum":[1,2]}}}`, `a = 3`, "", `for "a". Expected one of 1, 2.`},
 		{"beyond 64 bits", `{"properties":{"a":{"type":"integer"}}}`, `a = 9223372036854775808`, "", `Expected a whole number for "a"`},
 		{"the largest integer", `{"properties":{"a":{"type":"integer"}}}`, `a = 9223372036854775807`, `{"a":9223372036854775807}`, ""},
 		{"a number that no reader can hold", `{"properties":{"a":{"type":"number"}}}`, `a = 1e999`, "", `The number for "a" is too large.`},
@@ -95,6 +95,10 @@ func TestSettingsOfOtherSchemas(t *testing.T) {
 		{"not an object", `{"type":"string"}`, ``, "", "does not describe an object"},
 		{"nothing fits", `false`, ``, "", "does not describe an object"},
 		{"an unknown unit", `{"properties":{"a":{"type":"integer","x-unit":"miles"}}}`, `a = 1`, "", `unknown x-unit "miles"`},
+		{"a large schema", `{"description":"` + strings.Repeat("x", 1<<20) + `"}`, ``, "", "at most 262144 may be"},
+		{"a deep schema", strings.Repeat(`{"items":`, 100) + `{}` + strings.Repeat(`}`, 100), ``, "", "more than 64 deep"},
+		{"names that command a terminal", `{"properties":{"\u001b[2J":{}}}`, `a = 1`, "", `Expected one of "\x1b[2J".`},
+		{"values that command a terminal", `{"properties":{"a":{"enum":["\u001b[2J",7]}}}`, `a = 1`, "", `Expected one of "\u001b[2J", 7.`},
 		{"a null property", `{"properties":{"a":null}}`, `a = 1`, "", `property "a" is null`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

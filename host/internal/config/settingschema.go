@@ -54,6 +54,9 @@ func parseSettingSchema(schema []byte) (*settingSchema, error) {
 	if len(bytes.TrimSpace(schema)) == 0 {
 		return nil, nil //nolint:nilnil // no schema is an answer, not a failure
 	}
+	if err := checkSchemaSize(schema); err != nil {
+		return nil, err
+	}
 	var s settingSchema
 	if err := json.Unmarshal(schema, &s); err != nil {
 		return nil, fmt.Errorf("the plugin's settings schema is not a JSON Schema: %w", err)
@@ -62,6 +65,34 @@ func parseSettingSchema(schema []byte) (*settingSchema, error) {
 		return nil, errors.New("the plugin's settings schema does not describe an object")
 	}
 	return &s, nil
+}
+
+const (
+	maxSchemaBytes = 256 << 10
+	maxSchemaDepth = 64
+)
+
+// checkSchemaSize refuses what would take long to decode: each level of a
+// schema is read once more than the one above it.
+func checkSchemaSize(schema []byte) error {
+	if len(schema) > maxSchemaBytes {
+		return fmt.Errorf("the plugin's settings schema has %d bytes, at most %d may be", len(schema), maxSchemaBytes)
+	}
+	depth := 0
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	// What ends the loop, if it is not the end, json.Unmarshal reports.
+	for token, err := decoder.Token(); err == nil; token, err = decoder.Token() {
+		switch token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		}
+		if depth > maxSchemaDepth {
+			return fmt.Errorf("the plugin's settings schema is nested more than %d deep", maxSchemaDepth)
+		}
+	}
+	return nil
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]: a schema may be true or false.

@@ -107,15 +107,20 @@ func (d *decoder) choice(attr *hcl.Attribute, words ...string) (string, bool) {
 
 // listWords joins words for a person: "a", "b" or "c".
 func listWords(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = strconv.Quote(w)
-	}
+	quoted := quoteAll(words)
 	last := len(quoted) - 1
 	if last < 1 {
 		return strings.Join(quoted, "")
 	}
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+}
+
+func quoteAll(words []string) []string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = strconv.Quote(w)
+	}
+	return quoted
 }
 
 func (d *decoder) tier(attr *hcl.Attribute) (tool.Tier, bool) {
@@ -195,7 +200,7 @@ func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	var list []word
 	literals, _ := hcl.ExprList(attr.Expr)
 	for i, element := range v.AsValueSlice() {
-		expr := hcl.Expression(attr.Expr)
+		expr := attr.Expr
 		if i < len(literals) {
 			expr = literals[i]
 		}
