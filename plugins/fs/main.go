@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"embed"
+	"fmt"
 	"sync/atomic"
 
 	"github.com/toolhost/toolhost/sdk"
@@ -61,7 +62,7 @@ type files struct {
 // configure takes the settings, which come before the first call.
 func (f *files) configure(_ context.Context, _ sdk.Config, s settings) error {
 	if s.MaxRead <= 0 {
-		return &sdk.SettingError{Path: []string{"max_read"}, Summary: "max_read must be more than 0"}
+		return &sdk.SettingError{Path: []string{"max_read"}, Summary: fmt.Sprintf("max_read is %v, expected more than 0", s.MaxRead)}
 	}
 	if err := roots.CheckSecrets(s.Secrets); err != nil {
 		return &sdk.SettingError{Path: []string{"secrets"}, Summary: err.Error()}

@@ -78,6 +78,9 @@ func (w *workspace) read(ctx context.Context, name string, lines lineRange, enco
 	} else if f.charset, err = namedCharset(encoding, f.head); err != nil {
 		return tool.Result{}, err
 	}
+	if f.charset.decoder == nil && view.offset == 1 && view.limit == math.MaxInt && f.size <= int64(w.budget) {
+		view.budget = min(w.budget, w.maxRead) // all of it fits, so that no note is needed
+	}
 	return f.read(ctx, view)
 }
 

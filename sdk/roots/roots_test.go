@@ -18,7 +18,7 @@ import (
 
 // tree makes files below a new directory; a name that ends in a slash is a
 // directory, and the content "-> x" a symbolic link to x.
-func tree(t *testing.T, files map[string]string) string {
+func tree(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range files {
@@ -39,7 +39,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func open(t *testing.T, dirs ...string) *roots.Roots {
+func open(t testing.TB, dirs ...string) *roots.Roots {
 	t.Helper()
 	r, err := roots.Open(dirs, roots.Options{})
 	if err != nil {
