@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -227,5 +228,165 @@ func TestRun(t *testing.T) {
 	s := k.state(t, "calm")
 	if s.Phase != Ready || s.PID <= 1 || s.Version != "1.2.3" || len(s.Digest) != 64 || s.Calls != 0 || !strings.Contains(s.Sandbox, "rlimits") {
 		t.Errorf("state is %+v", s)
+	}
+}
+
+func TestStart(t *testing.T) {
+	k := keep(t, "calm", "crashstart", "connected", "liar", "usage")
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatalf("Start() = %v", err)
+	}
+	for plugin, want := range map[string]int{"calm": len(testTools), "connected": len(testTools), "crashstart": 0, "liar": 0, "usage": 0} {
+		if got := len(k.names(plugin)); got != want {
+			t.Errorf("%s: %d tools are published, want %d", plugin, got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := k.Start(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start() after ctx has ended = %v, want that", err)
+	}
+}
+
+func TestEagerPluginStartsAgain(t *testing.T) {
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Eager: true, IdleTimeout: time.Millisecond})
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatalf("Start() = %v", err)
+	}
+	first := k.state(t, "calm")
+	if first.Phase != Ready {
+		t.Fatalf("state is %v after Start, want ready", first.Phase)
+	}
+	if _, err := k.call(t, "calm", "exit", `{}`); tool.AsError(err).Code != tool.PluginCrashed {
+		t.Fatalf("Run() = %v", err)
+	}
+	for s := first; s.Phase != Ready || s.PID == first.PID; s = k.state(t, "calm") {
+		if t.Context().Err() != nil {
+			t.Fatal("the plugin was not started again")
+		}
+		runtime.Gosched()
+	}
+}
+
+func TestCloseDuringAStart(t *testing.T) {
+	k := keep(t, "silent", "hangconfigure")
+	var calls sync.WaitGroup
+	for _, plugin := range []string{"silent", "hangconfigure"} {
+		calls.Go(func() {
+			_, err := k.call(t, plugin, "echo", `{}`)
+			wantUnavailable(t, err, "the host is stopping", false)
+		})
+		for k.state(t, plugin).Phase == Stopped {
+			runtime.Gosched()
+		}
+	}
+	for range 2 {
+		if err := k.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	}
+	calls.Wait()
+	_, err := k.call(t, "silent", "echo", `{}`)
+	wantUnavailable(t, err, "the host is stopping", false)
+	for _, s := range k.Plugins() {
+		if s.Phase != Stopped || s.PID != 0 {
+			t.Errorf("state after Close is %+v", s)
+		}
+	}
+}
+
+func TestCloseEndsCalls(t *testing.T) {
+	k := keep(t, "stubborn")
+	inside := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := k.Run(t.Context(), "stubborn", tool.Call{ID: "tc_1", Tool: "block", Arguments: []byte(`{"Calls":1}`)},
+			tool.Sink{Chunk: func(tool.Chunk) { close(inside) }})
+		ended <- err
+	}()
+	<-inside
+	pid := k.state(t, "stubborn").PID
+	if err := k.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	if err := <-ended; tool.AsError(err).Code != tool.PluginCrashed || !strings.Contains(err.Error(), "was stopped by the host") {
+		t.Errorf("Run() = %v, want that the plugin was stopped", err)
+	}
+	if !gone(pid) {
+		t.Errorf("process %d still runs", pid)
+	}
+}
+
+// TestNothingLeaks also relies on TestMain, which looks for goroutines.
+func TestNothingLeaks(t *testing.T) {
+	k := keep(t, "calm", "crashdescribe", "noisy")
+	descriptors := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	cycle := func() {
+		for _, keeper := range k.keepers { // no backoff, no breaker, no memory of refusals
+			keeper.mu.Lock()
+			keeper.backoff, keeper.refused = restarts{}, nil
+			keeper.mu.Unlock()
+			if _, err := k.call(t, keeper.plugin.Name, "exit", `{}`); err == nil {
+				t.Fatal("Run() = nil, want a crash")
+			}
+		}
+	}
+	settle := func() { // the cleanup of the last processes may be under way
+		for k.leftovers(t) > 0 {
+			runtime.Gosched()
+		}
+	}
+	cycle()
+	settle()
+	before, goroutines := descriptors(), runtime.NumGoroutine()
+	for range 20 {
+		cycle()
+	}
+	settle()
+	if after := descriptors(); after > before+2 {
+		t.Errorf("%d descriptors after 20 crashes, %d before", after, before)
+	}
+	if after := runtime.NumGoroutine(); after > goroutines+10 {
+		t.Errorf("%d goroutines after 20 crashes, %d before", after, goroutines)
+	}
+}
+
+// leftovers counts the directories of processes in the run directory.
+func (k *kept) leftovers(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir(k.run.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries) - 1 // the lock
+}
+
+func TestNewRefuses(t *testing.T) {
+	launcher, err := sandbox.NewLauncher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer launcher.Close()
+	for _, tt := range []struct {
+		name string
+		opts Options
+		want string
+	}{
+		{"no launcher", Options{StateDir: "/x"}, "Options.Launcher is required"},
+		{"no state", Options{Launcher: launcher}, `Options.StateDir is "", expected an absolute path`},
+		{"a bad name", Options{Launcher: launcher, StateDir: t.TempDir(), Plugins: []Plugin{{Name: "../x"}}}, `plugin "../x": not a name`},
+		{"a name twice", Options{Launcher: launcher, StateDir: t.TempDir(), Plugins: []Plugin{{Name: "a"}, {Name: "a"}}}, `plugin "a": two plugins have this name`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := New(tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("New() = %v, want %q", err, tt.want)
+			}
+		})
 	}
 }
