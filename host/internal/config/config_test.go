@@ -90,7 +90,7 @@ func TestMistakes(t *testing.T) {
 			}
 			golden := filepath.Join(dir, "want.txt")
 			if *update {
-				if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
+				if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
