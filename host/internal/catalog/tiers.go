@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/toolhost/toolhost/host/internal/schema"
@@ -67,19 +66,11 @@ func (t *tiers) highest() tool.Tier {
 	return highest
 }
 
-// TierOf returns the tier of a call with canonical arguments. The error, of
-// code [tool.PermissionDenied], says that such calls are above what the plugin
-// may do or what the host offers.
-func (e *Entry) TierOf(canonical json.RawMessage) (tool.Tier, *tool.Error) {
-	tier := e.Tier
-	if len(e.tiers.rules) > 0 {
-		value, err := schema.Read(canonical)
-		if err != nil {
-			return 0, err
-		}
-		arguments, _ := value.(map[string]any)
-		tier = e.tiers.of(arguments)
-	}
+// TierOf returns the tier of a call with the given arguments, which have
+// passed [schema.Schema.Check]. The error, of code [tool.PermissionDenied],
+// says that such calls are above what the plugin may do or what is offered.
+func (e *Entry) TierOf(arguments map[string]any) (tool.Tier, *tool.Error) {
+	tier := e.tiers.of(arguments)
 	if reason := tooHigh(tier, e.ceiling, e.offered); reason != "" {
 		return tier, tool.Errorf(tool.PermissionDenied, "%s with these arguments is not allowed: %s", e.Spec.Name, reason)
 	}

@@ -48,27 +48,22 @@ func fitContent(content []tool.Content, budget int) []tool.Content {
 
 	fitted := make([]tool.Content, 0, min(len(content), maxParts)+1)
 	binary = 0
-	left := budget
+	left, cut := budget, false
 	for _, part := range content[:min(len(content), maxParts)] {
 		switch {
 		case !isText(part) && binary+len(part.Data) > int(maxBinary):
-			fitted = append(fitted, tool.Text(fmt.Sprintf("[%s of %s bytes left out: too large]",
-				part.MediaType, thousands(len(part.Data)))))
-			continue
+			part = tool.Text(fmt.Sprintf("[%s of %s bytes left out: too large]", part.MediaType, thousands(len(part.Data))))
 		case !isText(part):
 			binary += len(part.Data)
-		case left == 0 && len(part.Data) > 0:
-			continue
+		case cut:
+			continue // nothing follows the place of the cut
 		default:
-			part.Data = cutText(part.Data, left)
+			part.Data, cut = cutText(part.Data, left)
 			left -= len(part.Data)
-			if text > budget && left < utf8.UTFMax {
-				left = 0
-			}
 		}
 		fitted = append(fitted, part)
 	}
-	if text > budget {
+	if cut {
 		fitted = appendNote(fitted, truncationNote(text))
 	}
 	return fitted
@@ -95,25 +90,21 @@ func appendNote(content []tool.Content, note string) []tool.Content {
 	return append(content, tool.Text(note))
 }
 
-// cutText returns at most most bytes of text, whole characters only, and with
-// U+FFFD for what is not UTF-8.
-func cutText(text []byte, most int) []byte {
-	if len(text) > most {
-		text = text[:most]
-		for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
-			if start := len(text) - n; utf8.RuneStart(text[start]) {
-				if !utf8.FullRune(text[start:]) {
-					text = text[:start]
-				}
-				break
-			}
-		}
+// cutText returns at most most bytes of text, whole characters only, with
+// U+FFFD for what is not UTF-8, and whether anything was cut off.
+func cutText(text []byte, most int) (fitting []byte, cut bool) {
+	// No more than this is looked at, however long the text is.
+	text, cut = text[:min(len(text), most+utf8.UTFMax)], len(text) > most
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	}
-	if utf8.Valid(text) {
-		return text
+	if len(text) <= most {
+		return text, cut
 	}
-	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
-	return cutText(text, most) // the replacement is longer than a byte
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return text[:most], true
 }
 
 // isText reports whether a part holds text, which counts against the budget.

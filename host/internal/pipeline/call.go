@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"runtime/debug"
 	"time"
 
@@ -28,9 +27,8 @@ type call struct {
 	id      string
 	started time.Time
 
-	entry     *catalog.Entry  // after it was looked up
-	arguments json.RawMessage // canonical, after they were checked
-	repairs   []schema.Repair
+	entry     *catalog.Entry   // after it was looked up
+	arguments schema.Arguments // after they were checked
 }
 
 // run takes a call through every step before its result. The error is a
@@ -66,12 +64,11 @@ func (p *Pipeline) lookUp(c *call) error {
 // check reads the arguments and makes them canonical. From here on, the
 // canonical text is what is shown, recorded and sent.
 func (p *Pipeline) check(c *call) error {
-	arguments, err := schema.Read(c.Arguments)
+	value, err := schema.Read(c.Arguments)
 	if err != nil {
 		return err
 	}
-	c.arguments, c.repairs, err = c.entry.Schema.Check(arguments)
-	if err != nil {
+	if c.arguments, err = c.entry.Schema.Check(value); err != nil {
 		return err
 	}
 	return nil
@@ -80,7 +77,7 @@ func (p *Pipeline) check(c *call) error {
 // decide refuses a call whose tier, by its arguments, is above what is
 // offered.
 func (p *Pipeline) decide(c *call) error {
-	if _, err := c.entry.TierOf(c.arguments); err != nil {
+	if _, err := c.entry.TierOf(c.arguments.Values); err != nil {
 		return err
 	}
 	return nil
@@ -111,7 +108,7 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 	return tool.Call{
 		ID:        c.id,
 		Tool:      c.entry.Spec.Name,
-		Arguments: c.arguments,
+		Arguments: c.arguments.Canonical,
 		Context: tool.Context{
 			Session:     c.Caller.Session,
 			User:        c.Caller.User,

@@ -22,7 +22,7 @@ func (p *Pipeline) finish(c *call, result tool.Result, err error) Outcome {
 	} else {
 		result = p.checkResult(c, result)
 	}
-	outcome := Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.repairs, Duration: time.Since(c.started)}
+	outcome := Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.arguments.Repairs, Duration: time.Since(c.started)}
 	if c.entry != nil {
 		outcome.Tool = c.entry.Spec.Name
 	}

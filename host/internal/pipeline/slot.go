@@ -32,9 +32,6 @@ type queue struct {
 // tool do not keep others of the plugin waiting. release gives the places
 // back.
 func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.MaxWait, p.tooBusy(c))
-	defer cancel()
-
 	ofTool := slotKey{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, size: c.entry.Spec.MaxConcurrency}
 	if err := p.enter(ctx, c, ofTool); err != nil {
 		return nil, err
@@ -50,19 +47,13 @@ func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error
 	}, nil
 }
 
-// tooBusy is what a call reads that waited in vain.
-func (p *Pipeline) tooBusy(c *call) *tool.Error {
-	return tool.Errorf(tool.Unavailable, "%s is busy: the call waited %s for its turn", c.entry.Spec.Name, p.opts.MaxWait).
-		WithRetry(time.Second)
-}
-
-// enter takes a place in a queue, or waits for one until ctx ends. A queue of
-// size 0 has no bound.
+// enter takes a place in a queue, or waits for one until ctx ends, or for
+// [Options.MaxWait]. A queue of size 0 has no bound.
 func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 	if key.size <= 0 {
 		return nil
 	}
-	q := p.slots.join(key, key.size+p.opts.MaxWaiting)
+	q := p.slots.join(key, p.opts.MaxWaiting)
 	if q == nil {
 		return tool.Errorf(tool.ResourceExhausted, "%s is busy: %d calls wait for their turn already",
 			c.entry.Spec.Name, p.opts.MaxWaiting).WithRetry(time.Second)
@@ -72,6 +63,10 @@ func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 		return nil
 	default:
 	}
+	tooLong := tool.Errorf(tool.Unavailable, "%s is busy: the call waited %s for its turn", c.entry.Spec.Name, p.opts.MaxWait).
+		WithRetry(time.Second)
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.MaxWait, tooLong)
+	defer cancel()
 	select {
 	case q.places <- struct{}{}:
 		return nil
@@ -81,8 +76,8 @@ func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 	}
 }
 
-// join counts a call into a queue, or returns nil if most are in it.
-func (s *slots) join(key slotKey, most int) *queue {
+// join counts a call into a queue, or returns nil if too many wait in it.
+func (s *slots) join(key slotKey, maxWaiting int) *queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q, ok := s.queues[key]
@@ -90,7 +85,7 @@ func (s *slots) join(key slotKey, most int) *queue {
 		q = &queue{places: make(chan struct{}, key.size)}
 		s.queues[key] = q
 	}
-	if q.users == most {
+	if q.users == key.size+maxWaiting {
 		return nil
 	}
 	q.users++

@@ -262,31 +262,32 @@ func (r *reader) str() (string, error) {
 // escapedString reads on at the first backslash of a string that began at
 // start.
 func (r *reader) escapedString(start int) (string, error) {
-	if s := r.text[start:r.pos]; !utf8.Valid(s) {
-		return "", r.errorAt(start+validPrefix(s), "text that is not UTF-8")
-	}
-	s := append([]byte(nil), r.text[start:r.pos]...)
+	s := make([]byte, 0, 2*(r.pos-start)+64)
+	plain := start // what stands from here to the reader is taken as it is
 	for r.pos < len(r.text) {
-		switch c := r.text[r.pos]; {
-		case c == '"':
+		c := r.text[r.pos]
+		if c < 0x20 {
+			return "", r.errorAt(r.pos, "a control character in a string, expected an escape such as \\n")
+		}
+		if c != '"' && c != '\\' {
+			r.pos++
+			continue
+		}
+		run := r.text[plain:r.pos]
+		if !utf8.Valid(run) {
+			return "", r.errorAt(plain+validPrefix(run), "text that is not UTF-8")
+		}
+		s = append(s, run...)
+		if c == '"' {
 			r.pos++
 			return string(s), nil
-		case c == '\\':
-			char, err := r.escape()
-			if err != nil {
-				return "", err
-			}
-			s = utf8.AppendRune(s, char)
-		case c < 0x20:
-			return "", r.errorAt(r.pos, "a control character in a string, expected an escape such as \\n")
-		default:
-			char, size := utf8.DecodeRune(r.text[r.pos:])
-			if char == utf8.RuneError && size == 1 {
-				return "", r.errorAt(r.pos, "text that is not UTF-8")
-			}
-			s = append(s, r.text[r.pos:r.pos+size]...)
-			r.pos += size
 		}
+		char, err := r.escape()
+		if err != nil {
+			return "", err
+		}
+		s = utf8.AppendRune(s, char)
+		plain = r.pos
 	}
 	return "", r.expected("the '\"' that ends the string")
 }

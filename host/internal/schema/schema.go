@@ -62,19 +62,28 @@ func (s *Schema) Names() map[string]bool {
 	return names
 }
 
+// Arguments are the arguments of a call that fit the tool's schema.
+type Arguments struct {
+	// Values are the arguments by name, as [Read] makes them.
+	Values map[string]any
+	// Canonical is their one text; see [Canonical].
+	Canonical json.RawMessage
+	// Repairs are what it took to make them fit.
+	Repairs []Repair
+}
+
 // Check checks arguments that came from [Read], which it may change. It
-// returns their canonical form, with what it had to repair to make them fit,
-// or an error of code [tool.InvalidArgument] that names every mistake.
-func (s *Schema) Check(args any) (canonical []byte, repairs []Repair, mistakes *tool.Error) {
-	err := s.validator.Validate(args)
-	if err == nil {
-		return Canonical(args), nil, nil
+// repairs what loses nothing; otherwise the error, of code
+// [tool.InvalidArgument], names every mistake, what was expected and what may
+// have been meant.
+func (s *Schema) Check(value any) (Arguments, *tool.Error) {
+	var repairs []Repair
+	if err := s.validator.Validate(value); err != nil {
+		if value, repairs, err = s.repair(value, err); err != nil {
+			return Arguments{}, s.explain(value, err)
+		}
 	}
-	fixed, repairs, err := s.repair(args, err)
-	if err != nil {
-		return nil, nil, s.explain(fixed, err)
-	}
-	return Canonical(fixed), repairs, nil
+	return Arguments{Values: object(value), Canonical: Canonical(value), Repairs: repairs}, nil
 }
 
 // compileDocument compiles a document that refers to nothing outside itself.

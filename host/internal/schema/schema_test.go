@@ -52,8 +52,8 @@ func check(tb testing.TB, s *schema.Schema, arguments string) (string, []schema.
 	if err != nil {
 		tb.Fatalf("Read(%s): %v", arguments, err)
 	}
-	canonical, repairs, err := s.Check(value)
-	return string(canonical), repairs, err
+	checked, err := s.Check(value)
+	return string(checked.Canonical), checked.Repairs, err
 }
 
 func TestCheckAccepts(t *testing.T) {
@@ -336,12 +336,12 @@ func ExampleSchema_Check() {
 		if mistake != nil {
 			panic(mistake)
 		}
-		canonical, repairs, mistakes := s.Check(arguments)
+		checked, mistakes := s.Check(arguments)
 		if mistakes != nil {
 			fmt.Println(mistakes.ModelText())
 			continue
 		}
-		fmt.Println(string(canonical), repairs)
+		fmt.Println(string(checked.Canonical), checked.Repairs)
 	}
 	// Output:
 	// {"limit":5,"path":"README.md"} [{arguments.limit string to integer}]
