@@ -46,6 +46,11 @@ func (a *app) listPlugins(d *daemon.Daemon) error {
 	if a.json {
 		return a.printJSON(views)
 	}
+	return a.printPlugins(views)
+}
+
+// printPlugins prints a table, and below it what is wrong.
+func (a *app) printPlugins(views []pluginView) error {
 	if len(views) == 0 {
 		fmt.Fprint(a.stdout, "no plugins; a plugin block in the configuration enables one\n")
 		return nil

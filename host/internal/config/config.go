@@ -60,7 +60,7 @@ type LoadOptions struct {
 	// reports mistakes in the plugins' settings together with all others; nil
 	// leaves them to [supervisor.Plugin.Settings]. It is called for enabled
 	// plugins whose blocks have no other mistakes, and may start them.
-	SettingsSchema func(p supervisor.Plugin) (schema []byte, known bool)
+	SettingsSchema func(stateDir string, p supervisor.Plugin) (schema []byte, known bool)
 }
 
 // Load reads the configuration in path: a file, or a directory, of which it

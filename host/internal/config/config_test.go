@@ -76,7 +76,7 @@ func TestMistakes(t *testing.T) {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			_, err := config.Load(dir, config.LoadOptions{
 				LookupEnv: environment(map[string]string{"API_KEY": "s3cr3t-value", "PIN": "77"}),
-				SettingsSchema: func(supervisor.Plugin) ([]byte, bool) {
+				SettingsSchema: func(string, supervisor.Plugin) ([]byte, bool) {
 					return []byte(settingsSchema), true
 				},
 			})

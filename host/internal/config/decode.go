@@ -38,7 +38,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 			d.mistake(block.NameRange, "Invalid plugin name",
 				"%q cannot be a plugin's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", block.Name)
 		}
-		cfg.Plugins = append(cfg.Plugins, d.plugin(block, sandboxes, cfg.PluginDir))
+		cfg.Plugins = append(cfg.Plugins, d.plugin(block, sandboxes, cfg.PluginDir, cfg.StateDir))
 	}
 	return cfg
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // plugin reads one plugin block.
-func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pluginDir string) Plugin {
+func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pluginDir, stateDir string) Plugin {
 	own := d.settings(block)
 	before := len(d.mistakes)
 	confined := d.pluginSandbox(block, sandboxes)
@@ -50,7 +50,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 	}
 	p.Catalog.Tools = d.tools(block.Tools, p.Catalog.Ceiling)
 	if p.Enabled && !confined.wrong && len(d.mistakes) == before {
-		d.checkSettings(p.Supervisor, own)
+		d.checkSettings(stateDir, p.Supervisor, own)
 	}
 	return p
 }

@@ -86,7 +86,7 @@ func TestSettingsSchemaIsAskedOf(t *testing.T) {
 	var asked []string
 	_, err := config.Load(dir, config.LoadOptions{
 		LookupEnv: environment(nil),
-		SettingsSchema: func(p supervisor.Plugin) ([]byte, bool) {
+		SettingsSchema: func(_ string, p supervisor.Plugin) ([]byte, bool) {
 			asked = append(asked, p.Name)
 			return nil, false
 		},

@@ -62,7 +62,7 @@ func TestSecretsStayHidden(t *testing.T) {
 		})
 		_, err := config.Load(dir, config.LoadOptions{
 			LookupEnv:      environment(map[string]string{"KEY": fromEnv}),
-			SettingsSchema: func(supervisor.Plugin) ([]byte, bool) { return []byte(settingsSchema), true },
+			SettingsSchema: func(string, supervisor.Plugin) ([]byte, bool) { return []byte(settingsSchema), true },
 		})
 		var bad *config.Error
 		if !errors.As(err, &bad) {

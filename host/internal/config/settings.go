@@ -38,11 +38,11 @@ func (d *decoder) settings(block pluginBlock) *settings {
 
 // checkSettings checks a plugin's settings while the configuration is loaded,
 // if the schema is known by then.
-func (d *decoder) checkSettings(p supervisor.Plugin, s *settings) {
+func (d *decoder) checkSettings(stateDir string, p supervisor.Plugin, s *settings) {
 	if d.opts.SettingsSchema == nil {
 		return
 	}
-	schema, known := d.opts.SettingsSchema(p)
+	schema, known := d.opts.SettingsSchema(stateDir, p)
 	if !known {
 		return
 	}
