@@ -87,9 +87,7 @@ func (a *app) report(err error) int {
 	switch {
 	case errors.Is(err, errReported):
 	case errors.As(err, &mistakes):
-		if mistakes.WriteText(a.stderr, isTerminal(a.stderr)) == nil {
-			fmt.Fprintf(a.stderr, "toolhost: the configuration has mistakes: %d\n", len(mistakes.Mistakes))
-		}
+		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // nobody is left to tell
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: toolhost --help\n", err)
 		return exitUsage

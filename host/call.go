@@ -91,10 +91,13 @@ func (a *app) call(ctx context.Context, d *daemon.Daemon, name string, arguments
 	if err := a.printResult(outcome.Result); err != nil {
 		return err
 	}
-	if outcome.Result.Error != nil {
-		return outcome.Result.Error
+	if outcome.Result.Error == nil {
+		return nil
 	}
-	return nil
+	if _, unknown := d.Tool(name); unknown != nil {
+		a.printProblems(d)
+	}
+	return outcome.Result.Error
 }
 
 // printResult prints what a person reads of a result.

@@ -64,17 +64,34 @@ func (a *app) printPlugins(views []pluginView) error {
 		return err
 	}
 	for _, v := range views {
-		if v.Refused != "" {
-			fmt.Fprintf(a.stdout, "\n%s is refused: %s\n", v.Name, v.Refused)
-		}
-		if v.LastCrash != nil {
-			fmt.Fprintf(a.stdout, "\n%s crashed last: %s\n", v.Name, v.LastCrash.Cause)
+		if why := problem(v.State); why != "" {
+			fmt.Fprintf(a.stdout, "\n%s\n", why)
 		}
 		for _, r := range v.RefusedTools {
 			fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, r.Name, r.Reason)
 		}
 	}
 	return nil
+}
+
+// problem says what is wrong with a plugin, or "".
+func problem(s supervisor.State) string {
+	switch {
+	case s.Refused != "":
+		return fmt.Sprintf("%s is refused: %s", s.Name, s.Refused)
+	case s.LastCrash != nil:
+		return fmt.Sprintf("%s crashed: it %s (%s)", s.Name, s.LastCrash.Cause, s.LastCrash.Detail)
+	}
+	return ""
+}
+
+// printProblems says which plugins do not run, to somebody who misses a tool.
+func (a *app) printProblems(d *daemon.Daemon) {
+	for _, s := range d.Plugins() {
+		if why := problem(s); why != "" {
+			fmt.Fprintf(a.stderr, "toolhost: plugin %s\n", why)
+		}
+	}
 }
 
 func viewPlugins(d *daemon.Daemon) []pluginView {

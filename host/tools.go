@@ -51,6 +51,7 @@ func (a *app) listTools(d *daemon.Daemon) error {
 		}
 		return a.printJSON(views)
 	}
+	a.printProblems(d)
 	if len(entries) == 0 {
 		fmt.Fprint(a.stdout, "no tools; toolhost plugins list says why\n")
 		return nil
@@ -66,6 +67,7 @@ func (a *app) listTools(d *daemon.Daemon) error {
 func (a *app) showTool(d *daemon.Daemon, name string) error {
 	e, lookupErr := d.Tool(name)
 	if lookupErr != nil {
+		a.printProblems(d)
 		return lookupErr
 	}
 	view := viewTool(e)
