@@ -26,8 +26,10 @@ var (
 	errSlowStart      = fmt.Errorf("it was not executed within %v; the machine may be overloaded", startTimeout)
 )
 
-// Launcher starts processes. Its processes die with it, and with the host.
-// Its methods may be called by several goroutines at a time.
+// Launcher starts processes. They die with it. If the host is killed, the
+// programs die too (not on macOS); what they have started then lives on unless
+// it notices, because that takes a PID namespace to prevent. Its methods may
+// be called by several goroutines at a time.
 type Launcher struct {
 	forks chan func()   // run one by one by the permanent thread
 	quit  chan struct{} // closed by Close: the permanent thread ends
