@@ -364,7 +364,7 @@ func TestLauncherDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proc, talk, err := newLauncher(t).fork(p.Binary)
+	proc, talk, err := newLauncher(t).fork(t.Context(), p.Binary)
 	if err != nil {
 		t.Fatal(err)
 	}
