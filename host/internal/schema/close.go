@@ -25,28 +25,44 @@ func findMixins(schema map[string]any, adds bool, mixins map[string]bool) {
 	}
 	_ = subschemas(schema, func(_ []string, sub any, pos position) error {
 		if below := object(sub); below != nil {
-			findMixins(below, pos == inPlace, mixins)
+			findMixins(below, pos == inPlace && (adds || !onlyChooses(schema)), mixins)
 		}
 		return nil
 	})
 }
 
-func closeBelow(schema map[string]any, fragment string, pos position, mixins map[string]bool) {
+// onlyChooses reports whether a schema does no more than offer alternatives,
+// such as an object or null. Each of them then says alone which properties
+// there are.
+func onlyChooses(schema map[string]any) bool {
+	choices := 0
+	for keyword := range schema {
+		switch {
+		case keyword == "anyOf" || keyword == "oneOf":
+			choices++
+		case keyword == "properties" || keyword == "$ref" || positionOf(keyword) == inPlace:
+			return false
+		}
+	}
+	return choices == 1
+}
+
+func closeBelow(schema map[string]any, place string, pos position, mixins map[string]bool) {
 	_, open := schema["additionalProperties"]
 	_, unevaluated := schema["unevaluatedProperties"]
-	closes := pos != inPlace && !mixins[fragment] && schema["properties"] != nil && !open && !unevaluated
+	closable := pos != inPlace && !mixins[place]
+	closes := closable && schema["properties"] != nil && !open && !unevaluated
 	if closes && composed(schema) {
 		schema["unevaluatedProperties"] = false
 	} else if closes {
 		schema["additionalProperties"] = false
 	}
-	escape := strings.NewReplacer("~", "~0", "/", "~1")
 	_ = subschemas(schema, func(path []string, sub any, pos position) error {
 		if below := object(sub); below != nil && pos != condition {
-			for i := range path {
-				path[i] = escape.Replace(path[i])
+			if pos == inPlace && closable && onlyChooses(schema) {
+				pos = part
 			}
-			closeBelow(below, fragment+"/"+strings.Join(path, "/"), pos, mixins)
+			closeBelow(below, place+fragment(path), pos, mixins)
 		}
 		return nil
 	})

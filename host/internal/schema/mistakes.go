@@ -110,18 +110,18 @@ func dropFollowing(list []mistake, from int) []mistake {
 // was meant, if the type of the value tells, or to the types that would do.
 func (s *Schema) alternatives(list []mistake, e *jsonschema.ValidationError) []mistake {
 	var types []string
-	var meant []*jsonschema.ValidationError
+	var meant [][]mistake
 	for _, cause := range e.Causes {
 		below := s.flatten(nil, cause)
 		if len(below) == 1 && below[0].either != nil && len(below[0].path) == len(e.InstanceLocation) {
 			types = append(types, below[0].either...)
 			continue
 		}
-		meant = append(meant, cause)
+		meant = append(meant, below)
 	}
 	switch {
 	case len(meant) == 1:
-		return s.flatten(list, meant[0])
+		return append(list, meant[0]...)
 	case len(meant) == 0 && len(types) > 0:
 		slices.Sort(types)
 		return append(list, mistake{

@@ -33,6 +33,9 @@ func CompileOutput(output json.RawMessage) (*Output, error) {
 	if err := checkReferences(doc, nil); err != nil {
 		return nil, fmt.Errorf("output schema: %w", err)
 	}
+	if err := checkWork(doc); err != nil {
+		return nil, fmt.Errorf("output schema: %w", err)
+	}
 	validator, err := compileDocument(doc)
 	if err != nil {
 		return nil, fmt.Errorf("output schema: %w", err)

@@ -24,6 +24,9 @@ func checkRules(doc map[string]any) error {
 	if err := checkReferences(doc, nil); err != nil {
 		return err
 	}
+	if err := checkWork(doc); err != nil {
+		return err
+	}
 	c := rulesCheck{doc: doc}
 	return c.schema(doc, nil, nil, part)
 }
@@ -31,12 +34,12 @@ func checkRules(doc map[string]any) error {
 // checkReferences checks that a schema and all below refer to nothing outside
 // the document.
 func checkReferences(schema map[string]any, path []string) error {
-	for _, keyword := range []string{"$ref", "$dynamicRef"} {
-		ref, ok := schema[keyword].(string)
-		if ok && !strings.HasPrefix(ref, "#") {
-			return fmt.Errorf(`at %s: %s must stay inside the schema and begin with "#", got %s`,
-				pointer(path), keyword, quote(ref))
-		}
+	ref, ok := schema["$ref"].(string)
+	if ok && ref != "#" && !strings.HasPrefix(ref, "#/") {
+		return fmt.Errorf(`at %s: $ref must stay inside the schema and begin with "#/", got %s`, pointer(path), quote(ref))
+	}
+	if schema["$dynamicRef"] != nil {
+		return fmt.Errorf("at %s: $dynamicRef is not supported, use $ref", pointer(path))
 	}
 	if len(path) > 0 && schema["$id"] != nil {
 		return fmt.Errorf("at %s: $id may stand at the root only", pointer(path))

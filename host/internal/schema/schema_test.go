@@ -242,8 +242,17 @@ func TestCompileRefuses(t *testing.T) {
 			"raw twice", `{"type":"object","properties":{"a":{"type":"string","description":"d","x-raw":true},"b":{"type":"string","description":"d","x-raw":true}}}`,
 			"at /properties/b: x-raw marks a already",
 		},
-		{"remote reference", property(`{"$ref":"https://example.com/x","description":"d"}`), `at /properties/a: $ref must stay inside the schema and begin with "#", got "https://example.com/x"`},
+		{"remote reference", property(`{"$ref":"https://example.com/x","description":"d"}`), `at /properties/a: $ref must stay inside the schema and begin with "#/", got "https://example.com/x"`},
 		{"file reference", property(`{"$ref":"file:///etc/passwd","description":"d"}`), "must stay inside the schema"},
+		{"reference to an anchor", property(`{"$ref":"#x","description":"d"}`), `$ref must stay inside the schema and begin with "#/", got "#x"`},
+		{"dynamic reference", property(`{"$dynamicRef":"#x","type":"string","description":"d"}`), "at /properties/a: $dynamicRef is not supported, use $ref"},
+		{
+			"endless work on nested values", `{"type":"object","$ref":"#/$defs/n","$defs":{"n":{"type":"object","anyOf":[
+				{"properties":{"x":{"$ref":"#/$defs/n","description":"d"}},"required":["y"]},
+				{"properties":{"x":{"$ref":"#/$defs/n","description":"d"}},"required":["z"]}]}}}`,
+			"at the root: checking could take too long",
+		},
+		{"endless work on one value", doubling(40), "at the root: checking could take too long"},
 		{"reference to nothing", property(`{"$ref":"#/$defs/x","type":"string","description":"d"}`), "not valid JSON Schema 2020-12"},
 		{"nested id", property(`{"$id":"https://example.com/x","type":"string","description":"d"}`), "$id may stand at the root only"},
 		{"old dialect", `{"type":"object","$schema":"http://json-schema.org/draft-07/schema#"}`, "at /$schema: the version must be https://json-schema.org/draft/2020-12/schema"},
@@ -262,6 +271,47 @@ func TestCompileRefuses(t *testing.T) {
 				t.Errorf("Compile error:\n got %v\nwant %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// TestDeepAlternatives checks that a mistake deep within alternatives is found
+// without going through them again at each level.
+func TestDeepAlternatives(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"list":{"$ref":"#/$defs/node","description":"the first"}},
+		"$defs":{"node":{"type":"object","properties":{
+			"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}],"description":"the next"}}}}}`)
+	levels := 60
+	text := `{"list":` + strings.Repeat(`{"next":`, levels) + `{"nxt":null}` + strings.Repeat(`}`, levels) + `}`
+	_, _, err := check(t, s, text)
+	want := "unknown field 'nxt' in arguments.list" + strings.Repeat(".next", levels) + ", did you mean 'next'?"
+	if err == nil || err.Message != want {
+		t.Errorf("Check: %v, want %s", err, want)
+	}
+}
+
+// doubling returns a schema of definitions that each apply the next one twice.
+func doubling(levels int) string {
+	var b strings.Builder
+	for i := range levels {
+		fmt.Fprintf(&b, `"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]},`, i, i+1, i+1)
+	}
+	return fmt.Sprintf(`{"type":"object","$ref":"#/$defs/d0","$defs":{%s"d%d":{"type":"object"}}}`, b.String(), levels)
+}
+
+// TestRecursiveSchemas checks that schemas may refer to themselves.
+func TestRecursiveSchemas(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"filter":{"$ref":"#/$defs/filter","description":"what to find"}},
+		"$defs":{"filter":{"type":"object","oneOf":[
+			{"properties":{"and":{"type":"array","description":"all of them","items":{"$ref":"#/$defs/filter"}}},"required":["and"]},
+			{"properties":{"or":{"type":"array","description":"one of them","items":{"$ref":"#/$defs/filter"}}},"required":["or"]},
+			{"properties":{"not":{"$ref":"#/$defs/filter","description":"none of them"}},"required":["not"]},
+			{"properties":{"name":{"type":"string","description":"by name"}},"required":["name"]}]}}}`)
+	if _, _, err := check(t, s, `{"filter":{"and":[{"name":"a"},{"not":{"or":[{"name":"b"}]}}]}}`); err != nil {
+		t.Errorf("Check: %v", err)
+	}
+	deep := strings.Repeat(`{"not":`, 60) + `{"name":1}` + strings.Repeat(`}`, 60)
+	if _, _, err := check(t, s, `{"filter":`+deep+`}`); err == nil {
+		t.Error("Check of a name that is a number, 60 levels down, succeeded")
 	}
 }
 
