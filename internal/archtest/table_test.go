@@ -54,8 +54,19 @@ func readTable(t *testing.T) map[string]row {
 	if len(rows) == 0 {
 		t.Fatal(`ARCHITECTURE.md has no table that begins with "| Package |"`)
 	}
+	for _, r := range rows {
+		for i, name := range r.imports {
+			if _, ok := rows[internalPrefix+name]; ok {
+				r.imports[i] = internalPrefix + name
+			}
+		}
+	}
 	return rows
 }
+
+// internalPrefix may be left out in the list of imports.
+const internalPrefix = "host/internal/"
+
 
 // parseRow reads "| package | sentence | imports | modules |".
 func parseRow(line string) (row, error) {
