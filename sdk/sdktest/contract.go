@@ -355,6 +355,7 @@ func (c *checker) checkExit(ctx context.Context) {
 	case <-ctx.Done():
 	case <-timer.C:
 		c.report("exit", "", "the process is still there %v after its standard input was closed; it would outlive a host that was killed", c.patience)
+		run.kill()
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -174,10 +175,6 @@ func withSchema(schema string) func(*server) {
 }
 
 func breakages() map[string]breakage {
-	huge := make([]byte, toolpluginv1.MaxMessageBytes+1)
-	for i := range huge {
-		huge[i] = 'x'
-	}
 	var describes atomic.Int64
 	return map[string]breakage{
 		"bad tool name": {
@@ -255,7 +252,7 @@ func breakages() map[string]breakage {
 			},
 			`it answers with a gRPC status instead of a result`,
 		},
-		"result too large":   {answering(textEvent(string(huge))), `it answers with a gRPC status instead of a result`},
+		"result too large":   {func(s *server) { answering(textEvent(strings.Repeat("x", toolpluginv1.MaxMessageBytes+1)))(s) }, `it answers with a gRPC status instead of a result`},
 		"fails a given call": {answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "failed", Message: "always"}})), `call: tool "echo": fails: failed: always`},
 		"takes calls after Drain": {
 			func(s *server) { s.ignoresDrain = true },
