@@ -27,8 +27,8 @@ func Reexec() {
 	os.Exit(becomeProgram())
 }
 
-// becomeProgram follows the host's order. It returns an exit status if it could not; the
-// host has been told why.
+// becomeProgram follows the host's order. It returns only if that fails, with
+// an exit status; the host has been told why.
 func becomeProgram() int {
 	orders := os.NewFile(orderFD, "orders")
 	notices := os.NewFile(reportFD, "notices")
