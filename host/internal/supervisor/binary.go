@@ -23,17 +23,6 @@ type fileID struct {
 	Mtime, Ctime int64 // nanoseconds
 }
 
-func identify(info os.FileInfo) fileID {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return fileID{}
-	}
-	return fileID{
-		Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mode: st.Mode, UID: st.Uid,
-		Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(),
-	}
-}
-
 // lookAt returns the identity of the file at path, or the zero one.
 func lookAt(path string) fileID {
 	info, err := os.Stat(path)
@@ -67,7 +56,7 @@ func openBinary(p Plugin, hashes *hashCache) (_ *binary, err error) {
 	}
 	defer func() {
 		if err != nil {
-			f.Close()
+			_ = f.Close() // it was only read
 		}
 	}()
 	info, err := f.Stat()

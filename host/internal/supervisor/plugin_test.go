@@ -50,6 +50,16 @@ var testTools = []string{
 	"bad_code", "bad_text", "bad_json", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid",
 }
 
+// pidFileEnv names the file to which the plugin writes its process ids.
+const pidFileEnv = "TOOLHOST_TEST_PIDS"
+
+// tellPIDs writes process ids to whoever wants to know them.
+func tellPIDs(pids ...any) {
+	if path := os.Getenv(pidFileEnv); path != "" {
+		must(os.WriteFile(path, []byte(fmt.Sprintln(pids...)), 0))
+	}
+}
+
 func isTestPlugin() bool {
 	h := toolpluginv1.Handshake()
 	return os.Getenv(h.MagicCookieKey) == h.MagicCookieValue
@@ -75,7 +85,7 @@ func runTestPlugin() {
 	case "elsewhere":
 		line = strings.Replace(line, os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "/run/other", 1)
 	}
-	fmt.Println(line)
+	fmt.Fprintln(os.Stdout, line)
 	if p.mode == "noaccept" {
 		select {}
 	}
@@ -92,14 +102,15 @@ func (p *testPlugin) beforeHandshake() {
 		fmt.Fprintln(os.Stderr, "no settings file")
 		os.Exit(3)
 	case "silent":
+		tellPIDs(os.Getpid())
 		select {}
 	case "noisy":
-		fmt.Println("Loading...\x1b[31m")
+		fmt.Fprintln(os.Stdout, "Loading...\x1b[31m")
 	case "talker":
-		fmt.Println("Usage: talker [flags]")
+		fmt.Fprintln(os.Stdout, "Usage: talker [flags]")
 		select {}
 	case "usage":
-		fmt.Println("Usage: usage [flags]")
+		fmt.Fprintln(os.Stdout, "Usage: usage [flags]")
 		os.Exit(2)
 	case "quiet":
 		os.Exit(0)
@@ -108,11 +119,11 @@ func (p *testPlugin) beforeHandshake() {
 		select {}
 	case "longline":
 		for {
-			fmt.Print(strings.Repeat("x", 1<<16))
+			fmt.Fprint(os.Stdout, strings.Repeat("x", 1<<16))
 		}
 	case "flooder":
 		for {
-			fmt.Println("flood")
+			fmt.Fprintln(os.Stdout, "flood")
 			fmt.Fprintln(os.Stderr, "flood")
 		}
 	}
@@ -156,8 +167,8 @@ func (p *testPlugin) listen() (line string, serve func()) {
 	return line, func() { must(server.Serve(listener)) }
 }
 
-func (p *testPlugin) Describe(ctx context.Context, _ *toolpluginv1.DescribeRequest) (*toolpluginv1.DescribeResponse, error) {
-	p.misbehave(ctx, "describe")
+func (p *testPlugin) Describe(context.Context, *toolpluginv1.DescribeRequest) (*toolpluginv1.DescribeResponse, error) {
+	p.misbehave("describe")
 	d := &toolpluginv1.DescribeResponse{Name: p.mode, Version: "1.2.3", Sdk: "none", SettingsSchemaJson: []byte(`{"type":"object"}`)}
 	switch p.mode {
 	case "liar":
@@ -172,8 +183,8 @@ func (p *testPlugin) Describe(ctx context.Context, _ *toolpluginv1.DescribeReque
 	return d, nil
 }
 
-func (p *testPlugin) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest) (*toolpluginv1.ConfigureResponse, error) {
-	p.misbehave(ctx, "configure")
+func (p *testPlugin) Configure(_ context.Context, r *toolpluginv1.ConfigureRequest) (*toolpluginv1.ConfigureResponse, error) {
+	p.misbehave("configure")
 	res := new(toolpluginv1.ConfigureResponse)
 	if bytes.Contains(r.GetSettingsJson(), []byte("wrong")) {
 		res.Diagnostics = []*toolpluginv1.Diagnostic{
@@ -189,12 +200,12 @@ func (p *testPlugin) Configure(ctx context.Context, r *toolpluginv1.ConfigureReq
 	return res, nil
 }
 
-func (p *testPlugin) misbehave(ctx context.Context, phase string) {
+func (p *testPlugin) misbehave(phase string) {
 	switch p.mode {
 	case "crash" + phase:
 		os.Exit(4)
 	case "hang" + phase:
-		<-ctx.Done()
+		tellPIDs(os.Getpid())
 		select {}
 	}
 }
@@ -286,16 +297,17 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 	case "status":
 		return status.Error(codes.FailedPrecondition, "/home/somebody is not mounted")
 	case "stop":
+		tellPIDs(os.Getpid())
 		must(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
 		select {} // other threads stop a little later
 	case "fork":
 		return fork(stream)
 	case "flood":
 		for i := range 20_000 {
-			fmt.Println("out", i)
+			fmt.Fprintln(os.Stdout, "out", i)
 			fmt.Fprintln(os.Stderr, "err", i)
 		}
-		fmt.Println(strings.Repeat("y", 1<<20))
+		fmt.Fprintln(os.Stdout, strings.Repeat("y", 1<<20))
 		return text(stream, "flooded")
 	case "environment":
 		return text(stream, strings.Join(os.Environ(), "\n"))
@@ -331,6 +343,7 @@ func (p *testPlugin) block(r *toolpluginv1.CallRequest, stream callStream) error
 	p.mu.Unlock()
 	<-full
 	must(stream.Send(chunk([]byte("inside"))))
+	tellPIDs(os.Getpid())
 	if p.mode == "calm" {
 		return text(stream, "done")
 	}
@@ -345,6 +358,7 @@ func fork(stream callStream) error {
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	must(child.Start())
+	tellPIDs(os.Getpid(), child.Process.Pid)
 	return text(stream, fmt.Sprint(child.Process.Pid))
 }
 

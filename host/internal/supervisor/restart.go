@@ -41,7 +41,7 @@ func (r *restarts) crashed(now time.Time, ready time.Duration) {
 	r.recent = append(r.recent, now)
 	r.broken = len(r.recent) >= breakerCrashes
 	// Full jitter: hosts whose plugins died of one cause do not return as one.
-	r.until = now.Add(rand.N(r.ceiling()) + 1)
+	r.until = now.Add(rand.N(r.ceiling()) + 1) //nolint:gosec // it need not be unpredictable
 }
 
 // ceiling is the longest wait after the crashes so far.

@@ -114,10 +114,12 @@ func sweep(parent string) error {
 		if lock == nil {
 			continue
 		}
+		// Before the directory: it tells which processes are meant.
+		killOrphans(dir)
 		if err := os.RemoveAll(dir); err != nil {
 			errs = append(errs, fmt.Errorf("remove the directory of a dead host: %w", err))
 		}
-		lock.Close()
+		_ = lock.Close() // nobody looks for it any more
 	}
 	return errors.Join(errs...)
 }
@@ -131,7 +133,7 @@ func lockDir(dir string) *os.File {
 		return nil
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		f.Close()
+		_ = f.Close() // it was not written
 		return nil
 	}
 	// Between open and lock the file may have been removed with its directory.
@@ -142,6 +144,6 @@ func lockDir(dir string) *os.File {
 			return f
 		}
 	}
-	f.Close()
+	_ = f.Close() // it was not written
 	return nil
 }

@@ -102,15 +102,16 @@ func (r *processRunner) Start(ctx context.Context) error {
 func (r *processRunner) reap() {
 	<-r.proc.Done()
 	r.readers.Wait()
-	_ = r.proc.Stdin.Close() // a pipe to nobody
-	r.proc.Stdout.Close()
-	r.proc.Stderr.Close()
+	// Pipes to and from nobody: there is nothing that closing could lose.
+	_ = r.proc.Stdin.Close()
+	_ = r.proc.Stdout.Close()
+	_ = r.proc.Stderr.Close()
 	r.log.flush()
 	close(r.exited)
 }
 
 func discard(lines <-chan string) {
-	for range lines { //nolint:revive // the lines are logged by the reader
+	for range lines {
 	}
 }
 

@@ -27,6 +27,10 @@ func TestMain(m *testing.M) {
 		runTestPlugin()
 		return
 	}
+	if program := os.Getenv(hostEnv); program != "" {
+		runTestHost(program)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -61,10 +65,7 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runDir, err := os.MkdirTemp("/tmp", "th") // t.TempDir is too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	runDir := shortDir(t)
 	k := &kept{log: new(syncBuffer), published: map[string][]tool.Spec{}}
 	s, err := New(Options{
 		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: t.TempDir(), Version: "0.1.0",
@@ -89,7 +90,6 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 		if left, _ := os.ReadDir(runDir); len(left) > 0 {
 			t.Errorf("left in the run directory: %v", left)
 		}
-		os.RemoveAll(runDir)
 		if t.Failed() {
 			t.Logf("log:\n%s", k.log)
 		}

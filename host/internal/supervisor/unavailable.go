@@ -22,8 +22,7 @@ func (k *keeper) unavailable(retry time.Duration, cause error, format string, ar
 // startFailed is what callers that waited for a start are told. It is called
 // with mu held.
 func (k *keeper) startFailed(err error) error {
-	var crashed *crashError
-	if errors.As(err, &crashed) {
+	if crashed, ok := errors.AsType[*crashError](err); ok {
 		retry := max(k.backoff.wait(time.Now()), time.Millisecond)
 		return k.unavailable(retry, err, "did not start: it %s", crashed.crash.Cause)
 	}
@@ -37,8 +36,7 @@ func (k *keeper) startFailed(err error) error {
 // with mu held.
 func (k *keeper) refusal() error {
 	why := "something is wrong on the host"
-	var refused *refusedError
-	if errors.As(k.refused, &refused) {
+	if refused, ok := errors.AsType[*refusedError](k.refused); ok {
 		why = refused.brief
 	}
 	return k.unavailable(0, k.refused, "cannot be started: %s", why).
@@ -47,12 +45,10 @@ func (k *keeper) refusal() error {
 
 // operatorError is the whole of what callers are told in part.
 func operatorError(err error) error {
-	var refused *refusedError
-	var crashed *crashError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*refusedError](err); ok {
 		return refused
 	}
-	if errors.As(err, &crashed) {
+	if crashed, ok := errors.AsType[*crashError](err); ok {
 		return crashed
 	}
 	return err
