@@ -99,6 +99,12 @@ func TestTiers(t *testing.T) {
 			name: "above what is offered", plugin: trusting, offered: tool.ReadOnly, spec: spec("a", tool.SideEffecting),
 			refused: "its tier is side_effecting, and such tools need approvals, which this version does not have yet",
 		},
+		{
+			name: "a claim of nobody's, above what is offered", plugin: catalog.Plugin{Name: "p", Ceiling: tool.SideEffecting},
+			offered: tool.ReadOnly, spec: spec("a", tool.ReadOnly),
+			refused: "its tier is side_effecting, and such tools need approvals, which this version does not have yet; " +
+				`it claims to be read_only, which counts only with a tool block for it or claims = "trust"`,
+		},
 		{name: "no claim", plugin: trusting, spec: spec("a", 0), refused: "it states no tier"},
 		{name: "no rule holds", plugin: trusting, spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": false}, want: tool.ReadOnly},
 		{name: "a rule holds", plugin: trusting, spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": true}, want: tool.SideEffecting},

@@ -88,6 +88,9 @@ func (c *Catalog) entry(plugin *Plugin, spec tool.Spec) (*Entry, error) {
 		return nil, err
 	}
 	if reason := tooHigh(tiers.base, plugin.Ceiling, c.offered); reason != "" {
+		if tiers.base > spec.Tier && !listed {
+			reason += fmt.Sprintf("; it claims to be %s, which counts only with a tool block for it or claims = \"trust\"", spec.Tier)
+		}
 		return nil, errors.New(reason)
 	}
 	if spec.Title == "" {

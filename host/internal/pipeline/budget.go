@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,8 +14,11 @@ import (
 
 // Bounds of what is not text, and so cannot be cut.
 const (
-	maxParts  = 1000
-	maxBinary = 10 * tool.MiB
+	maxParts    = 1000
+	maxBinary   = 10 * tool.MiB
+	maxLabels   = 8 * tool.KiB // address, name and media type of one part
+	maxMetadata = 64 * tool.KiB
+	maxEffects  = 1000
 )
 
 // fit returns a result that does not exceed the budget. Text is cut and says
@@ -42,7 +46,7 @@ func fitContent(content []tool.Content, budget int) []tool.Content {
 			binary += len(part.Data)
 		}
 	}
-	if text <= budget && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, garbled) {
+	if text <= budget && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, unfit) {
 		return content
 	}
 
@@ -51,6 +55,8 @@ func fitContent(content []tool.Content, budget int) []tool.Content {
 	left, cut := budget, false
 	for _, part := range content[:min(len(content), maxParts)] {
 		switch {
+		case unshowable(part):
+			part = tool.Text("[a part of the output left out: it is of no kind that can be shown]")
 		case !isText(part) && binary+len(part.Data) > int(maxBinary):
 			part = tool.Text(fmt.Sprintf("[%s of %s bytes left out: too large]", part.MediaType, thousands(len(part.Data))))
 		case !isText(part):
@@ -119,8 +125,39 @@ func isText(part tool.Content) bool {
 	return false
 }
 
-// garbled reports whether a part that should be UTF-8 is not.
-func garbled(part tool.Content) bool { return isText(part) && !utf8.Valid(part.Data) }
+// unfit reports whether a part cannot be given to the caller as it is.
+func unfit(part tool.Content) bool {
+	return unshowable(part) || isText(part) && !utf8.Valid(part.Data)
+}
+
+// unshowable reports whether a part is of no known kind, or labelled with what
+// cannot be a label.
+func unshowable(part tool.Content) bool {
+	labels := len(part.URI) + len(part.Name) + len(part.MediaType)
+	return part.Kind < tool.KindText || part.Kind > tool.KindResource || labels > int(maxLabels) ||
+		!utf8.ValidString(part.URI) || !utf8.ValidString(part.Name) || !utf8.ValidString(part.MediaType)
+}
+
+// checkFacts checks what stands beside the content. The error has code
+// [tool.OutputInvalid].
+func checkFacts(result tool.Result) *tool.Error {
+	if len(result.Effects) > maxEffects {
+		return tool.Errorf(tool.OutputInvalid, "the tool reports %d effects, more than the %d that are allowed",
+			len(result.Effects), maxEffects)
+	}
+	if len(result.Metadata) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(result.Metadata)
+	if err != nil {
+		return tool.Errorf(tool.OutputInvalid, "the tool's metadata cannot be written as JSON").WithCause(err)
+	}
+	if len(text) > int(maxMetadata) {
+		return tool.Errorf(tool.OutputInvalid, "the tool's metadata has %s bytes, more than the %s that are allowed",
+			thousands(len(text)), maxMetadata)
+	}
+	return nil
+}
 
 // thousands writes a number as in 142,857.
 func thousands(n int) string {

@@ -44,17 +44,25 @@ func (p *Pipeline) callerError(c *call, err error) *tool.Error {
 
 // checkResult makes a result fit for the caller: valid, and within its budget.
 func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
-	if result.Structured != nil {
-		if err := c.entry.Output.Check(result.Structured); err != nil {
-			p.opts.Logger.Warn("structured result refused", "call", c.id, "plugin", c.entry.Plugin,
-				"tool", c.entry.Spec.Name, "error", err, "cause", err.Unwrap())
-			return tool.ErrorResult(err)
-		}
+	if err := checkOutput(c, result); err != nil {
+		p.opts.Logger.Warn("result refused", "call", c.id, "plugin", c.entry.Plugin, "tool", c.entry.Spec.Name,
+			"error", err, "cause", err.Unwrap())
+		return tool.ErrorResult(err)
 	}
 	if result.Error != nil {
 		result.Error = boundError(knownCode(result.Error))
 	}
 	return fit(result, c.entry.MaxOutput)
+}
+
+// checkOutput checks the parts of a result that a program reads.
+func checkOutput(c *call, result tool.Result) *tool.Error {
+	if result.Structured != nil {
+		if err := c.entry.Output.Check(result.Structured); err != nil {
+			return err
+		}
+	}
+	return checkFacts(result)
 }
 
 // knownCode replaces a code that a plugin made up.

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -79,6 +80,16 @@ func TestOutputBudget(t *testing.T) {
 		},
 		{"what is not UTF-8", 100, []tool.Content{tool.Text("a\xffb")}, []tool.Content{tool.Text("a\uFFFDb")}},
 		{
+			"no kind that there is", 100,
+			[]tool.Content{{Kind: 9, Data: []byte("x")}, tool.Text("a")},
+			[]tool.Content{tool.Text("[a part of the output left out: it is of no kind that can be shown]"), tool.Text("a")},
+		},
+		{
+			"an address without end", 100,
+			[]tool.Content{{Kind: tool.KindResourceLink, URI: strings.Repeat("x", 9<<10)}},
+			[]tool.Content{tool.Text("[a part of the output left out: it is of no kind that can be shown]")},
+		},
+		{
 			"a huge image", 10,
 			[]tool.Content{image(11 << 20), image(1)},
 			[]tool.Content{tool.Text("[image/png of 11,534,336 bytes left out: too large]"), image(1)},
@@ -129,6 +140,27 @@ func TestStructuredOutput(t *testing.T) {
 				t.Errorf("got %.80s, %v, want %s", got.Structured, got.Error, tt.want)
 			}
 		})
+	}
+}
+
+func TestFactsBesideTheContent(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		result tool.Result
+		want   string
+	}{
+		{"fit", tool.Result{Metadata: map[string]any{"bytes": 1}, Effects: make([]tool.Effect, 1000)}, ""},
+		{"too many effects", tool.Result{Effects: make([]tool.Effect, 1001)}, "the tool reports 1001 effects"},
+		{"no JSON", tool.Result{Metadata: map[string]any{"n": math.NaN()}}, "the tool's metadata cannot be written as JSON"},
+		{"too much metadata", tool.Result{Metadata: map[string]any{"n": strings.Repeat("x", 70_000)}}, "the tool's metadata has 70,008 bytes"},
+	} {
+		got := callWith(t, tt.result)
+		if tt.want == "" && got.Error != nil {
+			t.Errorf("%s: %v", tt.name, got.Error)
+		}
+		if tt.want != "" && (got.Error == nil || got.Error.Code != tool.OutputInvalid || !strings.HasPrefix(got.Error.Message, tt.want)) {
+			t.Errorf("%s: got %v, want %s", tt.name, got.Error, tt.want)
+		}
 	}
 }
 
