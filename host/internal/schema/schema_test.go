@@ -141,6 +141,19 @@ func TestCheckRepairs(t *testing.T) {
 	}
 }
 
+// TestRepairsThatMeet checks a value which one part of the schema wants in a
+// list and another with its property renamed: both cannot be done at once.
+func TestRepairsThatMeet(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"a":{"description":"d","allOf":[
+		{"type":"array","items":{"type":"object"}},
+		{"type":["object","array"],"additionalProperties":false,
+			"properties":{"path":{"type":"string","description":"d","x-aliases":["file"]}}}]}}}`)
+	got, repairs, err := check(t, s, `{"a":{"file":"x"}}`)
+	if err != nil || got != `{"a":[{"file":"x"}]}` || len(repairs) != 1 {
+		t.Errorf("Check = %s, %v, %v, want the value in a list", got, repairs, err)
+	}
+}
+
 func TestCheckRaw(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{
 		"command":{"type":"string","description":"what to run","x-raw":true,"x-role":"command"},
