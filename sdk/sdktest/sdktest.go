@@ -33,6 +33,9 @@ const startTimeout = 10 * time.Second
 type Options struct {
 	// Settings is encoded as JSON and given to the plugin; nil means {}.
 	Settings any
+	// Config is given to the plugin beside them. Directories that it leaves
+	// out are made, and removed when the plugin stops.
+	Config sdk.Config
 	// Context is what the calls say about their caller. A user, a session and
 	// an attempt are filled in.
 	Context tool.Context
@@ -54,6 +57,9 @@ type Call struct {
 	Tool string
 	// Args is encoded as JSON; nil means {}.
 	Args any
+	// Endless says that the call sends progress or output and then goes on
+	// until it is canceled. The contract suite then only cancels it.
+	Endless bool
 }
 
 // Plugin is a running plugin.
@@ -212,21 +218,18 @@ func (p *Plugin) configure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	directory, err := os.MkdirTemp("", "sdktest")
-	if err != nil {
-		return fmt.Errorf("make directories: %w", err)
+	request := &toolpluginv1.ConfigureRequest{
+		StateDir: p.options.Config.StateDir, ScratchDir: p.options.Config.ScratchDir, Proxy: p.options.Config.Proxy,
+		MemoryLimitBytes: uint64(p.options.Config.MemoryLimit), SettingsJson: settings,
 	}
-	stop := p.stop
-	p.stop = func() {
-		stop()
-		// Left-overs in the temporary directory do no harm.
-		_ = os.RemoveAll(directory)
-	}
-	request := &toolpluginv1.ConfigureRequest{SettingsJson: settings}
-	for name, path := range map[string]*string{"state": &request.StateDir, "scratch": &request.ScratchDir} {
-		if *path, err = os.MkdirTemp(directory, name); err != nil {
-			return fmt.Errorf("make directories: %w", err)
+	for _, directory := range []*string{&request.StateDir, &request.ScratchDir} {
+		if *directory != "" {
+			continue
 		}
+		if *directory, err = os.MkdirTemp("", "sdktest"); err != nil {
+			return fmt.Errorf("make a directory: %w", err)
+		}
+		p.removeAtStop(*directory)
 	}
 	response, err := p.client.Configure(ctx, request)
 	if err != nil {
@@ -245,6 +248,15 @@ func (p *Plugin) configure(ctx context.Context) error {
 		p.connect()
 	}
 	return errors.Join(refusals...)
+}
+
+func (p *Plugin) removeAtStop(directory string) {
+	stop := p.stop
+	p.stop = func() {
+		stop()
+		// What is left over in a temporary directory does no harm.
+		_ = os.RemoveAll(directory)
+	}
 }
 
 // wireError says why the plugin or the wire failed.
@@ -266,9 +278,11 @@ func (p *Plugin) lastWords() string {
 	return p.process.lastWords()
 }
 
+// encode returns the JSON of value; {} for nil, and for a nil map in it.
 func encode(value any) (json.RawMessage, error) {
-	if value == nil {
-		return json.RawMessage("{}"), nil
+	raw, err := json.Marshal(value)
+	if err == nil && string(raw) == "null" {
+		raw = json.RawMessage("{}")
 	}
-	return json.Marshal(value)
+	return raw, err
 }
