@@ -93,12 +93,12 @@ func sortEntries(entries []roots.Entry, order string) {
 // listed is the line of an entry in a list.
 func (w *workspace) listed(e roots.Entry) string {
 	name := printable(e.Rel)
-	switch mode := e.Info.Mode(); mode.Type() {
-	case 0:
+	switch mode := e.Info.Mode(); {
+	case mode.IsRegular():
 		return name + "  " + strconv.FormatInt(e.Info.Size(), 10)
-	case fs.ModeDir:
+	case mode.IsDir():
 		return name + "/"
-	case fs.ModeSymlink:
+	case mode.Type() == fs.ModeSymlink:
 		return name + " -> " + w.shownTarget(e)
 	default:
 		return name + "  (" + roots.Kind(mode) + ")"

@@ -124,7 +124,7 @@ func (w *workspace) openFile(name string) (*file, error) {
 	}
 	f := &file{File: opened, path: path}
 	if err := f.look(); err != nil {
-		f.Close()
+		_ = opened.Close()
 		return nil, readError(err)
 	}
 	return f, nil
