@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -91,12 +93,12 @@ func sortEntries(entries []roots.Entry, order string) {
 // listed is the line of an entry in a list.
 func (w *workspace) listed(e roots.Entry) string {
 	name := printable(e.Rel)
-	switch mode := e.Info.Mode(); mode.Type() {
-	case 0:
+	switch mode := e.Info.Mode(); {
+	case mode.IsRegular():
 		return name + "  " + strconv.FormatInt(e.Info.Size(), 10)
-	case fs.ModeDir:
+	case mode.IsDir():
 		return name + "/"
-	case fs.ModeSymlink:
+	case mode.Type() == fs.ModeSymlink:
 		return name + " -> " + w.shownTarget(e)
 	default:
 		return name + "  (" + roots.Kind(mode) + ")"
@@ -125,12 +127,12 @@ func (w *workspace) targetName(link, target string) string {
 	return printable(target)
 }
 
-// printable makes a name fit a line of text, which must be UTF-8: it shows
-// control characters as escapes.
+// printable makes a name fit a line of text, which must be UTF-8: one with
+// control characters, or that could be taken for such an escape, is quoted.
 func printable(name string) string {
-	quoted := strconv.QuoteToGraphic(name)
-	if quoted == `"`+name+`"` {
+	plain := func(c rune) bool { return c != utf8.RuneError && c != '"' && c != '\\' && unicode.IsPrint(c) }
+	if strings.IndexFunc(name, func(c rune) bool { return !plain(c) }) < 0 {
 		return name
 	}
-	return quoted
+	return strconv.QuoteToGraphic(name)
 }

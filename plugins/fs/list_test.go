@@ -12,9 +12,9 @@ import (
 )
 
 // project makes a small workspace in which every file has another age.
-func project(t testing.TB) string {
-	t.Helper()
-	dir := tree(t, map[string]string{
+func project(tb testing.TB) string {
+	tb.Helper()
+	dir := tree(tb, map[string]string{
 		"README.md":         "# Project\n\nTODO: write\n",
 		"main.go":           "package main\n\nfunc main() {\n\tprintln(\"hello\")\n}\n",
 		"pkg/a/a.go":        "package a\n\n// Hello says Hello.\nfunc Hello() string { return \"hello\" }\n",
@@ -36,7 +36,7 @@ func project(t testing.TB) string {
 	for age, name := range []string{"main.go", "README.md", "pkg/a/a.go", "pkg/a/a_test.go", "pkg/b/data.json", "pkg/b/big.bin", "vendor/x/x.go"} {
 		at := now.Add(-time.Duration(age) * 24 * time.Hour)
 		if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return dir

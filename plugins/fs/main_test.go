@@ -97,3 +97,23 @@ func (p property) collect(path string, all map[string]property) {
 		p.Items.collect(path+"[]", all)
 	}
 }
+
+// The plugin keeps the contract, in this process and in one of its own.
+func TestContract(t *testing.T) {
+	dir := tree(t, map[string]string{"a.txt": "hello\n", "b.txt": "world\n"})
+	options := sdktest.Options{
+		Env:     []string{"FS_AS_PLUGIN=1"},
+		Context: tool.Context{Roots: []string{dir}, MaxOutput: 64 * tool.KiB},
+		Calls: []sdktest.Call{
+			{Tool: "read_file", Args: readFileArgs{Path: "a.txt"}},
+			{Tool: "read_files", Args: readFilesArgs{Items: []readFilesItem{{Path: "a.txt"}, {Path: "b.txt"}}}},
+			{Tool: "list_directory"},
+			{Tool: "search_files", Args: searchFilesArgs{Pattern: "*"}},
+			{Tool: "search_content", Args: searchContentArgs{Pattern: "l"}},
+			{Tool: "file_info", Args: fileInfoArgs{Path: "a.txt"}},
+			{Tool: "diff_files", Args: diffFilesArgs{Path: "a.txt", Other: "b.txt"}},
+		},
+	}
+	t.Run("in process", func(t *testing.T) { sdktest.Run(t, newPlugin(), options) })
+	t.Run("binary", func(t *testing.T) { sdktest.RunBinary(t, os.Args[0], options) })
+}

@@ -24,8 +24,8 @@ const (
 	// maxWhole is the size up to which a file is read to its end, so that its
 	// lines are counted and its hash is known.
 	maxWhole = 64 << 20
-	// maxSkip is how far into a larger file the first line may lie.
-	maxSkip = 1 << 30
+	// maxScan is how much of a larger file is read to find the first line.
+	maxScan = 1 << 30
 	// noteRoom is what is left of the budget for the note that says how to go
 	// on.
 	noteRoom = 200
@@ -124,7 +124,7 @@ func (w *workspace) openFile(name string) (*file, error) {
 	}
 	f := &file{File: opened, path: path}
 	if err := f.look(); err != nil {
-		f.Close()
+		_ = opened.Close()
 		return nil, readError(err)
 	}
 	return f, nil
@@ -230,11 +230,7 @@ func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
 // scan reads the text from the given byte on through the window. The digest,
 // if there is one, is of the bytes.
 func (f *file) scan(ctx context.Context, view window, from int64, digest hash.Hash, wholly bool) (excerpt, error) {
-	end := int64(math.MaxInt64)
-	if !wholly {
-		end = maxSkip
-	}
-	raw := io.Reader(io.NewSectionReader(f, from, end-from))
+	raw := io.Reader(io.NewSectionReader(f, from, maxScan))
 	if digest != nil {
 		raw = io.TeeReader(raw, digest)
 	}
@@ -243,10 +239,11 @@ func (f *file) scan(ctx context.Context, view window, from int64, digest hash.Ha
 			return excerpt{}, readError(err)
 		}
 	}
-	shown, err := scan(ctx, f.charset.text(raw), view, wholly)
+	shown, err := scan(ctx, f.charset.text(raw), view, f.size-from, wholly)
 	if err != nil {
 		return excerpt{}, readError(err)
 	}
+	shown.ended = shown.ended && f.size-from <= maxScan
 	return shown, nil
 }
 

@@ -52,10 +52,13 @@ type scanner struct {
 
 // scan reads text through the window. If wholly is false it stops when the
 // window is full.
-func scan(ctx context.Context, text io.Reader, w window, wholly bool) (excerpt, error) {
+//
+// size is about how long the text is; it need not be right.
+func scan(ctx context.Context, text io.Reader, w window, size int64, wholly bool) (excerpt, error) {
 	s := scanner{window: w, line: 1}
 	s.first, s.last = w.offset, w.offset-1
-	chunk := make([]byte, chunkSize)
+	s.text = make([]byte, 0, min(int64(w.budget), size))
+	chunk := make([]byte, min(chunkSize, size+1)) // one more sees the end at once
 	for {
 		if ctx.Err() != nil {
 			return excerpt{}, context.Cause(ctx)

@@ -39,7 +39,7 @@ func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (to
 		if err != nil {
 			return tool.Result{}, err
 		}
-		defer w.Close()
+		defer func() { _ = w.Close() }() // nothing was written
 		return run(ctx, w, in)
 	}
 }

@@ -16,9 +16,9 @@ import (
 
 // tree makes files below a new directory; a name that ends in a slash is a
 // directory, and the content "-> x" a symbolic link to x.
-func tree(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
+func tree(tb testing.TB, files map[string]string) string {
+	tb.Helper()
+	dir := tb.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
 		err := os.MkdirAll(filepath.Dir(path), 0o755)
@@ -31,20 +31,20 @@ func tree(t testing.TB, files map[string]string) string {
 			err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644))
 		}
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return dir
 }
 
 // workspaceOf opens dir as a call would, with room for budget bytes.
-func workspaceOf(t testing.TB, dir string, budget tool.ByteSize) *workspace {
-	t.Helper()
+func workspaceOf(tb testing.TB, dir string, budget tool.ByteSize) *workspace {
+	tb.Helper()
 	w, err := openWorkspace([]string{dir}, budget, nil)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { w.Close() })
+	tb.Cleanup(func() { w.Close() })
 	return w
 }
 
@@ -83,9 +83,9 @@ func runCases(t *testing.T, dir string, budget tool.ByteSize, cases []toolCase) 
 }
 
 // start serves the plugin; its workspace is dir.
-func start(t testing.TB, dir string, budget tool.ByteSize) *sdktest.Plugin {
-	t.Helper()
-	return sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{dir}, MaxOutput: budget}})
+func start(tb testing.TB, dir string, budget tool.ByteSize) *sdktest.Plugin {
+	tb.Helper()
+	return sdktest.Start(tb, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{dir}, MaxOutput: budget}})
 }
 
 // message is the code and message of a failure, or "".
@@ -96,11 +96,11 @@ func message(r tool.Result) string {
 	return r.Error.Error()
 }
 
-func asJSON(t testing.TB, value any) string {
-	t.Helper()
+func asJSON(tb testing.TB, value any) string {
+	tb.Helper()
 	text, err := json.Marshal(value)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return string(text)
 }

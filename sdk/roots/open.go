@@ -34,13 +34,13 @@ func (r *Roots) openRegular(at place, name string) (*os.File, error) {
 	if err != nil {
 		return nil, r.explain(name, err)
 	}
-	info, err = f.Stat()
-	if err != nil {
-		f.Close()
-		return nil, r.explain(name, err)
+	if info, err = f.Stat(); err != nil {
+		err = r.explain(name, err)
+	} else {
+		err = regular(info)
 	}
-	if err := regular(info); err != nil {
-		f.Close()
+	if err != nil {
+		_ = f.Close()
 		return nil, err
 	}
 	return f, nil
@@ -61,16 +61,16 @@ func regular(info fs.FileInfo) error {
 // Kind names the kind of file that mode says: "file", "directory", "symlink",
 // "FIFO", "socket" or "device".
 func Kind(mode fs.FileMode) string {
-	switch mode.Type() {
-	case 0:
+	switch {
+	case mode.IsRegular():
 		return "file"
-	case fs.ModeDir:
+	case mode.IsDir():
 		return "directory"
-	case fs.ModeSymlink:
+	case mode&fs.ModeSymlink != 0:
 		return "symlink"
-	case fs.ModeNamedPipe:
+	case mode&fs.ModeNamedPipe != 0:
 		return "FIFO"
-	case fs.ModeSocket:
+	case mode&fs.ModeSocket != 0:
 		return "socket"
 	default:
 		return "device"

@@ -18,9 +18,9 @@ import (
 
 // tree makes files below a new directory; a name that ends in a slash is a
 // directory, and the content "-> x" a symbolic link to x.
-func tree(t testing.TB, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
+func tree(tb testing.TB, files map[string]string) string {
+	tb.Helper()
+	dir := tb.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
 		var err error
@@ -33,19 +33,19 @@ func tree(t testing.TB, files map[string]string) string {
 			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(content), 0o644))
 		}
 		if err != nil {
-			t.Fatal(err)
+			tb.Fatal(err)
 		}
 	}
 	return dir
 }
 
-func open(t testing.TB, dirs ...string) *roots.Roots {
-	t.Helper()
+func open(tb testing.TB, dirs ...string) *roots.Roots {
+	tb.Helper()
 	r, err := roots.Open(dirs, roots.Options{})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { r.Close() })
+	tb.Cleanup(func() { r.Close() })
 	return r
 }
 

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"iter"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -103,7 +102,7 @@ func (r *Roots) Walk(ctx context.Context, name string, opts WalkOptions) iter.Se
 			if !e.Info.IsDir() || e.Depth == opts.Depth || r.secrets.match(e.place.rel) {
 				continue
 			}
-			below, err := r.list(ctx, e, opts.Skip)
+			children, err := r.list(ctx, e, opts.Skip)
 			if ctx.Err() != nil {
 				yield(Entry{}, context.Cause(ctx))
 				return
@@ -111,7 +110,7 @@ func (r *Roots) Walk(ctx context.Context, name string, opts WalkOptions) iter.Se
 			if err != nil && !yield(e, err) {
 				return
 			}
-			pending = append(pending, below...)
+			pending = append(pending, children...)
 		}
 	}
 }
@@ -129,24 +128,26 @@ func (r *Roots) list(ctx context.Context, dir Entry, skip func(Entry) bool) ([]E
 	}
 	defer f.Close()
 
-	var entries []Entry
+	var found []fs.DirEntry
 	for err == nil {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		var batch []fs.DirEntry
 		batch, err = f.ReadDir(readBatch)
-		for _, found := range batch {
-			e, ok := r.entry(dir, found)
-			if ok && (skip == nil || !skip(e)) {
-				entries = append(entries, e)
-			}
-		}
-		if len(entries) > maxEntries {
+		found = append(found, batch...)
+		if len(found) > maxEntries {
 			err = tool.Errorf(tool.ResourceExhausted, "Directory has more than %d entries, the rest is left out: %s", maxEntries, printable(dir.Path))
 		}
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(b.Info.Name(), a.Info.Name()) })
+	slices.SortFunc(found, func(a, b fs.DirEntry) int { return strings.Compare(b.Name(), a.Name()) })
+	entries := make([]Entry, 0, len(found))
+	for _, one := range found {
+		e, ok := r.entry(dir, one)
+		if ok && (skip == nil || !skip(e)) {
+			entries = append(entries, e)
+		}
+	}
 	if errors.Is(err, io.EOF) {
 		return entries, nil
 	}
@@ -162,11 +163,19 @@ func (r *Roots) entry(dir Entry, found fs.DirEntry) (Entry, bool) {
 		return Entry{}, false
 	}
 	return Entry{
-		Path:  path.Join(dir.Path, found.Name()),
-		Rel:   path.Join(dir.Rel, found.Name()),
+		Path:  below(dir.Path, found.Name()),
+		Rel:   below(dir.Rel, found.Name()),
 		Info:  info,
 		Depth: dir.Depth + 1,
 		roots: r,
-		place: place{dir.place.folder, path.Join(dir.place.rel, found.Name())},
+		place: place{dir.place.folder, below(dir.place.rel, found.Name())},
 	}, true
+}
+
+// below is [path.Join] for a name that needs no cleaning.
+func below(dir, name string) string {
+	if dir == "" || dir == "." {
+		return name
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + name
 }
