@@ -19,14 +19,8 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 		// begin starts a host in cmd and returns the plugin's process id.
 		begin func(t *testing.T, cmd *exec.Cmd) int
 	}{
-		{"running", func(t *testing.T, cmd *exec.Cmd) int { return running(t, cmd) }},
-		{"stopped", func(t *testing.T, cmd *exec.Cmd) int {
-			pid := running(t, cmd)
-			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-				t.Fatal(err)
-			}
-			return pid
-		}},
+		{"running", running},
+		{"stopped", stopped},
 		{"starting", starting},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -58,11 +52,21 @@ func running(t *testing.T, cmd *exec.Cmd) int {
 	return pidOf(t, connectTo(t, cmd, revisions[0], nil).must(t, "probe_process", nil))
 }
 
+// stopped starts a host, calls the plugin and stops it with SIGSTOP.
+func stopped(t *testing.T, cmd *exec.Cmd) int {
+	t.Helper()
+	pid := running(t, cmd)
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
 // starting starts a host whose plugin never says its handshake.
 func starting(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	silent := filepath.Join(t.TempDir(), "silent")
-	if err := os.WriteFile(silent, []byte("#!/bin/sh\nexec /bin/sleep 600\n"), 0o700); err != nil { //nolint:gosec // it is to be executed
+	if err := os.WriteFile(silent, []byte("#!/bin/sh\nexec /bin/sleep 600\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Args[len(cmd.Args)-1] = writeConfig(t, `
@@ -112,7 +116,7 @@ func children(t *testing.T, pid int) []int {
 // socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "th")
+	dir, err := os.MkdirTemp("", "th") //nolint:usetesting // t.TempDir holds the test's name, which is too long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -135,7 +135,7 @@ func TestMistakes(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		add  func(*sdk.Plugin)
-		want string // as Mistake.Error has it, without the tool
+		want string // as DefinitionError.Error has it, without the tool
 	}{
 		{"no description", with[struct {
 			A string `json:"a"`
@@ -235,9 +235,8 @@ func TestMistakes(t *testing.T) {
 			p := sdk.New("test", "1.0.0")
 			tt.add(p)
 			err := p.Err()
-			var m *sdk.Mistake
-			if !errors.As(err, &m) {
-				t.Fatalf("Err() = %v, want a Mistake", err)
+			if _, ok := errors.AsType[*sdk.DefinitionError](err); !ok {
+				t.Fatalf("Err() = %v, want a DefinitionError", err)
 			}
 			if !strings.Contains(err.Error(), ": "+tt.want) {
 				t.Errorf("Err() = %v, want %q", err, tt.want)

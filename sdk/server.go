@@ -162,7 +162,8 @@ func (s *server) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessag
 	for {
 		message, err := stream.Recv()
 		if err != nil {
-			return nil //nolint:nilerr // the host's end of the stream is the end of the connection
+			// The host's end of the stream is the end of the connection.
+			return nil
 		}
 		host.deliver(message.GetId(), replyFromProto(message))
 	}

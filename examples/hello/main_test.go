@@ -45,10 +45,11 @@ func codeOf(r tool.Result) tool.Code {
 	return r.Error.Code
 }
 
-// TestProcess calls the plugin in a process of its own.
-func TestProcess(t *testing.T) {
-	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{Env: []string{"HELLO_AS_PLUGIN=1"}})
-	if got := p.Call(t.Context(), "hello", Args{Name: "Ada"}); got.Text() != "Hello, Ada!" {
-		t.Errorf("hello = %q (%v), want %q", got.Text(), got.Error, "Hello, Ada!")
-	}
+// TestContract checks what every plugin must keep, in this process and in one
+// of its own.
+func TestContract(t *testing.T) {
+	options := sdktest.Options{Calls: []sdktest.Call{{Tool: "hello", Args: Args{Name: "Ada"}}}}
+	sdktest.Run(t, newPlugin(), options)
+	options.Env = []string{"HELLO_AS_PLUGIN=1"}
+	sdktest.RunBinary(t, os.Args[0], options)
 }

@@ -67,7 +67,6 @@ func readTable(t *testing.T) map[string]row {
 // internalPrefix may be left out in the list of imports.
 const internalPrefix = "host/internal/"
 
-
 // parseRow reads "| package | sentence | imports | modules |".
 func parseRow(line string) (row, error) {
 	cells := strings.Split(strings.Trim(line, "|"), "|")

@@ -135,14 +135,13 @@ func (c *checker) start(ctx context.Context) bool {
 
 // reportEach reports the errors that were joined one by one.
 func (c *checker) reportEach(check string, err error) {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // takes apart what errors.Join made, not a chain
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
 			c.reportEach(check, e)
 		}
 		return
 	}
-	var m *sdk.Mistake
-	if errors.As(err, &m) {
+	if m, ok := errors.AsType[*sdk.DefinitionError](err); ok {
 		c.report(check, m.Tool, "%s", strings.TrimPrefix(m.Field+": "+m.Reason, ": "))
 		return
 	}
@@ -317,7 +316,7 @@ func (c *checker) drains(ctx context.Context) bool {
 	if !slices.Contains(c.plugin.describe.GetCapabilities(), "drain") {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	ctx, cancel := within(ctx, c.patience)
 	defer cancel()
 	err := c.plugin.Drain(ctx)
 	return err == nil || ctx.Err() == nil

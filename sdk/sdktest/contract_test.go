@@ -89,8 +89,9 @@ func TestCheckBroken(t *testing.T) {
 	for _, name := range fixtureNames() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			target, options := fixture(name)
-			wantFinding(t, check(t.Context(), target, options, impatience), breakages()[name].want)
+			b := breakages()[name]
+			target, options := b.target(name)
+			wantFinding(t, check(t.Context(), target, options, impatience), b.want)
 		})
 	}
 }

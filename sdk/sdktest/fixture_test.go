@@ -36,10 +36,13 @@ func TestMain(m *testing.M) {
 
 // fixture returns the test binary as a plugin.
 func fixture(name string) (Target, Options) {
-	return Binary(os.Args[0]), Options{
-		Env:   []string{fixtureVariable + "=" + name},
-		Calls: []Call{{Tool: "echo", Args: map[string]string{"text": "hi"}}},
-	}
+	options := echoOptions()
+	options.Env = []string{fixtureVariable + "=" + name}
+	return Binary(os.Args[0]), options
+}
+
+func echoOptions() Options {
+	return Options{Calls: []Call{{Tool: "echo", Args: map[string]string{"text": "hi"}}}}
 }
 
 // server is a plugin that does not use the sdk: it keeps the contract until a
@@ -153,8 +156,21 @@ func (s *served) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 
 // breakage is one way to break the contract and what the suite says about it.
 type breakage struct {
-	spoil func(*server)
-	want  string // part of a finding
+	spoil   func(*server)
+	want    string // part of a finding
+	process bool   // only a process can show it
+}
+
+// target returns the spoilt plugin, and the options to check it with.
+func (b breakage) target(name string) (Target, Options) {
+	if b.process {
+		return fixture(name)
+	}
+	return Target{register: func(r grpc.ServiceRegistrar) {
+		s := newServer()
+		b.spoil(s)
+		toolpluginv1.RegisterPluginServiceServer(r, s)
+	}}, echoOptions()
 }
 
 func answering(events ...*toolpluginv1.CallResponse) func(*server) {
@@ -179,29 +195,29 @@ func breakages() map[string]breakage {
 	return map[string]breakage{
 		"bad tool name": {
 			func(s *server) { s.describe.Tools[0].Name = "Read-File" },
-			`tool: tool "Read-File": the name "Read-File" is not valid`,
+			`tool: tool "Read-File": the name "Read-File" is not valid`, false,
 		},
 		"bad plugin name": {
 			func(s *server) { s.describe.Name = "Fix Ture" },
-			`describe: the plugin's name "Fix Ture" is not valid`,
+			`describe: the plugin's name "Fix Ture" is not valid`, false,
 		},
-		"no description":         {func(s *server) { s.describe.Tools[0].Description = "" }, `tool "echo": has no description`},
-		"no tier":                {func(s *server) { s.describe.Tools[0].Tier = 0 }, `tool "echo": has no tier`},
-		"no tools":               {func(s *server) { s.describe.Tools = nil }, `tool: the plugin has no tools`},
-		"duplicate tool":         {func(s *server) { s.describe.Tools = append(s.describe.Tools, s.describe.Tools[0]) }, `the name "echo" is already taken by tool "echo"`},
-		"schema not JSON":        {withSchema(`{"type":`), `input schema: not a JSON Schema`},
-		"schema of unknown type": {withSchema(`{"type":"object","properties":{"a":{"type":"strng","description":"x"}}}`), `property "a" has the unknown type "strng"`},
-		"root not an object":     {withSchema(`{"type":"string"}`), `input schema: the root is not an object`},
-		"undescribed property":   {withSchema(`{"type":"object","properties":{"text":{"type":"string"}}}`), `property "text" has no description`},
-		"untyped property":       {withSchema(`{"type":"object","properties":{"text":{"description":"x"}}}`), `property "text" has no type`},
-		"nested property":        {withSchema(`{"type":"object","properties":{"a":{"type":"array","description":"x","items":{"type":"object","properties":{"b":{"type":"string"}}}}}}`), `property "a[].b" has no description`},
-		"unknown role":           {withSchema(`{"type":"object","properties":{"a":{"type":"string","description":"x","x-role":"pth"}}}`), `property "a" has the unknown role pth`},
-		"default does not fit":   {withSchema(`{"type":"object","properties":{"a":{"type":"string","description":"x","default":7}}}`), `input schema: not a valid JSON Schema`},
+		"no description":         {func(s *server) { s.describe.Tools[0].Description = "" }, `tool "echo": has no description`, false},
+		"no tier":                {func(s *server) { s.describe.Tools[0].Tier = 0 }, `tool "echo": has no tier`, false},
+		"no tools":               {func(s *server) { s.describe.Tools = nil }, `tool: the plugin has no tools`, false},
+		"duplicate tool":         {func(s *server) { s.describe.Tools = append(s.describe.Tools, s.describe.Tools[0]) }, `the name "echo" is already taken by tool "echo"`, false},
+		"schema not JSON":        {withSchema(`{"type":`), `input schema: not a JSON Schema`, false},
+		"schema of unknown type": {withSchema(`{"type":"object","properties":{"a":{"type":"strng","description":"x"}}}`), `property "a" has the unknown type "strng"`, false},
+		"root not an object":     {withSchema(`{"type":"string"}`), `input schema: the root is not an object`, false},
+		"undescribed property":   {withSchema(`{"type":"object","properties":{"text":{"type":"string"}}}`), `property "text" has no description`, false},
+		"untyped property":       {withSchema(`{"type":"object","properties":{"text":{"description":"x"}}}`), `property "text" has no type`, false},
+		"nested property":        {withSchema(`{"type":"object","properties":{"a":{"type":"array","description":"x","items":{"type":"object","properties":{"b":{"type":"string"}}}}}}`), `property "a[].b" has no description`, false},
+		"unknown role":           {withSchema(`{"type":"object","properties":{"a":{"type":"string","description":"x","x-role":"pth"}}}`), `property "a" has the unknown role pth`, false},
+		"default does not fit":   {withSchema(`{"type":"object","properties":{"a":{"type":"string","description":"x","default":7}}}`), `input schema: not a valid JSON Schema`, false},
 		"unstable describe": {
 			func(s *server) {
 				s.describeHook = func() { s.describe.Version = "1.0." + strconv.FormatInt(describes.Add(1), 10) }
 			},
-			`describe: it answers differently the second time`,
+			`describe: it answers differently the second time`, false,
 		},
 		"refuses its settings": {
 			func(s *server) {
@@ -211,7 +227,7 @@ func breakages() map[string]breakage {
 					})
 				}
 			},
-			`configure: settings ["size"]: too small`,
+			`configure: settings ["size"]: too small`, false,
 		},
 		"dies in a call": {
 			func(s *server) {
@@ -220,29 +236,29 @@ func breakages() map[string]breakage {
 					select {}
 				}
 			},
-			`the plugin dies`,
+			`the plugin dies`, true,
 		},
-		"two results":        {answering(textEvent("a"), textEvent("b")), `it answers with more than one result`},
-		"no result":          {answering(progressEvent()), `it ends without a result`},
-		"talks after result": {answering(textEvent("a"), progressEvent()), `it goes on after its result`},
-		"empty event":        {answering(&toolpluginv1.CallResponse{}, textEvent("a")), `it sends an empty event`},
-		"text not UTF-8":     {answering(textEvent("\xff\xfe")), `text that is not UTF-8`},
-		"unknown kind":       {answering(resultEvent(&toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 99}}})), `has no kind that is known (99)`},
+		"two results":        {answering(textEvent("a"), textEvent("b")), `it answers with more than one result`, false},
+		"no result":          {answering(progressEvent()), `it ends without a result`, false},
+		"talks after result": {answering(textEvent("a"), progressEvent()), `it goes on after its result`, false},
+		"empty event":        {answering(&toolpluginv1.CallResponse{}, textEvent("a")), `it sends an empty event`, false},
+		"text not UTF-8":     {answering(textEvent("\xff\xfe")), `text that is not UTF-8`, false},
+		"unknown kind":       {answering(resultEvent(&toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 99}}})), `has no kind that is known (99)`, false},
 		"unknown error code": {
 			answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "ENOENT", Message: "no"}})),
-			`its error has the unknown code "ENOENT"`,
+			`its error has the unknown code "ENOENT"`, false,
 		},
-		"metadata not an object": {answering(resultEvent(&toolpluginv1.Result{MetadataJson: []byte(`7`)})), `its metadata is not a JSON object`},
+		"metadata not an object": {answering(resultEvent(&toolpluginv1.Result{MetadataJson: []byte(`7`)})), `its metadata is not a JSON object`, false},
 		"structured result does not match": {
 			func(s *server) {
 				s.describe.Tools[0].OutputSchemaJson = []byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`)
 				answering(resultEvent(&toolpluginv1.Result{StructuredJson: []byte(`{"n":"seven"}`)}))(s)
 			},
-			`its structured result does not match its output schema`,
+			`its structured result does not match its output schema`, false,
 		},
 		"no structured result": {
 			func(s *server) { s.describe.Tools[0].OutputSchemaJson = []byte(`{"type":"object"}`) },
-			`it has an output schema and answers without a structured result`,
+			`it has an output schema and answers without a structured result`, false,
 		},
 		"status instead of a result": {
 			func(s *server) {
@@ -250,15 +266,15 @@ func breakages() map[string]breakage {
 					return status.Error(codes.NotFound, "no such file")
 				}
 			},
-			`it answers with a gRPC status instead of a result`,
+			`it answers with a gRPC status instead of a result`, false,
 		},
-		"result too large":   {func(s *server) { answering(textEvent(strings.Repeat("x", toolpluginv1.MaxMessageBytes+1)))(s) }, `it answers with a gRPC status instead of a result`},
-		"fails a given call": {answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "failed", Message: "always"}})), `call: tool "echo": fails: failed: always`},
+		"result too large":   {func(s *server) { answering(textEvent(strings.Repeat("x", toolpluginv1.MaxMessageBytes+1)))(s) }, `it answers with a gRPC status instead of a result`, false},
+		"fails a given call": {answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "failed", Message: "always"}})), `call: tool "echo": fails: failed: always`, false},
 		"takes calls after Drain": {
 			func(s *server) { s.ignoresDrain = true },
-			`a call after Drain ends with code "", want "unavailable"`,
+			`a call after Drain ends with code "", want "unavailable"`, false,
 		},
-		"outlives its host": {func(s *server) { s.keepsStdin = true }, `exit: the process is still there`},
+		"outlives its host": {func(s *server) { s.keepsStdin = true }, `exit: the process is still there`, true},
 	}
 }
 
@@ -277,6 +293,9 @@ func fixtures() map[string]func() {
 		"sdk, mistakes":     func() { mistaken().Serve() },
 	}
 	for name, b := range breakages() {
+		if !b.process {
+			continue
+		}
 		all[name] = func() {
 			s := newServer()
 			b.spoil(s)

@@ -128,11 +128,11 @@ func (r *process) Start(context.Context) error {
 	r.stdin, r.stdout, r.stderr = ours[0], ours[1], ours[2]
 	err := r.cmd.Start()
 	for _, f := range theirs {
-		f.Close()
+		_ = f.Close()
 	}
 	if err != nil {
 		for _, f := range ours {
-			f.Close()
+			_ = f.Close()
 		}
 		r.cmd.Process = nil
 		return fmt.Errorf("start: %w", err)
@@ -161,7 +161,7 @@ func (r *process) stop() {
 }
 
 // hangUp does what the kernel does when the host dies.
-func (r *process) hangUp() { r.stdin.Close() }
+func (r *process) hangUp() { _ = r.stdin.Close() }
 
 // kill ends the process and its children, which share its group.
 func (r *process) kill() {

@@ -75,29 +75,29 @@ type Plugin struct {
 
 // Start serves p in this process and configures it. It is stopped when the
 // test ends. Mistakes in p, and settings that it refuses, fail the test.
-func Start(t testing.TB, p *sdk.Plugin, options Options) *Plugin {
-	t.Helper()
-	return start(t, InProcess(p), options)
+func Start(tb testing.TB, p *sdk.Plugin, options Options) *Plugin {
+	tb.Helper()
+	return start(tb, InProcess(p), options)
 }
 
 // StartBinary starts the plugin at path, as a host would but without a
 // sandbox, and configures it. It is stopped when the test ends.
-func StartBinary(t testing.TB, path string, options Options) *Plugin {
-	t.Helper()
-	return start(t, Binary(path), options)
+func StartBinary(tb testing.TB, path string, options Options) *Plugin {
+	tb.Helper()
+	return start(tb, Binary(path), options)
 }
 
-func start(t testing.TB, target Target, options Options) *Plugin {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+func start(tb testing.TB, target Target, options Options) *Plugin {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
 	p, err := target.launch(ctx, options)
 	if err != nil {
-		t.Fatalf("start plugin: %v", err)
+		tb.Fatalf("start plugin: %v", err)
 	}
-	t.Cleanup(p.Close)
+	tb.Cleanup(p.Close)
 	if err := p.configure(ctx); err != nil {
-		t.Fatalf("configure plugin: %v", err)
+		tb.Fatalf("configure plugin: %v", err)
 	}
 	return p
 }

@@ -38,8 +38,10 @@ func (t Target) launch(ctx context.Context, options Options) (*Plugin, error) {
 	if t.path != "" {
 		return p, startProcess(ctx, p, t.path)
 	}
-	if err := t.err(); err != nil {
-		return nil, err
+	if t.err != nil {
+		if err := t.err(); err != nil {
+			return nil, err
+		}
 	}
 	return p, p.serveHere(t.register)
 }
@@ -51,8 +53,11 @@ func (p *Plugin) serveHere(register func(grpc.ServiceRegistrar)) error {
 		grpc.MaxRecvMsgSize(toolpluginv1.MaxMessageBytes), grpc.MaxSendMsgSize(toolpluginv1.MaxMessageBytes),
 	)
 	register(server)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }() // ends with server.Stop, which stop waits for
+	served := make(chan struct{})
+	go func() { // ends with server.Stop; stop waits for it
+		defer close(served)
+		_ = server.Serve(listener) // a listener in memory does not fail
+	}()
 	conn, err := grpc.NewClient("passthrough:///plugin", append(dialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -315,6 +316,46 @@ func TestChanged(t *testing.T) {
 	publish(t, c, "p", spec("c", tool.ReadOnly))
 	if len(changes) != 0 {
 		t.Error("a change arrives after the subscription has ended")
+	}
+}
+
+// TestPublishIsAtomic checks that readers see all tools of a publication or
+// none, while plugins publish at the same time.
+func TestPublishIsAtomic(t *testing.T) {
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{
+		{Name: "p", Ceiling: tool.ReadOnly}, {Name: "q", Ceiling: tool.ReadOnly},
+	}})
+	var publishers sync.WaitGroup
+	for _, plugin := range []string{"p", "q"} {
+		publishers.Go(func() { // ends after 50 publications
+			for i := range 50 {
+				var specs []tool.Spec
+				if i%2 == 0 {
+					specs = []tool.Spec{spec(plugin+"_a", tool.ReadOnly), spec(plugin+"_b", tool.ReadOnly)}
+				}
+				if err := c.Publish(plugin, specs); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { // ends with the publishers
+		publishers.Wait()
+		close(done)
+	}()
+	for reading := true; reading; {
+		if n := len(c.Entries()); n%2 != 0 {
+			t.Fatalf("%v is half of a publication", names(c))
+		}
+		select {
+		case <-done:
+			reading = false
+		default:
+		}
+	}
+	if len(c.Entries()) != 0 {
+		t.Errorf("Entries() = %v after the last publications, want none", names(c))
 	}
 }
 

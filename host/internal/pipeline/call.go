@@ -31,9 +31,17 @@ type call struct {
 	arguments schema.Arguments // after they were checked
 }
 
-// run takes a call through every step before its result. The error is a
-// [*tool.Error] for the caller, or something for the log.
-func (p *Pipeline) run(ctx context.Context, c *call) (tool.Result, error) {
+// run takes a call through every step up to its result. The error is a
+// [*tool.Error] for the caller, or something for the log. A panic on the way,
+// in a runner or over what a plugin or a caller sent, is an error like any
+// other.
+func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			p.opts.Logger.Error("panic in a call", "call", c.id, "panic", value, "stack", string(debug.Stack()))
+			result, err = tool.Result{}, errPanic
+		}
+	}()
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
 	}
@@ -48,7 +56,10 @@ func (p *Pipeline) run(ctx context.Context, c *call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	defer release()
-	return p.carry(ctx, c)
+	if result, err = p.carry(ctx, c); err != nil {
+		return tool.Result{}, err
+	}
+	return p.checkResult(c, result), nil
 }
 
 // lookUp finds the tool by name or alias.
@@ -84,19 +95,13 @@ func (p *Pipeline) decide(c *call) error {
 }
 
 // carry hands the call to the plugin and waits for the result, the tool's
-// time-out or the end of ctx. A panic on the way is an error like any other.
-func (p *Pipeline) carry(ctx context.Context, c *call) (result tool.Result, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			p.opts.Logger.Error("panic in a call", "call", c.id, "panic", value, "stack", string(debug.Stack()))
-			result, err = tool.Result{}, errPanic
-		}
-	}()
+// time-out or the end of ctx.
+func (p *Pipeline) carry(ctx context.Context, c *call) (tool.Result, error) {
 	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.entry.Timeout, late)
 	defer cancel()
 
-	result, err = p.opts.Runner.Run(ctx, c.entry.Plugin, p.toolCall(c), c.Sink)
+	result, err := p.opts.Runner.Run(ctx, c.entry.Plugin, p.toolCall(c), c.Sink)
 	if err != nil {
 		return tool.Result{}, endOf(ctx, err)
 	}

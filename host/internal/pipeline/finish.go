@@ -19,8 +19,6 @@ const (
 func (p *Pipeline) finish(c *call, result tool.Result, err error) Outcome {
 	if err != nil {
 		result = tool.ErrorResult(p.callerError(c, err))
-	} else {
-		result = p.checkResult(c, result)
 	}
 	outcome := Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.arguments.Repairs, Duration: time.Since(c.started)}
 	if c.entry != nil {

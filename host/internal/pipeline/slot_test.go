@@ -98,6 +98,27 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
+// TestPanicGivesThePlaceBack checks that a panic costs its own call only.
+func TestPanicGivesThePlaceBack(t *testing.T) {
+	calls := 0
+	p := newPipeline(t, pipeline.Options{
+		PluginConcurrency: 1,
+		MaxWait:           time.Millisecond,
+		Runner: fakeRunner{func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) {
+			if calls++; calls == 1 {
+				panic("oops")
+			}
+			return tool.TextResult("done"), nil
+		}},
+	}, echoSpec())
+	if got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Error; got == nil || got.Code != tool.Internal {
+		t.Errorf("first call: %v, want %s", got, tool.Internal)
+	}
+	if got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result; got.Error != nil {
+		t.Errorf("second call: %v, want success", got.Error)
+	}
+}
+
 func TestWaitingCallIsCanceled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipeline(t, pipeline.Options{Runner: &slow{}, PluginConcurrency: 1}, echoSpec())

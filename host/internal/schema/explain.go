@@ -72,10 +72,7 @@ func typesOf(schema map[string]any) string {
 func (s *Schema) describe(args any, m mistake) []string {
 	where := place(args, m.path)
 	value, _ := valueAt(args, m.path)
-	got := "got " + quote(value)
-	if m.schema[tool.KeywordRole] == string(tool.RoleSecret) {
-		got = "got another value, not shown since it is a secret"
-	}
+	got := "got " + shown(value, m)
 	switch k := m.kind.(type) {
 	case *kind.Required:
 		return eachName(m.names, func(name string) string {
@@ -84,8 +81,8 @@ func (s *Schema) describe(args any, m mistake) []string {
 	case *kind.AdditionalProperties:
 		return eachName(m.names, func(name string) string { return s.unknown(args, m, name) })
 	case *kind.Type:
-		if m.schema[tool.KeywordRole] != string(tool.RoleSecret) {
-			got = "got " + typeName(value) + " " + quote(value)
+		if text := shown(value, m); text != typeName(value) {
+			got = "got " + typeName(value) + " " + text
 		}
 		return []string{fmt.Sprintf("%s: expected %s, %s", where, strings.Join(m.either, " or "), got)}
 	case *kind.Enum:
@@ -118,6 +115,19 @@ func (s *Schema) describe(args any, m mistake) []string {
 		return []string{fmt.Sprintf("%s: expected exactly what one of the forms in the schema says, %s", where, got)}
 	}
 	return []string{fmt.Sprintf("%s: %s", where, m.kind.LocalizedString(english()))}
+}
+
+// shown is a value as a message shows it: simple values only, and no secrets,
+// which the whole of the arguments may hold too.
+func shown(value any, m mistake) string {
+	switch value.(type) {
+	case map[string]any, []any:
+		return typeName(value)
+	}
+	if len(m.path) == 0 || m.schema[tool.KeywordRole] == string(tool.RoleSecret) {
+		return typeName(value)
+	}
+	return quote(value)
 }
 
 // unknown says that there is no such property, and which may be meant.

@@ -82,8 +82,9 @@ func (r *repairer) rename(m mistake) {
 	for _, alias := range m.names {
 		for _, name := range slices.Sorted(maps.Keys(declared)) {
 			list, _ := declared[name][tool.KeywordAliases].([]any)
+			_, given := holder[alias] // no longer, if another repair came before
 			_, taken := holder[name]
-			if taken || !slices.Contains(list, any(alias)) {
+			if !given || taken || !slices.Contains(list, any(alias)) {
 				continue
 			}
 			holder[name] = holder[alias]

@@ -141,6 +141,19 @@ func TestCheckRepairs(t *testing.T) {
 	}
 }
 
+// TestRepairsThatMeet checks a value which one part of the schema wants in a
+// list and another with its property renamed: both cannot be done at once.
+func TestRepairsThatMeet(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"a":{"description":"d","allOf":[
+		{"type":"array","items":{"type":"object"}},
+		{"type":["object","array"],"additionalProperties":false,
+			"properties":{"path":{"type":"string","description":"d","x-aliases":["file"]}}}]}}}`)
+	got, repairs, err := check(t, s, `{"a":{"file":"x"}}`)
+	if err != nil || got != `{"a":[{"file":"x"}]}` || len(repairs) != 1 {
+		t.Errorf("Check = %s, %v, %v, want the value in a list", got, repairs, err)
+	}
+}
+
 func TestCheckRaw(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{
 		"command":{"type":"string","description":"what to run","x-raw":true,"x-role":"command"},
@@ -161,7 +174,7 @@ func TestCheckExplains(t *testing.T) {
 	s := compile(t, everything)
 	for _, tt := range []struct{ name, in, want string }{
 		{"nothing given", ``, "missing required field 'path' in arguments"},
-		{"not an object", `[1]`, "arguments: expected object, got array [1]"},
+		{"not an object", `[1]`, "arguments: expected object, got array"},
 		{"nested missing", `{"path":"a","range":{}}`, "missing required field 'from' in arguments.range"},
 		{"in a list", `{"path":"a","items":[{"path":"b"},{}]}`, "missing required field 'path' in arguments.items[1]"},
 		{"nearest name", `{"path":"a","lmit":1}`, "unknown field 'lmit' in arguments, did you mean 'limit'?"},
@@ -174,8 +187,10 @@ func TestCheckExplains(t *testing.T) {
 		{"enums are strict", `{"path":"a","mode":"Text"}`, `arguments.mode: expected one of "text", "binary", got "Text", did you mean "text"?`},
 		{"too large", `{"path":"a","limit":500}`, "arguments.limit: expected at most 100, got 500"},
 		{"too large after a repair", `{"path":"a","limit":"500"}`, "arguments.limit: expected at most 100, got 500"},
-		{"a secret is not shown", `{"path":"a","token":"hunter2"}`, "arguments.token: expected text that matches ^t-, got another value, not shown since it is a secret"},
-		{"a secret of another type is not shown", `{"path":"a","token":4711}`, "arguments.token: expected string, got another value, not shown since it is a secret"},
+		{"a secret is not shown", `{"path":"a","token":"hunter2"}`, "arguments.token: expected text that matches ^t-, got string"},
+		{"a secret of another type is not shown", `{"path":"a","token":4711}`, "arguments.token: expected string, got integer"},
+		{"nor one within the whole", `"{\"token\":\"hunter2\""`, "arguments: expected object, got string"},
+		{"nor one within a part", `{"path":"a","range":["hunter2"]}`, "arguments.range: expected object, got array"},
 		{"neither of two types", `{"path":"a","maybe":"x"}`, `arguments.maybe: expected integer or null, got string "x"`},
 		{
 			"all at once", `{"limit":0,"mode":"x","lmit":1}`,

@@ -95,6 +95,9 @@ func checkPlace(path string) error {
 	if err != nil {
 		return refuse("its program cannot be read", "look at the program's directory: %w", err)
 	}
+	if uid := identify(info).UID; uid != 0 && uid != uint32(os.Geteuid()) {
+		return refuse("its program's directory belongs to another user", "%s belongs to user %d, who could exchange the program: expected root or %d", dir, uid, os.Geteuid())
+	}
 	if mode := info.Mode(); mode.Perm()&0o022 != 0 && mode&os.ModeSticky == 0 {
 		return refuse("others can write to its program's directory", "%s can be written by others (mode %v), who could exchange the program: chmod go-w %s", dir, mode.Perm(), dir)
 	}

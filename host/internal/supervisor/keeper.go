@@ -1,10 +1,11 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
-	"reflect"
 	"sync"
 	"time"
 
@@ -30,7 +31,7 @@ type keeper struct {
 	log    hclog.Logger
 
 	publishMu sync.Mutex // guards published; taken before mu
-	published []tool.Spec
+	published []byte     // the tools as JSON, nil before the first
 
 	mu         sync.Mutex // guards all below, and what [instance] says
 	phase      Phase
@@ -298,9 +299,11 @@ func (k *keeper) close() {
 func (k *keeper) publish(tools []tool.Spec) {
 	k.publishMu.Lock()
 	defer k.publishMu.Unlock()
-	if k.published != nil && reflect.DeepEqual(k.published, tools) {
+	// As JSON, since the manifest cache changes the white space of schemas.
+	encoded, err := json.Marshal(tools)
+	if err == nil && bytes.Equal(k.published, encoded) {
 		return
 	}
-	k.published = append([]tool.Spec{}, tools...) // not nil: it was published
+	k.published = encoded
 	k.s.opts.Publish(k.plugin.Name, tools)
 }

@@ -142,29 +142,16 @@ func (k *keeper) explainEnd(i *instance, outcome, err error) error {
 	default:
 	}
 	if errors.Is(outcome, ErrNotSent) {
-		return k.unavailable(max(k.retryAfter(), time.Millisecond), err, "ended before it took the call: it %s", cause)
+		return k.unavailable(time.Millisecond, err, "ended before it took the call: it %s", cause)
 	}
-	return tool.Errorf(tool.PluginCrashed, "the plugin %q %s", k.plugin.Name, cause).
-		WithRetry(k.retryAfter()).
-		WithHint("%s", k.next()).
-		WithCause(errors.Join(outcome, err))
-}
-
-// retryAfter is how long the plugin will not start.
-func (k *keeper) retryAfter() time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.backoff.wait(time.Now())
-}
-
-// next says what happens after a crash.
-func (k *keeper) next() string {
+	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", k.plugin.Name, cause).WithCause(errors.Join(outcome, err))
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.backoff.broken {
-		return fmt.Sprintf("it crashed %d times within %v and stays off until an operator has looked at it: toolhost plugins list", breakerCrashes, breakerWindow)
+		return lost.WithHint("it crashed %d times within %v and stays off until an operator has looked at it: toolhost plugins list", breakerCrashes, breakerWindow)
 	}
-	return "whether the call had an effect is not known; the plugin is started again at the next call"
+	return lost.WithRetry(k.backoff.wait(time.Now())).
+		WithHint("whether the call had an effect is not known; the plugin is started again at the next call")
 }
 
 // endedCall is what a caller is told whose own context has ended.

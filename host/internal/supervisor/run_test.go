@@ -214,6 +214,38 @@ func TestCallDuringBackoffFailsAtOnce(t *testing.T) {
 	}
 }
 
+func TestDegradedPluginGetsNoCalls(t *testing.T) {
+	k := keep(t, "calm")
+	k.timing.quiet = time.Hour // so that no health check comes between
+	k.mustCall(t, "calm", "echo")
+	keeper := k.keepers["calm"]
+	keeper.mu.Lock()
+	keeper.enter(Degraded)
+	keeper.live.misses = missesDegraded
+	keeper.live.heard = time.Now().Add(-2 * time.Hour)
+	live := keeper.live
+	keeper.mu.Unlock()
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "does not answer", true)
+
+	keeper.probe(t.Context(), live) // which it answers
+	k.mustCall(t, "calm", "echo")
+}
+
+func TestWaitingCallsAreBounded(t *testing.T) {
+	k := keep(t, "calm")
+	keeper := k.keepers["calm"]
+	keeper.mu.Lock()
+	keeper.waiting = maxWaiting
+	keeper.mu.Unlock()
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "is starting, and 256 calls wait for it already", true)
+	keeper.mu.Lock()
+	keeper.waiting = 0
+	keeper.mu.Unlock()
+	k.mustCall(t, "calm", "echo")
+}
+
 func TestStoppedPluginIsEnded(t *testing.T) {
 	k := keep(t, "connected")
 	k.timing = timing{start: 10 * time.Second, quiet: 50 * time.Millisecond, probe: 100 * time.Millisecond, again: 10 * time.Millisecond}

@@ -230,12 +230,16 @@ func (r *processRunner) HostToPlugin(network, address string) (string, string, e
 type crashError struct {
 	crash *Crash
 	phase string
+	wire  error // what gRPC says of a process that had not ended by itself
 }
 
 func (e *crashError) Error() string {
 	text := fmt.Sprintf("it %s during %s (%s)", e.crash.Cause, e.phase, e.crash.Detail)
 	if last := (death{Stderr: e.crash.Stderr}).lastWords(); last != "" {
 		text += ": " + cleanLine(cutText(last, maxShort))
+	}
+	if e.wire != nil {
+		text += ": " + cleanLine(cutText(e.wire.Error(), maxShort))
 	}
 	return text
 }

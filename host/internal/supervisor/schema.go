@@ -23,7 +23,7 @@ func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
 	if err != nil {
 		return nil, false
 	}
-	program.file.Close()
+	defer program.file.Close()
 	return m.Schema, program.digest == m.Digest
 }
 

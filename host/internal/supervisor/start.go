@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -154,7 +155,7 @@ func (i *instance) handshake() error {
 	}
 	close(i.runner.connected)
 	if i.runner.exited == nil {
-		return refuse("it could not be started", "start %s: %w", i.runner.profile.Path, err)
+		return notExecuted(err)
 	}
 	var refused *refusedError
 	var crashed *crashError
@@ -162,6 +163,18 @@ func (i *instance) handshake() error {
 		return err
 	}
 	return refuse("its handshake is not understood", "handshake: %w", err)
+}
+
+// notExecuted says why there is no process. What the system lacked now it may
+// have in a moment; all else stays as it is until somebody mends it.
+func notExecuted(err error) error {
+	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, context.DeadlineExceeded} {
+		if errors.Is(err, passing) {
+			crash := &Crash{Time: time.Now(), Cause: "could not be executed: the system is short of resources", Detail: err.Error()}
+			return &crashError{crash: crash, phase: "its start"}
+		}
+	}
+	return refuse("its program could not be executed", "%w", err)
 }
 
 // connect dials the process. go-plugin's dialling takes no context: when ctx
@@ -199,6 +212,7 @@ func (i *instance) phase(ctx context.Context, limit time.Duration, name string, 
 	if err == nil {
 		return nil
 	}
+	crashed := &crashError{phase: name}
 	if errors.Is(err, errNonsense) {
 		return refuse("it broke the contract in "+name, "%s: %w", name, err)
 	}
@@ -208,11 +222,13 @@ func (i *instance) phase(ctx context.Context, limit time.Duration, name string, 
 		return refuse("it failed in "+name, "%s: %s", name, cleanLine(cutText(status.Convert(err).Message(), maxMessage)))
 	} else if !within(exitGrace, i.runner.exited) {
 		i.runner.end("lost its connection during " + name)
+		crashed.wire = err
 	}
 	if !within(deathTimeout, i.runner.exited) {
 		return fmt.Errorf("process %s does not end although it was killed: %w", i.runner.ID(), err)
 	}
-	return &crashError{crash: i.runner.crash(), phase: name}
+	crashed.crash = i.runner.crash()
+	return crashed
 }
 
 // answered reports whether an error is what a living plugin said, and not that

@@ -138,7 +138,7 @@ func TestBinaryIsChecked(t *testing.T) {
 			if err := os.WriteFile(p.Path, []byte("hello"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}, "could not be started", "neither an ELF program nor a script"},
+		}, "could not be executed", "neither an ELF program nor a script"},
 		{"another architecture", func(t *testing.T, p *Plugin) {
 			t.Helper()
 			p.Path = filepath.Join(filepath.Dir(p.Path), "foreign")
@@ -147,7 +147,7 @@ func TestBinaryIsChecked(t *testing.T) {
 			if err := os.WriteFile(p.Path, header, 0o755); err != nil {
 				t.Fatal(err)
 			}
-		}, "could not be started", "wrong architecture"},
+		}, "could not be executed", "wrong architecture"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

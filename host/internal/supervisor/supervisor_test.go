@@ -128,27 +128,30 @@ func ownedDir(t *testing.T) string {
 // copyProgram is program for tests that change the file.
 func copyProgram(t *testing.T, name string) string {
 	t.Helper()
-	self, err := os.Executable()
+	path, err := copySelf(filepath.Join(ownedDir(t), name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(ownedDir(t), name)
+	return path
+}
+
+// copySelf copies this test binary to path.
+func copySelf(path string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
 	in, err := os.Open(self)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	defer in.Close()
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
-	if _, err := io.Copy(out, in); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(out.Close(), os.Chmod(path, 0o755)); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	_, err = io.Copy(out, in)
+	return path, errors.Join(err, out.Close(), os.Chmod(path, 0o755))
 }
 
 type syncBuffer struct {

@@ -23,6 +23,9 @@ func (k *keeper) unavailable(retry time.Duration, cause error, format string, ar
 // with mu held.
 func (k *keeper) startFailed(err error) error {
 	if crashed, ok := errors.AsType[*crashError](err); ok {
+		if k.backoff.broken {
+			return k.unavailable(0, err, "did not start: it %s", crashed.crash.Cause)
+		}
 		retry := max(k.backoff.wait(time.Now()), time.Millisecond)
 		return k.unavailable(retry, err, "did not start: it %s", crashed.crash.Cause)
 	}

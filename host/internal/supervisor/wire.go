@@ -141,10 +141,14 @@ func (w *wire) configure(ctx context.Context, env environment) ([]tool.Spec, []d
 	return tools, diagnostics, nil
 }
 
-// healthy asks the standard health service, which go-plugin serves.
+// healthy asks the standard health service, which go-plugin serves. A plugin
+// that answers is alive, even if it has no such service.
 func (w *wire) healthy(ctx context.Context) error {
 	res, err := grpc_health_v1.NewHealthClient(w.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
 	if err != nil {
+		if answered(err) {
+			return nil
+		}
 		return err
 	}
 	if res.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
