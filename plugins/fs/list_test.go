@@ -139,6 +139,7 @@ func searchFilesCases() []toolCase {
 		},
 		{tool: "search_files", name: "nothing", in: searchFilesArgs{Pattern: "*.rs"}, want: "[nothing found]"},
 		{tool: "search_files", name: "bad glob", in: searchFilesArgs{Pattern: "[a"}, err: `invalid_argument: "[a" is not a glob`},
+		{tool: "search_files", name: "alternatives without end", in: searchFilesArgs{Pattern: strings.Repeat("{a,b}", 10)}, err: `invalid_argument: "` + strings.Repeat("{a,b}", 10) + `" has too many alternatives`},
 		{tool: "search_files", name: "bad exclude", in: searchFilesArgs{Pattern: "*", Exclude: []string{"{a"}}, err: `invalid_argument: "{a" is not a glob`},
 		{tool: "search_files", name: "bad size", in: searchFilesArgs{Pattern: "*", Size: "1MB"}, err: `invalid_argument: size is "1MB", expected > or < and a size`},
 		{tool: "search_files", name: "bad time", in: searchFilesArgs{Pattern: "*", Modified: "soon"}, err: `invalid_argument: modified is "soon", expected a time or how long ago it was`},

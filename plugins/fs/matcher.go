@@ -1,18 +1,21 @@
 package main
 
 import (
-	"path"
 	"regexp"
-	"slices"
-	"strings"
+	"regexp/syntax"
 	"unicode"
 
-	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxPattern bounds a regular expression, in bytes.
-const maxPattern = 4096
+const (
+	// maxPattern is the length of a regular expression in bytes.
+	maxPattern = 4096
+	// maxProgram is how many instructions it may be compiled to: a search
+	// takes time for each of them at each byte, and cannot be interrupted
+	// within a line.
+	maxProgram = 2000
+)
 
 // matcher finds the pattern in a line.
 type matcher struct{ re *regexp.Regexp }
@@ -41,7 +44,24 @@ func (in searchContentArgs) matcher() (*matcher, error) {
 	if err != nil {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err)
 	}
+	if size := programSize(expr); size > maxProgram {
+		return nil, tool.Errorf(tool.InvalidArgument, "pattern is too costly to search for: %d steps for each byte, at most %d are possible", size, maxProgram).
+			WithHint("use smaller repetitions than {1000}, or search for a part of it")
+	}
 	return &matcher{re}, nil
+}
+
+// programSize returns how many instructions the expression is compiled to.
+func programSize(expr string) int {
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return 0 // reported where it is compiled
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return 0
+	}
+	return len(program.Inst)
 }
 
 // hasCapital reports whether the pattern has a capital letter that stands for
@@ -63,103 +83,4 @@ func (m *matcher) find(line []byte) int {
 		return loc[0]
 	}
 	return -1
-}
-
-// nameFilter is which files are searched.
-type nameFilter struct {
-	only, never []glob
-	extensions  []string
-}
-
-func (in searchContentArgs) nameFilter() (*nameFilter, error) {
-	var only, never []string
-	for _, g := range in.Globs {
-		if excluded, ok := strings.CutPrefix(g, "!"); ok {
-			never = append(never, excluded)
-		} else {
-			only = append(only, g)
-		}
-	}
-	f := &nameFilter{}
-	var err error
-	if f.only, err = parseGlobs(only); err != nil {
-		return nil, err
-	}
-	if f.never, err = parseGlobs(never); err != nil {
-		return nil, err
-	}
-	for _, name := range in.Types {
-		extensions := extensionsOf(name)
-		if extensions == nil {
-			return nil, tool.Errorf(tool.InvalidArgument, "type %.40q is not known", name).WithHint("use globs, such as *.ext")
-		}
-		f.extensions = append(f.extensions, extensions...)
-	}
-	return f, nil
-}
-
-// skip leaves out what is excluded, and what version control keeps for itself.
-func (f *nameFilter) skip(e roots.Entry) bool {
-	return isVersionControl(e) || slices.ContainsFunc(f.never, func(g glob) bool { return g.match(e.Rel) })
-}
-
-func (f *nameFilter) match(e roots.Entry) bool {
-	if len(f.extensions) > 0 && !slices.Contains(f.extensions, strings.ToLower(path.Ext(e.Rel))) {
-		return false
-	}
-	return len(f.only) == 0 || slices.ContainsFunc(f.only, func(g glob) bool { return g.match(e.Rel) })
-}
-
-// extensionsOf returns the extensions of the files of a language, or nil.
-func extensionsOf(language string) []string {
-	switch language {
-	case "c":
-		return []string{".c", ".h"}
-	case "cpp":
-		return []string{".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx"}
-	case "css":
-		return []string{".css", ".scss", ".sass", ".less"}
-	case "go":
-		return []string{".go"}
-	case "html":
-		return []string{".html", ".htm"}
-	case "java":
-		return []string{".java"}
-	case "javascript":
-		return []string{".js", ".jsx", ".mjs", ".cjs"}
-	case "json":
-		return []string{".json", ".jsonl"}
-	case "kotlin":
-		return []string{".kt", ".kts"}
-	case "lua":
-		return []string{".lua"}
-	case "markdown":
-		return []string{".md", ".markdown"}
-	case "php":
-		return []string{".php"}
-	case "proto":
-		return []string{".proto"}
-	case "python":
-		return []string{".py", ".pyi"}
-	case "ruby":
-		return []string{".rb"}
-	case "rust":
-		return []string{".rs"}
-	case "shell":
-		return []string{".sh", ".bash", ".zsh"}
-	case "sql":
-		return []string{".sql"}
-	case "swift":
-		return []string{".swift"}
-	case "toml":
-		return []string{".toml"}
-	case "typescript":
-		return []string{".ts", ".tsx", ".mts", ".cts"}
-	case "xml":
-		return []string{".xml", ".xsd", ".xsl"}
-	case "yaml":
-		return []string{".yaml", ".yml"}
-	default:
-		return nil
-	}
 }

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -126,40 +124,6 @@ func (f *fileFilter) match(e roots.Entry) bool {
 		return false
 	}
 	return !e.Info.ModTime().Before(f.since) && f.pattern.match(e.Rel)
-}
-
-// glob is a pattern that was checked.
-type glob string
-
-// maxGlob bounds a pattern: what it costs to match grows with its wildcards.
-const maxGlob = 1000
-
-func parseGlob(pattern string) (glob, error) {
-	pattern = strings.TrimPrefix(pattern, "./")
-	if pattern == "" || len(pattern) > maxGlob || !doublestar.ValidatePattern(pattern) {
-		return "", tool.Errorf(tool.InvalidArgument, "%.100q is not a glob", pattern).
-			WithHint("use names with *, ?, [a-z], {a,b} and **, such as *.go or src/**/*.ts; a backslash takes the meaning from the character after it")
-	}
-	if !strings.Contains(pattern, "/") {
-		pattern = "**/" + pattern
-	}
-	return glob(pattern), nil
-}
-
-func parseGlobs(patterns []string) ([]glob, error) {
-	var globs []glob
-	for _, p := range patterns {
-		g, err := parseGlob(strings.TrimSuffix(p, "/"))
-		if err != nil {
-			return nil, err
-		}
-		globs = append(globs, g)
-	}
-	return globs, nil
-}
-
-func (g glob) match(rel string) bool {
-	return doublestar.MatchUnvalidated(string(g), rel)
 }
 
 // parseSize reads ">1MiB" or "<10KiB".

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -46,12 +47,26 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "just enough", in: searchContentArgs{Pattern: "TODO", MaxResults: 1}, want: "README.md\n3: TODO: write", facts: map[string]any{"more": nil}},
 		{tool: "search_content", name: "a secret", in: searchContentArgs{Pattern: "hello", Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{tool: "search_content", name: "bad pattern", in: searchContentArgs{Pattern: "a("}, err: "invalid_argument: pattern is not a regular expression: error parsing regexp: missing closing ): `a(`"},
+		{tool: "search_content", name: "costly pattern", in: searchContentArgs{Pattern: "a{1000}b{1000}"}, err: "invalid_argument: pattern is too costly to search for: 2002 steps for each byte, at most 2000 are possible"},
 		{tool: "search_content", name: "no pattern", in: searchContentArgs{}, err: "invalid_argument: pattern has 0 bytes, expected 1 to 4096"},
 		{tool: "search_content", name: "bad glob", in: searchContentArgs{Pattern: "a", Globs: []string{"!["}}, err: `invalid_argument: "[" is not a glob`},
 		{tool: "search_content", name: "bad type", in: searchContentArgs{Pattern: "a", Types: []string{"cobol"}}, err: `invalid_argument: type "cobol" is not known`},
 		{tool: "search_content", name: "too much around", in: searchContentArgs{Pattern: "a", After: 51}, err: "invalid_argument: before is 0 and after is 51, expected 0 to 50"},
 		{tool: "search_content", name: "max_results -1", in: searchContentArgs{Pattern: "a", MaxResults: -1}, err: "invalid_argument: max_results is -1, expected 1 to 10000"},
 		{tool: "search_content", name: "outside", in: searchContentArgs{Pattern: "root", Path: "out"}, err: "permission_denied: Path not allowed by security policy: out"},
+	}
+}
+
+// Every language in the schema has extensions.
+func TestLanguages(t *testing.T) {
+	field, ok := reflect.TypeFor[searchContentArgs]().FieldByName("Types")
+	if !ok {
+		t.Fatal("no field Types")
+	}
+	for language := range strings.SplitSeq(field.Tag.Get("enum"), ",") {
+		if len(extensionsOf(language)) == 0 {
+			t.Errorf("extensionsOf(%q) is empty", language)
+		}
 	}
 }
 
