@@ -54,7 +54,7 @@ func (o *order) confine() (Report, error) {
 
 func (o *order) report() Report {
 	r := Report{
-		Layers: []string{"rlimits", "no_new_privs", "pdeathsig", "subreaper", "session", "descriptors closed", "umask 077"},
+		Layers:  []string{"rlimits", "no_new_privs", "pdeathsig", "subreaper", "session", "descriptors closed", "umask 077"},
 		Missing: []string{"namespaces, landlock, seccomp (not in this version)"},
 	}
 	if o.Limits.Processes > 0 && os.Geteuid() == 0 {
