@@ -25,7 +25,7 @@ var claimStdout = sync.OnceValues(func() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("duplicate standard output: %w", err)
 	}
-	if err := unix.Dup3(2, 1, 0); err != nil {
+	if err := redirect(2, 1); err != nil {
 		return nil, fmt.Errorf("redirect standard output: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "handshake"), nil
