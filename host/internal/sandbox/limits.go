@@ -1,14 +1,19 @@
 package sandbox
 
 import (
+	"fmt"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Limits bound what one process may use. They become resource limits
 // (setrlimit(2)), soft and hard alike, before the program starts, and its
-// children inherit them. Zero means no limit, except for Core.
+// children inherit them. Zero means that no limit is set, so that the host's
+// own remains; except for Core.
 type Limits struct {
 	// Memory is RLIMIT_DATA: heap and private writable mappings of each
 	// process. A Go plugin needs at least [MinMemory].
@@ -20,11 +25,13 @@ type Limits struct {
 	Processes uint64 `json:"processes,omitempty"`
 	// FileSize is RLIMIT_FSIZE, the largest file that can be written.
 	FileSize tool.ByteSize `json:"file_size,omitempty"`
-	// Stack is RLIMIT_STACK.
+	// Stack is RLIMIT_STACK. A quarter of it holds arguments and environment.
 	Stack tool.ByteSize `json:"stack,omitempty"`
 	// Core is RLIMIT_CORE; 0 means that no core file is written.
 	Core tool.ByteSize `json:"core"`
 	// CPUTime is RLIMIT_CPU, in whole seconds over the process's whole life.
+	// The process is killed when it has used them up: there is no warning
+	// (SIGXCPU) before, which Go programs ignore.
 	CPUTime time.Duration `json:"cpu_time,omitempty"`
 	// AddressSpace is RLIMIT_AS. A Go program reserves about a GiB of address
 	// space at its start, so small values keep it from starting.
@@ -44,4 +51,71 @@ func DefaultLimits() Limits {
 		FileSize:  256 * tool.MiB,
 		Stack:     8 * tool.MiB,
 	}
+}
+
+// check refuses values that no resource limit can have.
+func (l Limits) check() error {
+	for _, size := range []struct {
+		name  string
+		value tool.ByteSize
+	}{
+		{"memory", l.Memory},
+		{"file_size", l.FileSize},
+		{"stack", l.Stack},
+		{"core", l.Core},
+		{"address_space", l.AddressSpace},
+	} {
+		if size.value < 0 {
+			return fmt.Errorf("limit %s is negative (%d bytes)", size.name, size.value)
+		}
+	}
+	if l.CPUTime < 0 || l.CPUTime%time.Second != 0 {
+		return fmt.Errorf("limit cpu_time is %v, expected whole seconds", l.CPUTime)
+	}
+	return nil
+}
+
+// resourceLimit is one limit as setrlimit(2) takes it.
+type resourceLimit struct {
+	name     string
+	resource int
+	value    uint64
+}
+
+// resources lists the limits to set, those that the launcher itself could feel
+// last.
+func (l Limits) resources() []resourceLimit {
+	all := []resourceLimit{
+		{"core", unix.RLIMIT_CORE, uint64(l.Core)},
+		{"file_size", unix.RLIMIT_FSIZE, uint64(l.FileSize)},
+		{"open_files", unix.RLIMIT_NOFILE, l.OpenFiles},
+		{"cpu_time", unix.RLIMIT_CPU, uint64(l.CPUTime / time.Second)},
+		{"stack", unix.RLIMIT_STACK, uint64(l.Stack)},
+		{"processes", unix.RLIMIT_NPROC, l.Processes},
+		{"memory", unix.RLIMIT_DATA, uint64(l.Memory)},
+		{"address_space", unix.RLIMIT_AS, uint64(l.AddressSpace)},
+	}
+	set := all[:0]
+	for _, limit := range all {
+		if limit.value > 0 || limit.resource == unix.RLIMIT_CORE {
+			set = append(set, limit)
+		}
+	}
+	return set
+}
+
+// apply sets the limit for this process.
+func (r resourceLimit) apply() error {
+	// Package syscall and not unix: it remembers that the number of open files
+	// was set, and does not put back the host's own at exec.
+	err := syscall.Setrlimit(r.resource, &syscall.Rlimit{Cur: r.value, Max: r.value})
+	if err == nil {
+		return nil
+	}
+	var own syscall.Rlimit
+	if syscall.Getrlimit(r.resource, &own) == nil && own.Max < r.value {
+		return fmt.Errorf("set limit %s to %d: the host itself is limited to %d; configure no more than that, or raise the host's: %w",
+			r.name, r.value, own.Max, err)
+	}
+	return fmt.Errorf("set limit %s to %d: %w", r.name, r.value, err)
 }

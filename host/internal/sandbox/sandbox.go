@@ -2,87 +2,194 @@
 // ends them with everything that they started. It is the only place in the
 // host that starts a process.
 //
-// The host re-executes itself as a small launcher, which applies the limits to
-// itself and then becomes the program. What was enforced comes back in a
-// [Report]; a limit that cannot be applied keeps the program from starting.
+// The host re-executes itself as a small launcher (see [Reexec]), which applies
+// the limits to itself and then becomes the program. What was enforced comes
+// back in a [Report]; a limit that cannot be applied keeps the program from
+// starting.
 package sandbox
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"os"
+	"sync"
+	"time"
 )
 
-// Profile says what to start and what it may do.
-type Profile struct {
-	// Binary is the program, opened for reading. It is executed by descriptor,
-	// so that what was hashed is what runs. Launch does not close it.
-	Binary *os.File
-	// Path is the program's configured path. It becomes argv[0].
-	Path string
-	// Args are the arguments after argv[0].
-	Args []string
-	// Env is the whole environment; nothing is inherited.
-	Env []string
-	// Dir is the working directory; "" means "/".
-	Dir string
-	// Limits bound what each process may use.
-	Limits Limits
+// startTimeout bounds the time from the fork until the program is executed.
+// It is some milliseconds on an idle machine.
+const startTimeout = 20 * time.Second
+
+var (
+	errLauncherClosed = errors.New("the launcher is closed")
+	errSlowStart      = fmt.Errorf("it was not executed within %v; the machine may be overloaded", startTimeout)
+)
+
+// Launcher starts processes. They die with it. If the host is killed, the
+// programs die too (not on macOS); what they have started then lives on unless
+// it notices, because that takes a PID namespace to prevent. Its methods may
+// be called by several goroutines at a time.
+type Launcher struct {
+	forks chan func()   // run one by one by the permanent thread
+	quit  chan struct{} // closed by Close: the permanent thread ends
+	gone  chan struct{} // closed when the permanent thread has ended
+
+	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
+
+	mu     sync.Mutex // guards closed and live
+	closed bool
+	live   map[*Process]struct{}
 }
 
-// Report says what is in force for one process.
-type Report struct {
-	// Layers are in force, e.g. "rlimits", "no_new_privs", "pdeathsig".
-	Layers []string `json:"layers"`
-	// Missing could not be had here, each with the reason.
-	Missing []string `json:"missing,omitempty"`
+// NewLauncher returns a launcher. The caller must Close it. On Linux it makes
+// this process the one that inherits orphans (PR_SET_CHILD_SUBREAPER), for as
+// long as this process lives, so that nothing that a program starts can leave
+// its tree.
+//
+// Its error means that the machine lacks what the launcher needs, or that main
+// does not call [Reexec].
+func NewLauncher() (*Launcher, error) {
+	if isLauncher() {
+		// Going on would make every launcher start launchers of its own.
+		return nil, errors.New("start launcher: main must call sandbox.Reexec before anything else")
+	}
+	if err := adoptOrphans(); err != nil {
+		return nil, fmt.Errorf("start launcher: %w", err)
+	}
+	l := &Launcher{
+		forks: make(chan func()),
+		quit:  make(chan struct{}),
+		gone:  make(chan struct{}),
+		live:  map[*Process]struct{}{},
+	}
+	go l.runThread() // owned by l, ends at Close
+	return l, nil
 }
 
-// Launcher starts processes. Its processes die with it, and with the host.
-type Launcher struct{}
+// Close kills what still runs and returns when nothing is left. Calls after
+// the first wait for the same.
+func (l *Launcher) Close() error {
+	l.mu.Lock()
+	first := !l.closed
+	l.closed = true
+	running := make([]*Process, 0, len(l.live))
+	for p := range l.live {
+		running = append(running, p)
+	}
+	l.mu.Unlock()
 
-// NewLauncher returns a launcher. The caller must Close it.
-func NewLauncher() (*Launcher, error) { panic("to be written") }
-
-// Close kills what still runs and returns when nothing is left.
-func (l *Launcher) Close() error { panic("to be written") }
+	for _, p := range running {
+		p.Kill()
+	}
+	for _, p := range running {
+		<-p.Done()
+	}
+	if first {
+		close(l.quit)
+	}
+	<-l.gone
+	return nil
+}
 
 // Launch starts the program and returns once it has been executed, or says
-// why it could not be.
-func (l *Launcher) Launch(ctx context.Context, p Profile) (*Process, error) { panic("to be written") }
-
-// Process is a program that was started, and all that it starts.
-type Process struct {
-	// Stdin is the program's standard input. Its end tells a plugin that the
-	// host is gone.
-	Stdin io.WriteCloser
-	// Stdout and Stderr end when the program has ended, even if something that
-	// it started still holds them open.
-	Stdout, Stderr io.ReadCloser
-	// Report says what is in force.
-	Report Report
+// why it could not be, in words for an operator. When ctx ends before that, or
+// after 20 seconds, the start is given up and nothing is left running. Once
+// Launch has returned, ctx has no effect on the program.
+func (l *Launcher) Launch(ctx context.Context, p Profile) (*Process, error) {
+	proc, err := l.start(ctx, &p)
+	if err != nil {
+		return nil, fmt.Errorf("execute %s: %w", p.Path, explain(err, p.Binary))
+	}
+	return proc, nil
 }
 
-// PID is the program's process id.
-func (p *Process) PID() int { panic("to be written") }
+func (l *Launcher) start(ctx context.Context, p *Profile) (*Process, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	order, err := newOrder(p).encode()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
+	defer cancel()
+	proc, talk, err := l.fork(ctx, p.Binary)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, proc.Kill)
+	proc.Report, err = talk.run(order)
+	talk.close()
+	if !stop() {
+		err = context.Cause(ctx)
+	}
+	if err == nil {
+		return proc, nil
+	}
+	proc.Kill()
+	defer proc.closeStdio()
+	state := proc.Exit().State
+	if errors.Is(err, errNoReport) {
+		return nil, fmt.Errorf("%w (%v)%s", err, state, firstLine(proc.Stderr))
+	}
+	return nil, err
+}
 
-// Kill ends the program and every process that it started. It does not block;
-// Done tells when it has happened.
-func (p *Process) Kill() { panic("to be written") }
+// fork starts the launcher program from the permanent thread and registers it,
+// so that Close cannot miss it.
+func (l *Launcher) fork(ctx context.Context, binary *os.File) (*Process, *talk, error) {
+	pipes, err := openPipes()
+	if err != nil {
+		return nil, nil, err
+	}
+	var proc *Process
+	forked := make(chan struct{})
+	start := func() {
+		defer close(forked)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err = context.Cause(ctx); err != nil {
+			return
+		}
+		if l.closed {
+			err = errLauncherClosed
+			return
+		}
+		var program *os.Process
+		if program, err = startLauncher(pipes, binary); err != nil {
+			return
+		}
+		proc = newProcess(program, pipes)
+		l.live[proc] = struct{}{}
+	}
+	select {
+	case l.forks <- start:
+		<-forked
+	case <-l.quit:
+		err = errLauncherClosed
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	pipes.closeTheirs()
+	if err != nil {
+		pipes.closeOurs()
+		return nil, nil, err
+	}
+	go l.attend(proc) // owned by l, ends when the tree of proc is gone; Close waits for it
+	return proc, &talk{order: pipes.order.w, report: pipes.report.r}, nil
+}
 
-// Done is closed when the program has ended and nothing that it started is
-// left.
-func (p *Process) Done() <-chan struct{} { panic("to be written") }
-
-// Exit says how the program ended. It may be called once Done is closed.
-func (p *Process) Exit() Exit { panic("to be written") }
-
-// Exit is how a program ended.
-type Exit struct {
-	// State is the wait status and the resource usage.
-	State *os.ProcessState
-	// Killed says that Kill was called before the program ended.
-	Killed bool
-	// Strays is how many processes it left behind, which were then killed.
-	Strays int
+// attend waits for the program's end and clears away what it leaves behind.
+func (l *Launcher) attend(p *Process) {
+	p.reap()
+	l.sweeping.Lock()
+	p.exit.Strays, p.exit.Survivors = killOrphans(p.started)
+	l.sweeping.Unlock()
+	p.stdout.end()
+	p.stderr.end()
+	l.mu.Lock()
+	delete(l.live, p)
+	l.mu.Unlock()
+	close(p.done)
 }

@@ -3,8 +3,39 @@ package supervisor
 import (
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
+
+// Options says which plugins to keep and where.
+type Options struct {
+	// Plugins are kept. Their names differ.
+	Plugins []Plugin
+	// Launcher starts the processes; it is required. The caller closes it
+	// after the Supervisor.
+	Launcher *sandbox.Launcher
+	// StateDir is the host's state directory; it is required. Plugins get
+	// plugins/NAME in it, and what is known of their tools is kept in
+	// manifests.
+	StateDir string
+	// RunDir is where hosts make their directories for sockets and scratch
+	// files, at most 60 bytes long; "" means $XDG_RUNTIME_DIR/toolhost, or
+	// /tmp/toolhost-UID.
+	RunDir string
+	// Workspace is the working directory of the plugins and the root of calls
+	// that name none; "" means "/" and no root.
+	Workspace string
+	// Version is the host's, for the plugins' logs.
+	Version string
+	// Logger gets what plugins log and what happens to them; nil drops it.
+	Logger hclog.Logger
+	// Publish is called when the tools of a plugin are known, and when they
+	// change. Calls for one plugin come one after the other. It must not call
+	// the Supervisor. nil drops them.
+	Publish func(plugin string, tools []tool.Spec)
+}
 
 // Plugin says how to run one plugin.
 type Plugin struct {
@@ -16,17 +47,22 @@ type Plugin struct {
 	SHA256 string
 	// Limits bound each of its processes.
 	Limits sandbox.Limits
-	// PassEnv names the variables of the host's environment that it gets.
+	// PassEnv names the variables of the host's environment that it gets,
+	// beside those of the contract, a fixed PATH and LANG, TMPDIR and, from the
+	// host, TZ.
 	PassEnv []string
-	// Eager starts it with the host instead of at its first call.
+	// Eager starts it with the host instead of at its first call, and keeps it
+	// when it is idle.
 	Eager bool
 	// IdleTimeout stops it when it has had no call for that long; 0 means 10
 	// minutes.
 	IdleTimeout time.Duration
 	// Settings evaluates the plugin's own settings against the JSON Schema
 	// that it publishes ("" if it publishes none) and returns a JSON object.
-	// Its error tells the operator every mistake with file and line.
+	// Its error tells the operator every mistake with file and line. nil means
+	// that there are no settings.
 	Settings func(schema []byte) (settings []byte, err error)
 	// Locate returns the place ("config.hcl:12") of a path into the settings.
+	// nil means that places are not known.
 	Locate func(path []string) string
 }

@@ -1,0 +1,110 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+)
+
+// The launcher's descriptors after standard input, output and error. A script
+// keeps the binary's open, so that is the first.
+const (
+	binaryFD = 3
+	orderFD  = 4
+	reportFD = 5
+)
+
+type pipe struct{ r, w *os.File }
+
+// pipes connect the host with one launcher and then with its program.
+type pipes struct {
+	stdin, stdout, stderr, order, report pipe
+}
+
+func openPipes() (*pipes, error) {
+	var p pipes
+	for _, end := range []*pipe{&p.stdin, &p.stdout, &p.stderr, &p.order, &p.report} {
+		var err error
+		if end.r, end.w, err = os.Pipe(); err != nil {
+			p.closeTheirs()
+			p.closeOurs()
+			if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+				return nil, fmt.Errorf("%w: raise the host's limit of open files (ulimit -n)", err)
+			}
+			return nil, err
+		}
+	}
+	return &p, nil
+}
+
+func (p *pipes) closeTheirs() {
+	closeAll(p.stdin.r, p.stdout.w, p.stderr.w, p.order.r, p.report.w)
+}
+
+func (p *pipes) closeOurs() {
+	closeAll(p.stdin.w, p.stdout.r, p.stderr.r, p.order.w, p.report.r)
+}
+
+// closeAll closes pipe ends, of which some may be nil.
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		_ = f.Close() // nothing is buffered that could be lost
+	}
+}
+
+// startLauncher runs this very program again as a launcher. The parent-death
+// signal follows the thread that calls it.
+func startLauncher(p *pipes, binary *os.File) (*os.Process, error) {
+	self, err := selfPath()
+	if err != nil {
+		return nil, err
+	}
+	return os.StartProcess(self, []string{"toolhost", launcherArg}, &os.ProcAttr{
+		Dir: "/",
+		Env: []string{}, // nil would be the host's, with its secrets
+		Files: []*os.File{
+			p.stdin.r, p.stdout.w, p.stderr.w,
+			binaryFD: binary, orderFD: p.order.r, reportFD: p.report.w,
+		},
+		Sys: launcherAttr(),
+	})
+}
+
+// runThread runs forks on one OS thread, which lives as long as the launcher:
+// the kernel takes the end of the thread that forked for the parent's death.
+//
+// It is never the process's first thread. To that one the kernel gives the
+// orphans, which is how killOrphans tells them from programs.
+func (l *Launcher) runThread() {
+	defer close(l.gone)
+	onOwnThread(func() {
+		for {
+			select {
+			case fork := <-l.forks:
+				fork()
+			case <-l.quit:
+				return
+			}
+		}
+	})
+}
+
+// onOwnThread runs f on an OS thread that runs nothing else, is not the first
+// thread of the process and ends with f.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go func() { // ends with f, for which the caller waits
+		defer close(done)
+		runtime.LockOSThread()
+		if !isFirstThread() {
+			f() // the thread ends with this goroutine, being locked
+			return
+		}
+		// The first thread is held here, so the next goroutine gets another.
+		onOwnThread(f)
+		runtime.UnlockOSThread()
+	}()
+	<-done
+}

@@ -1,0 +1,18 @@
+package supervisor
+
+import (
+	"os"
+	"syscall"
+)
+
+// identify returns the identity of the file that info describes.
+func identify(info os.FileInfo) fileID {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return fileID{}
+	}
+	return fileID{
+		Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mode: st.Mode, UID: st.Uid,
+		Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(),
+	}
+}

@@ -1,0 +1,94 @@
+package supervisor
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+)
+
+const (
+	// killTimeout is how long go-plugin may take to end a process gently.
+	killTimeout = 3 * time.Second
+	// deathTimeout is how long the system may take to end a process that was
+	// killed; only one that hangs in the kernel takes longer.
+	deathTimeout = 5 * time.Second
+	// drainTimeout is how long a plugin may finish what it does when it is
+	// stopped.
+	drainTimeout = 2 * time.Second
+)
+
+// instance is one process of a plugin. It is used for one life: a plugin that
+// starts again gets a new one with the next generation.
+type instance struct {
+	generation int
+	runner     *processRunner
+	client     *plugin.Client
+	wire       *wire
+	log        hclog.Logger
+
+	about   description
+	digest  string
+	scratch string
+	ready   time.Time // when it began to take calls
+
+	// stop is closed to ask the watcher to stop the process.
+	stop chan struct{}
+	// ended is closed when the process is gone and its keeper knows.
+	ended chan struct{}
+	// crash is how it ended, nil if the host stopped it; set before ended is
+	// closed.
+	crash *Crash
+
+	// The rest is guarded by the keeper's mu.
+	stopping bool
+	calls    int
+	heard    time.Time // when it last completed something
+	misses   int       // health checks without an answer, in a row
+}
+
+func (i *instance) can(capability string) bool {
+	return slices.Contains(i.about.Capabilities, capability)
+}
+
+// discard ends the process, gently if it lets us, and frees all that belongs
+// to it. It takes at most killTimeout and twice deathTimeout.
+func (i *instance) discard() {
+	killed := make(chan struct{})
+	go func() { // ends when the process has, which the watchdog sees to
+		defer close(killed)
+		i.client.Kill()
+	}()
+	if !within(killTimeout, killed) {
+		i.runner.end("")
+		if !within(deathTimeout, killed) {
+			i.log.Error("the process does not end although it was killed", "pid", i.runner.ID())
+		}
+	}
+	i.runner.end("") // what go-plugin did not know of
+	if i.runner.exited != nil && !within(deathTimeout, i.runner.exited) {
+		i.log.Error("processes do not end although they were killed", "pid", i.runner.ID())
+	}
+	for _, dir := range []string{i.scratch, i.runner.socketDir} {
+		if dir == "" {
+			continue
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			i.log.Warn("a directory of the plugin is left over", "error", err)
+		}
+	}
+}
+
+// within reports whether done is closed before d has passed.
+func within(d time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

@@ -1,0 +1,173 @@
+package supervisor
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// logRate is how many lines a second one process may add to the host's
+	// log, and how many at once.
+	logRate = 200
+	// maxLogLine is how much of a line is kept, in bytes.
+	maxLogLine = 8 << 10
+	// maxLogFields bounds the fields of one structured line.
+	maxLogFields = 32
+	// dropNotice is how often the log says how many lines were left out.
+	dropNotice = time.Second
+)
+
+// pluginLog carries what a process says into the host's log, within a budget
+// for all its outputs together. Lines above the budget are counted, not kept.
+type pluginLog struct {
+	log hclog.Logger
+
+	mu      sync.Mutex // guards all below
+	limiter *rate.Limiter
+	dropped int
+	noticed time.Time
+}
+
+func newPluginLog(log hclog.Logger) *pluginLog {
+	return &pluginLog{log: log, limiter: rate.NewLimiter(logRate, logRate)}
+}
+
+// allow reports whether one more line may be logged.
+func (l *pluginLog) allow() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	allowed := l.limiter.AllowN(now, 1)
+	if !allowed {
+		l.dropped++
+	}
+	if l.dropped > 0 && now.Sub(l.noticed) >= dropNotice {
+		l.noteDropped(now)
+	}
+	return allowed
+}
+
+// flush says how many lines were left out since that was last said.
+func (l *pluginLog) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.dropped > 0 {
+		l.noteDropped(time.Now())
+	}
+}
+
+// noteDropped is called with mu held.
+func (l *pluginLog) noteDropped(now time.Time) {
+	l.log.Warn("the plugin logs too much, lines were left out", "lines", l.dropped, "lines_per_second", logRate)
+	l.dropped, l.noticed = 0, now
+}
+
+// stdout logs a line that a process wrote to standard output, which is for the
+// handshake alone.
+func (l *pluginLog) stdout(line []byte) {
+	if len(line) > 0 && l.allow() {
+		l.log.Warn(cleanLine(string(line)), "stream", "stdout")
+	}
+}
+
+// stderr logs a line that a process wrote to standard error: at its own level
+// if hclog wrote it, as an error if it belongs to a panic, else for debugging.
+func (l *pluginLog) stderr(line []byte) {
+	if len(line) == 0 || !l.allow() {
+		return
+	}
+	if level, message, fields, ok := parseLogLine(line); ok {
+		l.log.Log(level, message, fields...)
+		return
+	}
+	level := hclog.Debug
+	if beginsCrash(line) {
+		level = hclog.Error
+	}
+	l.log.Log(level, cleanLine(string(line)), "stream", "stderr")
+}
+
+// parseLogLine reads a JSON line of hclog. go-plugin has a parser of its own,
+// which panics if a message is no string: a plugin could end the host.
+func parseLogLine(line []byte) (level hclog.Level, message string, fields []any, ok bool) {
+	var raw map[string]any
+	if line[0] != '{' || json.Unmarshal(line, &raw) != nil {
+		return 0, "", nil, false
+	}
+	message, isText := raw["@message"].(string)
+	name, _ := raw["@level"].(string)
+	level = hclog.LevelFromString(name)
+	if !isText || level == hclog.NoLevel || level == hclog.Off {
+		return 0, "", nil, false
+	}
+	for _, key := range slices.Sorted(maps.Keys(raw)) {
+		if strings.HasPrefix(key, "@") || len(fields) >= 2*maxLogFields {
+			continue
+		}
+		value := raw[key]
+		if text, isText := value.(string); isText {
+			value = cleanLine(text)
+		} else if text, err := json.Marshal(value); err == nil {
+			value = cleanLine(string(text))
+		}
+		// A prefix keeps a plugin from setting fields of the host, such as its
+		// own name.
+		fields = append(fields, "plugin."+cleanLine(key), value)
+	}
+	return level, cleanLine(message), fields, true
+}
+
+// cleanLine removes what could act on a terminal or make one line look like
+// two: control characters and those that change the direction of text.
+func cleanLine(s string) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Bidi_Control, r), r == '\u2028', r == '\u2029':
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// eachLine calls f with each line of r, cut at maxLogLine and without its end,
+// until r ends. It holds one line at a time, however long the lines are.
+func eachLine(r *bufio.Reader, f func(line []byte)) {
+	var line []byte
+	flush := func() {
+		f(trimEnd(line))
+		line = line[:0]
+	}
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part[:min(len(part), maxLogLine-len(line))]...)
+		if errors.Is(err, bufio.ErrBufferFull) {
+			continue
+		}
+		if err == nil || len(line) > 0 {
+			flush()
+		}
+		if err != nil {
+			return // the end, or a pipe that broke: nothing more will come
+		}
+	}
+}
+
+func trimEnd(line []byte) []byte {
+	for len(line) > 0 && (line[len(line)-1] == '\n' || line[len(line)-1] == '\r') {
+		line = line[:len(line)-1]
+	}
+	return line
+}

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package supervisor
+
+// killOrphans does nothing: other systems do not show the environment of a
+// process.
+func killOrphans(string) {}

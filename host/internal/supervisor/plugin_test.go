@@ -1,0 +1,382 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+)
+
+// testPlugin is what this test binary is when a supervisor starts it. It
+// speaks the contract without the sdk and without go-plugin, so that it can
+// break each rule of it. Its file's name says how it behaves before the first
+// call, the tool's name how it behaves in a call.
+type testPlugin struct {
+	toolpluginv1.UnimplementedPluginServiceServer
+	mode string
+
+	mu      sync.Mutex // guards inside
+	inside  int        // calls that wait in the tool "block"
+	waiters []chan struct{}
+}
+
+var testTools = []string{
+	"echo", "block", "exit", "panic", "allocate", "open_files", "large_file", "large", "large_chunks", "two_results", "no_result",
+	"bad_code", "bad_text", "bad_json", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid",
+}
+
+// pidFileEnv names the file to which the plugin writes its process ids.
+const pidFileEnv = "TOOLHOST_TEST_PIDS"
+
+// tellPIDs writes process ids to whoever wants to know them.
+func tellPIDs(pids ...any) {
+	if path := os.Getenv(pidFileEnv); path != "" {
+		must(os.WriteFile(path, fmt.Appendln(nil, pids...), 0))
+	}
+}
+
+func isTestPlugin() bool {
+	h := toolpluginv1.Handshake()
+	return os.Getenv(h.MagicCookieKey) == h.MagicCookieValue
+}
+
+func runTestPlugin() {
+	p := &testPlugin{mode: filepath.Base(os.Args[0])}
+	p.beforeHandshake()
+	line, serve := p.listen()
+	switch p.mode {
+	case "oldversion":
+		line = strings.Replace(line, "1|1|", "1|7|", 1)
+	case "oldcore":
+		line = strings.Replace(line, "1|1|", "9|1|", 1)
+	case "notls":
+		line = line[:strings.LastIndexByte(line, '|')+1]
+	case "badcert":
+		line = line[:strings.LastIndexByte(line, '|')+1] + "!!!!"
+	case "netrpc":
+		line = strings.Replace(line, "|grpc|", "|netrpc|", 1)
+	case "tcp":
+		line = strings.Replace(line, "|unix|", "|tcp|", 1)
+	case "elsewhere":
+		line = strings.Replace(line, os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "/run/other", 1)
+	}
+	fmt.Fprintln(os.Stdout, line)
+	if p.mode == "noaccept" {
+		select {}
+	}
+	go func() {
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}()
+	serve()
+}
+
+func (p *testPlugin) beforeHandshake() {
+	switch p.mode {
+	case "crashstart":
+		fmt.Fprintln(os.Stderr, "no settings file")
+		os.Exit(3)
+	case "silent":
+		tellPIDs(os.Getpid())
+		select {}
+	case "noisy":
+		fmt.Fprintln(os.Stdout, "Loading...\x1b[31m")
+	case "talker":
+		fmt.Fprintln(os.Stdout, "Usage: talker [flags]")
+		select {}
+	case "usage":
+		fmt.Fprintln(os.Stdout, "Usage: usage [flags]")
+		os.Exit(2)
+	case "quiet":
+		os.Exit(0)
+	case "closed":
+		os.Stdout.Close()
+		select {}
+	case "longline":
+		for {
+			fmt.Fprint(os.Stdout, strings.Repeat("x", 1<<16))
+		}
+	case "flooder":
+		for {
+			fmt.Fprintln(os.Stdout, "flood")
+			fmt.Fprintln(os.Stderr, "flood")
+		}
+	}
+}
+
+// listen returns the handshake and a function that serves for ever.
+func (p *testPlugin) listen() (line string, serve func()) {
+	listener, err := net.Listen("unix", filepath.Join(os.Getenv("PLUGIN_UNIX_SOCKET_DIR"), "s"))
+	must(err)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(err)
+	clients := x509.NewCertPool()
+	if !clients.AppendCertsFromPEM([]byte(os.Getenv("PLUGIN_CLIENT_CERT"))) {
+		must(errors.New("no client certificate"))
+	}
+	server := grpc.NewServer(
+		grpc.Creds(credentials.NewTLS(&tls.Config{
+			Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}},
+			ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: clients, MinVersion: tls.VersionTLS13,
+		})),
+		grpc.MaxSendMsgSize(1<<30),
+		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			if method, _ := grpc.MethodFromServerStream(stream); method == "/plugin.GRPCController/Shutdown" && p.mode != "stubborn" {
+				os.Exit(0)
+			}
+			return status.Error(codes.Unimplemented, "no such service")
+		}),
+	)
+	toolpluginv1.RegisterPluginServiceServer(server, p)
+	well := health.NewServer()
+	well.SetServingStatus("plugin", grpc_health_v1.HealthCheckResponse_SERVING)
+	grpc_health_v1.RegisterHealthServer(server, well)
+	line = fmt.Sprintf("1|1|unix|%s|grpc|%s", listener.Addr(), base64.RawStdEncoding.EncodeToString(der))
+	return line, func() { must(server.Serve(listener)) }
+}
+
+func (p *testPlugin) Describe(context.Context, *toolpluginv1.DescribeRequest) (*toolpluginv1.DescribeResponse, error) {
+	p.misbehave("describe")
+	d := &toolpluginv1.DescribeResponse{Name: p.mode, Version: "1.2.3", Sdk: "none", SettingsSchemaJson: []byte(`{"type":"object"}`)}
+	switch p.mode {
+	case "liar":
+		d.Name = "fs"
+	case "erring":
+		return nil, status.Error(codes.Internal, "no describing today")
+	case "connected", "disconnecting":
+		d.Capabilities = []string{"connect", "drain"}
+	case "manytools":
+		d.Tools = make([]*toolpluginv1.Tool, maxTools+1)
+	}
+	return d, nil
+}
+
+func (p *testPlugin) Configure(_ context.Context, r *toolpluginv1.ConfigureRequest) (*toolpluginv1.ConfigureResponse, error) {
+	p.misbehave("configure")
+	res := new(toolpluginv1.ConfigureResponse)
+	if bytes.Contains(r.GetSettingsJson(), []byte("wrong")) {
+		res.Diagnostics = []*toolpluginv1.Diagnostic{
+			{Severity: toolpluginv1.Diagnostic_SEVERITY_ERROR, Summary: "it is wrong", Detail: "expected right", Path: []string{"color"}},
+			{Severity: toolpluginv1.Diagnostic_SEVERITY_WARNING, Summary: "it is old", Path: []string{"age"}},
+		}
+	}
+	for _, name := range testTools {
+		res.Tools = append(res.Tools, &toolpluginv1.Tool{
+			Name: name, Description: "does " + name, Tier: toolpluginv1.Tier_TIER_READ_ONLY, InputSchemaJson: []byte(`{"type":"object"}`),
+		})
+	}
+	return res, nil
+}
+
+func (p *testPlugin) misbehave(phase string) {
+	switch p.mode {
+	case "crash" + phase:
+		os.Exit(4)
+	case "hang" + phase:
+		tellPIDs(os.Getpid())
+		select {}
+	}
+}
+
+func (p *testPlugin) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessage, toolpluginv1.PluginMessage]) error {
+	if p.mode == "disconnecting" {
+		return status.Error(codes.Aborted, "no more")
+	}
+	err := stream.Send(&toolpluginv1.PluginMessage{Id: 7, Request: &toolpluginv1.PluginMessage_Secret{Secret: &toolpluginv1.SecretRequest{Name: "key"}}})
+	if err != nil {
+		return err
+	}
+	answer, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "the host answered %d %s\n", answer.GetId(), answer.GetError().GetCode())
+	<-stream.Context().Done()
+	return nil
+}
+
+func (p *testPlugin) Drain(context.Context, *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {
+	fmt.Fprintln(os.Stderr, "draining")
+	return &toolpluginv1.DrainResponse{}, nil
+}
+
+type callStream = grpc.ServerStreamingServer[toolpluginv1.CallResponse]
+
+func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error {
+	switch r.GetTool() {
+	case "echo":
+		must(stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Progress{Progress: &toolpluginv1.Progress{Progress: 1, Total: 2, Message: "half"}}}))
+		must(stream.Send(chunk([]byte("chunk"))))
+		return text(stream, string(r.GetArgumentsJson()))
+	case "block":
+		return p.block(r, stream)
+	case "exit":
+		os.Exit(5)
+	case "panic":
+		panic("secret /home/somebody")
+	case "allocate":
+		var hold [][]byte
+		for {
+			block := make([]byte, 8<<20)
+			for i := 0; i < len(block); i += 4096 {
+				block[i] = 1
+			}
+			hold = append(hold, block)
+			if len(hold) > 1024 {
+				panic("8 GiB and no limit")
+			}
+		}
+	case "open_files":
+		for {
+			if _, err := os.Open("/dev/null"); err != nil {
+				panic(err)
+			}
+		}
+	case "large_file":
+		f, err := os.CreateTemp("", "large")
+		must(err)
+		for {
+			if _, err := f.Write(make([]byte, 1<<20)); err != nil {
+				panic(err)
+			}
+		}
+	case "large":
+		return text(stream, strings.Repeat("x", 100<<20))
+	case "large_chunks":
+		for range 100 {
+			if err := stream.Send(chunk(make([]byte, 1<<20))); err != nil {
+				return err
+			}
+		}
+		return text(stream, "done")
+	case "two_results":
+		must(text(stream, "one"))
+		return text(stream, "two")
+	case "no_result":
+		return nil
+	case "bad_code":
+		return send(stream, &toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "oops", Message: "m"}})
+	case "bad_text":
+		return text(stream, "\xff")
+	case "bad_json":
+		return send(stream, &toolpluginv1.Result{StructuredJson: []byte(`{"a":NaN}`)})
+	case "bad_kind":
+		return send(stream, &toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 42}}})
+	case "status":
+		return status.Error(codes.FailedPrecondition, "/home/somebody is not mounted")
+	case "stop":
+		tellPIDs(os.Getpid())
+		must(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+		select {} // other threads stop a little later
+	case "fork":
+		return fork(stream)
+	case "flood":
+		for i := range 20_000 {
+			fmt.Fprintln(os.Stdout, "out", i)
+			fmt.Fprintln(os.Stderr, "err", i)
+		}
+		fmt.Fprintln(os.Stdout, strings.Repeat("y", 1<<20))
+		return text(stream, "flooded")
+	case "environment":
+		return text(stream, strings.Join(os.Environ(), "\n"))
+	case "limits":
+		b, err := os.ReadFile("/proc/self/limits")
+		must(err)
+		return text(stream, string(b))
+	case "tool_error":
+		return send(stream, &toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "failed", Message: "open x: too many open files"}})
+	case "log":
+		fmt.Fprint(os.Stderr, string(r.GetArgumentsJson()))
+		return text(stream, "")
+	case "pid":
+		return text(stream, fmt.Sprint(os.Getpid()))
+	}
+	return status.Errorf(codes.InvalidArgument, "no tool %q", r.GetTool())
+}
+
+// block waits until as many calls as the arguments say are inside, tells each,
+// and then waits for the call's end.
+func (p *testPlugin) block(r *toolpluginv1.CallRequest, stream callStream) error {
+	var args struct{ Calls int }
+	must(json.Unmarshal(r.GetArgumentsJson(), &args))
+	p.mu.Lock()
+	p.inside++
+	full := make(chan struct{})
+	p.waiters = append(p.waiters, full)
+	if p.inside == args.Calls {
+		for _, w := range p.waiters {
+			close(w)
+		}
+	}
+	p.mu.Unlock()
+	<-full
+	must(stream.Send(chunk([]byte("inside"))))
+	tellPIDs(os.Getpid())
+	if p.mode == "calm" {
+		return text(stream, "done")
+	}
+	<-stream.Context().Done()
+	return stream.Context().Err()
+}
+
+// fork leaves a child behind that has a session of its own and holds all that
+// it inherited, and says which.
+func fork(stream callStream) error {
+	child := exec.Command("sleep", "1000")
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	must(child.Start())
+	tellPIDs(os.Getpid(), child.Process.Pid)
+	return text(stream, fmt.Sprint(child.Process.Pid))
+}
+
+func send(stream callStream, r *toolpluginv1.Result) error {
+	return stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Result{Result: r}})
+}
+
+func text(stream callStream, s string) error {
+	return send(stream, &toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: toolpluginv1.Content_KIND_TEXT, Data: []byte(s)}}})
+}
+
+func chunk(b []byte) *toolpluginv1.CallResponse {
+	return &toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Chunk{Chunk: &toolpluginv1.Chunk{Stream: toolpluginv1.Chunk_STREAM_STDOUT, Data: b}}}
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "test plugin:", err)
+		os.Exit(99)
+	}
+}

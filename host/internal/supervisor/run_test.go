@@ -1,0 +1,338 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestCallsThatFail(t *testing.T) {
+	limits := sandbox.DefaultLimits()
+	limits.OpenFiles, limits.FileSize = 128, 8*tool.MiB
+	for _, tt := range []struct {
+		tool string
+		code tool.Code
+		want string
+	}{
+		{"exit", tool.PluginCrashed, `the plugin "calm" exited with code 5`},
+		{"panic", tool.PluginCrashed, `the plugin "calm" panicked`},
+		{"allocate", tool.PluginCrashed, `the plugin "calm" exceeded its memory limit (512MiB)`},
+		{"open_files", tool.PluginCrashed, `the plugin "calm" exceeded its limit of open files (128)`},
+		{"large_file", tool.PluginCrashed, `the plugin "calm" exceeded its file size limit (8MiB)`},
+		{"large", tool.ResourceExhausted, `the message of the plugin "calm" is larger than 64MiB`},
+		{"two_results", tool.OutputInvalid, "it sent two results"},
+		{"no_result", tool.OutputInvalid, "without a result"},
+		{"bad_code", tool.OutputInvalid, `unknown code "oops"`},
+		{"bad_text", tool.OutputInvalid, "content 0 is text that is not valid UTF-8"},
+		{"bad_json", tool.OutputInvalid, "the structured result is not JSON"},
+		{"bad_kind", tool.OutputInvalid, "content 0 has the unknown kind 42"},
+		{"status", tool.OutputInvalid, `answered with a protocol error (FailedPrecondition) instead of a result`},
+		{"nonsense", tool.OutputInvalid, `answered with a protocol error (InvalidArgument)`},
+	} {
+		t.Run(tt.tool, func(t *testing.T) {
+			t.Parallel()
+			limits := limits
+			if tt.tool == "large" {
+				limits.Memory = 0
+			}
+			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: limits})
+			_, err := k.call(t, "calm", tt.tool, `{}`)
+			var e *tool.Error
+			if !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Message, tt.want) {
+				t.Fatalf("Run() = %v (%v), want code %s, message %q", err, errors.Unwrap(err), tt.code, tt.want)
+			}
+			if !errors.Is(err, ErrLost) || errors.Is(err, ErrNotSent) {
+				t.Errorf("the cause is %v, want ErrLost", errors.Unwrap(err))
+			}
+			if strings.Contains(e.ModelText(), "/") || strings.Contains(e.ModelText(), "secret") {
+				t.Errorf("the caller reads %q", e.ModelText())
+			}
+			k.mustCall(t, "calm", "echo") // the plugin works, or works again
+			crashed := tt.code == tool.PluginCrashed
+			if s := k.state(t, "calm"); (s.Restarts == 1) != crashed || (s.LastCrash != nil) != crashed {
+				t.Errorf("state is %+v, want a crash: %v", s, crashed)
+			}
+		})
+	}
+}
+
+func TestFailureOfTheToolNamesTheLimit(t *testing.T) {
+	k := keep(t, "calm")
+	result, err := k.call(t, "calm", "tool_error", `{}`)
+	if err != nil || result.Error == nil {
+		t.Fatalf("Run() = %+v, %v; want an error in the result", result, err)
+	}
+	if got, want := result.Error.Hint, `the plugin "calm" met its limit of open files (256)`; got != want {
+		t.Errorf("the hint is %q, want %q", got, want)
+	}
+}
+
+func TestFloodsDoNotHarm(t *testing.T) {
+	k := keep(t, "calm")
+	if got := k.mustCall(t, "calm", "flood"); got != "flooded" {
+		t.Errorf("the result is %q", got)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log := k.log.String()
+	if !strings.Contains(log, "lines were left out") {
+		t.Error("the log does not say that lines were left out")
+	}
+	if n := strings.Count(log, "\n"); n > 4000 {
+		t.Errorf("40,000 lines of the plugin became %d of the log", n)
+	}
+
+	k = keep(t, "calm")
+	var size int
+	_, err := k.Run(t.Context(), "calm", tool.Call{ID: "tc_1", Tool: "large_chunks", Arguments: []byte(`{}`)}, tool.Sink{
+		Chunk: func(c tool.Chunk) { size += len(c.Data) },
+	})
+	if err != nil || size != 100<<20 {
+		t.Errorf("100 MiB in chunks: Run() = %v, %d bytes", err, size)
+	}
+}
+
+func TestCancel(t *testing.T) {
+	k := keep(t, "stubborn")
+	ctx, cancel := context.WithCancel(t.Context())
+	inside := tool.Sink{Chunk: func(tool.Chunk) { cancel() }}
+	_, err := k.Run(ctx, "stubborn", tool.Call{ID: "tc_1", Tool: "block", Arguments: []byte(`{"Calls":1}`)}, inside)
+	if e := tool.AsError(err); e.Code != tool.Canceled || !errors.Is(err, ErrLost) {
+		t.Errorf("Run() = %v (%v), want canceled and lost", err, errors.Unwrap(err))
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err = k.Run(ctx, "stubborn", tool.Call{ID: "tc_2", Tool: "block", Arguments: []byte(`{"Calls":100}`)}, tool.Sink{})
+	if e := tool.AsError(err); e.Code != tool.Timeout {
+		t.Errorf("Run() = %v, want timeout", err)
+	}
+	k.mustCall(t, "stubborn", "echo")
+}
+
+// TestKill kills one of two plugins with 16 calls in each, proved to be inside
+// by a barrier.
+func TestKill(t *testing.T) {
+	const calls = 16
+	k := keep(t, "stubborn", "calm")
+	type end struct {
+		plugin string
+		err    error
+	}
+	ends := make(chan end, 2*calls)
+	inside := make(chan struct{}, calls)
+	var running sync.WaitGroup
+	for range calls {
+		running.Go(func() {
+			_, err := k.Run(t.Context(), "stubborn", tool.Call{ID: "tc_1", Tool: "block", Arguments: fmt.Appendf(nil, `{"Calls":%d}`, calls)},
+				tool.Sink{Chunk: func(tool.Chunk) { inside <- struct{}{} }})
+			ends <- end{"stubborn", err}
+		})
+	}
+	for range calls - 1 { // the last one of the other plugin comes after the kill
+		running.Go(func() {
+			_, err := k.Run(t.Context(), "calm", tool.Call{ID: "tc_2", Tool: "block", Arguments: fmt.Appendf(nil, `{"Calls":%d}`, calls)}, tool.Sink{})
+			ends <- end{"calm", err}
+		})
+	}
+	for range calls {
+		<-inside
+	}
+	if err := syscall.Kill(k.state(t, "stubborn").PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for range calls {
+		e := <-ends
+		var toolErr *tool.Error
+		if e.plugin != "stubborn" || !errors.As(e.err, &toolErr) || toolErr.Code != tool.PluginCrashed || !errors.Is(e.err, ErrLost) {
+			t.Errorf("%s: Run() = %v, want plugin_crashed and ErrLost", e.plugin, e.err)
+		}
+		if toolErr != nil && !strings.Contains(toolErr.Message, "was killed from outside") {
+			t.Errorf("the caller reads %q", toolErr.Message)
+		}
+	}
+	if _, err := k.call(t, "calm", "block", fmt.Sprintf(`{"Calls":%d}`, calls)); err != nil {
+		t.Errorf("the other plugin: Run() = %v", err)
+	}
+	running.Wait()
+	for range calls - 1 {
+		if e := <-ends; e.plugin != "calm" || e.err != nil {
+			t.Errorf("%s: Run() = %v, want success", e.plugin, e.err)
+		}
+	}
+	k.mustCall(t, "stubborn", "echo")
+}
+
+func TestBackoffAndBreaker(t *testing.T) {
+	k := keep(t, "calm")
+	for n := range breakerCrashes {
+		k.mustCall(t, "calm", "echo")
+		_, err := k.call(t, "calm", "exit", `{}`)
+		if tool.AsError(err).Code != tool.PluginCrashed {
+			t.Fatalf("crash %d: Run() = %v", n+1, err)
+		}
+	}
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "crashed 5 times within 2m0s and stays off; the last time it exited with code 5", false)
+	if s := k.state(t, "calm"); s.Phase != Broken {
+		t.Errorf("state is %v, want broken", s.Phase)
+	}
+	if err := k.Restart(t.Context(), "calm"); err != nil {
+		t.Fatalf("Restart() = %v", err)
+	}
+	k.mustCall(t, "calm", "echo")
+}
+
+func TestCallDuringBackoffFailsAtOnce(t *testing.T) {
+	k := keep(t, "calm")
+	k.mustCall(t, "calm", "echo")
+	keeper := k.keepers["calm"]
+	keeper.mu.Lock()
+	keeper.backoff.row = 20 // so that the wait is longer than the test
+	keeper.mu.Unlock()
+	_, _ = k.call(t, "calm", "exit", `{}`)
+	keeper.mu.Lock()
+	keeper.backoff.until = time.Now().Add(time.Hour)
+	keeper.mu.Unlock()
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "crashed and is not started again yet: it exited with code 5", true)
+	if e := tool.AsError(err); e.RetryAfter <= 59*time.Minute {
+		t.Errorf("RetryAfter = %v, want nearly an hour", e.RetryAfter)
+	}
+	if s := k.state(t, "calm"); s.Phase != Backoff {
+		t.Errorf("state is %v, want backoff", s.Phase)
+	}
+}
+
+func TestDegradedPluginGetsNoCalls(t *testing.T) {
+	k := keep(t, "calm")
+	k.timing.quiet = time.Hour // so that no health check comes between
+	k.mustCall(t, "calm", "echo")
+	keeper := k.keepers["calm"]
+	keeper.mu.Lock()
+	keeper.enter(Degraded)
+	keeper.live.misses = missesDegraded
+	keeper.live.heard = time.Now().Add(-2 * time.Hour)
+	live := keeper.live
+	keeper.mu.Unlock()
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "does not answer", true)
+
+	keeper.probe(t.Context(), live) // which it answers
+	k.mustCall(t, "calm", "echo")
+}
+
+func TestWaitingCallsAreBounded(t *testing.T) {
+	k := keep(t, "calm")
+	keeper := k.keepers["calm"]
+	keeper.mu.Lock()
+	keeper.waiting = maxWaiting
+	keeper.mu.Unlock()
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "is starting, and 256 calls wait for it already", true)
+	keeper.mu.Lock()
+	keeper.waiting = 0
+	keeper.mu.Unlock()
+	k.mustCall(t, "calm", "echo")
+}
+
+func TestStoppedPluginIsEnded(t *testing.T) {
+	k := keep(t, "connected")
+	k.timing = timing{start: 10 * time.Second, quiet: 50 * time.Millisecond, probe: 100 * time.Millisecond, again: 10 * time.Millisecond}
+	_, err := k.call(t, "connected", "stop", `{}`)
+	var e *tool.Error
+	if !errors.As(err, &e) || e.Code != tool.PluginCrashed || !strings.Contains(e.Message, "stopped answering") {
+		t.Errorf("Run() = %v (%v), want that it stopped answering", err, errors.Unwrap(err))
+	}
+	k.mustCall(t, "connected", "echo")
+}
+
+func TestLeftChildrenDie(t *testing.T) {
+	k := keep(t, "calm")
+	pid, err := strconv.Atoi(k.mustCall(t, "calm", "fork"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = k.call(t, "calm", "exit", `{}`) // the child holds its pipes
+	if e := tool.AsError(err); e.Code != tool.PluginCrashed {
+		t.Errorf("Run() = %v", err)
+	}
+	if !gone(pid) {
+		t.Errorf("process %d, left by the plugin, still runs", pid)
+	}
+}
+
+// gone reports whether a process has ended, reaped or not.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return strings.HasPrefix(rest, "Z")
+}
+
+func TestIdlePluginStops(t *testing.T) {
+	k := keepPlugins(t, Plugin{Name: "connected", Path: program(t, "connected"), IdleTimeout: time.Millisecond})
+	for range 3 {
+		pid, err := strconv.Atoi(k.mustCall(t, "connected", "pid"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		keeper := k.keepers["connected"]
+		keeper.mu.Lock()
+		live := keeper.live
+		keeper.mu.Unlock()
+		if live != nil {
+			<-live.ended
+		}
+		if !gone(pid) {
+			t.Errorf("process %d still runs", pid)
+		}
+	}
+	if s := k.state(t, "connected"); s.Restarts != 0 || s.LastCrash != nil {
+		t.Errorf("state is %+v, want no crash", s)
+	}
+	if !strings.Contains(k.log.String(), "draining") {
+		t.Error("the plugin was not drained")
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	t.Setenv("TOOLHOST_TEST_SECRET", "hidden")
+	t.Setenv("TOOLHOST_TEST_PASSED", "seen")
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(), PassEnv: []string{"TOOLHOST_TEST_PASSED", "PATH"}})
+	env := k.mustCall(t, "calm", "environment")
+	if strings.Contains(env, "hidden") || strings.Contains(env, "HOME=") {
+		t.Errorf("the plugin sees more of the host's environment than it should:\n%s", env)
+	}
+	for _, want := range []string{"TOOLHOST_TEST_PASSED=seen\n", "\nPATH=" + os.Getenv("PATH") + "\n", "LANG=C.UTF-8\n", "GOMEMLIMIT=", "TMPDIR=", "PLUGIN_CLIENT_CERT="} {
+		if !strings.Contains("\n"+env, want) {
+			t.Errorf("the environment lacks %q:\n%s", want, env)
+		}
+	}
+	if strings.Count(env, "PATH=") != 1 {
+		t.Error("PATH is there twice")
+	}
+}
+
+func TestConnect(t *testing.T) {
+	k := keep(t, "connected", "disconnecting")
+	k.mustCall(t, "connected", "echo")
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(k.log.String(), "the host answered 7 unavailable") {
+		t.Error("the plugin's request was not answered")
+	}
+}

@@ -1,0 +1,123 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// shortDir is a temporary directory that is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "th") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func TestRunDirOfDeadHostIsSwept(t *testing.T) {
+	parent := shortDir(t)
+	dead, err := newRunDir(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dead.path, "plugin-dir1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	living, err := newRunDir(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := filepath.Join(parent, "others")
+	if err := os.Mkdir(others, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dead.path); err != nil {
+		t.Fatalf("the directory of a host that lives was swept: %v", err)
+	}
+	dead.lock.Close() // as the kernel does for a host that was killed
+
+	next, err := newRunDir(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dead.path); !os.IsNotExist(err) {
+		t.Errorf("the directory of a dead host is still there: %v", err)
+	}
+	for _, dir := range []string{living.path, next.path, others} {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("swept away: %v", err)
+		}
+	}
+	for _, d := range []*runDir{living, next} {
+		if err := d.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+		if _, err := os.Stat(d.path); !os.IsNotExist(err) {
+			t.Errorf("%s is still there after Close: %v", d.path, err)
+		}
+	}
+}
+
+func TestRunDirRefused(t *testing.T) {
+	for _, tt := range []struct {
+		name, want string
+		parent     func(t *testing.T) string
+	}{
+		{"too long for a socket", "too long for a socket's address: at most 60 bytes", func(t *testing.T) string {
+			t.Helper()
+			return filepath.Join(shortDir(t), strings.Repeat("x", 60))
+		}},
+		{"open to others", "chmod 700", func(t *testing.T) string {
+			t.Helper()
+			dir := shortDir(t)
+			if err := os.Chmod(dir, 0o750); err != nil {
+				t.Fatal(err)
+			}
+			return dir
+		}},
+		{"a link", "is not a directory", func(t *testing.T) string {
+			t.Helper()
+			link := filepath.Join(shortDir(t), "link")
+			if err := os.Symlink(shortDir(t), link); err != nil {
+				t.Fatal(err)
+			}
+			return link
+		}},
+		{"a file", "not a directory", func(t *testing.T) string {
+			t.Helper()
+			file := filepath.Join(shortDir(t), "file")
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return file
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			d, err := newRunDir(tt.parent(t))
+			if err == nil {
+				d.Close()
+				t.Fatal("newRunDir() = nil, want an error")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("newRunDir() = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDefaultRunParent(t *testing.T) {
+	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
+	if got, want := defaultRunParent(), "/run/user/7/toolhost"; got != want {
+		t.Errorf("defaultRunParent() = %q, want %q", got, want)
+	}
+	for _, bad := range []string{"", "relative", "/" + strings.Repeat("x", 60)} {
+		t.Setenv("XDG_RUNTIME_DIR", bad)
+		if got := defaultRunParent(); !strings.HasPrefix(got, "/tmp/toolhost-") {
+			t.Errorf("with $XDG_RUNTIME_DIR %q: defaultRunParent() = %q, want one below /tmp", bad, got)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package supervisor
+
+import (
+	"fmt"
+	"time"
+)
+
+// Phase says where a plugin is in its life.
+type Phase int
+
+// The phases of a plugin.
+const (
+	// Stopped: it is not running; the next call starts it.
+	Stopped Phase = iota + 1
+	// Starting: its process is starting, until it has answered.
+	Starting
+	// Configuring: it is told its settings.
+	Configuring
+	// Ready: it takes calls.
+	Ready
+	// Degraded: it does not answer, and gets no new calls.
+	Degraded
+	// Draining: it is stopping.
+	Draining
+	// Backoff: it crashed and is not started again yet.
+	Backoff
+	// Broken: it cannot be started, or has crashed too often.
+	Broken
+)
+
+var phaseNames = []string{"stopped", "starting", "configuring", "ready", "degraded", "draining", "backoff", "broken"}
+
+// String returns the name used in JSON and lists.
+func (p Phase) String() string {
+	if p < Stopped || p > Broken {
+		return fmt.Sprintf("Phase(%d)", int(p))
+	}
+	return phaseNames[p-Stopped]
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
+
+// State is what can be seen of one plugin.
+type State struct {
+	Name  string    `json:"name"`
+	Phase Phase     `json:"phase"`
+	Since time.Time `json:"since"`
+	// PID is 0 if it is not running.
+	PID int `json:"pid,omitempty"`
+	// Digest is the hex SHA-256 of its binary, "" if that was never read.
+	Digest string `json:"digest,omitempty"`
+	// Version is what it says of itself.
+	Version string `json:"version,omitempty"`
+	// Calls is how many are under way.
+	Calls int `json:"calls"`
+	// Restarts is how often it crashed and may start again.
+	Restarts int `json:"restarts"`
+	// LastCrash is nil if it never crashed.
+	LastCrash *Crash `json:"last_crash,omitempty"`
+	// Sandbox says what is in force for its process.
+	Sandbox string `json:"sandbox,omitempty"`
+	// Refused says what is wrong and what to do, if it cannot be started.
+	Refused string `json:"refused,omitempty"`
+}
+
+// Plugins returns the state of each plugin, in the order of [Options.Plugins].
+func (s *Supervisor) Plugins() []State {
+	states := make([]State, 0, len(s.opts.Plugins))
+	for _, p := range s.opts.Plugins {
+		states = append(states, s.keepers[p.Name].state())
+	}
+	return states
+}
+
+func (k *keeper) state() State {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	state := State{
+		Name: k.plugin.Name, Phase: k.phase, Since: k.since, Digest: k.digest, Version: k.version,
+		Restarts: k.restarts, LastCrash: k.lastCrash,
+	}
+	if k.phase == Backoff && k.backoff.wait(time.Now()) == 0 {
+		state.Phase = Stopped // the next call starts it
+	}
+	if k.live != nil {
+		state.PID = k.live.runner.proc.PID()
+		state.Calls = k.live.calls
+		state.Sandbox = k.live.runner.proc.Report.String()
+	}
+	if k.refused != nil {
+		state.Refused = k.refused.Error()
+	}
+	return state
+}

@@ -1,0 +1,152 @@
+// Package supervisor keeps plugin processes running and carries calls to them.
+//
+// A plugin starts at its first call, under the limits of package sandbox, and
+// stops when it is idle. One that crashes, hangs, floods or lies costs its own
+// calls only: they end at once with an error that names the cause, and the
+// plugin starts again with a growing delay. The supervisor never repeats a
+// call; it says whether the plugin may have seen it.
+//
+// It is the only package of the host that knows go-plugin and gRPC.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// startsAtOnce bounds the plugins that [Supervisor.Start] starts at a time.
+const startsAtOnce = 4
+
+// timing is how long a plugin may take for what is asked of it. Tests that
+// provoke each of these shorten it.
+type timing struct {
+	// start bounds each phase of a start: handshake, connection, Describe and
+	// Configure.
+	start time.Duration
+	// quiet is how long a plugin may complete nothing before it is asked
+	// whether it is well, probe how long it may take to answer, and again the
+	// time between two probes once one was missed.
+	quiet, probe, again time.Duration
+}
+
+func defaultTiming() timing {
+	return timing{start: 10 * time.Second, quiet: 15 * time.Second, probe: 2 * time.Second, again: time.Second}
+}
+
+// Supervisor keeps plugins. Its methods may be called at the same time.
+type Supervisor struct {
+	opts    Options
+	timing  timing
+	run     *runDir
+	keepers map[string]*keeper
+	hashes  hashCache
+	tasks   sync.WaitGroup // starts and watchers; Close waits for them
+
+	closing  sync.Once
+	closeErr error
+}
+
+// New returns a Supervisor that has started nothing. It removes what dead
+// hosts left in the run directory. The caller must Close it.
+func New(opts Options) (*Supervisor, error) {
+	switch {
+	case opts.Launcher == nil:
+		return nil, errors.New("supervisor: Options.Launcher is required")
+	case !filepath.IsAbs(opts.StateDir):
+		return nil, fmt.Errorf("supervisor: Options.StateDir is %q, expected an absolute path", opts.StateDir)
+	}
+	if opts.RunDir == "" {
+		opts.RunDir = defaultRunParent()
+	}
+	if opts.Logger == nil {
+		opts.Logger = hclog.NewNullLogger()
+	}
+	if opts.Publish == nil {
+		opts.Publish = func(string, []tool.Spec) {}
+	}
+	s := &Supervisor{opts: opts, timing: defaultTiming(), keepers: make(map[string]*keeper)}
+	for _, p := range opts.Plugins {
+		if !tool.ValidPluginName(p.Name) {
+			return nil, fmt.Errorf("plugin %q: not a name: expected a lower-case letter, then letters, digits, _ and -", p.Name)
+		}
+		if s.keepers[p.Name] != nil {
+			return nil, fmt.Errorf("plugin %q: two plugins have this name", p.Name)
+		}
+		if p.IdleTimeout <= 0 {
+			p.IdleTimeout = defaultIdleTimeout
+		}
+		s.keepers[p.Name] = &keeper{s: s, plugin: p, log: opts.Logger.With("plugin", p.Name), phase: Stopped, since: time.Now()}
+	}
+	if err := os.MkdirAll(filepath.Join(opts.StateDir, "plugins"), 0o700); err != nil {
+		return nil, fmt.Errorf("make the state directory: %w", err)
+	}
+	var err error
+	if s.run, err = newRunDir(opts.RunDir); err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	return s, nil
+}
+
+// Start makes the tools of all plugins known: from what an earlier host has
+// learned, or else by starting the plugin. It starts eager plugins too. It
+// returns when all are known or have failed, which [Supervisor.Plugins] tells,
+// at most a minute per four plugins later; or with an error when ctx ends.
+func (s *Supervisor) Start(ctx context.Context) error {
+	slots := make(chan struct{}, startsAtOnce)
+	var starts sync.WaitGroup
+	for _, p := range s.opts.Plugins {
+		k := s.keepers[p.Name]
+		if k.recall() && !k.plugin.Eager {
+			continue
+		}
+		starts.Go(func() { // ends with the start, or with ctx
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			_ = k.ensure(ctx) // kept for Plugins, and in the log
+		})
+	}
+	starts.Wait()
+	return context.Cause(ctx)
+}
+
+// Restart stops a plugin if it runs, forgets its crashes and starts it. Its
+// error says, to an operator, why it did not start.
+func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
+	k, ok := s.keepers[plugin]
+	if !ok {
+		return fmt.Errorf("there is no plugin %q", plugin)
+	}
+	k.mu.Lock()
+	k.backoff, k.refused = restarts{}, nil
+	if k.live != nil {
+		k.retire(k.live)
+	}
+	k.mu.Unlock()
+	if err := k.ensure(ctx); err != nil {
+		return fmt.Errorf("start plugin %q: %w", plugin, operatorError(err))
+	}
+	return nil
+}
+
+// Close stops all plugins and returns when nothing of them is left: at once if
+// they are well, after some seconds if they hang. Calls under way end as lost.
+// It is idempotent.
+func (s *Supervisor) Close() error {
+	s.closing.Do(func() {
+		for _, k := range s.keepers {
+			k.close()
+		}
+		s.tasks.Wait()
+		s.closeErr = s.run.Close()
+	})
+	return s.closeErr
+}

@@ -1,0 +1,58 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// unavailable is what a caller is told if a call was not sent. With retry 0 it
+// is not worth another try.
+func (k *keeper) unavailable(retry time.Duration, cause error, format string, args ...any) *tool.Error {
+	err := tool.Errorf(tool.Unavailable, "the plugin %q %s", k.plugin.Name, fmt.Sprintf(format, args...)).
+		WithCause(errors.Join(ErrNotSent, cause))
+	if retry > 0 {
+		return err.WithRetry(retry)
+	}
+	return err
+}
+
+// startFailed is what callers that waited for a start are told. It is called
+// with mu held.
+func (k *keeper) startFailed(err error) error {
+	if crashed, ok := errors.AsType[*crashError](err); ok {
+		if k.backoff.broken {
+			return k.unavailable(0, err, "did not start: it %s", crashed.crash.Cause)
+		}
+		retry := max(k.backoff.wait(time.Now()), time.Millisecond)
+		return k.unavailable(retry, err, "did not start: it %s", crashed.crash.Cause)
+	}
+	if errors.Is(err, errClosed) {
+		return k.unavailable(0, err, "is stopped: the host is stopping")
+	}
+	return k.refusal()
+}
+
+// refusal is what callers are told of a plugin that cannot start. It is called
+// with mu held.
+func (k *keeper) refusal() error {
+	why := "something is wrong on the host"
+	if refused, ok := errors.AsType[*refusedError](k.refused); ok {
+		why = refused.brief
+	}
+	return k.unavailable(0, k.refused, "cannot be started: %s", why).
+		WithHint("an operator must mend it; toolhost plugins list says how")
+}
+
+// operatorError is the whole of what callers are told in part.
+func operatorError(err error) error {
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return refused
+	}
+	if crashed, ok := errors.AsType[*crashError](err); ok {
+		return crashed
+	}
+	return err
+}

@@ -1,0 +1,409 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// Static windows: a 4 MB result takes half the time that it takes while
+	// gRPC is still estimating.
+	streamWindow     = 8 << 20
+	connectionWindow = 16 << 20
+
+	// maxTools bounds the tools of one plugin.
+	maxTools = 1000
+	// maxShort and maxMessage bound texts that are not a tool's output, in
+	// bytes.
+	maxShort   = 256
+	maxMessage = 16 << 10
+)
+
+// wire speaks the contract with one process. It is the only place in the host
+// that knows the generated types.
+type wire struct {
+	conn   *grpc.ClientConn
+	client toolpluginv1.PluginServiceClient
+}
+
+// wirePlugin makes a wire of go-plugin's connection.
+type wirePlugin struct{ plugin.NetRPCUnsupportedPlugin }
+
+var _ plugin.GRPCPlugin = wirePlugin{}
+
+// GRPCServer is the plugin's side, which the host is not.
+func (wirePlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
+	return errors.New("the host serves no plugin")
+}
+
+// GRPCClient implements [plugin.GRPCPlugin].
+func (wirePlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	return &wire{conn: conn, client: toolpluginv1.NewPluginServiceClient(conn)}, nil
+}
+
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithDefaultCallOptions(
+			grpc.MaxCallRecvMsgSize(toolpluginv1.MaxMessageBytes),
+			grpc.MaxCallSendMsgSize(toolpluginv1.MaxMessageBytes),
+		),
+		grpc.WithStaticStreamWindowSize(streamWindow),
+		grpc.WithStaticConnWindowSize(connectionWindow),
+	}
+}
+
+// description is what a plugin says of itself.
+type description struct {
+	Name         string
+	Version      string
+	SDK          string
+	Capabilities []string
+	Schema       []byte
+	Tools        []tool.Spec
+}
+
+func (w *wire) describe(ctx context.Context, hostVersion string) (*description, error) {
+	res, err := w.client.Describe(ctx, &toolpluginv1.DescribeRequest{HostVersion: hostVersion})
+	if err != nil {
+		return nil, err
+	}
+	tools, err := specsFrom(res.GetTools())
+	if err != nil {
+		return nil, err
+	}
+	return &description{
+		Name:         res.GetName(),
+		Version:      cutText(res.GetVersion(), maxShort),
+		SDK:          cutText(res.GetSdk(), maxShort),
+		Capabilities: res.GetCapabilities(),
+		Schema:       res.GetSettingsSchemaJson(),
+		Tools:        tools,
+	}, nil
+}
+
+// environment is what a process is configured with.
+type environment struct {
+	Settings   []byte
+	StateDir   string
+	ScratchDir string
+	Memory     tool.ByteSize
+}
+
+// diagnostic is what a plugin says about its settings.
+type diagnostic struct {
+	Warning bool
+	Text    string
+	Path    []string
+}
+
+func (w *wire) configure(ctx context.Context, env environment) ([]tool.Spec, []diagnostic, error) {
+	res, err := w.client.Configure(ctx, &toolpluginv1.ConfigureRequest{
+		StateDir:         env.StateDir,
+		ScratchDir:       env.ScratchDir,
+		MemoryLimitBytes: uint64(env.Memory),
+		SettingsJson:     env.Settings,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	tools, err := specsFrom(res.GetTools())
+	if err != nil {
+		return nil, nil, err
+	}
+	var diagnostics []diagnostic
+	for _, d := range res.GetDiagnostics() {
+		text := d.GetSummary()
+		if d.GetDetail() != "" {
+			text += ": " + d.GetDetail()
+		}
+		diagnostics = append(diagnostics, diagnostic{
+			Warning: d.GetSeverity() == toolpluginv1.Diagnostic_SEVERITY_WARNING,
+			Text:    cleanLine(cutText(text, maxMessage)),
+			Path:    d.GetPath(),
+		})
+	}
+	return tools, diagnostics, nil
+}
+
+// healthy asks the standard health service, which go-plugin serves. A plugin
+// that answers is alive, even if it has no such service.
+func (w *wire) healthy(ctx context.Context) error {
+	res, err := grpc_health_v1.NewHealthClient(w.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: plugin.GRPCServiceName})
+	if err != nil {
+		if answered(err) {
+			return nil
+		}
+		return err
+	}
+	if res.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		return fmt.Errorf("the plugin says that it is %v", res.GetStatus())
+	}
+	return nil
+}
+
+// drain returns when the plugin has finished its calls.
+func (w *wire) drain(ctx context.Context) error {
+	_, err := w.client.Drain(ctx, &toolpluginv1.DrainRequest{})
+	return err
+}
+
+// connect answers the plugin's requests until the stream ends. No request is
+// granted yet.
+func (w *wire) connect(ctx context.Context) error {
+	stream, err := w.client.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		request, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		err = stream.Send(&toolpluginv1.HostMessage{
+			Id: request.GetId(),
+			Error: &toolpluginv1.Error{
+				Code:    string(tool.Unavailable),
+				Message: "this host does not answer requests of plugins",
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// errNonsense marks answers that the contract does not allow.
+var errNonsense = errors.New("not a valid answer")
+
+// call carries one call. sent tells whether the plugin may have seen it; an
+// error that is no errNonsense comes from gRPC.
+func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error) {
+	// Not the generated method: it does not tell a stream that could not be
+	// opened from a request that may have arrived.
+	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, toolpluginv1.PluginService_Call_FullMethodName)
+	if err != nil {
+		return tool.Result{}, false, err
+	}
+	// io.EOF means that the stream has ended; receiving tells why.
+	if err := stream.SendMsg(callRequest(call)); err != nil && !errors.Is(err, io.EOF) {
+		return tool.Result{}, true, err
+	}
+	if err := stream.CloseSend(); err != nil {
+		return tool.Result{}, true, err
+	}
+	var last *toolpluginv1.Result
+	for {
+		response := new(toolpluginv1.CallResponse)
+		if err := stream.RecvMsg(response); err != nil {
+			if !errors.Is(err, io.EOF) {
+				return tool.Result{}, true, err
+			}
+			if last == nil {
+				return tool.Result{}, true, fmt.Errorf("%w: it ended the call without a result", errNonsense)
+			}
+			result, err := resultFrom(last)
+			return result, true, err
+		}
+		switch event := response.GetEvent().(type) {
+		case *toolpluginv1.CallResponse_Progress:
+			emitProgress(sink, event.Progress)
+		case *toolpluginv1.CallResponse_Chunk:
+			emitChunk(sink, event.Chunk)
+		case *toolpluginv1.CallResponse_Result:
+			if last != nil {
+				return tool.Result{}, true, fmt.Errorf("%w: it sent two results", errNonsense)
+			}
+			last = event.Result
+		default:
+			// An event that a later version of the contract adds.
+		}
+	}
+}
+
+func callRequest(call tool.Call) *toolpluginv1.CallRequest {
+	c := call.Context
+	return &toolpluginv1.CallRequest{
+		Tool:          call.Tool,
+		ArgumentsJson: call.Arguments,
+		Context: &toolpluginv1.CallContext{
+			CallId:         call.ID,
+			Session:        c.Session,
+			User:           c.User,
+			Client:         c.Client,
+			Traceparent:    c.Traceparent,
+			Attempt:        uint32(c.Attempt),
+			ApprovalId:     c.ApprovalID,
+			PreviewDigest:  c.PreviewDigest,
+			MaxOutputBytes: uint64(c.MaxOutput),
+			Roots:          c.Roots,
+			UserDir:        c.UserDir,
+			Ticket:         c.Ticket,
+		},
+	}
+}
+
+// emitProgress drops numbers that JSON cannot hold.
+func emitProgress(sink tool.Sink, p *toolpluginv1.Progress) {
+	done, total := p.GetProgress(), p.GetTotal()
+	if sink.Progress == nil || math.IsNaN(done+total) || math.IsInf(done+total, 0) {
+		return
+	}
+	sink.Progress(tool.Progress{Progress: done, Total: total, Message: cutText(p.GetMessage(), maxMessage)})
+}
+
+func emitChunk(sink tool.Sink, c *toolpluginv1.Chunk) {
+	if sink.Chunk == nil || len(c.GetData()) == 0 {
+		return
+	}
+	stream := tool.Stdout
+	if c.GetStream() == toolpluginv1.Chunk_STREAM_STDERR {
+		stream = tool.Stderr
+	}
+	sink.Chunk(tool.Chunk{Stream: stream, Data: c.GetData()})
+}
+
+// resultFrom checks what later steps rely on: known codes and kinds, UTF-8,
+// and JSON that is JSON.
+func resultFrom(r *toolpluginv1.Result) (tool.Result, error) {
+	var result tool.Result
+	for i, c := range r.GetContent() {
+		content, err := contentFrom(c)
+		if err != nil {
+			return tool.Result{}, fmt.Errorf("%w: content %d %w", errNonsense, i, err)
+		}
+		result.Content = append(result.Content, content)
+	}
+	if s := r.GetStructuredJson(); len(s) > 0 {
+		if !json.Valid(s) || !utf8.Valid(s) {
+			return tool.Result{}, fmt.Errorf("%w: the structured result is not JSON", errNonsense)
+		}
+		result.Structured = s
+	}
+	if m := r.GetMetadataJson(); len(m) > 0 {
+		if err := json.Unmarshal(m, &result.Metadata); err != nil {
+			return tool.Result{}, fmt.Errorf("%w: the metadata is not a JSON object", errNonsense)
+		}
+	}
+	for _, e := range r.GetEffects() {
+		result.Effects = append(result.Effects, tool.Effect{Kind: e.GetKind(), Target: e.GetTarget(), Operation: e.GetOperation()})
+	}
+	var err error
+	result.Error, err = errorFrom(r.GetError())
+	return result, err
+}
+
+func contentFrom(c *toolpluginv1.Content) (tool.Content, error) {
+	content := tool.Content{MediaType: c.GetMediaType(), URI: c.GetUri(), Name: c.GetName(), Data: c.GetData()}
+	switch c.GetKind() {
+	case toolpluginv1.Content_KIND_TEXT:
+		content.Kind = tool.KindText
+	case toolpluginv1.Content_KIND_IMAGE:
+		content.Kind = tool.KindImage
+	case toolpluginv1.Content_KIND_AUDIO:
+		content.Kind = tool.KindAudio
+	case toolpluginv1.Content_KIND_RESOURCE_LINK:
+		content.Kind = tool.KindResourceLink
+	case toolpluginv1.Content_KIND_RESOURCE:
+		content.Kind = tool.KindResource
+	case toolpluginv1.Content_KIND_UNSPECIFIED:
+		fallthrough
+	default:
+		return content, fmt.Errorf("has the unknown kind %d", c.GetKind())
+	}
+	isText := content.Kind == tool.KindText || content.Kind == tool.KindResource && strings.HasPrefix(content.MediaType, "text/")
+	if isText && !utf8.Valid(content.Data) {
+		return content, errors.New("is text that is not valid UTF-8")
+	}
+	return content, nil
+}
+
+func errorFrom(e *toolpluginv1.Error) (*tool.Error, error) {
+	if e == nil {
+		return nil, nil //nolint:nilnil // no error in the result is what most results have
+	}
+	code := tool.Code(e.GetCode())
+	if !code.Valid() {
+		return nil, fmt.Errorf("%w: its error has the unknown code %q", errNonsense, cutText(string(code), maxShort))
+	}
+	return &tool.Error{
+		Code:       code,
+		Message:    cutText(e.GetMessage(), maxMessage),
+		Hint:       cutText(e.GetHint(), maxMessage),
+		Retryable:  e.GetRetryable(),
+		RetryAfter: max(e.GetRetryAfter().AsDuration(), 0),
+	}, nil
+}
+
+func specsFrom(tools []*toolpluginv1.Tool) ([]tool.Spec, error) {
+	if len(tools) > maxTools {
+		return nil, fmt.Errorf("%w: it has %d tools, more than %d", errNonsense, len(tools), maxTools)
+	}
+	var specs []tool.Spec
+	for _, t := range tools {
+		spec := tool.Spec{
+			Name:           t.GetName(),
+			Aliases:        t.GetAliases(),
+			Title:          t.GetTitle(),
+			Category:       t.GetCategory(),
+			Description:    t.GetDescription(),
+			Tier:           tool.Tier(t.GetTier()),
+			Idempotent:     t.GetIdempotent(),
+			Cacheable:      t.GetCacheable(),
+			OpenWorld:      t.GetOpenWorld(),
+			Destructive:    t.GetDestructive(),
+			Asks:           t.GetAsks(),
+			HasPreview:     t.GetHasPreview(),
+			MaxOutput:      tool.ByteSize(min(t.GetMaxOutputBytes(), math.MaxInt64)),
+			Timeout:        timeoutFrom(t.GetTimeout()),
+			MaxConcurrency: int(min(t.GetMaxConcurrency(), math.MaxInt32)),
+			InputSchema:    jsonOrNil(t.GetInputSchemaJson()),
+			OutputSchema:   jsonOrNil(t.GetOutputSchemaJson()),
+		}
+		for _, r := range t.GetTierWhen() {
+			spec.TierWhen = append(spec.TierWhen, tool.TierRule{
+				Property: r.GetProperty(),
+				Equals:   jsonOrNil(r.GetEqualsJson()),
+				Tier:     tool.Tier(r.GetTier()),
+			})
+		}
+		specs = append(specs, spec)
+	}
+	return specs, nil
+}
+
+func timeoutFrom(d *durationpb.Duration) time.Duration { return max(d.AsDuration(), 0) }
+
+// jsonOrNil keeps "none" as nil.
+func jsonOrNil(b []byte) json.RawMessage {
+	if len(bytes.TrimSpace(b)) == 0 {
+		return nil
+	}
+	return b
+}
+
+// cutText cuts s at n bytes, between two characters.
+func cutText(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
