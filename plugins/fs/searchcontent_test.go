@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -76,14 +77,31 @@ func TestSearchContentLongLines(t *testing.T) {
 		"min.js":   long,
 		"huge.txt": strings.Repeat("x", 3<<20) + "needle\nneedle after\n",
 		"crlf.txt": "one needle\r\ntwo\r\n",
+		"late.txt": strings.Repeat("needle\n", 2) + strings.Repeat("x", headSize) + "\n\x00needle\nneedle\n",
 		"u16.txt":  "\xFF\xFEn\x00e\x00e\x00d\x00l\x00e\x00",
 	})
 	runCases(t, dir, 4*tool.KiB, []toolCase{
 		{tool: "search_content", name: "cut to what is around the match", in: searchContentArgs{Pattern: "needle", Path: "min.js"}, want: "min.js\n1: …" + strings.Repeat("a", 125) + "needle" + strings.Repeat("b", 369) + "…"},
 		{tool: "search_content", name: "searched up to a bound", in: searchContentArgs{Pattern: "needle", Path: "huge.txt"}, want: "huge.txt\n2: needle after"},
 		{tool: "search_content", name: "the end of a line", in: searchContentArgs{Pattern: "needle$", Path: "crlf.txt"}, want: "crlf.txt\n1: one needle"},
+		{tool: "search_content", name: "up to what is not text", in: searchContentArgs{Pattern: "needle", Path: "late.txt"}, want: "late.txt\n1: needle\n2: needle", facts: map[string]any{"skipped_binary": 1}},
 		{tool: "search_content", name: "UTF-16", in: searchContentArgs{Pattern: "^needle$", Path: "u16.txt"}, want: "u16.txt\n1: needle"},
 	})
+}
+
+// The end of the context ends a search, also within one file that has no end
+// of line.
+func TestSearchContentEnds(t *testing.T) {
+	dir := tree(t, map[string]string{"a.txt": strings.Repeat("x", 2*headSize)})
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	for _, path := range []string{".", "a.txt"} {
+		in := searchContentArgs{Pattern: "x", Path: path, MaxResults: 1, Mode: "content"}
+		if _, err := searchContent(ctx, workspaceOf(t, dir, 1000), in); !errors.Is(err, cause) {
+			t.Errorf("searchContent(%s) = %v, want %v", path, err, cause)
+		}
+	}
 }
 
 func TestFileInfo(t *testing.T) {
