@@ -134,7 +134,7 @@ func (s *contentSearch) file(ctx context.Context, path string, f *os.File) error
 		return f.Read(p)
 	})
 	text := c.text(io.MultiReader(bytes.NewReader(head[c.bom:]), rest))
-	found := &hits{before: s.args.Before, after: s.args.After, limit: s.report.room(), first: s.args.Mode == "files"}
+	found := s.report.hits(s.args)
 	if s.args.Multiline {
 		err = s.across(text, found)
 	} else {

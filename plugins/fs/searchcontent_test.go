@@ -89,6 +89,28 @@ func TestSearchContentLongLines(t *testing.T) {
 	})
 }
 
+// Lines are kept only as far as the result can show them, and not at all if
+// they are counted.
+func TestSearchContentKeepsLittle(t *testing.T) {
+	found := (&report{mode: "content", left: maxResults, budget: 1000}).hits(searchContentArgs{Before: 50, After: 50})
+	for n := 1; !found.done(); n++ {
+		found.line(n, []byte(strings.Repeat("x", 100)), n%60-1)
+		if n > 1000 {
+			t.Fatal("lines are taken without end")
+		}
+	}
+	if !found.more || len(found.lines) > 100 {
+		t.Errorf("%d lines are kept, more = %v, want few and more", len(found.lines), found.more)
+	}
+	counted := (&report{mode: "count", left: 1}).hits(searchContentArgs{After: 1})
+	for n := range 1000 {
+		counted.line(n, []byte("x"), 0)
+	}
+	if counted.matches != 1000 || len(counted.lines) > 0 {
+		t.Errorf("%d matches are counted and %d lines kept, want 1000 and none", counted.matches, len(counted.lines))
+	}
+}
+
 // The end of the context ends a search, also within one file that has no end
 // of line.
 func TestSearchContentEnds(t *testing.T) {
