@@ -59,14 +59,14 @@ is a process of its own under limits; one configuration file says what may run.`
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	switch {
 	case err == nil:
 		return exitOK
 	case !started: // cobra could not make sense of the arguments
 		err = &usageError{err}
 	}
-	return a.report(err)
+	return a.report(cmd, err)
 }
 
 // usageError is a mistake in the command line itself.
@@ -80,7 +80,7 @@ var errReported = errors.New("already reported")
 
 // report prints why a command failed, and what to do, and returns the exit
 // code.
-func (a *app) report(err error) int {
+func (a *app) report(cmd *cobra.Command, err error) int {
 	var mistakes *config.Error
 	var usage *usageError
 	var failed *tool.Error
@@ -89,7 +89,7 @@ func (a *app) report(err error) int {
 	case errors.As(err, &mistakes):
 		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // nobody is left to tell
 	case errors.As(err, &usage):
-		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: toolhost --help\n", err)
+		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: %s --help\n", err, cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &failed):
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", failed.Message)

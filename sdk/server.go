@@ -159,6 +159,10 @@ func (s *server) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessag
 		return status.Error(codes.AlreadyExists, "the host is connected already")
 	}
 	defer host.detach()
+	// The header tells the host that requests can come from now on.
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
 	for {
 		message, err := stream.Recv()
 		if err != nil {

@@ -4,21 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"time"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// connect answers what the plugin asks, until it is stopped.
+// connectTimeout is what a plugin has to say that it is connected. One that
+// says nothing until it asks for something is not wrong, only slower to test.
+const connectTimeout = time.Second
+
+// connect answers what the plugin asks, until it is stopped. It returns when
+// the plugin is ready to ask.
 func (p *Plugin) connect() {
 	if !slices.Contains(p.describe.GetCapabilities(), "connect") {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // as long as the plugin, which outlives any call
-	done := make(chan struct{})
+	connected, done := make(chan struct{}), make(chan struct{})
 	go func() { // ends with the plugin; stop waits for it
 		defer close(done)
-		p.answer(ctx)
+		p.answer(ctx, connected)
 	}()
 	stop := p.stop
 	p.stop = func() {
@@ -26,13 +32,24 @@ func (p *Plugin) connect() {
 		<-done
 		stop()
 	}
+	timer := time.NewTimer(connectTimeout)
+	defer timer.Stop()
+	select {
+	case <-connected:
+	case <-done:
+	case <-timer.C:
+	}
 }
 
-func (p *Plugin) answer(ctx context.Context) {
+func (p *Plugin) answer(ctx context.Context, connected chan<- struct{}) {
 	stream, err := p.client.Connect(ctx)
 	if err != nil {
 		return
 	}
+	if _, err := stream.Header(); err != nil {
+		return
+	}
+	close(connected)
 	for {
 		request, err := stream.Recv()
 		if err != nil || stream.Send(p.reply(request)) != nil {

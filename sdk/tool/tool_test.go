@@ -102,7 +102,7 @@ func TestTier(t *testing.T) {
 	if _, err := tool.ParseTier("readonly"); err == nil || !strings.Contains(err.Error(), "read_only, side_effecting, privileged") {
 		t.Errorf("ParseTier(%q) = %v, want an error that lists the tiers", "readonly", err)
 	}
-	if !(tool.ReadOnly < tool.SideEffecting && tool.SideEffecting < tool.Privileged) {
+	if tool.ReadOnly >= tool.SideEffecting || tool.SideEffecting >= tool.Privileged {
 		t.Error("the tiers are not in order of harm")
 	}
 }
