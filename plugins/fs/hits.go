@@ -7,11 +7,14 @@ type hits struct {
 	before, after int
 	// limit is how many matching lines are kept.
 	limit int
-	// first says that one is enough.
+	// room is how many bytes of text are kept; 0 means that matches are only
+	// counted.
+	room int
+	// first says that one match is enough.
 	first   bool
 	lines   []hitLine
 	matches int
-	// more says that there is a match beyond the limit.
+	// more says that there is a match, or a line, beyond the bounds.
 	more bool
 	// held are the last lines, in case that a match follows.
 	held []hitLine
@@ -35,18 +38,31 @@ func (h *hits) line(number int, text []byte, at int) {
 	switch {
 	case at >= 0 && h.matches == h.limit:
 		h.more = true
+	case at >= 0 && h.room == 0:
+		h.matches++
 	case at >= 0:
 		h.matches++
-		h.lines = append(append(h.lines, h.held...), hitLine{number, shorten(text, at), true})
+		h.keep(append(h.held, hitLine{number, shorten(text, at), true})...)
 		h.held, h.follow = h.held[:0], h.after
 	case h.follow > 0:
-		h.lines = append(h.lines, hitLine{number, shorten(text, 0), false})
+		h.keep(hitLine{number, shorten(text, 0), false})
 		h.follow--
 	case h.before > 0:
 		if len(h.held) == h.before {
 			h.held = append(h.held[:0], h.held[1:]...)
 		}
 		h.held = append(h.held, hitLine{number, shorten(text, 0), false})
+	}
+}
+
+// keep keeps lines to show, until they cannot fit the result any more.
+func (h *hits) keep(lines ...hitLine) {
+	for _, line := range lines {
+		h.lines = append(h.lines, line)
+		h.room -= len(line.text)
+	}
+	if h.room <= 0 {
+		h.room, h.more = 0, true
 	}
 }
 

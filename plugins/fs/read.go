@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -11,6 +10,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path"
 	"strings"
 	"syscall"
 	"unicode/utf8"
@@ -78,8 +78,9 @@ func (w *workspace) read(ctx context.Context, name string, lines lineRange, enco
 	} else if f.charset, err = namedCharset(encoding, f.head); err != nil {
 		return tool.Result{}, err
 	}
-	if f.charset.decoder == nil && view.offset == 1 && view.limit == math.MaxInt && f.size <= int64(w.budget) {
-		view.budget = min(w.budget, w.maxRead) // all of it fits, so that no note is needed
+	room := min(w.budget, w.maxRead)
+	if f.charset.decoder == nil && view.offset == 1 && view.limit == math.MaxInt && f.size <= int64(room) {
+		view.budget = room // all of it fits, so that no note is needed
 	}
 	return f.read(ctx, view)
 }
@@ -114,7 +115,7 @@ type file struct {
 
 // openFile opens a file and looks at its beginning. The caller closes it.
 func (w *workspace) openFile(name string) (*file, error) {
-	path, err := w.Display(name)
+	shown, err := w.Display(name)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +123,7 @@ func (w *workspace) openFile(name string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &file{File: opened, path: path}
+	f := &file{File: opened, path: shown}
 	if err := f.look(); err != nil {
 		_ = opened.Close()
 		return nil, readError(err)
@@ -289,8 +290,6 @@ func (e *excerpt) note() string {
 		return fmt.Sprintf("[line %d%s is too long and was cut; continue with offset=%d]", e.last, of, e.last+1)
 	case e.cut:
 		return fmt.Sprintf("[line %d%s is too long and was cut; use search_content to look into it]", e.last, of)
-	case e.first == 1 && e.ended && e.last == e.lines:
-		return ""
 	case e.ended && e.last == e.lines:
 		return ""
 	default:
@@ -328,6 +327,6 @@ func (w *workspace) readBinary(f *file) (tool.Result, error) {
 	if strings.HasPrefix(f.mediaType, "audio/") {
 		kind = tool.KindAudio
 	}
-	name := cmp.Or(f.path[strings.LastIndexByte(f.path, '/')+1:], f.path)
-	return tool.Result{Content: []tool.Content{{Kind: kind, MediaType: f.mediaType, Name: name, Data: data}}, Metadata: facts}, nil
+	content := tool.Content{Kind: kind, MediaType: f.mediaType, Name: path.Base(f.path), Data: data}
+	return tool.Result{Content: []tool.Content{content}, Metadata: facts}, nil
 }

@@ -24,12 +24,13 @@ func newReport(in searchContentArgs, budget int) *report {
 	return &report{mode: in.Mode, budget: max(budget-noteRoom, 0), left: in.MaxResults}
 }
 
-// room is how many matching lines of one file are of interest.
-func (r *report) room() int {
+// hits returns what takes the matches of the next file: as many as are of
+// interest.
+func (r *report) hits(in searchContentArgs) *hits {
 	if r.mode == "content" {
-		return r.left
+		return &hits{before: in.Before, after: in.After, limit: r.left, room: r.budget + 1}
 	}
-	return math.MaxInt
+	return &hits{limit: math.MaxInt, first: r.mode == "files"}
 }
 
 // add adds what was found in one file.

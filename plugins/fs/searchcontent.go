@@ -127,12 +127,18 @@ func (s *contentSearch) file(ctx context.Context, path string, f *os.File) error
 		return nil
 	}
 	s.report.files++
-	text := c.text(io.MultiReader(bytes.NewReader(head[c.bom:]), f))
-	found := &hits{before: s.args.Before, after: s.args.After, limit: s.report.room(), first: s.args.Mode == "files"}
+	rest := readerFunc(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return f.Read(p)
+	})
+	text := c.text(io.MultiReader(bytes.NewReader(head[c.bom:]), rest))
+	found := s.report.hits(s.args)
 	if s.args.Multiline {
 		err = s.across(text, found)
 	} else {
-		err = s.byLine(ctx, text, found)
+		err = s.byLine(text, found)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -144,14 +150,21 @@ func (s *contentSearch) file(ctx context.Context, path string, f *os.File) error
 	return nil
 }
 
-// byLine searches each line on its own.
-func (s *contentSearch) byLine(ctx context.Context, text io.Reader, found *hits) error {
+// readerFunc is a function that reads.
+type readerFunc func([]byte) (int, error)
+
+// Read implements [io.Reader].
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// byLine searches each line on its own, up to one that is not text.
+func (s *contentSearch) byLine(text io.Reader, found *hits) error {
 	r := bufio.NewReaderSize(text, chunkSize)
 	for n := 1; !found.done(); n++ {
-		if n%1000 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		line, err := readLine(r)
+		if bytes.IndexByte(line, 0) >= 0 {
+			s.report.binary++
+			return nil
+		}
 		if len(line) > 0 || err == nil {
 			line = bytes.TrimSuffix(line, []byte{'\r'})
 			found.line(n, line, s.lines.find(line))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -76,14 +77,53 @@ func TestSearchContentLongLines(t *testing.T) {
 		"min.js":   long,
 		"huge.txt": strings.Repeat("x", 3<<20) + "needle\nneedle after\n",
 		"crlf.txt": "one needle\r\ntwo\r\n",
+		"late.txt": strings.Repeat("needle\n", 2) + strings.Repeat("x", headSize) + "\n\x00needle\nneedle\n",
 		"u16.txt":  "\xFF\xFEn\x00e\x00e\x00d\x00l\x00e\x00",
 	})
 	runCases(t, dir, 4*tool.KiB, []toolCase{
 		{tool: "search_content", name: "cut to what is around the match", in: searchContentArgs{Pattern: "needle", Path: "min.js"}, want: "min.js\n1: …" + strings.Repeat("a", 125) + "needle" + strings.Repeat("b", 369) + "…"},
 		{tool: "search_content", name: "searched up to a bound", in: searchContentArgs{Pattern: "needle", Path: "huge.txt"}, want: "huge.txt\n2: needle after"},
 		{tool: "search_content", name: "the end of a line", in: searchContentArgs{Pattern: "needle$", Path: "crlf.txt"}, want: "crlf.txt\n1: one needle"},
+		{tool: "search_content", name: "up to what is not text", in: searchContentArgs{Pattern: "needle", Path: "late.txt"}, want: "late.txt\n1: needle\n2: needle", facts: map[string]any{"skipped_binary": 1}},
 		{tool: "search_content", name: "UTF-16", in: searchContentArgs{Pattern: "^needle$", Path: "u16.txt"}, want: "u16.txt\n1: needle"},
 	})
+}
+
+// Lines are kept only as far as the result can show them, and not at all if
+// they are counted.
+func TestSearchContentKeepsLittle(t *testing.T) {
+	found := (&report{mode: "content", left: maxResults, budget: 1000}).hits(searchContentArgs{Before: 50, After: 50})
+	for n := 1; !found.done(); n++ {
+		found.line(n, []byte(strings.Repeat("x", 100)), n%60-1)
+		if n > 1000 {
+			t.Fatal("lines are taken without end")
+		}
+	}
+	if !found.more || len(found.lines) > 100 {
+		t.Errorf("%d lines are kept, more = %v, want few and more", len(found.lines), found.more)
+	}
+	counted := (&report{mode: "count", left: 1}).hits(searchContentArgs{After: 1})
+	for n := range 1000 {
+		counted.line(n, []byte("x"), 0)
+	}
+	if counted.matches != 1000 || len(counted.lines) > 0 {
+		t.Errorf("%d matches are counted and %d lines kept, want 1000 and none", counted.matches, len(counted.lines))
+	}
+}
+
+// The end of the context ends a search, also within one file that has no end
+// of line.
+func TestSearchContentEnds(t *testing.T) {
+	dir := tree(t, map[string]string{"a.txt": strings.Repeat("x", 2*headSize)})
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	for _, path := range []string{".", "a.txt"} {
+		in := searchContentArgs{Pattern: "x", Path: path, MaxResults: 1, Mode: "content"}
+		if _, err := searchContent(ctx, workspaceOf(t, dir, 1000), in); !errors.Is(err, cause) {
+			t.Errorf("searchContent(%s) = %v, want %v", path, err, cause)
+		}
+	}
 }
 
 func TestFileInfo(t *testing.T) {

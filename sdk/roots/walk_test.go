@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/sdk/roots"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // walked returns what a walk yields, errors in brackets.
@@ -146,31 +145,4 @@ func TestEntry(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
 	}
-}
-
-func ExampleRoots_Walk() {
-	dir, err := os.MkdirTemp("", "workspace")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	for _, name := range []string{"main.go", "README.md"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			panic(err)
-		}
-	}
-	r, err := roots.Open([]string{dir}, roots.Options{})
-	if err != nil {
-		panic(err)
-	}
-	defer r.Close()
-	for e, err := range r.Walk(context.Background(), ".", roots.WalkOptions{}) {
-		fmt.Println(e.Path, err)
-	}
-	_, err = r.Open("../elsewhere")
-	fmt.Println(tool.AsError(err).Message)
-	// Output:
-	// README.md <nil>
-	// main.go <nil>
-	// Path not allowed by security policy: ../elsewhere
 }

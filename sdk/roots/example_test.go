@@ -1,0 +1,66 @@
+package roots_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// workspace makes a directory with two files.
+func workspace() string {
+	dir, err := os.MkdirTemp("", "workspace")
+	if err != nil {
+		panic(err)
+	}
+	for _, name := range []string{"main.go", "README.md"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("content of "+name), 0o600); err != nil {
+			panic(err)
+		}
+	}
+	return dir
+}
+
+func ExampleOpen() {
+	dir := workspace()
+	defer os.RemoveAll(dir)
+	r, err := roots.Open([]string{dir}, roots.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer r.Close()
+
+	f, err := r.Open("README.md")
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	content, err := io.ReadAll(f)
+	fmt.Println(string(content), err)
+
+	_, err = r.Open("../elsewhere")
+	fmt.Println(tool.AsError(err).Message)
+	// Output:
+	// content of README.md <nil>
+	// Path not allowed by security policy: ../elsewhere
+}
+
+func ExampleRoots_Walk() {
+	dir := workspace()
+	defer os.RemoveAll(dir)
+	r, err := roots.Open([]string{dir}, roots.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer r.Close()
+	for e, err := range r.Walk(context.Background(), ".", roots.WalkOptions{}) {
+		fmt.Println(e.Path, err)
+	}
+	// Output:
+	// README.md <nil>
+	// main.go <nil>
+}
