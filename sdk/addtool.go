@@ -171,7 +171,7 @@ func (p *Plugin) claimNames(spec tool.Spec) {
 
 func inferArguments(t reflect.Type) inferred {
 	if t.Kind() != reflect.Struct {
-		return inferred{mistakes: []Mistake{{Reason: "the arguments must be a struct, not " + t.String()}}}
+		return inferred{mistakes: []DefinitionError{{Reason: "the arguments must be a struct, not " + t.String()}}}
 	}
 	return infer(t, arguments)
 }

@@ -34,8 +34,7 @@ func decodeArguments[In any](raw, defaults json.RawMessage) (In, error) {
 // argumentError says what is wrong with arguments in words that do not speak
 // of Go. It is rarely seen: the host has checked them.
 func argumentError(err error) *tool.Error {
-	var wrong *json.UnmarshalTypeError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", wrong.Field, wrong.Value).WithCause(err)
 	}
 	return tool.Errorf(tool.InvalidArgument, "the arguments cannot be read: %v", err).WithCause(err)
@@ -49,7 +48,7 @@ func inferResult(t reflect.Type) inferred {
 	}
 	if s := indirect(t); s.Kind() != reflect.Struct && t.Kind() != reflect.Map {
 		reason := fmt.Sprintf("the result cannot be %s; expected a string, a struct, a map or tool.Result", t)
-		return inferred{mistakes: []Mistake{{Reason: reason}}}
+		return inferred{mistakes: []DefinitionError{{Reason: reason}}}
 	}
 	out := infer(indirect(t), results)
 	for n := range out.mistakes {
@@ -92,8 +91,7 @@ func toError(ctx context.Context, err error) *tool.Error {
 	if err == nil {
 		return nil
 	}
-	var e *tool.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
 		if e == nil {
 			return nil // a nil *tool.Error in an error: the author meant success
 		}

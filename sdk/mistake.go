@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Mistake is something in a plugin's code that keeps it from being served: a
+// DefinitionError is something in a plugin's code that keeps it from being served: a
 // field without a description, a name used twice.
-type Mistake struct {
+type DefinitionError struct {
 	// Tool is the tool's name; "" if the mistake is the plugin's.
 	Tool string
 	// Field is the path of a field by its JSON names, such as "items[].path";
@@ -19,20 +19,20 @@ type Mistake struct {
 }
 
 // Error implements error: the place and the reason.
-func (m *Mistake) Error() string {
+func (e *DefinitionError) Error() string {
 	switch {
-	case m.Tool != "" && m.Field != "":
-		return fmt.Sprintf("tool %q: %s: %s", m.Tool, m.Field, m.Reason)
-	case m.Tool != "":
-		return fmt.Sprintf("tool %q: %s", m.Tool, m.Reason)
-	case m.Field != "":
-		return fmt.Sprintf("settings: %s: %s", m.Field, m.Reason)
+	case e.Tool != "" && e.Field != "":
+		return fmt.Sprintf("tool %q: %s: %s", e.Tool, e.Field, e.Reason)
+	case e.Tool != "":
+		return fmt.Sprintf("tool %q: %s", e.Tool, e.Reason)
+	case e.Field != "":
+		return fmt.Sprintf("settings: %s: %s", e.Field, e.Reason)
 	default:
-		return m.Reason
+		return e.Reason
 	}
 }
 
-// Err returns every [Mistake] made so far, joined with [errors.Join], or nil.
+// Err returns every [DefinitionError] made so far, joined with [errors.Join], or nil.
 // Serve refuses to start a plugin that has one: a plugin that silently lacks a
 // tool is found out by its users, a plugin that does not start by its author.
 func (p *Plugin) Err() error {
@@ -51,5 +51,5 @@ func (p *Plugin) mistakesSince(n int) []error {
 func (p *Plugin) mistake(toolName, field, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.mistakes = append(p.mistakes, &Mistake{Tool: toolName, Field: field, Reason: fmt.Sprintf(format, args...)})
+	p.mistakes = append(p.mistakes, &DefinitionError{Tool: toolName, Field: field, Reason: fmt.Sprintf(format, args...)})
 }

@@ -36,7 +36,7 @@ type inferred struct {
 	// defaults is a JSON object to decode before the data; nil if there are
 	// none.
 	defaults json.RawMessage
-	mistakes []Mistake
+	mistakes []DefinitionError
 }
 
 // infer makes the JSON Schema of t. It never gives up at the first mistake:
@@ -67,11 +67,11 @@ func infer(t reflect.Type, use purpose) inferred {
 type inferrer struct {
 	use      purpose
 	types    map[reflect.Type]*jsonschema.Schema // types with a form of their own
-	mistakes []Mistake
+	mistakes []DefinitionError
 }
 
 func (i *inferrer) mistake(field, format string, args ...any) {
-	i.mistakes = append(i.mistakes, Mistake{Field: field, Reason: fmt.Sprintf(format, args...)})
+	i.mistakes = append(i.mistakes, DefinitionError{Field: field, Reason: fmt.Sprintf(format, args...)})
 }
 
 // survey finds the types that have no JSON Schema, by the path of the field,

@@ -159,10 +159,15 @@ func (s *server) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessag
 		return status.Error(codes.AlreadyExists, "the host is connected already")
 	}
 	defer host.detach()
+	// The header tells the host that requests can come from now on.
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
 	for {
 		message, err := stream.Recv()
 		if err != nil {
-			return nil //nolint:nilerr // the host's end of the stream is the end of the connection
+			// The host's end of the stream is the end of the connection.
+			return nil
 		}
 		host.deliver(message.GetId(), replyFromProto(message))
 	}

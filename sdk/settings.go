@@ -128,9 +128,6 @@ func settingErrors(err error) []*SettingError {
 	if err == nil {
 		return nil
 	}
-	if one, ok := err.(*SettingError); ok {
-		return []*SettingError{one}
-	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []*SettingError
 		for _, e := range joined.Unwrap() {
@@ -138,8 +135,7 @@ func settingErrors(err error) []*SettingError {
 		}
 		return all
 	}
-	var one *SettingError
-	if errors.As(err, &one) {
+	if one, ok := errors.AsType[*SettingError](err); ok {
 		wrapped := *one
 		wrapped.Summary = err.Error()
 		return []*SettingError{&wrapped}

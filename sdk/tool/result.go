@@ -2,6 +2,7 @@ package tool
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -33,6 +34,16 @@ const (
 	// KindResource is something that could be fetched, embedded.
 	KindResource
 )
+
+var kindNames = []string{"text", "image", "audio", "resource_link", "resource"}
+
+// String returns the name used in JSON, which is MCP's.
+func (k Kind) String() string {
+	if k < KindText || k > KindResource {
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+	return kindNames[k-KindText]
+}
 
 // Content is one part of a result.
 type Content struct {

@@ -55,14 +55,10 @@ func (o *order) confine() (Report, error) {
 func (o *order) report() Report {
 	r := Report{
 		Layers: []string{"rlimits", "no_new_privs", "pdeathsig", "subreaper", "session", "descriptors closed", "umask 077"},
-		Missing: []string{
-			"namespaces: not in this version",
-			"landlock: not in this version",
-			"seccomp: not in this version",
-		},
+		Missing: []string{"namespaces, landlock, seccomp (not in this version)"},
 	}
 	if o.Limits.Processes > 0 && os.Geteuid() == 0 {
-		r.Missing = append(r.Missing, "rlimit(processes): root is exempt")
+		r.Missing = append(r.Missing, "rlimit of processes (root is exempt)")
 	}
 	return r
 }

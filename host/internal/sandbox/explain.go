@@ -15,25 +15,25 @@ import (
 // explain turns execve(2)'s refusal into what is wrong with the file and what
 // to do. Other errors are returned as they are.
 func explain(err error, binary *os.File) error {
-	var f *failure
-	if !errors.As(err, &f) || !f.Exec {
+	f, ok := errors.AsType[*failure](err)
+	if !ok || !f.Exec {
 		return err
 	}
-	switch f.Errno {
-	case syscall.ENOEXEC:
+	switch {
+	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("%s; build it for %s/%s: %w", contentOf(binary), runtime.GOOS, runtime.GOARCH, err)
-	case syscall.EACCES:
+	case errors.Is(err, syscall.EACCES):
 		return fmt.Errorf("it may not be executed%s; set its mode (chmod +x), and check that its file system is not mounted noexec: %w", modeOf(binary), err)
-	case syscall.ENOENT, syscall.ENOTDIR:
+	case errors.Is(err, syscall.ENOENT):
 		if name := interpreter(binary); name != "" {
 			return fmt.Errorf("it is a script for %s, which does not exist: %w", name, err)
 		}
 		return fmt.Errorf("the dynamic loader that it was linked for does not exist; link it statically (CGO_ENABLED=0): %w", err)
-	case syscall.E2BIG:
+	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("its arguments and environment do not fit into a quarter of its stack limit; raise the limit stack: %w", err)
-	case syscall.ENOMEM:
+	case errors.Is(err, syscall.ENOMEM):
 		return fmt.Errorf("its limits address_space, memory or stack leave no room to load it: %w", err)
-	case syscall.ETXTBSY:
+	case errors.Is(err, syscall.ETXTBSY):
 		return fmt.Errorf("it is open for writing; start it when it is complete: %w", err)
 	default:
 		return err

@@ -39,17 +39,18 @@ func openPipes() (*pipes, error) {
 	return &p, nil
 }
 
-// Closing a nil *os.File is harmless.
-
 func (p *pipes) closeTheirs() {
-	for _, f := range []*os.File{p.stdin.r, p.stdout.w, p.stderr.w, p.order.r, p.report.w} {
-		f.Close()
-	}
+	closeAll(p.stdin.r, p.stdout.w, p.stderr.w, p.order.r, p.report.w)
 }
 
 func (p *pipes) closeOurs() {
-	for _, f := range []*os.File{p.stdin.w, p.stdout.r, p.stderr.r, p.order.w, p.report.r} {
-		f.Close()
+	closeAll(p.stdin.w, p.stdout.r, p.stderr.r, p.order.w, p.report.r)
+}
+
+// closeAll closes pipe ends, of which some may be nil.
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		_ = f.Close() // nothing is buffered that could be lost
 	}
 }
 

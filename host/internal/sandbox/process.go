@@ -23,6 +23,7 @@ type Process struct {
 	pid            int
 	started        uint64 // start time, in the kernel's clock ticks since boot
 	program        *os.Process
+	stdin          *os.File
 	stdout, stderr *output
 	done           chan struct{}
 	exit           Exit // written before done is closed, read after
@@ -52,6 +53,7 @@ func newProcess(program *os.Process, pipes *pipes) *Process {
 		pid:     program.Pid,
 		started: startTime(program.Pid),
 		program: program,
+		stdin:   pipes.stdin.w,
 		stdout:  &output{file: pipes.stdout.r},
 		stderr:  &output{file: pipes.stderr.r},
 		done:    make(chan struct{}),
@@ -112,7 +114,5 @@ func (p *Process) markEnded() {
 }
 
 func (p *Process) closeStdio() {
-	p.Stdin.Close()
-	p.Stdout.Close()
-	p.Stderr.Close()
+	closeAll(p.stdin, p.stdout.file, p.stderr.file)
 }

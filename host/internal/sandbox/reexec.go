@@ -24,12 +24,12 @@ func Reexec() {
 		return
 	}
 	runtime.LockOSThread() // what is set for one thread must be set for the one that executes
-	os.Exit(launch())
+	os.Exit(becomeProgram())
 }
 
-// launch becomes the program. It returns an exit status if it could not; the
-// host has been told why.
-func launch() int {
+// becomeProgram follows the host's order. It returns only if that fails, with
+// an exit status; the host has been told why.
+func becomeProgram() int {
 	orders := os.NewFile(orderFD, "orders")
 	notices := os.NewFile(reportFD, "notices")
 	o, err := decodeOrder(orders)
@@ -39,7 +39,7 @@ func launch() int {
 		}
 		return 2
 	}
-	orders.Close()
+	closeAll(orders)
 	err = o.execute(notices)
 	if sendErr := send(notices, notice{Failure: describe(err)}); sendErr != nil {
 		return 2 // the host is gone
@@ -97,11 +97,7 @@ func (e *execError) Unwrap() error { return e.err }
 // describe turns an error into what crosses to the host.
 func describe(err error) *failure {
 	f := &failure{Text: err.Error()}
-	var refused *execError
-	var number syscall.Errno
-	f.Exec = errors.As(err, &refused)
-	if errors.As(err, &number) {
-		f.Errno = number
-	}
+	_, f.Exec = errors.AsType[*execError](err)
+	f.Errno, _ = errors.AsType[syscall.Errno](err)
 	return f
 }

@@ -11,7 +11,7 @@ type Report struct {
 }
 
 // String returns the report as one line, e.g.
-// "rlimits, no_new_privs, pdeathsig; missing: landlock: not in this version".
+// "rlimits, no_new_privs, pdeathsig; missing: landlock (not in this version)".
 func (r Report) String() string {
 	line := strings.Join(r.Layers, ", ")
 	if line == "" {

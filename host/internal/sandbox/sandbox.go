@@ -13,88 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 )
-
-// Profile says what to start and what it may do.
-type Profile struct {
-	// Binary is the program, opened for reading: an executable for this
-	// machine, or a script with a "#!" line. It is executed by descriptor, so
-	// that what was hashed is what runs. Launch does not close it. A script
-	// finds itself open as descriptor 3, because its interpreter reads it from
-	// there.
-	Binary *os.File
-	// Path is the program's configured path. It becomes argv[0].
-	Path string
-	// Args are the arguments after argv[0].
-	Args []string
-	// Env is the whole environment; nothing is inherited.
-	Env []string
-	// Dir is the working directory, an absolute path; "" means "/".
-	Dir string
-	// Limits bound what each process may use.
-	Limits Limits
-}
-
-// check refuses what no launcher could start, so that the operator reads a
-// reason instead of an error number.
-func (p *Profile) check() error {
-	if p.Binary == nil {
-		return errors.New("no binary is open")
-	}
-	if p.Path == "" {
-		return errors.New("the program has no path")
-	}
-	if p.Dir != "" && !filepath.IsAbs(p.Dir) {
-		return fmt.Errorf("the working directory %q is not an absolute path", p.Dir)
-	}
-	if strings.ContainsRune(p.Path, 0) || strings.ContainsRune(p.Dir, 0) {
-		return errors.New("a path contains a NUL byte")
-	}
-	for i, arg := range p.Args {
-		if strings.ContainsRune(arg, 0) {
-			return fmt.Errorf("argument %d contains a NUL byte", i+1)
-		}
-	}
-	for _, entry := range p.Env {
-		name, value, ok := strings.Cut(entry, "=")
-		if !ok || name == "" || strings.ContainsRune(name, 0) {
-			return fmt.Errorf("environment entry %q is not NAME=value", name)
-		}
-		if strings.ContainsRune(value, 0) {
-			return fmt.Errorf("environment variable %s contains a NUL byte", name)
-		}
-	}
-	if err := p.Limits.check(); err != nil {
-		return err
-	}
-	info, err := p.Binary.Stat()
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return fmt.Errorf("it is not a regular file but %s; give the path of the program itself", kindOf(info.Mode()))
-	}
-	return nil
-}
-
-func kindOf(mode os.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&os.ModeNamedPipe != 0:
-		return "a named pipe"
-	case mode&os.ModeSocket != 0:
-		return "a socket"
-	case mode&os.ModeDevice != 0:
-		return "a device"
-	default:
-		return mode.Type().String()
-	}
-}
 
 // startTimeout bounds the time from the fork until the program is executed.
 // It is some milliseconds on an idle machine.
@@ -105,14 +26,16 @@ var (
 	errSlowStart      = fmt.Errorf("it was not executed within %v; the machine may be overloaded", startTimeout)
 )
 
-// Launcher starts processes. Its processes die with it, and with the host.
-// Its methods may be called by several goroutines at a time.
+// Launcher starts processes. They die with it. If the host is killed, the
+// programs die too (not on macOS); what they have started then lives on unless
+// it notices, because that takes a PID namespace to prevent. Its methods may
+// be called by several goroutines at a time.
 type Launcher struct {
 	forks chan func()   // run one by one by the permanent thread
 	quit  chan struct{} // closed by Close: the permanent thread ends
 	gone  chan struct{} // closed when the permanent thread has ended
 
-	sweeping sync.Mutex // held while orphans are killed; taken before no other
+	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
 
 	mu     sync.Mutex // guards closed and live
 	closed bool
@@ -174,45 +97,48 @@ func (l *Launcher) Close() error {
 // after 20 seconds, the start is given up and nothing is left running. Once
 // Launch has returned, ctx has no effect on the program.
 func (l *Launcher) Launch(ctx context.Context, p Profile) (*Process, error) {
-	if err := p.check(); err != nil {
-		return nil, fmt.Errorf("execute %s: %w", p.Path, err)
-	}
-	order, err := newOrder(&p).encode()
+	proc, err := l.start(ctx, &p)
 	if err != nil {
-		return nil, fmt.Errorf("execute %s: %w", p.Path, err)
+		return nil, fmt.Errorf("execute %s: %w", p.Path, explain(err, p.Binary))
+	}
+	return proc, nil
+}
+
+func (l *Launcher) start(ctx context.Context, p *Profile) (*Process, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	order, err := newOrder(p).encode()
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
 	defer cancel()
-	if err := context.Cause(ctx); err != nil {
-		return nil, fmt.Errorf("execute %s: %w", p.Path, err)
-	}
-
-	proc, talk, err := l.fork(p.Binary)
+	proc, talk, err := l.fork(ctx, p.Binary)
 	if err != nil {
-		return nil, fmt.Errorf("execute %s: %w", p.Path, err)
+		return nil, err
 	}
 	stop := context.AfterFunc(ctx, proc.Kill)
-	report, err := talk.run(order)
+	proc.Report, err = talk.run(order)
 	talk.close()
 	if !stop() {
 		err = context.Cause(ctx)
 	}
-	if err != nil {
-		proc.Kill()
-		<-proc.Done()
-		defer proc.closeStdio()
-		if errors.Is(err, errNoReport) {
-			err = fmt.Errorf("%w (%v)%s", err, proc.Exit().State, firstLine(proc.Stderr))
-		}
-		return nil, fmt.Errorf("execute %s: %w", p.Path, explain(err, p.Binary))
+	if err == nil {
+		return proc, nil
 	}
-	proc.Report = report
-	return proc, nil
+	proc.Kill()
+	defer proc.closeStdio()
+	state := proc.Exit().State
+	if errors.Is(err, errNoReport) {
+		return nil, fmt.Errorf("%w (%v)%s", err, state, firstLine(proc.Stderr))
+	}
+	return nil, err
 }
 
 // fork starts the launcher program from the permanent thread and registers it,
 // so that Close cannot miss it.
-func (l *Launcher) fork(binary *os.File) (*Process, *talk, error) {
+func (l *Launcher) fork(ctx context.Context, binary *os.File) (*Process, *talk, error) {
 	pipes, err := openPipes()
 	if err != nil {
 		return nil, nil, err
@@ -223,6 +149,9 @@ func (l *Launcher) fork(binary *os.File) (*Process, *talk, error) {
 		defer close(forked)
 		l.mu.Lock()
 		defer l.mu.Unlock()
+		if err = context.Cause(ctx); err != nil {
+			return
+		}
 		if l.closed {
 			err = errLauncherClosed
 			return
@@ -239,6 +168,8 @@ func (l *Launcher) fork(binary *os.File) (*Process, *talk, error) {
 		<-forked
 	case <-l.quit:
 		err = errLauncherClosed
+	case <-ctx.Done():
+		err = context.Cause(ctx)
 	}
 	pipes.closeTheirs()
 	if err != nil {

@@ -132,7 +132,7 @@ func (t *talk) run(order []byte) (Report, error) {
 	// A launcher that refuses or dies before it has read all of the order says
 	// more in its notice than the write's error does.
 	_, writeErr := t.order.Write(order)
-	t.order.Close()
+	closeAll(t.order)
 
 	dec := json.NewDecoder(io.LimitReader(t.report, maxNotices))
 	var first, second notice
@@ -164,8 +164,7 @@ func (t *talk) run(order []byte) (Report, error) {
 }
 
 func (t *talk) close() {
-	t.order.Close()
-	t.report.Close()
+	closeAll(t.order, t.report)
 }
 
 func bytesOf(in []string) [][]byte {

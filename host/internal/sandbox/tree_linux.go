@@ -73,7 +73,7 @@ func killChild(parent, pid int) {
 	if err != nil {
 		return
 	}
-	defer handle.Release() //nolint:errcheck // it cannot fail
+	defer func() { _ = handle.Release() }() // it cannot fail
 	if stat, err := readStat(pid); err != nil || stat.parent != parent {
 		return
 	}
@@ -121,22 +121,28 @@ func orphans(since uint64) []int {
 // reapOrphan waits for the end of an orphan, takes its exit status and says
 // whether it died of SIGKILL.
 func reapOrphan(pid int, deadline time.Time) bool {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return false // it has been reaped
-	}
-	defer unix.Close(fd)
-	for {
-		timeout := max(0, time.Until(deadline))
-		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if _, err := unix.Poll(poll, int(timeout.Milliseconds())); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	awaitEnd(pid, deadline)
 	// If it has not ended, it stays an orphan and is found again.
 	var status unix.WaitStatus
 	reaped, err := unix.Wait4(pid, &status, unix.WNOHANG, nil)
 	return err == nil && reaped == pid && status.Signaled() && status.Signal() == unix.SIGKILL
+}
+
+// awaitEnd returns when a process has ended, at the deadline, or at once if
+// there is no descriptor left to wait with.
+func awaitEnd(pid int, deadline time.Time) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer func() { _ = unix.Close(fd) }() // nothing is buffered
+	for {
+		timeout := max(0, time.Until(deadline))
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if _, err := unix.Poll(poll, int(timeout.Milliseconds())); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 // children lists the child processes of all threads of a process.

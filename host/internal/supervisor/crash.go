@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Crash says how a process of a plugin ended that should not have.
@@ -64,6 +65,7 @@ var (
 	fileTooLarge   = regexp.MustCompile(`file too large|File too large|EFBIG`)
 	panicLine      = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIGSEGV: |SIGBUS: |unexpected fault address|\S*Error: ).*$`)
 	goroutinePanic = regexp.MustCompile(`(?m)^panic: `)
+	runtimeFault   = regexp.MustCompile(`(?m)^(SIGSEGV|SIGBUS|SIGABRT): `)
 )
 
 // cause completes "the plugin ...". It names the limit that was met, if one was.
@@ -80,7 +82,7 @@ func (d death) cause() string {
 		return "made a system call that is not allowed"
 	case failed && noMoreThreads.MatchString(d.Stderr) && l.Processes > 0:
 		return fmt.Sprintf("exceeded its limit of processes (%d)", l.Processes)
-	case failed && outOfMemory.MatchString(d.Stderr):
+	case failed && (outOfMemory.MatchString(d.Stderr) || d.starved()):
 		return d.memoryCause()
 	case failed && l.OpenFiles > 0 && noMoreFiles.MatchString(d.lastWords()):
 		return fmt.Sprintf("exceeded its limit of open files (%d)", l.OpenFiles)
@@ -94,6 +96,17 @@ func (d death) cause() string {
 		return fmt.Sprintf("was ended by signal %d (%v)", int(d.Signal), d.Signal)
 	}
 	return fmt.Sprintf("exited with code %d", d.ExitCode)
+}
+
+// starved reports whether a runtime met the limit on memory in a place where
+// it cannot say so: a thread without room for its stack, or Go's own structures
+// (one in four of such deaths is a fault in the runtime).
+func (d death) starved() bool {
+	if d.Limits.Memory == 0 {
+		return false
+	}
+	full := tool.ByteSize(d.MaxRSS)*tool.KiB > d.Limits.Memory/2
+	return noMoreThreads.MatchString(d.Stderr) || full && runtimeFault.MatchString(d.Stderr)
 }
 
 // memoryCause tells which of the two limits on memory was met. With both set

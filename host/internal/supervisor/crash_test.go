@@ -14,6 +14,7 @@ func TestCause(t *testing.T) {
 	limits := sandbox.Limits{
 		Memory: 256 * tool.MiB, OpenFiles: 128, FileSize: 8 * tool.MiB, Processes: 64, CPUTime: 10 * time.Second,
 	}
+	memory := sandbox.Limits{Memory: 256 * tool.MiB}
 	space := sandbox.Limits{Memory: 2 * tool.GiB, AddressSpace: tool.GiB}
 	for _, tt := range []struct {
 		name   string
@@ -31,6 +32,9 @@ func TestCause(t *testing.T) {
 		{"no memory, no limit", death{ExitCode: 2, Stderr: "fatal error: runtime: out of memory\n"}, sandbox.Limits{}, "ran out of memory"},
 		{"address space", death{ExitCode: 2, Stderr: "fatal error: runtime: out of memory\n"}, space, "exceeded its address space limit (1GiB)"},
 		{"Go's threads", death{ExitCode: 2, Stderr: "runtime: failed to create new OS thread (have 9 already; errno=11)\nruntime: may need to increase max user processes (ulimit -u)\nfatal error: newosproc\n"}, limits, "exceeded its limit of processes (64)"},
+		{"no room for a thread's stack", death{ExitCode: 2, Stderr: "runtime/cgo: pthread_create failed: Resource temporarily unavailable\nSIGABRT: abort\n"}, memory, "exceeded its memory limit (256MiB)"},
+		{"a fault of Go's runtime with its memory used up", death{ExitCode: 2, MaxRSS: 150 << 10, Stderr: "SIGSEGV: segmentation violation\nPC=0x1 m=3\n"}, memory, "exceeded its memory limit (256MiB)"},
+		{"a fault with memory to spare", death{ExitCode: 2, MaxRSS: 50 << 10, Stderr: "SIGSEGV: segmentation violation\nPC=0x1 m=3\n"}, memory, "exited with code 2"},
 		{"open files", death{ExitCode: 2, Stderr: "panic: open /x: too many open files\n\ngoroutine 1 [running]:\n"}, limits, "exceeded its limit of open files (128)"},
 		{"open files at the end", death{ExitCode: 1, Stderr: "starting\naccept: too many open files\n"}, limits, "exceeded its limit of open files (128)"},
 		{"open files long before", death{ExitCode: 1, Stderr: "accept: too many open files\nretrying\nbye\n"}, limits, "exited with code 1"},

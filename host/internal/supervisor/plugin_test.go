@@ -56,7 +56,7 @@ const pidFileEnv = "TOOLHOST_TEST_PIDS"
 // tellPIDs writes process ids to whoever wants to know them.
 func tellPIDs(pids ...any) {
 	if path := os.Getenv(pidFileEnv); path != "" {
-		must(os.WriteFile(path, []byte(fmt.Sprintln(pids...)), 0))
+		must(os.WriteFile(path, fmt.Appendln(nil, pids...), 0))
 	}
 }
 

@@ -1,0 +1,61 @@
+# Every target works on a fresh machine with Go; check needs a C compiler too
+# (for -race), and what .ci/run installs if nothing may be skipped.
+
+plugins := $(notdir $(patsubst %/,%,$(wildcard plugins/*/)))
+nested  := examples/hello internal/tools/protogen
+lint    := go tool -modfile=internal/tools/lint/go.mod
+version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+export GOLANGCI_LINT_CACHE ?= $(CURDIR)/bin/.lint-cache
+
+.PHONY: build run test race lint proto bench check nested peers $(plugins)
+
+# build makes bin/toolhost and bin/plugins/<name>. Binaries that a group can
+# write are refused at start, hence the chmod.
+build: $(plugins)
+	go build -trimpath -ldflags '-X main.version=$(version)' -o bin/toolhost ./host
+	chmod go-w bin bin/plugins bin/toolhost bin/plugins/*
+
+$(plugins):
+	go build -trimpath -o bin/plugins/$@ ./plugins/$@
+
+# run builds everything and serves MCP on this terminal's input and output.
+run: build
+	bin/toolhost mcp --config config.hcl
+
+test:
+	go test ./...
+
+race:
+	go test -race ./...
+
+# nested tests the modules that ./... does not enter.
+nested:
+	for m in $(nested); do (cd $$m && go mod tidy -diff && go vet ./... && go test ./...) || exit 1; done
+
+lint:
+	go vet ./...
+	test -z "$$(go fix -diff ./... | tee /dev/stderr)"
+	test -z "$$($(lint) gofumpt -l . | tee /dev/stderr)"
+	$(lint) golangci-lint run ./...
+	go mod tidy -diff
+
+# proto generates the Go of the plugin contract.
+proto:
+	cd internal/tools/protogen && go run . ../../../proto toolplugin/v1/plugin.proto
+
+# peers installs the MCP programs that the tests talk to.
+peers:
+	npm --prefix internal/tools/mcp install --no-package-lock --no-audit --no-fund
+
+bench: build
+	go test -run "^$$" -bench . -benchtime 20x ./bench
+	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
+
+# check is what CI runs.
+check: build lint nested
+	rm -rf bin/proto && cp -r proto bin/proto
+	cd internal/tools/protogen && go run . ../../../bin/proto toolplugin/v1/plugin.proto
+	diff -r proto bin/proto
+	$(MAKE) test
+	$(MAKE) race

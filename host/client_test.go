@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// revisions are one of each era of the protocol, and the oldest that clients
+// still speak.
+var revisions = []string{"2026-07-28", "2025-11-25", "2025-06-18"}
+
+// writeConfig writes a configuration that enables plugins, and a workspace
+// with one file, and returns its path.
+func writeConfig(t *testing.T, blocks string) string {
+	t.Helper()
+	dir := t.TempDir()
+	workspace := filepath.Join(dir, "ws")
+	if err := os.Mkdir(workspace, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{
+		filepath.Join(workspace, "hello.txt"): "hello, world\n",
+		filepath.Join(dir, "config.hcl"): `
+workspace  = "ws"
+state_dir  = "state"
+plugin_dir = "` + filepath.Join(bin, "plugins") + "\"\n" + blocks,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "config.hcl")
+}
+
+const fsBlock = `
+plugin "fs" {
+  path   = "fs"
+  tier   = "read_only"
+  claims = "trust"
+}
+`
+
+// toolhost returns the command that runs the real binary.
+func toolhost(ctx context.Context, config string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "toolhost"), append(args, "--config", config)...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// session is an MCP client connected to a host of its own over standard input
+// and output.
+type session struct {
+	*mcp.ClientSession
+}
+
+// connect starts a host and connects a client that speaks the given revision.
+func connect(t *testing.T, config, revision string, opts *mcp.ClientOptions) *session {
+	t.Helper()
+	return connectTo(t, toolhost(context.WithoutCancel(t.Context()), config, "mcp"), revision, opts)
+}
+
+// connectTo runs a command that serves MCP and connects to it.
+func connectTo(t *testing.T, cmd *exec.Cmd, revision string, opts *mcp.ClientOptions) *session {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	s, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		t.Fatalf("connect with revision %s: %v", revision, err)
+	}
+	t.Cleanup(func() { _ = s.Close() }) // the host may have been killed
+	return &session{s}
+}
+
+// call calls a tool and returns its text, and whether it failed.
+func (s *session) call(ctx context.Context, t *testing.T, name string, args map[string]any) (text string, failed bool) {
+	t.Helper()
+	r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Errorf("%s(%v): %v", name, args, err)
+		return "", true
+	}
+	return textOf(r), r.IsError
+}
+
+// must calls a tool that has to succeed.
+func (s *session) must(t *testing.T, name string, args map[string]any) string {
+	t.Helper()
+	text, failed := s.call(t.Context(), t, name, args)
+	if failed {
+		t.Fatalf("%s(%v) failed: %s", name, args, text)
+	}
+	return text
+}
+
+// codeOf is the code of the error that a result tells, or "".
+func codeOf(r *mcp.CallToolResult) string {
+	failure, ok := r.Meta["toolhost/error"].(map[string]any)
+	if !ok {
+		return ""
+	}
+	code, _ := failure["code"].(string)
+	return code
+}
+
+// textOf is what a model reads of a result.
+func textOf(r *mcp.CallToolResult) string {
+	var parts []string
+	for _, c := range r.Content {
+		if text, ok := c.(*mcp.TextContent); ok {
+			parts = append(parts, text.Text)
+		}
+	}
+	return strings.Join(parts, "\n")
+}

@@ -1,0 +1,182 @@
+// Package catalog knows which tools exist now, each with the tier and the
+// limits that hold for it. A plugin's word about its own tools counts only as
+// far as the admin lets it; a tool that breaks a rule is refused with the
+// reason and costs its plugin nothing else. Readers never wait.
+package catalog
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toolhost/toolhost/host/internal/schema"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Options say what a catalog may hold.
+type Options struct {
+	// Plugins are the plugins in the order of the configuration: where two
+	// publish a tool of the same name, the first one's counts.
+	Plugins []Plugin
+	// Offered is the highest tier that is offered at all; 0 means every tier.
+	Offered tool.Tier
+}
+
+// Catalog holds the tools of all plugins. Its methods may be called from any
+// goroutine.
+type Catalog struct {
+	plugins []Plugin
+	offered tool.Tier
+
+	current atomic.Pointer[snapshot]
+	mu      sync.Mutex // guards published, watchers and writing current
+	// published is what each plugin said last, compiled.
+	published map[string]publication
+	watchers  map[chan struct{}]struct{}
+}
+
+// snapshot is one state of the catalog. It never changes.
+type snapshot struct {
+	byName   map[string]*Entry // by name and by alias
+	entries  []*Entry          // sorted by name
+	refusals []Refusal
+}
+
+// publication is what one plugin offers, before it is compared with others.
+type publication struct {
+	entries  []*Entry
+	refusals []Refusal
+}
+
+// Refusal says why a tool is not offered.
+type Refusal struct {
+	Plugin string
+	// Tool is the name as the plugin or the configuration gives it.
+	Tool string
+	// Reason stands well after "refused because".
+	Reason string
+}
+
+// New returns a catalog in which no plugin has published anything yet. It
+// refuses options that name a plugin twice.
+func New(opts Options) (*Catalog, error) {
+	seen := make(map[string]bool)
+	for _, plugin := range opts.Plugins {
+		if seen[plugin.Name] {
+			return nil, fmt.Errorf("plugin %q stands twice in the catalog's options", plugin.Name)
+		}
+		seen[plugin.Name] = true
+	}
+	c := &Catalog{
+		plugins:   slices.Clone(opts.Plugins),
+		offered:   opts.Offered,
+		published: make(map[string]publication),
+		watchers:  make(map[chan struct{}]struct{}),
+	}
+	if c.offered == 0 {
+		c.offered = tool.Privileged
+	}
+	c.current.Store(&snapshot{})
+	return c, nil
+}
+
+// Publish replaces all tools of a plugin. Calls under way keep the entries
+// that they have. It fails only for a plugin that the options do not name;
+// tools that cannot be offered are listed by [Catalog.Refused].
+func (c *Catalog) Publish(plugin string, specs []tool.Spec) error {
+	i := slices.IndexFunc(c.plugins, func(p Plugin) bool { return p.Name == plugin })
+	if i < 0 {
+		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
+	}
+	publication := c.compile(&c.plugins[i], specs)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.published[plugin] = publication
+	c.current.Store(c.resolve())
+	for watcher := range c.watchers {
+		select {
+		case watcher <- struct{}{}:
+		default: // the watcher has not yet seen the change before
+		}
+	}
+	return nil
+}
+
+// Lookup returns the tool with a name or an alias. The error has code
+// [tool.NotFound] and offers the nearest names.
+func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
+	now := c.current.Load()
+	if entry, ok := now.byName[name]; ok {
+		return entry, nil
+	}
+	unknown := tool.Errorf(tool.NotFound, "unknown tool %q", shorten(name))
+	near := schema.Nearest(name, slices.Collect(maps.Keys(now.byName)))
+	if len(near) == 0 {
+		return nil, unknown.WithHint("list the tools to see which there are")
+	}
+	return nil, unknown.WithHint("did you mean %s?", strings.Join(near, " or "))
+}
+
+// Entries returns every tool that is offered, sorted by name. The caller must
+// not change the slice.
+func (c *Catalog) Entries() []*Entry { return c.current.Load().entries }
+
+// Refused returns every tool that is not offered, and every tool that the
+// configuration names and no plugin has, in the order of the plugins.
+func (c *Catalog) Refused() []Refusal { return slices.Clone(c.current.Load().refusals) }
+
+// Changed returns a channel that receives after tools were published. Changes
+// that come before the last one was received are merged with it. stop ends
+// the subscription and must be called once.
+func (c *Catalog) Changed() (changes <-chan struct{}, stop func()) {
+	watcher := make(chan struct{}, 1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watchers[watcher] = struct{}{}
+	return watcher, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.watchers, watcher)
+	}
+}
+
+// resolve lays the publications over each other. c.mu is held.
+func (c *Catalog) resolve() *snapshot {
+	now := &snapshot{byName: make(map[string]*Entry)}
+	for _, plugin := range c.plugins {
+		publication := c.published[plugin.Name]
+		now.refusals = append(now.refusals, publication.refusals...)
+		for _, entry := range publication.entries {
+			if first, taken := now.byName[entry.Spec.Name]; taken {
+				now.refusals = append(now.refusals, Refusal{plugin.Name, entry.Spec.Name, fmt.Sprintf(
+					"plugin %q, which stands first in the configuration, has a tool of this name", first.Plugin)})
+				continue
+			}
+			now.byName[entry.Spec.Name] = entry
+			now.entries = append(now.entries, entry)
+		}
+	}
+	// Aliases come after all names, so that none hides a tool.
+	for _, entry := range now.entries {
+		for _, alias := range entry.Aliases {
+			if _, taken := now.byName[alias]; !taken {
+				now.byName[alias] = entry
+			}
+		}
+	}
+	slices.SortFunc(now.entries, func(a, b *Entry) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
+	return now
+}
+
+// shorten cuts a name that somebody else chose to a readable length.
+func shorten(name string) string {
+	const longest = 64
+	if len(name) <= longest {
+		return name
+	}
+	return strings.ToValidUTF8(name[:longest], "") + "…"
+}

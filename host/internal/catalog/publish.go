@@ -1,0 +1,180 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/schema"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Bounds of what one plugin may publish.
+const (
+	maxTools       = 500
+	maxAliases     = 16
+	maxDescription = 16 * tool.KiB
+	maxTitle       = 256
+)
+
+// compile judges each tool that a plugin publishes, and each that the admin
+// names.
+func (c *Catalog) compile(plugin *Plugin, specs []tool.Spec) publication {
+	var p publication
+	seen := make(map[string]bool)
+	for i, spec := range specs {
+		if i == maxTools {
+			p.refuse(plugin, spec.Name, fmt.Errorf("the plugin publishes %d tools, more than the %d that are allowed", len(specs), maxTools))
+			break
+		}
+		if seen[spec.Name] {
+			p.refuse(plugin, spec.Name, errors.New("the plugin publishes this name twice, and the first one counts"))
+			continue
+		}
+		seen[spec.Name] = true
+		entry, err := c.entry(plugin, spec)
+		if err != nil {
+			p.refuse(plugin, spec.Name, err)
+			continue
+		}
+		p.entries = append(p.entries, entry)
+	}
+	for _, opts := range plugin.Tools {
+		if !seen[opts.Name] {
+			p.refuse(plugin, opts.Name, unknownTool(opts.Name, specs))
+		}
+	}
+	return p
+}
+
+func (p *publication) refuse(plugin *Plugin, name string, reason error) {
+	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: shorten(name), Reason: reason.Error()})
+}
+
+// unknownTool is the reason for a tool block that names no tool.
+func unknownTool(name string, specs []tool.Spec) error {
+	var names []string
+	for _, spec := range specs {
+		names = append(names, spec.Name)
+	}
+	const text = "the configuration has a tool block for it, and the plugin has no tool of this name"
+	if near := schema.Nearest(name, names); len(near) > 0 {
+		return fmt.Errorf("%s; did you mean %q?", text, near[0])
+	}
+	return errors.New(text)
+}
+
+// entry makes a tool's entry, or says why there can be none.
+func (c *Catalog) entry(plugin *Plugin, spec tool.Spec) (*Entry, error) {
+	if err := checkSpec(spec); err != nil {
+		return nil, err
+	}
+	admin, listed := plugin.options(spec.Name)
+	if admin.Disabled {
+		return nil, errors.New("disabled in configuration")
+	}
+	input, err := schema.Compile(spec.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	output, err := schema.CompileOutput(spec.OutputSchema)
+	if err != nil {
+		return nil, err
+	}
+	tiers, err := effectiveTiers(plugin, admin, listed, spec, input)
+	if err != nil {
+		return nil, err
+	}
+	if reason := tooHigh(tiers.base, plugin.Ceiling, c.offered); reason != "" {
+		if tiers.base > spec.Tier && !listed {
+			reason += fmt.Sprintf("; it claims to be %s, which counts only with a tool block for it or claims = \"trust\"", spec.Tier)
+		}
+		return nil, errors.New(reason)
+	}
+	if spec.Title == "" {
+		spec.Title = spec.Name
+	}
+	return &Entry{
+		Plugin:    plugin.Name,
+		Spec:      spec,
+		Tier:      tiers.base,
+		Timeout:   cmp.Or(admin.Timeout, min(spec.Timeout, maxTimeout), DefaultTimeout),
+		MaxOutput: cmp.Or(admin.MaxOutput, min(spec.MaxOutput, maxMaxOutput), DefaultMaxOutput),
+		Aliases:   aliases(spec, admin),
+		Schema:    input,
+		Output:    output,
+		tiers:     tiers,
+		ceiling:   plugin.Ceiling,
+		offered:   c.offered,
+	}, nil
+}
+
+// effectiveTiers applies the rule about claims: a plugin's word counts for a
+// tool that the admin has listed, or if the admin trusts the plugin; otherwise
+// every call has the ceiling as its tier. A claim above the ceiling is never
+// lowered, since the tool would do more than it is allowed.
+func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Spec, input *schema.Schema) (tiers, error) {
+	if spec.Tier < tool.ReadOnly || spec.Tier > tool.Privileged {
+		return tiers{}, errors.New("it states no tier")
+	}
+	claim, err := compileTiers(spec.TierWhen, spec.Tier, 0, input.Names())
+	if err != nil {
+		return tiers{}, err
+	}
+	if reason := tooHigh(spec.Tier, plugin.Ceiling, tool.Privileged); reason != "" && admin.Tier == 0 {
+		return tiers{}, errors.New(reason)
+	}
+	switch {
+	case admin.Tier != 0:
+		return tiers{base: admin.Tier, floor: admin.Tier, rules: claim.rules}, nil
+	case listed || plugin.TrustClaims:
+		return claim, nil
+	}
+	return tiers{base: plugin.Ceiling}, nil
+}
+
+// checkSpec checks everything about a tool but its schemas and its tier.
+func checkSpec(spec tool.Spec) error {
+	switch {
+	case !tool.ValidName(spec.Name):
+		return errors.New("its name must be a lower-case letter, then up to 63 lower-case letters, digits and underscores")
+	case strings.TrimSpace(spec.Description) == "":
+		return errors.New("it has no description")
+	case len(spec.Description) > int(maxDescription):
+		return fmt.Errorf("its description has %d bytes, more than the %s that are allowed", len(spec.Description), maxDescription)
+	case len(spec.Title) > maxTitle || len(spec.Category) > maxTitle:
+		return fmt.Errorf("its title and category may have %d bytes each", maxTitle)
+	case len(spec.Aliases) > maxAliases:
+		return fmt.Errorf("it has %d aliases, more than the %d that are allowed", len(spec.Aliases), maxAliases)
+	case spec.Timeout < 0 || spec.MaxOutput < 0 || spec.MaxConcurrency < 0:
+		return errors.New("its time-out, output size and concurrency must not be negative")
+	}
+	for _, alias := range spec.Aliases {
+		if !tool.ValidName(alias) {
+			return fmt.Errorf("its alias %q is not a valid tool name", shorten(alias))
+		}
+	}
+	return nil
+}
+
+// options returns what the admin says of a tool, and whether anything.
+func (p *Plugin) options(name string) (ToolOptions, bool) {
+	i := slices.IndexFunc(p.Tools, func(o ToolOptions) bool { return o.Name == name })
+	if i < 0 {
+		return ToolOptions{}, false
+	}
+	return p.Tools[i], true
+}
+
+// aliases returns the tool's other names, the admin's first.
+func aliases(spec tool.Spec, admin ToolOptions) []string {
+	var names []string
+	for _, alias := range slices.Concat(admin.Aliases, spec.Aliases) {
+		if alias != spec.Name && !slices.Contains(names, alias) {
+			names = append(names, alias)
+		}
+	}
+	return names
+}

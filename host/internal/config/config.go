@@ -1,0 +1,94 @@
+// Package config reads config.hcl into the options of the host's parts.
+//
+// It reports every mistake of every file at once, each with its place and what
+// was expected, and never a half-read configuration. It is the only package
+// that knows HCL: what other parts need later, such as the evaluation of a
+// plugin's own settings, they get as functions. What env() and file() return
+// never appears in what it prints.
+package config
+
+import (
+	"os"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+)
+
+// Config is a configuration without mistakes. Every path in it is absolute.
+type Config struct {
+	// Workspace is the directory that arguments of role path are relative to.
+	Workspace string
+	// PluginDir holds the plugins that are named by a relative path.
+	PluginDir string
+	// StateDir is where the host keeps what must outlive it. It may not exist
+	// yet. It is neither in the workspace nor around it.
+	StateDir string
+	// LocalUser is the user of calls from this very account; "" means the
+	// account's name.
+	LocalUser string
+	// Plugins are the plugin blocks, disabled ones too, in the order of the
+	// files.
+	Plugins []Plugin
+	// Files are the files that were read, in the order in which they were.
+	Files []string
+	// Digest is the SHA-256 of those files, in hex. Values of env and file are
+	// not part of it.
+	Digest string
+	// Secrets are the values that env and file returned, but for those of less
+	// than 4 bytes, which occur in any text by chance. They must not be shown
+	// or logged.
+	Secrets []string
+}
+
+// Plugin is one plugin block: what its supervisor and what the catalog need.
+type Plugin struct {
+	Supervisor supervisor.Plugin
+	Catalog    catalog.Plugin
+	// Enabled says that the plugin is to be used.
+	Enabled bool
+	// Place is where its block begins, e.g. "config.hcl:12".
+	Place string
+}
+
+// LoadOptions say where a configuration gets outside values from.
+type LoadOptions struct {
+	// LookupEnv returns a variable of the environment and whether it is set;
+	// nil means [os.LookupEnv].
+	LookupEnv func(name string) (value string, set bool)
+	// SettingsSchema returns the JSON Schema that a plugin publishes for its
+	// settings (empty if it has none), and whether it is known. With it, Load
+	// reports mistakes in the plugins' settings together with all others; nil
+	// leaves them to [supervisor.Plugin.Settings]. It is called for enabled
+	// plugins whose blocks have no other mistakes, and may start them.
+	SettingsSchema func(stateDir string, p supervisor.Plugin) (schema []byte, known bool)
+}
+
+// Load reads the configuration in path: a file, or a directory, of which it
+// reads every *.hcl in lexical order, without its subdirectories. Relative
+// paths in it are relative to the directory that holds the files.
+//
+// If the configuration has mistakes, the error is an [*Error] with all of
+// them. Syntax errors are the exception: with any of them in any file, only
+// they are told.
+func Load(path string, opts LoadOptions) (*Config, error) {
+	if opts.LookupEnv == nil {
+		opts.LookupEnv = os.LookupEnv
+	}
+	src, err := readSource(path)
+	if err != nil {
+		return nil, err
+	}
+	d := newDecoder(src, opts)
+	bodies, ok := d.parse()
+	if !ok {
+		return nil, d.error()
+	}
+	cfg := d.decode(bodies)
+	if err := d.error(); err != nil {
+		return nil, err
+	}
+	cfg.Files = src.names()
+	cfg.Digest = src.digest()
+	cfg.Secrets = d.secrets.long()
+	return cfg, nil
+}

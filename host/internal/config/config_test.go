@@ -1,0 +1,239 @@
+package config_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// settingsSchema is what the plugins of the tests publish.
+const settingsSchema = `{
+	"type": "object",
+	"properties": {
+		"max_read": {"type": "integer", "x-unit": "bytes", "minimum": 1024, "maximum": 1073741824, "default": 1048576},
+		"patience": {"type": "integer", "x-unit": "duration", "minimum": 1000000},
+		"mode":     {"type": "string", "enum": ["text", "binary"], "default": "text"},
+		"hidden":   {"type": "boolean"},
+		"depth":    {"type": "integer", "minimum": 1, "maximum": 64},
+		"ratio":    {"type": "number"},
+		"skip":     {"type": "array", "items": {"type": "string"}},
+		"labels":   {"type": "object", "additionalProperties": {"type": "string"}},
+		"cache":    {"type": "object", "additionalProperties": false, "required": ["dir"], "properties": {
+			"dir": {"type": "string"}, "size": {"type": "integer", "x-unit": "bytes"}}},
+		"root":     {"type": "array", "items": {"type": "object", "additionalProperties": false, "required": ["path"], "properties": {
+			"path": {"type": "string"}, "writable": {"type": "boolean"}}}}
+	},
+	"additionalProperties": false
+}`
+
+// environment is a fake environment with a home outside of every workspace.
+func environment(more map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if value, set := more[name]; set {
+			return value, true
+		}
+		if name == "XDG_STATE_HOME" {
+			return "/var/tmp/toolhost-test-state", true
+		}
+		return "", false
+	}
+}
+
+// write makes a configuration directory and returns it.
+func write(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestMistakes loads each folder of testdata/mistakes and compares the report.
+func TestMistakes(t *testing.T) {
+	dirs, err := filepath.Glob("testdata/mistakes/*")
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no folders in testdata/mistakes: %v", err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			_, err := config.Load(dir, config.LoadOptions{
+				LookupEnv: environment(map[string]string{"API_KEY": "s3cr3t-value", "PIN": "77"}),
+				SettingsSchema: func(string, supervisor.Plugin) ([]byte, bool) {
+					return []byte(settingsSchema), true
+				},
+			})
+			var bad *config.Error
+			if !errors.As(err, &bad) {
+				t.Fatalf("Load(%s) error = %v, want *config.Error", dir, err)
+			}
+			var got bytes.Buffer
+			if err := bad.WriteText(&got, false); err != nil {
+				t.Fatal(err)
+			}
+			golden := filepath.Join(dir, "want.txt")
+			if *update {
+				if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), got.String()); diff != "" {
+				t.Errorf("report of %s (-want +got):\n%s", dir, diff)
+			}
+			if strings.Contains(got.String(), "s3cr3t") {
+				t.Errorf("report of %s shows a secret:\n%s", dir, got.String())
+			}
+		})
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := write(t, map[string]string{
+		"10-host.hcl": `
+			workspace  = "work"
+			plugin_dir = "plugins"
+			state_dir  = "state"
+			auth {
+				local_user = "ada"
+			}
+			sandbox "small" {
+				limits {
+					memory        = "193MiB"
+					open_files    = 111
+					processes     = 77
+					file_size     = "3MiB"
+					stack         = "5MiB"
+					core          = "4KiB"
+					cpu_time      = "33s"
+					address_space = "5GiB"
+				}
+				env { 
+					pass = ["LANG", "TZ"] 
+				}
+			}`,
+		"20-plugins.hcl": `
+			locals {
+				program = "${local.family}-plugin"
+				family  = env("FAMILY")
+			}
+			plugin "fs" {
+				path         = local.program
+				sha256       = "` + strings.Repeat("0a", 32) + `"
+				tier         = "privileged"
+				claims       = "trust"
+				sandbox      = "small"
+				start        = "eager"
+				idle_timeout = "90s"
+				tool "read_file" {
+					tier       = "read_only"
+					timeout    = "10s"
+					max_output = "16KiB"
+					aliases    = ["cat"]
+				}
+				tool "write_file" {
+					enabled = false
+				}
+			}
+			plugin "hello" {
+				enabled = false
+				tier    = "read_only"
+				path    = "/opt/hello"
+				sandbox {
+					limits {
+						memory = "unlimited"
+					}
+				}
+			}`,
+		"notes.txt":   "not read",
+		".hidden.hcl": "not read either {",
+	})
+	if err := os.Mkdir(filepath.Join(dir, "work"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	got, err := config.Load(dir, config.LoadOptions{LookupEnv: environment(map[string]string{"FAMILY": "files"})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := sandbox.DefaultLimits()
+	hello.Memory = 0
+	want := &config.Config{
+		Workspace: filepath.Join(dir, "work"),
+		PluginDir: filepath.Join(dir, "plugins"),
+		StateDir:  filepath.Join(dir, "state"),
+		LocalUser: "ada",
+		Plugins: []config.Plugin{
+			{
+				Supervisor: supervisor.Plugin{
+					Name:   "fs",
+					Path:   filepath.Join(dir, "plugins/files-plugin"),
+					SHA256: strings.Repeat("0a", 32),
+					Limits: sandbox.Limits{
+						Memory: 193 * tool.MiB, OpenFiles: 111, Processes: 77, FileSize: 3 * tool.MiB, Stack: 5 * tool.MiB,
+						Core: 4 * tool.KiB, CPUTime: 33 * time.Second, AddressSpace: 5 * tool.GiB,
+					},
+					PassEnv:     []string{"LANG", "TZ"},
+					Eager:       true,
+					IdleTimeout: 90 * time.Second,
+				},
+				Catalog: catalog.Plugin{
+					Name: "fs", Ceiling: tool.Privileged, TrustClaims: true,
+					Tools: []catalog.ToolOptions{
+						{Name: "read_file", Tier: tool.ReadOnly, Timeout: 10 * time.Second, MaxOutput: 16 * tool.KiB, Aliases: []string{"cat"}},
+						{Name: "write_file", Disabled: true},
+					},
+				},
+				Enabled: true,
+				Place:   filepath.Join(dir, "20-plugins.hcl") + ":6",
+			},
+			{
+				Supervisor: supervisor.Plugin{Name: "hello", Path: "/opt/hello", Limits: hello},
+				Catalog:    catalog.Plugin{Name: "hello", Ceiling: tool.ReadOnly},
+				Place:      filepath.Join(dir, "20-plugins.hcl") + ":24",
+			},
+		},
+		Files:   []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
+		Secrets: []string{"files"},
+	}
+	ignore := cmp.FilterPath(func(p cmp.Path) bool {
+		name := p.Last().String()
+		return name == ".Settings" || name == ".Locate" || name == ".Digest"
+	}, cmp.Ignore())
+	if diff := cmp.Diff(want, got, ignore); diff != "" {
+		t.Errorf("Load (-want +got):\n%s", diff)
+	}
+	if len(got.Digest) != 64 {
+		t.Errorf("Digest = %q, want 64 hex digits", got.Digest)
+	}
+}
+
+// TestShippedConfiguration: what the repository ships has no mistakes.
+func TestShippedConfiguration(t *testing.T) {
+	cfg, err := config.Load("../../../config.hcl", config.LoadOptions{LookupEnv: environment(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cfg.Plugins) == 0 || cfg.Plugins[0].Supervisor.Limits != sandbox.DefaultLimits() {
+		t.Errorf("Plugins = %+v, want at least one, with the limits that are the built-in ones", cfg.Plugins)
+	}
+}

@@ -1,0 +1,80 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/gohcl"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// decode reads everything. What it returns is complete only if no mistake was
+// recorded.
+func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
+	root := d.blocks(bodies)
+	d.locals(root.Locals)
+
+	cfg := &Config{
+		Workspace: d.workspace(root.Workspace),
+		PluginDir: d.pluginDir(root.PluginDir),
+	}
+	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
+	if root.Auth != nil {
+		cfg.LocalUser, _ = d.text(root.Auth.LocalUser, "a user name")
+	}
+	sandboxes := d.sandboxes(root.Sandboxes)
+	firsts := make(map[string]hcl.Range)
+	for _, block := range root.Plugins {
+		if first, taken := firsts[block.Name]; taken {
+			d.mistake(block.NameRange, "Duplicate plugin",
+				"There is a plugin %q at %s already; each needs a name of its own.", block.Name, place(first))
+		} else {
+			firsts[block.Name] = block.NameRange
+		}
+		if !tool.ValidPluginName(block.Name) {
+			d.mistake(block.NameRange, "Invalid plugin name",
+				"%q cannot be a plugin's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", block.Name)
+		}
+		cfg.Plugins = append(cfg.Plugins, d.plugin(block, sandboxes, cfg.PluginDir, cfg.StateDir))
+	}
+	return cfg
+}
+
+// blocks sorts what the files hold into their blocks.
+func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
+	merged := make([]hcl.Body, len(bodies))
+	for i, b := range bodies {
+		merged[i] = b
+	}
+	var root rootBlock
+	for _, diag := range gohcl.DecodeBody(hcl.MergeBodies(merged), d.ctx, &root) {
+		d.explainLater(diag)
+		d.mistakes = append(d.mistakes, diag)
+	}
+	return root
+}
+
+// explainLater rewrites the report of an unknown name if a later version will
+// know it.
+func (d *decoder) explainLater(diag *hcl.Diagnostic) {
+	if diag.Subject == nil {
+		return
+	}
+	file := d.files[diag.Subject.Filename]
+	name := string(diag.Subject.SliceBytes(file.Bytes))
+	around := file.BlocksAtPos(diag.Subject.Start)
+	if n := len(around); n > 0 && around[n-1].TypeRange == *diag.Subject {
+		around = around[:n-1] // the unknown block itself
+	}
+	parent := ""
+	if n := len(around); n > 0 {
+		parent = around[n-1].Type
+	}
+	if slices.Contains(laterNames(parent), name) {
+		diag.Summary = "Not available yet"
+		diag.Detail = fmt.Sprintf("This version does not have %q yet. Remove it: nothing would enforce what it says.", name)
+	}
+}

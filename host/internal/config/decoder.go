@@ -1,0 +1,88 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/agext/levenshtein"
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// maxTokens bounds the words and signs of a file. The parser calls itself for
+// each bracket and operator that is inside another, and the stack has an end.
+const maxTokens = 20_000
+
+// decoder turns one source into a [Config] and collects the mistakes.
+type decoder struct {
+	src      *source
+	opts     LoadOptions
+	files    map[string]*hcl.File // by name
+	ctx      *hcl.EvalContext     // functions, and local once known
+	mistakes hcl.Diagnostics
+	secrets  *secrets
+
+	localNames []string // of all locals blocks, sorted
+}
+
+func newDecoder(src *source, opts LoadOptions) *decoder {
+	d := &decoder{
+		src:     src,
+		opts:    opts,
+		files:   make(map[string]*hcl.File),
+		secrets: &secrets{},
+	}
+	d.ctx = &hcl.EvalContext{
+		Functions: d.functions(),
+		Variables: map[string]cty.Value{"local": cty.EmptyObjectVal},
+	}
+	return d
+}
+
+// parse returns the bodies of all files, and whether their syntax is right.
+func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
+	var bodies []*hclsyntax.Body
+	for _, f := range d.src.files {
+		if tokens, _ := hclsyntax.LexConfig(f.bytes, f.name, hcl.InitialPos); len(tokens) > maxTokens {
+			d.files[f.name] = &hcl.File{Bytes: f.bytes}
+			d.mistake(tokens[maxTokens].Range, "File too long",
+				"A file may hold at most %d words and signs. Split it: --config takes a directory of *.hcl files.", maxTokens)
+			continue
+		}
+		file, diags := hclsyntax.ParseConfig(f.bytes, f.name, hcl.InitialPos)
+		d.files[f.name] = file
+		d.mistakes = append(d.mistakes, diags...)
+		if body, ok := file.Body.(*hclsyntax.Body); ok {
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies, !d.mistakes.HasErrors()
+}
+
+// error returns the mistakes so far, or nil.
+func (d *decoder) error() error { return newError(d.mistakes, d.files, d.secrets) }
+
+// mistake records what is wrong at a place.
+func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
+	d.mistakes = append(d.mistakes, mistakeAt(at, summary, format, args...))
+}
+
+// didYouMean returns a sentence with the name nearest to given, to follow
+// another sentence, or "".
+func didYouMean(given string, names []string) string {
+	most := max(2, len(given)/3)
+	if len(given) < 3 {
+		most = 1
+	}
+	best := ""
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if n := levenshtein.Distance(given, name, nil); n <= most {
+			best, most = name, n-1
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" Did you mean %q?", best)
+}

@@ -1,0 +1,113 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+	"github.com/zclconf/go-cty/cty/function/stdlib"
+)
+
+// functions are what an expression in a configuration may call. A function of
+// the standard library is in the list only if its errors do not quote its
+// arguments, which may be secret.
+func (d *decoder) functions() map[string]function.Function {
+	return map[string]function.Function{
+		"env":        d.envFunction(),
+		"file":       d.fileFunction(),
+		"pathexpand": d.pathexpandFunction(),
+
+		"coalesce":   stdlib.CoalesceFunc,
+		"compact":    stdlib.CompactFunc,
+		"concat":     stdlib.ConcatFunc,
+		"contains":   stdlib.ContainsFunc,
+		"distinct":   stdlib.DistinctFunc,
+		"flatten":    stdlib.FlattenFunc,
+		"format":     stdlib.FormatFunc,
+		"join":       stdlib.JoinFunc,
+		"jsonencode": stdlib.JSONEncodeFunc,
+		"keys":       stdlib.KeysFunc,
+		"length":     stdlib.LengthFunc,
+		"lookup":     stdlib.LookupFunc,
+		"lower":      stdlib.LowerFunc,
+		"max":        stdlib.MaxFunc,
+		"merge":      stdlib.MergeFunc,
+		"min":        stdlib.MinFunc,
+		"replace":    stdlib.ReplaceFunc,
+		"sort":       stdlib.SortFunc,
+		"split":      stdlib.SplitFunc,
+		"substr":     stdlib.SubstrFunc,
+		"trim":       stdlib.TrimFunc,
+		"trimprefix": stdlib.TrimPrefixFunc,
+		"trimspace":  stdlib.TrimSpaceFunc,
+		"trimsuffix": stdlib.TrimSuffixFunc,
+		"upper":      stdlib.UpperFunc,
+		"values":     stdlib.ValuesFunc,
+	}
+}
+
+// envFunction is env("NAME") and env("NAME", "default").
+func (d *decoder) envFunction() function.Function {
+	return function.New(&function.Spec{
+		Params:   []function.Parameter{{Name: "name", Type: cty.String}},
+		VarParam: &function.Parameter{Name: "default", Type: cty.String},
+		Type:     function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			if len(args) > 2 {
+				return cty.NilVal, function.NewArgErrorf(2, `expected one name and at most one default: env("NAME", "default")`)
+			}
+			name := args[0].AsString()
+			if value, set := d.opts.LookupEnv(name); set {
+				d.secrets.add(value)
+				return cty.StringVal(value), nil
+			}
+			if len(args) == 2 {
+				return args[1], nil
+			}
+			return cty.NilVal, function.NewArgErrorf(0,
+				"the environment variable %s is not set; set it, or give a default: env(%q, \"\")", name, name)
+		},
+	})
+}
+
+// fileFunction is file("path"): the content of a text file.
+func (d *decoder) fileFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			b, err := readBounded(d.src.abs(args[0].AsString()))
+			if pathError, ok := errors.AsType[*fs.PathError](err); ok {
+				err = pathError.Err // the path is what the file says
+			}
+			if err != nil {
+				return cty.NilVal, function.NewArgError(0, err)
+			}
+			d.secrets.add(string(b))
+			return cty.StringVal(string(b)), nil
+		},
+	})
+}
+
+// pathexpandFunction is pathexpand("~/dir").
+func (d *decoder) pathexpandFunction() function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "path", Type: cty.String}},
+		Type:   function.StaticReturnType(cty.String),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			path := args[0].AsString()
+			rest, tilde := strings.CutPrefix(path, "~")
+			if !tilde || (rest != "" && rest[0] != '/') {
+				return args[0], nil
+			}
+			home, _ := d.opts.LookupEnv("HOME")
+			if !filepath.IsAbs(home) {
+				return cty.NilVal, function.NewArgError(0, errors.New("there is no home directory: HOME is not set to an absolute path"))
+			}
+			return cty.StringVal(filepath.Join(home, rest)), nil
+		},
+	})
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+)
+
+// locals evaluates the locals blocks of all files. A local may use others,
+// wherever they stand, so evaluation
+// goes in rounds until a round finds nothing new.
+func (d *decoder) locals(blocks []localsBlock) {
+	waiting := make(hcl.Attributes)
+	for _, block := range blocks {
+		for name, attr := range block.Arguments {
+			if first := waiting[name]; first != nil {
+				d.mistake(attr.NameRange, "Duplicate local", "local.%s is set at %s already.", name, place(first.NameRange))
+				continue
+			}
+			waiting[name] = attr
+		}
+	}
+	d.localNames = slices.Sorted(maps.Keys(waiting))
+	known := make(map[string]cty.Value)
+	for {
+		var ready []string
+		for name, attr := range waiting {
+			if !usesAny(attr.Expr, waiting) {
+				ready = append(ready, name)
+			}
+		}
+		if len(ready) == 0 {
+			break
+		}
+		for _, name := range ready {
+			value, ok := d.eval(waiting[name].Expr)
+			if !ok {
+				value = cty.DynamicVal // what uses it is not reported again
+			}
+			known[name] = value
+			delete(waiting, name)
+		}
+		d.ctx.Variables["local"] = cty.ObjectVal(known)
+	}
+	for name, attr := range waiting {
+		known[name] = cty.DynamicVal
+		d.mistake(attr.NameRange, "Circular local", "The value of local.%s depends on itself, or on a local that does.", name)
+	}
+	d.ctx.Variables["local"] = cty.ObjectVal(known)
+}
+
+// usesAny reports whether expr refers to one of the locals.
+func usesAny(expr hcl.Expression, locals hcl.Attributes) bool {
+	for _, traversal := range expr.Variables() {
+		if traversal.RootName() != "local" {
+			continue
+		}
+		if len(traversal) < 2 {
+			return len(locals) > 0
+		}
+		if step, ok := traversal[1].(hcl.TraverseAttr); ok && locals[step.Name] != nil {
+			return true
+		}
+		if _, ok := traversal[1].(hcl.TraverseIndex); ok {
+			return len(locals) > 0
+		}
+	}
+	return false
+}
+
+// eval evaluates an expression. It returns false if there is no value; then
+// the reason has been recorded.
+func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
+	if d.usesUnknownLocal(expr) {
+		return cty.NilVal, false
+	}
+	v, diags := expr.Value(d.ctx)
+	for _, diag := range diags {
+		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](diag); ok {
+			name := unknown.CalledFunctionName() // HCL's own suggestion is one of several nearest, at random
+			diag.Summary = "Unknown function"
+			diag.Detail = fmt.Sprintf("There is no function named %q.%s", name, didYouMean(name, slices.Collect(maps.Keys(d.ctx.Functions))))
+		}
+	}
+	d.mistakes = append(d.mistakes, diags...)
+	return v, !diags.HasErrors() && v.IsWhollyKnown()
+}
+
+// usesUnknownLocal reports whether expr refers to a local that does not exist,
+// with the name that was probably meant.
+func (d *decoder) usesUnknownLocal(expr hcl.Expression) bool {
+	found := false
+	for _, traversal := range expr.Variables() {
+		if traversal.RootName() != "local" || len(traversal) < 2 {
+			continue
+		}
+		if step, ok := traversal[1].(hcl.TraverseAttr); ok && !slices.Contains(d.localNames, step.Name) {
+			d.mistake(traversal.SourceRange(), "Unknown local", "There is no local named %q.%s", step.Name, didYouMean(step.Name, d.localNames))
+			found = true
+		}
+	}
+	return found
+}

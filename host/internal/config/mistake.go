@@ -1,0 +1,152 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// Mistake is one thing that is wrong in a configuration.
+type Mistake struct {
+	// File is the file's path, as it was named to [Load].
+	File string `json:"file"`
+	// Line and Column are where it begins, counted from 1.
+	Line   int `json:"line"`
+	Column int `json:"column"`
+	// Summary names the kind of mistake in a few words.
+	Summary string `json:"summary"`
+	// Detail says what was expected and, if a name is nearly right, which one
+	// was probably meant.
+	Detail string `json:"detail"`
+	// Source is the line of the file.
+	Source string `json:"source"`
+	// Width is how many characters of that line it is about, at least 1.
+	Width int `json:"width"`
+}
+
+// Place returns the file and the line, e.g. "config.hcl:12".
+func (m Mistake) Place() string { return fmt.Sprintf("%s:%d", m.File, m.Line) }
+
+// Error holds every mistake of a configuration, sorted by file and line; there
+// is at least one. It encodes as JSON.
+type Error struct {
+	Mistakes []Mistake `json:"mistakes"`
+}
+
+// Error implements error: how many mistakes there are, and the first one, in
+// one line.
+func (e *Error) Error() string {
+	first := e.Mistakes[0]
+	text := fmt.Sprintf("%s: %s: %s", first.Place(), first.Summary, first.Detail)
+	if len(e.Mistakes) == 1 {
+		return text
+	}
+	return fmt.Sprintf("%d mistakes; first: %s", len(e.Mistakes), text)
+}
+
+// WriteText writes every mistake for a person: the place, what is wrong, the
+// line with the part in question marked, and what was expected. With color it
+// uses the escape sequences of a terminal.
+func (e *Error) WriteText(w io.Writer, color bool) error {
+	red, bold, reset := "\x1b[31m", "\x1b[1m", "\x1b[0m"
+	if !color {
+		red, bold, reset = "", "", ""
+	}
+	var b strings.Builder
+	for _, m := range e.Mistakes {
+		fmt.Fprintf(&b, "%s%s:%d:%d: %s%s\n", bold, m.File, m.Line, m.Column, m.Summary, reset)
+		gutter := fmt.Sprintf("%5d | ", m.Line)
+		fmt.Fprintf(&b, "%s%s\n", gutter, m.Source)
+		fmt.Fprintf(&b, "%*s%s%s%s\n", len(gutter)+m.Column-1, "", red, strings.Repeat("^", m.Width), reset)
+		fmt.Fprintf(&b, "      %s\n\n", m.Detail)
+	}
+	if n := len(e.Mistakes); n > 1 {
+		fmt.Fprintf(&b, "%d mistakes\n", n)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// newError returns the mistakes of diags as an error, or nil if there are
+// none. It takes the texts only, never the values that HCL would show beside
+// them, and hides secrets in those.
+func newError(diags hcl.Diagnostics, files map[string]*hcl.File, hide *secrets) error {
+	if !diags.HasErrors() {
+		return nil
+	}
+	e := &Error{}
+	for _, d := range diags {
+		if d.Severity == hcl.DiagError {
+			e.Mistakes = append(e.Mistakes, newMistake(d, files, hide))
+		}
+	}
+	slices.SortStableFunc(e.Mistakes, func(a, b Mistake) int {
+		if a.File != b.File {
+			return strings.Compare(a.File, b.File)
+		}
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return e
+}
+
+func newMistake(d *hcl.Diagnostic, files map[string]*hcl.File, hide *secrets) Mistake {
+	m := Mistake{Summary: hide.in(d.Summary), Detail: hide.in(d.Detail), Line: 1, Column: 1, Width: 1}
+	if d.Subject == nil {
+		return m
+	}
+	at := *d.Subject
+	m.File, m.Line, m.Column = at.Filename, at.Start.Line, at.Start.Column
+	if f := files[at.Filename]; f != nil {
+		m.Source = sourceLine(f.Bytes, at.Start.Byte)
+	}
+	end := at.End.Column
+	if length := utf8.RuneCountInString(m.Source); at.End.Line > at.Start.Line || end > length {
+		end = length + 1
+	}
+	m.Width = max(1, end-m.Column)
+	return m
+}
+
+// maxSourceLine bounds the part of a line that is shown, in bytes.
+const maxSourceLine = 200
+
+// sourceLine returns the line of src that holds the byte at offset. Tabs and
+// other control characters become single spaces, so that the mark below the
+// line stands right and a terminal is not told to do anything.
+func sourceLine(src []byte, offset int) string {
+	offset = min(max(offset, 0), len(src))
+	start := bytes.LastIndexByte(src[:offset], '\n') + 1
+	line, _, _ := bytes.Cut(src[start:], []byte("\n"))
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if len(line) > maxSourceLine {
+		line = append(line[:maxSourceLine:maxSourceLine], "..."...)
+	}
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, string(line))
+}
+
+// place is how a range is told to a person.
+func place(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }
+
+// mistakeAt returns what is wrong at a place, in HCL's form.
+func mistakeAt(at hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
+	return &hcl.Diagnostic{
+		Severity: hcl.DiagError,
+		Summary:  summary,
+		Detail:   fmt.Sprintf(format, args...),
+		Subject:  &at,
+	}
+}

@@ -1,0 +1,122 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// workspace reads the one argument that every configuration must have.
+func (d *decoder) workspace(attr *hcl.Attribute) string {
+	if attr == nil {
+		d.mistake(d.start(), "Missing workspace",
+			`The configuration does not say which directory the tools work in. Add workspace = "." for the one that holds this file, or a path.`)
+		return ""
+	}
+	path, ok := d.directory(attr)
+	if !ok {
+		return ""
+	}
+	info, err := os.Stat(path)
+	if err != nil || !info.IsDir() {
+		d.mistake(attr.Expr.Range(), "No such directory", "The workspace must be a directory that exists. Create it, or name another one.")
+		return ""
+	}
+	return path
+}
+
+// start is the beginning of the first file, for mistakes about what is not
+// there.
+func (d *decoder) start() hcl.Range {
+	return hcl.Range{Filename: d.src.files[0].name, Start: hcl.InitialPos, End: hcl.InitialPos}
+}
+
+// pluginDir is the directory of the configuration by default.
+func (d *decoder) pluginDir(attr *hcl.Attribute) string {
+	if path, ok := d.directory(attr); ok {
+		return path
+	}
+	return d.src.dir
+}
+
+// directory reads a path and makes it absolute.
+func (d *decoder) directory(attr *hcl.Attribute) (string, bool) {
+	path, ok := d.text(attr, "the path of a directory")
+	if !ok || path == "" {
+		return "", false
+	}
+	if strings.ContainsRune(path, 0) {
+		d.mistake(attr.Expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
+		return "", false
+	}
+	return d.src.abs(path), true
+}
+
+// stateDir reads the state directory and keeps it apart from the workspace,
+// where tools could change it.
+func (d *decoder) stateDir(attr, workspaceAttr *hcl.Attribute, workspace string) string {
+	dir, given := d.directory(attr)
+	at := d.start()
+	switch {
+	case given:
+		at = attr.Expr.Range()
+	case workspaceAttr != nil:
+		at = workspaceAttr.Expr.Range()
+	}
+	if !given {
+		dir = defaultStateDir(d.opts.LookupEnv, os.Geteuid(), d.src.path)
+	}
+	switch {
+	case dir == "":
+		d.mistake(at, "No state directory", "Neither XDG_STATE_HOME nor HOME is set to an absolute path, so there is no default place for the host's state. Add state_dir = \"...\".")
+	case workspace == "":
+	case within(workspace, dir):
+		d.mistake(at, "State directory in the workspace",
+			"The state directory (%s) must not be in the workspace (%s), where tools could change it. Set state_dir to another place, or choose a narrower workspace.", dir, workspace)
+	case within(dir, workspace):
+		d.mistake(at, "Workspace in the state directory",
+			"The workspace (%s) must not be in the state directory (%s), which is out of reach of every tool. Set state_dir to another place.", workspace, dir)
+	}
+	return dir
+}
+
+// defaultStateDir is $XDG_STATE_HOME/toolhost/ID, /var/lib/toolhost/ID for
+// root, or ~/.local/state/toolhost/ID. The ID comes from the path of the
+// configuration, so that two configurations never share a state. It is "" if
+// there is no home directory.
+func defaultStateDir(lookupEnv func(string) (string, bool), uid int, configPath string) string {
+	sum := sha256.Sum256([]byte(configPath))
+	id := hex.EncodeToString(sum[:6])
+	if dir, _ := lookupEnv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "toolhost", id)
+	}
+	if uid == 0 {
+		return filepath.Join("/var/lib/toolhost", id)
+	}
+	if home, _ := lookupEnv("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, ".local/state/toolhost", id)
+	}
+	return ""
+}
+
+// within reports whether path is dir or below it, wherever symbolic links lead.
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(resolve(dir), resolve(path))
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// resolve follows the symbolic links of the part of path that exists.
+func resolve(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(resolve(parent), filepath.Base(path))
+}

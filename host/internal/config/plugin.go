@@ -1,0 +1,153 @@
+package config
+
+import (
+	"path/filepath"
+	"regexp"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// plugin reads one plugin block.
+func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pluginDir, stateDir string) Plugin {
+	own := d.settings(block)
+	before := len(d.mistakes)
+	confined := d.pluginSandbox(block, sandboxes)
+	p := Plugin{
+		Supervisor: supervisor.Plugin{
+			Name:     block.Name,
+			Path:     d.pluginPath(block, pluginDir),
+			SHA256:   d.sha256(block.SHA256),
+			Limits:   confined.limits,
+			PassEnv:  confined.passEnv,
+			Settings: own.evaluate,
+			Locate:   own.locate,
+		},
+		Catalog: catalog.Plugin{
+			Name: block.Name,
+		},
+		Enabled: d.flag(block.Enabled, true),
+		Place:   place(block.Range),
+	}
+	if start, ok := d.choice(block.Start, "on_demand", "eager"); ok {
+		p.Supervisor.Eager = start == "eager"
+	}
+	if timeout, ok := d.duration(block.IdleTimeout, durationExample); ok {
+		p.Supervisor.IdleTimeout = timeout
+	}
+	if block.Tier == nil {
+		d.mistake(block.Range, "Missing tier",
+			"Plugin %q needs a ceiling for what its tools may do: add tier = %q, %q or %q.",
+			block.Name, tool.ReadOnly, tool.SideEffecting, tool.Privileged)
+	} else if ceiling, ok := d.tier(block.Tier); ok {
+		p.Catalog.Ceiling = ceiling
+	}
+	if claims, ok := d.choice(block.Claims, "ignore", "trust"); ok {
+		p.Catalog.TrustClaims = claims == "trust"
+	}
+	p.Catalog.Tools = d.tools(block.Tools, p.Catalog.Ceiling)
+	if p.Enabled && !confined.wrong && len(d.mistakes) == before {
+		d.checkSettings(stateDir, p.Supervisor, own)
+	}
+	return p
+}
+
+// pluginPath resolves the path of a plugin's binary. It is the plugin's name
+// by default.
+func (d *decoder) pluginPath(block pluginBlock, pluginDir string) string {
+	if block.Path == nil {
+		return filepath.Join(pluginDir, block.Name)
+	}
+	path, ok := d.text(block.Path, "the path of a program")
+	if !ok {
+		return ""
+	}
+	switch {
+	case path == "":
+		d.mistake(block.Path.Expr.Range(), "Empty path", "Expected the path of the plugin's program: absolute, or relative to plugin_dir.")
+		return ""
+	case filepath.IsAbs(path):
+		return filepath.Clean(path)
+	case !filepath.IsLocal(path):
+		d.mistake(block.Path.Expr.Range(), "Path outside plugin_dir",
+			"A relative path names a program in plugin_dir, and this one leads out of it. Give the absolute path instead.")
+		return ""
+	}
+	return filepath.Join(pluginDir, path)
+}
+
+var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func (d *decoder) sha256(attr *hcl.Attribute) string {
+	const expected = "64 hexadecimal digits in lower case, as sha256sum prints them"
+	s, ok := d.text(attr, expected)
+	if !ok || s == "" {
+		return ""
+	}
+	if !sha256Pattern.MatchString(s) {
+		d.mistake(attr.Expr.Range(), "Not a SHA-256", "Expected %s; this has %d characters.", expected, len([]rune(s)))
+		return ""
+	}
+	return s
+}
+
+// tools reads the tool blocks of one plugin.
+func (d *decoder) tools(blocks []toolBlock, ceiling tool.Tier) []catalog.ToolOptions {
+	taken := make(map[string]hcl.Range) // names and aliases
+	for _, block := range blocks {
+		if first, ok := taken[block.Name]; ok {
+			d.mistake(block.NameRange, "Duplicate tool", "There is a block for tool %q at %s already.", block.Name, place(first))
+			continue
+		}
+		taken[block.Name] = block.NameRange
+	}
+	var tools []catalog.ToolOptions
+	for _, block := range blocks {
+		if !tool.ValidName(block.Name) {
+			d.mistake(block.NameRange, "Invalid tool name",
+				"%q cannot be a tool's name: expected a lower-case letter, then at most 63 lower-case letters, digits and _.", block.Name)
+		}
+		o := catalog.ToolOptions{Name: block.Name, Disabled: !d.flag(block.Enabled, true)}
+		if tier, ok := d.tier(block.Tier); ok {
+			if ceiling != 0 && tier > ceiling {
+				d.mistake(block.Tier.Expr.Range(), "Tier above the ceiling",
+					"The plugin's tier is %q, so no tool of it may be %q. Raise the plugin's tier, or lower this one.", ceiling, tier)
+			}
+			o.Tier = tier
+		}
+		if timeout, ok := d.duration(block.Timeout, durationExample); ok {
+			o.Timeout = timeout
+		}
+		if size, ok := d.size(block.MaxOutput, sizeExample); ok {
+			o.MaxOutput = size
+		}
+		o.Aliases = d.aliases(block, taken)
+		tools = append(tools, o)
+	}
+	return tools
+}
+
+// aliases reads the further names of a tool. Neither a name nor an alias may
+// mean two tools of one plugin.
+func (d *decoder) aliases(block toolBlock, taken map[string]hcl.Range) []string {
+	var aliases []string
+	for _, w := range d.words(block.Aliases, `a list of names such as ["cat"]`) {
+		first, used := taken[w.text]
+		switch {
+		case !tool.ValidName(w.text):
+			d.mistake(w.expr.Range(), "Invalid alias",
+				"%s cannot be a tool's name: expected a lower-case letter, then at most 63 lower-case letters, digits and _.", quote(w.expr, w.text))
+		case w.text == block.Name:
+			d.mistake(w.expr.Range(), "Useless alias", "The tool already has this name. Remove the alias.")
+		case used:
+			d.mistake(w.expr.Range(), "Duplicate name", "The name is taken at %s already.", place(first))
+		default:
+			taken[w.text] = w.expr.Range()
+			aliases = append(aliases, w.text)
+		}
+	}
+	return aliases
+}

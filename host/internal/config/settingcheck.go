@@ -1,0 +1,267 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// settingCheck turns settings into JSON values under a schema and collects the
+// mistakes. A value counts only if there are none.
+type settingCheck struct {
+	mistakes hcl.Diagnostics
+}
+
+func (c *settingCheck) mistake(at hcl.Range, summary, format string, args ...any) {
+	c.mistakes = append(c.mistakes, mistakeAt(at, summary, format, args...))
+}
+
+// object returns the value of an object and of everything in it.
+func (c *settingCheck) object(schema *settingSchema, s *setting) map[string]any {
+	values := make(map[string]any)
+	known := slices.Sorted(maps.Keys(schema.Properties))
+	for name, f := range s.fields {
+		property := schema.property(name)
+		if property == nil {
+			c.mistake(f.name, "Unknown setting", "There is no setting %q here.%s%s", name, didYouMean(name, known), listKnown(known))
+			continue
+		}
+		if f.kind == scalarSetting && f.value.IsNull() && !property.Type.allows("null") {
+			continue // null means that it is not set, as everywhere in HCL
+		}
+		values[name] = c.value(property, name, f.setting)
+	}
+	for _, name := range known {
+		if _, set := values[name]; set {
+			continue
+		}
+		if property := schema.Properties[name]; property.Default != nil {
+			values[name] = property.Default
+		}
+	}
+	for _, name := range schema.Required {
+		if _, set := values[name]; !set {
+			c.mistake(s.at, "Missing setting", "The plugin needs %s for the setting %q.", schema.Properties[name].expected(), name)
+		}
+	}
+	return values
+}
+
+// listKnown returns a sentence with the names that there are, unless they are
+// too many to read.
+func listKnown(names []string) string {
+	const most = 12 // that a person reads
+	if len(names) == 0 || len(names) > most {
+		return ""
+	}
+	return " Expected one of " + strings.Join(quoteAll(names), ", ") + "."
+}
+
+// value returns the value of any setting. Name is what messages call it.
+func (c *settingCheck) value(schema *settingSchema, name string, s *setting) any {
+	switch s.kind {
+	case objectSetting:
+		if schema.Type.allows("object") && schema.Unit == "" {
+			return c.object(schema, s)
+		}
+		c.wrongType(schema, name, s)
+	case listSetting:
+		if schema.Type.allows("array") && schema.Unit == "" {
+			return c.list(schema, name, s)
+		}
+		c.wrongType(schema, name, s)
+	case blocksSetting:
+		return c.blocks(schema, name, s)
+	case scalarSetting:
+		return c.scalar(schema, name, s)
+	case brokenSetting:
+	}
+	return nil
+}
+
+func (c *settingCheck) list(schema *settingSchema, name string, s *setting) any {
+	items := schema.Items
+	if items == nil {
+		items = &settingSchema{}
+	}
+	values := make([]any, len(s.elements))
+	for i, e := range s.elements {
+		values[i] = c.value(items, fmt.Sprintf("%s[%d]", name, i), e)
+	}
+	return values
+}
+
+// blocks returns the value of all blocks of one type.
+func (c *settingCheck) blocks(schema *settingSchema, name string, s *setting) any {
+	switch {
+	case !schema.Type.allows("object") && schema.Type.allows("array"):
+		return c.list(schema, name, s)
+	case !schema.Type.allows("object") || schema.Unit != "":
+		c.mistake(s.at, "Not a block", "%q is not a block. Write %s = with %s.", name, name, schema.expected())
+		return nil
+	case len(s.elements) > 1:
+		c.mistake(s.elements[1].at, "Duplicate block", "Only one %q may be here, and there is one at %s already.", name, place(s.at))
+		return nil
+	}
+	return c.object(schema, s.elements[0])
+}
+
+// scalar returns the value of a string, number, bool or null. A string stands
+// for a number or a bool that it spells, so that env can give one.
+func (c *settingCheck) scalar(schema *settingSchema, name string, s *setting) any {
+	switch {
+	case s.value.IsNull():
+		if !schema.Type.allows("null") {
+			c.wrongType(schema, name, s)
+		}
+		return nil
+	case schema.Unit != "":
+		return c.withUnit(schema, name, s)
+	case s.value.Type() == cty.String && schema.Type.allows("string"):
+		return c.enum(schema, name, s, s.value.AsString())
+	case schema.Type.allows("integer") || schema.Type.allows("number"):
+		if v, err := convert.Convert(s.value, cty.Number); err == nil {
+			return c.number(schema, name, s, v.AsBigFloat())
+		}
+	}
+	if schema.Type.allows("boolean") {
+		if v, err := convert.Convert(s.value, cty.Bool); err == nil {
+			return c.enum(schema, name, s, v.True())
+		}
+	}
+	c.wrongType(schema, name, s)
+	return nil
+}
+
+// number returns the value of a number, which may have to be whole.
+func (c *settingCheck) number(schema *settingSchema, name string, s *setting, n *big.Float) any {
+	var value any
+	whole, accuracy := n.Int64()
+	switch {
+	case accuracy == big.Exact && n.IsInt():
+		value = whole
+	case !schema.Type.allows("number"):
+		c.mistake(s.at, "Wrong number", "Expected a whole number for %q that fits into 64 bits.", name)
+		return nil
+	default:
+		f, _ := n.Float64()
+		if math.IsInf(f, 0) {
+			c.mistake(s.at, "Wrong number", "The number for %q is too large.", name)
+			return nil
+		}
+		value = f
+	}
+	if !c.inRange(schema, name, s, n) {
+		return nil
+	}
+	return c.enum(schema, name, s, value)
+}
+
+// withUnit returns the value of an integer that is written as a size or a
+// duration.
+func (c *settingCheck) withUnit(schema *settingSchema, name string, s *setting) any {
+	if s.value.Type() != cty.String {
+		c.wrongType(schema, name, s)
+		return nil
+	}
+	text := s.value.AsString()
+	n, err := parseUnit(schema.Unit, text)
+	if err != nil {
+		c.mistake(s.at, "Wrong value", "Expected %s for %q, not %s.", schema.expected(), name, quote(s.expr, text))
+		return nil
+	}
+	if !c.inRange(schema, name, s, new(big.Float).SetInt64(n)) {
+		return nil
+	}
+	return n
+}
+
+func parseUnit(unit, text string) (int64, error) {
+	if unit == unitBytes {
+		size, err := tool.ParseByteSize(text)
+		return int64(size), err
+	}
+	t, err := time.ParseDuration(text)
+	return int64(t), err
+}
+
+// inRange checks minimum and maximum.
+func (c *settingCheck) inRange(schema *settingSchema, name string, s *setting, n *big.Float) bool {
+	if low := schema.Minimum.float(); low != nil && n.Cmp(low) < 0 {
+		c.mistake(s.at, "Out of range", "Expected at least %s for %q.", schema.format(low), name)
+		return false
+	}
+	if high := schema.Maximum.float(); high != nil && n.Cmp(high) > 0 {
+		c.mistake(s.at, "Out of range", "Expected at most %s for %q.", schema.format(high), name)
+		return false
+	}
+	return true
+}
+
+// enum checks that a value is one of those that the schema lists, if it does.
+func (c *settingCheck) enum(schema *settingSchema, name string, s *setting, value any) any {
+	if len(schema.Enum) == 0 {
+		return value
+	}
+	if slices.ContainsFunc(schema.Enum, func(allowed any) bool { return same(allowed, value) }) {
+		return value
+	}
+	text, ok := value.(string)
+	if !ok {
+		c.mistake(s.at, "Unknown value", "The plugin does not know this value for %q.%s", name, listEnum(schema.Enum))
+		return nil
+	}
+	var words []string
+	for _, allowed := range schema.Enum {
+		if word, ok := allowed.(string); ok {
+			words = append(words, word)
+		}
+	}
+	c.mistake(s.at, "Unknown value", "The plugin does not know %s for %q.%s%s", quote(s.expr, text), name, didYouMean(text, words), listEnum(schema.Enum))
+	return nil
+}
+
+// listEnum returns a sentence with the values that may be, or "".
+func listEnum(values []any) string {
+	const most = 400 // bytes that a person reads
+	var texts []string
+	for _, v := range values {
+		text, err := json.Marshal(v)
+		if err != nil {
+			return ""
+		}
+		texts = append(texts, string(text))
+	}
+	list := strings.Join(texts, ", ")
+	if len(list) > most {
+		return ""
+	}
+	return " Expected one of " + list + "."
+}
+
+// same compares a value of a schema, as package json decodes it, with ours.
+func same(allowed, value any) bool {
+	if whole, ok := value.(int64); ok {
+		value = float64(whole)
+	}
+	return allowed == value
+}
+
+func (c *settingCheck) wrongType(schema *settingSchema, name string, s *setting) {
+	got := "null"
+	if !s.value.IsNull() {
+		got = typeName(s.value)
+	}
+	c.mistake(s.at, "Wrong type", "Expected %s for %q, not %s.", schema.expected(), name, got)
+}

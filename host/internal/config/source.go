@@ -1,0 +1,177 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxFileBytes bounds a configuration file, and what file() reads.
+	maxFileBytes = 1 << 20
+	// maxFiles bounds the files of a configuration directory.
+	maxFiles = 100
+)
+
+// source is what a configuration is made of, before it is understood.
+type source struct {
+	// path is the absolute path of the file or directory; it identifies the
+	// configuration.
+	path string
+	// dir is the absolute directory that relative paths are relative to.
+	dir   string
+	files []sourceFile
+}
+
+type sourceFile struct {
+	name  string // as a person named it, for places
+	bytes []byte
+}
+
+// readSource reads the files of a configuration.
+func readSource(path string) (*source, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("no configuration at %s: %w; write it, or name another one with --config", path, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	src := &source{path: absolute, dir: filepath.Dir(absolute)}
+	names := []string{path}
+	if info.IsDir() {
+		src.dir = absolute
+		if names, err = listFiles(path); err != nil {
+			return nil, err
+		}
+	}
+	var wrong []error
+	for _, name := range names {
+		b, err := readBounded(name)
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("read configuration: %w", err))
+			continue
+		}
+		src.files = append(src.files, sourceFile{name: name, bytes: b})
+	}
+	return src, errors.Join(wrong...)
+}
+
+// listFiles returns the *.hcl of a directory in lexical order.
+func listFiles(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read configuration: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".hcl" && !e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	switch {
+	case len(names) == 0:
+		return nil, fmt.Errorf("read configuration: no *.hcl file in directory %s", dir)
+	case len(names) > maxFiles:
+		return nil, fmt.Errorf("read configuration: %d *.hcl files in directory %s, at most %d may be", len(names), dir, maxFiles)
+	}
+	return names, nil
+}
+
+// readBounded reads a regular file of at most maxFileBytes.
+func readBounded(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: errors.New("not a regular file")}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(b) > maxFileBytes {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", maxFileBytes)}
+	}
+	return b, nil
+}
+
+func (s *source) names() []string {
+	names := make([]string, len(s.files))
+	for i, f := range s.files {
+		names[i] = f.name
+	}
+	return names
+}
+
+// digest covers names and contents, each with its length, so that no two
+// sources run into one.
+func (s *source) digest() string {
+	h := sha256.New()
+	for _, f := range s.files {
+		fmt.Fprintf(h, "%d %s %d ", len(f.name), f.name, len(f.bytes))
+		h.Write(f.bytes)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// abs resolves a path of the configuration.
+func (s *source) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(s.dir, path)
+}
+
+// Find returns the configuration to load: flag if it is given, else
+// $TOOLHOST_CONFIG, else config.hcl in the working directory, else
+// /etc/toolhost if it holds a *.hcl. Its error names every place it looked at.
+// A nil lookupEnv means [os.LookupEnv].
+func Find(flag string, lookupEnv func(name string) (value string, set bool)) (string, error) {
+	if lookupEnv == nil {
+		lookupEnv = os.LookupEnv
+	}
+	return find(flag, lookupEnv, "/etc/toolhost")
+}
+
+func find(flag string, lookupEnv func(string) (string, bool), systemDir string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	if path, _ := lookupEnv("TOOLHOST_CONFIG"); path != "" {
+		return path, nil
+	}
+	const local = "config.hcl"
+	if _, err := os.Stat(local); err == nil {
+		return local, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("find configuration: %w", err)
+	}
+	if files, err := filepath.Glob(filepath.Join(systemDir, "*.hcl")); err == nil && slices.ContainsFunc(files, isFile) {
+		return systemDir, nil
+	}
+	return "", fmt.Errorf("no configuration: --config is not given, TOOLHOST_CONFIG is not set, "+
+		"and neither ./%s nor %s/*.hcl exists; write a %s or name one with --config", local, systemDir, local)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}

@@ -1,0 +1,46 @@
+plugin_dir = 5
+policy {
+  mode = "supervised"
+}
+auth {
+  local_usr = "ada"
+  token "ci" {
+    user = "ci"
+  }
+}
+sandbox "small" {
+  isolation = "auto"
+  limits {
+    memory        = 512
+    open_files    = 0
+    processes     = 1.5
+    file_size     = "1MB"
+    stack         = "0B"
+    core          = "unlimited"
+    cpu_time      = "1500ms"
+    address_space = true
+    tmp_size      = "64MiB"
+  }
+  env {
+    pass = ["LANG", "A=B", "PLUGIN_CLIENT_CERT", 7, "LANG"]
+  }
+}
+sandbox "small" {}
+sandbox "Big One" {}
+plugin "fs" {
+  enabled      = "perhaps"
+  sha256       = "abc"
+  claims       = "trusted"
+  start        = "egaer"
+  idle_timeout = "-10s"
+  secrets      = []
+  rate         = "30/m"
+  sandbox      = "small"
+  sandbox {
+    limits {
+      memory = "100MiB"
+    }
+  }
+  config {}
+  config {}
+}

@@ -1,0 +1,3 @@
+workspace = "."
+plugin "fs" { tier = "read_only" tool "x" {} }
+unknown = 1

@@ -1,0 +1,3 @@
+plugin "git" {
+  tier = "read_only
+}

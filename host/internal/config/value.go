@@ -1,0 +1,220 @@
+package config
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/convert"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// The readers below return false if the argument is absent, null or wrong; if
+// it is wrong they have recorded why.
+
+const unlimited = "unlimited"
+
+// value evaluates an argument that must be of type want. expected describes
+// what it should be, e.g. "a size such as \"64MiB\"". A string stands for a
+// number or a bool that it spells, so that env can give one.
+func (d *decoder) value(attr *hcl.Attribute, want cty.Type, expected string) (cty.Value, bool) {
+	if attr == nil {
+		return cty.NilVal, false
+	}
+	v, ok := d.eval(attr.Expr)
+	if !ok || v.IsNull() {
+		return cty.NilVal, false
+	}
+	if got := v.Type(); got != want {
+		converted, err := convert.Convert(v, want)
+		if err != nil || got != cty.String {
+			d.mistake(attr.Expr.Range(), "Wrong type", "Expected %s for %s, not %s.", expected, attr.Name, typeName(v))
+			return cty.NilVal, false
+		}
+		v = converted
+	}
+	return v, true
+}
+
+// typeName describes the type of a value for a person.
+func typeName(v cty.Value) string {
+	switch t := v.Type(); {
+	case t == cty.String:
+		return "a string"
+	case t == cty.Number:
+		return "a number"
+	case t == cty.Bool:
+		return "a boolean"
+	case t.IsTupleType() || t.IsListType() || t.IsSetType():
+		return "a list"
+	default:
+		return "an object"
+	}
+}
+
+// quote returns value as a message may show it: in quotes if it is written
+// out in the file, else without its content, which may be secret.
+func quote(expr hcl.Expression, value string) string {
+	if isLiteral(expr) {
+		return strconv.Quote(value)
+	}
+	return "the value of this expression"
+}
+
+// isLiteral reports whether expr is a string that is written out in the file.
+func isLiteral(expr hcl.Expression) bool {
+	template, ok := expr.(*hclsyntax.TemplateExpr)
+	return ok && template.IsStringLiteral()
+}
+
+func (d *decoder) text(attr *hcl.Attribute, expected string) (string, bool) {
+	v, ok := d.value(attr, cty.String, expected)
+	if !ok {
+		return "", false
+	}
+	return v.AsString(), true
+}
+
+// flag reads true or false.
+func (d *decoder) flag(attr *hcl.Attribute, byDefault bool) bool {
+	v, ok := d.value(attr, cty.Bool, "true or false")
+	if !ok {
+		return byDefault
+	}
+	return v.True()
+}
+
+// choice reads one of a few words.
+func (d *decoder) choice(attr *hcl.Attribute, words ...string) (string, bool) {
+	expected := listWords(words)
+	s, ok := d.text(attr, expected)
+	if !ok {
+		return "", false
+	}
+	if slices.Contains(words, s) {
+		return s, true
+	}
+	d.mistake(attr.Expr.Range(), "Unknown "+attr.Name, "Expected %s for %s, not %s.%s", expected, attr.Name, quote(attr.Expr, s), didYouMean(s, words))
+	return "", false
+}
+
+// listWords joins words for a person: "a", "b" or "c".
+func listWords(words []string) string {
+	quoted := quoteAll(words)
+	last := len(quoted) - 1
+	if last < 1 {
+		return strings.Join(quoted, "")
+	}
+	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+}
+
+func quoteAll(words []string) []string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = strconv.Quote(w)
+	}
+	return quoted
+}
+
+func (d *decoder) tier(attr *hcl.Attribute) (tool.Tier, bool) {
+	s, ok := d.choice(attr, tool.ReadOnly.String(), tool.SideEffecting.String(), tool.Privileged.String())
+	if !ok {
+		return 0, false
+	}
+	t, err := tool.ParseTier(s)
+	return t, err == nil
+}
+
+const sizeExample = `a size such as "64MiB"`
+
+// size reads a size of at least one byte.
+func (d *decoder) size(attr *hcl.Attribute, expected string) (tool.ByteSize, bool) {
+	s, ok := d.text(attr, expected)
+	if !ok {
+		return 0, false
+	}
+	size, err := tool.ParseByteSize(s)
+	switch {
+	case err != nil:
+		d.mistake(attr.Expr.Range(), "Not a size", "Expected %s for %s (a whole number with B, KiB, MiB, GiB or TiB), not %s.",
+			expected, attr.Name, quote(attr.Expr, s))
+		return 0, false
+	case size == 0:
+		d.mistake(attr.Expr.Range(), "Not a size", "Expected %s for %s; it cannot be 0.", expected, attr.Name)
+		return 0, false
+	}
+	return size, true
+}
+
+const durationExample = `a duration such as "10s" or "5m"`
+
+// duration reads a time that is longer than zero.
+func (d *decoder) duration(attr *hcl.Attribute, expected string) (time.Duration, bool) {
+	s, ok := d.text(attr, expected)
+	if !ok {
+		return 0, false
+	}
+	t, err := time.ParseDuration(s)
+	if err != nil || t <= 0 {
+		d.mistake(attr.Expr.Range(), "Not a duration", "Expected %s for %s, more than zero, not %s.", expected, attr.Name, quote(attr.Expr, s))
+		return 0, false
+	}
+	return t, true
+}
+
+// count reads a whole number of at least least.
+func (d *decoder) count(attr *hcl.Attribute, least uint64, expected string) (uint64, bool) {
+	v, ok := d.value(attr, cty.Number, expected)
+	if !ok {
+		return 0, false
+	}
+	f := v.AsBigFloat()
+	n, accuracy := f.Uint64()
+	if !f.IsInt() || accuracy != big.Exact || n < least || n > math.MaxInt64 { // Uint64 calls 1.5 exact
+		d.mistake(attr.Expr.Range(), "Wrong number", "Expected %s for %s, at least %d.", expected, attr.Name, least)
+		return 0, false
+	}
+	return n, true
+}
+
+// words reads a list of strings and the place of each.
+func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
+	if attr == nil {
+		return nil
+	}
+	v, ok := d.eval(attr.Expr)
+	if !ok || v.IsNull() {
+		return nil
+	}
+	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
+		d.mistake(attr.Expr.Range(), "Wrong type", "Expected %s for %s, not %s.", expected, attr.Name, typeName(v))
+		return nil
+	}
+	var list []word
+	literals, _ := hcl.ExprList(attr.Expr)
+	for i, element := range v.AsValueSlice() {
+		expr := attr.Expr
+		if i < len(literals) {
+			expr = literals[i]
+		}
+		if element.Type() != cty.String || element.IsNull() {
+			d.mistake(expr.Range(), "Wrong type", "Expected %s for %s; this element is not a string.", expected, attr.Name)
+			continue
+		}
+		list = append(list, word{text: element.AsString(), expr: expr})
+	}
+	return list
+}
+
+// word is one string of a list.
+type word struct {
+	text string
+	expr hcl.Expression
+}

@@ -1,0 +1,75 @@
+package mcpserver
+
+import (
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// firstWithStructured is the first revision in which a result can hold
+	// structured content.
+	firstWithStructured = "2025-06-18"
+
+	// Keys of ours in the _meta of a result.
+	metaCallID   = "toolhost/call_id"
+	metaMetadata = "toolhost/metadata"
+	metaError    = "toolhost/error"
+)
+
+// render is the outcome of a call as the protocol tells it. A structured
+// result is sent once, as structured content; only a client of a revision
+// that has none gets it as text.
+func render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
+	r := outcome.Result
+	out := &mcp.CallToolResult{
+		Meta:    mcp.Meta{metaCallID: outcome.ID},
+		Content: make([]mcp.Content, 0, len(r.Content)+1),
+	}
+	if r.Error != nil {
+		out.IsError = true
+		out.Meta[metaError] = map[string]any{"code": r.Error.Code, "retryable": r.Error.Retryable, "retry_after_ms": r.Error.RetryAfter.Milliseconds()}
+		out.Content = append(out.Content, &mcp.TextContent{Text: r.Error.ModelText()})
+	}
+	if r.Metadata != nil {
+		out.Meta[metaMetadata] = r.Metadata
+	}
+	for _, c := range r.Content {
+		out.Content = append(out.Content, content(c))
+	}
+	if r.Structured == nil {
+		return out
+	}
+	if version < firstWithStructured && len(r.Content) == 0 {
+		out.Content = append(out.Content, &mcp.TextContent{Text: string(r.Structured)})
+		return out
+	}
+	out.StructuredContent = r.Structured
+	return out
+}
+
+// content is one part of a result.
+func content(c tool.Content) mcp.Content {
+	switch c.Kind {
+	case tool.KindText:
+		return &mcp.TextContent{Text: string(c.Data)}
+	case tool.KindImage:
+		return &mcp.ImageContent{Data: c.Data, MIMEType: c.MediaType}
+	case tool.KindAudio:
+		return &mcp.AudioContent{Data: c.Data, MIMEType: c.MediaType}
+	case tool.KindResourceLink:
+		return &mcp.ResourceLink{URI: c.URI, Name: c.Name, MIMEType: c.MediaType}
+	case tool.KindResource:
+		resource := &mcp.ResourceContents{URI: c.URI, MIMEType: c.MediaType}
+		if strings.HasPrefix(c.MediaType, "text/") {
+			resource.Text = string(c.Data)
+		} else {
+			resource.Blob = c.Data
+		}
+		return &mcp.EmbeddedResource{Resource: resource}
+	}
+	return &mcp.TextContent{Text: "[content of a kind that this version does not know]"}
+}

@@ -1,0 +1,67 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// progress passes what a tool reports on to the client, if the client asked
+// for it. A slow client gets fewer reports and never slows the tool.
+type progress struct {
+	reports chan tool.Progress // what waits to be sent; when full, reports are dropped
+	sent    chan struct{}      // closed when all are sent; nil if the client did not ask
+}
+
+const progressQueue = 64
+
+// startProgress returns the progress of one request. The caller must finish it.
+func startProgress(ctx context.Context, req *mcp.CallToolRequest) *progress {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return &progress{}
+	}
+	p := &progress{reports: make(chan tool.Progress, progressQueue), sent: make(chan struct{})}
+	go p.send(ctx, req.Session, token) // owned by p; ends in finish
+	return p
+}
+
+// report queues one report. It does not block.
+func (p *progress) report(r tool.Progress) {
+	if p.sent == nil {
+		return
+	}
+	select {
+	case p.reports <- r:
+	default:
+	}
+}
+
+// finish sends what is queued and returns when the client has it. Nothing may
+// be reported any more.
+func (p *progress) finish() {
+	if p.sent == nil {
+		return
+	}
+	close(p.reports)
+	<-p.sent
+}
+
+// send delivers reports in order. "The progress value MUST increase with each
+// notification" (MCP, basic/utilities/progress): one that does not is left out.
+func (p *progress) send(ctx context.Context, session *mcp.ServerSession, token any) {
+	defer close(p.sent)
+	last, gone := -1.0, false
+	for r := range p.reports {
+		if gone || r.Progress <= last {
+			continue
+		}
+		last = r.Progress
+		params := &mcp.ProgressNotificationParams{
+			ProgressToken: token, Progress: r.Progress, Total: r.Total, Message: r.Message,
+		}
+		gone = session.NotifyProgress(ctx, params) != nil
+	}
+}

@@ -1,0 +1,256 @@
+package mcpserver
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxLine bounds one message from the client. Arguments may have 1 MiB, and
+// JSON may escape each byte with six.
+const maxLine = 8 << 20
+
+// lineTransport carries one JSON-RPC message a line. Unlike the SDK's own, it
+// answers a line that is no message and goes on, instead of ending the
+// session.
+type lineTransport struct {
+	in      io.ReadCloser
+	out     io.Writer
+	session string
+}
+
+// Connect implements [mcp.Transport].
+func (t *lineTransport) Connect(context.Context) (mcp.Connection, error) {
+	c := &lineConn{
+		in: t.in, out: t.out, session: t.session,
+		lines: make(chan line), closed: make(chan struct{}),
+	}
+	// Ends when in does, or with the process: a read of a terminal cannot be
+	// interrupted.
+	go c.readLines()
+	return c, nil
+}
+
+// line is what was read: a message, or the error that ended the reading.
+type line struct {
+	message jsonrpc.Message
+	err     error
+}
+
+type lineConn struct {
+	in      io.ReadCloser
+	session string
+	lines   chan line
+	calls   calls
+
+	writeMu sync.Mutex // guards out
+	out     io.Writer
+
+	closeOnce sync.Once
+	closed    chan struct{}
+}
+
+var _ mcp.Connection = (*lineConn)(nil)
+
+// SessionID implements [mcp.Connection].
+func (c *lineConn) SessionID() string { return c.session }
+
+// Read implements [mcp.Connection].
+func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case l := <-c.lines:
+		return l.message, l.err
+	case <-c.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write implements [mcp.Connection].
+func (c *lineConn) Write(_ context.Context, m jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	if response, ok := m.(*jsonrpc.Response); ok {
+		defer c.calls.end(response.ID)
+	}
+	return c.writeLine(data)
+}
+
+func (c *lineConn) writeLine(data []byte) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	_, err := c.out.Write(append(data, '\n'))
+	return err
+}
+
+// Close implements [mcp.Connection].
+func (c *lineConn) Close() (err error) {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		err = c.in.Close()
+	})
+	return err
+}
+
+// readLines hands each message to Read and answers what is none. The end of
+// input says that no request will follow, not that nobody wants the answers:
+// calls under way are answered first. Each ends at its tool's time-out at the
+// latest.
+func (c *lineConn) readLines() {
+	r := bufio.NewReaderSize(c.in, 64<<10)
+	for {
+		data, err := readLine(r)
+		var next line
+		switch {
+		case errors.Is(err, errLineTooLong):
+			c.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", maxLine))
+			continue
+		case err != nil:
+			next.err = err
+			select {
+			case <-c.calls.none():
+			case <-c.closed:
+				return
+			}
+		case len(data) == 0:
+			continue
+		default:
+			var code int64
+			if next.message, code, err = decode(data); err != nil {
+				c.refuse(code, err.Error())
+				continue
+			}
+			c.calls.begin(next.message)
+		}
+		select {
+		case c.lines <- next:
+		case <-c.closed:
+			return
+		}
+		if next.err != nil {
+			return
+		}
+	}
+}
+
+// calls are the tools/call requests that have no answer yet.
+type calls struct {
+	mu      sync.Mutex // guards everything below
+	waiting map[any]struct{}
+	ended   bool          // no call will begin any more
+	empty   chan struct{} // closed when ended and none waits; made by none
+}
+
+// begin notes a message that is a call.
+func (c *calls) begin(m jsonrpc.Message) {
+	request, ok := m.(*jsonrpc.Request)
+	if !ok || request.Method != "tools/call" || !request.IsCall() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting == nil {
+		c.waiting = map[any]struct{}{}
+	}
+	c.waiting[request.ID.Raw()] = struct{}{}
+}
+
+// end notes the answer to a request.
+func (c *calls) end(id jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.waiting, id.Raw())
+	if c.ended && len(c.waiting) == 0 {
+		close(c.empty)
+		c.ended = false // once
+	}
+}
+
+// none returns a channel that is closed when every call has its answer. It is
+// called once, when no call can begin any more.
+func (c *calls) none() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.empty = make(chan struct{})
+	if c.ended = len(c.waiting) > 0; !c.ended {
+		close(c.empty)
+	}
+	return c.empty
+}
+
+// decode reads one message, or says with which code it must be refused. The
+// SDK's decoder alone would take the first of several values on a line and
+// drop the rest.
+func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
+	switch {
+	case !json.Valid(data):
+		err := json.Unmarshal(data, new(any))
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return nil, jsonrpc.CodeParseError, fmt.Errorf("the line is not JSON, see byte %d: %w", syntax.Offset, err)
+		}
+		return nil, jsonrpc.CodeParseError, errors.New("the line is not JSON")
+	case data[0] == '[':
+		return nil, jsonrpc.CodeInvalidRequest, errors.New("batches are not supported, send one message a line")
+	}
+	if message, err = jsonrpc.DecodeMessage(data); err != nil {
+		return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("the line is not a JSON-RPC 2.0 message: %w", err)
+	}
+	return message, 0, nil
+}
+
+// refuse answers a line that has no id to answer to. "If there was an error in
+// detecting the id in the Request object ..., it MUST be Null" (JSON-RPC 2.0,
+// section 5).
+func (c *lineConn) refuse(code int64, message string) {
+	answer, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0",
+		"id":      nil,
+		"error":   map[string]any{"code": code, "message": message},
+	})
+	if err != nil || c.writeLine(answer) != nil {
+		_ = c.Close() // the client does not read any more, so that its session ends
+	}
+}
+
+var errLineTooLong = errors.New("line too long")
+
+// readLine returns the next line without its end. A last line without a
+// newline counts. A line over maxLine is read to its end and dropped.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	var data []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || len(data)+len(part) > maxLine; !long {
+			data = append(data, part...)
+		} else {
+			data = nil
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && err == nil:
+			return nil, errLineTooLong
+		case err != nil && len(data) == 0:
+			return nil, err
+		}
+		return trimEnd(data), nil
+	}
+}
+
+func trimEnd(data []byte) []byte {
+	for len(data) > 0 && (data[len(data)-1] == '\n' || data[len(data)-1] == '\r') {
+		data = data[:len(data)-1]
+	}
+	return data
+}

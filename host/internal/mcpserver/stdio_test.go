@@ -1,0 +1,106 @@
+package mcpserver
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// TestLinesThatAreNoMessages checks that each is answered and that the message
+// after it still arrives.
+func TestLinesThatAreNoMessages(t *testing.T) {
+	for _, tt := range []struct {
+		name, line, want string
+	}{
+		{"not JSON", `{"jsonrpc":`, `"code":-32700,"message":"the line is not JSON, see byte 11`},
+		{"text", `hello`, `"code":-32700,"message":"the line is not JSON, see byte 1:`},
+		{"two values", ping + ping, `"code":-32700`},
+		{"a batch", "[" + ping + "]", `"code":-32600,"message":"batches are not supported`},
+		{"a number", `42`, `"code":-32600,"message":"the line is not a JSON-RPC 2.0 message`},
+		{"an object", `{"a":1}`, `"code":-32600`},
+		{"another version", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `"code":-32600`},
+		{"too long", `"` + strings.Repeat("x", maxLine) + `"`, `"code":-32600,"message":"the message is longer than 8388608 bytes"`},
+		{"too long, of lines' length", strings.Repeat("x", maxLine+1), `"code":-32600,"message":"the message is longer than`},
+		{"NUL bytes", "\x00\x00", `"code":-32700`},
+		{"an empty line", "", ""},
+		{"a carriage return", "\r", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			transport := &lineTransport{in: io.NopCloser(strings.NewReader(tt.line + "\n" + ping + "\n")), out: &out}
+			c, err := transport.Connect(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			message, err := c.Read(t.Context())
+			if request, ok := message.(*jsonrpc.Request); err != nil || !ok || request.Method != "ping" {
+				t.Errorf("Read() = %v, %v; want the ping that follows", message, err)
+			}
+			if _, err := c.Read(t.Context()); !errors.Is(err, io.EOF) {
+				t.Errorf("the last Read() = %v, want EOF", err)
+			}
+			answer := out.String()
+			if tt.want == "" && answer != "" || !strings.Contains(answer, tt.want) {
+				t.Errorf("answer = %q, want it to contain %q", answer, tt.want)
+			}
+			if tt.want != "" && !strings.Contains(answer, `"id":null`) {
+				t.Errorf("answer = %q, want id null", answer)
+			}
+		})
+	}
+}
+
+// TestLastLineNeedsNoNewline reads a message that the end of input ends.
+func TestLastLineNeedsNoNewline(t *testing.T) {
+	c, err := (&lineTransport{in: io.NopCloser(strings.NewReader(ping)), out: io.Discard}).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if m, err := c.Read(t.Context()); err != nil {
+		t.Errorf("Read() = %v, %v", m, err)
+	}
+}
+
+// TestCloseEndsRead closes a connection on which nothing arrives.
+func TestCloseEndsRead(t *testing.T) {
+	in, feed := io.Pipe()
+	defer feed.Close()
+	c, err := (&lineTransport{in: in, out: io.Discard}).Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error)
+	go func() { // ends with Close
+		_, err := c.Read(t.Context())
+		read <- err
+	}()
+	if err := errors.Join(c.Close(), c.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := <-read; !errors.Is(err, io.EOF) {
+		t.Errorf("Read() = %v, want EOF", err)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{ping, "[", `{"jsonrpc":"2.0","id":{},"method":1}`, "\xff", "null", `{"jsonrpc":"2.0","result":{}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) == 0 {
+			return
+		}
+		message, code, err := decode(data)
+		if (err == nil) != (message != nil) || (err == nil) != (code == 0) {
+			t.Errorf("decode(%q) = %v, %d, %v", data, message, code, err)
+		}
+	})
+}

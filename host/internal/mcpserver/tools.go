@@ -1,0 +1,98 @@
+package mcpserver
+
+import (
+	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// follow publishes the catalog after each change until ctx ends.
+func (s *Server) follow(ctx context.Context, changes <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+			s.publish()
+		}
+	}
+}
+
+// publish makes the SDK list what the catalog holds now. Entries are
+// immutable, so one that is still the same pointer needs no work; the SDK
+// gathers what changes within a few milliseconds into one notification.
+func (s *Server) publish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := map[string]*catalog.Entry{}
+	for _, e := range s.opts.Catalog.Entries() {
+		now[e.Spec.Name] = e
+		if s.published[e.Spec.Name] != e {
+			s.sdk.AddTool(describe(e), s.call)
+		}
+	}
+	for name := range s.published {
+		if now[name] == nil {
+			s.sdk.RemoveTools(name)
+		}
+	}
+	s.published = now
+}
+
+func (s *Server) lists(e *catalog.Entry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.published[e.Spec.Name] == e
+}
+
+// describe is a tool as clients see it.
+func describe(e *catalog.Entry) *mcp.Tool {
+	readOnly := e.ReadOnly()
+	destructive := !readOnly && (e.Spec.Destructive || e.Tier == tool.Privileged)
+	t := &mcp.Tool{
+		Name:        e.Spec.Name,
+		Title:       e.Spec.Title,
+		Description: e.Spec.Description,
+		InputSchema: e.Schema.Public(),
+		// Clients decide by these what to ask a person, so all are always set.
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint:    readOnly,
+			DestructiveHint: &destructive,
+			IdempotentHint:  readOnly || e.Spec.Idempotent,
+			OpenWorldHint:   &e.Spec.OpenWorld,
+		},
+	}
+	if e.Spec.OutputSchema != nil {
+		t.OutputSchema = e.Spec.OutputSchema
+	}
+	return t
+}
+
+// resolveName lets a call name a tool by an alias, which the SDK does not
+// know, and answers a call of an unknown tool with the nearest names.
+func (s *Server) resolveName(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		params, ok := req.GetParams().(*mcp.CallToolParamsRaw)
+		if !ok || params == nil {
+			return next(ctx, method, req)
+		}
+		entry, err := s.opts.Catalog.Lookup(params.Name)
+		if err != nil {
+			message := err.Message
+			if err.Hint != "" {
+				message += "; " + err.Hint
+			}
+			// "Protocol Errors: ... Unknown tools" (MCP, server/tools, "Error Handling")
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+		}
+		if !s.lists(entry) {
+			s.publish() // the change is on its way; the call is ahead of it
+		}
+		params.Name = entry.Spec.Name
+		return next(ctx, method, req)
+	}
+}

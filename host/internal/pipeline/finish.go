@@ -1,0 +1,108 @@
+package pipeline
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Bounds of what an error may say.
+const (
+	maxMessage = 8 * tool.KiB
+	maxHint    = 2 * tool.KiB
+)
+
+// finish makes the outcome of a call. It runs on every path, so that no call
+// ends without it.
+func (p *Pipeline) finish(c *call, result tool.Result, err error) Outcome {
+	if err != nil {
+		result = tool.ErrorResult(p.callerError(c, err))
+	}
+	outcome := Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.arguments.Repairs, Duration: time.Since(c.started)}
+	if c.entry != nil {
+		outcome.Tool = c.entry.Spec.Name
+	}
+	p.logEnd(c, outcome)
+	return outcome
+}
+
+// callerError returns what the caller may know of an error. What it may not
+// know goes to the log, under the call's id.
+func (p *Pipeline) callerError(c *call, err error) *tool.Error {
+	e := tool.AsError(err)
+	if e.Code == tool.Internal {
+		p.opts.Logger.Error("call ended with an internal error", "call", c.id, "tool", c.Tool, "error", err)
+		e = tool.Errorf(tool.Internal, "internal error in call %s", c.id).WithCause(err).
+			WithHint("the host's log says more under this id")
+	}
+	return boundError(e)
+}
+
+// checkResult makes a result fit for the caller: valid, and within its budget.
+func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
+	if err := checkOutput(c, result); err != nil {
+		p.opts.Logger.Warn("result refused", "call", c.id, "plugin", c.entry.Plugin, "tool", c.entry.Spec.Name,
+			"error", err, "cause", err.Unwrap())
+		return tool.ErrorResult(err)
+	}
+	if result.Error != nil {
+		result.Error = boundError(knownCode(result.Error))
+	}
+	return fit(result, c.entry.MaxOutput)
+}
+
+// checkOutput checks the parts of a result that a program reads.
+func checkOutput(c *call, result tool.Result) *tool.Error {
+	if result.Structured != nil {
+		if err := c.entry.Output.Check(result.Structured); err != nil {
+			return err
+		}
+	}
+	return checkFacts(result)
+}
+
+// knownCode replaces a code that a plugin made up.
+func knownCode(e *tool.Error) *tool.Error {
+	if e.Code.Valid() {
+		return e
+	}
+	known := *e
+	known.Code = tool.Failed
+	return &known
+}
+
+// boundError returns e with texts that are valid and not longer than they may
+// be.
+func boundError(e *tool.Error) *tool.Error {
+	message, hint := boundText(e.Message, maxMessage), boundText(e.Hint, maxHint)
+	if message == e.Message && hint == e.Hint {
+		return e
+	}
+	bounded := *e
+	bounded.Message, bounded.Hint = message, hint
+	return &bounded
+}
+
+func boundText(s string, most tool.ByteSize) string {
+	if len(s) <= int(most) && utf8.ValidString(s) {
+		return s
+	}
+	if len(s) > int(most) {
+		s = s[:most] + "…"
+	}
+	return strings.ToValidUTF8(s, "\uFFFD")
+}
+
+func (p *Pipeline) logEnd(c *call, outcome Outcome) {
+	if !p.opts.Logger.IsDebug() {
+		return
+	}
+	status := "success"
+	if outcome.Result.Error != nil {
+		status = string(outcome.Result.Error.Code)
+	}
+	p.opts.Logger.Debug("call ended", "call", c.id, "tool", outcome.Tool, "user", c.Caller.User,
+		"status", status, "duration", outcome.Duration, "repairs", len(outcome.Repairs))
+}

@@ -1,0 +1,394 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+// handle holds on to a process, so that a later one with its pid is not taken
+// for it.
+type handle int
+
+func watch(t *testing.T, pid int) handle {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatalf("watch process %d: %v", pid, err)
+	}
+	t.Cleanup(func() {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		unix.Close(fd)
+	})
+	return handle(fd)
+}
+
+// gone says whether the process ends within d.
+func (h handle) gone(d time.Duration) bool {
+	for {
+		fds := []unix.PollFd{{Fd: int32(h), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(d.Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return n == 1
+		}
+	}
+}
+
+// leafKinds are the ways in which a parent starts a leaf: as a child, in a
+// session of its own, as a daemon whose parents are gone, and as one that has
+// left the program's tree.
+var leafKinds = []string{"child", "session", "daemon", "adopted"}
+
+func TestProcessLeavesNothing(t *testing.T) {
+	for _, kind := range leafKinds {
+		for _, end := range []struct {
+			name   string
+			by     func(*Process)
+			killed bool
+		}{
+			{"kill", (*Process).Kill, true},
+			{"own end", func(p *Process) { p.Stdin.Close() }, false},
+			{"killed by another", func(p *Process) { _ = unix.Kill(p.PID(), unix.SIGKILL) }, false},
+			{"killed while stopped", func(p *Process) {
+				_ = unix.Kill(p.PID(), unix.SIGSTOP)
+				_ = unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED|unix.WNOWAIT, nil)
+				p.Kill()
+				p.Kill()
+			}, true},
+		} {
+			t.Run(kind+"/"+end.name, func(t *testing.T) {
+				proc := launch(t, newLauncher(t), profile(t, "parent", kind))
+				leaf := watch(t, readPID(t, bufio.NewReader(proc.Stdout)))
+
+				end.by(proc)
+				// The leaf holds it open and never closes it.
+				if _, err := io.ReadAll(proc.Stdout); err != nil {
+					t.Errorf("read stdout to its end: %v", err)
+				}
+				exit := proc.Exit()
+				if !leaf.gone(0) {
+					t.Error("Done is closed, and the leaf lives")
+				}
+				if exit.Killed != end.killed || exit.Survivors != 0 {
+					t.Errorf("Exit() = %+v, want killed %v", exit, end.killed)
+				}
+				if !end.killed && exit.Strays == 0 {
+					t.Error("no strays, want the leaf")
+				}
+				if err := proc.Signal(unix.SIGQUIT); !errors.Is(err, os.ErrProcessDone) {
+					t.Errorf("Signal() = %v, want %v", err, os.ErrProcessDone)
+				}
+				proc.Kill() // nothing happens
+			})
+		}
+	}
+}
+
+// The control for the test above: killing the process group alone leaves
+// whatever has left the group, and that holds standard output open.
+func TestControlGroupKillLeavesSomething(t *testing.T) {
+	for _, kind := range leafKinds[1:] {
+		t.Run(kind, func(t *testing.T) {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			cmd := exec.Command("/proc/self/exe", "parent", kind)
+			cmd.Stdout = w
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			stdin, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stdin.Close()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			w.Close()
+			leaf := watch(t, readPID(t, bufio.NewReader(r)))
+			if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			_ = cmd.Wait() // its error is the signal
+			if leaf.gone(0) {
+				t.Error("the leaf is gone")
+			}
+			conn, err := r.SyscallConn()
+			if err != nil {
+				t.Fatal(err)
+			}
+			var n int
+			if controlErr := conn.Control(func(fd uintptr) { n, err = unix.Read(int(fd), make([]byte, 1)) }); controlErr != nil {
+				t.Fatal(controlErr)
+			}
+			if !errors.Is(err, unix.EAGAIN) {
+				t.Errorf("stdout: read %d bytes, %v, want it open and empty", n, err)
+			}
+		})
+	}
+}
+
+// A program's end must not touch what others have started, even if it is
+// adopted by this process, as a program's orphans are.
+func TestSweepSparesOthers(t *testing.T) {
+	l, other := newLauncher(t), newLauncher(t)
+	dying := launch(t, l, profile(t, "parent", "session"))
+	readPID(t, bufio.NewReader(dying.Stdout))
+
+	sibling := launch(t, l, profile(t, "leaf"))
+	stranger := launch(t, other, profile(t, "leaf"))
+	siblingLives := watch(t, readPID(t, bufio.NewReader(sibling.Stdout)))
+	strangerLives := watch(t, readPID(t, bufio.NewReader(stranger.Stdout)))
+	cmd := exec.Command("/proc/self/exe", "parent", "session")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil { // its input ends at once, and so does it
+		t.Fatal(err)
+	}
+	adopted := watch(t, readPID(t, bufio.NewReader(out)))
+	_ = cmd.Wait() // it closes the pipe that the leaf writes to
+
+	dying.Kill()
+	if exit := dying.Exit(); exit.Survivors != 0 {
+		t.Errorf("Exit() = %+v", exit)
+	}
+	for name, h := range map[string]handle{"sibling": siblingLives, "other launcher's": strangerLives, "adopted": adopted} {
+		if h.gone(0) {
+			t.Errorf("the %s process is gone", name)
+		}
+	}
+}
+
+func TestStdoutEndsThoughSomethingHoldsIt(t *testing.T) {
+	proc := launch(t, newLauncher(t), profile(t, "leaf"))
+	readPID(t, bufio.NewReader(proc.Stdout))
+	held, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", proc.PID()), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if _, err := held.WriteString("last words"); err != nil {
+		t.Fatal(err)
+	}
+	proc.Kill()
+	if out := readAll(t, proc); out != "last words" {
+		t.Errorf("stdout = %q", out)
+	}
+}
+
+func TestStdoutKeepsWhatTheDeadWrote(t *testing.T) {
+	proc := launch(t, newLauncher(t), profile(t, "flood"))
+	<-proc.Done()
+	if out := readAll(t, proc); len(out) != 200<<10 {
+		t.Errorf("stdout holds %d bytes, want all %d", len(out), 200<<10)
+	}
+	stderr, err := io.ReadAll(proc.Stderr)
+	if err != nil || string(stderr) != "flooded\n" {
+		t.Errorf("stderr = %q, %v", stderr, err)
+	}
+}
+
+func TestSignalDumpsGoroutines(t *testing.T) {
+	proc := launch(t, newLauncher(t), profile(t, "leaf"))
+	readPID(t, bufio.NewReader(proc.Stdout))
+	if err := proc.Signal(unix.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := io.ReadAll(proc.Stderr)
+	if err != nil || len(stderr) == 0 {
+		t.Errorf("stderr = %q, %v, want goroutines", stderr, err)
+	}
+}
+
+func TestCloseKillsEverything(t *testing.T) {
+	l := newLauncher(t)
+	var leaves []handle
+	for range 5 {
+		proc := launch(t, l, profile(t, "parent", "daemon"))
+		leaves = append(leaves, watch(t, proc.PID()), watch(t, readPID(t, bufio.NewReader(proc.Stdout))))
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, leaf := range leaves {
+		if !leaf.gone(0) {
+			t.Error("a process lives after Close")
+		}
+	}
+	if _, err := l.Launch(t.Context(), profile(t, "leaf")); !errors.Is(err, errLauncherClosed) {
+		t.Errorf("Launch after Close: %v, want %v", err, errLauncherClosed)
+	}
+	if err := l.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+func TestManyLaunchesLeakNothing(t *testing.T) {
+	const launches = 200
+	ignore := goleak.IgnoreCurrent()
+	binary := open(t, "/bin/true")
+	before := openDescriptors(t)
+
+	l, err := NewLauncher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, launches)
+	for i := range launches {
+		go func() { // ends with its program; failed holds what each sends
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i%4 == 0 {
+				go cancel() // at once: before, while or after it starts
+			}
+			proc, err := l.Launch(ctx, Profile{Binary: binary, Path: "/bin/true"})
+			if err != nil {
+				if i%4 == 0 && errors.Is(err, context.Canceled) {
+					err = nil
+				}
+				failed <- err
+				return
+			}
+			if !proc.Exit().State.Success() {
+				err = errors.New(proc.Exit().State.String())
+			}
+			proc.closeStdio()
+			failed <- err
+		}()
+	}
+	for range launches {
+		if err := <-failed; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after := openDescriptors(t); after != before {
+		t.Errorf("%d descriptors are open, %d before", after, before)
+	}
+	goleak.VerifyNone(t, ignore)
+}
+
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}
+
+// The host is killed while its program is in each of its phases.
+func TestProgramDiesWithItsHost(t *testing.T) {
+	for _, phase := range []string{"launching", "leaf", "stop"} {
+		t.Run(phase, func(t *testing.T) {
+			killHost, pid := startHost(t, phase)
+			program := watch(t, pid)
+			killHost()
+			if !program.gone(patience) {
+				t.Error("the program lives on")
+			}
+		})
+	}
+}
+
+// The control for the test above: a program that has removed its parent-death
+// signal goes on.
+func TestControlProgramOutlivesItsHost(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fifo, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fifo.Close()
+	if err := fifo.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	killHost, pid := startHost(t, "ignore", name)
+	watch(t, pid)
+	killHost()
+	if line, err := bufio.NewReader(fifo).ReadString('\n'); err != nil || line != "alive\n" {
+		t.Errorf("the program said %q, %v", line, err)
+	}
+}
+
+// startHost starts a process that launches the program args, and returns its
+// end and the program's process id.
+func startHost(t *testing.T, args ...string) (kill func(), pid int) {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", append([]string{"host"}, args...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid = readPID(t, bufio.NewReader(out))
+	t.Cleanup(func() {
+		// If this process adopts orphans, then the program is one. The test
+		// that watches it has killed it by now.
+		_, _ = unix.Wait4(pid, nil, 0, nil)
+	})
+	return func() {
+		if err := cmd.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait() // its error is the signal
+	}, pid
+}
+
+// The first thread is where the kernel puts orphans.
+func TestOwnThreadIsNotTheFirst(t *testing.T) {
+	const threads = 64 // more than there are, so that the first is among them
+	var running, ended sync.WaitGroup
+	release := make(chan struct{})
+	running.Add(threads)
+	for range threads {
+		ended.Go(func() {
+			onOwnThread(func() {
+				if isFirstThread() {
+					t.Error("f runs on the first thread")
+				}
+				running.Done()
+				<-release
+			})
+		})
+	}
+	running.Wait()
+	close(release)
+	ended.Wait()
+}
+
+func TestReadStat(t *testing.T) {
+	stat, err := readStat(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stat.parent != os.Getppid() || stat.started == 0 {
+		t.Errorf("readStat() = %+v, want the parent %d", stat, os.Getppid())
+	}
+	if got := startTime(1 << 30); got != 0 {
+		t.Errorf("startTime() of no process = %d, want 0", got)
+	}
+}

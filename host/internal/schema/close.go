@@ -1,0 +1,115 @@
+package schema
+
+import (
+	"strings"
+)
+
+// closeSchema makes every object in a document that lists its properties
+// refuse all others, unless it says itself what may stand beside them. An
+// object that lists none is a map and stays open, the root excepted.
+func closeSchema(doc map[string]any) {
+	mixins := make(map[string]bool)
+	findMixins(doc, false, mixins)
+	if doc["properties"] == nil {
+		doc["properties"] = map[string]any{}
+	}
+	closeBelow(doc, "#", part, mixins)
+}
+
+// findMixins notes the definitions that only add to another schema. Closing
+// one of these would refuse the properties of whatever it is added to.
+func findMixins(schema map[string]any, adds bool, mixins map[string]bool) {
+	ref, ok := schema["$ref"].(string)
+	if ok && (adds || schema["properties"] != nil) {
+		mixins[ref] = true
+	}
+	_ = subschemas(schema, func(_ []string, sub any, pos position) error {
+		if below := object(sub); below != nil {
+			findMixins(below, pos == inPlace && (adds || !onlyChooses(schema)), mixins)
+		}
+		return nil
+	})
+}
+
+// onlyChooses reports whether a schema does no more than offer alternatives,
+// such as an object or null. Each of them then says alone which properties
+// there are.
+func onlyChooses(schema map[string]any) bool {
+	choices := 0
+	for keyword := range schema {
+		switch {
+		case keyword == "anyOf" || keyword == "oneOf":
+			choices++
+		case keyword == "properties" || keyword == "$ref" || positionOf(keyword) == inPlace:
+			return false
+		}
+	}
+	return choices == 1
+}
+
+func closeBelow(schema map[string]any, place string, pos position, mixins map[string]bool) {
+	_, open := schema["additionalProperties"]
+	_, unevaluated := schema["unevaluatedProperties"]
+	closable := pos != inPlace && !mixins[place]
+	closes := closable && schema["properties"] != nil && !open && !unevaluated
+	if closes && composed(schema) {
+		schema["unevaluatedProperties"] = false
+	} else if closes {
+		schema["additionalProperties"] = false
+	}
+	_ = subschemas(schema, func(path []string, sub any, pos position) error {
+		if below := object(sub); below != nil && pos != condition {
+			if pos == inPlace && closable && onlyChooses(schema) {
+				pos = part
+			}
+			closeBelow(below, place+fragment(path), pos, mixins)
+		}
+		return nil
+	})
+}
+
+// composed reports whether schemas beside this one describe the same value.
+func composed(schema map[string]any) bool {
+	for keyword := range schema {
+		if positionOf(keyword) == inPlace || keyword == "$ref" || keyword == "$dynamicRef" {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutKeywords returns a copy of a schema without the keywords that are
+// the host's own. Properties, definitions and examples may have any name.
+func withoutKeywords(schema map[string]any) map[string]any {
+	clean := make(map[string]any, len(schema))
+	for keyword, value := range schema {
+		switch {
+		case strings.HasPrefix(keyword, "x-"):
+		case holdsMany(keyword):
+			named := make(map[string]any)
+			for name, sub := range object(value) {
+				named[name] = cleanValue(sub)
+			}
+			clean[keyword] = named
+		case positionOf(keyword) != 0:
+			clean[keyword] = cleanValue(value)
+		default:
+			clean[keyword] = value
+		}
+	}
+	return clean
+}
+
+func cleanValue(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return withoutKeywords(v)
+	case []any:
+		list := make([]any, len(v))
+		for i, item := range v {
+			list[i] = cleanValue(item)
+		}
+		return list
+	}
+	return value
+}

@@ -1,0 +1,279 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Bounds of what is read.
+const (
+	// MaxArguments is the largest text of a call's arguments.
+	MaxArguments = 1 * tool.MiB
+	// MaxDepth is how deep objects and arrays may be nested.
+	MaxDepth = 64
+	// maxNumber is the longest text of a number, and maxExponent the largest
+	// exponent: arithmetic on longer ones costs more than a call should.
+	maxNumber   = 256
+	maxExponent = 999
+)
+
+// Read reads the arguments of a call as strict JSON: one value, valid UTF-8,
+// no name twice in an object, no NaN, at most [MaxArguments] bytes and
+// [MaxDepth] levels. Empty arguments, and null, are
+// an empty object. Objects become
+// map[string]any, arrays []any, and numbers [json.Number], which keeps their
+// text. The error, of code [tool.InvalidArgument], says where the text is
+// wrong and what was expected there.
+func Read(raw []byte) (any, *tool.Error) {
+	if len(raw) == 0 || string(raw) == "null" {
+		return map[string]any{}, nil
+	}
+	if len(raw) > int(MaxArguments) {
+		return nil, tool.Errorf(tool.InvalidArgument, "arguments have %d bytes, more than the %d that are allowed",
+			len(raw), int(MaxArguments)).
+			WithHint("send less in one call; name a file instead of its contents")
+	}
+	value, err := parse(raw)
+	if err != nil {
+		return nil, tool.Errorf(tool.InvalidArgument, "arguments are not valid JSON: %s", err.Error()).
+			WithHint("send the arguments again as one complete JSON object")
+	}
+	return value, nil
+}
+
+// parse reads one JSON value. The error is a [*syntaxError].
+func parse(text []byte) (any, error) {
+	r := reader{text: text}
+	value, err := r.document()
+	if err != nil {
+		return nil, err
+	}
+	return value, nil
+}
+
+// syntaxError says where a text is not JSON.
+type syntaxError struct {
+	line, column int // of characters, from 1
+	offset       int // of bytes, from 0
+	message      string
+}
+
+// Error implements error.
+func (e *syntaxError) Error() string {
+	return fmt.Sprintf("line %d, column %d (byte %d): %s", e.line, e.column, e.offset, e.message)
+}
+
+// reader reads JSON (RFC 8259) strictly. After an error it is spent.
+type reader struct {
+	text  []byte
+	pos   int
+	depth int
+}
+
+func (r *reader) document() (any, error) {
+	value, err := r.value()
+	if err != nil {
+		return nil, err
+	}
+	if r.space(); r.pos < len(r.text) {
+		return nil, r.expected("nothing more after the value")
+	}
+	return value, nil
+}
+
+func (r *reader) value() (any, error) {
+	r.space()
+	if r.pos == len(r.text) {
+		return nil, r.expected("a JSON value")
+	}
+	switch c := r.text[r.pos]; {
+	case c == '{':
+		return r.object()
+	case c == '[':
+		return r.array()
+	case c == '"':
+		return r.str()
+	case c == '-' || isDigit(c):
+		return r.number()
+	}
+	for _, word := range []struct {
+		text  string
+		value any
+	}{{"true", true}, {"false", false}, {"null", nil}} {
+		if rest := r.text[r.pos:]; len(rest) >= len(word.text) && string(rest[:len(word.text)]) == word.text {
+			r.pos += len(word.text)
+			return word.value, nil
+		}
+	}
+	return nil, r.expected("a JSON value")
+}
+
+func (r *reader) object() (any, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	object := make(map[string]any)
+	if r.take('}') {
+		r.depth--
+		return object, nil
+	}
+	for {
+		r.space()
+		start := r.pos
+		if r.pos == len(r.text) || r.text[r.pos] != '"' {
+			return nil, r.expected("a property name in double quotes")
+		}
+		name, err := r.str()
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := object[name]; twice {
+			return nil, r.errorAt(start, fmt.Sprintf("property %s stands twice in one object", quote(name)))
+		}
+		if !r.take(':') {
+			return nil, r.expected("':'")
+		}
+		if object[name], err = r.value(); err != nil {
+			return nil, err
+		}
+		switch {
+		case r.take(','):
+		case r.take('}'):
+			r.depth--
+			return object, nil
+		default:
+			return nil, r.expected("',' or '}'")
+		}
+	}
+}
+
+func (r *reader) array() (any, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	array := []any{}
+	if r.take(']') {
+		r.depth--
+		return array, nil
+	}
+	for {
+		value, err := r.value()
+		if err != nil {
+			return nil, err
+		}
+		array = append(array, value)
+		switch {
+		case r.take(','):
+		case r.take(']'):
+			r.depth--
+			return array, nil
+		default:
+			return nil, r.expected("',' or ']'")
+		}
+	}
+}
+
+// enter passes the bracket that opens an object or array.
+func (r *reader) enter() error {
+	if r.depth++; r.depth > MaxDepth {
+		return r.errorAt(r.pos, fmt.Sprintf("nested deeper than %d levels", MaxDepth))
+	}
+	r.pos++
+	return nil
+}
+
+func (r *reader) number() (any, error) {
+	start := r.pos
+	if r.text[r.pos] == '-' {
+		r.pos++
+	}
+	switch {
+	case r.pos < len(r.text) && r.text[r.pos] == '0':
+		r.pos++
+	case !r.digits():
+		return nil, r.expected("a digit")
+	}
+	if r.pos < len(r.text) && r.text[r.pos] == '.' {
+		r.pos++
+		if !r.digits() {
+			return nil, r.expected("a digit")
+		}
+	}
+	if r.pos < len(r.text) && r.text[r.pos]|0x20 == 'e' {
+		r.pos++
+		if r.pos < len(r.text) && (r.text[r.pos] == '+' || r.text[r.pos] == '-') {
+			r.pos++
+		}
+		exponent := r.pos
+		if !r.digits() {
+			return nil, r.expected("a digit")
+		}
+		if n, err := strconv.Atoi(string(r.text[exponent:r.pos])); err != nil || n > maxExponent {
+			return nil, r.errorAt(exponent, fmt.Sprintf("an exponent larger than %d", maxExponent))
+		}
+	}
+	if r.pos-start > maxNumber {
+		return nil, r.errorAt(start, fmt.Sprintf("a number of more than %d characters", maxNumber))
+	}
+	return json.Number(r.text[start:r.pos]), nil
+}
+
+// digits passes digits and reports whether there was at least one.
+func (r *reader) digits() bool {
+	start := r.pos
+	for r.pos < len(r.text) && isDigit(r.text[r.pos]) {
+		r.pos++
+	}
+	return r.pos > start
+}
+
+// take passes white space and then c, and reports whether c was there.
+func (r *reader) take(c byte) bool {
+	r.space()
+	if r.pos == len(r.text) || r.text[r.pos] != c {
+		return false
+	}
+	r.pos++
+	return true
+}
+
+func (r *reader) space() {
+	for r.pos < len(r.text) {
+		switch r.text[r.pos] {
+		case ' ', '\t', '\n', '\r':
+			r.pos++
+		default:
+			return
+		}
+	}
+}
+
+// expected says what should have stood where the reader stands.
+func (r *reader) expected(what string) error {
+	if r.pos >= len(r.text) {
+		return r.errorAt(len(r.text), "expected "+what+", got the end of the text")
+	}
+	char, size := utf8.DecodeRune(r.text[r.pos:])
+	if char == utf8.RuneError && size == 1 {
+		return r.errorAt(r.pos, "expected "+what+", got a byte that is not UTF-8")
+	}
+	return r.errorAt(r.pos, "expected "+what+", got "+strconv.QuoteRune(char))
+}
+
+func (r *reader) errorAt(offset int, message string) error {
+	before := string(r.text[:offset])
+	lineStart := strings.LastIndexByte(before, '\n') + 1
+	return &syntaxError{
+		line:    strings.Count(before, "\n") + 1,
+		column:  utf8.RuneCountInString(before[lineStart:]) + 1,
+		offset:  offset,
+		message: message,
+	}
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

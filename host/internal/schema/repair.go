@@ -1,0 +1,200 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Repair is one change that made arguments fit. It never holds the value,
+// which may be a secret.
+type Repair struct {
+	// Place is where, for example "arguments.limit".
+	Place string `json:"place"`
+	// Change is what, for example "string to integer".
+	Change string `json:"change"`
+}
+
+// Bounds of repairing: a repair may uncover what another can mend, and more
+// mistakes than these are no slip.
+const (
+	maxRepairRounds = 4
+	maxRepairs      = 100
+)
+
+// repair mends what it can without losing anything. It returns the value as
+// far as it could be mended, and the error of its last validation.
+func (s *Schema) repair(args any, invalid error) (any, []Repair, error) {
+	r := repairer{schema: s, root: args}
+	for range maxRepairRounds {
+		mistakes := s.mistakes(invalid)
+		if len(mistakes) > maxRepairs {
+			break
+		}
+		before := len(r.done)
+		for _, m := range mistakes {
+			r.mend(m)
+		}
+		if len(r.done) == before {
+			break
+		}
+		if invalid = s.validator.Validate(r.root); invalid == nil {
+			return r.root, r.done, nil
+		}
+	}
+	return r.root, nil, invalid
+}
+
+type repairer struct {
+	schema *Schema
+	root   any
+	done   []Repair
+}
+
+func (r *repairer) mend(m mistake) {
+	switch m.kind.(type) {
+	case *kind.Type:
+		value, ok := valueAt(r.root, m.path)
+		if !ok {
+			return
+		}
+		if mended, change := r.convert(value, m); change != "" {
+			r.replace(m.path, mended)
+			r.done = append(r.done, Repair{Place: place(r.root, m.path), Change: change})
+		}
+	case *kind.AdditionalProperties:
+		r.rename(m)
+	}
+}
+
+// rename gives properties that go by another name their own, where that does
+// not stand beside it.
+func (r *repairer) rename(m mistake) {
+	value, _ := valueAt(r.root, m.path)
+	holder := object(value)
+	declared := r.schema.properties(m.schema)
+	for _, alias := range m.names {
+		for _, name := range slices.Sorted(maps.Keys(declared)) {
+			list, _ := declared[name][tool.KeywordAliases].([]any)
+			_, given := holder[alias] // no longer, if another repair came before
+			_, taken := holder[name]
+			if !given || taken || !slices.Contains(list, any(alias)) {
+				continue
+			}
+			holder[name] = holder[alias]
+			delete(holder, alias)
+			r.done = append(r.done, Repair{
+				Place:  place(r.root, append(slices.Clone(m.path), name)),
+				Change: fmt.Sprintf("given as %s", quote(alias)),
+			})
+			break
+		}
+	}
+}
+
+// convert returns value as one of the types that would do, and what that
+// changes, or "" if it would lose or guess something.
+func (r *repairer) convert(value any, m mistake) (mended any, change string) {
+	text, isString := value.(string)
+	for _, want := range []string{"integer", "number", "boolean", "object", "array"} {
+		if isString && slices.Contains(m.either, want) {
+			if read, ok := readAs(text, want, len(m.path)); ok {
+				return read, "string to " + want
+			}
+		}
+	}
+	if isString && len(m.path) == 0 && r.schema.rawName != "" {
+		return map[string]any{r.schema.rawName: text}, "string to property " + r.schema.rawName
+	}
+	if slices.Contains(m.either, "array") && r.isItem(value, m.schema) {
+		return []any{value}, "one value to an array of it"
+	}
+	return nil, ""
+}
+
+// readAs reads a text as exactly one value of the type. The value stands
+// below depth levels already.
+func readAs(text, want string, depth int) (any, bool) {
+	reader := reader{text: []byte(text), depth: depth}
+	value, err := reader.document()
+	if err != nil {
+		return nil, false
+	}
+	switch v := value.(type) {
+	case json.Number:
+		if v.String() != text {
+			return nil, false
+		}
+		_, err := strconv.ParseInt(text, 10, 64)
+		return v, want == "number" || want == "integer" && err == nil
+	case bool:
+		return v, want == "boolean" && text == strconv.FormatBool(v)
+	case map[string]any:
+		return v, want == "object"
+	case []any:
+		return v, want == "array"
+	}
+	return nil, false
+}
+
+// isItem reports whether value has the type that an array's items have.
+func (r *repairer) isItem(value any, array map[string]any) bool {
+	items := object(array["items"])
+	if ref, ok := items["$ref"].(string); ok {
+		items = object(at(r.schema.doc, ref))
+	}
+	got := typeName(value)
+	fits := func(want any) bool { return want == got || want == "number" && got == "integer" }
+	if list, ok := items["type"].([]any); ok {
+		return slices.ContainsFunc(list, fits)
+	}
+	return fits(items["type"])
+}
+
+// replace puts a value where another stands.
+func (r *repairer) replace(path []string, value any) {
+	if len(path) == 0 {
+		r.root = value
+		return
+	}
+	last := path[len(path)-1]
+	holder, _ := valueAt(r.root, path[:len(path)-1])
+	switch h := holder.(type) {
+	case map[string]any:
+		h[last] = value
+	case []any:
+		if i, err := strconv.Atoi(last); err == nil && i < len(h) {
+			h[i] = value
+		}
+	}
+}
+
+// valueAt returns the value at a place below root.
+func valueAt(root any, path []string) (any, bool) {
+	value := root
+	for _, name := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			below, ok := v[name]
+			if !ok {
+				return nil, false
+			}
+			value = below
+		case []any:
+			i, err := strconv.Atoi(name)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil, false
+			}
+			value = v[i]
+		default:
+			return nil, false
+		}
+	}
+	return value, true
+}

@@ -1,0 +1,126 @@
+// Package schema checks the arguments of calls against the JSON Schemas that
+// plugins publish. It refuses schemas that break the plugin contract, repairs
+// what can be repaired without losing anything, and explains the rest so that
+// a model can correct itself. It does no I/O, and nothing that it is given
+// makes it panic or takes it unbounded time or memory.
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Schema is the compiled input schema of one tool. It is immutable and safe
+// for concurrent use.
+type Schema struct {
+	doc       map[string]any // closed, with the keywords of ours
+	public    json.RawMessage
+	validator *jsonschema.Schema
+	rawName   string // the property marked x-raw, or ""
+}
+
+// Compile reads the input schema of a tool, checks it against the rules of the
+// plugin contract and closes it: a property that it does not declare is a
+// mistake, unless the schema says otherwise itself. The error names the place
+// and the rule and is ready to stand after "refused because".
+func Compile(input json.RawMessage) (*Schema, error) {
+	doc, err := readDocument(input)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	if err := checkRules(doc); err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	closeSchema(doc)
+	validator, err := compileDocument(doc)
+	if err != nil {
+		return nil, fmt.Errorf("input schema: %w", err)
+	}
+	return &Schema{
+		doc:       doc,
+		public:    Canonical(withoutKeywords(doc)),
+		validator: validator,
+		rawName:   rawProperty(doc),
+	}, nil
+}
+
+// Public returns the schema as clients see it: closed, and without the
+// keywords that are the host's own. The caller must not change it.
+func (s *Schema) Public() json.RawMessage { return s.public }
+
+// Names returns the names of the arguments that the schema declares.
+func (s *Schema) Names() map[string]bool {
+	names := make(map[string]bool)
+	for name := range s.properties(s.doc) {
+		names[name] = true
+	}
+	return names
+}
+
+// Arguments are the arguments of a call that fit the tool's schema.
+type Arguments struct {
+	// Values are the arguments by name, as [Read] makes them.
+	Values map[string]any
+	// Canonical is their one text; see [Canonical].
+	Canonical json.RawMessage
+	// Repairs are what it took to make them fit.
+	Repairs []Repair
+}
+
+// Check checks arguments that came from [Read], which it may change. It
+// repairs what loses nothing; otherwise the error, of code
+// [tool.InvalidArgument], names every mistake, what was expected and what may
+// have been meant.
+func (s *Schema) Check(value any) (Arguments, *tool.Error) {
+	var repairs []Repair
+	if err := s.validator.Validate(value); err != nil {
+		if value, repairs, err = s.repair(value, err); err != nil {
+			return Arguments{}, s.explain(value, err)
+		}
+	}
+	return Arguments{Values: object(value), Canonical: Canonical(value), Repairs: repairs}, nil
+}
+
+// compileDocument compiles a document that refers to nothing outside itself.
+func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	compiler.UseLoader(noLoader{})
+	if err := compiler.AddResource(documentURL, doc); err != nil {
+		return nil, err
+	}
+	compiled, err := compiler.Compile(documentURL)
+	if err != nil {
+		return nil, compileError(err)
+	}
+	return compiled, nil
+}
+
+// documentURL is the base of every schema; nothing is ever fetched from it.
+const documentURL = "schema:///tool"
+
+// compileError says where a document is no JSON Schema, without the library's
+// own addresses.
+func compileError(err error) error {
+	var invalid *jsonschema.SchemaValidationError
+	var mistake *jsonschema.ValidationError
+	if errors.As(err, &invalid) && errors.As(invalid.Err, &mistake) {
+		leaf := firstLeaf(mistake)
+		return fmt.Errorf("at %s: not valid JSON Schema 2020-12: %s",
+			pointer(leaf.InstanceLocation), leaf.ErrorKind.LocalizedString(english()))
+	}
+	return fmt.Errorf("not valid JSON Schema 2020-12: %w", err)
+}
+
+// noLoader refuses to fetch a schema from anywhere.
+type noLoader struct{}
+
+// Load implements [jsonschema.URLLoader].
+func (noLoader) Load(url string) (any, error) {
+	return nil, fmt.Errorf("%s lies outside the schema, and nothing is fetched", url)
+}

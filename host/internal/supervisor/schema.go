@@ -1,0 +1,53 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// KnownSchema returns the JSON Schema of a plugin's settings as it was learned
+// when the plugin was last started, and whether it is known for the binary as
+// it is now. It starts nothing.
+func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
+	m, err := loadManifest(manifestPath(stateDir, p.Name))
+	if err != nil || m == nil {
+		return nil, false
+	}
+	var hashes hashCache
+	if m.File != (fileID{}) {
+		hashes.put(m.File, m.Digest)
+	}
+	program, err := openBinary(p, &hashes)
+	if err != nil {
+		return nil, false
+	}
+	defer program.file.Close()
+	return m.Schema, program.digest == m.Digest
+}
+
+// errLearned ends a start that has told what was asked.
+var errLearned = errors.New("the settings schema is known now")
+
+// LearnSchema starts a plugin, asks it for the JSON Schema of its settings and
+// ends it. Of the options it needs the launcher and the state directory. The
+// error says to an operator why the plugin does not start.
+func LearnSchema(ctx context.Context, opts Options, p Plugin) ([]byte, error) {
+	var schema []byte
+	learned := false
+	p.Settings = func(s []byte) ([]byte, error) {
+		schema, learned = s, true
+		return nil, errLearned
+	}
+	opts.Plugins, opts.Publish, opts.Logger = []Plugin{p}, nil, hclog.NewNullLogger()
+	s, err := New(opts)
+	if err != nil {
+		return nil, err
+	}
+	err = s.Restart(ctx, p.Name)
+	if closeErr := s.Close(); closeErr != nil || !learned {
+		return nil, errors.Join(err, closeErr)
+	}
+	return schema, nil
+}

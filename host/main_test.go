@@ -1,0 +1,71 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite what the scripts compare with")
+
+// bin is the directory of the binaries under test: toolhost, and plugins/*.
+// They are the real ones, built once by TestMain.
+var bin string
+
+func TestMain(m *testing.M) {
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "toolhost-test-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		bin = dir
+		err = buildAll(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// buildAll builds the host, the plugins that ship, the example and the plugins
+// that only tests use.
+func buildAll(dir string) error {
+	builds := []struct{ in, out, pkg string }{
+		{".", "toolhost", "."},
+		{"..", "plugins/fs", "./plugins/fs"},
+		{"../examples/hello", "plugins/hello", "."},
+		{".", "plugins/probe", "./testdata/plugins/probe"},
+	}
+	for _, b := range builds {
+		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, b.out), b.pkg)
+		cmd.Dir = b.in
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go build %s: %w\n%s", b.pkg, err, out)
+		}
+	}
+	return nil
+}
+
+// TestScripts runs testdata/script/*.txtar, each in a folder of its own, with
+// the real binaries.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		UpdateScripts:       *update,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("PLUGINS", filepath.Join(bin, "plugins"))
+			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
+			return nil
+		},
+	})
+}

@@ -1,0 +1,166 @@
+// Command probe is a plugin for tests: it tells what it is confined by, and
+// misbehaves on request.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// probe is the state of the plugin.
+type probe struct {
+	inside atomic.Int64 // calls that wait
+
+	mu      sync.Mutex    // guards release and kept
+	release chan struct{} // closed to let them return
+	kept    [][]byte      // what was allocated stays alive
+}
+
+type settings struct {
+	Prefix string `json:"prefix,omitempty" jsonschema:"begins the names of the tools" default:"probe"`
+}
+
+func main() {
+	b := &probe{release: make(chan struct{})}
+	p := sdk.New("probe", "1.0.0")
+	sdk.Configure(p, func(_ context.Context, _ sdk.Config, s settings) error {
+		b.addTools(p, s.Prefix)
+		return nil
+	})
+	p.Serve()
+}
+
+func (b *probe) addTools(p *sdk.Plugin, prefix string) {
+	add(p, prefix+"_process", "Tells the process id.", func(context.Context, *sdk.Call, none) (string, error) {
+		return fmt.Sprint(os.Getpid()), nil
+	})
+	add(p, prefix+"_limits", "Prints its own resource limits and those of a child.", limits)
+	add(p, prefix+"_child", "Starts a child that sleeps, and tells its process id.", child)
+	add(p, prefix+"_wait", "Waits until it is released or canceled.", b.wait)
+	add(p, prefix+"_release", "Releases the calls that wait.", b.releaseAll)
+	add(p, prefix+"_inside", "Tells how many calls wait.", func(context.Context, *sdk.Call, none) (string, error) {
+		return fmt.Sprint(b.inside.Load()), nil
+	})
+	add(p, prefix+"_allocate", "Allocates memory, in MiB.", b.allocate)
+	add(p, prefix+"_open", "Opens many files at a time.", open)
+	add(p, prefix+"_write", "Writes one large file.", write)
+	add(p, prefix+"_text", "Answers with a text of a given length.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
+		return strings.Repeat("x", in.N), nil
+	})
+	add(p, prefix+"_print", "Prints to standard output and error.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
+		line := strings.Repeat("x", 99)
+		for range in.N / 200 {
+			fmt.Println(line)
+			fmt.Fprintln(os.Stderr, line)
+		}
+		return "printed", nil
+	})
+	add(p, prefix+"_steps", "Reports progress.", func(_ context.Context, c *sdk.Call, in amount) (string, error) {
+		for i := range in.N {
+			c.Progress(tool.Progress{Progress: float64(i + 1), Total: float64(in.N), Message: fmt.Sprintf("step %d", i+1)})
+		}
+		return "done", nil
+	})
+	add(p, prefix+"_environment", "Prints its environment.", func(context.Context, *sdk.Call, none) (string, error) {
+		return strings.Join(os.Environ(), "\n"), nil
+	})
+	sdk.AddTool(p, tool.Spec{Name: prefix + "_change", Tier: tool.SideEffecting, Description: "Would change something."},
+		func(context.Context, *sdk.Call, none) (string, error) { return "changed", nil })
+}
+
+type none struct{}
+
+type amount struct {
+	N int `json:"n" jsonschema:"how much"`
+}
+
+func add[In any](p *sdk.Plugin, name, description string, f func(context.Context, *sdk.Call, In) (string, error)) {
+	sdk.AddTool(p, tool.Spec{Name: name, Tier: tool.ReadOnly, Description: description}, f)
+}
+
+func limits(ctx context.Context, _ *sdk.Call, _ none) (string, error) {
+	own, err := os.ReadFile("/proc/self/limits")
+	if err != nil {
+		return "", err
+	}
+	of, err := exec.CommandContext(ctx, "/bin/cat", "/proc/self/limits").Output()
+	if err != nil {
+		return "", err
+	}
+	return string(own) + "---\n" + string(of), nil
+}
+
+func child(context.Context, *sdk.Call, none) (string, error) {
+	cmd := exec.Command("/bin/sleep", "600")
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	return fmt.Sprint(cmd.Process.Pid), nil
+}
+
+func (b *probe) wait(ctx context.Context, _ *sdk.Call, _ none) (string, error) {
+	b.mu.Lock()
+	release := b.release
+	b.mu.Unlock()
+	b.inside.Add(1)
+	defer b.inside.Add(-1)
+	select {
+	case <-release:
+		return "released", nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+func (b *probe) releaseAll(context.Context, *sdk.Call, none) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	close(b.release)
+	b.release = make(chan struct{})
+	return "released them", nil
+}
+
+func (b *probe) allocate(_ context.Context, _ *sdk.Call, in amount) (string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for range in.N {
+		block := make([]byte, 1<<20)
+		for i := 0; i < len(block); i += 4096 {
+			block[i] = 1
+		}
+		b.kept = append(b.kept, block)
+	}
+	return "allocated", nil
+}
+
+func open(_ context.Context, _ *sdk.Call, in amount) (string, error) {
+	var files []*os.File
+	defer func() {
+		for _, f := range files {
+			f.Close()
+		}
+	}()
+	for range in.N {
+		f, err := os.Open("/dev/null")
+		if err != nil {
+			return "", err
+		}
+		files = append(files, f)
+	}
+	return "opened", nil
+}
+
+func write(_ context.Context, _ *sdk.Call, in amount) (string, error) {
+	path := filepath.Join(os.TempDir(), fmt.Sprintf("probe-%d", os.Getpid()))
+	defer os.Remove(path)
+	return "written", os.WriteFile(path, make([]byte, in.N), 0o600)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+)
+
+// validation is what `toolhost validate --json` prints.
+type validation struct {
+	Valid    bool             `json:"valid"`
+	Files    []string         `json:"files,omitempty"`
+	Mistakes []config.Mistake `json:"mistakes"`
+	// NotChecked are plugins whose settings could not be checked, since they
+	// were never started.
+	NotChecked []string `json:"not_checked"`
+	// Plugins is what became of each with --start.
+	Plugins []pluginView `json:"plugins,omitempty"`
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	start := false
+	cmd := &cobra.Command{
+		Use:   "validate",
+		Short: "Check the configuration and print every mistake with its line",
+		Long: `Check the configuration and print every mistake with its line. The settings of
+a plugin are checked if it was started before; --start starts each plugin to
+check them, and to see that it runs.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.validate(cmd.Context(), start)
+		},
+	}
+	cmd.Flags().BoolVar(&start, "start", false, "start every plugin, and check that it works with its settings")
+	return cmd
+}
+
+func (a *app) validate(ctx context.Context, start bool) error {
+	path, err := config.Find(a.configPath, nil)
+	if err != nil {
+		return err
+	}
+	result := validation{Mistakes: []config.Mistake{}, NotChecked: []string{}}
+	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: func(stateDir string, p supervisor.Plugin) ([]byte, bool) {
+		// Why a plugin does not start is said below, with its state.
+		schema, known, startErr := daemon.SettingsSchema(ctx, stateDir, p, start)
+		if !known || startErr != nil {
+			result.NotChecked = append(result.NotChecked, p.Name)
+		}
+		return schema, known
+	}})
+	if mistakes, ok := errors.AsType[*config.Error](err); ok && a.json {
+		result.Mistakes = mistakes.Mistakes
+		return errors.Join(a.printJSON(result), errReported)
+	}
+	if err != nil {
+		return err
+	}
+	result.Valid, result.Files = true, cfg.Files
+	if start {
+		if result.Plugins, err = a.startAll(ctx); err != nil {
+			return err
+		}
+	}
+	return a.printValidation(result)
+}
+
+// startAll starts every plugin and returns what became of it.
+func (a *app) startAll(ctx context.Context) (views []pluginView, err error) {
+	err = a.withDaemon(ctx, func(d *daemon.Daemon) error {
+		d.StartPlugins(ctx)
+		views = viewPlugins(d)
+		return nil
+	})
+	return views, err
+}
+
+// printValidation prints what was found of a configuration without mistakes.
+func (a *app) printValidation(result validation) error {
+	failed := 0
+	for _, v := range result.Plugins {
+		if v.Phase != supervisor.Ready {
+			failed++
+		}
+	}
+	result.Valid = failed == 0
+	if a.json {
+		if err := a.printJSON(result); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(a.stdout, "%s: no mistakes\n", strings.Join(result.Files, ", "))
+		if len(result.Plugins) > 0 {
+			if err := a.printPlugins(result.Plugins); err != nil {
+				return err
+			}
+		} else if len(result.NotChecked) > 0 {
+			fmt.Fprintf(a.stdout, "settings not checked: %s (never started; toolhost validate --start does it)\n", strings.Join(result.NotChecked, ", "))
+		}
+	}
+	if failed > 0 {
+		return errReported
+	}
+	return nil
+}

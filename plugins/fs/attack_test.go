@@ -1,0 +1,130 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Every tool refuses every path that leads out, and none waits for a FIFO or a
+// device; an error names nothing outside the workspace but what the caller
+// named.
+func TestAttacksOnPaths(t *testing.T) {
+	outside := tree(t, map[string]string{"secret.txt": "do not tell\n"})
+	dir := tree(t, map[string]string{
+		"a.txt":        "a\n",
+		"link":         "-> ../../../../../../../etc/passwd",
+		"absolute":     "-> /etc/passwd",
+		"directory":    "-> " + outside,
+		"environ":      "-> /proc/self/environ",
+		"zero":         "-> /dev/zero",
+		".env":         "do not tell\n",
+		"harmless.txt": "-> .env",
+	})
+	if err := syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const denied = "permission_denied: Path not allowed by security policy: "
+	attacks := []struct{ path, want string }{
+		{"../secret.txt", denied},
+		{"a.txt/../../x", denied},
+		{"/etc/passwd", denied},
+		{dir + "/../x", denied},
+		{outside + "/secret.txt", denied},
+		{"/proc/self/environ", denied},
+		{"/proc/self/root/etc/passwd", denied},
+		{"/proc/self/cwd/a.txt", denied},
+		{"/dev/zero", denied},
+		{"link", denied},
+		{"absolute", denied},
+		{"directory/secret.txt", denied},
+		{"environ", denied},
+		{"zero", denied},
+		{"a\x00.txt", denied},
+		{".env", denied},
+		{"harmless.txt", denied},
+		{"fifo", ""}, // any refusal
+		{strings.Repeat("n", 4096), "invalid_argument: the path is 4096 bytes long"},
+		{strings.Repeat("n", 300), "failed: Failed to read file: file name too long"},
+		{"a\xff.txt", "not_found: File not found: a\uFFFD.txt"},
+		{"", "invalid_argument: the path is empty"},
+	}
+	calls := map[string]func(path string) any{
+		"read_file":      func(path string) any { return map[string]any{"path": path} },
+		"list_directory": func(path string) any { return map[string]any{"path": path} },
+		"search_files":   func(path string) any { return map[string]any{"path": path, "pattern": "*"} },
+		"search_content": func(path string) any { return map[string]any{"path": path, "pattern": "."} },
+		"diff_files":     func(path string) any { return map[string]any{"path": "a.txt", "other": path} },
+	}
+	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
+		Env: []string{"FS_AS_PLUGIN=1"}, Context: tool.Context{Roots: []string{dir}, MaxOutput: 16 * tool.KiB},
+	})
+	for name, args := range calls {
+		for _, attack := range attacks {
+			got := p.Call(t.Context(), name, args(attack.path))
+			if got.Error == nil || !strings.HasPrefix(message(got), attack.want) {
+				t.Errorf("%s(%.60q) = %.200q, %q, want %q", name, attack.path, got.Text(), message(got), attack.want)
+				continue
+			}
+			told := strings.ReplaceAll(got.Text()+got.Error.ModelText(), attack.path, "")
+			for _, hidden := range []string{"do not tell", "root:x:", outside} {
+				if strings.Contains(told, hidden) {
+					t.Errorf("%s(%.60q) tells %q: %s", name, attack.path, hidden, told)
+				}
+			}
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	dir := tree(t, map[string]string{"a.txt": numbered(100), ".env": "X=1\n", "private/a.txt": "p\n"})
+	p := sdktest.Start(t, newPlugin(), sdktest.Options{
+		Context:  tool.Context{Roots: []string{dir}, MaxOutput: tool.MiB},
+		Settings: map[string]any{"max_read": 20, "secrets": []string{"private"}},
+	})
+	for _, tt := range []struct{ path, want, err string }{
+		{"a.txt", "line 1\nline 2\n\n[lines 1-2 of 100; continue with offset=3]", ""},
+		{".env", "X=1\n", ""},
+		{"private/a.txt", "", "permission_denied: Path not allowed by security policy: private/a.txt"},
+	} {
+		got := p.Call(t.Context(), "read_file", readFileArgs{Path: tt.path})
+		if got.Text() != tt.want || message(got) != tt.err {
+			t.Errorf("read_file(%s) = %q, %q, want %q, %q", tt.path, got.Text(), message(got), tt.want, tt.err)
+		}
+	}
+}
+
+func TestSettingsMistakes(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		in   settings
+		want string
+	}{
+		{"max_read", settings{MaxRead: 0}, "max_read is 0B, expected more than 0"},
+		{"secrets", settings{MaxRead: 1, Secrets: []string{"ok", "[x"}}, `secret pattern "[x" is not a glob`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			f := &files{}
+			err := f.configure(t.Context(), sdk.Config{}, tt.in)
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("configure = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestNoWorkspace(t *testing.T) {
+	for _, dirs := range [][]string{nil, {"/nowhere/at/all"}} {
+		p := sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: dirs}})
+		got := p.Call(t.Context(), "read_file", readFileArgs{Path: "a"})
+		if want := "unavailable: The workspace cannot be opened"; message(got) != want {
+			t.Errorf("read_file with roots %v: %q, want %q", dirs, message(got), want)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxDiff is the size up to which a file can be compared.
+const maxDiff = 4 << 20
+
+type diffFilesArgs struct {
+	Path    string `json:"path" jsonschema:"the old file, relative to the workspace or absolute below it" role:"path" alias:"old_path"`
+	Other   string `json:"other" jsonschema:"the new file, to compare it with" role:"path" alias:"new_path"`
+	Context int    `json:"context,omitempty" jsonschema:"how many unchanged lines to show around each change" default:"3"`
+}
+
+// diffFiles is the tool diff_files.
+func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result, error) {
+	if in.Context < 1 || in.Context > 1000 {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "context is %d, expected 1 to 1000", in.Context)
+	}
+	before, err := w.wholeText(ctx, in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	after, err := w.wholeText(ctx, in.Other)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if before == after {
+		return tool.TextResult("[the files have the same text]"), nil
+	}
+	unified, err := udiff.ToUnifiedDiff("a/"+in.Path, "b/"+in.Other, before, udiff.Lines(before, after), in.Context)
+	if err != nil {
+		return tool.Result{}, tool.Errorf(tool.Failed, "The files cannot be compared").WithCause(err)
+	}
+	diff := unified.String()
+	added, removed := countChanges(unified)
+	result := tool.TextResult(diff)
+	result.Metadata = map[string]any{"added": added, "removed": removed}
+	if len(diff) > w.budget {
+		whole := strings.LastIndexByte(diff[:max(w.budget-noteRoom, 0)], '\n') + 1
+		result.Content = []tool.Content{tool.Text(diff[:whole]), tool.Text(fmt.Sprintf(
+			"[%d of %d bytes of the diff; use read_file to look at the rest]", whole, len(diff)))}
+	}
+	return result, nil
+}
+
+// wholeText returns all the text of a file.
+func (w *workspace) wholeText(ctx context.Context, name string) (string, error) {
+	f, err := w.openFile(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if f.size > maxDiff {
+		return "", tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared", f.path, f.size, maxDiff)
+	}
+	c, ok := detectCharset(f.head, f.whole())
+	if !ok || isMedia(f.mediaType) {
+		return "", tool.Errorf(tool.Failed, "%s is not text: %s, %d bytes", f.path, f.mediaType, f.size)
+	}
+	f.charset = c
+	all, err := f.scan(ctx, window{offset: 1, limit: maxDiff, budget: 4 * maxDiff}, 0, nil, true)
+	if err != nil {
+		return "", err
+	}
+	return string(bytes.ToValidUTF8(all.text, []byte("\uFFFD"))), nil
+}
+
+// countChanges counts the lines that a diff adds and removes.
+func countChanges(diff udiff.UnifiedDiff) (added, removed int) {
+	for _, hunk := range diff.Hunks {
+		for _, line := range hunk.Lines {
+			switch line.Kind {
+			case udiff.Insert:
+				added++
+			case udiff.Delete:
+				removed++
+			case udiff.Equal:
+			}
+		}
+	}
+	return added, removed
+}

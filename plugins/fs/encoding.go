@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/unicode"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// headSize is how much of a file is looked at to tell what it holds.
+const headSize = 8 << 10
+
+// encodingNames is the enum of read_file's encoding.
+const encodingNames = "auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk"
+
+// charset is how the bytes of a file become text.
+type charset struct {
+	name string
+	// bom is how many bytes stand before the text.
+	bom int
+	// decoder is nil for UTF-8, which is taken as it is.
+	decoder encoding.Encoding
+	// unit is the size of what a line break is aligned to.
+	unit int
+}
+
+var (
+	markUTF8 = []byte("\xEF\xBB\xBF")
+	markLE   = []byte("\xFF\xFE")
+	markBE   = []byte("\xFE\xFF")
+)
+
+// detectCharset finds the charset by the head of a file: a byte order mark,
+// valid UTF-8, or else windows-1252, which covers latin1 and knows every byte.
+// It is not ok if the head is not text.
+func detectCharset(head []byte, whole bool) (c charset, ok bool) {
+	switch {
+	case bytes.HasPrefix(head, markUTF8):
+		return charset{name: "utf-8", bom: len(markUTF8), unit: 1}, true
+	case bytes.HasPrefix(head, markLE):
+		return utf16(unicode.LittleEndian, len(markLE)), true
+	case bytes.HasPrefix(head, markBE):
+		return utf16(unicode.BigEndian, len(markBE)), true
+	case bytes.IndexByte(head, 0) >= 0:
+		return charset{}, false
+	case validUTF8(head, whole):
+		return charset{name: "utf-8", unit: 1}, true
+	default:
+		return charset{name: "windows-1252", decoder: charmap.Windows1252, unit: 1}, true
+	}
+}
+
+// namedCharset returns the charset that a caller asked for.
+func namedCharset(name string, head []byte) (charset, error) {
+	switch name {
+	case "utf-8":
+		c := charset{name: name, unit: 1}
+		if bytes.HasPrefix(head, markUTF8) {
+			c.bom = len(markUTF8)
+		}
+		return c, nil
+	case "utf-16":
+		if bytes.HasPrefix(head, markBE) {
+			return utf16(unicode.BigEndian, len(markBE)), nil
+		}
+		return namedCharset("utf-16le", head)
+	case "utf-16le":
+		if bytes.HasPrefix(head, markLE) {
+			return utf16(unicode.LittleEndian, len(markLE)), nil
+		}
+		return utf16(unicode.LittleEndian, 0), nil
+	case "utf-16be":
+		if bytes.HasPrefix(head, markBE) {
+			return utf16(unicode.BigEndian, len(markBE)), nil
+		}
+		return utf16(unicode.BigEndian, 0), nil
+	case "latin1":
+		return charset{name: name, decoder: charmap.ISO8859_1, unit: 1}, nil
+	case "windows-1252":
+		return charset{name: name, decoder: charmap.Windows1252, unit: 1}, nil
+	case "shift_jis":
+		return charset{name: name, decoder: japanese.ShiftJIS, unit: 1}, nil
+	case "gbk":
+		return charset{name: name, decoder: simplifiedchinese.GBK, unit: 1}, nil
+	default:
+		return charset{}, tool.Errorf(tool.InvalidArgument, "unknown encoding %q", name).WithHint("one of %s", encodingNames)
+	}
+}
+
+func utf16(order unicode.Endianness, bom int) charset {
+	name := "utf-16le"
+	if order == unicode.BigEndian {
+		name = "utf-16be"
+	}
+	return charset{name: name, bom: bom, decoder: unicode.UTF16(order, unicode.IgnoreBOM), unit: 2}
+}
+
+// text returns r, which stands after the byte order mark, as UTF-8.
+func (c charset) text(r io.Reader) io.Reader {
+	if c.decoder == nil {
+		return r
+	}
+	return c.decoder.NewDecoder().Reader(r)
+}
+
+// validUTF8 reports whether head is UTF-8. If it is not the whole file, its
+// last character may be cut.
+func validUTF8(head []byte, whole bool) bool {
+	if utf8.Valid(head) {
+		return true
+	}
+	for cut := 1; !whole && cut < utf8.UTFMax && cut <= len(head); cut++ {
+		tail := head[len(head)-cut:]
+		if utf8.RuneStart(tail[0]) {
+			return !utf8.FullRune(tail) && utf8.Valid(head[:len(head)-cut])
+		}
+	}
+	return false
+}

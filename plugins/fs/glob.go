@@ -1,0 +1,73 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// glob is a pattern that was checked.
+type glob string
+
+const (
+	// maxGlob is the length of a pattern in bytes.
+	maxGlob = 1000
+	// maxBranches is how many patterns the alternatives of one may stand for:
+	// each of them is tried, and their number grows exponentially.
+	maxBranches = 1000
+)
+
+func parseGlob(pattern string) (glob, error) {
+	pattern = strings.TrimPrefix(pattern, "./")
+	if pattern == "" || len(pattern) > maxGlob || !doublestar.ValidatePattern(pattern) {
+		return "", tool.Errorf(tool.InvalidArgument, "%.100q is not a glob", pattern).
+			WithHint("use names with *, ?, [a-z], {a,b} and **, such as *.go or src/**/*.ts; a backslash takes the meaning from the character after it")
+	}
+	if branches(pattern) > maxBranches {
+		return "", tool.Errorf(tool.InvalidArgument, "%.100q has too many alternatives", pattern).
+			WithHint("search several times, with fewer {a,b} each")
+	}
+	if !strings.Contains(pattern, "/") {
+		pattern = "**/" + pattern
+	}
+	return glob(pattern), nil
+}
+
+func parseGlobs(patterns []string) ([]glob, error) {
+	var globs []glob
+	for _, p := range patterns {
+		g, err := parseGlob(strings.TrimSuffix(p, "/"))
+		if err != nil {
+			return nil, err
+		}
+		globs = append(globs, g)
+	}
+	return globs, nil
+}
+
+// branches returns at least the number of patterns that the alternatives of a
+// valid one stand for; beyond [maxBranches] any number.
+func branches(pattern string) int {
+	total := 1
+	var open []int // alternatives of the braces that are open
+	for i := 0; i < len(pattern) && total <= maxBranches; i++ {
+		switch c := pattern[i]; {
+		case c == '\\':
+			i++
+		case c == '{':
+			open = append(open, 1)
+		case c == ',' && len(open) > 0:
+			open[len(open)-1]++
+		case c == '}' && len(open) > 0:
+			total *= open[len(open)-1]
+			open = open[:len(open)-1]
+		}
+	}
+	return total
+}
+
+func (g glob) match(rel string) bool {
+	return doublestar.MatchUnvalidated(string(g), rel)
+}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxCountLines is the size up to which file_info counts lines.
+const maxCountLines = 16 << 20
+
+type fileInfoArgs struct {
+	Path string `json:"path" jsonschema:"the file or directory, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
+}
+
+// fileInfo is the tool file_info.
+func fileInfo(ctx context.Context, w *workspace, in fileInfoArgs) (tool.Result, error) {
+	path, err := w.Display(in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	info, target, err := w.Lstat(in.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "path: %s\ntype: %s\n", printable(path), roots.Kind(info.Mode()))
+	if info.Mode().Type() == fs.ModeSymlink {
+		fmt.Fprintf(&text, "target: %s\n", w.targetName(path, target))
+	}
+	if info.Mode().IsRegular() {
+		fmt.Fprintf(&text, "size: %d bytes\n", info.Size())
+	}
+	fmt.Fprintf(&text, "mode: %#o\nmodified: %s\n", info.Mode().Perm(), info.ModTime().UTC().Format(time.RFC3339))
+	if info.Mode().IsRegular() {
+		if err := w.describeContent(ctx, in.Path, &text); err != nil {
+			fmt.Fprintf(&text, "content: %s\n", tool.AsError(err).Message)
+		}
+	}
+	return tool.TextResult(strings.TrimSuffix(text.String(), "\n")), nil
+}
+
+// describeContent says what is in a file.
+func (w *workspace) describeContent(ctx context.Context, name string, text *strings.Builder) error {
+	f, err := w.openFile(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	fmt.Fprintf(text, "media type: %s\n", f.mediaType)
+	c, ok := detectCharset(f.head, f.whole())
+	if !ok || isMedia(f.mediaType) {
+		return nil
+	}
+	f.charset = c
+	fmt.Fprintf(text, "encoding: %s\n", c.name)
+	if f.size > maxCountLines {
+		return nil
+	}
+	all, err := f.scan(ctx, nothing, 0, nil, true)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(text, "lines: %d\nline ends: %s\n", all.lines, all.eol())
+	return nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// nameFilter is which files are searched.
+type nameFilter struct {
+	only, never []glob
+	extensions  []string
+}
+
+func (in searchContentArgs) nameFilter() (*nameFilter, error) {
+	var only, never []string
+	for _, g := range in.Globs {
+		if excluded, ok := strings.CutPrefix(g, "!"); ok {
+			never = append(never, excluded)
+		} else {
+			only = append(only, g)
+		}
+	}
+	f := &nameFilter{}
+	var err error
+	if f.only, err = parseGlobs(only); err != nil {
+		return nil, err
+	}
+	if f.never, err = parseGlobs(never); err != nil {
+		return nil, err
+	}
+	for _, name := range in.Types {
+		extensions := extensionsOf(name)
+		if extensions == nil {
+			return nil, tool.Errorf(tool.InvalidArgument, "type %.40q is not known", name).WithHint("use globs, such as *.ext")
+		}
+		f.extensions = append(f.extensions, extensions...)
+	}
+	return f, nil
+}
+
+// skip leaves out what is excluded, and what version control keeps for itself.
+func (f *nameFilter) skip(e roots.Entry) bool {
+	return isVersionControl(e) || slices.ContainsFunc(f.never, func(g glob) bool { return g.match(e.Rel) })
+}
+
+func (f *nameFilter) match(e roots.Entry) bool {
+	if len(f.extensions) > 0 && !slices.Contains(f.extensions, strings.ToLower(path.Ext(e.Rel))) {
+		return false
+	}
+	return len(f.only) == 0 || slices.ContainsFunc(f.only, func(g glob) bool { return g.match(e.Rel) })
+}
+
+// extensionsOf returns the extensions of the files of a language, or nil.
+func extensionsOf(language string) []string {
+	return map[string][]string{
+		"c":          {".c", ".h"},
+		"cpp":        {".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx"},
+		"css":        {".css", ".scss", ".sass", ".less"},
+		"go":         {".go"},
+		"html":       {".html", ".htm"},
+		"java":       {".java"},
+		"javascript": {".js", ".jsx", ".mjs", ".cjs"},
+		"json":       {".json", ".jsonl"},
+		"kotlin":     {".kt", ".kts"},
+		"lua":        {".lua"},
+		"markdown":   {".md", ".markdown"},
+		"php":        {".php"},
+		"proto":      {".proto"},
+		"python":     {".py", ".pyi"},
+		"ruby":       {".rb"},
+		"rust":       {".rs"},
+		"shell":      {".sh", ".bash", ".zsh"},
+		"sql":        {".sql"},
+		"swift":      {".swift"},
+		"toml":       {".toml"},
+		"typescript": {".ts", ".tsx", ".mts", ".cts"},
+		"xml":        {".xml", ".xsd", ".xsl"},
+		"yaml":       {".yaml", ".yml"},
+	}[language]
+}

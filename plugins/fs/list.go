@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxFound is how many entries one call looks at; what lies beyond is
+// reported.
+const maxFound = 100_000
+
+type listDirectoryArgs struct {
+	Path   string `json:"path,omitempty" jsonschema:"the directory to list, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
+	Depth  int    `json:"depth,omitempty" jsonschema:"how many levels to list; 1 is the directory itself only" default:"1"`
+	Hidden bool   `json:"hidden,omitempty" jsonschema:"list names that begin with a dot too" default:"false"`
+	Sort   string `json:"sort,omitempty" jsonschema:"the order: by name, the largest first, or the last modified first" enum:"name,size,modified" default:"name"`
+	pageArgs
+}
+
+// listDirectory is the tool list_directory.
+func listDirectory(ctx context.Context, w *workspace, in listDirectoryArgs) (tool.Result, error) {
+	if in.Depth < 1 {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "depth is %d, expected at least 1", in.Depth)
+	}
+	page, err := in.page()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	hidden := 0
+	options := roots.WalkOptions{Depth: in.Depth, Skip: func(e roots.Entry) bool {
+		skip := !in.Hidden && strings.HasPrefix(e.Info.Name(), ".")
+		if skip {
+			hidden++
+		}
+		return skip
+	}}
+	found, notes, err := w.find(ctx, in.Path, options)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	sortEntries(found, in.Sort)
+	list := newListing(page, w.budget)
+	for _, e := range found[min(page.start, len(found)):] {
+		if !list.add(w.listed(e)) {
+			break
+		}
+	}
+	if hidden > 0 {
+		notes = append(notes, fmt.Sprintf("[%d hidden entries are not shown; list them with hidden=true]", hidden))
+	}
+	return withNotes(list.result(len(found), "[nothing to list]"), notes), nil
+}
+
+// find walks through a directory and returns what is below it, and what a
+// model should know of what is not returned.
+func (w *workspace) find(ctx context.Context, name string, options roots.WalkOptions) (found []roots.Entry, notes []string, err error) {
+	for e, err := range w.Walk(ctx, name, options) {
+		if err != nil {
+			if e.Path == "" {
+				return nil, nil, err
+			}
+			notes = append(notes, "["+tool.AsError(err).Message+"]")
+			continue
+		}
+		if len(found) == maxFound {
+			return found, append(notes, fmt.Sprintf("[only the first %d entries were looked at]", maxFound)), nil
+		}
+		found = append(found, e)
+	}
+	return found, notes, nil
+}
+
+func sortEntries(entries []roots.Entry, order string) {
+	switch order {
+	case "size":
+		slices.SortStableFunc(entries, func(a, b roots.Entry) int { return cmp.Compare(b.Info.Size(), a.Info.Size()) })
+	case "modified":
+		slices.SortStableFunc(entries, func(a, b roots.Entry) int { return b.Info.ModTime().Compare(a.Info.ModTime()) })
+	}
+}
+
+// listed is the line of an entry in a list.
+func (w *workspace) listed(e roots.Entry) string {
+	name := printable(e.Rel)
+	switch mode := e.Info.Mode(); {
+	case mode.IsRegular():
+		return name + "  " + strconv.FormatInt(e.Info.Size(), 10)
+	case mode.IsDir():
+		return name + "/"
+	case mode.Type() == fs.ModeSymlink:
+		return name + " -> " + w.shownTarget(e)
+	default:
+		return name + "  (" + roots.Kind(mode) + ")"
+	}
+}
+
+// shownTarget is where a link leads, in the caller's terms.
+func (w *workspace) shownTarget(e roots.Entry) string {
+	target, err := e.Target()
+	if err != nil {
+		return "?"
+	}
+	return w.targetName(e.Path, target)
+}
+
+// targetName is where the link of the given name leads, in the caller's terms:
+// nothing outside the workspace is named.
+func (w *workspace) targetName(link, target string) string {
+	full := target
+	if !path.IsAbs(target) {
+		full = path.Join(path.Dir(link), target)
+	}
+	if _, err := w.Display(full); err != nil {
+		return "(outside the workspace)"
+	}
+	return printable(target)
+}
+
+// printable makes a name fit a line of text, which must be UTF-8: one with
+// control characters, or that could be taken for such an escape, is quoted.
+func printable(name string) string {
+	plain := func(c rune) bool { return c != utf8.RuneError && c != '"' && c != '\\' && unicode.IsPrint(c) }
+	if strings.IndexFunc(name, func(c rune) bool { return !plain(c) }) < 0 {
+		return name
+	}
+	return strconv.QuoteToGraphic(name)
+}

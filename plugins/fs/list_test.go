@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// project makes a small workspace in which every file has another age.
+func project(tb testing.TB) string {
+	tb.Helper()
+	dir := tree(tb, map[string]string{
+		"README.md":         "# Project\n\nTODO: write\n",
+		"main.go":           "package main\n\nfunc main() {\n\tprintln(\"hello\")\n}\n",
+		"pkg/a/a.go":        "package a\n\n// Hello says Hello.\nfunc Hello() string { return \"hello\" }\n",
+		"pkg/a/a_test.go":   "package a\n",
+		"pkg/b/data.json":   "{\"hello\": 1}\n",
+		"pkg/b/big.bin":     "\x00" + strings.Repeat("hello ", 2000),
+		"vendor/x/x.go":     "package x // hello\n",
+		".hidden/notes.md":  "hello hidden\n",
+		".git/config":       "hello git\n",
+		".env":              "hello secret\n",
+		".ssh/config":       "hello ssh\n",
+		"link":              "-> main.go",
+		"out":               "-> /etc/passwd",
+		"up":                "-> ../../x",
+		"with\nbreak.txt":   "",
+		"wide/\xff\xfe.txt": "hello wide\n",
+	})
+	now := time.Now()
+	for age, name := range []string{"main.go", "README.md", "pkg/a/a.go", "pkg/a/a_test.go", "pkg/b/data.json", "pkg/b/big.bin", "vendor/x/x.go"} {
+		at := now.Add(-time.Duration(age) * 24 * time.Hour)
+		if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestListDirectory(t *testing.T) {
+	runCases(t, project(t), 4*tool.KiB, listDirectoryCases())
+}
+
+func listDirectoryCases() []toolCase {
+	return []toolCase{
+		{
+			tool: "list_directory", name: "defaults", in: listDirectoryArgs{},
+			want: "README.md  23\nlink -> main.go\nmain.go  48\nout -> (outside the workspace)\npkg/\nup -> (outside the workspace)\nvendor/\nwide/\n\"with\\nbreak.txt\"  0\n" +
+				"[4 hidden entries are not shown; list them with hidden=true]",
+			facts: map[string]any{"shown": 9, "total": 9, "next_cursor": nil},
+		},
+		{tool: "list_directory", name: "a path", in: listDirectoryArgs{Path: "pkg/a"}, want: "a.go  71\na_test.go  10"},
+		{tool: "list_directory", name: "deep", in: listDirectoryArgs{Path: "pkg", Depth: 2}, want: "a/\na/a.go  71\na/a_test.go  10\nb/\nb/big.bin  12001\nb/data.json  13"},
+		{tool: "list_directory", name: "hidden", in: listDirectoryArgs{Path: ".hidden", Hidden: true}, want: "notes.md  13"},
+		{
+			tool: "list_directory", name: "secrets are listed, not entered", in: listDirectoryArgs{Hidden: true, Depth: 9, Sort: "name", pageArgs: pageArgs{Limit: 4}},
+			want:  ".env  13\n.git/\n.git/config  10\n.hidden/\n[1-4 of 24; continue with cursor=\"4\"]",
+			facts: map[string]any{"next_cursor": "4"},
+		},
+		{
+			tool: "list_directory", name: "the next page", in: listDirectoryArgs{pageArgs: pageArgs{Cursor: "7", Limit: 9}},
+			want: "wide/\n\"with\\nbreak.txt\"  0\n[4 hidden entries are not shown; list them with hidden=true]",
+		},
+		{tool: "list_directory", name: "by size", in: listDirectoryArgs{Path: "pkg/b", Sort: "size"}, want: "big.bin  12001\ndata.json  13"},
+		{tool: "list_directory", name: "by time", in: listDirectoryArgs{Path: "pkg/a", Sort: "modified"}, want: "a.go  71\na_test.go  10"},
+		{tool: "list_directory", name: "a name that is not UTF-8", in: listDirectoryArgs{Path: "wide"}, want: `"\xff\xfe.txt"  11`},
+		{tool: "list_directory", name: "past the end", in: listDirectoryArgs{Path: "wide", pageArgs: pageArgs{Cursor: "100"}}, want: "[nothing to list]"},
+		{tool: "list_directory", name: "a file", in: listDirectoryArgs{Path: "main.go"}, err: "failed: Not a directory: main.go"},
+		{tool: "list_directory", name: "missing", in: listDirectoryArgs{Path: "none"}, err: "not_found: File not found: none"},
+		{tool: "list_directory", name: "outside", in: listDirectoryArgs{Path: "/etc"}, err: "permission_denied: Path not allowed by security policy: /etc"},
+		{tool: "list_directory", name: "a secret", in: listDirectoryArgs{Path: ".ssh"}, err: "permission_denied: Path not allowed by security policy: .ssh"},
+		{tool: "list_directory", name: "depth -1", in: listDirectoryArgs{Depth: -1}, err: "invalid_argument: depth is -1, expected at least 1"},
+		{tool: "list_directory", name: "limit -1", in: listDirectoryArgs{pageArgs: pageArgs{Limit: -1}}, err: "invalid_argument: limit is -1, expected 1 to 10000"},
+		{tool: "list_directory", name: "cursor", in: listDirectoryArgs{pageArgs: pageArgs{Cursor: "x"}}, err: `invalid_argument: cursor "x" is none that this tool gave`},
+	}
+}
+
+// Pages that are cut by the budget, put together, are the whole list.
+func TestListDirectoryPages(t *testing.T) {
+	dir := t.TempDir()
+	var want []string
+	for i := range 1000 {
+		name := fmt.Sprintf("file-%04d.txt", i)
+		want = append(want, name+"  0")
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, dir, 4*tool.KiB)
+	var got []string
+	in := listDirectoryArgs{}
+	for range len(want) {
+		result := p.Call(t.Context(), "list_directory", in)
+		if n := len(result.Text()); n > 4<<10 {
+			t.Fatalf("page has %d bytes, want at most 4 KiB", n)
+		}
+		got = append(got, strings.Split(string(result.Content[0].Data), "\n")...)
+		next, more := result.Metadata["next_cursor"].(string)
+		if !more {
+			break
+		}
+		in.Cursor = next
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("pages put together have %d lines and differ from the %d files", len(got), len(want))
+	}
+}
+
+func TestSearchFiles(t *testing.T) {
+	runCases(t, project(t), 4*tool.KiB, searchFilesCases())
+}
+
+func searchFilesCases() []toolCase {
+	yesterday := time.Now().Add(-36 * time.Hour)
+	return []toolCase{
+		{tool: "search_files", name: "a name", in: searchFilesArgs{Pattern: "*.go"}, want: "main.go\npkg/a/a.go\npkg/a/a_test.go\nvendor/x/x.go"},
+		{tool: "search_files", name: "a path", in: searchFilesArgs{Pattern: "pkg/**/*.{json,bin}"}, want: "pkg/b/big.bin\npkg/b/data.json"},
+		{tool: "search_files", name: "below a directory", in: searchFilesArgs{Pattern: "./a/*", Path: "pkg"}, want: "pkg/a/a.go\npkg/a/a_test.go"},
+		{tool: "search_files", name: "excluding", in: searchFilesArgs{Pattern: "*.go", Exclude: []string{"vendor/", "*_test.go"}}, want: "main.go\npkg/a/a.go"},
+		{tool: "search_files", name: "directories", in: searchFilesArgs{Pattern: "?", Type: "directory"}, want: "pkg/a/\npkg/b/\nvendor/x/"},
+		{tool: "search_files", name: "links", in: searchFilesArgs{Pattern: "*", Type: "symlink"}, want: "link\nout\nup"},
+		{tool: "search_files", name: "files", in: searchFilesArgs{Pattern: "*a*", Type: "file"}, want: "main.go\npkg/a/a.go\npkg/a/a_test.go\npkg/b/data.json\n\"with\\nbreak.txt\""},
+		{tool: "search_files", name: "large", in: searchFilesArgs{Pattern: "*", Size: ">1KiB"}, want: "pkg/b/big.bin"},
+		{tool: "search_files", name: "small", in: searchFilesArgs{Pattern: "pkg/**", Size: "<13B"}, want: "pkg/a/a_test.go"},
+		{tool: "search_files", name: "changed since", in: searchFilesArgs{Pattern: "*.{go,md}", Path: ".", Modified: "36h", Exclude: []string{".*"}}, want: "README.md\nmain.go"},
+		{tool: "search_files", name: "changed since a time", in: searchFilesArgs{Pattern: "*.go", Modified: yesterday.Format(time.RFC3339)}, want: "main.go"},
+		{
+			tool: "search_files", name: "a page", in: searchFilesArgs{Pattern: "*.go", pageArgs: pageArgs{Limit: 2}},
+			want: "main.go\npkg/a/a.go\n[1-2; continue with cursor=\"2\"]", facts: map[string]any{"next_cursor": "2"},
+		},
+		{
+			tool: "search_files", name: "the last page", in: searchFilesArgs{Pattern: "*.go", pageArgs: pageArgs{Limit: 2, Cursor: "2"}},
+			want: "pkg/a/a_test.go\nvendor/x/x.go", facts: map[string]any{"next_cursor": nil},
+		},
+		{tool: "search_files", name: "nothing", in: searchFilesArgs{Pattern: "*.rs"}, want: "[nothing found]"},
+		{tool: "search_files", name: "bad glob", in: searchFilesArgs{Pattern: "[a"}, err: `invalid_argument: "[a" is not a glob`},
+		{tool: "search_files", name: "alternatives without end", in: searchFilesArgs{Pattern: strings.Repeat("{a,b}", 10)}, err: `invalid_argument: "` + strings.Repeat("{a,b}", 10) + `" has too many alternatives`},
+		{tool: "search_files", name: "bad exclude", in: searchFilesArgs{Pattern: "*", Exclude: []string{"{a"}}, err: `invalid_argument: "{a" is not a glob`},
+		{tool: "search_files", name: "bad size", in: searchFilesArgs{Pattern: "*", Size: "1MB"}, err: `invalid_argument: size is "1MB", expected > or < and a size`},
+		{tool: "search_files", name: "bad time", in: searchFilesArgs{Pattern: "*", Modified: "soon"}, err: `invalid_argument: modified is "soon", expected a time or how long ago it was`},
+		{tool: "search_files", name: "missing", in: searchFilesArgs{Pattern: "*", Path: "none"}, err: "not_found: File not found: none"},
+		{tool: "search_files", name: "outside", in: searchFilesArgs{Pattern: "*", Path: ".."}, err: "permission_denied: Path not allowed by security policy: .."},
+	}
+}

@@ -1,0 +1,72 @@
+// Command fs is a plugin that lets an agent read and search files: those below
+// the workspace's folders and no others.
+package main
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func main() {
+	newPlugin().Serve()
+}
+
+// newPlugin returns the plugin with all its tools.
+func newPlugin() *sdk.Plugin {
+	p := sdk.New("fs", "1.0.0")
+	f := &files{}
+	sdk.Configure(p, f.configure)
+	add(p, f, readFile, tool.Spec{Name: "read_file", Aliases: []string{"file_read"}, MaxOutput: tool.MiB})
+	add(p, f, readFiles, tool.Spec{Name: "read_files", MaxOutput: 256 * tool.KiB})
+	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Aliases: []string{"list_files", "file_list"}, MaxOutput: 64 * tool.KiB})
+	add(p, f, searchFiles, tool.Spec{Name: "search_files", MaxOutput: 64 * tool.KiB})
+	add(p, f, searchContent, tool.Spec{Name: "search_content", Aliases: []string{"file_search"}, MaxOutput: 64 * tool.KiB})
+	add(p, f, fileInfo, tool.Spec{Name: "file_info", MaxOutput: 16 * tool.KiB})
+	add(p, f, diffFiles, tool.Spec{Name: "diff_files", MaxOutput: 64 * tool.KiB})
+	return p
+}
+
+// add adds a tool that reads. Its description is the file of its name.
+func add[In any](p *sdk.Plugin, f *files, run func(context.Context, *workspace, In) (tool.Result, error), spec tool.Spec) {
+	spec.Category = "files"
+	spec.Tier = tool.ReadOnly
+	spec.Idempotent = true
+	spec.Description = description(spec.Name)
+	sdk.AddTool(p, spec, inWorkspace(f, run))
+}
+
+//go:embed descriptions
+var descriptions embed.FS
+
+// description returns what a model is told about the tool. A missing one is
+// reported by the sdk, by the tool's name, when the plugin starts.
+func description(name string) string {
+	text, err := descriptions.ReadFile("descriptions/" + name + ".md")
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// files is what the tools share: the settings.
+type files struct {
+	settings atomic.Pointer[settings]
+}
+
+// configure takes the settings, which come before the first call.
+func (f *files) configure(_ context.Context, _ sdk.Config, s settings) error {
+	if s.MaxRead <= 0 {
+		return &sdk.SettingError{Path: []string{"max_read"}, Summary: fmt.Sprintf("max_read is %v, expected more than 0", s.MaxRead)}
+	}
+	if err := roots.CheckSecrets(s.Secrets); err != nil {
+		return &sdk.SettingError{Path: []string{"secrets"}, Summary: err.Error()}
+	}
+	f.settings.Store(&s)
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxLimit is how many entries one result lists at most.
+const maxLimit = 10_000
+
+// pageArgs are the arguments of a tool that lists.
+type pageArgs struct {
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many entries to return at most" default:"1000"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+}
+
+// page is a part of a list.
+type page struct{ start, limit int }
+
+func (a pageArgs) page() (page, error) {
+	if a.Limit < 1 || a.Limit > maxLimit {
+		return page{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", a.Limit, maxLimit)
+	}
+	if a.Cursor == "" {
+		return page{limit: a.Limit}, nil
+	}
+	start, err := strconv.Atoi(a.Cursor)
+	if err != nil || start < 0 {
+		return page{}, tool.Errorf(tool.InvalidArgument, "cursor %.40q is none that this tool gave", a.Cursor).
+			WithHint("use the next_cursor of the result before, or leave it out to begin")
+	}
+	return page{start, a.Limit}, nil
+}
+
+// listing is one item on a line, as far as page and budget go.
+type listing struct {
+	page
+	text   strings.Builder
+	budget int
+	shown  int
+	full   bool
+}
+
+func newListing(p page, budget int) *listing {
+	return &listing{page: p, budget: max(budget-noteRoom, 0)}
+}
+
+// add appends the item's line. It reports whether there is room for more.
+func (l *listing) add(line string) bool {
+	l.full = l.shown == l.limit || (l.shown > 0 && l.text.Len()+len(line)+1 > l.budget)
+	if l.full {
+		return false
+	}
+	if l.shown > 0 {
+		l.text.WriteByte('\n')
+	}
+	l.text.WriteString(line)
+	l.shown++
+	return true
+}
+
+// result says how to go on if there is more than was shown. The total is -1 if
+// it is not known.
+func (l *listing) result(total int, empty string) tool.Result {
+	next := l.start + l.shown
+	facts := map[string]any{"shown": l.shown}
+	of := ""
+	if total >= 0 {
+		facts["total"] = total
+		of = fmt.Sprintf(" of %d", total)
+	}
+	if l.shown == 0 {
+		l.text.WriteString(empty)
+	}
+	result := tool.TextResult(l.text.String())
+	result.Metadata = facts
+	if l.full {
+		facts["next_cursor"] = strconv.Itoa(next)
+		result.Content = append(result.Content, tool.Text(fmt.Sprintf("[%d-%d%s; continue with cursor=\"%d\"]", l.start+1, next, of, next)))
+	}
+	return result
+}
+
+// withNotes adds notes to the end of a result.
+func withNotes(result tool.Result, notes []string) tool.Result {
+	const most = 20
+	if len(notes) > most {
+		notes = append(notes[:most], fmt.Sprintf("[%d more notes]", len(notes)-most))
+	}
+	if len(notes) > 0 {
+		result.Content = append(result.Content, tool.Text(strings.Join(notes, "\n")))
+	}
+	return result
+}

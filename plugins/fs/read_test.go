@@ -1,0 +1,239 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// numbered returns the lines "line 1" to "line n".
+func numbered(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d\n", i+1)
+	}
+	return b.String()
+}
+
+func TestReadFile(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"ten.txt":     numbered(10),
+		"open.txt":    "one\ntwo",
+		"crlf.txt":    "a\r\nb\r\n",
+		"mixed.txt":   "a\r\nb\n",
+		"empty.txt":   "",
+		"long.txt":    strings.Repeat("é", 1000) + "\nnext\n",
+		"bom.txt":     "\xEF\xBB\xBFhi\n",
+		"utf16le.txt": "\xFF\xFEh\x00i\x00\n\x00",
+		"utf16be.txt": "\xFE\xFF\x00h\x00i",
+		"bare16.txt":  "h\x00i\x00",
+		"latin1.txt":  "caf\xe9\n",
+		"sjis.txt":    "\x93\xfa\x96\x7b\n",
+		"gbk.txt":     "\xc4\xe3\n",
+		"broken.txt":  strings.Repeat("a\n", 5000) + "\xff\n",
+		"data.bin":    "\x00\x01\x02",
+		"page.html":   "<!DOCTYPE html><p>hi</p>",
+	})
+	runCases(t, dir, 1000+noteRoom, readFileCases())
+}
+
+func readFileCases() []toolCase {
+	return []toolCase{
+		{
+			tool: "read_file", name: "whole", in: readFileArgs{Path: "ten.txt"}, want: numbered(10),
+			facts: map[string]any{
+				"path": "ten.txt", "first_line": 1, "last_line": 10, "total_lines": 10, "total_bytes": 71, "eol": "lf", "encoding": "utf-8",
+				"hash": "sha256:e71d970d34a5003190f0bcebf4e79bee538969aab5d24eef5449177468562b35", "next_offset": nil,
+			},
+		},
+		{
+			tool: "read_file", name: "offset and limit", in: readFileArgs{Path: "ten.txt", lineRange: lines(3, 2)},
+			want:  "line 3\nline 4\n\n[lines 3-4 of 10; continue with offset=5]",
+			facts: map[string]any{"first_line": 3, "last_line": 4, "next_offset": 5},
+		},
+		{tool: "read_file", name: "from the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(-2, 0)}, want: "line 9\nline 10\n", facts: map[string]any{"first_line": 9}},
+		{tool: "read_file", name: "more than there is from the end", in: readFileArgs{Path: "open.txt", lineRange: lines(-9, 0)}, want: "one\ntwo"},
+		{tool: "read_file", name: "last line without its end", in: readFileArgs{Path: "open.txt", lineRange: lines(2, 1)}, want: "two", facts: map[string]any{"last_line": 2, "total_lines": 2, "next_offset": nil}},
+		{tool: "read_file", name: "past the end", in: readFileArgs{Path: "ten.txt", lineRange: lines(11, 0)}, err: "invalid_argument: offset is 11, but ten.txt has 10 lines"},
+		{tool: "read_file", name: "offset 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Offset: new(0)}}, err: "invalid_argument: offset is 0, but lines are counted from 1"},
+		{tool: "read_file", name: "limit 0", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Limit: new(0)}}, err: "invalid_argument: limit is 0, expected at least 1"},
+		{tool: "read_file", name: "limit -1", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Limit: new(-1)}}, err: "invalid_argument: limit is -1, expected at least 1"},
+		{tool: "read_file", name: "crlf", in: readFileArgs{Path: "crlf.txt"}, want: "a\r\nb\r\n", facts: map[string]any{"eol": "crlf"}},
+		{tool: "read_file", name: "mixed", in: readFileArgs{Path: "mixed.txt"}, want: "a\r\nb\n", facts: map[string]any{"eol": "mixed"}},
+		{tool: "read_file", name: "empty", in: readFileArgs{Path: "empty.txt"}, want: "\n[the file is empty]", facts: map[string]any{"total_lines": 0, "eol": "none"}},
+		{
+			tool: "read_file", name: "long line", in: readFileArgs{Path: "long.txt"},
+			want: strings.Repeat("é", 500) + "\n[line 1 of 2 is too long and was cut; continue with offset=2]", facts: map[string]any{"next_offset": 2},
+		},
+		{tool: "read_file", name: "byte order mark", in: readFileArgs{Path: "bom.txt"}, want: "hi\n", facts: map[string]any{"byte_order_mark": true, "encoding": "utf-8"}},
+		{tool: "read_file", name: "utf-16le", in: readFileArgs{Path: "utf16le.txt"}, want: "hi\n", facts: map[string]any{"encoding": "utf-16le", "total_lines": 1}},
+		{tool: "read_file", name: "utf-16be", in: readFileArgs{Path: "utf16be.txt", Encoding: "utf-16"}, want: "hi", facts: map[string]any{"encoding": "utf-16be"}},
+		{tool: "read_file", name: "utf-16 by name", in: readFileArgs{Path: "bare16.txt", Encoding: "utf-16"}, want: "hi", facts: map[string]any{"encoding": "utf-16le"}},
+		{tool: "read_file", name: "latin1 by guess", in: readFileArgs{Path: "latin1.txt"}, want: "café\n", facts: map[string]any{"encoding": "windows-1252"}},
+		{tool: "read_file", name: "latin1 by name", in: readFileArgs{Path: "latin1.txt", Encoding: "latin1"}, want: "café\n", facts: map[string]any{"encoding": "latin1"}},
+		{tool: "read_file", name: "latin1 as utf-8", in: readFileArgs{Path: "latin1.txt", Encoding: "utf-8"}, want: "caf\uFFFD\n", facts: map[string]any{"invalid_characters": true}},
+		{tool: "read_file", name: "shift_jis", in: readFileArgs{Path: "sjis.txt", Encoding: "shift_jis"}, want: "日本\n"},
+		{tool: "read_file", name: "gbk", in: readFileArgs{Path: "gbk.txt", Encoding: "gbk"}, want: "你\n"},
+		{tool: "read_file", name: "unknown encoding", in: readFileArgs{Path: "gbk.txt", Encoding: "ebcdic"}, err: `invalid_argument: unknown encoding "ebcdic"`},
+		{tool: "read_file", name: "invalid later on", in: readFileArgs{Path: "broken.txt", lineRange: lines(-1, 0)}, want: "\uFFFD\n"},
+		{tool: "read_file", name: "binary", in: readFileArgs{Path: "data.bin"}, want: "Binary file: application/octet-stream, 3 bytes", facts: map[string]any{"media_type": "application/octet-stream", "total_bytes": 3}},
+		{tool: "read_file", name: "binary as text", in: readFileArgs{Path: "data.bin", Encoding: "latin1"}, want: "\x00\x01\x02"},
+		{tool: "read_file", name: "html is text", in: readFileArgs{Path: "page.html"}, want: "<!DOCTYPE html><p>hi</p>"},
+		{tool: "read_file", name: "directory", in: readFileArgs{Path: "."}, err: "failed: Failed to read file: it is a directory, not a regular file"},
+		{tool: "read_file", name: "missing", in: readFileArgs{Path: "none.txt"}, err: "not_found: File not found: none.txt"},
+		{tool: "read_file", name: "outside", in: readFileArgs{Path: "../x"}, err: "permission_denied: Path not allowed by security policy: ../x"},
+	}
+}
+
+// lines chooses lines; limit 0 leaves it out.
+func lines(offset, limit int) lineRange {
+	r := lineRange{Offset: &offset}
+	if limit != 0 {
+		r.Limit = &limit
+	}
+	return r
+}
+
+func TestReadFileMedia(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"one.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
+		"one.wav": "RIFF\x24\x00\x00\x00WAVEfmt ",
+	})
+	for _, tt := range []struct {
+		path string
+		want tool.Content
+	}{
+		{"one.png", tool.Content{Kind: tool.KindImage, MediaType: "image/png", Name: "one.png", Data: []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")}},
+		{"one.wav", tool.Content{Kind: tool.KindAudio, MediaType: "audio/wav", Name: "one.wav", Data: []byte("RIFF\x24\x00\x00\x00WAVEfmt ")}},
+	} {
+		got := start(t, dir, 1000).Call(t.Context(), "read_file", readFileArgs{Path: tt.path})
+		if diff := cmp.Diff([]tool.Content{tt.want}, got.Content); diff != "" {
+			t.Errorf("readFile(%s) (-want +got):\n%s", tt.path, diff)
+		}
+	}
+	small := workspaceOf(t, dir, 10)
+	if got, err := small.readBinary(&file{path: "x.png", size: 16, mediaType: "image/png"}); err != nil || got.Text() != "image/png of 16 bytes, too large to show: at most 10 bytes are possible" {
+		t.Errorf("readBinary of a large image = %q, %v", got.Text(), err)
+	}
+}
+
+// A file that is larger than the result may be can be read in windows that,
+// put together, are the file.
+func TestReadFileWindows(t *testing.T) {
+	var content bytes.Buffer
+	for i := 0; content.Len() < 142_857; i++ {
+		fmt.Fprintf(&content, "%d%s\n", i, strings.Repeat("x", i%97))
+	}
+	content.Truncate(142_857)
+	dir := tree(t, map[string]string{"big.txt": content.String()})
+	w := workspaceOf(t, dir, 16*tool.KiB)
+	var got bytes.Buffer
+	in := readFileArgs{Path: "big.txt"}
+	for rounds := 1; ; rounds++ {
+		result, err := readFile(t.Context(), w, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(result.Text()); n > w.budget {
+			t.Fatalf("window %d has %d bytes, want at most %d", rounds, n, w.budget)
+		}
+		got.Write(result.Content[0].Data)
+		next, more := result.Metadata["next_offset"].(int)
+		if !more {
+			break
+		}
+		in.Offset = &next
+		if rounds > 100 {
+			t.Fatal("no end after 100 windows")
+		}
+	}
+	if !bytes.Equal(got.Bytes(), content.Bytes()) {
+		t.Errorf("windows put together have %d bytes and differ from the file", got.Len())
+	}
+}
+
+// Of a file that is too large to read, only what is needed is read: its first
+// lines at once, its last lines from the end, never all of it.
+func TestReadFileSparse(t *testing.T) {
+	dir := t.TempDir()
+	make := func(name, head, tail string) {
+		f, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		const size = 10 << 30
+		if _, err := f.WriteString(head); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.WriteAt([]byte(tail), size-int64(len(tail))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	make("zeros", "", "\x00")
+	make("log", numbered(5000), "\n"+numbered(3))
+	p := start(t, dir, 1000+noteRoom)
+	for _, tt := range []struct {
+		name    string
+		in      readFileArgs
+		want    string
+		wantErr string
+	}{
+		{"binary", readFileArgs{Path: "zeros"}, "Binary file: application/octet-stream, 10737418240 bytes", ""},
+		{"one line", readFileArgs{Path: "zeros", Encoding: "utf-8"}, strings.Repeat("\x00", 1000) + "\n[line 1 is too long and was cut; continue with offset=2]", ""},
+		{"first lines", readFileArgs{Path: "log", lineRange: lines(2, 1)}, "line 2\n\n[lines 2-2; continue with offset=3]", ""},
+		{"last lines", readFileArgs{Path: "log", lineRange: lines(-2, 0)}, "line 2\nline 3\n", ""},
+		{"beyond", readFileArgs{Path: "log", lineRange: lines(-200, 0)}, "", "invalid_argument: offset is -200, but the last 64 MiB of log have 3 lines only"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := p.Call(t.Context(), "read_file", tt.in)
+			if message(got) != tt.wantErr || got.Text() != tt.want {
+				t.Errorf("read_file = %.60q, %q, want %.60q, %q", got.Text(), message(got), tt.want, tt.wantErr)
+			}
+			if hash, ok := got.Metadata["hash"]; ok {
+				t.Errorf("hash = %v, want none for a file that was not read wholly", hash)
+			}
+		})
+	}
+}
+
+func TestReadFiles(t *testing.T) {
+	dir := tree(t, map[string]string{"a.txt": "a\n", "ten.txt": numbered(10), ".env": "X=1"})
+	runCases(t, dir, 8*tool.KiB, readFilesCases())
+}
+
+func readFilesCases() []toolCase {
+	return []toolCase{
+		{
+			tool: "read_files", name: "some cannot be read",
+			in: readFilesArgs{Items: []readFilesItem{{Path: "a.txt"}, {Path: "missing"}, {Path: ".env"}, {Path: "ten.txt", lineRange: lines(2, 1)}}},
+			want: "==> a.txt <==\na\n\n==> missing <==\n[File not found: missing]\n" +
+				"==> .env <==\n[Path not allowed by security policy: .env]\n" +
+				"==> ten.txt <==\nline 2\n\n[lines 2-2 of 10; continue with offset=3]",
+			facts: map[string]any{"failed": 2},
+		},
+		{
+			tool: "read_files", name: "none can be read", in: readFilesArgs{Items: []readFilesItem{{Path: "missing"}}},
+			want: "==> missing <==\n[File not found: missing]", err: "failed: None of the 1 files could be read",
+		},
+		{tool: "read_files", name: "none", in: readFilesArgs{}, err: "invalid_argument: items has 0 files, expected 1 to 100"},
+		{tool: "read_files", name: "too many", in: readFilesArgs{Items: make([]readFilesItem, 101)}, err: "invalid_argument: items has 101 files, expected 1 to 100"},
+	}
+}
+
+// What a small file leaves over is for a large one that follows, and together
+// they fit.
+func TestReadFilesShareTheRoom(t *testing.T) {
+	dir := tree(t, map[string]string{"small.txt": "s\n", "big.txt": numbered(5000)})
+	got := start(t, dir, 8*tool.KiB).Call(t.Context(), "read_files", readFilesArgs{Items: []readFilesItem{{Path: "small.txt"}, {Path: "big.txt"}}})
+	if n := len(got.Text()); n > 8<<10 || n < 7<<10 {
+		t.Errorf("result has %d bytes, want nearly and at most 8 KiB", n)
+	}
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxItems is how many files one call of read_files reads.
+const maxItems = 100
+
+type readFilesArgs struct {
+	Items []readFilesItem `json:"items" jsonschema:"the files to read"`
+}
+
+type readFilesItem struct {
+	Path string `json:"path" jsonschema:"the file to read, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
+	lineRange
+}
+
+// readFiles is the tool read_files. What cannot be read is told in its place.
+func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result, error) {
+	if len(in.Items) == 0 || len(in.Items) > maxItems {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "items has %d files, expected 1 to %d", len(in.Items), maxItems)
+	}
+	var result tool.Result
+	var facts []map[string]any
+	failed := 0
+	left := w.budget
+	for i, item := range in.Items {
+		// What one file leaves over is for those that follow.
+		share := *w
+		share.budget = left / (len(in.Items) - i)
+		read, err := share.read(ctx, item.Path, item.lineRange, "auto")
+		if ctx.Err() != nil {
+			return tool.Result{}, context.Cause(ctx)
+		}
+		if err != nil {
+			failed++
+			told := tool.AsError(err)
+			read = tool.TextResult("[" + told.Message + "]")
+			read.Metadata = map[string]any{"path": item.Path, "error": told.Code}
+		}
+		header := tool.Text(fmt.Sprintf("==> %s <==", item.Path))
+		result.Content = append(append(result.Content, header), read.Content...)
+		facts = append(facts, read.Metadata)
+		for _, c := range read.Content {
+			left -= len(c.Data)
+		}
+		left -= len(header.Data)
+	}
+	result.Metadata = map[string]any{"files": facts, "failed": failed}
+	if failed == len(in.Items) {
+		result.Error = tool.Errorf(tool.Failed, "None of the %d files could be read", failed)
+	}
+	return result, nil
+}

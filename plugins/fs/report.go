@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// report is the result of a search as it grows.
+type report struct {
+	mode   string
+	text   strings.Builder
+	budget int
+	left   int // how many results there may still be
+	full   bool
+
+	files, matchedFiles, matches int
+	binary, unreadable           int
+}
+
+func newReport(in searchContentArgs, budget int) *report {
+	return &report{mode: in.Mode, budget: max(budget-noteRoom, 0), left: in.MaxResults}
+}
+
+// room is how many matching lines of one file are of interest.
+func (r *report) room() int {
+	if r.mode == "content" {
+		return r.left
+	}
+	return math.MaxInt
+}
+
+// add adds what was found in one file.
+func (r *report) add(path string, found *hits) {
+	if found.matches == 0 && !found.more {
+		return
+	}
+	if r.left == 0 {
+		r.full = true
+		return
+	}
+	r.matchedFiles++
+	switch r.mode {
+	case "files":
+		r.write(printable(path) + "\n")
+		r.left--
+	case "count":
+		r.matches += found.matches
+		r.write(fmt.Sprintf("%s: %d\n", printable(path), found.matches))
+		r.left--
+	default:
+		r.addLines(path, found)
+	}
+}
+
+// addLines adds the lines of one file below its name.
+func (r *report) addLines(path string, found *hits) {
+	header := printable(path) + "\n"
+	if r.text.Len() > 0 {
+		header = "\n" + header
+	}
+	last := 0
+	for _, line := range found.lines {
+		mark := "-"
+		if line.matched {
+			mark = ":"
+		}
+		text := fmt.Sprintf("%d%s %s\n", line.number, mark, line.text)
+		if last > 0 && line.number > last+1 && (found.before > 0 || found.after > 0) {
+			text = "--\n" + text
+		}
+		if !r.write(header + text) {
+			return
+		}
+		header, last = "", line.number
+		if line.matched {
+			r.matches++
+			r.left--
+		}
+	}
+	r.full = r.full || found.more
+}
+
+// write adds text if it fits.
+func (r *report) write(text string) bool {
+	if r.full || r.text.Len()+len(text) > r.budget {
+		r.full = true
+		return false
+	}
+	r.text.WriteString(text)
+	return true
+}
+
+func (r *report) result() tool.Result {
+	text := strings.TrimSuffix(r.text.String(), "\n")
+	if text == "" {
+		text = "[nothing found]"
+	}
+	result := tool.TextResult(text)
+	result.Metadata = map[string]any{
+		"files_searched": r.files, "files_matched": r.matchedFiles,
+		"skipped_binary": r.binary, "skipped_unreadable": r.unreadable,
+	}
+	if r.mode != "files" {
+		result.Metadata["matches"] = r.matches
+	}
+	if r.full {
+		result.Metadata["more"] = true
+		result.Content = append(result.Content, tool.Text("[there are more; narrow the pattern, the path or the globs, or raise max_results]"))
+	}
+	return result
+}

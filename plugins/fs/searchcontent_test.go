@@ -1,0 +1,160 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestSearchContent(t *testing.T) {
+	dir := project(t)
+	runCases(t, dir, 4*tool.KiB, searchContentCases())
+}
+
+func searchContentCases() []toolCase {
+	return []toolCase{
+		{
+			tool: "search_content", name: "defaults", in: searchContentArgs{Pattern: "hello"},
+			want: ".hidden/notes.md\n1: hello hidden\n\nmain.go\n4: \tprintln(\"hello\")\n\npkg/a/a.go\n3: // Hello says Hello.\n4: func Hello() string { return \"hello\" }\n\n" +
+				"pkg/b/data.json\n1: {\"hello\": 1}\n\nvendor/x/x.go\n1: package x // hello\n\n\"wide/\\xff\\xfe.txt\"\n1: hello wide",
+			facts: map[string]any{"matches": 7, "files_matched": 6, "skipped_binary": 1, "skipped_unreadable": 1},
+		},
+		{tool: "search_content", name: "below a path", in: searchContentArgs{Pattern: "hello", Path: "pkg/b"}, want: "pkg/b/data.json\n1: {\"hello\": 1}"},
+		{tool: "search_content", name: "in a file", in: searchContentArgs{Pattern: "func", Path: "main.go"}, want: "main.go\n3: func main() {"},
+		{tool: "search_content", name: "smart case", in: searchContentArgs{Pattern: "Hello", Path: "pkg"}, want: "pkg/a/a.go\n3: // Hello says Hello.\n4: func Hello() string { return \"hello\" }"},
+		{tool: "search_content", name: "smart case knows escapes", in: searchContentArgs{Pattern: `todo:\S*\Write`, Path: "README.md"}, want: "[nothing found]"},
+		{tool: "search_content", name: "sensitive", in: searchContentArgs{Pattern: "todo", Case: "sensitive"}, want: "[nothing found]"},
+		{tool: "search_content", name: "insensitive", in: searchContentArgs{Pattern: "ToDo", Case: "insensitive"}, want: "README.md\n3: TODO: write"},
+		{tool: "search_content", name: "literal", in: searchContentArgs{Pattern: "main() {", Literal: true}, want: "main.go\n3: func main() {"},
+		{tool: "search_content", name: "word", in: searchContentArgs{Pattern: "pack|to", Word: true}, want: "[nothing found]"},
+		{tool: "search_content", name: "globs", in: searchContentArgs{Pattern: "package", Globs: []string{"*.go", "!vendor", "!*_test.go"}}, want: "main.go\n1: package main\n\npkg/a/a.go\n1: package a"},
+		{tool: "search_content", name: "types", in: searchContentArgs{Pattern: "hello", Types: []string{"json", "markdown"}}, want: ".hidden/notes.md\n1: hello hidden\n\npkg/b/data.json\n1: {\"hello\": 1}"},
+		{tool: "search_content", name: "around", in: searchContentArgs{Pattern: "println", Before: 1, After: 2}, want: "main.go\n3- func main() {\n4: \tprintln(\"hello\")\n5- }"},
+		{tool: "search_content", name: "gaps", in: searchContentArgs{Pattern: "^#|TODO", Path: "README.md", Before: 0, After: 0}, want: "README.md\n1: # Project\n3: TODO: write"},
+		{tool: "search_content", name: "across lines", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`, Multiline: true}, want: "main.go\n3: func main() {\n4: \tprintln(\"hello\")"},
+		{tool: "search_content", name: "not across lines", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`}, want: "[nothing found]"},
+		{tool: "search_content", name: "files", in: searchContentArgs{Pattern: "package a", Mode: "files"}, want: "pkg/a/a.go\npkg/a/a_test.go"},
+		{tool: "search_content", name: "count", in: searchContentArgs{Pattern: "hello", Path: "pkg", Mode: "count"}, want: "pkg/a/a.go: 2\npkg/b/data.json: 1", facts: map[string]any{"matches": 3}},
+		{
+			tool: "search_content", name: "enough", in: searchContentArgs{Pattern: "package", MaxResults: 1}, facts: map[string]any{"more": true, "matches": 1},
+			want: "main.go\n1: package main\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+		},
+		{tool: "search_content", name: "just enough", in: searchContentArgs{Pattern: "TODO", MaxResults: 1}, want: "README.md\n3: TODO: write", facts: map[string]any{"more": nil}},
+		{tool: "search_content", name: "a secret", in: searchContentArgs{Pattern: "hello", Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
+		{tool: "search_content", name: "bad pattern", in: searchContentArgs{Pattern: "a("}, err: "invalid_argument: pattern is not a regular expression: error parsing regexp: missing closing ): `a(`"},
+		{tool: "search_content", name: "costly pattern", in: searchContentArgs{Pattern: "a{1000}b{1000}"}, err: "invalid_argument: pattern is too costly to search for: 2002 steps for each byte, at most 2000 are possible"},
+		{tool: "search_content", name: "no pattern", in: searchContentArgs{}, err: "invalid_argument: pattern has 0 bytes, expected 1 to 4096"},
+		{tool: "search_content", name: "bad glob", in: searchContentArgs{Pattern: "a", Globs: []string{"!["}}, err: `invalid_argument: "[" is not a glob`},
+		{tool: "search_content", name: "bad type", in: searchContentArgs{Pattern: "a", Types: []string{"cobol"}}, err: `invalid_argument: type "cobol" is not known`},
+		{tool: "search_content", name: "too much around", in: searchContentArgs{Pattern: "a", After: 51}, err: "invalid_argument: before is 0 and after is 51, expected 0 to 50"},
+		{tool: "search_content", name: "max_results -1", in: searchContentArgs{Pattern: "a", MaxResults: -1}, err: "invalid_argument: max_results is -1, expected 1 to 10000"},
+		{tool: "search_content", name: "outside", in: searchContentArgs{Pattern: "root", Path: "out"}, err: "permission_denied: Path not allowed by security policy: out"},
+	}
+}
+
+// Every language in the schema has extensions.
+func TestLanguages(t *testing.T) {
+	field, ok := reflect.TypeFor[searchContentArgs]().FieldByName("Types")
+	if !ok {
+		t.Fatal("no field Types")
+	}
+	for language := range strings.SplitSeq(field.Tag.Get("enum"), ",") {
+		if len(extensionsOf(language)) == 0 {
+			t.Errorf("extensionsOf(%q) is empty", language)
+		}
+	}
+}
+
+func TestSearchContentLongLines(t *testing.T) {
+	long := strings.Repeat("a", 3000) + "needle" + strings.Repeat("b", 3000)
+	dir := tree(t, map[string]string{
+		"min.js":   long,
+		"huge.txt": strings.Repeat("x", 3<<20) + "needle\nneedle after\n",
+		"crlf.txt": "one needle\r\ntwo\r\n",
+		"u16.txt":  "\xFF\xFEn\x00e\x00e\x00d\x00l\x00e\x00",
+	})
+	runCases(t, dir, 4*tool.KiB, []toolCase{
+		{tool: "search_content", name: "cut to what is around the match", in: searchContentArgs{Pattern: "needle", Path: "min.js"}, want: "min.js\n1: …" + strings.Repeat("a", 125) + "needle" + strings.Repeat("b", 369) + "…"},
+		{tool: "search_content", name: "searched up to a bound", in: searchContentArgs{Pattern: "needle", Path: "huge.txt"}, want: "huge.txt\n2: needle after"},
+		{tool: "search_content", name: "the end of a line", in: searchContentArgs{Pattern: "needle$", Path: "crlf.txt"}, want: "crlf.txt\n1: one needle"},
+		{tool: "search_content", name: "UTF-16", in: searchContentArgs{Pattern: "^needle$", Path: "u16.txt"}, want: "u16.txt\n1: needle"},
+	})
+}
+
+func TestFileInfo(t *testing.T) {
+	dir := project(t)
+	// Whatever the umask is.
+	if err := errors.Join(os.Chmod(filepath.Join(dir, "main.go"), 0o640), os.Chmod(filepath.Join(dir, "pkg"), 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, dir, 4*tool.KiB)
+	for _, tt := range []struct {
+		path string
+		want []string // lines of the result
+	}{
+		{"main.go", []string{"path: main.go", "type: file", "size: 48 bytes", "mode: 0640", "media type: text/plain; charset=utf-8", "encoding: utf-8", "lines: 5", "line ends: lf"}},
+		{"pkg", []string{"path: pkg", "type: directory", "mode: 0750"}},
+		{"link", []string{"type: symlink", "target: main.go"}},
+		{"out", []string{"type: symlink", "target: (outside the workspace)"}},
+		{"pkg/b/big.bin", []string{"size: 12001 bytes", "media type: application/octet-stream"}},
+	} {
+		got := p.Call(t.Context(), "file_info", fileInfoArgs{Path: tt.path})
+		for _, want := range tt.want {
+			if !strings.Contains("\n"+got.Text()+"\n", "\n"+want+"\n") {
+				t.Errorf("file_info(%s) lacks the line %q:\n%s%v", tt.path, want, got.Text(), got.Error)
+			}
+		}
+	}
+	runCases(t, dir, 4*tool.KiB, fileInfoCases())
+}
+
+func fileInfoCases() []toolCase {
+	return []toolCase{
+		{tool: "file_info", name: "missing", in: fileInfoArgs{Path: "none"}, err: "not_found: File not found: none"},
+		{tool: "file_info", name: "a secret", in: fileInfoArgs{Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
+		{tool: "file_info", name: "outside", in: fileInfoArgs{Path: "/proc/self/environ"}, err: "permission_denied: Path not allowed by security policy: /proc/self/environ"},
+	}
+}
+
+func TestDiffFiles(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"old.txt": "a\nb\nc\nd\n-- e\n", "new.txt": "a\nb\nX\nd\n", "same.txt": "a\nb\nX\nd\n", "data.bin": "\x00", "lines.txt": numbered(5000), "empty.txt": "",
+	})
+	runCases(t, dir, 4*tool.KiB, diffFilesCases())
+}
+
+func diffFilesCases() []toolCase {
+	return []toolCase{
+		{
+			tool: "diff_files", name: "a diff", in: diffFilesArgs{Path: "old.txt", Other: "new.txt"},
+			want:  "--- a/old.txt\n+++ b/new.txt\n@@ -1,5 +1,4 @@\n a\n b\n-c\n+X\n d\n--- e\n",
+			facts: map[string]any{"added": 1, "removed": 2},
+		},
+		{
+			tool: "diff_files", name: "less context", in: diffFilesArgs{Path: "old.txt", Other: "new.txt", Context: 1},
+			want: "--- a/old.txt\n+++ b/new.txt\n@@ -2,4 +2,3 @@\n b\n-c\n+X\n d\n--- e\n",
+		},
+		{tool: "diff_files", name: "the same", in: diffFilesArgs{Path: "new.txt", Other: "same.txt"}, want: "[the files have the same text]"},
+		{tool: "diff_files", name: "binary", in: diffFilesArgs{Path: "new.txt", Other: "data.bin"}, err: "failed: data.bin is not text: application/octet-stream, 1 bytes"},
+		{tool: "diff_files", name: "missing", in: diffFilesArgs{Path: "new.txt", Other: "none"}, err: "not_found: File not found: none"},
+		{tool: "diff_files", name: "outside", in: diffFilesArgs{Path: "/etc/passwd", Other: "new.txt"}, err: "permission_denied: Path not allowed by security policy: /etc/passwd"},
+		{tool: "diff_files", name: "context -1", in: diffFilesArgs{Path: "new.txt", Other: "new.txt", Context: -1}, err: "invalid_argument: context is -1, expected 1 to 1000"},
+	}
+}
+
+func TestDiffFilesBounds(t *testing.T) {
+	dir := tree(t, map[string]string{"empty.txt": "", "lines.txt": numbered(5000), "big.txt": strings.Repeat("x", maxDiff+1)})
+	p := start(t, dir, 4*tool.KiB)
+	got := p.Call(t.Context(), "diff_files", diffFilesArgs{Path: "empty.txt", Other: "lines.txt"}).Text()
+	if !strings.HasSuffix(got, " bytes of the diff; use read_file to look at the rest]") || len(got) > 4<<10 {
+		t.Errorf("a long diff has %d bytes and ends in %q, want at most 4 KiB and a note", len(got), got[max(len(got)-80, 0):])
+	}
+	if got, want := message(p.Call(t.Context(), "diff_files", diffFilesArgs{Path: "empty.txt", Other: "big.txt"})), "resource_exhausted: big.txt has 4194305 bytes, at most 4194304 can be compared"; got != want {
+		t.Errorf("a large file: %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type searchFilesArgs struct {
+	Pattern  string   `json:"pattern" jsonschema:"glob with *, ?, [a-z], {a,b} and ** for any number of directories; one without a slash matches names in every directory" alias:"glob,query"`
+	Path     string   `json:"path,omitempty" jsonschema:"the directory to search, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
+	Exclude  []string `json:"exclude,omitempty" jsonschema:"globs of files and directories to leave out, with everything below them"`
+	Type     string   `json:"type,omitempty" jsonschema:"what to find" enum:"any,file,directory,symlink" default:"any"`
+	Size     string   `json:"size,omitempty" jsonschema:"files above or below a size, such as >1MiB or <10KiB"`
+	Modified string   `json:"modified,omitempty" jsonschema:"changed since then: a time ago such as 30m, 24h or 7d, a date such as 2026-01-31, or an RFC 3339 time"`
+	pageArgs
+}
+
+// searchFiles is the tool search_files.
+func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Result, error) {
+	page, err := in.page()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	wanted, err := in.filter(time.Now())
+	if err != nil {
+		return tool.Result{}, err
+	}
+	list := newListing(page, w.budget)
+	var notes []string
+	matched := 0
+	for e, err := range w.Walk(ctx, in.Path, roots.WalkOptions{Skip: wanted.skip}) {
+		if err != nil {
+			if e.Path == "" {
+				return tool.Result{}, err
+			}
+			notes = append(notes, "["+tool.AsError(err).Message+"]")
+			continue
+		}
+		if !wanted.match(e) {
+			continue
+		}
+		matched++
+		if matched <= page.start {
+			continue
+		}
+		line := printable(e.Path)
+		if e.Info.IsDir() {
+			line += "/"
+		}
+		if !list.add(line) {
+			break
+		}
+	}
+	return withNotes(list.result(-1, "[nothing found]"), notes), nil
+}
+
+// fileFilter is what search_files looks for.
+type fileFilter struct {
+	pattern  glob
+	exclude  []glob
+	kind     string
+	min, max int64 // sizes; max -1 means any
+	since    time.Time
+}
+
+func (in searchFilesArgs) filter(now time.Time) (*fileFilter, error) {
+	f := &fileFilter{kind: in.Type, max: -1}
+	var err error
+	if f.pattern, err = parseGlob(in.Pattern); err != nil {
+		return nil, err
+	}
+	if f.exclude, err = parseGlobs(in.Exclude); err != nil {
+		return nil, err
+	}
+	if in.Size != "" {
+		if f.min, f.max, err = parseSize(in.Size); err != nil {
+			return nil, err
+		}
+	}
+	if in.Modified != "" {
+		if f.since, err = parseSince(in.Modified, now); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// skip leaves out what is excluded, and what version control keeps for itself.
+func (f *fileFilter) skip(e roots.Entry) bool {
+	return isVersionControl(e) || slices.ContainsFunc(f.exclude, func(g glob) bool { return g.match(e.Rel) })
+}
+
+// isVersionControl reports whether e is a directory that version control keeps
+// for itself.
+func isVersionControl(e roots.Entry) bool {
+	return e.Info.IsDir() && slices.Contains([]string{".git", ".hg", ".svn", ".jj"}, e.Info.Name())
+}
+
+func (f *fileFilter) match(e roots.Entry) bool {
+	mode := e.Info.Mode()
+	switch f.kind {
+	case "file":
+		if !mode.IsRegular() {
+			return false
+		}
+	case "directory":
+		if !mode.IsDir() {
+			return false
+		}
+	case "symlink":
+		if mode.Type() != fs.ModeSymlink {
+			return false
+		}
+	}
+	size := e.Info.Size()
+	if f.max >= 0 && (!mode.IsRegular() || size < f.min || size > f.max) {
+		return false
+	}
+	return !e.Info.ModTime().Before(f.since) && f.pattern.match(e.Rel)
+}
+
+// parseSize reads ">1MiB" or "<10KiB".
+func parseSize(text string) (smallest, largest int64, err error) {
+	bad := tool.Errorf(tool.InvalidArgument, "size is %.40q, expected > or < and a size", text).WithHint("such as >1MiB or <10KiB")
+	if text == "" {
+		return 0, 0, bad
+	}
+	size, err := tool.ParseByteSize(strings.TrimSpace(text[1:]))
+	switch {
+	case err != nil:
+		return 0, 0, bad
+	case text[0] == '>':
+		return int64(size) + 1, 1<<63 - 1, nil
+	case text[0] == '<' && size > 0:
+		return 0, int64(size) - 1, nil
+	default:
+		return 0, 0, bad
+	}
+}
+
+// parseSince reads a time, or how long ago it was.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		if n, err := strconv.Atoi(days); err == nil && n > 0 {
+			return now.AddDate(0, 0, -n), nil
+		}
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
+		return now.Add(-ago), nil
+	}
+	for _, layout := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.ParseInLocation(layout, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, tool.Errorf(tool.InvalidArgument, "modified is %.40q, expected a time or how long ago it was", text).
+		WithHint("such as 24h, 7d, 2026-01-31 or 2026-01-31T12:00:00Z")
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// tree makes files below a new directory; a name that ends in a slash is a
+// directory, and the content "-> x" a symbolic link to x.
+func tree(tb testing.TB, files map[string]string) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		switch target, isLink := strings.CutPrefix(content, "-> "); {
+		case strings.HasSuffix(name, "/"):
+			err = errors.Join(err, os.MkdirAll(path, 0o755))
+		case isLink:
+			err = errors.Join(err, os.Symlink(target, path))
+		default:
+			err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644))
+		}
+		if err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// workspaceOf opens dir as a call would, with room for budget bytes.
+func workspaceOf(tb testing.TB, dir string, budget tool.ByteSize) *workspace {
+	tb.Helper()
+	w, err := openWorkspace([]string{dir}, budget, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { w.Close() })
+	return w
+}
+
+// toolCase is a call of a tool and what comes of it.
+type toolCase struct {
+	name string
+	tool string
+	// in is the arguments: the tool's own struct, or a map.
+	in   any
+	want string // the text parts, joined by newlines
+	// facts is some of the metadata; nil stands for a fact that is not there.
+	facts map[string]any
+	err   string // code and message
+}
+
+// runCases makes the calls as the host would.
+func runCases(t *testing.T, dir string, budget tool.ByteSize, cases []toolCase) {
+	t.Helper()
+	p := start(t, dir, budget)
+	for _, tt := range cases {
+		t.Run(tt.name, func(t *testing.T) {
+			got := p.Call(t.Context(), tt.tool, tt.in)
+			if diff := cmp.Diff(tt.err, message(got)); diff != "" {
+				t.Fatalf("error (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.want, got.Text()); diff != "" {
+				t.Errorf("text (-want +got):\n%s", diff)
+			}
+			for fact, want := range tt.facts {
+				if diff := cmp.Diff(asJSON(t, want), asJSON(t, got.Metadata[fact])); diff != "" {
+					t.Errorf("metadata %q (-want +got):\n%s", fact, diff)
+				}
+			}
+		})
+	}
+}
+
+// start serves the plugin; its workspace is dir.
+func start(tb testing.TB, dir string, budget tool.ByteSize) *sdktest.Plugin {
+	tb.Helper()
+	return sdktest.Start(tb, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{dir}, MaxOutput: budget}})
+}
+
+// message is the code and message of a failure, or "".
+func message(r tool.Result) string {
+	if r.Error == nil {
+		return ""
+	}
+	return r.Error.Error()
+}
+
+func asJSON(tb testing.TB, value any) string {
+	tb.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}

@@ -1,0 +1,113 @@
+package roots
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Open opens the regular file of the given name for reading, following
+// symbolic links that stay below the folders. Directories, FIFOs, sockets and
+// devices are refused without waiting for them. The caller closes the file.
+func (r *Roots) Open(name string) (*os.File, error) {
+	at, err := r.resolve(name, true)
+	if err != nil {
+		return nil, err
+	}
+	return r.openRegular(at, name)
+}
+
+// openRegular opens at, which is called name in messages.
+func (r *Roots) openRegular(at place, name string) (*os.File, error) {
+	// Opening a device may already do something, so look before; and what is
+	// there may change until it is opened, so look again.
+	info, err := at.root.Lstat(at.rel)
+	if err != nil {
+		return nil, r.explain(name, err)
+	}
+	if err := regular(info); err != nil {
+		return nil, err
+	}
+	f, err := at.root.OpenFile(at.rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, r.explain(name, err)
+	}
+	if info, err = f.Stat(); err != nil {
+		err = r.explain(name, err)
+	} else {
+		err = regular(info)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// regular refuses everything that is not a regular file.
+func regular(info fs.FileInfo) error {
+	if info.Mode().IsRegular() {
+		return nil
+	}
+	err := tool.Errorf(tool.Failed, "Failed to read file: it is a %s, not a regular file", Kind(info.Mode()))
+	if info.IsDir() {
+		return err.WithHint("list the directory, or name a file in it")
+	}
+	return err
+}
+
+// Kind names the kind of file that mode says: "file", "directory", "symlink",
+// "FIFO", "socket" or "device".
+func Kind(mode fs.FileMode) string {
+	switch {
+	case mode.IsRegular():
+		return "file"
+	case mode.IsDir():
+		return "directory"
+	case mode&fs.ModeSymlink != 0:
+		return "symlink"
+	case mode&fs.ModeNamedPipe != 0:
+		return "FIFO"
+	case mode&fs.ModeSocket != 0:
+		return "socket"
+	default:
+		return "device"
+	}
+}
+
+// Stat describes the file of the given name, following symbolic links that
+// stay below the folders.
+func (r *Roots) Stat(name string) (fs.FileInfo, error) {
+	at, err := r.resolve(name, true)
+	if err != nil {
+		return nil, err
+	}
+	info, err := at.root.Lstat(at.rel)
+	if err != nil {
+		return nil, r.explain(name, err)
+	}
+	return info, nil
+}
+
+// Lstat describes the file of the given name itself: a symbolic link at its
+// end is not followed, and is returned as target, which may lead anywhere.
+func (r *Roots) Lstat(name string) (info fs.FileInfo, target string, err error) {
+	at, err := r.resolve(name, false)
+	if err != nil {
+		return nil, "", err
+	}
+	info, err = at.root.Lstat(at.rel)
+	if err != nil {
+		return nil, "", r.explain(name, err)
+	}
+	if info.Mode().Type() != fs.ModeSymlink {
+		return info, "", nil
+	}
+	target, err = at.root.Readlink(at.rel)
+	if err != nil {
+		return nil, "", r.explain(name, err)
+	}
+	return info, target, nil
+}

@@ -1,0 +1,190 @@
+// Package roots reads files below a few allowed folders and nowhere else.
+//
+// A name is relative to the first folder, or absolute and below one of them.
+// Every access goes through an [os.Root], so that renaming a folder or placing
+// a symbolic link between check and use gains nothing. Only regular files are
+// opened; FIFOs, sockets and devices are refused without touching them. Names
+// that usually hold secrets are refused too, but that is a guard against
+// accidents: a secret that was copied under another name is an ordinary file.
+//
+// Errors are written for a model: they are of type [*tool.Error] and name no
+// file outside the folders.
+package roots
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxName is the length in bytes that Linux allows for a name, PATH_MAX
+// without its terminator.
+const maxName = 4095
+
+// Options are the settings of [Open]. The zero value is usable.
+type Options struct {
+	// Secrets are patterns of names that are refused; nil means
+	// [DefaultSecrets], and an empty list that none is. See there for what a
+	// pattern means.
+	Secrets []string
+}
+
+// Roots are the folders that may be read. Its methods may be used by several
+// goroutines at once. Close it after use.
+type Roots struct {
+	folders []*folder
+	secrets secrets
+}
+
+// folder is one allowed folder.
+type folder struct {
+	root *os.Root
+	// path is absolute and clean, as it was given; real is the same without
+	// symbolic links. A caller may use either.
+	path, real string
+	first      bool
+}
+
+// place is a name that was looked up: slash-separated and clean, relative to
+// the folder.
+type place struct {
+	*folder
+	rel string
+}
+
+// Open opens the folders. Names are relative to the first. It is an error, for
+// an operator, if there is none, if one is not absolute, or if one is not a
+// directory, and if a pattern cannot be read.
+func Open(dirs []string, opts Options) (*Roots, error) {
+	if len(dirs) == 0 {
+		return nil, errors.New("open roots: no folder given, expected at least one absolute path")
+	}
+	patterns := opts.Secrets
+	if patterns == nil {
+		patterns = DefaultSecrets()
+	}
+	secrets, err := parseSecrets(patterns)
+	if err != nil {
+		return nil, err
+	}
+	r := &Roots{secrets: secrets}
+	for i, dir := range dirs {
+		f, err := openFolder(dir)
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		f.first = i == 0
+		r.folders = append(r.folders, f)
+	}
+	return r, nil
+}
+
+func openFolder(dir string) (*folder, error) {
+	if !filepath.IsAbs(dir) {
+		return nil, fmt.Errorf("open root %q: not an absolute path", dir)
+	}
+	realPath, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open root: %w", err)
+	}
+	root, err := os.OpenRoot(realPath)
+	if err != nil {
+		return nil, fmt.Errorf("open root: %w", err)
+	}
+	return &folder{root: root, path: filepath.Clean(dir), real: realPath}, nil
+}
+
+// Close closes the folders. Files that were opened stay open. It may be called
+// again.
+func (r *Roots) Close() error {
+	var errs []error
+	for _, f := range r.folders {
+		errs = append(errs, f.root.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// String lists the folders as they were given, for a hint.
+func (r *Roots) String() string {
+	paths := make([]string, len(r.folders))
+	for i, f := range r.folders {
+		paths[i] = f.path
+	}
+	return strings.Join(paths, ", ")
+}
+
+// Display returns name as results should show it: relative to the first
+// folder, or absolute in another. It reads no file; it fails with
+// [tool.PermissionDenied] if name is not below a folder, whether it exists or
+// not.
+func (r *Roots) Display(name string) (string, error) {
+	at, err := r.locate(name)
+	if err != nil {
+		return "", err
+	}
+	return at.String(), nil
+}
+
+// String is the place as results show it.
+func (p place) String() string {
+	if p.first {
+		return p.rel
+	}
+	return path.Join(p.path, p.rel)
+}
+
+// locate finds the folder that name is below, by its text alone.
+func (r *Roots) locate(name string) (place, error) {
+	switch {
+	case name == "":
+		return place{}, tool.Errorf(tool.InvalidArgument, "the path is empty").
+			WithHint(`"." is the workspace itself`)
+	case len(name) > maxName:
+		return place{}, tool.Errorf(tool.InvalidArgument, "the path is %d bytes long, at most %d are possible", len(name), maxName)
+	case strings.ContainsRune(name, 0):
+		return place{}, r.denied(name)
+	}
+	if path.IsAbs(name) {
+		at, ok := r.below(name)
+		if !ok {
+			return place{}, r.denied(name)
+		}
+		return at, nil
+	}
+	rel := path.Clean(name)
+	if rel == ".." || strings.HasPrefix(rel, "../") {
+		return place{}, r.denied(name)
+	}
+	return place{r.folders[0], rel}, nil
+}
+
+// below finds the innermost folder that holds the absolute path.
+func (r *Roots) below(abs string) (place, bool) {
+	abs = path.Clean(abs)
+	var found place
+	for _, f := range r.folders {
+		rel, ok := f.cut(abs)
+		if ok && (found.folder == nil || len(rel) < len(found.rel)) {
+			found = place{f, rel}
+		}
+	}
+	return found, found.folder != nil
+}
+
+// cut returns the absolute path relative to the folder.
+func (f *folder) cut(abs string) (string, bool) {
+	for _, dir := range []string{f.path, f.real} {
+		if abs == dir {
+			return ".", true
+		}
+		if rel, ok := strings.CutPrefix(abs, strings.TrimSuffix(dir, "/")+"/"); ok {
+			return rel, true
+		}
+	}
+	return "", false
+}

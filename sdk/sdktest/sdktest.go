@@ -1,0 +1,288 @@
+// Package sdktest calls a plugin as the host would, in a test, and holds the
+// contract that every plugin must pass.
+//
+// [Start] serves a [sdk.Plugin] inside the test process and [StartBinary]
+// starts a real one, in whatever language; both speak real gRPC. [Run] and
+// [RunBinary] check the contract and say what is broken and where.
+package sdktest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// startTimeout bounds starting, describing and configuring a plugin.
+const startTimeout = 10 * time.Second
+
+// Options says how a plugin is started and called. The zero value works for a
+// plugin that needs no settings.
+type Options struct {
+	// Settings is encoded as JSON and given to the plugin; nil means {}.
+	Settings any
+	// Config is given to the plugin beside them. Directories that it leaves
+	// out are made, and removed when the plugin stops.
+	Config sdk.Config
+	// Context is what the calls say about their caller. A user, a session and
+	// an attempt are filled in.
+	Context tool.Context
+	// Secrets are granted to the plugin, by name.
+	Secrets map[string]string
+	// Answer answers what a tool asks the user; false means that the user
+	// declines. Nil declines everything.
+	Answer func(question string, schema json.RawMessage) (answer any, answered bool)
+	// Env is added to the environment of a binary, as "KEY=value". It has
+	// nothing else of this process's environment.
+	Env []string
+	// Calls are calls that must succeed. [Run] makes them to see the tools'
+	// results, alone and at the same time.
+	Calls []Call
+}
+
+// Call names a tool and its arguments.
+type Call struct {
+	Tool string
+	// Args is encoded as JSON; nil means {}.
+	Args any
+	// Endless says that the call sends progress or output and then goes on
+	// until it is canceled. The contract suite then only cancels it.
+	Endless bool
+}
+
+// Plugin is a running plugin.
+type Plugin struct {
+	options  Options
+	client   toolpluginv1.PluginServiceClient
+	process  *process // nil if it runs in this process
+	describe *toolpluginv1.DescribeResponse
+	tools    []*toolpluginv1.Tool
+	stop     func()
+	stopOnce sync.Once
+}
+
+// Start serves p in this process and configures it. It is stopped when the
+// test ends. Mistakes in p, and settings that it refuses, fail the test.
+func Start(tb testing.TB, p *sdk.Plugin, options Options) *Plugin {
+	tb.Helper()
+	return start(tb, InProcess(p), options)
+}
+
+// StartBinary starts the plugin at path, as a host would but without a
+// sandbox, and configures it. It is stopped when the test ends.
+func StartBinary(tb testing.TB, path string, options Options) *Plugin {
+	tb.Helper()
+	return start(tb, Binary(path), options)
+}
+
+func start(tb testing.TB, target Target, options Options) *Plugin {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
+	defer cancel()
+	p, err := target.launch(ctx, options)
+	if err != nil {
+		tb.Fatalf("start plugin: %v", err)
+	}
+	tb.Cleanup(p.Close)
+	if err := p.configure(ctx); err != nil {
+		tb.Fatalf("configure plugin: %v", err)
+	}
+	return p
+}
+
+// Close stops the plugin. It may be called more than once.
+func (p *Plugin) Close() { p.stopOnce.Do(p.stop) }
+
+// Stderr returns what a binary has written to standard error: the last 64 KiB.
+// It is empty for a plugin in this process.
+func (p *Plugin) Stderr() string {
+	if p.process == nil {
+		return ""
+	}
+	return p.process.log.String()
+}
+
+// Name returns the plugin's name, as it says itself.
+func (p *Plugin) Name() string { return p.describe.GetName() }
+
+// Tools returns what the plugin offers under its settings.
+func (p *Plugin) Tools() []tool.Spec {
+	list := make([]tool.Spec, len(p.tools))
+	for i, t := range p.tools {
+		list[i] = specFromProto(t)
+	}
+	return list
+}
+
+// Call calls a tool and returns its result. args is encoded as JSON; nil means
+// {}. Unlike the host it does not check the arguments, so that a test can see
+// what a tool does with wrong ones. A plugin that dies or breaks the contract
+// is a result, too, with code [tool.PluginCrashed] or [tool.OutputInvalid].
+func (p *Plugin) Call(ctx context.Context, name string, args any) tool.Result {
+	raw, err := encode(args)
+	if err != nil {
+		return tool.ErrorResult(tool.Errorf(tool.InvalidArgument, "encode arguments: %v", err))
+	}
+	return p.Run(ctx, tool.Call{Tool: name, Arguments: raw, Context: p.options.Context}, tool.Sink{})
+}
+
+// Run makes a call with a caller of its own and hands what the tool says
+// before its result to sink. See [Plugin.Call] for the result.
+func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Result {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := p.client.Call(ctx, &toolpluginv1.CallRequest{
+		Context: contextToProto(c), Tool: c.Tool, ArgumentsJson: c.Arguments,
+	})
+	if err != nil {
+		return tool.ErrorResult(p.wireError(ctx, err))
+	}
+	var result *toolpluginv1.Result
+	for {
+		event, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF) && result == nil:
+			return tool.ErrorResult(tool.Errorf(tool.OutputInvalid, "the plugin ended the call without a result"))
+		case errors.Is(err, io.EOF):
+			return resultFromProto(result)
+		case err != nil:
+			return tool.ErrorResult(p.wireError(ctx, err))
+		case result != nil:
+			return tool.ErrorResult(tool.Errorf(tool.OutputInvalid, "the plugin said something after its result"))
+		}
+		switch e := event.GetEvent().(type) {
+		case *toolpluginv1.CallResponse_Progress:
+			if sink.Progress != nil {
+				sink.Progress(progressFromProto(e.Progress))
+			}
+		case *toolpluginv1.CallResponse_Chunk:
+			if sink.Chunk != nil {
+				sink.Chunk(chunkFromProto(e.Chunk))
+			}
+		case *toolpluginv1.CallResponse_Result:
+			result = e.Result
+		default:
+			return tool.ErrorResult(tool.Errorf(tool.OutputInvalid, "the plugin sent an empty event"))
+		}
+	}
+}
+
+// Preview asks what a call would do. args is encoded as JSON; nil means {}.
+// A refusal of the tool is a [*tool.Error].
+func (p *Plugin) Preview(ctx context.Context, name string, args any) (tool.Preview, error) {
+	raw, err := encode(args)
+	if err != nil {
+		return tool.Preview{}, fmt.Errorf("encode arguments: %w", err)
+	}
+	response, err := p.client.Preview(ctx, &toolpluginv1.PreviewRequest{
+		Context: contextToProto(tool.Call{Context: p.options.Context}), Tool: name, ArgumentsJson: raw,
+	})
+	if err != nil {
+		return tool.Preview{}, p.wireError(ctx, err)
+	}
+	if response.GetError() != nil {
+		return tool.Preview{}, errorFromProto(response.GetError())
+	}
+	return previewFromProto(response), nil
+}
+
+// Drain lets the calls that run finish and refuses what comes after. It
+// returns when no call is left, or with an error when ctx ends.
+func (p *Plugin) Drain(ctx context.Context) error {
+	if _, err := p.client.Drain(ctx, &toolpluginv1.DrainRequest{}); err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}
+
+// configure describes and configures the plugin and opens the connection on
+// which it can ask for secrets.
+func (p *Plugin) configure(ctx context.Context) error {
+	var err error
+	if p.describe, err = p.client.Describe(ctx, &toolpluginv1.DescribeRequest{HostVersion: "sdktest"}); err != nil {
+		return fmt.Errorf("describe: %w", p.wireError(ctx, err))
+	}
+	settings, err := encode(p.options.Settings)
+	if err != nil {
+		return fmt.Errorf("encode settings: %w", err)
+	}
+	request := &toolpluginv1.ConfigureRequest{
+		StateDir: p.options.Config.StateDir, ScratchDir: p.options.Config.ScratchDir, Proxy: p.options.Config.Proxy,
+		MemoryLimitBytes: uint64(p.options.Config.MemoryLimit), SettingsJson: settings,
+	}
+	for _, directory := range []*string{&request.StateDir, &request.ScratchDir} {
+		if *directory != "" {
+			continue
+		}
+		if *directory, err = os.MkdirTemp("", "sdktest"); err != nil {
+			return fmt.Errorf("make a directory: %w", err)
+		}
+		p.removeAtStop(*directory)
+	}
+	response, err := p.client.Configure(ctx, request)
+	if err != nil {
+		return fmt.Errorf("configure: %w", p.wireError(ctx, err))
+	}
+	var refusals []error
+	for _, d := range response.GetDiagnostics() {
+		if d.GetSeverity() != toolpluginv1.Diagnostic_SEVERITY_WARNING {
+			refusals = append(refusals, fmt.Errorf("settings %q: %s", d.GetPath(), d.GetSummary()))
+		}
+	}
+	if p.tools = response.GetTools(); len(p.tools) == 0 {
+		p.tools = p.describe.GetTools()
+	}
+	if len(refusals) == 0 {
+		p.connect()
+	}
+	return errors.Join(refusals...)
+}
+
+func (p *Plugin) removeAtStop(directory string) {
+	stop := p.stop
+	p.stop = func() {
+		stop()
+		// What is left over in a temporary directory does no harm.
+		_ = os.RemoveAll(directory)
+	}
+}
+
+// wireError says why the plugin or the wire failed.
+func (p *Plugin) wireError(ctx context.Context, err error) *tool.Error {
+	switch {
+	case ctx.Err() != nil:
+		return tool.Errorf(tool.Canceled, "the call was canceled").WithCause(err)
+	case status.Code(err) == codes.Unavailable:
+		return tool.Errorf(tool.PluginCrashed, "the plugin's process is gone: %s%s", status.Convert(err).Message(), p.lastWords()).WithCause(err)
+	default:
+		return tool.Errorf(tool.OutputInvalid, "the plugin answered with gRPC status %v: %s", status.Code(err), status.Convert(err).Message()).WithCause(err)
+	}
+}
+
+func (p *Plugin) lastWords() string {
+	if p.process == nil {
+		return ""
+	}
+	return p.process.lastWords()
+}
+
+// encode returns the JSON of value; {} for nil, and for a nil map in it.
+func encode(value any) (json.RawMessage, error) {
+	raw, err := json.Marshal(value)
+	if err == nil && string(raw) == "null" {
+		raw = json.RawMessage("{}")
+	}
+	return raw, err
+}

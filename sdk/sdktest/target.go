@@ -1,0 +1,84 @@
+package sdktest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/test/bufconn"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk"
+)
+
+// Target is a plugin that can be started, any number of times. Make it with
+// [InProcess] or [Binary].
+type Target struct {
+	path     string
+	err      func() error
+	register func(grpc.ServiceRegistrar)
+}
+
+// InProcess is the plugin p inside this process. What only a process can do,
+// such as ending when its host is gone, is not checked.
+func InProcess(p *sdk.Plugin) Target { return Target{err: p.Err, register: p.Register} }
+
+// Binary is the plugin at path.
+func Binary(path string) Target { return Target{path: path} }
+
+// launch starts the plugin; the caller closes it.
+func (t Target) launch(ctx context.Context, options Options) (*Plugin, error) {
+	options.Context.User = cmp.Or(options.Context.User, "tester")
+	options.Context.Session = cmp.Or(options.Context.Session, "sdktest")
+	options.Context.Attempt = max(options.Context.Attempt, 1)
+	p := &Plugin{options: options}
+	if t.path != "" {
+		return p, startProcess(ctx, p, t.path)
+	}
+	if t.err != nil {
+		if err := t.err(); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.serveHere(t.register)
+}
+
+// serveHere serves the plugin over gRPC, without leaving the process.
+func (p *Plugin) serveHere(register func(grpc.ServiceRegistrar)) error {
+	listener := bufconn.Listen(1 << 20)
+	server := grpc.NewServer(
+		grpc.MaxRecvMsgSize(toolpluginv1.MaxMessageBytes), grpc.MaxSendMsgSize(toolpluginv1.MaxMessageBytes),
+	)
+	register(server)
+	served := make(chan struct{})
+	go func() { // ends with server.Stop; stop waits for it
+		defer close(served)
+		_ = server.Serve(listener) // a listener in memory does not fail
+	}()
+	conn, err := grpc.NewClient("passthrough:///plugin", append(dialOptions(),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+	)...)
+	p.stop = func() {
+		if conn != nil {
+			_ = conn.Close()
+		}
+		server.Stop()
+		<-served
+	}
+	if err != nil {
+		p.stop()
+		return fmt.Errorf("connect: %w", err)
+	}
+	p.client = toolpluginv1.NewPluginServiceClient(conn)
+	return nil
+}
+
+func dialOptions() []grpc.DialOption {
+	return []grpc.DialOption{grpc.WithDefaultCallOptions(
+		grpc.MaxCallRecvMsgSize(toolpluginv1.MaxMessageBytes), grpc.MaxCallSendMsgSize(toolpluginv1.MaxMessageBytes),
+	)}
+}
