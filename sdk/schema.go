@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ const (
 // keywordUnit marks an integer of the settings that people write with a unit:
 // "bytes" ([tool.ByteSize]) or "duration" ([time.Duration], nanoseconds).
 const keywordUnit = "x-unit"
+
+// notADescription matches what jsonschema-go refuses as one.
+var notADescription = regexp.MustCompile(`^($|[^ \t\n]*=)`)
 
 // inferred is what a Go type says about its JSON.
 type inferred struct {
@@ -101,7 +105,11 @@ func (i *inferrer) survey(t reflect.Type, path string, above []reflect.Type) {
 		i.survey(t.Elem(), path+"{}", above)
 	case reflect.Struct:
 		for _, f := range jsonFields(t) {
-			i.survey(f.Type, join(path, f.name), above)
+			at := join(path, f.name)
+			if tag, ok := f.Tag.Lookup("jsonschema"); ok && notADescription.MatchString(tag) {
+				i.mistake(at, "the jsonschema tag is %q; it is the description and must not be empty or begin with \"word=\"", tag)
+			}
+			i.survey(f.Type, at, above)
 		}
 	case reflect.Interface:
 		if i.use != results {

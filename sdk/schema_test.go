@@ -140,6 +140,12 @@ func TestMistakes(t *testing.T) {
 		{"no description", with[struct {
 			A string `json:"a"`
 		}](spec("x")), "a: has no description"},
+		{"an empty description", with[struct {
+			A string `json:"a" jsonschema:""`
+		}](spec("x")), "a: the jsonschema tag is \"\""},
+		{"no real description", with[struct {
+			A string `json:"a" jsonschema:"description=x"`
+		}](spec("x")), "a: the jsonschema tag is \"description=x\""},
 		{"nested, no description", with[struct {
 			A []struct {
 				B int `json:"b"`

@@ -9,7 +9,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hashicorp/go-plugin"
 	"golang.org/x/sys/unix"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
 // claimStdout takes descriptor 1 away from the program, points it at standard
@@ -22,7 +25,7 @@ var claimStdout = sync.OnceValues(func() (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("duplicate standard output: %w", err)
 	}
-	if err := unix.Dup3(2, 1, 0); err != nil {
+	if err := redirect(2, 1); err != nil {
 		return nil, fmt.Errorf("redirect standard output: %w", err)
 	}
 	return os.NewFile(uintptr(fd), "handshake"), nil
@@ -44,26 +47,32 @@ func passHandshake(certificate []byte) error {
 		return fmt.Errorf("make a pipe for the handshake: %w", err)
 	}
 	os.Stdout = w
-	go copyHandshake(host, r, certificate) // ends with the process
+	go copyHandshake(host, standardError, r, certificate) // ends with the process
 	return nil
 }
 
-// copyHandshake passes the handshake line to the host and everything else to
-// standard error.
-func copyHandshake(host io.Writer, r io.Reader, certificate []byte) {
+// copyHandshake passes the handshake line to host and everything else, such as
+// a print of another goroutine at that moment, to other. It returns when r
+// ends.
+func copyHandshake(host, other io.Writer, r io.Reader, certificate []byte) {
+	start := fmt.Sprintf("%d|%d|unix|", plugin.CoreProtocolVersion, toolpluginv1.Version)
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
+		if at := strings.LastIndex(line, start); at >= 0 {
+			// core version, version, network, address, protocol, certificate
+			fields := strings.Split(strings.TrimSpace(line[at:]), "|")
+			if len(fields) >= 6 {
+				fields[5] = base64.RawStdEncoding.EncodeToString(certificate)
+				fmt.Fprintln(host, strings.Join(fields, "|"))
+				line = line[:at]
+			}
+		}
+		fmt.Fprint(other, line)
 		if err != nil {
 			return
 		}
-		if strings.HasPrefix(line, "1|") && strings.Count(line, "|") == 5 {
-			fmt.Fprintf(host, "%s%s\n", strings.TrimSpace(line), base64.RawStdEncoding.EncodeToString(certificate))
-			break
-		}
-		fmt.Fprint(standardError, line)
 	}
-	_, _ = io.Copy(standardError, lines)
 }
 
 // restoreStdio undoes what go-plugin does to os.Stdout and os.Stderr once it

@@ -108,7 +108,8 @@ type checker struct {
 }
 
 func (c *checker) report(check, toolName, format string, args ...any) {
-	f := Finding{Check: check, Tool: toolName, Problem: fmt.Sprintf(format, args...)}
+	problem := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " ")
+	f := Finding{Check: check, Tool: toolName, Problem: problem}
 	if !slices.Contains(c.findings, f) {
 		c.findings = append(c.findings, f)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,6 +37,7 @@ func sample() *sdk.Plugin {
 	}
 	sdk.AddTool(p, spec("echo"), func(_ context.Context, c *sdk.Call, in sampleArgs) (sampleOut, error) {
 		fmt.Fprintln(os.Stdout, "a stray print")
+		c.Logger().Info("a line of the log")
 		_, _ = syscall.Write(1, []byte("a stray write"))
 		c.Progress(tool.Progress{Progress: 1, Total: 2})
 		fmt.Fprint(c, in.Text)
@@ -54,6 +56,41 @@ func sample() *sdk.Plugin {
 		return "", ctx.Err()
 	})
 	return p
+}
+
+// TestStrayPrints shows that what a plugin prints, from before the handshake
+// on, ends up on its standard error and harms nothing.
+func TestStrayPrints(t *testing.T) {
+	p := StartBinary(t, os.Args[0], Options{Env: []string{fixtureVariable + "=sdk, stray prints"}})
+	if got := p.Call(t.Context(), "echo", sampleArgs{Text: "hi"}); got.Error != nil {
+		t.Errorf("echo = %v", got.Error)
+	}
+	p.Close() // from now on Stderr has everything
+	for _, want := range []string{"before Serve", "from C, without a newline", "a stray print", "a stray write", `"@message":"a line of the log"`} {
+		if !strings.Contains(p.Stderr(), want) {
+			t.Errorf("standard error = %q, want it to hold %q", p.Stderr(), want)
+		}
+	}
+}
+
+// TestDescribe shows what a plugin of the sdk says about itself.
+func TestDescribe(t *testing.T) {
+	plugin := sample()
+	plugin.WantSecrets("token")
+	p := Start(t, plugin, Options{})
+	d := p.describe
+	if p.Name() != "sample" || d.GetVersion() != "1.2.3" || !strings.HasPrefix(d.GetSdk(), "toolhost-go ") {
+		t.Errorf("the plugin is %q %q by %q, want sample 1.2.3 by toolhost-go", p.Name(), d.GetVersion(), d.GetSdk())
+	}
+	if want := []string{"connect", "drain", "preview"}; !slices.Equal(d.GetCapabilities(), want) {
+		t.Errorf("capabilities = %q, want %q", d.GetCapabilities(), want)
+	}
+	if want := []string{"token"}; !slices.Equal(d.GetSecrets(), want) {
+		t.Errorf("secrets = %q, want %q", d.GetSecrets(), want)
+	}
+	if got := len(d.GetTools()); got != 4 {
+		t.Errorf("it describes %d tools, want 4", got)
+	}
 }
 
 func sampleOptions() Options {

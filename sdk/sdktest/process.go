@@ -171,7 +171,7 @@ func (r *process) kill() {
 	}
 }
 
-// lastWords tells how the process ended and its last line on standard error.
+// lastWords tells how the process ended and what it said last.
 func (r *process) lastWords() string {
 	words := ""
 	select {
@@ -179,8 +179,9 @@ func (r *process) lastWords() string {
 		words = " (the process ended: " + r.cmd.ProcessState.String() + ")"
 	default:
 	}
-	if lines := strings.Split(strings.TrimSpace(r.log.String()), "\n"); lines[len(lines)-1] != "" {
-		words += "; its last line on standard error: " + lines[len(lines)-1]
+	if text := strings.TrimSpace(r.log.String()); text != "" {
+		lines := strings.Split(text, "\n")
+		words += "; its standard error ends: " + strings.Join(lines[max(0, len(lines)-5):], " / ")
 	}
 	return words
 }
