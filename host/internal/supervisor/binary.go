@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // fileID tells whether a file is still the one that was looked at. Every
@@ -111,6 +113,8 @@ func checkMode(path string, info os.FileInfo) error {
 		return refuse("its program is a directory", "%s is a directory: name the program in it", path)
 	case !mode.IsRegular():
 		return refuse("its program is not a file", "%s is not a regular file (mode %v)", path, mode)
+	case info.Size() > maxProgram:
+		return refuse("its file is too large for a program", "%s has %d bytes, more than %v: name the program itself", path, info.Size(), tool.ByteSize(maxProgram))
 	case mode.Perm()&0o111 == 0:
 		return refuse("its program is not executable", "%s is not executable (mode %v): chmod +x %s", path, mode.Perm(), path)
 	case mode.Perm()&0o022 != 0:
@@ -120,6 +124,9 @@ func checkMode(path string, info os.FileInfo) error {
 	}
 	return nil
 }
+
+// maxProgram bounds what is hashed at a start, in bytes.
+const maxProgram = 2 << 30
 
 // hashSettled is how old a file's last change must be for its digest to be
 // kept: two changes within one tick of the file system's clock look alike.

@@ -30,6 +30,9 @@ func (k *keeper) probe(ctx context.Context, i *instance) time.Duration {
 
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if i.stopping {
+		return k.s.timing.quiet
+	}
 	if err == nil {
 		i.heard = time.Now()
 		k.wellAgain(i)

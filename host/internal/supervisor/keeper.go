@@ -199,7 +199,7 @@ func (k *keeper) start(ctx context.Context, a *attempt, generation int) {
 		k.retire(i)
 	}
 	k.s.tasks.Go(func() { k.watch(ctx, i) }) // ends with the process; Close waits
-	k.log.Info("plugin started", "pid", i.runner.ID(), "version", i.about.Version, "tools", len(i.about.Tools), "sandbox", i.runner.proc.Report.String())
+	k.log.Info("plugin started", "pid", i.runner.ID(), "generation", i.generation, "version", i.about.Version, "tools", len(i.about.Tools), "sandbox", i.runner.proc.Report.String())
 }
 
 // failed records why a start failed.
@@ -207,18 +207,18 @@ func (k *keeper) failed(ctx context.Context, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.starting = nil
-	var crashed *crashError
-	switch {
-	case k.closed:
+	if k.closed {
 		k.enter(Stopped)
-	case errors.As(err, &crashed):
-		k.recordCrash(ctx, crashed.crash, 0)
-		k.log.Error("plugin did not start", "error", err)
-	default:
+		return
+	}
+	if _, ok := errors.AsType[*refusedError](err); ok {
 		k.refused, k.refusedFor = err, lookAt(k.plugin.Path)
 		k.enter(Broken)
 		k.log.Error("plugin cannot be started", "error", err)
+		return
 	}
+	k.recordCrash(ctx, crashOf(err), 0)
+	k.log.Error("plugin did not start", "error", err)
 }
 
 // recordCrash is called with mu held.

@@ -296,6 +296,8 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 		return send(stream, &toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 42}}})
 	case "status":
 		return status.Error(codes.FailedPrecondition, "/home/somebody is not mounted")
+	case "unavailable":
+		return status.Error(codes.Unavailable, "not today")
 	case "stop":
 		tellPIDs(os.Getpid())
 		must(syscall.Kill(os.Getpid(), syscall.SIGSTOP))

@@ -117,10 +117,28 @@ func (k *keeper) explain(ctx context.Context, i *instance, sent bool, err error)
 		return tool.Errorf(tool.ResourceExhausted, "the message of the plugin %q is larger than %v", name, tool.ByteSize(toolpluginv1.MaxMessageBytes)).
 			WithHint("ask for less at once").WithCause(errors.Join(outcome, err))
 	case answered(err):
-		return tool.Errorf(tool.OutputInvalid, "the plugin %q answered with a protocol error (%v) instead of a result", name, code).
-			WithHint("this is a mistake in the plugin: tell its author").WithCause(errors.Join(outcome, err))
+		return k.protocolError(outcome, err)
+	}
+	if k.alive(ctx, i) { // it made up the code of a broken connection
+		return k.protocolError(outcome, err)
 	}
 	return k.explainEnd(i, outcome, err)
+}
+
+func (k *keeper) protocolError(outcome, err error) error {
+	return tool.Errorf(tool.OutputInvalid, "the plugin %q answered with a protocol error (%v) instead of a result", k.plugin.Name, status.Code(err)).
+		WithHint("this is a mistake in the plugin: tell its author").WithCause(errors.Join(outcome, err))
+}
+
+// alive reports whether a process answers. One that has ended is noticed at
+// once, since nobody takes the connection.
+func (k *keeper) alive(ctx context.Context, i *instance) bool {
+	if within(0, i.ended) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.s.timing.probe)
+	defer cancel()
+	return i.wire.healthy(ctx) == nil
 }
 
 // explainEnd says how the process ended under a call: gRPC knows only that the

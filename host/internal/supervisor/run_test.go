@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -37,6 +38,7 @@ func TestCallsThatFail(t *testing.T) {
 		{"bad_json", tool.OutputInvalid, "the structured result is not JSON"},
 		{"bad_kind", tool.OutputInvalid, "content 0 has the unknown kind 42"},
 		{"status", tool.OutputInvalid, `answered with a protocol error (FailedPrecondition) instead of a result`},
+		{"unavailable", tool.OutputInvalid, `answered with a protocol error (Unavailable)`},
 		{"nonsense", tool.OutputInvalid, `answered with a protocol error (InvalidArgument)`},
 	} {
 		t.Run(tt.tool, func(t *testing.T) {
@@ -329,10 +331,22 @@ func TestEnvironment(t *testing.T) {
 func TestConnect(t *testing.T) {
 	k := keep(t, "connected", "disconnecting")
 	k.mustCall(t, "connected", "echo")
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
+	for !strings.Contains(k.log.String(), "the host answered 7 unavailable") {
+		if t.Context().Err() != nil {
+			t.Fatal("the plugin's request was not answered")
+		}
+		runtime.Gosched()
 	}
-	if !strings.Contains(k.log.String(), "the host answered 7 unavailable") {
-		t.Error("the plugin's request was not answered")
+	// The end of the channel is the end of the process, whoever ends it.
+	k.mustCall(t, "disconnecting", "echo")
+	keeper := k.keepers["disconnecting"]
+	keeper.mu.Lock()
+	live := keeper.live
+	keeper.mu.Unlock()
+	if live != nil {
+		<-live.ended
+	}
+	if s := k.state(t, "disconnecting"); s.LastCrash == nil || s.LastCrash.Cause != "closed its connection to the host" {
+		t.Errorf("the last crash is %+v, want a closed connection", s.LastCrash)
 	}
 }

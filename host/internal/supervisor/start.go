@@ -24,8 +24,9 @@ import (
 )
 
 // launch starts a process and returns it ready for calls. Its error is a
-// [*refusedError], a [*crashError], or ctx's own; then nothing of the process
-// is left.
+// [*refusedError] if another attempt would fail in the same way, a
+// [*crashError] if there was a process, or ctx's own. Then nothing of the
+// process is left.
 func (k *keeper) launch(ctx context.Context, generation int) (_ *instance, err error) {
 	program, err := openBinary(k.plugin, &k.s.hashes)
 	if err != nil {
@@ -73,11 +74,11 @@ func (k *keeper) newInstance(program *binary, generation int) (*instance, error)
 		return nil, err
 	}
 	if err := os.MkdirAll(k.stateDir(), 0o700); err != nil {
-		return nil, refuse("it has no state directory", "make its state directory: %w", err)
+		return nil, fmt.Errorf("make its state directory: %w", err)
 	}
 	scratch, err := os.MkdirTemp(k.s.run.path, "scratch")
 	if err != nil {
-		return nil, refuse("it has no scratch directory", "make its scratch directory: %w", err)
+		return nil, fmt.Errorf("make its scratch directory: %w", err)
 	}
 	i := &instance{
 		generation: generation,
@@ -157,12 +158,7 @@ func (i *instance) handshake() error {
 	if i.runner.exited == nil {
 		return notExecuted(err)
 	}
-	var refused *refusedError
-	var crashed *crashError
-	if errors.As(err, &refused) || errors.As(err, &crashed) {
-		return err
-	}
-	return refuse("its handshake is not understood", "handshake: %w", err)
+	return err
 }
 
 // notExecuted says why there is no process. What the system lacked now it may
@@ -170,8 +166,7 @@ func (i *instance) handshake() error {
 func notExecuted(err error) error {
 	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, context.DeadlineExceeded} {
 		if errors.Is(err, passing) {
-			crash := &Crash{Time: time.Now(), Cause: "could not be executed: the system is short of resources", Detail: err.Error()}
-			return &crashError{crash: crash, phase: "its start"}
+			return err
 		}
 	}
 	return refuse("its program could not be executed", "%w", err)
@@ -213,14 +208,15 @@ func (i *instance) phase(ctx context.Context, limit time.Duration, name string, 
 		return nil
 	}
 	crashed := &crashError{phase: name}
-	if errors.Is(err, errNonsense) {
+	switch {
+	case errors.Is(err, errNonsense):
 		return refuse("it broke the contract in "+name, "%s: %w", name, err)
-	}
-	if errors.Is(context.Cause(stepCtx), tooSlow) {
+	case errors.Is(context.Cause(stepCtx), tooSlow):
 		i.runner.end(tooSlow.Error())
-	} else if answered(err) {
-		return refuse("it failed in "+name, "%s: %s", name, cleanLine(cutText(status.Convert(err).Message(), maxMessage)))
-	} else if !within(exitGrace, i.runner.exited) {
+	case answered(err):
+		i.runner.end("failed in " + name)
+		crashed.wire = err
+	case !within(exitGrace, i.runner.exited):
 		i.runner.end("lost its connection during " + name)
 		crashed.wire = err
 	}

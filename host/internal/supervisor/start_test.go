@@ -50,7 +50,6 @@ func TestStartFailures(t *testing.T) {
 		{"tcp", "does not listen on a unix socket", `it listens on "tcp"`},
 		{"elsewhere", "its socket is not where it belongs", `its socket is "/run/other/s"`},
 		{"liar", "it has another name", `says that it is "fs", expected "liar"`},
-		{"erring", "it failed in Describe", "Describe: no describing today"},
 		{"manytools", "it broke the contract in Describe", "it has 1001 tools, more than 1000"},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
@@ -84,6 +83,7 @@ func TestStartCrashes(t *testing.T) {
 		{"silent", "did not start: it did not print its handshake within 5s", "during its start"},
 		{"noaccept", "did not start: it did not answer the connection within 5s", "during the connection"},
 		{"crashdescribe", "did not start: it exited with code 4", "during Describe"},
+		{"erring", "did not start: it failed in Describe", "no describing today"},
 		{"hangdescribe", "did not start: it did not answer Describe within 5s", "during Describe"},
 		{"crashconfigure", "did not start: it exited with code 4", "during Configure"},
 		{"hangconfigure", "did not start: it did not answer Configure within 5s", "during Configure"},
@@ -116,6 +116,13 @@ func TestBinaryIsChecked(t *testing.T) {
 		{"not executable", chmod(0o644), "is not executable", "chmod +x "},
 		{"group-writable", chmod(0o775), "others can write to its program", "chmod go-w "},
 		{"world-writable", chmod(0o757), "others can write to its program", "chmod go-w "},
+		{"a huge file", func(t *testing.T, p *Plugin) {
+			t.Helper()
+			p.Path = filepath.Join(filepath.Dir(p.Path), "huge")
+			if err := errors.Join(os.WriteFile(p.Path, nil, 0o755), os.Truncate(p.Path, 10<<30)); err != nil {
+				t.Fatal(err)
+			}
+		}, "too large for a program", "more than 2GiB"},
 		{"a directory", func(_ *testing.T, p *Plugin) { p.Path = filepath.Dir(p.Path) }, "is a directory", "name the program in it"},
 		{"a link", func(t *testing.T, p *Plugin) {
 			t.Helper()

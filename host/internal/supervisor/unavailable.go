@@ -22,17 +22,17 @@ func (k *keeper) unavailable(retry time.Duration, cause error, format string, ar
 // startFailed is what callers that waited for a start are told. It is called
 // with mu held.
 func (k *keeper) startFailed(err error) error {
-	if crashed, ok := errors.AsType[*crashError](err); ok {
-		if k.backoff.broken {
-			return k.unavailable(0, err, "did not start: it %s", crashed.crash.Cause)
-		}
-		retry := max(k.backoff.wait(time.Now()), time.Millisecond)
-		return k.unavailable(retry, err, "did not start: it %s", crashed.crash.Cause)
+	if _, ok := errors.AsType[*refusedError](err); ok {
+		return k.refusal()
 	}
 	if errors.Is(err, errClosed) {
 		return k.unavailable(0, err, "is stopped: the host is stopping")
 	}
-	return k.refusal()
+	retry := max(k.backoff.wait(time.Now()), time.Millisecond)
+	if k.backoff.broken {
+		retry = 0
+	}
+	return k.unavailable(retry, err, "did not start: it %s", crashOf(err).Cause)
 }
 
 // refusal is what callers are told of a plugin that cannot start. It is called
@@ -44,6 +44,15 @@ func (k *keeper) refusal() error {
 	}
 	return k.unavailable(0, k.refused, "cannot be started: %s", why).
 		WithHint("an operator must mend it; toolhost plugins list says how")
+}
+
+// crashOf is what a start that failed counts as: the crash of the process, or
+// one that says that there was none.
+func crashOf(err error) *Crash {
+	if crashed, ok := errors.AsType[*crashError](err); ok {
+		return crashed.crash
+	}
+	return &Crash{Time: time.Now(), Cause: "could not be started: something is wrong on the host", Detail: err.Error()}
 }
 
 // operatorError is the whole of what callers are told in part.

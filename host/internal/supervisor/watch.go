@@ -8,6 +8,7 @@ import (
 // watch looks after one process until it has ended: its end, its health, its
 // idleness and the wish to stop it all arrive here.
 func (k *keeper) watch(ctx context.Context, i *instance) {
+	// ctx ends with the start that it belongs to; the process goes on.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	probe := time.NewTimer(k.s.timing.quiet)
