@@ -79,6 +79,8 @@ func problem(s supervisor.State) string {
 	switch {
 	case s.Refused != "":
 		return fmt.Sprintf("%s is refused: %s", s.Name, s.Refused)
+	case s.LastCrash != nil && s.LastCrash.During != "":
+		return fmt.Sprintf("%s did not start: it %s during %s (%s)", s.Name, s.LastCrash.Cause, s.LastCrash.During, s.LastCrash.Detail)
 	case s.LastCrash != nil:
 		return fmt.Sprintf("%s crashed: it %s (%s)", s.Name, s.LastCrash.Cause, s.LastCrash.Detail)
 	}

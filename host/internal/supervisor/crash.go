@@ -20,8 +20,11 @@ type Crash struct {
 	// Cause completes "the plugin ...", e.g. "exceeded its memory limit
 	// (256MiB)". It holds nothing that a caller must not see.
 	Cause string `json:"cause"`
-	// Detail is for the operator: the message of a panic, the exit status,
-	// what the process used.
+	// During is the part of its start in which it ended, e.g. "its handshake";
+	// "" if it had started.
+	During string `json:"during,omitempty"`
+	// Detail is for the operator: the exit status, what the process used, its
+	// last words.
 	Detail string `json:"detail"`
 	// Stderr is the first and the last of what it wrote to standard error.
 	Stderr string `json:"stderr,omitempty"`
@@ -142,8 +145,8 @@ func (d death) detail() string {
 	if d.Strays > 0 {
 		text += fmt.Sprintf(", %d processes left behind were killed", d.Strays)
 	}
-	if line := panicLine.FindString(d.Stderr); line != "" {
-		text += ": " + cleanLine(line)
+	if line := d.lastWords(); line != "" {
+		text += ": " + cleanLine(cutText(line, maxShort))
 	}
 	return text
 }

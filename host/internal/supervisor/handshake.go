@@ -39,7 +39,7 @@ func (r *processRunner) awaitHandshake(ctx context.Context, lines <-chan string)
 		case <-ctx.Done():
 			r.end(fmt.Sprintf("did not print its handshake within %v", r.limit))
 			<-r.exited // bounded: the process was killed
-			return "", &crashError{crash: r.crash(), phase: "its start"}
+			return "", &crashError{crash: r.crash("its start")}
 		}
 	}
 }
@@ -54,7 +54,7 @@ func notAPlugin(line string) error {
 func (r *processRunner) endedBefore() error {
 	select {
 	case <-r.exited:
-		return &crashError{crash: r.crash(), phase: "its handshake"}
+		return &crashError{crash: r.crash("its handshake")}
 	case <-time.After(exitGrace):
 		return refuse("its program is not a plugin", "it is not a plugin: it closed its standard output without a handshake")
 	}

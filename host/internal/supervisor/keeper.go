@@ -255,7 +255,7 @@ func (k *keeper) ended(ctx context.Context, i *instance) {
 		k.enter(Stopped)
 		k.log.Info("plugin stopped", "pid", i.runner.ID())
 	} else {
-		i.crash = i.runner.crash()
+		i.crash = i.runner.crash("")
 		k.recordCrash(ctx, i.crash, time.Since(i.ready))
 		k.log.Error("plugin crashed", "pid", i.runner.ID(), "cause", i.crash.Cause, "detail", i.crash.Detail, "calls", i.calls)
 	}

@@ -170,12 +170,14 @@ func (r *processRunner) dump() {
 	_ = r.proc.Signal(unix.SIGQUIT) // it may have ended at this moment
 }
 
-// crash says how the process ended. It waits for its end.
-func (r *processRunner) crash() *Crash {
+// crash says how the process ended. It waits for its end. during is the part of the start that it did not survive, or "".
+func (r *processRunner) crash(during string) *Crash {
 	r.mu.Lock()
 	verdict := r.verdict
 	r.mu.Unlock()
-	return newDeath(r.proc.Exit(), verdict, r.stderr.String(), r.profile.Limits).crash(time.Now())
+	c := newDeath(r.proc.Exit(), verdict, r.stderr.String(), r.profile.Limits).crash(time.Now())
+	c.During = during
+	return c
 }
 
 // Kill implements [runner.AttachedRunner].
@@ -229,15 +231,11 @@ func (r *processRunner) HostToPlugin(network, address string) (string, string, e
 // crashError is a process that ended while it was being started.
 type crashError struct {
 	crash *Crash
-	phase string
 	wire  error // what gRPC says of a process that had not ended by itself
 }
 
 func (e *crashError) Error() string {
-	text := fmt.Sprintf("it %s during %s (%s)", e.crash.Cause, e.phase, e.crash.Detail)
-	if last := (death{Stderr: e.crash.Stderr}).lastWords(); last != "" {
-		text += ": " + cleanLine(cutText(last, maxShort))
-	}
+	text := fmt.Sprintf("it %s during %s (%s)", e.crash.Cause, e.crash.During, e.crash.Detail)
 	if e.wire != nil {
 		text += ": " + cleanLine(cutText(e.wire.Error(), maxShort))
 	}

@@ -207,7 +207,7 @@ func (i *instance) phase(ctx context.Context, limit time.Duration, name string, 
 	if err == nil {
 		return nil
 	}
-	crashed := &crashError{phase: name}
+	crashed := &crashError{}
 	switch {
 	case errors.Is(err, errNonsense):
 		return refuse("it broke the contract in "+name, "%s: %w", name, err)
@@ -223,7 +223,7 @@ func (i *instance) phase(ctx context.Context, limit time.Duration, name string, 
 	if !within(deathTimeout, i.runner.exited) {
 		return fmt.Errorf("process %s does not end although it was killed: %w", i.runner.ID(), err)
 	}
-	crashed.crash = i.runner.crash()
+	crashed.crash = i.runner.crash(name)
 	return crashed
 }
 
