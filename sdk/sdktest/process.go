@@ -38,6 +38,11 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 	if err != nil {
 		return err
 	}
+	// go-plugin leaves its directory behind if the process cannot be started.
+	sockets, err := os.MkdirTemp("", "sdktest")
+	if err != nil {
+		return fmt.Errorf("make a directory: %w", err)
+	}
 	run := &process{log: &logBuffer{}, ended: make(chan struct{})}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: toolpluginv1.Handshake(),
@@ -50,7 +55,7 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13, ServerName: "localhost",
 		},
 		StartTimeout:     startTimeout,
-		UnixSocketConfig: &plugin.UnixSocketConfig{},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: sockets},
 		Logger:           hclog.NewNullLogger(),
 		Stderr:           run.log,
 		GRPCDialOptions:  dialOptions(),
@@ -65,6 +70,7 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 	p.stop = func() {
 		run.stop()
 		client.Kill()
+		_ = os.RemoveAll(sockets) // empty by now
 	}
 	fail := func(err error) error {
 		p.Close()

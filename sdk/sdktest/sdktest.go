@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -218,18 +219,13 @@ func (p *Plugin) configure(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("encode settings: %w", err)
 	}
-	request := &toolpluginv1.ConfigureRequest{
-		StateDir: p.options.Config.StateDir, ScratchDir: p.options.Config.ScratchDir, Proxy: p.options.Config.Proxy,
-		MemoryLimitBytes: uint64(p.options.Config.MemoryLimit), SettingsJson: settings,
+	config, err := p.directories()
+	if err != nil {
+		return err
 	}
-	for _, directory := range []*string{&request.StateDir, &request.ScratchDir} {
-		if *directory != "" {
-			continue
-		}
-		if *directory, err = os.MkdirTemp("", "sdktest"); err != nil {
-			return fmt.Errorf("make a directory: %w", err)
-		}
-		p.removeAtStop(*directory)
+	request := &toolpluginv1.ConfigureRequest{
+		StateDir: config.StateDir, ScratchDir: config.ScratchDir, Proxy: config.Proxy,
+		MemoryLimitBytes: uint64(config.MemoryLimit), SettingsJson: settings,
 	}
 	response, err := p.client.Configure(ctx, request)
 	if err != nil {
@@ -250,13 +246,30 @@ func (p *Plugin) configure(ctx context.Context) error {
 	return errors.Join(refusals...)
 }
 
-func (p *Plugin) removeAtStop(directory string) {
+// directories returns the plugin's configuration with the directories that the
+// options leave out.
+func (p *Plugin) directories() (sdk.Config, error) {
+	config := p.options.Config
+	parent, err := os.MkdirTemp("", "sdktest")
+	if err != nil {
+		return config, fmt.Errorf("make directories: %w", err)
+	}
 	stop := p.stop
 	p.stop = func() {
 		stop()
 		// What is left over in a temporary directory does no harm.
-		_ = os.RemoveAll(directory)
+		_ = os.RemoveAll(parent)
 	}
+	for name, directory := range map[string]*string{"state": &config.StateDir, "scratch": &config.ScratchDir} {
+		if *directory != "" {
+			continue
+		}
+		*directory = filepath.Join(parent, name)
+		if err := os.Mkdir(*directory, 0o700); err != nil {
+			return config, fmt.Errorf("make directories: %w", err)
+		}
+	}
+	return config, nil
 }
 
 // wireError says why the plugin or the wire failed.
