@@ -8,7 +8,7 @@ version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/bin/.lint-cache
 
-.PHONY: build run test race lint proto bench check nested peers $(plugins)
+.PHONY: build run test race lint proto generated bench check nested peers $(plugins)
 
 # build makes bin/toolhost and bin/plugins/<name>. Binaries that a group can
 # write are refused at start, hence the chmod.
@@ -52,10 +52,13 @@ bench: build
 	go test -run "^$$" -bench . -benchtime 20x ./bench
 	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
 
+# generated compares the generated Go with what its source gives now.
+generated:
+	tmp=$$(mktemp -d) && cp -r proto/. $$tmp && \
+	(cd internal/tools/protogen && go run . $$tmp toolplugin/v1/plugin.proto) && \
+	diff -r proto $$tmp && rm -r $$tmp
+
 # check is what CI runs.
-check: build lint nested
-	rm -rf bin/proto && cp -r proto bin/proto
-	cd internal/tools/protogen && go run . ../../../bin/proto toolplugin/v1/plugin.proto
-	diff -r proto bin/proto
+check: build lint nested generated
 	$(MAKE) test
 	$(MAKE) race
