@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Static windows: a result of some megabytes passes without waiting for
@@ -47,12 +48,18 @@ func (p *Plugin) startedByHand() string {
 	if err != nil {
 		path = p.name
 	}
+	highest := tool.ReadOnly
+	for _, spec := range p.Tools() {
+		highest = max(highest, spec.Tier)
+	}
 	return fmt.Sprintf(`%s %s is a plugin: a toolhost starts it. Put this into the host's config.hcl:
 
 plugin %q {
-  path = %q
+  path   = %q
+  tier   = %q
+  claims = "trust"
 }
-`, p.name, p.version, p.name, path)
+`, p.name, p.version, p.name, path, highest)
 }
 
 // startedByHost reports whether the environment holds the host's cookie.

@@ -2,7 +2,9 @@
 // from a struct. Build it anywhere and put it into the host's config.hcl:
 //
 //	plugin "hello" {
-//	  path = "/path/to/hello"
+//	  path   = "/path/to/hello"
+//	  tier   = "read_only"
+//	  claims = "trust"
 //	}
 package main
 
