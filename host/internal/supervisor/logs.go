@@ -146,10 +146,6 @@ func cleanLine(s string) string {
 // until r ends. It holds one line at a time, however long the lines are.
 func eachLine(r *bufio.Reader, f func(line []byte)) {
 	var line []byte
-	flush := func() {
-		f(trimEnd(line))
-		line = line[:0]
-	}
 	for {
 		part, err := r.ReadSlice('\n')
 		line = append(line, part[:min(len(part), maxLogLine-len(line))]...)
@@ -157,11 +153,12 @@ func eachLine(r *bufio.Reader, f func(line []byte)) {
 			continue
 		}
 		if err == nil || len(line) > 0 {
-			flush()
+			f(trimEnd(line))
 		}
 		if err != nil {
 			return // the end, or a pipe that broke: nothing more will come
 		}
+		line = line[:0]
 	}
 }
 
