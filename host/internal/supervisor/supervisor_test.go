@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -146,6 +147,10 @@ func copySelf(path string) (string, error) {
 		return "", err
 	}
 	defer in.Close()
+	// A process that is forked meanwhile would hold the file open for writing,
+	// and nobody could execute it until then (golang.org/issue/22315).
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err != nil {
 		return "", err
