@@ -124,7 +124,7 @@ func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err
 	d, err := daemon.New(daemon.Options{
 		Config:  cfg,
 		Version: version,
-		Logger:  hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: a.stderr}),
+		Logger:  hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: cfg.Redact(a.stderr)}),
 	})
 	if err != nil {
 		return err
