@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -163,9 +164,24 @@ func TestThirdPartiesInheritLittle(t *testing.T) {
 			}
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", t.TempDir(), ".")
-	cmd.Dir = dir
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("go build in examples/hello: %v\n%s", err, out)
+	buildOutside(t, dir)
+}
+
+// buildOutside builds a copy of a module that only knows where this one is.
+func buildOutside(t *testing.T, module string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(module)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"mod", "edit", "-replace", modulePath + "=" + root(t)},
+		{"build", "-o", t.TempDir(), "."},
+	} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %v in a copy of %s: %v\n%s", args, module, err, out)
+		}
 	}
 }
