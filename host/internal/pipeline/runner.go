@@ -11,5 +11,11 @@ type Runner interface {
 	// Run returns the tool's result, or an error if there is none: a
 	// [*tool.Error] that the caller may read, or anything else for the log.
 	// When ctx ends, Run tells the tool to stop and returns at once.
-	Run(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error)
+	//
+	// digest is that of the program whose tools the call was checked against.
+	// If another one runs by now, the call is not sent.
+	//
+	// sent reports whether the tool may have seen the call. If it has not, the
+	// call can be made again, whatever it does.
+	Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error)
 }
