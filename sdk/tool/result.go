@@ -53,9 +53,14 @@ type Content struct {
 	// URI and Name are those of a resource or of a link to one.
 	URI  string
 	Name string
-	// Data is UTF-8 text for [KindText] and for a resource whose media type is
-	// text; otherwise raw bytes.
+	// Data is UTF-8 if [Content.IsText]; otherwise raw bytes.
 	Data []byte
+}
+
+// IsText reports whether Data is text: of [KindText], or a resource of a media
+// type that is text.
+func (c Content) IsText() bool {
+	return c.Kind == KindText || c.Kind == KindResource && strings.HasPrefix(c.MediaType, "text/")
 }
 
 // Effect is something that a call changed.

@@ -245,3 +245,21 @@ func ExampleErrorf() {
 	// Tool execution failed: no file "a.txt"
 	// Hint: list the directory first
 }
+
+func TestContentIsText(t *testing.T) {
+	for _, tt := range []struct {
+		content tool.Content
+		want    bool
+	}{
+		{tool.Text("a"), true},
+		{tool.Content{Kind: tool.KindResource, MediaType: "text/plain"}, true},
+		{tool.Content{Kind: tool.KindResource, MediaType: "image/png"}, false},
+		{tool.Content{Kind: tool.KindResourceLink, MediaType: "text/plain"}, false},
+		{tool.Content{Kind: tool.KindImage, MediaType: "image/png"}, false},
+		{tool.Content{}, false},
+	} {
+		if got := tt.content.IsText(); got != tt.want {
+			t.Errorf("IsText of a %v of type %q = %t, want %t", tt.content.Kind, tt.content.MediaType, got, tt.want)
+		}
+	}
+}

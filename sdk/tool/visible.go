@@ -1,0 +1,84 @@
+package tool
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Visible returns text for a terminal, a log or an approval: nothing in it
+// moves the cursor, turns the direction of writing or hides. Control, format
+// and other characters that nobody sees appear as escapes of Go such as \x1b
+// and \u202e, and bytes that are not UTF-8 as \xff. Line breaks and tabs stay;
+// see [VisibleName] for what must keep to its line. Ordinary text is returned
+// as it is.
+func Visible(text string) string {
+	start := nextHidden(text)
+	if start < 0 {
+		return text
+	}
+	var b strings.Builder
+	for start >= 0 {
+		b.WriteString(text[:start])
+		char, size := utf8.DecodeRuneInString(text[start:])
+		writeEscape(&b, char, text[start:start+size])
+		text = text[start+size:]
+		start = nextHidden(text)
+	}
+	b.WriteString(text)
+	return b.String()
+}
+
+// VisibleName returns the name of a file or the like as a line of text shows
+// it: as it is if every character can be seen; otherwise, and if it could be
+// taken for such a form, in quotes and with the escapes of Go.
+func VisibleName(name string) string {
+	plain := func(c rune) bool { return c != utf8.RuneError && c != '"' && c != '\\' && unicode.IsPrint(c) && !hidden(c) }
+	if strings.IndexFunc(name, func(c rune) bool { return !plain(c) }) < 0 {
+		return name
+	}
+	return Visible(strconv.QuoteToGraphic(name))
+}
+
+// nextHidden returns where the first character or byte to escape stands, or -1.
+func nextHidden(text string) int {
+	for i := 0; i < len(text); {
+		if c := text[i]; c < utf8.RuneSelf {
+			if c < ' ' && c != '\n' && c != '\t' || c == 0x7f {
+				return i
+			}
+			i++
+			continue
+		}
+		char, size := utf8.DecodeRuneInString(text[i:])
+		if size == 1 || hidden(char) {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// hidden reports whether a character is of a kind that is not seen, or that
+// acts on what is around it: controls, marks of direction, zero-width
+// characters, tags, and the separators that break lines.
+func hidden(char rune) bool {
+	return unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+func writeEscape(b *strings.Builder, char rune, text string) {
+	switch {
+	case char == utf8.RuneError:
+		fmt.Fprintf(b, `\x%02x`, text[0])
+	case char == '\r':
+		b.WriteString(`\r`)
+	case char < utf8.RuneSelf:
+		fmt.Fprintf(b, `\x%02x`, char)
+	case char <= 0xffff:
+		fmt.Fprintf(b, `\u%04x`, char)
+	default:
+		fmt.Fprintf(b, `\U%08x`, char)
+	}
+}
