@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -26,18 +28,42 @@ func decodeArguments[In any](raw, defaults json.RawMessage) (In, error) {
 		return in, tool.Errorf(tool.InvalidArgument, "the arguments are not a JSON object")
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return in, argumentError(err)
+		return in, argumentError(reflect.TypeFor[In](), err)
 	}
 	return in, nil
 }
 
 // argumentError says what is wrong with arguments in words that do not speak
 // of Go. It is rarely seen: the host has checked them.
-func argumentError(err error) *tool.Error {
+func argumentError(in reflect.Type, err error) *tool.Error {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", wrong.Field, wrong.Value).WithCause(err)
+		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", argumentPath(in, wrong.Field), wrong.Value).
+			WithCause(err)
 	}
 	return tool.Errorf(tool.InvalidArgument, "the arguments cannot be read: %v", err).WithCause(err)
+}
+
+// argumentPath returns the path of a field by its JSON names only: that of
+// [json.UnmarshalTypeError] holds the Go names of embedded structs too.
+func argumentPath(in reflect.Type, path string) string {
+	var names []string
+	for name := range strings.SplitSeq(path, ".") {
+		for in.Kind() == reflect.Pointer || in.Kind() == reflect.Slice || in.Kind() == reflect.Array {
+			in = in.Elem()
+		}
+		if in.Kind() != reflect.Struct {
+			names = append(names, name)
+			continue
+		}
+		fields := jsonFields(in)
+		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == name })
+		if i < 0 {
+			continue // an embedded struct, whose fields are those of in as well
+		}
+		names = append(names, name)
+		in = fields[i].Type
+	}
+	return strings.Join(names, ".")
 }
 
 // inferResult returns the schema of a tool's structured result; none if it has
