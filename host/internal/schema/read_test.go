@@ -1,9 +1,9 @@
 package schema_test
 
 import (
-	"errors"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
