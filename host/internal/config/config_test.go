@@ -80,7 +80,7 @@ func TestMistakes(t *testing.T) {
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no folders in testdata/mistakes: %v", err)
 	}
-	source, err := os.Getwd()
+	source, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
 	}
