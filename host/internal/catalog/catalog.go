@@ -54,7 +54,8 @@ type publication struct {
 // Refusal says why a tool is not offered.
 type Refusal struct {
 	Plugin string
-	// Tool is the name as the plugin or the configuration gives it.
+	// Tool is the name as the plugin or the configuration gives it, made
+	// visible and cut to a readable length.
 	Tool string
 	// Reason stands well after "refused because".
 	Reason string
@@ -83,15 +84,15 @@ func New(opts Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Publish replaces all tools of a plugin. Calls under way keep the entries
-// that they have. It fails only for a plugin that the options do not name;
+// Publish replaces all tools of a plugin by those of the program with the
+// given digest. Calls under way keep the entries that they have. It fails only for a plugin that the options do not name;
 // tools that cannot be offered are listed by [Catalog.Refused].
-func (c *Catalog) Publish(plugin string, specs []tool.Spec) error {
+func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 	i := slices.IndexFunc(c.plugins, func(p Plugin) bool { return p.Name == plugin })
 	if i < 0 {
 		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
 	}
-	publication := c.compile(&c.plugins[i], specs)
+	publication := c.compile(&c.plugins[i], digest, specs)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +114,7 @@ func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
 	if entry, ok := now.byName[name]; ok {
 		return entry, nil
 	}
-	unknown := tool.Errorf(tool.NotFound, "unknown tool %q", shorten(name))
+	unknown := tool.Errorf(tool.NotFound, "unknown tool %q", schema.Shorten(name))
 	near := schema.Nearest(name, slices.Collect(maps.Keys(now.byName)))
 	if len(near) == 0 {
 		return nil, unknown.WithHint("list the tools to see which there are")
@@ -170,13 +171,4 @@ func (c *Catalog) resolve() *snapshot {
 	}
 	slices.SortFunc(now.entries, func(a, b *Entry) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 	return now
-}
-
-// shorten cuts a name that somebody else chose to a readable length.
-func shorten(name string) string {
-	const longest = 64
-	if len(name) <= longest {
-		return name
-	}
-	return strings.ToValidUTF8(name[:longest], "") + "…"
 }
