@@ -56,9 +56,12 @@ func readSource(path string) (*source, error) {
 			return nil, err
 		}
 	}
+	if err := checkWriters(names, os.Geteuid()); err != nil {
+		return nil, err
+	}
 	var wrong []error
 	for _, name := range names {
-		b, err := readTrusted(name)
+		b, err := readBounded(name)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("read configuration: %w", err))
 			continue
@@ -87,14 +90,6 @@ func listFiles(dir string) ([]string, error) {
 		return nil, fmt.Errorf("read configuration: %d *.hcl files in directory %s, at most %d may be", len(names), dir, maxFiles)
 	}
 	return names, nil
-}
-
-// readTrusted reads a file that nobody else can change.
-func readTrusted(path string) ([]byte, error) {
-	if err := checkWriters(path, os.Geteuid()); err != nil {
-		return nil, err
-	}
-	return readBounded(path)
 }
 
 // readBounded reads a regular file of at most maxFileBytes.
