@@ -39,23 +39,36 @@ func checkPlace(place string, uid int) error {
 	if err != nil {
 		return err
 	}
-	if owner := ownerOf(info); owner != 0 && owner != uid {
+	owner, group := ownersOf(info)
+	if owner != 0 && owner != uid {
 		return fmt.Errorf("%s belongs to user %d, who could make the host run any program: expected root or %d, the user of this host; "+
 			"chown it, or name another configuration with --config", place, owner, uid)
 	}
-	// In a directory with the sticky bit, others cannot exchange the files of
-	// this user.
-	if mode := info.Mode(); mode.Perm()&0o022 != 0 && (!mode.IsDir() || mode&os.ModeSticky == 0) {
+	if othersCanWrite(info.Mode(), owner, group) {
 		return fmt.Errorf("%s can be written by others (mode %v), who could make the host run any program: chmod go-w %s",
-			place, mode.Perm(), place)
+			place, info.Mode().Perm(), place)
 	}
 	return nil
 }
 
-// ownerOf returns the user that a file belongs to.
-func ownerOf(info os.FileInfo) int {
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(stat.Uid)
+// othersCanWrite reports whether anybody but root and the owner can change a
+// file, or exchange the files in a directory.
+//
+// Where each user has a private group of the same number, as on most Linux
+// systems, files are often group-writable (umask 002) and nobody else's for
+// that. Root has none: its group is given to others.
+func othersCanWrite(mode os.FileMode, owner, group int) bool {
+	if mode.IsDir() && mode&os.ModeSticky != 0 {
+		return false // others cannot exchange the files of this user
 	}
-	return -1 // nobody
+	private := owner == group && owner != 0
+	return mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !private
+}
+
+// ownersOf returns the user and the group that a file belongs to.
+func ownersOf(info os.FileInfo) (user, group int) {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Uid), int(stat.Gid)
+	}
+	return -1, -1 // nobody
 }

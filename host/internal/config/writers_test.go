@@ -17,10 +17,8 @@ func TestCheckWriters(t *testing.T) {
 	}{
 		{"nobody else", 0o755, 0o644, ""},
 		{"nobody at all", 0o500, 0o400, ""},
-		{"the group", 0o755, 0o664, "%[1]s/config.hcl can be written by others (mode -rw-rw-r--), who could make the host run any program: chmod go-w %[1]s/config.hcl"},
-		{"everybody", 0o755, 0o646, "chmod go-w %[1]s/config.hcl"},
+		{"everybody", 0o755, 0o646, "%[1]s/config.hcl can be written by others (mode -rw-r--rw-), who could make the host run any program: chmod go-w %[1]s/config.hcl"},
 		{"through the directory", 0o777, 0o600, "%[1]s can be written by others (mode -rwxrwxrwx), who could make the host run any program: chmod go-w %[1]s"},
-		{"through a directory of the group's", 0o775, 0o600, "chmod go-w %[1]s"},
 		{"in a sticky directory", 0o777 | os.ModeSticky, 0o600, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -73,6 +71,28 @@ func TestCheckWriters(t *testing.T) {
 	})
 }
 
+func TestOthersCanWrite(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		mode         os.FileMode
+		owner, group int
+		want         bool
+	}{
+		{"the owner", 0o644, 1000, 100, false},
+		{"the group", 0o664, 1000, 100, true},
+		{"the owner's private group", 0o664, 1000, 1000, false},
+		{"root's group", 0o664, 0, 0, true},
+		{"everybody", 0o646, 1000, 1000, true},
+		{"a directory of the group's", 0o775 | os.ModeDir, 1000, 100, true},
+		{"a sticky directory", 0o777 | os.ModeDir | os.ModeSticky, 0, 0, false},
+		{"a file with the sticky bit", 0o666 | os.ModeSticky, 1000, 1000, true},
+	} {
+		if got := othersCanWrite(tt.mode, tt.owner, tt.group); got != tt.want {
+			t.Errorf("%s: othersCanWrite(%v, %d, %d) = %v, want %v", tt.name, tt.mode, tt.owner, tt.group, got, tt.want)
+		}
+	}
+}
+
 // TestLoadRefusesOthers checks that every file is looked at, however it was
 // named, and all that are wrong are told.
 func TestLoadRefusesOthers(t *testing.T) {
@@ -80,9 +100,9 @@ func TestLoadRefusesOthers(t *testing.T) {
 	for _, name := range []string{"a.hcl", "b.hcl", "c.hcl"} {
 		touch(t, filepath.Join(dir, name))
 	}
-	chmod(t, filepath.Join(dir, "a.hcl"), 0o664)
+	chmod(t, filepath.Join(dir, "a.hcl"), 0o606)
 	chmod(t, filepath.Join(dir, "c.hcl"), 0o602)
-	chmod(t, dir, 0o775)
+	chmod(t, dir, 0o777)
 	t.Chdir(dir)
 	for path, want := range map[string]string{".": ". a.hcl c.hcl", "a.hcl": ". a.hcl", "b.hcl": "."} {
 		_, err := Load(path, LoadOptions{LookupEnv: lookup(nil)})
