@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -231,7 +232,7 @@ func TestRefusalIsVisible(t *testing.T) {
 	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly}}})
 	publish(t, c, "p", spec("a\x1b[2J\nb", tool.ReadOnly))
 	if got := c.Refused(); len(got) != 1 || got[0].Tool != `"a\x1b[2J\nb"` {
-		t.Errorf("Refused() = %q, want the tool's name with visible escapes", got)
+		t.Errorf("Refused() = %+v, want the tool's name with visible escapes", got)
 	}
 }
 
@@ -290,6 +291,38 @@ func TestPublishReplaces(t *testing.T) {
 	}
 }
 
+func TestAliasesThatLeadElsewhere(t *testing.T) {
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly}}})
+	alias := func(names ...string) func(*tool.Spec) { return func(s *tool.Spec) { s.Aliases = names } }
+	publish(t, c, "p",
+		spec("count", tool.ReadOnly, alias("slow", "wc", "n")), spec("number", tool.ReadOnly, alias("n")), spec("slow", tool.ReadOnly))
+	wantRefused := []catalog.Refusal{
+		{Plugin: "p", Tool: "slow", Reason: `it is to be an alias of "count", and names "slow" of plugin "p" already`},
+		{Plugin: "p", Tool: "n", Reason: `it is to be an alias of "number", and names "count" of plugin "p" already`},
+	}
+	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
+		t.Errorf("Refused() (-want +got):\n%s", diff)
+	}
+	for name, want := range map[string][]string{"count": {"wc", "n"}, "number": nil, "slow": nil} {
+		entry, err := c.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, entry.Aliases, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("aliases of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestLookupOfARefusedTool(t *testing.T) {
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.Privileged, TrustClaims: true}}, Offered: tool.ReadOnly})
+	publish(t, c, "p", spec("write", tool.SideEffecting))
+	_, err := c.Lookup("write")
+	if err == nil || err.Code != tool.NotFound || !strings.HasPrefix(err.Message, `the tool "write" is not offered: `) {
+		t.Errorf("Lookup(write) = %v, want the reason", err)
+	}
+}
+
 func TestToolBlocks(t *testing.T) {
 	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly, Tools: []catalog.ToolOptions{
 		{Name: "read_file", Timeout: time.Minute, MaxOutput: tool.MiB, Aliases: []string{"cat", "slurp"}},
@@ -306,8 +339,8 @@ func TestToolBlocks(t *testing.T) {
 		spec("plain", tool.ReadOnly))
 	wantRefused := []catalog.Refusal{
 		{Plugin: "p", Tool: "find", Reason: "disabled in configuration"},
-		{Plugin: "p", Tool: "raed_fiel", Reason: `the configuration has a tool block for it, and the plugin has no tool of this name; did you mean "read_file"?`},
-		{Plugin: "p", Tool: "zzz", Reason: "the configuration has a tool block for it, and the plugin has no tool of this name"},
+		{Plugin: "p", Tool: "raed_fiel", Reason: `the configuration has a tool block for it, and the plugin has no tool of this name; did you mean "read_file"?`, Unknown: true},
+		{Plugin: "p", Tool: "zzz", Reason: "the configuration has a tool block for it, and the plugin has no tool of this name", Unknown: true},
 	}
 	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
 		t.Errorf("Refused() (-want +got):\n%s", diff)

@@ -44,6 +44,7 @@ func (c *Catalog) compile(plugin *Plugin, digest string, specs []tool.Spec) publ
 	for _, opts := range plugin.Tools {
 		if !seen[opts.Name] {
 			p.refuse(plugin, opts.Name, unknownTool(opts.Name, specs))
+			p.refusals[len(p.refusals)-1].Unknown = true
 		}
 	}
 	return p

@@ -66,9 +66,10 @@ func checkOutput(c *call, result tool.Result) *tool.Error {
 	return checkFacts(result)
 }
 
-// knownCode replaces a code that a plugin made up.
+// knownCode replaces a code that a plugin made up, or that only the host may
+// use: no plugin can say that a person refused.
 func knownCode(e *tool.Error) *tool.Error {
-	if e.Code.Valid() {
+	if e.Code.Valid() && !e.Code.HostOnly() {
 		return e
 	}
 	known := *e

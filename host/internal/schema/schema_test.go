@@ -120,6 +120,10 @@ func TestCheckRepairs(t *testing.T) {
 			[]schema.Repair{{"arguments", "string to object"}},
 		},
 		{
+			"null for what is left out", `{"path":"a","limit":null,"globs":null}`, `{"path":"a"}`,
+			[]schema.Repair{{"arguments.globs", "null to left out"}, {"arguments.limit", "null to left out"}},
+		},
+		{
 			"one of two types", `{"path":"a","maybe":"7"}`, `{"maybe":7,"path":"a"}`,
 			[]schema.Repair{{"arguments.maybe", "string to integer"}},
 		},
@@ -145,6 +149,13 @@ func TestCheckRepairs(t *testing.T) {
 
 // TestRepairsThatMeet checks a value which one part of the schema wants in a
 // list and another with its property renamed: both cannot be done at once.
+func TestNullForWhatIsRequired(t *testing.T) {
+	_, _, err := check(t, compile(t, everything), `{"path":null}`)
+	if err == nil || err.Message != "missing required field 'path' in arguments" {
+		t.Errorf("Check = %v, want the field reported as missing", err)
+	}
+}
+
 func TestRepairsThatMeet(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"a":{"description":"d","allOf":[
 		{"type":"array","items":{"type":"object"}},
