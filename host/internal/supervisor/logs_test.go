@@ -18,7 +18,8 @@ import (
 
 // logTo returns a log that writes lines without a time.
 func logTo(w io.Writer) *pluginLog {
-	return newPluginLog(hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Trace, DisableTime: true}))
+	return newPluginLog(hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Trace, DisableTime: true}),
+		func(s string) string { return strings.ReplaceAll(s, "hunter2", "[redacted]") })
 }
 
 func TestLogLines(t *testing.T) {

@@ -51,7 +51,7 @@ var testTools = []string{
 }
 
 // pidFileEnv names the file to which the plugin writes its process ids.
-const pidFileEnv = "TOOLHOST_TEST_PIDS"
+const pidFileEnv = "SUPERVISOR_TEST_PIDS"
 
 // tellPIDs writes process ids to whoever wants to know them.
 func tellPIDs(pids ...any) {

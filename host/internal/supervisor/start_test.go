@@ -22,9 +22,6 @@ func wantUnavailable(t *testing.T, err error, text string, retryable bool) {
 	if e.Code != tool.Unavailable || !strings.Contains(e.Message, text) || e.Retryable != retryable {
 		t.Errorf("Run() = %+v, want code unavailable, %q in the message, retryable %v", e, text, retryable)
 	}
-	if !errors.Is(err, ErrNotSent) || errors.Is(err, ErrLost) {
-		t.Errorf("Run() = %v, want ErrNotSent in its chain", errors.Unwrap(err))
-	}
 	if strings.Contains(e.ModelText(), "/") {
 		t.Errorf("the caller reads a path: %s", e.ModelText())
 	}
@@ -95,7 +92,7 @@ func TestStartCrashes(t *testing.T) {
 			_, err := k.call(t, tt.mode, "echo", `{}`)
 			wantUnavailable(t, err, tt.want, true)
 			s := k.state(t, tt.mode)
-			if s.LastCrash == nil || s.Restarts != 1 {
+			if s.LastCrash == nil || s.Crashes != 1 {
 				t.Fatalf("state is %+v, want a crash", s)
 			}
 			if cause := operatorError(errors.Unwrap(err)); !strings.Contains(cause.Error(), tt.detail) {
@@ -171,9 +168,7 @@ func TestBinaryIsChecked(t *testing.T) {
 				if err := errors.Join(os.Chmod(filepath.Dir(good), 0o755), os.Chmod(good, 0o755)); err != nil {
 					t.Fatal(err)
 				}
-				if tt.name != "a writable directory" { // which the file does not show
-					k.mustCall(t, "calm", "echo")
-				}
+				k.mustCall(t, "calm", "echo")
 			}
 		})
 	}
