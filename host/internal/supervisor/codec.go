@@ -9,8 +9,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-
-	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
 // maxElements bounds the messages and the items of lists in one message of a
@@ -24,12 +22,11 @@ type codec struct{ encoding.CodecV2 }
 
 func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// answer is one message of a call's stream. err is why it was not decoded:
-// gRPC would keep the text of an error only.
+// answer is where a plugin's message goes. err is why it was not decoded: gRPC
+// would keep no more of an error than its text.
 type answer struct {
-	toolpluginv1.CallResponse
-
-	err error
+	message proto.Message
+	err     error
 }
 
 // Unmarshal implements [encoding.CodecV2].
@@ -38,7 +35,7 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	defer buffer.Free()
 	switch v := v.(type) {
 	case *answer:
-		v.err = decode(buffer.ReadOnlyData(), &v.CallResponse)
+		v.err = decode(buffer.ReadOnlyData(), v.message)
 		return nil
 	case proto.Message:
 		return decode(buffer.ReadOnlyData(), v)

@@ -30,6 +30,9 @@ func TestCallsThatFail(t *testing.T) {
 		{"open_files", tool.PluginCrashed, `the plugin "calm" exceeded its limit of open files (128)`},
 		{"large_file", tool.PluginCrashed, `the plugin "calm" exceeded its file size limit (8MiB)`},
 		{"large", tool.ResourceExhausted, `the message of the plugin "calm" is larger than 64MiB`},
+		{"many_parts", tool.OutputInvalid, "it sent a message of more than 20000 elements"},
+		{"long_metadata", tool.OutputInvalid, "the metadata is larger than 64KiB"},
+		{"long_structured", tool.OutputInvalid, "the structured result is larger than 4MiB"},
 		{"two_results", tool.OutputInvalid, "it sent two results"},
 		{"no_result", tool.OutputInvalid, "without a result"},
 		{"bad_code", tool.OutputInvalid, `unknown code "oops"`},
@@ -43,7 +46,7 @@ func TestCallsThatFail(t *testing.T) {
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()
 			limits := limits
-			if tt.tool == "large" {
+			if tt.tool == "large" || strings.HasPrefix(tt.tool, "long_") {
 				limits.Memory = 0
 			}
 			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: limits})

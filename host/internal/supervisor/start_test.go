@@ -47,6 +47,7 @@ func TestStartFailures(t *testing.T) {
 		{"tcp", "does not listen on a unix socket", `it listens on "tcp"`},
 		{"elsewhere", "its socket is not where it belongs", `its socket is "/run/other/s"`},
 		{"liar", "it has another name", `says that it is "fs", expected "liar"`},
+		{"manyempty", "it broke the contract in Describe", "it sent a message of more than 20000 elements"},
 		{"manytools", "it broke the contract in Describe", "it has 1001 tools, more than 1000"},
 	} {
 		t.Run(tt.mode, func(t *testing.T) {
@@ -197,7 +198,7 @@ func TestSettings(t *testing.T) {
 	k := keepPlugins(t, p)
 	_, err := k.call(t, "calm", "echo", `{}`)
 	wantUnavailable(t, err, "its settings are wrong", false)
-	if got, want := k.state(t, "calm").Refused, "config.hcl:7 color: it is wrong: expected right"; got != want {
+	if got, want := k.state(t, "calm").Refused, "config.hcl:7 color: it is wrong: expected right, not {\"color\":\"wrong\"}"; got != want {
 		t.Errorf("refused %q, want %q", got, want)
 	}
 	if !strings.Contains(k.log.String(), "it is old") {

@@ -217,6 +217,13 @@ func (k *kept) forgive(plugin string) {
 	keeper.backoff.until = time.Time{}
 }
 
+// digest is what was last published with the tools of a plugin.
+func (k *kept) digest(plugin string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.digests[plugin]
+}
+
 // live returns the process that takes calls, or nil.
 func (k *kept) live(plugin string) *instance {
 	keeper := k.keepers[plugin]

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
@@ -81,7 +82,8 @@ type description struct {
 }
 
 func (w *wire) describe(ctx context.Context, hostVersion string) (*description, error) {
-	res, err := w.client.Describe(ctx, &toolpluginv1.DescribeRequest{HostVersion: hostVersion})
+	res := new(toolpluginv1.DescribeResponse)
+	err := w.ask(ctx, toolpluginv1.PluginService_Describe_FullMethodName, &toolpluginv1.DescribeRequest{HostVersion: hostVersion}, res)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +117,13 @@ type diagnostic struct {
 }
 
 func (w *wire) configure(ctx context.Context, env environment) ([]tool.Spec, []diagnostic, error) {
-	res, err := w.client.Configure(ctx, &toolpluginv1.ConfigureRequest{
+	res := new(toolpluginv1.ConfigureResponse)
+	err := w.ask(ctx, toolpluginv1.PluginService_Configure_FullMethodName, &toolpluginv1.ConfigureRequest{
 		StateDir:         env.StateDir,
 		ScratchDir:       env.ScratchDir,
 		MemoryLimitBytes: uint64(env.Memory),
 		SettingsJson:     env.Settings,
-	})
+	}, res)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -141,6 +144,16 @@ func (w *wire) configure(ctx context.Context, env environment) ([]tool.Spec, []d
 		})
 	}
 	return tools, diagnostics, nil
+}
+
+// ask makes a call that has one answer. An answer that cannot be decoded is
+// errNonsense, which the generated methods do not tell.
+func (w *wire) ask(ctx context.Context, method string, request, response proto.Message) error {
+	received := &answer{message: response}
+	if err := w.conn.Invoke(ctx, method, request, received); err != nil {
+		return err
+	}
+	return received.err
 }
 
 // healthy asks the standard health service, which go-plugin serves. A plugin
@@ -233,8 +246,9 @@ func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.R
 	}
 	var last *toolpluginv1.Result
 	for {
-		response := new(answer)
-		err := stream.RecvMsg(response)
+		response := new(toolpluginv1.CallResponse)
+		received := &answer{message: response}
+		err := stream.RecvMsg(received)
 		switch {
 		case errors.Is(err, io.EOF) && last == nil:
 			return tool.Result{}, ended, fmt.Errorf("%w: it ended the call without a result", errNonsense)
@@ -247,8 +261,8 @@ func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.R
 			return tool.Result{}, running, err
 		case err != nil:
 			return tool.Result{}, ended, err
-		case response.err != nil:
-			return tool.Result{}, running, response.err
+		case received.err != nil:
+			return tool.Result{}, running, received.err
 		}
 		switch event := response.GetEvent().(type) {
 		case *toolpluginv1.CallResponse_Progress:
