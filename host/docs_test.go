@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -39,8 +40,11 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			if err := os.Mkdir(filepath.Join(dir, "ws"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := toolhost(t.Context(), path, "validate").CombinedOutput(); err != nil {
-				t.Errorf("%s tells people to write\n%s\ntoolhost validate says\n%s", page, block[1], out)
+			var said bytes.Buffer
+			cmd := toolhost(t.Context(), path, "validate")
+			cmd.Stdout, cmd.Stderr = &said, &said
+			if err := cmd.Run(); err != nil {
+				t.Errorf("%s tells people to write\n%s\ntoolhost validate says\n%s", page, block[1], &said)
 			}
 		}
 	}

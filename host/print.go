@@ -9,6 +9,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/mattn/go-isatty"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -61,9 +63,5 @@ func (a *app) printJSON(v any) error {
 // isTerminal reports whether w is a terminal.
 func isTerminal(w any) bool {
 	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return ok && isatty.IsTerminal(f.Fd())
 }

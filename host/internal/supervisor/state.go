@@ -3,6 +3,8 @@ package supervisor
 import (
 	"fmt"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 )
 
 // Phase says where a plugin is in its life.
@@ -58,6 +60,8 @@ type State struct {
 	Crashes int `json:"crashes"`
 	// LastCrash is nil if it never crashed.
 	LastCrash *Crash `json:"last_crash,omitempty"`
+	// Limits are those of its processes.
+	Limits sandbox.Limits `json:"limits"`
 	// Sandbox says what is in force for its process.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Refused says what is wrong and what to do, if it cannot be started.
@@ -77,7 +81,7 @@ func (k *keeper) state() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	state := State{
-		Name: k.plugin.Name, Phase: k.phase, Since: k.since, Digest: k.digest, Version: k.version,
+		Name: k.plugin.Name, Limits: k.plugin.Limits, Phase: k.phase, Since: k.since, Digest: k.digest, Version: k.version,
 		Crashes: k.crashes, LastCrash: k.lastCrash,
 	}
 	if k.phase == Backoff && k.backoff.wait(time.Now()) == 0 {
