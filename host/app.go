@@ -104,12 +104,13 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 }
 
 // loadConfig reads the configuration that the flags and the environment name.
+// It refuses wrong settings of a plugin too, as far as they are known to be.
 func (a *app) loadConfig() (*config.Config, error) {
 	path, err := config.Find(a.configPath, nil)
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(path, config.LoadOptions{})
+	return config.Load(path, config.LoadOptions{SettingsSchema: daemon.KnownSchema})
 }
 
 // withDaemon builds a host in this process, passes it to f and stops it.
@@ -122,10 +123,12 @@ func (a *app) withDaemon(f func(*daemon.Daemon) error) (err error) {
 	if err != nil {
 		return err
 	}
+	log := newLogWriter(cfg.Redact(a.stderr))
+	defer log.Close()
 	d, err := daemon.New(daemon.Options{
 		Config:  cfg,
 		Version: version,
-		Logger:  hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: cfg.Redact(a.stderr)}),
+		Logger:  hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: log}),
 	})
 	if err != nil {
 		return err

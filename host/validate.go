@@ -49,10 +49,15 @@ func (a *app) validate(ctx context.Context, start bool) error {
 		return err
 	}
 	result := validation{Mistakes: []config.Mistake{}, NotChecked: []string{}}
-	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: func(stateDir string, p supervisor.Plugin) ([]byte, bool) {
-		// Why a plugin does not start is said below, with its state.
-		schema, known, startErr := daemon.SettingsSchema(ctx, stateDir, p, start)
-		if !known || startErr != nil {
+	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: func(stateDir string, p supervisor.Plugin) (schema []byte, known bool) {
+		if start {
+			var startErr error
+			schema, startErr = daemon.LearnSchema(ctx, stateDir, p)
+			known = startErr == nil // why not is said below, with the plugin's state
+		} else {
+			schema, known = daemon.KnownSchema(stateDir, p)
+		}
+		if !known {
 			result.NotChecked = append(result.NotChecked, p.Name)
 		}
 		return schema, known

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -60,6 +62,7 @@ type lineConn struct {
 	lines   chan line
 	calls   calls
 	writes  chan write
+	writing atomic.Pointer[time.Time] // since when a write is under way; nil: none is
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -118,7 +121,10 @@ func (c *lineConn) writeLines(out io.Writer) {
 	for {
 		select {
 		case w := <-c.writes:
+			now := time.Now()
+			c.writing.Store(&now)
 			_, err := out.Write(w.line)
+			c.writing.Store(nil)
 			w.done <- err
 		case <-c.closed:
 			return
@@ -150,11 +156,7 @@ func (c *lineConn) readLines(in io.Reader) {
 			continue
 		case err != nil:
 			next.err = err
-			select {
-			case <-c.calls.none():
-			case <-c.closed:
-				return
-			}
+			c.awaitAnswers()
 		case len(data) == 0:
 			continue
 		default:
@@ -174,51 +176,6 @@ func (c *lineConn) readLines(in io.Reader) {
 			return
 		}
 	}
-}
-
-// calls are the tools/call requests that have no answer yet.
-type calls struct {
-	mu      sync.Mutex // guards everything below
-	waiting map[any]struct{}
-	ended   bool          // no call will begin any more
-	empty   chan struct{} // closed when ended and none waits; made by none
-}
-
-// begin notes a message that is a call.
-func (c *calls) begin(m jsonrpc.Message) {
-	request, ok := m.(*jsonrpc.Request)
-	if !ok || request.Method != "tools/call" || !request.IsCall() {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting == nil {
-		c.waiting = map[any]struct{}{}
-	}
-	c.waiting[request.ID.Raw()] = struct{}{}
-}
-
-// end notes the answer to a request.
-func (c *calls) end(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, id.Raw())
-	if c.ended && len(c.waiting) == 0 {
-		close(c.empty)
-		c.ended = false // once
-	}
-}
-
-// none returns a channel that is closed when every call has its answer. It is
-// called once, when no call can begin any more.
-func (c *calls) none() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.empty = make(chan struct{})
-	if c.ended = len(c.waiting) > 0; !c.ended {
-		close(c.empty)
-	}
-	return c.empty
 }
 
 // decode reads one message, or says with which code it must be refused. The

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -111,6 +112,34 @@ func TestCloseEndsWrite(t *testing.T) {
 	if err := <-wrote; !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("Write() = %v, want %v", err, io.ErrClosedPipe)
 	}
+}
+
+// TestUnreadAnswersEndTheWait ends the input of a client that does not read
+// what it has asked for.
+func TestUnreadAnswersEndTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+		unread, out := io.Pipe()
+		c, err := newLineTransport(io.NopCloser(strings.NewReader(call+"\n")), out, "").Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wrote := make(chan error)
+		go func() { // ends when unread is closed
+			id, err := jsonrpc.MakeID(1.0)
+			wrote <- errors.Join(err, c.Write(t.Context(), &jsonrpc.Response{ID: id, Result: []byte("{}")}))
+		}()
+		if _, err := c.Read(t.Context()); !errors.Is(err, io.EOF) {
+			t.Errorf("Read() = %v, want EOF although the answer is unread", err)
+		}
+		if err := errors.Join(unread.Close(), c.Close()); err != nil {
+			t.Error(err)
+		}
+		<-wrote
+	})
 }
 
 func TestHeadOf(t *testing.T) {
