@@ -116,7 +116,7 @@ func TestCallThatCannotBeSent(t *testing.T) {
 // TestAnswersTakeLittleMemory lets a plugin send what takes far more memory
 // than its size, if objects are made of it.
 func TestAnswersTakeLittleMemory(t *testing.T) {
-	const bound = 400 << 20
+	const bound = 200 << 20
 	limits := sandbox.DefaultLimits()
 	limits.Memory = 0
 	for _, name := range []string{"many_parts", "long_metadata", "long_structured"} {
