@@ -190,7 +190,7 @@ func TestResultRoundTrip(t *testing.T) {
 	})
 	failure := rapid.Custom(func(t *rapid.T) *tool.Error {
 		return &tool.Error{
-			Code: rapid.SampledFrom(tool.Codes()).Draw(t, "code"), Message: text.Draw(t, "message"), Hint: text.Draw(t, "hint"),
+			Code: rapid.SampledFrom(sdk.Codes()).Draw(t, "code"), Message: "it " + text.Draw(t, "message"), Hint: text.Draw(t, "hint"),
 			Retryable: rapid.Bool().Draw(t, "retryable"), RetryAfter: 0,
 		}
 	})

@@ -76,7 +76,11 @@ func (p *Plugin) serve() error {
 	if err := passHandshake(identity.certificate()); err != nil {
 		return err
 	}
-	go exitWithHost(os.Stdin) // ends with the process
+	stdin, err := claimStdin()
+	if err != nil {
+		return err
+	}
+	go exitWithHost(stdin) // ends with the process
 
 	config := &plugin.ServeConfig{
 		HandshakeConfig: toolpluginv1.Handshake(),
