@@ -73,7 +73,7 @@ func (p *Plugin) serveHere(register func(grpc.ServiceRegistrar)) error {
 		p.stop()
 		return fmt.Errorf("connect: %w", err)
 	}
-	p.client = toolpluginv1.NewPluginServiceClient(conn)
+	p.conn, p.client = conn, toolpluginv1.NewPluginServiceClient(conn)
 	return nil
 }
 
