@@ -157,12 +157,12 @@ func TestCallHandle(t *testing.T) {
 	})
 	running := sdktest.Start(t, p, sdktest.Options{})
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.String()
+		text := rapid.StringN(1, -1, -1) // sdktest fills in what is empty
 		want := tool.Call{ID: text.Draw(t, "id"), Context: tool.Context{
 			Session: text.Draw(t, "session"), User: text.Draw(t, "user"), Client: text.Draw(t, "client"),
 			Traceparent: text.Draw(t, "traceparent"), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
 			ApprovalID: text.Draw(t, "approval"), PreviewDigest: rapid.SliceOf(rapid.Byte()).Draw(t, "digest"),
-			MaxOutput: tool.ByteSize(rapid.Int64Min(0).Draw(t, "max")), Roots: rapid.SliceOf(text).Draw(t, "roots"),
+			MaxOutput: tool.ByteSize(rapid.Int64Min(1).Draw(t, "max")), Roots: rapid.SliceOf(text).Draw(t, "roots"),
 			UserDir: text.Draw(t, "dir"),
 		}}
 		running.Run(context.Background(), tool.Call{ID: want.ID, Tool: "look", Context: want.Context}, tool.Sink{})

@@ -39,6 +39,9 @@ type Plugin struct {
 	settings *settings
 	static   int  // tools that do not depend on the settings
 	sealed   bool // tools can no longer be added
+	onStop   []func()
+
+	stopping sync.Mutex // held by Stop; taken before mu
 }
 
 // entry is one tool and what runs it.

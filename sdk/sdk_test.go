@@ -38,6 +38,8 @@ func TestMain(m *testing.M) {
 		limitsPlugin().Serve()
 	case "faulty":
 		faultyPlugin().Serve()
+	case "stops":
+		stopsPlugin().Serve()
 	case "mistaken":
 		p := sdk.New("mistaken", "1.0.0")
 		with[struct{}](tool.Spec{Name: "Bad"})(p)

@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 // fixture returns the test binary as a plugin.
 func fixture(name string) (Target, Options) {
 	options := echoOptions()
-	options.Env = []string{fixtureVariable + "=" + name}
+	// The race detector would let a process linger for a second.
+	options.Env = []string{fixtureVariable + "=" + name, "GORACE=atexit_sleep_ms=0"}
 	return Binary(os.Args[0]), options
 }
 

@@ -43,9 +43,9 @@ type Options struct {
 	Config sdk.Config
 	// Context is what the calls say about their caller. What it leaves out is
 	// filled in as a host does: a user and a session; an attempt; an empty
-	// directory as the only root, and one of the user's own, both removed when
-	// the plugin stops; and the output that fits, 16 KiB unless the tool says
-	// another size.
+	// directory as the only root (a list without any means none) and one of
+	// the user's own, both removed when the plugin stops; and the output that
+	// fits, 16 KiB unless the tool says another size.
 	Context tool.Context
 	// Secrets are granted to the plugin, by name.
 	Secrets map[string]string
