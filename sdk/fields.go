@@ -60,8 +60,7 @@ func outside(t reflect.Type, index []int) (behindPointer, omitted bool) {
 
 // checkEmbedded notes an embedded pointer that encoding/json cannot set.
 func (i *inferrer) checkEmbedded(t reflect.Type, path string) {
-	for n := range t.NumField() {
-		f := t.Field(n)
+	for f := range t.Fields() {
 		if f.Anonymous && !f.IsExported() && f.Type.Kind() == reflect.Pointer && f.Tag.Get("json") != "-" {
 			i.mistake(path, "the embedded pointer to %s, which is not exported, cannot be filled in; embed the struct itself", f.Type.Elem())
 		}

@@ -143,7 +143,7 @@ func TestCheckNoStart(t *testing.T) {
 	}{
 		{"prints before the handshake", []string{`start: it printed "Starting up..." before its handshake: a plugin must not write to standard output`}},
 		{"ends at once", []string{`start: it is not a plugin: it closed its standard output without a handshake (the process ended: exit status 3); its standard error: no licence`}},
-		{"not a plugin", []string{`start: it is not a plugin: it printed "usage: fixture [flags]" instead of a handshake such as 1|1|unix|...`}},
+		{"not a plugin", []string{`start: it is not a plugin: it printed "usage: fixture [flags]" instead of a handshake, which begins with "1|1|unix|"`}},
 		{"sdk, mistakes", []string{`path: has no description`}},
 		{"without TLS, elsewhere", []string{
 			`start: handshake: its socket is "/tmp/elsewhere.sock", expected one in the directory $PLUGIN_UNIX_SOCKET_DIR`,
@@ -230,7 +230,8 @@ func TestContextDefaults(t *testing.T) {
 		{"small", tool.Context{}, seen{"tester", "sdktest", "a client", 1, 16 * tool.KiB, true, true}},
 		{"large", tool.Context{}, seen{"tester", "sdktest", "a client", 1, tool.MiB, true, true}},
 		{
-			"large", tool.Context{User: "ada", Attempt: 2, MaxOutput: 7, Roots: []string{"/nowhere"}},
+			"large",
+			tool.Context{User: "ada", Attempt: 2, MaxOutput: 7, Roots: []string{"/nowhere"}},
 			seen{"ada", "sdktest", "a client", 2, 7, false, true},
 		},
 	} {

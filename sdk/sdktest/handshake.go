@@ -80,7 +80,7 @@ func (r *process) awaitHandshake(ctx context.Context, lines <-chan string) (stri
 }
 
 func notAPlugin(line string) error {
-	return fmt.Errorf("it is not a plugin: it printed %q instead of a handshake such as 1|%d|unix|...", shorten([]byte(line)), toolpluginv1.Version)
+	return fmt.Errorf("it is not a plugin: it printed %q instead of a handshake, which begins with \"1|%d|unix|\"", shorten([]byte(line)), toolpluginv1.Version)
 }
 
 // isHandshake reports whether a line is meant as one: 1|1|unix|/path|grpc|...
@@ -151,7 +151,7 @@ func (r *process) talksToStrangers(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }() // nobody uses it any more
 	if deadline, ok := ctx.Deadline(); ok {
 		_ = conn.SetDeadline(deadline) // a connection that has ended is an answer, too
 	}

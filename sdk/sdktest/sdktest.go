@@ -306,10 +306,11 @@ func (p *Plugin) directories() (sdk.Config, error) {
 		_ = os.RemoveAll(parent)
 	}
 	if p.options.Context.Roots == nil {
-		p.options.Context.Roots = []string{filepath.Join(parent, "workspace")}
-		if err := os.Mkdir(p.options.Context.Roots[0], 0o700); err != nil {
+		workspace := filepath.Join(parent, "workspace")
+		if err := os.Mkdir(workspace, 0o700); err != nil {
 			return config, fmt.Errorf("make directories: %w", err)
 		}
+		p.options.Context.Roots = []string{workspace}
 	}
 	for name, directory := range map[string]*string{
 		"state": &config.StateDir, "scratch": &config.ScratchDir, "user": &p.options.Context.UserDir,

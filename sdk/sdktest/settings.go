@@ -20,8 +20,9 @@ func encodeSettings(settings any, schema []byte) (json.RawMessage, error) {
 		return nil, fmt.Errorf("encode settings: %w", err)
 	}
 	var s jsonschema.Schema
-	if json.Unmarshal(schema, &s) != nil {
-		return raw, nil // none, or one that checkDescribe reports
+	known := json.Unmarshal(schema, &s) == nil
+	if !known {
+		return raw, nil // there is none, or one that checkDescribe reports
 	}
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(raw))
