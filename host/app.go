@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -43,8 +42,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 		Short: "Let AI agents use tools without trusting them",
 		Long: `toolhost lets AI agents use tools without trusting them. Every family of tools
 is a process of its own under limits; one configuration file says what may run.`,
-		Example: `  toolhost call read_file path=README.md
+		Example: `  toolhost tools
+  toolhost call TOOL key=value
   toolhost mcp --config config.hcl`,
+		Version:           version,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
@@ -92,27 +93,28 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: %s --help\n", err, cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &failed):
-		fmt.Fprintf(a.stderr, "toolhost: %s\n", failed.Message)
+		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(failed.Message))
 		if failed.Hint != "" {
-			fmt.Fprintf(a.stderr, "hint: %s\n", failed.Hint)
+			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(failed.Hint))
 		}
 	default:
-		fmt.Fprintf(a.stderr, "toolhost: %v\n", err)
+		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(err.Error()))
 	}
 	return exitFailed
 }
 
 // loadConfig reads the configuration that the flags and the environment name.
+// It refuses wrong settings of a plugin too, as far as they are known to be.
 func (a *app) loadConfig() (*config.Config, error) {
 	path, err := config.Find(a.configPath, nil)
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(path, config.LoadOptions{})
+	return config.Load(path, config.LoadOptions{SettingsSchema: daemon.KnownSchema})
 }
 
-// withDaemon starts a host in this process, passes it to f and stops it.
-func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err error) {
+// withDaemon builds a host in this process, passes it to f and stops it.
+func (a *app) withDaemon(f func(*daemon.Daemon) error) (err error) {
 	level := hclog.LevelFromString(cmp.Or(a.logLevel, "off"))
 	if level == hclog.NoLevel {
 		return &usageError{fmt.Errorf("unknown log level %q, expected trace, debug, info, warn, error or off", a.logLevel)}
@@ -121,35 +123,31 @@ func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err
 	if err != nil {
 		return err
 	}
+	log := newLogWriter(cfg.Redact(a.stderr))
+	defer log.Close()
 	d, err := daemon.New(daemon.Options{
 		Config:  cfg,
 		Version: version,
-		Logger:  hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: cfg.Redact(a.stderr)}),
+		Logger:  hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: log}),
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close()) }()
-	if err := d.Start(ctx); err != nil {
-		return err
-	}
+	defer func() {
+		if closeErr := d.Close(); closeErr != nil {
+			fmt.Fprintf(a.stderr, "toolhost: stop: %v\n", closeErr)
+			err = cmp.Or(err, errReported)
+		}
+	}()
 	return f(d)
 }
 
-// printJSON prints v, indented.
-func (a *app) printJSON(v any) error {
-	encoder := json.NewEncoder(a.stdout)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(v)
-}
-
-// isTerminal reports whether w is a terminal.
-func isTerminal(w any) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+// withTools is withDaemon for commands that need to know the tools.
+func (a *app) withTools(ctx context.Context, f func(*daemon.Daemon) error) error {
+	return a.withDaemon(func(d *daemon.Daemon) error {
+		if err := d.Start(ctx); err != nil {
+			return err
+		}
+		return f(d)
+	})
 }

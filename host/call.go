@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -23,17 +24,22 @@ func (a *app) callCommand() *cobra.Command {
 		Use:   "call TOOL [KEY=VALUE... | JSON | -]",
 		Short: "Call one tool and print its result",
 		Long: `Call one tool and print its result. Arguments are KEY=VALUE pairs, one JSON
-object, or - for a JSON object on standard input. A value is taken as the type
-that the tool wants: n=5 is a number if the tool wants a number.`,
-		Example: `  toolhost call read_file path=README.md
-  toolhost call search_content '{"pattern": "TODO", "globs": ["*.go"]}'`,
-		Args: cobra.MinimumNArgs(1),
+object, or - for JSON on standard input. A value is taken as the type that the
+tool wants: n=5 is a number if the tool wants a number.`,
+		Example: `  toolhost call TOOL path=README.md
+  toolhost call TOOL '{"pattern": "func", "globs": ["*.go"]}'`,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("which tool? toolhost tools lists them")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := a.arguments(args[1:])
 			if err != nil {
 				return &usageError{err}
 			}
-			return a.withDaemon(cmd.Context(), func(d *daemon.Daemon) error {
+			return a.withTools(cmd.Context(), func(d *daemon.Daemon) error {
 				return a.call(cmd.Context(), d, args[0], arguments)
 			})
 		},
@@ -52,7 +58,7 @@ func (a *app) arguments(args []string) ([]byte, error) {
 		}
 		return data, nil
 	}
-	if len(args) == 1 && strings.HasPrefix(strings.TrimSpace(args[0]), "{") {
+	if len(args) == 1 && isJSON(args[0]) {
 		return []byte(args[0]), nil
 	}
 	pairs := map[string]string{}
@@ -67,6 +73,13 @@ func (a *app) arguments(args []string) ([]byte, error) {
 		pairs[key] = value
 	}
 	return json.Marshal(pairs)
+}
+
+// isJSON reports whether an argument is meant as JSON: an object, or a string
+// for a tool that takes one as its whole arguments.
+func isJSON(arg string) bool {
+	arg = strings.TrimSpace(arg)
+	return strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, `"`)
 }
 
 // call runs one call and prints its outcome.
@@ -103,13 +116,14 @@ func (a *app) call(ctx context.Context, d *daemon.Daemon, name string, arguments
 // printResult prints what a person reads of a result.
 func (a *app) printResult(r tool.Result) error {
 	for _, c := range r.Content {
-		text := fmt.Sprintf("[%s, %d bytes; --json shows them]", c.MediaType, len(c.Data))
-		switch c.Kind {
-		case tool.KindText:
+		text := fmt.Sprintf("[%s, %d bytes; --json shows them]", line(c.MediaType), len(c.Data))
+		switch {
+		case c.IsText() && isTerminal(a.stdout):
+			text = tool.Visible(string(c.Data))
+		case c.IsText():
 			text = string(c.Data)
-		case tool.KindResourceLink:
-			text = c.URI
-		case tool.KindImage, tool.KindAudio, tool.KindResource:
+		case c.Kind == tool.KindResourceLink:
+			text = line(c.URI)
 		}
 		if !strings.HasSuffix(text, "\n") {
 			text += "\n"
@@ -127,9 +141,9 @@ func (a *app) printResult(r tool.Result) error {
 func progressLine(p tool.Progress) string {
 	switch {
 	case p.Total > 0:
-		return fmt.Sprintf("%3.0f%% %s", 100*p.Progress/p.Total, p.Message)
+		return fmt.Sprintf("%3.0f%% %s", 100*p.Progress/p.Total, line(p.Message))
 	case p.Message != "":
-		return p.Message
+		return line(p.Message)
 	}
 	return fmt.Sprintf("%g", p.Progress)
 }

@@ -75,6 +75,9 @@ plugin "silent" {
   tier = "read_only"
 }
 `)
+	if _, err := cmd.StdinPipe(); err != nil { // the host would end with its input
+		t.Fatal(err)
+	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

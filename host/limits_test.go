@@ -80,8 +80,8 @@ func TestLimitsAreNamed(t *testing.T) {
 		want string
 	}{
 		{"probe_allocate", 1024, "memory limit (256MiB)"},
-		{"probe_open", 1000, "too many open files"},
-		{"probe_write", 2 << 20, "file too large"},
+		{"probe_open", 1000, "limit of open files (64)"},
+		{"probe_write", 2 << 20, "file size limit (1MiB)"},
 	} {
 		t.Run(tt.tool, func(t *testing.T) {
 			s := connect(t, config, revisions[0], nil)

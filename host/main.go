@@ -21,9 +21,11 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // short-lived garbage of JSON and gRPC; the heap itself is small
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A reader that goes away is an error of the write, not the end of the host
+	// without its clean-up. (Ignoring the signal would reach the plugins.)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	app := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
-	code := app.run(ctx, os.Args[1:])
-	stop()
-	os.Exit(code)
+	os.Exit(app.run(ctx, os.Args[1:]))
 }

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -22,17 +25,38 @@ func TestMain(m *testing.M) {
 }
 
 func testMain(m *testing.M) int {
+	syscall.Umask(0o022) // others must not be able to write what is tested here
 	dir, err := os.MkdirTemp("", "toolhost-test-")
 	if err == nil {
 		defer os.RemoveAll(dir)
 		bin = dir
-		err = buildAll(dir)
+		err = errors.Join(lookAtSources(), buildAll(dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()
+}
+
+// sources are what the binaries are built from, besides modules of others.
+var sources = []string{".", "../sdk", "../proto", "../plugins", "../examples"}
+
+// lookAtSources lets `go test` know that this test depends on them: it caches
+// results by the files that a test looks at, and sees no build.
+func lookAtSources() error {
+	for _, dir := range sources {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				_, err = os.Stat(path)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // buildAll builds the host, the plugins that ship, the example and the plugins

@@ -20,7 +20,7 @@ protocol are spoken. Logs go to standard error.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.logLevel = cmp.Or(a.logLevel, "warn") // nobody but the log tells what happens between calls
-			return a.withDaemon(cmd.Context(), func(d *daemon.Daemon) error {
+			return a.withDaemon(func(d *daemon.Daemon) error {
 				if isTerminal(a.stdin) {
 					fmt.Fprint(a.stderr, "toolhost: waiting for an MCP client on standard input; to try a tool by hand: toolhost call --help\n")
 				}

@@ -19,9 +19,13 @@ type pluginView struct {
 	RefusedTools []refusedTool `json:"refused_tools"`
 }
 
+// refusedTool is a tool that is not offered.
 type refusedTool struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
+	// Unknown says that the configuration names it and the plugin has no such
+	// tool.
+	Unknown bool `json:"unknown"`
 }
 
 func (a *app) pluginsCommand() *cobra.Command {
@@ -30,13 +34,18 @@ func (a *app) pluginsCommand() *cobra.Command {
 		Short: "Start every plugin and list its state, its limits and what was refused",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withDaemon(cmd.Context(), func(d *daemon.Daemon) error {
+			return a.withTools(cmd.Context(), func(d *daemon.Daemon) error {
 				d.StartPlugins(cmd.Context())
 				return a.listPlugins(d)
 			})
 		},
 	}
-	plugins := &cobra.Command{Use: "plugins", Short: "See the plugins"}
+	plugins := &cobra.Command{
+		Use:   "plugins",
+		Short: "See the plugins",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	plugins.AddCommand(list)
 	return plugins
 }
@@ -49,26 +58,30 @@ func (a *app) listPlugins(d *daemon.Daemon) error {
 	return a.printPlugins(views)
 }
 
-// printPlugins prints a table, and below it what is wrong.
+// printPlugins prints a table, and below it what each may use and what is wrong
+// with it.
 func (a *app) printPlugins(views []pluginView) error {
 	if len(views) == 0 {
 		fmt.Fprint(a.stdout, "no plugins; a plugin block in the configuration enables one\n")
 		return nil
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "NAME\tVERSION\tSTATE\tTOOLS\tSANDBOX\n")
+	fmt.Fprint(table, "NAME\tVERSION\tPHASE\tTOOLS\n")
 	for _, v := range views {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\n", v.Name, orDash(v.Version), v.Phase, len(v.Tools), orDash(v.Sandbox))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\n", v.Name, orDash(line(v.Version)), v.Phase, len(v.Tools))
 	}
 	if err := table.Flush(); err != nil {
 		return err
 	}
 	for _, v := range views {
+		if v.Sandbox != "" {
+			fmt.Fprintf(a.stdout, "\n%s: limits: %s\n%s: sandbox: %s\n", v.Name, v.Limits, v.Name, v.Sandbox)
+		}
 		if why := problem(v.State); why != "" {
 			fmt.Fprintf(a.stdout, "\n%s\n", why)
 		}
 		for _, r := range v.RefusedTools {
-			fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, r.Name, r.Reason)
+			fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))
 		}
 	}
 	return nil
@@ -76,15 +89,28 @@ func (a *app) printPlugins(views []pluginView) error {
 
 // problem says what is wrong with a plugin, or "".
 func problem(s supervisor.State) string {
+	crash := s.LastCrash
 	switch {
 	case s.Refused != "":
-		return fmt.Sprintf("%s is refused: %s", s.Name, s.Refused)
-	case s.LastCrash != nil && s.LastCrash.During != "":
-		return fmt.Sprintf("%s did not start: it %s during %s (%s)", s.Name, s.LastCrash.Cause, s.LastCrash.During, s.LastCrash.Detail)
-	case s.LastCrash != nil:
-		return fmt.Sprintf("%s crashed: it %s (%s)", s.Name, s.LastCrash.Cause, s.LastCrash.Detail)
+		return fmt.Sprintf("%s is refused: %s", s.Name, paragraph(s.Refused))
+	case crash == nil:
+		return ""
+	case crash.During != "":
+		return fmt.Sprintf("%s did not start: it %s during %s (%s)%s", s.Name, crash.Cause, crash.During, line(crash.Detail), lastLines(crash.Stderr))
+	default:
+		return fmt.Sprintf("%s crashed: it %s (%s)%s", s.Name, crash.Cause, line(crash.Detail), lastLines(crash.Stderr))
 	}
-	return ""
+}
+
+// lastLines is what a program said last, indented below the line that it
+// explains, if that is more than the line in the detail.
+func lastLines(stderr string) string {
+	const most = 20
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	if len(lines) < 2 {
+		return ""
+	}
+	return "\n    " + paragraph(strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }
 
 // printProblems says which plugins do not run, to somebody who misses a tool.
@@ -108,7 +134,7 @@ func viewPlugins(d *daemon.Daemon) []pluginView {
 		}
 		for _, r := range d.Refused() {
 			if r.Plugin == s.Name {
-				v.RefusedTools = append(v.RefusedTools, refusedTool{r.Tool, r.Reason})
+				v.RefusedTools = append(v.RefusedTools, refusedTool{r.Tool, r.Reason, r.Unknown})
 			}
 		}
 		views = append(views, v)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -48,10 +49,15 @@ func (a *app) validate(ctx context.Context, start bool) error {
 		return err
 	}
 	result := validation{Mistakes: []config.Mistake{}, NotChecked: []string{}}
-	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: func(stateDir string, p supervisor.Plugin) ([]byte, bool) {
-		// Why a plugin does not start is said below, with its state.
-		schema, known, startErr := daemon.SettingsSchema(ctx, stateDir, p, start)
-		if !known || startErr != nil {
+	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: func(stateDir string, p supervisor.Plugin) (schema []byte, known bool) {
+		if start {
+			var startErr error
+			schema, startErr = daemon.LearnSchema(ctx, stateDir, p)
+			known = startErr == nil // why not is said below, with the plugin's state
+		} else {
+			schema, known = daemon.KnownSchema(stateDir, p)
+		}
+		if !known {
 			result.NotChecked = append(result.NotChecked, p.Name)
 		}
 		return schema, known
@@ -74,7 +80,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 
 // startAll starts every plugin and returns what became of it.
 func (a *app) startAll(ctx context.Context) (views []pluginView, err error) {
-	err = a.withDaemon(ctx, func(d *daemon.Daemon) error {
+	err = a.withTools(ctx, func(d *daemon.Daemon) error {
 		d.StartPlugins(ctx)
 		views = viewPlugins(d)
 		return nil
@@ -82,31 +88,39 @@ func (a *app) startAll(ctx context.Context) (views []pluginView, err error) {
 	return views, err
 }
 
-// printValidation prints what was found of a configuration without mistakes.
+// printValidation prints what was found of a configuration without mistakes of
+// its own.
 func (a *app) printValidation(result validation) error {
-	failed := 0
 	for _, v := range result.Plugins {
-		if v.Phase != supervisor.Ready {
-			failed++
-		}
+		result.Valid = result.Valid && v.Phase == supervisor.Ready && !slices.ContainsFunc(v.RefusedTools, isMistake)
 	}
-	result.Valid = failed == 0
-	if a.json {
-		if err := a.printJSON(result); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintf(a.stdout, "%s: no mistakes\n", strings.Join(result.Files, ", "))
-		if len(result.Plugins) > 0 {
-			if err := a.printPlugins(result.Plugins); err != nil {
-				return err
-			}
-		} else if len(result.NotChecked) > 0 {
-			fmt.Fprintf(a.stdout, "settings not checked: %s (never started; toolhost validate --start does it)\n", strings.Join(result.NotChecked, ", "))
-		}
+	if err := a.printValid(result); err != nil {
+		return err
 	}
-	if failed > 0 {
+	if !result.Valid {
 		return errReported
+	}
+	return nil
+}
+
+// isMistake reports whether a refusal is the configuration's fault.
+func isMistake(r refusedTool) bool { return r.Unknown }
+
+func (a *app) printValid(result validation) error {
+	if a.json {
+		return a.printJSON(result)
+	}
+	files := strings.Join(result.Files, ", ")
+	if !result.Valid {
+		fmt.Fprintf(a.stdout, "%s: the file has no mistakes, but its plugins do not all work with it\n", files)
+		return a.printPlugins(result.Plugins)
+	}
+	fmt.Fprintf(a.stdout, "%s: no mistakes\n", files)
+	if len(result.Plugins) > 0 {
+		return a.printPlugins(result.Plugins)
+	}
+	if len(result.NotChecked) > 0 {
+		fmt.Fprintf(a.stdout, "settings not checked: %s (never started; toolhost validate --start does it)\n", strings.Join(result.NotChecked, ", "))
 	}
 	return nil
 }

@@ -31,9 +31,9 @@ import (
 // output. Lists and maps that are nil are written as empty ones, so that the
 // schema need not allow a null.
 //
-// When run fails, a [*tool.Error] in its error goes to the caller as it is, if
-// its code is one of [Codes]; another code becomes [tool.Failed]. An ended
-// context becomes [tool.Canceled] or [tool.Timeout], any other error
+// When run fails, a [*tool.Error] in its error goes to the caller as it is; a
+// code that only the host may say ([tool.Code.HostOnly]) becomes [tool.Failed].
+// An ended context becomes [tool.Canceled] or [tool.Timeout], any other error
 // [tool.Failed] with the error's full text: it is written for a model. A string
 // or tool.Result returned beside the error is kept, anything else is dropped.
 //

@@ -37,14 +37,14 @@ func decodeArguments[In any](raw, defaults json.RawMessage) (In, error) {
 // argumentError says what is wrong with arguments in words that do not speak
 // of Go. The host has checked all that the schema says, so that it is mostly
 // about texts that are no date, address or the like.
-func argumentError(t reflect.Type, raw json.RawMessage, err error) *tool.Error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", wrong.Field, wrong.Value).WithCause(err)
-	}
-	at, ok := findWrong(t, raw, "")
+func argumentError(in reflect.Type, raw json.RawMessage, err error) *tool.Error {
+	at, ok := findWrong(in, raw, "")
+	typeError, isType := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case !ok:
 		return tool.Errorf(tool.InvalidArgument, "the arguments cannot be read: %v", err).WithCause(err)
+	case isType:
+		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", at.path, typeError.Value).WithCause(err)
 	case at.typ == reflect.TypeFor[time.Time]():
 		return tool.Errorf(tool.InvalidArgument, "argument %q is %s, expected a date and time as in RFC 3339, such as %q", at.path, at.value, "2026-01-31T15:04:05Z").WithCause(err)
 	default:
@@ -60,7 +60,8 @@ type wrong struct {
 }
 
 // findWrong finds the innermost part of raw that t refuses. encoding/json does
-// not say where it was when a type's own method failed.
+// not say where it was when a type's own method failed, and names Go's embedded
+// structs otherwise.
 func findWrong(t reflect.Type, raw json.RawMessage, path string) (wrong, bool) {
 	t = indirect(t)
 	if json.Unmarshal(raw, reflect.New(t).Interface()) == nil {

@@ -5,21 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// Codes lists the codes that a tool may answer with. The others are about
-// what only the host knows, such as what a person decided or whether a process
-// has died.
-func Codes() []tool.Code {
-	hosts := []tool.Code{tool.Rejected, tool.PendingApproval, tool.PluginCrashed, tool.OutputInvalid, tool.UnknownOutcome}
-	return slices.DeleteFunc(tool.Codes(), func(c tool.Code) bool { return slices.Contains(hosts, c) })
-}
 
 // toError turns what a tool returned into what a caller reads.
 func toError(ctx context.Context, err error) *tool.Error {
@@ -49,7 +40,7 @@ func presentable(logger hclog.Logger, name string, e *tool.Error) *tool.Error {
 		logger.Error("the tool failed by a mistake in the plugin", "tool", name, "error", e.Unwrap())
 	}
 	mended := *e
-	if !slices.Contains(Codes(), e.Code) {
+	if !e.Code.Valid() || e.Code.HostOnly() {
 		logger.Warn("the tool answered with a code that is not a tool's; it was replaced by "+string(tool.Failed), "tool", name, "code", string(e.Code))
 		mended.Code = tool.Failed
 	}

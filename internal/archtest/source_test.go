@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,6 +89,31 @@ func TestHostKnowsNoPlugin(t *testing.T) {
 		inspect(t, path, func(n ast.Node) {
 			if s, ok := stringLiteral(n); ok && known[s] != "" {
 				t.Errorf("%s contains %q, %s: the host knows no plugin by name", path, s, known[s])
+			}
+		})
+	}
+}
+
+// TestGeneratedTypesStopAtTheEdge finds code that speaks the generated types
+// instead of package tool.
+func TestGeneratedTypesStopAtTheEdge(t *testing.T) {
+	edge := []string{"host/internal/supervisor/wire.go", "sdk/server.go", "sdk/wire.go", "sdk/sdktest/", "proto/"}
+	shared := []string{"Handshake", "MaxMessageBytes", "ServiceName", "Version"} // of handshake.go
+	for _, path := range goFiles(t, root(t)) {
+		name, err := filepath.Rel(root(t), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "_test.go") || slices.ContainsFunc(edge, func(e string) bool { return strings.HasPrefix(name, e) }) {
+			continue
+		}
+		inspect(t, path, func(n ast.Node) {
+			selector, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return
+			}
+			if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == "toolpluginv1" && !slices.Contains(shared, selector.Sel.Name) {
+				t.Errorf("%s uses the generated %s: convert it in %v", name, selector.Sel.Name, edge)
 			}
 		})
 	}

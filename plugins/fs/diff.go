@@ -36,7 +36,7 @@ func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result
 	if before == after {
 		return tool.TextResult("[the files have the same text]"), nil
 	}
-	unified, err := udiff.ToUnifiedDiff("a/"+in.Path, "b/"+in.Other, before, udiff.Lines(before, after), in.Context)
+	unified, err := udiff.ToUnifiedDiff(tool.VisibleName("a/"+in.Path), tool.VisibleName("b/"+in.Other), before, udiff.Lines(before, after), in.Context)
 	if err != nil {
 		return tool.Result{}, tool.Errorf(tool.Failed, "The files cannot be compared").WithCause(err)
 	}
@@ -60,11 +60,11 @@ func (w *workspace) wholeText(ctx context.Context, name string) (string, error) 
 	}
 	defer f.Close()
 	if f.size > maxDiff {
-		return "", tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared", f.path, f.size, maxDiff)
+		return "", tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared", tool.VisibleName(f.path), f.size, maxDiff)
 	}
 	c, ok := detectCharset(f.head, f.whole())
 	if !ok || isMedia(f.mediaType) {
-		return "", tool.Errorf(tool.Failed, "%s is not text: %s, %d bytes", f.path, f.mediaType, f.size)
+		return "", tool.Errorf(tool.Failed, "%s is not text: %s, %d bytes", tool.VisibleName(f.path), f.mediaType, f.size)
 	}
 	f.charset = c
 	all, err := f.scan(ctx, window{offset: 1, limit: maxDiff, budget: 4 * maxDiff}, 0, nil, true)

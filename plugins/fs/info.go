@@ -29,7 +29,7 @@ func fileInfo(ctx context.Context, w *workspace, in fileInfoArgs) (tool.Result, 
 		return tool.Result{}, err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "path: %s\ntype: %s\n", printable(path), roots.Kind(info.Mode()))
+	fmt.Fprintf(&text, "path: %s\ntype: %s\n", tool.VisibleName(path), roots.Kind(info.Mode()))
 	if info.Mode().Type() == fs.ModeSymlink {
 		fmt.Fprintf(&text, "target: %s\n", w.targetName(path, target))
 	}

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -92,7 +90,7 @@ func sortEntries(entries []roots.Entry, order string) {
 
 // listed is the line of an entry in a list.
 func (w *workspace) listed(e roots.Entry) string {
-	name := printable(e.Rel)
+	name := tool.VisibleName(e.Rel)
 	switch mode := e.Info.Mode(); {
 	case mode.IsRegular():
 		return name + "  " + strconv.FormatInt(e.Info.Size(), 10)
@@ -124,15 +122,5 @@ func (w *workspace) targetName(link, target string) string {
 	if _, err := w.Display(full); err != nil {
 		return "(outside the workspace)"
 	}
-	return printable(target)
-}
-
-// printable makes a name fit a line of text, which must be UTF-8: one with
-// control characters, or that could be taken for such an escape, is quoted.
-func printable(name string) string {
-	plain := func(c rune) bool { return c != utf8.RuneError && c != '"' && c != '\\' && unicode.IsPrint(c) }
-	if strings.IndexFunc(name, func(c rune) bool { return !plain(c) }) < 0 {
-		return name
-	}
-	return strconv.QuoteToGraphic(name)
+	return tool.VisibleName(target)
 }

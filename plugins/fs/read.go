@@ -212,7 +212,7 @@ func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
 	// The first line began before from.
 	offset := all.lines + 1 + view.offset
 	if offset < 2 {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, but the last %d MiB of %s have %d lines only", view.offset, maxWhole>>20, f.path, all.lines-1).
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, but the last %d MiB of %s have %d lines only", view.offset, maxWhole>>20, tool.VisibleName(f.path), all.lines-1).
 			WithHint("a file of this size can be read from its end that far; use a positive offset, or search_content")
 	}
 	view.offset = offset
@@ -251,10 +251,10 @@ func (f *file) scan(ctx context.Context, view window, from int64, digest hash.Ha
 // beyond says that a file does not have the first line of the window.
 func (f *file) beyond(offset int, seen excerpt) error {
 	if f.size > maxWhole {
-		return tool.Errorf(tool.InvalidArgument, "offset is %d, but the first GiB of %s has %d lines", offset, f.path, seen.lines).
+		return tool.Errorf(tool.InvalidArgument, "offset is %d, but the first GiB of %s has %d lines", offset, tool.VisibleName(f.path), seen.lines).
 			WithHint("use a negative offset to read from the end, or search_content")
 	}
-	return tool.Errorf(tool.InvalidArgument, "offset is %d, but %s has %d lines", offset, f.path, seen.lines).
+	return tool.Errorf(tool.InvalidArgument, "offset is %d, but %s has %d lines", offset, tool.VisibleName(f.path), seen.lines).
 		WithHint("use a negative offset to read from the end")
 }
 

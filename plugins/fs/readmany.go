@@ -42,7 +42,7 @@ func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result
 			read = tool.TextResult("[" + told.Message + "]")
 			read.Metadata = map[string]any{"path": item.Path, "error": told.Code}
 		}
-		header := tool.Text(fmt.Sprintf("==> %s <==", item.Path))
+		header := tool.Text(fmt.Sprintf("==> %s <==", tool.VisibleName(item.Path)))
 		result.Content = append(append(result.Content, header), read.Content...)
 		facts = append(facts, read.Metadata)
 		for _, c := range read.Content {

@@ -45,11 +45,11 @@ func (r *report) add(path string, found *hits) {
 	r.matchedFiles++
 	switch r.mode {
 	case "files":
-		r.write(printable(path) + "\n")
+		r.write(tool.VisibleName(path) + "\n")
 		r.left--
 	case "count":
 		r.matches += found.matches
-		r.write(fmt.Sprintf("%s: %d\n", printable(path), found.matches))
+		r.write(fmt.Sprintf("%s: %d\n", tool.VisibleName(path), found.matches))
 		r.left--
 	default:
 		r.addLines(path, found)
@@ -58,7 +58,7 @@ func (r *report) add(path string, found *hits) {
 
 // addLines adds the lines of one file below its name.
 func (r *report) addLines(path string, found *hits) {
-	header := printable(path) + "\n"
+	header := tool.VisibleName(path) + "\n"
 	if r.text.Len() > 0 {
 		header = "\n" + header
 	}

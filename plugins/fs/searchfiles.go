@@ -50,7 +50,7 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 		if matched <= page.start {
 			continue
 		}
-		line := printable(e.Path)
+		line := tool.VisibleName(e.Path)
 		if e.Info.IsDir() {
 			line += "/"
 		}

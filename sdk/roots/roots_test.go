@@ -123,7 +123,9 @@ func TestOpen(t *testing.T) {
 		{"missing.txt", none + "missing.txt"},
 		{"a.txt/below", none + "a.txt/below"},
 		{"dangling", none + "dangling"},
-		{"missing\xff", none + "missing\uFFFD"},
+		{"missing\xff", none + `"missing\xff"`},
+		{"missing\n\x1b[2J", none + `"missing\n\x1b[2J"`},
+		{"../\u202egnp.sh", denied + `"../\u202egnp.sh"`},
 
 		{"..", denied + ".."},
 		{"../a.txt", denied + "../a.txt"},
@@ -140,7 +142,7 @@ func TestOpen(t *testing.T) {
 		{"out", denied + "out"},
 		{"out-absolute", denied + "out-absolute"},
 		{"out-dir/secret.txt", denied + "out-dir/secret.txt"},
-		{"a.txt\x00.png", denied + `a.txt\x00.png`},
+		{"a.txt\x00.png", denied + `"a.txt\x00.png"`},
 
 		{".env", denied + ".env"},
 		{"harmless", denied + "harmless"},

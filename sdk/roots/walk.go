@@ -120,7 +120,7 @@ func (r *Roots) Walk(ctx context.Context, name string, opts WalkOptions) iter.Se
 // too.
 func (r *Roots) list(ctx context.Context, dir Entry, skip func(Entry) bool) ([]Entry, error) {
 	if dir.Depth >= maxDepth {
-		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, printable(dir.Path))
+		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, tool.VisibleName(dir.Path))
 	}
 	f, err := dir.place.root.OpenFile(dir.place.rel, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
@@ -137,7 +137,7 @@ func (r *Roots) list(ctx context.Context, dir Entry, skip func(Entry) bool) ([]E
 		batch, err = f.ReadDir(readBatch)
 		found = append(found, batch...)
 		if len(found) > maxEntries {
-			err = tool.Errorf(tool.ResourceExhausted, "Directory has more than %d entries, the rest is left out: %s", maxEntries, printable(dir.Path))
+			err = tool.Errorf(tool.ResourceExhausted, "Directory has more than %d entries, the rest is left out: %s", maxEntries, tool.VisibleName(dir.Path))
 		}
 	}
 	slices.SortFunc(found, func(a, b fs.DirEntry) int { return strings.Compare(b.Name(), a.Name()) })

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
-	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -101,9 +100,9 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 	if e := r.GetError(); e != nil {
 		switch code := tool.Code(e.GetCode()); {
 		case !code.Valid():
-			add("its error has the unknown code %q, expected one of %q", code, sdk.Codes())
-		case !slices.Contains(sdk.Codes(), code):
-			add("its error has the code %q, which only the host says; expected one of %q", code, sdk.Codes())
+			add("its error has the unknown code %q, expected one of %q", code, pluginCodes())
+		case code.HostOnly():
+			add("its error has the code %q, which only the host says; expected one of %q", code, pluginCodes())
 		}
 		if e.GetMessage() == "" {
 			add("its error (%s) has no message", e.GetCode())
@@ -138,6 +137,8 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 	}
 	return problems
 }
+
+func pluginCodes() []tool.Code { return slices.DeleteFunc(tool.Codes(), tool.Code.HostOnly) }
 
 // shorten makes JSON fit into a line.
 func shorten(raw []byte) string {

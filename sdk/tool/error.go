@@ -57,6 +57,12 @@ func Codes() []Code {
 // Valid reports whether c is in the closed list.
 func (c Code) Valid() bool { return slices.Contains(Codes(), c) }
 
+// HostOnly reports whether only the host can know what c says, such as that a
+// person refused. A plugin's failure never has such a code.
+func (c Code) HostOnly() bool {
+	return slices.Contains([]Code{Rejected, PendingApproval, PluginCrashed, OutputInvalid, UnknownOutcome}, c)
+}
+
 // Error is why a call failed, written for a model: it holds no secrets, no
 // host paths outside the workspace and no stack.
 type Error struct {

@@ -35,8 +35,8 @@ func Visible(text string) string {
 // it: as it is if every character can be seen; otherwise, and if it could be
 // taken for such a form, in quotes and with the escapes of Go.
 func VisibleName(name string) string {
-	plain := func(c rune) bool { return c != utf8.RuneError && c != '"' && c != '\\' && unicode.IsPrint(c) && !hidden(c) }
-	if strings.IndexFunc(name, func(c rune) bool { return !plain(c) }) < 0 {
+	special := func(c rune) bool { return c == '"' || c == '\\' || !unicode.IsPrint(c) || hidden(c) }
+	if utf8.ValidString(name) && strings.IndexFunc(name, special) < 0 {
 		return name
 	}
 	return Visible(strconv.QuoteToGraphic(name))

@@ -27,7 +27,7 @@ func TestVisible(t *testing.T) {
 		{"fillers", "a\u3164", `a\u3164`, `"a` + `\u3164"`},
 		{"line separators", "a\u2028b\u2029", `a\u2028b\u2029`, `"a\u2028b\u2029"`},
 		{"not UTF-8", "a\xffb\xe2\x82", `a\xffb\xe2\x82`, `"a\xffb\xe2\x82"`},
-		{"a replacement character", "a\uFFFD", "a\uFFFD", "\"a\uFFFD\""},
+		{"a replacement character", "a\uFFFD", "a\uFFFD", "a\uFFFD"},
 		{"what looks like an escape", `a\x1b`, `a\x1b`, `"a\\x1b"`},
 		{"a quote", `"a"`, `"a"`, `"\"a\""`},
 	} {

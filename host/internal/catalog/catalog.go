@@ -54,10 +54,14 @@ type publication struct {
 // Refusal says why a tool is not offered.
 type Refusal struct {
 	Plugin string
-	// Tool is the name as the plugin or the configuration gives it.
+	// Tool is the name as the plugin or the configuration gives it, made
+	// visible and cut to a readable length.
 	Tool string
 	// Reason stands well after "refused because".
 	Reason string
+	// Unknown says that the configuration names the tool and the plugin has
+	// none of this name: a mistake.
+	Unknown bool
 }
 
 // New returns a catalog in which no plugin has published anything yet. It
@@ -83,15 +87,16 @@ func New(opts Options) (*Catalog, error) {
 	return c, nil
 }
 
-// Publish replaces all tools of a plugin. Calls under way keep the entries
-// that they have. It fails only for a plugin that the options do not name;
-// tools that cannot be offered are listed by [Catalog.Refused].
-func (c *Catalog) Publish(plugin string, specs []tool.Spec) error {
+// Publish replaces all tools of a plugin by those of the program with the
+// given digest. Calls under way keep the entries that they have. It fails only
+// for a plugin that the options do not name; tools that cannot be offered are
+// listed by [Catalog.Refused].
+func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 	i := slices.IndexFunc(c.plugins, func(p Plugin) bool { return p.Name == plugin })
 	if i < 0 {
 		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
 	}
-	publication := c.compile(&c.plugins[i], specs)
+	publication := c.compile(&c.plugins[i], digest, specs)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +118,12 @@ func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
 	if entry, ok := now.byName[name]; ok {
 		return entry, nil
 	}
-	unknown := tool.Errorf(tool.NotFound, "unknown tool %q", shorten(name))
+	for _, refusal := range now.refusals {
+		if refusal.Tool == name {
+			return nil, tool.Errorf(tool.NotFound, "the tool %q is not offered: %s", name, refusal.Reason)
+		}
+	}
+	unknown := tool.Errorf(tool.NotFound, "unknown tool %q", schema.Shorten(name))
 	near := schema.Nearest(name, slices.Collect(maps.Keys(now.byName)))
 	if len(near) == 0 {
 		return nil, unknown.WithHint("list the tools to see which there are")
@@ -144,6 +154,31 @@ func (c *Catalog) Changed() (changes <-chan struct{}, stop func()) {
 	}
 }
 
+// claimAliases makes the aliases of an entry lead to it. It returns the entry,
+// or one without the aliases that lead elsewhere.
+func (s *snapshot) claimAliases(entry *Entry) *Entry {
+	var won []string
+	for _, alias := range entry.Aliases {
+		first, taken := s.byName[alias]
+		if !taken {
+			won = append(won, alias)
+			continue
+		}
+		s.refusals = append(s.refusals, Refusal{Plugin: entry.Plugin, Tool: alias, Reason: fmt.Sprintf(
+			"it is to be an alias of %q, and names %q of plugin %q already", entry.Spec.Name, first.Spec.Name, first.Plugin)})
+	}
+	if len(won) < len(entry.Aliases) {
+		reduced := *entry
+		reduced.Aliases = won
+		entry = &reduced
+		s.byName[entry.Spec.Name] = entry
+	}
+	for _, alias := range won {
+		s.byName[alias] = entry
+	}
+	return entry
+}
+
 // resolve lays the publications over each other. c.mu is held.
 func (c *Catalog) resolve() *snapshot {
 	now := &snapshot{byName: make(map[string]*Entry)}
@@ -152,7 +187,7 @@ func (c *Catalog) resolve() *snapshot {
 		now.refusals = append(now.refusals, publication.refusals...)
 		for _, entry := range publication.entries {
 			if first, taken := now.byName[entry.Spec.Name]; taken {
-				now.refusals = append(now.refusals, Refusal{plugin.Name, entry.Spec.Name, fmt.Sprintf(
+				now.refusals = append(now.refusals, Refusal{Plugin: plugin.Name, Tool: entry.Spec.Name, Reason: fmt.Sprintf(
 					"plugin %q, which stands first in the configuration, has a tool of this name", first.Plugin)})
 				continue
 			}
@@ -161,22 +196,9 @@ func (c *Catalog) resolve() *snapshot {
 		}
 	}
 	// Aliases come after all names, so that none hides a tool.
-	for _, entry := range now.entries {
-		for _, alias := range entry.Aliases {
-			if _, taken := now.byName[alias]; !taken {
-				now.byName[alias] = entry
-			}
-		}
+	for i, entry := range now.entries {
+		now.entries[i] = now.claimAliases(entry)
 	}
 	slices.SortFunc(now.entries, func(a, b *Entry) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 	return now
-}
-
-// shorten cuts a name that somebody else chose to a readable length.
-func shorten(name string) string {
-	const longest = 64
-	if len(name) <= longest {
-		return name
-	}
-	return strings.ToValidUTF8(name[:longest], "") + "…"
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -39,7 +40,7 @@ func newCatalog(tb testing.TB, opts catalog.Options) *catalog.Catalog {
 
 func publish(tb testing.TB, c *catalog.Catalog, plugin string, specs ...tool.Spec) {
 	tb.Helper()
-	if err := c.Publish(plugin, specs); err != nil {
+	if err := c.Publish(plugin, "digest", specs); err != nil {
 		tb.Fatal(err)
 	}
 }
@@ -118,6 +119,19 @@ func TestTiers(t *testing.T) {
 			spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": false}, want: tool.SideEffecting,
 		},
 		{
+			name: "a rule of nobody's does not go below the ceiling", plugin: catalog.Plugin{Name: "p", Ceiling: tool.Privileged},
+			spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": true}, want: tool.Privileged,
+		},
+		{
+			name: "a rule of nobody's above the ceiling", plugin: catalog.Plugin{Name: "p", Ceiling: tool.ReadOnly},
+			spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": true},
+			denied: "a with these arguments is not allowed: its tier side_effecting is above read_only, which is the most that the configuration lets its plugin do",
+		},
+		{
+			name: "a rule of nobody's that does not hold", plugin: catalog.Plugin{Name: "p", Ceiling: tool.ReadOnly},
+			spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": false}, want: tool.ReadOnly,
+		},
+		{
 			name:   "a rule does not go below the admin's word",
 			plugin: catalog.Plugin{Name: "p", Ceiling: tool.Privileged, Tools: []catalog.ToolOptions{{Name: "a", Tier: tool.Privileged}}},
 			spec:   spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": true}, want: tool.Privileged,
@@ -188,6 +202,11 @@ func TestPublishRefuses(t *testing.T) {
 		{"no description", edit(func(s *tool.Spec) { s.Description = " " }), "it has no description"},
 		{"endless description", edit(func(s *tool.Spec) { s.Description = strings.Repeat("x", 17<<10) }), "its description has 17408 bytes"},
 		{"endless title", edit(func(s *tool.Spec) { s.Title = strings.Repeat("x", 257) }), "its title and category may have 256 bytes"},
+		{"escapes in a description", edit(func(s *tool.Spec) { s.Description = "Does\tit.\n\x1b[2J" }), "its description has control characters"},
+		{"a description that runs backwards", edit(func(s *tool.Spec) { s.Description = "Does \u202eit." }), "its description has control characters"},
+		{"a title of two lines", edit(func(s *tool.Spec) { s.Title = "a\nb" }), "its title or category has control characters"},
+		{"a category that hides", edit(func(s *tool.Spec) { s.Category = "a\u200b" }), "its title or category has control characters"},
+		{"an alias with a control character", edit(func(s *tool.Spec) { s.Aliases = []string{"b\x1b"} }), `its alias "b\x1b" is not a valid tool name`},
 		{"alias", edit(func(s *tool.Spec) { s.Aliases = []string{"B"} }), `its alias "B" is not a valid tool name`},
 		{"many aliases", edit(func(s *tool.Spec) { s.Aliases = make([]string, 17) }), "it has 17 aliases, more than the 16"},
 		{"negative time-out", edit(func(s *tool.Spec) { s.Timeout = -1 }), "must not be negative"},
@@ -205,6 +224,33 @@ func TestPublishRefuses(t *testing.T) {
 				t.Errorf("Entries() (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestRefusalIsVisible checks that a refused tool's name keeps to its line.
+func TestRefusalIsVisible(t *testing.T) {
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly}}})
+	publish(t, c, "p", spec("a\x1b[2J\nb", tool.ReadOnly))
+	if got := c.Refused(); len(got) != 1 || got[0].Tool != `"a\x1b[2J\nb"` {
+		t.Errorf("Refused() = %+v, want the tool's name with visible escapes", got)
+	}
+}
+
+// TestOutputSchema checks that clients get output schemas without the keywords
+// that are the host's own, and can ask any tool for one.
+func TestOutputSchema(t *testing.T) {
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly}}})
+	publish(t, c, "p", spec("without", tool.ReadOnly), spec("with", tool.ReadOnly, func(s *tool.Spec) {
+		s.OutputSchema = json.RawMessage(`{"type":"object","properties":{"p":{"type":"string","x-role":"path"}}}`)
+	}))
+	for name, want := range map[string]string{"without": "", "with": `{"properties":{"p":{"type":"string"}},"type":"object"}`} {
+		entry, err := c.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := string(entry.Output.Public()); got != want || entry.Digest != "digest" {
+			t.Errorf("%s of program %s has output schema %s, want %s", name, entry.Digest, got, want)
+		}
 	}
 }
 
@@ -240,8 +286,40 @@ func TestPublishReplaces(t *testing.T) {
 	if diff := cmp.Diff([]string{"second/read", "second/zip"}, names(c)); diff != "" {
 		t.Errorf("after the first plugin has gone (-want +got):\n%s", diff)
 	}
-	if err := c.Publish("third", nil); err == nil {
+	if err := c.Publish("third", "", nil); err == nil {
 		t.Error("Publish of a plugin that nobody configured succeeded")
+	}
+}
+
+func TestAliasesThatLeadElsewhere(t *testing.T) {
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly}}})
+	alias := func(names ...string) func(*tool.Spec) { return func(s *tool.Spec) { s.Aliases = names } }
+	publish(t, c, "p",
+		spec("count", tool.ReadOnly, alias("slow", "wc", "n")), spec("number", tool.ReadOnly, alias("n")), spec("slow", tool.ReadOnly))
+	wantRefused := []catalog.Refusal{
+		{Plugin: "p", Tool: "slow", Reason: `it is to be an alias of "count", and names "slow" of plugin "p" already`},
+		{Plugin: "p", Tool: "n", Reason: `it is to be an alias of "number", and names "count" of plugin "p" already`},
+	}
+	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
+		t.Errorf("Refused() (-want +got):\n%s", diff)
+	}
+	for name, want := range map[string][]string{"count": {"wc", "n"}, "number": nil, "slow": nil} {
+		entry, err := c.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, entry.Aliases, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("aliases of %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestLookupOfARefusedTool(t *testing.T) {
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.Privileged, TrustClaims: true}}, Offered: tool.ReadOnly})
+	publish(t, c, "p", spec("write", tool.SideEffecting))
+	_, err := c.Lookup("write")
+	if err == nil || err.Code != tool.NotFound || !strings.HasPrefix(err.Message, `the tool "write" is not offered: `) {
+		t.Errorf("Lookup(write) = %v, want the reason", err)
 	}
 }
 
@@ -261,8 +339,8 @@ func TestToolBlocks(t *testing.T) {
 		spec("plain", tool.ReadOnly))
 	wantRefused := []catalog.Refusal{
 		{Plugin: "p", Tool: "find", Reason: "disabled in configuration"},
-		{Plugin: "p", Tool: "raed_fiel", Reason: `the configuration has a tool block for it, and the plugin has no tool of this name; did you mean "read_file"?`},
-		{Plugin: "p", Tool: "zzz", Reason: "the configuration has a tool block for it, and the plugin has no tool of this name"},
+		{Plugin: "p", Tool: "raed_fiel", Reason: `the configuration has a tool block for it, and the plugin has no tool of this name; did you mean "read_file"?`, Unknown: true},
+		{Plugin: "p", Tool: "zzz", Reason: "the configuration has a tool block for it, and the plugin has no tool of this name", Unknown: true},
 	}
 	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
 		t.Errorf("Refused() (-want +got):\n%s", diff)
@@ -333,7 +411,7 @@ func TestPublishIsAtomic(t *testing.T) {
 				if i%2 == 0 {
 					specs = []tool.Spec{spec(plugin+"_a", tool.ReadOnly), spec(plugin+"_b", tool.ReadOnly)}
 				}
-				if err := c.Publish(plugin, specs); err != nil {
+				if err := c.Publish(plugin, "digest", specs); err != nil {
 					t.Error(err)
 				}
 			}
@@ -400,7 +478,7 @@ func ExampleCatalog() {
 		panic(err)
 	}
 	schema := json.RawMessage(`{"type": "object", "properties": {"path": {"type": "string", "description": "the file"}}}`)
-	if err := c.Publish("fs", []tool.Spec{
+	if err := c.Publish("fs", "2c26b46b", []tool.Spec{
 		{Name: "read_file", Description: "Reads a file.", Tier: tool.ReadOnly, InputSchema: schema},
 		{Name: "write_file", Description: "Writes a file.", Tier: tool.SideEffecting, InputSchema: schema},
 	}); err != nil {

@@ -23,6 +23,8 @@ const (
 type Entry struct {
 	// Plugin is the plugin that owns the tool.
 	Plugin string
+	// Digest is that of the program that published the tool.
+	Digest string
 	// Spec is what the plugin says, with a title.
 	Spec tool.Spec
 	// Tier is that of a call to which no rule of the tool gives another.
@@ -36,7 +38,9 @@ type Entry struct {
 	Aliases []string
 	// Schema checks the arguments.
 	Schema *schema.Schema
-	// Output checks the structured result; nil if the tool has no schema.
+	// Output checks the structured result, and has the schema of it for
+	// clients. It is nil if the tool has none; its methods may be called all
+	// the same.
 	Output *schema.Output
 
 	tiers   tiers

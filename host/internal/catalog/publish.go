@@ -21,7 +21,7 @@ const (
 
 // compile judges each tool that a plugin publishes, and each that the admin
 // names.
-func (c *Catalog) compile(plugin *Plugin, specs []tool.Spec) publication {
+func (c *Catalog) compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
 	var p publication
 	seen := make(map[string]bool)
 	for i, spec := range specs {
@@ -34,7 +34,7 @@ func (c *Catalog) compile(plugin *Plugin, specs []tool.Spec) publication {
 			continue
 		}
 		seen[spec.Name] = true
-		entry, err := c.entry(plugin, spec)
+		entry, err := c.entry(plugin, digest, spec)
 		if err != nil {
 			p.refuse(plugin, spec.Name, err)
 			continue
@@ -44,13 +44,14 @@ func (c *Catalog) compile(plugin *Plugin, specs []tool.Spec) publication {
 	for _, opts := range plugin.Tools {
 		if !seen[opts.Name] {
 			p.refuse(plugin, opts.Name, unknownTool(opts.Name, specs))
+			p.refusals[len(p.refusals)-1].Unknown = true
 		}
 	}
 	return p
 }
 
 func (p *publication) refuse(plugin *Plugin, name string, reason error) {
-	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: shorten(name), Reason: reason.Error()})
+	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error()})
 }
 
 // unknownTool is the reason for a tool block that names no tool.
@@ -67,7 +68,7 @@ func unknownTool(name string, specs []tool.Spec) error {
 }
 
 // entry makes a tool's entry, or says why there can be none.
-func (c *Catalog) entry(plugin *Plugin, spec tool.Spec) (*Entry, error) {
+func (c *Catalog) entry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
@@ -98,6 +99,7 @@ func (c *Catalog) entry(plugin *Plugin, spec tool.Spec) (*Entry, error) {
 	}
 	return &Entry{
 		Plugin:    plugin.Name,
+		Digest:    digest,
 		Spec:      spec,
 		Tier:      tiers.base,
 		Timeout:   cmp.Or(admin.Timeout, min(spec.Timeout, maxTimeout), DefaultTimeout),
@@ -113,8 +115,8 @@ func (c *Catalog) entry(plugin *Plugin, spec tool.Spec) (*Entry, error) {
 
 // effectiveTiers applies the rule about claims: a plugin's word counts for a
 // tool that the admin has listed, or if the admin trusts the plugin; otherwise
-// every call has the ceiling as its tier. A claim above the ceiling is never
-// lowered, since the tool would do more than it is allowed.
+// no call has a tier below the ceiling. A claim above the ceiling, of a tool or
+// of a rule, is never lowered, since the tool would do more than it is allowed.
 func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Spec, input *schema.Schema) (tiers, error) {
 	if spec.Tier < tool.ReadOnly || spec.Tier > tool.Privileged {
 		return tiers{}, errors.New("it states no tier")
@@ -132,7 +134,7 @@ func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Sp
 	case listed || plugin.TrustClaims:
 		return claim, nil
 	}
-	return tiers{base: plugin.Ceiling}, nil
+	return tiers{base: plugin.Ceiling, floor: plugin.Ceiling, rules: claim.rules}, nil
 }
 
 // checkSpec checks everything about a tool but its schemas and its tier.
@@ -148,15 +150,24 @@ func checkSpec(spec tool.Spec) error {
 		return fmt.Errorf("its title and category may have %d bytes each", maxTitle)
 	case len(spec.Aliases) > maxAliases:
 		return fmt.Errorf("it has %d aliases, more than the %d that are allowed", len(spec.Aliases), maxAliases)
+	case tool.Visible(spec.Description) != spec.Description:
+		return errors.New("its description has control characters, or others that are not seen, beyond line breaks and tabs")
+	case !oneLine(spec.Title) || !oneLine(spec.Category):
+		return errors.New("its title or category has control characters, or others that are not seen")
 	case spec.Timeout < 0 || spec.MaxOutput < 0 || spec.MaxConcurrency < 0:
 		return errors.New("its time-out, output size and concurrency must not be negative")
 	}
 	for _, alias := range spec.Aliases {
 		if !tool.ValidName(alias) {
-			return fmt.Errorf("its alias %q is not a valid tool name", shorten(alias))
+			return fmt.Errorf("its alias %q is not a valid tool name", schema.Shorten(alias))
 		}
 	}
 	return nil
+}
+
+// oneLine reports whether text keeps to its line and hides nothing.
+func oneLine(text string) bool {
+	return tool.Visible(text) == text && !strings.ContainsAny(text, "\n\t")
 }
 
 // options returns what the admin says of a tool, and whether anything.

@@ -59,13 +59,17 @@ type LoadOptions struct {
 	// settings (empty if it has none), and whether it is known. With it, Load
 	// reports mistakes in the plugins' settings together with all others; nil
 	// leaves them to [supervisor.Plugin.Settings]. It is called for enabled
-	// plugins whose blocks have no other mistakes, and may start them.
+	// plugins whose program and sandbox are told without mistakes, and may
+	// start them.
 	SettingsSchema func(stateDir string, p supervisor.Plugin) (schema []byte, known bool)
 }
 
 // Load reads the configuration in path: a file, or a directory, of which it
 // reads every *.hcl in lexical order, without its subdirectories. Relative
 // paths in it are relative to the directory that holds the files.
+//
+// Load refuses files that others than root and the user of this process can
+// change, themselves or through their directory.
 //
 // If the configuration has mistakes, the error is an [*Error] with all of
 // them. Syntax errors are the exception: with any of them in any file, only

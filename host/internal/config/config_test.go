@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +21,13 @@ import (
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
+
+// A umask that lets the group write would make every configuration of these
+// tests one to refuse.
+func TestMain(m *testing.M) {
+	syscall.Umask(0o022)
+	os.Exit(m.Run())
+}
 
 // settingsSchema is what the plugins of the tests publish.
 const settingsSchema = `{
@@ -72,6 +80,11 @@ func TestMistakes(t *testing.T) {
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("no folders in testdata/mistakes: %v", err)
 	}
+	source, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(copied(t, dirs))
 	for _, dir := range dirs {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			_, err := config.Load(dir, config.LoadOptions{
@@ -88,7 +101,7 @@ func TestMistakes(t *testing.T) {
 			if err := bad.WriteText(&got, false); err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join(dir, "want.txt")
+			golden := filepath.Join(source, dir, "want.txt")
 			if *update {
 				if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
 					t.Fatal(err)
@@ -106,6 +119,19 @@ func TestMistakes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// copied returns a directory with copies of folders, which belong to the user
+// of the test, whoever checked out the originals.
+func copied(t *testing.T, dirs []string) string {
+	t.Helper()
+	to := t.TempDir()
+	for _, dir := range dirs {
+		if err := os.CopyFS(filepath.Join(to, dir), os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return to
 }
 
 func TestLoad(t *testing.T) {
@@ -229,7 +255,12 @@ func TestLoad(t *testing.T) {
 
 // TestShippedConfiguration: what the repository ships has no mistakes.
 func TestShippedConfiguration(t *testing.T) {
-	cfg, err := config.Load("../../../config.hcl", config.LoadOptions{LookupEnv: environment(nil)})
+	shipped, err := os.ReadFile("../../../config.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := write(t, map[string]string{"config.hcl": string(shipped)})
+	cfg, err := config.Load(dir, config.LoadOptions{LookupEnv: environment(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

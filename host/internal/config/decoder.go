@@ -2,12 +2,12 @@ package config
 
 import (
 	"fmt"
-	"slices"
 
-	"github.com/agext/levenshtein"
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost/host/internal/schema"
 )
 
 // maxTokens bounds the words and signs of a file. The parser calls itself for
@@ -71,18 +71,9 @@ func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
 // didYouMean returns a sentence with the name nearest to given, to follow
 // another sentence, or "".
 func didYouMean(given string, names []string) string {
-	most := max(2, len(given)/3)
-	if len(given) < 3 {
-		most = 1
-	}
-	best := ""
-	for _, name := range slices.Sorted(slices.Values(names)) {
-		if n := levenshtein.Distance(given, name, nil); n <= most {
-			best, most = name, n-1
-		}
-	}
-	if best == "" {
+	near := schema.Nearest(given, names)
+	if len(near) == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" Did you mean %q?", best)
+	return fmt.Sprintf(" Did you mean %q?", near[0])
 }

@@ -32,6 +32,9 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 		Enabled: d.flag(block.Enabled, true),
 		Place:   place(block.Range),
 	}
+	// Whatever else is wrong in the block, this is enough to ask the plugin what
+	// settings it has.
+	startable := p.Enabled && !confined.wrong && len(d.mistakes) == before
 	if start, ok := d.choice(block.Start, "on_demand", "eager"); ok {
 		p.Supervisor.Eager = start == "eager"
 	}
@@ -49,7 +52,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 		p.Catalog.TrustClaims = claims == "trust"
 	}
 	p.Catalog.Tools = d.tools(block.Tools, p.Catalog.Ceiling)
-	if p.Enabled && !confined.wrong && len(d.mistakes) == before {
+	if startable {
 		d.checkSettings(stateDir, p.Supervisor, own)
 	}
 	return p

@@ -55,8 +55,8 @@ func TestSandboxOfPlugin(t *testing.T) {
 	}
 }
 
-// TestSettingsSchemaIsAskedOf: a plugin whose block is wrong, or that is not to
-// be used, must not be started to ask for its schema.
+// TestSettingsSchemaIsAskedOf: a plugin whose program or sandbox is told wrong,
+// or that is not to be used, must not be started to ask for its schema.
 func TestSettingsSchemaIsAskedOf(t *testing.T) {
 	dir := write(t, map[string]string{"config.hcl": `
 		sandbox "wrong" {
@@ -72,6 +72,14 @@ func TestSettingsSchemaIsAskedOf(t *testing.T) {
 			enabled = false
 		}
 		plugin "without-tier" {
+		}
+		plugin "with-a-wrong-pin" {
+			tier   = "read_only"
+			sha256 = "abc"
+		}
+		plugin "without-a-program" {
+			tier = "read_only"
+			path = "../elsewhere"
 		}
 		plugin "in-a-wrong-sandbox" {
 			tier    = "read_only"
@@ -94,7 +102,7 @@ func TestSettingsSchemaIsAskedOf(t *testing.T) {
 	if err == nil {
 		t.Error("Load succeeded")
 	}
-	if diff := cmp.Diff([]string{"fine", "with-a-wrong-expression"}, asked); diff != "" {
+	if diff := cmp.Diff([]string{"fine", "without-tier", "with-a-wrong-expression"}, asked); diff != "" {
 		t.Errorf("asked for the schema of (-want +got):\n%s", diff)
 	}
 }

@@ -81,7 +81,7 @@ func TestSettingsOfOtherSchemas(t *testing.T) {
 		{"no schema, no settings", ``, ``, `{}`, ""},
 		{"no schema but settings", ``, `a = 1`, "", "config.hcl:4: Unexpected settings: This plugin has no settings"},
 		{"a schema without properties takes anything", `{"type":"object"}`, `a = [1, { b = null }]`, `{"a":[1,{"b":null}]}`, ""},
-		{"nothing said of others means none", `{"type":"object","properties":{"a":{}}}`, `b = 1`, "", `There is no setting "b" here. Did you mean "a"?`},
+		{"nothing said of others means none", `{"type":"object","properties":{"a":{}}}`, `b = 1`, "", `There is no setting "b" here. Expected one of "a".`},
 		{"patterns are left to the plugin", `{"type":"object","properties":{"a":{}},"patternProperties":{"^b":{}}}`, `b = 1`, `{"b":1}`, ""},
 		{"no properties at all", `{"type":"object","additionalProperties":false}`, `b = 1`, "", `There is no setting "b" here.`},
 		{"null where it may be", `{"properties":{"a":{"type":["string","null"]}}}`, `a = null`, `{"a":null}`, ""},

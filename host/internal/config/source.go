@@ -56,6 +56,9 @@ func readSource(path string) (*source, error) {
 			return nil, err
 		}
 	}
+	if err := checkWriters(names, os.Geteuid()); err != nil {
+		return nil, err
+	}
 	var wrong []error
 	for _, name := range names {
 		b, err := readBounded(name)

@@ -42,8 +42,8 @@ func (d *Daemon) build(opts Options) (err error) {
 		Workspace: cfg.Workspace,
 		Version:   opts.Version,
 		Logger:    opts.Logger,
-		Publish: func(plugin string, tools []tool.Spec) {
-			if err := d.catalog.Publish(plugin, tools); err != nil {
+		Publish: func(plugin, digest string, tools []tool.Spec) {
+			if err := d.catalog.Publish(plugin, digest, tools); err != nil {
 				opts.Logger.Error("tools are not listed", "error", err)
 			}
 		},
@@ -58,7 +58,8 @@ func (d *Daemon) build(opts Options) (err error) {
 		return fmt.Errorf("set up the pipeline: %w", err)
 	}
 	d.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: d.catalog, Pipeline: d.pipeline, User: d.user, Version: opts.Version, Logger: opts.Logger.Named("mcp"),
+		Catalog: d.catalog, Pipeline: d.pipeline, Ready: d.ready,
+		User: d.user, Version: opts.Version, Logger: opts.Logger.Named("mcp"),
 	})
 	return nil
 }

@@ -37,6 +37,7 @@ type Daemon struct {
 	pipeline   *pipeline.Pipeline
 	mcp        *mcpserver.Server
 	user       string
+	ready      chan struct{} // closed when the tools of every plugin are known
 
 	close func() error // runs once
 }
@@ -44,7 +45,7 @@ type Daemon struct {
 // New builds a daemon. Nothing runs until Start; the caller must Close it in
 // any case.
 func New(opts Options) (*Daemon, error) {
-	d := &Daemon{}
+	d := &Daemon{ready: make(chan struct{})}
 	d.close = sync.OnceValue(d.stop)
 	if err := d.build(opts); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -54,8 +55,9 @@ func New(opts Options) (*Daemon, error) {
 
 // Start learns the tools of every plugin, starting those that it does not know
 // yet. A plugin that cannot be started is logged and listed with the reason;
-// it does not keep the host from starting.
+// it does not keep the host from starting. It is called once.
 func (d *Daemon) Start(ctx context.Context) error {
+	defer close(d.ready)
 	if err := d.supervisor.Start(ctx); err != nil {
 		return fmt.Errorf("start plugins: %w", err)
 	}
@@ -74,10 +76,20 @@ func (d *Daemon) StartPlugins(ctx context.Context) {
 	starts.Wait()
 }
 
-// ServeMCP serves one MCP client over a pair of streams until it closes in or
-// ctx ends.
+// ServeMCP starts the daemon and serves one MCP client over a pair of streams
+// until it closes in or ctx ends. The client is answered at once; what depends
+// on the tools of plugins that are still starting waits for them.
 func (d *Daemon) ServeMCP(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	return d.mcp.ServeStdio(ctx, in, out)
+	ctx, cancel := context.WithCancel(ctx)
+	started := make(chan error, 1)
+	go func() { started <- d.Start(ctx) }() // ends with ctx, waited for below
+	err := d.mcp.ServeStdio(ctx, in, out)
+	ended := ctx.Err() != nil
+	cancel()
+	if startErr := <-started; !ended && !errors.Is(startErr, context.Canceled) {
+		err = errors.Join(err, startErr)
+	}
+	return err
 }
 
 // Call runs one call as the local user.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv("TOOLHOST_PLUGIN") != "" {
 		newPlugin().Serve()
 	}
+	syscall.Umask(0o022) // others must not be able to write what is tested here
 	goleak.VerifyTestMain(m)
 }
 

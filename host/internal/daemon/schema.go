@@ -8,20 +8,26 @@ import (
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 )
 
-// SettingsSchema returns the JSON Schema of a plugin's settings: the one that
-// is known from an earlier start or, if start is set, by starting the plugin.
-// known is false without an error if it was never started.
-func SettingsSchema(ctx context.Context, stateDir string, p supervisor.Plugin, start bool) (schema []byte, known bool, err error) {
-	if schema, known := supervisor.KnownSchema(stateDir, p); known || !start {
-		return schema, known, nil
+// KnownSchema returns the JSON Schema of a plugin's settings as an earlier
+// start has shown it, and whether it is known. It starts nothing.
+func KnownSchema(stateDir string, p supervisor.Plugin) (schema []byte, known bool) {
+	return supervisor.KnownSchema(stateDir, p)
+}
+
+// LearnSchema returns the JSON Schema of a plugin's settings and starts the
+// plugin for that if it is not known. The error says why the plugin does not
+// start.
+func LearnSchema(ctx context.Context, stateDir string, p supervisor.Plugin) ([]byte, error) {
+	if schema, known := KnownSchema(stateDir, p); known {
+		return schema, nil
 	}
 	launcher, err := sandbox.NewLauncher()
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	schema, err = supervisor.LearnSchema(ctx, supervisor.Options{Launcher: launcher, StateDir: stateDir}, p)
+	schema, err := supervisor.LearnSchema(ctx, supervisor.Options{Launcher: launcher, StateDir: stateDir}, p)
 	if err := errors.Join(err, launcher.Close()); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	return schema, true, nil
+	return schema, nil
 }

@@ -1,8 +1,6 @@
 package mcpserver
 
 import (
-	"strings"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/pipeline"
@@ -31,7 +29,7 @@ func render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
 	}
 	if r.Error != nil {
 		out.IsError = true
-		out.Meta[metaError] = map[string]any{"code": r.Error.Code, "retryable": r.Error.Retryable, "retry_after_ms": r.Error.RetryAfter.Milliseconds()}
+		out.Meta[metaError] = failure(r.Error)
 		out.Content = append(out.Content, &mcp.TextContent{Text: r.Error.ModelText()})
 	}
 	if r.Metadata != nil {
@@ -51,6 +49,15 @@ func render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
 	return out
 }
 
+// failure is an error for programs; a model reads the text.
+func failure(e *tool.Error) map[string]any {
+	facts := map[string]any{"code": e.Code, "retryable": e.Retryable}
+	if e.RetryAfter > 0 {
+		facts["retry_after_ms"] = e.RetryAfter.Milliseconds()
+	}
+	return facts
+}
+
 // content is one part of a result.
 func content(c tool.Content) mcp.Content {
 	switch c.Kind {
@@ -64,7 +71,7 @@ func content(c tool.Content) mcp.Content {
 		return &mcp.ResourceLink{URI: c.URI, Name: c.Name, MIMEType: c.MediaType}
 	case tool.KindResource:
 		resource := &mcp.ResourceContents{URI: c.URI, MIMEType: c.MediaType}
-		if strings.HasPrefix(c.MediaType, "text/") {
+		if c.IsText() {
 			resource.Text = string(c.Data)
 		} else {
 			resource.Blob = c.Data

@@ -34,7 +34,7 @@ func TestRender(t *testing.T) {
 				Error:   tool.Errorf(tool.Failed, "Exit code: 2").WithHint("look at the output"),
 			},
 			"2025-11-25",
-			`{"_meta":{"toolhost/call_id":"tc_1","toolhost/error":{"code":"failed","retry_after_ms":0,"retryable":false}},` +
+			`{"_meta":{"toolhost/call_id":"tc_1","toolhost/error":{"code":"failed","retryable":false}},` +
 				`"content":[{"type":"text","text":"Tool execution failed: Exit code: 2\nHint: look at the output"},{"type":"text","text":"out"}],"isError":true}`,
 		},
 		{

@@ -20,10 +20,14 @@ import (
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 )
 
-// Options are what a Server needs; all are required.
+// Options are what a Server needs; all but Ready are required.
 type Options struct {
 	Catalog  *catalog.Catalog
 	Pipeline *pipeline.Pipeline
+	// Ready is closed when the tools of every plugin are known. A list of the
+	// tools, or a call of an unknown one, waits for it for some seconds. nil
+	// means that they are known from the start.
+	Ready <-chan struct{}
 	// User is whose calls arrive over standard input and output.
 	User    string
 	Version string
@@ -34,6 +38,8 @@ type Options struct {
 type Server struct {
 	opts Options
 	sdk  *mcp.Server
+
+	underWay underWay
 
 	mu        sync.Mutex                // guards published
 	published map[string]*catalog.Entry // what the SDK lists, by tool name
@@ -50,7 +56,7 @@ func New(opts Options) *Server {
 			SetCacheable: privateLists,
 		},
 	)
-	s.sdk.AddReceivingMiddleware(s.resolveName)
+	s.sdk.AddReceivingMiddleware(s.awaitTools, s.resolveName)
 	return s
 }
 
@@ -61,8 +67,9 @@ func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 }
 
 // ServeStdio serves one client over a pair of streams, one JSON-RPC message a
-// line, until the client closes in or ctx ends. The calls of the client form
-// one session.
+// line, until the client closes in or ctx ends. At the end of in, calls under
+// way are answered first; at the end of ctx they are canceled. The calls of
+// the client form one session.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	changes, stop := s.opts.Catalog.Changed()
@@ -72,7 +79,14 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	watching.Go(func() { s.follow(ctx, changes) }) // ends with ctx, waited for below
 	defer watching.Wait()
 	defer cancel()
-	err := s.sdk.Run(ctx, &lineTransport{in: in, out: out, session: "mcp_" + uuid.NewString()})
+
+	transport := newLineTransport(in, out, "mcp_"+uuid.NewString())
+	// The SDK waits for its writes and handlers before it closes a transport.
+	defer context.AfterFunc(ctx, func() {
+		s.underWay.cancel()
+		_ = transport.conn.Close()
+	})()
+	err := s.sdk.Run(ctx, transport)
 	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		return fmt.Errorf("serve MCP: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,21 +23,25 @@ const maxLine = 8 << 20
 // answers a line that is no message and goes on, instead of ending the
 // session.
 type lineTransport struct {
-	in      io.ReadCloser
-	out     io.Writer
-	session string
+	in   io.ReadCloser
+	out  io.Writer
+	conn *lineConn
+}
+
+func newLineTransport(in io.ReadCloser, out io.Writer, session string) *lineTransport {
+	return &lineTransport{in: in, out: out, conn: &lineConn{
+		in: in, session: session,
+		lines: make(chan line), writes: make(chan write), closed: make(chan struct{}),
+	}}
 }
 
 // Connect implements [mcp.Transport].
 func (t *lineTransport) Connect(context.Context) (mcp.Connection, error) {
-	c := &lineConn{
-		in: t.in, out: t.out, session: t.session,
-		lines: make(chan line), closed: make(chan struct{}),
-	}
-	// Ends when in does, or with the process: a read of a terminal cannot be
-	// interrupted.
-	go c.readLines()
-	return c, nil
+	// Both end with the streams, or with the process: a read or a write that
+	// waits for the other side cannot always be interrupted.
+	go t.conn.readLines(t.in)
+	go t.conn.writeLines(t.out)
+	return t.conn, nil
 }
 
 // line is what was read: a message, or the error that ended the reading.
@@ -44,14 +50,19 @@ type line struct {
 	err     error
 }
 
+// write is a line to be written, and where to tell how that went.
+type write struct {
+	line []byte
+	done chan<- error // has room for one
+}
+
 type lineConn struct {
 	in      io.ReadCloser
 	session string
 	lines   chan line
 	calls   calls
-
-	writeMu sync.Mutex // guards out
-	out     io.Writer
+	writes  chan write
+	writing atomic.Pointer[time.Time] // since when a write is under way; nil: none is
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -75,7 +86,7 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 // Write implements [mcp.Connection].
-func (c *lineConn) Write(_ context.Context, m jsonrpc.Message) error {
+func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return err
@@ -83,14 +94,42 @@ func (c *lineConn) Write(_ context.Context, m jsonrpc.Message) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
 		defer c.calls.end(response.ID)
 	}
-	return c.writeLine(data)
+	return c.writeLine(ctx.Done(), data)
 }
 
-func (c *lineConn) writeLine(data []byte) error {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	_, err := c.out.Write(append(data, '\n'))
-	return err
+// writeLine returns when the line is written, or when the connection is closed
+// or giveUp is: a client that does not read must not hold up the end.
+func (c *lineConn) writeLine(giveUp <-chan struct{}, data []byte) error {
+	done := make(chan error, 1)
+	select {
+	case c.writes <- write{append(data, '\n'), done}:
+	case <-c.closed:
+		return io.ErrClosedPipe
+	case <-giveUp:
+		return errGivenUp
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// writeLines writes one line after the other.
+func (c *lineConn) writeLines(out io.Writer) {
+	for {
+		select {
+		case w := <-c.writes:
+			now := time.Now()
+			c.writing.Store(&now)
+			_, err := out.Write(w.line)
+			c.writing.Store(nil)
+			w.done <- err
+		case <-c.closed:
+			return
+		}
+	}
 }
 
 // Close implements [mcp.Connection].
@@ -106,8 +145,8 @@ func (c *lineConn) Close() (err error) {
 // input says that no request will follow, not that nobody wants the answers:
 // calls under way are answered first. Each ends at its tool's time-out at the
 // latest.
-func (c *lineConn) readLines() {
-	r := bufio.NewReaderSize(c.in, 64<<10)
+func (c *lineConn) readLines(in io.Reader) {
+	r := bufio.NewReaderSize(in, 64<<10)
 	for {
 		data, err := readLine(r)
 		var next line
@@ -117,11 +156,7 @@ func (c *lineConn) readLines() {
 			continue
 		case err != nil:
 			next.err = err
-			select {
-			case <-c.calls.none():
-			case <-c.closed:
-				return
-			}
+			c.awaitAnswers()
 		case len(data) == 0:
 			continue
 		default:
@@ -141,51 +176,6 @@ func (c *lineConn) readLines() {
 			return
 		}
 	}
-}
-
-// calls are the tools/call requests that have no answer yet.
-type calls struct {
-	mu      sync.Mutex // guards everything below
-	waiting map[any]struct{}
-	ended   bool          // no call will begin any more
-	empty   chan struct{} // closed when ended and none waits; made by none
-}
-
-// begin notes a message that is a call.
-func (c *calls) begin(m jsonrpc.Message) {
-	request, ok := m.(*jsonrpc.Request)
-	if !ok || request.Method != "tools/call" || !request.IsCall() {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting == nil {
-		c.waiting = map[any]struct{}{}
-	}
-	c.waiting[request.ID.Raw()] = struct{}{}
-}
-
-// end notes the answer to a request.
-func (c *calls) end(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, id.Raw())
-	if c.ended && len(c.waiting) == 0 {
-		close(c.empty)
-		c.ended = false // once
-	}
-}
-
-// none returns a channel that is closed when every call has its answer. It is
-// called once, when no call can begin any more.
-func (c *calls) none() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.empty = make(chan struct{})
-	if c.ended = len(c.waiting) > 0; !c.ended {
-		close(c.empty)
-	}
-	return c.empty
 }
 
 // decode reads one message, or says with which code it must be refused. The
@@ -217,10 +207,12 @@ func (c *lineConn) refuse(code int64, message string) {
 		"id":      nil,
 		"error":   map[string]any{"code": code, "message": message},
 	})
-	if err != nil || c.writeLine(answer) != nil {
+	if err != nil || c.writeLine(nil, answer) != nil {
 		_ = c.Close() // the client does not read any more, so that its session ends
 	}
 }
+
+var errGivenUp = errors.New("the message was given up before it was written")
 
 var errLineTooLong = errors.New("line too long")
 

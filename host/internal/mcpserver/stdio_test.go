@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -33,7 +34,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			transport := &lineTransport{in: io.NopCloser(strings.NewReader(tt.line + "\n" + ping + "\n")), out: &out}
+			transport := newLineTransport(io.NopCloser(strings.NewReader(tt.line+"\n"+ping+"\n")), &out, "")
 			c, err := transport.Connect(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -59,7 +60,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 
 // TestLastLineNeedsNoNewline reads a message that the end of input ends.
 func TestLastLineNeedsNoNewline(t *testing.T) {
-	c, err := (&lineTransport{in: io.NopCloser(strings.NewReader(ping)), out: io.Discard}).Connect(t.Context())
+	c, err := newLineTransport(io.NopCloser(strings.NewReader(ping)), io.Discard, "").Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestLastLineNeedsNoNewline(t *testing.T) {
 func TestCloseEndsRead(t *testing.T) {
 	in, feed := io.Pipe()
 	defer feed.Close()
-	c, err := (&lineTransport{in: in, out: io.Discard}).Connect(t.Context())
+	c, err := newLineTransport(in, io.Discard, "").Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,6 +88,70 @@ func TestCloseEndsRead(t *testing.T) {
 	}
 	if err := <-read; !errors.Is(err, io.EOF) {
 		t.Errorf("Read() = %v, want EOF", err)
+	}
+}
+
+// TestCloseEndsWrite closes a connection whose client does not read.
+func TestCloseEndsWrite(t *testing.T) {
+	in, feed := io.Pipe()
+	defer feed.Close()
+	unread, out := io.Pipe()
+	defer unread.Close()
+	c, err := newLineTransport(in, out, "").Connect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrote := make(chan error)
+	go func() { // ends with Close
+		id, err := jsonrpc.MakeID("1")
+		wrote <- errors.Join(err, c.Write(t.Context(), &jsonrpc.Response{ID: id, Result: []byte("{}")}))
+	}()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-wrote; !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("Write() = %v, want %v", err, io.ErrClosedPipe)
+	}
+}
+
+// TestUnreadAnswersEndTheWait ends the input of a client that does not read
+// what it has asked for.
+func TestUnreadAnswersEndTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
+		unread, out := io.Pipe()
+		c, err := newLineTransport(io.NopCloser(strings.NewReader(call+"\n")), out, "").Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		wrote := make(chan error)
+		go func() { // ends when unread is closed
+			id, err := jsonrpc.MakeID(1.0)
+			wrote <- errors.Join(err, c.Write(t.Context(), &jsonrpc.Response{ID: id, Result: []byte("{}")}))
+		}()
+		if _, err := c.Read(t.Context()); !errors.Is(err, io.EOF) {
+			t.Errorf("Read() = %v, want EOF although the answer is unread", err)
+		}
+		if err := errors.Join(unread.Close(), c.Close()); err != nil {
+			t.Error(err)
+		}
+		<-wrote
+	})
+}
+
+func TestHeadOf(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"claude", "claude"},
+		{"a\x1b[31mred\n", "a[31mred"},
+		{strings.Repeat("é", 60), strings.Repeat("é", 50)},
+		{"\xff", "\uFFFD"},
+	} {
+		if got := headOf(tt.text, 100); got != tt.want {
+			t.Errorf("headOf(%q) = %q, want %q", tt.text, got, tt.want)
+		}
 	}
 }
 

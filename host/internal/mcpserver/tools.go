@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -66,10 +67,47 @@ func describe(e *catalog.Entry) *mcp.Tool {
 			OpenWorldHint:   &e.Spec.OpenWorld,
 		},
 	}
-	if e.Spec.OutputSchema != nil {
-		t.OutputSchema = e.Spec.OutputSchema
+	if schema := e.Output.Public(); schema != nil {
+		t.OutputSchema = schema
 	}
 	return t
+}
+
+// maxAwait bounds the wait for the tools of plugins that are still starting.
+// Clients give up after a minute or so.
+const maxAwait = 15 * time.Second
+
+// awaitTools holds back a request whose answer depends on tools that are not
+// known yet.
+func (s *Server) awaitTools(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch params := req.GetParams().(type) {
+		case *mcp.ListToolsParams:
+			s.awaitReady(ctx)
+			s.publish()
+		case *mcp.CallToolParamsRaw:
+			if params == nil {
+				break
+			}
+			if _, err := s.opts.Catalog.Lookup(params.Name); err != nil {
+				s.awaitReady(ctx)
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+func (s *Server) awaitReady(ctx context.Context) {
+	if s.opts.Ready == nil {
+		return
+	}
+	timer := time.NewTimer(maxAwait)
+	defer timer.Stop()
+	select {
+	case <-s.opts.Ready:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // resolveName lets a call name a tool by an alias, which the SDK does not

@@ -21,26 +21,25 @@ const (
 	maxEffects  = 1000
 )
 
-// fit returns a result that does not exceed the budget. Text is cut and says
-// so. Structured output that is too large is an error, since half of it is
-// none; images and the like that are too large are left out with a note.
-func fit(result tool.Result, budget tool.ByteSize) tool.Result {
+// fitStructured makes a structured result above the budget an error, since half
+// of it is none. What stands beside it stays.
+func fitStructured(result tool.Result, budget tool.ByteSize) tool.Result {
 	if size := len(result.Structured); size > int(budget) {
 		result.Structured = nil
 		result.Error = tool.Errorf(tool.ResourceExhausted,
 			"the tool's structured result has %s bytes, more than its budget of %s", thousands(size), budget).
 			WithHint("ask for less in one call")
 	}
-	result.Content = fitContent(result.Content, int(budget))
 	return result
 }
 
 // fitContent cuts the text parts to budget bytes together, and leaves out
-// binary parts beyond [maxBinary].
+// binary parts beyond [maxBinary] and any beyond [maxParts]. Notes say what is
+// missing.
 func fitContent(content []tool.Content, budget int) []tool.Content {
 	text, binary := 0, 0
 	for _, part := range content {
-		if isText(part) {
+		if part.IsText() {
 			text += len(part.Data)
 		} else {
 			binary += len(part.Data)
@@ -50,16 +49,17 @@ func fitContent(content []tool.Content, budget int) []tool.Content {
 		return content
 	}
 
-	fitted := make([]tool.Content, 0, min(len(content), maxParts)+1)
+	kept := content[:min(len(content), maxParts)]
+	fitted := make([]tool.Content, 0, len(kept)+2)
 	binary = 0
 	left, cut := budget, false
-	for _, part := range content[:min(len(content), maxParts)] {
+	for _, part := range kept {
 		switch {
 		case unshowable(part):
 			part = tool.Text("[a part of the output left out: it is of no kind that can be shown]")
-		case !isText(part) && binary+len(part.Data) > int(maxBinary):
+		case !part.IsText() && binary+len(part.Data) > int(maxBinary):
 			part = tool.Text(fmt.Sprintf("[%s of %s bytes left out: too large]", part.MediaType, thousands(len(part.Data))))
-		case !isText(part):
+		case !part.IsText():
 			binary += len(part.Data)
 		case cut:
 			continue // nothing follows the place of the cut
@@ -71,6 +71,9 @@ func fitContent(content []tool.Content, budget int) []tool.Content {
 	}
 	if cut {
 		fitted = appendNote(fitted, truncationNote(text))
+	}
+	if more := len(content) - len(kept); more > 0 {
+		fitted = append(fitted, tool.Text(fmt.Sprintf("[%s parts of the output left out: too many]", thousands(more))))
 	}
 	return fitted
 }
@@ -113,21 +116,9 @@ func cutText(text []byte, most int) (fitting []byte, cut bool) {
 	return text[:most], true
 }
 
-// isText reports whether a part holds text, which counts against the budget.
-func isText(part tool.Content) bool {
-	switch part.Kind {
-	case tool.KindText:
-		return true
-	case tool.KindResource:
-		return strings.HasPrefix(part.MediaType, "text/")
-	case tool.KindImage, tool.KindAudio, tool.KindResourceLink:
-	}
-	return false
-}
-
 // unfit reports whether a part cannot be given to the caller as it is.
 func unfit(part tool.Content) bool {
-	return unshowable(part) || isText(part) && !utf8.Valid(part.Data)
+	return unshowable(part) || part.IsText() && !utf8.Valid(part.Data)
 }
 
 // unshowable reports whether a part is of no known kind, or labelled with what

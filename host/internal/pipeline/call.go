@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"runtime/debug"
 	"time"
 
@@ -11,6 +13,10 @@ import (
 	"github.com/toolhost/toolhost/host/internal/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
+
+// maxRounds bounds how often one call is checked anew because the tool that it
+// was checked against was replaced.
+const maxRounds = 3
 
 // Call runs one call and always returns its outcome: at the latest when the
 // tool's time-out is over or ctx ends. The steps are in the order that the
@@ -29,12 +35,13 @@ type call struct {
 
 	entry     *catalog.Entry   // after it was looked up
 	arguments schema.Arguments // after they were checked
+	tier      tool.Tier        // after it was decided
 }
 
-// run takes a call through every step up to its result. The error is a
-// [*tool.Error] for the caller, or something for the log. A panic on the way,
-// in a runner or over what a plugin or a caller sent, is an error like any
-// other.
+// run takes a call through its steps, and again from the start if the tool was
+// replaced on the way: what was checked against one program is never sent to
+// another. A panic on the way, in a runner or over what a plugin or a caller
+// sent, is an error like any other.
 func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -42,6 +49,18 @@ func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err er
 			result, err = tool.Result{}, errPanic
 		}
 	}()
+	for range maxRounds {
+		if result, err = p.steps(ctx, c); !errors.Is(err, errReplaced) {
+			break
+		}
+	}
+	return result, err
+}
+
+// steps takes a call through every step up to its result. The error is a
+// [*tool.Error] for the caller, or something for the log, and [errReplaced]
+// if the call can be made anew.
+func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
 	}
@@ -56,7 +75,8 @@ func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err er
 		return tool.Result{}, err
 	}
 	defer release()
-	if result, err = p.carry(ctx, c); err != nil {
+	result, err := p.carry(ctx, c)
+	if err != nil {
 		return tool.Result{}, err
 	}
 	return p.checkResult(c, result), nil
@@ -88,24 +108,37 @@ func (p *Pipeline) check(c *call) error {
 // decide refuses a call whose tier, by its arguments, is above what is
 // offered.
 func (p *Pipeline) decide(c *call) error {
-	if _, err := c.entry.TierOf(c.arguments.Values); err != nil {
+	tier, err := c.entry.TierOf(c.arguments.Values)
+	if err != nil {
 		return err
 	}
+	c.tier = tier
 	return nil
 }
 
 // carry hands the call to the plugin and waits for the result, the tool's
-// time-out or the end of ctx.
+// time-out or the end of ctx. The error is [errReplaced] if the plugin has not
+// got the call and the tool is another one by now.
 func (p *Pipeline) carry(ctx context.Context, c *call) (tool.Result, error) {
 	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, c.entry.Timeout, late)
 	defer cancel()
 
-	result, err := p.opts.Runner.Run(ctx, c.entry.Plugin, p.toolCall(c), c.Sink)
-	if err != nil {
-		return tool.Result{}, endOf(ctx, err)
+	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), c.Sink)
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() == nil && !sent && p.replaced(c):
+		return tool.Result{}, fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	return result, nil
+	return tool.Result{}, endOf(ctx, err)
+}
+
+// replaced reports whether the tool is no longer the one that the call was
+// checked against.
+func (p *Pipeline) replaced(c *call) bool {
+	now, err := p.opts.Catalog.Lookup(c.Tool)
+	return err != nil || now != c.entry
 }
 
 // toolCall is the call as the plugin gets it.

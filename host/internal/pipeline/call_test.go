@@ -21,12 +21,20 @@ import (
 // fakeRunner is a plugin that does what a test says.
 type fakeRunner struct {
 	run func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error)
+	// refuse says why a call for a program is not sent; nil means that each is.
+	refuse func(digest string) error
 }
 
 var _ pipeline.Runner = fakeRunner{}
 
-func (f fakeRunner) Run(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
-	return f.run(ctx, plugin, call, sink)
+func (f fakeRunner) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (tool.Result, bool, error) {
+	if f.refuse != nil {
+		if err := f.refuse(digest); err != nil {
+			return tool.Result{}, false, err
+		}
+	}
+	result, err := f.run(ctx, plugin, call, sink)
+	return result, true, err
 }
 
 // echo answers with its arguments.
@@ -36,7 +44,7 @@ func echo(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result
 
 // answer always gives the same result.
 func answer(result tool.Result) fakeRunner {
-	return fakeRunner{func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) { return result, nil }}
+	return fakeRunner{run: func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) { return result, nil }}
 }
 
 const echoSchema = `{"type":"object","properties":{
@@ -55,6 +63,18 @@ func echoSpec() tool.Spec {
 // newPipeline returns a pipeline with the tools of one plugin.
 func newPipeline(tb testing.TB, opts pipeline.Options, specs ...tool.Spec) *pipeline.Pipeline {
 	tb.Helper()
+	opts.Catalog = newCatalog(tb, specs...)
+	p, err := pipeline.New(opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p
+}
+
+// newCatalog returns a catalog with the tools of one plugin, whose program is
+// called "old".
+func newCatalog(tb testing.TB, specs ...tool.Spec) *catalog.Catalog {
+	tb.Helper()
 	c, err := catalog.New(catalog.Options{
 		Plugins: []catalog.Plugin{{Name: "test", Ceiling: tool.Privileged, TrustClaims: true}},
 		Offered: tool.ReadOnly,
@@ -62,18 +82,13 @@ func newPipeline(tb testing.TB, opts pipeline.Options, specs ...tool.Spec) *pipe
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if err := c.Publish("test", specs); err != nil {
+	if err := c.Publish("test", "old", specs); err != nil {
 		tb.Fatal(err)
 	}
 	if refused := c.Refused(); len(refused) > 0 {
 		tb.Fatalf("refused: %v", refused)
 	}
-	opts.Catalog = c
-	p, err := pipeline.New(opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
+	return c
 }
 
 func request(name, arguments string) pipeline.Request {
@@ -87,7 +102,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 	var gotPlugin string
 	p := newPipeline(t, pipeline.Options{
 		Roots: []string{"/work"},
-		Runner: fakeRunner{func(_ context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
+		Runner: fakeRunner{run: func(_ context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
 			gotPlugin, got = plugin, call
 			sink.Progress(tool.Progress{Progress: 1})
 			return tool.TextResult("done"), nil
@@ -124,7 +139,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 // plugin.
 func TestCallRefuses(t *testing.T) {
 	p := newPipeline(t, pipeline.Options{
-		Runner: fakeRunner{func(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
+		Runner: fakeRunner{run: func(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
 			t.Errorf("the plugin got %s", call.Arguments)
 			return tool.Result{}, nil
 		}},
@@ -194,6 +209,29 @@ func TestCallEnds(t *testing.T) {
 			}, tool.Timeout, "echo took longer than 1m0s and was stopped",
 		},
 		{
+			"too slow, in the runner's words", func(ctx context.Context) (tool.Result, error) {
+				<-ctx.Done()
+				return tool.Result{}, tool.Errorf(tool.Timeout, "the time is over")
+			}, tool.Timeout, "echo took longer than 1m0s and was stopped",
+		},
+		{
+			"too slow, and told as canceled", func(ctx context.Context) (tool.Result, error) {
+				<-ctx.Done()
+				return tool.Result{}, fmt.Errorf("run: %w", tool.Errorf(tool.Canceled, "the call was canceled"))
+			}, tool.Timeout, "echo took longer than 1m0s and was stopped",
+		},
+		{
+			"a crash as the time ends", func(ctx context.Context) (tool.Result, error) {
+				<-ctx.Done()
+				return tool.Result{}, tool.Errorf(tool.PluginCrashed, "the plugin crashed")
+			}, tool.PluginCrashed, "the plugin crashed",
+		},
+		{
+			"the runner's own time-out", func(context.Context) (tool.Result, error) {
+				return tool.Result{}, tool.Errorf(tool.Timeout, "the plugin took too long to start")
+			}, tool.Timeout, "the plugin took too long to start",
+		},
+		{
 			"a code that does not exist", func(context.Context) (tool.Result, error) {
 				return tool.ErrorResult(&tool.Error{Code: "made_up", Message: "no"}), nil
 			}, tool.Failed, "no",
@@ -212,7 +250,7 @@ func TestCallEnds(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := newPipeline(t, pipeline.Options{
-					Runner: fakeRunner{func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+					Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
 						return tt.run(ctx)
 					}},
 				}, echoSpec())
@@ -228,10 +266,91 @@ func TestCallEnds(t *testing.T) {
 	}
 }
 
+// TestReplacedTool checks that a call which was checked against one program is
+// never run by another: it is looked up and checked anew.
+func TestReplacedTool(t *testing.T) {
+	harmful := echoSpec()
+	harmful.TierWhen = []tool.TierRule{{Property: "text", Tier: tool.SideEffecting}}
+	other := echoSpec()
+	other.InputSchema = json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer","description":"a number"}}}`)
+	other.TierWhen = nil
+	for _, tt := range []struct {
+		name     string
+		publish  []tool.Spec // by the new program
+		want     tool.Code
+		wantText string
+	}{
+		{"the same tools", []tool.Spec{echoSpec()}, "", `{"text":"a"}`},
+		{
+			"another tier",
+			[]tool.Spec{harmful},
+			tool.PermissionDenied, "echo with these arguments is not allowed: its tier is side_effecting, and such tools need approvals, which this version does not have yet",
+		},
+		{"another schema", []tool.Spec{other}, tool.InvalidArgument, "unknown field 'text' in arguments, expected n"},
+		{"no such tool", nil, tool.NotFound, `unknown tool "echo"`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCatalog(t, echoSpec())
+			p, err := pipeline.New(pipeline.Options{Catalog: c, PluginConcurrency: 1, Runner: fakeRunner{
+				run: echo,
+				refuse: func(digest string) error {
+					if digest == "new" {
+						return nil
+					}
+					if err := c.Publish("test", "new", tt.publish); err != nil {
+						return err
+					}
+					return tool.Errorf(tool.Unavailable, "another program runs by now")
+				},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			result := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result
+			got := result.Text()
+			if result.Error != nil {
+				got = result.Error.Message
+			}
+			if (result.Error == nil) != (tt.want == "") || result.Error != nil && result.Error.Code != tt.want || got != tt.wantText {
+				t.Errorf("Call = %s, %v, want %s %s", result.Text(), result.Error, tt.want, tt.wantText)
+			}
+		})
+	}
+}
+
+// TestReplacedForEver checks that a call is not made anew without end, and not
+// at all if its tool is still the same.
+func TestReplacedForEver(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		publish bool // before each refusal
+		want    int
+	}{{"a program that is always another", true, 3}, {"a program that is still the same", false, 1}} {
+		c := newCatalog(t, echoSpec())
+		refusals := 0
+		p, err := pipeline.New(pipeline.Options{Catalog: c, Runner: fakeRunner{refuse: func(string) error {
+			refusals++
+			if tt.publish {
+				if err := c.Publish("test", fmt.Sprint(refusals), []tool.Spec{echoSpec()}); err != nil {
+					return err
+				}
+			}
+			return tool.Errorf(tool.Unavailable, "another program runs by now")
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Error
+		if got == nil || got.Code != tool.Unavailable || got.Message != "another program runs by now" || refusals != tt.want {
+			t.Errorf("%s: Call = %v after %d rounds, want the runner's words after %d", tt.name, got, refusals, tt.want)
+		}
+	}
+}
+
 func TestCallerGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipeline(t, pipeline.Options{
-			Runner: fakeRunner{func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+			Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
 				<-ctx.Done()
 				return tool.Result{}, ctx.Err()
 			}},
@@ -266,10 +385,10 @@ func ExamplePipeline_Call() {
 	if err != nil {
 		panic(err)
 	}
-	if err := c.Publish("test", []tool.Spec{echoSpec()}); err != nil {
+	if err := c.Publish("test", "2c26b46b", []tool.Spec{echoSpec()}); err != nil {
 		panic(err)
 	}
-	p, err := pipeline.New(pipeline.Options{Catalog: c, Runner: fakeRunner{echo}})
+	p, err := pipeline.New(pipeline.Options{Catalog: c, Runner: fakeRunner{run: echo}})
 	if err != nil {
 		panic(err)
 	}

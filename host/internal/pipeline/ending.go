@@ -10,15 +10,23 @@ import (
 // errPanic stands for a panic, which is in the log already.
 var errPanic = errors.New("panic")
 
+// errReplaced says that the tool was replaced before a plugin got the call. It
+// stands beside the runner's own error, which the caller reads if this happens
+// too often.
+var errReplaced = errors.New("tool replaced")
+
 // errCanceled is what a caller that gave up would read.
 var errCanceled = &tool.Error{Code: tool.Canceled, Message: "the call was canceled by its caller"}
 
-// endOf says why a call ended without a result. A runner that only reports
-// that ctx ended gets the words of whoever ended it; what it says itself
-// stays.
+// endOf says why a call ended without a result. Once ctx has ended, whoever
+// ended it knows the reason better than a runner that noticed; what a runner
+// says of anything else stays.
 func endOf(ctx context.Context, err error) error {
-	var said *tool.Error
-	if errors.As(err, &said) || ctx.Err() == nil {
+	if ctx.Err() == nil {
+		return err
+	}
+	said, ok := errors.AsType[*tool.Error](err)
+	if ok && said.Code != tool.Timeout && said.Code != tool.Canceled {
 		return err
 	}
 	return causeOf(ctx)

@@ -41,7 +41,9 @@ func (p *Pipeline) callerError(c *call, err error) *tool.Error {
 }
 
 // checkResult makes a result fit for the caller: valid, and within its budget.
+// What is parsed has passed the budget before.
 func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
+	result = fitStructured(result, c.entry.MaxOutput)
 	if err := checkOutput(c, result); err != nil {
 		p.opts.Logger.Warn("result refused", "call", c.id, "plugin", c.entry.Plugin, "tool", c.entry.Spec.Name,
 			"error", err, "cause", err.Unwrap())
@@ -50,7 +52,8 @@ func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if result.Error != nil {
 		result.Error = boundError(knownCode(result.Error))
 	}
-	return fit(result, c.entry.MaxOutput)
+	result.Content = fitContent(result.Content, int(c.entry.MaxOutput))
+	return result
 }
 
 // checkOutput checks the parts of a result that a program reads.
@@ -63,9 +66,10 @@ func checkOutput(c *call, result tool.Result) *tool.Error {
 	return checkFacts(result)
 }
 
-// knownCode replaces a code that a plugin made up.
+// knownCode replaces a code that a plugin made up, or that only the host may
+// use: no plugin can say that a person refused.
 func knownCode(e *tool.Error) *tool.Error {
-	if e.Code.Valid() {
+	if e.Code.Valid() && !e.Code.HostOnly() {
 		return e
 	}
 	known := *e

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -108,9 +109,17 @@ func TestOutputBudget(t *testing.T) {
 }
 
 func TestManyPartsAreBounded(t *testing.T) {
-	got := callWith(t, tool.Result{Content: make([]tool.Content, 5000)})
-	if len(got.Content) > 1001 {
-		t.Errorf("the caller gets %d parts, want no more than 1001", len(got.Content))
+	content := make([]tool.Content, 5000)
+	for i := range content {
+		content[i] = tool.Text("x")
+	}
+	want := append(slices.Clone(content[:1000]), tool.Text("[4,000 parts of the output left out: too many]"))
+	if diff := cmp.Diff(want, callWith(t, tool.Result{Content: content}).Content); diff != "" {
+		t.Errorf("content (-want +got):\n%s", diff)
+	}
+	got := callWith(t, tool.Result{Content: content}, maxOutput(3)).Text()
+	if want := "x\nx\nx\n[output truncated — original size: 5,000 bytes]\n[4,000 parts of the output left out: too many]"; got != want {
+		t.Errorf("with a budget too: %q, want %q", got, want)
 	}
 }
 
@@ -129,6 +138,7 @@ func TestStructuredOutput(t *testing.T) {
 		{"no schema", `[1]`, nil, ""},
 		{"does not fit", `{"n":"x"}`, []func(*tool.Spec){withSchema}, "output_invalid: the tool's structured result does not fit the schema that it publishes"},
 		{"not JSON", `{"n":`, nil, "output_invalid: the tool's structured result is not JSON"},
+		{"too large to be looked at", `{"n":` + strings.Repeat(" ", 17<<10), []func(*tool.Spec){withSchema}, "resource_exhausted: the tool's structured result has 17,413 bytes, more than its budget of 16KiB"},
 		{"too large", string(large), nil, "resource_exhausted: the tool's structured result has 142,865 bytes, more than its budget of 16KiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -204,7 +214,7 @@ func TestNewRefuses(t *testing.T) {
 		t.Errorf("New without a catalog: %v", err)
 	}
 	run := func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) { return tool.Result{}, nil }
-	if _, err := pipeline.New(pipeline.Options{Runner: fakeRunner{run}}); err == nil {
+	if _, err := pipeline.New(pipeline.Options{Runner: fakeRunner{run: run}}); err == nil {
 		t.Error("New without a catalog succeeded")
 	}
 }

@@ -48,7 +48,7 @@ type errorJSON struct {
 func (o Outcome) MarshalJSON() ([]byte, error) {
 	out := outcomeJSON{Status: "success", ToolCallID: o.ID, ExecutionTimeMS: o.Duration.Milliseconds()}
 	r, e := o.Result, o.Result.Error
-	if e == nil || len(r.Content) > 0 || r.Structured != nil || r.Metadata != nil {
+	if e == nil || len(r.Content) > 0 || r.Structured != nil || r.Metadata != nil || len(r.Effects) > 0 {
 		out.Result = &resultJSON{
 			Content: r.Text(), Parts: parts(r.Content), Structured: r.Structured, Metadata: r.Metadata, Effects: r.Effects,
 		}

@@ -17,7 +17,7 @@ type slow struct {
 	running, most int
 }
 
-func (s *slow) Run(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) {
+func (s *slow) Run(context.Context, string, string, tool.Call, tool.Sink) (tool.Result, bool, error) {
 	s.mu.Lock()
 	s.running++
 	s.most = max(s.most, s.running)
@@ -26,7 +26,7 @@ func (s *slow) Run(context.Context, string, tool.Call, tool.Sink) (tool.Result, 
 	s.mu.Lock()
 	s.running--
 	s.mu.Unlock()
-	return tool.TextResult("done"), nil
+	return tool.TextResult("done"), true, nil
 }
 
 // callMany makes n calls at the same time and counts how they end.
@@ -100,23 +100,24 @@ func TestConcurrency(t *testing.T) {
 
 // TestPanicGivesThePlaceBack checks that a panic costs its own call only.
 func TestPanicGivesThePlaceBack(t *testing.T) {
-	calls := 0
-	p := newPipeline(t, pipeline.Options{
-		PluginConcurrency: 1,
-		MaxWait:           time.Millisecond,
-		Runner: fakeRunner{func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) {
-			if calls++; calls == 1 {
-				panic("oops")
-			}
-			return tool.TextResult("done"), nil
-		}},
-	}, echoSpec())
-	if got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Error; got == nil || got.Code != tool.Internal {
-		t.Errorf("first call: %v, want %s", got, tool.Internal)
-	}
-	if got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result; got.Error != nil {
-		t.Errorf("second call: %v, want success", got.Error)
-	}
+	synctest.Test(t, func(t *testing.T) { // so that a call which waits in vain does so at once
+		calls := 0
+		p := newPipeline(t, pipeline.Options{
+			PluginConcurrency: 1,
+			Runner: fakeRunner{run: func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) {
+				if calls++; calls == 1 {
+					panic("oops")
+				}
+				return tool.TextResult("done"), nil
+			}},
+		}, echoSpec())
+		if got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Error; got == nil || got.Code != tool.Internal {
+			t.Errorf("first call: %v, want %s", got, tool.Internal)
+		}
+		if got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result; got.Error != nil {
+			t.Errorf("second call: %v, want success", got.Error)
+		}
+	})
 }
 
 func TestWaitingCallIsCanceled(t *testing.T) {

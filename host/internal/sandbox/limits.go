@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 	"time"
 
@@ -51,6 +52,26 @@ func DefaultLimits() Limits {
 		FileSize:  256 * tool.MiB,
 		Stack:     8 * tool.MiB,
 	}
+}
+
+// String lists the limits by their names in the configuration, e.g. "memory
+// 512MiB, open_files 256, core 0B".
+func (l Limits) String() string {
+	var parts []string
+	add := func(name string, set bool, value any) {
+		if set {
+			parts = append(parts, fmt.Sprintf("%s %v", name, value))
+		}
+	}
+	add("memory", l.Memory > 0, l.Memory)
+	add("open_files", l.OpenFiles > 0, l.OpenFiles)
+	add("processes", l.Processes > 0, l.Processes)
+	add("file_size", l.FileSize > 0, l.FileSize)
+	add("stack", l.Stack > 0, l.Stack)
+	add("core", true, l.Core)
+	add("cpu_time", l.CPUTime > 0, l.CPUTime)
+	add("address_space", l.AddressSpace > 0, l.AddressSpace)
+	return strings.Join(parts, ", ")
 }
 
 // check refuses values that no resource limit can have.

@@ -10,8 +10,8 @@ import (
 )
 
 // Canonical returns the one text of a value that came from [Read]: names
-// sorted bytewise, numbers as they were written, no white space, and only
-// those characters escaped that must be. Equal texts mean equal arguments, so
+// sorted bytewise, whole numbers of 64 bits in digits and others as they were
+// written, no white space, and only those characters escaped that must be. Equal texts mean equal arguments, so
 // this is what is hashed, shown, recorded and sent.
 func Canonical(value any) []byte {
 	return appendCanonical(make([]byte, 0, 512), value)
@@ -29,7 +29,7 @@ func appendCanonical(b []byte, value any) []byte {
 	case string:
 		return appendString(b, v)
 	case json.Number:
-		return append(b, v...)
+		return appendNumber(b, v)
 	case []any:
 		b = append(b, '[')
 		for i, item := range v {

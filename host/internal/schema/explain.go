@@ -133,7 +133,7 @@ func shown(value any, m mistake) string {
 // unknown says that there is no such property, and which may be meant.
 func (s *Schema) unknown(args any, m mistake, name string) string {
 	declared := s.properties(m.schema)
-	text := fmt.Sprintf("unknown field '%s' in %s", shorten(name), place(args, m.path))
+	text := fmt.Sprintf("unknown field '%s' in %s", tool.Visible(Shorten(name)), place(args, m.path))
 	for _, property := range slices.Sorted(maps.Keys(declared)) {
 		aliases, _ := declared[property][tool.KeywordAliases].([]any)
 		if slices.Contains(aliases, any(name)) {
@@ -191,8 +191,8 @@ func joinSome(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// shorten cuts a name that somebody else chose to a readable length.
-func shorten(name string) string {
+// Shorten cuts a name that somebody else chose to a readable length.
+func Shorten(name string) string {
 	if len(name) <= longestName {
 		return name
 	}

@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,6 +21,9 @@ const (
 	// exponent: arithmetic on longer ones costs more than a call should.
 	maxNumber   = 256
 	maxExponent = 999
+	// maxValues is how many values one text may hold, that of arguments of
+	// [MaxArguments] at most: each takes far more memory than its text.
+	maxValues = int(MaxArguments) / 2
 )
 
 // Read reads the arguments of a call as strict JSON: one value, valid UTF-8,
@@ -70,9 +74,10 @@ func (e *syntaxError) Error() string {
 
 // reader reads JSON (RFC 8259) strictly. After an error it is spent.
 type reader struct {
-	text  []byte
-	pos   int
-	depth int
+	text   []byte
+	pos    int
+	depth  int
+	values int
 }
 
 func (r *reader) document() (any, error) {
@@ -90,6 +95,9 @@ func (r *reader) value() (any, error) {
 	r.space()
 	if r.pos == len(r.text) {
 		return nil, r.expected("a JSON value")
+	}
+	if r.values++; r.values > maxValues {
+		return nil, r.errorAt(r.pos, fmt.Sprintf("more than %d values", maxValues))
 	}
 	switch c := r.text[r.pos]; {
 	case c == '{':
@@ -215,6 +223,9 @@ func (r *reader) number() (any, error) {
 		}
 		if n, err := strconv.Atoi(string(r.text[exponent:r.pos])); err != nil || n > maxExponent {
 			return nil, r.errorAt(exponent, fmt.Sprintf("an exponent larger than %d", maxExponent))
+		}
+		if _, err := strconv.ParseFloat(string(r.text[start:r.pos]), 64); err != nil {
+			return nil, r.errorAt(start, fmt.Sprintf("a number beyond %.2g, the largest that programs hold", math.MaxFloat64))
 		}
 	}
 	if r.pos-start > maxNumber {

@@ -3,6 +3,7 @@ package schema_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -81,6 +82,7 @@ func TestReadRefuses(t *testing.T) {
 		{"65 levels", strings.Repeat("[", 65), "line 1, column 65 (byte 64): nested deeper than 64 levels"},
 		{"a huge exponent", `1e1000000000`, "line 1, column 3 (byte 2): an exponent larger than 999"},
 		{"a huge negative exponent", `1e-1000000000`, "line 1, column 4 (byte 3): an exponent larger than 999"},
+		{"a number beyond floating point", `[1e400]`, "line 1, column 2 (byte 1): a number beyond 1.8e+308, the largest that programs hold"},
 		{"a huge number", strings.Repeat("9", 257), "line 1, column 1 (byte 0): a number of more than 256 characters"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -103,6 +105,23 @@ func TestReadSize(t *testing.T) {
 	_, err := schema.Read([]byte(fits + " "))
 	if err == nil || err.Message != "arguments have 1048577 bytes, more than the 1048576 that are allowed" {
 		t.Errorf("Read of %d bytes: %v, want it refused", len(fits)+1, err)
+	}
+}
+
+// TestReadCount checks that the largest arguments may hold as many values as
+// fit, and that no text makes more of them: each takes memory.
+func TestReadCount(t *testing.T) {
+	most := "[" + strings.Repeat("0,", int(schema.MaxArguments)/2-2) + "0]"
+	if _, err := schema.Read([]byte(most)); err != nil {
+		t.Errorf("Read of %d bytes: %v", len(most), err)
+	}
+	o, err := schema.CompileOutput([]byte(`{"type":"object"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := o.Check([]byte(`{"a":[` + strings.Repeat("0,", int(schema.MaxArguments)/2) + `0]}`))
+	if refused == nil || !strings.Contains(refused.Unwrap().Error(), "more than 524288 values") {
+		t.Errorf("Check of too many values: %v, caused by %v", refused, errors.Unwrap(refused))
 	}
 }
 

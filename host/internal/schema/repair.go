@@ -64,6 +64,9 @@ func (r *repairer) mend(m mistake) {
 		if !ok {
 			return
 		}
+		if value == nil && r.drop(m.path) {
+			return
+		}
 		if mended, change := r.convert(value, m); change != "" {
 			r.replace(m.path, mended)
 			r.done = append(r.done, Repair{Place: place(r.root, m.path), Change: change})
@@ -71,6 +74,22 @@ func (r *repairer) mend(m mistake) {
 	case *kind.AdditionalProperties:
 		r.rename(m)
 	}
+}
+
+// drop takes out a property that is null: models write that for one that they
+// leave out. A required one is reported as missing then.
+func (r *repairer) drop(path []string) bool {
+	if len(path) == 0 {
+		return false
+	}
+	parent, _ := valueAt(r.root, path[:len(path)-1])
+	holder, ok := parent.(map[string]any)
+	if !ok {
+		return false
+	}
+	r.done = append(r.done, Repair{Place: place(r.root, path), Change: "null to left out"})
+	delete(holder, path[len(path)-1])
+	return true
 }
 
 // rename gives properties that go by another name their own, where that does

@@ -18,7 +18,7 @@ import (
 // Schema is the compiled input schema of one tool. It is immutable and safe
 // for concurrent use.
 type Schema struct {
-	doc       map[string]any // closed, with the keywords of ours
+	doc       map[string]any // closed, with the keywords of ours and bounds for integers
 	public    json.RawMessage
 	validator *jsonschema.Schema
 	rawName   string // the property marked x-raw, or ""
@@ -37,13 +37,15 @@ func Compile(input json.RawMessage) (*Schema, error) {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
 	closeSchema(doc)
+	public := Canonical(withoutKeywords(doc))
+	boundIntegers(doc)
 	validator, err := compileDocument(doc)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
 	return &Schema{
 		doc:       doc,
-		public:    Canonical(withoutKeywords(doc)),
+		public:    public,
 		validator: validator,
 		rawName:   rawProperty(doc),
 	}, nil

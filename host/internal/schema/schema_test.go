@@ -61,7 +61,9 @@ func TestCheckAccepts(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"sorted names", `{"path":"a","limit":5,"deep":true}`, `{"deep":true,"limit":5,"path":"a"}`},
 		{"white space", " {\n\t\"path\" : \"a\" } ", `{"path":"a"}`},
-		{"number text", `{"path":"a","ratio":1.50e+2}`, `{"path":"a","ratio":1.50e+2}`},
+		{"number text", `{"path":"a","ratio":1.505e+2}`, `{"path":"a","ratio":1.505e+2}`},
+		{"a number beyond 64 bits", `{"path":"a","ratio":1e30}`, `{"path":"a","ratio":1e30}`},
+		{"whole numbers", `{"path":"a","limit":1e1,"ratio":2.0}`, `{"limit":10,"path":"a","ratio":2}`},
 		{"no HTML escaping", `{"path":"<a> & \u2028"}`, "{\"path\":\"<a> & \u2028\"}"},
 		{"an open object", `{"path":"a","headers":{"X":1}}`, `{"headers":{"X":1},"path":"a"}`},
 		{"nothing", `{"path":"a","maybe":null}`, `{"maybe":null,"path":"a"}`},
@@ -118,6 +120,10 @@ func TestCheckRepairs(t *testing.T) {
 			[]schema.Repair{{"arguments", "string to object"}},
 		},
 		{
+			"null for what is left out", `{"path":"a","limit":null,"globs":null}`, `{"path":"a"}`,
+			[]schema.Repair{{"arguments.globs", "null to left out"}, {"arguments.limit", "null to left out"}},
+		},
+		{
 			"one of two types", `{"path":"a","maybe":"7"}`, `{"maybe":7,"path":"a"}`,
 			[]schema.Repair{{"arguments.maybe", "string to integer"}},
 		},
@@ -143,6 +149,13 @@ func TestCheckRepairs(t *testing.T) {
 
 // TestRepairsThatMeet checks a value which one part of the schema wants in a
 // list and another with its property renamed: both cannot be done at once.
+func TestNullForWhatIsRequired(t *testing.T) {
+	_, _, err := check(t, compile(t, everything), `{"path":null}`)
+	if err == nil || err.Message != "missing required field 'path' in arguments" {
+		t.Errorf("Check = %v, want the field reported as missing", err)
+	}
+}
+
 func TestRepairsThatMeet(t *testing.T) {
 	s := compile(t, `{"type":"object","properties":{"a":{"description":"d","allOf":[
 		{"type":"array","items":{"type":"object"}},
@@ -412,4 +425,33 @@ func ExampleSchema_Check() {
 	// {"limit":5,"path":"README.md"} [{arguments.limit string to integer}]
 	// Tool execution failed: missing required field 'path' in arguments; unknown field 'pth' in arguments, did you mean 'path'?
 	// Hint: the tool takes limit (integer), path (string, required)
+}
+
+// TestIntegersFit checks that what passes as an integer is one of 64 bits.
+func TestIntegersFit(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{
+		"n":{"type":"integer","description":"a number"},
+		"even":{"type":"integer","maximum":100,"multipleOf":2,"description":"a number"},
+		"any":{"type":["integer","null"],"minimum":-1e30,"description":"a number"},
+		"list":{"type":"array","items":{"$ref":"#/$defs/n"},"description":"numbers"}},
+		"$defs":{"n":{"type":"integer"}}}`)
+	const low, high = "expected at least -9223372036854775808, got ", "expected at most 9223372036854775807, got "
+	for _, tt := range []struct{ in, want string }{
+		{`{"n":9223372036854775807,"any":-9223372036854775808}`, ""},
+		{`{"any":null,"list":[0]}`, ""},
+		{`{"n":9223372036854775808}`, "arguments.n: " + high + "9223372036854775808"},
+		{`{"n":1e30}`, "arguments.n: " + high + "1e30"},
+		{`{"n":"1e30"}`, `arguments.n: expected integer, got string "1e30"`},
+		{`{"any":-1e20}`, "arguments.any: " + low + "-1e20"},
+		{`{"list":[1,1e19]}`, "arguments.list[1]: " + high + "1e19"},
+		{`{"even":102}`, "arguments.even: expected at most 100, got 102"},
+	} {
+		_, _, err := check(t, s, tt.in)
+		if (err == nil) != (tt.want == "") || err != nil && err.Message != tt.want {
+			t.Errorf("Check(%s) = %v, want %q", tt.in, err, tt.want)
+		}
+	}
+	if public := string(s.Public()); strings.Contains(public, "9223372036854775807") {
+		t.Errorf("clients see the bounds: %s", public)
+	}
 }

@@ -175,6 +175,9 @@ type refusedError struct {
 	brief string
 	// err is the whole, for the operator.
 	err error
+	// digest is that of the binary if it takes a start to see what is wrong;
+	// "" if looking at the file is enough.
+	digest string
 }
 
 func refuse(brief, format string, args ...any) *refusedError {

@@ -41,9 +41,9 @@ func Example() {
 	}
 	defer s.Close()
 
-	result, err := s.Run(context.Background(), "calm", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{"text":"hi"}`)}, tool.Sink{})
+	result, _, err := s.Run(context.Background(), "calm", "", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{"text":"hi"}`)}, tool.Sink{})
 	fmt.Fprintln(os.Stdout, result.Text(), err)
-	_, err = s.Run(context.Background(), "calm", tool.Call{ID: "tc_2", Tool: "exit", Arguments: []byte(`{}`)}, tool.Sink{})
+	_, _, err = s.Run(context.Background(), "calm", "", tool.Call{ID: "tc_2", Tool: "exit", Arguments: []byte(`{}`)}, tool.Sink{})
 	fmt.Fprintln(os.Stdout, err)
 	// Output:
 	// {"text":"hi"} <nil>

@@ -12,22 +12,33 @@ const (
 	missesDead     = 3
 )
 
-// probe asks a silent process whether it is well, acts on the answer, and
-// returns when to look again.
-func (k *keeper) probe(ctx context.Context, i *instance) time.Duration {
+// untilProbe is how long a process may still be silent; 0 means that it is to
+// be asked. One that has spoken is well.
+func (k *keeper) untilProbe(i *instance) time.Duration {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	rest := k.s.timing.quiet - time.Since(i.heard)
-	if i.misses > 0 && rest > 0 {
+	if rest > 0 {
 		k.wellAgain(i)
 	}
-	k.mu.Unlock()
-	if rest > 0 {
-		return rest
-	}
-	ctx, cancel := context.WithTimeout(ctx, k.s.timing.probe)
-	defer cancel()
-	err := i.wire.healthy(ctx)
+	return max(rest, 0)
+}
 
+// probe asks a process whether it is well. The answer comes within the time
+// that a probe may take.
+func (k *keeper) probe(ctx context.Context, i *instance) <-chan error {
+	answered := make(chan error, 1)
+	k.s.tasks.Go(func() { // ends with the probe's time
+		ctx, cancel := context.WithTimeout(ctx, k.s.timing.probe)
+		defer cancel()
+		answered <- i.wire.healthy(ctx)
+	})
+	return answered
+}
+
+// probed acts on the answer to a probe, nil if the process is well, and
+// returns when to look again.
+func (k *keeper) probed(i *instance, err error) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if i.stopping {
@@ -39,10 +50,10 @@ func (k *keeper) probe(ctx context.Context, i *instance) time.Duration {
 		return k.s.timing.quiet
 	}
 	i.misses++
-	k.log.Warn("plugin does not answer a health check", "misses", i.misses, "error", err)
+	k.log.Warn("plugin does not answer a health check", "misses", i.misses, "error", k.s.opts.Redact(cleanLine(err.Error())))
 	switch i.misses {
 	case missesDegraded:
-		k.enter(Degraded)
+		k.enterFor(i, Degraded)
 	case missesDead:
 		i.runner.blame("stopped answering")
 		i.runner.dump()
@@ -57,8 +68,8 @@ func (k *keeper) probe(ctx context.Context, i *instance) time.Duration {
 
 // wellAgain is called with mu held.
 func (k *keeper) wellAgain(i *instance) {
-	i.misses = 0
-	if k.phase == Degraded {
-		k.enter(Ready)
+	if i.misses >= missesDegraded {
+		k.enterFor(i, Ready)
 	}
+	i.misses = 0
 }

@@ -30,7 +30,7 @@ func runTestHost(program string) {
 		Launcher: launcher, StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "r"),
 	})
 	must(err)
-	_, err = s.Run(context.Background(), name, tool.Call{ID: "tc_1", Tool: os.Getenv("TOOLHOST_TEST_TOOL"), Arguments: []byte(`{"Calls":1}`)}, tool.Sink{})
+	_, _, err = s.Run(context.Background(), name, "", tool.Call{ID: "tc_1", Tool: os.Getenv("TOOLHOST_TEST_TOOL"), Arguments: []byte(`{"Calls":1}`)}, tool.Sink{})
 	must(err)
 	select {}
 }

@@ -15,24 +15,22 @@ const (
 	// deathTimeout is how long the system may take to end a process that was
 	// killed; only one that hangs in the kernel takes longer.
 	deathTimeout = 5 * time.Second
-	// drainTimeout is how long a plugin may finish what it does when it is
-	// stopped.
-	drainTimeout = 2 * time.Second
 )
 
 // instance is one process of a plugin. It is used for one life: a plugin that
 // starts again gets a new one with the next generation.
 type instance struct {
-	generation int
-	runner     *processRunner
-	client     *plugin.Client
-	wire       *wire
-	log        hclog.Logger
+	key    instanceKey
+	runner *processRunner
+	client *plugin.Client
+	wire   *wire
+	log    hclog.Logger
 
-	about   description
-	digest  string
-	scratch string
-	ready   time.Time // when it began to take calls
+	about    description
+	digest   string // of its binary
+	revision string // of what it published
+	scratch  string
+	ready    time.Time // when it began to take calls
 
 	// stop is closed to ask the watcher to stop the process.
 	stop chan struct{}
@@ -42,9 +40,18 @@ type instance struct {
 	// closed.
 	crash *Crash
 
+	// unused is closed when it is stopping and its last call has ended.
+	unused chan struct{}
+	// gaveUp has room for one signal: that a call was given up which it may
+	// still work on.
+	gaveUp chan struct{}
+
 	// The rest is guarded by the keeper's mu.
 	stopping bool
+	suspect  bool // it may still work on a call that was given up
+	blamed   bool // it is ended for what it did, though it was stopping
 	calls    int
+	lastUsed time.Time // when a call last began or ended
 	heard    time.Time // when it last completed something
 	misses   int       // health checks without an answer, in a row
 }
@@ -89,6 +96,11 @@ func within(d time.Duration, done <-chan struct{}) bool {
 	case <-done:
 		return true
 	case <-timer.C:
+	}
+	select { // both may have come
+	case <-done:
+		return true
+	default:
 		return false
 	}
 }

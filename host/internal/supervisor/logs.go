@@ -30,7 +30,8 @@ const (
 // pluginLog carries what a process says into the host's log, within a budget
 // for all its outputs together. Lines above the budget are counted, not kept.
 type pluginLog struct {
-	log hclog.Logger
+	log    hclog.Logger
+	redact func(string) string
 
 	mu      sync.Mutex // guards all below
 	limiter *rate.Limiter
@@ -38,8 +39,8 @@ type pluginLog struct {
 	noticed time.Time
 }
 
-func newPluginLog(log hclog.Logger) *pluginLog {
-	return &pluginLog{log: log, limiter: rate.NewLimiter(logRate, logRate)}
+func newPluginLog(log hclog.Logger, redact func(string) string) *pluginLog {
+	return &pluginLog{log: log, redact: redact, limiter: rate.NewLimiter(logRate, logRate)}
 }
 
 // allow reports whether one more line may be logged.
@@ -76,7 +77,7 @@ func (l *pluginLog) noteDropped(now time.Time) {
 // handshake alone.
 func (l *pluginLog) stdout(line []byte) {
 	if len(line) > 0 && l.allow() {
-		l.log.Warn(cleanLine(string(line)), "stream", "stdout")
+		l.log.Warn(l.clean(string(line)), "stream", "stdout")
 	}
 }
 
@@ -86,7 +87,7 @@ func (l *pluginLog) stderr(line []byte) {
 	if len(line) == 0 || !l.allow() {
 		return
 	}
-	if level, message, fields, ok := parseLogLine(line); ok {
+	if level, message, fields, ok := l.parse(line); ok {
 		l.log.Log(level, message, fields...)
 		return
 	}
@@ -94,12 +95,15 @@ func (l *pluginLog) stderr(line []byte) {
 	if beginsCrash(line) {
 		level = hclog.Error
 	}
-	l.log.Log(level, cleanLine(string(line)), "stream", "stderr")
+	l.log.Log(level, l.clean(string(line)), "stream", "stderr")
 }
 
-// parseLogLine reads a JSON line of hclog. go-plugin has a parser of its own,
+// clean makes a text of the plugin fit for the log.
+func (l *pluginLog) clean(s string) string { return cleanLine(l.redact(s)) }
+
+// parse reads a JSON line of hclog. go-plugin has a parser of its own,
 // which panics if a message is no string: a plugin could end the host.
-func parseLogLine(line []byte) (level hclog.Level, message string, fields []any, ok bool) {
+func (l *pluginLog) parse(line []byte) (level hclog.Level, message string, fields []any, ok bool) {
 	var raw map[string]any
 	if line[0] != '{' || json.Unmarshal(line, &raw) != nil {
 		return 0, "", nil, false
@@ -116,15 +120,15 @@ func parseLogLine(line []byte) (level hclog.Level, message string, fields []any,
 		}
 		value := raw[key]
 		if text, isText := value.(string); isText {
-			value = cleanLine(text)
+			value = l.clean(text)
 		} else if text, err := json.Marshal(value); err == nil {
-			value = cleanLine(string(text))
+			value = l.clean(string(text))
 		}
 		// A prefix keeps a plugin from setting fields of the host, such as its
 		// own name.
-		fields = append(fields, "plugin."+cleanLine(key), value)
+		fields = append(fields, "plugin."+l.clean(key), value)
 	}
-	return level, cleanLine(message), fields, true
+	return level, l.clean(message), fields, true
 }
 
 // cleanLine removes what could act on a terminal or make one line look like

@@ -18,13 +18,16 @@ import (
 
 // logTo returns a log that writes lines without a time.
 func logTo(w io.Writer) *pluginLog {
-	return newPluginLog(hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Trace, DisableTime: true}))
+	return newPluginLog(hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Trace, DisableTime: true}),
+		func(s string) string { return strings.ReplaceAll(s, secret, "[redacted]") })
 }
 
 func TestLogLines(t *testing.T) {
 	for _, tt := range []struct{ name, line, want string }{
 		{"hclog", `{"@level":"warn","@message":"disk is full","@module":"fs","@timestamp":"x","free":3,"dir":"/x"}`, "[WARN]  disk is full: plugin.dir=/x plugin.free=3\n"},
 		{"a field that poses as the host's", `{"@level":"info","@message":"hi","plugin":"fs"}`, "[INFO]  hi: plugin.plugin=fs\n"},
+		{"a secret", `{"@level":"info","@message":"key hunter2","hunter2":"hunter2","list":["hunter2"]}`, `[INFO]  key [redacted]: plugin.[redacted]=[redacted] plugin.list="[\"[redacted]\"]"` + "\n"},
+		{"a secret as text", "key hunter2", "[DEBUG] key [redacted]: stream=stderr\n"},
 		{"text", "listening", "[DEBUG] listening: stream=stderr\n"},
 		{"a panic", "panic: boom", "[ERROR] panic: boom: stream=stderr\n"},
 		{"other JSON", `{"level":"info"}`, `[DEBUG] {"level":"info"}: stream=stderr` + "\n"},

@@ -90,6 +90,18 @@ func (m *manifest) save(path string) (err error) {
 	return f.Close()
 }
 
+// program opens the plugin's binary, and believes the manifest about its
+// digest as long as the file is the same. It does not if the digest is pinned:
+// whoever can write the manifest may not choose what it is compared with. Nor
+// does any start.
+func (m *manifest) program(p Plugin) (*binary, error) {
+	var hashes hashCache
+	if m.File != (fileID{}) && p.SHA256 == "" {
+		hashes.put(m.File, m.Digest)
+	}
+	return openBinary(p, &hashes)
+}
+
 // recall publishes the tools of the manifest cache, if it holds those of this
 // binary with these settings. It starts nothing.
 func (k *keeper) recall() bool {
@@ -100,10 +112,7 @@ func (k *keeper) recall() bool {
 	if m == nil {
 		return false
 	}
-	if m.File != (fileID{}) {
-		k.s.hashes.put(m.File, m.Digest)
-	}
-	program, err := openBinary(k.plugin, &k.s.hashes)
+	program, err := m.program(k.plugin)
 	if err != nil {
 		return false // the start will say why
 	}
@@ -118,7 +127,7 @@ func (k *keeper) recall() bool {
 	k.mu.Lock()
 	k.digest, k.version = m.Digest, m.Version
 	k.mu.Unlock()
-	k.publish(m.Tools)
+	k.publish(m.Digest, m.Tools)
 	return true
 }
 

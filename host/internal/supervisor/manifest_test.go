@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -61,16 +60,7 @@ func TestToolsAreKnownWithoutAStart(t *testing.T) {
 	started(start(), true)
 	started(start(), false)
 
-	build, err := os.ReadFile(calm.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(calm.Path+"~", append(build, "another build"...), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Chmod(calm.Path+"~", 0o755), os.Rename(calm.Path+"~", calm.Path)); err != nil {
-		t.Fatal(err)
-	}
+	rebuild(t, calm.Path)
 	started(start(), true)
 
 	path := manifestPath(stateDir, "calm")
@@ -113,4 +103,28 @@ func TestManifestRoundTrip(t *testing.T) {
 	if again, err := loadManifest(path); err != nil || again.Tools[0].Tier != tool.Privileged {
 		t.Errorf("the old manifest is gone: %v, %v", again, err)
 	}
+}
+
+// TestPinIsNotBelievedFromTheCache forges what an earlier host has learned: the
+// digest of the pinned program for another one.
+func TestPinIsNotBelievedFromTheCache(t *testing.T) {
+	stateDir := t.TempDir()
+	pin := strings.Repeat("0", 64)
+	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), SHA256: pin, Limits: sandbox.DefaultLimits()}
+	forged := &manifest{File: lookAt(p.Path), Digest: pin, Version: "1", Schema: []byte("{}"), Settings: digestOf([]byte("{}")), Tools: []tool.Spec{{Name: "echo", Tier: tool.ReadOnly}}}
+	if err := forged.save(manifestPath(stateDir, "calm")); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := KnownSchema(stateDir, p); known {
+		t.Error("KnownSchema() believes it")
+	}
+	k := keepIn(t, stateDir, p)
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.names("calm"); len(got) > 0 {
+		t.Errorf("the tools %v are published", got)
+	}
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "not the one that was pinned", false)
 }

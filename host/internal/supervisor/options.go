@@ -31,10 +31,16 @@ type Options struct {
 	Version string
 	// Logger gets what plugins log and what happens to them; nil drops it.
 	Logger hclog.Logger
-	// Publish is called when the tools of a plugin are known, and when they
-	// change. Calls for one plugin come one after the other. It must not call
-	// the Supervisor. nil drops them.
-	Publish func(plugin string, tools []tool.Spec)
+	// Redact removes secrets from a text; it may be called by several
+	// goroutines at once. What plugins say goes through it on its way to logs,
+	// errors and crash reports. nil changes nothing.
+	Redact func(text string) string
+	// Publish is called when the tools of a plugin are known, and when they or
+	// the program change. digest names what was published: it goes into
+	// [Supervisor.Run] with each call that was checked against these tools.
+	// Calls for one plugin come one after the other. It must not call the
+	// Supervisor. nil drops them.
+	Publish func(plugin, digest string, tools []tool.Spec)
 }
 
 // Plugin says how to run one plugin.

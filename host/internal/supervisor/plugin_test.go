@@ -17,8 +17,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +30,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
@@ -40,18 +43,21 @@ type testPlugin struct {
 	toolpluginv1.UnimplementedPluginServiceServer
 	mode string
 
-	mu      sync.Mutex // guards inside
+	calls    sync.WaitGroup
+	attached atomic.Bool // Connect was taken up
+
+	mu      sync.Mutex // guards the rest
 	inside  int        // calls that wait in the tool "block"
 	waiters []chan struct{}
 }
 
 var testTools = []string{
 	"echo", "block", "exit", "panic", "allocate", "open_files", "large_file", "large", "large_chunks", "two_results", "no_result",
-	"bad_code", "bad_text", "bad_json", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid",
+	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_json", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid",
 }
 
 // pidFileEnv names the file to which the plugin writes its process ids.
-const pidFileEnv = "TOOLHOST_TEST_PIDS"
+const pidFileEnv = "SUPERVISOR_TEST_PIDS"
 
 // tellPIDs writes process ids to whoever wants to know them.
 func tellPIDs(pids ...any) {
@@ -175,8 +181,12 @@ func (p *testPlugin) Describe(context.Context, *toolpluginv1.DescribeRequest) (*
 		d.Name = "fs"
 	case "erring":
 		return nil, status.Error(codes.Internal, "no describing today")
-	case "connected", "disconnecting":
+	case "connected", "disconnecting", "slowconnect":
 		d.Capabilities = []string{"connect", "drain"}
+	case "draining":
+		d.Capabilities = []string{"drain"}
+	case "manyempty":
+		d.ProtoReflect().SetUnknown(empty(6))
 	case "manytools":
 		d.Tools = make([]*toolpluginv1.Tool, maxTools+1)
 	}
@@ -188,9 +198,12 @@ func (p *testPlugin) Configure(_ context.Context, r *toolpluginv1.ConfigureReque
 	res := new(toolpluginv1.ConfigureResponse)
 	if bytes.Contains(r.GetSettingsJson(), []byte("wrong")) {
 		res.Diagnostics = []*toolpluginv1.Diagnostic{
-			{Severity: toolpluginv1.Diagnostic_SEVERITY_ERROR, Summary: "it is wrong", Detail: "expected right", Path: []string{"color"}},
+			{Severity: toolpluginv1.Diagnostic_SEVERITY_ERROR, Summary: "it is wrong", Detail: "expected right, not " + string(r.GetSettingsJson()), Path: []string{"color"}},
 			{Severity: toolpluginv1.Diagnostic_SEVERITY_WARNING, Summary: "it is old", Path: []string{"age"}},
 		}
+	}
+	if bytes.Contains(r.GetSettingsJson(), []byte("more")) {
+		res.Tools = append(res.Tools, &toolpluginv1.Tool{Name: "more", Tier: toolpluginv1.Tier_TIER_READ_ONLY, InputSchemaJson: []byte(`{"type":"object"}`)})
 	}
 	for _, name := range testTools {
 		res.Tools = append(res.Tools, &toolpluginv1.Tool{
@@ -214,6 +227,13 @@ func (p *testPlugin) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMe
 	if p.mode == "disconnecting" {
 		return status.Error(codes.Aborted, "no more")
 	}
+	if p.mode == "slowconnect" {
+		<-time.After(200 * time.Millisecond)
+	}
+	p.attached.Store(true)
+	if err := stream.SendHeader(nil); err != nil {
+		return err
+	}
 	err := stream.Send(&toolpluginv1.PluginMessage{Id: 7, Request: &toolpluginv1.PluginMessage_Secret{Secret: &toolpluginv1.SecretRequest{Name: "key"}}})
 	if err != nil {
 		return err
@@ -227,15 +247,47 @@ func (p *testPlugin) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMe
 	return nil
 }
 
+// empty is a list of 20 million messages without fields, under a number.
+func empty(number protowire.Number) []byte {
+	return bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.BytesType), 0), 20_000_000)
+}
+
 func (p *testPlugin) Drain(context.Context, *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {
 	fmt.Fprintln(os.Stderr, "draining")
+	p.calls.Wait()
 	return &toolpluginv1.DrainResponse{}, nil
 }
 
 type callStream = grpc.ServerStreamingServer[toolpluginv1.CallResponse]
 
 func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error {
+	p.calls.Add(1)
+	defer p.calls.Done()
 	switch r.GetTool() {
+	case "many_parts":
+		result := new(toolpluginv1.Result)
+		result.ProtoReflect().SetUnknown(empty(4))
+		return send(stream, result)
+	case "long_metadata":
+		return send(stream, &toolpluginv1.Result{MetadataJson: longJSON(20 << 20)})
+	case "long_structured":
+		return send(stream, &toolpluginv1.Result{StructuredJson: longJSON(20 << 20)})
+	case "ignore":
+		must(stream.Send(chunk([]byte("inside"))))
+		select {}
+	case "wait_file":
+		must(stream.Send(chunk([]byte("inside"))))
+		for range time.Tick(5 * time.Millisecond) {
+			if _, err := os.Stat(string(bytes.Trim(r.GetArgumentsJson(), `"`))); err == nil {
+				return text(stream, "done")
+			}
+		}
+	case "text":
+		n, err := strconv.Atoi(string(r.GetArgumentsJson()))
+		must(err)
+		return text(stream, strings.Repeat("x", n))
+	case "attached":
+		return text(stream, fmt.Sprint(p.attached.Load()))
 	case "echo":
 		must(stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Progress{Progress: &toolpluginv1.Progress{Progress: 1, Total: 2, Message: "half"}}}))
 		must(stream.Send(chunk([]byte("chunk"))))
@@ -245,7 +297,7 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 	case "exit":
 		os.Exit(5)
 	case "panic":
-		panic("secret /home/somebody")
+		panic("secret /home/somebody " + string(r.GetArgumentsJson()))
 	case "allocate":
 		var hold [][]byte
 		for {
@@ -295,7 +347,7 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 	case "bad_kind":
 		return send(stream, &toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 42}}})
 	case "status":
-		return status.Error(codes.FailedPrecondition, "/home/somebody is not mounted")
+		return status.Error(codes.FailedPrecondition, "/home/somebody is not mounted "+string(r.GetArgumentsJson()))
 	case "unavailable":
 		return status.Error(codes.Unavailable, "not today")
 	case "stop":
@@ -326,6 +378,11 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 		return text(stream, fmt.Sprint(os.Getpid()))
 	}
 	return status.Errorf(codes.InvalidArgument, "no tool %q", r.GetTool())
+}
+
+// longJSON is an object of n bytes, each third of which is an empty list.
+func longJSON(n int) []byte {
+	return fmt.Appendf(nil, `{"a":[%s[]]}`, strings.Repeat("[],", n/3))
 }
 
 // block waits until as many calls as the arguments say are inside, tells each,

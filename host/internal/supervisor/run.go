@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,35 +20,34 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-var (
-	// ErrNotSent is in the chain of an error of [Supervisor.Run] if the plugin
-	// has certainly not seen the call.
-	ErrNotSent = errors.New("the call was not sent")
-	// ErrLost is in the chain of an error of [Supervisor.Run] if the plugin
-	// may have seen the call, and how it ended is not known.
-	ErrLost = errors.New("the call was lost")
-)
-
 // Run carries one call to the plugin that owns the tool and waits for its
 // result. It starts the plugin if it is not running. When ctx ends, Run tells
 // the plugin to stop and returns at once with code [tool.Timeout] or
 // [tool.Canceled]; it never waits for the plugin to agree.
 //
-// Every error is a [*tool.Error] with [ErrNotSent] or [ErrLost] in its chain.
-// Run does not retry.
-func (s *Supervisor) Run(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
+// digest is what [Options.Publish] was told with the tools that the call was
+// checked against; "" means any. If the plugin has others by now, the call is
+// not sent, and the error says that it can be made again: the new tools are
+// published already.
+//
+// sent reports whether the plugin may have seen the call. Every error is a
+// [*tool.Error]. Run does not retry.
+func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error) {
 	k, ok := s.keepers[plugin]
 	if !ok {
-		return tool.Result{}, tool.Errorf(tool.Unavailable, "there is no plugin %q", plugin).WithCause(ErrNotSent)
+		return tool.Result{}, false, tool.Errorf(tool.Unavailable, "there is no plugin %q", plugin)
 	}
-	if err := k.complete(&call.Context); err != nil {
-		return tool.Result{}, tool.Errorf(tool.Internal, "internal error").WithCause(errors.Join(ErrNotSent, err))
+	if err := k.complete(&call); err != nil {
+		return tool.Result{}, false, tool.Errorf(tool.Internal, "internal error").WithCause(err)
 	}
-	i, err := k.acquire(ctx)
+	i, err := k.acquire(ctx, sharedScope)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, false, err
 	}
 	defer k.release(i)
+	if digest != "" && digest != i.revision {
+		return tool.Result{}, false, k.unavailable(time.Millisecond, nil, "has changed since the call was checked")
+	}
 
 	// gRPC would tell the plugin ctx's deadline, but the clock is the host's:
 	// it may be stopped while a person is asked.
@@ -55,18 +55,31 @@ func (s *Supervisor) Run(ctx context.Context, plugin string, call tool.Call, sin
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
 
-	result, sent, err := i.wire.call(callCtx, call, k.heardFrom(i, sink))
+	result, how, err := i.wire.call(callCtx, call, k.heardFrom(i, sink))
+	if how == running {
+		k.giveUp(i)
+	}
+	sent = how != unsent
 	if err != nil {
-		return tool.Result{}, k.explain(ctx, i, sent, err)
+		return tool.Result{}, sent, k.explain(ctx, i, call, sent, err)
 	}
 	nameLimit(&result, plugin, k.plugin.Limits)
-	return result, nil
+	return result, true, nil
 }
 
-// complete adds what the caller left to the supervisor.
-func (k *keeper) complete(c *tool.Context) error {
+// complete adds what the caller left to the supervisor, and refuses what
+// cannot be sent.
+func (k *keeper) complete(call *tool.Call) error {
+	c := &call.Context
 	if len(c.Roots) == 0 && k.s.opts.Workspace != "" {
 		c.Roots = []string{k.s.opts.Workspace}
+	}
+	// What a client says of itself may be anything; no decision hangs on it.
+	c.Client = strings.ToValidUTF8(c.Client, "\uFFFD")
+	for _, text := range append([]string{call.ID, call.Tool, c.Session, c.User, c.Traceparent, c.ApprovalID, c.UserDir}, c.Roots...) {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("the call of plugin %q holds text that is not valid UTF-8: %q", k.plugin.Name, cutText(text, maxShort))
+		}
 	}
 	if c.UserDir != "" || c.User == "" {
 		return nil
@@ -101,33 +114,35 @@ func (k *keeper) heardFrom(i *instance, sink tool.Sink) tool.Sink {
 }
 
 // explain turns what gRPC says into what a caller can use.
-func (k *keeper) explain(ctx context.Context, i *instance, sent bool, err error) error {
-	outcome := ErrLost
-	if !sent {
-		outcome = ErrNotSent
-	}
-	name := k.plugin.Name
+func (k *keeper) explain(ctx context.Context, i *instance, call tool.Call, sent bool, err error) error {
+	cause := errors.New(k.s.opts.Redact(cleanLine(err.Error()))) // the plugin's words may be in it
+	limit := maxAnswer(call.Context.MaxOutput)
 	switch code := status.Code(err); {
 	case ctx.Err() != nil:
-		return endedCall(ctx, outcome)
+		return endedCall(ctx, cause)
+	case errors.Is(err, errNotSendable) && code == codes.ResourceExhausted:
+		return tool.Errorf(tool.ResourceExhausted, "the call is larger than %v", tool.ByteSize(toolpluginv1.MaxMessageBytes)).
+			WithHint("send less at once").WithCause(cause)
+	case errors.Is(err, errNotSendable):
+		return tool.Errorf(tool.Internal, "internal error").WithCause(cause)
 	case errors.Is(err, errNonsense):
-		return tool.Errorf(tool.OutputInvalid, "the plugin %q broke the contract: %v", name, err).
-			WithHint("this is a mistake in the plugin: tell its author").WithCause(errors.Join(outcome, err))
-	case code == codes.ResourceExhausted:
-		return tool.Errorf(tool.ResourceExhausted, "the message of the plugin %q is larger than %v", name, tool.ByteSize(toolpluginv1.MaxMessageBytes)).
-			WithHint("ask for less at once").WithCause(errors.Join(outcome, err))
+		return tool.Errorf(tool.OutputInvalid, "the plugin %q broke the contract: %v", k.plugin.Name, cause).
+			WithHint("this is a mistake in the plugin: tell its author").WithCause(cause)
+	case errors.Is(err, errTooLarge):
+		return tool.Errorf(tool.ResourceExhausted, "the message of the plugin %q is larger than %v", k.plugin.Name, limit).
+			WithHint("ask for less at once").WithCause(cause)
 	case answered(err):
-		return k.protocolError(outcome, err)
+		return k.protocolError(code, cause)
 	}
 	if k.alive(ctx, i) { // it made up the code of a broken connection
-		return k.protocolError(outcome, err)
+		return k.protocolError(status.Code(err), cause)
 	}
-	return k.explainEnd(i, outcome, err)
+	return k.explainEnd(i, sent, cause)
 }
 
-func (k *keeper) protocolError(outcome, err error) error {
-	return tool.Errorf(tool.OutputInvalid, "the plugin %q answered with a protocol error (%v) instead of a result", k.plugin.Name, status.Code(err)).
-		WithHint("this is a mistake in the plugin: tell its author").WithCause(errors.Join(outcome, err))
+func (k *keeper) protocolError(code codes.Code, cause error) error {
+	return tool.Errorf(tool.OutputInvalid, "the plugin %q answered with a protocol error (%v) instead of a result", k.plugin.Name, code).
+		WithHint("this is a mistake in the plugin: tell its author").WithCause(cause)
 }
 
 // alive reports whether a process answers. One that has ended is noticed at
@@ -143,7 +158,7 @@ func (k *keeper) alive(ctx context.Context, i *instance) bool {
 
 // explainEnd says how the process ended under a call: gRPC knows only that the
 // connection did.
-func (k *keeper) explainEnd(i *instance, outcome, err error) error {
+func (k *keeper) explainEnd(i *instance, sent bool, err error) error {
 	if !within(exitGrace, i.ended) {
 		i.runner.end("lost its connection to the host")
 		if !within(deathTimeout, i.ended) {
@@ -159,22 +174,23 @@ func (k *keeper) explainEnd(i *instance, outcome, err error) error {
 		}
 	default:
 	}
-	if errors.Is(outcome, ErrNotSent) {
+	if !sent {
 		return k.unavailable(time.Millisecond, err, "ended before it took the call: it %s", cause)
 	}
-	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", k.plugin.Name, cause).WithCause(errors.Join(outcome, err))
+	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", k.plugin.Name, cause).WithCause(err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.backoff.broken {
-		return lost.WithHint("it crashed %d times within %v and stays off until an operator has looked at it: toolhost plugins list", breakerCrashes, breakerWindow)
+		return lost.WithHint("it crashed %d times within %v and stays off until an operator has looked at it; the host's log says more", breakerCrashes, breakerWindow)
 	}
 	return lost.WithRetry(k.backoff.wait(time.Now())).
 		WithHint("whether the call had an effect is not known; the plugin is started again at the next call")
 }
 
-// endedCall is what a caller is told whose own context has ended.
-func endedCall(ctx context.Context, outcome error) error {
-	cause := errors.Join(outcome, context.Cause(ctx))
+// endedCall is what a caller is told whose own context has ended. err may be
+// nil.
+func endedCall(ctx context.Context, err error) error {
+	cause := errors.Join(context.Cause(ctx), err)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return tool.Errorf(tool.Timeout, "the call took longer than it may").WithCause(cause)
 	}

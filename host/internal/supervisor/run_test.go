@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +30,9 @@ func TestCallsThatFail(t *testing.T) {
 		{"open_files", tool.PluginCrashed, `the plugin "calm" exceeded its limit of open files (128)`},
 		{"large_file", tool.PluginCrashed, `the plugin "calm" exceeded its file size limit (8MiB)`},
 		{"large", tool.ResourceExhausted, `the message of the plugin "calm" is larger than 64MiB`},
+		{"many_parts", tool.OutputInvalid, "it sent a message of more than 20000 elements"},
+		{"long_metadata", tool.OutputInvalid, "the metadata is larger than 64KiB"},
+		{"long_structured", tool.OutputInvalid, "the structured result is larger than 4MiB"},
 		{"two_results", tool.OutputInvalid, "it sent two results"},
 		{"no_result", tool.OutputInvalid, "without a result"},
 		{"bad_code", tool.OutputInvalid, `unknown code "oops"`},
@@ -44,7 +46,7 @@ func TestCallsThatFail(t *testing.T) {
 		t.Run(tt.tool, func(t *testing.T) {
 			t.Parallel()
 			limits := limits
-			if tt.tool == "large" {
+			if tt.tool == "large" || strings.HasPrefix(tt.tool, "long_") {
 				limits.Memory = 0
 			}
 			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: limits})
@@ -53,15 +55,12 @@ func TestCallsThatFail(t *testing.T) {
 			if !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Message, tt.want) {
 				t.Fatalf("Run() = %v (%v), want code %s, message %q", err, errors.Unwrap(err), tt.code, tt.want)
 			}
-			if !errors.Is(err, ErrLost) || errors.Is(err, ErrNotSent) {
-				t.Errorf("the cause is %v, want ErrLost", errors.Unwrap(err))
-			}
 			if strings.Contains(e.ModelText(), "/") || strings.Contains(e.ModelText(), "secret") {
 				t.Errorf("the caller reads %q", e.ModelText())
 			}
 			k.mustCall(t, "calm", "echo") // the plugin works, or works again
 			crashed := tt.code == tool.PluginCrashed
-			if s := k.state(t, "calm"); (s.Restarts == 1) != crashed || (s.LastCrash != nil) != crashed {
+			if s := k.state(t, "calm"); (s.Crashes == 1) != crashed || (s.LastCrash != nil) != crashed {
 				t.Errorf("state is %+v, want a crash: %v", s, crashed)
 			}
 		})
@@ -97,7 +96,7 @@ func TestFloodsDoNotHarm(t *testing.T) {
 
 	k = keep(t, "calm")
 	var size int
-	_, err := k.Run(t.Context(), "calm", tool.Call{ID: "tc_1", Tool: "large_chunks", Arguments: []byte(`{}`)}, tool.Sink{
+	_, _, err := k.Run(t.Context(), "calm", "", tool.Call{ID: "tc_1", Tool: "large_chunks", Arguments: []byte(`{}`)}, tool.Sink{
 		Chunk: func(c tool.Chunk) { size += len(c.Data) },
 	})
 	if err != nil || size != 100<<20 {
@@ -109,13 +108,13 @@ func TestCancel(t *testing.T) {
 	k := keep(t, "stubborn")
 	ctx, cancel := context.WithCancel(t.Context())
 	inside := tool.Sink{Chunk: func(tool.Chunk) { cancel() }}
-	_, err := k.Run(ctx, "stubborn", tool.Call{ID: "tc_1", Tool: "block", Arguments: []byte(`{"Calls":1}`)}, inside)
-	if e := tool.AsError(err); e.Code != tool.Canceled || !errors.Is(err, ErrLost) {
-		t.Errorf("Run() = %v (%v), want canceled and lost", err, errors.Unwrap(err))
+	_, sent, err := k.Run(ctx, "stubborn", "", tool.Call{ID: "tc_1", Tool: "block", Arguments: []byte(`{"Calls":1}`)}, inside)
+	if e := tool.AsError(err); e.Code != tool.Canceled || !sent {
+		t.Errorf("Run() = sent %v, %v (%v), want canceled and sent", sent, err, errors.Unwrap(err))
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	_, err = k.Run(ctx, "stubborn", tool.Call{ID: "tc_2", Tool: "block", Arguments: []byte(`{"Calls":100}`)}, tool.Sink{})
+	_, _, err = k.Run(ctx, "stubborn", "", tool.Call{ID: "tc_2", Tool: "block", Arguments: []byte(`{"Calls":100}`)}, tool.Sink{})
 	if e := tool.AsError(err); e.Code != tool.Timeout {
 		t.Errorf("Run() = %v, want timeout", err)
 	}
@@ -129,6 +128,7 @@ func TestKill(t *testing.T) {
 	k := keep(t, "stubborn", "calm")
 	type end struct {
 		plugin string
+		sent   bool
 		err    error
 	}
 	ends := make(chan end, 2*calls)
@@ -136,15 +136,15 @@ func TestKill(t *testing.T) {
 	var running sync.WaitGroup
 	for range calls {
 		running.Go(func() {
-			_, err := k.Run(t.Context(), "stubborn", tool.Call{ID: "tc_1", Tool: "block", Arguments: fmt.Appendf(nil, `{"Calls":%d}`, calls)},
+			_, sent, err := k.Run(t.Context(), "stubborn", "", tool.Call{ID: "tc_1", Tool: "block", Arguments: fmt.Appendf(nil, `{"Calls":%d}`, calls)},
 				tool.Sink{Chunk: func(tool.Chunk) { inside <- struct{}{} }})
-			ends <- end{"stubborn", err}
+			ends <- end{"stubborn", sent, err}
 		})
 	}
 	for range calls - 1 { // the last one of the other plugin comes after the kill
 		running.Go(func() {
-			_, err := k.Run(t.Context(), "calm", tool.Call{ID: "tc_2", Tool: "block", Arguments: fmt.Appendf(nil, `{"Calls":%d}`, calls)}, tool.Sink{})
-			ends <- end{"calm", err}
+			_, sent, err := k.Run(t.Context(), "calm", "", tool.Call{ID: "tc_2", Tool: "block", Arguments: fmt.Appendf(nil, `{"Calls":%d}`, calls)}, tool.Sink{})
+			ends <- end{"calm", sent, err}
 		})
 	}
 	for range calls {
@@ -156,8 +156,8 @@ func TestKill(t *testing.T) {
 	for range calls {
 		e := <-ends
 		var toolErr *tool.Error
-		if e.plugin != "stubborn" || !errors.As(e.err, &toolErr) || toolErr.Code != tool.PluginCrashed || !errors.Is(e.err, ErrLost) {
-			t.Errorf("%s: Run() = %v, want plugin_crashed and ErrLost", e.plugin, e.err)
+		if e.plugin != "stubborn" || !errors.As(e.err, &toolErr) || toolErr.Code != tool.PluginCrashed || !e.sent {
+			t.Errorf("%s: Run() = sent %v, %v, want plugin_crashed and sent", e.plugin, e.sent, e.err)
 		}
 		if toolErr != nil && !strings.Contains(toolErr.Message, "was killed from outside") {
 			t.Errorf("the caller reads %q", toolErr.Message)
@@ -216,41 +216,55 @@ func TestCallDuringBackoffFailsAtOnce(t *testing.T) {
 	}
 }
 
+// TestDegradedPluginGetsNoCalls stops a plugin with SIGSTOP and lets it go on
+// between the probe that makes it degraded and the one that would end it.
 func TestDegradedPluginGetsNoCalls(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "calm")
-	k.timing.quiet = time.Hour // so that no health check comes between
+	k.timing.quiet, k.timing.probe, k.timing.again = 10*time.Millisecond, 10*time.Millisecond, 3*time.Second
 	k.mustCall(t, "calm", "echo")
-	keeper := k.keepers["calm"]
-	keeper.mu.Lock()
-	keeper.enter(Degraded)
-	keeper.live.misses = missesDegraded
-	keeper.live.heard = time.Now().Add(-2 * time.Hour)
-	live := keeper.live
-	keeper.mu.Unlock()
+	pid := k.state(t, "calm").PID
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	k.await(t, "calm", Degraded)
 	_, err := k.call(t, "calm", "echo", `{}`)
 	wantUnavailable(t, err, "does not answer", true)
-
-	keeper.probe(t.Context(), live) // which it answers
-	k.mustCall(t, "calm", "echo")
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	k.await(t, "calm", Ready)
+	if got := k.mustCall(t, "calm", "pid"); got != strconv.Itoa(pid) {
+		t.Errorf("process %s takes the call, want %d", got, pid)
+	}
 }
 
 func TestWaitingCallsAreBounded(t *testing.T) {
-	k := keep(t, "calm")
-	keeper := k.keepers["calm"]
-	keeper.mu.Lock()
-	keeper.waiting = maxWaiting
-	keeper.mu.Unlock()
-	_, err := k.call(t, "calm", "echo", `{}`)
-	wantUnavailable(t, err, "is starting, and 256 calls wait for it already", true)
-	keeper.mu.Lock()
-	keeper.waiting = 0
-	keeper.mu.Unlock()
-	k.mustCall(t, "calm", "echo")
+	t.Parallel()
+	k := keep(t, "silent") // its start takes as long as it may
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error, maxWaiting+1)
+	var calls sync.WaitGroup
+	for range maxWaiting + 1 {
+		calls.Go(func() {
+			_, _, err := k.Run(ctx, "silent", "", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{}`)}, tool.Sink{})
+			errs <- err
+		})
+	}
+	wantUnavailable(t, <-errs, "is starting, and 256 calls wait for it already", true)
+	cancel()
+	calls.Wait()
+	for range maxWaiting {
+		if err := <-errs; tool.AsError(err).Code != tool.Canceled {
+			t.Errorf("Run() = %v for a call that waited, want canceled", err)
+		}
+	}
 }
 
 func TestStoppedPluginIsEnded(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "connected")
-	k.timing = timing{start: 10 * time.Second, quiet: 50 * time.Millisecond, probe: 100 * time.Millisecond, again: 10 * time.Millisecond}
+	k.timing.quiet, k.timing.again = 10*time.Millisecond, 10*time.Millisecond
 	_, err := k.call(t, "connected", "stop", `{}`)
 	var e *tool.Error
 	if !errors.As(err, &e) || e.Code != tool.PluginCrashed || !strings.Contains(e.Message, "stopped answering") {
@@ -291,18 +305,14 @@ func TestIdlePluginStops(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		keeper := k.keepers["connected"]
-		keeper.mu.Lock()
-		live := keeper.live
-		keeper.mu.Unlock()
-		if live != nil {
+		if live := k.live("connected"); live != nil {
 			<-live.ended
 		}
 		if !gone(pid) {
 			t.Errorf("process %d still runs", pid)
 		}
 	}
-	if s := k.state(t, "connected"); s.Restarts != 0 || s.LastCrash != nil {
+	if s := k.state(t, "connected"); s.Crashes != 0 || s.LastCrash != nil {
 		t.Errorf("state is %+v, want no crash", s)
 	}
 	if !strings.Contains(k.log.String(), "draining") {
@@ -312,13 +322,13 @@ func TestIdlePluginStops(t *testing.T) {
 
 func TestEnvironment(t *testing.T) {
 	t.Setenv("TOOLHOST_TEST_SECRET", "hidden")
-	t.Setenv("TOOLHOST_TEST_PASSED", "seen")
-	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(), PassEnv: []string{"TOOLHOST_TEST_PASSED", "PATH"}})
+	t.Setenv("SUPERVISOR_TEST_PASSED", "seen")
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(), PassEnv: []string{"SUPERVISOR_TEST_PASSED", "PATH", "TOOLHOST_TEST_SECRET"}})
 	env := k.mustCall(t, "calm", "environment")
 	if strings.Contains(env, "hidden") || strings.Contains(env, "HOME=") {
 		t.Errorf("the plugin sees more of the host's environment than it should:\n%s", env)
 	}
-	for _, want := range []string{"TOOLHOST_TEST_PASSED=seen\n", "\nPATH=" + os.Getenv("PATH") + "\n", "LANG=C.UTF-8\n", "GOMEMLIMIT=", "TMPDIR=", "PLUGIN_CLIENT_CERT="} {
+	for _, want := range []string{"SUPERVISOR_TEST_PASSED=seen\n", "\nPATH=" + os.Getenv("PATH") + "\n", "LANG=C.UTF-8\n", "GOMEMLIMIT=", "TMPDIR=", "PLUGIN_CLIENT_CERT="} {
 		if !strings.Contains("\n"+env, want) {
 			t.Errorf("the environment lacks %q:\n%s", want, env)
 		}
@@ -331,19 +341,10 @@ func TestEnvironment(t *testing.T) {
 func TestConnect(t *testing.T) {
 	k := keep(t, "connected", "disconnecting")
 	k.mustCall(t, "connected", "echo")
-	for !strings.Contains(k.log.String(), "the host answered 7 unavailable") {
-		if t.Context().Err() != nil {
-			t.Fatal("the plugin's request was not answered")
-		}
-		runtime.Gosched()
-	}
+	k.log.await(t, "the host answered 7 unavailable")
 	// The end of the channel is the end of the process, whoever ends it.
 	k.mustCall(t, "disconnecting", "echo")
-	keeper := k.keepers["disconnecting"]
-	keeper.mu.Lock()
-	live := keeper.live
-	keeper.mu.Unlock()
-	if live != nil {
+	if live := k.live("disconnecting"); live != nil {
 		<-live.ended
 	}
 	if s := k.state(t, "disconnecting"); s.LastCrash == nil || s.LastCrash.Cause != "closed its connection to the host" {

@@ -43,6 +43,7 @@ type processRunner struct {
 	limit     time.Duration // for the handshake
 	socketDir string        // where its socket must be
 	log       *pluginLog
+	redact    func(string) string
 
 	proc      *sandbox.Process // nil until it was launched
 	handshake string           // set once Start has succeeded
@@ -107,6 +108,9 @@ func (r *processRunner) reap() {
 	_ = r.proc.Stdout.Close()
 	_ = r.proc.Stderr.Close()
 	r.log.flush()
+	if n := r.proc.Exit().Survivors; n > 0 {
+		r.log.log.Error("processes of the plugin do not end although they were killed", "processes", n)
+	}
 	close(r.exited)
 }
 
@@ -170,12 +174,13 @@ func (r *processRunner) dump() {
 	_ = r.proc.Signal(unix.SIGQUIT) // it may have ended at this moment
 }
 
-// crash says how the process ended. It waits for its end. during is the part of the start that it did not survive, or "".
+// crash says how the process ended. It waits for its end. during is the part
+// of the start that it did not survive, or "".
 func (r *processRunner) crash(during string) *Crash {
 	r.mu.Lock()
 	verdict := r.verdict
 	r.mu.Unlock()
-	c := newDeath(r.proc.Exit(), verdict, r.stderr.String(), r.profile.Limits).crash(time.Now())
+	c := newDeath(r.proc.Exit(), verdict, r.redact(r.stderr.String()), r.profile.Limits).crash(time.Now())
 	c.During = during
 	return c
 }

@@ -15,11 +15,7 @@ func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
 	if err != nil || m == nil {
 		return nil, false
 	}
-	var hashes hashCache
-	if m.File != (fileID{}) {
-		hashes.put(m.File, m.Digest)
-	}
-	program, err := openBinary(p, &hashes)
+	program, err := m.program(p)
 	if err != nil {
 		return nil, false
 	}

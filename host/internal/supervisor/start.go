@@ -27,20 +27,27 @@ import (
 // [*refusedError] if another attempt would fail in the same way, a
 // [*crashError] if there was a process, or ctx's own. Then nothing of the
 // process is left.
-func (k *keeper) launch(ctx context.Context, generation int) (_ *instance, err error) {
+func (k *keeper) launch(ctx context.Context, scope string) (_ *instance, err error) {
 	program, err := openBinary(k.plugin, &k.s.hashes)
 	if err != nil {
 		return nil, err
 	}
 	defer program.file.Close()
 
-	i, err := k.newInstance(program, generation)
+	generation, err := k.newGeneration(program.digest)
+	if err != nil {
+		return nil, err
+	}
+	i, err := k.newInstance(program, instanceKey{plugin: k.plugin.Name, generation: generation, scope: scope})
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
 			i.discard()
+		}
+		if refused, ok := errors.AsType[*refusedError](err); ok {
+			refused.digest = program.digest
 		}
 		if ctx.Err() != nil && err != nil {
 			err = context.Cause(ctx)
@@ -68,7 +75,7 @@ func (k *keeper) launch(ctx context.Context, generation int) (_ *instance, err e
 }
 
 // newInstance prepares all that a process needs, and starts nothing.
-func (k *keeper) newInstance(program *binary, generation int) (*instance, error) {
+func (k *keeper) newInstance(program *binary, key instanceKey) (*instance, error) {
 	config, certPEM, err := clientTLS(time.Now())
 	if err != nil {
 		return nil, err
@@ -81,15 +88,18 @@ func (k *keeper) newInstance(program *binary, generation int) (*instance, error)
 		return nil, fmt.Errorf("make its scratch directory: %w", err)
 	}
 	i := &instance{
-		generation: generation,
-		log:        k.log,
-		digest:     program.digest,
-		scratch:    scratch,
-		stop:       make(chan struct{}),
-		ended:      make(chan struct{}),
+		key:     key,
+		log:     k.log,
+		digest:  program.digest,
+		scratch: scratch,
+		stop:    make(chan struct{}),
+		ended:   make(chan struct{}),
+		unused:  make(chan struct{}),
+		gaveUp:  make(chan struct{}, 1),
 		runner: &processRunner{
 			launcher:  k.s.opts.Launcher,
-			log:       newPluginLog(k.log),
+			log:       newPluginLog(k.log, k.s.opts.Redact),
+			redact:    k.s.opts.Redact,
 			connected: make(chan struct{}),
 			limit:     k.s.timing.start,
 			profile: sandbox.Profile{
@@ -138,7 +148,7 @@ func (k *keeper) environ(scratch string) []string {
 	}
 	for _, name := range append([]string{"TZ"}, k.plugin.PassEnv...) {
 		value, ok := os.LookupEnv(name)
-		if !ok || strings.HasPrefix(name, "PLUGIN_") || name == toolpluginv1.Handshake().MagicCookieKey {
+		if !ok || strings.HasPrefix(name, "PLUGIN_") || strings.HasPrefix(name, "TOOLHOST_") {
 			continue
 		}
 		// Only one of each: which of two counts differs between programs.
@@ -300,7 +310,7 @@ func (k *keeper) configure(ctx context.Context, i *instance, settings []byte) er
 			place = k.plugin.Locate(d.Path)
 		}
 		if d.Warning {
-			k.log.Warn("the plugin warns about its settings", "place", place, "warning", d.Text)
+			k.log.Warn("the plugin warns about its settings", "place", place, "warning", k.s.opts.Redact(d.Text))
 			continue
 		}
 		if place != "" {

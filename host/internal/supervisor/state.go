@@ -3,6 +3,8 @@ package supervisor
 import (
 	"fmt"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 )
 
 // Phase says where a plugin is in its life.
@@ -46,7 +48,7 @@ type State struct {
 	Name  string    `json:"name"`
 	Phase Phase     `json:"phase"`
 	Since time.Time `json:"since"`
-	// PID is 0 if it is not running.
+	// PID is that of the newest process, 0 if none is running.
 	PID int `json:"pid,omitempty"`
 	// Digest is the hex SHA-256 of its binary, "" if that was never read.
 	Digest string `json:"digest,omitempty"`
@@ -54,10 +56,12 @@ type State struct {
 	Version string `json:"version,omitempty"`
 	// Calls is how many are under way.
 	Calls int `json:"calls"`
-	// Restarts is how often it crashed and may start again.
-	Restarts int `json:"restarts"`
+	// Crashes is how often it crashed since the host started.
+	Crashes int `json:"crashes"`
 	// LastCrash is nil if it never crashed.
 	LastCrash *Crash `json:"last_crash,omitempty"`
+	// Limits are those of its processes.
+	Limits sandbox.Limits `json:"limits"`
 	// Sandbox says what is in force for its process.
 	Sandbox string `json:"sandbox,omitempty"`
 	// Refused says what is wrong and what to do, if it cannot be started.
@@ -77,16 +81,20 @@ func (k *keeper) state() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	state := State{
-		Name: k.plugin.Name, Phase: k.phase, Since: k.since, Digest: k.digest, Version: k.version,
-		Restarts: k.restarts, LastCrash: k.lastCrash,
+		Name: k.plugin.Name, Limits: k.plugin.Limits, Phase: k.phase, Since: k.since, Digest: k.digest, Version: k.version,
+		Crashes: k.crashes, LastCrash: k.lastCrash,
 	}
 	if k.phase == Backoff && k.backoff.wait(time.Now()) == 0 {
 		state.Phase = Stopped // the next call starts it
 	}
-	if k.live != nil {
-		state.PID = k.live.runner.proc.PID()
-		state.Calls = k.live.calls
-		state.Sandbox = k.live.runner.proc.Report.String()
+	newest := 0
+	for key, i := range k.instances {
+		state.Calls += i.calls
+		if key.generation > newest {
+			newest = key.generation
+			state.PID = i.runner.proc.PID()
+			state.Sandbox = i.runner.proc.Report.String()
+		}
 	}
 	if k.refused != nil {
 		state.Refused = k.refused.Error()

@@ -36,10 +36,20 @@ type timing struct {
 	// whether it is well, probe how long it may take to answer, and again the
 	// time between two probes once one was missed.
 	quiet, probe, again time.Duration
+	// attach is how long a plugin may take to take up its channel to the host.
+	attach time.Duration
+	// obey is how long a call may go on once the plugin was told to end it.
+	// finish is how long a plugin may take to finish its calls when it stops.
+	obey, finish time.Duration
 }
 
 func defaultTiming() timing {
-	return timing{start: 10 * time.Second, quiet: 15 * time.Second, probe: 2 * time.Second, again: time.Second}
+	return timing{
+		start: 10 * time.Second,
+		quiet: 15 * time.Second, probe: 2 * time.Second, again: time.Second,
+		attach: time.Second,
+		obey:   5 * time.Second, finish: 2 * time.Second,
+	}
 }
 
 // Supervisor keeps plugins. Its methods may be called at the same time.
@@ -70,8 +80,11 @@ func New(opts Options) (*Supervisor, error) {
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
+	if opts.Redact == nil {
+		opts.Redact = func(text string) string { return text }
+	}
 	if opts.Publish == nil {
-		opts.Publish = func(string, []tool.Spec) {}
+		opts.Publish = func(string, string, []tool.Spec) {}
 	}
 	s := &Supervisor{opts: opts, timing: defaultTiming(), keepers: make(map[string]*keeper)}
 	for _, p := range opts.Plugins {
@@ -81,10 +94,7 @@ func New(opts Options) (*Supervisor, error) {
 		if s.keepers[p.Name] != nil {
 			return nil, fmt.Errorf("plugin %q: two plugins have this name", p.Name)
 		}
-		if p.IdleTimeout <= 0 {
-			p.IdleTimeout = defaultIdleTimeout
-		}
-		s.keepers[p.Name] = &keeper{s: s, plugin: p, log: opts.Logger.With("plugin", p.Name), phase: Stopped, since: time.Now()}
+		s.keepers[p.Name] = newKeeper(s, p)
 	}
 	if err := os.MkdirAll(filepath.Join(opts.StateDir, "plugins"), 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
@@ -127,8 +137,8 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 	}
 	k.mu.Lock()
 	k.backoff, k.refused = restarts{}, nil
-	if k.live != nil {
-		k.retire(k.live)
+	for _, i := range k.instances {
+		k.retire(i)
 	}
 	k.mu.Unlock()
 	if err := k.ensure(ctx); err != nil {

@@ -35,13 +35,17 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+// secret is what [Options.Redact] removes in these tests.
+const secret = "hunter2"
+
 // kept is a Supervisor over test plugins, and what it said.
 type kept struct {
 	*Supervisor
 	log *syncBuffer
 
-	mu        sync.Mutex // guards published
+	mu        sync.Mutex // guards the rest
 	published map[string][]tool.Spec
+	digests   map[string]string
 }
 
 // keep makes a Supervisor for plugins with the given behaviours, which are
@@ -67,14 +71,15 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 		t.Fatal(err)
 	}
 	runDir := shortDir(t)
-	k := &kept{log: new(syncBuffer), published: map[string][]tool.Spec{}}
+	k := &kept{log: new(syncBuffer), published: map[string][]tool.Spec{}, digests: map[string]string{}}
 	s, err := New(Options{
 		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: t.TempDir(), Version: "0.1.0",
 		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
-		Publish: func(plugin string, tools []tool.Spec) {
+		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
+		Publish: func(plugin, digest string, tools []tool.Spec) {
 			k.mu.Lock()
 			defer k.mu.Unlock()
-			k.published[plugin] = tools
+			k.published[plugin], k.digests[plugin] = tools, digest
 		},
 	})
 	if err != nil {
@@ -170,6 +175,24 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
+// await waits until the buffer holds text.
+func (b *syncBuffer) await(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q is in the log", text), func() bool { return strings.Contains(b.String(), text) })
+}
+
+// eventually waits until a condition holds that nothing announces.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for tick, end := time.Tick(5*time.Millisecond), time.After(60*time.Second); !holds(); {
+		select {
+		case <-tick:
+		case <-end:
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
 func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,17 +204,42 @@ func (k *kept) call(t *testing.T, plugin, name, arguments string) (tool.Result, 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
-	return k.Run(ctx, plugin, tool.Call{ID: "tc_1", Tool: name, Arguments: []byte(arguments)}, tool.Sink{})
+	result, _, err := k.Run(ctx, plugin, "", tool.Call{ID: "tc_1", Tool: name, Arguments: []byte(arguments)}, tool.Sink{})
+	return result, err
 }
 
-// mustCall runs a tool that works, and waits out backoffs before.
+// forgive ends the wait after a crash, which is random. Its crashes stay
+// counted.
+func (k *kept) forgive(plugin string) {
+	keeper := k.keepers[plugin]
+	keeper.mu.Lock()
+	defer keeper.mu.Unlock()
+	keeper.backoff.until = time.Time{}
+}
+
+// digest is what was last published with the tools of a plugin.
+func (k *kept) digest(plugin string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.digests[plugin]
+}
+
+// live returns the process that takes calls, or nil.
+func (k *kept) live(plugin string) *instance {
+	keeper := k.keepers[plugin]
+	keeper.mu.Lock()
+	defer keeper.mu.Unlock()
+	return keeper.current(sharedScope)
+}
+
+// mustCall runs a tool that works, without the waits after crashes.
 func (k *kept) mustCall(t *testing.T, plugin, name string) string {
 	t.Helper()
 	for {
 		result, err := k.call(t, plugin, name, `{}`)
 		var e *tool.Error
 		if errors.As(err, &e) && e.Code == tool.Unavailable && e.Retryable {
-			<-time.After(e.RetryAfter)
+			k.forgive(plugin)
 			continue
 		}
 		if err != nil {
@@ -213,16 +261,22 @@ func (k *kept) state(t *testing.T, plugin string) State {
 	return State{}
 }
 
+// await waits until a plugin is in a phase.
+func (k *kept) await(t *testing.T, plugin string, phase Phase) {
+	t.Helper()
+	eventually(t, plugin+" is "+phase.String(), func() bool { return k.state(t, plugin).Phase == phase })
+}
+
 func TestRun(t *testing.T) {
 	k := keep(t, "calm")
 	var progress []tool.Progress
 	var chunks []tool.Chunk
-	result, err := k.Run(t.Context(), "calm", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{"a":1}`), Context: tool.Context{User: "../ann"}}, tool.Sink{
+	result, sent, err := k.Run(t.Context(), "calm", "", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{"a":1}`), Context: tool.Context{User: "../ann"}}, tool.Sink{
 		Progress: func(p tool.Progress) { progress = append(progress, p) },
 		Chunk:    func(c tool.Chunk) { chunks = append(chunks, c) },
 	})
-	if err != nil {
-		t.Fatalf("Run() = %v (%v)", err, errors.Unwrap(err))
+	if err != nil || !sent {
+		t.Fatalf("Run() = sent %v, %v (%v)", sent, err, errors.Unwrap(err))
 	}
 	if got, want := result.Text(), `{"a":1}`; got != want {
 		t.Errorf("the result is %q, want %q", got, want)
@@ -268,12 +322,10 @@ func TestEagerPluginStartsAgain(t *testing.T) {
 	if _, err := k.call(t, "calm", "exit", `{}`); tool.AsError(err).Code != tool.PluginCrashed {
 		t.Fatalf("Run() = %v", err)
 	}
-	for s := first; s.Phase != Ready || s.PID == first.PID; s = k.state(t, "calm") {
-		if t.Context().Err() != nil {
-			t.Fatal("the plugin was not started again")
-		}
-		runtime.Gosched()
-	}
+	eventually(t, "the plugin is started again", func() bool {
+		s := k.state(t, "calm")
+		return s.Phase == Ready && s.PID != first.PID
+	})
 }
 
 func TestCloseDuringAStart(t *testing.T) {
@@ -284,9 +336,7 @@ func TestCloseDuringAStart(t *testing.T) {
 			_, err := k.call(t, plugin, "echo", `{}`)
 			wantUnavailable(t, err, "the host is stopping", false)
 		})
-		for k.state(t, plugin).Phase == Stopped {
-			runtime.Gosched()
-		}
+		eventually(t, "the plugin starts", func() bool { return k.state(t, plugin).Phase != Stopped })
 	}
 	for range 2 {
 		if err := k.Close(); err != nil {
@@ -308,7 +358,7 @@ func TestCloseEndsCalls(t *testing.T) {
 	inside := make(chan struct{})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := k.Run(t.Context(), "stubborn", tool.Call{ID: "tc_1", Tool: "block", Arguments: []byte(`{"Calls":1}`)},
+		_, _, err := k.Run(t.Context(), "stubborn", "", tool.Call{ID: "tc_1", Tool: "block", Arguments: []byte(`{"Calls":1}`)},
 			tool.Sink{Chunk: func(tool.Chunk) { close(inside) }})
 		ended <- err
 	}()
@@ -346,9 +396,7 @@ func TestNothingLeaks(t *testing.T) {
 		}
 	}
 	settle := func() { // the cleanup of the last processes may be under way
-		for k.leftovers(t) > 0 {
-			runtime.Gosched()
-		}
+		eventually(t, "nothing is left over", func() bool { return k.leftovers(t) == 0 })
 	}
 	cycle()
 	settle()

@@ -12,7 +12,7 @@ import (
 // is not worth another try.
 func (k *keeper) unavailable(retry time.Duration, cause error, format string, args ...any) *tool.Error {
 	err := tool.Errorf(tool.Unavailable, "the plugin %q %s", k.plugin.Name, fmt.Sprintf(format, args...)).
-		WithCause(errors.Join(ErrNotSent, cause))
+		WithCause(cause)
 	if retry > 0 {
 		return err.WithRetry(retry)
 	}
@@ -22,8 +22,9 @@ func (k *keeper) unavailable(retry time.Duration, cause error, format string, ar
 // startFailed is what callers that waited for a start are told. It is called
 // with mu held.
 func (k *keeper) startFailed(err error) error {
-	if _, ok := errors.AsType[*refusedError](err); ok {
-		return k.refusal()
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return k.unavailable(0, err, "cannot be started: %s", refused.brief).
+			WithHint("an operator must mend it; the host's log says how")
 	}
 	if errors.Is(err, errClosed) {
 		return k.unavailable(0, err, "is stopped: the host is stopping")
@@ -35,15 +36,17 @@ func (k *keeper) startFailed(err error) error {
 	return k.unavailable(retry, err, "did not start: it %s", crashOf(err).Cause)
 }
 
-// refusal is what callers are told of a plugin that cannot start. It is called
-// with mu held.
-func (k *keeper) refusal() error {
-	why := "something is wrong on the host"
-	if refused, ok := errors.AsType[*refusedError](k.refused); ok {
-		why = refused.brief
+// redacted removes secrets from why a start failed: a plugin may repeat what
+// it was given.
+func (k *keeper) redacted(err error) error {
+	redact := k.s.opts.Redact
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		return &refusedError{brief: refused.brief, err: errors.New(redact(refused.Error())), digest: refused.digest}
 	}
-	return k.unavailable(0, k.refused, "cannot be started: %s", why).
-		WithHint("an operator must mend it; toolhost plugins list says how")
+	if crashed, ok := errors.AsType[*crashError](err); ok && crashed.wire != nil {
+		return &crashError{crash: crashed.crash, wire: errors.New(redact(crashed.wire.Error()))}
+	}
+	return err
 }
 
 // crashOf is what a start that failed counts as: the crash of the process, or

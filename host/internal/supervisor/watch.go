@@ -2,20 +2,19 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
 // watch looks after one process until it has ended: its end, its health, its
 // idleness and the wish to stop it all arrive here.
-func (k *keeper) watch(ctx context.Context, i *instance) {
-	// ctx ends with the start that it belongs to; the process goes on.
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
+func (k *keeper) watch(ctx context.Context, i *instance, disconnected <-chan struct{}) {
 	probe := time.NewTimer(k.s.timing.quiet)
 	defer probe.Stop()
 	idle := time.NewTimer(k.plugin.IdleTimeout)
 	defer idle.Stop()
-	disconnected := k.connect(ctx, i)
+	var answered <-chan error    // of a probe under way
+	var overdue <-chan time.Time // when a call that was given up should have ended
 	for {
 		select {
 		case <-i.runner.exited:
@@ -33,38 +32,116 @@ func (k *keeper) watch(ctx context.Context, i *instance) {
 			}
 			disconnected = nil
 		case <-probe.C:
-			probe.Reset(k.probe(ctx, i))
+			if rest := k.untilProbe(i); rest > 0 {
+				probe.Reset(rest)
+			} else {
+				answered = k.probe(ctx, i)
+			}
+		case err := <-answered:
+			answered = nil
+			probe.Reset(k.probed(i, err))
+		case <-i.gaveUp:
+			if overdue == nil {
+				overdue = time.After(k.s.timing.obey)
+			}
+		case <-overdue:
+			overdue = nil
+			if !k.replace(ctx, i) {
+				overdue = time.After(k.s.timing.obey)
+			}
 		case <-idle.C:
 			idle.Reset(k.idle(i))
 		}
 	}
 }
 
-// connect opens the plugin's channel to the host, if it has one. The end of
-// the process ends it, and so does ctx.
-func (k *keeper) connect(ctx context.Context, i *instance) <-chan struct{} {
+// connect opens the plugin's channel to the host, if it has one, and returns
+// when the plugin has taken it up, so that no call comes before it can ask. A
+// plugin that does not take it up in time gets its calls all the same. The end
+// of the process ends the channel, and so does ctx.
+func (k *keeper) connect(ctx context.Context, i *instance) (done <-chan struct{}) {
 	if !i.can("connect") {
 		return nil
 	}
-	done := make(chan struct{})
-	k.s.tasks.Go(func() { // ends with ctx, which watch cancels
-		defer close(done)
-		err := i.wire.connect(ctx)
-		k.log.Debug("the plugin's channel to the host ended", "reason", err)
+	ended, attached := make(chan struct{}), make(chan struct{})
+	k.s.tasks.Go(func() { // ends with ctx, which outlives the process by little
+		defer close(ended)
+		err := i.wire.connect(ctx, func() { close(attached) })
+		k.log.Debug("the plugin's channel to the host ended", "reason", k.s.opts.Redact(cleanLine(errorText(err))))
 	})
-	return done
+	if !within(k.s.timing.attach, attached) {
+		k.log.Warn("the plugin does not take up its channel to the host", "within", k.s.timing.attach)
+	}
+	return ended
 }
 
-// drain lets the plugin finish its calls. A plugin that cannot is stopped.
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// drain lets the plugin finish its calls. One that cannot is stopped.
 func (k *keeper) drain(ctx context.Context, i *instance) {
+	k.mu.Lock()
+	suspect := i.suspect
+	k.mu.Unlock()
+	if suspect {
+		// It is stopped for one call; the others have an end of their own, and
+		// no new ones come.
+		select {
+		case <-i.unused:
+		case <-i.runner.exited:
+			return
+		case <-k.closing:
+		}
+	}
 	if !i.can("drain") {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	ctx, cancel := context.WithTimeout(ctx, k.s.timing.finish)
 	defer cancel()
-	if err := i.wire.drain(ctx); err != nil {
-		k.log.Debug("the plugin did not finish what it did", "error", err)
+	err := i.wire.drain(ctx)
+	if err == nil {
+		return
 	}
+	k.log.Debug("the plugin did not finish what it did", "error", k.s.opts.Redact(cleanLine(err.Error())))
+	if suspect && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		k.mu.Lock()
+		i.blamed = true
+		k.mu.Unlock()
+		i.runner.blame("did not stop a call when it was told to")
+	}
+}
+
+// giveUp notes that the host no longer waits for a call which the process has
+// seen.
+func (k *keeper) giveUp(i *instance) {
+	k.mu.Lock()
+	i.suspect = true
+	k.mu.Unlock()
+	select {
+	case i.gaveUp <- struct{}{}:
+	default: // the watcher will hear of another one
+	}
+}
+
+// replace retires a process that may still work on a call which was given up.
+// gRPC forgets a call when it is canceled, so only Drain tells whether the
+// process has. replace reports false if it must wait: while an older process
+// finishes its calls, there is no room for a third.
+func (k *keeper) replace(ctx context.Context, i *instance) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, n := k.oldest(i.key.scope); n >= maxGenerations {
+		return false
+	}
+	k.retire(i)
+	if k.plugin.Eager && k.mayStart() == nil {
+		k.begin(ctx, i.key.scope)
+	}
+	return true
 }
 
 // idle retires a process that has had no call for long enough, and returns
@@ -72,7 +149,7 @@ func (k *keeper) drain(ctx context.Context, i *instance) {
 func (k *keeper) idle(i *instance) time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	rest := k.plugin.IdleTimeout - time.Since(i.heard)
+	rest := k.plugin.IdleTimeout - time.Since(i.lastUsed)
 	switch {
 	case k.plugin.Eager || i.calls > 0:
 		return k.plugin.IdleTimeout

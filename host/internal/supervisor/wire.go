@@ -8,13 +8,15 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
@@ -60,6 +62,7 @@ func (wirePlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithDefaultCallOptions(
+			grpc.ForceCodecV2(newCodec()),
 			grpc.MaxCallRecvMsgSize(toolpluginv1.MaxMessageBytes),
 			grpc.MaxCallSendMsgSize(toolpluginv1.MaxMessageBytes),
 		),
@@ -79,7 +82,8 @@ type description struct {
 }
 
 func (w *wire) describe(ctx context.Context, hostVersion string) (*description, error) {
-	res, err := w.client.Describe(ctx, &toolpluginv1.DescribeRequest{HostVersion: hostVersion})
+	res := new(toolpluginv1.DescribeResponse)
+	err := w.ask(ctx, toolpluginv1.PluginService_Describe_FullMethodName, &toolpluginv1.DescribeRequest{HostVersion: hostVersion}, res)
 	if err != nil {
 		return nil, err
 	}
@@ -113,12 +117,13 @@ type diagnostic struct {
 }
 
 func (w *wire) configure(ctx context.Context, env environment) ([]tool.Spec, []diagnostic, error) {
-	res, err := w.client.Configure(ctx, &toolpluginv1.ConfigureRequest{
+	res := new(toolpluginv1.ConfigureResponse)
+	err := w.ask(ctx, toolpluginv1.PluginService_Configure_FullMethodName, &toolpluginv1.ConfigureRequest{
 		StateDir:         env.StateDir,
 		ScratchDir:       env.ScratchDir,
 		MemoryLimitBytes: uint64(env.Memory),
 		SettingsJson:     env.Settings,
-	})
+	}, res)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -139,6 +144,16 @@ func (w *wire) configure(ctx context.Context, env environment) ([]tool.Spec, []d
 		})
 	}
 	return tools, diagnostics, nil
+}
+
+// ask makes a call that has one answer. An answer that cannot be decoded is
+// errNonsense, which the generated methods do not tell.
+func (w *wire) ask(ctx context.Context, method string, request, response proto.Message) error {
+	received := &answer{message: response}
+	if err := w.conn.Invoke(ctx, method, request, received); err != nil {
+		return err
+	}
+	return received.err
 }
 
 // healthy asks the standard health service, which go-plugin serves. A plugin
@@ -164,9 +179,14 @@ func (w *wire) drain(ctx context.Context) error {
 }
 
 // connect answers the plugin's requests until the stream ends. No request is
-// granted yet.
-func (w *wire) connect(ctx context.Context) error {
+// granted yet. It calls attached when the plugin has taken up the stream, or
+// never will.
+func (w *wire) connect(ctx context.Context, attached func()) error {
 	stream, err := w.client.Connect(ctx)
+	if err == nil {
+		_, err = stream.Header()
+	}
+	attached()
 	if err != nil {
 		return err
 	}
@@ -191,34 +211,58 @@ func (w *wire) connect(ctx context.Context) error {
 // errNonsense marks answers that the contract does not allow.
 var errNonsense = errors.New("not a valid answer")
 
-// call carries one call. sent tells whether the plugin may have seen it; an
-// error that is no errNonsense comes from gRPC.
-func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error) {
+// errNotSendable marks what the host could not bring into a message.
+var errNotSendable = errors.New("the call cannot be sent")
+
+// errTooLarge marks a message that is larger than it may be.
+var errTooLarge = errors.New("sent too large a message")
+
+// fate is how far a call has come when the host stops waiting for it.
+type fate int
+
+const (
+	unsent  fate = iota // the plugin has certainly not seen it
+	running             // the plugin may still work on it
+	ended               // it has ended, or its connection has
+)
+
+// call carries one call. Its error is one of those above or comes from gRPC.
+func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, fate, error) {
 	// Not the generated method: it does not tell a stream that could not be
 	// opened from a request that may have arrived.
-	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, toolpluginv1.PluginService_Call_FullMethodName)
+	limit := maxAnswer(call.Context.MaxOutput)
+	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, toolpluginv1.PluginService_Call_FullMethodName,
+		grpc.MaxCallRecvMsgSize(int(limit)))
 	if err != nil {
-		return tool.Result{}, false, err
+		return tool.Result{}, unsent, err
 	}
-	// io.EOF means that the stream has ended; receiving tells why.
+	// io.EOF means that the stream has ended; receiving tells why. Any other
+	// error is the host's own, from before it has sent anything.
 	if err := stream.SendMsg(callRequest(call)); err != nil && !errors.Is(err, io.EOF) {
-		return tool.Result{}, true, err
+		return tool.Result{}, unsent, fmt.Errorf("%w: %w", errNotSendable, err)
 	}
 	if err := stream.CloseSend(); err != nil {
-		return tool.Result{}, true, err
+		return tool.Result{}, running, err
 	}
 	var last *toolpluginv1.Result
 	for {
 		response := new(toolpluginv1.CallResponse)
-		if err := stream.RecvMsg(response); err != nil {
-			if !errors.Is(err, io.EOF) {
-				return tool.Result{}, true, err
-			}
-			if last == nil {
-				return tool.Result{}, true, fmt.Errorf("%w: it ended the call without a result", errNonsense)
-			}
+		received := &answer{message: response}
+		err := stream.RecvMsg(received)
+		switch {
+		case errors.Is(err, io.EOF) && last == nil:
+			return tool.Result{}, ended, fmt.Errorf("%w: it ended the call without a result", errNonsense)
+		case errors.Is(err, io.EOF):
 			result, err := resultFrom(last)
-			return result, true, err
+			return result, ended, err
+		case status.Code(err) == codes.ResourceExhausted:
+			return tool.Result{}, running, fmt.Errorf("%w: %w", errTooLarge, err)
+		case err != nil && ctx.Err() != nil:
+			return tool.Result{}, running, err
+		case err != nil:
+			return tool.Result{}, ended, err
+		case received.err != nil:
+			return tool.Result{}, running, received.err
 		}
 		switch event := response.GetEvent().(type) {
 		case *toolpluginv1.CallResponse_Progress:
@@ -227,7 +271,7 @@ func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (result
 			emitChunk(sink, event.Chunk)
 		case *toolpluginv1.CallResponse_Result:
 			if last != nil {
-				return tool.Result{}, true, fmt.Errorf("%w: it sent two results", errNonsense)
+				return tool.Result{}, running, fmt.Errorf("%w: it sent two results", errNonsense)
 			}
 			last = event.Result
 		default:
@@ -276,78 +320,6 @@ func emitChunk(sink tool.Sink, c *toolpluginv1.Chunk) {
 		stream = tool.Stderr
 	}
 	sink.Chunk(tool.Chunk{Stream: stream, Data: c.GetData()})
-}
-
-// resultFrom checks what later steps rely on: known codes and kinds, UTF-8,
-// and JSON that is JSON.
-func resultFrom(r *toolpluginv1.Result) (tool.Result, error) {
-	var result tool.Result
-	for i, c := range r.GetContent() {
-		content, err := contentFrom(c)
-		if err != nil {
-			return tool.Result{}, fmt.Errorf("%w: content %d %w", errNonsense, i, err)
-		}
-		result.Content = append(result.Content, content)
-	}
-	if s := r.GetStructuredJson(); len(s) > 0 {
-		if !json.Valid(s) || !utf8.Valid(s) {
-			return tool.Result{}, fmt.Errorf("%w: the structured result is not JSON", errNonsense)
-		}
-		result.Structured = s
-	}
-	if m := r.GetMetadataJson(); len(m) > 0 {
-		if err := json.Unmarshal(m, &result.Metadata); err != nil {
-			return tool.Result{}, fmt.Errorf("%w: the metadata is not a JSON object", errNonsense)
-		}
-	}
-	for _, e := range r.GetEffects() {
-		result.Effects = append(result.Effects, tool.Effect{Kind: e.GetKind(), Target: e.GetTarget(), Operation: e.GetOperation()})
-	}
-	var err error
-	result.Error, err = errorFrom(r.GetError())
-	return result, err
-}
-
-func contentFrom(c *toolpluginv1.Content) (tool.Content, error) {
-	content := tool.Content{MediaType: c.GetMediaType(), URI: c.GetUri(), Name: c.GetName(), Data: c.GetData()}
-	switch c.GetKind() {
-	case toolpluginv1.Content_KIND_TEXT:
-		content.Kind = tool.KindText
-	case toolpluginv1.Content_KIND_IMAGE:
-		content.Kind = tool.KindImage
-	case toolpluginv1.Content_KIND_AUDIO:
-		content.Kind = tool.KindAudio
-	case toolpluginv1.Content_KIND_RESOURCE_LINK:
-		content.Kind = tool.KindResourceLink
-	case toolpluginv1.Content_KIND_RESOURCE:
-		content.Kind = tool.KindResource
-	case toolpluginv1.Content_KIND_UNSPECIFIED:
-		fallthrough
-	default:
-		return content, fmt.Errorf("has the unknown kind %d", c.GetKind())
-	}
-	isText := content.Kind == tool.KindText || content.Kind == tool.KindResource && strings.HasPrefix(content.MediaType, "text/")
-	if isText && !utf8.Valid(content.Data) {
-		return content, errors.New("is text that is not valid UTF-8")
-	}
-	return content, nil
-}
-
-func errorFrom(e *toolpluginv1.Error) (*tool.Error, error) {
-	if e == nil {
-		return nil, nil //nolint:nilnil // no error in the result is what most results have
-	}
-	code := tool.Code(e.GetCode())
-	if !code.Valid() {
-		return nil, fmt.Errorf("%w: its error has the unknown code %q", errNonsense, cutText(string(code), maxShort))
-	}
-	return &tool.Error{
-		Code:       code,
-		Message:    cutText(e.GetMessage(), maxMessage),
-		Hint:       cutText(e.GetHint(), maxMessage),
-		Retryable:  e.GetRetryable(),
-		RetryAfter: max(e.GetRetryAfter().AsDuration(), 0),
-	}, nil
 }
 
 func specsFrom(tools []*toolpluginv1.Tool) ([]tool.Spec, error) {

@@ -1,0 +1,179 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// attempt is one start that others may wait for.
+type attempt struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when err is known
+	err    error
+}
+
+// begin starts a process for a scope unless one is being started. It is called
+// with mu held, after mayStart.
+func (k *keeper) begin(ctx context.Context, scope string) *attempt {
+	if a := k.starting[scope]; a != nil {
+		return a
+	}
+	// The start outlives the call that asked for it: others wait for it too.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	k.starting[scope] = a
+	k.s.tasks.Go(func() { k.start(ctx, a, scope) }) // bounded by its phases; Close waits
+	return a
+}
+
+// start runs one attempt.
+func (k *keeper) start(ctx context.Context, a *attempt, scope string) {
+	defer a.cancel(nil)
+	defer close(a.done)
+	i, err := k.launch(ctx, scope)
+	if err != nil {
+		a.err = k.redacted(err)
+		k.failed(ctx, scope, a.err)
+		return
+	}
+	// The process outlives its start.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	disconnected := k.connect(life, i)
+	i.revision = k.publish(i.digest, i.about.Tools)
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.starting, scope)
+	k.instances[i.key] = i
+	k.refused = nil
+	k.digest, k.version = i.digest, i.about.Version
+	i.ready = time.Now()
+	i.heard, i.lastUsed = i.ready, i.ready
+	k.enterFor(i, Ready)
+	if k.closed() {
+		k.retire(i)
+	}
+	k.s.tasks.Go(func() { // ends with the process; Close waits
+		defer end()
+		k.watch(life, i, disconnected)
+	})
+	k.log.Info("plugin started", "pid", i.runner.ID(), "generation", i.key.generation, "version", i.about.Version, "tools", len(i.about.Tools), "sandbox", i.runner.proc.Report.String())
+}
+
+// newGeneration counts a process that is about to be started from a binary. It
+// returns the refusal instead if that binary was refused after an earlier
+// start: nothing will be different.
+func (k *keeper) newGeneration(digest string) (int, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.refused != nil && k.refused.digest == digest {
+		return 0, k.refused
+	}
+	k.generation++
+	k.enter(Starting)
+	return k.generation, nil
+}
+
+// failed records why a start failed.
+func (k *keeper) failed(ctx context.Context, scope string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.starting, scope)
+	if k.closed() {
+		k.enter(Stopped)
+		return
+	}
+	if refused, ok := errors.AsType[*refusedError](err); ok {
+		if k.refused == nil || k.refused.Error() != refused.Error() { // else the log says it already
+			k.log.Error("plugin cannot be started", "error", err)
+		}
+		k.refused = refused
+		if k.phase != Broken {
+			k.enter(Broken)
+		}
+		return
+	}
+	k.refused = nil
+	k.recordCrash(crashOf(err), 0)
+	k.enterBackoff(ctx)
+	k.log.Error("plugin did not start", "error", err)
+}
+
+// recordCrash is called with mu held.
+func (k *keeper) recordCrash(c *Crash, ready time.Duration) {
+	k.lastCrash = c
+	k.crashes++
+	k.backoff.crashed(c.Time, ready)
+	if k.backoff.broken {
+		k.brokenFor = lookAt(k.plugin.Path)
+	}
+}
+
+// enterBackoff follows the crash of the newest process. It is called with mu
+// held.
+func (k *keeper) enterBackoff(ctx context.Context) {
+	if k.backoff.broken {
+		k.enter(Broken)
+		return
+	}
+	k.enter(Backoff)
+	if k.plugin.Eager && !k.closed() {
+		k.again = time.AfterFunc(k.backoff.wait(time.Now()), func() { k.startAgain(ctx) })
+	}
+}
+
+// startAgain starts an eager plugin after its backoff.
+func (k *keeper) startAgain(ctx context.Context) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.current(sharedScope) == nil && k.mayStart() == nil {
+		k.begin(ctx, sharedScope)
+	}
+}
+
+// ended records the end of a process that was ready.
+func (k *keeper) ended(ctx context.Context, i *instance) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.instances, i.key)
+	if i.stopping && (!i.blamed || k.closed()) {
+		k.enterFor(i, Stopped)
+		k.log.Info("plugin stopped", "pid", i.runner.ID())
+	} else {
+		i.crash = i.runner.crash("")
+		k.recordCrash(i.crash, time.Since(i.ready))
+		if i.key.generation == k.generation {
+			k.enterBackoff(ctx)
+		}
+		k.log.Error("plugin crashed", "pid", i.runner.ID(), "cause", i.crash.Cause, "detail", i.crash.Detail, "calls", i.calls)
+	}
+	close(i.ended)
+}
+
+// publish tells the tools to the host, if they are news, and returns their
+// revision: a digest of the program and of the tools that it published, which
+// its settings may change.
+func (k *keeper) publish(digest string, tools []tool.Spec) (revision string) {
+	// As JSON, since the manifest cache changes the white space of schemas.
+	encoded, err := json.Marshal(tools)
+	if err != nil { // what no catalog will take, and no cache has
+		encoded = fmt.Appendf(nil, "%+v", tools)
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s", digest, encoded)
+	revision = fmt.Sprintf("%x", sum.Sum(nil))
+
+	k.publishMu.Lock()
+	defer k.publishMu.Unlock()
+	if k.published != revision {
+		k.published = revision
+		k.s.opts.Publish(k.plugin.Name, revision, tools)
+	}
+	return revision
+}

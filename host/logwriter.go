@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// logQueue is how many lines may wait for a reader of the log; what comes
+	// when it is full is dropped and counted.
+	logQueue = 1024
+	// logPatience is how long the end of the host waits for the last lines to
+	// be taken.
+	logPatience = time.Second
+)
+
+// logWriter passes lines on from a goroutine of its own, so that a log that
+// nobody reads never holds up the host.
+type logWriter struct {
+	lines chan []byte
+	ended chan struct{} // closed when everything is written
+
+	mu      sync.Mutex // guards everything below
+	closed  bool
+	dropped int
+}
+
+// newLogWriter returns a writer on top of w. The caller must Close it.
+func newLogWriter(w io.Writer) *logWriter {
+	l := &logWriter{lines: make(chan []byte, logQueue), ended: make(chan struct{})}
+	go l.pass(w) // ends with Close, or with the process if nobody reads
+	return l
+}
+
+// Write implements [io.Writer]. It takes one line and does not block.
+func (l *logWriter) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return 0, io.ErrClosedPipe
+	}
+	select {
+	case l.lines <- append([]byte(nil), line...):
+	default:
+		l.dropped++
+	}
+	return len(line), nil
+}
+
+// pass writes the lines, and says between them how many were dropped.
+func (l *logWriter) pass(w io.Writer) {
+	defer close(l.ended)
+	for line := range l.lines {
+		if n := l.takeDropped(); n > 0 {
+			_, _ = fmt.Fprintf(w, "toolhost: %d lines of the log were dropped, since nobody read them\n", n)
+		}
+		_, _ = w.Write(line) // there is no other place to complain
+	}
+}
+
+func (l *logWriter) takeDropped() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := l.dropped
+	l.dropped = 0
+	return n
+}
+
+// Close waits for what is queued to be written, but not for long.
+func (l *logWriter) Close() {
+	l.mu.Lock()
+	l.closed = true
+	close(l.lines)
+	l.mu.Unlock()
+	timer := time.NewTimer(logPatience)
+	defer timer.Stop()
+	select {
+	case <-l.ended:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf16"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Whatever a plugin, a model or a file has written is made visible before it
+// reaches a terminal: it could move the cursor, hide, or look like the host's
+// own words.
+
+// line returns a text of others as one line.
+func line(text string) string {
+	return strings.Join(strings.Fields(tool.Visible(text)), " ")
+}
+
+// paragraph returns a text of others with its further lines indented, so that
+// none of them looks like one of ours.
+func paragraph(text string) string {
+	return strings.ReplaceAll(strings.TrimSpace(tool.Visible(text)), "\n", "\n    ")
+}
+
+// head returns the first characters of a line.
+func head(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return text
+}
+
+// printJSON prints v, indented. Characters that cannot be seen are escaped.
+func (a *app) printJSON(v any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range text.String() {
+		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) {
+			for _, unit := range utf16.AppendRune(nil, r) {
+				fmt.Fprintf(&b, `\u%04x`, unit)
+			}
+			continue
+		}
+		b.WriteRune(r)
+	}
+	_, err := fmt.Fprint(a.stdout, b.String())
+	return err
+}
+
+// isTerminal reports whether w is a terminal.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
