@@ -124,6 +124,13 @@ func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 	if spec.Description == "" {
 		p.mistake(name, "", "has no description; a model chooses tools by it")
 	}
+	for _, shown := range []struct{ what, text string }{
+		{"description", spec.Description}, {"title", spec.Title}, {"category", spec.Category},
+	} {
+		if tool.Visible(shown.text) != shown.text {
+			p.mistake(name, "", "has characters in its %s that are not seen; a host refuses it", shown.what)
+		}
+	}
 	if _, err := spec.Tier.MarshalText(); err != nil {
 		p.mistake(name, "", "has no tier; expected tool.ReadOnly, tool.SideEffecting or tool.Privileged")
 	}

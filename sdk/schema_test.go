@@ -258,6 +258,7 @@ func TestMistakes(t *testing.T) {
 		{"a wrong name", with[struct{}](spec("Hello")), "the name is not valid"},
 		{"a wrong alias", with[struct{}](tool.Spec{Name: "x", Aliases: []string{"a-b"}}), `the alias "a-b" is not valid`},
 		{"no tool description", with[struct{}](tool.Spec{Name: "x", Tier: tool.ReadOnly}), "has no description"},
+		{"hidden characters", with[struct{}](tool.Spec{Name: "x", Description: "a\u202eb", Tier: tool.ReadOnly}), "has characters in its description that are not seen"},
 		{"no tier", with[struct{}](tool.Spec{Name: "x", Description: "x"}), "has no tier"},
 		{"a tier rule of nothing", with[struct{}](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}}), `a tier rule names "create", which is not an argument; the tool has none`},
 		{"a tier rule of another argument", with[common](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}}), `a tier rule names "create", which is not an argument; expected one of "verbose"`},

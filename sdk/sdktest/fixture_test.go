@@ -213,6 +213,7 @@ func breakages() map[string]breakage {
 			`describe: the plugin's version "one" is not valid`, false,
 		},
 		"no description":         {func(s *server) { s.describe.Tools[0].Description = "" }, `tool "echo": has no description`, false},
+		"hidden characters":      {func(s *server) { s.describe.Tools[0].Title = "\x1b[2J" }, `tool "echo": has characters in its title that are not seen`, false},
 		"no tier":                {func(s *server) { s.describe.Tools[0].Tier = 0 }, `tool "echo": has no tier`, false},
 		"no tools":               {func(s *server) { s.describe.Tools = nil }, `tool: the plugin has no tools`, false},
 		"duplicate tool":         {func(s *server) { s.describe.Tools = append(s.describe.Tools, s.describe.Tools[0]) }, `the name "echo" is already taken by tool "echo"`, false},
