@@ -27,19 +27,23 @@ import (
 //
 // Out is what the tool answers: a string is text; a struct, a pointer to one
 // or a map is structured JSON, whose schema is published, and may add a text
-// of its own (see [Texter]); a [tool.Result] is taken as it is; struct{} and
-// nil are no output.
+// of its own (see [Texter]); a [tool.Result] is taken as it is; struct{} is no
+// output. Lists and maps that are nil are written as empty ones, so that the
+// schema need not allow a null.
 //
-// When run fails, a [*tool.Error] in its error goes to the caller as it is. An
-// ended context becomes [tool.Canceled] or [tool.Timeout], any other error
-// [tool.Failed] with the error's text: it is written for a model. A string or
-// tool.Result returned beside the error is kept, anything else is dropped. A
-// panic becomes [tool.Internal]; its stack is logged and not shown.
+// When run fails, a [*tool.Error] in its error goes to the caller as it is; a
+// code that only the host may say ([tool.Code.HostOnly]) becomes [tool.Failed].
+// An ended context becomes [tool.Canceled] or [tool.Timeout], any other error
+// [tool.Failed] with the error's full text: it is written for a model. A string
+// or tool.Result returned beside the error is kept, anything else is dropped.
+//
+// A mistake in the code becomes [tool.Internal], and the log says more: a
+// panic, a nil pointer as the result, a result that JSON cannot hold.
 //
 // The host may call run several times at once. It has checked the arguments
 // against the schema. AddTool never fails: [Plugin.Err] has the mistakes.
 func AddTool[In, Out any](p *Plugin, spec tool.Spec, run func(context.Context, *Call, In) (Out, error)) {
-	add[In, Out](p, spec, runner(run), nil)
+	add(p, spec, run, nil)
 }
 
 // AddToolWithPreview adds a tool as [AddTool] does that can also say what a
@@ -52,7 +56,10 @@ func AddToolWithPreview[In, Out any](
 	run func(context.Context, *Call, In) (Out, error),
 	preview func(context.Context, *Call, In) (tool.Preview, error),
 ) {
-	add[In, Out](p, spec, runner(run), preview)
+	if preview == nil {
+		p.mistake(spec.Name, "", "has no function for its preview; give one, or use AddTool")
+	}
+	add(p, spec, run, preview)
 }
 
 // Texter may be implemented by a struct that a tool returns, to give a model a
@@ -62,22 +69,16 @@ type Texter interface {
 	Text() string
 }
 
-// runner turns an author's function into one that answers with a Result.
-func runner[In, Out any](run func(context.Context, *Call, In) (Out, error)) func(context.Context, *Call, In) (tool.Result, error) {
-	return func(ctx context.Context, c *Call, in In) (tool.Result, error) {
-		out, err := run(ctx, c, in)
-		result, convertErr := toResult(out, err != nil)
-		return result, errors.Join(err, convertErr)
-	}
-}
-
 func add[In, Out any](
 	p *Plugin, spec tool.Spec,
-	run func(context.Context, *Call, In) (tool.Result, error),
+	run func(context.Context, *Call, In) (Out, error),
 	preview func(context.Context, *Call, In) (tool.Preview, error),
 ) {
 	in := inferArguments(reflect.TypeFor[In]())
 	out := inferResult(reflect.TypeFor[Out]())
+	if run == nil {
+		p.mistake(spec.Name, "", "has no function to run")
+	}
 	p.checkSpec(spec, in, preview != nil)
 	for _, m := range slices.Concat(in.mistakes, out.mistakes) {
 		p.mistake(spec.Name, m.Field, "%s", m.Reason)
@@ -85,6 +86,10 @@ func add[In, Out any](
 	spec.InputSchema, spec.OutputSchema = in.schema, out.schema
 	spec.HasPreview = preview != nil
 
+	var places *nils
+	if out.schema != nil && len(out.mistakes) == 0 {
+		places = nilsIn(reflect.TypeFor[Out]())
+	}
 	decode := func(raw json.RawMessage) (In, error) { return decodeArguments[In](raw, in.defaults) }
 	e := &entry{spec: spec}
 	e.run = func(ctx context.Context, c *Call, raw json.RawMessage) (tool.Result, error) {
@@ -92,7 +97,9 @@ func add[In, Out any](
 		if err != nil {
 			return tool.Result{}, err
 		}
-		return run(ctx, c, args)
+		answer, err := run(ctx, c, args)
+		result, wrong := toResult(&answer, err != nil, places)
+		return result, errors.Join(err, wrong)
 	}
 	if preview != nil {
 		e.preview = func(ctx context.Context, c *Call, raw json.RawMessage) (tool.Preview, error) {
@@ -117,6 +124,13 @@ func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 	if spec.Description == "" {
 		p.mistake(name, "", "has no description; a model chooses tools by it")
 	}
+	for _, shown := range []struct{ what, text string }{
+		{"description", spec.Description}, {"title", spec.Title}, {"category", spec.Category},
+	} {
+		if tool.Visible(shown.text) != shown.text {
+			p.mistake(name, "", "has characters in its %s that are not seen; a host refuses it", shown.what)
+		}
+	}
 	if _, err := spec.Tier.MarshalText(); err != nil {
 		p.mistake(name, "", "has no tier; expected tool.ReadOnly, tool.SideEffecting or tool.Privileged")
 	}
@@ -130,8 +144,12 @@ func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 		p.mistake(name, "", "has a negative limit; 0 means the host's default")
 	}
 	for _, rule := range spec.TierWhen {
-		if !slices.Contains(in.properties, rule.Property) {
-			p.mistake(name, "", "a tier rule names %q, which is not an argument; expected one of %q", rule.Property, in.properties)
+		switch known := slices.Contains(in.properties, rule.Property); {
+		case known || in.schema == nil: // nothing is known of arguments whose type was refused
+		case len(in.properties) == 0:
+			p.mistake(name, "", "a tier rule names %q, which is not an argument; the tool has none", rule.Property)
+		default:
+			p.mistake(name, "", "a tier rule names %q, which is not an argument; expected one of %s", rule.Property, list(in.properties))
 		}
 		if _, err := rule.Tier.MarshalText(); err != nil {
 			p.mistake(name, "", "the tier rule for %q has no tier", rule.Property)

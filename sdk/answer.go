@@ -2,13 +2,14 @@ package sdk
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -28,42 +29,84 @@ func decodeArguments[In any](raw, defaults json.RawMessage) (In, error) {
 		return in, tool.Errorf(tool.InvalidArgument, "the arguments are not a JSON object")
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
-		return in, argumentError(reflect.TypeFor[In](), err)
+		return in, argumentError(reflect.TypeFor[In](), raw, err)
 	}
 	return in, nil
 }
 
 // argumentError says what is wrong with arguments in words that do not speak
-// of Go. It is rarely seen: the host has checked them.
-func argumentError(in reflect.Type, err error) *tool.Error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", argumentPath(in, wrong.Field), wrong.Value).
-			WithCause(err)
+// of Go. The host has checked all that the schema says, so that it is mostly
+// about texts that are no date, address or the like.
+func argumentError(in reflect.Type, raw json.RawMessage, err error) *tool.Error {
+	at, ok := findWrong(in, raw, "")
+	typeError, isType := errors.AsType[*json.UnmarshalTypeError](err)
+	switch {
+	case !ok:
+		return tool.Errorf(tool.InvalidArgument, "the arguments cannot be read: %v", err).WithCause(err)
+	case isType:
+		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", at.path, typeError.Value).WithCause(err)
+	case at.typ == reflect.TypeFor[time.Time]():
+		return tool.Errorf(tool.InvalidArgument, "argument %q is %s, expected a date and time as in RFC 3339, such as %q", at.path, at.value, "2026-01-31T15:04:05Z").WithCause(err)
+	default:
+		return tool.Errorf(tool.InvalidArgument, "argument %q is %s, which cannot be read: %v", at.path, at.value, err).WithCause(err)
 	}
-	return tool.Errorf(tool.InvalidArgument, "the arguments cannot be read: %v", err).WithCause(err)
 }
 
-// argumentPath returns the path of a field by its JSON names only: that of
-// [json.UnmarshalTypeError] holds the Go names of embedded structs too.
-func argumentPath(in reflect.Type, path string) string {
-	var names []string
-	for name := range strings.SplitSeq(path, ".") {
-		for in.Kind() == reflect.Pointer || in.Kind() == reflect.Slice || in.Kind() == reflect.Array {
-			in = in.Elem()
-		}
-		if in.Kind() != reflect.Struct {
-			names = append(names, name)
-			continue
-		}
-		fields := jsonFields(in)
-		i := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == name })
-		if i < 0 {
-			continue // an embedded struct, whose fields are those of in as well
-		}
-		names = append(names, name)
-		in = fields[i].Type
+// wrong is a part of the arguments that its type refuses.
+type wrong struct {
+	path  string
+	typ   reflect.Type
+	value string // JSON, short enough for a message
+}
+
+// findWrong finds the innermost part of raw that t refuses. encoding/json does
+// not say where it was when a type's own method failed, and names Go's embedded
+// structs otherwise.
+func findWrong(t reflect.Type, raw json.RawMessage, path string) (wrong, bool) {
+	t = indirect(t)
+	if json.Unmarshal(raw, reflect.New(t).Interface()) == nil {
+		return wrong{}, false
 	}
-	return strings.Join(names, ".")
+	here := wrong{path: path, typ: t, value: shorten(string(raw))}
+	if _, ok := (&inferrer{use: arguments}).special(t, ""); ok {
+		return here, true
+	}
+	var parts map[string]json.RawMessage
+	var items []json.RawMessage
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		_ = json.Unmarshal(raw, &parts) // without parts it is wrong as a whole
+	case reflect.Slice, reflect.Array:
+		_ = json.Unmarshal(raw, &items)
+	}
+	for n, item := range items {
+		if inner, ok := findWrong(t.Elem(), item, fmt.Sprintf("%s[%d]", path, n)); ok {
+			return inner, true
+		}
+	}
+	if t.Kind() == reflect.Struct {
+		for _, f := range jsonFields(t) {
+			if inner, ok := findWrong(f.Type, parts[f.name], join(path, f.name)); parts[f.name] != nil && ok {
+				return inner, true
+			}
+		}
+		return here, path != ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(parts)) {
+		if inner, ok := findWrong(t.Elem(), parts[key], join(path, key)); ok {
+			return inner, true
+		}
+	}
+	return here, true
+}
+
+// shorten makes a value fit into a message.
+func shorten(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 // inferResult returns the schema of a tool's structured result; none if it has
@@ -87,53 +130,52 @@ func empty(t reflect.Type) bool { return t.Kind() == reflect.Struct && t.NumFiel
 
 // toResult converts what a tool returned. Beside an error only what a caller
 // can read is kept: the structured result of a failure is half made.
-func toResult(out any, failed bool) (tool.Result, error) {
-	if result, ok := out.(tool.Result); ok {
+func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error) {
+	if result, ok := any(*out).(tool.Result); ok {
 		return result, nil
 	}
-	v := reflect.ValueOf(out)
+	v := reflect.ValueOf(out).Elem()
 	if v.Kind() == reflect.String {
 		if v.Len() == 0 {
 			return tool.Result{}, nil
 		}
 		return tool.TextResult(v.String()), nil
 	}
-	if failed || empty(v.Type()) || (v.Kind() != reflect.Struct && v.IsNil()) {
+	if failed || empty(v.Type()) {
 		return tool.Result{}, nil
 	}
-	raw, err := json.Marshal(out)
+	if v.Kind() == reflect.Pointer && v.IsNil() {
+		// The schema that it publishes allows no such result.
+		return tool.Result{}, mistakeInResult("nothing").
+			WithCause(fmt.Errorf("it returned a nil %s and no error: return a result, an error, or both from a tool.Result", v.Type()))
+	}
+	written := v
+	if places.found(v) {
+		written = places.filled(v)
+	}
+	// By address: only then encoding/json finds methods of the pointer.
+	raw, err := json.Marshal(written.Addr().Interface())
 	if err != nil {
-		return tool.Result{}, fmt.Errorf("encode result: %w", err)
+		return tool.Result{}, mistakeInResult("something that JSON cannot hold").WithCause(fmt.Errorf("encode result: %w", err))
 	}
 	result := tool.Result{Structured: raw}
-	if t, ok := out.(Texter); ok {
-		result.Content = []tool.Content{tool.Text(t.Text())}
+	if text, ok := texter(out); ok {
+		result.Content = []tool.Content{tool.Text(text.Text())}
 	}
 	return result, nil
 }
 
-// toError turns what a tool returned into what a caller reads.
-func toError(ctx context.Context, err error) *tool.Error {
-	if err == nil {
-		return nil
+// texter finds the method wherever it may be: on Out or on a pointer to it.
+func texter[Out any](out *Out) (Texter, bool) {
+	if t, ok := any(*out).(Texter); ok {
+		return t, true
 	}
-	if e, ok := errors.AsType[*tool.Error](err); ok {
-		if e == nil {
-			return nil // a nil *tool.Error in an error: the author meant success
-		}
-		if !e.Code.Valid() {
-			known := *e
-			known.Code = tool.Failed
-			return &known
-		}
-		return e
-	}
-	switch {
-	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
-		return tool.Errorf(tool.Canceled, "the call was canceled").WithCause(err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return tool.Errorf(tool.Timeout, "the tool ran out of time: %v", err).WithCause(err)
-	default:
-		return tool.Errorf(tool.Failed, "%v", err).WithCause(err)
-	}
+	t, ok := any(out).(Texter)
+	return t, ok
+}
+
+// mistakeInResult is what a caller reads about a result that cannot be sent;
+// its cause goes to the log.
+func mistakeInResult(what string) *tool.Error {
+	return tool.Errorf(tool.Internal, "the tool answered with %s; this is a mistake in the plugin, and the host's log has the details", what)
 }

@@ -26,10 +26,10 @@ func TestArgumentError(t *testing.T) {
 	}
 	for _, tt := range []struct{ arguments, want string }{
 		{`{"offset":1e30}`, `argument "offset" cannot be a JSON number`},
-		{`{"items":[{"path":"a"},{"offset":"x"}]}`, `argument "items.offset" cannot be a JSON string`},
-		{`{"items":[{"path":7}]}`, `argument "items.path" cannot be a JSON number`},
+		{`{"items":[{"path":"a"},{"offset":"x"}]}`, `argument "items[1].offset" cannot be a JSON string`},
+		{`{"items":[{"path":7}]}`, `argument "items[0].path" cannot be a JSON number`},
 		{`{"one":{"N":1000}}`, `argument "one.N" cannot be a JSON number`},
-		{`{"map":{"a":"x"}}`, `argument "map`},
+		{`{"map":{"a":"x"}}`, `argument "map.a" cannot be a JSON string`},
 		{`{"items":7}`, `argument "items" cannot be a JSON number`},
 	} {
 		_, err := decodeArguments[in]([]byte(tt.arguments), nil)

@@ -54,7 +54,7 @@ func ExamplePlugin_Err() {
 	fmt.Println(p.Err())
 	// Output:
 	// tool "open": path: has no description; say what it is for with `jsonschema:"..."`
-	// tool "open": mode: default "txt" is not in the enum [text binary]
+	// tool "open": mode: default "txt" is not in the enum ("text", "binary")
 }
 
 type storeSettings struct {

@@ -3,11 +3,7 @@ package sdk
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"sync"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -123,6 +119,7 @@ func (p *Plugin) run(ctx context.Context, c *Call) tool.Result {
 	if failure := toError(ctx, err); failure != nil {
 		result.Error = failure
 	}
+	result.Error = presentable(c.logger, c.data.Tool, result.Error)
 	return result
 }
 
@@ -138,19 +135,7 @@ func (p *Plugin) preview(ctx context.Context, c *Call) (tool.Preview, *tool.Erro
 		return err
 	})
 	if failure := toError(ctx, err); failure != nil {
-		return tool.Preview{}, failure
+		return tool.Preview{}, presentable(c.logger, c.data.Tool, failure)
 	}
 	return preview, nil
-}
-
-// recovered calls f. A panic becomes an error that a caller may read; the log
-// has the stack.
-func recovered(logger hclog.Logger, what string, f func() error) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			logger.Error("panic", "in", what, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
-			err = tool.Errorf(tool.Internal, "%s panicked; this is a mistake in the plugin, whose log says more", what)
-		}
-	}()
-	return f()
 }

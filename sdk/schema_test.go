@@ -89,10 +89,10 @@ func TestAddToolSchema(t *testing.T) {
 	}{
 		{"arguments", tools[0].InputSchema, everythingSchema},
 		{"no arguments", tools[1].InputSchema, `{"type": "object", "additionalProperties": false}`},
-		// A nil slice is written as null, and a result is described as it is.
+		// A nil list is written empty.
 		{"a result", tools[2].OutputSchema, `{
 			"type": "object", "additionalProperties": false, "required": ["lines", "any", "raw"],
-			"properties": {"lines": {"type": ["null", "array"], "items": {"type": "string"}}, "any": true, "raw": true}}`},
+			"properties": {"lines": {"type": "array", "items": {"type": "string"}}, "any": true, "raw": true}}`},
 	} {
 		if diff := cmp.Diff(decode(t, tt.wantEqual), decode(t, string(tt.got))); diff != "" {
 			t.Errorf("schema of %s (-want +got):\n%s", tt.name, diff)
@@ -189,7 +189,7 @@ func TestMistakes(t *testing.T) {
 		}](spec("x")), `a: enum value "a" is listed twice`},
 		{"a default not in the enum", with[struct {
 			A string `json:"a" jsonschema:"x" enum:"a,b" default:"c"`
-		}](spec("x")), `a: default "c" is not in the enum [a b]`},
+		}](spec("x")), `a: default "c" is not in the enum ("a", "b")`},
 		{"a default of another type", with[struct {
 			A bool `json:"a" jsonschema:"x" default:"maybe"`
 		}](spec("x")), `a: default "maybe" does not fit: expected bool`},
@@ -198,7 +198,7 @@ func TestMistakes(t *testing.T) {
 		}](spec("x")), "a[].depth: a default cannot be given below a list"},
 		{"an unknown role", with[struct {
 			A string `json:"a" jsonschema:"x" role:"file"`
-		}](spec("x")), `a: role "file" is not known`},
+		}](spec("x")), `a: role "file" is not known, expected one of "path", "command"`},
 		{"a role of a number", with[struct {
 			A int `json:"a" jsonschema:"x" role:"path"`
 		}](spec("x")), `a: role "path" needs a string`},
@@ -218,6 +218,36 @@ func TestMistakes(t *testing.T) {
 				B string `json:"b" jsonschema:"x" raw:"true"`
 			} `json:"a" jsonschema:"x"`
 		}](spec("x")), "a.b: only a field of the arguments themselves can be raw"},
+		{"an enum of nothing", with[struct {
+			A string `json:"a" jsonschema:"x" enum:""`
+		}](spec("x")), "a: the enum is empty"},
+		{"an empty enum value", with[struct {
+			A string `json:"a" jsonschema:"x" enum:"a,,b"`
+		}](spec("x")), `a: enum "a,,b" holds an empty value`},
+		{"a tag in the plural", with[struct {
+			A string `json:"a" jsonschema:"x" enums:"a,b"`
+		}](spec("x")), `a: tag "enums" is not known; did you mean "enum"?`},
+		{"another plural", with[struct {
+			A string `json:"a" jsonschema:"x" aliases:"b"`
+		}](spec("x")), `a: tag "aliases" is not known; did you mean "alias"?`},
+		{"another name of a tag", with[struct {
+			A string `json:"a" description:"x"`
+		}](spec("x")), `a: tag "description" is not known; did you mean "jsonschema"?`},
+		{"a tag in capitals", with[struct {
+			A string `json:"a" jsonschema:"x" Role:"path"`
+		}](spec("x")), `a: tag "Role" is not known; did you mean "role"?`},
+		{"an embedded pointer", with[struct {
+			*common
+		}](spec("x")), "the embedded pointer to sdk_test.common, which is not exported"},
+		{"a result that is no object", func(p *sdk.Plugin) {
+			sdk.AddTool(p, spec("x"), func(context.Context, *sdk.Call, struct{}) (time.Time, error) { return time.Time{}, nil })
+		}, "in the result: type time.Time is not written as a JSON object"},
+		{"no function", func(p *sdk.Plugin) {
+			sdk.AddTool[struct{}, string](p, spec("x"), nil)
+		}, "has no function to run"},
+		{"no preview function", func(p *sdk.Plugin) {
+			sdk.AddToolWithPreview(p, spec("x"), func(context.Context, *sdk.Call, struct{}) (string, error) { return "", nil }, nil)
+		}, "has no function for its preview"},
 		{"no struct", with[string](spec("x")), "the arguments must be a struct, not string"},
 		{"a wrong result", func(p *sdk.Plugin) {
 			sdk.AddTool(p, spec("x"), func(context.Context, *sdk.Call, struct{}) (int, error) { return 0, nil })
@@ -228,8 +258,10 @@ func TestMistakes(t *testing.T) {
 		{"a wrong name", with[struct{}](spec("Hello")), "the name is not valid"},
 		{"a wrong alias", with[struct{}](tool.Spec{Name: "x", Aliases: []string{"a-b"}}), `the alias "a-b" is not valid`},
 		{"no tool description", with[struct{}](tool.Spec{Name: "x", Tier: tool.ReadOnly}), "has no description"},
+		{"hidden characters", with[struct{}](tool.Spec{Name: "x", Description: "a\u202eb", Tier: tool.ReadOnly}), "has characters in its description that are not seen"},
 		{"no tier", with[struct{}](tool.Spec{Name: "x", Description: "x"}), "has no tier"},
-		{"a tier rule of nothing", with[struct{}](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}}), `a tier rule names "create"`},
+		{"a tier rule of nothing", with[struct{}](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}}), `a tier rule names "create", which is not an argument; the tool has none`},
+		{"a tier rule of another argument", with[common](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}}), `a tier rule names "create", which is not an argument; expected one of "verbose"`},
 		{"a schema of its own", with[struct{}](tool.Spec{Name: "x", InputSchema: json.RawMessage(`{}`)}), "has a schema of its own"},
 		{"a preview that is not there", with[struct{}](tool.Spec{Name: "x", HasPreview: true}), "says that it has a preview"},
 		{"a name taken", func(p *sdk.Plugin) {
@@ -251,19 +283,34 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestMistakesAllAtOnce shows that an author need not find them one by one.
+// TestMistakesAllAtOnce shows that an author need not find them one by one:
+// a type that has no schema hides no other mistake.
 func TestMistakesAllAtOnce(t *testing.T) {
 	p := sdk.New("Bad Name", "one")
+	p.WantSecrets("", "a b", "fine", "fine")
+	sdk.Configure[struct{}](p, nil)
 	with[struct {
 		A any    `json:"a" jsonschema:"x"`
 		B string `json:"b"`
 		C string `json:"c" jsonschema:"x" role:"nothing"`
-	}](tool.Spec{Name: "x"})(p)
-	joined, ok := p.Err().(interface{ Unwrap() []error })
-	if !ok {
-		t.Fatalf("Err() = %v, want joined mistakes", p.Err())
+		D loop   `json:"d" jsonschema:"x" roles:"path"`
+		E string `json:"e" jsonschema:"x" default:"c" enum:"a,b"`
+		F func() `json:"f"`
+		G string `json:"g" jsonschema:""`
+	}](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "z", Tier: tool.ReadOnly}}})(p)
+	got := strings.Split(p.Err().Error(), "\n")
+	want := []string{
+		"the plugin's name", "the plugin's version", `the name "" of a secret`, `the name "a b" of a secret`, `the secret "fine" is wanted twice`,
+		"Configure was given no function", "has no description; a model", "has no tier", `a tier rule names "z"`,
+		"a: type interface {}", "b: has no description", `c: role "nothing"`, `d: tag "roles"`, "d.next: type sdk_test.loop contains itself",
+		`e: default "c" is not in the enum`, "f: has no description", "f: type func()", `g: the jsonschema tag is ""`,
 	}
-	if got := len(joined.Unwrap()); got != 7 {
-		t.Errorf("Err() has %d mistakes, want 7:\n%v", got, p.Err())
+	if len(got) != len(want) {
+		t.Fatalf("Err() has %d mistakes, want %d:\n%v", len(got), len(want), p.Err())
+	}
+	for n := range want {
+		if !strings.Contains(got[n], want[n]) {
+			t.Errorf("mistake %d = %q, want %q", n, got[n], want[n])
+		}
 	}
 }

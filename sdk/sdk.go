@@ -39,6 +39,9 @@ type Plugin struct {
 	settings *settings
 	static   int  // tools that do not depend on the settings
 	sealed   bool // tools can no longer be added
+	onStop   []func()
+
+	stopping sync.Mutex // held by Stop; taken before mu
 }
 
 // entry is one tool and what runs it.
@@ -54,22 +57,29 @@ type entry struct {
 //
 // In a process that a host started, New also takes standard output away from
 // the program, since the host reads one line from it: whatever is printed from
-// then on goes to standard error. Such a process serves one plugin.
+// then on goes to standard error. It takes standard input, too, whose end says
+// that the host is gone: whoever reads it finds it empty. Such a process serves
+// one plugin.
 func New(name, version string) *Plugin {
 	p := &Plugin{name: name, version: version, logger: newLogger(name), names: map[string]string{}}
 	p.httpClient = newHTTPClient(&p.proxy)
 	if startedByHost() {
-		// Serve reports the error; until then nothing depends on it.
+		// Serve reports the errors; until then nothing depends on them.
 		_, _ = claimStdout()
+		_, _ = claimStdin()
 	}
 	if !tool.ValidPluginName(name) {
 		p.mistake("", "", "the plugin's name %q is not valid: expected a lower-case letter, then up to 63 of a-z, 0-9, _ and -", name)
 	}
-	if !versionPattern.MatchString(version) {
+	if !ValidVersion(version) {
 		p.mistake("", "", "the plugin's version %q is not valid: expected a semantic version such as \"1.0.0\"", version)
 	}
 	return p
 }
+
+// ValidVersion reports whether version can be a plugin's: three numbers, and
+// perhaps what semantic versioning allows after them ("1.0.0-rc.1+linux").
+func ValidVersion(version string) bool { return versionPattern.MatchString(version) }
 
 var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?$`)
 
@@ -77,12 +87,24 @@ var versionPattern = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.
 func (p *Plugin) Logger() hclog.Logger { return p.logger }
 
 // WantSecrets says which secrets the plugin would like to ask for with
-// [Call.Secret]. The administrator grants them by name.
+// [Call.Secret]. The administrator grants them by name: a letter or digit, then
+// up to 63 letters, digits, "_", "-" and ".".
 func (p *Plugin) WantSecrets(names ...string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.secrets = append(p.secrets, names...)
+	for _, name := range names {
+		p.mu.Lock()
+		again := slices.Contains(p.secrets, name)
+		p.secrets = append(p.secrets, name)
+		p.mu.Unlock()
+		switch {
+		case !secretPattern.MatchString(name):
+			p.mistake("", "", "the name %q of a secret is not valid: expected a letter or digit, then up to 63 letters, digits, _, - and .", name)
+		case again:
+			p.mistake("", "", "the secret %q is wanted twice", name)
+		}
+	}
 }
+
+var secretPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
 // Tools returns what the plugin offers now, in the order of [AddTool].
 func (p *Plugin) Tools() []tool.Spec {

@@ -2,13 +2,21 @@ package sdk_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net/netip"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -28,6 +36,10 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 	case "limits":
 		limitsPlugin().Serve()
+	case "faulty":
+		faultyPlugin().Serve()
+	case "stops":
+		stopsPlugin().Serve()
 	case "mistaken":
 		p := sdk.New("mistaken", "1.0.0")
 		with[struct{}](tool.Spec{Name: "Bad"})(p)
@@ -41,6 +53,79 @@ func limitsPlugin() *sdk.Plugin {
 		return fmt.Sprint(debug.SetMemoryLimit(-1)), nil
 	})
 	return p
+}
+
+func faultyPlugin() *sdk.Plugin {
+	p := sdk.New("faulty", "1.0.0")
+	sdk.AddTool(p, spec("read_stdin"), func(context.Context, *sdk.Call, struct{}) (string, error) {
+		data, err := io.ReadAll(os.Stdin)
+		return fmt.Sprintf("%d bytes", len(data)), err
+	})
+	sdk.AddTool(p, spec("panics"), func(context.Context, *sdk.Call, struct{}) (string, error) { panic("on purpose") })
+	sdk.AddTool(p, spec("not_a_number"), func(context.Context, *sdk.Call, struct{}) (map[string]float64, error) {
+		return map[string]float64{"ratio": math.NaN()}, nil
+	})
+	sdk.AddTool(p, spec("nothing"), func(context.Context, *sdk.Call, struct{}) (*nestedOut, error) { return nil, nil })
+	sdk.AddTool(p, spec("rejects"), func(context.Context, *sdk.Call, struct{}) (string, error) {
+		return "", tool.Errorf(tool.Rejected, "no")
+	})
+	return p
+}
+
+// TestReadStdin shows that a tool that reads its standard input does not wait
+// for the host's end.
+func TestReadStdin(t *testing.T) {
+	running := sdktest.StartBinary(t, os.Args[0], sdktest.Options{Env: []string{fixtureVariable + "=faulty"}})
+	if got := running.Call(t.Context(), "read_stdin", nil); got.Text() != "0 bytes" || got.Error != nil {
+		t.Errorf("read_stdin = %q (%v), want nothing to read", got.Text(), got.Error)
+	}
+}
+
+// TestFaultsAreLogged shows that the log says what the caller is not told, and
+// that a stack can be read in it.
+func TestFaultsAreLogged(t *testing.T) {
+	running := sdktest.StartBinary(t, os.Args[0], sdktest.Options{Env: []string{fixtureVariable + "=faulty"}})
+	for _, name := range []string{"panics", "not_a_number", "nothing", "rejects"} {
+		if got := running.Call(t.Context(), name, nil); got.Error == nil {
+			t.Errorf("%s does not fail", name)
+		}
+	}
+	running.Close() // from now on Stderr has everything
+	var messages []string
+	for line := range strings.Lines(running.Stderr()) {
+		var entry struct {
+			Message string `json:"@message"`
+			Panic   string `json:"panic"`
+			Tool    string `json:"tool"`
+			Error   string `json:"error"`
+		}
+		if err := json.Unmarshal([]byte(line), &entry); err != nil {
+			t.Errorf("a line of the log is not JSON: %s", line)
+			continue
+		}
+		messages = append(messages, strings.Join([]string{entry.Message, entry.Panic, entry.Tool, entry.Error}, "|"))
+	}
+	for _, want := range []string{
+		"panic|on purpose||",
+		"\t" + sourceOf(t, "sdk_test.go"),
+		"the tool failed by a mistake in the plugin||not_a_number|encode result: json: unsupported value: NaN",
+		"the tool failed by a mistake in the plugin||nothing|it returned a nil *sdk_test.nestedOut and no error",
+		"the tool answered with a code that is not a tool's; it was replaced by failed||rejects|",
+	} {
+		if !slices.ContainsFunc(messages, func(m string) bool { return strings.HasPrefix(m, want) }) {
+			t.Errorf("the log has no line that begins with %q:\n%s", want, strings.Join(messages, "\n"))
+		}
+	}
+}
+
+// sourceOf returns a file of this package as a stack names it.
+func sourceOf(t *testing.T, name string) string {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	if !ok {
+		t.Fatal("the test does not know its file")
+	}
+	return filepath.Join(filepath.Dir(file), name)
 }
 
 func TestResults(t *testing.T) {
@@ -59,6 +144,9 @@ func TestResults(t *testing.T) {
 	text("stray_byte", "a\xffb", errors.New("c\xff"))
 	text("tool_error", "", fmt.Errorf("wrapped: %w", denied))
 	text("unknown_code", "", &tool.Error{Code: "ENOENT", Message: "no"})
+	text("host_code", "", tool.Errorf(tool.PluginCrashed, "no"))
+	text("no_message", "", &tool.Error{Code: tool.NotFound})
+	text("empty_error", "", errors.New(""))
 	text("nil_error", "fine", nilError)
 	text("deadline", "", context.DeadlineExceeded)
 	sdk.AddTool(p, spec("struct_out"), func(context.Context, *sdk.Call, struct{}) (out, error) { return out{7}, nil })
@@ -72,6 +160,13 @@ func TestResults(t *testing.T) {
 	sdk.AddTool(p, spec("result"), func(context.Context, *sdk.Call, struct{}) (tool.Result, error) {
 		return tool.Result{Content: []tool.Content{tool.Text("x")}, Metadata: map[string]any{"a": "b"}}, errors.New("no")
 	})
+	sdk.AddTool(p, spec("host_code_in_result"), func(context.Context, *sdk.Call, struct{}) (tool.Result, error) {
+		return tool.ErrorResult(tool.Errorf(tool.Rejected, "no")), nil
+	})
+	sdk.AddTool(p, spec("not_a_number"), func(context.Context, *sdk.Call, struct{}) (map[string]float64, error) {
+		return map[string]float64{"ratio": math.NaN()}, nil
+	})
+	sdk.AddTool(p, spec("pointer_texter"), func(context.Context, *sdk.Call, struct{}) (whispered, error) { return whispered{"hi"}, nil })
 	sdk.AddTool(p, spec("no_kind"), func(context.Context, *sdk.Call, struct{}) (tool.Result, error) {
 		return tool.Result{Content: []tool.Content{{}}}, nil
 	})
@@ -94,18 +189,24 @@ func TestResults(t *testing.T) {
 		{"stray_byte", tool.Result{Content: []tool.Content{tool.Text("a\uFFFDb")}, Error: &tool.Error{Code: tool.Failed, Message: "c\uFFFD"}}},
 		{"tool_error", tool.ErrorResult(denied)},
 		{"unknown_code", failed(tool.Failed, "no")},
+		{"host_code", failed(tool.Failed, "no")},
+		{"host_code_in_result", failed(tool.Failed, "no")},
+		{"no_message", failed(tool.NotFound, "the tool failed and does not say why")},
+		{"empty_error", failed(tool.Failed, "the tool failed and does not say why")},
 		{"nil_error", tool.TextResult("fine")},
 		{"deadline", failed(tool.Timeout, "the tool ran out of time: context deadline exceeded")},
 		{"struct_out", tool.Result{Structured: []byte(`{"n":7}`)}},
 		{"struct_error", failed(tool.Failed, "no")},
 		{"pointer", tool.Result{Structured: []byte(`{"n":7}`)}},
-		{"nil_pointer", tool.Result{}},
+		{"nil_pointer", failed(tool.Internal, "the tool answered with nothing; this is a mistake in the plugin, and the host's log has the details")},
 		{"texter", tool.Result{Content: []tool.Content{tool.Text("he said hi")}, Structured: []byte(`{"said":"hi"}`)}},
-		{"unencodable", failed(tool.Failed, "encode result: json: unsupported type: func()")},
+		{"pointer_texter", tool.Result{Content: []tool.Content{tool.Text("psst: hi")}, Structured: []byte(`{"said":"hi"}`)}},
+		{"not_a_number", failed(tool.Internal, "the tool answered with something that JSON cannot hold; this is a mistake in the plugin, and the host's log has the details")},
+		{"unencodable", failed(tool.Internal, "the tool answered with something that JSON cannot hold; this is a mistake in the plugin, and the host's log has the details")},
 		{"result", tool.Result{Content: []tool.Content{tool.Text("x")}, Metadata: map[string]any{"a": "b"}, Error: &tool.Error{Code: tool.Failed, Message: "no"}}},
-		{"no_kind", failed(tool.OutputInvalid, "the tool's result has content of no known kind (0)")},
+		{"no_kind", failed(tool.Internal, "the tool answered with content of no known kind (0); this is a mistake in the plugin, and the host's log has the details")},
 		{"too_large", failed(tool.ResourceExhausted, "the tool's result is larger than 64MiB")},
-		{"panics", failed(tool.Internal, "panics panicked; this is a mistake in the plugin, whose log says more")},
+		{"panics", failed(tool.Internal, "panics panicked; this is a mistake in the plugin, and the host's log has the stack")},
 		{"missing", failed(tool.NotFound, `plugin "results" has no tool "missing"`)},
 	} {
 		t.Run(tt.tool, func(t *testing.T) {
@@ -124,12 +225,25 @@ type spoken struct {
 // Text implements [sdk.Texter].
 func (s spoken) Text() string { return "he said " + s.Said }
 
+type whispered struct {
+	Said string `json:"said"`
+}
+
+// Text implements [sdk.Texter] by the address of a result that is a value.
+func (w *whispered) Text() string { return "psst: " + w.Said }
+
 func TestArguments(t *testing.T) {
+	type where struct {
+		Depth int        `json:"depth" jsonschema:"x" default:"3"`
+		Addr  netip.Addr `json:"addr,omitzero" jsonschema:"x"`
+	}
 	type in struct {
 		Mode   string        `json:"mode,omitempty" jsonschema:"x" default:"text"`
 		Tags   []string      `json:"tags,omitempty" jsonschema:"x" default:"[\"a\"]"`
-		Nested nested        `json:"nested,omitzero" jsonschema:"x"`
+		Nested where         `json:"nested,omitzero" jsonschema:"x"`
 		Size   tool.ByteSize `json:"size,omitempty" jsonschema:"x" default:"1KiB"`
+		Since  time.Time     `json:"since,omitzero" jsonschema:"x"`
+		Times  []time.Time   `json:"times,omitempty" jsonschema:"x"`
 	}
 	p := sdk.New("arguments", "1.0.0")
 	var got in
@@ -143,8 +257,9 @@ func TestArguments(t *testing.T) {
 		args map[string]any
 		want in
 		code tool.Code
+		says string
 	}{
-		{name: "defaults", want: in{Mode: "text", Tags: []string{"a"}, Nested: nested{3}, Size: tool.KiB}},
+		{name: "defaults", want: in{Mode: "text", Tags: []string{"a"}, Nested: where{Depth: 3}, Size: tool.KiB}},
 		{
 			name: "a zero is not missing",
 			args: map[string]any{"mode": "", "tags": []string{}, "nested": map[string]any{"depth": 0}, "size": 0},
@@ -152,20 +267,23 @@ func TestArguments(t *testing.T) {
 		},
 		{
 			name: "given", args: map[string]any{"mode": "x", "tags": []string{"b", "c"}, "nested": map[string]any{}, "size": 5},
-			want: in{Mode: "x", Tags: []string{"b", "c"}, Nested: nested{3}, Size: 5},
+			want: in{Mode: "x", Tags: []string{"b", "c"}, Nested: where{Depth: 3}, Size: 5},
 		},
+		{name: "no date", args: map[string]any{"since": "2020"}, code: tool.InvalidArgument, says: `argument "since" is "2020", expected a date and time as in RFC 3339, such as "2026-01-31T15:04:05Z"`},
+		{name: "no date in a list", args: map[string]any{"times": []string{"2026-01-31T15:04:05Z", "now"}}, code: tool.InvalidArgument, says: `argument "times[1]" is "now", expected a date and time`},
+		{name: "no address", args: map[string]any{"nested": map[string]any{"addr": "x"}}, code: tool.InvalidArgument, says: `argument "nested.addr" is "x", which cannot be read`},
 		{name: "wrong type", args: map[string]any{"mode": 7}, code: tool.InvalidArgument},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got = in{}
 			result := running.Call(t.Context(), "take", tt.args)
 			if tt.code != "" {
-				if result.Error == nil || result.Error.Code != tt.code {
-					t.Errorf("error = %v, want code %q", result.Error, tt.code)
+				if result.Error == nil || result.Error.Code != tt.code || !strings.HasPrefix(result.Error.Message, tt.says) {
+					t.Errorf("error = %v, want code %q and %q", result.Error, tt.code, tt.says)
 				}
 				return
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" || result.Error != nil {
+			if diff := cmp.Diff(tt.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" || result.Error != nil {
 				t.Errorf("error = %v, arguments (-want +got):\n%s", result.Error, diff)
 			}
 		})

@@ -36,7 +36,9 @@ func (p *Plugin) Serve() {
 		fmt.Fprint(os.Stderr, p.startedByHand())
 		os.Exit(1)
 	}
-	if err := p.serve(); err != nil {
+	err := p.serve()
+	p.Stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "serve plugin %q: %v\n", p.name, err)
 		os.Exit(1)
 	}
@@ -76,7 +78,11 @@ func (p *Plugin) serve() error {
 	if err := passHandshake(identity.certificate()); err != nil {
 		return err
 	}
-	go exitWithHost(os.Stdin) // ends with the process
+	stdin, err := claimStdin()
+	if err != nil {
+		return err
+	}
+	go p.exitWithHost(stdin) // ends with the process
 
 	config := &plugin.ServeConfig{
 		HandshakeConfig: toolpluginv1.Handshake(),
@@ -95,8 +101,9 @@ func (p *Plugin) serve() error {
 
 // exitWithHost ends the process when the host closes its end of stdin, which
 // the kernel does for a host that was killed. Nobody is left to hear results.
-func exitWithHost(stdin io.Reader) {
+func (p *Plugin) exitWithHost(stdin io.Reader) {
 	_, _ = io.Copy(io.Discard, stdin)
+	p.Stop()
 	os.Exit(0)
 }
 

@@ -103,7 +103,7 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 func (s *server) Call(r *toolpluginv1.CallRequest, stream grpc.ServerStreamingServer[toolpluginv1.CallResponse]) error {
 	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
 	if refused := s.gate.enter(); refused != nil {
-		return sendResult(stream, tool.ErrorResult(refused))
+		return c.sendResult(stream, tool.ErrorResult(refused))
 	}
 	defer s.gate.leave()
 	c.events = &events{
@@ -116,15 +116,16 @@ func (s *server) Call(r *toolpluginv1.CallRequest, stream grpc.ServerStreamingSe
 	}
 	result := s.plugin.run(stream.Context(), c)
 	c.events.end()
-	return sendResult(stream, result)
+	return c.sendResult(stream, result)
 }
 
-func sendResult(stream grpc.ServerStreamingServer[toolpluginv1.CallResponse], result tool.Result) error {
+func (c *Call) sendResult(stream grpc.ServerStreamingServer[toolpluginv1.CallResponse], result tool.Result) error {
 	message, err := resultToProto(result)
 	if err == nil && proto.Size(message) > toolpluginv1.MaxMessageBytes-messageMargin {
 		err = tool.Errorf(tool.ResourceExhausted, "the tool's result is larger than %s", tool.ByteSize(toolpluginv1.MaxMessageBytes))
 	}
 	if err != nil {
+		c.logger.Error("the tool's result cannot be sent", "tool", c.data.Tool, "error", err)
 		message = &toolpluginv1.Result{Error: errorToProto(tool.AsError(err))}
 	}
 	return stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Result{Result: message}})
@@ -138,11 +139,17 @@ func (s *server) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest) (*
 		return &toolpluginv1.PreviewResponse{Error: errorToProto(refused)}, nil
 	}
 	defer s.gate.leave()
-	preview, failure := s.plugin.preview(ctx, s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson()))
+	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
+	preview, failure := s.plugin.preview(ctx, c)
 	if failure != nil {
 		return &toolpluginv1.PreviewResponse{Error: errorToProto(failure)}, nil
 	}
-	return previewToProto(preview), nil
+	response, err := previewToProto(preview)
+	if err != nil {
+		c.logger.Error("the tool's preview cannot be sent", "tool", c.data.Tool, "error", err)
+		response = &toolpluginv1.PreviewResponse{Error: errorToProto(tool.AsError(err))}
+	}
+	return response, nil
 }
 
 func (s *server) newCall(c *toolpluginv1.CallContext, name string, args json.RawMessage) *Call {

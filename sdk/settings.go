@@ -65,6 +65,10 @@ func Configure[Settings any](p *Plugin, f func(context.Context, Config, Settings
 		p.mistake("", "", "the settings must be a struct, not %s", t)
 		return
 	}
+	if f == nil {
+		p.mistake("", "", "Configure was given no function")
+		return
+	}
 	in := infer(t, settingsOf)
 	for _, m := range in.mistakes {
 		p.mistake("", m.Field, "%s", m.Reason)

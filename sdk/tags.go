@@ -3,9 +3,9 @@ package sdk
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,27 +24,13 @@ const (
 )
 
 // applyTags puts what the tags of a field say into the schema of its property.
-func (i *inferrer) applyTags(f jsonField, s *jsonschema.Schema, at string, top bool) {
-	switch {
-	case f.quoted:
-		i.mistake(at, "the json option \"string\" is not supported")
-	case i.use != results && s.Description == "":
-		i.mistake(at, "has no description; say what it is for with `jsonschema:\"...\"`")
-	}
-	if i.use != arguments {
-		for _, tag := range []string{tagRole, tagAlias, tagRaw} {
-			if _, ok := f.Tag.Lookup(tag); ok && (tag != tagRole || i.use == results) {
-				i.mistake(at, "tag %q has a meaning in the arguments of a tool only", tag)
-			}
-		}
-	}
-	// Fields of one type share the map until here.
-	s.Extra = maps.Clone(s.Extra)
+// The object that it is a property of stands at above.
+func (i *inferrer) applyTags(f jsonField, s *jsonschema.Schema, at string, above place) {
 	i.applyEnum(f, s, at)
-	i.applyDefault(f, s, at)
+	i.applyDefault(f, s, at, above.listed)
 	i.applyRole(f, s, at)
 	i.applyAliases(f, s, at)
-	i.applyRaw(f, s, at, top)
+	i.applyRaw(f, s, at, above.path == "")
 }
 
 func (i *inferrer) applyEnum(f jsonField, s *jsonschema.Schema, at string) {
@@ -57,8 +43,16 @@ func (i *inferrer) applyEnum(f jsonField, s *jsonschema.Schema, at string) {
 		// An enum of a list is about its items.
 		s, t = s.Items, indirect(t.Elem())
 	}
+	if tag == "" {
+		i.mistake(at, "the enum is empty; expected values separated by commas, such as `enum:\"text,binary\"`")
+		return
+	}
 	var values []any
 	for text := range strings.SplitSeq(tag, ",") {
+		if strings.TrimSpace(text) == "" {
+			i.mistake(at, "enum %q holds an empty value", tag)
+			return
+		}
 		raw, err := parseTag(t, strings.TrimSpace(text))
 		if err != nil {
 			i.mistake(at, "enum value %q does not fit: %v", text, err)
@@ -77,13 +71,16 @@ func (i *inferrer) applyEnum(f jsonField, s *jsonschema.Schema, at string) {
 	s.Enum = values
 }
 
-func (i *inferrer) applyDefault(f jsonField, s *jsonschema.Schema, at string) {
+func (i *inferrer) applyDefault(f jsonField, s *jsonschema.Schema, at string, listed bool) {
 	tag, ok := f.Tag.Lookup(tagDefault)
-	if !ok {
+	switch {
+	case !ok:
 		return
-	}
-	if i.use == results {
+	case i.use == results:
 		i.mistake(at, "a result has no defaults")
+		return
+	case listed:
+		i.mistake(at, "a default cannot be given below a list, a map or a pointer; fill it in in the function")
 		return
 	}
 	raw, err := parseTag(f.Type, tag)
@@ -103,7 +100,7 @@ func (i *inferrer) applyDefault(f jsonField, s *jsonschema.Schema, at string) {
 	}
 	if err := resolved.Validate(value); err != nil {
 		if len(s.Enum) > 0 {
-			i.mistake(at, "default %q is not in the enum %v", tag, s.Enum)
+			i.mistake(at, "default %q is not in the enum (%s)", tag, enumText(s.Enum))
 			return
 		}
 		i.mistake(at, "default %q does not fit: %v", tag, err)
@@ -118,7 +115,7 @@ func (i *inferrer) applyRole(f jsonField, s *jsonschema.Schema, at string) {
 		return
 	}
 	if !tool.Role(tag).Valid() {
-		i.mistake(at, "role %q is not known, expected one of %v", tag, tool.Roles())
+		i.mistake(at, "role %q is not known, expected one of %s", tag, list(tool.Roles()))
 		return
 	}
 	if s.Type != "string" && (s.Items == nil || s.Items.Type != "string") {
@@ -191,11 +188,16 @@ func parseTag(t reflect.Type, text string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func indirect(t reflect.Type) reflect.Type {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
+// enumText lists the values of an enum, strings in quotes.
+func enumText(values []any) string {
+	texts := make([]string, len(values))
+	for n, value := range values {
+		texts[n] = fmt.Sprintf("%v", value)
+		if text, ok := value.(string); ok {
+			texts[n] = strconv.Quote(text)
+		}
 	}
-	return t
+	return strings.Join(texts, ", ")
 }
 
 func setKeyword(s *jsonschema.Schema, keyword string, value any) {

@@ -3,6 +3,7 @@ package sdk
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -78,7 +79,7 @@ func chunkToProto(c tool.Chunk) *toolpluginv1.Chunk {
 func resultToProto(r tool.Result) (*toolpluginv1.Result, error) {
 	out := &toolpluginv1.Result{Error: errorToProto(r.Error), StructuredJson: r.Structured}
 	if r.Structured != nil && !json.Valid(r.Structured) {
-		return nil, tool.Errorf(tool.OutputInvalid, "the tool's structured result is not JSON")
+		return nil, mistakeInResult("a structured result that is not JSON")
 	}
 	for _, e := range r.Effects {
 		out.Effects = append(out.Effects, &toolpluginv1.Effect{
@@ -91,7 +92,7 @@ func resultToProto(r tool.Result) (*toolpluginv1.Result, error) {
 	}
 	if len(r.Metadata) > 0 {
 		if out.MetadataJson, err = json.Marshal(r.Metadata); err != nil {
-			return nil, tool.Errorf(tool.OutputInvalid, "the tool's metadata is not JSON").WithCause(err)
+			return nil, mistakeInResult("metadata that JSON cannot hold").WithCause(err)
 		}
 	}
 	return out, nil
@@ -105,8 +106,7 @@ func contentToProto(parts []tool.Content) ([]*toolpluginv1.Content, error) {
 			return nil, err
 		}
 		data := part.Data
-		text := part.Kind == tool.KindText || (part.Kind == tool.KindResource && strings.HasPrefix(part.MediaType, "text/"))
-		if text && !utf8.Valid(data) {
+		if part.IsText() && !utf8.Valid(data) {
 			data = bytes.ToValidUTF8(data, []byte("\uFFFD"))
 		}
 		out = append(out, &toolpluginv1.Content{
@@ -129,7 +129,7 @@ func kindToProto(k tool.Kind) (toolpluginv1.Content_Kind, error) {
 	case tool.KindResource:
 		return toolpluginv1.Content_KIND_RESOURCE, nil
 	}
-	return 0, tool.Errorf(tool.OutputInvalid, "the tool's result has content of no known kind (%d)", int(k))
+	return 0, mistakeInResult(fmt.Sprintf("content of no known kind (%d)", int(k)))
 }
 
 func errorToProto(e *tool.Error) *toolpluginv1.Error {
@@ -159,12 +159,13 @@ func errorFromProto(e *toolpluginv1.Error) *tool.Error {
 	}
 }
 
-func previewToProto(p tool.Preview) *toolpluginv1.PreviewResponse {
+// previewToProto fails if the preview cannot be sent.
+func previewToProto(p tool.Preview) (*toolpluginv1.PreviewResponse, error) {
 	content, err := contentToProto(p.Content)
 	if err != nil {
-		return &toolpluginv1.PreviewResponse{Error: errorToProto(tool.AsError(err))}
+		return nil, err
 	}
-	return &toolpluginv1.PreviewResponse{Summary: clean(p.Summary), Digest: p.Digest, Content: content}
+	return &toolpluginv1.PreviewResponse{Summary: clean(p.Summary), Digest: p.Digest, Content: content}, nil
 }
 
 func requestToProto(id uint64, r hostRequest) *toolpluginv1.PluginMessage {

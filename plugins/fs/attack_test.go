@@ -145,7 +145,7 @@ func TestSettingsMistakes(t *testing.T) {
 }
 
 func TestNoWorkspace(t *testing.T) {
-	for _, dirs := range [][]string{nil, {"/nowhere/at/all"}} {
+	for _, dirs := range [][]string{{}, {"/nowhere/at/all"}} {
 		p := sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: dirs}})
 		got := p.Call(t.Context(), "read_file", readFileArgs{Path: "a"})
 		if want := "unavailable: The workspace cannot be opened"; message(got) != want {

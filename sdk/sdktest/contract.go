@@ -1,6 +1,7 @@
 package sdktest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,8 +23,11 @@ const (
 	// answerTimeout is what a tool has to refuse arguments that do not fit, or
 	// to end after its caller gave up.
 	answerTimeout = 5 * time.Second
-	// callTimeout is what a call of [Options.Calls] has.
-	callTimeout = time.Minute
+	// callTimeout is what a call of [Options.Calls] has if its tool does not
+	// say how long it takes.
+	callTimeout = 30 * time.Second
+	// suiteTimeout bounds all of it. What is not looked at by then is said.
+	suiteTimeout = 3 * time.Minute
 	// concurrency is how often each of them runs at the same time.
 	concurrency = 8
 )
@@ -55,8 +59,8 @@ func report(t *testing.T, target Target, options Options) {
 
 // Finding is one way in which a plugin breaks the contract.
 type Finding struct {
-	// Check is what was looked at: start, describe, configure, tool,
-	// arguments, call, concurrency, cancel, drain or exit.
+	// Check is what was looked at: start, describe, configure, health, tool,
+	// arguments, call, concurrency, cancel, drain, shutdown, exit or suite.
 	Check string
 	// Tool is the tool that was looked at; "" if it is about the plugin.
 	Tool string
@@ -73,14 +77,17 @@ func (f Finding) String() string {
 }
 
 // Check looks whether a plugin keeps the contract and returns what it does
-// not; nothing means that it does. It takes some seconds at most, but for the
-// time that [Options.Calls] take.
+// not; nothing means that it does. It takes some seconds, more if calls of
+// [Options.Calls] do, and at most three minutes: a tool that dies or does not
+// answer in time is not called again.
 func Check(ctx context.Context, target Target, options Options) []Finding {
 	return check(ctx, target, options, answerTimeout)
 }
 
 func check(ctx context.Context, target Target, options Options, patience time.Duration) []Finding {
-	c := &checker{target: target, options: options, patience: patience}
+	c := &checker{target: target, options: options, patience: patience, hopeless: map[string]bool{}}
+	ctx, cancel := context.WithTimeoutCause(ctx, suiteTimeout, errors.New("the checks take too long"))
+	defer cancel()
 	if !c.start(ctx) {
 		return c.findings
 	}
@@ -88,8 +95,12 @@ func check(ctx context.Context, target Target, options Options, patience time.Du
 	c.checkDescribe(ctx)
 	c.checkTools()
 	for _, step := range []func(context.Context){
-		c.checkArguments, c.checkCalls, c.checkConcurrency, c.checkCancel, c.checkDrain, c.checkExit,
+		c.checkHealth, c.checkArguments, c.checkCalls, c.checkConcurrency, c.checkCancel, c.checkDrain, c.checkShutdown, c.checkExit,
 	} {
+		if ctx.Err() != nil {
+			c.report("suite", "", "the rest was not checked: %v", context.Cause(ctx))
+			break
+		}
 		if !c.alive(ctx) {
 			break
 		}
@@ -105,6 +116,9 @@ type checker struct {
 	plugin   *Plugin
 	tools    []tool.Spec
 	findings []Finding
+	// hopeless are the tools that killed the plugin or did not answer. They are
+	// not called again: it would say the same, and take time each time.
+	hopeless map[string]bool
 }
 
 func (c *checker) report(check, toolName, format string, args ...any) {
@@ -176,8 +190,8 @@ func (c *checker) checkDescribe(ctx context.Context) {
 	if !tool.ValidPluginName(first.GetName()) {
 		c.report("describe", "", "the plugin's name %q is not valid: expected a lower-case letter, then up to 63 of a-z, 0-9, _ and -", first.GetName())
 	}
-	if first.GetVersion() == "" {
-		c.report("describe", "", "the plugin has no version")
+	if !sdk.ValidVersion(first.GetVersion()) {
+		c.report("describe", "", "the plugin's version %q is not valid: expected a semantic version such as \"1.0.0\"", first.GetVersion())
 	}
 	if raw := first.GetSettingsSchemaJson(); len(raw) > 0 {
 		for _, problem := range inputProblems(raw) {
@@ -210,15 +224,13 @@ func (c *checker) checkTools() {
 func (c *checker) checkArguments(ctx context.Context) {
 	for _, t := range c.tools {
 		for _, args := range c.misfits(t) {
-			bounded, cancel := within(ctx, c.patience)
-			c.call(bounded, "arguments", Call{Tool: t.Name, Args: args}, t)
-			cancel()
+			c.call(ctx, "arguments", Call{Tool: t.Name, Args: args}, c.patience)
 			if !c.alive(ctx) {
 				return
 			}
 		}
 	}
-	missing := c.call(ctx, "arguments", Call{Tool: "no_such_tool"}, tool.Spec{Name: "no_such_tool"})
+	missing := c.call(ctx, "arguments", Call{Tool: "no_such_tool"}, c.patience)
 	if missing != nil && missing.GetError() == nil {
 		c.report("arguments", "", "a call of a tool that it does not have succeeds")
 	}
@@ -242,19 +254,20 @@ func (c *checker) checkCalls(ctx context.Context) {
 		if call.Endless {
 			continue
 		}
-		bounded, cancel := within(ctx, callTimeout)
-		result := c.call(bounded, "call", call, c.spec(call.Tool))
-		cancel()
+		result := c.call(ctx, "call", call, cmp.Or(c.spec(call.Tool).Timeout, callTimeout))
 		if result != nil && result.GetError() != nil {
 			c.report("call", call.Tool, "fails: %s: %s", result.GetError().GetCode(), result.GetError().GetMessage())
+		}
+		if !c.alive(ctx) {
+			return
 		}
 	}
 }
 
 // checkConcurrency makes the same calls many times at once.
 func (c *checker) checkConcurrency(ctx context.Context) {
-	calls := slices.DeleteFunc(slices.Clone(c.options.Calls), func(call Call) bool { return call.Endless })
-	if len(calls) == 0 {
+	calls := slices.Clone(c.options.Calls)
+	if !slices.ContainsFunc(calls, func(call Call) bool { return !call.Endless }) {
 		// Nothing that must succeed is known: let it refuse many calls.
 		for _, t := range c.tools {
 			for _, args := range c.misfits(t) {
@@ -262,20 +275,26 @@ func (c *checker) checkConcurrency(ctx context.Context) {
 			}
 		}
 	}
+	calls = slices.DeleteFunc(calls, func(call Call) bool { return call.Endless || c.hopeless[call.Tool] })
 	ctx, cancel := within(ctx, callTimeout)
 	defer cancel()
 	var wg sync.WaitGroup
-	problems := make([][]string, len(calls)*concurrency)
-	for n := range problems {
+	seen := make([]observation, len(calls)*concurrency)
+	for n := range seen {
 		wg.Go(func() { // ends with its call
 			call := calls[n%len(calls)]
-			_, problems[n] = c.plugin.observe(ctx, call, c.spec(call.Tool))
+			seen[n] = c.plugin.observe(ctx, call, c.spec(call.Tool))
 		})
 	}
 	wg.Wait()
-	for n, list := range problems {
-		for _, problem := range list {
-			c.report("concurrency", calls[n%len(calls)].Tool, "%d calls at the same time: %s", len(problems), problem)
+	if n := slices.IndexFunc(seen, func(o observation) bool { return o.died }); n >= 0 {
+		// All calls die with the process. Which one killed it is not known.
+		c.report("concurrency", "", "%d calls at the same time: %s", len(seen), seen[n].problems[len(seen[n].problems)-1])
+		return
+	}
+	for n, o := range seen {
+		for _, problem := range o.problems {
+			c.report("concurrency", calls[n%len(calls)].Tool, "%d calls at the same time: %s", len(seen), problem)
 		}
 	}
 }
@@ -284,6 +303,9 @@ func (c *checker) checkConcurrency(ctx context.Context) {
 // have said something. That none goes on shows when the plugin drains.
 func (c *checker) checkCancel(ctx context.Context) {
 	for _, call := range c.options.Calls {
+		if c.hopeless[call.Tool] {
+			continue
+		}
 		c.giveUp(ctx, call, false)
 		c.giveUp(ctx, call, true)
 	}
@@ -304,58 +326,11 @@ func (c *checker) giveUp(ctx context.Context, call Call, running bool) {
 	ctx, cancel := within(ctx, c.patience)
 	defer cancel()
 	stream, err := c.plugin.client.Call(ctx, &toolpluginv1.CallRequest{
-		Context: contextToProto(tool.Call{Context: c.plugin.options.Context}), Tool: call.Tool, ArgumentsJson: raw,
+		Context: contextToProto(c.plugin.complete(tool.Call{Tool: call.Tool})), Tool: call.Tool, ArgumentsJson: raw,
 	})
 	if err == nil && running {
 		// Whatever it says, it has begun.
 		_, _ = stream.Recv()
-	}
-}
-
-// drains reports whether the plugin comes to rest, if it can say so at all.
-func (c *checker) drains(ctx context.Context) bool {
-	if !slices.Contains(c.plugin.describe.GetCapabilities(), "drain") {
-		return true
-	}
-	ctx, cancel := within(ctx, c.patience)
-	defer cancel()
-	err := c.plugin.Drain(ctx)
-	return err == nil || ctx.Err() == nil
-}
-
-// checkDrain looks whether a plugin that drains refuses calls.
-func (c *checker) checkDrain(ctx context.Context) {
-	if len(c.tools) == 0 || !slices.Contains(c.plugin.describe.GetCapabilities(), "drain") {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, c.patience)
-	defer cancel()
-	if err := c.plugin.Drain(ctx); err != nil {
-		c.report("drain", "", "with no call running: %v", err)
-		return
-	}
-	t := c.tools[0]
-	result := c.call(ctx, "drain", Call{Tool: t.Name, Args: json.RawMessage(`{"no_such_argument":true}`)}, t)
-	if result != nil && result.GetError().GetCode() != string(tool.Unavailable) {
-		c.report("drain", t.Name, "a call after Drain ends with code %q, want %q", result.GetError().GetCode(), tool.Unavailable)
-	}
-}
-
-// checkExit looks whether the process ends when the host is gone.
-func (c *checker) checkExit(ctx context.Context) {
-	run := c.plugin.process
-	if run == nil {
-		return
-	}
-	run.hangUp()
-	timer := time.NewTimer(c.patience)
-	defer timer.Stop()
-	select {
-	case <-run.ended:
-	case <-ctx.Done():
-	case <-timer.C:
-		c.report("exit", "", "the process is still there %v after its standard input was closed; it would outlive a host that was killed", c.patience)
-		run.kill()
 	}
 }
 
@@ -379,12 +354,25 @@ func (c *checker) spec(name string) tool.Spec {
 	return tool.Spec{Name: name}
 }
 
-// call makes one call and reports what is wrong with its answer. It returns
-// nil if there was none.
-func (c *checker) call(ctx context.Context, check string, call Call, t tool.Spec) *toolpluginv1.Result {
-	result, problems := c.plugin.observe(ctx, call, t)
-	for _, problem := range problems {
+// call makes one call, within patience and no longer than the tool says that it
+// takes, and reports what is wrong with its answer. It returns nil if there was
+// none.
+func (c *checker) call(ctx context.Context, check string, call Call, patience time.Duration) *toolpluginv1.Result {
+	if c.hopeless[call.Tool] {
+		return nil
+	}
+	t := c.spec(call.Tool)
+	if t.Timeout > 0 {
+		patience = min(patience, t.Timeout)
+	}
+	ctx, cancel := within(ctx, patience)
+	defer cancel()
+	seen := c.plugin.observe(ctx, call, t)
+	for _, problem := range seen.problems {
 		c.report(check, call.Tool, "%s", problem)
 	}
-	return result
+	if seen.died || seen.late {
+		c.hopeless[call.Tool] = true
+	}
+	return seen.result
 }

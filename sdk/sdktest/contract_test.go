@@ -2,6 +2,7 @@ package sdktest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -43,7 +46,6 @@ func sample() *sdk.Plugin {
 		fmt.Fprint(c, in.Text)
 		return sampleOut{Said: in.Text}, nil
 	})
-	sdk.AddTool(p, spec("panics"), func(context.Context, *sdk.Call, struct{}) (string, error) { panic("on purpose") })
 	sdk.AddTool(p, spec("stray_bytes"), func(context.Context, *sdk.Call, struct{}) (string, error) {
 		return "\xff\xfe", errors.New("and so does the error \xff")
 	})
@@ -88,8 +90,8 @@ func TestDescribe(t *testing.T) {
 	if want := []string{"token"}; !slices.Equal(d.GetSecrets(), want) {
 		t.Errorf("secrets = %q, want %q", d.GetSecrets(), want)
 	}
-	if got := len(d.GetTools()); got != 4 {
-		t.Errorf("it describes %d tools, want 4", got)
+	if got := len(d.GetTools()); got != 3 {
+		t.Errorf("it describes %d tools, want 3", got)
 	}
 }
 
@@ -135,20 +137,143 @@ func TestCheckBroken(t *testing.T) {
 
 // TestCheckNoStart is about programs that do not even start as a plugin.
 func TestCheckNoStart(t *testing.T) {
-	for _, tt := range []struct{ name, want string }{
-		{"prints before the handshake", `start: Unrecognized remote plugin message: Starting up...`},
-		{"ends at once", `no licence`},
-		{"not a plugin", `start: Unrecognized remote plugin message`},
-		{"sdk, mistakes", `path: has no description`},
+	for _, tt := range []struct {
+		name string
+		want []string // a part of each finding
+	}{
+		{"prints before the handshake", []string{`start: it printed "Starting up..." before its handshake: a plugin must not write to standard output`}},
+		{"ends at once", []string{`start: it is not a plugin: it closed its standard output without a handshake (the process ended: exit status 3); its standard error: no licence`}},
+		{"not a plugin", []string{`start: it is not a plugin: it printed "usage: fixture [flags]" instead of a handshake, which begins with "1|1|unix|"`}},
+		{"sdk, mistakes", []string{`path: has no description`}},
+		{"without TLS, elsewhere", []string{
+			`start: handshake: its socket is "/tmp/elsewhere.sock", expected one in the directory $PLUGIN_UNIX_SOCKET_DIR`,
+			`start: handshake: it has no certificate: serve with TLS`,
+		}},
+		{"of another version", []string{
+			`start: handshake: it speaks version "2" of the plugin contract, expected 1`, `start: handshake: it listens on "tcp"`,
+			`start: handshake: it speaks "netrpc"`, `start: handshake: the certificate is not base64 without padding`,
+		}},
+		{"talks to strangers", []string{`start: it answers a client without a certificate`}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			target, options := fixture(tt.name)
-			wantFinding(t, check(t.Context(), target, options, impatience), tt.want)
+			findings := check(t.Context(), target, options, impatience)
+			if len(findings) != len(tt.want) {
+				t.Errorf("findings = %q, want %d", findings, len(tt.want))
+			}
+			for _, want := range tt.want {
+				wantFinding(t, findings, want)
+			}
 		})
 	}
 	t.Run("missing", func(t *testing.T) {
 		wantFinding(t, Check(t.Context(), Binary("/nowhere/plugin"), Options{}), "no such file")
 	})
+}
+
+// TestCheckBare is about a plugin that serves the contract and nothing else.
+func TestCheckBare(t *testing.T) {
+	target, options := fixture("bare")
+	findings := check(t.Context(), target, options, impatience)
+	if len(findings) != 2 {
+		t.Errorf("findings = %q, want 2", findings)
+	}
+	wantFinding(t, findings, "health: it does not serve grpc.health.v1.Health")
+	wantFinding(t, findings, "shutdown: it does not serve plugin.GRPCController/Shutdown")
+}
+
+// TestCheckGivesUp shows that a tool that kills the plugin, and one that never
+// answers, are looked at once and reported once.
+func TestCheckGivesUp(t *testing.T) {
+	for name, want := range map[string]string{
+		"dies in a call": `standard error: panic: a goroutine of the tool's own / goroutine `,
+		"never answers":  `arguments: tool "echo": called with {"text":true} it does not answer in time`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			target, options := breakages()[name].target(name)
+			findings := check(t.Context(), target, options, impatience)
+			wantFinding(t, findings, want)
+			if len(findings) != 1 {
+				t.Errorf("findings = %q, want one", findings)
+			}
+		})
+	}
+}
+
+// TestContextDefaults shows what a call says about its caller if the test does
+// not.
+func TestContextDefaults(t *testing.T) {
+	p := sdk.New("context", "1.0.0")
+	type seen struct {
+		User, Session, Client string
+		Attempt               int
+		MaxOutput             tool.ByteSize
+		Rooted, Owned         bool // there is a directory
+	}
+	look := func(_ context.Context, c *sdk.Call, _ struct{}) (seen, error) {
+		exists := func(directory string) bool {
+			info, err := os.Stat(directory)
+			return err == nil && info.IsDir()
+		}
+		return seen{
+			c.User(), c.Session(), c.Client(), c.Attempt(), c.MaxOutput(), len(c.Roots()) == 1 && exists(c.Roots()[0]), exists(c.UserDir()),
+		}, nil
+	}
+	sdk.AddTool(p, tool.Spec{Name: "small", Description: "x", Tier: tool.ReadOnly}, look)
+	sdk.AddTool(p, tool.Spec{Name: "large", Description: "x", Tier: tool.ReadOnly, MaxOutput: tool.MiB}, look)
+	running := Start(t, p, Options{Context: tool.Context{Client: "a client"}})
+	for _, tt := range []struct {
+		tool string
+		ctx  tool.Context
+		want seen
+	}{
+		{"small", tool.Context{}, seen{"tester", "sdktest", "a client", 1, 16 * tool.KiB, true, true}},
+		{"large", tool.Context{}, seen{"tester", "sdktest", "a client", 1, tool.MiB, true, true}},
+		{
+			"large",
+			tool.Context{User: "ada", Attempt: 2, MaxOutput: 7, Roots: []string{"/nowhere"}},
+			seen{"ada", "sdktest", "a client", 2, 7, false, true},
+		},
+	} {
+		var got seen
+		result := running.Run(t.Context(), tool.Call{Tool: tt.tool, Context: tt.ctx}, tool.Sink{})
+		if err := json.Unmarshal(result.Structured, &got); err != nil || got != tt.want {
+			t.Errorf("%s with %+v sees %+v (%v), want %+v", tt.tool, tt.ctx, got, result.Error, tt.want)
+		}
+	}
+}
+
+// TestSettingsWithUnits shows that sizes and durations can be written as in a
+// configuration file, or as a plugin reads them.
+func TestSettingsWithUnits(t *testing.T) {
+	type limits struct {
+		Size tool.ByteSize `json:"size" jsonschema:"x"`
+		Name string        `json:"name,omitempty" jsonschema:"x"`
+	}
+	type settings struct {
+		Wait  time.Duration `json:"wait,omitempty" jsonschema:"x"`
+		Lists []limits      `json:"lists,omitempty" jsonschema:"x"`
+	}
+	want := settings{Wait: 10 * time.Second, Lists: []limits{{tool.MiB, "1MiB"}, {Size: 1 << 60}}}
+	for name, given := range map[string]any{
+		"texts": map[string]any{"wait": "10s", "lists": []any{map[string]any{"size": "1MiB", "name": "1MiB"}, map[string]any{"size": 1 << 60}}},
+		"Go":    want,
+	} {
+		p := sample()
+		var got settings
+		sdk.Configure(p, func(_ context.Context, _ sdk.Config, s settings) error {
+			got = s
+			return nil
+		})
+		Start(t, p, Options{Settings: given})
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: settings (-want +got):\n%s", name, diff)
+		}
+	}
+	p := sample()
+	sdk.Configure(p, func(context.Context, sdk.Config, settings) error { return nil })
+	findings := Check(t.Context(), InProcess(p), Options{Settings: map[string]any{"lists": []any{map[string]any{"size": "1MB"}}}})
+	wantFinding(t, findings, `configure: settings.lists[0].size: "1MB" is not a size`)
 }
 
 // TestCheckMistakes shows that mistakes in a plugin's code are findings.

@@ -2,11 +2,16 @@ package sdktest
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +23,7 @@ import (
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
@@ -37,7 +43,8 @@ func TestMain(m *testing.M) {
 // fixture returns the test binary as a plugin.
 func fixture(name string) (Target, Options) {
 	options := echoOptions()
-	options.Env = []string{fixtureVariable + "=" + name}
+	// The race detector would let a process linger for a second.
+	options.Env = []string{fixtureVariable + "=" + name, "GORACE=atexit_sleep_ms=0"}
 	return Binary(os.Args[0]), options
 }
 
@@ -201,7 +208,12 @@ func breakages() map[string]breakage {
 			func(s *server) { s.describe.Name = "Fix Ture" },
 			`describe: the plugin's name "Fix Ture" is not valid`, false,
 		},
+		"bad version": {
+			func(s *server) { s.describe.Version = "one" },
+			`describe: the plugin's version "one" is not valid`, false,
+		},
 		"no description":         {func(s *server) { s.describe.Tools[0].Description = "" }, `tool "echo": has no description`, false},
+		"hidden characters":      {func(s *server) { s.describe.Tools[0].Title = "\x1b[2J" }, `tool "echo": has characters in its title that are not seen`, false},
 		"no tier":                {func(s *server) { s.describe.Tools[0].Tier = 0 }, `tool "echo": has no tier`, false},
 		"no tools":               {func(s *server) { s.describe.Tools = nil }, `tool: the plugin has no tools`, false},
 		"duplicate tool":         {func(s *server) { s.describe.Tools = append(s.describe.Tools, s.describe.Tools[0]) }, `the name "echo" is already taken by tool "echo"`, false},
@@ -238,6 +250,15 @@ func breakages() map[string]breakage {
 			},
 			`the plugin dies`, true,
 		},
+		"never answers": {
+			func(s *server) {
+				s.call = func(_ *toolpluginv1.CallRequest, stream grpc.ServerStreamingServer[toolpluginv1.CallResponse]) error {
+					<-stream.Context().Done()
+					return stream.Context().Err()
+				}
+			},
+			`it does not answer in time`, false,
+		},
 		"two results":        {answering(textEvent("a"), textEvent("b")), `it answers with more than one result`, false},
 		"no result":          {answering(progressEvent()), `it ends without a result`, false},
 		"talks after result": {answering(textEvent("a"), progressEvent()), `it goes on after its result`, false},
@@ -247,6 +268,14 @@ func breakages() map[string]breakage {
 		"unknown error code": {
 			answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "ENOENT", Message: "no"}})),
 			`its error has the unknown code "ENOENT"`, false,
+		},
+		"code of the host": {
+			answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "plugin_crashed", Message: "no"}})),
+			`its error has the code "plugin_crashed", which only the host says`, false,
+		},
+		"always internal": {
+			answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "internal", Message: "echo panicked"}})),
+			`arguments: tool "echo": called with {} it fails by a mistake of its own (internal): echo panicked`, false,
 		},
 		"metadata not an object": {answering(resultEvent(&toolpluginv1.Result{MetadataJson: []byte(`7`)})), `its metadata is not a JSON object`, false},
 		"structured result does not match": {
@@ -286,11 +315,15 @@ func fixtures() map[string]func() {
 			fmt.Fprintln(os.Stdout, "Starting up...")
 			newServer().serve()
 		},
-		"ends at once":      func() { fmt.Fprintln(os.Stderr, "no licence"); os.Exit(3) },
-		"not a plugin":      func() {},
-		"sdk":               func() { sample().Serve() },
-		"sdk, stray prints": straySample,
-		"sdk, mistakes":     func() { mistaken().Serve() },
+		"ends at once":           func() { fmt.Fprintln(os.Stderr, "no licence"); os.Exit(3) },
+		"not a plugin":           func() { fmt.Fprintln(os.Stdout, "usage: fixture [flags]") },
+		"without TLS, elsewhere": func() { handshakeOnly("1|1|unix|/tmp/elsewhere.sock|grpc|") },
+		"of another version":     func() { handshakeOnly("1|2|tcp|127.0.0.1:1|netrpc|YQ==") },
+		"bare":                   func() { serveBare(tls.RequireAndVerifyClientCert) },
+		"talks to strangers":     func() { serveBare(tls.RequestClientCert) },
+		"sdk":                    func() { sample().Serve() },
+		"sdk, stray prints":      straySample,
+		"sdk, mistakes":          func() { mistaken().Serve() },
 	}
 	for name, b := range breakages() {
 		if !b.process {
@@ -303,6 +336,33 @@ func fixtures() map[string]func() {
 		}
 	}
 	return all
+}
+
+// handshakeOnly says that it is a plugin and waits for its host's end.
+func handshakeOnly(line string) {
+	fmt.Fprintln(os.Stdout, line)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// serveBare serves the contract without go-plugin, and nothing beside it.
+func serveBare(clients tls.ClientAuthType) {
+	certificate, _, err := newCertificate()
+	if err != nil {
+		panic(err)
+	}
+	hosts := x509.NewCertPool()
+	hosts.AppendCertsFromPEM([]byte(os.Getenv("PLUGIN_CLIENT_CERT")))
+	g := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{certificate}, ClientAuth: clients, ClientCAs: hosts, MinVersion: tls.VersionTLS13,
+	})))
+	toolpluginv1.RegisterPluginServiceServer(g, newServer())
+	socket := filepath.Join(os.Getenv(plugin.EnvUnixSocketDir), "bare.sock")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		panic(err)
+	}
+	go func() { _ = g.Serve(listener) }() // ends with the process
+	handshakeOnly("1|1|unix|" + socket + "|grpc|" + base64.RawStdEncoding.EncodeToString(certificate.Certificate[0]))
 }
 
 // straySample prints wherever it can.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -13,60 +14,83 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// observe makes a call and returns its result, nil if there is none, and
-// everything in its answer that breaks the contract.
-func (p *Plugin) observe(ctx context.Context, call Call, t tool.Spec) (*toolpluginv1.Result, []string) {
+// observation is what was seen of one call.
+type observation struct {
+	result   *toolpluginv1.Result // nil if there was none
+	problems []string             // everything that breaks the contract
+	died     bool                 // the plugin's process ended
+	late     bool                 // there was no answer in time
+}
+
+func (o *observation) add(format string, args ...any) {
+	o.problems = append(o.problems, fmt.Sprintf(format, args...))
+}
+
+// observe makes a call and looks at its answer.
+func (p *Plugin) observe(ctx context.Context, call Call, t tool.Spec) (seen observation) {
 	raw, err := encode(call.Args)
 	if err != nil {
-		return nil, []string{fmt.Sprintf("the arguments of the test cannot be encoded: %v", err)}
+		seen.add("the arguments of the test cannot be encoded: %v", err)
+		return seen
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := p.client.Call(ctx, &toolpluginv1.CallRequest{
-		Context: contextToProto(tool.Call{ID: "tc_sdktest", Context: p.options.Context}), Tool: call.Tool, ArgumentsJson: raw,
+		Context: contextToProto(p.complete(tool.Call{ID: "tc_sdktest", Tool: call.Tool})), Tool: call.Tool, ArgumentsJson: raw,
 	})
 	if err != nil {
-		return nil, []string{p.streamProblem(ctx, raw, err)}
+		seen.brokenOff(ctx, p, raw, err)
+		return seen
 	}
-	var result *toolpluginv1.Result
-	var problems []string
 	for {
 		event, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return nil, append(problems, p.streamProblem(ctx, raw, err))
+			seen.result = nil
+			seen.brokenOff(ctx, p, raw, err)
+			return seen
 		}
-		late := result != nil
+		late := seen.result != nil
 		switch e := event.GetEvent().(type) {
 		case *toolpluginv1.CallResponse_Result:
 			if late {
-				problems = append(problems, fmt.Sprintf("called with %s it answers with more than one result", shorten(raw)))
+				seen.add("called with %s it answers with more than one result", shorten(raw))
 			}
-			result = e.Result
+			seen.result = e.Result
 		case *toolpluginv1.CallResponse_Progress, *toolpluginv1.CallResponse_Chunk:
 			if late {
-				problems = append(problems, fmt.Sprintf("called with %s it goes on after its result", shorten(raw)))
+				seen.add("called with %s it goes on after its result", shorten(raw))
 			}
 		default:
-			problems = append(problems, fmt.Sprintf("called with %s it sends an empty event", shorten(raw)))
+			seen.add("called with %s it sends an empty event", shorten(raw))
 		}
 	}
-	if result == nil {
-		return nil, append(problems, fmt.Sprintf("called with %s it ends without a result", shorten(raw)))
+	if seen.result == nil {
+		seen.add("called with %s it ends without a result", shorten(raw))
+		return seen
 	}
-	return result, append(problems, resultProblems(result, t)...)
+	if e := seen.result.GetError(); e.GetCode() == string(tool.Internal) {
+		seen.add("called with %s it fails by a mistake of its own (%s): %s", shorten(raw), tool.Internal, e.GetMessage())
+	}
+	seen.problems = append(seen.problems, resultProblems(seen.result, t)...)
+	return seen
 }
 
-func (p *Plugin) streamProblem(ctx context.Context, raw json.RawMessage, err error) string {
-	if ctx.Err() != nil {
-		return fmt.Sprintf("called with %s it does not answer in time; if it is meant to go on, give it an endless call in Options.Calls", shorten(raw))
+// brokenOff notes a call that ended with err instead of a result.
+func (o *observation) brokenOff(ctx context.Context, p *Plugin, raw json.RawMessage, err error) {
+	e := p.wireError(ctx, err)
+	switch {
+	case ctx.Err() != nil:
+		o.late = true
+		o.add("called with %s it does not answer in time; if it is meant to go on, give it an endless call in Options.Calls", shorten(raw))
+	case e.Code == tool.PluginCrashed:
+		o.died = true
+		o.add("called with %s the plugin dies: %s", shorten(raw), e.Message)
+	default:
+		o.add("called with %s it answers with a gRPC status instead of a result: %v", shorten(raw), err)
 	}
-	if e := p.wireError(ctx, err); e.Code == tool.PluginCrashed {
-		return fmt.Sprintf("called with %s the plugin dies: %s", shorten(raw), e.Message)
-	}
-	return fmt.Sprintf("called with %s it answers with a gRPC status instead of a result: %v", shorten(raw), err)
 }
 
 // resultProblems returns what is wrong with one result.
@@ -74,8 +98,11 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if e := r.GetError(); e != nil {
-		if !tool.Code(e.GetCode()).Valid() {
-			add("its error has the unknown code %q, expected one of %q", e.GetCode(), tool.Codes())
+		switch code := tool.Code(e.GetCode()); {
+		case !code.Valid():
+			add("its error has the unknown code %q, expected one of %q", code, pluginCodes())
+		case code.HostOnly():
+			add("its error has the code %q, which only the host says; expected one of %q", code, pluginCodes())
 		}
 		if e.GetMessage() == "" {
 			add("its error (%s) has no message", e.GetCode())
@@ -110,6 +137,8 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 	}
 	return problems
 }
+
+func pluginCodes() []tool.Code { return slices.DeleteFunc(tool.Codes(), tool.Code.HostOnly) }
 
 // shorten makes JSON fit into a line.
 func shorten(raw []byte) string {

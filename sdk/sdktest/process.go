@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,6 +33,9 @@ import (
 // stopTimeout is what a plugin has to end after its stdin was closed.
 const stopTimeout = 3 * time.Second
 
+// pipeGrace is how long the pipes of a process that has ended are read.
+const pipeGrace = time.Second
+
 // startProcess starts the binary at path as p, with go-plugin as a host does.
 func startProcess(ctx context.Context, p *Plugin, path string) error {
 	certificate, certificatePEM, err := newCertificate()
@@ -44,22 +48,23 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 		return fmt.Errorf("make a directory: %w", err)
 	}
 	run := &process{log: &logBuffer{}, ended: make(chan struct{})}
+	link := &dispenser{}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: toolpluginv1.Handshake(),
 		VersionedPlugins: map[int]plugin.PluginSet{
-			toolpluginv1.Version: {toolpluginv1.ServiceName: &dispenser{}},
+			toolpluginv1.Version: {toolpluginv1.ServiceName: link},
 		},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
 		TLSConfig: &tls.Config{
-			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13, ServerName: "localhost",
+			Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, ServerName: "localhost",
 		},
 		StartTimeout:     startTimeout,
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: sockets},
 		Logger:           hclog.NewNullLogger(),
-		Stderr:           run.log,
 		GRPCDialOptions:  dialOptions(),
-		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, _ string) (runner.Runner, error) {
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socketDir string) (runner.Runner, error) {
+			run.socketDir = socketDir
 			run.cmd = exec.Command(path)
 			run.cmd.Env = append(append(spec.Env, "PLUGIN_CLIENT_CERT="+certificatePEM), p.options.Env...)
 			run.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -72,28 +77,39 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 		client.Kill()
 		_ = os.RemoveAll(sockets) // empty by now
 	}
-	fail := func(err error) error {
+	err = run.dial(ctx, client)
+	if err != nil {
 		p.Close()
-		return fmt.Errorf("%w%s", err, run.lastWords())
+		return run.withLastWords(err)
 	}
-	protocol, err := client.Client()
-	if err != nil {
-		return fail(err)
-	}
-	raw, err := protocol.Dispense(toolpluginv1.ServiceName)
-	if err != nil {
-		return fail(fmt.Errorf("dispense: %w", err))
-	}
-	service, ok := raw.(toolpluginv1.PluginServiceClient)
-	if !ok {
-		return fail(fmt.Errorf("dispensed %T", raw))
-	}
-	p.client = service
+	p.conn, p.client = link.conn, toolpluginv1.NewPluginServiceClient(link.conn)
 	return context.Cause(ctx)
 }
 
-// dispenser is the client's half of a plugin, as go-plugin wants it.
-type dispenser struct{ plugin.NetRPCUnsupportedPlugin }
+// dial starts the process and connects to it.
+func (r *process) dial(ctx context.Context, client *plugin.Client) error {
+	if _, err := client.Start(); err != nil {
+		return err
+	}
+	protocol, err := client.Client()
+	if err != nil {
+		return fmt.Errorf("it cannot be connected to: %w", err)
+	}
+	if _, err := protocol.Dispense(toolpluginv1.ServiceName); err != nil {
+		return fmt.Errorf("it cannot be connected to: %w", err)
+	}
+	if r.talksToStrangers(ctx, strings.Split(r.handshake, "|")[3]) {
+		return errors.New("it answers a client without a certificate: require the one in $PLUGIN_CLIENT_CERT")
+	}
+	return nil
+}
+
+// dispenser is the client's half of a plugin, as go-plugin wants it: it only
+// keeps the connection.
+type dispenser struct {
+	plugin.NetRPCUnsupportedPlugin
+	conn *grpc.ClientConn
+}
 
 // GRPCServer implements [plugin.GRPCPlugin]. A test is never the server.
 func (*dispenser) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
@@ -101,25 +117,31 @@ func (*dispenser) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
 }
 
 // GRPCClient implements [plugin.GRPCPlugin].
-func (*dispenser) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
-	return toolpluginv1.NewPluginServiceClient(conn), nil
+func (d *dispenser) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *grpc.ClientConn) (any, error) {
+	d.conn = conn
+	return conn, nil
 }
 
 // process is a plugin's process. It is a runner of its own because go-plugin's
-// gives the plugin the stdin of the test.
+// gives the plugin the stdin of the test, and says little of a program that is
+// no plugin.
 type process struct {
 	cmd            *exec.Cmd
 	stdin          *os.File
 	stdout, stderr *os.File
+	socketDir      string // where its socket must be
+	handshake      string // set once Start has succeeded
 	log            *logBuffer
+	readers        sync.WaitGroup
 	ended          chan struct{} // closed when the process has been reaped
 	waitErr        error         // set before ended is closed
 }
 
 var _ runner.Runner = (*process)(nil)
 
-// Start implements [runner.Runner].
-func (r *process) Start(context.Context) error {
+// Start implements [runner.Runner]. It returns when the process has printed
+// its handshake.
+func (r *process) Start(ctx context.Context) error {
 	var theirs [3]*os.File
 	var ours [3]*os.File
 	for n := range theirs {
@@ -143,11 +165,40 @@ func (r *process) Start(context.Context) error {
 		r.cmd.Process = nil
 		return fmt.Errorf("start: %w", err)
 	}
-	go func() { // ends with the process; stop waits for it
-		r.waitErr = r.cmd.Wait()
-		close(r.ended)
+	lines := make(chan string)
+	r.readers.Go(func() { r.readStdout(lines) })             // ends with the process
+	r.readers.Go(func() { _, _ = io.Copy(r.log, r.stderr) }) // ends with the process
+	go r.reap()                                              // ends with the process; stop waits for it
+	line, err := r.awaitHandshake(ctx, lines)
+	go func() { // ends with readStdout
+		for range lines {
+		}
 	}()
-	return nil
+	if err != nil {
+		return err
+	}
+	r.handshake = line
+	return checkHandshake(line, r.socketDir)
+}
+
+// reap waits for the process, and a moment for what is left in its pipes: a
+// child that holds them open must not hide the end.
+func (r *process) reap() {
+	r.waitErr = r.cmd.Wait()
+	read := make(chan struct{})
+	go func() { // ends with the pipes
+		r.readers.Wait()
+		close(read)
+	}()
+	timer := time.NewTimer(pipeGrace)
+	defer timer.Stop()
+	select {
+	case <-read:
+	case <-timer.C:
+	}
+	_ = r.stdout.Close() // it was only read
+	_ = r.stderr.Close()
+	close(r.ended)
 }
 
 // stop closes the plugin's stdin, waits, and kills what is left.
@@ -177,6 +228,15 @@ func (r *process) kill() {
 	}
 }
 
+// withLastWords adds how the process ended and what it said last. A list of
+// mistakes in its handshake needs no more words.
+func (r *process) withLastWords(err error) error {
+	if _, isList := err.(interface{ Unwrap() []error }); isList {
+		return err
+	}
+	return fmt.Errorf("%w%s", err, r.lastWords())
+}
+
 // lastWords tells how the process ended and what it said last.
 func (r *process) lastWords() string {
 	words := ""
@@ -185,11 +245,26 @@ func (r *process) lastWords() string {
 		words = " (the process ended: " + r.cmd.ProcessState.String() + ")"
 	default:
 	}
-	if text := strings.TrimSpace(r.log.String()); text != "" {
-		lines := strings.Split(text, "\n")
-		words += "; its standard error ends: " + strings.Join(lines[max(0, len(lines)-5):], " / ")
+	if text := excerpt(r.log.String()); text != "" {
+		words += "; its standard error: " + text
 	}
 	return words
+}
+
+// excerpt returns the lines of a log that tell most: those of a crash if there
+// is one, else the last.
+func excerpt(log string) string {
+	const most = 5
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	from := slices.IndexFunc(lines, func(line string) bool {
+		return strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "Traceback ")
+	})
+	if from < 0 || strings.HasPrefix(lines[from], "Traceback ") {
+		// An interpreter names the error last.
+		from = max(0, len(lines)-most)
+	}
+	lines = slices.DeleteFunc(slices.Clone(lines[from:]), func(line string) bool { return strings.TrimSpace(line) == "" })
+	return strings.Join(lines[:min(most, len(lines))], " / ")
 }
 
 // Kill implements [runner.Runner].
@@ -206,11 +281,13 @@ func (r *process) Wait(context.Context) error {
 	return r.waitErr
 }
 
-// Stdout implements [runner.Runner].
-func (r *process) Stdout() io.ReadCloser { return r.stdout }
+// Stdout implements [runner.Runner]: go-plugin needs the handshake only.
+func (r *process) Stdout() io.ReadCloser {
+	return io.NopCloser(strings.NewReader(r.handshake + "\n"))
+}
 
-// Stderr implements [runner.Runner].
-func (r *process) Stderr() io.ReadCloser { return r.stderr }
+// Stderr implements [runner.Runner]: the process's is read by Start.
+func (r *process) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name implements [runner.Runner].
 func (r *process) Name() string { return r.cmd.Path }
@@ -271,7 +348,7 @@ func newCertificate() (tls.Certificate, string, error) {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {

@@ -25,6 +25,13 @@ func specProblems(t tool.Spec) []string {
 	if t.Description == "" {
 		add("has no description; a model chooses tools by it")
 	}
+	for _, shown := range []struct{ what, text string }{
+		{"description", t.Description}, {"title", t.Title}, {"category", t.Category},
+	} {
+		if tool.Visible(shown.text) != shown.text {
+			add("has characters in its %s that are not seen; a host refuses it", shown.what)
+		}
+	}
 	if _, err := t.Tier.MarshalText(); err != nil {
 		add("has no tier")
 	}

@@ -7,6 +7,7 @@
 package sdktest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -32,13 +34,18 @@ const startTimeout = 10 * time.Second
 // Options says how a plugin is started and called. The zero value works for a
 // plugin that needs no settings.
 type Options struct {
-	// Settings is encoded as JSON and given to the plugin; nil means {}.
+	// Settings is encoded as JSON and given to the plugin; nil means {}. Sizes
+	// and durations may be texts with a unit, as in a configuration file:
+	// map[string]any{"max_size": "1MiB", "wait": "10s"}.
 	Settings any
 	// Config is given to the plugin beside them. Directories that it leaves
 	// out are made, and removed when the plugin stops.
 	Config sdk.Config
-	// Context is what the calls say about their caller. A user, a session and
-	// an attempt are filled in.
+	// Context is what the calls say about their caller. What it leaves out is
+	// filled in as a host does: a user and a session; an attempt; an empty
+	// directory as the only root (a list without any means none) and one of
+	// the user's own, both removed when the plugin stops; and the output that
+	// fits, 16 KiB unless the tool says another size.
 	Context tool.Context
 	// Secrets are granted to the plugin, by name.
 	Secrets map[string]string
@@ -66,6 +73,7 @@ type Call struct {
 // Plugin is a running plugin.
 type Plugin struct {
 	options  Options
+	conn     *grpc.ClientConn
 	client   toolpluginv1.PluginServiceClient
 	process  *process // nil if it runs in this process
 	describe *toolpluginv1.DescribeResponse
@@ -136,12 +144,14 @@ func (p *Plugin) Call(ctx context.Context, name string, args any) tool.Result {
 	if err != nil {
 		return tool.ErrorResult(tool.Errorf(tool.InvalidArgument, "encode arguments: %v", err))
 	}
-	return p.Run(ctx, tool.Call{Tool: name, Arguments: raw, Context: p.options.Context}, tool.Sink{})
+	return p.Run(ctx, tool.Call{Tool: name, Arguments: raw}, tool.Sink{})
 }
 
 // Run makes a call with a caller of its own and hands what the tool says
-// before its result to sink. See [Plugin.Call] for the result.
+// before its result to sink. What c.Context leaves out is taken from
+// [Options.Context]. See [Plugin.Call] for the result.
 func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Result {
+	c = p.complete(c)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := p.client.Call(ctx, &toolpluginv1.CallRequest{
@@ -180,6 +190,41 @@ func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Resu
 	}
 }
 
+// complete fills in what a call does not say about its caller.
+func (p *Plugin) complete(c tool.Call) tool.Call {
+	given, own := &c.Context, p.options.Context
+	given.Session = cmp.Or(given.Session, own.Session)
+	given.User = cmp.Or(given.User, own.User)
+	given.Client = cmp.Or(given.Client, own.Client)
+	given.Traceparent = cmp.Or(given.Traceparent, own.Traceparent)
+	given.Attempt = cmp.Or(given.Attempt, own.Attempt)
+	given.ApprovalID = cmp.Or(given.ApprovalID, own.ApprovalID)
+	given.UserDir = cmp.Or(given.UserDir, own.UserDir)
+	given.MaxOutput = cmp.Or(given.MaxOutput, own.MaxOutput, p.maxOutput(c.Tool))
+	if given.PreviewDigest == nil {
+		given.PreviewDigest = own.PreviewDigest
+	}
+	if given.Roots == nil {
+		given.Roots = own.Roots
+	}
+	if given.Ticket == nil {
+		given.Ticket = own.Ticket
+	}
+	return c
+}
+
+// defaultMaxOutput is what a host gives a tool that does not ask for more.
+const defaultMaxOutput = 16 * tool.KiB
+
+func (p *Plugin) maxOutput(name string) tool.ByteSize {
+	for _, t := range p.tools {
+		if t.GetName() == name && t.GetMaxOutputBytes() > 0 {
+			return tool.ByteSize(t.GetMaxOutputBytes())
+		}
+	}
+	return defaultMaxOutput
+}
+
 // Preview asks what a call would do. args is encoded as JSON; nil means {}.
 // A refusal of the tool is a [*tool.Error].
 func (p *Plugin) Preview(ctx context.Context, name string, args any) (tool.Preview, error) {
@@ -188,7 +233,7 @@ func (p *Plugin) Preview(ctx context.Context, name string, args any) (tool.Previ
 		return tool.Preview{}, fmt.Errorf("encode arguments: %w", err)
 	}
 	response, err := p.client.Preview(ctx, &toolpluginv1.PreviewRequest{
-		Context: contextToProto(tool.Call{Context: p.options.Context}), Tool: name, ArgumentsJson: raw,
+		Context: contextToProto(p.complete(tool.Call{Tool: name})), Tool: name, ArgumentsJson: raw,
 	})
 	if err != nil {
 		return tool.Preview{}, p.wireError(ctx, err)
@@ -215,9 +260,9 @@ func (p *Plugin) configure(ctx context.Context) error {
 	if p.describe, err = p.client.Describe(ctx, &toolpluginv1.DescribeRequest{HostVersion: "sdktest"}); err != nil {
 		return fmt.Errorf("describe: %w", p.wireError(ctx, err))
 	}
-	settings, err := encode(p.options.Settings)
+	settings, err := encodeSettings(p.options.Settings, p.describe.GetSettingsSchemaJson())
 	if err != nil {
-		return fmt.Errorf("encode settings: %w", err)
+		return err
 	}
 	config, err := p.directories()
 	if err != nil {
@@ -260,7 +305,16 @@ func (p *Plugin) directories() (sdk.Config, error) {
 		// What is left over in a temporary directory does no harm.
 		_ = os.RemoveAll(parent)
 	}
-	for name, directory := range map[string]*string{"state": &config.StateDir, "scratch": &config.ScratchDir} {
+	if p.options.Context.Roots == nil {
+		workspace := filepath.Join(parent, "workspace")
+		if err := os.Mkdir(workspace, 0o700); err != nil {
+			return config, fmt.Errorf("make directories: %w", err)
+		}
+		p.options.Context.Roots = []string{workspace}
+	}
+	for name, directory := range map[string]*string{
+		"state": &config.StateDir, "scratch": &config.ScratchDir, "user": &p.options.Context.UserDir,
+	} {
 		if *directory != "" {
 			continue
 		}

@@ -20,11 +20,12 @@ type Target struct {
 	path     string
 	err      func() error
 	register func(grpc.ServiceRegistrar)
+	stop     func() // after the service has stopped
 }
 
 // InProcess is the plugin p inside this process. What only a process can do,
 // such as ending when its host is gone, is not checked.
-func InProcess(p *sdk.Plugin) Target { return Target{err: p.Err, register: p.Register} }
+func InProcess(p *sdk.Plugin) Target { return Target{err: p.Err, register: p.Register, stop: p.Stop} }
 
 // Binary is the plugin at path.
 func Binary(path string) Target { return Target{path: path} }
@@ -43,7 +44,16 @@ func (t Target) launch(ctx context.Context, options Options) (*Plugin, error) {
 			return nil, err
 		}
 	}
-	return p, p.serveHere(t.register)
+	if err := p.serveHere(t.register); err != nil {
+		return nil, err
+	}
+	if stop := p.stop; t.stop != nil {
+		p.stop = func() {
+			stop()
+			t.stop()
+		}
+	}
+	return p, nil
 }
 
 // serveHere serves the plugin over gRPC, without leaving the process.
@@ -73,7 +83,7 @@ func (p *Plugin) serveHere(register func(grpc.ServiceRegistrar)) error {
 		p.stop()
 		return fmt.Errorf("connect: %w", err)
 	}
-	p.client = toolpluginv1.NewPluginServiceClient(conn)
+	p.conn, p.client = conn, toolpluginv1.NewPluginServiceClient(conn)
 	return nil
 }
 

@@ -31,6 +31,25 @@ var claimStdout = sync.OnceValues(func() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "handshake"), nil
 })
 
+// claimStdin takes descriptor 0 away from the program, points it at an empty
+// file and returns the original. It is the death pipe: nothing ever comes from
+// it, and code that reads its standard input would wait for ever.
+var claimStdin = sync.OnceValues(func() (*os.File, error) {
+	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate standard input: %w", err)
+	}
+	empty, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, fmt.Errorf("replace standard input: %w", err)
+	}
+	defer empty.Close()
+	if err := redirect(int(empty.Fd()), 0); err != nil {
+		return nil, fmt.Errorf("replace standard input: %w", err)
+	}
+	return os.NewFile(uintptr(fd), "death pipe"), nil
+})
+
 // standardError is the program's own: go-plugin replaces the variable.
 var standardError = os.Stderr
 

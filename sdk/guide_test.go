@@ -1,0 +1,197 @@
+package sdk_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// The plugin that docs/plugins.md is about. TestGuide checks that every Go
+// snippet there is a part of this file.
+
+type countArgs struct {
+	Path string `json:"path" jsonschema:"file to count" role:"path"`
+	Unit string `json:"unit,omitempty" jsonschema:"what to count" enum:"lines,words" default:"lines"`
+}
+
+type countResult struct {
+	Path  string `json:"path"`
+	Count int    `json:"count" jsonschema:"how many there are"`
+}
+
+// Text implements sdk.Texter: what a model reads.
+func (r countResult) Text() string { return fmt.Sprintf("%s: %d", r.Path, r.Count) }
+
+func newCounter() *sdk.Plugin {
+	p := sdk.New("count", "1.0.0")
+	c := &counter{}
+	sdk.Configure(p, c.configure)
+	sdk.AddTool(p, tool.Spec{
+		Name:        "count",
+		Description: "Counts the lines or words of a text file. Returns the number.",
+		Tier:        tool.ReadOnly,
+		Idempotent:  true,
+		MaxOutput:   4 * tool.KiB,
+		Timeout:     10 * time.Second,
+	}, c.count)
+	sdk.AddToolWithPreview(p, tool.Spec{
+		Name:        "reset_count",
+		Description: "Forgets how many files were counted. Returns the number.",
+		Tier:        tool.SideEffecting,
+		TierWhen:    []tool.TierRule{{Property: "force", Tier: tool.Privileged}},
+	}, c.reset, c.previewReset)
+	return p
+}
+
+type counter struct {
+	maxSize atomic.Int64
+	counted atomic.Int64
+}
+
+type countSettings struct {
+	MaxSize tool.ByteSize `json:"max_size,omitempty" jsonschema:"the largest file that is read" default:"1MiB"`
+}
+
+func (c *counter) configure(_ context.Context, _ sdk.Config, s countSettings) error {
+	if s.MaxSize < tool.KiB {
+		return &sdk.SettingError{Path: []string{"max_size"}, Summary: "max_size must be at least 1KiB"}
+	}
+	c.maxSize.Store(int64(s.MaxSize))
+	return nil
+}
+
+func (c *counter) count(_ context.Context, call *sdk.Call, in countArgs) (countResult, error) {
+	folders, err := roots.Open(call.Roots(), roots.Options{})
+	if err != nil {
+		return countResult{}, tool.Errorf(tool.Unavailable, "the workspace cannot be opened").WithCause(err)
+	}
+	defer folders.Close()
+	f, err := folders.Open(in.Path)
+	if err != nil {
+		return countResult{}, err // a *tool.Error, written for a model
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return countResult{}, tool.Errorf(tool.Failed, "%s cannot be read", in.Path).WithCause(err)
+	}
+	if info.Size() > c.maxSize.Load() {
+		return countResult{}, tool.Errorf(tool.ResourceExhausted, "%s is too large to count", in.Path).WithHint("name a smaller file")
+	}
+	scanner := bufio.NewScanner(f)
+	if in.Unit == "words" {
+		scanner.Split(bufio.ScanWords)
+	}
+	result := countResult{Path: in.Path}
+	for scanner.Scan() {
+		result.Count++
+	}
+	if scanner.Err() != nil {
+		return countResult{}, tool.Errorf(tool.Failed, "%s is not a text file", in.Path).WithCause(scanner.Err())
+	}
+	c.counted.Add(1)
+	return result, nil
+}
+
+type resetArgs struct {
+	Force bool `json:"force,omitempty" jsonschema:"do not look at what was shown"`
+}
+
+func (c *counter) previewReset(context.Context, *sdk.Call, resetArgs) (tool.Preview, error) {
+	n := c.counted.Load()
+	return tool.Preview{Summary: fmt.Sprintf("Forgets %d counted files", n), Digest: fmt.Append(nil, n)}, nil
+}
+
+func (c *counter) reset(_ context.Context, call *sdk.Call, in resetArgs) (string, error) {
+	n := c.counted.Load()
+	shown := call.PreviewDigest()
+	if shown != nil && !in.Force && string(shown) != fmt.Sprint(n) || !c.counted.CompareAndSwap(n, 0) {
+		return "", tool.Errorf(tool.Conflict, "more files were counted meanwhile").WithHint("ask again")
+	}
+	return fmt.Sprintf("forgot %d files", n), nil
+}
+
+func TestContract(t *testing.T) {
+	workspace := t.TempDir()
+	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("one two\nthree\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sdktest.Run(t, newCounter(), sdktest.Options{
+		Context:  tool.Context{Roots: []string{workspace}},
+		Settings: map[string]any{"max_size": "2KiB"},
+		Calls:    []sdktest.Call{{Tool: "count", Args: countArgs{Path: "a.txt", Unit: "words"}}},
+	})
+}
+
+// TestCounter shows that the plugin of the guide does what the guide says.
+func TestCounter(t *testing.T) {
+	workspace := t.TempDir()
+	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("one two\nthree\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	running := sdktest.Start(t, newCounter(), sdktest.Options{Context: tool.Context{Roots: []string{workspace}}})
+	for unit, want := range map[string]string{"lines": "a.txt: 2", "words": "a.txt: 3"} {
+		if got := running.Call(t.Context(), "count", countArgs{Path: "a.txt", Unit: unit}); got.Text() != want {
+			t.Errorf("count of %s = %q (%v), want %q", unit, got.Text(), got.Error, want)
+		}
+	}
+	shown, err := running.Preview(t.Context(), "reset_count", nil)
+	if err != nil || shown.Summary != "Forgets 2 counted files" {
+		t.Errorf("preview = %q, %v", shown.Summary, err)
+	}
+	running.Call(t.Context(), "count", countArgs{Path: "a.txt"})
+	stale := tool.Call{Tool: "reset_count", Context: tool.Context{PreviewDigest: shown.Digest}}
+	if got := running.Run(t.Context(), stale, tool.Sink{}); got.Error == nil || got.Error.Code != tool.Conflict {
+		t.Errorf("a reset after a preview that is out of date = %v, want code %q", got.Error, tool.Conflict)
+	}
+	if got := running.Call(t.Context(), "reset_count", nil).Text(); got != "forgot 3 files" {
+		t.Errorf("reset = %q, want %q", got, "forgot 3 files")
+	}
+}
+
+// TestGuide shows that the Go code of the guide is code that is tested here.
+func TestGuide(t *testing.T) {
+	guide, err := os.ReadFile("../docs/plugins.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("guide_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := unindented(string(source))
+	snippets := strings.Split(string(guide), "```go\n")[1:]
+	if len(snippets) == 0 {
+		t.Fatal("the guide has no Go code")
+	}
+	for _, rest := range snippets {
+		snippet, _, closed := strings.Cut(rest, "```")
+		if !closed {
+			t.Errorf("a snippet does not end:\n%s", rest)
+		}
+		for part := range strings.SplitSeq(snippet, "\n\n") {
+			if !strings.Contains(code, unindented(part)) {
+				t.Errorf("a snippet of the guide is not in guide_test.go:\n%s", part)
+			}
+		}
+	}
+}
+
+func unindented(code string) string {
+	var lines strings.Builder
+	for line := range strings.Lines(strings.TrimSpace(code)) {
+		lines.WriteString(strings.Join(strings.Fields(line), " ") + "\n")
+	}
+	return lines.String()
+}

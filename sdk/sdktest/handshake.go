@@ -1,0 +1,164 @@
+package sdktest
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-plugin"
+
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+)
+
+const (
+	// maxHandshake bounds what is printed up to the end of the handshake.
+	maxHandshake = 64 << 10
+	// strayGrace is how long a plugin that printed something else may take to
+	// print its handshake after all: that tells a stray print from a program
+	// that is no plugin.
+	strayGrace = time.Second
+)
+
+// readStdout sends the lines up to the handshake and drops what follows: a
+// plugin must not block when it prints.
+func (r *process) readStdout(lines chan<- string) {
+	in := bufio.NewReaderSize(r.stdout, maxHandshake)
+	for room := maxHandshake; room > 0; {
+		part, err := in.ReadSlice('\n')
+		room -= len(part)
+		line := strings.TrimSpace(string(part))
+		if line != "" {
+			lines <- line
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) || isHandshake(line) {
+			break
+		}
+	}
+	close(lines)
+	_, _ = io.Copy(io.Discard, in)
+}
+
+// awaitHandshake returns the handshake if it is the first line, or says in
+// words of the contract what is there instead.
+func (r *process) awaitHandshake(ctx context.Context, lines <-chan string) (string, error) {
+	timeout := time.NewTimer(startTimeout)
+	defer timeout.Stop()
+	var stray string
+	var late <-chan time.Time
+	for {
+		select {
+		case line, ok := <-lines:
+			switch {
+			case ok && isHandshake(line) && stray == "":
+				return line, nil
+			case ok && isHandshake(line):
+				return "", fmt.Errorf("it printed %q before its handshake: a plugin must not write to standard output", shorten([]byte(stray)))
+			case ok && stray == "":
+				stray, late = line, time.After(strayGrace)
+			case !ok && stray == "":
+				return "", errors.New("it is not a plugin: it closed its standard output without a handshake")
+			case !ok:
+				return "", notAPlugin(stray)
+			}
+		case <-late:
+			return "", notAPlugin(stray)
+		case <-timeout.C:
+			return "", fmt.Errorf("it did not print its handshake within %v", startTimeout)
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+	}
+}
+
+func notAPlugin(line string) error {
+	return fmt.Errorf("it is not a plugin: it printed %q instead of a handshake, which begins with \"1|%d|unix|\"", shorten([]byte(line)), toolpluginv1.Version)
+}
+
+// isHandshake reports whether a line is meant as one: 1|1|unix|/path|grpc|...
+func isHandshake(line string) bool {
+	core, rest, _ := strings.Cut(line, "|")
+	_, err := strconv.Atoi(core)
+	return err == nil && strings.Count(rest, "|") >= 2
+}
+
+// checkHandshake returns everything in a handshake that a host refuses.
+func checkHandshake(line, socketDir string) error {
+	parts := strings.Split(line, "|")
+	parts = append(parts, make([]string, max(6-len(parts), 0))...) // absent ones are empty
+	core, version, network, address, protocol, certificate := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
+	var problems []error
+	add := func(format string, args ...any) {
+		problems = append(problems, fmt.Errorf("handshake: "+format, args...))
+	}
+	if core != strconv.Itoa(plugin.CoreProtocolVersion) {
+		add("it speaks go-plugin's core protocol %q, expected %d", core, plugin.CoreProtocolVersion)
+	}
+	if version != strconv.Itoa(toolpluginv1.Version) {
+		add("it speaks version %q of the plugin contract, expected %d", version, toolpluginv1.Version)
+	}
+	if protocol != string(plugin.ProtocolGRPC) {
+		add("it speaks %q, expected grpc", protocol)
+	}
+	switch {
+	case network != "unix":
+		add("it listens on %q, expected a unix socket", network)
+	case filepath.Dir(filepath.Clean(address)) != socketDir:
+		add("its socket is %q, expected one in the directory $%s", address, plugin.EnvUnixSocketDir)
+	}
+	if err := checkCertificate(certificate); err != nil {
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
+}
+
+func checkCertificate(field string) error {
+	if field == "" {
+		return errors.New("handshake: it has no certificate: serve with TLS (the sdk does) and put the certificate into the sixth field")
+	}
+	der, err := base64.RawStdEncoding.DecodeString(field)
+	if err != nil {
+		return errors.New("handshake: the certificate is not base64 without padding")
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		return errors.New("handshake: the certificate is not X.509 in DER form")
+	}
+	if err := certificate.VerifyHostname("localhost"); err != nil {
+		return errors.New("handshake: the certificate is not for the DNS name localhost (a subject alternative name)")
+	}
+	return nil
+}
+
+// talksToStrangers reports whether the plugin answers a client that has no
+// certificate. Only the host has the one that the plugin was told.
+func (r *process) talksToStrangers(ctx context.Context, address string) bool {
+	dialer := tls.Dialer{Config: &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
+		InsecureSkipVerify: true, //nolint:gosec // it is the plugin that is tested, and nothing is told to it
+	}}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	conn, err := dialer.DialContext(ctx, "unix", address)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = conn.Close() }() // nobody uses it any more
+	if deadline, ok := ctx.Deadline(); ok {
+		_ = conn.SetDeadline(deadline) // a connection that has ended is an answer, too
+	}
+	if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
+		return false
+	}
+	// With TLS 1.3 a server refuses only after the client's handshake is done.
+	n, _ := conn.Read(make([]byte, 1))
+	return n > 0
+}
