@@ -51,7 +51,15 @@ type gate struct {
 	open    bool
 	closed  bool
 	running int
-	idle    chan struct{} // closed when nothing runs any more; nil if nobody waits
+	idle    chan struct{}        // closed when nothing runs any more; nil if nobody waits
+	calls   map[string]*admitted // by id
+}
+
+// admitted is a call that has not left. The host may send its id again while
+// the first is still ending.
+type admitted struct {
+	times int
+	ended chan struct{} // closed when none is left
 }
 
 func (g *gate) configured() {
@@ -60,8 +68,8 @@ func (g *gate) configured() {
 	g.open = true
 }
 
-// enter admits a call, or says why not.
-func (g *gate) enter() *tool.Error {
+// enter admits a call, or says why not. A call that was admitted must leave.
+func (g *gate) enter(id string) *tool.Error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -71,16 +79,45 @@ func (g *gate) enter() *tool.Error {
 		return tool.Errorf(tool.Unavailable, "the plugin is not configured yet").WithRetry(0)
 	}
 	g.running++
+	if g.calls == nil {
+		g.calls = map[string]*admitted{}
+	}
+	if g.calls[id] == nil {
+		g.calls[id] = &admitted{ended: make(chan struct{})}
+	}
+	g.calls[id].times++
 	return nil
 }
 
-func (g *gate) leave() {
+func (g *gate) leave(id string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if call := g.calls[id]; call.times > 1 {
+		call.times--
+	} else {
+		close(call.ended)
+		delete(g.calls, id)
+	}
 	g.running--
 	if g.running == 0 && g.idle != nil {
 		close(g.idle)
 		g.idle = nil
+	}
+}
+
+// drainCall waits until a call has ended, or ctx ends.
+func (g *gate) drainCall(ctx context.Context, id string) error {
+	g.mu.Lock()
+	call := g.calls[id]
+	g.mu.Unlock()
+	if call == nil {
+		return nil
+	}
+	select {
+	case <-call.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *server) Describe(context.Context, *toolpluginv1.DescribeRequest) (*tool
 		Name:         p.name,
 		Version:      p.version,
 		Sdk:          "toolhost-go " + sdkVersion(),
-		Capabilities: []string{"connect", "drain", "preview"},
+		Capabilities: []string{"connect", "drain", "drain_call", "preview"},
 		Secrets:      p.secrets,
 		Tools:        specsToProto(p.tools[:p.static]),
 	}
@@ -102,10 +102,10 @@ func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest
 
 func (s *server) Call(r *toolpluginv1.CallRequest, stream grpc.ServerStreamingServer[toolpluginv1.CallResponse]) error {
 	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
-	if refused := s.gate.enter(); refused != nil {
+	if refused := s.gate.enter(c.ID()); refused != nil {
 		return c.sendResult(stream, tool.ErrorResult(refused))
 	}
-	defer s.gate.leave()
+	defer s.gate.leave(c.ID())
 	c.events = &events{
 		sendProgress: func(p tool.Progress) error {
 			return stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Progress{Progress: progressToProto(p)}})
@@ -135,11 +135,11 @@ func (c *Call) sendResult(stream grpc.ServerStreamingServer[toolpluginv1.CallRes
 const messageMargin = 64
 
 func (s *server) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest) (*toolpluginv1.PreviewResponse, error) {
-	if refused := s.gate.enter(); refused != nil {
+	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
+	if refused := s.gate.enter(c.ID()); refused != nil {
 		return &toolpluginv1.PreviewResponse{Error: errorToProto(refused)}, nil
 	}
-	defer s.gate.leave()
-	c := s.newCall(r.GetContext(), r.GetTool(), r.GetArgumentsJson())
+	defer s.gate.leave(c.ID())
 	preview, failure := s.plugin.preview(ctx, c)
 	if failure != nil {
 		return &toolpluginv1.PreviewResponse{Error: errorToProto(failure)}, nil
@@ -180,8 +180,12 @@ func (s *server) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessag
 	}
 }
 
-func (s *server) Drain(ctx context.Context, _ *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {
-	if err := s.gate.drain(ctx); err != nil {
+func (s *server) Drain(ctx context.Context, r *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {
+	wait := s.gate.drain
+	if id := r.GetCallId(); id != "" {
+		wait = func(ctx context.Context) error { return s.gate.drainCall(ctx, id) }
+	}
+	if err := wait(ctx); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, status.Error(codes.DeadlineExceeded, "calls are still running")
 		}

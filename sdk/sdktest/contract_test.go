@@ -84,7 +84,7 @@ func TestDescribe(t *testing.T) {
 	if p.Name() != "sample" || d.GetVersion() != "1.2.3" || !strings.HasPrefix(d.GetSdk(), "toolhost-go ") {
 		t.Errorf("the plugin is %q %q by %q, want sample 1.2.3 by toolhost-go", p.Name(), d.GetVersion(), d.GetSdk())
 	}
-	if want := []string{"connect", "drain", "preview"}; !slices.Equal(d.GetCapabilities(), want) {
+	if want := []string{"connect", "drain", "drain_call", "preview"}; !slices.Equal(d.GetCapabilities(), want) {
 		t.Errorf("capabilities = %q, want %q", d.GetCapabilities(), want)
 	}
 	if want := []string{"token"}; !slices.Equal(d.GetSecrets(), want) {

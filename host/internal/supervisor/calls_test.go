@@ -221,6 +221,27 @@ func TestCallThatStopsCostsNoCrash(t *testing.T) {
 	}
 }
 
+// TestCallThatStopsCostsNothing gives up a call of a plugin that can tell when
+// it has ended.
+func TestCallThatStopsCostsNothing(t *testing.T) {
+	k := keep(t, "telling")
+	k.timing.obey = time.Minute // a plugin that is asked in vain would hold up the test
+	k.mustCall(t, "telling", "echo")
+	first := k.live("telling")
+	k.cancelInside(t, "telling", "block", `{"Calls":1}`)
+	k.mustCall(t, "telling", "echo")
+	if live := k.live("telling"); live != first {
+		t.Error("the process was replaced")
+	}
+
+	k.timing.obey, k.timing.finish = 50*time.Millisecond, 50*time.Millisecond
+	k.cancelInside(t, "telling", "ignore", `{}`)
+	<-first.ended
+	if want := "did not stop a call when it was told to"; first.crash == nil || first.crash.Cause != want {
+		t.Errorf("the crash is %+v, want cause %q", first.crash, want)
+	}
+}
+
 // TestIdlePluginStopsDespiteProbes asks the plugin whether it is well more
 // often than it takes to be idle.
 func TestIdlePluginStopsDespiteProbes(t *testing.T) {

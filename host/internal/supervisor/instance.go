@@ -43,8 +43,8 @@ type instance struct {
 	// unused is closed when it is stopping and its last call has ended.
 	unused chan struct{}
 	// gaveUp has room for one signal: that a call was given up which it may
-	// still work on.
-	gaveUp chan struct{}
+	// still work on, and how long it has to end that.
+	gaveUp chan time.Duration
 
 	// The rest is guarded by the keeper's mu.
 	stopping bool
@@ -54,6 +54,16 @@ type instance struct {
 	lastUsed time.Time // when a call last began or ended
 	heard    time.Time // when it last completed something
 	misses   int       // health checks without an answer, in a row
+}
+
+// suspects notes that the process may still work on a call which was given up,
+// and has the given time to end it. It is called with the keeper's mu held.
+func (i *instance) suspects(rest time.Duration) {
+	i.suspect = true
+	select {
+	case i.gaveUp <- rest:
+	default: // the watcher will hear of another one
+	}
 }
 
 func (i *instance) can(capability string) bool {

@@ -49,6 +49,7 @@ type testPlugin struct {
 	mu      sync.Mutex // guards the rest
 	inside  int        // calls that wait in the tool "block"
 	waiters []chan struct{}
+	ends    sync.Map // by the id of the call, a channel that is closed at its end
 }
 
 var testTools = []string{
@@ -185,6 +186,8 @@ func (p *testPlugin) Describe(context.Context, *toolpluginv1.DescribeRequest) (*
 		d.Capabilities = []string{"connect", "drain"}
 	case "draining":
 		d.Capabilities = []string{"drain"}
+	case "telling":
+		d.Capabilities = []string{"drain", "drain_call"}
 	case "manyempty":
 		d.ProtoReflect().SetUnknown(empty(6))
 	case "manytools":
@@ -252,7 +255,17 @@ func empty(number protowire.Number) []byte {
 	return bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.BytesType), 0), 3_000_000)
 }
 
-func (p *testPlugin) Drain(context.Context, *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {
+func (p *testPlugin) Drain(ctx context.Context, r *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {
+	if id := r.GetCallId(); id != "" {
+		if ended, ok := p.ends.Load(id); ok {
+			select {
+			case <-ended.(chan struct{}):
+			case <-ctx.Done():
+				return nil, status.FromContextError(ctx.Err()).Err()
+			}
+		}
+		return &toolpluginv1.DrainResponse{}, nil
+	}
 	fmt.Fprintln(os.Stderr, "draining")
 	p.calls.Wait()
 	return &toolpluginv1.DrainResponse{}, nil
@@ -263,6 +276,9 @@ type callStream = grpc.ServerStreamingServer[toolpluginv1.CallResponse]
 func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error {
 	p.calls.Add(1)
 	defer p.calls.Done()
+	ended := make(chan struct{})
+	defer close(ended)
+	p.ends.Store(r.GetContext().GetCallId(), ended)
 	switch r.GetTool() {
 	case "many_parts":
 		result := new(toolpluginv1.Result)

@@ -57,7 +57,7 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 
 	result, how, err := i.wire.call(callCtx, call, k.heardFrom(i, sink))
 	if how == running {
-		k.giveUp(i)
+		k.giveUp(ctx, i, call.ID)
 	}
 	sent = how != unsent
 	if err != nil {

@@ -95,7 +95,7 @@ func (k *keeper) newInstance(program *binary, key instanceKey) (*instance, error
 		stop:    make(chan struct{}),
 		ended:   make(chan struct{}),
 		unused:  make(chan struct{}),
-		gaveUp:  make(chan struct{}, 1),
+		gaveUp:  make(chan time.Duration, 1),
 		runner: &processRunner{
 			launcher:  k.s.opts.Launcher,
 			log:       newPluginLog(k.log, k.s.opts.Redact),

@@ -42,9 +42,9 @@ func (k *keeper) watch(ctx context.Context, i *instance, disconnected <-chan str
 		case err := <-answered:
 			answered = nil
 			probe.Reset(k.probed(i, err))
-		case <-i.gaveUp:
+		case rest := <-i.gaveUp:
 			if overdue == nil {
-				overdue = time.After(k.s.timing.obey)
+				overdue = time.After(rest)
 			}
 		case <-overdue:
 			overdue = nil
@@ -117,21 +117,36 @@ func (k *keeper) drain(ctx context.Context, i *instance) {
 	}
 }
 
-// giveUp notes that the host no longer waits for a call which the process has
-// seen.
-func (k *keeper) giveUp(i *instance) {
+// giveUp makes sure that a call ends for which the host no longer waits. A
+// plugin that can tell when a call has ended is asked; of one that cannot, the
+// process is replaced in time, since gRPC forgets a call when it is canceled.
+func (k *keeper) giveUp(ctx context.Context, i *instance, call string) {
 	k.mu.Lock()
-	i.suspect = true
-	k.mu.Unlock()
-	select {
-	case i.gaveUp <- struct{}{}:
-	default: // the watcher will hear of another one
+	defer k.mu.Unlock()
+	switch {
+	case k.closed():
+	case i.can("drain_call"):
+		ctx = context.WithoutCancel(ctx)
+		k.s.tasks.Go(func() { k.awaitEnd(ctx, i, call) }) // bounded; Close waits
+	default:
+		i.suspects(k.s.timing.obey)
 	}
 }
 
+// awaitEnd waits for the plugin to end a call, for as long as that may take.
+func (k *keeper) awaitEnd(ctx context.Context, i *instance, call string) {
+	ctx, cancel := context.WithTimeout(ctx, k.s.timing.obey)
+	defer cancel()
+	if err := i.wire.drainCall(ctx, call); status.Code(err) != codes.DeadlineExceeded {
+		return // it has ended, or the process has
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i.suspects(0)
+}
+
 // replace retires a process that may still work on a call which was given up.
-// gRPC forgets a call when it is canceled, so only Drain tells whether the
-// process has. replace reports false if it must wait: while an older process
+// It reports false if it must wait: while an older process
 // finishes its calls, there is no room for a third.
 func (k *keeper) replace(ctx context.Context, i *instance) bool {
 	k.mu.Lock()

@@ -178,6 +178,12 @@ func (w *wire) drain(ctx context.Context) error {
 	return err
 }
 
+// drainCall returns when the plugin has finished one call, if it can tell.
+func (w *wire) drainCall(ctx context.Context, id string) error {
+	_, err := w.client.Drain(ctx, &toolpluginv1.DrainRequest{CallId: id})
+	return err
+}
+
 // connect answers the plugin's requests until the stream ends. No request is
 // granted yet. It calls attached when the plugin has taken up the stream, or
 // never will.

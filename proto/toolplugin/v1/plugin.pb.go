@@ -298,7 +298,8 @@ type DescribeResponse struct {
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	// Name and version of the library that serves this contract.
 	Sdk string `protobuf:"bytes,3,opt,name=sdk,proto3" json:"sdk,omitempty"`
-	// What the plugin can do beyond the minimum: "connect", "drain", "preview".
+	// What the plugin can do beyond the minimum: "connect", "drain",
+	// "drain_call", "preview".
 	Capabilities []string `protobuf:"bytes,4,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// Names of the secrets that it would like; the admin grants them.
 	Secrets []string `protobuf:"bytes,5,rep,name=secrets,proto3" json:"secrets,omitempty"`
@@ -1714,7 +1715,10 @@ func (x *PreviewResponse) GetContent() []*Content {
 }
 
 type DrainRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call to wait for, if the plugin has the capability "drain_call"; one
+	// that it does not know has ended. Empty: all calls.
+	CallId        string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1747,6 +1751,13 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
 	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *DrainRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
 }
 
 type DrainResponse struct {
@@ -2381,8 +2392,9 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\asummary\x18\x01 \x01(\tR\asummary\x12\x16\n" +
 	"\x06digest\x18\x02 \x01(\fR\x06digest\x12*\n" +
 	"\x05error\x18\x03 \x01(\v2\x14.toolplugin.v1.ErrorR\x05error\x120\n" +
-	"\acontent\x18\x04 \x03(\v2\x16.toolplugin.v1.ContentR\acontent\"\x0e\n" +
-	"\fDrainRequest\"\x0f\n" +
+	"\acontent\x18\x04 \x03(\v2\x16.toolplugin.v1.ContentR\acontent\"'\n" +
+	"\fDrainRequest\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\"\x0f\n" +
 	"\rDrainResponse\"\xfa\x01\n" +
 	"\rPluginMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +

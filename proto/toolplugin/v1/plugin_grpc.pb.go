@@ -65,7 +65,9 @@ type PluginServiceClient interface {
 	// fastest sign of a crash.
 	Connect(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[HostMessage, PluginMessage], error)
 	// Drain finishes what runs and refuses what comes after. It returns when no
-	// call is left.
+	// call is left. With a call_id it refuses nothing and waits for that call
+	// alone, so that the host learns whether a canceled call has ended: gRPC
+	// forgets it at once.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
 }
 
@@ -177,7 +179,9 @@ type PluginServiceServer interface {
 	// fastest sign of a crash.
 	Connect(grpc.BidiStreamingServer[HostMessage, PluginMessage]) error
 	// Drain finishes what runs and refuses what comes after. It returns when no
-	// call is left.
+	// call is left. With a call_id it refuses nothing and waits for that call
+	// alone, so that the host learns whether a canceled call has ended: gRPC
+	// forgets it at once.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
 	mustEmbedUnimplementedPluginServiceServer()
 }
