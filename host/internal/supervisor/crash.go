@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -131,8 +132,12 @@ func (d death) lastWords() string {
 	if line := panicLine.FindString(d.Stderr); line != "" {
 		return line
 	}
-	lines := strings.Split(strings.TrimSpace(d.Stderr), "\n")
-	return lines[len(lines)-1]
+	for _, line := range slices.Backward(strings.Split(strings.TrimSpace(d.Stderr), "\n")) {
+		if !strings.HasPrefix(line, `{"@`) { // the logger's
+			return line
+		}
+	}
+	return ""
 }
 
 // detail is for the operator.

@@ -37,6 +37,7 @@ func TestCause(t *testing.T) {
 		{"a fault with memory to spare", death{ExitCode: 2, MaxRSS: 50 << 10, Stderr: "SIGSEGV: segmentation violation\nPC=0x1 m=3\n"}, memory, "exited with code 2"},
 		{"open files", death{ExitCode: 2, Stderr: "panic: open /x: too many open files\n\ngoroutine 1 [running]:\n"}, limits, "exceeded its limit of open files (128)"},
 		{"open files at the end", death{ExitCode: 1, Stderr: "starting\naccept: too many open files\n"}, limits, "exceeded its limit of open files (128)"},
+		{"open files before lines of a logger", death{ExitCode: 1, Stderr: "accept: too many open files\n{\"@level\":\"info\"}\n"}, limits, "exceeded its limit of open files (128)"},
 		{"open files long before", death{ExitCode: 1, Stderr: "accept: too many open files\nretrying\nbye\n"}, limits, "exited with code 1"},
 		{"file size, Go", death{ExitCode: 2, Stderr: "panic: write /x: file too large\n"}, limits, "exceeded its file size limit (8MiB)"},
 		{"file size, others", death{Signal: syscall.SIGXFSZ}, limits, "exceeded its file size limit (8MiB)"},

@@ -40,6 +40,10 @@ func (r *restarts) crashed(now time.Time, ready time.Duration) {
 	}
 	r.recent = append(r.recent, now)
 	r.broken = len(r.recent) >= breakerCrashes
+	if r.row == 1 && ready > 0 {
+		r.until = now // it did work: one crash is no reason to wait
+		return
+	}
 	// Full jitter: hosts whose plugins died of one cause do not return as one.
 	r.until = now.Add(rand.N(r.ceiling()) + 1) //nolint:gosec // it need not be unpredictable
 }

@@ -13,7 +13,7 @@ func TestRestartsBackOff(t *testing.T) {
 			250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second,
 			8 * time.Second, 16 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second,
 		} {
-			r.crashed(time.Now(), time.Second)
+			r.crashed(time.Now(), 0)
 			if got := r.ceiling(); got != want {
 				t.Errorf("after %d crashes in a row the longest wait is %v, want %v", n+1, got, want)
 			}
@@ -25,6 +25,20 @@ func TestRestartsBackOff(t *testing.T) {
 			if got := r.wait(time.Now()); got != 0 {
 				t.Errorf("wait() = %v once the time is over, want 0", got)
 			}
+		}
+	})
+}
+
+func TestFirstCrashCostsNoTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r restarts
+		r.crashed(time.Now(), time.Second)
+		if got := r.wait(time.Now()); got != 0 {
+			t.Errorf("after the first crash of a plugin that has worked wait() = %v, want 0", got)
+		}
+		r.crashed(time.Now(), time.Second)
+		if got := r.wait(time.Now()); got <= 0 {
+			t.Errorf("after the second crash in a row wait() = %v, want more than 0", got)
 		}
 	})
 }

@@ -183,8 +183,12 @@ func (k *keeper) explainEnd(i *instance, sent bool, err error) error {
 	if k.backoff.broken {
 		return lost.WithHint("it crashed %d times within %v and stays off until an operator has looked at it; the host's log says more", breakerCrashes, breakerWindow)
 	}
-	return lost.WithRetry(k.backoff.wait(time.Now())).
-		WithHint("whether the call had an effect is not known; the plugin is started again at the next call")
+	when := "at the next call"
+	wait := k.backoff.wait(time.Now())
+	if wait > 0 {
+		when = fmt.Sprintf("at the first call after %v", wait.Round(time.Millisecond))
+	}
+	return lost.WithRetry(wait).WithHint("whether the call had an effect is not known; the plugin is started again %s", when)
 }
 
 // endedCall is what a caller is told whose own context has ended. err may be

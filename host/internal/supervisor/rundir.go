@@ -29,11 +29,13 @@ type runDir struct {
 	lock *os.File
 }
 
-// defaultRunParent is $XDG_RUNTIME_DIR/toolhost or /tmp/toolhost-UID.
+// defaultRunParent is $XDG_RUNTIME_DIR/toolhost, or /tmp/toolhost-UID if that
+// is not this user's, as after su, or not usable for a socket.
 func defaultRunParent() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		parent := filepath.Join(dir, "toolhost")
-		if len(parent)+1+runDirID <= maxRunDir {
+		info, err := os.Stat(dir)
+		if err == nil && info.IsDir() && int(identify(info).UID) == os.Geteuid() && len(parent)+1+runDirID <= maxRunDir {
 			return parent
 		}
 	}

@@ -110,11 +110,19 @@ func TestRunDirRefused(t *testing.T) {
 }
 
 func TestDefaultRunParent(t *testing.T) {
-	t.Setenv("XDG_RUNTIME_DIR", "/run/user/7")
-	if got, want := defaultRunParent(), "/run/user/7/toolhost"; got != want {
+	own := shortDir(t)
+	t.Setenv("XDG_RUNTIME_DIR", own)
+	if got, want := defaultRunParent(), filepath.Join(own, "toolhost"); got != want {
 		t.Errorf("defaultRunParent() = %q, want %q", got, want)
 	}
-	for _, bad := range []string{"", "relative", "/" + strings.Repeat("x", 60)} {
+	others := "/"
+	if os.Geteuid() == 0 {
+		others = shortDir(t)
+		if err := os.Chown(others, 65534, 65534); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []string{"", "relative", filepath.Join(own, "missing"), others, filepath.Join(own, strings.Repeat("x", 60))} {
 		t.Setenv("XDG_RUNTIME_DIR", bad)
 		if got := defaultRunParent(); !strings.HasPrefix(got, "/tmp/toolhost-") {
 			t.Errorf("with $XDG_RUNTIME_DIR %q: defaultRunParent() = %q, want one below /tmp", bad, got)
