@@ -70,12 +70,29 @@ func (a *app) validate(ctx context.Context, start bool) error {
 		return err
 	}
 	result.Valid, result.Files = true, cfg.Files
+	if err := checkBinaries(cfg); err != nil {
+		return err
+	}
 	if start {
 		if result.Plugins, err = a.startAll(ctx); err != nil {
 			return err
 		}
 	}
 	return a.printValidation(result)
+}
+
+// checkBinaries looks at the programs of the plugins without starting them.
+func checkBinaries(cfg *config.Config) error {
+	var wrong []error
+	for _, p := range cfg.Plugins {
+		if !p.Enabled {
+			continue
+		}
+		if err := daemon.CheckBinary(p.Supervisor); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: plugin %q: %w", p.Place, p.Supervisor.Name, err))
+		}
+	}
+	return errors.Join(wrong...)
 }
 
 // startAll starts every plugin and returns what became of it.

@@ -55,7 +55,8 @@ func New(opts Options) (*Daemon, error) {
 
 // Start learns the tools of every plugin, starting those that it does not know
 // yet. A plugin that cannot be started is logged and listed with the reason;
-// it does not keep the host from starting. It is called once.
+// it does not keep the host from starting. Wrong settings do: a configuration
+// is used as a whole or not at all. Start is called once.
 func (d *Daemon) Start(ctx context.Context) error {
 	defer close(d.ready)
 	if err := d.supervisor.Start(ctx); err != nil {
@@ -80,13 +81,19 @@ func (d *Daemon) StartPlugins(ctx context.Context) {
 // until it closes in or ctx ends. The client is answered at once; what depends
 // on the tools of plugins that are still starting waits for them.
 func (d *Daemon) ServeMCP(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	started := make(chan error, 1)
-	go func() { started <- d.Start(ctx) }() // ends with ctx, waited for below
+	go func() { // ends with ctx, waited for below
+		err := d.Start(ctx)
+		if err != nil {
+			cancel(err)
+		}
+		started <- err
+	}()
 	err := d.mcp.ServeStdio(ctx, in, out)
-	ended := ctx.Err() != nil
-	cancel()
-	if startErr := <-started; !ended && !errors.Is(startErr, context.Canceled) {
+	cancel(nil)
+	if startErr := <-started; !errors.Is(startErr, context.Canceled) {
 		err = errors.Join(err, startErr)
 	}
 	return err

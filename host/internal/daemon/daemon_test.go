@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,8 +101,8 @@ plugin "greeter" {
 	return cfg
 }
 
-// start builds and starts a daemon.
-func start(t *testing.T, cfg *config.Config) *daemon.Daemon {
+// build builds a daemon.
+func build(t *testing.T, cfg *config.Config) *daemon.Daemon {
 	t.Helper()
 	d, err := daemon.New(daemon.Options{Config: cfg, Version: "1", Logger: hclog.NewNullLogger()})
 	if err != nil {
@@ -112,6 +113,13 @@ func start(t *testing.T, cfg *config.Config) *daemon.Daemon {
 			t.Error(err)
 		}
 	})
+	return d
+}
+
+// start builds and starts a daemon.
+func start(t *testing.T, cfg *config.Config) *daemon.Daemon {
+	t.Helper()
+	d := build(t, cfg)
 	if err := d.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -142,13 +150,23 @@ func TestToolsWithEffectsAreRefused(t *testing.T) {
 	}
 }
 
-// TestWrongSettingsAreToldWithTheirLine starts a plugin that does not know a
-// setting.
-func TestWrongSettingsAreToldWithTheirLine(t *testing.T) {
-	d := start(t, load(t, `greting = "Hi"`))
-	state := d.Plugins()[0]
-	if state.Phase != supervisor.Broken || !strings.Contains(state.Refused, "config.hcl:11") || !strings.Contains(state.Refused, `"greeting"`) {
-		t.Errorf("the plugin is %s, refused %q; want the line and the nearest name", state.Phase, state.Refused)
+// TestWrongSettingsStartNothing starts a plugin that does not know a setting,
+// which nobody could know before.
+func TestWrongSettingsStartNothing(t *testing.T) {
+	d := build(t, load(t, `greting = "Hi"`))
+	err := d.Start(t.Context())
+	mistakes, ok := errors.AsType[*config.Error](err)
+	if !ok || len(mistakes.Mistakes) != 1 || mistakes.Mistakes[0].Line != 11 || !strings.Contains(mistakes.Mistakes[0].Detail, `"greeting"`) {
+		t.Errorf("Start() = %v; want the mistake with its line and the nearest name", err)
+	}
+	if state := d.Plugins()[0]; state.Phase != supervisor.Broken || !strings.Contains(state.Refused, "config.hcl:11") {
+		t.Errorf("the plugin is %s, refused %q; want the place", state.Phase, state.Refused)
+	}
+	in, feed := io.Pipe()
+	defer feed.Close()
+	d = build(t, load(t, `greting = "Hi"`))
+	if _, ok := errors.AsType[*config.Error](d.ServeMCP(t.Context(), in, io.Discard)); !ok {
+		t.Error("ServeMCP served half a host")
 	}
 }
 

@@ -184,6 +184,19 @@ func refuse(brief, format string, args ...any) *refusedError {
 	return &refusedError{brief: brief, err: fmt.Errorf(format, args...)}
 }
 
+// wrongSettings is the brief of a refusal that the configuration causes.
+const wrongSettings = "its settings are wrong"
+
+// CheckBinary looks at the program of a plugin as a start does, and starts
+// nothing. The error says to an operator what is wrong and what to do.
+func CheckBinary(p Plugin) error {
+	program, err := openBinary(p, &hashCache{})
+	if err != nil {
+		return err
+	}
+	return program.file.Close()
+}
+
 func (r *refusedError) Error() string { return r.err.Error() }
 
 func (r *refusedError) Unwrap() error { return r.err }

@@ -279,7 +279,7 @@ func (k *keeper) settings(schema []byte) ([]byte, error) {
 	}
 	settings, err := k.plugin.Settings(schema)
 	if err != nil {
-		return nil, refuse("its settings are wrong", "settings: %w", err)
+		return nil, refuse(wrongSettings, "settings: %w", err)
 	}
 	return settings, nil
 }
@@ -319,7 +319,7 @@ func (k *keeper) configure(ctx context.Context, i *instance, settings []byte) er
 		mistakes = append(mistakes, errors.New(place+d.Text))
 	}
 	if len(mistakes) > 0 {
-		return refuse("its settings are wrong", "%w", errors.Join(mistakes...))
+		return refuse(wrongSettings, "%w", errors.Join(mistakes...))
 	}
 	return nil
 }

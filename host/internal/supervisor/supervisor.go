@@ -109,7 +109,8 @@ func New(opts Options) (*Supervisor, error) {
 // Start makes the tools of all plugins known: from what an earlier host has
 // learned, or else by starting the plugin. It starts eager plugins too. It
 // returns when all are known or have failed, which [Supervisor.Plugins] tells,
-// at most a minute per four plugins later; or with an error when ctx ends.
+// at most a minute per four plugins later. Its error says that ctx has ended,
+// or which plugins' settings are wrong: those are mistakes of the configuration.
 func (s *Supervisor) Start(ctx context.Context) error {
 	slots := make(chan struct{}, startsAtOnce)
 	var starts sync.WaitGroup
@@ -125,7 +126,24 @@ func (s *Supervisor) Start(ctx context.Context) error {
 		})
 	}
 	starts.Wait()
-	return context.Cause(ctx)
+	return errors.Join(context.Cause(ctx), s.wrongSettings())
+}
+
+// wrongSettings says which plugins did not start because of their settings.
+func (s *Supervisor) wrongSettings() error {
+	var wrong []error
+	for _, p := range s.opts.Plugins {
+		if refused := s.keepers[p.Name].refusedNow(); refused != nil && refused.brief == wrongSettings {
+			wrong = append(wrong, fmt.Errorf("plugin %q: %w", p.Name, refused))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+func (k *keeper) refusedNow() *refusedError {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refused
 }
 
 // Restart stops a plugin if it runs, forgets its crashes and starts it. Its

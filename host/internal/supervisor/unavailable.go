@@ -41,13 +41,22 @@ func (k *keeper) startFailed(err error) error {
 func (k *keeper) redacted(err error) error {
 	redact := k.s.opts.Redact
 	if refused, ok := errors.AsType[*refusedError](err); ok {
-		return &refusedError{brief: refused.brief, err: errors.New(redact(refused.Error())), digest: refused.digest}
+		return &refusedError{brief: refused.brief, err: &redactedError{redact(refused.Error()), refused.err}, digest: refused.digest}
 	}
 	if crashed, ok := errors.AsType[*crashError](err); ok && crashed.wire != nil {
 		return &crashError{crash: crashed.crash, wire: errors.New(redact(crashed.wire.Error()))}
 	}
 	return err
 }
+
+// redactedError says what err says, without secrets.
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
 
 // crashOf is what a start that failed counts as: the crash of the process, or
 // one that says that there was none.

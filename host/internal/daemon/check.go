@@ -14,6 +14,10 @@ func KnownSchema(stateDir string, p supervisor.Plugin) (schema []byte, known boo
 	return supervisor.KnownSchema(stateDir, p)
 }
 
+// CheckBinary looks at the program of a plugin as a start does. It starts
+// nothing. The error says to an operator what is wrong and what to do.
+func CheckBinary(p supervisor.Plugin) error { return supervisor.CheckBinary(p) }
+
 // LearnSchema returns the JSON Schema of a plugin's settings and starts the
 // plugin for that if it is not known. The error says why the plugin does not
 // start.
