@@ -96,7 +96,10 @@ func (r *report) write(text string) bool {
 
 func (r *report) result() tool.Result {
 	text := strings.TrimSuffix(r.text.String(), "\n")
-	if text == "" {
+	switch {
+	case text == "" && r.binary > 0:
+		text = fmt.Sprintf("[nothing found; binary files, which are not searched: %d]", r.binary)
+	case text == "":
 		text = "[nothing found]"
 	}
 	result := tool.TextResult(text)

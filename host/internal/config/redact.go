@@ -2,6 +2,15 @@ package config
 
 import "io"
 
+// Hide returns text without the values that env and file returned.
+func (c *Config) Hide(text string) string {
+	if len(c.Secrets) == 0 {
+		return text
+	}
+	hide := secrets{values: c.Secrets}
+	return hide.in(text)
+}
+
 // Redact returns a writer that passes on to w what is written to it, one line
 // at a time, without the values that env and file returned. It is for logs:
 // what a plugin prints may hold its settings.
@@ -9,17 +18,17 @@ func (c *Config) Redact(w io.Writer) io.Writer {
 	if len(c.Secrets) == 0 {
 		return w
 	}
-	return &redactor{w: w, hide: secrets{values: c.Secrets}}
+	return &redactor{w: w, hide: c.Hide}
 }
 
 type redactor struct {
 	w    io.Writer
-	hide secrets
+	hide func(string) string
 }
 
 // Write implements [io.Writer].
 func (r *redactor) Write(line []byte) (int, error) {
-	if _, err := io.WriteString(r.w, r.hide.in(string(line))); err != nil {
+	if _, err := io.WriteString(r.w, r.hide(string(line))); err != nil {
 		return 0, err
 	}
 	return len(line), nil

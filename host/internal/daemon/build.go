@@ -42,6 +42,7 @@ func (d *Daemon) build(opts Options) (err error) {
 		Workspace: cfg.Workspace,
 		Version:   opts.Version,
 		Logger:    opts.Logger,
+		Redact:    cfg.Hide,
 		Publish: func(plugin, digest string, tools []tool.Spec) {
 			if err := d.catalog.Publish(plugin, digest, tools); err != nil {
 				opts.Logger.Error("tools are not listed", "error", err)

@@ -6,12 +6,16 @@ import (
 
 // closeSchema makes every object in a document that lists its properties
 // refuse all others, unless it says itself what may stand beside them. An
-// object that lists none is a map and stays open, the root excepted.
+// object that lists none is a map and stays open. The root cannot stay open to
+// anything at all.
 func closeSchema(doc map[string]any) {
 	mixins := make(map[string]bool)
 	findMixins(doc, false, mixins)
 	if doc["properties"] == nil {
 		doc["properties"] = map[string]any{}
+	}
+	if doc["additionalProperties"] == true {
+		delete(doc, "additionalProperties") // an argument that nobody describes is a mistake
 	}
 	closeBelow(doc, "#", part, mixins)
 }

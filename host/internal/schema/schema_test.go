@@ -346,7 +346,7 @@ func TestRecursiveSchemas(t *testing.T) {
 func TestPublic(t *testing.T) {
 	for _, tt := range []struct{ name, in, want string }{
 		{"closed", `{"type":"object"}`, `{"additionalProperties":false,"properties":{},"type":"object"}`},
-		{"open if it says so", `{"type":"object","additionalProperties":true}`, `{"additionalProperties":true,"properties":{},"type":"object"}`},
+		{"closed though it says otherwise", `{"type":"object","additionalProperties":true}`, `{"additionalProperties":false,"properties":{},"type":"object"}`},
 		{
 			"without keywords of the host's", `{"type":"object","x-any":1,"properties":{"x-role":{"type":"string","description":"d","x-role":"path","x-aliases":["p"],"x-raw":true}}}`,
 			`{"additionalProperties":false,"properties":{"x-role":{"description":"d","type":"string"}},"type":"object"}`,

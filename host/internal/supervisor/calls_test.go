@@ -116,7 +116,7 @@ func TestCallThatCannotBeSent(t *testing.T) {
 // TestAnswersTakeLittleMemory lets a plugin send what takes far more memory
 // than its size, if objects are made of it.
 func TestAnswersTakeLittleMemory(t *testing.T) {
-	const bound = 400 << 20
+	const bound = 200 << 20
 	limits := sandbox.DefaultLimits()
 	limits.Memory = 0
 	for _, name := range []string{"many_parts", "long_metadata", "long_structured"} {
@@ -266,5 +266,43 @@ func TestSecretsAreRedacted(t *testing.T) {
 	wantUnavailable(t, err, "its settings are wrong", false)
 	if s := k.state(t, "calm"); !strings.Contains(s.Refused, "[redacted]") || strings.Contains(s.Refused+k.log.String(), secret) {
 		t.Errorf("refused %q, want the secret redacted", s.Refused)
+	}
+}
+
+// TestTwoGenerationsAreEnough gives up calls in each process that takes any,
+// while the first one still has a call of its own to finish.
+func TestTwoGenerationsAreEnough(t *testing.T) {
+	k := keep(t, "plain")
+	k.timing.obey = time.Millisecond
+	file := filepath.Join(t.TempDir(), "go on")
+	inside := make(chan struct{})
+	beside := make(chan error, 1)
+	go func() { // ends with the call
+		_, _, err := k.Run(t.Context(), "plain", "", tool.Call{ID: "tc_2", Tool: "wait_file", Arguments: strconv.AppendQuote(nil, file)},
+			tool.Sink{Chunk: func(tool.Chunk) { close(inside) }})
+		beside <- err
+	}()
+	<-inside
+	first := k.live("plain")
+	k.cancelInside(t, "plain", "ignore", `{}`)
+	eventually(t, "the process gets no new calls", func() bool { return k.live("plain") != first })
+	k.mustCall(t, "plain", "echo")
+	second := k.live("plain")
+	for range 20 {
+		k.cancelInside(t, "plain", "ignore", `{}`)
+		if live := k.live("plain"); live != second {
+			t.Fatal("there is a third process")
+		}
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-beside; err != nil {
+		t.Errorf("the call beside: Run() = %v, want success", err)
+	}
+	<-first.ended
+	<-second.ended // its turn has come
+	if s := k.state(t, "plain"); s.Crashes != 0 || s.Phase != Stopped {
+		t.Errorf("state is %+v, want stopped without a crash", s)
 	}
 }

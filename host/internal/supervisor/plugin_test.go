@@ -247,9 +247,9 @@ func (p *testPlugin) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMe
 	return nil
 }
 
-// empty is a list of 20 million messages without fields, under a number.
+// empty is a list of 3 million messages without fields, under a number.
 func empty(number protowire.Number) []byte {
-	return bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.BytesType), 0), 20_000_000)
+	return bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, number, protowire.BytesType), 0), 3_000_000)
 }
 
 func (p *testPlugin) Drain(context.Context, *toolpluginv1.DrainRequest) (*toolpluginv1.DrainResponse, error) {

@@ -138,6 +138,9 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 	k.mu.Lock()
 	k.backoff, k.refused = restarts{}, nil
 	for _, i := range k.instances {
+		if i.stopping { // an operator does not wait for its calls
+			i.runner.end("")
+		}
 		k.retire(i)
 	}
 	k.mu.Unlock()
@@ -148,7 +151,7 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 }
 
 // Close stops all plugins and returns when nothing of them is left: at once if
-// they are well, after some seconds if they hang. Calls under way end as lost.
+// they are well, after some seconds if they hang. Calls under way fail, and count as sent.
 // It is idempotent.
 func (s *Supervisor) Close() error {
 	s.closing.Do(func() {

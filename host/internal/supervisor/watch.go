@@ -2,8 +2,10 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // watch looks after one process until it has ended: its end, its health, its
@@ -107,7 +109,7 @@ func (k *keeper) drain(ctx context.Context, i *instance) {
 		return
 	}
 	k.log.Debug("the plugin did not finish what it did", "error", k.s.opts.Redact(cleanLine(err.Error())))
-	if suspect && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if suspect && status.Code(err) == codes.DeadlineExceeded {
 		k.mu.Lock()
 		i.blamed = true
 		k.mu.Unlock()

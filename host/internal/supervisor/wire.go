@@ -93,7 +93,7 @@ func (w *wire) describe(ctx context.Context, hostVersion string) (*description, 
 	}
 	return &description{
 		Name:         res.GetName(),
-		Version:      cutText(res.GetVersion(), maxShort),
+		Version:      cleanLine(cutText(res.GetVersion(), maxShort)),
 		SDK:          cutText(res.GetSdk(), maxShort),
 		Capabilities: res.GetCapabilities(),
 		Schema:       res.GetSettingsSchemaJson(),

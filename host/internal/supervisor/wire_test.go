@@ -114,6 +114,8 @@ func TestResultFrom(t *testing.T) {
 	}{
 		{"metadata", &toolpluginv1.Result{MetadataJson: []byte(`[1]`)}, "metadata is not a JSON object"},
 		{"text resource", &toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: toolpluginv1.Content_KIND_RESOURCE, MediaType: "text/plain", Data: []byte("\xff")}}}, "not valid UTF-8"},
+		{"parts", &toolpluginv1.Result{Content: make([]*toolpluginv1.Content, maxParts+1)}, "1001 parts of content, more than 1000"},
+		{"effects", &toolpluginv1.Result{Effects: make([]*toolpluginv1.Effect, maxParts+1)}, "1001 effects, more than 1000"},
 		{"no kind", &toolpluginv1.Result{Content: []*toolpluginv1.Content{{}}}, "unknown kind 0"},
 		{"no code", &toolpluginv1.Result{Error: &toolpluginv1.Error{Message: "m"}}, `unknown code ""`},
 	} {
@@ -136,8 +138,8 @@ func FuzzResultFrom(f *testing.F) {
 	f.Add(seed)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		message := new(toolpluginv1.Result)
-		if proto.Unmarshal(data, message) != nil {
-			return // gRPC says so
+		if decode(data, message) != nil {
+			return
 		}
 		result, err := resultFrom(message)
 		if err != nil {
@@ -156,7 +158,7 @@ func FuzzSpecsFrom(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		message := new(toolpluginv1.DescribeResponse)
-		if proto.Unmarshal(data, message) != nil {
+		if decode(data, message) != nil {
 			return
 		}
 		specs, err := specsFrom(message.GetTools())
