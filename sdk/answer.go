@@ -131,8 +131,8 @@ func empty(t reflect.Type) bool { return t.Kind() == reflect.Struct && t.NumFiel
 // toResult converts what a tool returned. Beside an error only what a caller
 // can read is kept: the structured result of a failure is half made.
 func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error) {
-	if result, ok := any(*out).(tool.Result); ok {
-		return result, nil
+	if result, ok := any(out).(*tool.Result); ok {
+		return *result, nil
 	}
 	v := reflect.ValueOf(out).Elem()
 	if v.Kind() == reflect.String {
@@ -167,10 +167,10 @@ func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error)
 
 // texter finds the method wherever it may be: on Out or on a pointer to it.
 func texter[Out any](out *Out) (Texter, bool) {
-	if t, ok := any(*out).(Texter); ok {
+	if t, ok := any(out).(Texter); ok {
 		return t, true
 	}
-	t, ok := any(out).(Texter)
+	t, ok := any(*out).(Texter) // Out is a pointer itself
 	return t, ok
 }
 

@@ -74,3 +74,11 @@ func ExampleConfigure() {
 	fmt.Println(p.Err())
 	// Output: <nil>
 }
+
+// What Configure opens, OnStop closes.
+func ExamplePlugin_OnStop() {
+	p := sdk.New("store", "1.0.0")
+	p.OnStop(func() { fmt.Println("closed") })
+	p.Stop() // Serve does it
+	// Output: closed
+}

@@ -47,7 +47,11 @@ func infer(t reflect.Type, use purpose) inferred {
 	if s == nil {
 		return inferred{mistakes: i.mistakes}
 	}
-	if s.Type != "object" {
+	switch s.Type {
+	case "object":
+	case "":
+		i.mistake("", "type %s writes JSON of its own, so its schema is not known; use a struct, or return a tool.Result", t)
+	default:
 		i.mistake("", "type %s is not written as a JSON object", t)
 	}
 	out := inferred{properties: slices.Sorted(maps.Keys(s.Properties))}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"net/netip"
 	"strings"
 	"testing"
@@ -242,6 +243,9 @@ func TestMistakes(t *testing.T) {
 		{"a result that is no object", func(p *sdk.Plugin) {
 			sdk.AddTool(p, spec("x"), func(context.Context, *sdk.Call, struct{}) (time.Time, error) { return time.Time{}, nil })
 		}, "in the result: type time.Time is not written as a JSON object"},
+		{"a result with its own JSON", func(p *sdk.Plugin) {
+			sdk.AddTool(p, spec("x"), func(context.Context, *sdk.Call, struct{}) (struct{ big.Int }, error) { return struct{ big.Int }{}, nil })
+		}, "in the result: type struct { big.Int } writes JSON of its own"},
 		{"no function", func(p *sdk.Plugin) {
 			sdk.AddTool[struct{}, string](p, spec("x"), nil)
 		}, "has no function to run"},
