@@ -31,8 +31,14 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			if !strings.Contains(config, "workspace ") { // a part of a file
 				config = "workspace = \"ws\"\n" + config
 			}
-			config = regexp.MustCompile(`(?m)^workspace +=.*$`).ReplaceAllString(config, `workspace = "ws"`)
-			config = regexp.MustCompile(`(?m)^state_dir +=.*$`).ReplaceAllString(config, `state_dir = "state"`)
+			for place, here := range map[string]string{
+				`(?m)^workspace +=.*$`:  `workspace = "ws"`,
+				`(?m)^state_dir +=.*$`:  `state_dir = "state"`,
+				`(?m)^plugin_dir +=.*$`: `plugin_dir = "` + filepath.Join(bin, "plugins") + `"`,
+				`"/opt/plugins/[a-z]+"`: `"` + filepath.Join(bin, "plugins", "hello") + `"`,
+			} {
+				config = regexp.MustCompile(place).ReplaceAllString(config, here)
+			}
 			path := filepath.Join(dir, "config.hcl")
 			if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 				t.Fatal(err)
