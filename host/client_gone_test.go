@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -27,13 +28,14 @@ func flood(t *testing.T) (cmd *exec.Cmd, unread io.Closer) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
+	var lines strings.Builder
+	lines.WriteString(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
-`
+`)
 	for id := range 20 { // 16 KiB each, and a pipe holds 64
-		lines += fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"probe_text","arguments":{"n":16000}}}`+"\n", id+1)
+		fmt.Fprintf(&lines, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"probe_text","arguments":{"n":16000}}}`+"\n", id+1)
 	}
-	if _, err := io.WriteString(in, lines); err != nil {
+	if _, err := io.WriteString(in, lines.String()); err != nil {
 		t.Fatal(err)
 	}
 	fd := out.(*os.File).Fd()

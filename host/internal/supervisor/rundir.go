@@ -34,7 +34,7 @@ type runDir struct {
 func defaultRunParent() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		parent := filepath.Join(dir, "toolhost")
-		info, err := os.Stat(dir)
+		info, err := os.Stat(dir) //nolint:gosec // the environment is the operator's
 		if err == nil && info.IsDir() && int(identify(info).UID) == os.Geteuid() && len(parent)+1+runDirID <= maxRunDir {
 			return parent
 		}
