@@ -98,7 +98,7 @@ func TestHostKnowsNoPlugin(t *testing.T) {
 // instead of package tool.
 func TestGeneratedTypesStopAtTheEdge(t *testing.T) {
 	edge := []string{"host/internal/supervisor/wire", "sdk/server.go", "sdk/wire.go", "sdk/sdktest/", "proto/"}
-	shared := []string{"Handshake", "MaxMessageBytes", "ServiceName", "Version"} // of handshake.go
+	shared := []string{"CheckHandshake", "Handshake", "IsHandshake", "MaxMessageBytes", "ServiceName", "Version"} // of handshake.go
 	for _, path := range goFiles(t, root(t)) {
 		name, err := filepath.Rel(root(t), path)
 		if err != nil {

@@ -159,7 +159,7 @@ func TestCheckNoStart(t *testing.T) {
 		}},
 		{"of another version", []string{
 			`start: handshake: it speaks version "2" of the plugin contract, expected 1`, `start: handshake: it listens on "tcp"`,
-			`start: handshake: it speaks "netrpc"`, `start: handshake: the certificate is not base64 without padding`,
+			`start: handshake: it speaks "netrpc"`, `start: handshake: its certificate is not base64 without padding`,
 		}},
 		{"talks to strangers", []string{`start: it answers a client without a certificate`}},
 	} {

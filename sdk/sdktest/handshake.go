@@ -4,17 +4,11 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/hashicorp/go-plugin"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
@@ -39,7 +33,7 @@ func (r *process) readStdout(lines chan<- string) {
 		if line != "" {
 			lines <- line
 		}
-		if err != nil && !errors.Is(err, bufio.ErrBufferFull) || isHandshake(line) {
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) || toolpluginv1.IsHandshake(line) {
 			break
 		}
 	}
@@ -58,9 +52,9 @@ func (r *process) awaitHandshake(ctx context.Context, lines <-chan string) (stri
 		select {
 		case line, ok := <-lines:
 			switch {
-			case ok && isHandshake(line) && stray == "":
+			case ok && toolpluginv1.IsHandshake(line) && stray == "":
 				return line, nil
-			case ok && isHandshake(line):
+			case ok && toolpluginv1.IsHandshake(line):
 				return "", fmt.Errorf("it printed %q before its handshake: a plugin must not write to standard output", shorten([]byte(stray)))
 			case ok && stray == "":
 				stray, late = line, time.After(strayGrace)
@@ -83,59 +77,13 @@ func notAPlugin(line string) error {
 	return fmt.Errorf("it is not a plugin: it printed %q instead of a handshake, which begins with \"1|%d|unix|\"", shorten([]byte(line)), toolpluginv1.Version)
 }
 
-// isHandshake reports whether a line is meant as one: 1|1|unix|/path|grpc|...
-func isHandshake(line string) bool {
-	core, rest, _ := strings.Cut(line, "|")
-	_, err := strconv.Atoi(core)
-	return err == nil && strings.Count(rest, "|") >= 2
-}
-
 // checkHandshake returns everything in a handshake that a host refuses.
 func checkHandshake(line, socketDir string) error {
-	parts := strings.Split(line, "|")
-	parts = append(parts, make([]string, max(6-len(parts), 0))...) // absent ones are empty
-	core, version, network, address, protocol, certificate := parts[0], parts[1], parts[2], parts[3], parts[4], parts[5]
 	var problems []error
-	add := func(format string, args ...any) {
-		problems = append(problems, fmt.Errorf("handshake: "+format, args...))
-	}
-	if core != strconv.Itoa(plugin.CoreProtocolVersion) {
-		add("it speaks go-plugin's core protocol %q, expected %d", core, plugin.CoreProtocolVersion)
-	}
-	if version != strconv.Itoa(toolpluginv1.Version) {
-		add("it speaks version %q of the plugin contract, expected %d", version, toolpluginv1.Version)
-	}
-	if protocol != string(plugin.ProtocolGRPC) {
-		add("it speaks %q, expected grpc", protocol)
-	}
-	switch {
-	case network != "unix":
-		add("it listens on %q, expected a unix socket", network)
-	case filepath.Dir(filepath.Clean(address)) != socketDir:
-		add("its socket is %q, expected one in the directory $%s", address, plugin.EnvUnixSocketDir)
-	}
-	if err := checkCertificate(certificate); err != nil {
-		problems = append(problems, err)
+	for _, fault := range toolpluginv1.CheckHandshake(line, socketDir) {
+		problems = append(problems, errors.New("handshake: "+fault.Text))
 	}
 	return errors.Join(problems...)
-}
-
-func checkCertificate(field string) error {
-	if field == "" {
-		return errors.New("handshake: it has no certificate: serve with TLS (the sdk does) and put the certificate into the sixth field")
-	}
-	der, err := base64.RawStdEncoding.DecodeString(field)
-	if err != nil {
-		return errors.New("handshake: the certificate is not base64 without padding")
-	}
-	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		return errors.New("handshake: the certificate is not X.509 in DER form")
-	}
-	if err := certificate.VerifyHostname("localhost"); err != nil {
-		return errors.New("handshake: the certificate is not for the DNS name localhost (a subject alternative name)")
-	}
-	return nil
 }
 
 // talksToStrangers reports whether the plugin answers a client that has no

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
+	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
 const (
@@ -133,7 +134,7 @@ func (r *processRunner) readStdout(lines chan<- string) {
 		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			break
 		}
-		if isHandshake(line) {
+		if toolpluginv1.IsHandshake(line) {
 			break
 		}
 	}

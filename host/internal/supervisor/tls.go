@@ -7,9 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
-	"errors"
 	"fmt"
 	"math/big"
 	"time"
@@ -49,16 +47,4 @@ func clientTLS(now time.Time) (config *tls.Config, certPEM []byte, err error) {
 		ServerName:   "localhost",
 	}
 	return config, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
-}
-
-// checkServerCert reads the certificate of a handshake as go-plugin will.
-func checkServerCert(field string) error {
-	der, err := base64.RawStdEncoding.DecodeString(field)
-	if err != nil {
-		return errors.New("the certificate in its handshake is not unpadded base64")
-	}
-	if _, err := x509.ParseCertificate(der); err != nil {
-		return errors.New("the certificate in its handshake is not X.509 in DER form")
-	}
-	return nil
 }
