@@ -3,8 +3,9 @@
 package auth
 
 import (
-	"fmt"
+	"os"
 	"os/user"
+	"strconv"
 )
 
 // Caller is who makes a call.
@@ -20,14 +21,14 @@ type Caller struct {
 }
 
 // LocalUser returns the user of calls that arrive from this very account:
-// configured if it is not empty, else the account's name.
-func LocalUser(configured string) (string, error) {
+// configured if it is not empty, else the account's name. An account without
+// one, as in many containers, is called by its number, e.g. "uid-1000".
+func LocalUser(configured string) string {
 	if configured != "" {
-		return configured, nil
+		return configured
 	}
-	account, err := user.Current()
-	if err != nil {
-		return "", fmt.Errorf("name of this account: %w", err)
+	if account, err := user.Current(); err == nil {
+		return account.Username
 	}
-	return account.Username, nil
+	return "uid-" + strconv.Itoa(os.Getuid())
 }

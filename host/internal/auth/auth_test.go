@@ -1,23 +1,25 @@
 package auth_test
 
 import (
+	"os"
 	"os/user"
+	"strconv"
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
 func TestLocalUser(t *testing.T) {
-	account, err := user.Current()
-	if err != nil {
-		t.Fatal(err)
+	own := "uid-" + strconv.Itoa(os.Getuid()) // an account without a name
+	if account, err := user.Current(); err == nil {
+		own = account.Username
 	}
 	for _, tt := range []struct{ configured, want string }{
 		{"ada", "ada"},
-		{"", account.Username},
+		{"", own},
 	} {
-		if got, err := auth.LocalUser(tt.configured); got != tt.want || err != nil {
-			t.Errorf("LocalUser(%q) = %q, %v; want %q", tt.configured, got, err, tt.want)
+		if got := auth.LocalUser(tt.configured); got != tt.want {
+			t.Errorf("LocalUser(%q) = %q, want %q", tt.configured, got, tt.want)
 		}
 	}
 }

@@ -16,9 +16,7 @@ import (
 // fails, stop takes down.
 func (d *Daemon) build(opts Options) (err error) {
 	cfg := opts.Config
-	if d.user, err = auth.LocalUser(cfg.LocalUser); err != nil {
-		return err
-	}
+	d.user = auth.LocalUser(cfg.LocalUser)
 	if d.launcher, err = sandbox.NewLauncher(); err != nil {
 		return fmt.Errorf("set up the launcher: %w", err)
 	}
