@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
@@ -73,6 +74,7 @@ func load(t *testing.T, pluginConfig string) *config.Config {
 		os.Mkdir(filepath.Join(dir, "ws"), 0o755),
 		os.Mkdir(filepath.Join(dir, "bin"), 0o755),
 		os.Link(self, program),
+		os.Chmod(program, 0o755), // go build follows the umask of whoever runs it
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,9 @@ func TestWrongSettingsStartNothing(t *testing.T) {
 	in, feed := io.Pipe()
 	defer feed.Close()
 	d = build(t, load(t, `greting = "Hi"`))
-	if _, ok := errors.AsType[*config.Error](d.ServeMCP(t.Context(), in, io.Discard)); !ok {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, ok := errors.AsType[*config.Error](d.ServeMCP(ctx, in, io.Discard)); !ok {
 		t.Error("ServeMCP served half a host")
 	}
 }
