@@ -209,7 +209,7 @@ func TestCallThatDoesNotStop(t *testing.T) {
 func TestCallThatStopsCostsNoCrash(t *testing.T) {
 	k := keep(t, "draining", "plain")
 	k.timing.obey, k.timing.finish = time.Millisecond, time.Minute // a busy machine is no crash
-	for _, plugin := range []string{"draining", "plain"} { // one that can say so, and one that cannot
+	for _, plugin := range []string{"draining", "plain"} {         // one that can say so, and one that cannot
 		k.mustCall(t, plugin, "echo")
 		first := k.live(plugin)
 		k.cancelInside(t, plugin, "block", `{"Calls":1}`)
