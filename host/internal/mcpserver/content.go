@@ -38,14 +38,13 @@ func render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
 	for _, c := range r.Content {
 		out.Content = append(out.Content, content(c))
 	}
-	if r.Structured == nil {
-		return out
-	}
-	if version < firstWithStructured && len(r.Content) == 0 {
+	switch {
+	case r.Structured == nil:
+	case version >= firstWithStructured:
+		out.StructuredContent = r.Structured
+	case len(r.Content) == 0:
 		out.Content = append(out.Content, &mcp.TextContent{Text: string(r.Structured)})
-		return out
 	}
-	out.StructuredContent = r.Structured
 	return out
 }
 
