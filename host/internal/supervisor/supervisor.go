@@ -126,11 +126,11 @@ func (s *Supervisor) Start(ctx context.Context) error {
 		})
 	}
 	starts.Wait()
-	return errors.Join(context.Cause(ctx), s.wrongSettings())
+	return errors.Join(context.Cause(ctx), s.settingsMistakes())
 }
 
-// wrongSettings says which plugins did not start because of their settings.
-func (s *Supervisor) wrongSettings() error {
+// settingsMistakes says which plugins did not start because of their settings.
+func (s *Supervisor) settingsMistakes() error {
 	var wrong []error
 	for _, p := range s.opts.Plugins {
 		if refused := s.keepers[p.Name].refusedNow(); refused != nil && refused.brief == wrongSettings {
@@ -169,8 +169,8 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 }
 
 // Close stops all plugins and returns when nothing of them is left: at once if
-// they are well, after some seconds if they hang. Calls under way fail, and count as sent.
-// It is idempotent.
+// they are well, after some seconds if they hang. Calls under way fail, and
+// count as sent. It is idempotent.
 func (s *Supervisor) Close() error {
 	s.closing.Do(func() {
 		for _, k := range s.keepers {
