@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -110,7 +111,7 @@ func (a *app) loadConfig() (*config.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	return config.Load(path, config.LoadOptions{SettingsSchema: daemon.KnownSchema})
+	return config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
 }
 
 // withDaemon builds a host in this process, passes it to f and stops it.

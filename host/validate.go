@@ -22,6 +22,9 @@ type validation struct {
 	// NotChecked are plugins whose settings could not be checked, since they
 	// were never started.
 	NotChecked []string `json:"not_checked"`
+	// Problems are what is wrong beside the files: with a program, or with
+	// settings that only their plugin can judge.
+	Problems []string `json:"problems"`
 	// Plugins is what became of each with --start.
 	Plugins []pluginView `json:"plugins,omitempty"`
 }
@@ -48,14 +51,14 @@ func (a *app) validate(ctx context.Context, start bool) error {
 	if err != nil {
 		return err
 	}
-	result := validation{Mistakes: []config.Mistake{}, NotChecked: []string{}}
+	result := validation{Mistakes: []config.Mistake{}, NotChecked: []string{}, Problems: []string{}}
 	cfg, err := config.Load(path, config.LoadOptions{SettingsSchema: func(stateDir string, p supervisor.Plugin) (schema []byte, known bool) {
 		if start {
 			var startErr error
 			schema, startErr = daemon.LearnSchema(ctx, stateDir, p)
 			known = startErr == nil // why not is said below, with the plugin's state
 		} else {
-			schema, known = daemon.KnownSchema(stateDir, p)
+			schema, known = supervisor.KnownSchema(stateDir, p)
 		}
 		if !known {
 			result.NotChecked = append(result.NotChecked, p.Name)
@@ -69,30 +72,28 @@ func (a *app) validate(ctx context.Context, start bool) error {
 	if err != nil {
 		return err
 	}
-	result.Valid, result.Files = true, cfg.Files
-	if err := checkBinaries(cfg); err != nil {
-		return err
-	}
-	if start {
+	result.Files = cfg.Files
+	result.Problems = append(result.Problems, checkBinaries(cfg)...)
+	if start && len(result.Problems) == 0 {
 		if result.Plugins, err = a.startAll(ctx); err != nil {
-			return err
+			result.Problems = append(result.Problems, err.Error())
 		}
 	}
 	return a.printValidation(result)
 }
 
 // checkBinaries looks at the programs of the plugins without starting them.
-func checkBinaries(cfg *config.Config) error {
-	var wrong []error
+func checkBinaries(cfg *config.Config) []string {
+	var problems []string
 	for _, p := range cfg.Plugins {
 		if !p.Enabled {
 			continue
 		}
-		if err := daemon.CheckBinary(p.Supervisor); err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: plugin %q: %w", p.Place, p.Supervisor.Name, err))
+		if err := supervisor.CheckBinary(p.Supervisor); err != nil {
+			problems = append(problems, fmt.Sprintf("%s: plugin %q: %v", p.Place, p.Supervisor.Name, err))
 		}
 	}
-	return errors.Join(wrong...)
+	return problems
 }
 
 // startAll starts every plugin and returns what became of it.
@@ -108,6 +109,7 @@ func (a *app) startAll(ctx context.Context) (views []pluginView, err error) {
 // printValidation prints what was found of a configuration without mistakes of
 // its own.
 func (a *app) printValidation(result validation) error {
+	result.Valid = len(result.Problems) == 0
 	for _, v := range result.Plugins {
 		result.Valid = result.Valid && v.Phase == supervisor.Ready && !slices.ContainsFunc(v.RefusedTools, isMistake)
 	}
@@ -128,6 +130,12 @@ func (a *app) printValid(result validation) error {
 		return a.printJSON(result)
 	}
 	files := strings.Join(result.Files, ", ")
+	for _, problem := range result.Problems {
+		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem))
+	}
+	if len(result.Problems) > 0 {
+		return nil
+	}
 	if !result.Valid {
 		fmt.Fprintf(a.stdout, "%s: the file has no mistakes, but its plugins do not all work with it\n", files)
 		return a.printPlugins(result.Plugins)
