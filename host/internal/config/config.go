@@ -31,9 +31,6 @@ type Config struct {
 	Plugins []Plugin
 	// Files are the files that were read, in the order in which they were.
 	Files []string
-	// Digest is the SHA-256 of those files, in hex. Values of env and file are
-	// not part of it.
-	Digest string
 	// Secrets are the values that env and file returned, but for those of less
 	// than 4 bytes, which occur in any text by chance. They must not be shown
 	// or logged.
@@ -92,7 +89,6 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 		return nil, err
 	}
 	cfg.Files = src.names()
-	cfg.Digest = src.digest()
 	cfg.Secrets = d.secrets.long()
 	return cfg, nil
 }

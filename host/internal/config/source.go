@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -122,17 +120,6 @@ func (s *source) names() []string {
 		names[i] = f.name
 	}
 	return names
-}
-
-// digest covers names and contents, each with its length, so that no two
-// sources run into one.
-func (s *source) digest() string {
-	h := sha256.New()
-	for _, f := range s.files {
-		fmt.Fprintf(h, "%d %s %d ", len(f.name), f.name, len(f.bytes))
-		h.Write(f.bytes)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // abs resolves a path of the configuration.
