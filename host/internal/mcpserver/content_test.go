@@ -51,7 +51,8 @@ func TestRender(t *testing.T) {
 		},
 		{
 			"text and structured, to a client that has none",
-			tool.Result{Content: []tool.Content{tool.Text("one")}, Structured: json.RawMessage(`{"n":1}`)}, "2025-03-26",
+			tool.Result{Content: []tool.Content{tool.Text("one")}, Structured: json.RawMessage(`{"n":1}`)},
+			"2025-03-26",
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[{"type":"text","text":"one"}]}`,
 		},
 		{
