@@ -52,6 +52,11 @@ func (c *Call) MaxOutput() tool.ByteSize { return c.data.Context.MaxOutput }
 // are relative to the first. The slice must not be changed.
 func (c *Call) Roots() []string { return c.data.Context.Roots }
 
+// Protected returns absolute paths that no tool may change, nor what is below
+// them; nor may it remove or rename a directory above them. The slice must not
+// be changed.
+func (c *Call) Protected() []string { return c.data.Context.Protected }
+
 // UserDir returns a directory of the user's own in the plugin's state, or "".
 func (c *Call) UserDir() string { return c.data.Context.UserDir }
 

@@ -152,7 +152,7 @@ func TestCallHandle(t *testing.T) {
 	sdk.AddTool(p, spec("look"), func(_ context.Context, c *sdk.Call, _ struct{}) (string, error) {
 		got = tool.Call{ID: c.ID(), Context: tool.Context{
 			Session: c.Session(), User: c.User(), Client: c.Client(), Traceparent: c.Traceparent(), Attempt: c.Attempt(),
-			ApprovalID: c.ApprovalID(), PreviewDigest: c.PreviewDigest(), MaxOutput: c.MaxOutput(), Roots: c.Roots(), UserDir: c.UserDir(),
+			ApprovalID: c.ApprovalID(), PreviewDigest: c.PreviewDigest(), MaxOutput: c.MaxOutput(), Roots: c.Roots(), Protected: c.Protected(), UserDir: c.UserDir(),
 		}}
 		return "", nil
 	})
@@ -164,7 +164,7 @@ func TestCallHandle(t *testing.T) {
 			Traceparent: text.Draw(t, "traceparent"), Attempt: rapid.IntRange(1, 9).Draw(t, "attempt"),
 			ApprovalID: text.Draw(t, "approval"), PreviewDigest: rapid.SliceOf(rapid.Byte()).Draw(t, "digest"),
 			MaxOutput: tool.ByteSize(rapid.Int64Min(1).Draw(t, "max")), Roots: rapid.SliceOf(text).Draw(t, "roots"),
-			UserDir: text.Draw(t, "dir"),
+			Protected: rapid.SliceOf(text).Draw(t, "protected"), UserDir: text.Draw(t, "dir"),
 		}}
 		running.Run(context.Background(), tool.Call{ID: want.ID, Tool: "look", Context: want.Context}, tool.Sink{})
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {

@@ -58,7 +58,7 @@ func contextFromProto(c *toolpluginv1.CallContext) tool.Context {
 	return tool.Context{
 		Session: c.GetSession(), User: c.GetUser(), Client: c.GetClient(), Traceparent: c.GetTraceparent(),
 		Attempt: int(c.GetAttempt()), ApprovalID: c.GetApprovalId(), PreviewDigest: c.GetPreviewDigest(),
-		MaxOutput: tool.ByteSize(c.GetMaxOutputBytes()), Roots: c.GetRoots(), UserDir: c.GetUserDir(),
+		MaxOutput: tool.ByteSize(c.GetMaxOutputBytes()), Roots: c.GetRoots(), Protected: c.GetProtected(), UserDir: c.GetUserDir(),
 		Ticket: c.GetTicket(),
 	}
 }

@@ -20,15 +20,38 @@ func (r *Roots) secret(name string) *tool.Error {
 		WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
 }
 
+// protected says that the place must not be changed.
+func (r *Roots) protected(at place) *tool.Error {
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(at.String())).
+		WithHint("it is protected from changes; leave it as it is, or ask the user to change it")
+}
+
 // explain turns what the system says about name into an error for a model.
 func (r *Roots) explain(name string, err error) *tool.Error {
+	return r.explainAs("Failed to read file", name, err)
+}
+
+// explainWrite does the same for a file that should be changed.
+func (r *Roots) explainWrite(name string, err error) *tool.Error {
+	if errors.Is(err, syscall.ENOTDIR) {
+		return tool.Errorf(tool.Failed, "Failed to write file: %s", syscall.ENOTDIR.Error()).WithCause(err)
+	}
+	return r.explainAs("Failed to write file", name, err)
+}
+
+func (r *Roots) explainAs(what, name string, err error) *tool.Error {
+	var known *tool.Error
 	var errno syscall.Errno
 	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, syscall.ELOOP):
+		return tool.Errorf(tool.Failed, "%s: too many symbolic links", what).WithCause(err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(name)).WithCause(err)
 	case errors.As(err, &errno):
 		// The number's own text: that of err names the file in the host's terms.
-		return tool.Errorf(tool.Failed, "Failed to read file: %s", errno.Error()).WithCause(err)
+		return tool.Errorf(tool.Failed, "%s: %s", what, errno.Error()).WithCause(err)
 	default:
 		// Whatever else os.Root reports is a name that leaves the folder.
 		return r.denied(name).WithCause(err)

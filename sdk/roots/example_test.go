@@ -49,6 +49,35 @@ func ExampleOpen() {
 	// Path not allowed by security policy: ../elsewhere
 }
 
+func ExampleRoots_Target() {
+	dir := workspace()
+	defer os.RemoveAll(dir)
+	r, err := roots.Open([]string{dir}, roots.Options{Protected: []string{filepath.Join(dir, "main.go")}})
+	if err != nil {
+		panic(err)
+	}
+	defer r.Close()
+
+	write := func(name, content string) error {
+		t, err := r.Target(name, roots.TargetOptions{Follow: true, Parents: true})
+		if err != nil {
+			return err
+		}
+		defer t.Close()
+		unlock, err := r.Lock(context.Background(), t)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		return t.Write([]byte(content), roots.WriteOptions{})
+	}
+	fmt.Println(write("docs/new.md", "# New\n"))
+	fmt.Println(write("main.go", "package main\n"))
+	// Output:
+	// <nil>
+	// permission_denied: Path not allowed by security policy: main.go
+}
+
 func ExampleRoots_Walk() {
 	dir := workspace()
 	defer os.RemoveAll(dir)

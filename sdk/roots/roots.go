@@ -1,4 +1,5 @@
-// Package roots reads files below a few allowed folders and nowhere else.
+// Package roots reads and changes files below a few allowed folders and nowhere
+// else.
 //
 // A name is relative to the first folder, or absolute and below one of them.
 // Every access goes through an [os.Root], so that renaming a folder or placing
@@ -7,8 +8,12 @@
 // that usually hold secrets are refused too, but that is a guard against
 // accidents: a secret that was copied under another name is an ordinary file.
 //
+// A change is made at a [Target]. It is atomic: after a crash a file is wholly
+// the old or wholly the new one. Protected paths are not changed, however they
+// are spelled.
+//
 // Errors are written for a model: they are of type [*tool.Error] and name no
-// file outside the folders.
+// file outside the folders, or they are the end of a context.
 package roots
 
 import (
@@ -32,13 +37,25 @@ type Options struct {
 	// [DefaultSecrets], and an empty list that none is. See there for what a
 	// pattern means.
 	Secrets []string
+	// Protect are patterns of names that may be read but not changed; nil
+	// means [DefaultProtect], and an empty list that none is.
+	Protect []string
+	// Protected are absolute paths that may not be changed, nor what is below
+	// them; nor may a directory above them be removed or renamed. Whether they
+	// exist does not matter.
+	Protected []string
+	// Writers keeps those apart that change the same file through other Roots
+	// of the process; nil means that there are none.
+	Writers *Writers
 }
 
-// Roots are the folders that may be read. Its methods may be used by several
+// Roots are the folders that may be used. Its methods may be used by several
 // goroutines at once. Close it after use.
 type Roots struct {
-	folders []*folder
-	secrets secrets
+	folders    []*folder
+	secrets    patterns
+	protection protection
+	writers    *Writers
 }
 
 // folder is one allowed folder.
@@ -64,15 +81,30 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 	if len(dirs) == 0 {
 		return nil, errors.New("open roots: no folder given, expected at least one absolute path")
 	}
-	patterns := opts.Secrets
-	if patterns == nil {
-		patterns = DefaultSecrets()
+	if opts.Secrets == nil {
+		opts.Secrets = DefaultSecrets()
 	}
-	secrets, err := parseSecrets(patterns)
+	if opts.Protect == nil {
+		opts.Protect = DefaultProtect()
+	}
+	if opts.Writers == nil {
+		opts.Writers = &Writers{}
+	}
+	secrets, err := parsePatterns("secret", opts.Secrets)
 	if err != nil {
 		return nil, err
 	}
-	r := &Roots{secrets: secrets}
+	protect, err := parsePatterns("protect", opts.Protect)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range opts.Protected {
+		if !path.IsAbs(p) {
+			return nil, fmt.Errorf("open roots: protected path %q is not absolute", p)
+		}
+	}
+	r := &Roots{secrets: secrets, writers: opts.Writers}
+	r.protection.patterns, r.protection.given = protect, opts.Protected
 	for i, dir := range dirs {
 		f, err := openFolder(dir)
 		if err != nil {
@@ -129,6 +161,9 @@ func (r *Roots) Display(name string) (string, error) {
 	}
 	return at.String(), nil
 }
+
+// abs is the place for the system: no link is left in it, if it was resolved.
+func (p place) abs() string { return path.Join(p.real, p.rel) }
 
 // String is the place as results show it.
 func (p place) String() string {

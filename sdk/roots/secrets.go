@@ -1,11 +1,5 @@
 package roots
 
-import (
-	"fmt"
-	"path"
-	"strings"
-)
-
 // DefaultSecrets returns the patterns of names that usually hold secrets.
 //
 // A pattern is compared with the parts of a name, ignoring case, wherever they
@@ -26,61 +20,7 @@ func DefaultSecrets() []string {
 
 // CheckSecrets reports, for an operator, the first pattern that [Open] would
 // refuse.
-func CheckSecrets(patterns []string) error {
-	_, err := parseSecrets(patterns)
+func CheckSecrets(texts []string) error {
+	_, err := parsePatterns("secret", texts)
 	return err
-}
-
-// secrets are parsed patterns; the last one that matches counts.
-type secrets []secretPattern
-
-type secretPattern struct {
-	parts    []string
-	takeBack bool
-}
-
-func parseSecrets(patterns []string) (secrets, error) {
-	var s secrets
-	for _, text := range patterns {
-		glob, takeBack := strings.CutPrefix(text, "!")
-		glob = strings.ToLower(strings.Trim(glob, "/"))
-		parts := strings.Split(glob, "/")
-		for _, part := range parts {
-			if _, err := path.Match(part, ""); err != nil || part == "" {
-				return nil, fmt.Errorf("secret pattern %q is not a glob, expected names with *, ? and [a-z] such as \"*.key\"", text)
-			}
-		}
-		s = append(s, secretPattern{parts, takeBack})
-	}
-	return s, nil
-}
-
-// match reports whether rel, or a directory that it is in, is a secret.
-func (s secrets) match(rel string) bool {
-	parts := strings.Split(strings.ToLower(rel), "/")
-	secret := false
-	for _, p := range s {
-		if p.matchAnywhere(parts) {
-			secret = !p.takeBack
-		}
-	}
-	return secret
-}
-
-func (p secretPattern) matchAnywhere(parts []string) bool {
-	for i := range len(parts) - len(p.parts) + 1 {
-		if p.matchAt(parts[i:]) {
-			return true
-		}
-	}
-	return false
-}
-
-func (p secretPattern) matchAt(parts []string) bool {
-	for i, glob := range p.parts {
-		if ok, err := path.Match(glob, parts[i]); err != nil || !ok {
-			return false
-		}
-	}
-	return true
 }

@@ -207,6 +207,9 @@ func (p *Plugin) complete(c tool.Call) tool.Call {
 	if given.Roots == nil {
 		given.Roots = own.Roots
 	}
+	if given.Protected == nil {
+		given.Protected = own.Protected
+	}
 	if given.Ticket == nil {
 		given.Ticket = own.Ticket
 	}

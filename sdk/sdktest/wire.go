@@ -57,7 +57,7 @@ func contextToProto(c tool.Call) *toolpluginv1.CallContext {
 		CallId: c.ID, Session: c.Context.Session, User: c.Context.User, Client: c.Context.Client,
 		Traceparent: c.Context.Traceparent, Attempt: uint32(c.Context.Attempt), ApprovalId: c.Context.ApprovalID,
 		PreviewDigest: c.Context.PreviewDigest, MaxOutputBytes: uint64(c.Context.MaxOutput),
-		Roots: c.Context.Roots, UserDir: c.Context.UserDir, Ticket: c.Context.Ticket,
+		Roots: c.Context.Roots, Protected: c.Context.Protected, UserDir: c.Context.UserDir, Ticket: c.Context.Ticket,
 	}
 }
 

@@ -37,6 +37,9 @@ type Context struct {
 	// Roots are the directories that the caller may work in; relative paths
 	// are relative to the first.
 	Roots []string `json:"roots,omitempty"`
+	// Protected are absolute paths that no tool may change, nor what is below
+	// them; nor may it remove or rename a directory above them.
+	Protected []string `json:"protected,omitempty"`
 	// UserDir is a directory of the user's own in the plugin's state.
 	UserDir string `json:"user_dir,omitempty"`
 	// Ticket is the call's authority towards the host. It is never shown.

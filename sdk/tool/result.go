@@ -3,6 +3,7 @@ package tool
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,16 +46,35 @@ func (k Kind) String() string {
 	return kindNames[k-KindText]
 }
 
+// MarshalText implements [encoding.TextMarshaler]. It fails for a Kind that is
+// none.
+func (k Kind) MarshalText() ([]byte, error) {
+	if k < KindText || k > KindResource {
+		return nil, fmt.Errorf("kind %d of content is not valid", int(k))
+	}
+	return []byte(k.String()), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (k *Kind) UnmarshalText(text []byte) error {
+	i := slices.Index(kindNames, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown kind of content %q, expected one of %s", text, strings.Join(kindNames, ", "))
+	}
+	*k = KindText + Kind(i)
+	return nil
+}
+
 // Content is one part of a result.
 type Content struct {
-	Kind Kind
+	Kind Kind `json:"kind"`
 	// MediaType is that of an image, audio or a resource.
-	MediaType string
+	MediaType string `json:"media_type,omitempty"`
 	// URI and Name are those of a resource or of a link to one.
-	URI  string
-	Name string
+	URI  string `json:"uri,omitempty"`
+	Name string `json:"name,omitempty"`
 	// Data is UTF-8 if [Content.IsText]; otherwise raw bytes.
-	Data []byte
+	Data []byte `json:"data,omitempty"`
 }
 
 // IsText reports whether Data is text: of [KindText], or a resource of a media

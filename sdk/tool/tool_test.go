@@ -246,6 +246,27 @@ func ExampleErrorf() {
 	// Hint: list the directory first
 }
 
+func TestContentJSON(t *testing.T) {
+	for kind := tool.KindText; kind <= tool.KindResource; kind++ {
+		want := tool.Content{Kind: kind, MediaType: "m", URI: "u", Name: "n", Data: []byte{0xff}}
+		text, err := json.Marshal(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got tool.Content
+		if err := json.Unmarshal(text, &got); err != nil || cmp.Diff(want, got) != "" {
+			t.Errorf("%s became %+v, %v; want %+v", text, got, err, want)
+		}
+	}
+	if text, err := json.Marshal(tool.Content{}); err == nil {
+		t.Errorf("the JSON of a part without a kind = %s, want an error", text)
+	}
+	var got tool.Content
+	if err := json.Unmarshal([]byte(`{"kind":"film"}`), &got); err == nil {
+		t.Errorf("a part of kind film became %+v, want an error", got)
+	}
+}
+
 func TestContentIsText(t *testing.T) {
 	for _, tt := range []struct {
 		content tool.Content

@@ -885,7 +885,10 @@ type CallContext struct {
 	// A directory of the user's own within the plugin's state; "" if none.
 	UserDir string `protobuf:"bytes,11,opt,name=user_dir,json=userDir,proto3" json:"user_dir,omitempty"`
 	// The call's authority towards the host; goes into every HostRequest.
-	Ticket        []byte `protobuf:"bytes,12,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	Ticket []byte `protobuf:"bytes,12,opt,name=ticket,proto3" json:"ticket,omitempty"`
+	// Absolute paths that no tool may change, nor what is below them, nor remove
+	// or rename a directory above them.
+	Protected     []string `protobuf:"bytes,13,rep,name=protected,proto3" json:"protected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1000,6 +1003,13 @@ func (x *CallContext) GetUserDir() string {
 func (x *CallContext) GetTicket() []byte {
 	if x != nil {
 		return x.Ticket
+	}
+	return nil
+}
+
+func (x *CallContext) GetProtected() []string {
+	if x != nil {
+		return x.Protected
 	}
 	return nil
 }
@@ -2315,7 +2325,7 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
-	"\x10SEVERITY_WARNING\x10\x02\"\xe3\x02\n" +
+	"\x10SEVERITY_WARNING\x10\x02\"\x81\x03\n" +
 	"\vCallContext\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -2330,7 +2340,8 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\x05roots\x18\n" +
 	" \x03(\tR\x05roots\x12\x19\n" +
 	"\buser_dir\x18\v \x01(\tR\auserDir\x12\x16\n" +
-	"\x06ticket\x18\f \x01(\fR\x06ticket\"~\n" +
+	"\x06ticket\x18\f \x01(\fR\x06ticket\x12\x1c\n" +
+	"\tprotected\x18\r \x03(\tR\tprotected\"~\n" +
 	"\vCallRequest\x124\n" +
 	"\acontext\x18\x01 \x01(\v2\x1a.toolplugin.v1.CallContextR\acontext\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12%\n" +

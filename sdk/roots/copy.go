@@ -1,0 +1,231 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// copyStep is how much of a file is copied between two looks at the context.
+const copyStep = 64 << 20
+
+// CopyTo copies what is at the place to dest, whose Roots may be others. Links
+// in a directory are copied as links. Both targets must be locked. The copy
+// appears at dest once it is whole and durable. Modes are kept, owners are not.
+func (t *Target) CopyTo(ctx context.Context, dest *Target, opts MoveOptions) error {
+	opts.Copy = true
+	if err := t.Movable(ctx, dest, opts); err != nil {
+		return err
+	}
+	return copier{}.copyTo(ctx, t, dest)
+}
+
+type copier struct {
+	// preserve keeps owners and times as well.
+	preserve bool
+}
+
+func (c copier) copyTo(ctx context.Context, from, to *Target) error {
+	switch {
+	case from.info.IsDir():
+		return c.placeTree(ctx, from, to)
+	case from.info.Mode().IsRegular():
+		err := to.replace(from.info.Mode().Perm(), func(f *os.File) error {
+			source, err := from.Open()
+			if err != nil {
+				return err
+			}
+			defer source.Close()
+			return c.copyBytes(ctx, f, source)
+		})
+		if err == nil && c.preserve {
+			preserve(to.dir, to.base, from.info)
+		}
+		return err
+	default:
+		return c.placeLink(from, to)
+	}
+}
+
+// placeTree copies a directory under a temporary name and then renames it.
+func (c copier) placeTree(ctx context.Context, from, to *Target) (err error) {
+	above, err := to.makeParents()
+	if err != nil {
+		return err
+	}
+	defer func() { above.end(err) }()
+	to.roots.writers.sweep(to.dir)
+	dir, err := to.directory()
+	if err != nil {
+		return err
+	}
+	name, made, held, err := newTemporaryDirectory(to.dir)
+	if err != nil {
+		return to.explain(err)
+	}
+	defer held.Close()
+	defer closeRead(made)
+	defer func() {
+		if err != nil {
+			_ = to.dir.RemoveAll(name) // what is left over is swept by a later process
+		}
+	}()
+	if err := c.fill(ctx, from.dir, from.base, made); err != nil {
+		return from.explainTree(err)
+	}
+	if err := c.finish(to.dir, name, from.info); err != nil {
+		return to.explain(err)
+	}
+	if err := syncAll(dir); err != nil {
+		return to.explain(err)
+	}
+	if err := to.rename(dir, name, dir); err != nil {
+		return to.explain(err)
+	}
+	if err := syncDirectory(dir); err != nil {
+		return to.explain(err)
+	}
+	return nil
+}
+
+// fill copies what is in a directory to made.
+func (c copier) fill(ctx context.Context, from *os.Root, name string, made *os.Root) error {
+	source, entries, err := list(ctx, from, name)
+	if err != nil {
+		return err
+	}
+	defer closeRead(source)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if err := c.copyEntry(ctx, source, e.Name(), made, info); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// copyTree copies one directory with everything in it.
+func (c copier) copyTree(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
+	if err := to.Mkdir(name, 0o700); err != nil {
+		return err
+	}
+	made, _, err := enter(to, name)
+	if err != nil {
+		return err
+	}
+	defer closeRead(made)
+	if err := c.fill(ctx, from, name, made); err != nil {
+		return err
+	}
+	return c.finish(to, name, info)
+}
+
+// finish gives a directory that was filled its mode.
+func (c copier) finish(dir *os.Root, name string, info fs.FileInfo) error {
+	if c.preserve {
+		preserve(dir, name, info)
+		return nil
+	}
+	return dir.Chmod(name, info.Mode().Perm())
+}
+
+func (c copier) copyEntry(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
+	switch {
+	case info.IsDir():
+		return c.copyTree(ctx, from, name, to, info)
+	case info.Mode().IsRegular():
+		return c.copyFile(ctx, from, name, to, info)
+	case info.Mode().Type() == fs.ModeSymlink:
+		target, err := from.Readlink(name)
+		if err != nil {
+			return err
+		}
+		return to.Symlink(target, name)
+	default:
+		return tool.Errorf(tool.Failed, "Failed to write file: %s is a %s, which cannot be copied", tool.VisibleName(name), Kind(info.Mode()))
+	}
+}
+
+func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
+	source, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	if opened, err := source.Stat(); err != nil || !os.SameFile(info, opened) {
+		return errors.Join(errReplaced, err)
+	}
+	f, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	err = errors.Join(c.copyBytes(ctx, f, source), f.Close())
+	if err == nil && c.preserve {
+		preserve(to, name, info)
+	}
+	return err
+}
+
+func (c copier) copyBytes(ctx context.Context, to, from *os.File) error {
+	for {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, err := io.CopyN(to, from, copyStep); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+// preserve gives a copy the owner, mode and time of what it was made of, as far
+// as that may be done.
+func preserve(dir *os.Root, name string, info fs.FileInfo) {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		_ = dir.Lchown(name, int(stat.Uid), int(stat.Gid))
+	}
+	_ = dir.Chmod(name, info.Mode().Perm())
+	_ = dir.Chtimes(name, info.ModTime(), info.ModTime())
+}
+
+// placeLink copies a symbolic link.
+func (c copier) placeLink(from, to *Target) (err error) {
+	if from.info.Mode().Type() != fs.ModeSymlink {
+		return tool.Errorf(tool.Failed, "Failed to write file: a %s cannot be copied", Kind(from.info.Mode()))
+	}
+	target, err := from.dir.Readlink(from.base)
+	if err != nil {
+		return from.explain(err)
+	}
+	made, err := to.makeParents()
+	if err != nil {
+		return err
+	}
+	defer func() { made.end(err) }()
+	dir, err := to.directory()
+	if err != nil {
+		return err
+	}
+	name := temporaryName()
+	if err := to.dir.Symlink(target, name); err != nil {
+		return to.explain(err)
+	}
+	if err := to.rename(dir, name, dir); err != nil {
+		_ = to.dir.Remove(name) // it leads where the source leads
+		return to.explain(err)
+	}
+	if err := syncDirectory(dir); err != nil {
+		return to.explain(err)
+	}
+	return nil
+}

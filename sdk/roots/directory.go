@@ -1,0 +1,120 @@
+package roots
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// parents are directories that were made.
+type parents struct {
+	dir   *os.Root // what they were made in; nil if none were
+	names []string // relative to dir, outermost first
+}
+
+// makeParents makes the directories on the way, durably.
+func (t *Target) makeParents() (made parents, err error) {
+	if len(t.missing) == 0 {
+		return parents{}, nil
+	}
+	if !t.opts.Parents {
+		return parents{}, t.roots.explain(t.parent(), fs.ErrNotExist)
+	}
+	if made.dir, err = t.dir.OpenRoot("."); err != nil {
+		return parents{}, t.explain(err)
+	}
+	defer func() {
+		if err != nil {
+			made.end(err)
+			made = parents{}
+		}
+	}()
+	name := ""
+	for len(t.missing) > 0 {
+		name = path.Join(name, t.missing[0])
+		if err := t.mkdir(t.missing[0]); err == nil {
+			made.names = append(made.names, name)
+		} else if !errors.Is(err, fs.ErrExist) {
+			return made, t.explain(err)
+		}
+		dir, err := t.directory()
+		if err != nil {
+			return made, err
+		}
+		if err := syncDirectory(dir); err != nil {
+			return made, t.explain(err)
+		}
+		next, err := t.enter(t.missing[0])
+		if err != nil {
+			return made, t.explain(err)
+		}
+		t.moveTo(next)
+	}
+	return made, nil
+}
+
+// mkdir makes a directory that is as open as the one that it is in.
+func (t *Target) mkdir(name string) error {
+	mode := t.inherited(fs.ModePerm)
+	if err := t.dir.Mkdir(name, mode); err != nil {
+		return err
+	}
+	return t.dir.Chmod(name, mode)
+}
+
+// inherited is the part of a mode that the directory of the place has too: what
+// is new in it is for those whom it is open to. The mask of this process says
+// nothing about that, since a host gives its plugins a strict one.
+func (t *Target) inherited(mode fs.FileMode) fs.FileMode {
+	info, err := t.dir.Stat(".")
+	if err != nil {
+		return mode & 0o700
+	}
+	return mode & info.Mode().Perm()
+}
+
+// end removes the directories again if what they were made for has failed, and
+// nothing is in them.
+func (p *parents) end(failure error) {
+	if p.dir == nil {
+		return
+	}
+	for i := len(p.names) - 1; failure != nil && i >= 0; i-- {
+		_ = p.dir.Remove(p.names[i]) // others may use it by now
+	}
+	closeRead(p.dir)
+}
+
+// MakeDirectory makes a directory at the place, and those on the way if
+// [TargetOptions.Parents] says so. It reports whether there was none; anything
+// else that is there is an error.
+func (t *Target) MakeDirectory() (made bool, err error) {
+	if t.info != nil {
+		if !t.info.IsDir() {
+			return false, tool.Errorf(tool.Failed, "Failed to write file: it is a %s, not a directory", Kind(t.info.Mode()))
+		}
+		return false, nil
+	}
+	if err := t.Writable(); err != nil {
+		return false, err
+	}
+	above, err := t.makeParents()
+	if err != nil {
+		return false, err
+	}
+	defer func() { above.end(err) }()
+	if err := t.mkdir(t.base); err != nil {
+		return false, t.explain(err)
+	}
+	dir, err := t.directory()
+	if err != nil {
+		return true, err
+	}
+	if err := syncDirectory(dir); err != nil {
+		return true, t.explain(err)
+	}
+	return true, nil
+}

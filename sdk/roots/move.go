@@ -1,0 +1,132 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// MoveOptions are the settings of [Target.MoveTo], [Target.CopyTo] and
+// [Target.Movable].
+type MoveOptions struct {
+	// Overwrite allows to replace a regular file by another.
+	Overwrite bool
+	// Copy says, to [Target.Movable], that the source stays.
+	Copy bool
+}
+
+// Removable says why what is at the place cannot be removed or moved away, or
+// nil: it or something below it is protected, or it is a folder itself. It
+// changes nothing.
+func (t *Target) Removable() error {
+	protection := &t.roots.protection
+	switch {
+	case t.info == nil:
+		return t.roots.explain(t.String(), fs.ErrNotExist)
+	case t.opts.Read, t.roots.holds(t.at), protection.holds(t.at.abs()), t.info.IsDir() && protection.isAbove(t.info):
+		return t.roots.protected(t.at)
+	}
+	dir, err := t.directory()
+	if err != nil {
+		return err
+	}
+	if err := mayWrite(dir, "."); err != nil {
+		return t.explain(err)
+	}
+	return nil
+}
+
+// holds reports whether the place is a folder itself, or above one.
+func (r *Roots) holds(at place) bool {
+	for _, f := range r.folders {
+		if below, same := beneath(at.abs(), f.real, false); below || same {
+			return true
+		}
+	}
+	return false
+}
+
+// MoveTo moves what is at the place to dest, whose Roots may be others; links
+// are moved, not followed. Both targets must be locked. Within a file system it
+// is a rename: whoever looks sees it in one place. Else it is a copy that is
+// made durable before the source is removed.
+func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (err error) {
+	opts.Copy = false
+	if err := t.Movable(ctx, dest, opts); err != nil {
+		return err
+	}
+	made, err := dest.makeParents()
+	if err != nil {
+		return err
+	}
+	defer func() { made.end(err) }()
+	from, err := t.directory()
+	if err != nil {
+		return err
+	}
+	to, err := dest.directory()
+	if err != nil {
+		return err
+	}
+	if err := t.unchanged(); err != nil {
+		return t.explain(err)
+	}
+	err = dest.rename(from, t.base, to)
+	if errors.Is(err, syscall.EXDEV) {
+		return t.moveAcross(ctx, dest)
+	}
+	if err != nil {
+		return dest.explain(err)
+	}
+	if err := errors.Join(syncDirectory(to), syncDirectory(from)); err != nil {
+		return dest.explain(err)
+	}
+	return nil
+}
+
+// rename gives the file the name of the target, if that is still what it was.
+func (t *Target) rename(from *os.File, name string, to *os.File) error {
+	if t.info == nil {
+		err := renameNew(int(from.Fd()), name, int(to.Fd()), t.base)
+		if errors.Is(err, syscall.EEXIST) {
+			return t.replaced().WithCause(err)
+		}
+		return err
+	}
+	if err := t.unchanged(); err != nil {
+		return err
+	}
+	return renameOver(int(from.Fd()), name, int(to.Fd()), t.base)
+}
+
+// moveAcross moves to another file system.
+func (t *Target) moveAcross(ctx context.Context, dest *Target) error {
+	if err := (copier{preserve: true}).copyTo(ctx, t, dest); err != nil {
+		return err
+	}
+	return t.Remove()
+}
+
+// Remove removes what is at the place, with everything below it. Links are
+// removed, not followed.
+func (t *Target) Remove() error {
+	if err := t.Removable(); err != nil {
+		return err
+	}
+	if err := t.unchanged(); err != nil {
+		return t.explain(err)
+	}
+	if err := t.dir.RemoveAll(t.base); err != nil {
+		return t.explain(err)
+	}
+	dir, err := t.directory()
+	if err != nil {
+		return err
+	}
+	if err := syncDirectory(dir); err != nil {
+		return t.explain(err)
+	}
+	return nil
+}

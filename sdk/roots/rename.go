@@ -1,0 +1,62 @@
+package roots
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// renameByLink does what renameNew does where the system cannot: a file gets a
+// second name and loses the first. For a directory, and on file systems without
+// hard links, it looks and then renames: the best that can be had there.
+func renameByLink(from int, oldName string, to int, newName string) error {
+	var info unix.Stat_t
+	if err := unix.Fstatat(from, oldName, &info, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	if info.Mode&unix.S_IFMT == unix.S_IFREG {
+		err := unix.Linkat(from, oldName, to, newName, 0)
+		if err == nil {
+			return unix.Unlinkat(from, oldName, 0)
+		}
+		if !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOTSUP) && !errors.Is(err, unix.ENOSYS) {
+			return err
+		}
+	}
+	err := unix.Fstatat(to, newName, &info, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil {
+		return unix.EEXIST
+	}
+	if err != unix.ENOENT {
+		return err
+	}
+	return unix.Renameat(from, oldName, to, newName)
+}
+
+// renameOver renames a file between two open directories, over what is there.
+func renameOver(from int, oldName string, to int, newName string) error {
+	return unix.Renameat(from, oldName, to, newName)
+}
+
+// openSelf opens the directory itself, to rename in it and to make that
+// durable. The caller closes it.
+func openSelf(dir *os.Root) (*os.File, error) {
+	return dir.OpenFile(".", os.O_RDONLY|unix.O_DIRECTORY, 0)
+}
+
+// syncDirectory makes durable what was renamed in the directory. File systems
+// that know no such thing are not asked again.
+func syncDirectory(dir *os.File) error {
+	err := dir.Sync()
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOTSUP) {
+		return nil
+	}
+	return err
+}
+
+// mayWrite asks the system whether the name in the open directory may be
+// written.
+func mayWrite(dir *os.File, name string) error {
+	return unix.Faccessat(int(dir.Fd()), name, unix.W_OK, 0)
+}

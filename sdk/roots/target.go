@@ -1,0 +1,284 @@
+package roots
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Target is a place that can be changed, with what is there. It holds the
+// directory of the place open: whoever renames a directory on the way or puts
+// a link in its place gains nothing. Use [Roots.Lock] before a change, and
+// close it after use. Its methods are for one goroutine at a time.
+type Target struct {
+	roots *Roots
+	opts  TargetOptions
+	at    place // all of it, no link left
+
+	dir     *os.Root // the innermost directory on the way that there is
+	self    *os.File // dir, opened when it is needed
+	missing []string // the directories between dir and the place
+	base    string   // "." if the place is a folder itself
+	info    fs.FileInfo
+}
+
+// TargetOptions are the settings of [Roots.Target].
+type TargetOptions struct {
+	// Follow says that a symbolic link at the end of the name is followed.
+	Follow bool
+	// Parents says that missing directories on the way are made when
+	// something is written.
+	Parents bool
+	// Read says that the place is only read, as the source of a copy: it may
+	// be protected.
+	Read bool
+}
+
+// Target finds the place of the given name, where there need not be anything.
+// It changes nothing. Secrets and protected places are refused with
+// [tool.PermissionDenied]. The caller closes the target.
+func (r *Roots) Target(name string, opts TargetOptions) (*Target, error) {
+	found, missing, err := r.follow(name, opts.Follow)
+	if err != nil {
+		return nil, r.explainWrite(name, err)
+	}
+	t := &Target{roots: r, opts: opts, at: place{found.folder, path.Join(found.rel, missing)}}
+	if err := t.allowed(); err != nil {
+		return nil, err
+	}
+	if t.dir, err = found.root.OpenRoot("."); err != nil {
+		return nil, t.explain(err)
+	}
+	t.missing = strings.Split(t.at.rel, "/")
+	t.missing, t.base = t.missing[:len(t.missing)-1], t.missing[len(t.missing)-1]
+	if err := t.look(); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close closes the target. It may be called again.
+func (t *Target) Close() {
+	t.leave()
+	if t.dir != nil {
+		closeRead(t.dir)
+	}
+}
+
+// closeRead closes a directory, to which nothing was written.
+func closeRead(dir *os.Root) { _ = dir.Close() }
+
+// leave closes what belongs to the present directory.
+func (t *Target) leave() {
+	if t.self != nil {
+		_ = t.self.Close()
+		t.self = nil
+	}
+}
+
+// String is the place as results show it.
+func (t *Target) String() string { return t.at.String() }
+
+// Identity is the place for the system, an absolute path without links. It is
+// meant for a digest: it names folders of the host, so no model may see it.
+func (t *Target) Identity() string { return t.at.abs() }
+
+// Info describes what is there; nil means nothing. A symbolic link at the end
+// is described itself.
+func (t *Target) Info() fs.FileInfo { return t.info }
+
+// Lock waits until no other call of the process changes one of the targets,
+// what is below them or what they are in, and then looks again what is there.
+// It ends with the context.
+func (r *Roots) Lock(ctx context.Context, targets ...*Target) (unlock func(), err error) {
+	paths := make([]string, len(targets))
+	for i, t := range targets {
+		paths[i] = t.at.abs()
+	}
+	unlock, err = r.writers.hold(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range targets {
+		if err := t.look(); err != nil {
+			unlock()
+			return nil, err
+		}
+	}
+	return unlock, nil
+}
+
+// allowed refuses a place that is protected by its name.
+func (t *Target) allowed() error {
+	if !t.opts.Read && !t.roots.mayChange(t.at) {
+		return t.roots.protected(t.at)
+	}
+	return nil
+}
+
+// mayChange reports whether a place may be changed, by its name.
+func (r *Roots) mayChange(at place) bool {
+	return !r.protection.patterns.match(at.rel) && !r.protection.covers(at.abs())
+}
+
+// look goes as far on the way as there are directories, and looks what is at
+// its end.
+func (t *Target) look() error {
+	here, err := t.dir.Stat(".")
+	if err == nil {
+		err = t.unprotected(here)
+	}
+	for err == nil && len(t.missing) > 0 {
+		var next *os.Root
+		if next, err = t.enter(t.missing[0]); err == nil {
+			t.moveTo(next)
+		}
+	}
+	if errors.Is(err, fs.ErrNotExist) && t.opts.Parents {
+		t.info = nil
+		return nil
+	}
+	if err == nil {
+		t.info, err = t.dir.Lstat(t.base)
+	}
+	if errors.Is(err, fs.ErrNotExist) && len(t.missing) == 0 {
+		t.info = nil
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(t.parent())).
+			WithHint("there is no such directory; create it first")
+	}
+	if err != nil {
+		return t.explain(err)
+	}
+	if t.opts.Follow && t.info.Mode().Type() == fs.ModeSymlink {
+		return t.replaced()
+	}
+	return t.unprotected(t.info)
+}
+
+// enter opens the directory of that name in dir, if it may be changed.
+func (t *Target) enter(name string) (*os.Root, error) {
+	next, info, err := enter(t.dir, name)
+	if errors.Is(err, errReplaced) {
+		return nil, t.replaced()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := t.unprotected(info); err != nil {
+		closeRead(next)
+		return nil, err
+	}
+	return next, nil
+}
+
+// moveTo makes next, the first of what is missing, the directory.
+func (t *Target) moveTo(next *os.Root) {
+	t.leave()
+	closeRead(t.dir)
+	t.dir, t.missing = next, t.missing[1:]
+}
+
+// errReplaced says that a directory became something else meanwhile.
+var errReplaced = errors.New("replaced meanwhile")
+
+// enter opens a directory in another, never through a link.
+func enter(dir *os.Root, name string) (*os.Root, fs.FileInfo, error) {
+	before, err := dir.Lstat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !before.IsDir() {
+		return nil, nil, syscall.ENOTDIR
+	}
+	next, err := dir.OpenRoot(name + "/") // the slash: a FIFO is not opened
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := next.Stat(".")
+	if err == nil && !os.SameFile(before, info) {
+		err = errReplaced
+	}
+	if err != nil {
+		closeRead(next)
+		return nil, nil, err
+	}
+	return next, info, nil
+}
+
+// unprotected refuses a file that is a protected one under another name.
+func (t *Target) unprotected(info fs.FileInfo) error {
+	if !t.opts.Read && t.roots.protection.is(info) {
+		return t.roots.protected(t.at)
+	}
+	return nil
+}
+
+// parent is the directory of the place as results show it.
+func (t *Target) parent() string { return place{t.at.folder, path.Dir(t.at.rel)}.String() }
+
+// explain says why a change was not made.
+func (t *Target) explain(err error) error {
+	switch {
+	case errors.Is(err, errReplaced):
+		return t.replaced().WithCause(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	default:
+		return t.roots.explainWrite(t.String(), err)
+	}
+}
+
+// replaced says that the place is no longer what it was.
+func (t *Target) replaced() *tool.Error {
+	return tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time; nothing was done", tool.VisibleName(t.String())).
+		WithHint("look at it again")
+}
+
+// Open opens the regular file that is there for reading; see [Roots.Open]. The
+// caller closes it.
+func (t *Target) Open() (*os.File, error) {
+	if t.info == nil {
+		return nil, t.roots.explain(t.String(), fs.ErrNotExist)
+	}
+	if err := regular(t.info); err != nil {
+		return nil, err
+	}
+	f, err := t.dir.OpenFile(t.base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, t.roots.explain(t.String(), err)
+	}
+	opened, err := f.Stat()
+	switch {
+	case err != nil:
+		err = t.roots.explain(t.String(), err)
+	case !os.SameFile(t.info, opened):
+		err = t.replaced()
+	default:
+		return f, nil
+	}
+	_ = f.Close()
+	return nil, err
+}
+
+// directory returns dir as a file, to rename in it and to make that durable.
+func (t *Target) directory() (*os.File, error) {
+	if t.self != nil {
+		return t.self, nil
+	}
+	self, err := openSelf(t.dir)
+	if err != nil {
+		return nil, t.explain(err)
+	}
+	t.self = self
+	return self, nil
+}

@@ -1,0 +1,152 @@
+package roots
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"regexp"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// temporaryPattern is what the names of files look like that are about to
+// become others: nobody else has such names.
+var temporaryPattern = regexp.MustCompile(`^\.toolhost-[A-Z2-7]{26}\.tmp$`)
+
+// temporaryName returns a name that nobody can guess.
+func temporaryName() string { return ".toolhost-" + rand.Text() + ".tmp" }
+
+// temporary is a new file that will take the place of another.
+type temporary struct {
+	*os.File
+	dir  *os.Root
+	name string
+}
+
+// maxClaims is how often a temporary file is made anew because a sweep took it.
+const maxClaims = 100
+
+// newTemporary makes a file in dir.
+func newTemporary(dir *os.Root, mode fs.FileMode) (*temporary, error) {
+	for range maxClaims {
+		name := temporaryName()
+		f, err := dir.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if err != nil {
+			return nil, err
+		}
+		t := &temporary{f, dir, name}
+		if claim(dir, name, f) {
+			return t, nil
+		}
+		t.discard()
+	}
+	return nil, unix.EBUSY
+}
+
+// newTemporaryDirectory makes a directory in dir. The caller closes it and,
+// when it has its name or is gone, what holds its lock.
+func newTemporaryDirectory(dir *os.Root) (name string, made *os.Root, held *os.File, err error) {
+	for range maxClaims {
+		name = temporaryName()
+		if err := dir.Mkdir(name, 0o700); err != nil {
+			return "", nil, nil, err
+		}
+		made, _, err = enter(dir, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a sweep was faster
+		}
+		if err != nil {
+			break
+		}
+		if held, err = openSelf(made); err != nil {
+			closeRead(made)
+			break
+		}
+		if claim(dir, name, held) {
+			return name, made, held, nil
+		}
+		_ = held.Close() // nothing was written to it
+		closeRead(made)
+		err = unix.EBUSY
+	}
+	_ = dir.Remove(name) // it is empty
+	return "", nil, nil, err
+}
+
+// claim locks a new file or directory, which says that the process lives: a
+// sweep leaves it alone. It is not ok if a sweep has come before. File systems
+// that know no locks do not matter: then age alone protects it.
+func claim(dir *os.Root, name string, f *os.File) (ok bool) {
+	if lock(f) != nil {
+		return false
+	}
+	made, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := dir.Lstat(name)
+	return err == nil && os.SameFile(made, there)
+}
+
+// discard removes the file. It does nothing after it took its place.
+func (t *temporary) discard() {
+	if t.name != "" {
+		// What is left over is swept by a later process.
+		_ = t.dir.Remove(t.name)
+	}
+	_ = t.Close()
+}
+
+// lock marks an open file or directory as in use; the error says that it is
+// already.
+func lock(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return err
+	}
+	return nil
+}
+
+// sweep removes the temporary files and directories in dir that were last
+// changed before started, and that no process has in use.
+func sweep(dir *os.Root, started time.Time) {
+	list, err := dir.Open(".")
+	if err != nil {
+		return
+	}
+	defer list.Close()
+	for {
+		// An error is the end, too: a later process tries again.
+		names, err := list.Readdirnames(readBatch)
+		if err != nil || len(names) == 0 {
+			return
+		}
+		for _, name := range names {
+			if temporaryPattern.MatchString(name) {
+				sweepOne(dir, name, started)
+			}
+		}
+	}
+}
+
+func sweepOne(dir *os.Root, name string, started time.Time) {
+	info, err := dir.Lstat(name)
+	if err != nil || !info.ModTime().Before(started) || !info.IsDir() && !info.Mode().IsRegular() {
+		return
+	}
+	f, err := dir.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) || lock(f) != nil {
+		return
+	}
+	if info.IsDir() {
+		_ = dir.RemoveAll(name)
+	} else {
+		_ = dir.Remove(name)
+	}
+}

@@ -1,0 +1,193 @@
+package roots
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// WriteOptions are the settings of [Target.Write]. The zero value writes a new
+// file or replaces the content of the one that is there.
+type WriteOptions struct {
+	// Create refuses if there is a file.
+	Create bool
+	// Append keeps the content that there is before the new one.
+	Append bool
+}
+
+// Writable says why nothing can be written to the place, or nil. Directories,
+// FIFOs, sockets and devices are refused, and so are files with several hard
+// links, since one name would be changed and the others not. It changes
+// nothing.
+func (t *Target) Writable() error {
+	if t.opts.Read {
+		return t.roots.protected(t.at)
+	}
+	dir, err := t.directory()
+	if err != nil {
+		return err
+	}
+	if t.info != nil {
+		if err := t.replaceable(); err != nil {
+			return err
+		}
+		err := mayWrite(dir, t.base)
+		if errors.Is(err, fs.ErrNotExist) {
+			return t.replaced()
+		}
+		if err != nil {
+			return t.explain(err)
+		}
+	}
+	if err := mayWrite(dir, "."); err != nil {
+		return t.explain(err)
+	}
+	return nil
+}
+
+// replaceable refuses everything that is not a regular file with one name.
+func (t *Target) replaceable() error {
+	if !t.info.Mode().IsRegular() {
+		return tool.Errorf(tool.Failed, "Failed to write file: it is a %s, not a regular file", Kind(t.info.Mode()))
+	}
+	if stat, ok := t.info.Sys().(*syscall.Stat_t); ok && stat.Nlink > 1 {
+		return tool.Errorf(tool.Failed, "Failed to write file: it has %d hard links, and would be changed under one of these names only", stat.Nlink)
+	}
+	return nil
+}
+
+// exists says that the place is taken.
+func (t *Target) exists() *tool.Error {
+	return tool.Errorf(tool.Failed, "Failed to write file: %s", syscall.EEXIST.Error())
+}
+
+// Write writes content to the place, as the target was when it was locked. If
+// somebody else has changed the file since, that is [tool.Conflict] and nothing
+// is written. It is durable when Write returns. Mode and owner of a file that
+// there is are kept as far as the system allows; access control lists and
+// extended attributes are not. Lock the target again before another change.
+func (t *Target) Write(content []byte, opts WriteOptions) error {
+	if t.info != nil && opts.Create {
+		return t.exists()
+	}
+	if err := t.Writable(); err != nil {
+		return err
+	}
+	return t.replace(newFile, func(f *os.File) error {
+		if opts.Append && t.info != nil {
+			if err := t.copyOld(f); err != nil {
+				return err
+			}
+		}
+		_, err := io.Copy(f, bytes.NewReader(content))
+		return err
+	})
+}
+
+// newFile is the mode of a new file, as far as its directory is as open.
+const newFile fs.FileMode = 0o666
+
+func (t *Target) copyOld(to *os.File) error {
+	from, err := t.Open()
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	_, err = io.Copy(to, from)
+	return err
+}
+
+// replace fills a temporary file and puts it in the place. On every error the
+// place is as it was.
+func (t *Target) replace(mode fs.FileMode, fill func(*os.File) error) (err error) {
+	made, err := t.makeParents()
+	if err != nil {
+		return err
+	}
+	defer func() { made.end(err) }()
+	t.roots.writers.sweep(t.dir)
+	if t.info != nil {
+		mode = 0o600 // it gets its own when it has its owner
+	}
+	temp, err := newTemporary(t.dir, mode)
+	if err != nil {
+		return t.explain(err)
+	}
+	defer temp.discard()
+	if err := fill(temp.File); err != nil {
+		return t.explain(err)
+	}
+	if t.info != nil {
+		keepOwner(temp.File, t.info)
+	} else if err := temp.Chmod(t.inherited(mode)); err != nil {
+		return t.explain(err)
+	}
+	if err := temp.Sync(); err != nil {
+		return t.explain(err)
+	}
+	return t.commit(temp)
+}
+
+// keepOwner gives f the owner and mode of another file, as far as that may be
+// done: only root may give files away.
+func keepOwner(f *os.File, like fs.FileInfo) {
+	mode := like.Mode().Perm() | like.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky)
+	own, err := f.Stat()
+	if err != nil {
+		return // it stays private
+	}
+	want, wanted := like.Sys().(*syscall.Stat_t)
+	has, known := own.Sys().(*syscall.Stat_t)
+	if wanted && known && (want.Uid != has.Uid || want.Gid != has.Gid) && f.Chown(int(want.Uid), int(want.Gid)) != nil {
+		mode &= fs.ModePerm // what runs as its owner would run as another
+		_ = f.Chown(-1, int(want.Gid))
+	}
+	_ = f.Chmod(mode)
+}
+
+// commit gives the temporary file its name, if the place is still what it was.
+func (t *Target) commit(temp *temporary) error {
+	dir, err := t.directory()
+	if err != nil {
+		return err
+	}
+	if t.info == nil {
+		err = renameNew(int(dir.Fd()), temp.name, int(dir.Fd()), t.base)
+	} else if err = t.unchanged(); err == nil {
+		err = t.dir.Rename(temp.name, t.base)
+	}
+	if errors.Is(err, syscall.EEXIST) {
+		return t.replaced().WithCause(err)
+	}
+	if err != nil {
+		return t.explain(err)
+	}
+	temp.name = ""
+	if err := syncDirectory(dir); err != nil {
+		return t.explain(err)
+	}
+	return nil
+}
+
+// unchanged refuses if what is there is not what was.
+func (t *Target) unchanged() error {
+	now, err := t.dir.Lstat(t.base)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !sameState(now, t.info) {
+		return t.replaced()
+	}
+	return err
+}
+
+// sameState reports whether two descriptions are of the same file, not written
+// in between, or of the same directory.
+func sameState(a, b fs.FileInfo) bool {
+	if a.IsDir() {
+		return os.SameFile(a, b)
+	}
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
+}

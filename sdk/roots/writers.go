@@ -1,0 +1,101 @@
+package roots
+
+import (
+	"context"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxSwept is how many directories are remembered as swept.
+const maxSwept = 1000
+
+// Writers keeps the writers of one process apart: while one of them holds a
+// target, no other changes it, what is below it, or what it is in. It also
+// remembers in which directories the leftovers of earlier processes were
+// removed. Give the same to every [Open] of the process. The zero value is
+// ready, and several goroutines may use it at once.
+type Writers struct {
+	mu   sync.Mutex // guards held, free
+	held []string   // absolute paths
+	free chan struct{}
+
+	sweeping sync.Mutex // guards what follows, and is held during a sweep
+	started  time.Time
+	swept    []os.FileInfo
+}
+
+// hold waits until all paths are free and takes them. It ends with the context.
+func (w *Writers) hold(ctx context.Context, paths []string) (release func(), err error) {
+	for {
+		wait := w.take(paths)
+		if wait == nil {
+			return func() { w.release(paths) }, nil
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// take takes the paths, or returns what is closed when some path was released.
+func (w *Writers) take(paths []string) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, held := range w.held {
+		if slices.ContainsFunc(paths, func(path string) bool { return overlap(held, path) }) {
+			if w.free == nil {
+				w.free = make(chan struct{})
+			}
+			return w.free
+		}
+	}
+	w.held = append(w.held, paths...)
+	return nil
+}
+
+func (w *Writers) release(paths []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, path := range paths {
+		if i := slices.Index(w.held, path); i >= 0 {
+			w.held = slices.Delete(w.held, i, i+1)
+		}
+	}
+	if w.free != nil {
+		close(w.free)
+		w.free = nil
+	}
+}
+
+// overlap reports whether one path is the other or in it.
+func overlap(a, b string) bool {
+	below, same := beneath(a, b, false)
+	above, _ := beneath(b, a, false)
+	return below || same || above
+}
+
+// sweep removes what earlier processes left in the directory, the first time
+// that it is asked to.
+func (w *Writers) sweep(dir *os.Root) {
+	info, err := dir.Stat(".")
+	if err != nil {
+		return // whoever wants to write there is told
+	}
+	w.sweeping.Lock()
+	defer w.sweeping.Unlock()
+	if w.started.IsZero() {
+		w.started = time.Now()
+	}
+	if contains(w.swept, info) {
+		return
+	}
+	if len(w.swept) == maxSwept {
+		w.swept = nil // begin anew; what is swept twice takes time only
+	}
+	w.swept = append(w.swept, info)
+	sweep(dir, w.started)
+}
