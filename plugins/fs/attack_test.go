@@ -133,6 +133,7 @@ func TestSettingsMistakes(t *testing.T) {
 	}{
 		{"max_read", settings{MaxRead: 0}, "max_read is 0B, expected more than 0"},
 		{"secrets", settings{MaxRead: 1, Secrets: []string{"ok", "[x"}}, `secret pattern "[x" is not a glob`},
+		{"protect", settings{MaxRead: 1, Protect: []string{"ok", "[x"}}, `protect pattern "[x" is not a glob`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := &files{}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -38,5 +39,54 @@ func BenchmarkListDirectory(b *testing.B) {
 		if got := p.Call(b.Context(), "list_directory", listDirectoryArgs{}); got.Metadata["shown"] != float64(1000) {
 			b.Fatalf("listed %v: %v", got.Metadata, got.Error)
 		}
+	}
+}
+
+// BenchmarkWriteFile writes 1 KiB, beside what its promises cost: a new file,
+// made durable, renamed, and the directory made durable.
+func BenchmarkWriteFile(b *testing.B) {
+	content := strings.Repeat("x", 1023) + "\n"
+	b.Run("tool", func(b *testing.B) {
+		p := start(b, tree(b, map[string]string{"a/b/c/file.txt": content}), tool.MiB)
+		for b.Loop() {
+			if got := p.Call(b.Context(), "write_file", writeFileArgs{Path: "a/b/c/file.txt", Content: content}); got.Error != nil {
+				b.Fatal(got.Error)
+			}
+		}
+	})
+	b.Run("system", func(b *testing.B) {
+		dir := filepath.Join(tree(b, map[string]string{"a/b/c/file.txt": content}), "a/b/c")
+		d, err := os.Open(dir)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer d.Close()
+		for b.Loop() {
+			f, err := os.Create(filepath.Join(dir, "temporary"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			_, err = f.WriteString(content)
+			if err := errors.Join(err, f.Sync(), os.Rename(f.Name(), filepath.Join(dir, "file.txt")), d.Sync(), f.Close()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkEditFile(b *testing.B) {
+	for _, size := range []tool.ByteSize{tool.KiB, tool.MiB} {
+		b.Run(size.String(), func(b *testing.B) {
+			line := strings.Repeat("x", 63) + "\n"
+			dir := tree(b, map[string]string{"a/b/c/file.txt": strings.Repeat(line, int(size)/len(line)) + "value: a\n"})
+			p := start(b, dir, tool.MiB)
+			was, now := "value: a", "value: b"
+			for b.Loop() {
+				if got := p.Call(b.Context(), "edit_file", edit("a/b/c/file.txt", was, now)); got.Error != nil {
+					b.Fatal(got.Error)
+				}
+				was, now = now, was
+			}
+		})
 	}
 }

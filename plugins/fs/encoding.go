@@ -110,6 +110,28 @@ func (c charset) text(r io.Reader) io.Reader {
 	return c.decoder.NewDecoder().Reader(r)
 }
 
+// decode returns all of a file as text, without its byte order mark.
+func (c charset) decode(data []byte) (string, error) {
+	data = data[min(c.bom, len(data)):]
+	if c.decoder == nil {
+		return string(data), nil
+	}
+	text, err := c.decoder.NewDecoder().Bytes(data)
+	return string(text), err
+}
+
+// encode returns text as the file holds it, after the byte order mark. The
+// error says that a character cannot be written so.
+func (c charset) encode(text string) ([]byte, error) {
+	if c.decoder == nil {
+		return []byte(text), nil
+	}
+	if !utf8.ValidString(text) {
+		return nil, encoding.ErrInvalidUTF8
+	}
+	return c.decoder.NewEncoder().Bytes([]byte(text))
+}
+
 // validUTF8 reports whether head is UTF-8. If it is not the whole file, its
 // last character may be cut.
 func validUTF8(head []byte, whole bool) bool {

@@ -1,17 +1,22 @@
-// Command fs is a plugin that lets an agent read and search files: those below
-// the workspace's folders and no others.
+// Command fs is a plugin that lets an agent read, search and change files: those
+// below the workspace's folders and no others.
 package main
 
 import (
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
+
+// treeTimeout is what a directory may take that is copied, moved or deleted.
+const treeTimeout = 5 * time.Minute
 
 func main() {
 	newPlugin().Serve()
@@ -29,6 +34,15 @@ func newPlugin() *sdk.Plugin {
 	add(p, f, searchContent, tool.Spec{Name: "search_content", Aliases: []string{"file_search"}, MaxOutput: 64 * tool.KiB})
 	add(p, f, fileInfo, tool.Spec{Name: "file_info", MaxOutput: 16 * tool.KiB})
 	add(p, f, diffFiles, tool.Spec{Name: "diff_files", MaxOutput: 64 * tool.KiB})
+	addChange(p, f, planWrite, tool.Spec{Name: "write_file", Aliases: []string{"file_write"}, Tier: tool.SideEffecting, Destructive: true})
+	addChange(p, f, planEdit, tool.Spec{
+		Name: "edit_file", Aliases: []string{"file_edit"}, Tier: tool.SideEffecting, Destructive: true, MaxOutput: 64 * tool.KiB,
+		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
+	})
+	addChange(p, f, planDirectory, tool.Spec{Name: "create_directory", Tier: tool.SideEffecting, Idempotent: true})
+	addChange(p, f, planCopy, tool.Spec{Name: "copy_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout})
+	addChange(p, f, planMove, tool.Spec{Name: "move_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout})
+	addChange(p, f, planDelete, tool.Spec{Name: "delete_file", Aliases: []string{"file_delete"}, Tier: tool.Privileged, Destructive: true, Timeout: treeTimeout})
 	return p
 }
 
@@ -54,8 +68,9 @@ func description(name string) string {
 	return string(text)
 }
 
-// files is what the tools share: the settings.
+// files is what the tools share: the settings, and who writes what.
 type files struct {
+	writers  roots.Writers
 	settings atomic.Pointer[settings]
 }
 
@@ -66,6 +81,9 @@ func (f *files) configure(_ context.Context, _ sdk.Config, s settings) error {
 	}
 	if err := roots.CheckSecrets(s.Secrets); err != nil {
 		return &sdk.SettingError{Path: []string{"secrets"}, Summary: err.Error()}
+	}
+	if err := roots.CheckProtect(s.Protect); err != nil {
+		return &sdk.SettingError{Path: []string{"protect"}, Summary: err.Error()}
 	}
 	f.settings.Store(&s)
 	return nil

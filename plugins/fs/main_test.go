@@ -3,18 +3,30 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
+	"strconv"
+	"syscall"
 	"testing"
 
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin when it is told so.
+// The test binary is the plugin, or what is killed, when it is told so.
 func TestMain(m *testing.M) {
+	if how := os.Getenv("FS_CRASH"); how != "" {
+		fmt.Fprintln(os.Stderr, crashing(how, os.Getenv("FS_CRASH_DIR")))
+		os.Exit(1)
+	}
 	if os.Getenv("FS_AS_PLUGIN") != "" {
+		if limit, err := strconv.ParseUint(os.Getenv("FS_FILE_SIZE"), 10, 64); err == nil {
+			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+				panic(err)
+			}
+		}
 		newPlugin().Serve()
 	}
 	os.Exit(m.Run())
@@ -49,6 +61,10 @@ func TestEveryPropertyIsTested(t *testing.T) {
 	) {
 		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
 	}
+	for _, c := range slices.Concat(writeFileCases(), editFileCases(), createDirectoryCases(), moveCases(), deleteCases()) {
+		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
+	}
+	noteTested(all, tested, "delete_file", json.RawMessage(asJSON(t, deleteFileArgs{Path: "dir", Recursive: true})))
 	for path, property := range all {
 		if !tested[path] {
 			t.Errorf("no test sets %s to another value than its default (%s)", path, property.Default)
@@ -112,6 +128,12 @@ func TestContract(t *testing.T) {
 			{Tool: "search_content", Args: searchContentArgs{Pattern: "l"}},
 			{Tool: "file_info", Args: fileInfoArgs{Path: "a.txt"}},
 			{Tool: "diff_files", Args: diffFilesArgs{Path: "a.txt", Other: "b.txt"}},
+			{Tool: "write_file", Args: writeFileArgs{Path: "new.txt", Content: "new\n"}},
+			{Tool: "edit_file", Args: map[string]any{"path": "a.txt", "old": "hello", "new": "hallo", "dry_run": true}},
+			{Tool: "create_directory", Args: createDirectoryArgs{Path: "dir"}},
+			{Tool: "copy_file", Args: moveArgs{Source: "a.txt", Dest: "copy.txt", Overwrite: true}},
+			{Tool: "move_file", Args: moveArgs{Source: "copy.txt", Dest: "moved.txt", Overwrite: true}},
+			{Tool: "delete_file", Args: deleteFileArgs{Path: "moved.txt"}},
 		},
 	}
 	t.Run("in process", func(t *testing.T) { sdktest.Run(t, newPlugin(), options) })

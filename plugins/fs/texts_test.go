@@ -26,6 +26,7 @@ func TestCasesTexts(t *testing.T) {
 		Texts  []struct {
 			When, Text string
 			Code       tool.Code
+			Metadata   []string
 		}
 	}
 	if err := json.Unmarshal(data, &table); err != nil {
@@ -57,8 +58,30 @@ func TestCasesTexts(t *testing.T) {
 			}
 		})
 	}
+	for _, row := range table.Texts {
+		switch row.When {
+		case "a file cannot be written":
+			got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "directory", Content: "x"})
+			if want := table.Prefix + filled.Replace(row.Text); got.Error == nil || got.Error.Code != row.Code || got.Error.ModelText() != want {
+				t.Errorf("write_file of a directory: %v, want %s %q", got.Error, row.Code, want)
+			}
+		case "write_file succeeded":
+			got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "new.txt", Content: "12345"})
+			if want := strings.NewReplacer("{bytes}", "5", "{path}", "new.txt").Replace(row.Text); got.Text() != want {
+				t.Errorf("write_file = %q, want %q", got.Text(), want)
+			}
+			for _, fact := range row.Metadata {
+				if got.Metadata[fact] == nil {
+					t.Errorf("write_file tells no %s: %v", fact, got.Metadata)
+				}
+			}
+		default:
+			continue
+		}
+		ran++
+	}
 	t.Logf("ran %d of %d rows", ran, len(table.Texts))
-	if ran != len(paths) {
-		t.Errorf("ran %d rows, want the %d that these tools write", ran, len(paths))
+	if want := len(paths) + 2; ran != want {
+		t.Errorf("ran %d rows, want the %d that these tools write", ran, want)
 	}
 }

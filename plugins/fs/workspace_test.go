@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -40,7 +41,7 @@ func tree(tb testing.TB, files map[string]string) string {
 // workspaceOf opens dir as a call would, with room for budget bytes.
 func workspaceOf(tb testing.TB, dir string, budget tool.ByteSize) *workspace {
 	tb.Helper()
-	w, err := openWorkspace([]string{dir}, budget, nil)
+	w, err := openWorkspace([]string{dir}, roots.Options{}, budget, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxListed is how many names of what goes a preview lists.
+const maxListed = 1000
+
+type deleteFileArgs struct {
+	Path      string `json:"path" jsonschema:"the file, symbolic link or directory to delete, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"must be true for a directory that is not empty: everything in it goes too" default:"false"`
+}
+
+// deleting is a call of delete_file.
+type deleting struct {
+	target   *roots.Target
+	trash    *trash
+	slot     trashSlot
+	contents roots.Contents
+	listed   []string
+	total    int
+}
+
+var _ change = (*deleting)(nil)
+
+// planDelete looks at what a call of delete_file would change.
+func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, error) {
+	t, err := w.target(in.Path, roots.TargetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.lock(ctx, t); err != nil {
+		return nil, err
+	}
+	if err := t.Removable(); err != nil {
+		return nil, err
+	}
+	c := &deleting{target: t}
+	if c.contents, err = t.Contents(ctx, c.list); err != nil {
+		return nil, err
+	}
+	if inside := c.total - 1; inside > 0 && !in.Recursive {
+		return nil, tool.Errorf(tool.Failed, "Failed to delete: %s is a directory that is not empty, it holds %s", tool.VisibleName(t.String()), inventoryBelow(&c.contents)).
+			WithHint("set recursive to delete it with everything in it")
+	}
+	if c.trash, err = w.openTrash(); err != nil {
+		return nil, err
+	}
+	if c.slot, err = c.trash.slot(); err != nil {
+		return nil, err
+	}
+	return c, t.Movable(ctx, c.slot.content, roots.MoveOptions{})
+}
+
+// list notes a name of what goes.
+func (c *deleting) list(rel string, info fs.FileInfo) {
+	c.total++
+	if len(c.listed) == maxListed {
+		return
+	}
+	line := tool.VisibleName(rel)
+	switch {
+	case info.IsDir():
+		line += "/"
+	case info.Mode().IsRegular():
+		line += fmt.Sprintf("  %d", info.Size())
+	default:
+		line += "  " + roots.Kind(info.Mode())
+	}
+	c.listed = append(c.listed, line)
+}
+
+// inventoryBelow counts what is in a directory, without itself.
+func inventoryBelow(c *roots.Contents) string {
+	below := *c
+	below.Directories--
+	return inventory(&below)
+}
+
+func (c *deleting) state(ctx context.Context) (string, error) {
+	content, err := contentState(ctx, c.target, &c.contents)
+	if err != nil {
+		return "", err
+	}
+	return stateOf("delete_file", c.target.Identity(), content), nil
+}
+
+func (c *deleting) show(ctx context.Context) (string, []tool.Content, error) {
+	path := tool.VisibleName(c.target.String())
+	if !c.target.Info().IsDir() {
+		before, err := take(ctx, c.target, maxDiff)
+		if err != nil {
+			return "", nil, err
+		}
+		summary := fmt.Sprintf("Deletes the %s %s, to the trash", roots.Kind(c.target.Info().Mode()), path)
+		if c.target.Info().Mode().Type() == fs.ModeSymlink {
+			return summary, []tool.Content{tool.Text("What goes: the link only, not what it leads to")}, nil
+		}
+		return summary, []tool.Content{tool.Text("What goes: " + before.describe())}, nil
+	}
+	summary := fmt.Sprintf("Deletes the directory %s with everything in it, to the trash: %s", path, inventory(&c.contents))
+	lines := c.listed[1:] // the directory itself is in the summary
+	content := bounded("list", strings.Join(lines, "\n"))
+	if rest := c.total - 1 - len(lines); rest > 0 {
+		note := fmt.Sprintf("NOT ALL IS SHOWN: %d of %d names are left out.", rest, c.total-1)
+		content = append([]tool.Content{tool.Text(note)}, content...)
+	}
+	return summary, content, nil
+}
+
+func (c *deleting) make(ctx context.Context) (tool.Result, error) {
+	path := c.target.String()
+	if err := c.trash.put(ctx, c.slot, c.target, &c.contents); err != nil {
+		return tool.Result{}, err
+	}
+	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", tool.VisibleName(path), inventory(&c.contents), c.slot.id)
+	result := tool.TextResult(text)
+	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.id, "files": c.contents.Files, "bytes": c.contents.Bytes}
+	result.Effects = []tool.Effect{changed(path, "delete")}
+	return result, nil
+}

@@ -1,0 +1,330 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestEditFile(t *testing.T) { runChanges(t, editFiles(), editFileCases()) }
+
+const goFile = "func a() {\n\tif x {\n\t\treturn 1\n\t}\n}\n\nfunc b() {\n\tif x {\n\t\treturn 2\n\t}\n}\n"
+
+func editFiles() map[string]string {
+	return map[string]string{
+		"a.go": goFile, "open.txt": "one\ntwo", "crlf.txt": "one\r\ntwo\r\nthree\r\n", "mixed.txt": "one\r\ntwo\nthree\n", "spaces.txt": "one  \ntwo\t\nthree\n",
+		"bom.txt": "\xEF\xBB\xBFone\n", "utf16le.txt": "\xFF\xFEo\x00n\x00e\x00\n\x00", "utf16be.txt": "\xFE\xFF\x00h\x00i\x00\n", "latin1.txt": "caf\xe9\n",
+		"sjis.txt": "\x93\xfa\x96\x7b\n", "odd16.txt": "\xFF\xFEo\x00n", "invalid.txt": strings.Repeat("a\n", 5000) + "\xff\xfe!\n", "data.bin": "\x00\x01", "empty.txt": "",
+		"lone16.txt": "\xFF\xFE\x00\xD8o\x00", "dir/": "", "link": "-> open.txt", "repeat.txt": "x\nx\nx\n",
+	}
+}
+
+// edit is the arguments of an edit with old and new.
+func edit(path, old, replacement string) editFileArgs {
+	return editFileArgs{Path: path, Old: &old, New: &replacement}
+}
+
+func editFileCases() []changeCase {
+	const failed = "failed: Failed to write file: "
+	all := edit("a.go", "if x {", "if y {")
+	all.ReplaceAll = true
+	dry := edit("open.txt", "two", "2")
+	dry.DryRun = true
+	sjis := edit("sjis.txt", "本", "語")
+	sjis.Encoding = "shift_jis"
+	wrong := edit("latin1.txt", "caf", "Caf")
+	wrong.Encoding = "utf-16le"
+	hashed := edit("open.txt", "two", "2")
+	hashed.ExpectHash = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("one\ntwo")))
+	stale := edit("open.txt", "two", "2")
+	stale.ExpectHash = fmt.Sprintf("sha256:%x", sha256.Sum256(nil))
+	both := edit("open.txt", "two", "2")
+	both.Edits = []replacement{{Old: "a", New: "b"}}
+	updated := func(path string) []tool.Effect { return []tool.Effect{effect(path, "update")} }
+	return []changeCase{
+		{
+			name: "exact", tool: "edit_file", in: edit("a.go", "return 1", "return 3"), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
+			facts: map[string]any{"path": "a.go", "replacements": 1, "first_line": 3, "added": 1, "removed": 1, "bytes": len(goFile)},
+			files: map[string]string{"a.go": strings.Replace(goFile, "return 1", "return 3", 1)}, summary: "Edits a.go: 1 replacement from line 3 on",
+			shown: "--- a/a.go\n+++ b/a.go\n@@ -1,6 +1,6 @@\n func a() {\n \tif x {\n-\t\treturn 1\n+\t\treturn 3\n \t}\n }\n \n",
+		},
+		{
+			name: "not unique", tool: "edit_file", in: edit("a.go", "if x {", "if y {"),
+			err: "invalid_argument: The text to replace is in a.go 2 times, at lines 2, 8",
+		},
+		{
+			name: "every occurrence", tool: "edit_file", in: all, want: "Edited a.go: 2 replacements, the first at line 2", effects: updated("a.go"),
+			files: map[string]string{"a.go": strings.ReplaceAll(goFile, "if x {", "if y {")},
+		},
+		{
+			name: "several", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: []replacement{{Old: "return 1", New: "return 10"}, {Old: "return 10", New: "return 100"}, {Old: "if x", New: "if z", All: true}}},
+			want: "Edited a.go: 4 replacements, the first at line 3", effects: updated("a.go"),
+			files: map[string]string{"a.go": strings.ReplaceAll(strings.Replace(goFile, "return 1", "return 100", 1), "if x", "if z")},
+		},
+		{
+			name: "one of several fails", tool: "edit_file", in: editFileArgs{Path: "open.txt", Edits: []replacement{{Old: "one", New: "1"}, {Old: "one", New: "2"}}},
+			err: "not_found: edit 2: The text to replace was not found in open.txt; none of the edits was made",
+		},
+		{
+			name: "delete a line", tool: "edit_file", in: edit("a.go", "\t\treturn 1\n", ""), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
+			files: map[string]string{"a.go": strings.Replace(goFile, "\t\treturn 1\n", "", 1)},
+		},
+		{
+			name: "spaces at line ends of the file", tool: "edit_file", in: edit("spaces.txt", "one\ntwo\nthree", "1\n2\n3"),
+			want: "Edited spaces.txt: 1 replacement, the first at line 1 (ignoring spaces at line ends)", effects: updated("spaces.txt"), files: map[string]string{"spaces.txt": "1\n2\n3\n"},
+		},
+		{
+			name: "spaces at line ends of the argument", tool: "edit_file", in: edit("open.txt", "one \ntwo  \n", "1\n2\n"),
+			want: "Edited open.txt: 1 replacement, the first at line 1 (ignoring spaces at line ends)", effects: updated("open.txt"), files: map[string]string{"open.txt": "1\n2"},
+		},
+		{
+			name: "indentation", tool: "edit_file", in: edit("a.go", "if x {\n  return 2\n}\n", "if x {\n  if y {\n    return 3\n  }\n}\n"),
+			want: "Edited a.go: 1 replacement, the first at line 8 (ignoring indentation; the new text was indented like the old)", effects: updated("a.go"),
+			files: map[string]string{"a.go": strings.Replace(goFile, "\tif x {\n\t\treturn 2\n\t}\n", "\tif x {\n\t\tif y {\n\t\t  return 3\n\t\t}\n\t}\n", 1)},
+		},
+		{
+			name: "crlf", tool: "edit_file", in: edit("crlf.txt", "one\ntwo\n", "1\n2\n2b\n"), want: "Edited crlf.txt: 1 replacement, the first at line 1", effects: updated("crlf.txt"),
+			files: map[string]string{"crlf.txt": "1\r\n2\r\n2b\r\nthree\r\n"},
+		},
+		{
+			name: "crlf within a line", tool: "edit_file", in: edit("crlf.txt", "wo", "wo\nand"), want: "Edited crlf.txt: 1 replacement, the first at line 2", effects: updated("crlf.txt"),
+			files: map[string]string{"crlf.txt": "one\r\ntwo\r\nand\r\nthree\r\n"},
+		},
+		{
+			name: "crlf in the argument only", tool: "edit_file", in: edit("a.go", "return 1\r\n\t}\r\n", "return 3\r\n\t}\r\n"), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
+			files: map[string]string{"a.go": strings.Replace(goFile, "return 1", "return 3", 1)},
+		},
+		{
+			name: "mixed line ends", tool: "edit_file", in: edit("mixed.txt", "two\n", "2\n"), want: "Edited mixed.txt: 1 replacement, the first at line 2", effects: updated("mixed.txt"),
+			files: map[string]string{"mixed.txt": "one\r\n2\nthree\n"},
+		},
+		{
+			name: "the last line end is kept", tool: "edit_file", in: edit("crlf.txt", "three\r\n", "3"), want: "Edited crlf.txt: 1 replacement, the first at line 3", effects: updated("crlf.txt"),
+			files: map[string]string{"crlf.txt": "one\r\ntwo\r\n3\r\n"},
+		},
+		{
+			name: "no last line end", tool: "edit_file", in: edit("open.txt", "two", "2"), want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"),
+			files: map[string]string{"open.txt": "one\n2"},
+		},
+		{
+			name: "byte order mark", tool: "edit_file", in: edit("bom.txt", "one", "1"), want: "Edited bom.txt: 1 replacement, the first at line 1", effects: updated("bom.txt"),
+			files: map[string]string{"bom.txt": "\xEF\xBB\xBF1\n"},
+		},
+		{
+			name: "utf-16le", tool: "edit_file", in: edit("utf16le.txt", "one", "é"), want: "Edited utf16le.txt: 1 replacement, the first at line 1", effects: updated("utf16le.txt"),
+			files: map[string]string{"utf16le.txt": "\xFF\xFE\xe9\x00\n\x00"},
+		},
+		{
+			name: "utf-16be", tool: "edit_file", in: edit("utf16be.txt", "hi", "o"), want: "Edited utf16be.txt: 1 replacement, the first at line 1", effects: updated("utf16be.txt"),
+			files: map[string]string{"utf16be.txt": "\xFE\xFF\x00o\x00\n"},
+		},
+		{
+			name: "latin1", tool: "edit_file", in: edit("latin1.txt", "é", "è"), want: "Edited latin1.txt: 1 replacement, the first at line 1", effects: updated("latin1.txt"),
+			files: map[string]string{"latin1.txt": "caf\xe8\n"},
+		},
+		{
+			name: "shift_jis by name", tool: "edit_file", in: sjis, want: "Edited sjis.txt: 1 replacement, the first at line 1", effects: updated("sjis.txt"),
+			files: map[string]string{"sjis.txt": "\x93\xfa\x8c\xea\n"},
+		},
+		{
+			name: "bytes that are no text stay", tool: "edit_file", in: edit("invalid.txt", "!", "?"), want: "Edited invalid.txt: 1 replacement, the first at line 5001", effects: updated("invalid.txt"),
+			files: map[string]string{"invalid.txt": strings.Repeat("a\n", 5000) + "\xff\xfe?\n"},
+		},
+		{name: "what latin1 lacks", tool: "edit_file", in: edit("latin1.txt", "caf", "日"), err: failed + "it is written in windows-1252, which lacks a character of the new text"},
+		{name: "half a character", tool: "edit_file", in: edit("odd16.txt", "o", "x"), err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
+		{name: "half a pair", tool: "edit_file", in: edit("lone16.txt", "o", "x"), err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
+		{name: "the wrong encoding", tool: "edit_file", in: wrong, err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
+		{name: "no text", tool: "edit_file", in: edit("data.bin", "x", "y"), err: failed + "it is not text: 2 bytes, sha256:b413f47d13ee2fe6c845b2ee141af81de858df4ec549a58b7970bb96645bc8d2, application/octet-stream"},
+		{name: "behind a link", tool: "edit_file", in: edit("link", "two", "2"), want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"), files: map[string]string{"open.txt": "one\n2"}},
+		{
+			name: "dry run", tool: "edit_file", in: dry, want: "--- a/open.txt\n+++ b/open.txt\n@@ -1,2 +1,2 @@\n one\n-two\n\\ No newline at end of file\n+2\n\\ No newline at end of file\n",
+			facts: map[string]any{"replacements": 1},
+		},
+		{name: "expected hash", tool: "edit_file", in: hashed, want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"), files: map[string]string{"open.txt": "one\n2"}},
+		{name: "another hash", tool: "edit_file", in: stale, err: "conflict: open.txt has changed: its hash is " + hashed.ExpectHash},
+		{name: "not there", tool: "edit_file", in: edit("a.go", "return 7", "return 8"), err: "not_found: The text to replace was not found in a.go; similar text is at lines 3, 9"},
+		{name: "blank lines", tool: "edit_file", in: edit("repeat.txt", "\n\n", "\n"), err: "not_found: The text to replace was not found in repeat.txt"},
+		{name: "nothing to replace", tool: "edit_file", in: edit("a.go", "", "x"), err: "invalid_argument: the text to replace is empty"},
+		{name: "no change", tool: "edit_file", in: edit("a.go", "x", "x"), err: "invalid_argument: the old and the new text are the same"},
+		{name: "empty file", tool: "edit_file", in: edit("empty.txt", "x", "y"), err: "not_found: The text to replace was not found in empty.txt"},
+		{name: "both forms", tool: "edit_file", in: both, err: "invalid_argument: old and new are given beside edits; expected one of the two"},
+		{name: "neither form", tool: "edit_file", in: editFileArgs{Path: "a.go"}, err: "invalid_argument: old and new are both needed, or edits"},
+		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]replacement, maxEdits+1)}, err: "invalid_argument: there are 201 edits, at most 200 are possible in one call"},
+		{name: "no file", tool: "edit_file", in: edit("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},
+		{name: "directory", tool: "edit_file", in: edit("dir", "a", "b"), err: failed + "it is a directory, not a regular file"},
+	}
+}
+
+// Calls that edit the same file at the same time wait for each other, and none
+// of their changes is lost. That they would meet without the lock,
+// TestLockKeepsWritersApart of package roots shows.
+func TestEditsAtTheSameTime(t *testing.T) {
+	const calls = 20
+	dir := tree(t, map[string]string{"f": numbered(calls)})
+	p := start(t, dir, 16*tool.KiB)
+	results := make([]tool.Result, calls)
+	var wg sync.WaitGroup
+	for n := range results {
+		wg.Go(func() { // ends with its call
+			results[n] = p.Call(t.Context(), "edit_file", edit("f", fmt.Sprintf("line %d\n", n+1), fmt.Sprintf("done %d\n", n+1)))
+		})
+	}
+	wg.Wait()
+	for n, got := range results {
+		if got.Error != nil {
+			t.Errorf("call %d: %s", n, message(got))
+		}
+	}
+	if diff := cmp.Diff(strings.ReplaceAll(numbered(calls), "line", "done"), contents(t, dir)["f"]); diff != "" {
+		t.Errorf("the file (-want +got):\n%s", diff)
+	}
+}
+
+func TestMissShowsTheNearest(t *testing.T) {
+	dir := tree(t, map[string]string{"a.go": goFile})
+	p := start(t, dir, 16*tool.KiB)
+	for _, tt := range []struct{ old, hint string }{
+		{"\tif x {\n\t\treturn 5\n\t}\n", "copy the text exactly; the nearest is at lines 2-4:\n\tif x {\n\t\treturn 1\n\t}\n"},
+		{"fun b() {", "copy the text exactly; the nearest is at lines 7-7:\nfunc b() {\n"},
+		{"nothing like it at all", "nothing in the file is like it; read the file again"},
+	} {
+		got := p.Call(t.Context(), "edit_file", edit("a.go", tt.old, "x"))
+		if got.Error == nil {
+			t.Fatalf("edit_file(%q) = %q", tt.old, got.Text())
+		}
+		if diff := cmp.Diff(tt.hint, got.Error.Hint); diff != "" {
+			t.Errorf("edit_file(%q), hint (-want +got):\n%s", tt.old, diff)
+		}
+	}
+}
+
+// Edits that would take all memory or time are refused.
+func TestEditBounds(t *testing.T) {
+	big := strings.Repeat("a", maxEdit)
+	lines := strings.Repeat("\ta\n", maxEdit/3)
+	for _, tt := range []struct {
+		name, text string
+		in         replacement
+		want       tool.Code
+	}{
+		{"too many", big, replacement{Old: "a", New: "b", All: true}, tool.ResourceExhausted},
+		{"too many lines", lines, replacement{Old: "a ", New: "b", All: true}, tool.ResourceExhausted},
+		{"too large", strings.Repeat("a\n", 1000), replacement{Old: "a", New: strings.Repeat("b", 1<<20), All: true}, tool.ResourceExhausted},
+		{"too large with indentation", strings.Repeat("\ta\n\tb\n", 1000), replacement{Old: " a\n b\n", New: strings.Repeat("b\n", 1<<19), All: true}, tool.ResourceExhausted},
+		{"endless almost", lines, replacement{Old: strings.Repeat(" a\n", 100_000) + "x", New: "b"}, tool.NotFound},
+		{"indented otherwise", strings.Repeat("\ta\n a\n", 500_000), replacement{Old: "  a\n  a\n", New: "b"}, tool.NotFound},
+		{"not unique", big[:1000], replacement{Old: "a", New: "b"}, tool.InvalidArgument},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := tt.in.apply("f", tt.text)
+			if got := tool.AsError(err); got == nil || got.Code != tt.want {
+				t.Errorf("apply = %v, want %s", err, tt.want)
+			} else if len(got.ModelText()) > 4000 {
+				t.Errorf("the error has %d bytes", len(got.ModelText()))
+			}
+		})
+	}
+}
+
+// The diff of an edit makes of the old text the new one, and no edit panics or
+// touches what it does not match.
+func FuzzEdit(f *testing.F) {
+	for _, c := range editFileCases() {
+		in, ok := c.in.(editFileArgs)
+		if !ok || in.Old == nil {
+			continue
+		}
+		f.Add(editFiles()[in.Path], *in.Old, *in.New, in.ReplaceAll)
+	}
+	f.Add("a\r\n\r\nb", "a\n\n", "x\n", true)
+	f.Add("  a\n\tb\n", "a\n b", "\tc\n\n d", false)
+	f.Fuzz(func(t *testing.T, text, old, replaced string, all bool) {
+		after, done, err := replacement{Old: old, New: replaced, All: all}.apply("f", text)
+		if err != nil {
+			if tool.AsError(err).Code == tool.Internal {
+				t.Fatal(err)
+			}
+			return
+		}
+		if done.how == exactly && strings.Contains(text, old) && eolOf(text) != "\r\n" {
+			if want := strings.ReplaceAll(text, old, replaced); after != want {
+				t.Errorf("%q with %q for %q is %q, want %q", text, replaced, old, after, want)
+			}
+		}
+		after = keepLastEnd(text, after)
+		if done.count < 1 || done.line < 1 || !all && done.count != 1 {
+			t.Errorf("applied %+v", done)
+		}
+		d, ok := compare("a/f", "b/f", text, after)
+		if !ok {
+			t.Fatalf("%q and %q cannot be compared", text, after)
+		}
+		if added, removed := countLineChanges(text, after); added-removed != d.added-d.removed || added > d.added || removed > d.removed {
+			t.Errorf("%d lines are added and %d removed, want %d and %d at most", added, removed, d.added, d.removed)
+		}
+		if d.text == "" {
+			if text != after {
+				t.Errorf("no diff between %q and %q", text, after)
+			}
+			return
+		}
+		got, err := patched(text, d.text)
+		if err != nil || got != after {
+			t.Errorf("the diff makes of %q %q, %v, want %q:\n%s", text, got, err, after, d.text)
+		}
+	})
+}
+
+// patched applies a unified diff as patch(1) does: every line that is context
+// or goes must be there.
+func patched(text, diff string) (string, error) {
+	var old []string
+	for line := range strings.Lines(text) {
+		old = append(old, line)
+	}
+	var out strings.Builder
+	lines := strings.SplitAfter(diff, "\n")
+	lines = lines[2 : len(lines)-1] // without the names, and what is after the last line
+	at := 0
+	for i, line := range lines {
+		if strings.HasPrefix(line, "@@ ") {
+			var from int
+			if _, err := fmt.Sscanf(line, "@@ -%d", &from); err != nil {
+				return "", err
+			}
+			if strings.Contains(line, fmt.Sprintf("-%d,0 ", from)) {
+				from++ // nothing is taken: the number is of the line before
+			}
+			for ; at < from-1; at++ {
+				out.WriteString(old[at])
+			}
+			continue
+		}
+		if strings.HasPrefix(line, "\\") {
+			continue
+		}
+		content := line[1:]
+		if i+1 < len(lines) && strings.HasPrefix(lines[i+1], "\\") {
+			content = strings.TrimSuffix(content, "\n")
+		}
+		if line[0] == ' ' || line[0] == '-' {
+			if at >= len(old) || old[at] != content {
+				return "", fmt.Errorf("line %d is not %q", at+1, content)
+			}
+			at++
+		}
+		if line[0] == ' ' || line[0] == '+' {
+			out.WriteString(content)
+		}
+	}
+	for ; at < len(old); at++ {
+		out.WriteString(old[at])
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type moveArgs struct {
+	Source    string `json:"source" jsonschema:"what there is, relative to the workspace or absolute below it" role:"path" alias:"from,src"`
+	Dest      string `json:"dest" jsonschema:"the whole new path, not only the directory it should be in" role:"path" alias:"to,destination"`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is at dest; directories are never replaced" default:"false"`
+}
+
+// moving is a call of move_file or copy_file.
+type moving struct {
+	source, dest *roots.Target
+	options      roots.MoveOptions
+	// contents are those of the source; nil until they are needed.
+	contents *roots.Contents
+}
+
+var _ change = (*moving)(nil)
+
+// planMove looks at what a call of move_file would change.
+func planMove(ctx context.Context, w *workspace, in moveArgs) (change, error) {
+	return planTransfer(ctx, w, in, roots.TargetOptions{}, false)
+}
+
+// planCopy looks at what a call of copy_file would change.
+func planCopy(ctx context.Context, w *workspace, in moveArgs) (change, error) {
+	return planTransfer(ctx, w, in, roots.TargetOptions{Follow: true, Read: true}, true)
+}
+
+func planTransfer(ctx context.Context, w *workspace, in moveArgs, from roots.TargetOptions, copies bool) (change, error) {
+	source, err := w.target(in.Source, from)
+	if err != nil {
+		return nil, err
+	}
+	dest, err := w.target(in.Dest, roots.TargetOptions{Parents: true})
+	if err != nil {
+		return nil, err
+	}
+	if err := w.lock(ctx, source, dest); err != nil {
+		return nil, err
+	}
+	c := &moving{source: source, dest: dest, options: roots.MoveOptions{Overwrite: in.Overwrite, Copy: copies}}
+	return c, source.Movable(ctx, dest, c.options)
+}
+
+func (c *moving) look(ctx context.Context) error {
+	if c.contents != nil {
+		return nil
+	}
+	contents, err := c.source.Contents(ctx, nil)
+	c.contents = &contents
+	return err
+}
+
+func (c *moving) state(ctx context.Context) (string, error) {
+	if err := c.look(ctx); err != nil {
+		return "", err
+	}
+	source, err := contentState(ctx, c.source, c.contents)
+	if err != nil {
+		return "", err
+	}
+	replaced, err := take(ctx, c.dest, 0)
+	if err != nil {
+		return "", err
+	}
+	return stateOf(c.verb("move", "copy"), c.source.Identity(), source, c.dest.Identity(), replaced.state()), nil
+}
+
+// contentState is the state of a file by its content, of a tree by its names,
+// sizes and times.
+func contentState(ctx context.Context, t *roots.Target, contents *roots.Contents) (string, error) {
+	if t.Info().Mode().IsRegular() {
+		s, err := take(ctx, t, 0)
+		return s.state(), err
+	}
+	return hex.EncodeToString(contents.Digest), nil
+}
+
+func (c *moving) verb(move, copies string) string {
+	if c.options.Copy {
+		return copies
+	}
+	return move
+}
+
+func (c *moving) show(ctx context.Context) (string, []tool.Content, error) {
+	if err := c.look(ctx); err != nil {
+		return "", nil, err
+	}
+	source, dest := tool.VisibleName(c.source.String()), tool.VisibleName(c.dest.String())
+	summary := fmt.Sprintf("%s %s to %s: %s", c.verb("Moves", "Copies"), source, dest, inventory(c.contents))
+	replaced, err := take(ctx, c.dest, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	if !replaced.exists {
+		return summary, []tool.Content{tool.Text("Nothing is replaced.")}, nil
+	}
+	moved, err := take(ctx, c.source, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	text := fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s\nnew: %s", dest, replaced.describe(), moved.describe())
+	return summary + ", replacing what is there", []tool.Content{tool.Text(text)}, nil
+}
+
+// inventory counts what there is.
+func inventory(c *roots.Contents) string {
+	text := fmt.Sprintf("%s, %s", plural(c.Files, "file"), plural(int(c.Bytes), "byte"))
+	if c.Directories > 0 {
+		text = plural(c.Directories, "directory") + ", " + text
+	}
+	if c.Others > 0 {
+		text += fmt.Sprintf(", %d links or special files", c.Others)
+	}
+	return text
+}
+
+func (c *moving) make(ctx context.Context) (tool.Result, error) {
+	operation := "create"
+	if c.dest.Info() != nil {
+		operation = "update"
+	}
+	from, to := c.source.String(), c.dest.String()
+	run, effects := c.source.MoveTo, []tool.Effect{changed(from, "move"), changed(to, operation)}
+	if c.options.Copy {
+		run, effects = c.source.CopyTo, effects[1:]
+	}
+	if err := run(ctx, c.dest, c.options); err != nil {
+		return tool.Result{}, err
+	}
+	result := tool.TextResult(fmt.Sprintf("%s %s to %s", c.verb("Moved", "Copied"), tool.VisibleName(from), tool.VisibleName(to)))
+	result.Metadata = map[string]any{"source": from, "dest": to, "replaced": operation == "update"}
+	result.Effects = effects
+	return result, nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// trash holds what a user has deleted: a directory for each call, with the
+// thing itself as "content" and what is known of it in "info.json".
+type trash struct {
+	folder  *roots.Roots
+	onClose []func()
+}
+
+// trashInfo is what info.json holds.
+type trashInfo struct {
+	// Path is absolute: where the thing was.
+	Path string `json:"path"`
+	// Shown is the path as results show it.
+	Shown   string    `json:"shown"`
+	Deleted time.Time `json:"deleted"`
+	Kind    string    `json:"kind"`
+	Files   int       `json:"files"`
+	Bytes   int64     `json:"bytes"`
+}
+
+// openTrash opens the trash of the call's user. It is closed with the
+// workspace.
+func (w *workspace) openTrash() (*trash, error) {
+	unavailable := tool.Errorf(tool.Unavailable, "There is no trash to delete to").
+		WithHint("the host gives the plugin no directory of the user's own; ask the user to delete it")
+	if w.userDir == "" {
+		return nil, unavailable
+	}
+	// The workspace's rules hold for what is put there, the host's list of
+	// protected paths does not: it may well name the host's own directory.
+	options := w.options
+	options.Protected = nil
+	folder, err := roots.Open([]string{w.userDir}, options)
+	if err != nil {
+		return nil, unavailable.WithCause(err)
+	}
+	t := &trash{folder: folder}
+	w.onClose = append(w.onClose, t.close)
+	return t, nil
+}
+
+func (t *trash) close() {
+	for _, f := range t.onClose {
+		f()
+	}
+	_ = t.folder.Close() // what was written is durable
+}
+
+// trashSlot is where one thing goes.
+type trashSlot struct {
+	id            string
+	content, info *roots.Target
+}
+
+// slot finds a place for one thing, without making it.
+func (t *trash) slot() (trashSlot, error) {
+	id := time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:10])
+	s := trashSlot{id: id}
+	var err error
+	if s.content, err = t.target(id, "content"); err != nil {
+		return s, err
+	}
+	s.info, err = t.target(id, "info.json")
+	return s, err
+}
+
+func (t *trash) target(id, name string) (*roots.Target, error) {
+	target, err := t.folder.Target(path.Join("trash", id, name), roots.TargetOptions{Parents: true})
+	if err != nil {
+		return nil, hidden(err)
+	}
+	t.onClose = append(t.onClose, target.Close)
+	return target, nil
+}
+
+// put moves a thing to its place. What is known of it is written before, so
+// that nothing is there whose origin is not known.
+func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, contents *roots.Contents) error {
+	data, err := json.MarshalIndent(trashInfo{
+		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC().Truncate(time.Second),
+		Kind: roots.Kind(thing.Info().Mode()), Files: contents.Files, Bytes: contents.Bytes,
+	}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := s.info.Write(append(data, '\n'), roots.WriteOptions{Create: true}); err != nil {
+		return hidden(err)
+	}
+	unlock, err := t.folder.Lock(ctx, s.content)
+	if err != nil {
+		return hidden(err)
+	}
+	defer unlock()
+	if err := thing.MoveTo(ctx, s.content, roots.MoveOptions{}); err != nil {
+		t.forget(s)
+		return err
+	}
+	return nil
+}
+
+// forget removes the place of a thing that did not get there.
+func (t *trash) forget(s trashSlot) {
+	place, err := t.folder.Target(path.Join("trash", s.id), roots.TargetOptions{})
+	if err != nil {
+		return
+	}
+	defer place.Close()
+	_ = place.Remove() // an info without content is nothing to restore
+}
+
+// hidden takes the hint from an error about the trash: it names a folder of the
+// host.
+func hidden(err error) error {
+	if err == nil {
+		return nil
+	}
+	told := *tool.AsError(err)
+	told.Hint = ""
+	return &told
+}
