@@ -1,0 +1,127 @@
+package journal
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"time"
+)
+
+// digest is a SHA-256 hash. In the chain the row before the first has the zero
+// digest.
+type digest [sha256.Size]byte
+
+// String returns the digest as in records.
+func (d digest) String() string { return "sha256:" + hex.EncodeToString(d[:]) }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (d digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (d *digest) UnmarshalText(text []byte) error {
+	if hex.DecodedLen(len(text)) != len(d) {
+		return fmt.Errorf("a digest has %d hexadecimal digits", hex.EncodedLen(len(d)))
+	}
+	_, err := hex.Decode(d[:], text)
+	return err
+}
+
+// asDigest returns the digest in a column.
+func asDigest(column []byte) (d digest, ok bool) {
+	return d, copy(d[:], column) == len(d) && len(column) == len(d)
+}
+
+// The domains keep a MAC of one kind from passing for one of another: the MAC
+// of an old row is none of a head that ends there.
+const (
+	rowDomain  = "toolhost journal row 1\x00"
+	headDomain = "toolhost journal head 1\x00"
+)
+
+// chain computes hashes and MACs. It is not for concurrent use.
+type chain struct {
+	mac hash.Hash // nil without a key
+	buf []byte
+}
+
+func newChain(key []byte) *chain {
+	if key == nil {
+		return &chain{}
+	}
+	return &chain{mac: hmac.New(sha256.New, key)}
+}
+
+// content returns the digest of all that is stored of a row but its hash and
+// its MAC. The length keeps the columns apart.
+func (c *chain) content(seq int64, call, body string) digest {
+	b := binary.BigEndian.AppendUint64(c.buf[:0], uint64(seq))
+	b = binary.BigEndian.AppendUint64(b, uint64(len(call)))
+	b = append(b, call...)
+	b = append(b, body...)
+	c.buf = b
+	return sha256.Sum256(b)
+}
+
+// link returns the hash of a row that follows the one with hash prev.
+func (c *chain) link(prev, content digest) digest {
+	return sha256.Sum256(append(append(c.buf[:0], prev[:]...), content[:]...))
+}
+
+// rowMAC returns the MAC of a row. It is over the content too, so that a row
+// can be judged when the one before is gone.
+func (c *chain) rowMAC(content, hash digest) []byte {
+	c.mac.Reset()
+	b := append(c.buf[:0], rowDomain...)
+	b = append(b, content[:]...)
+	c.mac.Write(append(b, hash[:]...))
+	return c.mac.Sum(nil)
+}
+
+// headMAC returns the MAC of a head's body.
+func (c *chain) headMAC(body string) []byte {
+	c.mac.Reset()
+	c.mac.Write(append(append(c.buf[:0], headDomain...), body...))
+	return c.mac.Sum(nil)
+}
+
+// head says where the journal begins and ends. It is a value: each commit
+// makes a new one.
+type head struct {
+	// Seq, Hash and Time are those of the last row; 0 if there was none yet.
+	Seq  int64     `json:"seq"`
+	Hash digest    `json:"hash"`
+	Time time.Time `json:"time,omitzero"`
+	// AnchorSeq and AnchorHash are those of the last row that retention
+	// removed; 0 if there is none. The first row that is kept follows it.
+	AnchorSeq  int64  `json:"anchor_seq"`
+	AnchorHash digest `json:"anchor_hash"`
+	// OpenFrom is the first start without an end; 0 if there is none.
+	OpenFrom int64 `json:"open_from"`
+	// Bytes is the size of the rows that are kept; see rowSize.
+	Bytes int64 `json:"bytes"`
+}
+
+// seal returns the head as it is stored.
+func (h head) seal(c *chain) (body string, mac []byte, err error) {
+	b, err := json.Marshal(h)
+	if err != nil {
+		return "", nil, err
+	}
+	return string(b), c.headMAC(string(b)), nil
+}
+
+// unsealHead reads a stored head, and reports whether its MAC is right.
+func unsealHead(c *chain, body string, mac []byte) (h head, genuine bool, err error) {
+	if err := json.Unmarshal([]byte(body), &h); err != nil {
+		return head{}, false, fmt.Errorf("head of the journal: %w", err)
+	}
+	return h, c.mac != nil && hmac.Equal(mac, c.headMAC(body)), nil
+}
+
+// rowSize is what a row counts for the journal's size: its texts, and about
+// what else the database needs for it.
+func rowSize(call, body string) int64 { return int64(2*len(call)+len(body)) + 64 }

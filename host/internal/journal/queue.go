@@ -1,0 +1,225 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	// maxQueued and maxQueuedBytes bound the rows that wait to be written.
+	// When they are reached, callers wait; only while the database cannot be
+	// written at all are ends of read_only calls dropped instead, and a notice
+	// says how many.
+	maxQueued      = 8192
+	maxQueuedBytes = 16 << 20
+	// eager is how many rows are written without waiting for MaxLag.
+	eager = 1024
+)
+
+// row waits to be written.
+type row struct {
+	call string
+	kind Kind
+	body []byte
+	time time.Time
+	done chan error // gets the outcome once; nil if nobody waits for it
+	lost lost       // what a notice reports
+}
+
+// queue holds the rows that wait, in order. The zero queue is empty.
+type queue struct {
+	rows   []*row
+	bytes  int
+	since  time.Time // when the first of them came
+	urgent bool      // somebody waits for one of them
+	sick   error     // why the last attempt to write failed
+	lost   lost      // what was dropped
+}
+
+// lost counts the rows that were dropped.
+type lost struct {
+	rows     int64
+	from, to time.Time
+}
+
+func (q *queue) full() bool { return len(q.rows) >= maxQueued || q.bytes >= maxQueuedBytes }
+
+// due reports whether the rows should be written now, and otherwise when.
+func (q *queue) due(lag time.Duration) (now bool, wait time.Duration) {
+	if q.urgent || len(q.rows) >= eager && q.sick == nil {
+		return true, 0
+	}
+	if q.sick != nil {
+		lag = retryEvery
+	}
+	wait = lag - time.Since(q.since)
+	return wait <= 0, wait
+}
+
+// Start records that a call is about to run. When it returns nil the row is
+// durable, and an End must follow, whatever becomes of the call; otherwise the
+// call must not run. When ctx ends before the row is being written, it is not
+// written; after that Start waits for the outcome. (Only if the disk fails in
+// the very moment of writing may the row of a failed Start turn up later, as
+// [Journal.Unfinished].)
+func (j *Journal) Start(ctx context.Context, r Record) error {
+	r.Kind = Start
+	if err := j.record(ctx, r, true); err != nil {
+		return fmt.Errorf("record the start of a call: %w", err)
+	}
+	return nil
+}
+
+// End records how a call ended, whether it had a start or not. With durable it
+// returns when the row is durable; without it returns at once, and the row is
+// durable within [Options.MaxLag]. It waits while too many rows wait.
+//
+// When a durable End fails because the database cannot be written, the row is
+// kept and written as soon as that is possible. Other rows are kept as long as
+// there is room.
+func (j *Journal) End(ctx context.Context, r Record, durable bool) error {
+	r.Kind = End
+	if err := j.record(ctx, r, durable); err != nil {
+		return fmt.Errorf("record the end of a call: %w", err)
+	}
+	return nil
+}
+
+// record queues a row and, if it is to be durable, waits for it.
+func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
+	if r.Call == "" || len(r.Call) > maxText {
+		return errors.New("the call has no usable id")
+	}
+	w := &row{call: r.Call, kind: r.Kind, body: encode(r, j.opts.Redact)}
+	var done chan error // w is the writer's once it is queued
+	if durable {
+		done = make(chan error, 1)
+		w.done = done
+	}
+	if err := j.enqueue(ctx, w); err != nil || !durable {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		// An end is written in any case.
+		if w.kind == End || j.withdraw(w) {
+			return context.Cause(ctx)
+		}
+		return <-done
+	}
+}
+
+// enqueue appends a row as soon as there is room.
+func (j *Journal) enqueue(ctx context.Context, w *row) error {
+	for {
+		j.mu.Lock()
+		_, started := j.open[w.call]
+		switch {
+		case j.closed:
+			j.mu.Unlock()
+			return ErrClosed
+		case w.kind == Start && started:
+			j.mu.Unlock()
+			return fmt.Errorf("call %s was started already", w.call)
+		case !j.queue.full() || w.kind == End && started:
+			wake := j.queue.add(w, j.opts.Now())
+			j.mu.Unlock()
+			if wake {
+				j.signal()
+			}
+			return nil
+		case j.queue.sick != nil && w.kind == End && w.done == nil:
+			now := j.opts.Now()
+			j.queue.lost.add(lost{rows: 1, from: now, to: now})
+			j.mu.Unlock()
+			return nil
+		case j.queue.sick != nil:
+			err := j.queue.sick
+			j.mu.Unlock()
+			return err
+		}
+		room := j.room
+		j.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// add appends a row, and reports whether the writer should look.
+func (q *queue) add(w *row, now time.Time) (wake bool) {
+	w.time = now
+	if len(q.rows) == 0 {
+		q.since = time.Now()
+		wake = true
+	}
+	q.rows = append(q.rows, w)
+	q.bytes += len(w.body)
+	q.urgent = q.urgent || w.done != nil
+	return wake || w.done != nil || len(q.rows) == eager
+}
+
+// withdraw takes a row out of the queue again, unless it is being written.
+func (j *Journal) withdraw(w *row) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i, queued := range j.queue.rows {
+		if queued == w {
+			j.queue.rows = append(j.queue.rows[:i], j.queue.rows[i+1:]...)
+			j.queue.bytes -= len(w.body)
+			return true
+		}
+	}
+	return false
+}
+
+// take removes the next rows to be written from the queue, and a notice of
+// what was lost before them.
+func (q *queue) take(now time.Time) []*row {
+	n := min(len(q.rows), maxBatch)
+	batch := make([]*row, 0, n+1)
+	if q.lost.rows > 0 {
+		body := encode(Record{Kind: Notice, Notice: q.lost.notice()}, nil)
+		batch = append(batch, &row{kind: Notice, time: now, body: body, lost: q.lost})
+		q.lost = lost{}
+	}
+	batch = append(batch, q.rows[:n]...)
+	q.keep(q.rows[n:])
+	return batch
+}
+
+// keep makes rows, which may be a part of those that wait, the ones that wait.
+func (q *queue) keep(rows []*row) {
+	before := q.rows
+	q.rows = append(q.rows[:0], rows...)
+	if len(before) > len(q.rows) {
+		clear(before[len(q.rows):])
+	}
+	q.bytes, q.urgent = 0, false
+	for _, w := range q.rows {
+		q.bytes += len(w.body)
+		q.urgent = q.urgent || w.done != nil
+	}
+}
+
+// add counts more rows that were dropped.
+func (l *lost) add(more lost) {
+	if l.rows == 0 || more.rows > 0 && more.from.Before(l.from) {
+		l.from = more.from
+	}
+	if more.to.After(l.to) {
+		l.to = more.to
+	}
+	l.rows += more.rows
+}
+
+func (l *lost) notice() string {
+	return fmt.Sprintf("the ends of %d read_only calls between %s and %s are not recorded: the database could not be written",
+		l.rows, l.from.UTC().Format(timeForm), l.to.UTC().Format(timeForm))
+}

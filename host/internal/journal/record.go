@@ -1,0 +1,258 @@
+package journal
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Kind says what a row records.
+type Kind string
+
+// The kinds of rows.
+const (
+	// Start: a call is about to run. Only calls that are not read_only have
+	// one.
+	Start Kind = "start"
+	// End: a call has ended, in whatever way.
+	End Kind = "end"
+	// Notice: the journal says something about itself.
+	Notice Kind = "notice"
+)
+
+const (
+	// MaxArguments is the size of arguments from which only their hash and
+	// their size are recorded.
+	MaxArguments = 64 * tool.KiB
+	// maxText bounds each other text of a row, in bytes; what exceeds it is
+	// cut.
+	maxText = 8 << 10
+	// cutMark ends a text that was cut.
+	cutMark = "… (cut)"
+)
+
+// Record is one row. Which fields are set depends on the kind and on how far
+// the call came; the zero value of a field means that it is not known or does
+// not apply, and is left out of JSON. The journal itself sets Seq, Kind, Time,
+// ClockBack, ArgumentsSize, Notice, Prev and Hash: what a caller puts there is
+// ignored.
+type Record struct {
+	// Seq numbers the rows from 1, without a gap. It alone is their order.
+	Seq  int64 `json:"seq,omitempty"`
+	Kind Kind  `json:"kind"`
+	// Time is when the row was handed in, by the wall clock, in UTC to the
+	// millisecond.
+	Time time.Time `json:"time"`
+	// ClockBack says that Time is before that of the row before: somebody set
+	// the clock back.
+	ClockBack bool `json:"clock_back,omitempty"`
+
+	// Call is the call's id; required.
+	Call string `json:"call,omitempty"`
+	// Tool is the tool's name, Plugin that of its plugin, and Digest that of
+	// the plugin's program.
+	Tool   string    `json:"tool,omitempty"`
+	Plugin string    `json:"plugin,omitempty"`
+	Digest string    `json:"digest,omitempty"`
+	Tier   tool.Tier `json:"tier,omitempty"`
+
+	User    string `json:"user,omitempty"`
+	Client  string `json:"client,omitempty"`
+	Session string `json:"session,omitempty"`
+
+	// Arguments are those of the call, without secrets. If they are larger
+	// than [MaxArguments] they are left out, and ArgumentsSize is their size
+	// in bytes.
+	Arguments     json.RawMessage `json:"arguments,omitempty"`
+	ArgumentsHash string          `json:"arguments_hash,omitempty"`
+	ArgumentsSize int64           `json:"arguments_size,omitempty"`
+
+	// Verdict is what policy said, by the rule of that name at that place.
+	Verdict string `json:"verdict,omitempty"`
+	Rule    string `json:"rule,omitempty"`
+	Where   string `json:"where,omitempty"`
+	// ApprovedBy is auto, grant, user or config; Approval is the id of the
+	// approval or the grant.
+	ApprovedBy string `json:"approved_by,omitempty"`
+	Approval   string `json:"approval,omitempty"`
+	// Approver is the person who approved the call.
+	Approver string `json:"approver,omitempty"`
+
+	// Status is success, error or rejected; Code and Error say more.
+	Status string `json:"status,omitempty"`
+	Code   string `json:"code,omitempty"`
+	Error  string `json:"error,omitempty"`
+	// ResultDigest is that of the whole result, and Bytes its size.
+	ResultDigest string `json:"result_digest,omitempty"`
+	Bytes        int64  `json:"bytes,omitempty"`
+	// Attempts counts how often the call was sent to the plugin, Repairs the
+	// arguments that were repaired.
+	Attempts int `json:"attempts,omitempty"`
+	Repairs  int `json:"repairs,omitempty"`
+	// Duration is "duration_ms" in JSON: milliseconds, to the microsecond.
+	Duration time.Duration `json:"-"`
+
+	// Notice is what the journal says about itself.
+	Notice string `json:"notice,omitempty"`
+
+	// Hash is the row's, over Prev, which is that of the row before, and over
+	// all that is stored of the row.
+	Prev string `json:"prev,omitempty"`
+	Hash string `json:"hash,omitempty"`
+}
+
+// plain is a Record without methods; withDuration adds what a Record says in
+// another form.
+type (
+	plain        Record
+	withDuration struct {
+		*plain
+		Duration float64 `json:"duration_ms,omitempty"`
+	}
+)
+
+// MarshalJSON implements [json.Marshaler].
+func (r Record) MarshalJSON() ([]byte, error) {
+	return json.Marshal(withDuration{plain: (*plain)(&r), Duration: float64(r.Duration.Microseconds()) / 1000})
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (r *Record) UnmarshalJSON(data []byte) error {
+	read := withDuration{plain: (*plain)(r)}
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
+	}
+	if ms := read.Duration; ms > 0 && ms < math.MaxInt64/float64(time.Millisecond) {
+		r.Duration = time.Duration(math.Round(ms*1000)) * time.Microsecond
+	}
+	return nil
+}
+
+// The body of a row is JSON that begins with its time, in a form of one
+// length, so that the time can be put in when the row's place is known.
+const (
+	timeForm   = "2006-01-02T15:04:05.000Z"
+	bodyPrefix = `{"time":"`
+	timeEnd    = len(bodyPrefix) + len(timeForm)
+)
+
+// storable returns t as a row can hold it: a year has four digits, whatever the
+// clock says.
+func storable(t time.Time) time.Time {
+	t = t.UTC().Truncate(time.Millisecond)
+	if year := t.Year(); year < 1 || year > 9999 {
+		return time.Time{}
+	}
+	return t
+}
+
+// setTime puts the time into a body.
+func setTime(body []byte, t time.Time) {
+	var text [64]byte // AppendFormat writes more than it returns
+	copy(body[len(bodyPrefix):timeEnd], t.UTC().AppendFormat(text[:0], timeForm))
+}
+
+// bodyTime returns the time in a body.
+func bodyTime(body string) (time.Time, error) {
+	return time.Parse(timeForm, body[min(len(body), len(bodyPrefix)):min(len(body), timeEnd)])
+}
+
+// bodyKind returns the kind of a body.
+func bodyKind(body string) Kind {
+	_, rest, _ := strings.Cut(body, `"kind":"`)
+	kind, _, _ := strings.Cut(rest, `"`)
+	return Kind(kind)
+}
+
+// appendBody appends what is stored of r: all but seq, call and the hashes,
+// with zeros for the time. It writes by hand what encoding/json would: a row
+// is written for every call.
+func appendBody(b []byte, r *Record) []byte {
+	b = append(b, bodyPrefix...)
+	b = append(b, "0000-00-00T00:00:00.000Z"...)
+	b = append(b, `","kind":"`...)
+	b = append(b, r.Kind...)
+	b = append(b, '"')
+	b = appendText(b, `,"tool":`, r.Tool)
+	b = appendText(b, `,"plugin":`, r.Plugin)
+	b = appendText(b, `,"digest":`, r.Digest)
+	if r.Tier >= tool.ReadOnly && r.Tier <= tool.Privileged {
+		b = appendText(b, `,"tier":`, r.Tier.String())
+	}
+	b = appendText(b, `,"user":`, r.User)
+	b = appendText(b, `,"client":`, r.Client)
+	b = appendText(b, `,"session":`, r.Session)
+	if len(r.Arguments) > 0 {
+		b = append(b, `,"arguments":`...)
+		b = append(b, r.Arguments...)
+	}
+	b = appendText(b, `,"arguments_hash":`, r.ArgumentsHash)
+	b = appendInt(b, `,"arguments_size":`, r.ArgumentsSize)
+	b = appendText(b, `,"verdict":`, r.Verdict)
+	b = appendText(b, `,"rule":`, r.Rule)
+	b = appendText(b, `,"where":`, r.Where)
+	b = appendText(b, `,"approved_by":`, r.ApprovedBy)
+	b = appendText(b, `,"approval":`, r.Approval)
+	b = appendText(b, `,"approver":`, r.Approver)
+	b = appendText(b, `,"status":`, r.Status)
+	b = appendText(b, `,"code":`, r.Code)
+	b = appendText(b, `,"error":`, r.Error)
+	b = appendText(b, `,"result_digest":`, r.ResultDigest)
+	b = appendInt(b, `,"bytes":`, r.Bytes)
+	b = appendInt(b, `,"attempts":`, int64(r.Attempts))
+	b = appendInt(b, `,"repairs":`, int64(r.Repairs))
+	if µs := r.Duration.Microseconds(); µs > 0 {
+		b = append(b, `,"duration_ms":`...)
+		b = strconv.AppendFloat(b, float64(µs)/1000, 'f', -1, 64)
+	}
+	b = appendText(b, `,"notice":`, r.Notice)
+	return append(b, '}')
+}
+
+func appendInt(b []byte, name string, v int64) []byte {
+	if v == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, name...), v, 10)
+}
+
+// appendText appends name and text, unless text is empty.
+func appendText(b []byte, name, text string) []byte {
+	if text == "" {
+		return b
+	}
+	return appendQuoted(append(b, name...), text)
+}
+
+// appendQuoted appends text as a JSON string.
+func appendQuoted(b []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
+			quoted, err := json.Marshal(text)
+			if err != nil { // a string can always be marshalled
+				return append(b, `""`...)
+			}
+			return append(b, quoted...)
+		}
+	}
+	b = append(b, '"')
+	b = append(b, text...)
+	return append(b, '"')
+}
+
+// cut shortens a text that is longer than maxText, between two characters.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText - len(cutMark)
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + cutMark
+}

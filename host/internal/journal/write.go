@@ -1,0 +1,224 @@
+package journal
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"runtime"
+	"strings"
+	"time"
+)
+
+const (
+	// maxBatch bounds the rows of one commit.
+	maxBatch = 1024
+	// retryEvery is how often rows are tried again that could not be written,
+	// when nothing else is to be written.
+	retryEvery = time.Second
+	// retainEvery is how often an idle journal looks for old rows.
+	retainEvery = time.Minute
+	columns     = 5
+)
+
+// insertSizes are the numbers of rows that one statement inserts, largest
+// first: a statement costs more than a row.
+var insertSizes = [...]int{64, 8, 1}
+
+func insertRows(n int) string {
+	return "INSERT INTO journal (seq, call, body, hash, mac) VALUES (?,?,?,?,?)" + strings.Repeat(",(?,?,?,?,?)", n-1)
+}
+
+// write is the writer: it commits the rows that wait, in batches, and removes
+// old ones, until the journal is closed.
+func (j *Journal) write(ctx context.Context) {
+	defer close(j.stopped)
+	retain := time.NewTicker(retainEvery)
+	defer retain.Stop()
+	more := false // rows to remove
+	for {
+		j.mu.Lock()
+		closed := j.closed
+		waiting := len(j.queue.rows) > 0
+		now, wait := j.queue.due(j.opts.MaxLag)
+		var batch []*row
+		if waiting && (now || closed) {
+			batch = j.queue.take(j.opts.Now())
+		}
+		j.mu.Unlock()
+		if batch != nil {
+			if !j.commit(ctx, batch) && closed {
+				return
+			}
+			more = j.retain(ctx)
+			// Callers that were just told go on first: what they hand in next
+			// shares the next commit with those who wait already.
+			runtime.Gosched()
+			continue
+		}
+		if closed {
+			return
+		}
+		if more {
+			more = j.retain(ctx)
+			continue
+		}
+		var lag <-chan time.Time
+		if waiting {
+			lag = time.After(wait)
+		}
+		select {
+		case <-j.wake:
+		case <-lag:
+		case <-retain.C:
+			more = true
+		}
+	}
+}
+
+// commit writes the batch, and tells those who wait. It reports whether that
+// was possible.
+func (j *Journal) commit(ctx context.Context, batch []*row) bool {
+	next, args := j.link(batch)
+	next.OpenFrom = j.openFrom(batch)
+	body, mac, err := next.seal(j.chain)
+	if err == nil {
+		err = j.opts.Store.Do(ctx, func(tx *sql.Tx) error { return j.insertAll(ctx, tx, args, body, mac) })
+	}
+	if err != nil {
+		j.failed(batch, err)
+		return false
+	}
+	j.headMAC = mac
+	j.committed(batch, next)
+	return true
+}
+
+// link gives each row its place, its time and its hash. It returns the head
+// after them and the columns of all.
+func (j *Journal) link(batch []*row) (head, []any) {
+	next := j.head
+	args := make([]any, 0, len(batch)*columns)
+	for _, w := range batch {
+		w.time = storable(w.time)
+		setTime(w.body, w.time)
+		stored := string(w.body)
+		if w.time.Before(next.Time) {
+			stored = stored[:len(stored)-1] + `,"clock_back":true}`
+		}
+		next.Seq++
+		content := j.chain.content(next.Seq, w.call, stored)
+		next.Hash = j.chain.link(next.Hash, content)
+		next.Time = w.time
+		next.Bytes += rowSize(w.call, stored)
+		hash := next.Hash
+		args = append(args, next.Seq, w.call, stored, hash[:], j.chain.rowMAC(content, hash))
+	}
+	return next, args
+}
+
+// openFrom returns the first start that has no end once batch is written.
+func (j *Journal) openFrom(batch []*row) int64 {
+	ended := map[string]bool{}
+	for _, w := range batch {
+		if w.kind == End {
+			ended[w.call] = true
+		}
+	}
+	for _, s := range j.starts {
+		if j.open[s.call] == s.seq && !ended[s.call] {
+			return s.seq
+		}
+	}
+	for i, w := range batch {
+		if w.kind == Start && !ended[w.call] {
+			return j.head.Seq + int64(i) + 1
+		}
+	}
+	return 0
+}
+
+// insertAll inserts the rows and replaces the head.
+func (j *Journal) insertAll(ctx context.Context, tx *sql.Tx, args []any, body string, mac []byte) error {
+	for i, size := range insertSizes {
+		stmt := tx.StmtContext(ctx, j.insert[i])
+		for len(args) >= size*columns {
+			if _, err := stmt.ExecContext(ctx, args[:size*columns]...); err != nil {
+				return err
+			}
+			args = args[size*columns:]
+		}
+	}
+	return j.replaceHead(ctx, tx, body, mac)
+}
+
+// errForeign says that somebody else writes to the journal.
+var errForeign = errors.New("the journal's head was changed by somebody else; look with toolhost journal verify")
+
+// replaceHead replaces the head that the journal wrote last, and no other.
+func (j *Journal) replaceHead(ctx context.Context, tx *sql.Tx, body string, mac []byte) error {
+	result, err := tx.StmtContext(ctx, j.update).ExecContext(ctx, body, mac, j.headMAC)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n != 1 {
+		return errors.Join(errForeign, err)
+	}
+	return nil
+}
+
+// committed makes the rows known.
+func (j *Journal) committed(batch []*row, next head) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	seq := j.head.Seq
+	for _, w := range batch {
+		seq++
+		switch w.kind {
+		case Start:
+			j.open[w.call] = seq
+			j.starts = append(j.starts, start{seq: seq, call: w.call})
+		case End:
+			delete(j.open, w.call)
+			delete(j.left, w.call)
+		case Notice:
+		}
+		if w.done != nil {
+			w.done <- nil
+		}
+	}
+	for len(j.starts) > 0 && j.open[j.starts[0].call] != j.starts[0].seq {
+		j.starts = j.starts[1:]
+	}
+	j.head = next
+	j.queue.sick = nil
+	close(j.news)
+	j.news = make(chan struct{})
+	close(j.room)
+	j.room = make(chan struct{})
+}
+
+// failed tells everybody who waits that nothing can be written. Starts are
+// dropped, since their calls do not run; ends are kept.
+func (j *Journal) failed(batch []*row, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var kept []*row
+	for _, w := range append(batch, j.queue.rows...) {
+		if w.done != nil {
+			w.done <- err
+			w.done = nil
+		}
+		switch w.kind {
+		case Start:
+		case End:
+			kept = append(kept, w)
+		case Notice:
+			j.queue.lost.add(w.lost)
+		}
+	}
+	j.queue.keep(kept)
+	j.queue.since = time.Now()
+	j.queue.sick = err
+	close(j.room)
+	j.room = make(chan struct{})
+}
