@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// Token is a credential as it is configured: the secret itself is nowhere but
+// with its owner.
+type Token struct {
+	// Name is what the admin calls it. Names differ.
+	Name string
+	// SHA256 is the hex digest of the secret.
+	SHA256 string
+	// User, Roles and Approves are those of the [Caller] that it becomes.
+	User     string
+	Roles    Roles
+	Approves []string
+}
+
+// Tokens knows the tokens that count. Its methods may be called from any
+// goroutine.
+type Tokens struct {
+	known atomic.Pointer[[]knownToken]
+}
+
+// knownToken is a token that is ready to be compared.
+type knownToken struct {
+	sum    [sha256.Size]byte
+	caller Caller
+}
+
+// NewTokens returns the tokens of a list. It refuses names or digests that
+// stand twice, a digest that is none, and a token without a user or with roles
+// that [ParseRoles] would refuse.
+func NewTokens(list []Token) (*Tokens, error) {
+	t := &Tokens{}
+	if err := t.Replace(list); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Replace makes the tokens of a list count and no others, or refuses the list
+// as [NewTokens] does and changes nothing.
+func (t *Tokens) Replace(list []Token) error {
+	names := make(map[string]bool)
+	known := make([]knownToken, 0, len(list))
+	for _, token := range list {
+		ready, err := token.check()
+		if err != nil {
+			return fmt.Errorf("token %q: %w", token.Name, err)
+		}
+		if names[token.Name] {
+			return fmt.Errorf("token %q: two tokens have this name", token.Name)
+		}
+		if slices.ContainsFunc(known, func(k knownToken) bool { return k.sum == ready.sum }) {
+			return fmt.Errorf("token %q: another token has this sha256", token.Name)
+		}
+		names[token.Name] = true
+		known = append(known, ready)
+	}
+	t.known.Store(&known)
+	return nil
+}
+
+func (t Token) check() (knownToken, error) {
+	sum, err := hex.DecodeString(t.SHA256)
+	switch {
+	case err != nil || len(sum) != sha256.Size:
+		return knownToken{}, errors.New("its sha256 is not one: expected 64 hex digits, as toolhost token new prints")
+	case t.User == "":
+		return knownToken{}, errors.New("it has no user")
+	case t.Roles == 0:
+		return knownToken{}, errors.New("it has no role")
+	}
+	if _, err := ParseRoles(t.Roles.Names()); err != nil {
+		return knownToken{}, err
+	}
+	return knownToken{
+		sum:    [sha256.Size]byte(sum),
+		caller: Caller{User: t.User, Client: t.Name, Token: t.Name, Roles: t.Roles, Approves: slices.Clone(t.Approves)},
+	}, nil
+}
+
+// Count reports whether the token that a caller has still counts, for the same
+// user and roles. Callers without a token always do.
+func (t *Tokens) Count(caller Caller) bool {
+	return caller.Token == "" || slices.ContainsFunc(*t.known.Load(), func(k knownToken) bool {
+		return k.caller.Token == caller.Token && k.caller.User == caller.User && k.caller.Roles == caller.Roles
+	})
+}
+
+// Lookup returns the caller that a secret makes, with the token's name as its
+// client. It takes the same time for every secret, whether a token has it, and
+// which. The caller must not change Approves.
+func (t *Tokens) Lookup(secret string) (Caller, bool) {
+	sum := sha256.Sum256([]byte(secret))
+	var found Caller
+	ok := false
+	for _, known := range *t.known.Load() {
+		if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
+			found, ok = known.caller, true
+		}
+	}
+	return found, ok
+}
+
+// A token is the prefix, 32 random bytes and a checksum, both in base64url.
+const (
+	tokenPrefix   = "th_"
+	tokenBody     = 43 // characters
+	tokenChecksum = 6
+	tokenLength   = len(tokenPrefix) + tokenBody + tokenChecksum
+)
+
+// NewToken makes a secret of 256 random bits, and the digest by which a
+// configuration knows it.
+func NewToken() (secret, sha256hex string) {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	body := tokenPrefix + base64.RawURLEncoding.EncodeToString(random[:])
+	secret = body + checksum(body)
+	return secret, Digest(secret)
+}
+
+// Digest returns the hex SHA-256 of a secret, which is what a [Token] holds.
+func Digest(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return hex.EncodeToString(sum[:])
+}
+
+// CheckForm says what is wrong with the form of a secret that [NewToken] is
+// said to have made: a typing error can so be told from a token that does not
+// count.
+func CheckForm(secret string) error {
+	switch {
+	case !strings.HasPrefix(secret, tokenPrefix):
+		return fmt.Errorf("a token begins with %s", tokenPrefix)
+	case len(secret) != tokenLength:
+		return fmt.Errorf("a token has %d characters, this one has %d", tokenLength, len(secret))
+	}
+	body := secret[:len(tokenPrefix)+tokenBody]
+	if secret[len(body):] != checksum(body) {
+		return errors.New("the token is mistyped: its last characters do not fit the rest")
+	}
+	return nil
+}
+
+func checksum(body string) string {
+	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body)))
+	return base64.RawURLEncoding.EncodeToString(sum)
+}

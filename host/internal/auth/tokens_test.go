@@ -1,0 +1,182 @@
+package auth_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+func TestLookup(t *testing.T) {
+	agent, agentSum := auth.NewToken()
+	approver, approverSum := auth.NewToken()
+	stranger, _ := auth.NewToken()
+	tokens, err := auth.NewTokens([]auth.Token{
+		{Name: "ci", SHA256: agentSum, User: "ci", Roles: auth.Agent},
+		{Name: "boss", SHA256: strings.ToUpper(approverSum), User: "ada", Roles: auth.Approver | auth.Admin, Approves: []string{"ci"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, secret string
+		want         auth.Caller
+		ok           bool
+	}{
+		{"an agent's", agent, auth.Caller{User: "ci", Client: "ci", Token: "ci", Roles: auth.Agent}, true},
+		{"an approver's", approver, auth.Caller{User: "ada", Client: "boss", Token: "boss", Roles: auth.Approver | auth.Admin, Approves: []string{"ci"}}, true},
+		{"nobody's", stranger, auth.Caller{}, false},
+		{"none", "", auth.Caller{}, false},
+		{"the digest itself", agentSum, auth.Caller{}, false},
+		{"one character more", agent + "A", auth.Caller{}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := tokens.Lookup(tt.secret)
+			if diff := cmp.Diff(tt.want, got); diff != "" || ok != tt.ok {
+				t.Errorf("Lookup = %v, %v; want %v, %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+func TestReplace(t *testing.T) {
+	first, firstSum := auth.NewToken()
+	second, secondSum := auth.NewToken()
+	tokens, err := auth.NewTokens([]auth.Token{{Name: "a", SHA256: firstSum, User: "u", Roles: auth.Agent}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.Replace([]auth.Token{{Name: "b", SHA256: "x", User: "u", Roles: auth.Agent}}); err == nil {
+		t.Error("Replace with a wrong list: no error")
+	}
+	if _, ok := tokens.Lookup(first); !ok {
+		t.Error("a refused list took the place of the one before")
+	}
+	if err := tokens.Replace([]auth.Token{{Name: "b", SHA256: secondSum, User: "u", Roles: auth.Agent}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := tokens.Lookup(first); ok {
+		t.Error("a token that was taken out still counts")
+	}
+	if _, ok := tokens.Lookup(second); !ok {
+		t.Error("a token that was put in does not count")
+	}
+}
+
+func TestNewTokensRefuses(t *testing.T) {
+	_, sum := auth.NewToken()
+	_, other := auth.NewToken()
+	good := auth.Token{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent}
+	for _, tt := range []struct {
+		name string
+		list []auth.Token
+		want string
+	}{
+		{"a digest that is none", []auth.Token{{Name: "a", SHA256: "abc", User: "u", Roles: auth.Agent}}, "64 hex digits"},
+		{"no user", []auth.Token{{Name: "a", SHA256: sum, Roles: auth.Agent}}, "no user"},
+		{"no role", []auth.Token{{Name: "a", SHA256: sum, User: "u"}}, "no role"},
+		{"an agent that approves", []auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent | auth.Approver}}, "must not decide"},
+		{"an agent that administers", []auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent | auth.Admin}}, "must not decide"},
+		{"a name twice", []auth.Token{good, {Name: "a", SHA256: other, User: "u", Roles: auth.Agent}}, "two tokens"},
+		{"a secret twice", []auth.Token{good, {Name: "b", SHA256: strings.ToUpper(sum), User: "u", Roles: auth.Approver}}, "another token"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := auth.NewTokens(tt.list); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("NewTokens(%v): %v, want an error with %q", tt.list, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestCheckForm(t *testing.T) {
+	secret, _ := auth.NewToken()
+	if err := auth.CheckForm(secret); err != nil {
+		t.Errorf("CheckForm of a new token: %v", err)
+	}
+	for i := 3; i < len(secret); i++ {
+		other := 'A'
+		if secret[i] == 'A' {
+			other = 'B'
+		}
+		if err := auth.CheckForm(secret[:i] + string(other) + secret[i+1:]); err == nil {
+			t.Errorf("CheckForm sees no mistake at character %d", i)
+		}
+	}
+	for _, wrong := range []string{"", "th_", secret[:len(secret)-1], secret + "A", "Bearer " + secret, "xx_" + secret[3:]} {
+		if err := auth.CheckForm(wrong); err == nil {
+			t.Errorf("CheckForm(%q): no error", wrong)
+		}
+	}
+}
+
+func TestParseRoles(t *testing.T) {
+	for _, tt := range []struct {
+		names []string
+		want  auth.Roles
+		ok    bool
+	}{
+		{[]string{"agent"}, auth.Agent, true},
+		{[]string{"approver", "admin"}, auth.Approver | auth.Admin, true},
+		{[]string{"agent", "agent"}, auth.Agent, true},
+		{[]string{"agent", "approver"}, 0, false},
+		{[]string{"admin", "agent"}, 0, false},
+		{[]string{"root"}, 0, false},
+		{nil, 0, true},
+	} {
+		if got, err := auth.ParseRoles(tt.names); got != tt.want || (err == nil) != tt.ok {
+			t.Errorf("ParseRoles(%v) = %v, %v; want %v, ok %v", tt.names, got, err, tt.want, tt.ok)
+		}
+	}
+}
+
+func BenchmarkLookup(b *testing.B) {
+	var list []auth.Token
+	var secret, sum string
+	for i := range 20 {
+		secret, sum = auth.NewToken()
+		list = append(list, auth.Token{Name: string(rune('a' + i)), SHA256: sum, User: "u", Roles: auth.Agent})
+	}
+	tokens, err := auth.NewTokens(list)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		tokens.Lookup(secret)
+	}
+}
+
+// TestCount asks whether callers still count after the tokens were replaced.
+func TestCount(t *testing.T) {
+	_, first := auth.NewToken()
+	_, second := auth.NewToken()
+	list := func(roles auth.Roles) []auth.Token {
+		return []auth.Token{{Name: "a", SHA256: first, User: "ada", Roles: roles}, {Name: "b", SHA256: second, User: "bob", Roles: auth.Agent}}
+	}
+	tokens, err := auth.NewTokens(list(auth.Agent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ada := auth.Caller{User: "ada", Token: "a", Roles: auth.Agent}
+	local := auth.Caller{User: "ada", Roles: auth.Agent}
+	for _, tt := range []struct {
+		name string
+		list []auth.Token
+		want bool
+	}{
+		{"the same tokens", list(auth.Agent), true},
+		{"other roles", list(auth.Approver), false},
+		{"without it", list(auth.Agent)[1:], false},
+	} {
+		if err := tokens.Replace(tt.list); err != nil {
+			t.Fatal(err)
+		}
+		if got := tokens.Count(ada); got != tt.want {
+			t.Errorf("%s: Count = %v, want %v", tt.name, got, tt.want)
+		}
+		if !tokens.Count(local) {
+			t.Errorf("%s: a caller without a token does not count", tt.name)
+		}
+	}
+}

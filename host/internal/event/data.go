@@ -1,0 +1,264 @@
+package event
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Kind says what happened.
+type Kind string
+
+// The kinds of events, in the order in which those of one call come.
+const (
+	KindToolCall       Kind = "tool.call"
+	KindToolApproval   Kind = "tool.approval"
+	KindAgentState     Kind = "agent.state"
+	KindToolProgress   Kind = "tool.progress"
+	KindToolResult     Kind = "tool.result"
+	KindFileChanged    Kind = "file.changed"
+	KindPluginState    Kind = "plugin.state"
+	KindCatalogChanged Kind = "catalog.changed"
+	// KindGap stands in the place of events that are not kept any more.
+	KindGap Kind = "gap"
+)
+
+// Kinds lists every kind.
+func Kinds() []Kind {
+	return []Kind{
+		KindToolCall, KindToolApproval, KindAgentState, KindToolProgress, KindToolResult, KindFileChanged,
+		KindPluginState, KindCatalogChanged, KindGap,
+	}
+}
+
+// Bounds of what one event holds, in bytes.
+const (
+	maxValue = 16 * tool.KiB // arguments, a result
+	maxText  = 4 * tool.KiB  // any other; no path is longer
+)
+
+// Data is what an event says: one of the types of this package.
+type Data interface {
+	kind() Kind
+	// fit returns the data without what is too large for an event, and its
+	// size in bytes.
+	fit() (Data, int)
+}
+
+// ToolCall says that a call was checked and decided.
+type ToolCall struct {
+	ID      string `json:"id"`
+	Tool    string `json:"tool"`
+	Plugin  string `json:"plugin"`
+	Session string `json:"session,omitempty"`
+	Client  string `json:"client,omitempty"`
+	// Params are the canonical arguments as they may be shown. Those of more
+	// than 16 KiB are left out, and ParamsBytes says how long they are.
+	Params           json.RawMessage `json:"params,omitempty"`
+	ParamsBytes      int             `json:"params_bytes,omitempty"`
+	Tier             tool.Tier       `json:"tier"`
+	RequiresApproval bool            `json:"requires_approval"`
+	// Verdict is what the policy says of the call, by Rule: a call that it
+	// denies is told to whoever watches, too.
+	Verdict string `json:"verdict"`
+	Rule    string `json:"rule"`
+}
+
+func (d ToolCall) kind() Kind { return KindToolCall }
+
+func (d ToolCall) fit() (Data, int) {
+	if len(d.Params) > int(maxValue) {
+		d.ParamsBytes, d.Params = len(d.Params), nil
+	}
+	return d, bound(&d.ID, &d.Tool, &d.Plugin, &d.Session, &d.Client, &d.Verdict, &d.Rule) + len(d.Params)
+}
+
+// ToolApproval says that a call was put before people, or what came of it.
+type ToolApproval struct {
+	// ID is the approval's, Call the call's that waits for it.
+	ID     string `json:"id"`
+	Call   string `json:"call"`
+	Tool   string `json:"tool"`
+	Plugin string `json:"plugin"`
+	// State is open, approved, rejected, expired, canceled or spent.
+	State     string    `json:"state"`
+	Expires   time.Time `json:"expires"`
+	DecidedBy string    `json:"decided_by,omitempty"`
+	Message   string    `json:"message,omitempty"`
+}
+
+func (d ToolApproval) kind() Kind { return KindToolApproval }
+
+func (d ToolApproval) fit() (Data, int) {
+	return d, bound(&d.ID, &d.Call, &d.Tool, &d.Plugin, &d.State, &d.DecidedBy, &d.Message)
+}
+
+// What a session can be doing, as [AgentState] says it.
+const (
+	AwaitingApproval = "awaiting_approval"
+	ToolExecution    = "tool_execution"
+	Idle             = "idle"
+)
+
+// AgentState says what a session is doing from now on.
+type AgentState struct {
+	Session string `json:"session"`
+	State   string `json:"state"`
+}
+
+func (d AgentState) kind() Kind { return KindAgentState }
+
+func (d AgentState) fit() (Data, int) { return d, bound(&d.Session, &d.State) }
+
+// ToolProgress says how far a call has come.
+type ToolProgress struct {
+	ID string `json:"id"`
+	tool.Progress
+}
+
+func (d ToolProgress) kind() Kind { return KindToolProgress }
+
+func (d ToolProgress) fit() (Data, int) { return d, bound(&d.ID, &d.Message) }
+
+// What a call can come to, as [ToolResult] says it.
+const (
+	Success  = "success"
+	Error    = "error"
+	Rejected = "rejected"
+)
+
+// ToolResult says how a call ended.
+type ToolResult struct {
+	ID     string `json:"id"`
+	Tool   string `json:"tool"`
+	Status string `json:"status"`
+	// Result holds the texts and the structured result. Those of more than 16
+	// KiB together are left out, and ResultBytes says how long they are.
+	Result      *ResultData `json:"result,omitempty"`
+	ResultBytes int         `json:"result_bytes,omitempty"`
+	Error       *ErrorData  `json:"error,omitempty"`
+	// Reason is why a call was rejected.
+	Reason          string `json:"reason,omitempty"`
+	ExecutionTimeMS int64  `json:"execution_time_ms"`
+}
+
+// ResultData is the part of a result that an event tells.
+type ResultData struct {
+	Content    string          `json:"content"`
+	Structured json.RawMessage `json:"structured,omitempty"`
+}
+
+// ErrorData is why a call failed.
+type ErrorData struct {
+	Code    string `json:"code"` // in upper case
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// ResultOf returns the data about a call that ended with a result.
+func ResultOf(id, name string, r tool.Result, took time.Duration) ToolResult {
+	d := ToolResult{ID: id, Tool: name, Status: Success, ExecutionTimeMS: took.Milliseconds()}
+	size := len(r.Structured)
+	for _, part := range r.Content {
+		if part.Kind == tool.KindText {
+			size += len(part.Data) + 1
+		}
+	}
+	switch {
+	case size > int(maxValue):
+		d.ResultBytes = size
+	case size > 0:
+		d.Result = &ResultData{Content: r.Text(), Structured: r.Structured}
+	}
+	switch e := r.Error; {
+	case e == nil:
+	case e.Code == tool.Rejected:
+		d.Status, d.Reason = Rejected, e.Message
+	default:
+		d.Status = Error
+		d.Error = &ErrorData{Code: strings.ToUpper(string(e.Code)), Message: e.Message, Hint: e.Hint}
+	}
+	return d
+}
+
+func (d ToolResult) kind() Kind { return KindToolResult }
+
+func (d ToolResult) fit() (Data, int) {
+	size := bound(&d.ID, &d.Tool, &d.Status, &d.Reason)
+	if d.Error != nil {
+		e := *d.Error
+		d.Error = &e
+		size += bound(&e.Code, &e.Message, &e.Hint)
+	}
+	if d.Result != nil {
+		if own := len(d.Result.Content) + len(d.Result.Structured); own > int(maxValue) {
+			d.ResultBytes, d.Result = own, nil
+		} else {
+			size += own
+		}
+	}
+	return d, size
+}
+
+// FileChanged says that a call changed a file.
+type FileChanged struct {
+	ID        string `json:"id"` // the call's
+	Path      string `json:"path"`
+	Operation string `json:"operation"`
+}
+
+func (d FileChanged) kind() Kind { return KindFileChanged }
+
+func (d FileChanged) fit() (Data, int) {
+	return d, bound(&d.ID, &d.Path, &d.Operation)
+}
+
+// PluginState says that a plugin is in another phase of its life.
+type PluginState struct {
+	Name  string `json:"name"`
+	Phase string `json:"phase"`
+}
+
+func (d PluginState) kind() Kind { return KindPluginState }
+
+func (d PluginState) fit() (Data, int) { return d, bound(&d.Name, &d.Phase) }
+
+// CatalogChanged says that other tools are offered than before.
+type CatalogChanged struct {
+	Tools int `json:"tools"` // how many there are now
+}
+
+func (d CatalogChanged) kind() Kind { return KindCatalogChanged }
+
+func (d CatalogChanged) fit() (Data, int) { return d, 0 }
+
+// Gap says that events are missing.
+type Gap struct {
+	// Missed is how many; nil if that is not known, as after the host was
+	// started again.
+	Missed *uint64 `json:"missed"`
+}
+
+func (d Gap) kind() Kind { return KindGap }
+
+func (d Gap) fit() (Data, int) { return d, 0 }
+
+// bound cuts texts to what an event may hold, whole characters only, and
+// returns their size.
+func bound(texts ...*string) int {
+	size := 0
+	for _, text := range texts {
+		if len(*text) > int(maxText) {
+			end := int(maxText)
+			for end > 0 && !utf8.RuneStart((*text)[end]) {
+				end--
+			}
+			*text = (*text)[:end] + "…"
+		}
+		size += len(*text)
+	}
+	return size
+}

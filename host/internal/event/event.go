@@ -1,0 +1,119 @@
+// Package event tells whoever watches what happens in the host. Publishing is
+// cheap and never waits; what nobody reads is never made into text. A watcher
+// reads at its own pace from the events that are kept: one that falls behind,
+// or comes back after the host was started again, misses the oldest and is
+// told so.
+package event
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"sync"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// What a bus keeps at most.
+const (
+	maxEvents = 2048
+	maxBytes  = 8 * tool.MiB
+)
+
+// Event is something that happened.
+type Event struct {
+	// ID is what a watcher names to continue after this event. Ids of one run
+	// of the host grow.
+	ID   string
+	Kind Kind
+	// User is whose event it is; "" if it is nobody's in particular.
+	User string
+	Data Data
+
+	text *text
+}
+
+// text is the JSON form of an event's data, made when it is first asked for.
+type text struct {
+	once sync.Once
+	json []byte
+	err  error
+}
+
+// WithoutResult returns the event without what only the user may read whose
+// event it is: what a call has answered.
+func (e Event) WithoutResult() Event {
+	if result, ok := e.Data.(ToolResult); ok {
+		result.Result, result.ResultBytes = nil, 0
+		e.Data, e.text = result, nil
+	}
+	return e
+}
+
+// JSON returns the data as JSON, the same bytes to everybody: the caller must
+// not change them.
+func (e Event) JSON() ([]byte, error) {
+	if e.text == nil { // of one watcher
+		return json.Marshal(e.Data)
+	}
+	e.text.once.Do(func() { e.text.json, e.text.err = json.Marshal(e.Data) })
+	return e.text.json, e.text.err
+}
+
+// Bus keeps the newest events, at most 2,048 and 8 MiB. Its methods may be
+// called from any goroutine.
+type Bus struct {
+	boot string
+
+	mu   sync.Mutex // guards everything below
+	ring [maxEvents]kept
+	// The numbers of the oldest event that is kept and of the next one. Events
+	// are numbered from 1 on.
+	oldest, next uint64
+	bytes        int
+	changed      chan struct{} // closed at the next event; nil if nobody waits
+}
+
+// kept is an event in the ring.
+type kept struct {
+	user string
+	data Data
+	text *text
+	size int
+}
+
+// NewBus returns a bus without events.
+func NewBus() *Bus {
+	var boot [6]byte
+	_, _ = rand.Read(boot[:]) // never fails
+	return &Bus{boot: hex.EncodeToString(boot[:]), oldest: 1, next: 1}
+}
+
+// Publish adds an event of a user; "" means of nobody in particular. What is
+// too large for an event is left out of it. The data must not change any more.
+func (b *Bus) Publish(user string, data Data) {
+	data, size := data.fit()
+	size += len(user) + overhead
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.next-b.oldest >= maxEvents || b.next > b.oldest && b.bytes+size > int(maxBytes) {
+		dropped := &b.ring[b.oldest%maxEvents]
+		b.bytes -= dropped.size
+		*dropped = kept{}
+		b.oldest++
+	}
+	b.ring[b.next%maxEvents] = kept{user: user, data: data, text: &text{}, size: size}
+	b.bytes += size
+	b.next++
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// overhead is what an event takes beside its data, in bytes. The text that is
+// made of it for watchers may take about as much again as the data.
+const overhead = 200
+
+func (b *Bus) id(number uint64) string { return b.boot + "-" + strconv.FormatUint(number, 10) }

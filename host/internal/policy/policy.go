@@ -1,0 +1,247 @@
+// Package policy decides whether a call is allowed, denied, or must be asked
+// about. It does no I/O and keeps no state: the same input gives the same
+// decision, so that a decision can be explained, and made again before an
+// approved call runs.
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Options are what the admin has configured. The zero value asks about every
+// call that changes something.
+type Options struct {
+	// Mode is how much runs unasked; 0 means [Supervised].
+	Mode Mode `json:"mode"`
+	// ModePlace is where the mode is configured, or "".
+	ModePlace string `json:"-"`
+	// Plugins holds levels by the plugin's name.
+	Plugins map[string]Plugin `json:"plugins,omitempty"`
+	// Protected are absolute, clean paths which no call that changes something
+	// may name, nor anything below them or a folder around them: the host's own
+	// files.
+	Protected []string `json:"protected,omitempty"`
+	// Hidden are absolute, clean paths which no call at all may name, nor
+	// anything below them: the host's state, with its keys.
+	Hidden []string `json:"hidden,omitempty"`
+}
+
+// Plugin holds the levels that the admin gave to one plugin.
+type Plugin struct {
+	// Tiers holds the level of all calls of a tier.
+	Tiers map[tool.Tier]Level `json:"tiers,omitempty"`
+	// Tools holds the level of single tools by name.
+	Tools map[string]Level `json:"tools,omitempty"`
+}
+
+// Level is a configured verdict.
+type Level struct {
+	// Verdict is 0 if none is configured.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// AllowStanding lets a grant answer a [Confirm].
+	AllowStanding bool `json:"allow_standing,omitempty"`
+	// Place is where it is configured, e.g. "config.hcl:12".
+	Place string `json:"-"`
+}
+
+// Input is the call to decide.
+type Input struct {
+	// Plugin and Tool name the tool, never by an alias.
+	Plugin, Tool string
+	// Tier is that of this call.
+	Tier tool.Tier
+	// Asks says that the tool's author wants a person to be asked.
+	Asks bool
+	// Paths are the paths that the arguments name, without the folders that
+	// callers work in: those are around everything.
+	Paths []Path
+	// Grant is the id of the standing answer that covers the call, or "".
+	Grant string
+}
+
+// Path is a path that an argument names.
+type Path struct {
+	// Name is as the argument has it.
+	Name string
+	// Absolute is where it leads, clean.
+	Absolute string
+}
+
+// Decision is what is to happen to a call, and why.
+type Decision struct {
+	Verdict Verdict `json:"verdict"`
+	// Rule names what decided, e.g. `tool "x"` or "tier privileged".
+	Rule string `json:"rule"`
+	// Where is its place in the configuration; "" for what is built in.
+	Where string `json:"where,omitempty"`
+	// Reason says why a call is denied, for a model.
+	Reason string `json:"reason,omitempty"`
+	// Change says what would change the decision, for a person; "" if nothing
+	// in the configuration does.
+	Change string `json:"change,omitempty"`
+	// By says who allowed an allowed call: "auto" for what is built in,
+	// "config" for the admin's word, "grant" for a standing answer.
+	By By `json:"approved_by,omitempty"`
+	// Grant is the id of the grant that allowed the call, or "".
+	Grant string `json:"grant,omitempty"`
+	// Standing says that a grant would answer calls like this one.
+	Standing bool `json:"standing,omitempty"`
+}
+
+// By says who approved a call.
+type By string
+
+// Who can approve a call.
+const (
+	ByAuto   By = "auto"
+	ByConfig By = "config"
+	ByGrant  By = "grant"
+	ByUser   By = "user"
+)
+
+// Rules is a policy. It never changes.
+type Rules struct {
+	opts     Options
+	revision string
+}
+
+// New returns the policy that the options describe.
+func New(opts Options) (*Rules, error) {
+	for _, path := range slices.Concat(opts.Protected, opts.Hidden) {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+			return nil, fmt.Errorf("policy: protected path %q: expected an absolute and clean path", path)
+		}
+	}
+	text, err := json.Marshal(opts)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return &Rules{opts: opts, revision: "sha256:" + hex.EncodeToString(sum[:])}, nil
+}
+
+// Revision identifies the policy: two of the same revision decide alike.
+func (r *Rules) Revision() string { return r.revision }
+
+// Protected returns the paths that no call may change. The caller must not
+// change the slice.
+func (r *Rules) Protected() []string { return r.opts.Protected }
+
+// Decide decides a call. What denies comes first, then the strictest level
+// that the admin or the tool's tier asks for; the mode and a grant can only
+// soften an [Ask], and a grant a [Confirm] where the admin allows that.
+func (r *Rules) Decide(in Input) Decision {
+	if denied, ok := r.deny(in); ok {
+		return denied
+	}
+	d, level := r.level(in)
+	d.Standing = d.Verdict == Ask || d.Verdict == Confirm && level.AllowStanding
+	switch {
+	case d.Verdict == Ask && r.opts.Mode == Autonomous:
+		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
+	case d.Standing && in.Grant != "":
+		d.Verdict, d.By, d.Grant = Allow, ByGrant, in.Grant
+		d.Rule = "grant " + in.Grant
+	}
+	return d
+}
+
+// deny returns the decision about a call that no level can allow.
+func (r *Rules) deny(in Input) (Decision, bool) {
+	for _, path := range in.Paths {
+		if r.hides(path.Absolute) || in.Tier != tool.ReadOnly && r.protects(path.Absolute) {
+			return Decision{
+				Verdict: Deny, Rule: "the protection of the host's own files",
+				Reason: "Path not allowed by security policy: " + tool.VisibleName(path.Name),
+			}, true
+		}
+	}
+	if in.Tier == tool.ReadOnly {
+		return Decision{}, false
+	}
+	if r.opts.Mode == ReadOnly {
+		return Decision{
+			Verdict: Deny, Rule: "mode read_only", Where: r.opts.ModePlace,
+			Reason: fmt.Sprintf("Read-only mode: cannot perform '%s'", in.Tool),
+			Change: `mode = "supervised" in the policy block`,
+		}, true
+	}
+	return Decision{}, false
+}
+
+// hides reports whether a path is hidden, or lies below one that is.
+func (r *Rules) hides(path string) bool {
+	return slices.ContainsFunc(r.opts.Hidden, func(hidden string) bool { return path == hidden || below(path, hidden) })
+}
+
+// protects reports whether a path is protected, lies below one that is, or is
+// a folder around one: moving it away would take the protected one along.
+func (r *Rules) protects(path string) bool {
+	for _, protected := range r.opts.Protected {
+		if path == protected || below(path, protected) || below(protected, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func below(path, folder string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
+
+// level finds the level of a call: that of the tool, else that of its tier in
+// its plugin, else that of the tier.
+func (r *Rules) level(in Input) (Decision, Level) {
+	plugin := r.opts.Plugins[in.Plugin]
+	ofTool, ofTier := plugin.Tools[in.Tool], plugin.Tiers[in.Tier]
+	d := Decision{Verdict: tierDefault(in.Tier), Rule: "tier " + in.Tier.String(), By: ByAuto}
+	switch {
+	case ofTool.Verdict != 0:
+		d = Decision{Verdict: ofTool.Verdict, Rule: fmt.Sprintf("tool %q", in.Tool), Where: ofTool.Place, By: ByConfig}
+	case ofTier.Verdict != 0:
+		d = Decision{
+			Verdict: ofTier.Verdict, Rule: fmt.Sprintf("plugin %q, approval of %s calls", in.Plugin, in.Tier),
+			Where: ofTier.Place, By: ByConfig,
+		}
+	}
+	if ofTool.Verdict == 0 && d.Verdict == Allow && in.Asks {
+		d = Decision{Verdict: Ask, Rule: "the tool's author"}
+	}
+	d.Change = change(in, d)
+	if d.Verdict != Allow {
+		d.By = ""
+	}
+	if d.Verdict == Deny {
+		d.Reason = fmt.Sprintf("the configuration denies %s", in.Tool)
+	}
+	return d, ofTool
+}
+
+// tierDefault is the level of a tier that nobody has configured.
+func tierDefault(tier tool.Tier) Verdict {
+	switch tier {
+	case tool.ReadOnly:
+		return Allow
+	case tool.SideEffecting:
+		return Ask
+	case tool.Privileged:
+	}
+	return Confirm
+}
+
+// change says what the admin would write for another decision.
+func change(in Input, d Decision) string {
+	other := Allow
+	if d.Verdict == Allow {
+		other = Ask
+	}
+	return fmt.Sprintf("tool %q { approval = %q } in the block of plugin %q", in.Tool, other, in.Plugin)
+}

@@ -1,0 +1,188 @@
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// levels are the configuration of most tests.
+func levels(mode policy.Mode) policy.Options {
+	return policy.Options{
+		Mode: mode, ModePlace: "config.hcl:1", Protected: []string{"/etc/toolhost", "/work/config.hcl"},
+		Hidden: []string{"/state"},
+		Plugins: map[string]policy.Plugin{"p": {
+			Tiers: map[tool.Tier]policy.Level{tool.SideEffecting: {Verdict: policy.Confirm, Place: "config.hcl:2"}},
+			Tools: map[string]policy.Level{
+				"free":    {Verdict: policy.Allow, Place: "config.hcl:3"},
+				"asked":   {Verdict: policy.Ask, Place: "config.hcl:4"},
+				"sure":    {Verdict: policy.Confirm, Place: "config.hcl:5"},
+				"relaxed": {Verdict: policy.Confirm, AllowStanding: true, Place: "config.hcl:6"},
+				"never":   {Verdict: policy.Deny, Place: "config.hcl:7"},
+			},
+		}},
+	}
+}
+
+func in(plugin, name string, tier tool.Tier) policy.Input {
+	return policy.Input{Plugin: plugin, Tool: name, Tier: tier}
+}
+
+func asks(i policy.Input) policy.Input    { i.Asks = true; return i }
+func granted(i policy.Input) policy.Input { i.Grant = "gr_1"; return i }
+func at(i policy.Input, path string) policy.Input {
+	i.Paths = []policy.Path{{Name: "name", Absolute: path}}
+	return i
+}
+
+func TestDecide(t *testing.T) {
+	const (
+		ro, se, priv = tool.ReadOnly, tool.SideEffecting, tool.Privileged
+		auto, config = policy.ByAuto, policy.ByConfig
+	)
+	for _, tt := range []struct {
+		name  string
+		mode  policy.Mode
+		in    policy.Input
+		want  policy.Verdict
+		where string
+		by    policy.By
+	}{
+		{"read_only runs unasked", 0, in("q", "x", ro), policy.Allow, "", auto},
+		{"side_effecting is asked", 0, in("q", "x", se), policy.Ask, "", ""},
+		{"privileged is confirmed", 0, in("q", "x", priv), policy.Confirm, "", ""},
+		{"a tier that is none is confirmed", 0, in("q", "x", 0), policy.Confirm, "", ""},
+		{"the author asks", 0, asks(in("q", "x", ro)), policy.Ask, "", ""},
+		{"the author asks, the admin allows", 0, asks(in("p", "free", se)), policy.Allow, "config.hcl:3", config},
+		{"a level of the plugin's tier", 0, in("p", "x", se), policy.Confirm, "config.hcl:2", ""},
+		{"a level of another tier does not count", 0, in("p", "x", priv), policy.Confirm, "", ""},
+		{"a level of another plugin does not count", 0, in("q", "free", priv), policy.Confirm, "", ""},
+		{"the tool's level goes before the tier's", 0, in("p", "asked", se), policy.Ask, "config.hcl:4", ""},
+		{"a denied tool", 0, in("p", "never", ro), policy.Deny, "config.hcl:7", ""},
+
+		{"a grant answers ask", 0, granted(in("q", "x", se)), policy.Allow, "", policy.ByGrant},
+		{"a grant does not answer confirm", 0, granted(in("p", "sure", se)), policy.Confirm, "config.hcl:5", ""},
+		{"a grant answers confirm where the admin lets it", 0, granted(in("p", "relaxed", se)), policy.Allow, "config.hcl:6", policy.ByGrant},
+		{"a grant never answers deny", 0, granted(in("p", "never", se)), policy.Deny, "config.hcl:7", ""},
+
+		{"read_only mode denies", policy.ReadOnly, granted(in("p", "free", se)), policy.Deny, "config.hcl:1", ""},
+		{"read_only mode reads", policy.ReadOnly, in("q", "x", ro), policy.Allow, "", auto},
+		{"autonomous does not ask", policy.Autonomous, in("q", "x", se), policy.Allow, "config.hcl:1", config},
+		{"autonomous confirms", policy.Autonomous, in("q", "x", priv), policy.Confirm, "", ""},
+		{"autonomous confirms a tool", policy.Autonomous, in("p", "sure", se), policy.Confirm, "config.hcl:5", ""},
+		{"autonomous denies", policy.Autonomous, in("p", "never", se), policy.Deny, "config.hcl:7", ""},
+
+		{"a protected file", policy.Autonomous, at(granted(in("p", "free", se)), "/work/config.hcl"), policy.Deny, "", ""},
+		{"below a protected folder", 0, at(in("p", "free", se), "/etc/toolhost/a/b"), policy.Deny, "", ""},
+		{"beside a protected folder", 0, at(in("p", "free", se), "/etc/toolhostess"), policy.Allow, "config.hcl:3", config},
+		{"around a protected file", 0, at(in("p", "free", se), "/work"), policy.Deny, "", ""},
+		{"around everything", 0, at(in("p", "free", se), "/"), policy.Deny, "", ""},
+		{"beside, with the same beginning", 0, at(in("p", "free", se), "/wor"), policy.Allow, "config.hcl:3", config},
+		{"reading a hidden file", policy.Autonomous, at(granted(in("p", "free", ro)), "/state/approver.key"), policy.Deny, "", ""},
+		{"changing a hidden file", 0, at(in("p", "free", se), "/state"), policy.Deny, "", ""},
+		{"reading around a hidden folder", 0, at(in("q", "x", ro), "/"), policy.Allow, "", auto},
+		{"reading is not changing", 0, at(in("q", "x", ro), "/work/config.hcl"), policy.Allow, "", auto},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			rules, err := policy.New(levels(tt.mode))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := rules.Decide(tt.in)
+			if got.Verdict != tt.want || got.Where != tt.where || got.By != tt.by {
+				t.Errorf("Decide(%+v) = %+v, want %v by %q at %q", tt.in, got, tt.want, tt.by, tt.where)
+			}
+			if (got.Verdict == policy.Deny) != (got.Reason != "") {
+				t.Errorf("Decide(%+v) = %+v, want a reason exactly if it is denied", tt.in, got)
+			}
+			protected := got.Verdict == policy.Deny && len(tt.in.Paths) > 0
+			if got.Rule == "" || (got.Change == "") != (protected || got.Rule == "mode autonomous") {
+				t.Errorf("Decide(%+v) = %+v, want the rule, and what would change it if anything does", tt.in, got)
+			}
+			if protected && got.Reason != "Path not allowed by security policy: name" {
+				t.Errorf("Decide(%+v) = %+v, want the path as the call named it", tt.in, got)
+			}
+			if diff := cmp.Diff(got, rules.Decide(tt.in)); diff != "" {
+				t.Errorf("the same input decides otherwise the second time:\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestStanding tells where a standing answer may be offered: exactly where it
+// would count.
+func TestStanding(t *testing.T) {
+	rules, err := policy.New(levels(policy.Supervised))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x", "free", "asked", "sure", "relaxed", "never"} {
+		for _, tier := range []tool.Tier{tool.ReadOnly, tool.SideEffecting, tool.Privileged} {
+			plain, answered := rules.Decide(in("p", name, tier)), rules.Decide(granted(in("p", name, tier)))
+			counts := plain.Verdict != policy.Allow && answered.Verdict == policy.Allow
+			if plain.Standing != counts {
+				t.Errorf("%s, %s: Standing = %v, and a grant turns %v into %v", name, tier, plain.Standing, plain.Verdict, answered.Verdict)
+			}
+		}
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, path := range []string{"", "relative", "/a/../b", "/a/"} {
+		if _, err := policy.New(policy.Options{Protected: []string{path}}); err == nil || !strings.Contains(err.Error(), "protected path") {
+			t.Errorf("New with protected path %q: %v, want an error that names it", path, err)
+		}
+	}
+}
+
+func TestRevision(t *testing.T) {
+	revision := func(opts policy.Options) string {
+		t.Helper()
+		rules, err := policy.New(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rules.Revision()
+	}
+	first := revision(levels(0))
+	if again := revision(levels(0)); again != first {
+		t.Error("equal policies have different revisions")
+	}
+	if revision(levels(policy.Autonomous)) == first {
+		t.Error("different policies have one revision")
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, v := range []policy.Verdict{policy.Allow, policy.Ask, policy.Confirm, policy.Deny} {
+		if got, err := policy.ParseVerdict(v.String()); err != nil || got != v {
+			t.Errorf("ParseVerdict(%q) = %v, %v", v, got, err)
+		}
+	}
+	for _, m := range []policy.Mode{policy.Supervised, policy.ReadOnly, policy.Autonomous} {
+		if got, err := policy.ParseMode(m.String()); err != nil || got != m {
+			t.Errorf("ParseMode(%q) = %v, %v", m, got, err)
+		}
+	}
+	if _, err := policy.ParseVerdict("alow"); err == nil || !strings.Contains(err.Error(), "allow, ask, confirm, deny") {
+		t.Errorf("ParseVerdict(alow): %v, want an error that lists the verdicts", err)
+	}
+	if _, err := policy.Verdict(0).MarshalText(); err == nil {
+		t.Error("the zero Verdict has a text")
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	rules, err := policy.New(levels(policy.Supervised))
+	if err != nil {
+		b.Fatal(err)
+	}
+	input := at(in("p", "asked", tool.SideEffecting), "/work/a.txt")
+	for b.Loop() {
+		rules.Decide(input)
+	}
+}
