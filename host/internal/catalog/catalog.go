@@ -21,19 +21,15 @@ type Options struct {
 	// Plugins are the plugins in the order of the configuration: where two
 	// publish a tool of the same name, the first one's counts.
 	Plugins []Plugin
-	// Offered is the highest tier that is offered at all; 0 means every tier.
-	Offered tool.Tier
 }
 
 // Catalog holds the tools of all plugins. Its methods may be called from any
 // goroutine.
 type Catalog struct {
-	plugins []Plugin
-	offered tool.Tier
-
 	current atomic.Pointer[snapshot]
-	mu      sync.Mutex // guards published, watchers and writing current
-	// published is what each plugin said last, compiled.
+	mu      sync.Mutex // guards plugins, published, watchers and writing current
+	plugins []Plugin
+	// published is what each plugin said last.
 	published map[string]publication
 	watchers  map[chan struct{}]struct{}
 }
@@ -45,8 +41,11 @@ type snapshot struct {
 	refusals []Refusal
 }
 
-// publication is what one plugin offers, before it is compared with others.
+// publication is what one plugin has published, and what of it is offered
+// before it is compared with others.
 type publication struct {
+	digest   string
+	specs    []tool.Spec
 	entries  []*Entry
 	refusals []Refusal
 }
@@ -67,47 +66,45 @@ type Refusal struct {
 // New returns a catalog in which no plugin has published anything yet. It
 // refuses options that name a plugin twice.
 func New(opts Options) (*Catalog, error) {
-	seen := make(map[string]bool)
-	for _, plugin := range opts.Plugins {
-		if seen[plugin.Name] {
-			return nil, fmt.Errorf("plugin %q stands twice in the catalog's options", plugin.Name)
-		}
-		seen[plugin.Name] = true
+	if err := opts.check(); err != nil {
+		return nil, err
 	}
 	c := &Catalog{
 		plugins:   slices.Clone(opts.Plugins),
-		offered:   opts.Offered,
 		published: make(map[string]publication),
 		watchers:  make(map[chan struct{}]struct{}),
-	}
-	if c.offered == 0 {
-		c.offered = tool.Privileged
 	}
 	c.current.Store(&snapshot{})
 	return c, nil
 }
 
+func (o Options) check() error {
+	seen := make(map[string]bool)
+	for _, plugin := range o.Plugins {
+		if seen[plugin.Name] {
+			return fmt.Errorf("plugin %q stands twice in the catalog's options", plugin.Name)
+		}
+		seen[plugin.Name] = true
+	}
+	return nil
+}
+
 // Publish replaces all tools of a plugin by those of the program with the
 // given digest. Calls under way keep the entries that they have. It fails only
-// for a plugin that the options do not name; tools that cannot be offered are
-// listed by [Catalog.Refused].
+// for tools of a plugin that the options do not name; tools that cannot be
+// offered are listed by [Catalog.Refused].
 func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
-	i := slices.IndexFunc(c.plugins, func(p Plugin) bool { return p.Name == plugin })
-	if i < 0 {
-		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
-	}
-	publication := c.compile(&c.plugins[i], digest, specs)
-
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.published[plugin] = publication
-	c.current.Store(c.resolve())
-	for watcher := range c.watchers {
-		select {
-		case watcher <- struct{}{}:
-		default: // the watcher has not yet seen the change before
-		}
+	i := slices.IndexFunc(c.plugins, func(p Plugin) bool { return p.Name == plugin })
+	switch {
+	case i < 0 && len(specs) == 0:
+		return nil // it has none to take away
+	case i < 0:
+		return fmt.Errorf("publish tools of plugin %q: the catalog does not know it", plugin)
 	}
+	c.published[plugin] = compile(&c.plugins[i], digest, specs)
+	c.offer()
 	return nil
 }
 
@@ -139,9 +136,10 @@ func (c *Catalog) Entries() []*Entry { return c.current.Load().entries }
 // configuration names and no plugin has, in the order of the plugins.
 func (c *Catalog) Refused() []Refusal { return slices.Clone(c.current.Load().refusals) }
 
-// Changed returns a channel that receives after tools were published. Changes
-// that come before the last one was received are merged with it. stop ends
-// the subscription and must be called once.
+// Changed returns a channel that receives when other tools are offered than
+// before, or one is offered in another way; not when only the program behind it
+// is another. Changes that come before the last one was received are merged
+// with it. stop ends the subscription and must be called once.
 func (c *Catalog) Changed() (changes <-chan struct{}, stop func()) {
 	watcher := make(chan struct{}, 1)
 	c.mu.Lock()

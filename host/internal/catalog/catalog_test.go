@@ -64,7 +64,6 @@ func TestTiers(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		plugin    catalog.Plugin
-		offered   tool.Tier
 		spec      tool.Spec
 		arguments map[string]any
 		want      tool.Tier
@@ -96,16 +95,6 @@ func TestTiers(t *testing.T) {
 			plugin:  catalog.Plugin{Name: "p", Ceiling: tool.ReadOnly, Tools: []catalog.ToolOptions{{Name: "a", Tier: tool.Privileged}}},
 			spec:    spec("a", tool.ReadOnly),
 			refused: "its tier privileged is above read_only, which is the most that the configuration lets its plugin do",
-		},
-		{
-			name: "above what is offered", plugin: trusting, offered: tool.ReadOnly, spec: spec("a", tool.SideEffecting),
-			refused: "its tier is side_effecting, and such tools need approvals, which this version does not have yet",
-		},
-		{
-			name: "a claim of nobody's, above what is offered", plugin: catalog.Plugin{Name: "p", Ceiling: tool.SideEffecting},
-			offered: tool.ReadOnly, spec: spec("a", tool.ReadOnly),
-			refused: "its tier is side_effecting, and such tools need approvals, which this version does not have yet; " +
-				`it claims to be read_only, which counts only with a tool block for it or claims = "trust"`,
 		},
 		{name: "no claim", plugin: trusting, spec: spec("a", 0), refused: "it states no tier"},
 		{name: "no rule holds", plugin: trusting, spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": false}, want: tool.ReadOnly},
@@ -142,11 +131,6 @@ func TestTiers(t *testing.T) {
 			denied: "a with these arguments is not allowed: its tier privileged is above side_effecting, which is the most that the configuration lets its plugin do",
 		},
 		{
-			name: "a rule above what is offered", plugin: trusting, offered: tool.ReadOnly,
-			spec: spec("a", tool.ReadOnly, createRule), arguments: map[string]any{"create": true},
-			denied: "a with these arguments is not allowed: its tier is side_effecting, and such tools need approvals, which this version does not have yet",
-		},
-		{
 			name: "a rule for no property", plugin: trusting,
 			spec:    spec("a", tool.ReadOnly, func(s *tool.Spec) { s.TierWhen = []tool.TierRule{{Property: "x", Tier: tool.ReadOnly}} }),
 			refused: `a tier rule names "x", which is no property of the input schema`,
@@ -165,7 +149,7 @@ func TestTiers(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{tt.plugin}, Offered: tt.offered})
+			c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{tt.plugin}})
 			publish(t, c, "p", tt.spec)
 			if tt.refused != "" {
 				if got := c.Refused(); len(got) != 1 || got[0].Tool != "a" || !strings.HasPrefix(got[0].Reason, tt.refused) {
@@ -286,8 +270,11 @@ func TestPublishReplaces(t *testing.T) {
 	if diff := cmp.Diff([]string{"second/read", "second/zip"}, names(c)); diff != "" {
 		t.Errorf("after the first plugin has gone (-want +got):\n%s", diff)
 	}
-	if err := c.Publish("third", "", nil); err == nil {
+	if err := c.Publish("third", "", []tool.Spec{spec("a", tool.ReadOnly)}); err == nil {
 		t.Error("Publish of a plugin that nobody configured succeeded")
+	}
+	if err := c.Publish("third", "", nil); err != nil {
+		t.Errorf("Publish of no tools of a plugin that has gone: %v", err)
 	}
 }
 
@@ -315,7 +302,7 @@ func TestAliasesThatLeadElsewhere(t *testing.T) {
 }
 
 func TestLookupOfARefusedTool(t *testing.T) {
-	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.Privileged, TrustClaims: true}}, Offered: tool.ReadOnly})
+	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly, TrustClaims: true}}})
 	publish(t, c, "p", spec("write", tool.SideEffecting))
 	_, err := c.Lookup("write")
 	if err == nil || err.Code != tool.NotFound || !strings.HasPrefix(err.Message, `the tool "write" is not offered: `) {
@@ -325,7 +312,7 @@ func TestLookupOfARefusedTool(t *testing.T) {
 
 func TestToolBlocks(t *testing.T) {
 	c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.ReadOnly, Tools: []catalog.ToolOptions{
-		{Name: "read_file", Timeout: time.Minute, MaxOutput: tool.MiB, Aliases: []string{"cat", "slurp"}},
+		{Name: "read_file", Timeout: time.Minute, MaxOutput: tool.MiB, Rate: catalog.Rate{Calls: 30, Per: time.Hour}, Aliases: []string{"cat", "slurp"}},
 		{Name: "find", Disabled: true},
 		{Name: "raed_fiel"},
 		{Name: "zzz"},
@@ -349,19 +336,20 @@ func TestToolBlocks(t *testing.T) {
 		name      string
 		timeout   time.Duration
 		maxOutput tool.ByteSize
+		rate      catalog.Rate
 		aliases   []string
 	}{
-		{"slurp", time.Minute, tool.MiB, []string{"cat", "slurp", "file_read"}},
-		{"stat", 10 * time.Minute, 16 * tool.MiB, nil},
-		{"plain", catalog.DefaultTimeout, catalog.DefaultMaxOutput, nil},
+		{"slurp", time.Minute, tool.MiB, catalog.Rate{Calls: 30, Per: time.Hour}, []string{"cat", "slurp", "file_read"}},
+		{"stat", 10 * time.Minute, 16 * tool.MiB, catalog.Rate{}, nil},
+		{"plain", catalog.DefaultTimeout, catalog.DefaultMaxOutput, catalog.Rate{}, nil},
 	} {
 		entry, err := c.Lookup(want.name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if entry.Timeout != want.timeout || entry.MaxOutput != want.maxOutput || !cmp.Equal(entry.Aliases, want.aliases) {
-			t.Errorf("%s has %v, %v, %v, want %v, %v, %v", want.name, entry.Timeout, entry.MaxOutput, entry.Aliases,
-				want.timeout, want.maxOutput, want.aliases)
+		if entry.Timeout != want.timeout || entry.MaxOutput != want.maxOutput || entry.Rate != want.rate || !cmp.Equal(entry.Aliases, want.aliases) {
+			t.Errorf("%s has %v, %v, %v, %v, want %v, %v, %v, %v", want.name, entry.Timeout, entry.MaxOutput, entry.Rate, entry.Aliases,
+				want.timeout, want.maxOutput, want.rate, want.aliases)
 		}
 	}
 }
@@ -441,16 +429,16 @@ func TestReadOnly(t *testing.T) {
 	rule := func(s *tool.Spec) { s.TierWhen = []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}} }
 	for _, tt := range []struct {
 		name    string
-		offered tool.Tier
+		ceiling tool.Tier
 		spec    tool.Spec
 		want    bool
 	}{
-		{"read_only", 0, spec("a", tool.ReadOnly), true},
-		{"side_effecting", 0, spec("a", tool.SideEffecting), false},
-		{"with a rule", 0, spec("a", tool.ReadOnly, rule), false},
+		{"read_only", tool.Privileged, spec("a", tool.ReadOnly), true},
+		{"side_effecting", tool.Privileged, spec("a", tool.SideEffecting), false},
+		{"with a rule", tool.Privileged, spec("a", tool.ReadOnly, rule), false},
 		{"with a rule that cannot run", tool.ReadOnly, spec("a", tool.ReadOnly, rule), true},
 	} {
-		c := newCatalog(t, catalog.Options{Offered: tt.offered, Plugins: []catalog.Plugin{{Name: "p", Ceiling: tool.Privileged, TrustClaims: true}}})
+		c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tt.ceiling, TrustClaims: true}}})
 		publish(t, c, "p", tt.spec)
 		entry, err := c.Lookup("a")
 		if err != nil {
@@ -472,7 +460,6 @@ func TestNewRefuses(t *testing.T) {
 func ExampleCatalog() {
 	c, err := catalog.New(catalog.Options{
 		Plugins: []catalog.Plugin{{Name: "fs", Ceiling: tool.SideEffecting, TrustClaims: true}},
-		Offered: tool.ReadOnly,
 	})
 	if err != nil {
 		panic(err)
@@ -481,6 +468,7 @@ func ExampleCatalog() {
 	if err := c.Publish("fs", "2c26b46b", []tool.Spec{
 		{Name: "read_file", Description: "Reads a file.", Tier: tool.ReadOnly, InputSchema: schema},
 		{Name: "write_file", Description: "Writes a file.", Tier: tool.SideEffecting, InputSchema: schema},
+		{Name: "wipe_disk", Description: "Wipes a disk.", Tier: tool.Privileged, InputSchema: schema},
 	}); err != nil {
 		panic(err)
 	}
@@ -492,5 +480,6 @@ func ExampleCatalog() {
 	}
 	// Output:
 	// read_file read_only
-	// write_file is refused because its tier is side_effecting, and such tools need approvals, which this version does not have yet
+	// write_file side_effecting
+	// wipe_disk is refused because its tier privileged is above side_effecting, which is the most that the configuration lets its plugin do
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/schema"
@@ -11,6 +12,9 @@ import (
 const (
 	DefaultTimeout   = 60 * time.Second
 	DefaultMaxOutput = 16 * tool.KiB
+	// DefaultCacheTTL is for tools whose plugin says that their results may be
+	// kept.
+	DefaultCacheTTL = time.Minute
 )
 
 // Bounds of what a plugin may ask for; an admin may go beyond.
@@ -33,6 +37,11 @@ type Entry struct {
 	Timeout time.Duration
 	// MaxOutput bounds what a caller gets of the result.
 	MaxOutput tool.ByteSize
+	// Rate bounds how often it is called; zero if the admin says nothing.
+	Rate Rate
+	// CacheTTL is how long a result may be given again to the same user; 0
+	// means not at all.
+	CacheTTL time.Duration
 	// Aliases are the other names, of the plugin and of the admin. One that
 	// another tool has as its name leads there.
 	Aliases []string
@@ -45,7 +54,6 @@ type Entry struct {
 
 	tiers   tiers
 	ceiling tool.Tier // of the plugin
-	offered tool.Tier // by the host
 }
 
 // ReadOnly reports whether no call of the tool changes anything.
@@ -53,5 +61,33 @@ func (e *Entry) ReadOnly() bool { return e.highest() == tool.ReadOnly }
 
 // highest is the highest tier that a call may have and still be run.
 func (e *Entry) highest() tool.Tier {
-	return min(max(e.Tier, e.tiers.highest()), e.ceiling, e.offered)
+	return min(max(e.Tier, e.tiers.highest()), e.ceiling)
+}
+
+// ValuesOf returns every text in the arguments of a call that has a role, at
+// any depth; see [schema.Schema.ValuesOf].
+func (e *Entry) ValuesOf(role tool.Role, arguments map[string]any) []string {
+	return e.Schema.ValuesOf(role, arguments)
+}
+
+// Hidden returns the arguments of a call as they may be shown and recorded,
+// with "(hidden)" for each secret, and true. If there is none, it returns the
+// arguments themselves and false.
+func (e *Entry) Hidden(arguments map[string]any) (map[string]any, bool) {
+	return e.Schema.Hidden(arguments)
+}
+
+// offersSame reports whether two entries offer the same tool in the same way,
+// by whichever program.
+func (e *Entry) offersSame(other *Entry) bool {
+	return e == other || e.Schema.Same(other.Schema) && e.Output.Same(other.Output) && reflect.DeepEqual(e.plain(), other.plain())
+}
+
+// plain is all of an entry but its program, and what its JSON was compiled to:
+// the same JSON may be spelled in several ways.
+func (e *Entry) plain() Entry {
+	plain := *e
+	plain.Digest, plain.Schema, plain.Output = "", nil, nil
+	plain.Spec.InputSchema, plain.Spec.OutputSchema, plain.Spec.TierWhen = nil, nil, nil
+	return plain
 }

@@ -28,5 +28,16 @@ type ToolOptions struct {
 	Disabled  bool
 	Timeout   time.Duration
 	MaxOutput tool.ByteSize
-	Aliases   []string
+	Rate      Rate
+	// CacheTTL is how long a result may be given again, if the plugin says that
+	// results of the tool may be kept at all; less than 0 means not.
+	CacheTTL time.Duration
+	Aliases  []string
+}
+
+// Rate bounds how often a tool is called. The zero Rate is no bound.
+type Rate struct {
+	// Calls may begin within Per; both are more than zero, or both zero.
+	Calls int
+	Per   time.Duration
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -21,8 +22,8 @@ const (
 
 // compile judges each tool that a plugin publishes, and each that the admin
 // names.
-func (c *Catalog) compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
-	var p publication
+func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
+	p := publication{digest: digest, specs: specs}
 	seen := make(map[string]bool)
 	for i, spec := range specs {
 		if i == maxTools {
@@ -34,7 +35,7 @@ func (c *Catalog) compile(plugin *Plugin, digest string, specs []tool.Spec) publ
 			continue
 		}
 		seen[spec.Name] = true
-		entry, err := c.entry(plugin, digest, spec)
+		entry, err := newEntry(plugin, digest, spec)
 		if err != nil {
 			p.refuse(plugin, spec.Name, err)
 			continue
@@ -67,8 +68,8 @@ func unknownTool(name string, specs []tool.Spec) error {
 	return errors.New(text)
 }
 
-// entry makes a tool's entry, or says why there can be none.
-func (c *Catalog) entry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
+// newEntry makes a tool's entry, or says why there can be none.
+func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, err
 	}
@@ -88,10 +89,7 @@ func (c *Catalog) entry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, 
 	if err != nil {
 		return nil, err
 	}
-	if reason := tooHigh(tiers.base, plugin.Ceiling, c.offered); reason != "" {
-		if tiers.base > spec.Tier && !listed {
-			reason += fmt.Sprintf("; it claims to be %s, which counts only with a tool block for it or claims = \"trust\"", spec.Tier)
-		}
+	if reason := tooHigh(tiers.base, plugin.Ceiling); reason != "" {
 		return nil, errors.New(reason)
 	}
 	if spec.Title == "" {
@@ -104,13 +102,22 @@ func (c *Catalog) entry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, 
 		Tier:      tiers.base,
 		Timeout:   cmp.Or(admin.Timeout, min(spec.Timeout, maxTimeout), DefaultTimeout),
 		MaxOutput: cmp.Or(admin.MaxOutput, min(spec.MaxOutput, maxMaxOutput), DefaultMaxOutput),
+		Rate:      admin.Rate,
+		CacheTTL:  cacheTTL(spec, admin),
 		Aliases:   aliases(spec, admin),
 		Schema:    input,
 		Output:    output,
 		tiers:     tiers,
 		ceiling:   plugin.Ceiling,
-		offered:   c.offered,
 	}, nil
+}
+
+// cacheTTL is how long results of a tool may be given again.
+func cacheTTL(spec tool.Spec, admin ToolOptions) time.Duration {
+	if !spec.Cacheable {
+		return 0
+	}
+	return max(0, cmp.Or(admin.CacheTTL, DefaultCacheTTL))
 }
 
 // effectiveTiers applies the rule about claims: a plugin's word counts for a
@@ -125,7 +132,7 @@ func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Sp
 	if err != nil {
 		return tiers{}, err
 	}
-	if reason := tooHigh(spec.Tier, plugin.Ceiling, tool.Privileged); reason != "" && admin.Tier == 0 {
+	if reason := tooHigh(spec.Tier, plugin.Ceiling); reason != "" && admin.Tier == 0 {
 		return tiers{}, errors.New(reason)
 	}
 	switch {

@@ -68,22 +68,19 @@ func (t *tiers) highest() tool.Tier {
 
 // TierOf returns the tier of a call with the given arguments, which have
 // passed [schema.Schema.Check]. The error, of code [tool.PermissionDenied],
-// says that such calls are above what the plugin may do or what is offered.
+// says that such calls are above what the plugin may do.
 func (e *Entry) TierOf(arguments map[string]any) (tool.Tier, *tool.Error) {
 	tier := e.tiers.of(arguments)
-	if reason := tooHigh(tier, e.ceiling, e.offered); reason != "" {
+	if reason := tooHigh(tier, e.ceiling); reason != "" {
 		return tier, tool.Errorf(tool.PermissionDenied, "%s with these arguments is not allowed: %s", e.Spec.Name, reason)
 	}
 	return tier, nil
 }
 
 // tooHigh says why a tier cannot be had, or "".
-func tooHigh(tier, ceiling, offered tool.Tier) string {
-	switch {
-	case tier > ceiling:
-		return fmt.Sprintf("its tier %s is above %s, which is the most that the configuration lets its plugin do", tier, ceiling)
-	case tier > offered:
-		return fmt.Sprintf("its tier is %s, and such tools need approvals, which this version does not have yet", tier)
+func tooHigh(tier, ceiling tool.Tier) string {
+	if tier <= ceiling {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("its tier %s is above %s, which is the most that the configuration lets its plugin do", tier, ceiling)
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -51,6 +52,9 @@ func (o *Output) Public() json.RawMessage {
 	}
 	return o.public
 }
+
+// Same reports whether two schemas say the same, whatever their spelling.
+func (o *Output) Same(other *Output) bool { return bytes.Equal(o.Public(), other.Public()) }
 
 // Check checks a structured result. The error has code [tool.OutputInvalid];
 // its message shows nothing of the result, and its cause says what is wrong.

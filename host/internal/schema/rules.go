@@ -64,11 +64,14 @@ func (c *rulesCheck) schema(schema map[string]any, path []string, declared map[s
 	if pos != inPlace {
 		declared = object(schema["properties"])
 	}
+	if err := checkRole(schema, path, pos); err != nil {
+		return err
+	}
 	if err := aliasCollision(schema, path); err != nil {
 		return err
 	}
 	return subschemas(schema, func(below []string, sub any, subPos position) error {
-		if pos == condition {
+		if pos == condition || below[0] == "contentSchema" {
 			subPos = condition
 		}
 		subPath := slices.Concat(path, below)
@@ -144,13 +147,6 @@ func (c *rulesCheck) described(schema map[string]any) bool {
 
 // keywords checks the keywords of ours at a property.
 func (c *rulesCheck) keywords(schema map[string]any, path []string) error {
-	if role, ok := schema[tool.KeywordRole]; ok {
-		name, _ := role.(string)
-		if !tool.Role(name).Valid() {
-			return fmt.Errorf("at %s: %s must be one of %s, got %s",
-				pointer(path), tool.KeywordRole, joinRoles(), quote(role))
-		}
-	}
 	if raw, ok := schema[tool.KeywordRaw]; ok {
 		switch {
 		case raw != true:
@@ -161,6 +157,23 @@ func (c *rulesCheck) keywords(schema map[string]any, path []string) error {
 			return fmt.Errorf("at %s: %s marks %s already, and it may mark one property only", pointer(path), tool.KeywordRaw, c.raw)
 		}
 		c.raw = path[1]
+	}
+	return nil
+}
+
+// checkRole checks the role of what a schema describes. Where it describes
+// nothing, a role would be overlooked.
+func checkRole(schema map[string]any, path []string, pos position) error {
+	role, ok := schema[tool.KeywordRole]
+	if !ok {
+		return nil
+	}
+	name, _ := role.(string)
+	if !tool.Role(name).Valid() {
+		return fmt.Errorf("at %s: %s must be one of %s, got %s", pointer(path), tool.KeywordRole, joinRoles(), quote(role))
+	}
+	if pos == condition {
+		return fmt.Errorf("at %s: %s has no effect here: mark a property, or the items of a list", pointer(path), tool.KeywordRole)
 	}
 	return nil
 }

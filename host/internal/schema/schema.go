@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -22,6 +23,7 @@ type Schema struct {
 	public    json.RawMessage
 	validator *jsonschema.Schema
 	rawName   string // the property marked x-raw, or ""
+	roles     *spot  // where the root leads
 }
 
 // Compile reads the input schema of a tool, checks it against the rules of the
@@ -48,12 +50,16 @@ func Compile(input json.RawMessage) (*Schema, error) {
 		public:    public,
 		validator: validator,
 		rawName:   rawProperty(doc),
+		roles:     compileSpots(doc),
 	}, nil
 }
 
 // Public returns the schema as clients see it: closed, and without the
 // keywords that are the host's own. The caller must not change it.
 func (s *Schema) Public() json.RawMessage { return s.public }
+
+// Same reports whether two schemas say the same, whatever their spelling.
+func (s *Schema) Same(other *Schema) bool { return reflect.DeepEqual(s.doc, other.doc) }
 
 // Names returns the names of the arguments that the schema declares.
 func (s *Schema) Names() map[string]bool {

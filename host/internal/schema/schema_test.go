@@ -455,3 +455,36 @@ func TestIntegersFit(t *testing.T) {
 		t.Errorf("clients see the bounds: %s", public)
 	}
 }
+
+func TestSame(t *testing.T) {
+	const text = `{"type":"object","properties":{"p":{"type":"string","description":"a < b","x-role":"path"}}}`
+	s, output := compile(t, text), compileOutput(t, text)
+	for _, tt := range []struct {
+		other              string
+		wantIn, wantOutput bool
+	}{
+		{text, true, true},
+		{`{"properties": {"p": {"description": "a \u003c b", "x-role": "path", "type": "string"}}, "type": "object"}`, true, true},
+		{strings.Replace(text, "path", "url", 1), false, true}, // no role counts in a result
+		{strings.Replace(text, "string", "integer", 1), false, false},
+	} {
+		if got := s.Same(compile(t, tt.other)); got != tt.wantIn {
+			t.Errorf("Schema.Same(%s) = %v, want %v", tt.other, got, tt.wantIn)
+		}
+		if got := output.Same(compileOutput(t, tt.other)); got != tt.wantOutput {
+			t.Errorf("Output.Same(%s) = %v, want %v", tt.other, got, tt.wantOutput)
+		}
+	}
+	if output.Same(nil) || !(*schema.Output)(nil).Same(nil) {
+		t.Error("Same of no output schema is wrong")
+	}
+}
+
+func compileOutput(tb testing.TB, text string) *schema.Output {
+	tb.Helper()
+	o, err := schema.CompileOutput([]byte(text))
+	if err != nil {
+		tb.Fatalf("CompileOutput(%s): %v", text, err)
+	}
+	return o
+}

@@ -56,7 +56,7 @@ func (k *keeper) start(ctx context.Context, a *attempt, scope string) {
 	i.ready = time.Now()
 	i.heard, i.lastUsed = i.ready, i.ready
 	k.enterFor(i, Ready)
-	if k.closed() {
+	if k.closed() || k.leaving {
 		k.retire(i)
 	}
 	k.s.tasks.Go(func() { // ends with the process; Close waits
@@ -76,6 +76,7 @@ func (k *keeper) newGeneration(digest string) (int, error) {
 		return 0, k.refused
 	}
 	k.generation++
+	k.tried = digest
 	k.enter(Starting)
 	return k.generation, nil
 }
@@ -85,7 +86,7 @@ func (k *keeper) failed(ctx context.Context, scope string, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.starting, scope)
-	if k.closed() {
+	if k.closed() || k.leaving {
 		k.enter(Stopped)
 		return
 	}
@@ -123,7 +124,7 @@ func (k *keeper) enterBackoff(ctx context.Context) {
 		return
 	}
 	k.enter(Backoff)
-	if k.plugin.Eager && !k.closed() {
+	if k.plugin.Eager && !k.closed() && !k.leaving {
 		k.again = time.AfterFunc(k.backoff.wait(time.Now()), func() { k.startAgain(ctx) })
 	}
 }
@@ -167,13 +168,14 @@ func (k *keeper) publish(digest string, tools []tool.Spec) (revision string) {
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%s\n%s", digest, encoded)
-	revision = fmt.Sprintf("%x", sum.Sum(nil))
+	revision = fmt.Sprintf("sha256:%x", sum.Sum(nil))
 
 	k.publishMu.Lock()
 	defer k.publishMu.Unlock()
-	if k.published != revision {
-		k.published = revision
-		k.s.opts.Publish(k.plugin.Name, revision, tools)
+	if k.silent {
+		k.unsaid = &publication{revision: revision, tools: tools}
+	} else {
+		k.say(publication{revision: revision, tools: tools})
 	}
 	return revision
 }

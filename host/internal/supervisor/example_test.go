@@ -45,7 +45,18 @@ func Example() {
 	fmt.Fprintln(os.Stdout, result.Text(), err)
 	_, _, err = s.Run(context.Background(), "calm", "", tool.Call{ID: "tc_2", Tool: "exit", Arguments: []byte(`{}`)}, tool.Sink{})
 	fmt.Fprintln(os.Stdout, err)
+
+	// A reload: what changes is started beside what runs, and takes its place.
+	change, err := s.Prepare(context.Background(), []Plugin{{Name: "calm", Path: program, Limits: sandbox.DefaultLimits(), Eager: true}})
+	if err != nil {
+		fmt.Fprintln(os.Stdout, err)
+		return
+	}
+	change.Commit()
+	preview, err := s.Preview(context.Background(), "calm", "", tool.Call{ID: "tc_3", Tool: "echo", Arguments: []byte(`{}`)})
+	fmt.Fprintln(os.Stdout, preview.Summary, err)
 	// Output:
 	// {"text":"hi"} <nil>
 	// plugin_crashed: the plugin "calm" exited with code 5
+	// would do it <nil>
 }

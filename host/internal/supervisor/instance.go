@@ -48,8 +48,9 @@ type instance struct {
 
 	// The rest is guarded by the keeper's mu.
 	stopping bool
-	suspect  bool // it may still work on a call that was given up
-	blamed   bool // it is ended for what it did, though it was stopping
+	patience time.Duration // how long its calls may go on when it stops
+	suspect  bool          // it may still work on a call that was given up
+	blamed   bool          // it is ended for what it did, though it was stopping
 	calls    int
 	lastUsed time.Time // when a call last began or ended
 	heard    time.Time // when it last completed something

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -38,12 +39,18 @@ type instanceKey struct {
 type keeper struct {
 	s      *Supervisor
 	plugin Plugin
-	log    hclog.Logger
-	// closing is closed when the host stops.
+	// own is plugin, or what it was last given as with other functions.
+	own atomic.Pointer[Plugin]
+	log hclog.Logger
+	// closing is closed when the host stops, or what was prepared is discarded.
 	closing chan struct{}
+	// gone is closed when it was replaced and its last process has ended.
+	gone chan struct{}
 
-	publishMu sync.Mutex // guards published; taken before mu
-	published string     // the revision that the host knows, "" if none
+	publishMu sync.Mutex   // guards the next three; taken before mu
+	published string       // the revision that the host knows, "" if none
+	silent    bool         // it does not take calls yet, or no longer
+	unsaid    *publication // what it would have published last
 
 	mu         sync.Mutex // guards all below, and what [instance] says
 	phase      Phase      // of the newest process
@@ -60,22 +67,25 @@ type keeper struct {
 	digest     string
 	version    string
 	again      *time.Timer // starts an eager plugin after its backoff
+	tried      string      // digest of the binary that was last started or recalled
+	learned    learned
+	leaving    bool // another one has replaced it
 }
 
 func newKeeper(s *Supervisor, p Plugin) *keeper {
-	if p.IdleTimeout <= 0 {
-		p.IdleTimeout = defaultIdleTimeout
-	}
-	return &keeper{
+	k := &keeper{
 		s:         s,
-		plugin:    p,
+		plugin:    p.withDefaults(),
 		log:       s.opts.Logger.With("plugin", p.Name),
 		closing:   make(chan struct{}),
+		gone:      make(chan struct{}),
 		phase:     Stopped,
 		since:     time.Now(),
 		instances: make(map[instanceKey]*instance),
 		starting:  make(map[string]*attempt),
 	}
+	k.own.Store(&p)
+	return k
 }
 
 var errClosed = errors.New("the host is stopping")
@@ -91,7 +101,12 @@ func (k *keeper) setPhase(p Phase) {
 }
 
 // enter is called with mu held.
-func (k *keeper) enter(p Phase) { k.phase, k.since = p, time.Now() }
+func (k *keeper) enter(p Phase) {
+	if k.phase != p {
+		k.s.opts.Entered(k.plugin.Name, p)
+	}
+	k.phase, k.since = p, time.Now()
+}
 
 // enterFor is [keeper.enter] for what happens to one process: an older one
 // says nothing about the plugin. It is called with mu held.
@@ -131,13 +146,17 @@ func (k *keeper) oldest(scope string) (first *instance, n int) {
 }
 
 // acquire returns the process for one call and starts it if there is none. The
-// caller releases it. Its error is for callers; the call was not sent.
+// caller releases it. Its error is for callers, or errSuperseded; the call was
+// not sent.
 func (k *keeper) acquire(ctx context.Context, scope string) (*instance, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// A process that was started may be gone before this call sees it, but
 	// not again and again: that is what the backoff is for.
 	for range 3 {
+		if k.leaving {
+			return nil, errSuperseded
+		}
 		if i := k.current(scope); i != nil {
 			if i.misses >= missesDegraded {
 				return nil, k.unavailable(degradedRetry, nil, "does not answer")
@@ -152,7 +171,11 @@ func (k *keeper) acquire(ctx context.Context, scope string) (*instance, error) {
 		if k.waiting >= maxWaiting {
 			return nil, k.unavailable(time.Second, nil, "is starting, and %d calls wait for it already", k.waiting)
 		}
-		if err := k.await(ctx, scope); err != nil {
+		err := k.await(ctx, scope)
+		if k.leaving && ctx.Err() == nil {
+			return nil, errSuperseded
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -187,6 +210,8 @@ func (k *keeper) ensure(ctx context.Context) error {
 func (k *keeper) mayStart() error {
 	wait := k.backoff.wait(time.Now())
 	switch {
+	case k.leaving:
+		return errSuperseded
 	case k.closed():
 		return k.unavailable(0, errClosed, "is stopped: the host is stopping")
 	case k.backoff.broken && k.brokenFor == lookAt(k.plugin.Path):

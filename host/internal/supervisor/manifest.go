@@ -124,6 +124,7 @@ func (k *keeper) recall() bool {
 	if err != nil || digestOf(settings) != m.Settings {
 		return false
 	}
+	k.learn(learned{program: m.Digest, schema: m.Schema, outcome: m.Settings})
 	k.mu.Lock()
 	k.digest, k.version = m.Digest, m.Version
 	k.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 
 // Options says which plugins to keep and where.
 type Options struct {
-	// Plugins are kept. Their names differ.
+	// Plugins are kept until a [Change] replaces them. Their names differ.
 	Plugins []Plugin
 	// Launcher starts the processes; it is required. The caller closes it
 	// after the Supervisor.
@@ -35,12 +35,15 @@ type Options struct {
 	// goroutines at once. What plugins say goes through it on its way to logs,
 	// errors and crash reports. nil changes nothing.
 	Redact func(text string) string
-	// Publish is called when the tools of a plugin are known, and when they or
-	// the program change. digest names what was published: it goes into
+	// Publish is called when the tools of a plugin are known, when they or
+	// the program change, and with no tools when a [Change] removes the plugin. digest names what was published: it goes into
 	// [Supervisor.Run] with each call that was checked against these tools.
 	// Calls for one plugin come one after the other. It must not call the
 	// Supervisor. nil drops them.
 	Publish func(plugin, digest string, tools []tool.Spec)
+	// Entered is called when a plugin enters another phase of its life. It must
+	// return at once and not call the Supervisor. nil drops it.
+	Entered func(plugin string, phase Phase)
 }
 
 // Plugin says how to run one plugin.
@@ -71,4 +74,15 @@ type Plugin struct {
 	// Locate returns the place ("config.hcl:12") of a path into the settings.
 	// nil means that places are not known.
 	Locate func(path []string) string
+}
+
+// withDefaults returns p as it is compared with others.
+func (p Plugin) withDefaults() Plugin {
+	if p.IdleTimeout <= 0 {
+		p.IdleTimeout = defaultIdleTimeout
+	}
+	if len(p.PassEnv) == 0 {
+		p.PassEnv = nil
+	}
+	return p
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -33,27 +34,14 @@ import (
 // sent reports whether the plugin may have seen the call. Every error is a
 // [*tool.Error]. Run does not retry.
 func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error) {
-	k, ok := s.keepers[plugin]
-	if !ok {
-		return tool.Result{}, false, tool.Errorf(tool.Unavailable, "there is no plugin %q", plugin)
-	}
-	if err := k.complete(&call); err != nil {
-		return tool.Result{}, false, tool.Errorf(tool.Internal, "internal error").WithCause(err)
-	}
-	i, err := k.acquire(ctx, sharedScope)
+	k, i, err := s.take(ctx, plugin, digest, &call)
 	if err != nil {
 		return tool.Result{}, false, err
 	}
 	defer k.release(i)
-	if digest != "" && digest != i.revision {
-		return tool.Result{}, false, k.unavailable(time.Millisecond, nil, "has changed since the call was checked")
-	}
-
-	// gRPC would tell the plugin ctx's deadline, but the clock is the host's:
-	// it may be stopped while a person is asked.
-	callCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ctx, cancel)()
+	// The clock is the host's: it may be stopped while a person is asked.
+	callCtx, stop := withoutDeadline(ctx)
+	defer stop()
 
 	result, how, err := i.wire.call(callCtx, call, k.heardFrom(i, sink))
 	if how == running {
@@ -61,10 +49,53 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 	}
 	sent = how != unsent
 	if err != nil {
-		return tool.Result{}, sent, k.explain(ctx, i, call, sent, err)
+		return tool.Result{}, sent, k.explain(ctx, i, question{call: call, sent: sent}, err)
 	}
 	nameLimit(&result, plugin, k.plugin.Limits)
 	return result, true, nil
+}
+
+// take completes a call and returns the process for it, started if there is
+// none. The caller releases it. Its error is for callers; the plugin has seen
+// nothing.
+func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool.Call) (*keeper, *instance, error) {
+	k, i, err := s.acquire(ctx, plugin, call)
+	if err != nil {
+		return nil, nil, err
+	}
+	if digest != "" && digest != i.revision {
+		k.release(i)
+		return nil, nil, k.unavailable(time.Millisecond, nil, "has changed since the call was checked")
+	}
+	return k, i, nil
+}
+
+// acquire is [keeper.acquire] of the keeper that takes the plugin's calls now.
+func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call) (*keeper, *instance, error) {
+	for {
+		k := s.keeper(plugin)
+		if k == nil {
+			return nil, nil, tool.Errorf(tool.Unavailable, "there is no plugin %q", plugin)
+		}
+		if err := k.complete(call); err != nil {
+			return nil, nil, tool.Errorf(tool.Internal, "internal error").WithCause(err)
+		}
+		i, err := k.acquire(ctx, sharedScope)
+		if !errors.Is(err, errSuperseded) { // else another one is there, or none
+			return k, i, err
+		}
+	}
+}
+
+// withoutDeadline returns a context that ends when ctx does, and of which gRPC
+// tells the plugin no deadline. stop frees what it holds.
+func withoutDeadline(ctx context.Context) (_ context.Context, stop func()) {
+	ended, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	forget := context.AfterFunc(ctx, cancel)
+	return ended, func() {
+		forget()
+		cancel()
+	}
 }
 
 // complete adds what the caller left to the supervisor, and refuses what
@@ -76,7 +107,7 @@ func (k *keeper) complete(call *tool.Call) error {
 	}
 	// What a client says of itself may be anything; no decision hangs on it.
 	c.Client = strings.ToValidUTF8(c.Client, "\uFFFD")
-	for _, text := range append([]string{call.ID, call.Tool, c.Session, c.User, c.Traceparent, c.ApprovalID, c.UserDir}, c.Roots...) {
+	for _, text := range append([]string{call.ID, call.Tool, c.Session, c.User, c.Traceparent, c.ApprovalID, c.UserDir}, slices.Concat(c.Roots, c.Protected)...) {
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("the call of plugin %q holds text that is not valid UTF-8: %q", k.plugin.Name, cutText(text, maxShort))
 		}
@@ -113,10 +144,17 @@ func (k *keeper) heardFrom(i *instance, sink tool.Sink) tool.Sink {
 	return noted
 }
 
+// question is what was asked of a plugin that did not answer it.
+type question struct {
+	call    tool.Call
+	sent    bool // the plugin may have seen it
+	preview bool // it asked for a preview, which has no effects
+}
+
 // explain turns what gRPC says into what a caller can use.
-func (k *keeper) explain(ctx context.Context, i *instance, call tool.Call, sent bool, err error) error {
+func (k *keeper) explain(ctx context.Context, i *instance, q question, err error) error {
 	cause := errors.New(k.s.opts.Redact(cleanLine(err.Error()))) // the plugin's words may be in it
-	limit := maxAnswer(call.Context.MaxOutput)
+	limit := maxAnswer(q.call.Context.MaxOutput)
 	switch code := status.Code(err); {
 	case ctx.Err() != nil:
 		return endedCall(ctx, cause)
@@ -137,7 +175,7 @@ func (k *keeper) explain(ctx context.Context, i *instance, call tool.Call, sent 
 	if k.alive(ctx, i) { // it made up the code of a broken connection
 		return k.protocolError(status.Code(err), cause)
 	}
-	return k.explainEnd(i, sent, cause)
+	return k.explainEnd(i, q, cause)
 }
 
 func (k *keeper) protocolError(code codes.Code, cause error) error {
@@ -158,7 +196,7 @@ func (k *keeper) alive(ctx context.Context, i *instance) bool {
 
 // explainEnd says how the process ended under a call: gRPC knows only that the
 // connection did.
-func (k *keeper) explainEnd(i *instance, sent bool, err error) error {
+func (k *keeper) explainEnd(i *instance, q question, err error) error {
 	if !within(exitGrace, i.ended) {
 		i.runner.end("lost its connection to the host")
 		if !within(deathTimeout, i.ended) {
@@ -174,7 +212,7 @@ func (k *keeper) explainEnd(i *instance, sent bool, err error) error {
 		}
 	default:
 	}
-	if !sent {
+	if !q.sent {
 		return k.unavailable(time.Millisecond, err, "ended before it took the call: it %s", cause)
 	}
 	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", k.plugin.Name, cause).WithCause(err)
@@ -188,7 +226,11 @@ func (k *keeper) explainEnd(i *instance, sent bool, err error) error {
 	if wait > 0 {
 		when = fmt.Sprintf("at the first call after %v", wait.Round(time.Millisecond))
 	}
-	return lost.WithRetry(wait).WithHint("whether the call had an effect is not known; the plugin is started again %s", when)
+	effect := "whether the call had an effect is not known"
+	if q.preview {
+		effect = "the call was not made"
+	}
+	return lost.WithRetry(wait).WithHint("%s; the plugin is started again %s", effect, when)
 }
 
 // endedCall is what a caller is told whose own context has ended. err may be

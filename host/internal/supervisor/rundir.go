@@ -76,8 +76,18 @@ func newRunDir(parent string) (*runDir, error) {
 
 // Close removes the directory and all that is in it.
 func (d *runDir) Close() error {
-	err := os.RemoveAll(d.path)
+	err := remove(d.path)
 	return errors.Join(err, d.lock.Close())
+}
+
+// remove removes a run directory. If another host makes a lock in it between
+// the removal of the old one and that of the directory, the directory is that
+// host's from then on.
+func remove(dir string) error {
+	if err := os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {
+		return err
+	}
+	return nil
 }
 
 // ownDir makes sure that dir is a directory that only this user can enter.
@@ -118,7 +128,7 @@ func sweep(parent string) error {
 		}
 		// Before the directory: it tells which processes are meant.
 		killOrphans(dir)
-		if err := os.RemoveAll(dir); err != nil {
+		if err := remove(dir); err != nil {
 			errs = append(errs, fmt.Errorf("remove the directory of a dead host: %w", err))
 		}
 		_ = lock.Close() // nobody looks for it any more

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -60,6 +61,31 @@ func TestRunDirOfDeadHostIsSwept(t *testing.T) {
 			t.Errorf("%s is still there after Close: %v", d.path, err)
 		}
 	}
+}
+
+// TestRunDirsBegunAtOnce starts and stops hosts that sweep each other's
+// directories while these are made and removed.
+func TestRunDirsBegunAtOnce(t *testing.T) {
+	parent := shortDir(t)
+	var hosts sync.WaitGroup
+	for range 4 {
+		hosts.Go(func() {
+			for range 200 {
+				d, err := newRunDir(parent)
+				if err != nil {
+					t.Errorf("newRunDir() = %v", err)
+					return
+				}
+				if _, err := os.Stat(filepath.Join(d.path, lockName)); err != nil {
+					t.Errorf("a host that lives was swept: %v", err)
+				}
+				if err := d.Close(); err != nil {
+					t.Errorf("Close() = %v", err)
+				}
+			}
+		})
+	}
+	hosts.Wait()
 }
 
 func TestRunDirRefused(t *testing.T) {

@@ -266,6 +266,7 @@ func (k *keeper) describe(ctx context.Context, i *instance) (settings []byte, er
 			cutText(cleanLine(name), maxShort), k.plugin.Name, file)
 	}
 	settings, err = k.settings(i.about.Schema)
+	k.learn(learned{program: i.digest, schema: i.about.Schema, outcome: outcomeOf(settings, err)})
 	if err != nil {
 		return nil, err
 	}
@@ -273,11 +274,13 @@ func (k *keeper) describe(ctx context.Context, i *instance) (settings []byte, er
 }
 
 // settings evaluates the plugin's settings.
-func (k *keeper) settings(schema []byte) ([]byte, error) {
-	if k.plugin.Settings == nil {
+func (k *keeper) settings(schema []byte) ([]byte, error) { return evaluate(*k.own.Load(), schema) }
+
+func evaluate(p Plugin, schema []byte) ([]byte, error) {
+	if p.Settings == nil {
 		return []byte("{}"), nil
 	}
-	settings, err := k.plugin.Settings(schema)
+	settings, err := p.Settings(schema)
 	if err != nil {
 		return nil, refuse(wrongSettings, "settings: %w", err)
 	}
@@ -306,8 +309,8 @@ func (k *keeper) configure(ctx context.Context, i *instance, settings []byte) er
 	var mistakes []error
 	for _, d := range diagnostics {
 		place := ""
-		if k.plugin.Locate != nil {
-			place = k.plugin.Locate(d.Path)
+		if locate := k.own.Load().Locate; locate != nil {
+			place = locate(d.Path)
 		}
 		if d.Warning {
 			k.log.Warn("the plugin warns about its settings", "place", place, "warning", k.s.opts.Redact(d.Text))

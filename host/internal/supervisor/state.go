@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
@@ -43,6 +44,16 @@ func (p Phase) String() string {
 // MarshalText implements [encoding.TextMarshaler].
 func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (p *Phase) UnmarshalText(text []byte) error {
+	i := slices.Index(phaseNames, string(text))
+	if i < 0 {
+		return fmt.Errorf("unknown phase %q", text)
+	}
+	*p = Stopped + Phase(i)
+	return nil
+}
+
 // State is what can be seen of one plugin.
 type State struct {
 	Name  string    `json:"name"`
@@ -68,11 +79,17 @@ type State struct {
 	Refused string `json:"refused,omitempty"`
 }
 
-// Plugins returns the state of each plugin, in the order of [Options.Plugins].
+// Plugins returns the state of each plugin, in the order of the configuration.
 func (s *Supervisor) Plugins() []State {
-	states := make([]State, 0, len(s.opts.Plugins))
-	for _, p := range s.opts.Plugins {
-		states = append(states, s.keepers[p.Name].state())
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	states := make([]State, 0, len(s.plugins))
+	for _, p := range s.plugins {
+		state := s.keepers[p.Name].state()
+		if before := s.leaving[p.Name]; before != nil {
+			state.Calls += before.state().Calls
+		}
+		states = append(states, state)
 	}
 	return states
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,28 +39,43 @@ type timing struct {
 	quiet, probe, again time.Duration
 	// attach is how long a plugin may take to take up its channel to the host.
 	attach time.Duration
+	// preview is how long a plugin may take to say what a call would do.
+	preview time.Duration
 	// obey is how long a call may go on once the plugin was told to end it.
 	// finish is how long a plugin may take to finish its calls when it stops.
 	obey, finish time.Duration
+	// drain is how long a process that was replaced may take for its calls
+	// before it is stopped.
+	drain time.Duration
 }
 
 func defaultTiming() timing {
 	return timing{
 		start: 10 * time.Second,
 		quiet: 15 * time.Second, probe: 2 * time.Second, again: time.Second,
-		attach: time.Second,
-		obey:   5 * time.Second, finish: 2 * time.Second,
+		attach:  time.Second,
+		preview: 5 * time.Second,
+		obey:    5 * time.Second, finish: 2 * time.Second,
+		drain: 30 * time.Second,
 	}
 }
 
 // Supervisor keeps plugins. Its methods may be called at the same time.
 type Supervisor struct {
-	opts    Options
-	timing  timing
-	run     *runDir
-	keepers map[string]*keeper
-	hashes  hashCache
-	tasks   sync.WaitGroup // starts and watchers; Close waits for them
+	opts   Options // without the plugins
+	timing timing
+	run    *runDir
+	hashes hashCache
+	tasks  sync.WaitGroup // starts, watchers and the like; Close waits for them
+	// changing holds one token while there is a [Change].
+	changing chan struct{}
+
+	mu       sync.RWMutex // guards all below; taken before those of a keeper
+	closed   bool
+	plugins  []Plugin
+	keepers  map[string]*keeper // of the plugins; it is replaced, not changed
+	prepared map[*keeper]struct{}
+	leaving  map[string]*keeper // replaced, and with processes or starts
 
 	closing  sync.Once
 	closeErr error
@@ -83,17 +99,22 @@ func New(opts Options) (*Supervisor, error) {
 	if opts.Redact == nil {
 		opts.Redact = func(text string) string { return text }
 	}
+	if opts.Entered == nil {
+		opts.Entered = func(string, Phase) {}
+	}
 	if opts.Publish == nil {
 		opts.Publish = func(string, string, []tool.Spec) {}
 	}
-	s := &Supervisor{opts: opts, timing: defaultTiming(), keepers: make(map[string]*keeper)}
-	for _, p := range opts.Plugins {
-		if !tool.ValidPluginName(p.Name) {
-			return nil, fmt.Errorf("plugin %q: not a name: expected a lower-case letter, then letters, digits, _ and -", p.Name)
-		}
-		if s.keepers[p.Name] != nil {
-			return nil, fmt.Errorf("plugin %q: two plugins have this name", p.Name)
-		}
+	plugins := slices.Clone(opts.Plugins)
+	if err := checkPlugins(plugins); err != nil {
+		return nil, err
+	}
+	opts.Plugins = nil
+	s := &Supervisor{
+		opts: opts, timing: defaultTiming(), changing: make(chan struct{}, 1), plugins: plugins,
+		keepers: make(map[string]*keeper), prepared: make(map[*keeper]struct{}), leaving: make(map[string]*keeper),
+	}
+	for _, p := range plugins {
 		s.keepers[p.Name] = newKeeper(s, p)
 	}
 	if err := os.MkdirAll(filepath.Join(opts.StateDir, "plugins"), 0o700); err != nil {
@@ -106,6 +127,38 @@ func New(opts Options) (*Supervisor, error) {
 	return s, nil
 }
 
+func checkPlugins(plugins []Plugin) error {
+	seen := make(map[string]bool)
+	for _, p := range plugins {
+		if !tool.ValidPluginName(p.Name) {
+			return fmt.Errorf("plugin %q: not a name: expected a lower-case letter, then letters, digits, _ and -", p.Name)
+		}
+		if seen[p.Name] {
+			return fmt.Errorf("plugin %q: two plugins have this name", p.Name)
+		}
+		seen[p.Name] = true
+	}
+	return nil
+}
+
+// keeper returns the one that takes the calls of a plugin, or nil.
+func (s *Supervisor) keeper(plugin string) *keeper {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.keepers[plugin]
+}
+
+// all returns the keepers that take calls, in the order of the plugins.
+func (s *Supervisor) all() []*keeper {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var keepers []*keeper
+	for _, p := range s.plugins {
+		keepers = append(keepers, s.keepers[p.Name])
+	}
+	return keepers
+}
+
 // Start makes the tools of all plugins known: from what an earlier host has
 // learned, or else by starting the plugin. It starts eager plugins too. It
 // returns when all are known or have failed, which [Supervisor.Plugins] tells,
@@ -114,8 +167,7 @@ func New(opts Options) (*Supervisor, error) {
 func (s *Supervisor) Start(ctx context.Context) error {
 	slots := make(chan struct{}, startsAtOnce)
 	var starts sync.WaitGroup
-	for _, p := range s.opts.Plugins {
-		k := s.keepers[p.Name]
+	for _, k := range s.all() {
 		if k.recall() && !k.plugin.Eager {
 			continue
 		}
@@ -132,9 +184,9 @@ func (s *Supervisor) Start(ctx context.Context) error {
 // settingsMistakes says which plugins did not start because of their settings.
 func (s *Supervisor) settingsMistakes() error {
 	var wrong []error
-	for _, p := range s.opts.Plugins {
-		if refused := s.keepers[p.Name].refusedNow(); refused != nil && refused.brief == wrongSettings {
-			wrong = append(wrong, fmt.Errorf("plugin %q: %w", p.Name, refused))
+	for _, k := range s.all() {
+		if refused := k.refusedNow(); refused != nil && refused.brief == wrongSettings {
+			wrong = append(wrong, fmt.Errorf("plugin %q: %w", k.plugin.Name, refused))
 		}
 	}
 	return errors.Join(wrong...)
@@ -149,11 +201,26 @@ func (k *keeper) refusedNow() *refusedError {
 // Restart stops a plugin if it runs, forgets its crashes and starts it. Its
 // error says, to an operator, why it did not start.
 func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
-	k, ok := s.keepers[plugin]
-	if !ok {
-		return fmt.Errorf("there is no plugin %q", plugin)
+	for {
+		k := s.keeper(plugin)
+		if k == nil {
+			return fmt.Errorf("there is no plugin %q", plugin)
+		}
+		k.stop()
+		err := k.ensure(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, errSuperseded):
+			return fmt.Errorf("start plugin %q: %w", plugin, operatorError(err))
+		}
 	}
+}
+
+// stop ends the plugin's processes and forgets its crashes.
+func (k *keeper) stop() {
 	k.mu.Lock()
+	defer k.mu.Unlock()
 	k.backoff, k.refused = restarts{}, nil
 	for _, i := range k.instances {
 		if i.stopping { // an operator does not wait for its calls
@@ -161,11 +228,6 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 		}
 		k.retire(i)
 	}
-	k.mu.Unlock()
-	if err := k.ensure(ctx); err != nil {
-		return fmt.Errorf("start plugin %q: %w", plugin, operatorError(err))
-	}
-	return nil
 }
 
 // Close stops all plugins and returns when nothing of them is left: at once if
@@ -173,11 +235,25 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 // count as sent. It is idempotent.
 func (s *Supervisor) Close() error {
 	s.closing.Do(func() {
-		for _, k := range s.keepers {
-			k.close()
-		}
+		s.closeKeepers()
 		s.tasks.Wait()
 		s.closeErr = s.run.Close()
 	})
 	return s.closeErr
+}
+
+// closeKeepers closes all keepers there are. There will be no others.
+func (s *Supervisor) closeKeepers() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for _, k := range s.keepers {
+		k.close()
+	}
+	for _, k := range s.leaving {
+		k.close()
+	}
+	for k := range s.prepared {
+		k.close()
+	}
 }

@@ -42,6 +42,8 @@ const secret = "hunter2"
 type kept struct {
 	*Supervisor
 	log *syncBuffer
+	// publishing is called before something is published, if it is set.
+	publishing func()
 
 	mu        sync.Mutex // guards the rest
 	published map[string][]tool.Spec
@@ -77,6 +79,9 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
 		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
 		Publish: func(plugin, digest string, tools []tool.Spec) {
+			if k.publishing != nil {
+				k.publishing()
+			}
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			k.published[plugin], k.digests[plugin] = tools, digest

@@ -87,17 +87,10 @@ func errorText(err error) string {
 // drain lets the plugin finish its calls. One that cannot is stopped.
 func (k *keeper) drain(ctx context.Context, i *instance) {
 	k.mu.Lock()
-	suspect := i.suspect
+	suspect, patience := i.suspect, i.patience
 	k.mu.Unlock()
-	if suspect {
-		// It is stopped for one call; the others have an end of their own, and
-		// no new ones come.
-		select {
-		case <-i.unused:
-		case <-i.runner.exited:
-			return
-		case <-k.closing:
-		}
+	if (suspect || patience > 0) && !k.awaitCalls(i, patience) {
+		return
 	}
 	if !i.can("drain") {
 		return
@@ -115,6 +108,30 @@ func (k *keeper) drain(ctx context.Context, i *instance) {
 		k.mu.Unlock()
 		i.runner.blame("did not stop a call when it was told to")
 	}
+}
+
+// awaitCalls waits until a process that gets no new calls has ended its own,
+// for as long as patience allows; 0 means that they have an end of their own.
+// It reports false if the process has ended.
+func (k *keeper) awaitCalls(i *instance, patience time.Duration) bool {
+	var over <-chan time.Time
+	if patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-i.unused:
+	case <-over:
+		k.log.Warn("the plugin is stopped although it has calls, after another process has replaced it", "pid", i.runner.ID(), "after", patience)
+	case <-k.closing:
+	case <-i.runner.exited:
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		i.blamed = i.blamed || patience > 0 // nobody has asked it to end
+		return false
+	}
+	return true
 }
 
 // giveUp makes sure that a call ends for which the host no longer waits. A

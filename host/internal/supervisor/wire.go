@@ -232,23 +232,32 @@ const (
 	ended               // it has ended, or its connection has
 )
 
-// call carries one call. Its error is one of those above or comes from gRPC.
-func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, fate, error) {
+// send opens the stream of a method and sends its one request. limit bounds
+// each message of the answer.
+func (w *wire) send(ctx context.Context, desc *grpc.StreamDesc, method string, request proto.Message, limit tool.ByteSize) (grpc.ClientStream, fate, error) {
 	// Not the generated method: it does not tell a stream that could not be
 	// opened from a request that may have arrived.
-	limit := maxAnswer(call.Context.MaxOutput)
-	stream, err := w.conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, toolpluginv1.PluginService_Call_FullMethodName,
-		grpc.MaxCallRecvMsgSize(int(limit)))
+	stream, err := w.conn.NewStream(ctx, desc, method, grpc.MaxCallRecvMsgSize(int(limit)))
 	if err != nil {
-		return tool.Result{}, unsent, err
+		return nil, unsent, err
 	}
 	// io.EOF means that the stream has ended; receiving tells why. Any other
 	// error is the host's own, from before it has sent anything.
-	if err := stream.SendMsg(callRequest(call)); err != nil && !errors.Is(err, io.EOF) {
-		return tool.Result{}, unsent, fmt.Errorf("%w: %w", errNotSendable, err)
+	if err := stream.SendMsg(request); err != nil && !errors.Is(err, io.EOF) {
+		return nil, unsent, fmt.Errorf("%w: %w", errNotSendable, err)
 	}
 	if err := stream.CloseSend(); err != nil {
-		return tool.Result{}, running, err
+		return nil, running, err
+	}
+	return stream, running, nil
+}
+
+// call carries one call. Its error is one of those above or comes from gRPC.
+func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, fate, error) {
+	stream, how, err := w.send(ctx, &grpc.StreamDesc{ServerStreams: true}, toolpluginv1.PluginService_Call_FullMethodName,
+		callRequest(call), maxAnswer(call.Context.MaxOutput))
+	if err != nil {
+		return tool.Result{}, how, err
 	}
 	var last *toolpluginv1.Result
 	for {
@@ -302,6 +311,7 @@ func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 			PreviewDigest:  c.PreviewDigest,
 			MaxOutputBytes: uint64(c.MaxOutput),
 			Roots:          c.Roots,
+			Protected:      c.Protected,
 			UserDir:        c.UserDir,
 			Ticket:         c.Ticket,
 		},

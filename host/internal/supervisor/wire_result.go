@@ -105,11 +105,17 @@ func errorFrom(e *toolpluginv1.Error) (*tool.Error, error) {
 	if !code.Valid() {
 		return nil, fmt.Errorf("%w: its error has the unknown code %q", errNonsense, cutText(string(code), maxShort))
 	}
+	return plainError(e), nil
+}
+
+// plainError is an error with texts as long as they may be. Its code may be
+// any.
+func plainError(e *toolpluginv1.Error) *tool.Error {
 	return &tool.Error{
-		Code:       code,
+		Code:       tool.Code(e.GetCode()),
 		Message:    cutText(e.GetMessage(), maxMessage),
 		Hint:       cutText(e.GetHint(), maxMessage),
 		Retryable:  e.GetRetryable(),
 		RetryAfter: max(e.GetRetryAfter().AsDuration(), 0),
-	}, nil
+	}
 }

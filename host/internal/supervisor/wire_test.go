@@ -64,11 +64,11 @@ func TestSpecsFrom(t *testing.T) {
 func TestCallRequest(t *testing.T) {
 	call := tool.Call{ID: "tc_1", Tool: "t", Arguments: []byte(`{}`), Context: tool.Context{
 		Session: "s", User: "u", Client: "c", Traceparent: "p", Attempt: 2, ApprovalID: "ap_1", PreviewDigest: []byte("d"),
-		MaxOutput: 3, Roots: []string{"/r"}, UserDir: "/u", Ticket: []byte("k"),
+		MaxOutput: 3, Roots: []string{"/r"}, Protected: []string{"/p"}, UserDir: "/u", Ticket: []byte("k"),
 	}}
 	got := callRequest(call)
 	wantAllSet(t, got)
-	if c := got.GetContext(); c.GetCallId() != "tc_1" || c.GetAttempt() != 2 || c.GetMaxOutputBytes() != 3 || c.GetRoots()[0] != "/r" || string(c.GetTicket()) != "k" {
+	if c := got.GetContext(); c.GetCallId() != "tc_1" || c.GetAttempt() != 2 || c.GetMaxOutputBytes() != 3 || c.GetRoots()[0] != "/r" || c.GetProtected()[0] != "/p" || string(c.GetTicket()) != "k" {
 		t.Errorf("callRequest() = %v", got)
 	}
 }
