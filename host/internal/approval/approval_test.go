@@ -1,0 +1,120 @@
+package approval_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// rig is a desk over a store of its own.
+type rig struct {
+	tb     testing.TB
+	dir    string
+	store  *store.Store
+	grants *approval.Grants
+	desk   *approval.Desk
+	clock  *wall
+}
+
+// open opens a desk over the store in dir; it is closed with the test, or by
+// close.
+func open(tb testing.TB, dir string, opts approval.Options) *rig {
+	tb.Helper()
+	s, err := store.Open(tb.Context(), store.Options{Dir: dir})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &rig{tb: tb, dir: dir, store: s, clock: &wall{}}
+	tb.Cleanup(func() { r.close(tb) })
+	r.grants, err = approval.NewGrants(tb.Context(), approval.GrantOptions{Store: s, Now: opts.Now})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	opts.Store, opts.Grants = s, r.grants
+	r.desk, err = approval.New(tb.Context(), opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+func (r *rig) close(tb testing.TB) {
+	tb.Helper()
+	if r.desk != nil {
+		if err := r.desk.Close(); err != nil {
+			tb.Error(err)
+		}
+	}
+	if r.grants != nil {
+		if err := r.grants.Close(); err != nil {
+			tb.Error(err)
+		}
+	}
+	if err := r.store.Close(); err != nil {
+		tb.Error(err)
+	}
+}
+
+// question is a call of ada's.
+func question(arguments string) approval.Question {
+	return approval.Question{
+		Call: "tc_1", User: "ada", Client: "claude", Session: "s1", Plugin: "p", Tool: "put", Digest: "sha256:1",
+		Tier: tool.SideEffecting, Verdict: policy.Ask, Rule: "tier side_effecting", Standing: true,
+		PolicyRevision: "sha256:2", Arguments: json.RawMessage(arguments),
+	}
+}
+
+func approver(user string) auth.Caller {
+	return auth.Caller{User: user, Client: "cli", Roles: auth.Approver | auth.Admin}
+}
+
+func (r *rig) ask(tb testing.TB, q approval.Question) approval.Record {
+	tb.Helper()
+	record, err := r.desk.Ask(tb.Context(), q)
+	if err != nil {
+		tb.Fatalf("Ask = %v", err)
+	}
+	return record
+}
+
+func (r *rig) approve(tb testing.TB, id string) approval.Record {
+	tb.Helper()
+	record, err := r.desk.Decide(tb.Context(), approval.Decision{ID: id, By: approver("ada"), Approve: true, Via: "cli"})
+	if err != nil {
+		tb.Fatalf("Decide = %v", err)
+	}
+	return record
+}
+
+func TestApprovedCallRunsOnce(t *testing.T) {
+	r := open(t, t.TempDir(), approval.Options{})
+	q := question(`{"path":"a.txt"}`)
+	record := r.ask(t, q)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	answered := make(chan approval.Record, 1)
+	go func() {
+		got, err := r.desk.Wait(ctx, record.ID)
+		if err != nil {
+			t.Errorf("Wait = %v", err)
+		}
+		answered <- got
+	}()
+	r.approve(t, record.ID)
+	if got := <-answered; got.State != approval.Approved || got.DecidedBy != "ada" || got.Via != "cli" {
+		t.Errorf("Wait = %+v, want it approved by ada over cli", got)
+	}
+	if err := r.desk.Spend(ctx, record.ID, "tc_1", q.Binding()); err != nil {
+		t.Errorf("Spend = %v", err)
+	}
+	if err := r.desk.Spend(ctx, record.ID, "tc_1", q.Binding()); tool.AsError(err).Code != tool.Conflict {
+		t.Errorf("second Spend = %v, want %s", err, tool.Conflict)
+	}
+}

@@ -1,0 +1,53 @@
+package approval
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// bindingOf returns the digest of the fields which make a call that call: an
+// approval frees only calls of the same binding.
+func bindingOf(user, client, plugin, name, arguments, program, preview string) string {
+	return digest("toolhost approval 1", user, client, plugin, name, arguments, program, preview)
+}
+
+// binding returns the digest of what makes the call that was asked about that
+// call.
+func (r Record) binding() string {
+	return bindingOf(r.User, r.Client, r.Plugin, r.Tool, r.ArgumentsHash, r.Digest, r.PreviewDigest)
+}
+
+// digest returns the digest of a list of texts. Each is preceded by its length,
+// so that no two lists make the same bytes.
+func digest[T string | []byte](parts ...T) string {
+	h := sha256.New()
+	var length [8]byte
+	for _, part := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		h.Write(length[:])
+		h.Write([]byte(part))
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// hash returns the digest of one text as everybody computes it.
+func hash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// previewDigest returns the digest of all that a preview shows and of the state
+// that it was computed from; "" if there is none.
+func previewDigest(p *tool.Preview) string {
+	if p == nil {
+		return ""
+	}
+	parts := [][]byte{[]byte(p.Summary), p.Digest}
+	for _, c := range p.Content {
+		parts = append(parts, []byte(c.Kind.String()), []byte(c.MediaType), []byte(c.URI), []byte(c.Name), c.Data)
+	}
+	return digest(parts...)
+}

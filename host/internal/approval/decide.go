@@ -1,0 +1,149 @@
+package approval
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxMessage bounds the characters of an approver's message.
+const maxMessage = 2000
+
+// Decision is what a person answers.
+type Decision struct {
+	// ID is the record's.
+	ID string
+	// By is who decides, by their credential.
+	By auth.Caller
+	// Approve lets the call run; otherwise it is rejected.
+	Approve bool
+	// Always also approves later calls of this tool by this user.
+	Always bool
+	// Message is for the caller, at most 2,000 characters.
+	Message string
+	// Via is the channel through which the answer came, e.g. "cli".
+	Via string
+	// ArgumentsHash and PreviewDigest are those of the record that the approver
+	// saw. "" means that the channel does not say; a wrong one is refused.
+	ArgumentsHash, PreviewDigest string
+}
+
+// Decide writes a decision and returns the record as it then is, without its
+// arguments and preview. The first decision wins. If the record is no longer
+// open, Decide returns it with a [tool.Conflict] that says who decided, how and
+// when. A record that the caller may not decide is [tool.NotFound], as one that
+// does not exist; a caller that may call tools gets [tool.PermissionDenied]
+// whatever else it may.
+func (d *Desk) Decide(ctx context.Context, dec Decision) (Record, error) {
+	if err := dec.check(); err != nil {
+		return Record{}, err
+	}
+	r, err := d.read(ctx, dec.ID, true) // whole: what cannot be shown must not be approved
+	if err != nil {
+		return Record{}, err
+	}
+	if err := dec.fits(r); err != nil {
+		return Record{}, err
+	}
+	l := d.find(r.ID)
+	if l == nil {
+		return d.late(ctx, r.ID)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d.expired(l) {
+		if err := d.end(ctx, Expired, "timeout", l); err != nil {
+			return Record{}, unwritten(ctx, err, "Approval %s has expired, which could not be recorded", r.ID)
+		}
+		return d.late(ctx, r.ID)
+	}
+	return d.settle(ctx, l, r, dec)
+}
+
+// settle writes the decision unless there is one. The caller holds l.mu.
+func (d *Desk) settle(ctx context.Context, l *live, r Record, dec Decision) (Record, error) {
+	now := d.now().UnixMilli()
+	closed := int64(0)
+	r.State, r.DecidedBy, r.Via, r.Message, r.Decided = Approved, dec.By.User, dec.Via, dec.Message, timeOf(now)
+	if !dec.Approve {
+		r.State, closed = Rejected, now
+	}
+	if dec.Always {
+		d.grants.writing.Lock() // until the grant is in force, so that nobody revokes it before
+		defer d.grants.writing.Unlock()
+	}
+	var won bool
+	var grant Grant
+	err := d.store.Do(ctx, func(tx *sql.Tx) error {
+		var err error
+		won, err = execOne(ctx, tx, `UPDATE approvals SET state = ?, decided_by = ?, via = ?, message = ?, decided = ?, closed = ?
+			WHERE id = ? AND state = 'open'`, r.State, r.DecidedBy, r.Via, r.Message, now, closed, r.ID)
+		if err != nil || !won || !dec.Always {
+			return err
+		}
+		grant, err = d.grants.insert(ctx, tx, r)
+		return err
+	})
+	if err != nil {
+		return Record{}, unwritten(ctx, err, "The decision about approval %s could not be recorded, so it does not count", r.ID)
+	}
+	if !won {
+		return d.late(ctx, r.ID)
+	}
+	if dec.Always {
+		d.grants.put(grant)
+	}
+	d.publish(l, r)
+	return r, nil
+}
+
+// late returns the record, and the error of a decision that came too late.
+func (d *Desk) late(ctx context.Context, id string) (Record, error) {
+	r, err := d.read(ctx, id, false)
+	if err != nil {
+		return Record{}, err
+	}
+	if r.State == Open { // its writing failed half-way; nobody waits for it
+		return r, tool.Errorf(tool.Conflict, "Approval %s cannot be decided any more", id)
+	}
+	refusal := r.refusal()
+	refusal.Code = tool.Conflict
+	return r, refusal
+}
+
+// check refuses what no record allows.
+func (dec *Decision) check() error {
+	switch {
+	case dec.By.Roles.Has(auth.Agent) || !dec.By.Roles.Has(auth.Approver):
+		return tool.Errorf(tool.PermissionDenied, "Only an approver decides about calls").
+			WithHint("use a credential with the role approver, which no agent has")
+	case utf8.RuneCountInString(dec.Message) > maxMessage:
+		return tool.Errorf(tool.InvalidArgument, "The message has more than %d characters", maxMessage)
+	case dec.Always && !dec.Approve:
+		return tool.Errorf(tool.InvalidArgument, "\"always\" stands beside a rejection").WithHint("there is no standing rejection: ask an admin for a rule that denies")
+	case len(dec.Via) > maxName || len(dec.By.User) > maxName:
+		return tool.Errorf(tool.InvalidArgument, "The name of the approver or of the channel is longer than %d bytes", maxName)
+	}
+	dec.Message = strings.ToValidUTF8(dec.Message, "\uFFFD")
+	return nil
+}
+
+// fits refuses a decision by the wrong person, or about something else than
+// the record.
+func (dec *Decision) fits(r Record) error {
+	switch {
+	case !dec.By.MayApprove(r.User):
+		return unknown(dec.ID)
+	case dec.ArgumentsHash != "" && dec.ArgumentsHash != r.ArgumentsHash,
+		dec.PreviewDigest != "" && dec.PreviewDigest != r.PreviewDigest:
+		return tool.Errorf(tool.Conflict, "Approval %s is not about what was shown", r.ID).WithHint("show it again, then decide")
+	case dec.Always && !r.Standing:
+		return tool.Errorf(tool.PermissionDenied, "Approval %s cannot be answered with \"always\"", r.ID).
+			WithHint("approve it once; the policy wants a person to see each such call, or the whole of it could not be shown")
+	}
+	return nil
+}

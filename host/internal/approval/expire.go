@@ -1,0 +1,194 @@
+package approval
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+)
+
+const (
+	// maxBatch bounds the records that are closed or removed in one write.
+	maxBatch = 100
+	// wallCheck is how often the wall clock is looked at while a record is
+	// open: it may jump.
+	wallCheck = 30 * time.Second
+	// retryAfter is the pause after a write that failed.
+	retryAfter = time.Second
+	// pruneEvery is how often closed records are removed.
+	pruneEvery = time.Hour
+	// pruneCount and pruneBytes are how much is closed until they are removed
+	// earlier.
+	pruneCount = 200
+	pruneBytes = 64 << 20
+	// keepClosed is how long a closed record is kept at most.
+	keepClosed = 24 * time.Hour
+	// maxClosed and maxClosedBytes bound what is kept of closed records.
+	maxClosed      = 1000
+	maxClosedBytes = 256 << 20
+)
+
+// tend closes the records whose time has passed, and removes old ones, until
+// ctx ends. It sleeps in between.
+func (d *Desk) tend(ctx context.Context) {
+	defer close(d.stopped)
+	pruned := d.elapsed() - pruneEvery // at once
+	for ctx.Err() == nil {
+		due := d.due()
+		err := d.expire(ctx, due)
+		if err == nil && (d.elapsed()-pruned >= pruneEvery || d.muchClosed()) {
+			if err = d.prune(ctx); err == nil {
+				pruned = d.elapsed()
+			}
+		}
+		pause := min(d.untilNext(), pruned+pruneEvery-d.elapsed())
+		if err != nil && ctx.Err() == nil {
+			d.logger.Error("old approvals cannot be closed", "error", err)
+			pause = retryAfter
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.rouse:
+		case <-time.After(max(0, pause)):
+		}
+	}
+}
+
+// hurry wakes the clock before its time.
+func (d *Desk) hurry() {
+	select {
+	case d.rouse <- struct{}{}:
+	default:
+	}
+}
+
+// due returns some of the records whose time has passed.
+func (d *Desk) due() []*live {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var due []*live
+	for _, l := range d.live {
+		if d.expired(l) {
+			due = append(due, l)
+		}
+		if len(due) == maxBatch {
+			break
+		}
+	}
+	return due
+}
+
+// muchClosed reports whether there is much to remove, and begins to count anew.
+func (d *Desk) muchClosed() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closedCount < pruneCount && d.closedBytes < pruneBytes {
+		return false
+	}
+	d.closedCount, d.closedBytes = 0, 0
+	return true
+}
+
+// untilNext returns how long nothing ends.
+func (d *Desk) untilNext() time.Duration {
+	now, elapsed := d.now(), d.elapsed()
+	pause := pruneEvery
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.live) > 0 {
+		pause = wallCheck
+	}
+	for _, l := range d.live {
+		pause = min(pause, l.expires.Sub(now), l.deadline-elapsed)
+	}
+	return pause
+}
+
+// expire closes records whose time has passed. If that cannot be written, those
+// who wait for them get the error.
+func (d *Desk) expire(ctx context.Context, due []*live) error {
+	if len(due) == 0 {
+		return nil
+	}
+	for _, l := range due {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+	}
+	err := d.end(ctx, Expired, "timeout", due...)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	failure := unwritten(ctx, err, "The approval has expired, which could not be recorded")
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, l := range due {
+		if !l.woken {
+			l.failure = failure
+			l.wake()
+		}
+	}
+	return err
+}
+
+// end closes records that are open or approved, in one write, and publishes
+// that. The caller holds their locks.
+func (d *Desk) end(ctx context.Context, state State, via string, records ...*live) error {
+	now := d.now().UnixMilli()
+	var ended []*live
+	err := d.store.Do(ctx, func(tx *sql.Tx) error {
+		ended = ended[:0]
+		for _, l := range records {
+			won, err := execOne(ctx, tx, `UPDATE approvals SET closed = ?1,
+				via = CASE state WHEN 'open' THEN ?2 ELSE via END,
+				decided = CASE state WHEN 'open' THEN ?1 ELSE decided END,
+				state = ?3 WHERE id = ?4 AND state IN ('open', 'approved')`, now, via, state, l.id)
+			if err != nil {
+				return err
+			}
+			if won {
+				ended = append(ended, l)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, l := range records {
+		if !slices.Contains(ended, l) {
+			d.drop(l) // it has ended meanwhile, or by an earlier write that seemed to fail
+			continue
+		}
+		r, err := d.read(ctx, l.id, false)
+		if err != nil {
+			d.logger.Error("an approval that ended cannot be read", "approval", l.id, "state", state, "error", err)
+			r = Record{ID: l.id, User: l.user, State: state, Via: via, Decided: timeOf(now)}
+		}
+		d.publish(l, r)
+	}
+	return nil
+}
+
+// prune removes closed records that are old, or too many, in small steps. What
+// became of them is in the journal.
+func (d *Desk) prune(ctx context.Context) error {
+	for {
+		var removed int64
+		err := d.store.Do(ctx, func(tx *sql.Tx) error {
+			result, err := tx.ExecContext(ctx, `DELETE FROM approvals WHERE id IN (
+				SELECT id FROM (
+					SELECT id, closed, row_number() OVER newest AS n, sum(octet_length(content)) OVER newest AS bytes
+					FROM approvals WHERE closed > 0 WINDOW newest AS (ORDER BY closed DESC, id DESC)
+				) WHERE closed < ? OR n > ? OR bytes > ? ORDER BY closed LIMIT ?)`,
+				d.now().Add(-keepClosed).UnixMilli(), maxClosed, maxClosedBytes, maxBatch)
+			if err != nil {
+				return err
+			}
+			removed, err = result.RowsAffected()
+			return err
+		})
+		if err != nil || removed < maxBatch {
+			return err
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package approval
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Spend lets the call with the given id run on an approved record: exactly one
+// Spend of a record ever succeeds, however often and in whichever run of the
+// host it is tried. binding is [Question.Binding] of the call that is about to
+// run; that of another call is refused, as is a record that is not approved or
+// whose time has passed. The error says which.
+func (d *Desk) Spend(ctx context.Context, id, call, binding string) error {
+	r, err := d.read(ctx, id, false)
+	if err != nil {
+		return err
+	}
+	if r.binding() != binding {
+		return tool.Errorf(tool.PermissionDenied, "Approval %s is for another call", r.ID).
+			WithHint("an approval is bound to the caller, the tool, its program, the arguments and the preview; ask again")
+	}
+	l := d.find(id)
+	if l == nil {
+		return d.unspent(ctx, id)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if d.expired(l) {
+		if err := d.end(ctx, Expired, "timeout", l); err != nil {
+			return unwritten(ctx, err, "Approval %s has expired, which could not be recorded", id)
+		}
+		return d.unspent(ctx, id)
+	}
+	now := d.now().UnixMilli()
+	var won bool
+	err = d.store.Do(ctx, func(tx *sql.Tx) error {
+		var err error
+		won, err = execOne(ctx, tx, `UPDATE approvals SET state = 'spent', spent_by = ?, closed = ?
+			WHERE id = ? AND state = 'approved' AND binding = ?`, call, now, id, binding)
+		return err
+	})
+	if err != nil {
+		return unwritten(ctx, err, "The use of approval %s could not be recorded, so the call does not run", id)
+	}
+	if !won {
+		return d.unspent(ctx, id)
+	}
+	// Read again: it was approved after the first reading, perhaps.
+	if r, err = d.read(ctx, id, false); err != nil {
+		d.logger.Error("an approval that was used cannot be read", "approval", id, "error", err)
+		r = Record{ID: id, User: l.user, State: Spent, SpentBy: call}
+	}
+	d.publish(l, r)
+	return nil
+}
+
+// unspent is the error of a record that cannot be spent.
+func (d *Desk) unspent(ctx context.Context, id string) error {
+	r, err := d.read(ctx, id, false)
+	if err != nil {
+		return err
+	}
+	if r.State == Approved { // its writing failed half-way
+		return tool.Errorf(tool.Conflict, "Approval %s cannot be used any more", id)
+	}
+	return r.refusal()
+}

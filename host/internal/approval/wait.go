@@ -1,0 +1,52 @@
+package approval
+
+import (
+	"context"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+// Wait returns the record, without its arguments and preview, when it is no
+// longer open, which may be at once. If ctx ends first, the error is ctx's
+// cause, and the record stays open. If the end of its time could not be
+// written, the error says so.
+func (d *Desk) Wait(ctx context.Context, id string) (Record, error) {
+	l := d.find(id)
+	if l == nil {
+		r, err := d.read(ctx, id, false)
+		if err == nil && r.State == Open {
+			_, err = d.late(ctx, id)
+		}
+		return r, err
+	}
+	select {
+	case <-l.answered:
+	case <-d.closing:
+		return Record{}, errClosed
+	case <-ctx.Done():
+		return Record{}, context.Cause(ctx)
+	}
+	d.mu.Lock()
+	err := l.failure
+	d.mu.Unlock()
+	if err != nil {
+		return Record{}, err
+	}
+	return d.read(ctx, id, false)
+}
+
+// Get returns a record, whoever asks; see [Desk.Find].
+func (d *Desk) Get(ctx context.Context, id string) (Record, error) { return d.read(ctx, id, true) }
+
+// Find returns a record that the caller may see as an approver or an admin.
+// Any other is [tool.NotFound], as one that does not exist.
+func (d *Desk) Find(ctx context.Context, id string, by auth.Caller) (Record, error) {
+	r, err := d.read(ctx, id, false)
+	if err == nil && !r.VisibleTo(by) {
+		err = unknown(id)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return d.read(ctx, id, true)
+}
