@@ -3,45 +3,56 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxRounds bounds how often one call is checked anew because the tool that it
-// was checked against was replaced.
+// maxRounds bounds how often one call begins anew because the world changed
+// under it: the tool was replaced, or what a person approved is not so any
+// more.
 const maxRounds = 3
-
-// Call runs one call and always returns its outcome: at the latest when the
-// tool's time-out is over or ctx ends. The steps are in the order that the
-// security of the host rests on.
-func (p *Pipeline) Call(ctx context.Context, req Request) Outcome {
-	c := &call{Request: req, id: newCallID(), started: time.Now()}
-	result, err := p.run(ctx, c)
-	return p.finish(c, result, err)
-}
 
 // call is one call on its way.
 type call struct {
 	Request
 	id      string
 	started time.Time
+	flight  *Flight
 
 	entry     *catalog.Entry   // after it was looked up
 	arguments schema.Arguments // after they were checked
-	tier      tool.Tier        // after it was decided
+	hash      string           // of the canonical arguments
+	admission admission        // after it was admitted
+	tier      tool.Tier        // after the arguments were checked
+	decision  policy.Decision  // after it was decided
+	question  approval.Record  // what a person was asked in this round, as it stands; no ID: none was
+	approval  approval.Record  // after a person approved it; no ID: none did
+	preview   *tool.Preview    // what was shown to that person; nil: nothing
+	binding   string           // what the approval is bound to
+	begun     bool             // its start is in the journal
+	cacheKey  cacheKey         // of a call whose result may be kept
+	epoch     int              // of the cache, when the call began
+	attempts  int              // how often it was handed to the plugin in this round
+	sent      bool             // the plugin may have seen it
+	keyed     bool             // its idempotency key is taken by it
+	again     bool             // it begins anew
+	replay    string           // the id of the earlier call whose result it gets; "" if it runs itself
+	announced bool             // whoever watches knows of it
 }
 
-// run takes a call through its steps, and again from the start if the tool was
-// replaced on the way: what was checked against one program is never sent to
-// another. A panic on the way, in a runner or over what a plugin or a caller
-// sent, is an error like any other.
+// run takes a call through its steps, and again from the start if the world
+// changed on the way: what was checked against one program is never sent to
+// another, and what was approved for one state never runs on another. A panic
+// on the way, in a runner or over what a plugin or a caller sent, is an error
+// like any other.
 func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -49,17 +60,27 @@ func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err er
 			result, err = tool.Result{}, errPanic
 		}
 	}()
-	for range maxRounds {
-		if result, err = p.steps(ctx, c); !errors.Is(err, errReplaced) {
-			break
+	for round := range maxRounds {
+		c.question, c.approval, c.preview = approval.Record{}, approval.Record{}, nil
+		if result, err = p.steps(ctx, c); !errors.Is(err, errReplaced) && !errors.Is(err, errStale) {
+			return result, err
 		}
+		if round < maxRounds-1 { // the last one ends with the call
+			p.endRound(ctx, c, result, err)
+			c.again = true
+		}
+	}
+	if errors.Is(err, errStale) {
+		err = tool.Errorf(tool.Conflict, "what the call would change was changed each time that somebody had approved it").
+			WithHint("look at what is there now, then call again")
 	}
 	return result, err
 }
 
-// steps takes a call through every step up to its result. The error is a
-// [*tool.Error] for the caller, or something for the log, and [errReplaced]
-// if the call can be made anew.
+// steps takes a call through every step up to its result, in the order that
+// the security of the host rests on. The error is a [*tool.Error] for the
+// caller, or something for the log; [errReplaced] and [errStale] if the call
+// can be made anew; a [*following] if another flight carries the same call.
 func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
@@ -67,19 +88,37 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.check(c); err != nil {
 		return tool.Result{}, err
 	}
+	if result, known, err := p.recall(ctx, c); known || err != nil {
+		return result, err
+	}
+	if err := p.admit(c); err != nil {
+		return tool.Result{}, err
+	}
 	if err := p.decide(c); err != nil {
 		return tool.Result{}, err
+	}
+	defer p.letGo(ctx, c)
+	if err := p.ask(ctx, c); err != nil {
+		return tool.Result{}, err
+	}
+	if result, ok := p.cached(c); ok {
+		return result, nil
 	}
 	release, err := p.slot(ctx, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	defer release()
-	result, err := p.carry(ctx, c)
-	if err != nil {
+	if err := p.begin(ctx, c); err != nil {
 		return tool.Result{}, err
 	}
-	return p.checkResult(c, result), nil
+	result, err := p.carry(ctx, c)
+	if err != nil {
+		return result, err
+	}
+	result = p.checkResult(c, result)
+	p.cache.keep(c, result)
+	return result, nil
 }
 
 // lookUp finds the tool by name or alias.
@@ -92,71 +131,22 @@ func (p *Pipeline) lookUp(c *call) error {
 	return nil
 }
 
-// check reads the arguments and makes them canonical. From here on, the
-// canonical text is what is shown, recorded and sent.
+// check reads the arguments, makes them canonical and finds the tier that they
+// give the call. From here on, the canonical text is what is hashed, shown,
+// recorded and sent.
 func (p *Pipeline) check(c *call) error {
-	value, err := schema.Read(c.Arguments)
+	value, err := schema.Read(c.Request.Arguments)
 	if err != nil {
 		return err
 	}
 	if c.arguments, err = c.entry.Schema.Check(value); err != nil {
 		return err
 	}
-	return nil
-}
-
-// decide refuses a call whose tier, by its arguments, is above what is
-// offered.
-func (p *Pipeline) decide(c *call) error {
-	tier, err := c.entry.TierOf(c.arguments.Values)
-	if err != nil {
+	c.hash = digest(c.arguments.Canonical)
+	if c.tier, err = c.entry.TierOf(c.arguments.Values); err != nil {
 		return err
 	}
-	c.tier = tier
 	return nil
-}
-
-// carry hands the call to the plugin and waits for the result, the tool's
-// time-out or the end of ctx. The error is [errReplaced] if the plugin has not
-// got the call and the tool is another one by now.
-func (p *Pipeline) carry(ctx context.Context, c *call) (tool.Result, error) {
-	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, c.entry.Timeout, late)
-	defer cancel()
-
-	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), c.Sink)
-	switch {
-	case err == nil:
-		return result, nil
-	case ctx.Err() == nil && !sent && p.replaced(c):
-		return tool.Result{}, fmt.Errorf("%w: %w", errReplaced, err)
-	}
-	return tool.Result{}, endOf(ctx, err)
-}
-
-// replaced reports whether the tool is no longer the one that the call was
-// checked against.
-func (p *Pipeline) replaced(c *call) bool {
-	now, err := p.opts.Catalog.Lookup(c.Tool)
-	return err != nil || now != c.entry
-}
-
-// toolCall is the call as the plugin gets it.
-func (p *Pipeline) toolCall(c *call) tool.Call {
-	return tool.Call{
-		ID:        c.id,
-		Tool:      c.entry.Spec.Name,
-		Arguments: c.arguments.Canonical,
-		Context: tool.Context{
-			Session:     c.Caller.Session,
-			User:        c.Caller.User,
-			Client:      c.Caller.Client,
-			Traceparent: c.Traceparent,
-			Attempt:     1,
-			MaxOutput:   c.entry.MaxOutput,
-			Roots:       p.opts.Roots,
-		},
-	}
 }
 
 // newCallID returns an id that sorts by time.

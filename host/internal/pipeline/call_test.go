@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,6 +24,8 @@ type fakeRunner struct {
 	run func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error)
 	// refuse says why a call for a program is not sent; nil means that each is.
 	refuse func(digest string) error
+	// preview says what a call would do; nil means that nobody asks.
+	preview func(ctx context.Context, call tool.Call) (tool.Preview, error)
 }
 
 var _ pipeline.Runner = fakeRunner{}
@@ -40,6 +43,19 @@ func (f fakeRunner) Run(ctx context.Context, plugin, digest string, call tool.Ca
 // echo answers with its arguments.
 func echo(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
 	return tool.TextResult(string(call.Arguments)), nil
+}
+
+// Preview implements [pipeline.Runner].
+func (f fakeRunner) Preview(ctx context.Context, _, digest string, call tool.Call) (tool.Preview, error) {
+	if f.refuse != nil {
+		if err := f.refuse(digest); err != nil {
+			return tool.Preview{}, err
+		}
+	}
+	if f.preview == nil {
+		return tool.Preview{}, tool.Errorf(tool.NotFound, "no preview")
+	}
+	return f.preview(ctx, call)
 }
 
 // answer always gives the same result.
@@ -63,21 +79,19 @@ func echoSpec() tool.Spec {
 // newPipeline returns a pipeline with the tools of one plugin.
 func newPipeline(tb testing.TB, opts pipeline.Options, specs ...tool.Spec) *pipeline.Pipeline {
 	tb.Helper()
-	opts.Catalog = newCatalog(tb, specs...)
-	p, err := pipeline.New(opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return p
+	return newHost(tb, opts, specs...).Pipeline
 }
 
 // newCatalog returns a catalog with the tools of one plugin, whose program is
-// called "old".
+// called "old", and which may do what the tier of the highest of them allows.
 func newCatalog(tb testing.TB, specs ...tool.Spec) *catalog.Catalog {
 	tb.Helper()
+	ceiling := tool.ReadOnly
+	for _, spec := range specs {
+		ceiling = max(ceiling, spec.Tier)
+	}
 	c, err := catalog.New(catalog.Options{
-		Plugins: []catalog.Plugin{{Name: "test", Ceiling: tool.Privileged, TrustClaims: true}},
-		Offered: tool.ReadOnly,
+		Plugins: []catalog.Plugin{{Name: "test", Ceiling: ceiling, TrustClaims: true}},
 	})
 	if err != nil {
 		tb.Fatal(err)
@@ -164,7 +178,7 @@ func TestCallRefuses(t *testing.T) {
 		}},
 		{"a call above what is offered", "echo", `{"text":"a","create":"b"}`, tool.Error{
 			Code:    tool.PermissionDenied,
-			Message: "echo with these arguments is not allowed: its tier is side_effecting, and such tools need approvals, which this version does not have yet",
+			Message: "echo with these arguments is not allowed: its tier side_effecting is above read_only, which is the most that the configuration lets its plugin do",
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -284,14 +298,14 @@ func TestReplacedTool(t *testing.T) {
 		{
 			"another tier",
 			[]tool.Spec{harmful},
-			tool.PermissionDenied, "echo with these arguments is not allowed: its tier is side_effecting, and such tools need approvals, which this version does not have yet",
+			tool.PermissionDenied, "echo with these arguments is not allowed: its tier side_effecting is above read_only, which is the most that the configuration lets its plugin do",
 		},
 		{"another schema", []tool.Spec{other}, tool.InvalidArgument, "unknown field 'text' in arguments, expected n"},
 		{"no such tool", nil, tool.NotFound, `unknown tool "echo"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := newCatalog(t, echoSpec())
-			p, err := pipeline.New(pipeline.Options{Catalog: c, PluginConcurrency: 1, Runner: fakeRunner{
+			p := newPipeline(t, pipeline.Options{Catalog: c, PluginConcurrency: 1, Runner: fakeRunner{
 				run: echo,
 				refuse: func(digest string) error {
 					if digest == "new" {
@@ -303,9 +317,6 @@ func TestReplacedTool(t *testing.T) {
 					return tool.Errorf(tool.Unavailable, "another program runs by now")
 				},
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
 			result := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result
 			got := result.Text()
 			if result.Error != nil {
@@ -328,7 +339,7 @@ func TestReplacedForEver(t *testing.T) {
 	}{{"a program that is always another", true, 3}, {"a program that is still the same", false, 1}} {
 		c := newCatalog(t, echoSpec())
 		refusals := 0
-		p, err := pipeline.New(pipeline.Options{Catalog: c, Runner: fakeRunner{refuse: func(string) error {
+		p := newPipeline(t, pipeline.Options{Catalog: c, Runner: fakeRunner{refuse: func(string) error {
 			refusals++
 			if tt.publish {
 				if err := c.Publish("test", fmt.Sprint(refusals), []tool.Spec{echoSpec()}); err != nil {
@@ -337,9 +348,6 @@ func TestReplacedForEver(t *testing.T) {
 			}
 			return tool.Errorf(tool.Unavailable, "another program runs by now")
 		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		got := p.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Error
 		if got == nil || got.Code != tool.Unavailable || got.Message != "another program runs by now" || refusals != tt.want {
 			t.Errorf("%s: Call = %v after %d rounds, want the runner's words after %d", tt.name, got, refusals, tt.want)
@@ -388,10 +396,16 @@ func ExamplePipeline_Call() {
 	if err := c.Publish("test", "2c26b46b", []tool.Spec{echoSpec()}); err != nil {
 		panic(err)
 	}
-	p, err := pipeline.New(pipeline.Options{Catalog: c, Runner: fakeRunner{run: echo}})
+	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
 		panic(err)
 	}
+	defer os.RemoveAll(dir)
+	p, err := openHost(context.Background(), dir, pipeline.Options{Catalog: c, Runner: fakeRunner{run: echo}})
+	if err != nil {
+		panic(err)
+	}
+	defer p.stop()
 	for _, arguments := range []string{`{"text": "hi"}`, `{"txt": "hi"}`} {
 		outcome := p.Call(context.Background(), pipeline.Request{Tool: "echo", Arguments: []byte(arguments)})
 		if outcome.Result.Error != nil {

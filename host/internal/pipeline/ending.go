@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -14,6 +15,26 @@ var errPanic = errors.New("panic")
 // stands beside the runner's own error, which the caller reads if this happens
 // too often.
 var errReplaced = errors.New("tool replaced")
+
+// errStale says that the world is not what a person approved, before the call
+// had any effect: it is made anew.
+var errStale = errors.New("approved state gone")
+
+// Stopping is the message of the error, of code [tool.Unavailable], of a call
+// that a stopping host turned away. It has had no effect.
+const Stopping = "the host is stopping"
+
+// errStopping ends the calls of a host that stops.
+var errStopping = tool.Errorf(tool.Unavailable, Stopping).WithRetry(time.Second)
+
+// errRevoked ends the calls of a credential that was revoked.
+var errRevoked = tool.Errorf(tool.PermissionDenied, "the credential that made the call does not count any more")
+
+// errChanging stands beside errReplaced where no runner has refused the call.
+var errChanging = tool.Errorf(tool.Unavailable, "the tool was replaced while the call waited").WithRetry(time.Second)
+
+// errAbandoned ends a call that nobody waits for any more.
+var errAbandoned = tool.Errorf(tool.Canceled, "nobody came back for the result of the call")
 
 // errCanceled is what a caller that gave up would read.
 var errCanceled = &tool.Error{Code: tool.Canceled, Message: "the call was canceled by its caller"}

@@ -1,10 +1,12 @@
 package pipeline
 
 import (
+	"context"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -16,7 +18,7 @@ const (
 
 // finish makes the outcome of a call. It runs on every path, so that no call
 // ends without it.
-func (p *Pipeline) finish(c *call, result tool.Result, err error) Outcome {
+func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err error) Outcome {
 	if err != nil {
 		result = tool.ErrorResult(p.callerError(c, err))
 	}
@@ -24,6 +26,20 @@ func (p *Pipeline) finish(c *call, result tool.Result, err error) Outcome {
 	if c.entry != nil {
 		outcome.Tool = c.entry.Spec.Name
 	}
+	if c.replay != "" { // the earlier call has its record, and whoever watches knows of it
+		outcome.ID = c.replay
+		return outcome
+	}
+	if !c.sent && c.decision.Verdict != policy.Deny {
+		c.refund()
+	}
+	ctx = context.WithoutCancel(ctx) // the caller may have gone; what records has bounds of its own
+	p.recordEnd(ctx, c, outcome)     // first: what a key answers with is in the journal
+	p.endKey(ctx, c, result)
+	if c.begun {
+		p.cache.empty(c) // of what was read while it ran
+	}
+	p.publishEnd(c, outcome)
 	p.logEnd(c, outcome)
 	return outcome
 }

@@ -9,8 +9,9 @@ import (
 
 // outcomeJSON is the form of an [Outcome] that programs read.
 type outcomeJSON struct {
-	Status          string      `json:"status"` // "success", "error" or "rejected"
+	Status          string      `json:"status"` // "success", "error", "rejected" or "pending"
 	ToolCallID      string      `json:"tool_call_id"`
+	ApprovalID      string      `json:"approval_id,omitempty"`
 	Result          *resultJSON `json:"result,omitempty"`
 	Error           *errorJSON  `json:"error,omitempty"`
 	Reason          string      `json:"reason,omitempty"`       // of a rejection
@@ -46,7 +47,7 @@ type errorJSON struct {
 // MarshalJSON implements [json.Marshaler]: the result format of the REST
 // interface and of `toolhost call --json`.
 func (o Outcome) MarshalJSON() ([]byte, error) {
-	out := outcomeJSON{Status: "success", ToolCallID: o.ID, ExecutionTimeMS: o.Duration.Milliseconds()}
+	out := outcomeJSON{Status: o.status(), ToolCallID: o.ID, ApprovalID: o.Approval, ExecutionTimeMS: o.Duration.Milliseconds()}
 	r, e := o.Result, o.Result.Error
 	if e == nil || len(r.Content) > 0 || r.Structured != nil || r.Metadata != nil || len(r.Effects) > 0 {
 		out.Result = &resultJSON{
@@ -56,15 +57,28 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	switch {
 	case e == nil:
 	case e.Code == tool.Rejected:
-		out.Status, out.Reason, out.UserMessage = "rejected", e.Message, e.Hint
+		out.Reason, out.UserMessage = e.Message, e.Hint
 	default:
-		out.Status = "error"
 		out.Error = &errorJSON{
 			Code: strings.ToUpper(string(e.Code)), Message: e.Message, Hint: e.Hint,
 			Recoverable: e.Retryable, RetryAfterMS: e.RetryAfter.Milliseconds(),
 		}
 	}
 	return json.Marshal(out)
+}
+
+// status is the word for how a call ended, in JSON, in the journal and in
+// events.
+func (o Outcome) status() string {
+	switch failure := o.Result.Error; {
+	case o.Pending:
+		return "pending"
+	case failure == nil:
+		return "success"
+	case failure.Code == tool.Rejected:
+		return "rejected"
+	}
+	return "error"
 }
 
 func parts(content []tool.Content) []partJSON {

@@ -18,4 +18,7 @@ type Runner interface {
 	// sent reports whether the tool may have seen the call. If it has not, the
 	// call can be made again, whatever it does.
 	Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error)
+	// Preview says what the call would do, without doing it. Its errors are
+	// those of Run; one of the tool itself says that the call cannot succeed.
+	Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error)
 }

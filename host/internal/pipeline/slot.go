@@ -2,13 +2,15 @@ package pipeline
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// slots bounds the calls that run at the same time, per plugin and per tool.
+// slots bounds the calls that run at the same time, per plugin, per tool and per
+// session.
 // A queue exists only while a call holds or awaits a place in it.
 type slots struct {
 	mu     sync.Mutex // guards queues and their users
@@ -18,38 +20,63 @@ type slots struct {
 // slotKey names a queue. Its size is part of the name: a tool that is
 // published anew with another bound has a queue of its own.
 type slotKey struct {
-	plugin string
-	tool   string // "" for the plugin as a whole
-	size   int
+	plugin  string
+	tool    string // "" for the plugin as a whole
+	session session
+	size    int
 }
+
+// session names the calls of one conversation, whatever front end they came
+// through; zero for queues that are not about sessions.
+type session struct{ user, name string }
 
 type queue struct {
 	places chan struct{} // full when size calls run
 	users  int           // calls that run or wait
 }
 
-// slot waits for the call's turn: first at its tool, so that calls of a busy
-// tool do not keep others of the plugin waiting. release gives the places
-// back.
+// slot waits for the call's turn: first in its session, in which calls that
+// change something run one at a time in the order in which they come here; then
+// at its tool, so that calls of a busy tool do not keep others of the plugin
+// waiting. release gives the places back.
 func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error) {
-	ofTool := slotKey{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, size: c.entry.Spec.MaxConcurrency}
-	if err := p.enter(ctx, c, ofTool); err != nil {
-		return nil, err
+	var keys [3]slotKey
+	entered := keys[:0]
+	leave := func() {
+		for _, key := range slices.Backward(entered) {
+			p.slots.leave(key)
+		}
 	}
-	ofPlugin := slotKey{plugin: c.entry.Plugin, size: p.opts.PluginConcurrency}
-	if err := p.enter(ctx, c, ofPlugin); err != nil {
-		p.slots.leave(ofTool)
-		return nil, err
+	for _, queue := range []struct {
+		key  slotKey
+		wait time.Duration
+	}{
+		// The call before may take as long as a tool may take.
+		{slotKey{session: session{c.Caller.User, c.Caller.Session}, size: p.sessionSize(c)}, p.opts.Keep},
+		{slotKey{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, size: c.entry.Spec.MaxConcurrency}, p.opts.MaxWait},
+		{slotKey{plugin: c.entry.Plugin, size: p.opts.PluginConcurrency}, p.opts.MaxWait},
+	} {
+		if err := p.enter(ctx, c, queue.key, queue.wait); err != nil {
+			leave()
+			return nil, err
+		}
+		entered = append(entered, queue.key)
 	}
-	return func() {
-		p.slots.leave(ofPlugin)
-		p.slots.leave(ofTool)
-	}, nil
+	return leave, nil
 }
 
-// enter takes a place in a queue, or waits for one until ctx ends, or for
-// [Options.MaxWait]. A queue of size 0 has no bound.
-func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
+// sessionSize is how many calls like this one a session may have at a time; 0
+// means any number.
+func (p *Pipeline) sessionSize(c *call) int {
+	if c.tier == tool.ReadOnly {
+		return 0
+	}
+	return 1
+}
+
+// enter takes a place in a queue, or waits for one until ctx ends or wait is
+// over. A queue of size 0 has no bound.
+func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey, wait time.Duration) error {
 	if key.size <= 0 {
 		return nil
 	}
@@ -63,9 +90,9 @@ func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey) error {
 		return nil
 	default:
 	}
-	tooLong := tool.Errorf(tool.Unavailable, "%s is busy: the call waited %s for its turn", c.entry.Spec.Name, p.opts.MaxWait).
+	tooLong := tool.Errorf(tool.Unavailable, "%s is busy: the call waited %s for its turn", c.entry.Spec.Name, wait).
 		WithRetry(time.Second)
-	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.MaxWait, tooLong)
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, tooLong)
 	defer cancel()
 	select {
 	case q.places <- struct{}{}:

@@ -29,6 +29,11 @@ func (s *slow) Run(context.Context, string, string, tool.Call, tool.Sink) (tool.
 	return tool.TextResult("done"), true, nil
 }
 
+// Preview implements [pipeline.Runner].
+func (s *slow) Preview(context.Context, string, string, tool.Call) (tool.Preview, error) {
+	return tool.Preview{}, nil
+}
+
 // callMany makes n calls at the same time and counts how they end.
 func callMany(ctx context.Context, p *pipeline.Pipeline, n int) map[tool.Code]int {
 	var mu sync.Mutex // guards ends

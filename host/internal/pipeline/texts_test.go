@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -65,6 +66,27 @@ func TestCasesTexts(t *testing.T) {
 				t.Errorf("the output ends %q, want %q on a line of its own", got[len(got)-80:], want)
 			}
 		},
+		"mode read_only and the tool is not": func(t *testing.T, text string, code tool.Code) {
+			t.Helper()
+			h := newHost(t, pipeline.Options{Runner: &counter{}, Policy: rules(t, policy.Options{Mode: policy.ReadOnly})}, addSpec())
+			got := h.Call(t.Context(), request("add", `{"text":"a"}`)).Result.Error
+			wantText(t, got, code, strings.Replace(text, "{tool}", "add", 1))
+		},
+		"rate limit": func(t *testing.T, text string, code tool.Code) {
+			t.Helper()
+			h := newHost(t, pipeline.Options{
+				Runner: &counter{}, Policy: rules(t, policy.Options{Mode: policy.Autonomous}), ActionsPerHour: 1,
+			}, addSpec())
+			h.Call(t.Context(), request("add", `{"text":"a"}`))
+			wantText(t, h.Call(t.Context(), request("add", `{"text":"a"}`)).Result.Error, code, text)
+		},
+		"a call was refused by a person": func(t *testing.T, text string, code tool.Code) {
+			t.Helper()
+			h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
+			f, question := h.begin(t, request("add", `{"text":"a"}`))
+			h.answer(t, question.ID, false)
+			wantText(t, f.Wait(t.Context(), pipeline.Forever).Result.Error, code, text)
+		},
 		// Plugins write these; the host must hand them on untouched.
 		"write_file succeeded":                     handedOn,
 		"a path that policy or the plugin forbids": handedOn,
@@ -90,6 +112,14 @@ func TestCasesTexts(t *testing.T) {
 	t.Logf("ran %d of %d rows", ran, len(table.Texts))
 	if ran != len(checks) {
 		t.Errorf("ran %d rows, want the %d that this package knows", ran, len(checks))
+	}
+}
+
+// wantText checks what an error says.
+func wantText(t *testing.T, got *tool.Error, code tool.Code, text string) {
+	t.Helper()
+	if got == nil || got.Code != code || got.Message != text {
+		t.Errorf("got %v, want %s: %s", got, code, text)
 	}
 }
 

@@ -1,0 +1,178 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/event"
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// remindEvery is how often a caller is told that its call waits for a person.
+const remindEvery = 10 * time.Second
+
+// ask lets a person decide, if the policy wants one to. It returns nil if the
+// call may run.
+func (p *Pipeline) ask(ctx context.Context, c *call) error {
+	if c.decision.Verdict != policy.Ask && c.decision.Verdict != policy.Confirm {
+		return nil
+	}
+	preview, err := p.preview(ctx, c)
+	if err != nil {
+		return err
+	}
+	question := p.question(c, preview)
+	record, err := p.opts.Desk.Ask(ctx, question)
+	if err != nil {
+		return err
+	}
+	c.binding, c.preview, c.question = question.Binding(), preview, record
+	if record.State == approval.Open {
+		if record, err = p.await(ctx, c, record); err != nil {
+			return err
+		}
+	}
+	c.question = record
+	if err := answered(record); err != nil {
+		return err
+	}
+	c.approval = record
+	return nil
+}
+
+// letGo gives up the question that a round of a call has asked, at the end of
+// the round: if its caller gave up, nobody needs the answer; else the same call
+// made again may take what is left of it. One that is spent is left alone.
+func (p *Pipeline) letGo(ctx context.Context, c *call) {
+	cause := context.Cause(ctx)
+	switch id := c.question.ID; {
+	case id == "":
+	case cause == nil || errors.Is(cause, errStopping):
+		p.opts.Desk.Release(id)
+	default:
+		if err := p.opts.Desk.Cancel(context.WithoutCancel(ctx), id); err != nil {
+			p.opts.Logger.Error("a question that nobody needs answered stays open", "approval", id, "error", err)
+		}
+	}
+}
+
+// preview asks the plugin what the call would do; nil if its tool cannot tell.
+// The error is the plugin's if the call cannot succeed: nobody needs to be
+// asked about it.
+func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) {
+	if !c.entry.Spec.HasPreview {
+		return nil, nil
+	}
+	place := slotKey{plugin: c.entry.Plugin, size: p.opts.PluginConcurrency}
+	if err := p.enter(ctx, c, place, p.opts.MaxWait); err != nil {
+		return nil, err
+	}
+	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c))
+	p.slots.leave(place)
+	switch {
+	case err == nil:
+		return &preview, nil
+	case ctx.Err() == nil && p.replaced(c):
+		return nil, fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	return nil, endOf(ctx, err)
+}
+
+// question is what a person is asked.
+func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
+	_, hidden := c.entry.Hidden(c.arguments.Values)
+	return approval.Question{
+		Call: c.id, User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session,
+		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Digest: c.entry.Digest, Tier: c.tier,
+		Verdict: c.decision.Verdict, Rule: c.decision.Rule, Where: c.decision.Where,
+		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
+		Preview: preview, PolicyRevision: p.rules().Revision(), Context: c.Context,
+		Standing: c.decision.Standing && !hidden,
+	}
+}
+
+// await waits until the record is decided, or ctx ends.
+func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (approval.Record, error) {
+	c.flight.await(record.ID)
+	p.publishState(c, event.AwaitingApproval)
+	defer c.flight.resume()
+	reminding, stop := context.WithCancel(ctx)
+	var reminder sync.WaitGroup
+	reminder.Go(func() { p.remind(reminding, c, record.ID) }) // ends with reminding
+	defer reminder.Wait()                                     // nothing is said after the tool's own reports
+	defer stop()
+
+	decided, err := p.opts.Desk.Wait(ctx, record.ID)
+	switch {
+	case err == nil:
+		return decided, nil
+	case ctx.Err() == nil:
+		return record, err
+	}
+	return record, causeOf(ctx)
+}
+
+// remind tells the caller from time to time what its call waits for. The
+// numbers stay below any that a tool will report.
+func (p *Pipeline) remind(ctx context.Context, c *call, id string) {
+	ticker := time.NewTicker(remindEvery)
+	defer ticker.Stop()
+	sink := c.flight.toSink()
+	for n := 0; ; n++ {
+		sink.Progress(tool.Progress{Progress: float64(n) * 1e-6, Message: "waiting for a person to approve " + id})
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answered returns nil for a call that a person approved, else what its caller
+// reads.
+func answered(r approval.Record) error {
+	switch r.State {
+	case approval.Approved:
+		return nil
+	case approval.Rejected:
+		refused := tool.Errorf(tool.Rejected, "User rejected the operation")
+		if r.Message != "" {
+			refused = refused.WithHint("%s", r.Message)
+		}
+		return refused
+	case approval.Expired:
+		return tool.Errorf(tool.Rejected, "nobody approved the operation in time, which counts as a refusal").
+			WithHint("ask the user whether it should be done, then call again")
+	case approval.Canceled, approval.Spent, approval.Open:
+	}
+	return tool.Errorf(tool.Conflict, "the approval %s is %s and cannot let this call run", r.ID, r.State).
+		WithHint("call again to ask anew")
+}
+
+// stillAllowed decides again whether a call may run, since the policy or the
+// grants may be others by now. An approval holds unless the policy became
+// stricter than it was.
+func (p *Pipeline) stillAllowed(c *call) bool {
+	if c.tier == tool.ReadOnly && c.approval.ID == "" {
+		return true
+	}
+	verdict := p.judge(c).Verdict
+	return verdict == policy.Allow || c.approval.ID != "" && verdict <= c.approval.Verdict
+}
+
+// stale reports whether a plugin has refused an approved call because the
+// world is no longer the one that its preview showed.
+func (p *Pipeline) stale(ctx context.Context, c *call, result tool.Result) bool {
+	if result.Error == nil || result.Error.Code != tool.Conflict || c.preview == nil || len(c.preview.Digest) == 0 {
+		return false
+	}
+	// The call has its place with the plugin still.
+	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c))
+	return err == nil && !bytes.Equal(preview.Digest, c.preview.Digest)
+}

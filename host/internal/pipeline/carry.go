@@ -1,0 +1,152 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxAttempts bounds how often one call is handed to its plugin.
+	maxAttempts = 3
+	// firstPause is the longest pause before the second attempt; each further
+	// one doubles it.
+	firstPause = 200 * time.Millisecond
+	// maxPause is the longest that a plugin may ask to be waited for; a call
+	// that would have to wait longer fails, and the caller is told how long.
+	maxPause = time.Second
+)
+
+// carry hands the call to the plugin and waits for the result. It hands it over
+// again only if that can do no harm: it was certainly not sent, or it changes
+// nothing and may succeed the next time.
+func (p *Pipeline) carry(ctx context.Context, c *call) (tool.Result, error) {
+	for {
+		c.attempts++
+		result, sent, err := p.attempt(ctx, c)
+		c.sent = c.sent || sent
+		switch {
+		case errors.Is(err, errReplaced):
+			return tool.Result{}, err
+		case ctx.Err() == nil && c.attempts < maxAttempts && repeatable(c, sent, result, err):
+			if err := pause(ctx, c.attempts, wanted(result, err)); err != nil {
+				return tool.Result{}, err
+			}
+			continue
+		case err != nil:
+			return tool.Result{}, lost(c, sent, err)
+		case p.stale(ctx, c, result):
+			return result, errStale
+		}
+		return result, nil
+	}
+}
+
+// attempt hands the call over once, for the tool's time-out at most. The error
+// is [errReplaced] if the plugin has not got the call and the tool is another
+// one by now.
+func (p *Pipeline) attempt(ctx context.Context, c *call) (tool.Result, bool, error) {
+	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
+	attemptCtx, cancel := context.WithTimeoutCause(ctx, c.entry.Timeout, late)
+	defer cancel()
+	result, sent, err := p.opts.Runner.Run(attemptCtx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), c.flight.toSink())
+	switch {
+	case err == nil:
+		return result, true, nil
+	case attemptCtx.Err() == nil && !sent && p.replaced(c):
+		return tool.Result{}, false, fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	return tool.Result{}, sent, endOf(attemptCtx, err)
+}
+
+// replaced reports whether the tool is no longer the one that the call was
+// checked against.
+func (p *Pipeline) replaced(c *call) bool {
+	now, err := p.opts.Catalog.Lookup(c.Tool)
+	return err != nil || now != c.entry
+}
+
+// repeatable reports whether a call may be handed over again after it has ended
+// like this.
+func repeatable(c *call, sent bool, result tool.Result, err error) bool {
+	failure := result.Error
+	if err != nil {
+		failure = tool.AsError(err)
+	}
+	switch {
+	case failure == nil || failure.RetryAfter > maxPause:
+		return false
+	case failure.Code == tool.PluginCrashed: // its caller is told at once: the call may be why
+		return false
+	case !sent:
+		return failure.Retryable
+	case c.tier != tool.ReadOnly:
+		return false
+	}
+	return failure.Retryable || failure.Code == tool.Timeout
+}
+
+// wanted is how long the plugin wants to be waited for.
+func wanted(result tool.Result, err error) time.Duration {
+	if err != nil {
+		return tool.AsError(err).RetryAfter
+	}
+	return result.Error.RetryAfter // a result without an error is not repeated
+}
+
+// pause waits before the next attempt: as long as the plugin wants, and for a
+// random part of a time that doubles with each attempt, so that calls which
+// failed together do not come back together.
+func pause(ctx context.Context, attempts int, wanted time.Duration) error {
+	timer := time.NewTimer(wanted + rand.N(firstPause<<(attempts-1))) //nolint:gosec // spreads load; nothing rests on its being secret
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return causeOf(ctx)
+	}
+}
+
+// lost is the error of a call that the plugin may have seen and has not
+// answered. Of one that changes something nobody knows whether it has.
+func lost(c *call, sent bool, err error) error {
+	failure := tool.AsError(err)
+	if !sent || c.tier == tool.ReadOnly {
+		return err
+	}
+	const hint = "see whether it has had its effect before you call it again"
+	if failure.Code == tool.Timeout || failure.Code == tool.Canceled {
+		return failure.WithHint(hint)
+	}
+	return tool.Errorf(tool.UnknownOutcome, "the outcome of %s is unknown: %s", c.entry.Spec.Name, failure.Message).
+		WithHint(hint).WithCause(err)
+}
+
+// toolCall is the call as the plugin gets it.
+func (p *Pipeline) toolCall(c *call) tool.Call {
+	call := tool.Call{
+		ID:        c.id,
+		Tool:      c.entry.Spec.Name,
+		Arguments: c.arguments.Canonical,
+		Context: tool.Context{
+			Session:     c.Caller.Session,
+			User:        c.Caller.User,
+			Client:      c.Caller.Client,
+			Traceparent: c.Traceparent,
+			Attempt:     max(1, c.attempts),
+			MaxOutput:   c.entry.MaxOutput,
+			Roots:       p.roots(),
+			Protected:   p.rules().Protected(),
+			ApprovalID:  c.approval.ID,
+		},
+	}
+	if c.preview != nil {
+		call.Context.PreviewDigest = c.preview.Digest
+	}
+	return call
+}

@@ -1,0 +1,100 @@
+package pipeline
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// decide asks what the policy says of the call. It refuses one that is denied.
+func (p *Pipeline) decide(c *call) error {
+	c.decision = p.judge(c)
+	p.announce(c)
+	if c.decision.Verdict == policy.Deny {
+		return denied(c.decision)
+	}
+	return nil
+}
+
+func (p *Pipeline) rules() *policy.Rules { return p.applied.Load().Policy }
+
+func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
+
+// judge asks the policy, and once more with the standing answer that covers
+// the call if that could change anything.
+func (p *Pipeline) judge(c *call) policy.Decision {
+	in := policy.Input{
+		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier,
+		Asks: c.entry.Spec.Asks, Paths: p.paths(c),
+	}
+	rules := p.rules()
+	decision := rules.Decide(in)
+	if !decision.Standing {
+		return decision
+	}
+	if grant, ok := p.opts.Grants.Covering(c.Caller.User, in.Plugin, in.Tool); ok {
+		in.Grant = grant.ID
+		decision = rules.Decide(in)
+	}
+	return decision
+}
+
+// denied is what the caller of a denied call reads.
+func denied(d policy.Decision) error {
+	rule := d.Rule
+	if d.Where != "" {
+		rule += " at " + d.Where
+	}
+	refused := tool.Errorf(tool.PermissionDenied, "%s", d.Reason)
+	if d.Change == "" {
+		return refused.WithHint("decided by %s", rule)
+	}
+	return refused.WithHint("decided by %s; to change it: %s", rule, d.Change)
+}
+
+// paths returns the absolute paths that the arguments of a call name, without
+// the folders that callers work in: as written and, for a call that changes
+// something, as they lead through symbolic links too.
+func (p *Pipeline) paths(c *call) []policy.Path {
+	if len(p.roots()) == 0 {
+		return nil
+	}
+	var paths []policy.Path
+	for _, name := range c.entry.ValuesOf(tool.RolePath, c.arguments.Values) {
+		written := name
+		if !filepath.IsAbs(name) {
+			written = filepath.Join(p.roots()[0], name)
+		}
+		written = filepath.Clean(written)
+		paths = append(paths, policy.Path{Name: name, Absolute: written})
+		if c.tier == tool.ReadOnly {
+			continue
+		}
+		if leads := resolve(written); leads != written {
+			paths = append(paths, policy.Path{Name: name, Absolute: leads})
+		}
+	}
+	return slices.DeleteFunc(paths, func(path policy.Path) bool { return p.isRoot(path.Absolute) })
+}
+
+func (p *Pipeline) isRoot(path string) bool { return slices.Contains(p.applied.Load().spelled, path) }
+
+// resolve follows the symbolic links of the part of a path that exists. What it
+// returns may be wrong a moment later: the plugin, which opens files relative
+// to its folders, is what holds.
+func resolve(path string) string {
+	rest := ""
+	for at := path; ; at = filepath.Dir(at) {
+		real, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == filepath.Dir(at) || strings.ContainsRune(at, 0) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(at), rest)
+	}
+}

@@ -1,0 +1,309 @@
+package pipeline
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Flight is a call under way. It outlives the request that began it, so that a
+// caller can come back for the result of a call that waits for a person.
+//
+// Whoever holds a flight must Release it. One that nobody holds is canceled
+// after a while, unless it waits for a person; its result is kept as long.
+type Flight struct {
+	p      *Pipeline
+	call   *call
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the flight has ended
+	sink   sink
+
+	mu       sync.Mutex    // guards what follows; taken after flights.mu
+	holders  int           // who may still Wait
+	state    FlightState   // what it does
+	key      flightKey     // which calls are the same one made again, once that is known
+	lease    int           // counts the holds, so that an old timer does not end a new one
+	approval string        // the record that the flight waits for or has waited for
+	asked    time.Time     // since when it waits for a person
+	changed  chan struct{} // closed and replaced when the state changes
+	owed     bool          // its caller was told to make the same call again for the result
+	took     bool          // a holder has the outcome
+	outcome  Outcome       // when done is closed
+	follows  *Flight       // when done is closed: the flight that carries the call instead, never itself
+}
+
+// FlightState is what a flight is doing.
+type FlightState string
+
+// The states of a flight.
+const (
+	Running          FlightState = "running"
+	AwaitingApproval FlightState = "awaiting_approval"
+	Done             FlightState = "done"
+)
+
+// Forever is the patience of a caller that waits for a person as long as it
+// takes.
+const Forever time.Duration = -1
+
+// FlightInfo is what a list shows of a flight.
+type FlightInfo struct {
+	ID       string      `json:"tool_call_id"`
+	Tool     string      `json:"tool"`
+	User     string      `json:"user"`
+	Client   string      `json:"client,omitempty"`
+	Session  string      `json:"session,omitempty"`
+	State    FlightState `json:"state"`
+	Approval string      `json:"approval_id,omitempty"`
+	Started  time.Time   `json:"started"`
+}
+
+// ID returns the id of the call.
+func (f *Flight) ID() string { return f.call.id }
+
+// Info returns what a list shows of the flight.
+func (f *Flight) Info() FlightInfo {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return FlightInfo{
+		ID: f.call.id, Tool: f.call.Tool, User: f.call.Caller.User, Client: f.call.Caller.Client,
+		Session: f.call.Caller.Session, State: f.state, Approval: f.approval, Started: f.call.started,
+	}
+}
+
+// Wait returns the outcome of the flight. If ctx ends before, or the flight has
+// waited for a person longer than patience, it returns an outcome that is
+// Pending instead, and the flight goes on.
+func (f *Flight) Wait(ctx context.Context, patience time.Duration) Outcome {
+	select {
+	case <-f.done: // without a look at the state, which most flights never change
+	default:
+		if !f.waitDone(ctx, patience) {
+			return f.pending()
+		}
+	}
+	if f.follows != nil {
+		return f.follows.Wait(ctx, patience)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.took = true
+	return f.outcome
+}
+
+// waitDone reports whether the flight ended before ctx or patience did.
+func (f *Flight) waitDone(ctx context.Context, patience time.Duration) bool {
+	for {
+		f.mu.Lock()
+		changed, awaiting, asked := f.changed, f.state == AwaitingApproval, f.asked
+		f.mu.Unlock()
+
+		var impatient <-chan time.Time
+		if awaiting && patience >= 0 {
+			timer := time.NewTimer(time.Until(asked.Add(patience)))
+			defer timer.Stop()
+			impatient = timer.C
+		}
+		select {
+		case <-f.done:
+			return true
+		case <-changed:
+		case <-impatient:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// pending is the outcome of a flight that goes on without its caller.
+func (f *Flight) pending() Outcome {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waits := tool.Errorf(tool.PendingApproval, "the call has not ended yet")
+	if f.state == AwaitingApproval {
+		waits = tool.Errorf(tool.PendingApproval, "the call waits for a person to approve it (%s)", f.approval)
+	}
+	return Outcome{
+		ID: f.call.id, Tool: f.call.Tool, Result: tool.ErrorResult(waits),
+		Duration: time.Since(f.call.started), Approval: f.approval, Pending: true,
+	}
+}
+
+// Owe says that the caller was told to make the same call again for the result:
+// once nobody holds the flight, such a call gets it.
+func (f *Flight) Owe() {
+	if f.isDone() && f.follows != nil {
+		f.follows.Owe()
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owed = true
+}
+
+// Cancel ends the flight, whoever waits for it. The tool is told to stop.
+func (f *Flight) Cancel() {
+	if f.isDone() && f.follows != nil {
+		f.follows.Cancel()
+		return
+	}
+	f.cancel(errCanceled)
+}
+
+// GiveUp ends the flight unless others hold it too: the request that held it
+// does not wait any more.
+func (f *Flight) GiveUp() { f.giveUp(errCanceled) }
+
+// giveUp reports whether the flight ends.
+func (f *Flight) giveUp(cause error) bool {
+	if f.isDone() && f.follows != nil {
+		return f.follows.giveUp(cause)
+	}
+	f.mu.Lock()
+	shared := f.holders > 1
+	f.mu.Unlock()
+	if !shared {
+		f.cancel(cause)
+	}
+	return !shared
+}
+
+// Release gives the flight up. It must be called once by whoever got it from
+// [Pipeline.Start] or [Pipeline.Flight].
+func (f *Flight) Release() {
+	f.mu.Lock()
+	f.holders--
+	last := f.holders == 0
+	if last {
+		f.sink.set(tool.Sink{})
+	}
+	collected, follows := last && f.took && !f.owed, f.follows
+	f.mu.Unlock()
+	switch {
+	case !last:
+	case follows != nil:
+		follows.Release()
+	case collected:
+		f.p.flights.remove(f)
+	default:
+		f.p.flights.abandon(f)
+	}
+}
+
+// identify says which calls are this one made again.
+func (f *Flight) identify(key flightKey) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.key = key
+}
+
+// carries reports whether the flight's call is the same as c. The client does
+// not matter: it is the key that says that they are the same.
+func (f *Flight) carries(c *call) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.key.tool == c.entry.Spec.Name && f.key.arguments == c.hash
+}
+
+// await says that the flight waits for a person from now on.
+func (f *Flight) await(approval string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.approval, f.asked = approval, time.Now()
+	f.change(AwaitingApproval)
+}
+
+// resume says that it does not wait any more.
+func (f *Flight) resume() {
+	f.mu.Lock()
+	f.change(Running)
+	abandoned := f.holders == 0
+	f.mu.Unlock()
+	if abandoned {
+		f.p.flights.abandon(f)
+	}
+}
+
+// change sets the state and wakes who waits. f.mu is held.
+func (f *Flight) change(state FlightState) {
+	f.state = state
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// end hands the outcome to everybody who waits. A flight that follows another
+// one holds that one for its own holders.
+func (f *Flight) end(outcome Outcome, follows *Flight) {
+	if follows != nil {
+		f.p.flights.redirect(f, follows) // nobody new holds it from now on
+	}
+	f.mu.Lock()
+	outcome.Approval = f.approval
+	f.outcome, f.follows, f.state = outcome, follows, Done
+	abandoned := f.holders == 0
+	f.mu.Unlock()
+	close(f.done)
+	f.cancel(nil) // gives the context's resources back
+	switch {
+	case !abandoned:
+	case follows != nil:
+		follows.Release()
+	default:
+		f.p.flights.abandon(f)
+	}
+}
+
+func (f *Flight) isDone() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// toSink returns what a plugin reports to, for the life of the flight. What it
+// reports goes to whoever holds the flight at the time.
+func (f *Flight) toSink() tool.Sink {
+	return tool.Sink{
+		Progress: func(p tool.Progress) { f.sink.progress(p); f.p.publishProgress(f.call, p) },
+		Chunk:    f.sink.chunk,
+	}
+}
+
+// sink passes reports on to a sink that can be replaced.
+type sink struct {
+	mu sync.Mutex // guards to, and keeps reports one at a time
+	to tool.Sink
+}
+
+func (s *sink) set(to tool.Sink) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = to
+}
+
+func (s *sink) get() tool.Sink {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to
+}
+
+func (s *sink) progress(p tool.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to.Progress != nil {
+		s.to.Progress(p)
+	}
+}
+
+func (s *sink) chunk(c tool.Chunk) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.to.Chunk != nil {
+		s.to.Chunk(c)
+	}
+}
