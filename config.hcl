@@ -1,17 +1,55 @@
 # The configuration that toolhost starts with when it is run here. Relative
 # paths are relative to the directory of this file. `toolhost validate` checks
-# it and reports every mistake with its line.
+# it and reports every mistake with its line; `toolhost reload` makes a running
+# host take it over.
 
 # The directory that the tools work in. They reach nothing outside of it.
 workspace = "."
 
-# Where the plugins named below are; `make build` puts them there.
+# Where the plugins named below are; `make build` puts them there. No tool may
+# change anything in it, nor this file.
 plugin_dir = "bin/plugins"
 
 # Where the host keeps what must outlive it: never inside the workspace. The
 # default is $XDG_STATE_HOME/toolhost/... (usually below ~/.local/state), or
 # /var/lib/toolhost/... for root.
 # state_dir = "/var/lib/toolhost/mine"
+
+# Where `toolhost serve` is reached over HTTP. Only this machine can; "" turns
+# HTTP off.
+server {
+  listen = "127.0.0.1:7780"
+}
+
+# Who may come over HTTP beside you. `toolhost token new` prints such a block.
+# auth {
+#   token "ci" {
+#     sha256 = "..."     # of the token, which nobody but its owner has
+#     user   = "ci"      # whose calls they are
+#     roles  = ["agent"] # may call tools; "approver" decides about calls
+#   }
+# }
+
+# What runs without asking you. "supervised" asks as the levels say: calls that
+# read run, calls that change something wait for you (`toolhost approvals
+# list`). "read_only" denies every change; "autonomous" asks only where it says
+# "confirm". `toolhost explain` says what would happen to a call, and why.
+policy {
+  mode             = "supervised"
+  actions_per_hour = 600 # calls of each user that change something; or "unlimited"
+}
+
+# How long you have to answer.
+approvals {
+  timeout  = "10m" # then the call is refused
+  patience = "45s" # then the agent is told to come back for the answer
+}
+
+# How much is kept of the record of all calls (`toolhost journal query`).
+journal {
+  keep     = "90d"
+  max_size = "1GiB"
+}
 
 # What each process of a plugin may use at most, by setrlimit(2). Plugins that
 # name no other sandbox get this one. Every limit can be "unlimited", except
@@ -41,7 +79,7 @@ plugin "fs" {
   # The most that a tool of this plugin may be: "read_only", "side_effecting"
   # or "privileged". Tools above it are left out, and `toolhost plugins list`
   # says so.
-  tier = "read_only"
+  tier = "privileged"
 
   # Take the plugin's word for what each of its tools is. Without this, each
   # tool counts as the tier above unless a tool block says otherwise.
@@ -52,10 +90,19 @@ plugin "fs" {
     max_read = "1MiB" # how much of one file a call returns at most
   }
 
-  # What you want to be different for a single tool:
-  # tool "search_content" {
-  #   timeout    = "30s"
-  #   max_output = "16KiB"
-  #   aliases    = ["grep"]
-  # }
+  # What happens to the calls of a tier: "allow" runs them, "ask" asks you, and
+  # you may answer "always"; "confirm" asks each time; "deny" refuses them.
+  # Left out, it is allow for read_only, ask for side_effecting, confirm for
+  # privileged.
+  approval {
+    side_effecting = "ask"
+  }
+
+  # What you want to be different for a single tool.
+  tool "delete_file" {
+    approval = "confirm"
+    rate     = "30/m" # calls per second (s), minute (m) or hour (h)
+  }
+  # A tool block also takes enabled, tier, timeout, max_output and aliases; see
+  # docs/configuration.md.
 }

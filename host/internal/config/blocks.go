@@ -6,25 +6,61 @@ import (
 
 // The shape of config.hcl. An argument is an attribute rather than a value, so
 // that its place is known when its value turns out wrong; nil means that it is
-// not there.
+// not there. A block that may stand once is a list all the same: the mistakes
+// in a second one are told too (see [decoder.once]).
 
 type rootBlock struct {
 	Workspace *hcl.Attribute `hcl:"workspace"`
 	PluginDir *hcl.Attribute `hcl:"plugin_dir"`
 	StateDir  *hcl.Attribute `hcl:"state_dir"`
 
-	Locals    []localsBlock  `hcl:"locals,block"`
-	Auth      *authBlock     `hcl:"auth,block"`
-	Sandboxes []sandboxBlock `hcl:"sandbox,block"`
-	Plugins   []pluginBlock  `hcl:"plugin,block"`
+	Locals    []localsBlock    `hcl:"locals,block"`
+	Server    []serverBlock    `hcl:"server,block"`
+	Auth      []authBlock      `hcl:"auth,block"`
+	Policy    []policyBlock    `hcl:"policy,block"`
+	Approvals []approvalsBlock `hcl:"approvals,block"`
+	Journal   []journalBlock   `hcl:"journal,block"`
+	Sandboxes []sandboxBlock   `hcl:"sandbox,block"`
+	Plugins   []pluginBlock    `hcl:"plugin,block"`
 }
 
 type localsBlock struct {
 	Arguments hcl.Attributes `hcl:",remain"`
 }
 
+type serverBlock struct {
+	Listen *hcl.Attribute `hcl:"listen"`
+}
+
 type authBlock struct {
 	LocalUser *hcl.Attribute `hcl:"local_user"`
+	Tokens    []tokenBlock   `hcl:"token,block"`
+}
+
+type tokenBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+	Range     hcl.Range `hcl:",def_range"`
+
+	SHA256   *hcl.Attribute `hcl:"sha256"`
+	User     *hcl.Attribute `hcl:"user"`
+	Roles    *hcl.Attribute `hcl:"roles"`
+	Approves *hcl.Attribute `hcl:"approves"`
+}
+
+type policyBlock struct {
+	Mode           *hcl.Attribute `hcl:"mode"`
+	ActionsPerHour *hcl.Attribute `hcl:"actions_per_hour"`
+}
+
+type approvalsBlock struct {
+	Timeout  *hcl.Attribute `hcl:"timeout"`
+	Patience *hcl.Attribute `hcl:"patience"`
+}
+
+type journalBlock struct {
+	Keep    *hcl.Attribute `hcl:"keep"`
+	MaxSize *hcl.Attribute `hcl:"max_size"`
 }
 
 // sandboxBlock is a sandbox that plugins name.
@@ -32,16 +68,16 @@ type sandboxBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
 
-	Limits *limitsBlock `hcl:"limits,block"`
-	Env    *envBlock    `hcl:"env,block"`
+	Limits []limitsBlock `hcl:"limits,block"`
+	Env    []envBlock    `hcl:"env,block"`
 }
 
 // inlineSandboxBlock is the sandbox of one plugin.
 type inlineSandboxBlock struct {
 	Range hcl.Range `hcl:",def_range"`
 
-	Limits *limitsBlock `hcl:"limits,block"`
-	Env    *envBlock    `hcl:"env,block"`
+	Limits []limitsBlock `hcl:"limits,block"`
+	Env    []envBlock    `hcl:"env,block"`
 }
 
 type limitsBlock struct {
@@ -64,17 +100,25 @@ type pluginBlock struct {
 	NameRange hcl.Range `hcl:"name,label_range"`
 	Range     hcl.Range `hcl:",def_range"`
 
-	Path        *hcl.Attribute      `hcl:"path"`
-	Enabled     *hcl.Attribute      `hcl:"enabled"`
-	SHA256      *hcl.Attribute      `hcl:"sha256"`
-	Tier        *hcl.Attribute      `hcl:"tier"`
-	Claims      *hcl.Attribute      `hcl:"claims"`
-	SandboxName *hcl.Attribute      `hcl:"sandbox"`
-	Sandbox     *inlineSandboxBlock `hcl:"sandbox,block"`
-	Start       *hcl.Attribute      `hcl:"start"`
-	IdleTimeout *hcl.Attribute      `hcl:"idle_timeout"`
-	Config      *configBlock        `hcl:"config,block"`
-	Tools       []toolBlock         `hcl:"tool,block"`
+	Path        *hcl.Attribute       `hcl:"path"`
+	Enabled     *hcl.Attribute       `hcl:"enabled"`
+	SHA256      *hcl.Attribute       `hcl:"sha256"`
+	Tier        *hcl.Attribute       `hcl:"tier"`
+	Claims      *hcl.Attribute       `hcl:"claims"`
+	SandboxName *hcl.Attribute       `hcl:"sandbox"`
+	Sandbox     []inlineSandboxBlock `hcl:"sandbox,block"`
+	Start       *hcl.Attribute       `hcl:"start"`
+	IdleTimeout *hcl.Attribute       `hcl:"idle_timeout"`
+	Config      []configBlock        `hcl:"config,block"`
+	Approval    []approvalBlock      `hcl:"approval,block"`
+	Tools       []toolBlock          `hcl:"tool,block"`
+}
+
+// approvalBlock holds a verdict for each tier of a plugin's calls.
+type approvalBlock struct {
+	ReadOnly      *hcl.Attribute `hcl:"read_only"`
+	SideEffecting *hcl.Attribute `hcl:"side_effecting"`
+	Privileged    *hcl.Attribute `hcl:"privileged"`
 }
 
 // configBlock holds a plugin's own settings, which only the plugin knows.
@@ -87,11 +131,29 @@ type toolBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
 
-	Tier      *hcl.Attribute `hcl:"tier"`
-	Timeout   *hcl.Attribute `hcl:"timeout"`
-	MaxOutput *hcl.Attribute `hcl:"max_output"`
-	Aliases   *hcl.Attribute `hcl:"aliases"`
-	Enabled   *hcl.Attribute `hcl:"enabled"`
+	Tier          *hcl.Attribute `hcl:"tier"`
+	Approval      *hcl.Attribute `hcl:"approval"`
+	AllowStanding *hcl.Attribute `hcl:"allow_standing"`
+	Timeout       *hcl.Attribute `hcl:"timeout"`
+	MaxOutput     *hcl.Attribute `hcl:"max_output"`
+	Rate          *hcl.Attribute `hcl:"rate"`
+	CacheTTL      *hcl.Attribute `hcl:"cache_ttl"`
+	Aliases       *hcl.Attribute `hcl:"aliases"`
+	Enabled       *hcl.Attribute `hcl:"enabled"`
+}
+
+// onceBlocks are the blocks that may stand once in a block ("" is all files
+// together).
+func onceBlocks(block string) []string {
+	switch block {
+	case "":
+		return []string{"server", "auth", "policy", "approvals", "journal"}
+	case "sandbox":
+		return []string{"limits", "env"}
+	case "plugin":
+		return []string{"sandbox", "config", "approval"}
+	}
+	return nil
 }
 
 // laterNames are arguments and blocks that a later version will have, by the
@@ -100,17 +162,21 @@ type toolBlock struct {
 func laterNames(block string) []string {
 	switch block {
 	case "":
-		return []string{"server", "secret", "policy", "approvals", "results", "journal", "toolset", "telemetry"}
+		return []string{"secret", "results", "toolset", "telemetry"}
+	case "server":
+		return []string{"tls"}
 	case "auth":
-		return []string{"token", "oidc"}
+		return []string{"oidc"}
+	case "policy":
+		return []string{"rule", "commands", "paths", "urls"}
+	case "approvals":
+		return []string{"elicitation_from", "webhook"}
 	case "sandbox":
 		return []string{"isolation", "require", "on_missing", "run_as", "filesystem", "network"}
 	case "limits":
 		return []string{"tmp_size"}
 	case "plugin":
-		return []string{"isolation_scope", "secrets", "approval"}
-	case "tool":
-		return []string{"approval", "allow_standing", "cache_ttl", "rate"}
+		return []string{"isolation_scope", "secrets"}
 	}
 	return nil
 }

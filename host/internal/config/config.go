@@ -10,7 +10,9 @@ package config
 import (
 	"os"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 )
 
@@ -26,6 +28,21 @@ type Config struct {
 	// LocalUser is the user of calls from this very account; "" means the
 	// account's name.
 	LocalUser string
+	// Tokens are the credentials of callers over HTTP, in the order of the
+	// files. Their names and hashes differ.
+	Tokens []auth.Token
+	// Listen is where HTTP is served: the number of a loopback address and a
+	// port, e.g. "127.0.0.1:7780"; port 0 is any that is free, and "" is no
+	// HTTP.
+	Listen string
+	// Policy is what runs unasked, what is asked about, and what is denied.
+	Policy policy.Options
+	// ActionsPerHour bounds the calls of each caller; 0 is no bound.
+	ActionsPerHour int
+	// Approvals say how long people have to answer.
+	Approvals Approvals
+	// Journal says how much of the record of calls is kept.
+	Journal Journal
 	// Plugins are the plugin blocks, disabled ones too, in the order of the
 	// files.
 	Plugins []Plugin
@@ -88,6 +105,10 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	if err := d.error(); err != nil {
 		return nil, err
 	}
+	if cfg.Policy.Protected, err = d.protected(cfg); err != nil {
+		return nil, err
+	}
+	cfg.Policy.Hidden = spellings(cfg.StateDir)
 	cfg.Files = src.names()
 	cfg.Secrets = d.secrets.long()
 	return cfg, nil

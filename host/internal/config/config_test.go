@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,8 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -137,11 +140,37 @@ func copied(t *testing.T, dirs []string) string {
 func TestLoad(t *testing.T) {
 	dir := write(t, map[string]string{
 		"10-host.hcl": `
-			workspace  = "work"
+			workspace  = "../work"
 			plugin_dir = "plugins"
 			state_dir  = "state"
+			server {
+				listen = "localhost:0"
+			}
 			auth {
 				local_user = "ada"
+				token "ci-agent" {
+					sha256 = "` + strings.Repeat("1b", 32) + `"
+					user   = "ci"
+					roles  = ["agent"]
+				}
+				token "bea" {
+					sha256   = "` + strings.Repeat("2c", 32) + `"
+					user     = "bea"
+					roles    = ["admin", "approver"]
+					approves = ["ci", "ada"]
+				}
+			}
+			policy {
+				mode             = "autonomous"
+				actions_per_hour = 77
+			}
+			approvals {
+				timeout  = "1d"
+				patience = "9s"
+			}
+			journal {
+				keep     = "30d12h"
+				max_size = "3GiB"
 			}
 			sandbox "small" {
 				limits {
@@ -171,14 +200,24 @@ func TestLoad(t *testing.T) {
 				sandbox      = "small"
 				start        = "eager"
 				idle_timeout = "90s"
+				approval {
+					read_only      = "allow"
+					side_effecting = "ask"
+					privileged     = "deny"
+				}
 				tool "read_file" {
 					tier       = "read_only"
 					timeout    = "10s"
 					max_output = "16KiB"
+					rate       = "30/m"
 					aliases    = ["cat"]
 				}
 				tool "write_file" {
 					enabled = false
+				}
+				tool "delete_file" {
+					approval       = "confirm"
+					allow_standing = true
 				}
 			}
 			plugin "hello" {
@@ -194,7 +233,12 @@ func TestLoad(t *testing.T) {
 		"notes.txt":   "not read",
 		".hidden.hcl": "not read either {",
 	})
-	if err := os.Mkdir(filepath.Join(dir, "work"), 0o700); err != nil {
+	work := filepath.Join(filepath.Dir(dir), "work")
+	if err := os.Mkdir(work, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := config.Load(dir, config.LoadOptions{LookupEnv: environment(map[string]string{"FAMILY": "files"})})
@@ -204,10 +248,40 @@ func TestLoad(t *testing.T) {
 	hello := sandbox.DefaultLimits()
 	hello.Memory = 0
 	want := &config.Config{
-		Workspace: filepath.Join(dir, "work"),
+		Workspace: work,
 		PluginDir: filepath.Join(dir, "plugins"),
 		StateDir:  filepath.Join(dir, "state"),
+		Listen:    "127.0.0.1:0",
 		LocalUser: "ada",
+		Tokens: []auth.Token{
+			{Name: "ci-agent", SHA256: strings.Repeat("1b", 32), User: "ci", Roles: auth.Agent},
+			{Name: "bea", SHA256: strings.Repeat("2c", 32), User: "bea", Roles: auth.Approver | auth.Admin, Approves: []string{"ci", "ada"}},
+		},
+		Policy: policy.Options{
+			Mode:      policy.Autonomous,
+			ModePlace: filepath.Join(dir, "10-host.hcl") + ":23",
+			Plugins: map[string]policy.Plugin{"fs": {
+				Tiers: map[tool.Tier]policy.Level{
+					tool.ReadOnly:      {Verdict: policy.Allow, Place: filepath.Join(dir, "20-plugins.hcl") + ":15"},
+					tool.SideEffecting: {Verdict: policy.Ask, Place: filepath.Join(dir, "20-plugins.hcl") + ":16"},
+					tool.Privileged:    {Verdict: policy.Deny, Place: filepath.Join(dir, "20-plugins.hcl") + ":17"},
+				},
+				Tools: map[string]policy.Level{
+					"delete_file": {Verdict: policy.Confirm, AllowStanding: true, Place: filepath.Join(dir, "20-plugins.hcl") + ":30"},
+				},
+			}},
+			Hidden: []string{filepath.Join(dir, "state")},
+			Protected: slices.Compact(slices.Sorted(slices.Values([]string{
+				dir,
+				filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl"),
+				filepath.Join(dir, "plugins"), filepath.Join(dir, "plugins/files-plugin"), "/opt/hello",
+				filepath.Join(dir, "state"),
+				self,
+			}))),
+		},
+		ActionsPerHour: 77,
+		Approvals:      config.Approvals{Timeout: 24 * time.Hour, Patience: 9 * time.Second},
+		Journal:        config.Journal{Keep: (30*24 + 12) * time.Hour, MaxSize: 3 * tool.GiB},
 		Plugins: []config.Plugin{
 			{
 				Supervisor: supervisor.Plugin{
@@ -225,8 +299,9 @@ func TestLoad(t *testing.T) {
 				Catalog: catalog.Plugin{
 					Name: "fs", Ceiling: tool.Privileged, TrustClaims: true,
 					Tools: []catalog.ToolOptions{
-						{Name: "read_file", Tier: tool.ReadOnly, Timeout: 10 * time.Second, MaxOutput: 16 * tool.KiB, Aliases: []string{"cat"}},
+						{Name: "read_file", Tier: tool.ReadOnly, Timeout: 10 * time.Second, MaxOutput: 16 * tool.KiB, Rate: catalog.Rate{Calls: 30, Per: time.Minute}, Aliases: []string{"cat"}},
 						{Name: "write_file", Disabled: true},
+						{Name: "delete_file"},
 					},
 				},
 				Enabled: true,
@@ -235,7 +310,7 @@ func TestLoad(t *testing.T) {
 			{
 				Supervisor: supervisor.Plugin{Name: "hello", Path: "/opt/hello", Limits: hello},
 				Catalog:    catalog.Plugin{Name: "hello", Ceiling: tool.ReadOnly},
-				Place:      filepath.Join(dir, "20-plugins.hcl") + ":24",
+				Place:      filepath.Join(dir, "20-plugins.hcl") + ":34",
 			},
 		},
 		Files:   []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
@@ -256,8 +331,8 @@ func TestShippedConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := write(t, map[string]string{"config.hcl": string(shipped)})
-	cfg, err := config.Load(dir, config.LoadOptions{LookupEnv: environment(nil)})
+	path := filepath.Join(write(t, map[string]string{"config.hcl": string(shipped)}), "config.hcl")
+	cfg, err := config.Load(path, config.LoadOptions{LookupEnv: environment(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}

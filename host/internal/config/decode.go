@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -22,11 +23,14 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		PluginDir: d.pluginDir(root.PluginDir),
 	}
 	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
-	if root.Auth != nil {
-		cfg.LocalUser, _ = d.text(root.Auth.LocalUser, "a user name")
-	}
+	cfg.Listen = d.listen(root.Server)
+	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
+	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy)
+	cfg.Approvals = d.approvals(root.Approvals)
+	cfg.Journal = d.journal(root.Journal)
 	sandboxes := d.sandboxes(root.Sandboxes)
 	firsts := make(map[string]hcl.Range)
+	plugins := make(map[string]policy.Plugin)
 	for _, block := range root.Plugins {
 		if first, taken := firsts[block.Name]; taken {
 			d.mistake(block.NameRange, "Duplicate plugin",
@@ -38,13 +42,22 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 			d.mistake(block.NameRange, "Invalid plugin name",
 				"%q cannot be a plugin's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", block.Name)
 		}
-		cfg.Plugins = append(cfg.Plugins, d.plugin(block, sandboxes, cfg.PluginDir, cfg.StateDir))
+		p := d.plugin(block, sandboxes, cfg.PluginDir, cfg.StateDir)
+		cfg.Plugins = append(cfg.Plugins, p)
+		if levels := d.levels(block, p.Catalog.Ceiling); len(levels.Tiers)+len(levels.Tools) > 0 {
+			plugins[block.Name] = levels
+		}
 	}
+	if len(plugins) > 0 {
+		cfg.Policy.Plugins = plugins
+	}
+	d.checkReach(cfg, root.Workspace, root.PluginDir)
 	return cfg
 }
 
 // blocks sorts what the files hold into their blocks.
 func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
+	d.once("", bodies...)
 	merged := make([]hcl.Body, len(bodies))
 	for i, b := range bodies {
 		merged[i] = b

@@ -22,6 +22,7 @@ type decoder struct {
 	ctx      *hcl.EvalContext     // functions, and local once known
 	mistakes hcl.Diagnostics
 	secrets  *secrets
+	read     []string // what file has read
 
 	localNames []string // of all locals blocks, sorted
 }
@@ -52,6 +53,11 @@ func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 		}
 		file, diags := hclsyntax.ParseConfig(f.bytes, f.name, hcl.InitialPos)
 		d.files[f.name] = file
+		for _, diag := range diags {
+			if diag.Summary == "Invalid single-argument block definition" {
+				diag.Detail = "A block on one line holds a single argument and no block. Put each argument, and each block inside, on a line of its own."
+			}
+		}
 		d.mistakes = append(d.mistakes, diags...)
 		if body, ok := file.Body.(*hclsyntax.Body); ok {
 			bodies = append(bodies, body)

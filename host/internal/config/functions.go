@@ -79,13 +79,15 @@ func (d *decoder) fileFunction() function.Function {
 		Params: []function.Parameter{{Name: "path", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
-			b, err := readBounded(d.src.abs(args[0].AsString()))
+			path := d.src.abs(args[0].AsString())
+			b, err := readBounded(path)
 			if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 				err = pathError.Err // the path is what the file says
 			}
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)
 			}
+			d.read = append(d.read, path)
 			d.secrets.add(string(b))
 			return cty.StringVal(string(b)), nil
 		},

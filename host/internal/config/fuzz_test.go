@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/policy"
 )
 
 // FuzzLoad: whatever a file holds, it is either a configuration or an error
@@ -39,6 +42,17 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			show(t, err)
 			return
+		}
+		if _, err := policy.New(cfg.Policy); err != nil {
+			t.Errorf("the policy is not one: %v", err)
+		}
+		if address, err := netip.ParseAddrPort(cfg.Listen); cfg.Listen != "" && (err != nil || !address.Addr().Unmap().IsLoopback()) {
+			t.Errorf("Listen = %q, which others may reach", cfg.Listen)
+		}
+		for _, token := range cfg.Tokens {
+			if _, err := auth.ParseRoles(token.Roles.Names()); err != nil || token.Roles == 0 || token.User == "" || len(token.SHA256) != 64 {
+				t.Errorf("token %+v is accepted", token)
+			}
 		}
 		for _, p := range cfg.Plugins {
 			settings, err := p.Supervisor.Settings([]byte(settingsSchema))

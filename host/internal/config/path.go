@@ -12,8 +12,12 @@ import (
 
 // workspace reads the one argument that every configuration must have.
 func (d *decoder) workspace(attr *hcl.Attribute) string {
-	if attr == nil {
-		d.mistake(d.start(), "Missing workspace",
+	if d.absent(attr) || d.is(attr, "") {
+		at := d.start()
+		if attr != nil {
+			at = attr.Expr.Range()
+		}
+		d.mistake(at, "Missing workspace",
 			`The configuration does not say which directory the tools work in. Add workspace = "." for the one that holds this file, or a path.`)
 		return ""
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -41,7 +42,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 	if timeout, ok := d.duration(block.IdleTimeout, durationExample); ok {
 		p.Supervisor.IdleTimeout = timeout
 	}
-	if block.Tier == nil {
+	if d.absent(block.Tier) {
 		d.mistake(block.Range, "Missing tier",
 			"Plugin %q needs a ceiling for what its tools may do: add tier = %q, %q or %q.",
 			block.Name, tool.ReadOnly, tool.SideEffecting, tool.Privileged)
@@ -84,14 +85,21 @@ func (d *decoder) pluginPath(block pluginBlock, pluginDir string) string {
 
 var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
+const sha256Expected = "64 hexadecimal digits in lower case, as sha256sum prints them"
+
+// sha256 reads the digest of a plugin's program; "" is any.
 func (d *decoder) sha256(attr *hcl.Attribute) string {
-	const expected = "64 hexadecimal digits in lower case, as sha256sum prints them"
-	s, ok := d.text(attr, expected)
+	s, ok := d.text(attr, sha256Expected)
 	if !ok || s == "" {
 		return ""
 	}
+	return d.hash(attr, s)
+}
+
+// hash checks the value of an argument that must be a SHA-256.
+func (d *decoder) hash(attr *hcl.Attribute, s string) string {
 	if !sha256Pattern.MatchString(s) {
-		d.mistake(attr.Expr.Range(), "Not a SHA-256", "Expected %s; this has %d characters.", expected, len([]rune(s)))
+		d.mistake(attr.Expr.Range(), "Not a SHA-256", "Expected %s; this has %d characters.", sha256Expected, len([]rune(s)))
 		return ""
 	}
 	return s
@@ -127,10 +135,25 @@ func (d *decoder) tools(blocks []toolBlock, ceiling tool.Tier) []catalog.ToolOpt
 		if size, ok := d.size(block.MaxOutput, sizeExample); ok {
 			o.MaxOutput = size
 		}
+		o.Rate = d.rate(block.Rate)
+		o.CacheTTL = d.cacheTTL(block.CacheTTL)
 		o.Aliases = d.aliases(block, taken)
 		tools = append(tools, o)
 	}
 	return tools
+}
+
+// maxCacheTTL bounds how long a result may be given again.
+const maxCacheTTL = time.Hour
+
+// cacheTTL reads how long results of a tool may be given again: less than 0 for
+// "0s", which says that they may not.
+func (d *decoder) cacheTTL(attr *hcl.Attribute) time.Duration {
+	ttl, ok := d.durationWithin(attr, 0, maxCacheTTL, `a duration from "0s" (off) to "1h"`)
+	if ok && ttl == 0 {
+		return -1
+	}
+	return ttl
 }
 
 // aliases reads the further names of a tool. Neither a name nor an alias may

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -52,8 +51,8 @@ func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
 // default one with the fields that its own block gives.
 func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement) confinement {
 	c := known[defaultSandbox]
-	if block.SandboxName != nil && block.Sandbox != nil {
-		d.mistake(block.Sandbox.Range, "Two sandboxes",
+	if block.SandboxName != nil && len(block.Sandbox) > 0 {
+		d.mistake(block.Sandbox[0].Range, "Two sandboxes",
 			"The plugin names a sandbox at %s and has a sandbox block too. Keep one: the block changes single fields of sandbox %q.",
 			place(block.SandboxName.NameRange), defaultSandbox)
 	}
@@ -66,25 +65,27 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 		}
 		c = named
 	}
-	if block.Sandbox != nil {
-		d.confine(&c, block.Sandbox.Limits, block.Sandbox.Env)
+	for _, own := range block.Sandbox {
+		d.confine(&c, own.Limits, own.Env)
 	}
 	return c
 }
 
 // confine overrides the fields of c that the blocks give.
-func (d *decoder) confine(c *confinement, limits *limitsBlock, env *envBlock) {
+func (d *decoder) confine(c *confinement, limits []limitsBlock, env []envBlock) {
 	before := len(d.mistakes)
-	if limits != nil {
-		d.limits(&c.limits, limits)
+	for _, block := range limits {
+		d.limits(&c.limits, block)
 	}
-	if env != nil && env.Pass != nil {
-		c.passEnv = d.passEnv(env.Pass)
+	for _, block := range env {
+		if block.Pass != nil {
+			c.passEnv = d.passEnv(block.Pass)
+		}
 	}
 	c.wrong = c.wrong || len(d.mistakes) > before
 }
 
-func (d *decoder) limits(l *sandbox.Limits, block *limitsBlock) {
+func (d *decoder) limits(l *sandbox.Limits, block limitsBlock) {
 	d.limitSize(&l.Memory, block.Memory)
 	if l.Memory > 0 && l.Memory < sandbox.MinMemory && block.Memory != nil {
 		d.mistake(block.Memory.Expr.Range(), "Too little memory",
@@ -100,17 +101,8 @@ func (d *decoder) limits(l *sandbox.Limits, block *limitsBlock) {
 	d.limitSize(&l.AddressSpace, block.AddressSpace)
 }
 
-// isUnlimited reports whether an argument is the word for no limit.
-func (d *decoder) isUnlimited(attr *hcl.Attribute) bool {
-	if attr == nil {
-		return false
-	}
-	v, diags := attr.Expr.Value(d.ctx)
-	return !diags.HasErrors() && v.RawEquals(cty.StringVal(unlimited))
-}
-
 func (d *decoder) limitSize(limit *tool.ByteSize, attr *hcl.Attribute) {
-	if d.isUnlimited(attr) {
+	if d.is(attr, unlimited) {
 		*limit = 0
 	} else if size, ok := d.size(attr, sizeExample+` or "unlimited"`); ok {
 		*limit = size
@@ -118,7 +110,7 @@ func (d *decoder) limitSize(limit *tool.ByteSize, attr *hcl.Attribute) {
 }
 
 func (d *decoder) limitCount(limit *uint64, attr *hcl.Attribute, least uint64) {
-	if d.isUnlimited(attr) {
+	if d.is(attr, unlimited) {
 		*limit = 0
 	} else if n, ok := d.count(attr, least, `a whole number or "unlimited"`); ok {
 		*limit = n
@@ -141,7 +133,7 @@ func (d *decoder) limitCore(limit *tool.ByteSize, attr *hcl.Attribute) {
 }
 
 func (d *decoder) limitCPUTime(limit *time.Duration, attr *hcl.Attribute) {
-	if d.isUnlimited(attr) {
+	if d.is(attr, unlimited) {
 		*limit = 0
 		return
 	}

@@ -8,7 +8,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/zclconf/go-cty/cty"
@@ -192,7 +191,7 @@ func parseUnit(unit, text string) (int64, error) {
 		size, err := tool.ParseByteSize(text)
 		return int64(size), err
 	}
-	t, err := time.ParseDuration(text)
+	t, err := parseDuration(text)
 	return int64(t), err
 }
 

@@ -27,11 +27,10 @@ func (d *decoder) settings(block pluginBlock) *settings {
 		files:   d.files,
 		secrets: d.secrets,
 	}
-	if block.Config == nil {
-		return s
-	}
-	if body, ok := block.Config.Body.(*hclsyntax.Body); ok { // the parser makes no other
-		s.root = d.settingBody(body, block.Config.Range)
+	for _, config := range block.Config {
+		if body, ok := config.Body.(*hclsyntax.Body); ok { // the parser makes no other
+			s.root = d.settingBody(body, config.Range)
+		}
 	}
 	return s
 }

@@ -122,6 +122,9 @@ func (s *source) names() []string {
 	return names
 }
 
+// isDir reports whether the configuration is a directory.
+func (s *source) isDir() bool { return s.dir == s.path }
+
 // abs resolves a path of the configuration.
 func (s *source) abs(path string) string {
 	if filepath.IsAbs(path) {

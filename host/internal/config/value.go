@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -41,6 +40,24 @@ func (d *decoder) value(attr *hcl.Attribute, want cty.Type, expected string) (ct
 		v = converted
 	}
 	return v, true
+}
+
+// absent reports whether an argument is not there, or null.
+func (d *decoder) absent(attr *hcl.Attribute) bool {
+	if attr == nil {
+		return true
+	}
+	v, diags := attr.Expr.Value(d.ctx)
+	return !diags.HasErrors() && v.IsNull()
+}
+
+// is reports whether an argument is a certain word.
+func (d *decoder) is(attr *hcl.Attribute, word string) bool {
+	if attr == nil {
+		return false
+	}
+	v, diags := attr.Expr.Value(d.ctx)
+	return !diags.HasErrors() && v.RawEquals(cty.StringVal(word))
 }
 
 // typeName describes the type of a value for a person.
@@ -151,22 +168,6 @@ func (d *decoder) size(attr *hcl.Attribute, expected string) (tool.ByteSize, boo
 		return 0, false
 	}
 	return size, true
-}
-
-const durationExample = `a duration such as "10s" or "5m"`
-
-// duration reads a time that is longer than zero.
-func (d *decoder) duration(attr *hcl.Attribute, expected string) (time.Duration, bool) {
-	s, ok := d.text(attr, expected)
-	if !ok {
-		return 0, false
-	}
-	t, err := time.ParseDuration(s)
-	if err != nil || t <= 0 {
-		d.mistake(attr.Expr.Range(), "Not a duration", "Expected %s for %s, more than zero, not %s.", expected, attr.Name, quote(attr.Expr, s))
-		return 0, false
-	}
-	return t, true
 }
 
 // count reads a whole number of at least least.

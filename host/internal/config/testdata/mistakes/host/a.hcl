@@ -1,11 +1,11 @@
 plugin_dir = 5
-policy {
-  mode = "supervised"
+results {
+  ttl = "1h"
 }
 auth {
   local_usr = "ada"
-  token "ci" {
-    user = "ci"
+  oidc {
+    issuer = "https://example.com"
   }
 }
 sandbox "small" {

@@ -9,7 +9,7 @@ plugin "web" {
     max_output = "-1KiB"
     aliases    = "fetch"
     enabled    = 1
-    cache_ttl  = "0s"
+    cache_ttl  = "2h"
   }
 }
 plugin {

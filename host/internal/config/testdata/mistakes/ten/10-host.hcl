@@ -1,8 +1,8 @@
 workspace  = "."
 plugin_dri = "plugins"
 
-server {
-  listen = "127.0.0.1:7780"
+telemetry {
+  prometheus = true
 }
 
 sandbox "default" {

@@ -1,0 +1,126 @@
+package config
+
+import (
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// defaultActionsPerHour bounds the calls of one caller.
+const defaultActionsPerHour = 600
+
+// maxCalls bounds what a rate may say: beyond it, none is meant.
+const maxCalls = 1_000_000
+
+// policy reads the policy block.
+func (d *decoder) policy(blocks []policyBlock) (opts policy.Options, actionsPerHour int) {
+	actionsPerHour = defaultActionsPerHour
+	for _, block := range blocks {
+		if word, ok := d.choice(block.Mode, policy.Supervised.String(), policy.ReadOnly.String(), policy.Autonomous.String()); ok {
+			mode, err := policy.ParseMode(word)
+			if err == nil {
+				opts.Mode, opts.ModePlace = mode, place(block.Mode.NameRange)
+			}
+		}
+		if d.is(block.ActionsPerHour, unlimited) {
+			actionsPerHour = 0
+		} else if n, ok := d.actions(block.ActionsPerHour); ok {
+			actionsPerHour = n
+		}
+	}
+	return opts, actionsPerHour
+}
+
+func (d *decoder) actions(attr *hcl.Attribute) (int, bool) {
+	const expected = `a whole number or "unlimited"`
+	n, ok := d.count(attr, 1, expected)
+	if ok && n > maxCalls {
+		d.mistake(attr.Expr.Range(), "Wrong number", "Expected %s for %s, at most %d.", expected, attr.Name, maxCalls)
+		return 0, false
+	}
+	return int(n), ok
+}
+
+// levels reads what the blocks of one plugin say of approvals.
+func (d *decoder) levels(block pluginBlock, ceiling tool.Tier) policy.Plugin {
+	levels := policy.Plugin{Tiers: make(map[tool.Tier]policy.Level), Tools: make(map[string]policy.Level)}
+	for _, b := range block.Approval {
+		for tier, attr := range map[tool.Tier]*hcl.Attribute{
+			tool.ReadOnly: b.ReadOnly, tool.SideEffecting: b.SideEffecting, tool.Privileged: b.Privileged,
+		} {
+			verdict, ok := d.verdict(attr)
+			if attr != nil && ceiling != 0 && tier > ceiling {
+				d.mistake(attr.NameRange, "Tier above the ceiling",
+					"No call of this plugin has that tier: the plugin's tier is %q. Raise it, or remove this line.", ceiling)
+			}
+			if ok {
+				levels.Tiers[tier] = policy.Level{Verdict: verdict, Place: place(attr.NameRange)}
+			}
+		}
+	}
+	for _, t := range block.Tools {
+		if level, ok := d.toolLevel(t); ok {
+			levels.Tools[t.Name] = level
+		}
+	}
+	return levels
+}
+
+// toolLevel reads what a tool block says of approvals, and whether it does.
+func (d *decoder) toolLevel(block toolBlock) (policy.Level, bool) {
+	verdict, ok := d.verdict(block.Approval)
+	standing := d.flag(block.AllowStanding, false)
+	if block.AllowStanding != nil && verdict != policy.Confirm && (ok || block.Approval == nil) {
+		d.mistake(block.AllowStanding.NameRange, "Useless allow_standing",
+			`It lets a standing answer stand in for approval = %q, and this tool has none. Write both, or remove it: after %q, standing answers count anyway.`,
+			policy.Confirm, policy.Ask)
+	}
+	if !ok {
+		return policy.Level{}, false
+	}
+	return policy.Level{Verdict: verdict, AllowStanding: standing, Place: place(block.Approval.NameRange)}, true
+}
+
+// verdict reads what is to happen to a call.
+func (d *decoder) verdict(attr *hcl.Attribute) (policy.Verdict, bool) {
+	words := []string{policy.Allow.String(), policy.Ask.String(), policy.Confirm.String(), policy.Deny.String()}
+	s, ok := d.text(attr, listWords(words))
+	if !ok {
+		return 0, false
+	}
+	v, err := policy.ParseVerdict(s)
+	if err != nil {
+		d.mistake(attr.Expr.Range(), "Unknown verdict", "Expected %s for %s, not %s.%s", listWords(words), attr.Name, quote(attr.Expr, s), didYouMean(s, words))
+		return 0, false
+	}
+	return v, true
+}
+
+var ratePattern = regexp.MustCompile(`^([0-9]{1,9})/([smh])$`)
+
+// rate reads how often a tool may be called.
+func (d *decoder) rate(attr *hcl.Attribute) catalog.Rate {
+	const expected = `a number of calls per second, minute or hour such as "2/s", "30/m" or "100/h"`
+	s, ok := d.text(attr, expected)
+	if !ok {
+		return catalog.Rate{}
+	}
+	parts := ratePattern.FindStringSubmatch(s)
+	if parts == nil {
+		d.mistake(attr.Expr.Range(), "Not a rate", "Expected %s, not %s.", expected, quote(attr.Expr, s))
+		return catalog.Rate{}
+	}
+	calls, err := strconv.Atoi(parts[1])
+	if err != nil || calls < 1 || calls > maxCalls {
+		d.mistake(attr.Expr.Range(), "Wrong number", "Expected from 1 to %d calls. To forbid a tool, write approval = %q or enabled = false.", maxCalls, policy.Deny)
+		return catalog.Rate{}
+	}
+	per := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
+	return catalog.Rate{Calls: calls, Per: per[parts[2]]}
+}

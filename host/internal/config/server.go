@@ -1,0 +1,58 @@
+package config
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+
+	"github.com/hashicorp/hcl/v2"
+)
+
+// defaultListen is where HTTP is served if nothing is said of it.
+const defaultListen = "127.0.0.1:7780"
+
+// listen reads the server block.
+func (d *decoder) listen(blocks []serverBlock) string {
+	listen := defaultListen
+	for _, block := range blocks {
+		if address, ok := d.loopback(block.Listen); ok {
+			listen = address
+		}
+	}
+	return listen
+}
+
+// loopback reads an address of this machine that no other can reach, or "".
+// The name localhost becomes an address, so that nothing is ever looked up.
+func (d *decoder) loopback(attr *hcl.Attribute) (string, bool) {
+	const expected = `an address and a port such as "127.0.0.1:7780", or "" (no HTTP),`
+	s, ok := d.text(attr, expected)
+	if !ok || s == "" {
+		return "", ok
+	}
+	host, port, err := net.SplitHostPort(s)
+	if err != nil {
+		d.mistake(attr.Expr.Range(), "Not an address", "Expected %s for %s, not %s.", expected, attr.Name, quote(attr.Expr, s))
+		return "", false
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		d.mistake(attr.Expr.Range(), "Not a port", "Expected a port from 0 to 65535 behind the colon (0: any that is free), not %s.", quote(attr.Expr, port))
+		return "", false
+	}
+	if host == "localhost" {
+		host = "127.0.0.1"
+	}
+	address, err := netip.ParseAddr(host)
+	switch {
+	case host != "" && err != nil:
+		d.mistake(attr.Expr.Range(), "Not an address",
+			"Expected the number of an address in front of the port, such as 127.0.0.1 or [::1], or localhost: names are not looked up.")
+		return "", false
+	case !address.Unmap().IsLoopback():
+		d.mistake(attr.Expr.Range(), "Not a loopback address",
+			"Other machines could reach this address and read the tokens on their way: this version has no TLS yet. Expected 127.0.0.1, [::1] or localhost.")
+		return "", false
+	}
+	return netip.AddrPortFrom(address, uint16(number)).String(), true
+}

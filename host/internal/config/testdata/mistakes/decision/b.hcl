@@ -1,0 +1,21 @@
+server {
+  listen = "localhost"
+}
+policy {
+  actions_per_hour = 1.5
+  mode             = 1
+}
+approvals {
+  timeout  = "1m"
+  patience = "61s"
+}
+approvals {
+  timeout  = "10"
+  patience = "-1s"
+}
+journal {
+  keep     = "3 days"
+  max_size = "1GB"
+}
+approval = "ask"
+policy = "supervised"

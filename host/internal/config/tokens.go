@@ -1,0 +1,154 @@
+package config
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// auth reads the auth block.
+func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Token) {
+	names := make(map[string]hcl.Range)
+	hashes := make(map[string]tokenBlock)
+	for _, block := range blocks {
+		if s, ok := d.text(block.LocalUser, "a user name"); ok && s != "" {
+			localUser, _ = d.user(block.LocalUser)
+		}
+		for _, token := range block.Tokens {
+			d.tokenName(token, names)
+			t := d.token(token)
+			if first, taken := hashes[t.SHA256]; taken {
+				d.mistake(token.SHA256.Expr.Range(), "Duplicate token",
+					"The token %q at %s has this sha256 already. Make a token for each: toolhost token new.", first.Name, place(first.NameRange))
+			} else if t.SHA256 != "" {
+				hashes[t.SHA256] = token
+			}
+			tokens = append(tokens, t)
+		}
+	}
+	return localUser, tokens
+}
+
+func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
+	if first, taken := firsts[block.Name]; taken {
+		d.mistake(block.NameRange, "Duplicate token name",
+			"There is a token %q at %s already; each needs a name of its own.", block.Name, place(first))
+	} else {
+		firsts[block.Name] = block.NameRange
+	}
+	if !tool.ValidPluginName(block.Name) {
+		d.mistake(block.NameRange, "Invalid token name",
+			"%q cannot be a token's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", block.Name)
+	}
+}
+
+// token reads one token block.
+func (d *decoder) token(block tokenBlock) auth.Token {
+	t := auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block)}
+	if d.absent(block.User) {
+		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides: add user = \"...\".", block.Name)
+	} else {
+		t.User, _ = d.user(block.User)
+	}
+	if block.Approves != nil && t.Roles != 0 && !t.Roles.Has(auth.Approver) {
+		d.mistake(block.Approves.NameRange, "Useless approves",
+			"Only a token with the role %q decides about calls. Remove approves, or give this token that role.", auth.Approver)
+	}
+	for _, w := range d.words(block.Approves, `a list of users such as ["ci"]`) {
+		switch {
+		case !validUser(w.text):
+			d.invalidUser(w.expr)
+		case w.text == t.User:
+			d.mistake(w.expr.Range(), "Useless user", "An approver decides about calls of its own user anyway. Remove it from the list.")
+		case slices.Contains(t.Approves, w.text):
+			d.mistake(w.expr.Range(), "Duplicate user", "%s is in the list already.", quote(w.expr, w.text))
+		default:
+			t.Approves = append(t.Approves, w.text)
+		}
+	}
+	return t
+}
+
+// tokenHash reads what is known of the secret of a token.
+func (d *decoder) tokenHash(block tokenBlock) string {
+	if d.absent(block.SHA256) {
+		d.mistake(block.Range, "Missing sha256", "Token %q needs the hash of its secret: add the sha256 that toolhost token new printed.", block.Name)
+		return ""
+	}
+	s, ok := d.text(block.SHA256, sha256Expected)
+	switch {
+	case !ok:
+		return ""
+	case strings.HasPrefix(s, "th_"):
+		d.mistake(block.SHA256.Expr.Range(), "A token in the configuration",
+			"This is the token itself, which nobody but its owner may know. Make another one with toolhost token new, and write its sha256 here.")
+		return ""
+	}
+	return d.hash(block.SHA256, s)
+}
+
+// roles reads what a token allows.
+func (d *decoder) roles(block tokenBlock) auth.Roles {
+	known := (auth.Agent | auth.Approver | auth.Admin).Names()
+	if d.absent(block.Roles) {
+		d.mistake(block.Range, "Missing roles",
+			"Token %q needs roles: add roles = [%q] for a program that calls tools, or [%q] for a person who decides about calls.",
+			block.Name, auth.Agent, auth.Approver)
+		return 0
+	}
+	before := len(d.mistakes)
+	var names []string
+	for _, w := range d.words(block.Roles, `a list of roles such as ["agent"]`) {
+		switch {
+		case !slices.Contains(known, w.text):
+			d.mistake(w.expr.Range(), "Unknown role", "Expected %s, not %s.%s", listWords(known), quote(w.expr, w.text), didYouMean(w.text, known))
+		case slices.Contains(names, w.text):
+			d.mistake(w.expr.Range(), "Duplicate role", "%s is in the list already.", quote(w.expr, w.text))
+		default:
+			names = append(names, w.text)
+		}
+	}
+	if len(d.mistakes) > before {
+		return 0
+	}
+	roles, err := auth.ParseRoles(names)
+	switch {
+	case err != nil:
+		d.mistake(block.Roles.Expr.Range(), "Roles that exclude each other", "Make two tokens: %v.", err)
+	case roles == 0:
+		d.mistake(block.Roles.Expr.Range(), "No roles", "A token without a role allows nothing. Expected at least one of %s.", listWords(known))
+	}
+	return roles
+}
+
+// maxUser bounds the name of a user, in bytes.
+const maxUser = 128
+
+// user reads the name of a user.
+func (d *decoder) user(attr *hcl.Attribute) (string, bool) {
+	s, ok := d.text(attr, "the name of a user")
+	if !ok {
+		return "", false
+	}
+	if !validUser(s) {
+		d.invalidUser(attr.Expr)
+		return "", false
+	}
+	return s, true
+}
+
+// validUser reports whether a name can be shown in a line as it is. What an
+// account may be called, such as CORP\ada, is a name.
+func validUser(name string) bool {
+	return name != "" && len(name) <= maxUser && tool.Visible(name) == name &&
+		!strings.ContainsAny(name, "\n\t") && strings.TrimSpace(name) == name
+}
+
+func (d *decoder) invalidUser(expr hcl.Expression) {
+	d.mistake(expr.Range(), "Invalid user",
+		"Approvers read this name: expected 1 to %d bytes, all of which can be seen, without space around them.", maxUser)
+}
