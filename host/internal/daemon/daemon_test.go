@@ -15,10 +15,13 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"go.uber.org/goleak"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/journal"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -106,7 +109,10 @@ plugin "greeter" {
 // build builds a daemon.
 func build(t *testing.T, cfg *config.Config) *daemon.Daemon {
 	t.Helper()
-	d, err := daemon.New(daemon.Options{Config: cfg, Version: "1", Logger: hclog.NewNullLogger()})
+	d, err := daemon.New(t.Context(), daemon.Options{
+		Config: cfg, Version: "1", Logger: hclog.NewNullLogger(),
+		Load: func() (*config.Config, error) { return config.Load(cfg.Files[0], config.LoadOptions{}) },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,59 +124,170 @@ func build(t *testing.T, cfg *config.Config) *daemon.Daemon {
 	return d
 }
 
-// start builds and starts a daemon.
-func start(t *testing.T, cfg *config.Config) *daemon.Daemon {
+// running is a daemon that serves its control socket.
+type running struct {
+	*daemon.Daemon
+
+	agent, approver *client.Client
+}
+
+// start builds and starts a daemon, and connects to it.
+func start(t *testing.T, cfg *config.Config) *running {
 	t.Helper()
-	d := build(t, cfg)
-	if err := d.Start(t.Context()); err != nil {
+	d := &running{Daemon: build(t, cfg)}
+	if err := errors.Join(d.ServeControl(t.Context()), d.Start(t.Context())); err != nil {
 		t.Fatal(err)
 	}
+	key, err := auth.ReadKey(filepath.Join(cfg.StateDir, auth.ApproverKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connect := func(token string) *client.Client {
+		c, err := client.New(client.Options{StateDir: cfg.StateDir, Token: token, Name: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		return c
+	}
+	d.agent, d.approver = connect(""), connect(key)
 	return d
+}
+
+// call makes a call and waits for its end.
+func (d *running) call(t *testing.T, name, arguments string) client.Outcome {
+	t.Helper()
+	outcome, err := d.agent.Call(t.Context(), client.Call{Tool: name, Arguments: []byte(arguments)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return outcome
 }
 
 func TestCall(t *testing.T) {
 	d := start(t, load(t, `greeting = "Good morning"`))
-	outcome := d.Call(t.Context(), pipeline.Request{Tool: "greet", Arguments: []byte(`{"name":"Bob"}`)})
-	if got, want := outcome.Result.Text(), "Good morning, Bob! From ada."; got != want {
-		t.Errorf("greet(Bob) = %q (%v), want %q", got, outcome.Result.Error, want)
+	outcome := d.call(t, "greet", `{"name":"Bob"}`)
+	if outcome.Result == nil || outcome.Result.Content != "Good morning, Bob! From ada." {
+		t.Errorf("greet(Bob) = %+v", outcome)
 	}
 }
 
-// TestToolsWithEffectsAreRefused holds until there are approvals.
-func TestToolsWithEffectsAreRefused(t *testing.T) {
+// TestChangesWaitForAPerson lets one call run and refuses another.
+func TestChangesWaitForAPerson(t *testing.T) {
 	d := start(t, load(t, ""))
-	if entry, err := d.Tool("change"); err == nil {
-		t.Errorf("a %s tool is offered", entry.Tier)
+	for _, approve := range []bool{true, false} {
+		begun, err := d.agent.Call(t.Context(), client.Call{Tool: "change", Arguments: []byte(`{"name":"Bob"}`), Wait: -1})
+		if err != nil || begun.Status != client.Pending {
+			t.Fatalf("change(Bob) = %+v, %v; want it to wait", begun, err)
+		}
+		open, err := d.approver.Approvals(t.Context(), client.ApprovalFilter{Wait: time.Minute})
+		if err != nil || len(open) != 1 || open[0].Call != begun.ToolCallID {
+			t.Fatalf("Approvals() = %+v, %v; want the one of %s", open, err, begun.ToolCallID)
+		}
+		answer, want := d.approver.Reject, client.Rejected
+		if approve {
+			answer, want = d.approver.Approve, client.Success
+		}
+		if _, err := answer(t.Context(), open[0].ID, client.Answer{}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.agent.Outcome(t.Context(), begun.ToolCallID, time.Minute); err != nil || got.Status != want {
+			t.Errorf("afterwards the call is %+v, %v; want %s", got, err, want)
+		}
 	}
-	outcome := d.Call(t.Context(), pipeline.Request{Tool: "change", Arguments: []byte(`{"name":"Bob"}`)})
-	if outcome.Result.Error == nil || outcome.Result.Error.Code != tool.NotFound {
-		t.Errorf("change(Bob) = %+v, want code not_found", outcome.Result)
+}
+
+// TestSecondDaemonIsRefused builds two over one state directory.
+func TestSecondDaemonIsRefused(t *testing.T) {
+	cfg := load(t, "")
+	first := start(t, cfg)
+	_, err := daemon.New(t.Context(), daemon.Options{Config: cfg, Version: "1", Logger: hclog.NewNullLogger()})
+	held, ok := errors.AsType[*daemon.HeldError](err)
+	if !ok || held.PID != os.Getpid() {
+		t.Fatalf("a second daemon: %v, want a HeldError with the process", err)
 	}
-	refused := d.Refused()
-	if len(refused) != 1 || refused[0].Tool != "change" || !strings.Contains(refused[0].Reason, "approval") {
-		t.Errorf("Refused() = %+v, want change, since there are no approvals", refused)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, cfg)
+}
+
+// TestReload takes up a changed configuration, and refuses one with mistakes as
+// a whole.
+func TestReload(t *testing.T) {
+	cfg := load(t, "")
+	d := start(t, cfg)
+	text, err := os.ReadFile(cfg.Files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(cfg.Files[0], []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	verdict := func() string {
+		t.Helper()
+		e, err := d.agent.Explain(t.Context(), client.Call{Tool: "change", Arguments: []byte(`{"name":"Bob"}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Verdict.String()
+	}
+	for _, tt := range []struct {
+		name, text  string
+		wantErr     string
+		wantVerdict string
+		wantText    string
+	}{
+		{"nothing changed", string(text), "", "ask", "Hello, Bob! From ada."},
+		{
+			"another level and other settings",
+			strings.Replace(string(text), "config {", "approval { side_effecting = \"allow\" }\n  config {\n    greeting = \"Hi\"\n", 1),
+			"", "allow", "Hi, Bob! From ada.",
+		},
+		{"an unknown argument", strings.Replace(string(text), "claims", "clams", 1), "clams", "allow", "Hi, Bob! From ada."},
+		{"a wrong setting", strings.Replace(string(text), "config {", "config {\n    greting = 1\n", 1), "greting", "allow", "Hi, Bob! From ada."},
+		{"another state directory", strings.Replace(string(text), `"state"`, `"other"`, 1), "state_dir cannot be changed", "allow", "Hi, Bob! From ada."},
+		{"back again", string(text), "", "ask", "Hello, Bob! From ada."},
+	} {
+		write(tt.text)
+		err := d.approver.Reload(t.Context())
+		if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
+			t.Errorf("%s: Reload() = %v, want %q", tt.name, err, tt.wantErr)
+		}
+		if got := verdict(); got != tt.wantVerdict {
+			t.Errorf("%s: the verdict is %s, want %s", tt.name, got, tt.wantVerdict)
+		}
+		if got := d.call(t, "greet", `{"name":"Bob"}`); got.Result == nil || got.Result.Content != tt.wantText {
+			t.Errorf("%s: greet(Bob) = %+v, want %q", tt.name, got, tt.wantText)
+		}
+	}
+	if err := d.agent.Reload(t.Context()); err == nil {
+		t.Error("an agent can reload")
 	}
 }
 
 // TestWrongSettingsStartNothing starts a plugin that does not know a setting,
 // which nobody could know before.
 func TestWrongSettingsStartNothing(t *testing.T) {
-	d := build(t, load(t, `greting = "Hi"`))
-	err := d.Start(t.Context())
+	err := build(t, load(t, `greting = "Hi"`)).Start(t.Context())
 	mistakes, ok := errors.AsType[*config.Error](err)
 	if !ok || len(mistakes.Mistakes) != 1 || mistakes.Mistakes[0].Line != 11 || !strings.Contains(mistakes.Mistakes[0].Detail, `"greeting"`) {
 		t.Errorf("Start() = %v; want the mistake with its line and the nearest name", err)
 	}
-	if state := d.Plugins()[0]; state.Phase != supervisor.Broken || !strings.Contains(state.Refused, "config.hcl:11") {
-		t.Errorf("the plugin is %s, refused %q; want the place", state.Phase, state.Refused)
-	}
 	in, feed := io.Pipe()
 	defer feed.Close()
-	d = build(t, load(t, `greting = "Hi"`))
+	d := build(t, load(t, `greting = "Hi"`))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, ok := errors.AsType[*config.Error](d.ServeMCP(ctx, in, io.Discard)); !ok {
 		t.Error("ServeMCP served half a host")
+	}
+	_, err = daemon.Try(t.Context(), daemon.Options{Config: load(t, `greting = "Hi"`), Version: "1", Logger: hclog.NewNullLogger()})
+	if _, ok := errors.AsType[*config.Error](err); !ok {
+		t.Errorf("Try() = %v, want the mistake", err)
 	}
 }
 
@@ -178,16 +295,58 @@ func TestWrongSettingsStartNothing(t *testing.T) {
 // learned.
 func TestToolsAreKnownWithoutStarting(t *testing.T) {
 	cfg := load(t, "")
-	first := start(t, cfg)
-	if err := first.Close(); err != nil {
+	if err := start(t, cfg).Close(); err != nil {
 		t.Fatal(err)
 	}
 	d := start(t, cfg)
-	if state := d.Plugins()[0]; len(d.Tools()) != 1 || state.PID != 0 {
-		t.Errorf("%d tools, process %d; want one tool and no process", len(d.Tools()), state.PID)
+	plugins, err := d.approver.Plugins(t.Context())
+	if err != nil || len(plugins) != 1 || len(plugins[0].Tools) != 2 || plugins[0].PID != 0 {
+		t.Errorf("Plugins() = %+v, %v; want both tools and no process", plugins, err)
 	}
-	d.StartPlugins(t.Context())
-	if state := d.Plugins()[0]; state.Phase != supervisor.Ready {
-		t.Errorf("after StartPlugins the plugin is %s", state.Phase)
+}
+
+// TestTry starts the plugins beside a daemon that runs.
+func TestTry(t *testing.T) {
+	cfg := load(t, "")
+	start(t, cfg)
+	plugins, err := daemon.Try(t.Context(), daemon.Options{Config: cfg, Version: "1", Logger: hclog.NewNullLogger()})
+	if err != nil || len(plugins) != 1 || plugins[0].Phase != supervisor.Ready || len(plugins[0].Tools) != 2 {
+		t.Errorf("Try() = %+v, %v; want the plugin ready", plugins, err)
+	}
+}
+
+// TestUnfinishedCallsAreEnded finds a call in the journal under which a host was
+// killed.
+func TestUnfinishedCallsAreEnded(t *testing.T) {
+	cfg := load(t, "")
+	if err := start(t, cfg).Close(); err != nil {
+		t.Fatal(err)
+	}
+	leaveUnfinished(t, cfg.StateDir)
+	d := start(t, cfg)
+	rows, err := d.approver.Journal(t.Context(), journal.Query{Call: "tc_left"})
+	if err != nil || len(rows) != 2 || rows[0].Kind != journal.End || rows[0].Code != string(tool.UnknownOutcome) {
+		t.Errorf("Journal() = %+v, %v; want an end with an unknown outcome", rows, err)
+	}
+	if report, err := d.approver.VerifyJournal(t.Context()); err != nil || len(report.Problems) > 0 {
+		t.Errorf("VerifyJournal() = %+v, %v", report, err)
+	}
+}
+
+// leaveUnfinished records the start of a call in a state directory that no host
+// holds.
+func leaveUnfinished(t *testing.T, dir string) {
+	t.Helper()
+	s, err := store.Open(t.Context(), store.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	j, err := journal.Open(t.Context(), journal.Options{Store: s, KeyPath: filepath.Join(dir, "keys", "journal.key")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := j.Start(t.Context(), journal.Record{Call: "tc_left", Tool: "change", Tier: tool.SideEffecting, User: "ada"})
+	if err := errors.Join(start, j.Close(t.Context()), s.Close()); err != nil {
+		t.Fatal(err)
 	}
 }

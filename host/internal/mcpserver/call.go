@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -16,24 +17,43 @@ import (
 )
 
 // call carries one tools/call request through the pipeline. It never returns
-// an error: a call that fails has a result that says why, for the model.
+// an error: a call that fails has a result that says why, for the model. A call
+// that waits for a person longer than the client's patience goes on; the model
+// is told to make it again for the result.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, done := s.underWay.begin(ctx)
+	ctx, done := s.callsOf(req.Session.ID()).begin(ctx)
 	defer done()
 	progress := startProgress(ctx, req)
-	outcome := s.opts.Pipeline.Call(ctx, pipeline.Request{
-		Caller:      auth.Caller{User: s.opts.User, Client: clientName(req), Session: req.Session.ID()},
+	flight := s.opts.Pipeline.Start(ctx, pipeline.Request{
+		Caller:      auth.Caller{User: s.opts.User, Client: clientName(req), Session: req.Session.ID(), Roles: auth.Agent},
 		Tool:        req.Params.Name,
 		Arguments:   req.Params.Arguments,
 		Traceparent: traceparent(req),
 		Sink:        tool.Sink{Progress: progress.report},
 	})
+	outcome := flight.Wait(ctx, s.opts.Patience)
+	switch {
+	case outcome.Pending && ctx.Err() != nil:
+		flight.GiveUp() // nobody reads the answer
+	case outcome.Pending:
+		flight.Owe()
+		outcome.Result.Error = outcome.Result.Error.WithHint("%s", comeBack(outcome.Approval))
+	}
+	flight.Release()
 	progress.finish() // no progress may follow the result
 	return render(outcome, req.ProtocolVersion()), nil
 }
 
-// underWay holds what cancels the calls that have not ended: the SDK shields
-// them from the end of the server. The zero value is ready.
+// comeBack says what a model is to do about a call that goes on.
+func comeBack(approval string) string {
+	if approval == "" {
+		return "make the same call again to get its result"
+	}
+	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals show %s; then make the same call again to get its result", approval)
+}
+
+// underWay holds what cancels the calls of one client that have not ended: the
+// SDK shields them from the end of its session. The zero value is ready.
 type underWay struct {
 	mu      sync.Mutex // guards everything below
 	cancels map[int]context.CancelFunc

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
@@ -20,7 +21,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 )
 
-// Options are what a Server needs; all but Ready are required.
+// Options are what a Server needs; all but Ready and Patience are required.
 type Options struct {
 	Catalog  *catalog.Catalog
 	Pipeline *pipeline.Pipeline
@@ -29,9 +30,12 @@ type Options struct {
 	// means that they are known from the start.
 	Ready <-chan struct{}
 	// User is whose calls arrive over standard input and output.
-	User    string
-	Version string
-	Logger  hclog.Logger
+	User string
+	// Patience is how long a client waits for a person to approve a call before
+	// it is told to come back; 0 means 45 seconds.
+	Patience time.Duration
+	Version  string
+	Logger   hclog.Logger
 }
 
 // Server serves the catalog to MCP clients.
@@ -39,15 +43,17 @@ type Server struct {
 	opts Options
 	sdk  *mcp.Server
 
-	underWay underWay
-
-	mu        sync.Mutex                // guards published
+	mu        sync.Mutex                // guards everything below
 	published map[string]*catalog.Entry // what the SDK lists, by tool name
+	clients   map[string]*underWay      // by session
 }
 
 // New returns a server that lists, while it serves, what the catalog holds.
 func New(opts Options) *Server {
-	s := &Server{opts: opts, published: map[string]*catalog.Entry{}}
+	if opts.Patience == 0 {
+		opts.Patience = 45 * time.Second
+	}
+	s := &Server{opts: opts, published: map[string]*catalog.Entry{}, clients: map[string]*underWay{}}
 	s.sdk = mcp.NewServer(
 		&mcp.Implementation{Name: "toolhost", Title: "toolhost", Version: opts.Version},
 		&mcp.ServerOptions{
@@ -80,10 +86,13 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	defer watching.Wait()
 	defer cancel()
 
-	transport := newLineTransport(in, out, "mcp_"+uuid.NewString())
+	session := "mcp_" + uuid.NewString()
+	calls := s.callsOf(session)
+	defer s.forget(session)
+	transport := newLineTransport(in, out, session)
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {
-		s.underWay.cancel()
+		calls.cancel()
 		_ = transport.conn.Close()
 	})()
 	err := s.sdk.Run(ctx, transport)
@@ -91,4 +100,22 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		return fmt.Errorf("serve MCP: %w", err)
 	}
 	return nil
+}
+
+// callsOf returns the calls under way of a session.
+func (s *Server) callsOf(session string) *underWay {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.clients[session]
+	if calls == nil {
+		calls = &underWay{}
+		s.clients[session] = calls
+	}
+	return calls
+}
+
+func (s *Server) forget(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.clients, session)
 }

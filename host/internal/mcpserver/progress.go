@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -11,8 +12,11 @@ import (
 // progress passes what a tool reports on to the client, if the client asked
 // for it. A slow client gets fewer reports and never slows the tool.
 type progress struct {
-	reports chan tool.Progress // what waits to be sent; when full, reports are dropped
-	sent    chan struct{}      // closed when all are sent; nil if the client did not ask
+	sent chan struct{} // closed when all are sent; nil if the client did not ask
+
+	mu       sync.Mutex         // guards everything below
+	reports  chan tool.Progress // what waits to be sent; when full, reports are dropped
+	finished bool               // nothing is taken any more: the call may outlive its request
 }
 
 const progressQueue = 64
@@ -33,19 +37,27 @@ func (p *progress) report(r tool.Progress) {
 	if p.sent == nil {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.finished {
+		return
+	}
 	select {
 	case p.reports <- r:
 	default:
 	}
 }
 
-// finish sends what is queued and returns when the client has it. Nothing may
-// be reported any more.
+// finish sends what is queued and returns when the client has it. What is
+// reported later is dropped.
 func (p *progress) finish() {
 	if p.sent == nil {
 		return
 	}
+	p.mu.Lock()
+	p.finished = true
 	close(p.reports)
+	p.mu.Unlock()
 	<-p.sent
 }
 

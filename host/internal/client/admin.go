@@ -1,0 +1,91 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/journal"
+)
+
+// Plugins lists the plugins.
+func (c *Client) Plugins(ctx context.Context) ([]httpapi.Plugin, error) {
+	var plugins []httpapi.Plugin
+	err := c.do(ctx, request{method: "GET", path: "/v1/plugins"}, &plugins)
+	return plugins, err
+}
+
+// RestartPlugin stops a plugin if it runs and starts it, and returns it as it
+// is then.
+func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin, error) {
+	var plugin httpapi.Plugin
+	err := c.do(ctx, request{method: "POST", path: "/v1/plugins/" + url.PathEscape(name) + "/restart"}, &plugin)
+	return plugin, err
+}
+
+// Reload makes the host read its configuration again. If it is refused, the
+// error says why, and the one before goes on.
+func (c *Client) Reload(ctx context.Context) error {
+	return c.do(ctx, request{method: "POST", path: "/v1/reload"}, &struct{}{})
+}
+
+// Health returns how the host is, healthy or not.
+func (c *Client) Health(ctx context.Context) (httpapi.Health, error) {
+	return c.health(ctx, "/healthz")
+}
+
+// Readiness returns whether the tools of all plugins are known.
+func (c *Client) Readiness(ctx context.Context) (httpapi.Health, error) {
+	return c.health(ctx, "/readyz")
+}
+
+func (c *Client) health(ctx context.Context, path string) (httpapi.Health, error) {
+	var health httpapi.Health
+	err := c.do(ctx, request{method: "GET", path: path, also: http.StatusServiceUnavailable}, &health)
+	return health, err
+}
+
+// Journal returns rows of the journal.
+func (c *Client) Journal(ctx context.Context, q journal.Query) ([]journal.Record, error) {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"call": q.Call, "tool": q.Tool, "plugin": q.Plugin, "user": q.User, "session": q.Session, "status": q.Status,
+		"since": timeText(q.Since), "until": timeText(q.Until),
+		"before": numberText(q.Before), "after": numberText(q.After), "limit": numberText(int64(q.Limit)),
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	if q.OldestFirst {
+		query.Set("order", "oldest")
+	}
+	var rows []journal.Record
+	err := c.do(ctx, request{method: "GET", path: "/v1/journal", query: query}, &rows)
+	return rows, err
+}
+
+// VerifyJournal makes the host read its whole journal and report what is not
+// as it wrote it.
+func (c *Client) VerifyJournal(ctx context.Context) (journal.Report, error) {
+	var report journal.Report
+	err := c.do(ctx, request{method: "GET", path: "/v1/journal/verify"}, &report)
+	return report, err
+}
+
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+func numberText(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}

@@ -1,0 +1,125 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/mcpserver"
+)
+
+// front is what callers reach the host by.
+type front struct {
+	server *httpapi.Server
+	// serve serves one more listener, until stop.
+	serve   func(listener net.Listener, serve func(context.Context, net.Listener) error)
+	stop    context.CancelFunc
+	serving sync.WaitGroup
+
+	mu     sync.Mutex // guards failed
+	failed []error
+}
+
+func (d *Daemon) buildFront(ctx context.Context) (err error) {
+	cfg, p := d.opts.Config, &d.parts
+	user := auth.LocalUser(cfg.LocalUser)
+	patience := max(cfg.Approvals.Patience, 1) // 0 would be the default of the parts
+	agent, err := auth.EnsureKey(cfg.StateDir, auth.AgentKey)
+	if err != nil {
+		return err
+	}
+	approver, err := auth.EnsureKey(cfg.StateDir, auth.ApproverKey)
+	if err != nil {
+		return err
+	}
+	d.agent = auth.Token{Name: "local", SHA256: auth.Digest(agent), User: user, Roles: auth.Agent}
+	if p.tokens, err = auth.NewTokens(d.withAgent(cfg.Tokens)); err != nil {
+		return err
+	}
+	keys, err := auth.NewTokens([]auth.Token{
+		{Name: "cli", SHA256: auth.Digest(approver), User: user, Roles: auth.Approver | auth.Admin},
+	})
+	if err != nil {
+		return err
+	}
+	p.mcp = mcpserver.New(mcpserver.Options{
+		Catalog: p.catalog, Pipeline: p.pipeline, Ready: d.ready, User: user, Patience: patience,
+		Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
+	})
+	server, err := httpapi.New(httpapi.Options{
+		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
+		Journal: p.journal, Store: p.store, Events: p.events,
+		User: user, Keys: keys, Tokens: p.tokens, Patience: patience, Ready: d.ready,
+		Relay: p.mcp.ServeRelay, Reload: d.Reload, Logger: d.opts.Logger.Named("http"),
+	})
+	if err != nil {
+		return err
+	}
+	p.front = newFront(ctx, server)
+	return nil
+}
+
+// newFront returns a front without listeners.
+func newFront(ctx context.Context, server *httpapi.Server) *front {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	f := &front{server: server, stop: stop}
+	f.serve = func(listener net.Listener, serve func(context.Context, net.Listener) error) {
+		f.serving.Go(func() { f.note(serve(running, listener)) }) // ends with stop; wait waits for it
+	}
+	return f
+}
+
+// withAgent adds the host's own token for agents on this machine.
+func (d *Daemon) withAgent(tokens []auth.Token) []auth.Token {
+	return append([]auth.Token{d.agent}, tokens...)
+}
+
+// ServeControl serves the control socket in the state directory from now on,
+// until Close.
+func (d *Daemon) ServeControl(ctx context.Context) error {
+	listener, err := auth.ListenControl(ctx, d.opts.Config.StateDir)
+	if err != nil {
+		return err
+	}
+	d.parts.front.serve(listener, d.parts.front.server.ServeControl)
+	return nil
+}
+
+// ServeHTTP serves the configured address from now on, until Close. It returns
+// the address, "" if none is configured.
+func (d *Daemon) ServeHTTP(ctx context.Context) (address string, err error) {
+	if d.opts.Config.Listen == "" {
+		return "", nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", d.opts.Config.Listen)
+	if err != nil {
+		return "", fmt.Errorf("listen on %s: %w; server.listen in the configuration names another address", d.opts.Config.Listen, err)
+	}
+	d.parts.front.serve(listener, d.parts.front.server.Serve)
+	return listener.Addr().String(), nil
+}
+
+// note keeps what was wrong with a listener for the end.
+func (f *front) note(err error) {
+	if err == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.failed = append(f.failed, err)
+}
+
+// close tells the listeners to end. Requests that wait for calls end with them.
+func (f *front) close() { f.stop() }
+
+// wait returns when every request has been answered.
+func (f *front) wait() error {
+	f.serving.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return errors.Join(f.failed...)
+}

@@ -1,0 +1,177 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/event"
+	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/mcpserver"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// parts are what a host is made of, each built from those before it.
+type parts struct {
+	lock       *store.DirLock
+	store      *store.Store
+	journal    *journal.Journal
+	events     *event.Bus
+	grants     *approval.Grants
+	desk       *approval.Desk
+	launcher   *sandbox.Launcher
+	catalog    *catalog.Catalog
+	watcher    *watcher
+	supervisor *supervisor.Supervisor
+	pipeline   *pipeline.Pipeline
+	mcp        *mcpserver.Server
+	tokens     *auth.Tokens
+	front      *front
+}
+
+// build makes the parts. What it has made when it fails, stop takes down.
+func (d *Daemon) build(ctx context.Context) error {
+	for _, step := range []struct {
+		what  string
+		build func(context.Context) error
+	}{
+		{"state", d.buildState},
+		{"approvals", d.buildApprovals},
+		{"plugins", d.buildPlugins},
+		{"pipeline", d.buildPipeline},
+		{"front ends", d.buildFront},
+	} {
+		if err := step.build(ctx); err != nil {
+			return fmt.Errorf("set up the %s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) buildState(ctx context.Context) (err error) {
+	cfg, p := d.opts.Config, &d.parts
+	if p.lock, err = store.Lock(cfg.StateDir); err != nil {
+		return err
+	}
+	if p.store, err = store.Open(ctx, store.Options{Dir: cfg.StateDir, Logger: d.opts.Logger.Named("store")}); err != nil {
+		return err
+	}
+	p.journal, err = journal.Open(ctx, journal.Options{
+		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
+		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Logger: d.opts.Logger.Named("journal"),
+	})
+	return err
+}
+
+func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
+	p := &d.parts
+	p.events = event.NewBus()
+	if p.grants, err = approval.NewGrants(ctx, approval.GrantOptions{Store: p.store, Logger: d.opts.Logger.Named("grants")}); err != nil {
+		return err
+	}
+	p.desk, err = approval.New(ctx, approval.Options{
+		Store: p.store, Grants: p.grants, Timeout: d.opts.Config.Approvals.Timeout,
+		Logger: d.opts.Logger.Named("approvals"), Changed: d.announceApproval,
+	})
+	return err
+}
+
+// announceApproval tells whoever watches how a question stands.
+func (d *Daemon) announceApproval(r approval.Record) {
+	d.parts.events.Publish(r.User, event.ToolApproval{
+		ID: r.ID, Call: r.Call, Tool: r.Tool, Plugin: r.Plugin, State: string(r.State), Expires: r.Expires,
+		DecidedBy: r.DecidedBy, Message: r.Message,
+	})
+}
+
+func (d *Daemon) buildPlugins(context.Context) (err error) {
+	cfg, p := d.opts.Config, &d.parts
+	if p.launcher, err = sandbox.NewLauncher(); err != nil {
+		return err
+	}
+	toRun, toList := enabled(cfg.Plugins)
+	if p.catalog, err = catalog.New(catalog.Options{Plugins: toList}); err != nil {
+		return err
+	}
+	p.watcher = watch(p.catalog, p.events)
+	p.supervisor, err = supervisor.New(supervisor.Options{
+		Plugins:   toRun,
+		Launcher:  p.launcher,
+		StateDir:  cfg.StateDir,
+		Workspace: cfg.Workspace,
+		Version:   d.opts.Version,
+		Logger:    d.opts.Logger,
+		Redact:    cfg.Hide,
+		Entered: func(plugin string, phase supervisor.Phase) {
+			p.events.Publish("", event.PluginState{Name: plugin, Phase: phase.String()})
+		},
+		Publish: func(plugin, digest string, tools []tool.Spec) {
+			if err := p.catalog.Publish(plugin, digest, tools); err != nil {
+				d.opts.Logger.Error("tools are not listed", "error", err)
+			}
+		},
+	})
+	return err
+}
+
+func (d *Daemon) buildPipeline(context.Context) error {
+	cfg, p := d.opts.Config, &d.parts
+	rules, err := policy.New(cfg.Policy)
+	if err != nil {
+		return err
+	}
+	p.pipeline, err = pipeline.New(pipeline.Options{
+		Catalog: p.catalog, Runner: p.supervisor, Policy: rules, Desk: p.desk, Grants: p.grants,
+		Journal: p.journal, Store: p.store, Events: p.events, Logger: d.opts.Logger,
+		Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
+	})
+	return err
+}
+
+// stop takes down what build has built, last first: callers are turned away,
+// calls end, processes end, and what they have left is written.
+func (p *parts) stop(ctx context.Context) error {
+	var errs []error
+	if p.front != nil {
+		p.front.close()
+	}
+	if p.pipeline != nil {
+		errs = append(errs, p.pipeline.Close())
+	}
+	if p.front != nil {
+		errs = append(errs, p.front.wait())
+	}
+	if p.supervisor != nil {
+		errs = append(errs, p.supervisor.Close())
+	}
+	if p.watcher != nil {
+		p.watcher.stop()
+	}
+	if p.launcher != nil {
+		errs = append(errs, p.launcher.Close())
+	}
+	if p.desk != nil {
+		errs = append(errs, p.desk.Close())
+	}
+	if p.grants != nil {
+		errs = append(errs, p.grants.Close())
+	}
+	if p.journal != nil {
+		errs = append(errs, p.journal.Close(ctx))
+	}
+	if p.store != nil {
+		errs = append(errs, p.store.Close())
+	}
+	if p.lock != nil {
+		errs = append(errs, p.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+)
+
+// Reload reads the configuration anew and puts it in the place of the old one.
+// A configuration with any mistake, or one under which a changed plugin does
+// not start, is refused as a whole, and the old one goes on. No call is lost.
+func (d *Daemon) Reload(ctx context.Context) error {
+	if d.opts.Load == nil {
+		return errors.New("this host cannot reload its configuration")
+	}
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	cfg, err := d.opts.Load()
+	if err != nil {
+		return err
+	}
+	if err := unchangeable(d.opts.Config, cfg); err != nil {
+		return err
+	}
+	rules, err := policy.New(cfg.Policy)
+	if err != nil {
+		return err
+	}
+	toRun, toList := enabled(cfg.Plugins)
+	change, err := d.parts.supervisor.Prepare(ctx, toRun)
+	if err != nil {
+		return err
+	}
+	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens)); err != nil {
+		change.Discard()
+		return err
+	}
+	// What plugins publish is judged by the new rules before the new plugins
+	// publish anything. The catalog refuses a plugin that stands twice only,
+	// which is a mistake of the configuration.
+	if err := d.parts.catalog.Apply(catalog.Options{Plugins: toList}); err != nil {
+		change.Discard()
+		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.opts.Config.Tokens)))
+	}
+	d.parts.pipeline.Apply(pipeline.Settings{
+		Policy: rules, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
+	})
+	change.Commit()
+	d.parts.pipeline.Revoke(d.parts.tokens.Count)
+	d.opts.Config = cfg
+	d.opts.Logger.Info("reloaded the configuration", "files", cfg.Files, "policy", rules.Revision())
+	return nil
+}
+
+// unchangeable refuses a configuration that differs in what only a new host can
+// take up.
+func unchangeable(old, next *config.Config) error {
+	for _, setting := range []struct{ name, old, next string }{
+		{"workspace", old.Workspace, next.Workspace},
+		{"state_dir", old.StateDir, next.StateDir},
+		{"server.listen", old.Listen, next.Listen},
+		{"auth.local_user", old.LocalUser, next.LocalUser},
+		{"approvals.timeout", old.Approvals.Timeout.String(), next.Approvals.Timeout.String()},
+		{"approvals.patience", old.Approvals.Patience.String(), next.Approvals.Patience.String()},
+		{"journal.keep", old.Journal.Keep.String(), next.Journal.Keep.String()},
+		{"journal.max_size", old.Journal.MaxSize.String(), next.Journal.MaxSize.String()},
+	} {
+		if setting.old != setting.next {
+			return fmt.Errorf("%s cannot be changed by a reload: it is %q and would be %q; stop the host and start it again",
+				setting.name, setting.old, setting.next)
+		}
+	}
+	if !slices.Equal(old.Secrets, next.Secrets) {
+		return errors.New("a value that env() or file() gives has changed, which a reload cannot take up; stop the host and start it again")
+	}
+	return nil
+}
+
+// enabled returns what the supervisor and the catalog need of the plugins that
+// are to be used.
+func enabled(plugins []config.Plugin) (toRun []supervisor.Plugin, toList []catalog.Plugin) {
+	for _, p := range plugins {
+		if p.Enabled {
+			toRun = append(toRun, p.Supervisor)
+			toList = append(toList, p.Catalog)
+		}
+	}
+	return toRun, toList
+}

@@ -1,0 +1,81 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Try starts every plugin of a configuration and returns what became of each.
+// If a host holds the state directory, they get another one, so that the host
+// is not disturbed. The plugins are stopped when it returns. The error is about
+// their settings, or about the machine; opts.Load is not needed.
+func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error) {
+	dir, giveBack, err := tryDir(opts.Config.StateDir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, giveBack()) }()
+	launcher, err := sandbox.NewLauncher()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, launcher.Close()) }()
+	toRun, toList := enabled(opts.Config.Plugins)
+	tools, err := catalog.New(catalog.Options{Plugins: toList})
+	if err != nil {
+		return nil, err
+	}
+	s, err := supervisor.New(supervisor.Options{
+		Plugins: toRun, Launcher: launcher, StateDir: dir, Workspace: opts.Config.Workspace, Version: opts.Version,
+		Logger: opts.Logger, Redact: opts.Config.Hide,
+		Publish: func(plugin, digest string, specs []tool.Spec) {
+			if err := tools.Publish(plugin, digest, specs); err != nil {
+				opts.Logger.Error("tools are not listed", "error", err)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if err := s.Start(ctx); err != nil {
+		return nil, err
+	}
+	startAll(ctx, s)
+	return httpapi.NewPlugins(s.Plugins(), tools.Entries(), tools.Refused()), nil
+}
+
+// tryDir returns the state directory if no host holds it, so that what is
+// learned of the plugins is known from then on; else a temporary one.
+func tryDir(stateDir string) (dir string, giveBack func() error, err error) {
+	lock, err := store.Lock(stateDir)
+	if err == nil {
+		return stateDir, lock.Close, nil
+	}
+	if _, held := errors.AsType[*HeldError](err); !held {
+		return "", nil, err
+	}
+	dir, err = os.MkdirTemp("", "toolhost-try-")
+	return dir, func() error { return os.RemoveAll(dir) }, err
+}
+
+// startAll starts the plugins that do not run and have not failed. Those that
+// cannot start say why in [supervisor.Supervisor.Plugins].
+func startAll(ctx context.Context, s *supervisor.Supervisor) {
+	var starts sync.WaitGroup
+	for _, p := range s.Plugins() {
+		if p.PID == 0 && p.Refused == "" && p.LastCrash == nil {
+			starts.Go(func() { _ = s.Restart(ctx, p.Name) }) // ends with the start
+		}
+	}
+	starts.Wait()
+}

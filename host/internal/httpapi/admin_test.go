@@ -1,0 +1,143 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/httpapi/httpapitest"
+)
+
+// row is the part of a row of the journal that tests look at.
+type row struct {
+	Seq              int64
+	Kind, Call, Tool string
+	User, Status     string
+}
+
+// rowsOf asks for rows until there are as many as expected: those of calls that
+// change nothing are written a little later.
+func rowsOf(t *testing.T, h *httpapitest.Host, path string, want int) []row {
+	t.Helper()
+	for {
+		var rows []row
+		ask(t, h, h.Admin, "GET", path, "").into(t, http.StatusOK, &rows)
+		if len(rows) >= want {
+			return rows
+		}
+	}
+}
+
+func TestJournal(t *testing.T) {
+	h := httpapitest.Start(t, httpapitest.Options{})
+	for _, token := range []string{h.Agent, h.BobsAgent, h.Agent} {
+		ask(t, h, token, "POST", "/v1/calls", `{"tool":"look"}`).into(t, http.StatusOK, &struct{}{})
+	}
+	all := rowsOf(t, h, "/v1/journal", 3)
+	if all[0].Seq < all[2].Seq {
+		t.Errorf("rows = %+v, want the newest first", all)
+	}
+	if oldest := rowsOf(t, h, "/v1/journal?order=oldest&limit=2", 2); len(oldest) != 2 || oldest[0].Seq != all[2].Seq {
+		t.Errorf("the oldest two = %+v", oldest)
+	}
+	if bobs := rowsOf(t, h, "/v1/journal?user=bob&tool=look&status=success", 1); len(bobs) != 1 || bobs[0].User != "bob" {
+		t.Errorf("bob's rows = %+v", bobs)
+	}
+	if before := rowsOf(t, h, "/v1/journal?before=2", 1); len(before) != 1 || before[0].Seq != 1 {
+		t.Errorf("rows before 2 = %+v", before)
+	}
+	if since := rowsOf(t, h, "/v1/journal?since=2999-01-01T00:00:00Z", 0); len(since) != 0 {
+		t.Errorf("rows of the future = %+v", since)
+	}
+	for _, wrong := range []string{"limit=x", "since=yesterday", "order=random", "colour=red", "before=-1"} {
+		name, _, _ := strings.Cut(wrong, "=")
+		ask(t, h, h.Admin, "GET", "/v1/journal?"+wrong, "").problem(t, http.StatusBadRequest, name)
+	}
+	var report struct {
+		Rows     int
+		Problems []any
+	}
+	ask(t, h, h.Admin, "GET", "/v1/journal/verify", "").into(t, http.StatusOK, &report)
+	if report.Rows != 3 || report.Problems == nil || len(report.Problems) != 0 {
+		t.Errorf("the report = %+v, want three rows and no problem", report)
+	}
+}
+
+func TestJournalTail(t *testing.T) {
+	h := httpapitest.Start(t, httpapitest.Options{Configure: func(s *httpapi.Server) { s.SetKeepAlive(time.Millisecond) }})
+	ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"look"}`).into(t, http.StatusOK, &struct{}{})
+	first := rowsOf(t, h, "/v1/journal", 1)[0]
+	tail := func(query string) *bufio.Scanner {
+		response, err := http.DefaultTransport.RoundTrip(newRequest(t, h.URL, h.Admin, "GET", "/v1/journal/tail"+query, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { response.Body.Close() })
+		return bufio.NewScanner(response.Body)
+	}
+	next := func(s *bufio.Scanner) (r row) {
+		for s.Scan() {
+			if s.Text() != "" {
+				if err := json.Unmarshal(s.Bytes(), &r); err != nil {
+					t.Fatal(err)
+				}
+				return r
+			}
+		}
+		t.Fatalf("the stream ended: %v", s.Err())
+		return r
+	}
+	fromNow, fromStart := tail(""), tail("?after=0")
+	ask(t, h, h.BobsAgent, "POST", "/v1/calls", `{"tool":"look"}`).into(t, http.StatusOK, &struct{}{})
+	if r := next(fromNow); r.User != "bob" {
+		t.Errorf("from now on comes %+v, want bob's", r)
+	}
+	if r := next(fromStart); r.Seq != first.Seq {
+		t.Errorf("from the start comes %+v, want %+v", r, first)
+	}
+	if r := next(fromStart); r.User != "bob" {
+		t.Errorf("then comes %+v, want bob's", r)
+	}
+	if err := h.Tokens.Replace(h.TokenList[:1]); err != nil { // without the admin
+		t.Fatal(err)
+	}
+	for fromNow.Scan() { // until the host ends it
+	}
+}
+
+func TestPlugins(t *testing.T) {
+	h := httpapitest.Start(t, httpapitest.Options{})
+	var plugins []httpapi.Plugin
+	ask(t, h, h.Admin, "GET", "/v1/plugins", "").into(t, http.StatusOK, &plugins)
+	if len(plugins) != 1 || plugins[0].Name != "missing" || plugins[0].Tools == nil {
+		t.Errorf("plugins = %+v", plugins)
+	}
+	ask(t, h, h.Admin, "POST", "/v1/plugins/missing/restart", "").problem(t, http.StatusUnprocessableEntity, "no-such-plugin")
+	ask(t, h, h.Admin, "POST", "/v1/plugins/other/restart", "").problem(t, http.StatusNotFound, "other")
+	ask(t, h, h.Admin, "POST", "/v1/plugins/missing/restart", `{"force":true}`).problem(t, http.StatusBadRequest, "force")
+}
+
+func TestReload(t *testing.T) {
+	var failure error
+	h := httpapitest.Start(t, httpapitest.Options{Reload: func(context.Context) error { return failure }})
+	var got struct{ Status string }
+	ask(t, h, h.Admin, "POST", "/v1/reload", "").into(t, http.StatusOK, &got)
+	if got.Status != "reloaded" {
+		t.Errorf("reload = %+v", got)
+	}
+	failure = errors.New("config.hcl:3: a mistake")
+	ask(t, h, h.Admin, "POST", "/v1/reload", "").problem(t, http.StatusUnprocessableEntity, "config.hcl:3")
+}
+
+func TestNew(t *testing.T) {
+	_, err := httpapi.New(httpapi.Options{})
+	if err == nil || !strings.Contains(err.Error(), "no pipeline") {
+		t.Errorf("New without parts = %v, want the name of the first that is missing", err)
+	}
+}

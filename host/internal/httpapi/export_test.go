@@ -1,0 +1,26 @@
+package httpapi
+
+import "time"
+
+// SetKeepAlive makes streams say sooner that they live. It is called before the
+// server serves.
+func (s *Server) SetKeepAlive(every time.Duration) { s.timing.keepAlive = every }
+
+// SetWriteTimeout bounds how long a client may take to take what is sent. It is
+// called before the server serves.
+func (s *Server) SetWriteTimeout(within time.Duration) { s.timing.write = within }
+
+// Route is one line of the table of routes.
+type Route struct {
+	Method, Path string
+	Roles        []string
+}
+
+// Routes returns the table of routes.
+func Routes() []Route {
+	var all []Route
+	for _, r := range routes() {
+		all = append(all, Route{r.method, r.path, r.roles.Names()})
+	}
+	return all
+}

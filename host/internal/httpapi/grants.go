@@ -1,0 +1,35 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// listGrants answers GET /v1/grants, the newest first.
+func (s *Server) listGrants(w http.ResponseWriter, r *request) error {
+	q := readQuery(r.Request, "revoked")
+	revoked, err := strconv.ParseBool(q.text("revoked"))
+	if err != nil && q.text("revoked") != "" {
+		q.fail("revoked is %q, expected true or false", headOf(q.text("revoked"), maxShown))
+	}
+	if err := q.err(); err != nil {
+		return err
+	}
+	grants, err := s.opts.Grants.List(r.Context(), r.caller, revoked)
+	if err != nil {
+		return err
+	}
+	return s.write(w, http.StatusOK, list(grants))
+}
+
+// revokeGrant answers DELETE /v1/grants/{id} with the grant as it is then.
+func (s *Server) revokeGrant(w http.ResponseWriter, r *request) error {
+	if err := readNothing(w, r); err != nil {
+		return err
+	}
+	grant, err := s.opts.Grants.Revoke(r.Context(), r.PathValue("id"), r.caller)
+	if err != nil {
+		return err
+	}
+	return s.write(w, http.StatusOK, grant)
+}

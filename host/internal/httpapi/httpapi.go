@@ -1,0 +1,128 @@
+// Package httpapi serves the host over HTTP: calls, tools, approvals, grants,
+// plugins, the journal, and events as they happen. It translates and decides
+// nothing but who may ask for what: which role a route needs stands in one
+// table, and who asks comes from the credential.
+//
+// It serves two listeners. On the control socket, a process of the host's own
+// account is an agent, and with the approver's key an approver and admin. On a
+// network listener every request needs a token, and the approver's key counts
+// nothing.
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
+
+	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/event"
+	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+)
+
+// Options are what a Server needs. All are required unless it is said.
+type Options struct {
+	Pipeline   *pipeline.Pipeline
+	Catalog    *catalog.Catalog
+	Supervisor *supervisor.Supervisor
+	Desk       *approval.Desk
+	Grants     *approval.Grants
+	Journal    *journal.Journal
+	Store      *store.Store
+	Events     *event.Bus
+
+	// User is whose calls arrive over the control socket.
+	User string
+	// Keys are the tokens that count on the control socket, in place of the
+	// agent that its peers are without one.
+	Keys *auth.Tokens
+	// Tokens are those that count on a network listener.
+	Tokens *auth.Tokens
+	// Patience is how long a call waits for a person before the caller is told
+	// to come back; 0 means 45 seconds.
+	Patience time.Duration
+	// Ready is closed when the tools of every plugin are known; nil means that
+	// they are from the start.
+	Ready <-chan struct{}
+	// Reload reads the configuration again; nil means that it cannot be.
+	Reload func(ctx context.Context) error
+	// Relay serves MCP over a connection to the control socket; nil means that
+	// it cannot be.
+	Relay http.HandlerFunc
+	// Logger gets the causes that callers do not see; nil drops them.
+	Logger hclog.Logger
+}
+
+const defaultPatience = 45 * time.Second
+
+// Server answers requests. Its methods may be called from any goroutine.
+type Server struct {
+	opts     Options
+	failures failures
+	underWay underWay
+	timing   timing
+
+	network, control http.Handler
+	complaints       rate.Sometimes // bounds what the log gets about clients
+}
+
+// timing is how often and how long. Tests shorten it.
+type timing struct {
+	// keepAlive is how often a stream without events says that it lives, and
+	// the credential that it was opened with is looked at again.
+	keepAlive time.Duration
+	// write is how long a client may take to take what is sent to it.
+	write time.Duration
+	// ready is how long a request for tools waits for plugins that start.
+	ready time.Duration
+}
+
+// New returns a server, or an error that names the option that is missing.
+func New(opts Options) (*Server, error) {
+	for _, required := range []struct {
+		name    string
+		missing bool
+	}{
+		{"pipeline", opts.Pipeline == nil},
+		{"catalog", opts.Catalog == nil},
+		{"supervisor", opts.Supervisor == nil},
+		{"desk", opts.Desk == nil},
+		{"grants", opts.Grants == nil},
+		{"journal", opts.Journal == nil},
+		{"store", opts.Store == nil},
+		{"bus for events", opts.Events == nil},
+		{"user", opts.User == ""},
+		{"key for the control socket", opts.Keys == nil},
+		{"list of tokens", opts.Tokens == nil},
+	} {
+		if required.missing {
+			return nil, errors.New("httpapi: no " + required.name + " is given")
+		}
+	}
+	if opts.Patience <= 0 {
+		opts.Patience = defaultPatience
+	}
+	if opts.Logger == nil {
+		opts.Logger = hclog.NewNullLogger()
+	}
+	s := &Server{
+		opts:       opts,
+		timing:     timing{keepAlive: 15 * time.Second, write: 30 * time.Second, ready: 15 * time.Second},
+		complaints: rate.Sometimes{First: 10, Interval: time.Second},
+	}
+	s.network = s.guardNetwork(s.mux(s.networkCaller, false))
+	s.control = s.guardControl(s.mux(s.controlCaller, true))
+	return s, nil
+}
+
+// Handler answers the requests of a network listener, for which every request
+// needs a token.
+func (s *Server) Handler() http.Handler { return s.network }

@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+)
+
+// Plugin is a plugin as it is listed.
+type Plugin struct {
+	supervisor.State
+
+	Tools        []string      `json:"tools"`
+	RefusedTools []RefusedTool `json:"refused_tools"`
+}
+
+// RefusedTool is a tool that is not offered.
+type RefusedTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+	// Unknown says that the configuration names it and the plugin has no such
+	// tool.
+	Unknown bool `json:"unknown"`
+}
+
+// NewPlugins returns plugins as they are listed, with their tools and what the
+// catalog refuses of them.
+func NewPlugins(states []supervisor.State, entries []*catalog.Entry, refused []catalog.Refusal) []Plugin {
+	plugins := make([]Plugin, 0, len(states))
+	for _, state := range states {
+		p := Plugin{State: state, Tools: []string{}, RefusedTools: []RefusedTool{}}
+		for _, e := range entries {
+			if e.Plugin == state.Name {
+				p.Tools = append(p.Tools, e.Spec.Name)
+			}
+		}
+		for _, r := range refused {
+			if r.Plugin == state.Name {
+				p.RefusedTools = append(p.RefusedTools, RefusedTool{r.Tool, r.Reason, r.Unknown})
+			}
+		}
+		plugins = append(plugins, p)
+	}
+	return plugins
+}
+
+func (s *Server) plugins() []Plugin {
+	return NewPlugins(s.opts.Supervisor.Plugins(), s.opts.Catalog.Entries(), s.opts.Catalog.Refused())
+}
+
+// listPlugins answers GET /v1/plugins.
+func (s *Server) listPlugins(w http.ResponseWriter, r *request) error {
+	if err := readQuery(r.Request).err(); err != nil {
+		return err
+	}
+	return s.write(w, http.StatusOK, s.plugins())
+}
+
+// restartPlugin answers POST /v1/plugins/{name}/restart with the plugin as it
+// is then.
+func (s *Server) restartPlugin(w http.ResponseWriter, r *request) error {
+	if err := readNothing(w, r); err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	is := func(p Plugin) bool { return p.Name == name }
+	if !slices.ContainsFunc(s.plugins(), is) {
+		return notFound().problem("there is no plugin %q", headOf(name, maxShown)).hint("GET /v1/plugins lists them")
+	}
+	if err := s.opts.Supervisor.Restart(r.Context(), name); err != nil {
+		return refused().problem("%v", err)
+	}
+	plugins := s.plugins()
+	i := slices.IndexFunc(plugins, is)
+	if i < 0 { // taken out of the configuration meanwhile
+		return notFound().problem("there is no plugin %q any more", headOf(name, maxShown))
+	}
+	return s.write(w, http.StatusOK, plugins[i])
+}
+
+// readNothing reads a request that has neither parameters nor members in its
+// body.
+func readNothing(w http.ResponseWriter, r *request) error {
+	if err := readQuery(r.Request).err(); err != nil {
+		return err
+	}
+	return readBody(w, r.Request, fields{})
+}

@@ -1,0 +1,175 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+// route is one thing that can be asked of the host.
+type route struct {
+	method, path string
+	// roles are those of which one is needed; 0 means that not even a
+	// credential is.
+	roles  auth.Roles
+	handle func(s *Server, w http.ResponseWriter, r *request) error
+}
+
+const anyRole = auth.Agent | auth.Approver | auth.Admin
+
+// routes is the table of all routes, and of who may use them. It is the only
+// place where a role is asked for; whose calls and approvals somebody sees is
+// decided by the parts that keep them.
+func routes() []route {
+	return []route{
+		{"POST", "/v1/calls", auth.Agent, (*Server).postCall},
+		{"GET", "/v1/calls", auth.Agent | auth.Admin, (*Server).listCalls},
+		{"GET", "/v1/calls/{id}", auth.Agent | auth.Admin, (*Server).getCall},
+		{"POST", "/v1/calls/{id}/cancel", auth.Agent | auth.Admin, (*Server).cancelCall},
+		{"GET", "/v1/tools", anyRole, (*Server).listTools},
+		{"GET", "/v1/tools/{name}", anyRole, (*Server).getTool},
+		{"POST", "/v1/explain", anyRole, (*Server).explain},
+		{"GET", "/v1/events", anyRole, (*Server).events},
+		{"POST", "/v1/mcp/relay", auth.Agent, (*Server).relayMCP},
+
+		{"GET", "/v1/approvals", auth.Approver | auth.Admin, (*Server).listApprovals},
+		{"GET", "/v1/approvals/{id}", auth.Approver | auth.Admin, (*Server).getApproval},
+		{"POST", "/v1/approvals/{id}/approve", auth.Approver, (*Server).approve},
+		{"POST", "/v1/approvals/{id}/reject", auth.Approver, (*Server).reject},
+		{"GET", "/v1/grants", auth.Approver | auth.Admin, (*Server).listGrants},
+		{"DELETE", "/v1/grants/{id}", auth.Approver | auth.Admin, (*Server).revokeGrant},
+
+		{"GET", "/v1/plugins", auth.Admin, (*Server).listPlugins},
+		{"POST", "/v1/plugins/{name}/restart", auth.Admin, (*Server).restartPlugin},
+		{"GET", "/v1/journal", auth.Admin, (*Server).queryJournal},
+		{"GET", "/v1/journal/tail", auth.Admin, (*Server).tailJournal},
+		{"GET", "/v1/journal/verify", auth.Admin, (*Server).verifyJournal},
+		{"POST", "/v1/reload", auth.Admin, (*Server).reload},
+
+		{"GET", "/healthz", 0, (*Server).health},
+		{"GET", "/readyz", 0, (*Server).readiness},
+	}
+}
+
+// request is a request and who makes it.
+type request struct {
+	*http.Request
+	caller   auth.Caller
+	identify identify
+	local    bool // it came over the control socket
+}
+
+// valid reports whether the credential still counts, and for the same.
+func (r *request) valid() bool {
+	now, err := r.identify(r.Request)
+	return err == nil && now.User == r.caller.User && now.Roles == r.caller.Roles
+}
+
+// mux answers requests by the table.
+func (s *Server) mux(who identify, local bool) http.Handler {
+	mux := http.NewServeMux()
+	unknown := func(w http.ResponseWriter, r *http.Request) {
+		s.answer(w, r, func() error {
+			if _, err := who(r); err != nil {
+				return err
+			}
+			return notFound().problem("there is no %s", headOf(r.URL.Path, maxShown)).hint("paths begin with /v1/")
+		})
+	}
+	byPath := make(map[string][]route)
+	for _, r := range routes() {
+		byPath[r.path] = append(byPath[r.path], r)
+	}
+	for pattern, of := range byPath {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			s.answer(w, r, func() error { return s.dispatch(w, &request{Request: r, identify: who, local: local}, of) })
+		})
+	}
+	mux.HandleFunc("/", unknown)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path.Clean(r.URL.Path) != r.URL.Path {
+			unknown(w, r) // the mux would send the client to another path
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// dispatch lets the route with the request's method answer, if its caller has
+// the role that it needs.
+func (s *Server) dispatch(w http.ResponseWriter, r *request, of []route) error {
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // net/http leaves the body out
+	}
+	i := slices.IndexFunc(of, func(o route) bool { return o.method == method })
+	if i >= 0 && of[i].roles == 0 {
+		return of[i].handle(s, w, r)
+	}
+	caller, err := r.identify(r.Request)
+	if err != nil {
+		return err
+	}
+	if i < 0 {
+		var methods []string
+		for _, o := range of {
+			methods = append(methods, o.method)
+		}
+		p := wrongMethod().problem("%s is no method of %s", headOf(r.Method, maxShown), of[0].path)
+		p.allow = strings.Join(methods, ", ")
+		return p.hint("use %s", strings.Join(methods, " or "))
+	}
+	if caller.Roles&of[i].roles == 0 {
+		return forbidden().problem("this needs the role %s, and the credential has %s",
+			strings.Join(of[i].roles.Names(), " or "), caller.Roles).
+			hint("no credential that lets a program call tools decides about calls or administers the host; " +
+				"people use approver.key on the control socket, or a token with the role")
+	}
+	if r.caller, err = name(r.Request, caller); err != nil {
+		return err
+	}
+	leave, err := s.underWay.enter(caller)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return of[i].handle(s, w, r)
+}
+
+// answer runs f, and answers with its error if it has one.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, f func() error) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	err := s.run(r, f)
+	if err == nil {
+		return
+	}
+	p := problemOf(err)
+	// Whose context has ended has nobody to answer to.
+	if r.Context().Err() == nil && (p.Status >= http.StatusInternalServerError || p.cause != nil) {
+		s.opts.Logger.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", p.Detail, "cause", p.cause)
+	}
+	s.writeWithin(w)
+	p.write(w)
+}
+
+// run makes a panic an error like any other.
+func (s *Server) run(r *http.Request, f func() error) (err error) {
+	defer func() {
+		value := recover()
+		if failure, ok := value.(error); ok && errors.Is(failure, http.ErrAbortHandler) {
+			panic(value) // net/http's own way to cut a connection
+		}
+		if value != nil {
+			s.opts.Logger.Error("panic in a request", "path", r.URL.Path, "panic", value, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", value)
+		}
+	}()
+	return f()
+}

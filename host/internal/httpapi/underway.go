@@ -1,0 +1,45 @@
+package httpapi
+
+import (
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+// underWay counts the requests of each credential that have not been answered,
+// so that one which waits for many things leaves room for the others: for the
+// person who decides, above all. The zero value is ready.
+type underWay struct {
+	mu       sync.Mutex // guards requests
+	requests map[credential]int
+}
+
+// credential tells callers apart by what they came with.
+type credential struct {
+	user, token string
+	roles       auth.Roles
+}
+
+// enter counts a request in, and returns what counts it out.
+func (u *underWay) enter(caller auth.Caller) (leave func(), err error) {
+	key := credential{caller.User, caller.Token, caller.Roles}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.requests == nil {
+		u.requests = make(map[credential]int)
+	}
+	if u.requests[key] == maxAtOnce {
+		p := tooMany().problem("%d requests of this credential wait for their answers already", maxAtOnce)
+		p.retryAfter = time.Second
+		return nil, p.hint("wait for some of them, or follow /v1/events once instead of asking often")
+	}
+	u.requests[key]++
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		if u.requests[key]--; u.requests[key] == 0 {
+			delete(u.requests, key)
+		}
+	}, nil
+}

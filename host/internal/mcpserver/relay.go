@@ -1,0 +1,83 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// RelayProtocol is what a request asks to be upgraded to, to talk MCP over its
+// connection as over standard input and output. It lets a second process serve
+// a client from the host that has the state directory.
+const RelayProtocol = "toolhost-mcp-stdio"
+
+// ServeRelay answers a request for [RelayProtocol] and serves MCP over its
+// connection until the client closes its side or the request's context ends.
+func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), RelayProtocol) {
+		w.Header().Set("Upgrade", RelayProtocol)
+		http.Error(w, "expected the header Upgrade: "+RelayProtocol, http.StatusUpgradeRequired)
+		return
+	}
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		http.Error(w, "this connection cannot be taken over", http.StatusNotImplemented)
+		return
+	}
+	defer func() { _ = conn.Close() }() // the client has closed it already
+	if err := accept(conn); err != nil {
+		s.opts.Logger.Debug("a relayed client went away at once", "error", err)
+		return
+	}
+	in, err := newRelayInput(conn, buffered.Reader)
+	if err != nil {
+		s.opts.Logger.Debug("a relayed client cannot be read", "error", err)
+		return
+	}
+	if err := s.ServeStdio(r.Context(), in, conn); err != nil {
+		s.opts.Logger.Warn("a relayed client was served badly", "error", err)
+	}
+}
+
+// accept says that the connection is MCP's from now on, and takes the bounds of
+// the HTTP server off it.
+func accept(conn net.Conn) error {
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n",
+		http.StatusSwitchingProtocols, http.StatusText(http.StatusSwitchingProtocols), RelayProtocol)
+	return err
+}
+
+// relayInput is a client's side of a connection.
+type relayInput struct {
+	io.Reader
+
+	conn net.Conn
+}
+
+// newRelayInput begins with what the HTTP server has read already. The rest
+// comes from the connection itself: through the server's reader, the end of
+// what the client says would be the end of the request's context, before the
+// answers are written.
+func newRelayInput(conn net.Conn, ahead *bufio.Reader) (relayInput, error) {
+	read, err := ahead.Peek(ahead.Buffered())
+	if err != nil {
+		return relayInput{}, err
+	}
+	return relayInput{io.MultiReader(bytes.NewReader(bytes.Clone(read)), conn), conn}, nil
+}
+
+var _ io.ReadCloser = relayInput{}
+
+// Close implements [io.Closer]. The other side, on which answers may still be
+// written, stays open.
+func (i relayInput) Close() error {
+	return i.conn.SetReadDeadline(time.Unix(1, 0)) // ends a Read under way
+}
