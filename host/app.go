@@ -1,19 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -28,6 +27,7 @@ const (
 type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
+	program        string // as it was called, for commands to paste; "" is toolhost
 
 	// Flags of every command.
 	configPath string
@@ -45,18 +45,25 @@ func (a *app) run(ctx context.Context, args []string) int {
 is a process of its own under limits; one configuration file says what may run.`,
 		Example: `  toolhost tools
   toolhost call TOOL key=value
+  toolhost approvals list
   toolhost mcp --config config.hcl`,
-		Version:           version,
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		PersistentPreRun:  func(*cobra.Command, []string) { started = true },
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
+			started = true
+			a.endOnHangup(cmd)
+		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configPath, "config", "", "configuration: a file, or a directory of *.hcl (default $TOOLHOST_CONFIG, ./config.hcl, /etc/toolhost/)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "", "what to log on standard error: trace, debug, info, warn, error, off (default warn for mcp, else off)")
-	root.AddCommand(a.callCommand(), a.mcpCommand(), a.pluginsCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand())
+	root.AddCommand(
+		a.approvalsCommand(), a.callCommand(), a.explainCommand(), a.grantsCommand(), a.journalCommand(), a.mcpCommand(),
+		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),
+	)
 	root.SetArgs(args)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -69,6 +76,27 @@ is a process of its own under limits; one configuration file says what may run.`
 		err = &usageError{err}
 	}
 	return a.report(cmd, err)
+}
+
+// endOnHangup makes the end of the terminal the end of the command. The host
+// that serves takes the signal as the wish to reload.
+func (a *app) endOnHangup(cmd *cobra.Command) {
+	if cmd.Name() == "serve" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)
+	cmd.SetContext(ctx)
+}
+
+// oneArgument wants exactly one argument, and says which it is.
+func oneArgument(which string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("expected %s", which)
+		}
+		return nil
+	}
 }
 
 // usageError is a mistake in the command line itself.
@@ -86,8 +114,9 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	var mistakes *config.Error
 	var usage *usageError
 	var failed *tool.Error
+	var problem *httpapi.Problem
 	switch {
-	case errors.Is(err, errReported):
+	case errors.Is(err, errReported), errors.Is(err, syscall.EPIPE): // whoever read the output has seen enough
 	case errors.As(err, &mistakes):
 		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // nobody is left to tell
 	case errors.As(err, &usage):
@@ -98,57 +127,13 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		if failed.Hint != "" {
 			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(failed.Hint))
 		}
+	case errors.As(err, &problem):
+		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem.Detail))
+		if problem.Hint != "" {
+			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(problem.Hint))
+		}
 	default:
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(err.Error()))
 	}
 	return exitFailed
-}
-
-// loadConfig reads the configuration that the flags and the environment name.
-// It refuses wrong settings of a plugin too, as far as they are known to be.
-func (a *app) loadConfig() (*config.Config, error) {
-	path, err := config.Find(a.configPath, nil)
-	if err != nil {
-		return nil, err
-	}
-	return config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
-}
-
-// withDaemon builds a host in this process, passes it to f and stops it.
-func (a *app) withDaemon(f func(*daemon.Daemon) error) (err error) {
-	level := hclog.LevelFromString(cmp.Or(a.logLevel, "off"))
-	if level == hclog.NoLevel {
-		return &usageError{fmt.Errorf("unknown log level %q, expected trace, debug, info, warn, error or off", a.logLevel)}
-	}
-	cfg, err := a.loadConfig()
-	if err != nil {
-		return err
-	}
-	log := newLogWriter(cfg.Redact(a.stderr))
-	defer log.Close()
-	d, err := daemon.New(daemon.Options{
-		Config:  cfg,
-		Version: version,
-		Logger:  hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: log}),
-	})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := d.Close(); closeErr != nil {
-			fmt.Fprintf(a.stderr, "toolhost: stop: %v\n", closeErr)
-			err = cmp.Or(err, errReported)
-		}
-	}()
-	return f(d)
-}
-
-// withTools is withDaemon for commands that need to know the tools.
-func (a *app) withTools(ctx context.Context, f func(*daemon.Daemon) error) error {
-	return a.withDaemon(func(d *daemon.Daemon) error {
-		if err := d.Start(ctx); err != nil {
-			return err
-		}
-		return f(d)
-	})
 }

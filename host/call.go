@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/event"
+	"github.com/toolhost/toolhost/host/internal/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -20,30 +22,37 @@ import (
 const maxStdin = 8 << 20
 
 func (a *app) callCommand() *cobra.Command {
-	return &cobra.Command{
+	var about, key string
+	cmd := &cobra.Command{
 		Use:   "call TOOL [KEY=VALUE... | JSON | -]",
 		Short: "Call one tool and print its result",
 		Long: `Call one tool and print its result. Arguments are KEY=VALUE pairs, one JSON
 object, or - for JSON on standard input. A value is taken as the type that the
-tool wants: n=5 is a number if the tool wants a number.`,
+tool wants: n=5 is a number if the tool wants a number.
+
+A call that a person must approve waits, and says how to approve it.`,
 		Example: `  toolhost call TOOL path=README.md
   toolhost call TOOL '{"pattern": "func", "globs": ["*.go"]}'`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return errors.New("which tool? toolhost tools lists them")
-			}
-			return nil
-		},
+		Args: namesATool,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			arguments, err := a.arguments(args[1:])
 			if err != nil {
-				return &usageError{err}
+				return wrongArguments(err)
 			}
-			return a.withTools(cmd.Context(), func(d *daemon.Daemon) error {
-				return a.call(cmd.Context(), d, args[0], arguments)
-			})
+			return a.call(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments, Context: about, IdempotencyKey: key})
 		},
 	}
+	cmd.Flags().StringVar(&about, "context", "", "what to tell whoever is asked to approve the call")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "a call that is made again with this key has its effect once")
+	return cmd
+}
+
+// namesATool refuses a command line without the name of a tool.
+func namesATool(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return errors.New("which tool? toolhost tools lists them")
+	}
+	return nil
 }
 
 // arguments reads the arguments of a call from the command line.
@@ -56,10 +65,10 @@ func (a *app) arguments(args []string) ([]byte, error) {
 		case len(data) > maxStdin:
 			return nil, fmt.Errorf("the arguments on standard input are longer than %d bytes", maxStdin)
 		}
-		return data, nil
+		return readable(data)
 	}
 	if len(args) == 1 && isJSON(args[0]) {
-		return []byte(args[0]), nil
+		return readable([]byte(args[0]))
 	}
 	pairs := map[string]string{}
 	for _, arg := range args {
@@ -75,6 +84,23 @@ func (a *app) arguments(args []string) ([]byte, error) {
 	return json.Marshal(pairs)
 }
 
+// wrongArguments is a mistake in the command line, unless it is one that a model
+// could have made too.
+func wrongArguments(err error) error {
+	if _, ok := errors.AsType[*tool.Error](err); ok {
+		return err
+	}
+	return &usageError{err}
+}
+
+// readable returns arguments that are JSON, and says where others are not.
+func readable(arguments []byte) ([]byte, error) {
+	if _, err := schema.Read(arguments); err != nil {
+		return nil, err
+	}
+	return arguments, nil
+}
+
 // isJSON reports whether an argument is meant as JSON: an object, or a string
 // for a tool that takes one as its whole arguments.
 func isJSON(arg string) bool {
@@ -83,48 +109,75 @@ func isJSON(arg string) bool {
 }
 
 // call runs one call and prints its outcome.
-func (a *app) call(ctx context.Context, d *daemon.Daemon, name string, arguments []byte) error {
-	var sink tool.Sink
-	if isTerminal(a.stderr) {
-		sink.Progress = func(p tool.Progress) { fmt.Fprintf(a.stderr, "\r\x1b[K%s", progressLine(p)) }
+func (a *app) call(ctx context.Context, call client.Call) error {
+	w, err := a.await(ctx, call)
+	if err != nil {
+		return err
 	}
-	outcome := d.Call(ctx, pipeline.Request{Tool: name, Arguments: arguments, Sink: sink})
-	if sink.Progress != nil {
-		fmt.Fprint(a.stderr, "\r\x1b[K")
-	}
+	outcome := w.outcome
 	if a.json {
 		if err := a.printJSON(outcome); err != nil {
 			return err
 		}
-		if outcome.Result.Error != nil {
-			return errReported
-		}
-		return nil
-	}
-	if err := a.printResult(outcome.Result); err != nil {
+	} else if err := a.printResult(outcome.Result); err != nil {
 		return err
 	}
-	if outcome.Result.Error == nil {
+	failure := outcome.Failure()
+	switch {
+	case failure == nil:
 		return nil
+	case a.json:
+		return errReported
+	case failure.Code == tool.NotFound && w.unknown:
+		a.printProblems(ctx)
 	}
-	if _, unknown := d.Tool(name); unknown != nil {
-		a.printProblems(d)
+	return failure
+}
+
+// showProgress shows how far calls have come, if somebody sees it, until the
+// function that it returns is called.
+func (a *app) showProgress(ctx context.Context, c *client.Client) (stop func()) {
+	if !isTerminal(a.stderr) {
+		return func() {}
 	}
-	return outcome.Result.Error
+	ctx, cancel := context.WithCancel(ctx)
+	var showing sync.WaitGroup
+	showing.Go(func() { // ends with cancel
+		for e, err := range c.Events(ctx, "", event.KindToolProgress) {
+			var p event.ToolProgress
+			if err != nil || json.Unmarshal(e.Data, &p) != nil {
+				return
+			}
+			fmt.Fprintf(a.stderr, "\r\x1b[K%s", progressLine(p.Progress))
+		}
+	})
+	return func() {
+		cancel()
+		showing.Wait()
+		fmt.Fprint(a.stderr, "\r\x1b[K")
+	}
 }
 
 // printResult prints what a person reads of a result.
-func (a *app) printResult(r tool.Result) error {
-	for _, c := range r.Content {
-		text := fmt.Sprintf("[%s, %d bytes; --json shows them]", line(c.MediaType), len(c.Data))
-		switch {
-		case c.IsText() && isTerminal(a.stdout):
-			text = tool.Visible(string(c.Data))
-		case c.IsText():
-			text = string(c.Data)
-		case c.Kind == tool.KindResourceLink:
-			text = line(c.URI)
+func (a *app) printResult(r *client.Result) error {
+	if r == nil {
+		return nil
+	}
+	texts := []string{}
+	if r.Content != "" {
+		texts = append(texts, r.Content)
+	}
+	if isTerminal(a.stdout) && r.Content != "" {
+		texts[0] = tool.Visible(r.Content)
+	}
+	for _, part := range r.Parts {
+		if part.URI != "" && len(part.Data) == 0 {
+			texts = append(texts, line(part.URI))
+			continue
 		}
+		texts = append(texts, fmt.Sprintf("[%s, %d bytes; --json shows them]", line(part.MediaType), len(part.Data)))
+	}
+	for _, text := range texts {
 		if !strings.HasSuffix(text, "\n") {
 			text += "\n"
 		}
@@ -132,7 +185,7 @@ func (a *app) printResult(r tool.Result) error {
 			return fmt.Errorf("print the result: %w", err)
 		}
 	}
-	if r.Structured != nil && len(r.Content) == 0 {
+	if r.Structured != nil && len(texts) == 0 {
 		return a.printJSON(r.Structured)
 	}
 	return nil

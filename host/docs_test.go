@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -56,5 +57,65 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 	}
 	if found < 3 {
 		t.Errorf("%d configurations found, want those of README, configuration and plugins", found)
+	}
+}
+
+// typed finds the commands of the host that a page tells people to type: in
+// blocks of a shell, and after the prompt in those with output.
+var typed = regexp.MustCompile(`(?m)^(?:\$ )?(?:bin/)?toolhost ([^#|\n]+)`)
+
+// shellBlock finds what is typed in a page.
+var shellBlock = regexp.MustCompile("(?s)```(?:sh)?\n(.*?)```")
+
+// TestCommandsInDocsExist asks the host for the help of every command that the
+// pages tell people to type, with its flags.
+func TestCommandsInDocsExist(t *testing.T) {
+	words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
+	for page, least := range map[string]int{"../README.md": 10, "../docs/cli.md": 15} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, block := range shellBlock.FindAllStringSubmatch(string(text), -1) {
+			for _, command := range typed.FindAllStringSubmatch(block[1], -1) {
+				if strings.HasPrefix(command[1], "is ") { // "toolhost is serving" is output
+					continue
+				}
+				found++
+				args := words.FindAllString(command[1], -1)
+				help, err := exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), append(args, "--help")...).CombinedOutput()
+				if err != nil {
+					t.Errorf("%s says %q; toolhost %s --help: %v\n%s", page, command[0], command[1], err, help)
+				}
+				if bytes.Contains(help, []byte("Available Commands:")) {
+					t.Errorf("%s says %q, of which the last word is no command:\n%s", page, command[0], help)
+				}
+			}
+		}
+		if found < least {
+			t.Errorf("%d commands found in %s, want %d or more", found, page, least)
+		}
+	}
+}
+
+// TestReadmeRunsWhatMakeRuns compares what people are told to run with the
+// Makefile.
+func TestReadmeRunsWhatMakeRuns(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nrun: build\n\tbin/toolhost serve --config config.hcl\n"; !strings.Contains(string(makefile), want) {
+		t.Errorf("the Makefile lacks %q", want)
+	}
+	for _, target := range regexp.MustCompile(`(?m)^make ([a-z]+)`).FindAllStringSubmatch(string(readme), -1) {
+		if !regexp.MustCompile(`(?m)^` + target[1] + `:`).Match(makefile) {
+			t.Errorf("README says %q, which the Makefile does not have", target[0])
+		}
 	}
 }

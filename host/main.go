@@ -24,8 +24,8 @@ func main() {
 	// A reader that goes away is an error of the write, not the end of the host
 	// without its clean-up. (Ignoring the signal would reach the plugins.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	app := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	app := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, program: os.Args[0]}
 	os.Exit(app.run(ctx, os.Args[1:]))
 }

@@ -1,66 +1,88 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 )
-
-// pluginView is a plugin as `toolhost plugins list --json` prints it.
-type pluginView struct {
-	supervisor.State
-
-	Tools        []string      `json:"tools"`
-	RefusedTools []refusedTool `json:"refused_tools"`
-}
-
-// refusedTool is a tool that is not offered.
-type refusedTool struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-	// Unknown says that the configuration names it and the plugin has no such
-	// tool.
-	Unknown bool `json:"unknown"`
-}
 
 func (a *app) pluginsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "Start every plugin and list its state, its limits and what was refused",
-		Args:  cobra.NoArgs,
+		Short: "List the plugins: their state, limits, and what was refused",
+		Long: `List the plugins: their state, limits, and what was refused. Without a running
+host, each plugin is started for that.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withTools(cmd.Context(), func(d *daemon.Daemon) error {
-				d.StartPlugins(cmd.Context())
-				return a.listPlugins(d)
+			plugins, err := a.findPlugins(cmd.Context())
+			switch {
+			case err != nil:
+				return err
+			case a.json:
+				return a.printJSON(plugins)
+			}
+			return a.printPlugins(plugins)
+		},
+	}
+	restart := &cobra.Command{
+		Use:     "restart NAME",
+		Short:   "Stop a plugin if it runs, forget its crashes and start it",
+		Example: `  toolhost plugins restart NAME`,
+		Args:    oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.asRunning(cmd.Context(), func(c *client.Client) error {
+				p, err := c.RestartPlugin(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(p)
+				}
+				return a.printPlugins([]httpapi.Plugin{p})
 			})
 		},
 	}
 	plugins := &cobra.Command{
 		Use:   "plugins",
-		Short: "See the plugins",
+		Short: "See the plugins, and restart them",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	plugins.AddCommand(list)
+	plugins.AddCommand(list, restart)
 	return plugins
 }
 
-func (a *app) listPlugins(d *daemon.Daemon) error {
-	views := viewPlugins(d)
-	if a.json {
-		return a.printJSON(views)
+// findPlugins returns the plugins of the host that runs; without one, what
+// becomes of each when it is started.
+func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err error) {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return nil, err
 	}
-	return a.printPlugins(views)
+	if answers(ctx, stateDir) {
+		err = a.asApprover(ctx, func(c *client.Client) error {
+			plugins, err = c.Plugins(ctx)
+			return err
+		})
+		return plugins, err
+	}
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	return a.tryPlugins(ctx, cfg)
 }
 
 // printPlugins prints a table, and below it what each may use and what is wrong
 // with it.
-func (a *app) printPlugins(views []pluginView) error {
+func (a *app) printPlugins(views []httpapi.Plugin) error {
 	if len(views) == 0 {
 		fmt.Fprint(a.stdout, "no plugins; a plugin block in the configuration enables one\n")
 		return nil
@@ -114,32 +136,16 @@ func lastLines(stderr string) string {
 }
 
 // printProblems says which plugins do not run, to somebody who misses a tool.
-func (a *app) printProblems(d *daemon.Daemon) {
-	for _, s := range d.Plugins() {
-		if why := problem(s); why != "" {
-			fmt.Fprintf(a.stderr, "toolhost: plugin %s\n", why)
-		}
-	}
-}
-
-func viewPlugins(d *daemon.Daemon) []pluginView {
-	states := d.Plugins()
-	views := make([]pluginView, 0, len(states))
-	for _, s := range states {
-		v := pluginView{State: s, Tools: []string{}, RefusedTools: []refusedTool{}}
-		for _, e := range d.Tools() {
-			if e.Plugin == s.Name {
-				v.Tools = append(v.Tools, e.Spec.Name)
+func (a *app) printProblems(ctx context.Context) {
+	_ = a.asApprover(ctx, func(c *client.Client) error { // it is an extra, beside what is told anyway
+		plugins, err := c.Plugins(ctx)
+		for _, p := range plugins {
+			if why := problem(p.State); why != "" {
+				fmt.Fprintf(a.stderr, "toolhost: plugin %s\n", why)
 			}
 		}
-		for _, r := range d.Refused() {
-			if r.Plugin == s.Name {
-				v.RefusedTools = append(v.RefusedTools, refusedTool{r.Tool, r.Reason, r.Unknown})
-			}
-		}
-		views = append(views, v)
-	}
-	return views
+		return err
+	})
 }
 
 func orDash(s string) string {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/mattn/go-isatty"
+	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -46,8 +47,14 @@ func (a *app) printJSON(v any) error {
 	if err := encoder.Encode(v); err != nil {
 		return err
 	}
+	_, err := fmt.Fprint(a.stdout, escapeUnseen(text.String()))
+	return err
+}
+
+// escapeUnseen escapes in JSON what nobody sees.
+func escapeUnseen(text string) string {
 	var b strings.Builder
-	for _, r := range text.String() {
+	for _, r := range text {
 		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) {
 			for _, unit := range utf16.AppendRune(nil, r) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
@@ -56,8 +63,31 @@ func (a *app) printJSON(v any) error {
 		}
 		b.WriteRune(r)
 	}
-	_, err := fmt.Fprint(a.stdout, b.String())
+	return b.String()
+}
+
+// printJSONLine prints v on one line, as JSON Lines. Characters that cannot be
+// seen are escaped.
+func (a *app) printJSONLine(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(a.stdout, escapeUnseen(string(text)))
 	return err
+}
+
+// columns is the width of the terminal, 0 if there is none.
+func (a *app) columns() int {
+	f, ok := a.stdout.(*os.File)
+	if !ok || !isTerminal(f) {
+		return 0
+	}
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
 }
 
 // isTerminal reports whether w is a terminal.

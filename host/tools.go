@@ -1,36 +1,16 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/catalog"
-	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// toolView is a tool as `toolhost tools --json` prints it.
-type toolView struct {
-	Name         string          `json:"name"`
-	Plugin       string          `json:"plugin"`
-	Tier         tool.Tier       `json:"tier"`
-	TierWhen     []tool.TierRule `json:"tier_when,omitempty"`
-	Title        string          `json:"title,omitempty"`
-	Category     string          `json:"category,omitempty"`
-	Description  string          `json:"description"`
-	Aliases      []string        `json:"aliases,omitempty"`
-	Idempotent   bool            `json:"idempotent"`
-	OpenWorld    bool            `json:"open_world"`
-	Destructive  bool            `json:"destructive"`
-	Timeout      string          `json:"timeout"`
-	MaxOutput    string          `json:"max_output"`
-	InputSchema  json.RawMessage `json:"input_schema"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
-}
 
 func (a *app) toolsCommand() *cobra.Command {
 	return &cobra.Command{
@@ -40,45 +20,43 @@ func (a *app) toolsCommand() *cobra.Command {
   toolhost tools read_file`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.withTools(cmd.Context(), func(d *daemon.Daemon) error {
+			return a.asAgent(cmd.Context(), func(c *client.Client) error {
 				if len(args) == 1 {
-					return a.showTool(d, args[0])
+					return a.showTool(cmd.Context(), c, args[0])
 				}
-				return a.listTools(d)
+				return a.listTools(cmd.Context(), c)
 			})
 		},
 	}
 }
 
-func (a *app) listTools(d *daemon.Daemon) error {
-	entries := d.Tools()
-	if a.json {
-		views := make([]toolView, 0, len(entries))
-		for _, e := range entries {
-			views = append(views, viewTool(e))
-		}
-		return a.printJSON(views)
+func (a *app) listTools(ctx context.Context, c *client.Client) error {
+	tools, err := c.Tools(ctx)
+	if err != nil {
+		return err
 	}
-	a.printProblems(d)
-	if len(entries) == 0 {
+	if a.json {
+		return a.printJSON(tools)
+	}
+	a.printProblems(ctx)
+	if len(tools) == 0 {
 		fmt.Fprint(a.stdout, "no tools; toolhost plugins list says why\n")
 		return nil
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "NAME\tPLUGIN\tTIER\tDESCRIPTION\n")
-	for _, e := range entries {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", e.Spec.Name, e.Plugin, e.Tier, head(firstSentence(e.Spec.Description), 100))
+	for _, t := range tools {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, t.Plugin, t.Tier, head(firstSentence(t.Description), 100))
 	}
 	return table.Flush()
 }
 
-func (a *app) showTool(d *daemon.Daemon, name string) error {
-	e, lookupErr := d.Tool(name)
-	if lookupErr != nil {
-		a.printProblems(d)
-		return lookupErr
+func (a *app) showTool(ctx context.Context, c *client.Client, name string) error {
+	view, err := c.Tool(ctx, name)
+	if err != nil {
+		a.printProblems(ctx)
+		return err
 	}
-	view := viewTool(e)
 	if a.json {
 		return a.printJSON(view)
 	}
@@ -93,16 +71,6 @@ func (a *app) showTool(d *daemon.Daemon, name string) error {
 	}
 	fmt.Fprint(a.stdout, "\nStructured result:\n")
 	return a.printJSON(view.OutputSchema)
-}
-
-func viewTool(e *catalog.Entry) toolView {
-	return toolView{
-		Name: e.Spec.Name, Plugin: e.Plugin, Tier: e.Tier, TierWhen: e.Spec.TierWhen,
-		Title: e.Spec.Title, Category: e.Spec.Category, Description: e.Spec.Description, Aliases: e.Aliases,
-		Idempotent: e.Spec.Idempotent, OpenWorld: e.Spec.OpenWorld, Destructive: e.Spec.Destructive,
-		Timeout: e.Timeout.String(), MaxOutput: e.MaxOutput.String(),
-		InputSchema: e.Schema.Public(), OutputSchema: e.Output.Public(),
-	}
 }
 
 // firstSentence is what fits into a table of a description.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 )
 
@@ -26,7 +27,7 @@ type validation struct {
 	// settings that only their plugin can judge.
 	Problems []string `json:"problems"`
 	// Plugins is what became of each with --start.
-	Plugins []pluginView `json:"plugins,omitempty"`
+	Plugins []httpapi.Plugin `json:"plugins,omitempty"`
 }
 
 func (a *app) validateCommand() *cobra.Command {
@@ -75,7 +76,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 	result.Files = cfg.Files
 	result.Problems = append(result.Problems, checkBinaries(cfg)...)
 	if start && len(result.Problems) == 0 {
-		if result.Plugins, err = a.startAll(ctx); err != nil {
+		if result.Plugins, err = a.tryPlugins(ctx, cfg); err != nil {
 			result.Problems = append(result.Problems, err.Error())
 		}
 	}
@@ -96,14 +97,15 @@ func checkBinaries(cfg *config.Config) []string {
 	return problems
 }
 
-// startAll starts every plugin and returns what became of it.
-func (a *app) startAll(ctx context.Context) (views []pluginView, err error) {
-	err = a.withTools(ctx, func(d *daemon.Daemon) error {
-		d.StartPlugins(ctx)
-		views = viewPlugins(d)
-		return nil
-	})
-	return views, err
+// tryPlugins starts every plugin, beside a host that may run, and returns what
+// became of it.
+func (a *app) tryPlugins(ctx context.Context, cfg *config.Config) ([]httpapi.Plugin, error) {
+	log, logger, err := a.openLog(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	return daemon.Try(ctx, daemon.Options{Config: cfg, Version: version, Logger: logger})
 }
 
 // printValidation prints what was found of a configuration without mistakes of
@@ -123,7 +125,7 @@ func (a *app) printValidation(result validation) error {
 }
 
 // isMistake reports whether a refusal is the configuration's fault.
-func isMistake(r refusedTool) bool { return r.Unknown }
+func isMistake(r httpapi.RefusedTool) bool { return r.Unknown }
 
 func (a *app) printValid(result validation) error {
 	if a.json {

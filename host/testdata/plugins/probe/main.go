@@ -30,6 +30,13 @@ type settings struct {
 }
 
 func main() {
+	if len(os.Args) > 3 && os.Args[1] == approveCommand {
+		if err := runAttack(context.Background(), os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	b := &probe{release: make(chan struct{})}
 	p := sdk.New("probe", "1.0.0")
 	sdk.Configure(p, func(_ context.Context, _ sdk.Config, s settings) error {
@@ -75,6 +82,8 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 	})
 	sdk.AddTool(p, tool.Spec{Name: prefix + "_change", Tier: tool.SideEffecting, Description: "Would change something."},
 		func(context.Context, *sdk.Call, none) (string, error) { return "changed", nil })
+	add(p, prefix+"_approve", "Tries to approve a call.", b.approve)
+	b.addCounters(p, prefix)
 }
 
 type none struct{}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/journal"
+)
+
+// cli runs the command line, and returns what it prints and its exit code.
+func (h *host) cli(args ...string) (stdout, stderr string, code int) {
+	return cli(h.config, args...)
+}
+
+func cli(config string, args ...string) (stdout, stderr string, code int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(bin, "toolhost"), append(args, "--config", config)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		return "", err.Error(), -1
+	}
+	return out.String(), errs.String(), code
+}
+
+// ok runs a command that has to succeed, and returns what it prints.
+func (h *host) ok(t *testing.T, args ...string) string {
+	t.Helper()
+	stdout, stderr, code := h.cli(args...)
+	if code != 0 {
+		t.Fatalf("toolhost %v exits with %d\n%s%s", args, code, stdout, stderr)
+	}
+	return stdout
+}
+
+// open returns the approvals that are open, when there are as many as wanted.
+func (h *host) open(t *testing.T, want int) (records []approval.Record) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d open approvals", want), func() bool {
+		decode(t, h.ok(t, "approvals", "list", "--json"), &records)
+		return len(records) == want
+	})
+	return records
+}
+
+// journal returns the rows that a query finds, the oldest first.
+func (h *host) journal(t *testing.T, query ...string) []journal.Record {
+	t.Helper()
+	return rowsOf(t, h.config, query...)
+}
+
+func rowsOf(t *testing.T, config string, query ...string) (rows []journal.Record) {
+	t.Helper()
+	stdout, stderr, code := cli(config, append([]string{"journal", "query", "--json"}, query...)...)
+	if code != 0 {
+		t.Fatalf("toolhost journal query exits with %d: %s", code, stderr)
+	}
+	for line := range strings.Lines(stdout) {
+		var row journal.Record
+		decode(t, line, &row)
+		rows = append([]journal.Record{row}, rows...)
+	}
+	return rows
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a test's own value
+	}
+	return string(text)
+}
+
+func decode(t *testing.T, text string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+}
+
+func removeFile(h *host, name string) error { return os.Remove(filepath.Join(h.dir, "ws", name)) }
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// sqlite runs statements on the database of a host that does not run, as
+// another program would.
+func sqlite(t *testing.T, stateDir string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(stateDir, "toolhost.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, statement := range statements {
+		if _, err := db.Exec(statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+}

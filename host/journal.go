@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/journal"
+)
+
+func (a *app) journalCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "journal",
+		Short: "Read the record of all calls, and check that nobody changed it",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.journalTailCommand(), a.journalQueryCommand(), a.journalVerifyCommand())
+	return cmd
+}
+
+func (a *app) journalTailCommand() *cobra.Command {
+	lines := 10
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "Print the last rows, and those that follow until Ctrl-C",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.tailJournal(cmd.Context(), lines)
+		},
+	}
+	cmd.Flags().IntVarP(&lines, "lines", "n", lines, "how many of the last rows to begin with")
+	return cmd
+}
+
+// tailJournal prints the last rows, and those that follow until ctx ends: of
+// the host that runs, and of the next one. Without one it waits, so that others
+// can be the host.
+func (a *app) tailJournal(ctx context.Context, lines int) error {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	var after int64
+	err = a.asApprover(ctx, func(c *client.Client) error {
+		last, err := c.Journal(ctx, journal.Query{Limit: max(1, lines)})
+		if err != nil {
+			return err
+		}
+		if len(last) > 0 {
+			after = last[0].Seq
+		}
+		for _, row := range slices.Backward(last[:min(max(0, lines), len(last))]) {
+			if err := a.printRow(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for (err == nil || hostGone(err)) && pause(ctx, betweenHosts) == nil {
+		if answers(ctx, stateDir) {
+			err = a.asApprover(ctx, func(c *client.Client) error { return a.followJournal(ctx, c, &after) })
+		}
+	}
+	if hostGone(err) {
+		err = nil // Ctrl-C came while there was none
+	}
+	return err
+}
+
+// followJournal prints the rows after one until the host has gone.
+func (a *app) followJournal(ctx context.Context, c *client.Client, after *int64) error {
+	for row, err := range c.TailJournal(ctx, *after) {
+		if errors.Is(err, client.ErrEnded) || ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := a.printRow(row); err != nil {
+			return err
+		}
+		*after = row.Seq
+	}
+	return nil
+}
+
+// printRow prints a row on one line: JSON Lines with --json.
+func (a *app) printRow(r journal.Record) error {
+	if a.json {
+		return a.printJSONLine(r)
+	}
+	_, err := fmt.Fprintln(a.stdout, rowLine(r))
+	return err
+}
+
+// rowLine is a row for people.
+func rowLine(r journal.Record) string {
+	text := fmt.Sprintf("%d %s %-6s %s %s %s", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call, line(r.User), line(r.Tool))
+	if r.Status != "" {
+		text += " " + r.Status
+	}
+	if r.Code != "" {
+		text += " " + r.Code
+	}
+	if r.ApprovedBy != "" {
+		text += " approved_by=" + r.ApprovedBy
+	}
+	if r.Notice != "" {
+		text += " " + line(r.Notice)
+	}
+	return text
+}
+
+func (a *app) journalQueryCommand() *cobra.Command {
+	var q journal.Query
+	var since, until string
+	cmd := &cobra.Command{
+		Use:   "query",
+		Short: "Print the rows that fit, the newest first",
+		Example: `  toolhost journal query --status error --since 24h
+  toolhost journal query --call tc_... --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if q.Since, err = moment(since); err != nil {
+				return &usageError{fmt.Errorf("--since: %w", err)}
+			}
+			if q.Until, err = moment(until); err != nil {
+				return &usageError{fmt.Errorf("--until: %w", err)}
+			}
+			return a.asApprover(cmd.Context(), func(c *client.Client) error { return a.queryJournal(cmd.Context(), c, q) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&q.Call, "call", "", "of this call")
+	flags.StringVar(&q.Tool, "tool", "", "of this tool")
+	flags.StringVar(&q.Plugin, "plugin", "", "of this plugin")
+	flags.StringVar(&q.User, "user", "", "of this user")
+	flags.StringVar(&q.Session, "session", "", "of this session")
+	flags.StringVar(&q.Status, "status", "", "that ended like this: success, error or rejected")
+	flags.StringVar(&since, "since", "", "from this time on: RFC 3339, or how long ago, such as 24h")
+	flags.StringVar(&until, "until", "", "before this time")
+	flags.Int64Var(&q.Before, "before", 0, "before the row of this number")
+	flags.IntVar(&q.Limit, "limit", 100, "at most so many")
+	return cmd
+}
+
+// moment reads a time, or how long ago it was.
+func moment(text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil {
+		return time.Now().Add(-ago), nil
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%q is no time, expected one such as 2026-01-31T15:04:05Z, or how long ago, such as 24h", text)
+	}
+	return t, nil
+}
+
+func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Query) error {
+	rows, err := c.Journal(ctx, q)
+	if err != nil {
+		return err
+	}
+	if a.json {
+		for _, r := range rows {
+			if err := a.printJSONLine(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(rows) == 0 {
+		_, err := fmt.Fprint(a.stdout, "no rows fit\n")
+		return err
+	}
+	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "ROW\tTIME\tKIND\tCALL\tUSER\tTOOL\tSTATUS\tAPPROVED BY\n")
+	for _, r := range rows {
+		status := r.Status
+		if r.Code != "" {
+			status += " " + r.Code
+		}
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call,
+			line(r.User), line(r.Tool), orDash(status), orDash(r.ApprovedBy))
+	}
+	return table.Flush()
+}
+
+func (a *app) journalVerifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check that no row was changed, removed, added or moved",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			report, err := a.verifyJournal(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				report.Problems = append([]journal.Problem{}, report.Problems...) // [], never null
+				err = a.printJSON(report)
+			} else {
+				err = a.printReport(report)
+			}
+			if err == nil && len(report.Problems) > 0 {
+				err = errReported
+			}
+			return err
+		},
+	}
+}
+
+// verifyJournal has the journal checked by the host that runs, or checks it
+// here: a host does not start on a journal that was changed.
+func (a *app) verifyJournal(ctx context.Context) (report journal.Report, err error) {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return report, err
+	}
+	if !answers(ctx, stateDir) {
+		return daemon.VerifyJournal(ctx, stateDir)
+	}
+	err = a.asApprover(ctx, func(c *client.Client) error {
+		report, err = c.VerifyJournal(ctx)
+		return err
+	})
+	return report, err
+}
+
+func (a *app) printReport(report journal.Report) error {
+	for _, p := range report.Problems {
+		fmt.Fprintf(a.stdout, "%s\n", line(p.String()))
+	}
+	if n := len(report.Problems); n > 0 {
+		_, err := fmt.Fprintf(a.stdout, "the journal was changed: %d problems in %d rows\n", n, report.Rows)
+		return err
+	}
+	_, err := fmt.Fprintf(a.stdout, "%d rows, from %d to %d: nothing was changed\n", report.Rows, report.First, report.Last)
+	return err
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestPendingOverMCP makes a write whose client has no patience. It is told to
+// come back, and the same call made again collects the result of the first,
+// which ran once.
+func TestPendingOverMCP(t *testing.T) {
+	impatient := "approvals {\n  patience = \"0s\"\n}\n"
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			h := serve(t, writeConfig(t, listening+writing+impatient))
+			s := connect(t, h.config, revision, nil)
+			write := &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "a.txt", "content": "hello\n"}}
+			for range 2 { // before the decision, the second call waits for the same person
+				r, err := s.CallTool(t.Context(), write)
+				if err != nil {
+					t.Fatal(err)
+				}
+				id := h.open(t, 1)[0].ID
+				if text := textOf(r); !r.IsError || codeOf(r) != "pending_approval" || !strings.Contains(text, "toolhost approvals show "+id) {
+					t.Fatalf("the model reads %q, want that the call waits for %s", text, id)
+				}
+			}
+			h.ok(t, "approvals", "approve")
+			var r *mcp.CallToolResult
+			eventually(t, "the result can be collected", func() (done bool) {
+				var err error
+				if r, err = s.CallTool(t.Context(), write); err != nil {
+					t.Fatal(err)
+				}
+				return codeOf(r) != "pending_approval"
+			})
+			if r.IsError || h.file("a.txt") != "hello\n" {
+				t.Errorf("afterwards the model reads %q, and the file holds %q", textOf(r), h.file("a.txt"))
+			}
+			starts := 0
+			for _, row := range h.journal(t) {
+				if row.Kind == "start" {
+					starts++
+				}
+			}
+			if starts != 1 {
+				t.Errorf("the call ran %d times, want once", starts)
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/daemon"
+)
+
+func (a *app) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the host until it is told to stop",
+		Long: `Run the host until it is told to stop (SIGTERM or Ctrl-C). Other commands with
+the same configuration talk to it over its control socket, programs over REST.
+SIGHUP, like toolhost reload, makes it read its configuration again. Logs go to
+standard error.`,
+		Example: `  toolhost serve --config /etc/toolhost/`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			a.logLevel = cmp.Or(a.logLevel, "info")
+			hangups := make(chan os.Signal, 1) // from the very start, which a hangup must not end
+			signal.Notify(hangups, syscall.SIGHUP)
+			defer signal.Stop(hangups)
+			return a.afterOthers(cmd.Context(), func(d *daemon.Daemon) error { return a.serve(cmd.Context(), d, hangups) })
+		},
+	}
+}
+
+// maxOthers is how long a host that serves waits for a command that is the host
+// for as long as it runs.
+const maxOthers = 2 * time.Second
+
+// afterOthers is withDaemon for a host that is to stay.
+func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) error {
+	waiting, cancel := context.WithTimeout(ctx, maxOthers)
+	defer cancel()
+	for {
+		err := a.withDaemon(ctx, f)
+		if _, held := errors.AsType[*daemon.HeldError](err); !held || pause(waiting, retryTakeover) != nil {
+			return err
+		}
+	}
+}
+
+// serve runs until ctx ends, and reloads at each hangup.
+func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Signal) error {
+	if err := d.ServeControl(ctx); err != nil {
+		return err
+	}
+	address, err := d.ServeHTTP(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // else told to stop before it had begun
+		return err
+	}
+	if err := a.printServing(address); err != nil {
+		return err
+	}
+	for {
+		select {
+		case <-hangups:
+			if err := d.Reload(ctx); err != nil {
+				a.report(nil, err)
+				fmt.Fprint(a.stderr, "toolhost: the configuration is not reloaded, the one before goes on\n")
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// serving is what `toolhost serve --json` prints when it is ready.
+type serving struct {
+	StateDir string `json:"state_dir"`
+	URL      string `json:"url,omitempty"`
+	Token    string `json:"token_file,omitempty"`
+}
+
+// printServing says how the host is reached.
+func (a *app) printServing(address string) error {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	view := serving{StateDir: stateDir}
+	if address != "" {
+		view.URL, view.Token = "http://"+address, filepath.Join(stateDir, auth.AgentKey)
+	}
+	if a.json {
+		return a.printJSON(view)
+	}
+	fmt.Fprint(a.stdout, "toolhost is serving\n")
+	if address != "" {
+		fmt.Fprintf(a.stdout, "  REST     %s/v1, token in %s\n", view.URL, view.Token)
+	}
+	fmt.Fprintf(a.stdout, "  MCP      the client starts: %s\n", a.command("mcp"))
+	fmt.Fprintf(a.stdout, "in another terminal\n")
+	fmt.Fprintf(a.stdout, "  tools    %s\n", a.command("tools"))
+	_, err = fmt.Fprintf(a.stdout, "  approve  %s\n", a.command("approvals list"))
+	return err
+}
+
+func (a *app) reloadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reload",
+		Short: "Make the running host read its configuration again",
+		Long: `Make the running host read its configuration again. It is used as a whole: with
+any mistake in it, the one before goes on. No call is lost.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			// The mistakes are better told here, with their lines.
+			if _, err := a.loadConfig(); err != nil {
+				a.report(cmd, err)
+				fmt.Fprint(a.stderr, "toolhost: nothing was reloaded\n")
+				return errReported
+			}
+			return a.asRunning(cmd.Context(), func(c *client.Client) error {
+				if err := c.Reload(cmd.Context()); err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(map[string]string{"status": "reloaded"})
+				}
+				_, err := fmt.Fprint(a.stdout, "reloaded\n")
+				return err
+			})
+		},
+	}
+}
+
+// asRunning is asApprover for what only makes sense with a host that runs
+// already.
+func (a *app) asRunning(ctx context.Context, f func(*client.Client) error) error {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	if !answers(ctx, stateDir) {
+		return fmt.Errorf("%w with this configuration; toolhost serve starts one", client.ErrNoHost)
+	}
+	return a.asApprover(ctx, f)
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// newToken is what `toolhost token new --json` prints.
+type newToken struct {
+	Token string `json:"token"`
+	Block string `json:"block"`
+}
+
+func (a *app) tokenCommand() *cobra.Command {
+	var user string
+	var roles, approves []string
+	create := &cobra.Command{
+		Use:   "new NAME",
+		Short: "Make a token, and print it with the block that lets it count",
+		Long: `Make a token, and print it with the block that lets it count once it stands in
+the configuration. The token is shown this once; the configuration holds its
+digest only.`,
+		Example: `  toolhost token new ci-agent --user ci
+  toolhost token new lead --user ann --role approver --role admin --approves ci`,
+		Args: oneArgument("a NAME for the token"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			block, err := tokenBlock(args[0], user, roles, approves)
+			if err != nil {
+				return &usageError{err}
+			}
+			secret, digest := auth.NewToken()
+			block = strings.Replace(block, "DIGEST", digest, 1)
+			if a.json {
+				return a.printJSON(newToken{secret, block})
+			}
+			fmt.Fprintf(a.stdout, "%s\n", secret)
+			_, err = fmt.Fprintf(a.stderr, "\nIt is shown this once. To let it count, put this into the configuration,\nthen: %s\n\nauth { # the one that is there, if there is one\n%s}\n", a.command("reload"), block)
+			return err
+		},
+	}
+	flags := create.Flags()
+	flags.StringVar(&user, "user", "", "whose calls it makes, or decides (default: the local user)")
+	flags.StringArrayVar(&roles, "role", []string{"agent"}, "agent, or approver and admin")
+	flags.StringArrayVar(&approves, "approves", nil, "for an approver: whose calls besides its own user's")
+	token := &cobra.Command{
+		Use:   "token",
+		Short: "Make tokens for programs and people",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	token.AddCommand(create)
+	return token
+}
+
+// tokenBlock is the block of a token, with DIGEST in the place of its digest.
+func tokenBlock(name, user string, roles, approves []string) (string, error) {
+	parsed, err := auth.ParseRoles(roles)
+	switch {
+	case err != nil:
+		return "", err
+	case len(approves) > 0 && !parsed.Has(auth.Approver):
+		return "", errors.New("--approves is for a token with --role approver")
+	case !tool.ValidPluginName(name):
+		return "", fmt.Errorf("%q cannot be a token's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)
+	}
+	width := len("sha256") // of the longest name in the block
+	if len(approves) > 0 {
+		width = len("approves")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "  token %q {\n    %-*s = \"DIGEST\"\n    %-*s = %q\n    %-*s = %s\n", name,
+		width, "sha256", width, "user", auth.LocalUser(user), width, "roles", quoted(parsed.Names()))
+	if len(approves) > 0 {
+		fmt.Fprintf(&b, "    %-*s = %s\n", width, "approves", quoted(approves))
+	}
+	b.WriteString("  }\n")
+	return b.String(), nil
+}
+
+// quoted is a list in the configuration's language.
+func quoted(words []string) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = fmt.Sprintf("%q", w)
+	}
+	return "[" + strings.Join(list, ", ") + "]"
+}
