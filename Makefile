@@ -19,9 +19,9 @@ build: $(plugins)
 $(plugins):
 	go build -trimpath -o bin/plugins/$@ ./plugins/$@
 
-# run builds everything and serves MCP on this terminal's input and output.
+# run builds everything and serves until Ctrl-C; it prints how the host is reached.
 run: build
-	bin/toolhost mcp --config config.hcl
+	bin/toolhost serve --config config.hcl
 
 test:
 	go test ./...
@@ -51,6 +51,7 @@ peers:
 bench: build
 	go test -run "^$$" -bench . -benchtime 20x ./bench
 	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
+	go test -run "^$$" -bench . -benchtime 3x ./host/internal/journal
 
 # generated compares the generated Go with what its source gives now.
 generated:
