@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -232,6 +233,7 @@ func TestSwapRaceOfWrites(t *testing.T) {
 		}
 		path, err := filepath.EvalSymlinks(filepath.Join(dir, "name", "f"))
 		if err == nil && strings.HasPrefix(path, dir+"/") {
+			runtime.Gosched()                               // as any scheduler may
 			_ = os.WriteFile(path, []byte("leaked"), 0o644) // it may well fail
 		}
 	}
@@ -285,6 +287,7 @@ func TestSwapRaceToProtected(t *testing.T) {
 			t.Fatalf("the control run has not written a hook in %d attempts, so the test shows nothing", bound)
 		}
 		if info, err := root.Lstat("name"); err == nil && info.IsDir() {
+			runtime.Gosched()                                     // as any scheduler may
 			_ = root.WriteFile("name/f", []byte("leaked"), 0o644) // it may well fail
 		}
 	}
