@@ -59,20 +59,15 @@ func cacheable(c *call) bool {
 	return c.entry.CacheTTL > 0 && c.tier == tool.ReadOnly && c.decision.Verdict == policy.Allow
 }
 
-func cacheKeyOf(c *call) cacheKey {
-	return cacheKey{
-		scope:  cacheScope{c.Caller.User, c.entry.Plugin},
-		digest: c.entry.Digest, tool: c.entry.Spec.Name, arguments: c.hash,
-	}
-}
-
 // get returns what the cache has for a call, or notes where it stood when the
 // call began.
 func (s *cache) get(c *call) (tool.Result, bool) {
-	key := cacheKeyOf(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key.settings = s.applied
+	key := cacheKey{
+		scope:  cacheScope{c.Caller.User, c.entry.Plugin},
+		digest: c.entry.Digest, tool: c.entry.Spec.Name, arguments: c.hash, settings: s.applied,
+	}
 	c.cacheKey = key
 	c.epoch = s.epochs[key.scope]
 	s.epochs[key.scope] = c.epoch // now it is known, so that a privileged call counts it up

@@ -105,6 +105,7 @@ func boundError(e *tool.Error) *tool.Error {
 	return &bounded
 }
 
+// boundText returns s as valid text of not much more than most bytes.
 func boundText(s string, most tool.ByteSize) string {
 	if len(s) <= int(most) && utf8.ValidString(s) {
 		return s

@@ -193,13 +193,12 @@ func (p *Pipeline) endKey(ctx context.Context, c *call, result tool.Result) {
 		return
 	}
 	defer p.flights.unclaim(c)
-	statement, args := `UPDATE idempotency SET state = 'ended', result = ? WHERE user = ? AND key = ? AND call = ?`, []any{nil}
 	text, err := json.Marshal(keepable(c, result))
-	args[0] = text
+	statement := `UPDATE idempotency SET state = 'ended', result = ? WHERE user = ? AND key = ? AND call = ?`
+	args := []any{text, c.Caller.User, c.IdempotencyKey, c.id}
 	if err != nil && !c.begun || !c.sent && result.Error != nil && passing(result.Error) {
-		statement, args = `DELETE FROM idempotency WHERE user = ? AND key = ? AND call = ?`, nil
+		statement, args = `DELETE FROM idempotency WHERE user = ? AND key = ? AND call = ?`, args[1:]
 	}
-	args = append(args, c.Caller.User, c.IdempotencyKey, c.id)
 	err = p.opts.Store.Do(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, statement, args...)
 		return err

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/event"
@@ -94,7 +93,7 @@ func (p *Pipeline) recordEnd(ctx context.Context, c *call, outcome Outcome) {
 // record is what the journal keeps of a call, as far as it is known.
 func (p *Pipeline) record(c *call) journal.Record {
 	r := journal.Record{
-		Time: time.Now(), Call: c.id, Tool: bounded(c.Tool, maxToolName), Tier: c.tier,
+		Call: c.id, Tool: boundText(c.Tool, maxToolName), Tier: c.tier,
 		User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, ArgumentsHash: c.hash,
 		Rule: c.decision.Rule, Where: c.decision.Where, ApprovedBy: string(c.decision.By),
 	}
@@ -119,19 +118,9 @@ func (p *Pipeline) record(c *call) journal.Record {
 // recordable is the arguments without those that the tool declares secret.
 func (p *Pipeline) recordable(c *call) json.RawMessage {
 	if values, ok := c.entry.Hidden(c.arguments.Values); ok {
-		return canonical(values)
+		return schema.Canonical(values)
 	}
 	return c.arguments.Canonical
-}
-
-func canonical(values map[string]any) json.RawMessage { return schema.Canonical(values) }
-
-// bounded cuts a text that may be anything.
-func bounded(s string, most int) string {
-	if len(s) > most {
-		s = s[:most]
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
 // digest is how a digest is written everywhere.
