@@ -109,21 +109,27 @@ func TestFailedCallsAreCounted(t *testing.T) {
 	}
 }
 
+// held returns a plugin for one call, which closes inside when it has the call
+// and answers when leave is closed, unless it is canceled before.
+func held() (runner fakeRunner, inside, leave chan struct{}) {
+	inside, leave = make(chan struct{}), make(chan struct{})
+	runner.run = func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+		close(inside)
+		select {
+		case <-leave:
+			return tool.TextResult("done"), nil
+		case <-ctx.Done():
+			return tool.Result{}, ctx.Err()
+		}
+	}
+	return runner, inside, leave
+}
+
 // TestFollowerGivesUp cancels one of two requests of one call with a key: the
 // call goes on for the other one.
 func TestFollowerGivesUp(t *testing.T) {
-	inside, leave := make(chan struct{}), make(chan struct{})
-	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: fakeRunner{
-		run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
-			close(inside)
-			select {
-			case <-leave:
-				return tool.TextResult("done"), nil
-			case <-ctx.Done():
-				return tool.Result{}, ctx.Err()
-			}
-		},
-	}}, addSpec())
+	runner, inside, leave := held()
+	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: runner}, addSpec())
 	first := h.Start(t.Context(), keyed("k", `{"text":"a"}`))
 	defer first.Release()
 	<-inside

@@ -115,7 +115,7 @@ func (h *host) rows(t *testing.T, call string, want int) []journal.Record {
 
 func TestApprovedCallRuns(t *testing.T) {
 	plugin := &counter{value: "1"}
-	h := newHost(t, pipeline.Options{Runner: plugin, Roots: []string{"/work"}, Policy: rules(t, policy.Options{Protected: []string{"/work/config.hcl"}})}, addSpec())
+	h := newHost(t, pipeline.Options{Runner: plugin, Roots: []string{"/project"}, Policy: rules(t, policy.Options{Protected: []string{"/project/config.hcl"}})}, addSpec())
 	req := request("add", `{"text":"a"}`)
 	req.Context = "since the user asked for it"
 	f, question := h.begin(t, req)
@@ -132,7 +132,7 @@ func TestApprovedCallRuns(t *testing.T) {
 		t.Fatalf("Wait = %+v, want the result", outcome)
 	}
 	got := plugin.ran[0].Context
-	if got.ApprovalID != question.ID || string(got.PreviewDigest) != "1" || fmt.Sprint(got.Protected) != "[/work/config.hcl]" {
+	if got.ApprovalID != question.ID || string(got.PreviewDigest) != "1" || fmt.Sprint(got.Protected) != "[/project/config.hcl]" {
 		t.Errorf("the plugin's context is %+v", got)
 	}
 	if after := h.record(t, question.ID); after.State != approval.Spent || after.SpentBy != f.ID() {

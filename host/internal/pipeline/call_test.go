@@ -115,7 +115,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 	var got tool.Call
 	var gotPlugin string
 	p := newPipeline(t, pipeline.Options{
-		Roots: []string{"/work"},
+		Roots: []string{"/project"},
 		Runner: fakeRunner{run: func(_ context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
 			gotPlugin, got = plugin, call
 			sink.Progress(tool.Progress{Progress: 1})
@@ -135,7 +135,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 		ID: outcome.ID, Tool: "echo", Arguments: json.RawMessage(`{"text":"hi","times":2}`),
 		Context: tool.Context{
 			Session: "s1", User: "ann", Client: "test", Traceparent: req.Traceparent, Attempt: 1,
-			MaxOutput: 16 * tool.KiB, Roots: []string{"/work"},
+			MaxOutput: 16 * tool.KiB, Roots: []string{"/project"},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -15,18 +15,8 @@ import (
 // TestFirstRequestGivesUp cancels the request that began a call which another
 // request of the same key waits for.
 func TestFirstRequestGivesUp(t *testing.T) {
-	inside, leave := make(chan struct{}), make(chan struct{})
-	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: fakeRunner{
-		run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
-			close(inside)
-			select {
-			case <-leave:
-				return tool.TextResult("done"), nil
-			case <-ctx.Done():
-				return tool.Result{}, ctx.Err()
-			}
-		},
-	}}, addSpec())
+	runner, inside, leave := held()
+	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: runner}, addSpec())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan pipeline.Outcome, 1)
 	go func() { ended <- h.Call(ctx, keyed("k", `{"text":"a"}`)) }() // ends with cancel
@@ -139,7 +129,7 @@ func TestAskedCallsAreNotCached(t *testing.T) {
 	plugin := fakeRunner{run: func(_ context.Context, _ string, call tool.Call, _ tool.Sink) (tool.Result, error) {
 		return tool.TextResult(call.Context.Roots[0]), nil
 	}}
-	h := newHost(t, pipeline.Options{Runner: plugin, Roots: []string{"/work/a"}}, look)
+	h := newHost(t, pipeline.Options{Runner: plugin, Roots: []string{"/project/a"}}, look)
 	for range 2 {
 		f, question := h.begin(t, request("echo", `{"text":"a"}`))
 		h.answer(t, question.ID, true)
@@ -149,7 +139,7 @@ func TestAskedCallsAreNotCached(t *testing.T) {
 		}
 	}
 	allow := rules(t, policy.Options{Plugins: map[string]policy.Plugin{"test": {Tools: map[string]policy.Level{"echo": {Verdict: policy.Allow}}}}})
-	for _, root := range []string{"/work/b", "/work/c"} {
+	for _, root := range []string{"/project/b", "/project/c"} {
 		h.Apply(pipeline.Settings{Policy: allow, Roots: []string{root}})
 		if got := h.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Text(); got != root {
 			t.Errorf("in %s the call answers for %s", root, got)

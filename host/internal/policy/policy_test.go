@@ -13,7 +13,7 @@ import (
 // levels are the configuration of most tests.
 func levels(mode policy.Mode) policy.Options {
 	return policy.Options{
-		Mode: mode, ModePlace: "config.hcl:1", Protected: []string{"/etc/toolhost", "/work/config.hcl"},
+		Mode: mode, ModePlace: "config.hcl:1", Protected: []string{"/etc/toolhost", "/project/config.hcl"},
 		Hidden: []string{"/state"},
 		Plugins: map[string]policy.Plugin{"p": {
 			Tiers: map[tool.Tier]policy.Level{tool.SideEffecting: {Verdict: policy.Confirm, Place: "config.hcl:2"}},
@@ -76,16 +76,16 @@ func TestDecide(t *testing.T) {
 		{"autonomous confirms a tool", policy.Autonomous, in("p", "sure", se), policy.Confirm, "config.hcl:5", ""},
 		{"autonomous denies", policy.Autonomous, in("p", "never", se), policy.Deny, "config.hcl:7", ""},
 
-		{"a protected file", policy.Autonomous, at(granted(in("p", "free", se)), "/work/config.hcl"), policy.Deny, "", ""},
+		{"a protected file", policy.Autonomous, at(granted(in("p", "free", se)), "/project/config.hcl"), policy.Deny, "", ""},
 		{"below a protected folder", 0, at(in("p", "free", se), "/etc/toolhost/a/b"), policy.Deny, "", ""},
 		{"beside a protected folder", 0, at(in("p", "free", se), "/etc/toolhostess"), policy.Allow, "config.hcl:3", config},
-		{"around a protected file", 0, at(in("p", "free", se), "/work"), policy.Deny, "", ""},
+		{"around a protected file", 0, at(in("p", "free", se), "/project"), policy.Deny, "", ""},
 		{"around everything", 0, at(in("p", "free", se), "/"), policy.Deny, "", ""},
 		{"beside, with the same beginning", 0, at(in("p", "free", se), "/wor"), policy.Allow, "config.hcl:3", config},
 		{"reading a hidden file", policy.Autonomous, at(granted(in("p", "free", ro)), "/state/approver.key"), policy.Deny, "", ""},
 		{"changing a hidden file", 0, at(in("p", "free", se), "/state"), policy.Deny, "", ""},
 		{"reading around a hidden folder", 0, at(in("q", "x", ro), "/"), policy.Allow, "", auto},
-		{"reading is not changing", 0, at(in("q", "x", ro), "/work/config.hcl"), policy.Allow, "", auto},
+		{"reading is not changing", 0, at(in("q", "x", ro), "/project/config.hcl"), policy.Allow, "", auto},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rules, err := policy.New(levels(tt.mode))
@@ -181,7 +181,7 @@ func BenchmarkDecide(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	input := at(in("p", "asked", tool.SideEffecting), "/work/a.txt")
+	input := at(in("p", "asked", tool.SideEffecting), "/project/a.txt")
 	for b.Loop() {
 		rules.Decide(input)
 	}
