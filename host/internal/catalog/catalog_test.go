@@ -425,18 +425,28 @@ func TestPublishIsAtomic(t *testing.T) {
 	}
 }
 
-func TestReadOnly(t *testing.T) {
+// TestHints says of each tool what clients warn of, by the tier that counts
+// here and not only by what its author says.
+func TestHints(t *testing.T) {
 	rule := func(s *tool.Spec) { s.TierWhen = []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}} }
+	destructive := func(s *tool.Spec) { s.Destructive = true }
+	idempotent := func(s *tool.Spec) { s.Idempotent = true }
+	type hints struct{ ReadOnly, Destructive, Idempotent bool }
+	readOnly := hints{ReadOnly: true, Idempotent: true}
 	for _, tt := range []struct {
 		name    string
 		ceiling tool.Tier
 		spec    tool.Spec
-		want    bool
+		want    hints
 	}{
-		{"read_only", tool.Privileged, spec("a", tool.ReadOnly), true},
-		{"side_effecting", tool.Privileged, spec("a", tool.SideEffecting), false},
-		{"with a rule", tool.Privileged, spec("a", tool.ReadOnly, rule), false},
-		{"with a rule that cannot run", tool.ReadOnly, spec("a", tool.ReadOnly, rule), true},
+		{"read_only", tool.Privileged, spec("a", tool.ReadOnly), readOnly},
+		{"read_only, and said to destroy", tool.Privileged, spec("a", tool.ReadOnly, destructive), readOnly},
+		{"side_effecting", tool.Privileged, spec("a", tool.SideEffecting), hints{}},
+		{"side_effecting, twice as once", tool.Privileged, spec("a", tool.SideEffecting, idempotent), hints{Idempotent: true}},
+		{"side_effecting, and destroys", tool.Privileged, spec("a", tool.SideEffecting, destructive), hints{Destructive: true}},
+		{"privileged", tool.Privileged, spec("a", tool.Privileged), hints{Destructive: true}},
+		{"with a rule", tool.Privileged, spec("a", tool.ReadOnly, rule), hints{}},
+		{"with a rule that cannot run", tool.ReadOnly, spec("a", tool.ReadOnly, rule), readOnly},
 	} {
 		c := newCatalog(t, catalog.Options{Plugins: []catalog.Plugin{{Name: "p", Ceiling: tt.ceiling, TrustClaims: true}}})
 		publish(t, c, "p", tt.spec)
@@ -444,8 +454,8 @@ func TestReadOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := entry.ReadOnly(); got != tt.want {
-			t.Errorf("%s: ReadOnly() = %t, want %t", tt.name, got, tt.want)
+		if got := (hints{entry.ReadOnly(), entry.Destructive(), entry.Idempotent()}); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
 }

@@ -59,6 +59,15 @@ type Entry struct {
 // ReadOnly reports whether no call of the tool changes anything.
 func (e *Entry) ReadOnly() bool { return e.highest() == tool.ReadOnly }
 
+// Destructive reports whether a call of the tool may destroy something, as far
+// as clients should warn of it.
+func (e *Entry) Destructive() bool {
+	return !e.ReadOnly() && (e.Spec.Destructive || e.Tier == tool.Privileged)
+}
+
+// Idempotent reports whether a second equal call does no more than the first.
+func (e *Entry) Idempotent() bool { return e.ReadOnly() || e.Spec.Idempotent }
+
 // highest is the highest tier that a call may have and still be run.
 func (e *Entry) highest() tool.Tier {
 	return min(max(e.Tier, e.tiers.highest()), e.ceiling)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // toolFormat lists tools in the form that some API wants them in.
@@ -74,7 +73,6 @@ func mcpTool(e *catalog.Entry) any {
 		Idempotent  bool `json:"idempotentHint"`
 		OpenWorld   bool `json:"openWorldHint"`
 	}
-	readOnly := e.ReadOnly()
 	return struct {
 		Name         string          `json:"name"`
 		Title        string          `json:"title,omitempty"`
@@ -84,11 +82,6 @@ func mcpTool(e *catalog.Entry) any {
 		Annotations  annotations     `json:"annotations"`
 	}{
 		e.Spec.Name, e.Spec.Title, e.Spec.Description, e.Schema.Public(), e.Output.Public(),
-		annotations{
-			ReadOnly:    readOnly,
-			Destructive: !readOnly && (e.Spec.Destructive || e.Tier == tool.Privileged),
-			Idempotent:  readOnly || e.Spec.Idempotent,
-			OpenWorld:   e.Spec.OpenWorld,
-		},
+		annotations{ReadOnly: e.ReadOnly(), Destructive: e.Destructive(), Idempotent: e.Idempotent(), OpenWorld: e.Spec.OpenWorld},
 	}
 }

@@ -36,7 +36,7 @@ func NewTool(e *catalog.Entry) Tool {
 	return Tool{
 		Name: e.Spec.Name, Plugin: e.Plugin, Tier: e.Tier, TierWhen: e.Spec.TierWhen,
 		Title: e.Spec.Title, Category: e.Spec.Category, Description: e.Spec.Description, Aliases: e.Aliases,
-		Idempotent: e.Spec.Idempotent, OpenWorld: e.Spec.OpenWorld, Destructive: e.Spec.Destructive,
+		Idempotent: e.Idempotent(), OpenWorld: e.Spec.OpenWorld, Destructive: e.Destructive(),
 		Timeout: e.Timeout.String(), MaxOutput: e.MaxOutput.String(),
 		InputSchema: e.Schema.Public(), OutputSchema: e.Output.Public(),
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // follow publishes the catalog after each change until ctx ends.
@@ -52,8 +51,7 @@ func (s *Server) lists(e *catalog.Entry) bool {
 
 // describe is a tool as clients see it.
 func describe(e *catalog.Entry) *mcp.Tool {
-	readOnly := e.ReadOnly()
-	destructive := !readOnly && (e.Spec.Destructive || e.Tier == tool.Privileged)
+	destructive := e.Destructive()
 	t := &mcp.Tool{
 		Name:        e.Spec.Name,
 		Title:       e.Spec.Title,
@@ -61,9 +59,9 @@ func describe(e *catalog.Entry) *mcp.Tool {
 		InputSchema: e.Schema.Public(),
 		// Clients decide by these what to ask a person, so all are always set.
 		Annotations: &mcp.ToolAnnotations{
-			ReadOnlyHint:    readOnly,
+			ReadOnlyHint:    e.ReadOnly(),
 			DestructiveHint: &destructive,
-			IdempotentHint:  readOnly || e.Spec.Idempotent,
+			IdempotentHint:  e.Idempotent(),
 			OpenWorldHint:   &e.Spec.OpenWorld,
 		},
 	}
