@@ -54,7 +54,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience, Ready: d.ready,
-		Relay: p.mcp.ServeRelay, Reload: d.Reload, Logger: d.opts.Logger.Named("http"),
+		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {
 		return err

@@ -149,6 +149,9 @@ func (p *parts) stop(ctx context.Context) error {
 	if p.front != nil {
 		errs = append(errs, p.front.wait())
 	}
+	if p.mcp != nil {
+		errs = append(errs, p.mcp.Close())
+	}
 	if p.supervisor != nil {
 		errs = append(errs, p.supervisor.Close())
 	}

@@ -57,6 +57,9 @@ type Options struct {
 	// Relay serves MCP over a connection to the control socket; nil means that
 	// it cannot be.
 	Relay http.HandlerFunc
+	// MCP answers requests of the Model Context Protocol over HTTP, of the caller
+	// that their credential makes; nil means that there is no /mcp.
+	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller)
 	// Logger gets the causes that callers do not see; nil drops them.
 	Logger hclog.Logger
 }

@@ -19,6 +19,9 @@ type route struct {
 	// credential is.
 	roles  auth.Roles
 	handle func(s *Server, w http.ResponseWriter, r *request) error
+	// bounded says that something else than [underWay] bounds how many of its
+	// requests are held open.
+	bounded bool
 }
 
 const anyRole = auth.Agent | auth.Approver | auth.Admin
@@ -28,32 +31,35 @@ const anyRole = auth.Agent | auth.Approver | auth.Admin
 // decided by the parts that keep them.
 func routes() []route {
 	return []route{
-		{"POST", "/v1/calls", auth.Agent, (*Server).postCall},
-		{"GET", "/v1/calls", auth.Agent | auth.Admin, (*Server).listCalls},
-		{"GET", "/v1/calls/{id}", auth.Agent | auth.Admin, (*Server).getCall},
-		{"POST", "/v1/calls/{id}/cancel", auth.Agent | auth.Admin, (*Server).cancelCall},
-		{"GET", "/v1/tools", anyRole, (*Server).listTools},
-		{"GET", "/v1/tools/{name}", anyRole, (*Server).getTool},
-		{"POST", "/v1/explain", anyRole, (*Server).explain},
-		{"GET", "/v1/events", anyRole, (*Server).events},
-		{"POST", "/v1/mcp/relay", auth.Agent, (*Server).relayMCP},
+		{method: "POST", path: "/v1/calls", roles: auth.Agent, handle: (*Server).postCall},
+		{method: "GET", path: "/v1/calls", roles: auth.Agent | auth.Admin, handle: (*Server).listCalls},
+		{method: "GET", path: "/v1/calls/{id}", roles: auth.Agent | auth.Admin, handle: (*Server).getCall},
+		{method: "POST", path: "/v1/calls/{id}/cancel", roles: auth.Agent | auth.Admin, handle: (*Server).cancelCall},
+		{method: "GET", path: "/v1/tools", roles: anyRole, handle: (*Server).listTools},
+		{method: "GET", path: "/v1/tools/{name}", roles: anyRole, handle: (*Server).getTool},
+		{method: "POST", path: "/v1/explain", roles: anyRole, handle: (*Server).explain},
+		{method: "GET", path: "/v1/events", roles: anyRole, handle: (*Server).events},
+		{method: "POST", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp},
+		{method: "GET", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp, bounded: true}, // one stream for each session
+		{method: "DELETE", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp},
+		{method: "POST", path: "/v1/mcp/relay", roles: auth.Agent, handle: (*Server).relayMCP},
 
-		{"GET", "/v1/approvals", auth.Approver | auth.Admin, (*Server).listApprovals},
-		{"GET", "/v1/approvals/{id}", auth.Approver | auth.Admin, (*Server).getApproval},
-		{"POST", "/v1/approvals/{id}/approve", auth.Approver, (*Server).approve},
-		{"POST", "/v1/approvals/{id}/reject", auth.Approver, (*Server).reject},
-		{"GET", "/v1/grants", auth.Approver | auth.Admin, (*Server).listGrants},
-		{"DELETE", "/v1/grants/{id}", auth.Approver | auth.Admin, (*Server).revokeGrant},
+		{method: "GET", path: "/v1/approvals", roles: auth.Approver | auth.Admin, handle: (*Server).listApprovals},
+		{method: "GET", path: "/v1/approvals/{id}", roles: auth.Approver | auth.Admin, handle: (*Server).getApproval},
+		{method: "POST", path: "/v1/approvals/{id}/approve", roles: auth.Approver, handle: (*Server).approve},
+		{method: "POST", path: "/v1/approvals/{id}/reject", roles: auth.Approver, handle: (*Server).reject},
+		{method: "GET", path: "/v1/grants", roles: auth.Approver | auth.Admin, handle: (*Server).listGrants},
+		{method: "DELETE", path: "/v1/grants/{id}", roles: auth.Approver | auth.Admin, handle: (*Server).revokeGrant},
 
-		{"GET", "/v1/plugins", auth.Admin, (*Server).listPlugins},
-		{"POST", "/v1/plugins/{name}/restart", auth.Admin, (*Server).restartPlugin},
-		{"GET", "/v1/journal", auth.Admin, (*Server).queryJournal},
-		{"GET", "/v1/journal/tail", auth.Admin, (*Server).tailJournal},
-		{"GET", "/v1/journal/verify", auth.Admin, (*Server).verifyJournal},
-		{"POST", "/v1/reload", auth.Admin, (*Server).reload},
+		{method: "GET", path: "/v1/plugins", roles: auth.Admin, handle: (*Server).listPlugins},
+		{method: "POST", path: "/v1/plugins/{name}/restart", roles: auth.Admin, handle: (*Server).restartPlugin},
+		{method: "GET", path: "/v1/journal", roles: auth.Admin, handle: (*Server).queryJournal},
+		{method: "GET", path: "/v1/journal/tail", roles: auth.Admin, handle: (*Server).tailJournal},
+		{method: "GET", path: "/v1/journal/verify", roles: auth.Admin, handle: (*Server).verifyJournal},
+		{method: "POST", path: "/v1/reload", roles: auth.Admin, handle: (*Server).reload},
 
-		{"GET", "/healthz", 0, (*Server).health},
-		{"GET", "/readyz", 0, (*Server).readiness},
+		{method: "GET", path: "/healthz", roles: 0, handle: (*Server).health},
+		{method: "GET", path: "/readyz", roles: 0, handle: (*Server).readiness},
 	}
 }
 
@@ -134,11 +140,13 @@ func (s *Server) dispatch(w http.ResponseWriter, r *request, of []route) error {
 	if r.caller, err = name(r.Request, caller); err != nil {
 		return err
 	}
-	leave, err := s.underWay.enter(caller)
-	if err != nil {
-		return err
+	if !of[i].bounded {
+		leave, err := s.underWay.enter(caller)
+		if err != nil {
+			return err
+		}
+		defer leave()
 	}
-	defer leave()
 	return of[i].handle(s, w, r)
 }
 

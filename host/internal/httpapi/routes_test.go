@@ -31,6 +31,9 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/explain", `{"tool":"look"}`, ok, ok, ok, ok},
 		{"GET", "/v1/events?types=nonsense", "", wrong, wrong, wrong, wrong},
 		{"POST", "/v1/mcp/relay", "", none, no, no, no},
+		{"POST", "/mcp", "", none, no, no, no}, // this server has no MCP
+		{"GET", "/mcp", "", none, no, no, no},
+		{"DELETE", "/mcp", "", none, no, no, no},
 		{"GET", "/v1/approvals", "", no, ok, ok, ok},
 		{"GET", "/v1/approvals/ap_x", "", no, none, none, none},
 		{"POST", "/v1/approvals/ap_x/approve", "", no, none, no, none},

@@ -1,11 +1,11 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,11 +21,11 @@ import (
 // that waits for a person longer than the client's patience goes on; the model
 // is told to make it again for the result.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, done := s.callsOf(req.Session.ID()).begin(ctx)
+	ctx, done := s.begin(ctx, req)
 	defer done()
 	progress := startProgress(ctx, req)
 	flight := s.opts.Pipeline.Start(ctx, pipeline.Request{
-		Caller:      auth.Caller{User: s.opts.User, Client: clientName(req), Session: req.Session.ID(), Roles: auth.Agent},
+		Caller:      s.callerOf(req),
 		Tool:        req.Params.Name,
 		Arguments:   req.Params.Arguments,
 		Traceparent: traceparent(req),
@@ -44,55 +44,45 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	return render(outcome, req.ProtocolVersion()), nil
 }
 
+// begin returns a context that ends with the call, and with all that would read
+// its result: the session, and the request over HTTP. done must be called when
+// the call has ended.
+func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context.Context, done func()) {
+	end := func() {}
+	if one := s.sessions.of(req.Session.ID()); one != nil {
+		ctx, end = one.begin(ctx)
+	}
+	e := exchangeOf(req)
+	if e == nil {
+		return ctx, end
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(e.ctx, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+		end()
+	}
+}
+
+// callerOf returns who calls: by the credential over HTTP, else this host's own
+// user.
+func (s *Server) callerOf(req *mcp.CallToolRequest) auth.Caller {
+	caller := auth.Caller{User: s.opts.User, Roles: auth.Agent}
+	if e := exchangeOf(req); e != nil {
+		caller = e.caller
+	}
+	caller.Client = cmp.Or(clientName(req), caller.Client)
+	caller.Session = cmp.Or(req.Session.ID(), caller.Session)
+	return caller
+}
+
 // comeBack says what a model is to do about a call that goes on.
 func comeBack(approval string) string {
 	if approval == "" {
 		return "make the same call again to get its result"
 	}
 	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals show %s; then make the same call again to get its result", approval)
-}
-
-// underWay holds what cancels the calls of one client that have not ended: the
-// SDK shields them from the end of its session. The zero value is ready.
-type underWay struct {
-	mu      sync.Mutex // guards everything below
-	cancels map[int]context.CancelFunc
-	next    int
-	ended   bool
-}
-
-// begin returns a context that ends with cancel too, and what to call when the
-// call has ended.
-func (u *underWay) begin(ctx context.Context) (_ context.Context, done func()) {
-	ctx, stop := context.WithCancel(ctx)
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.ended {
-		stop()
-		return ctx, stop
-	}
-	if u.cancels == nil {
-		u.cancels = map[int]context.CancelFunc{}
-	}
-	u.next++
-	id := u.next
-	u.cancels[id] = stop
-	return ctx, func() {
-		stop()
-		u.mu.Lock()
-		defer u.mu.Unlock()
-		delete(u.cancels, id)
-	}
-}
-
-// cancel ends all calls under way, and those that begin later.
-func (u *underWay) cancel() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.ended = true
-	for _, stop := range u.cancels {
-		stop()
-	}
 }
 
 // clientName is what the client calls itself, cut to what a log line can bear.

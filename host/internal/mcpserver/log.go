@@ -11,6 +11,8 @@ import (
 // every connection at level info, which is debug for us.
 type logHandler struct{ logger hclog.Logger }
 
+func (h logHandler) slog() *slog.Logger { return slog.New(h) }
+
 func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return h.logger.GetLevel() <= hostLevel(level)
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -29,7 +28,7 @@ type Options struct {
 	// tools, or a call of an unknown one, waits for it for some seconds. nil
 	// means that they are known from the start.
 	Ready <-chan struct{}
-	// User is whose calls arrive over standard input and output.
+	// User is whose calls arrive over pairs of streams.
 	User string
 	// Patience is how long a client waits for a person to approve a call before
 	// it is told to come back; 0 means 45 seconds.
@@ -38,32 +37,66 @@ type Options struct {
 	Logger   hclog.Logger
 }
 
-// Server serves the catalog to MCP clients.
+// Server serves the catalog to MCP clients. Its methods may be called from any
+// goroutine.
 type Server struct {
-	opts Options
-	sdk  *mcp.Server
+	opts     Options
+	sdk      *mcp.Server
+	http     endpoint
+	sessions sessions
+	stop     func() // ends follow, and waits for it
 
-	mu        sync.Mutex                // guards everything below
+	mu        sync.Mutex                // guards published
 	published map[string]*catalog.Entry // what the SDK lists, by tool name
-	clients   map[string]*underWay      // by session
 }
 
-// New returns a server that lists, while it serves, what the catalog holds.
+// New returns a server that lists what the catalog holds. The caller must Close
+// it.
 func New(opts Options) *Server {
 	if opts.Patience == 0 {
 		opts.Patience = 45 * time.Second
 	}
-	s := &Server{opts: opts, published: map[string]*catalog.Entry{}, clients: map[string]*underWay{}}
+	logger := logHandler{opts.Logger}
+	s := &Server{opts: opts, published: map[string]*catalog.Entry{}}
 	s.sdk = mcp.NewServer(
 		&mcp.Implementation{Name: "toolhost", Title: "toolhost", Version: opts.Version},
 		&mcp.ServerOptions{
-			Logger:       slog.New(logHandler{opts.Logger}),
+			Logger:       logger.slog(),
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 			SetCacheable: privateLists,
+			GetSessionID: newSessionID,
 		},
 	)
-	s.sdk.AddReceivingMiddleware(s.awaitTools, s.resolveName)
+	s.sdk.AddReceivingMiddleware(s.noteSession, s.awaitTools, s.resolveName)
+	s.http = newEndpoint(s.sdk, logger)
+	s.stop = s.follow()
 	return s
+}
+
+// Close ends the sessions over HTTP and returns when their calls have ended.
+// Clients on pairs of streams must have been served by then. It may be called
+// more than once.
+func (s *Server) Close() error {
+	s.stop()
+	s.sessions.close()
+	return nil
+}
+
+func newSessionID() string { return "mcp_" + uuid.NewString() }
+
+// noteSession takes a session over HTTP up when it is initialized.
+func (s *Server) noteSession(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		if err != nil || method != "initialize" {
+			return result, err
+		}
+		session, ok := req.GetSession().(*mcp.ServerSession)
+		if e := exchangeOf(req); ok && e != nil && session.ID() != "" {
+			s.sessions.beginHTTP(session, ownerOf(e.caller))
+		}
+		return result, nil
+	}
 }
 
 // privateLists keeps shared caches from mixing up what different callers may
@@ -78,18 +111,11 @@ func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 // the client form one session.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
-	changes, stop := s.opts.Catalog.Changed()
-	defer stop()
-	s.publish()
-	var watching sync.WaitGroup
-	watching.Go(func() { s.follow(ctx, changes) }) // ends with ctx, waited for below
-	defer watching.Wait()
 	defer cancel()
-
-	session := "mcp_" + uuid.NewString()
-	calls := s.callsOf(session)
-	defer s.forget(session)
-	transport := newLineTransport(in, out, session)
+	id := newSessionID()
+	calls := s.sessions.begin(id)
+	defer s.sessions.forget(id)
+	transport := newLineTransport(in, out, id)
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {
 		calls.cancel()
@@ -100,22 +126,4 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 		return fmt.Errorf("serve MCP: %w", err)
 	}
 	return nil
-}
-
-// callsOf returns the calls under way of a session.
-func (s *Server) callsOf(session string) *underWay {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	calls := s.clients[session]
-	if calls == nil {
-		calls = &underWay{}
-		s.clients[session] = calls
-	}
-	return calls
-}
-
-func (s *Server) forget(session string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.clients, session)
 }

@@ -178,38 +178,50 @@ func (c *lineConn) readLines(in io.Reader) {
 	}
 }
 
-// decode reads one message, or says with which code it must be refused. The
-// SDK's decoder alone would take the first of several values on a line and
-// drop the rest.
+// decode reads one message, or says with which code it must be refused.
 func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
-	switch {
-	case !json.Valid(data):
-		err := json.Unmarshal(data, new(any))
-		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-			return nil, jsonrpc.CodeParseError, fmt.Errorf("the line is not JSON, see byte %d: %w", syntax.Offset, err)
-		}
-		return nil, jsonrpc.CodeParseError, errors.New("the line is not JSON")
-	case data[0] == '[':
-		return nil, jsonrpc.CodeInvalidRequest, errors.New("batches are not supported, send one message a line")
+	if code, err := checkText(data); err != nil {
+		return nil, code, err
 	}
 	if message, err = jsonrpc.DecodeMessage(data); err != nil {
-		return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("the line is not a JSON-RPC 2.0 message: %w", err)
+		return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("the message is not one of JSON-RPC 2.0: %w", err)
 	}
 	return message, 0, nil
 }
 
-// refuse answers a line that has no id to answer to. "If there was an error in
-// detecting the id in the Request object ..., it MUST be Null" (JSON-RPC 2.0,
-// section 5).
-func (c *lineConn) refuse(code int64, message string) {
-	answer, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0",
-		"id":      nil,
-		"error":   map[string]any{"code": code, "message": message},
-	})
-	if err != nil || c.writeLine(nil, answer) != nil {
+// checkText refuses what is not one JSON value, and batches. The SDK's decoder
+// alone would take the first of several values and drop the rest.
+func checkText(data []byte) (code int64, err error) {
+	switch {
+	case !json.Valid(data):
+		err := json.Unmarshal(data, new(any))
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return jsonrpc.CodeParseError, fmt.Errorf("the message is not JSON, see byte %d: %w", syntax.Offset, err)
+		}
+		return jsonrpc.CodeParseError, errors.New("the message is not JSON")
+	case data[0] == '[':
+		return jsonrpc.CodeInvalidRequest, errors.New("batches are not supported, send one message at a time")
+	}
+	return 0, nil
+}
+
+// refuse answers a line that has no id to answer to.
+func (c *lineConn) refuse(code int64, why string) {
+	if c.writeLine(nil, refusal(code, why)) != nil {
 		_ = c.Close() // the client does not read any more, so that its session ends
 	}
+}
+
+// refusal is the answer to what is no message. "If there was an error in
+// detecting the id in the Request object ..., it MUST be Null" (JSON-RPC 2.0,
+// section 5).
+func refusal(code int64, why string) []byte {
+	text, _ := json.Marshal(map[string]any{ // has nothing that could not be written
+		"jsonrpc": "2.0",
+		"id":      nil,
+		"error":   map[string]any{"code": code, "message": why},
+	})
+	return text
 }
 
 var errGivenUp = errors.New("the message was given up before it was written")

@@ -19,11 +19,11 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	for _, tt := range []struct {
 		name, line, want string
 	}{
-		{"not JSON", `{"jsonrpc":`, `"code":-32700,"message":"the line is not JSON, see byte 11`},
-		{"text", `hello`, `"code":-32700,"message":"the line is not JSON, see byte 1:`},
+		{"not JSON", `{"jsonrpc":`, `"code":-32700,"message":"the message is not JSON, see byte 11`},
+		{"text", `hello`, `"code":-32700,"message":"the message is not JSON, see byte 1:`},
 		{"two values", ping + ping, `"code":-32700`},
 		{"a batch", "[" + ping + "]", `"code":-32600,"message":"batches are not supported`},
-		{"a number", `42`, `"code":-32600,"message":"the line is not a JSON-RPC 2.0 message`},
+		{"a number", `42`, `"code":-32600,"message":"the message is not one of JSON-RPC 2.0`},
 		{"an object", `{"a":1}`, `"code":-32600`},
 		{"another version", `{"jsonrpc":"1.0","id":1,"method":"ping"}`, `"code":-32600`},
 		{"too long", `"` + strings.Repeat("x", maxLine) + `"`, `"code":-32600,"message":"the message is longer than 8388608 bytes"`},

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -10,16 +11,28 @@ import (
 	"github.com/toolhost/toolhost/host/internal/catalog"
 )
 
-// follow publishes the catalog after each change until ctx ends.
-func (s *Server) follow(ctx context.Context, changes <-chan struct{}) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-changes:
-			s.publish()
+// follow publishes the catalog now, and after each change until stop, which may
+// be called more than once.
+func (s *Server) follow() (stop func()) {
+	changes, unsubscribe := s.opts.Catalog.Changed()
+	s.publish()
+	ended := make(chan struct{})
+	var following sync.WaitGroup
+	following.Go(func() { // until stop, which waits for it
+		for {
+			select {
+			case <-ended:
+				return
+			case <-changes:
+				s.publish()
+			}
 		}
-	}
+	})
+	return sync.OnceFunc(func() {
+		unsubscribe()
+		close(ended)
+		following.Wait()
+	})
 }
 
 // publish makes the SDK list what the catalog holds now. Entries are

@@ -1,0 +1,178 @@
+package mcpserver
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+const (
+	// maxSessions bounds the sessions over HTTP of one credential. For one more,
+	// that which was idle for longest ends: clients leave sessions behind more
+	// often than they need a thousand.
+	maxSessions = 1024
+	// sessionTimeout ends a session over HTTP in which nothing is under way, not
+	// even a stream that the client listens to.
+	sessionTimeout = time.Hour
+)
+
+// sessions are the clients of revisions that have them, and the one on each
+// pair of streams. The zero value is ready.
+type sessions struct {
+	mu      sync.Mutex // guards byID and what it holds
+	byID    map[string]*session
+	closing sync.WaitGroup
+}
+
+// session is one client's.
+type session struct {
+	underWay
+
+	// The rest is of a session over HTTP only.
+	server *mcp.ServerSession
+	owner  string
+	open   int         // requests that have not been answered
+	idle   time.Time   // since when there is none
+	timer  *time.Timer // ends it after sessionTimeout
+}
+
+// ownerOf tells callers apart by their credential: a session is for the one
+// that began it.
+func ownerOf(c auth.Caller) string {
+	return strings.Join([]string{strconv.Quote(c.User), strconv.Quote(c.Token), c.Roles.String()}, " ")
+}
+
+// begin adds the session of a pair of streams.
+func (s *sessions) begin(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	added := &session{}
+	s.put(id, added)
+	return added
+}
+
+// beginHTTP adds a session over HTTP. If the owner has too many, it ends the
+// one that was idle for longest.
+func (s *sessions) beginHTTP(server *mcp.ServerSession, owner string) {
+	id := server.ID()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if oldest, full := s.crowded(owner); full && oldest != "" {
+		s.remove(oldest)
+	}
+	added := &session{server: server, owner: owner, idle: time.Now()}
+	added.timer = time.AfterFunc(sessionTimeout, func() { s.expire(id) })
+	s.put(id, added)
+}
+
+func (s *sessions) put(id string, added *session) {
+	if s.byID == nil {
+		s.byID = make(map[string]*session)
+	}
+	s.byID[id] = added
+}
+
+// crowded reports whether an owner has as many sessions as it may have, and
+// which of them was idle for longest; "" if none is.
+func (s *sessions) crowded(owner string) (oldest string, full bool) {
+	count := 0
+	var since time.Time
+	for id, one := range s.byID {
+		if one.server == nil || one.owner != owner {
+			continue
+		}
+		count++
+		if one.open == 0 && (oldest == "" || one.idle.Before(since)) {
+			oldest, since = id, one.idle
+		}
+	}
+	return oldest, count >= maxSessions
+}
+
+// enter notes a request of a session over HTTP, until leave. ok is false if
+// there is none of this id and owner.
+func (s *sessions) enter(id, owner string) (leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.byID[id]
+	if one == nil || one.server == nil || one.owner != owner {
+		return nil, false
+	}
+	one.open++
+	one.timer.Stop()
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if one.open--; one.open == 0 && s.byID[id] == one {
+			one.idle = time.Now()
+			one.timer.Reset(sessionTimeout)
+		}
+	}, true
+}
+
+// of returns a session, or nil.
+func (s *sessions) of(id string) *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[id]
+}
+
+// end ends a session over HTTP, if there is one of this id and owner.
+func (s *sessions) end(id, owner string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one := s.byID[id]
+	if one == nil || one.server == nil || one.owner != owner {
+		return false
+	}
+	s.remove(id)
+	return true
+}
+
+// expire ends a session unless a request of it came at the last moment.
+func (s *sessions) expire(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if one := s.byID[id]; one != nil && one.open == 0 {
+		s.remove(id)
+	}
+}
+
+// remove ends a session: its calls are canceled. s.mu is held.
+func (s *sessions) remove(id string) {
+	one := s.byID[id]
+	if one == nil {
+		return
+	}
+	delete(s.byID, id)
+	one.cancel()
+	if one.server == nil {
+		return
+	}
+	one.timer.Stop()
+	s.closing.Go(func() { _ = one.server.Close() }) // ends with its calls; close waits for it
+}
+
+// forget drops the session of a pair of streams, whose calls have ended.
+func (s *sessions) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, id)
+}
+
+// close ends all sessions over HTTP and returns when their calls have ended.
+func (s *sessions) close() {
+	s.mu.Lock()
+	for id, one := range s.byID {
+		if one.server != nil {
+			s.remove(id)
+		}
+	}
+	s.mu.Unlock()
+	s.closing.Wait()
+}
