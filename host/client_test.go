@@ -68,7 +68,13 @@ func connect(t *testing.T, config, revision string, opts *mcp.ClientOptions) *se
 // connectTo runs a command that serves MCP and connects to it.
 func connectTo(t *testing.T, cmd *exec.Cmd, revision string, opts *mcp.ClientOptions) *session {
 	t.Helper()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
+	return connectAs(t, cmd, revision, "test", opts)
+}
+
+// connectAs is connectTo for a client with a name.
+func connectAs(t *testing.T, cmd *exec.Cmd, revision, name string, opts *mcp.ClientOptions) *session {
+	t.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, opts)
 	s, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatalf("connect with revision %s: %v", revision, err)

@@ -54,8 +54,9 @@ type policyBlock struct {
 }
 
 type approvalsBlock struct {
-	Timeout  *hcl.Attribute `hcl:"timeout"`
-	Patience *hcl.Attribute `hcl:"patience"`
+	Timeout         *hcl.Attribute `hcl:"timeout"`
+	Patience        *hcl.Attribute `hcl:"patience"`
+	ElicitationFrom *hcl.Attribute `hcl:"elicitation_from"`
 }
 
 type journalBlock struct {
@@ -170,7 +171,7 @@ func laterNames(block string) []string {
 	case "policy":
 		return []string{"rule", "commands", "paths", "urls"}
 	case "approvals":
-		return []string{"elicitation_from", "webhook"}
+		return []string{"webhook"}
 	case "sandbox":
 		return []string{"isolation", "require", "on_missing", "run_as", "filesystem", "network"}
 	case "limits":

@@ -47,7 +47,8 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: p.catalog, Pipeline: p.pipeline, Ready: d.ready, User: user, Patience: patience,
+		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience,
+		ElicitationFrom: cfg.Approvals.ElicitationFrom, LocalToken: d.agent.Name,
 		Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	server, err := httpapi.New(httpapi.Options{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/config"
@@ -69,6 +70,7 @@ func unchangeable(old, next *config.Config) error {
 		{"auth.local_user", old.LocalUser, next.LocalUser},
 		{"approvals.timeout", old.Approvals.Timeout.String(), next.Approvals.Timeout.String()},
 		{"approvals.patience", old.Approvals.Patience.String(), next.Approvals.Patience.String()},
+		{"approvals.elicitation_from", strings.Join(old.Approvals.ElicitationFrom, ", "), strings.Join(next.Approvals.ElicitationFrom, ", ")},
 		{"journal.keep", old.Journal.Keep.String(), next.Journal.Keep.String()},
 		{"journal.max_size", old.Journal.MaxSize.String(), next.Journal.MaxSize.String()},
 	} {

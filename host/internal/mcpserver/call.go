@@ -16,32 +16,67 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// call carries one tools/call request through the pipeline. It never returns
-// an error: a call that fails has a result that says why, for the model. A call
-// that waits for a person longer than the client's patience goes on; the model
-// is told to make it again for the result.
+// call carries one tools/call request through the pipeline. A call that fails
+// has a result that says why, for the model; the error is for requests that are
+// wrong as such. A call that waits for a person longer than the client's patience
+// goes on; the model is told how to get its result.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, done := s.begin(ctx, req)
 	defer done()
 	progress := startProgress(ctx, req)
-	flight := s.opts.Pipeline.Start(ctx, pipeline.Request{
-		Caller:      s.callerOf(req),
-		Tool:        req.Params.Name,
-		Arguments:   req.Params.Arguments,
-		Traceparent: traceparent(req),
-		Sink:        tool.Sink{Progress: progress.report},
-	})
-	outcome := flight.Wait(ctx, s.opts.Patience)
+	defer progress.finish() // no progress may follow the result
+	outcome, question, err := s.outcome(ctx, req, tool.Sink{Progress: progress.report})
+	if question != nil || err != nil {
+		return question, err
+	}
+	return render(outcome, req.ProtocolVersion()), nil
+}
+
+// outcome makes the call, or goes on with one, and waits for its outcome. The
+// result is the question that the client is to answer first, if there is one.
+func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (pipeline.Outcome, *mcp.CallToolResult, error) {
+	r := round{caller: s.callerOf(req)}
+	stateless := req.ProtocolVersion() >= firstStateless
+	var flight *pipeline.Flight
+	if stateless && req.Params.RequestState != "" {
+		var err error
+		if flight, err = s.resume(ctx, req, &r); err != nil {
+			return pipeline.Outcome{}, nil, err
+		}
+		if flight == nil {
+			return gone(req.Params.Name), nil, nil
+		}
+		flight.Report(sink)
+	} else {
+		flight = s.opts.Pipeline.Start(ctx, pipeline.Request{
+			Caller:      r.caller,
+			Tool:        req.Params.Name,
+			Arguments:   req.Params.Arguments,
+			Traceparent: traceparent(req),
+			Sink:        sink,
+		})
+	}
+	defer flight.Release()
+	var outcome pipeline.Outcome
+	switch {
+	case !s.mayElicit(req, r.caller):
+		outcome = flight.Wait(ctx, s.opts.Patience)
+	case stateless:
+		var question *mcp.CallToolResult
+		if outcome, question = s.waitRound(ctx, req, r, flight); question != nil {
+			return outcome, question, nil
+		}
+	default:
+		outcome = s.waitAsking(ctx, req, r.caller, flight)
+	}
 	switch {
 	case outcome.Pending && ctx.Err() != nil:
 		flight.GiveUp() // nobody reads the answer
 	case outcome.Pending:
 		flight.Owe()
-		outcome.Result.Error = outcome.Result.Error.WithHint("%s", comeBack(outcome.Approval))
+		outcome.Result.Error = outcome.Result.Error.WithHint("%s", comeBack(outcome))
 	}
-	flight.Release()
-	progress.finish() // no progress may follow the result
-	return render(outcome, req.ProtocolVersion()), nil
+	return outcome, nil, nil
 }
 
 // begin returns a context that ends with the call, and with all that would read
@@ -78,11 +113,12 @@ func (s *Server) callerOf(req *mcp.CallToolRequest) auth.Caller {
 }
 
 // comeBack says what a model is to do about a call that goes on.
-func comeBack(approval string) string {
-	if approval == "" {
-		return "make the same call again to get its result"
+func comeBack(o pipeline.Outcome) string {
+	if o.Approval == "" {
+		return fmt.Sprintf("call approval_wait with {\"id\":%q} to get its result", o.ID)
 	}
-	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals show %s; then make the same call again to get its result", approval)
+	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals show %s; then call approval_wait with {\"id\":%q} to get its result",
+		o.Approval, o.Approval)
 }
 
 // clientName is what the client calls itself, cut to what a log line can bear.

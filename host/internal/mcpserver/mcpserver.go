@@ -16,14 +16,16 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 )
 
-// Options are what a Server needs; all but Ready and Patience are required.
+// Options are what a Server needs; all are required unless it is said.
 type Options struct {
 	Catalog  *catalog.Catalog
 	Pipeline *pipeline.Pipeline
+	Desk     *approval.Desk
 	// Ready is closed when the tools of every plugin are known. A list of the
 	// tools, or a call of an unknown one, waits for it for some seconds. nil
 	// means that they are known from the start.
@@ -33,8 +35,14 @@ type Options struct {
 	// Patience is how long a client waits for a person to approve a call before
 	// it is told to come back; 0 means 45 seconds.
 	Patience time.Duration
-	Version  string
-	Logger   hclog.Logger
+	// ElicitationFrom names the clients whose users may be asked to approve
+	// calls through the client itself; none by default. See [Server.trusts].
+	ElicitationFrom []string
+	// LocalToken names the token of this host's own account, which all programs
+	// of the account share.
+	LocalToken string
+	Version    string
+	Logger     hclog.Logger
 }
 
 // Server serves the catalog to MCP clients. Its methods may be called from any
@@ -44,6 +52,7 @@ type Server struct {
 	sdk      *mcp.Server
 	http     endpoint
 	sessions sessions
+	seal     seal
 	stop     func() // ends follow, and waits for it
 
 	mu        sync.Mutex                // guards published
@@ -57,7 +66,7 @@ func New(opts Options) *Server {
 		opts.Patience = 45 * time.Second
 	}
 	logger := logHandler{opts.Logger}
-	s := &Server{opts: opts, published: map[string]*catalog.Entry{}}
+	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}}
 	s.sdk = mcp.NewServer(
 		&mcp.Implementation{Name: "toolhost", Title: "toolhost", Version: opts.Version},
 		&mcp.ServerOptions{

@@ -29,6 +29,7 @@ type Flight struct {
 	asked    time.Time     // since when it waits for a person
 	changed  chan struct{} // closed and replaced when the state changes
 	owed     bool          // its caller was told to make the same call again for the result
+	kept     bool          // its outcome may be asked for again
 	took     bool          // a holder has the outcome
 	outcome  Outcome       // when done is closed
 	follows  *Flight       // when done is closed: the flight that carries the call instead, never itself
@@ -144,6 +145,50 @@ func (f *Flight) Owe() {
 	f.owed = true
 }
 
+// Keep says that the outcome may be asked for again, by the flight's id, for as
+// long as that of a flight which nobody holds is kept.
+func (f *Flight) Keep() {
+	if f.isDone() && f.follows != nil {
+		f.follows.Keep()
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = true
+}
+
+// Report makes a sink get what the tool reports from now on, in place of the
+// one before.
+func (f *Flight) Report(to tool.Sink) {
+	if f.isDone() && f.follows != nil {
+		f.follows.Report(to)
+		return
+	}
+	f.sink.set(to)
+}
+
+// Resumed returns when the flight does not wait for the decision about an
+// approval, which may be at once, or when ctx ends.
+func (f *Flight) Resumed(ctx context.Context, approval string) {
+	for {
+		f.mu.Lock()
+		changed, waits := f.changed, f.state == AwaitingApproval && f.approval == approval
+		f.mu.Unlock()
+		if !waits {
+			break
+		}
+		select {
+		case <-changed:
+		case <-f.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+	if f.isDone() && f.follows != nil {
+		f.follows.Resumed(ctx, approval)
+	}
+}
+
 // Cancel ends the flight, whoever waits for it. The tool is told to stop.
 func (f *Flight) Cancel() {
 	if f.isDone() && f.follows != nil {
@@ -180,7 +225,7 @@ func (f *Flight) Release() {
 	if last {
 		f.sink.set(tool.Sink{})
 	}
-	collected, follows := last && f.took && !f.owed, f.follows
+	collected, follows := last && f.took && !f.owed && !f.kept, f.follows
 	f.mu.Unlock()
 	switch {
 	case !last:

@@ -53,7 +53,7 @@ policy {
 approvals {
   timeout          = "5s"
   patience         = "11m"
-  elicitation_from = []
+  elicitation_from = ["claude-code", "claude-code", "", "a\u202eb"]
   webhook {}
 }
 journal {

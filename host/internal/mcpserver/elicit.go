@@ -1,0 +1,188 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
+)
+
+const (
+	// maxForm bounds the bytes of a question in a client's form. One that does
+	// not fit is left to the other ways to decide, which show it whole.
+	maxForm = 64 << 10
+	// maxRounds bounds how often one call has its client ask. Clients give up
+	// after ten.
+	maxRounds = 5
+	// via is what the record of a decision calls this way.
+	via = "elicitation"
+	// inputApproval names the one input that a call may need.
+	inputApproval = "approval"
+)
+
+// The fields of the form and the answers that it offers.
+const (
+	fieldDecision = "decision"
+	fieldNote     = "note"
+
+	answerApprove = "approve"
+	answerAlways  = "always"
+	answerReject  = "reject"
+)
+
+// mayElicit reports whether the user of a request's client may be asked through
+// the client.
+func (s *Server) mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
+	caps := req.ClientCapabilities()
+	if caps == nil || caps.Elicitation == nil || caps.Elicitation.Form == nil && caps.Elicitation.URL != nil {
+		return false
+	}
+	return s.trusts(req, caller)
+}
+
+// trusts reports whether the admin lets a client bring back its user's answers.
+// A client with a token of its own is known by the token's name, which it
+// cannot choose. Programs of the host's own account all have the same
+// credential: there, a client is what it calls itself.
+func (s *Server) trusts(req *mcp.CallToolRequest, caller auth.Caller) bool {
+	name := caller.Token
+	if name == "" || name == s.opts.LocalToken {
+		name = clientName(req)
+	}
+	return name != "" && slices.Contains(s.opts.ElicitationFrom, name)
+}
+
+// form is the question about a record, or nil if the form could not show all of
+// it.
+func form(r approval.Record) *mcp.ElicitParams {
+	view := approval.Show(r)
+	text := view.Text(0)
+	if !view.Complete || len(text) > maxForm {
+		return nil
+	}
+	answers := []string{answerApprove, answerReject}
+	if r.Standing {
+		answers = []string{answerApprove, answerAlways, answerReject}
+	}
+	return &mcp.ElicitParams{
+		Mode:    "form",
+		Message: "Let the agent call " + r.Tool + "?\n\n" + text,
+		RequestedSchema: map[string]any{
+			"type":     "object",
+			"required": []string{fieldDecision},
+			"properties": map[string]any{
+				fieldDecision: map[string]any{
+					"type": "string", "title": "Decision", "enum": answers,
+					"description": "approve: this call only" + alwaysMeans(r) + "; reject: the call does not run",
+				},
+				fieldNote: map[string]any{
+					"type": "string", "title": "Note", "description": "what the agent is told, if you reject", "maxLength": 2000,
+				},
+			},
+		},
+	}
+}
+
+func alwaysMeans(r approval.Record) string {
+	if !r.Standing {
+		return ""
+	}
+	return fmt.Sprintf("; always: also every later call of %s, until you revoke that", r.Tool)
+}
+
+// decide takes the answer of a client's user to the question about a record. It
+// reports whether there was one: a form that was closed leaves the decision to
+// others. Somebody else may have decided before, which then counts.
+func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answer *mcp.ElicitResult) bool {
+	decision := approval.Decision{
+		ID: id, Via: via,
+		// The client speaks for its user, which is what the admin trusts it with.
+		By: auth.Caller{User: caller.User, Client: caller.Client, Session: caller.Session, Roles: auth.Approver},
+	}
+	switch note, _ := answer.Content[fieldNote].(string); answer.Action {
+	case "accept":
+		switch answer.Content[fieldDecision] {
+		case answerApprove:
+			decision.Approve = true
+		case answerAlways:
+			decision.Approve, decision.Always = true, true
+		case answerReject:
+			decision.Message = strings.TrimSpace(note)
+		default:
+			return false
+		}
+	case "decline":
+	default:
+		return false
+	}
+	if _, err := s.opts.Desk.Decide(ctx, decision); err != nil {
+		s.opts.Logger.Debug("an answer over elicitation did not count", "approval", id, "error", err)
+	}
+	return true
+}
+
+// waitAsking waits for the outcome of a call as [pipeline.Flight.Wait] does, and
+// has a client of a revision with sessions ask its user meanwhile.
+func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight) pipeline.Outcome {
+	for range maxRounds {
+		outcome := flight.Wait(ctx, 0)
+		if !outcome.Pending || ctx.Err() != nil {
+			return outcome
+		}
+		question, _ := s.question(ctx, outcome.Approval)
+		if question == nil || !s.elicit(ctx, req, caller, flight, outcome.Approval, question) {
+			break
+		}
+	}
+	return flight.Wait(ctx, s.opts.Patience)
+}
+
+// elicit shows a form until it is answered, or until somebody else has decided,
+// and returns when the call goes on. It reports whether it does.
+func (s *Server) elicit(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight, id string, question *mcp.ElicitParams) bool {
+	asking, stop := context.WithCancel(ctx)
+	answers, resumed := make(chan *mcp.ElicitResult, 1), make(chan struct{})
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer stop()
+	waiting.Go(func() { // ends with asking
+		answer, err := req.Session.Elicit(asking, question)
+		if err != nil {
+			s.opts.Logger.Debug("a client did not ask its user", "approval", id, "error", err)
+			answer = &mcp.ElicitResult{}
+		}
+		answers <- answer
+	})
+	waiting.Go(func() { // ends with asking
+		flight.Resumed(asking, id)
+		close(resumed)
+	})
+	select {
+	case answer := <-answers:
+		if !s.decide(ctx, caller, id, answer) {
+			return false
+		}
+		flight.Resumed(ctx, id)
+		return true
+	case <-resumed:
+		return ctx.Err() == nil
+	}
+}
+
+// question returns the form about an approval and until when it can be
+// answered; nil if there is none that would show it whole.
+func (s *Server) question(ctx context.Context, id string) (*mcp.ElicitParams, time.Time) {
+	record, err := s.opts.Desk.Get(ctx, id)
+	if err != nil || record.State != approval.Open {
+		return nil, time.Time{}
+	}
+	return form(record), record.Expires
+}

@@ -1,0 +1,84 @@
+package mcpserver
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// requestState is what the host has to know of a call when its client comes
+// back with an answer. It travels through the client, which is the one being
+// gated: so it is sealed, and says nothing that decides. Whether the call may
+// run is in the approval's record alone.
+type requestState struct {
+	Flight   string    `json:"flight"`   // the id of the call
+	Approval string    `json:"approval"` // what the user was asked
+	Owner    string    `json:"owner"`    // who called
+	Tool     string    `json:"tool"`
+	Hash     string    `json:"hash"` // of the arguments
+	Round    int       `json:"round"`
+	Expires  time.Time `json:"expires"`
+}
+
+// maxState bounds the bytes of a request state as a client sends it back.
+const maxState = 4 << 10
+
+// seal encrypts and authenticates with a key that lives as long as the server:
+// no flight outlives it either.
+type seal struct{ aead cipher.AEAD }
+
+func newSeal() seal {
+	var key [32]byte
+	_, _ = rand.Read(key[:]) // never fails
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // a mistake of ours: the key has one of the lengths
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // the same
+	}
+	return seal{aead}
+}
+
+// close returns the state as the client gets it.
+func (s seal) close(state requestState) string {
+	text, _ := json.Marshal(state) // strings, a number and a time
+	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, nil))
+}
+
+var errForged = errors.New("the request state was not made by this host, or before it was started")
+
+// open returns the state that close has sealed, whoever sends it.
+func (s seal) open(sealed string) (requestState, error) {
+	var state requestState
+	if len(sealed) > maxState {
+		return state, errForged
+	}
+	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed)
+	if err != nil {
+		return state, errForged
+	}
+	text, err := s.aead.Open(nil, nil, box, nil)
+	if err != nil || json.Unmarshal(text, &state) != nil {
+		return requestState{}, errForged
+	}
+	return state, nil
+}
+
+// check refuses a state that is not about a call.
+func (r requestState) check(owner, tool, hash string) error {
+	switch {
+	case r.Owner != owner:
+		return errForged // nobody learns that it is somebody else's
+	case r.Tool != tool || r.Hash != hash:
+		return errors.New("the request state belongs to a call of another tool, or with other arguments")
+	case time.Now().After(r.Expires):
+		return errors.New("the request state has expired")
+	}
+	return nil
+}

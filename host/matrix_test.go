@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/journal"
+)
+
+// trusted is the name of a client through which its user may be asked.
+const trusted = "test-client"
+
+const (
+	elicitation = "approvals {\n  elicitation_from = [\"" + trusted + "\"]\n}\n"
+	impatient   = "approvals {\n  patience = \"0s\"\n}\n"
+)
+
+// transports are the ways in which an MCP client reaches a host.
+var transports = map[string]func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session{
+	"stdio": func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
+		t.Helper()
+		return connectAs(t, toolhost(context.WithoutCancel(t.Context()), h.config, "mcp"), revision, trusted, opts)
+	},
+	"http": func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
+		t.Helper()
+		return connectHTTP(t, h, h.token, revision, trusted, opts)
+	},
+}
+
+// answering is a client whose user answers every form alike.
+func answering(answer *mcp.ElicitResult) *mcp.ClientOptions {
+	return &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+		return answer, nil
+	}}
+}
+
+// end is how a write that is asked about comes to its end in the matrix.
+type end struct {
+	name string
+	// config stands beside that of every host.
+	config string
+	// opts are the client's.
+	opts *mcp.ClientOptions
+	// write makes the call and decides about it.
+	write func(t *testing.T, h *host, s *session) (*mcp.CallToolResult, error)
+	// want is what the model reads, and the file what is written; "" is none.
+	want, code, file string
+	canceled         bool
+}
+
+func writeParams() *mcp.CallToolParams {
+	return &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "a.txt", "content": "hello\n"}}
+}
+
+func plainWrite(t *testing.T, _ *host, s *session) (*mcp.CallToolResult, error) {
+	t.Helper()
+	return s.CallTool(t.Context(), writeParams())
+}
+
+func ends() []end {
+	return []end{
+		{
+			name: "approved", config: elicitation,
+			opts:  answering(&mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}),
+			write: plainWrite, want: "Wrote 6 bytes to a.txt", file: "hello\n",
+		},
+		{
+			name: "rejected", config: elicitation,
+			opts:  answering(&mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "reject", "note": "wrong file"}}),
+			write: plainWrite, want: "Tool execution failed: User rejected the operation\nHint: wrong file", code: "rejected",
+		},
+		{
+			name: "out of band",
+			write: func(t *testing.T, h *host, s *session) (*mcp.CallToolResult, error) {
+				t.Helper()
+				ended := make(chan struct{})
+				go func() { // ends with the decision
+					defer close(ended)
+					h.ok(t, "approvals", "approve", h.open(t, 1)[0].ID)
+				}()
+				defer func() { <-ended }()
+				return plainWrite(t, h, s)
+			},
+			want: "Wrote 6 bytes to a.txt", file: "hello\n",
+		},
+		{
+			name: "pending, then collected", config: impatient,
+			write: func(t *testing.T, h *host, s *session) (*mcp.CallToolResult, error) {
+				t.Helper()
+				r, err := plainWrite(t, h, s)
+				if err != nil {
+					return nil, err
+				}
+				id := h.open(t, 1)[0].ID
+				if code, hint := codeOf(r), fmt.Sprintf(`approval_wait with {"id":%q}`, id); code != "pending_approval" || !strings.Contains(textOf(r), hint) {
+					t.Fatalf("the model reads %q with code %s, want %q", textOf(r), code, hint)
+				}
+				h.ok(t, "approvals", "approve", id)
+				eventually(t, "the result can be collected", func() bool {
+					r, err = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "approval_wait", Arguments: map[string]any{"id": id}})
+					return err != nil || codeOf(r) != "pending_approval"
+				})
+				return r, err
+			},
+			want: "Wrote 6 bytes to a.txt", file: "hello\n",
+		},
+		{
+			name: "canceled",
+			write: func(t *testing.T, h *host, s *session) (*mcp.CallToolResult, error) {
+				t.Helper()
+				ctx, cancel := context.WithCancel(t.Context())
+				go func() { // ends with the call
+					h.open(t, 1)
+					cancel()
+				}()
+				r, err := s.CallTool(ctx, writeParams())
+				eventually(t, "the question is closed", func() bool { return len(h.open(t, 0)) == 0 })
+				return r, err
+			},
+			canceled: true,
+		},
+	}
+}
+
+// TestMatrix makes the same write from clients of each transport and revision,
+// and lets it end in each way. The journal has the same rows of it, wherever it
+// came from.
+func TestMatrix(t *testing.T) {
+	for _, end := range ends() {
+		t.Run(end.name, func(t *testing.T) {
+			h := serve(t, writeConfig(t, listening+writing+end.config))
+			var first []journal.Record
+			for transport, connect := range transports {
+				for _, revision := range revisions {
+					at := transport + " " + revision
+					seen := len(h.journal(t, "--limit", "1000"))
+					r, err := end.write(t, h, connect(t, h, revision, end.opts))
+					switch {
+					case end.canceled && err == nil:
+						t.Errorf("%s: the canceled call came to %q", at, textOf(r))
+					case end.canceled:
+					case err != nil:
+						t.Errorf("%s: %v", at, err)
+					case textOf(r) != end.want || codeOf(r) != end.code || r.IsError != (end.code != ""):
+						t.Errorf("%s: the model reads %q with code %q, want %q with %q", at, textOf(r), codeOf(r), end.want, end.code)
+					}
+					if got := h.file("a.txt"); got != end.file {
+						t.Errorf("%s: the file holds %q, want %q", at, got, end.file)
+					}
+					if err := removeFile(h, "a.txt"); err != nil && end.file != "" {
+						t.Fatal(err)
+					}
+					rows := ofTool(plain(h.journal(t, "--limit", "1000")[seen:]), "write_file")
+					if first == nil {
+						first = rows
+					}
+					if diff := cmp.Diff(first, rows); diff != "" || len(rows) == 0 {
+						t.Errorf("%s: the rows differ from those of the first client (-first +this):\n%s", at, diff)
+					}
+				}
+			}
+		})
+	}
+}
+
+func ofTool(rows []journal.Record, name string) []journal.Record {
+	var of []journal.Record
+	for _, r := range rows {
+		if r.Tool == name {
+			of = append(of, r)
+		}
+	}
+	return of
+}
