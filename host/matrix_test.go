@@ -53,13 +53,9 @@ type end struct {
 	canceled         bool
 }
 
-func writeParams() *mcp.CallToolParams {
-	return &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "a.txt", "content": "hello\n"}}
-}
-
 func plainWrite(t *testing.T, _ *host, s *session) (*mcp.CallToolResult, error) {
 	t.Helper()
-	return s.CallTool(t.Context(), writeParams())
+	return s.CallTool(t.Context(), writeOf("hello\n"))
 }
 
 func ends() []end {
@@ -118,7 +114,7 @@ func ends() []end {
 					h.open(t, 1)
 					cancel()
 				}()
-				r, err := s.CallTool(ctx, writeParams())
+				r, err := s.CallTool(ctx, writeOf("hello\n"))
 				eventually(t, "the question is closed", func() bool { return len(h.open(t, 0)) == 0 })
 				return r, err
 			},

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+// approveForm is the answer of a user who lets a call run.
+func approveForm() *mcp.ElicitResult {
+	return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve"}}
+}
+
+// byHand is a client that can show forms, and answers rounds of its calls only
+// as the test does.
+func byHand() *mcp.ClientOptions {
+	opts := answering(nil)
+	opts.MultiRoundTrip = &mcp.MultiRoundTripOptions{Disabled: true}
+	return opts
+}
+
+// agentToken makes a token of an agent, and returns its block and its secret.
+func agentToken(t *testing.T, name, user string) (block, secret string) {
+	t.Helper()
+	block, err := tokenBlock(name, user, []string{"agent"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, digest := auth.NewToken()
+	return strings.Replace(block, "DIGEST", digest, 1), secret
+}
+
+// TestRequestStates answers the question about a call with states that are not
+// the one that the host gave for it. The control is the right one, which runs
+// the call; sent again it repeats the answer, and the call does not run again.
+func TestRequestStates(t *testing.T) {
+	bob, bobs := agentToken(t, "bob", "bob")
+	other, others := agentToken(t, trusted, "")
+	h := serve(t, writeConfig(t, listening+counting+elicitation+"auth {\n"+bob+other+"}\n"))
+	s := connectHTTP(t, h, h.token, revisions[0], trusted, byHand())
+	ask := func(s *session, tool, n, state string, answer *mcp.ElicitResult) (*mcp.CallToolResult, error) {
+		p := &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"note": n}, RequestState: state}
+		if answer != nil {
+			p.InputResponses = mcp.InputResponseMap{"approval": answer}
+		}
+		return s.CallTool(t.Context(), p)
+	}
+	first, err := ask(s, "probe_count", "one", "", nil)
+	if err != nil || !first.NeedsInput() || first.RequestState == "" {
+		t.Fatalf("the call came to %+v, %v; want that it needs input", first, err)
+	}
+	question, ok := first.InputRequests["approval"].(*mcp.ElicitParams)
+	if !ok || !strings.Contains(question.Message, "probe_count") || !strings.Contains(question.Message, "one") {
+		t.Fatalf("the form is %+v, want one that shows the call", first.InputRequests)
+	}
+	state := first.RequestState
+	for _, tt := range []struct {
+		name, token, client string
+		tool, n, state      string
+	}{
+		{"a changed state", h.token, trusted, "probe_count", "one", state[:len(state)-2] + "AA"},
+		{"a cut state", h.token, trusted, "probe_count", "one", state[:len(state)/2]},
+		{"no state of ours", h.token, trusted, "probe_count", "one", "eyJmbGlnaHQiOiJ0Y18xIn0"},
+		{"a long one", h.token, trusted, "probe_count", "one", strings.Repeat(state, 50)},
+		{"other arguments", h.token, trusted, "probe_count", "two", state},
+		{"another tool", h.token, trusted, "probe_tally", "one", state},
+		{"another user", bobs, trusted, "probe_count", "one", state},
+		{"another token of the user", others, trusted, "probe_count", "one", state},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			foe := connectHTTP(t, h, tt.token, revisions[0], tt.client, byHand())
+			r, err := ask(foe, tt.tool, tt.n, tt.state, approveForm())
+			if err == nil || !strings.Contains(err.Error(), "request state") {
+				t.Errorf("the answer is %+v, %v; want an error about the request state", r, err)
+			}
+		})
+	}
+	// Without a state it is a call of its own, whatever it brings.
+	if r, err := ask(s, "probe_count", "two", "", approveForm()); err != nil || !r.NeedsInput() {
+		t.Errorf("an answer without a state came to %+v, %v; want that the call is asked about", r, err)
+	}
+	if got := h.counted(); len(got) != 0 {
+		t.Fatalf("before anybody has approved anything, %v ran", got)
+	}
+
+	for round := range 3 {
+		r, err := ask(s, "probe_count", "one", state, approveForm())
+		if err != nil || r.IsError || r.NeedsInput() {
+			t.Errorf("control: round %d came to %+v, %v; want the result", round, r, err)
+		}
+	}
+	if got := h.counted(); len(got) != 1 {
+		t.Errorf("an approval that was given three times let %v run, want one call", got)
+	}
+}
+
+// writeOf writes a text to a.txt: a call that is not the same as any other.
+func writeOf(text string) *mcp.CallToolParams {
+	return &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "a.txt", "content": text}}
+}
+
+// TestElicitationOfOthers has clients that the admin does not trust ask for
+// forms: none is shown, and none counts. The control is a trusted one.
+func TestElicitationOfOthers(t *testing.T) {
+	own, owns := agentToken(t, "somebody", "")
+	named, nameds := agentToken(t, trusted, "")
+	both := strings.Replace(elicitation, "]\n", "]\n  patience = \"0s\"\n", 1)
+	h := serve(t, writeConfig(t, listening+writing+both+"auth {\n"+own+named+"}\n"))
+	for _, tt := range []struct {
+		name, token, client string
+		trusted             bool
+	}{
+		{"the name of another client", h.token, "mallory", false},
+		{"no name", h.token, "", false},
+		{"a token of another name, whatever the client calls itself", owns, trusted, false},
+		{"control: the name", h.token, trusted, true},
+		{"control: a token of the name, whatever the client calls itself", nameds, "mallory", true},
+	} {
+		for _, revision := range revisions {
+			t.Run(tt.name+" "+revision, func(t *testing.T) {
+				var asked atomic.Int32
+				s := connectHTTP(t, h, tt.token, revision, tt.client, &mcp.ClientOptions{
+					ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+						asked.Add(1)
+						return approveForm(), nil
+					},
+				})
+				r, err := s.CallTool(t.Context(), writeOf(t.Name()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := asked.Load() > 0; got != tt.trusted || r.IsError == tt.trusted {
+					t.Errorf("the user was asked %d times, and the call came to %q", asked.Load(), textOf(r))
+				}
+				if !tt.trusted {
+					h.ok(t, "approvals", "reject", h.open(t, 1)[0].ID)
+				}
+			})
+		}
+	}
+}
+
+// TestOneDecidesBefore leaves a form open while somebody else decides: the call
+// goes on, and the form is taken back.
+func TestOneDecidesBefore(t *testing.T) {
+	h := serve(t, writeConfig(t, listening+writing+elicitation))
+	for _, revision := range revisions[1:] {
+		for transport, connect := range transports {
+			t.Run(transport+" "+revision, func(t *testing.T) {
+				taken := make(chan struct{})
+				s := connect(t, h, revision, &mcp.ClientOptions{
+					ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+						h.ok(t, "approvals", "approve", h.open(t, 1)[0].ID)
+						<-ctx.Done()
+						close(taken)
+						return nil, ctx.Err()
+					},
+				})
+				if r, err := plainWrite(t, h, s); err != nil || r.IsError || h.file("a.txt") != "hello\n" {
+					t.Errorf("the call came to %+v, %v", r, err)
+				}
+				<-taken
+				if err := removeFile(h, "a.txt"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestFormsThatAreClosed has a user who closes the form, or sends nonsense: the
+// decision is left to others, and declining is one.
+func TestFormsThatAreClosed(t *testing.T) {
+	short := strings.Replace(elicitation, "]\n", "]\n  patience = \"0s\"\n", 1)
+	h := serve(t, writeConfig(t, listening+writing+short))
+	for _, revision := range revisions {
+		for _, tt := range []struct {
+			name   string
+			answer *mcp.ElicitResult
+			code   string
+		}{
+			{"closed", &mcp.ElicitResult{Action: "cancel"}, "pending_approval"},
+			{"an unknown action", &mcp.ElicitResult{Action: "approve", Content: approveForm().Content}, "pending_approval"},
+			{"declined", &mcp.ElicitResult{Action: "decline"}, "rejected"},
+		} {
+			t.Run(tt.name+" "+revision, func(t *testing.T) {
+				s := connectHTTP(t, h, h.token, revision, trusted, answering(tt.answer))
+				r, err := s.CallTool(t.Context(), writeOf(t.Name()))
+				if err != nil || codeOf(r) != tt.code || h.file("a.txt") != "" {
+					t.Errorf("the call came to %+v, %v; want code %s", r, err, tt.code)
+				}
+				if tt.code == "pending_approval" {
+					h.ok(t, "approvals", "reject", h.open(t, 1)[0].ID)
+				}
+			})
+		}
+	}
+}
+
+// TestAlwaysOverElicitation answers "always", after which nobody is asked.
+func TestAlwaysOverElicitation(t *testing.T) {
+	for _, revision := range revisions {
+		h := serve(t, writeConfig(t, listening+writing+elicitation))
+		var asked atomic.Int32
+		s := connectHTTP(t, h, h.token, revision, trusted, &mcp.ClientOptions{
+			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+				asked.Add(1)
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "always"}}, nil
+			},
+		})
+		for range 2 {
+			if r, err := plainWrite(t, h, s); err != nil || r.IsError {
+				t.Fatalf("%s: the call came to %+v, %v", revision, r, err)
+			}
+		}
+		if got := asked.Load(); got != 1 {
+			t.Errorf("%s: the user was asked %d times, want once", revision, got)
+		}
+	}
+}
