@@ -78,9 +78,18 @@ type Content struct {
 }
 
 // IsText reports whether Data is text: of [KindText], or a resource of a media
-// type that is text.
+// type that is text, JSON or XML among them.
 func (c Content) IsText() bool {
-	return c.Kind == KindText || c.Kind == KindResource && strings.HasPrefix(c.MediaType, "text/")
+	return c.Kind == KindText || c.Kind == KindResource && isText(c.MediaType)
+}
+
+// isText reports whether a media type is text; "+json" and "+xml" are the
+// structured syntax suffixes of RFC 6839.
+func isText(mediaType string) bool {
+	name, _, _ := strings.Cut(mediaType, ";")
+	name = strings.ToLower(strings.TrimSpace(name))
+	return strings.HasPrefix(name, "text/") || name == "application/json" || name == "application/xml" ||
+		strings.HasSuffix(name, "+json") || strings.HasSuffix(name, "+xml")
 }
 
 // Effect is something that a call changed.

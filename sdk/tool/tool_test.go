@@ -274,7 +274,10 @@ func TestContentIsText(t *testing.T) {
 	}{
 		{tool.Text("a"), true},
 		{tool.Content{Kind: tool.KindResource, MediaType: "text/plain"}, true},
+		{tool.Content{Kind: tool.KindResource, MediaType: "application/json; charset=utf-8"}, true},
+		{tool.Content{Kind: tool.KindResource, MediaType: "Image/SVG+XML"}, true},
 		{tool.Content{Kind: tool.KindResource, MediaType: "image/png"}, false},
+		{tool.Content{Kind: tool.KindResource, MediaType: "application/jsonp"}, false},
 		{tool.Content{Kind: tool.KindResourceLink, MediaType: "text/plain"}, false},
 		{tool.Content{Kind: tool.KindImage, MediaType: "image/png"}, false},
 		{tool.Content{}, false},

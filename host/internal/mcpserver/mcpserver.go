@@ -9,11 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
@@ -76,7 +78,7 @@ func New(opts Options) *Server {
 			GetSessionID: newSessionID,
 		},
 	)
-	s.sdk.AddReceivingMiddleware(s.noteSession, s.awaitTools, s.resolveName)
+	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.resolveName)
 	s.http = newEndpoint(s.sdk, logger)
 	s.stop = s.follow()
 	return s
@@ -89,6 +91,19 @@ func (s *Server) Close() error {
 	s.stop()
 	s.sessions.close()
 	return nil
+}
+
+// onlyOffered refuses what the SDK would answer although the host does not
+// declare it: it has no prompts, resources, completions or log levels.
+func onlyOffered(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		kind, _, _ := strings.Cut(method, "/")
+		switch kind {
+		case "prompts", "resources", "completion", "logging":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the host does not offer %q", method)}
+		}
+		return next(ctx, method, req)
+	}
 }
 
 func newSessionID() string { return "mcp_" + uuid.NewString() }
