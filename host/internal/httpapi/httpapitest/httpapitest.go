@@ -9,10 +9,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
@@ -20,6 +23,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/event"
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/mcpserver"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
@@ -44,6 +48,8 @@ type Options struct {
 	Patience time.Duration
 	Ready    <-chan struct{}
 	Reload   func(context.Context) error
+	// MCP serves /mcp too.
+	MCP bool
 	// Configure changes the server before it serves; nil leaves it.
 	Configure func(*httpapi.Server)
 }
@@ -68,6 +74,7 @@ type Host struct {
 	Catalog    *catalog.Catalog
 	Pipeline   *pipeline.Pipeline
 	Server     *httpapi.Server
+	MCP        *mcpserver.Server // if it is asked for
 	supervisor *supervisor.Supervisor
 	launcher   *sandbox.Launcher
 	grants     *approval.Grants
@@ -107,6 +114,9 @@ func (h *Host) Stop() {
 		if h.Pipeline != nil {
 			_ = h.Pipeline.Close()
 		}
+		if h.MCP != nil {
+			_ = h.MCP.Close()
+		}
 		if h.supervisor != nil {
 			_ = h.supervisor.Close()
 			_ = h.launcher.Close()
@@ -141,10 +151,18 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	if err != nil {
 		return err
 	}
+	var serveMCP func(http.ResponseWriter, *http.Request, auth.Caller)
+	if opts.MCP {
+		h.MCP = mcpserver.New(mcpserver.Options{
+			Catalog: h.Catalog, Pipeline: h.Pipeline, Desk: h.Desk, User: Ann, Patience: opts.Patience,
+			Version: "test", Logger: hclog.NewNullLogger(),
+		})
+		serveMCP = h.MCP.ServeHTTP
+	}
 	h.Server, err = httpapi.New(httpapi.Options{
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Desk: h.Desk, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens,
-		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload,
+		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, MCP: serveMCP,
 	})
 	if err != nil {
 		return err
