@@ -69,6 +69,8 @@ func unchangeable(old, next *config.Config) error {
 		{"auth.local_user", old.LocalUser, next.LocalUser},
 		{"approvals.timeout", old.Approvals.Timeout.String(), next.Approvals.Timeout.String()},
 		{"approvals.patience", old.Approvals.Patience.String(), next.Approvals.Patience.String()},
+		{"results.ttl", old.Results.TTL.String(), next.Results.TTL.String()},
+		{"results.quota", old.Results.Quota.String(), next.Results.Quota.String()},
 		{"journal.keep", old.Journal.Keep.String(), next.Journal.Keep.String()},
 		{"journal.max_size", old.Journal.MaxSize.String(), next.Journal.MaxSize.String()},
 	} {

@@ -270,7 +270,7 @@ func (f *Flight) isDone() bool {
 func (f *Flight) toSink() tool.Sink {
 	return tool.Sink{
 		Progress: func(p tool.Progress) { f.sink.progress(p); f.p.publishProgress(f.call, p) },
-		Chunk:    f.sink.chunk,
+		Chunk:    func(c tool.Chunk) { f.p.put(f.call, c.Data); f.sink.chunk(c) },
 	}
 }
 

@@ -299,12 +299,12 @@ func TestLeftovers(t *testing.T) {
 	}
 	folder := filepath.Dir(files(t, dir)[0])
 	for name, text := range map[string]string{
-		handle(3) + ".2":       "more than it says",
-		handle(4) + ".x":       "no number",
-		handle(5):              "no number",
-		handle(6) + ".-1":      "",
-		"../note":              "not ours",
-		"note":                 "not ours",
+		handle(3) + ".2":  "more than it says",
+		handle(4) + ".x":  "no number",
+		handle(5):         "no number",
+		handle(6) + ".-1": "",
+		"../note":         "not ours",
+		"note":            "not ours",
 	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
