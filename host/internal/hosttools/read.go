@@ -55,7 +55,7 @@ func (t *Tools) read(call tool.Call) (tool.Result, error) {
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "cursor: %d is beyond the end of the result, expected 0 to %d", cursor, r.Size).
 			WithHint("the whole begins with %s", readOn(in.Handle, 0))
 	}
-	text, next, err := part(r, cursor, int(in.Limit))
+	text, next, err := part(r, r.Size, cursor, int(in.Limit))
 	if err != nil {
 		return tool.Result{}, tool.Errorf(tool.Unavailable, "the result %s cannot be read", in.Handle).WithCause(err).
 			WithHint("make the call that had it again")
@@ -71,25 +71,25 @@ func (t *Tools) read(call tool.Call) (tool.Result, error) {
 	}, nil
 }
 
-// part reads whole characters, with U+FFFD for bytes that are none: at most
-// limit bytes of text. next is where the part after it begins.
-func part(r *results.Result, cursor int64, limit int) (text []byte, next int64, err error) {
-	data := make([]byte, min(int64(limit+utf8.UTFMax), r.Size-cursor))
+// part reads whole characters of what has a size, with U+FFFD for bytes that
+// are none: at most limit bytes of text. next is where the part after it begins.
+func part(r io.ReaderAt, size, cursor int64, limit int) (text []byte, next int64, err error) {
+	data := make([]byte, min(int64(limit+utf8.UTFMax), size-cursor))
 	if n, err := r.ReadAt(data, cursor); n < len(data) && err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF // somebody has cut the file
 		}
 		return nil, 0, err
 	}
-	last := cursor+int64(len(data)) == r.Size
+	last := cursor+int64(len(data)) == size
 	text = make([]byte, 0, min(limit, len(data)))
 	for used := 0; used < len(data); {
-		char, size := utf8.DecodeRune(data[used:])
+		char, width := utf8.DecodeRune(data[used:])
 		if len(text)+utf8.RuneLen(char) > limit || !last && !utf8.FullRune(data[used:]) {
 			return text, cursor + int64(used), nil
 		}
 		text = utf8.AppendRune(text, char)
-		used += size
+		used += width
 	}
 	return text, cursor + int64(len(data)), nil
 }
