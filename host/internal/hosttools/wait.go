@@ -67,7 +67,7 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 	outcome := flight.Wait(waiting, pipeline.Forever)
 	switch {
 	case !outcome.Pending:
-		flight.Keep()
+		flight.Told()
 		return outcome.Result, nil
 	case ctx.Err() != nil:
 		return tool.Result{}, context.Cause(ctx)

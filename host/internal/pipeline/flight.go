@@ -145,11 +145,11 @@ func (f *Flight) Owe() {
 	f.owed = true
 }
 
-// Keep says that the caller has the outcome, and may collect it again by id: it
+// Told says that the caller has the outcome, and may collect it again by id: it
 // is kept as if nobody had. The same call made again is a call of its own.
-func (f *Flight) Keep() {
+func (f *Flight) Told() {
 	if f.isDone() && f.follows != nil {
-		f.follows.Keep()
+		f.follows.Told()
 		return
 	}
 	f.mu.Lock()
