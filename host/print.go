@@ -55,7 +55,7 @@ func (a *app) printJSON(v any) error {
 func escapeUnseen(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) {
+		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			for _, unit := range utf16.AppendRune(nil, r) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
 			}
