@@ -68,6 +68,7 @@ func buildAll(dir string) error {
 		{"..", "plugins/fs", "./plugins/fs"},
 		{"../examples/hello", "plugins/hello", "."},
 		{".", "plugins/probe", "./testdata/plugins/probe"},
+		{".", "plugins/conformance", "./testdata/plugins/conformance"},
 	}
 	for _, b := range builds {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, b.out), b.pkg)
