@@ -61,7 +61,7 @@ is a process of its own under limits; one configuration file says what may run.`
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "", "what to log on standard error: trace, debug, info, warn, error, off (default warn for mcp, else off)")
 	root.AddCommand(
-		a.approvalsCommand(), a.callCommand(), a.explainCommand(), a.grantsCommand(), a.journalCommand(), a.mcpCommand(),
+		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.explainCommand(), a.grantsCommand(), a.journalCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),
 	)
 	root.SetArgs(args)
@@ -105,6 +105,15 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// hintError is an error with what to do about it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+
 // errReported ends a command that has already said what was wrong.
 var errReported = errors.New("already reported")
 
@@ -115,6 +124,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	var usage *usageError
 	var failed *tool.Error
 	var problem *httpapi.Problem
+	var hinted *hintError
 	switch {
 	case errors.Is(err, errReported), errors.Is(err, syscall.EPIPE): // whoever read the output has seen enough
 	case errors.As(err, &mistakes):
@@ -132,6 +142,8 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		if problem.Hint != "" {
 			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(problem.Hint))
 		}
+	case errors.As(err, &hinted):
+		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s\n", paragraph(err.Error()), paragraph(hinted.hint))
 	default:
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(err.Error()))
 	}
