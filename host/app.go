@@ -38,6 +38,24 @@ type app struct {
 // run executes the command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	started := false
+	root := a.root(func() { started = true })
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case !started: // cobra could not make sense of the arguments
+		err = &usageError{err}
+	}
+	return a.report(cmd, err)
+}
+
+// root returns the command of which all others are part. It calls begun when
+// cobra has made sense of the arguments.
+func (a *app) root(begun func()) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolhost",
 		Short: "Let AI agents use tools without trusting them",
@@ -51,7 +69,7 @@ is a process of its own under limits; one configuration file says what may run.`
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			started = true
+			begun()
 			a.endOnHangup(cmd)
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -64,18 +82,7 @@ is a process of its own under limits; one configuration file says what may run.`
 		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.explainCommand(), a.grantsCommand(), a.journalCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),
 	)
-	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	cmd, err := root.ExecuteContextC(ctx)
-	switch {
-	case err == nil:
-		return exitOK
-	case !started: // cobra could not make sense of the arguments
-		err = &usageError{err}
-	}
-	return a.report(cmd, err)
+	return root
 }
 
 // endOnHangup makes the end of the terminal the end of the command. The host

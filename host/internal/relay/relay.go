@@ -45,7 +45,7 @@ type Conn interface {
 type host struct {
 	Conn
 
-	number int             // it is the how manieth
+	number int             // counted from 1
 	gone   <-chan struct{} // closed when it is
 }
 
@@ -107,8 +107,8 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 // was taken up.
 func (r *Relay) Left() <-chan struct{} { return r.client.left }
 
-// Close ends the relay. Whatever is still under way is answered, if the client
-// reads that soon.
+// Close ends the relay, when Serve does not run any more. Whatever is still under
+// way is answered, if the client reads that soon.
 func (r *Relay) Close() {
 	soon := make(chan struct{})
 	defer time.AfterFunc(maxUnread, func() { close(soon) }).Stop()
