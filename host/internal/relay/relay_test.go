@@ -26,6 +26,7 @@ type side struct {
 }
 
 func newSide(t *testing.T, in io.Reader, out io.WriteCloser) *side {
+	t.Helper()
 	s := &side{t, out, make(chan string, 100)}
 	go func() { // ends with in
 		defer close(s.in)
@@ -232,7 +233,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	_, out := io.Pipe() // nobody reads
 	r := relay.New(in, out)
 	defer r.Close()
-	defer says.Close() //nolint:errcheck // a pipe's never fails
+	defer says.Close()
 	conn, host := relay.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

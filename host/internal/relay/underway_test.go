@@ -2,6 +2,7 @@ package relay_test
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestCallThatNoHostHad(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- c.relay.Serve(t.Context(), conn) }() // ends with the host
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"pad":"` + strings.Repeat("x", 100<<10) + `"}}`
-	go c.says(call) // ends when the relay has taken it
+	go io.WriteString(c.out, call+"\n") // ends when the relay has taken it
 	if _, err := host.In.Read(make([]byte, 1000)); err != nil {
 		t.Fatal(err)
 	}
