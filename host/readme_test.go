@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // fenced finds the blocks of a page, and what kind each is.
@@ -59,23 +62,51 @@ func TestReadmeWalkThrough(t *testing.T) {
 	if got := readFile(t, filepath.Join(dir, "notes.txt")); got != "hello" {
 		t.Errorf("notes.txt holds %q", got)
 	}
-	connectAs(t, dir)
+	connectAsPrinted(t, dir)
 }
 
-// connectAs connects a client to what `toolhost connect json --stdio` says.
-func connectAs(t *testing.T, dir string) {
+// connectAsPrinted connects clients to what `toolhost connect json` says, with --stdio
+// and without it.
+func connectAsPrinted(t *testing.T, dir string) {
 	t.Helper()
-	var server struct {
-		Command string
-		Args    []string
+	for _, flag := range []string{"", " --stdio"} {
+		printed := newTerminal(t, dir, "bin/toolhost connect json"+flag)
+		printed.ends(t)
+		var server struct {
+			Command string
+			Args    []string
+			URL     string
+			Headers sent
+		}
+		decode(t, printed.printed(), &server)
+		var transport mcp.Transport = &mcp.CommandTransport{Command: exec.Command(server.Command, server.Args...)}
+		if flag == "" {
+			transport = &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: &http.Client{Transport: server.Headers}}
+		}
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		s, err := client.Connect(t.Context(), transport, nil)
+		if err != nil {
+			t.Fatalf("toolhost connect json%s: %v", flag, err)
+		}
+		if got := (&session{s}).must(t, "read_file", map[string]any{"path": "notes.txt"}); got != "hello" {
+			t.Errorf("toolhost connect json%s: read_file = %q", flag, got)
+		}
+		if err := s.Close(); err != nil {
+			t.Errorf("toolhost connect json%s: %v", flag, err)
+		}
 	}
-	printed := newTerminal(t, dir, "bin/toolhost connect json --stdio")
-	printed.ends(t)
-	decode(t, printed.printed(), &server)
-	s := connectTo(t, exec.Command(server.Command, server.Args...), revisions[0], nil)
-	if got := s.must(t, "read_file", map[string]any{"path": "notes.txt"}); got != "hello" {
-		t.Errorf("over standard input and output, read_file = %q", got)
+}
+
+// sent are headers that go with every request.
+type sent map[string]string
+
+// RoundTrip implements [http.RoundTripper].
+func (s sent) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	for name, value := range s {
+		r.Header.Set(name, value)
 	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 // checkout is a directory like this repository after `make build`, whose
