@@ -39,13 +39,13 @@ func key(id json.RawMessage) string {
 	return fmt.Sprintf("%T %v", v, v)
 }
 
-// withID is a message with another id.
-func withID(line []byte, id json.RawMessage) []byte {
+// with is a message with another value of a field.
+func with(line []byte, field string, value json.RawMessage) []byte {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(line, &fields) != nil {
 		return line
 	}
-	fields["id"] = id
+	fields[field] = value
 	changed, err := json.Marshal(fields)
 	if err != nil {
 		return line

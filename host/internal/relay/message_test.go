@@ -53,3 +53,13 @@ func TestLateAnswer(t *testing.T) {
 		t.Errorf("the host hears %s, want its own id", got)
 	}
 }
+
+// TestQuestionTakenBack names a question of a host to the client as it was asked.
+func TestQuestionTakenBack(t *testing.T) {
+	c := newServed(t)
+	h := c.host(t.Context())
+	h.says(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`)
+	asked := idOf(t, c.hears("elicitation/create"))
+	h.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"decided"}}`)
+	c.hears(`"requestId":`+asked, `"reason":"decided"`)
+}

@@ -226,6 +226,8 @@ func (r *Relay) deliver(h *host) error {
 			}
 		case m.isRequest():
 			line = questionOf(h.number, m, line)
+		case m.Method == "notifications/cancelled":
+			line = takenBack(h.number, line)
 		}
 		if err := r.client.write(h.gone, line); err != nil && !errors.Is(err, errGivenUp) {
 			return fmt.Errorf("relay MCP: %w", err)

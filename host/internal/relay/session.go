@@ -57,7 +57,7 @@ func (s *session) replay() (line []byte, again bool) {
 	// An id that the client cannot have chosen.
 	s.replayID = json.RawMessage(`"relay-` + rand.Text() + `"`)
 	s.answer = make(chan []byte, 1)
-	return withID(s.begun, s.replayID), true
+	return with(s.begun, "id", s.replayID), true
 }
 
 // takes reports whether an answer is the one to the replay, which is not the
