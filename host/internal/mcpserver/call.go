@@ -122,7 +122,12 @@ func comeBack(o pipeline.Outcome) string {
 }
 
 // clientName is what the client calls itself, cut to what a log line can bear.
+// A stateless request says it in its _meta, which is decoded already.
 func clientName(req *mcp.CallToolRequest) string {
+	if told, ok := req.Params.Meta[mcp.MetaKeyClientInfo].(map[string]any); ok {
+		name, _ := told["name"].(string)
+		return headOf(name, 100)
+	}
 	info := req.ClientInfo()
 	if info == nil {
 		return ""

@@ -41,21 +41,21 @@ const (
 // mayElicit reports whether the user of a request's client may be asked through
 // the client.
 func (s *Server) mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
-	caps := req.ClientCapabilities()
-	if caps == nil || caps.Elicitation == nil || caps.Elicitation.Form == nil && caps.Elicitation.URL != nil {
-		return false
+	if !s.trusts(caller) {
+		return false // before the capabilities, which are decoded for each request
 	}
-	return s.trusts(req, caller)
+	caps := req.ClientCapabilities()
+	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
 }
 
 // trusts reports whether the admin lets a client bring back its user's answers.
 // A client with a token of its own is known by the token's name, which it
 // cannot choose. Programs of the host's own account all have the same
 // credential: there, a client is what it calls itself.
-func (s *Server) trusts(req *mcp.CallToolRequest, caller auth.Caller) bool {
+func (s *Server) trusts(caller auth.Caller) bool {
 	name := caller.Token
 	if name == "" || name == s.opts.LocalToken {
-		name = clientName(req)
+		name = caller.Client
 	}
 	return name != "" && slices.Contains(s.opts.ElicitationFrom, name)
 }
