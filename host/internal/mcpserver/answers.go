@@ -11,10 +11,10 @@ import (
 // unread.
 const maxUnread = 10 * time.Second
 
-// awaitAnswers waits until every call has its answer, or until the client takes
-// none.
+// awaitAnswers waits until every request has its answer, or until the client
+// takes none.
 func (c *lineConn) awaitAnswers() {
-	none := c.calls.none()
+	none := c.requests.none()
 	tick := time.NewTicker(maxUnread / 10)
 	defer tick.Stop()
 	for {
@@ -31,47 +31,48 @@ func (c *lineConn) awaitAnswers() {
 	}
 }
 
-// calls are the tools/call requests that have no answer yet.
-type calls struct {
+// unanswered are the requests that have no answer yet, but for those that have
+// none before the client is gone.
+type unanswered struct {
 	mu      sync.Mutex // guards everything below
 	waiting map[any]struct{}
-	ended   bool          // no call will begin any more
+	ended   bool          // no request will begin any more
 	empty   chan struct{} // closed when ended and none waits; made by none
 }
 
-// begin notes a message that is a call.
-func (c *calls) begin(m jsonrpc.Message) {
+// begin notes a message that is a request.
+func (u *unanswered) begin(m jsonrpc.Message) {
 	request, ok := m.(*jsonrpc.Request)
-	if !ok || request.Method != "tools/call" || !request.IsCall() {
+	if !ok || !request.IsCall() || request.Method == "subscriptions/listen" {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.waiting == nil {
-		c.waiting = map[any]struct{}{}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.waiting == nil {
+		u.waiting = map[any]struct{}{}
 	}
-	c.waiting[request.ID.Raw()] = struct{}{}
+	u.waiting[request.ID.Raw()] = struct{}{}
 }
 
 // end notes the answer to a request.
-func (c *calls) end(id jsonrpc.ID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, id.Raw())
-	if c.ended && len(c.waiting) == 0 {
-		close(c.empty)
-		c.ended = false // once
+func (u *unanswered) end(id jsonrpc.ID) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.waiting, id.Raw())
+	if u.ended && len(u.waiting) == 0 {
+		close(u.empty)
+		u.ended = false // once
 	}
 }
 
-// none returns a channel that is closed when every call has its answer. It is
-// called once, when no call can begin any more.
-func (c *calls) none() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.empty = make(chan struct{})
-	if c.ended = len(c.waiting) > 0; !c.ended {
-		close(c.empty)
+// none returns a channel that is closed when every request has its answer. It is
+// called once, when no request can begin any more.
+func (u *unanswered) none() <-chan struct{} {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.empty = make(chan struct{})
+	if u.ended = len(u.waiting) > 0; !u.ended {
+		close(u.empty)
 	}
-	return c.empty
+	return u.empty
 }

@@ -58,12 +58,12 @@ type write struct {
 }
 
 type lineConn struct {
-	in      io.ReadCloser
-	session string
-	lines   chan line
-	calls   calls
-	writes  chan write
-	writing atomic.Pointer[time.Time] // since when a write is under way; nil: none is
+	in       io.ReadCloser
+	session  string
+	lines    chan line
+	requests unanswered
+	writes   chan write
+	writing  atomic.Pointer[time.Time] // since when a write is under way; nil: none is
 
 	closeOnce sync.Once
 	closed    chan struct{}
@@ -93,7 +93,7 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	if response, ok := m.(*jsonrpc.Response); ok {
-		defer c.calls.end(response.ID)
+		defer c.requests.end(response.ID)
 	}
 	return c.writeLine(ctx.Done(), data)
 }
@@ -144,7 +144,7 @@ func (c *lineConn) Close() (err error) {
 
 // readLines hands each message to Read and answers what is none. The end of
 // input says that no request will follow, not that nobody wants the answers:
-// calls under way are answered first. Each ends at its tool's time-out at the
+// requests under way are answered first. A call ends at its tool's time-out at the
 // latest.
 func (c *lineConn) readLines(in io.Reader) {
 	r := lines.NewReader(in, maxLine)
@@ -166,7 +166,7 @@ func (c *lineConn) readLines(in io.Reader) {
 				c.refuse(code, err.Error())
 				continue
 			}
-			c.calls.begin(next.message)
+			c.requests.begin(next.message)
 		}
 		select {
 		case c.lines <- next:

@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+const ping = `{"jsonrpc":"2.0","method":"ping"}` // without an id: nothing waits for an answer
 
 // TestLinesThatAreNoMessages checks that each is answered and that the message
 // after it still arrives.
