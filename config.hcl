@@ -45,6 +45,13 @@ approvals {
   patience = "45s" # then the agent is told to come back for the answer
 }
 
+# How much is kept of output that was too long for its caller, which reads on
+# with the tool result_read.
+results {
+  ttl   = "1h"     # how long
+  quota = "256MiB" # of each user; the oldest goes first
+}
+
 # How much is kept of the record of all calls (`toolhost journal query`).
 journal {
   keep     = "90d"

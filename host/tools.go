@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -39,16 +42,16 @@ func (a *app) listTools(ctx context.Context, c *client.Client) error {
 		return a.printJSON(tools)
 	}
 	a.printProblems(ctx)
-	if len(tools) == 0 {
-		fmt.Fprint(a.stdout, "no tools; toolhost plugins list says why\n")
-		return nil
-	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "NAME\tPLUGIN\tTIER\tDESCRIPTION\n")
 	for _, t := range tools {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, t.Plugin, t.Tier, head(firstSentence(t.Description), 100))
 	}
-	return table.Flush()
+	if err := table.Flush(); err != nil || slices.ContainsFunc(tools, func(t httpapi.Tool) bool { return t.Plugin != catalog.HostPlugin }) {
+		return err
+	}
+	fmt.Fprint(a.stdout, "no plugin offers any; toolhost plugins list says why\n")
+	return nil
 }
 
 func (a *app) showTool(ctx context.Context, c *client.Client, name string) error {

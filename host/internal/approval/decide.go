@@ -110,7 +110,7 @@ func (d *Desk) late(ctx context.Context, id string) (Record, error) {
 	if r.State == Open { // its writing failed half-way; nobody waits for it
 		return r, tool.Errorf(tool.Conflict, "Approval %s cannot be decided any more", id)
 	}
-	refusal := r.refusal()
+	refusal := r.Refusal()
 	refusal.Code = tool.Conflict
 	return r, refusal
 }

@@ -121,9 +121,13 @@ func (r Record) ended() string {
 	return who
 }
 
-// refusal is the error for whoever wants something of a record that it no
-// longer allows.
-func (r Record) refusal() *tool.Error {
+// Repeatable reports whether Arguments, of a record as [Desk.Get] returns it,
+// are those of the call: it had no secret ones, which are hidden.
+func (r Record) Repeatable() bool { return r.Arguments != nil && hash(r.Arguments) == r.ArgumentsHash }
+
+// Refusal is the error for whoever wants something of a record that it no
+// longer allows: how it ended, or how it stands.
+func (r Record) Refusal() *tool.Error {
 	switch r.State {
 	case Open:
 		return tool.Errorf(tool.PendingApproval, "Approval %s is still open", r.ID)

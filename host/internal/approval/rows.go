@@ -40,7 +40,7 @@ func encode(r Record, binding string) (row, error) {
 	if err != nil {
 		return row{}, fmt.Errorf("approval %s: %w", r.ID, err)
 	}
-	text, err := json.Marshal(whole)
+	text, err := plainJSON(whole)
 	if err != nil {
 		return row{}, fmt.Errorf("approval %s: %w", r.ID, err)
 	}
@@ -49,6 +49,16 @@ func encode(r Record, binding string) (row, error) {
 		id: r.ID, user: r.User, binding: binding, created: r.Created.UnixMilli(), expires: r.Expires.UnixMilli(),
 		question: question, questionSum: questionSum[:], content: text, contentSum: contentSum[:], state: r.State,
 	}, nil
+}
+
+// plainJSON is [json.Marshal] without escapes for HTML, so that the arguments
+// are read again byte for byte.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 func (w *row) insert(ctx context.Context, tx *sql.Tx) error {

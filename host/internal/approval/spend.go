@@ -65,5 +65,5 @@ func (d *Desk) unspent(ctx context.Context, id string) error {
 	if r.State == Approved { // its writing failed half-way
 		return tool.Errorf(tool.Conflict, "Approval %s cannot be used any more", id)
 	}
-	return r.refusal()
+	return r.Refusal()
 }

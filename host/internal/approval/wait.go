@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Wait returns the record, without its arguments and preview, when it is no
@@ -37,6 +38,21 @@ func (d *Desk) Wait(ctx context.Context, id string) (Record, error) {
 
 // Get returns a record, whoever asks; see [Desk.Find].
 func (d *Desk) Get(ctx context.Context, id string) (Record, error) { return d.read(ctx, id, true) }
+
+// OfCall returns the last record in which a call of a user was asked about,
+// without its arguments and preview, or [tool.NotFound].
+func (d *Desk) OfCall(ctx context.Context, user, call string) (Record, error) {
+	const which = `WHERE user = ? AND CASE WHEN json_valid(question) THEN json_extract(question, '$.call') END = ?
+		ORDER BY id DESC LIMIT 1` // a damaged row is no reason to find no other
+	records, err := d.readAll(ctx, which, []any{user, call})
+	if err != nil {
+		return Record{}, err
+	}
+	if len(records) == 0 {
+		return Record{}, tool.Errorf(tool.NotFound, "No approval was asked for call %s", tool.VisibleName(short(call, maxName)))
+	}
+	return records[0], nil
+}
 
 // Find returns a record that the caller may see as an approver or an admin.
 // Any other is [tool.NotFound], as one that does not exist.

@@ -185,8 +185,11 @@ func (c *Catalog) resolve() *snapshot {
 		now.refusals = append(now.refusals, publication.refusals...)
 		for _, entry := range publication.entries {
 			if first, taken := now.byName[entry.Spec.Name]; taken {
-				now.refusals = append(now.refusals, Refusal{Plugin: plugin.Name, Tool: entry.Spec.Name, Reason: fmt.Sprintf(
-					"plugin %q, which stands first in the configuration, has a tool of this name", first.Plugin)})
+				reason := fmt.Sprintf("plugin %q, which stands first in the configuration, has a tool of this name", first.Plugin)
+				if first.OfHost() {
+					reason = "it is the name of a tool of the host itself"
+				}
+				now.refusals = append(now.refusals, Refusal{Plugin: plugin.Name, Tool: entry.Spec.Name, Reason: reason})
 				continue
 			}
 			now.byName[entry.Spec.Name] = entry

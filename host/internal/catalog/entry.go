@@ -56,6 +56,9 @@ type Entry struct {
 	ceiling tool.Tier // of the plugin
 }
 
+// OfHost reports whether the tool is one of the host's own.
+func (e *Entry) OfHost() bool { return e.Plugin == HostPlugin }
+
 // ReadOnly reports whether no call of the tool changes anything.
 func (e *Entry) ReadOnly() bool { return e.highest() == tool.ReadOnly }
 

@@ -6,6 +6,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
+// HostPlugin is what the host's own tools are published under. No plugin has
+// this name.
+const HostPlugin = "toolhost"
+
 // Plugin says what the tools of one plugin may be.
 type Plugin struct {
 	// Name is the name of its block in the configuration.

@@ -19,6 +19,7 @@ type rootBlock struct {
 	Auth      []authBlock      `hcl:"auth,block"`
 	Policy    []policyBlock    `hcl:"policy,block"`
 	Approvals []approvalsBlock `hcl:"approvals,block"`
+	Results   []resultsBlock   `hcl:"results,block"`
 	Journal   []journalBlock   `hcl:"journal,block"`
 	Sandboxes []sandboxBlock   `hcl:"sandbox,block"`
 	Plugins   []pluginBlock    `hcl:"plugin,block"`
@@ -57,6 +58,11 @@ type approvalsBlock struct {
 	Timeout         *hcl.Attribute `hcl:"timeout"`
 	Patience        *hcl.Attribute `hcl:"patience"`
 	ElicitationFrom *hcl.Attribute `hcl:"elicitation_from"`
+}
+
+type resultsBlock struct {
+	TTL   *hcl.Attribute `hcl:"ttl"`
+	Quota *hcl.Attribute `hcl:"quota"`
 }
 
 type journalBlock struct {
@@ -148,7 +154,7 @@ type toolBlock struct {
 func onceBlocks(block string) []string {
 	switch block {
 	case "":
-		return []string{"server", "auth", "policy", "approvals", "journal"}
+		return []string{"server", "auth", "policy", "approvals", "results", "journal"}
 	case "sandbox":
 		return []string{"limits", "env"}
 	case "plugin":
@@ -163,7 +169,7 @@ func onceBlocks(block string) []string {
 func laterNames(block string) []string {
 	switch block {
 	case "":
-		return []string{"secret", "results", "toolset", "telemetry"}
+		return []string{"secret", "toolset", "telemetry"}
 	case "server":
 		return []string{"tls"}
 	case "auth":

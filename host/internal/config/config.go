@@ -41,6 +41,8 @@ type Config struct {
 	ActionsPerHour int
 	// Approvals say how long people have to answer.
 	Approvals Approvals
+	// Results say how much is kept of what was too long for its caller.
+	Results Results
 	// Journal says how much of the record of calls is kept.
 	Journal Journal
 	// Plugins are the plugin blocks, disabled ones too, in the order of the

@@ -168,6 +168,10 @@ func TestLoad(t *testing.T) {
 				timeout  = "1d"
 				patience = "9s"
 			}
+			results {
+				ttl   = "2h"
+				quota = "77MiB"
+			}
 			journal {
 				keep     = "30d12h"
 				max_size = "3GiB"
@@ -281,6 +285,7 @@ func TestLoad(t *testing.T) {
 		},
 		ActionsPerHour: 77,
 		Approvals:      config.Approvals{Timeout: 24 * time.Hour, Patience: 9 * time.Second},
+		Results:        config.Results{TTL: 2 * time.Hour, Quota: 77 * tool.MiB},
 		Journal:        config.Journal{Keep: (30*24 + 12) * time.Hour, MaxSize: 3 * tool.GiB},
 		Plugins: []config.Plugin{
 			{

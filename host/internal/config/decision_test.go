@@ -28,6 +28,7 @@ func TestScalars(t *testing.T) {
 		Mode           policy.Mode
 		ActionsPerHour int
 		Approvals      config.Approvals
+		Results        config.Results
 		Journal        config.Journal
 	}
 	const (
@@ -37,6 +38,7 @@ func TestScalars(t *testing.T) {
 	defaults := scalars{
 		"127.0.0.1:7780", policy.Supervised, 600,
 		config.Approvals{Timeout: minutes, Patience: 45 * time.Second},
+		config.Results{TTL: time.Hour, Quota: 256 * tool.MiB},
 		config.Journal{Keep: 90 * days, MaxSize: tool.GiB},
 	}
 	with := func(change func(*scalars)) scalars {
@@ -49,7 +51,7 @@ func TestScalars(t *testing.T) {
 		want         scalars
 	}{
 		{"nothing is said", "", defaults},
-		{"empty blocks", "server {}\nauth {}\npolicy {}\napprovals {}\njournal {}", defaults},
+		{"empty blocks", "server {}\nauth {}\npolicy {}\napprovals {}\nresults {}\njournal {}", defaults},
 		{"null is nothing", "server { listen = null }\npolicy { actions_per_hour = null }", defaults},
 		{"no HTTP", `server { listen = "" }`, with(func(s *scalars) { s.Listen = "" })},
 		{"read only", `policy { mode = "read_only" }`, with(func(s *scalars) { s.Mode = policy.ReadOnly })},
@@ -65,6 +67,11 @@ func TestScalars(t *testing.T) {
 		{"the longest", "approvals {\n timeout = \"24h\"\n patience = \"10m\"\n}", with(func(s *scalars) {
 			s.Approvals = config.Approvals{Timeout: days, Patience: minutes}
 		})},
+		{"short results", `results { ttl = "1m" }`, with(func(s *scalars) { s.Results.TTL = time.Minute })},
+		{"the most results", "results {\n ttl = \"7d\"\n quota = \"16GiB\"\n}", with(func(s *scalars) {
+			s.Results = config.Results{TTL: 7 * days, Quota: 16 * tool.GiB}
+		})},
+		{"the fewest results", `results { quota = "1MiB" }`, with(func(s *scalars) { s.Results.Quota = tool.MiB })},
 		{"keep all", "journal {\n keep = \"unlimited\"\n max_size = \"unlimited\"\n}", with(func(s *scalars) { s.Journal = config.Journal{} })},
 		{"keep little", "journal {\n keep = \"24h\"\n max_size = \"1MiB\"\n}", with(func(s *scalars) {
 			s.Journal = config.Journal{Keep: days, MaxSize: tool.MiB}
@@ -75,7 +82,7 @@ func TestScalars(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := scalars{cfg.Listen, cfg.Policy.Mode, cfg.ActionsPerHour, cfg.Approvals, cfg.Journal}
+			got := scalars{cfg.Listen, cfg.Policy.Mode, cfg.ActionsPerHour, cfg.Approvals, cfg.Results, cfg.Journal}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("Load (-want +got):\n%s", diff)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -27,6 +28,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
 	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy)
 	cfg.Approvals = d.approvals(root.Approvals)
+	cfg.Results = d.results(root.Results)
 	cfg.Journal = d.journal(root.Journal)
 	sandboxes := d.sandboxes(root.Sandboxes)
 	firsts := make(map[string]hcl.Range)
@@ -41,6 +43,10 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		if !tool.ValidPluginName(block.Name) {
 			d.mistake(block.NameRange, "Invalid plugin name",
 				"%q cannot be a plugin's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", block.Name)
+		}
+		if block.Name == catalog.HostPlugin {
+			d.mistake(block.NameRange, "Reserved plugin name",
+				"%q is what the host's own tools are listed under. Give the plugin another name.", block.Name)
 		}
 		p := d.plugin(block, sandboxes, cfg.PluginDir, cfg.StateDir)
 		cfg.Plugins = append(cfg.Plugins, p)

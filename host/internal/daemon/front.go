@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/mcpserver"
 )
@@ -27,7 +29,6 @@ type front struct {
 func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	cfg, p := d.opts.Config, &d.parts
 	user := auth.LocalUser(cfg.LocalUser)
-	patience := max(cfg.Approvals.Patience, 1) // 0 would be the default of the parts
 	agent, err := auth.EnsureKey(cfg.StateDir, auth.AgentKey)
 	if err != nil {
 		return err
@@ -47,14 +48,14 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience,
+		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience(cfg),
 		ElicitationFrom: cfg.Approvals.ElicitationFrom, LocalToken: d.agent.Name,
 		Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	server, err := httpapi.New(httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
-		User: user, Keys: keys, Tokens: p.tokens, Patience: patience, Ready: d.ready,
+		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready,
 		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {
@@ -62,6 +63,11 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	}
 	p.front = newFront(ctx, server)
 	return nil
+}
+
+// patience is how long a caller waits for a person.
+func patience(cfg *config.Config) time.Duration {
+	return max(cfg.Approvals.Patience, 1) // 0 would be the default of the parts
 }
 
 // newFront returns a front without listeners.

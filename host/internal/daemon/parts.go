@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/event"
+	"github.com/toolhost/toolhost/host/internal/hosttools"
 	"github.com/toolhost/toolhost/host/internal/journal"
 	"github.com/toolhost/toolhost/host/internal/mcpserver"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/results"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
@@ -27,6 +30,7 @@ type parts struct {
 	events     *event.Bus
 	grants     *approval.Grants
 	desk       *approval.Desk
+	results    *results.Dir
 	launcher   *sandbox.Launcher
 	catalog    *catalog.Catalog
 	watcher    *watcher
@@ -64,9 +68,15 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	if p.store, err = store.Open(ctx, store.Options{Dir: cfg.StateDir, Logger: d.opts.Logger.Named("store")}); err != nil {
 		return err
 	}
-	p.journal, err = journal.Open(ctx, journal.Options{
+	if p.journal, err = journal.Open(ctx, journal.Options{
 		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
 		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Logger: d.opts.Logger.Named("journal"),
+	}); err != nil {
+		return err
+	}
+	p.results, err = results.Open(results.Options{
+		Path: filepath.Join(cfg.StateDir, "results"), TTL: cfg.Results.TTL, Quota: cfg.Results.Quota,
+		Logger: d.opts.Logger.Named("results"),
 	})
 	return err
 }
@@ -98,7 +108,7 @@ func (d *Daemon) buildPlugins(context.Context) (err error) {
 		return err
 	}
 	toRun, toList := enabled(cfg.Plugins)
-	if p.catalog, err = catalog.New(catalog.Options{Plugins: toList}); err != nil {
+	if p.catalog, err = listing(d.opts, toList); err != nil {
 		return err
 	}
 	p.watcher = watch(p.catalog, p.events)
@@ -122,16 +132,33 @@ func (d *Daemon) buildPlugins(context.Context) (err error) {
 	return err
 }
 
+// listing returns a catalog with the host's own tools, to which those of
+// plugins come.
+func listing(opts Options, plugins []catalog.Plugin) (*catalog.Catalog, error) {
+	c, err := catalog.New(catalog.Options{Plugins: listed(opts.Config, plugins)})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Publish(catalog.HostPlugin, opts.Version, hosttools.Specs())
+}
+
 func (d *Daemon) buildPipeline(context.Context) error {
 	cfg, p := d.opts.Config, &d.parts
 	rules, err := policy.New(cfg.Policy)
 	if err != nil {
 		return err
 	}
+	run := &runner{plugins: p.supervisor}
 	p.pipeline, err = pipeline.New(pipeline.Options{
-		Catalog: p.catalog, Runner: p.supervisor, Policy: rules, Desk: p.desk, Grants: p.grants,
-		Journal: p.journal, Store: p.store, Events: p.events, Logger: d.opts.Logger,
+		Catalog: p.catalog, Runner: run, Policy: rules, Desk: p.desk, Grants: p.grants,
+		Journal: p.journal, Store: p.store, Results: p.results, Events: p.events, Logger: d.opts.Logger,
 		Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
+	})
+	if err != nil {
+		return err
+	}
+	run.own, err = hosttools.New(hosttools.Options{
+		Pipeline: p.pipeline, Desk: p.desk, Results: p.results, Patience: patience(cfg),
 	})
 	return err
 }
@@ -166,6 +193,9 @@ func (p *parts) stop(ctx context.Context) error {
 	}
 	if p.grants != nil {
 		errs = append(errs, p.grants.Close())
+	}
+	if p.results != nil {
+		errs = append(errs, p.results.Close())
 	}
 	if p.journal != nil {
 		errs = append(errs, p.journal.Close(ctx))

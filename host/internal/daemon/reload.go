@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/hosttools"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
@@ -46,7 +47,7 @@ func (d *Daemon) Reload(ctx context.Context) error {
 	// What plugins publish is judged by the new rules before the new plugins
 	// publish anything. The catalog refuses a plugin that stands twice only,
 	// which is a mistake of the configuration.
-	if err := d.parts.catalog.Apply(catalog.Options{Plugins: toList}); err != nil {
+	if err := d.parts.catalog.Apply(catalog.Options{Plugins: listed(cfg, toList)}); err != nil {
 		change.Discard()
 		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.opts.Config.Tokens)))
 	}
@@ -71,6 +72,8 @@ func unchangeable(old, next *config.Config) error {
 		{"approvals.timeout", old.Approvals.Timeout.String(), next.Approvals.Timeout.String()},
 		{"approvals.patience", old.Approvals.Patience.String(), next.Approvals.Patience.String()},
 		{"approvals.elicitation_from", strings.Join(old.Approvals.ElicitationFrom, ", "), strings.Join(next.Approvals.ElicitationFrom, ", ")},
+		{"results.ttl", old.Results.TTL.String(), next.Results.TTL.String()},
+		{"results.quota", old.Results.Quota.String(), next.Results.Quota.String()},
 		{"journal.keep", old.Journal.Keep.String(), next.Journal.Keep.String()},
 		{"journal.max_size", old.Journal.MaxSize.String(), next.Journal.MaxSize.String()},
 	} {
@@ -95,4 +98,10 @@ func enabled(plugins []config.Plugin) (toRun []supervisor.Plugin, toList []catal
 		}
 	}
 	return toRun, toList
+}
+
+// listed returns what the catalog is told of: the host's own tools, and those of
+// plugins.
+func listed(cfg *config.Config, plugins []catalog.Plugin) []catalog.Plugin {
+	return append([]catalog.Plugin{hosttools.Plugin(patience(cfg))}, plugins...)
 }

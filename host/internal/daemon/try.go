@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/host/internal/store"
@@ -30,7 +29,7 @@ func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error
 	}
 	defer func() { err = errors.Join(err, launcher.Close()) }()
 	toRun, toList := enabled(opts.Config.Plugins)
-	tools, err := catalog.New(catalog.Options{Plugins: toList})
+	tools, err := listing(opts, toList)
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ func (p *Pipeline) ask(ctx context.Context, c *call) error {
 		return err
 	}
 	c.binding, c.preview, c.question = question.Binding(), preview, record
+	c.flight.asks(record.ID)
 	if record.State == approval.Open {
 		if record, err = p.await(ctx, c, record); err != nil {
 			return err

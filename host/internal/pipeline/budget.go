@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,21 +23,54 @@ const (
 )
 
 // fitStructured makes a structured result above the budget an error, since half
-// of it is none. What stands beside it stays.
-func fitStructured(result tool.Result, budget tool.ByteSize) tool.Result {
-	if size := len(result.Structured); size > int(budget) {
-		result.Structured = nil
-		result.Error = tool.Errorf(tool.ResourceExhausted,
-			"the tool's structured result has %s bytes, more than its budget of %s", thousands(size), budget).
-			WithHint("ask for less in one call")
+// of it is none. What stands beside it stays, and the text of it is kept.
+func (p *Pipeline) fitStructured(c *call, result tool.Result) (tool.Result, *whole) {
+	size, budget := len(result.Structured), c.entry.MaxOutput
+	if size <= int(budget) {
+		return result, nil
 	}
-	return result
+	c.dropStream() // the structured result is what is kept
+	kept := p.keepWhole(c, result.Structured)
+	hint := "ask for less in one call"
+	if kept != nil {
+		hint = "read it as text with " + kept.read() + ", or " + hint
+	}
+	result.Structured = nil
+	result.Error = tool.Errorf(tool.ResourceExhausted,
+		"the tool's structured result has %s bytes, more than its budget of %s", thousands(size), budget).
+		WithHint("%s", hint)
+	return result, kept
+}
+
+// fitText cuts the text of a result to the budget, and says how to read on if
+// the whole is kept: the text, or what the tool put out while it ran if that is
+// more. structured is kept already, in the place of both; nil if nothing is.
+func (p *Pipeline) fitText(c *call, result tool.Result, structured *whole) tool.Result {
+	fitted, size, at := fitContent(result.Content, int(c.entry.MaxOutput))
+	file, streamed := c.endStream(size)
+	cut, text := at >= 0, (*whole)(nil)
+	if file != nil {
+		if text = p.kept(c, file); text != nil {
+			size = streamed
+		}
+	}
+	if cut && structured == nil && text == nil {
+		if text = p.keepWhole(c, texts(result.Content)...); text != nil {
+			text.cursor = at
+		}
+	}
+	if cut || text != nil {
+		fitted = noteCut(fitted, text, size)
+	}
+	result.Content = fitted
+	return cmp.Or(structured, text).tell(result)
 }
 
 // fitContent cuts the text parts to budget bytes together, and leaves out
-// binary parts beyond [maxBinary] and any beyond [maxParts]. Notes say what is
-// missing.
-func fitContent(content []tool.Content, budget int) []tool.Content {
+// binary parts beyond [maxBinary] and any beyond [maxParts]. It returns the
+// size of the whole text and where in [texts], joined by line breaks, it was
+// cut, or -1.
+func fitContent(content []tool.Content, budget int) (fitted []tool.Content, size, at int) {
 	text, binary := 0, 0
 	for _, part := range content {
 		if part.IsText() {
@@ -46,13 +80,13 @@ func fitContent(content []tool.Content, budget int) []tool.Content {
 		}
 	}
 	if text <= budget && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, unfit) {
-		return content
+		return content, text, -1
 	}
 
 	kept := content[:min(len(content), maxParts)]
-	fitted := make([]tool.Content, 0, len(kept)+2)
+	fitted = make([]tool.Content, 0, len(kept)+2)
 	binary = 0
-	left, cut := budget, false
+	left, shown, cut := budget, 0, false
 	for _, part := range kept {
 		switch {
 		case unshowable(part):
@@ -64,18 +98,59 @@ func fitContent(content []tool.Content, budget int) []tool.Content {
 		case cut:
 			continue // nothing follows the place of the cut
 		default:
-			part.Data, cut = cutText(part.Data, left)
+			part.Data, cut = cutText(validText(part.Data), left)
 			left -= len(part.Data)
+			if shown += len(part.Data); !cut {
+				shown++ // the line break before the next part
+			} else if len(part.Data) == 0 {
+				continue
+			}
 		}
 		fitted = append(fitted, part)
-	}
-	if cut {
-		fitted = appendNote(fitted, truncationNote(text))
 	}
 	if more := len(content) - len(kept); more > 0 {
 		fitted = append(fitted, tool.Text(fmt.Sprintf("[%s parts of the output left out: too many]", thousands(more))))
 	}
-	return fitted
+	if !cut {
+		shown = -1
+	}
+	return fitted, text, shown
+}
+
+// texts returns the text of a result, part by part.
+func texts(content []tool.Content) [][]byte {
+	var parts [][]byte
+	for _, part := range content {
+		if part.IsText() && !unshowable(part) {
+			parts = append(parts, validText(part.Data))
+		}
+	}
+	return parts
+}
+
+// noteCut says at the end of a text that it is a part of a larger one, and how
+// to read on if that is kept. A tool that has cut the text itself may have said
+// the first already.
+func noteCut(content []tool.Content, kept *whole, size int) []tool.Content {
+	if i := len(content) - 1; i >= 0 && content[i].Kind == tool.KindText {
+		if at := ownNote(content[i].Data); at >= 0 {
+			content = slices.Clone(content)
+			content[i].Data = slices.Concat(content[i].Data[:at], []byte(kept.note()), content[i].Data[at:])
+			return content
+		}
+	}
+	return appendNote(content, kept.note()+truncationNote(size))
+}
+
+// ownNote returns where in a text its last line begins, if that is a
+// [truncationNote], else -1.
+func ownNote(text []byte) int {
+	text = bytes.TrimSuffix(text, []byte("\n"))
+	at := bytes.LastIndexByte(text, '\n') + 1
+	if !bytes.HasPrefix(text[at:], []byte("[output truncated — original size: ")) || !bytes.HasSuffix(text[at:], []byte(" bytes]")) {
+		return -1
+	}
+	return at
 }
 
 // truncationNote is what callers recognise cut output by.
@@ -85,6 +160,7 @@ func truncationNote(size int) string {
 
 // appendNote puts a note on a line of its own at the end of the last text.
 func appendNote(content []tool.Content, note string) []tool.Content {
+	content = slices.Clone(content)
 	for i, part := range slices.Backward(content) {
 		if part.Kind != tool.KindText {
 			continue
@@ -99,21 +175,24 @@ func appendNote(content []tool.Content, note string) []tool.Content {
 	return append(content, tool.Text(note))
 }
 
-// cutText returns at most most bytes of text, whole characters only, with
-// U+FFFD for what is not UTF-8, and whether anything was cut off.
+// cutText returns at most most bytes of text, whole characters only, and
+// whether anything was cut off.
 func cutText(text []byte, most int) (fitting []byte, cut bool) {
-	// No more than this is looked at, however long the text is.
-	text, cut = text[:min(len(text), most+utf8.UTFMax)], len(text) > most
-	if !utf8.Valid(text) {
-		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
-	}
 	if len(text) <= most {
-		return text, cut
+		return text, false
 	}
 	for most > 0 && !utf8.RuneStart(text[most]) {
 		most--
 	}
 	return text[:most], true
+}
+
+// validText returns text with U+FFFD for what is not UTF-8.
+func validText(text []byte) []byte {
+	if utf8.Valid(text) {
+		return text
+	}
+	return bytes.ToValidUTF8(text, []byte("\uFFFD"))
 }
 
 // unfit reports whether a part cannot be given to the caller as it is.

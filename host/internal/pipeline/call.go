@@ -46,6 +46,7 @@ type call struct {
 	again     bool             // it begins anew
 	replay    string           // the id of the earlier call whose result it gets; "" if it runs itself
 	announced bool             // whoever watches knows of it
+	stream    stream           // what the tool puts out in this attempt
 }
 
 // run takes a call through its steps, and again from the start if the world
@@ -54,6 +55,7 @@ type call struct {
 // on the way, in a runner or over what a plugin or a caller sent, is an error
 // like any other.
 func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err error) {
+	defer c.dropStream()
 	defer func() {
 		if value := recover(); value != nil {
 			p.opts.Logger.Error("panic in a call", "call", c.id, "panic", value, "stack", string(debug.Stack()))

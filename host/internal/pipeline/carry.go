@@ -53,6 +53,7 @@ func (p *Pipeline) attempt(ctx context.Context, c *call) (tool.Result, bool, err
 	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
 	attemptCtx, cancel := context.WithTimeoutCause(ctx, c.entry.Timeout, late)
 	defer cancel()
+	c.dropStream() // of the attempt before
 	result, sent, err := p.opts.Runner.Run(attemptCtx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), c.flight.toSink())
 	switch {
 	case err == nil:
@@ -79,6 +80,8 @@ func repeatable(c *call, sent bool, result tool.Result, err error) bool {
 	}
 	switch {
 	case failure == nil || failure.RetryAfter > maxPause:
+		return false
+	case c.entry.OfHost(): // what it tells of was repeated as far as it may be
 		return false
 	case failure.Code == tool.PluginCrashed: // its caller is told at once: the call may be why
 		return false

@@ -32,6 +32,9 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 	}
 	rules := p.rules()
 	decision := rules.Decide(in)
+	if c.entry.OfHost() {
+		decision.Change = "" // no block of the configuration is about these tools
+	}
 	if !decision.Standing {
 		return decision
 	}

@@ -52,7 +52,7 @@ func (p *Pipeline) publishProgress(c *call, report tool.Progress) {
 // idle if it was the last one.
 func (p *Pipeline) publishEnd(c *call, outcome Outcome) {
 	p.opts.Events.Publish(c.Caller.User, event.ResultOf(outcome.ID, outcome.Tool, outcome.Result, outcome.Duration))
-	for _, effect := range outcome.Result.Effects {
+	for _, effect := range effects(c, outcome) {
 		if effect.Kind == "file.changed" {
 			p.opts.Events.Publish(c.Caller.User, event.FileChanged{ID: c.id, Path: effect.Target, Operation: effect.Operation})
 		}
@@ -60,4 +60,13 @@ func (p *Pipeline) publishEnd(c *call, outcome Outcome) {
 	if c.announced && p.busy.add(session{c.Caller.User, c.Caller.Session}, -1) == 0 {
 		p.publishState(c, event.Idle)
 	}
+}
+
+// effects are what a call has changed itself: a tool of the host's own tells of
+// what another call has, which was told when that one ended.
+func effects(c *call, outcome Outcome) []tool.Effect {
+	if c.entry != nil && c.entry.OfHost() {
+		return nil
+	}
+	return outcome.Result.Effects
 }

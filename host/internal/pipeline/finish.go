@@ -57,9 +57,13 @@ func (p *Pipeline) callerError(c *call, err error) *tool.Error {
 }
 
 // checkResult makes a result fit for the caller: valid, and within its budget.
-// What is parsed has passed the budget before.
+// What is parsed has passed the budget before. What the host's own tools give
+// is made to fit, or the result of a call that has passed here.
 func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
-	result = fitStructured(result, c.entry.MaxOutput)
+	if c.entry.OfHost() {
+		return result
+	}
+	result, structured := p.fitStructured(c, result)
 	if err := checkOutput(c, result); err != nil {
 		p.opts.Logger.Warn("result refused", "call", c.id, "plugin", c.entry.Plugin, "tool", c.entry.Spec.Name,
 			"error", err, "cause", err.Unwrap())
@@ -68,8 +72,7 @@ func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if result.Error != nil {
 		result.Error = boundError(knownCode(result.Error))
 	}
-	result.Content = fitContent(result.Content, int(c.entry.MaxOutput))
-	return result
+	return p.fitText(c, result, structured)
 }
 
 // checkOutput checks the parts of a result that a program reads.

@@ -118,7 +118,7 @@ func TestManyPartsAreBounded(t *testing.T) {
 		t.Errorf("content (-want +got):\n%s", diff)
 	}
 	got := callWith(t, tool.Result{Content: content}, maxOutput(3)).Text()
-	if want := "x\nx\nx\n[output truncated — original size: 5,000 bytes]\n[4,000 parts of the output left out: too many]"; got != want {
+	if want := "x\nx\nx\n[4,000 parts of the output left out: too many]\n[output truncated — original size: 5,000 bytes]"; got != want {
 		t.Errorf("with a budget too: %q, want %q", got, want)
 	}
 }

@@ -29,8 +29,8 @@ type Flight struct {
 	asked    time.Time     // since when it waits for a person
 	changed  chan struct{} // closed and replaced when the state changes
 	owed     bool          // its caller was told to make the same call again for the result
-	kept     bool          // its outcome may be asked for again
 	took     bool          // a holder has the outcome
+	kept     bool          // the outcome can be collected again although a holder has it
 	outcome  Outcome       // when done is closed
 	follows  *Flight       // when done is closed: the flight that carries the call instead, never itself
 }
@@ -145,8 +145,8 @@ func (f *Flight) Owe() {
 	f.owed = true
 }
 
-// Keep says that the outcome may be asked for again, by the flight's id, for as
-// long as that of a flight which nobody holds is kept.
+// Keep says that the caller has the outcome, and may collect it again by id: it
+// is kept as if nobody had. The same call made again is a call of its own.
 func (f *Flight) Keep() {
 	if f.isDone() && f.follows != nil {
 		f.follows.Keep()
@@ -154,7 +154,7 @@ func (f *Flight) Keep() {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.kept = true
+	f.owed, f.kept = false, true
 }
 
 // Report makes a sink get what the tool reports from now on, in place of the
@@ -187,6 +187,12 @@ func (f *Flight) Resumed(ctx context.Context, approval string) {
 	if f.isDone() && f.follows != nil {
 		f.follows.Resumed(ctx, approval)
 	}
+}
+
+// Watch passes what the call reports of its progress to one more function,
+// which must not block, until stop.
+func (f *Flight) Watch(progress func(tool.Progress)) (stop func()) {
+	return f.sink.watch(progress)
 }
 
 // Cancel ends the flight, whoever waits for it. The tool is told to stop.
@@ -253,6 +259,13 @@ func (f *Flight) carries(c *call) bool {
 	return f.key.tool == c.entry.Spec.Name && f.key.arguments == c.hash
 }
 
+// asks says which record the flight's call was asked about in.
+func (f *Flight) asks(approval string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.approval = approval
+}
+
 // await says that the flight waits for a person from now on.
 func (f *Flight) await(approval string) {
 	f.mu.Lock()
@@ -307,48 +320,5 @@ func (f *Flight) isDone() bool {
 		return true
 	default:
 		return false
-	}
-}
-
-// toSink returns what a plugin reports to, for the life of the flight. What it
-// reports goes to whoever holds the flight at the time.
-func (f *Flight) toSink() tool.Sink {
-	return tool.Sink{
-		Progress: func(p tool.Progress) { f.sink.progress(p); f.p.publishProgress(f.call, p) },
-		Chunk:    f.sink.chunk,
-	}
-}
-
-// sink passes reports on to a sink that can be replaced.
-type sink struct {
-	mu sync.Mutex // guards to, and keeps reports one at a time
-	to tool.Sink
-}
-
-func (s *sink) set(to tool.Sink) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.to = to
-}
-
-func (s *sink) get() tool.Sink {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.to
-}
-
-func (s *sink) progress(p tool.Progress) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.to.Progress != nil {
-		s.to.Progress(p)
-	}
-}
-
-func (s *sink) chunk(c tool.Chunk) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.to.Chunk != nil {
-		s.to.Chunk(c)
 	}
 }

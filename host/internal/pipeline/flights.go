@@ -118,6 +118,36 @@ func (p *Pipeline) Flight(id string, by auth.Caller) (*Flight, bool) {
 	return f, true
 }
 
+// Asking returns the flight whose call was asked about in a record, to its own
+// user or to an admin: the latest if there are several. The caller must Release
+// it.
+func (p *Pipeline) Asking(approval string, by auth.Caller) (*Flight, bool) {
+	p.flights.mu.Lock()
+	defer p.flights.mu.Unlock()
+	var latest *Flight
+	for _, f := range p.flights.byID {
+		if visible(f, by) && f.Info().Approval == approval && (latest == nil || f.call.id > latest.call.id) {
+			latest = f
+		}
+	}
+	if latest == nil {
+		return nil, false
+	}
+	p.flights.hold(latest)
+	return latest, true
+}
+
+// CallerOf returns who makes a call under way, from the credential.
+func (p *Pipeline) CallerOf(id string) (auth.Caller, bool) {
+	p.flights.mu.Lock()
+	defer p.flights.mu.Unlock()
+	f := p.flights.byID[id]
+	if f == nil {
+		return auth.Caller{}, false
+	}
+	return f.call.Caller, true
+}
+
 // Count returns how many calls of a user are under way or have results that
 // were not collected.
 func (p *Pipeline) Count(user string) int {

@@ -22,6 +22,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/event"
 	"github.com/toolhost/toolhost/host/internal/journal"
 	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/results"
 	"github.com/toolhost/toolhost/host/internal/schema"
 	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -43,6 +44,9 @@ type Options struct {
 	Journal *journal.Journal
 	// Store keeps the results of calls with an idempotency key. Required.
 	Store *store.Store
+	// Results keeps whole results that are too long for their callers; nil means
+	// that nothing is kept of what is cut.
+	Results *results.Dir
 	// Events tells whoever watches. Required.
 	Events *event.Bus
 	// Logger gets the causes that callers do not see; nil means none.

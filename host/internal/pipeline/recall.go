@@ -213,7 +213,12 @@ func keepable(c *call, result tool.Result) tool.Result {
 	if size(result) <= int64(maxKept) {
 		return result
 	}
-	kept := tool.TextResult(fmt.Sprintf("[the result of %s had %s bytes and is not kept]", c.id, thousands(int(size(result)))))
+	note := fmt.Sprintf("[the result of %s had %s bytes and is not kept]", c.id, thousands(int(size(result))))
+	kept := tool.TextResult(note)
+	if facts, ok := result.Metadata[MetaWhole]; ok {
+		kept = tool.TextResult((&whole{handle: c.id}).note() + note)
+		kept.Metadata = map[string]any{MetaWhole: facts}
+	}
 	kept.Effects, kept.Error = result.Effects, result.Error
 	return kept
 }

@@ -54,7 +54,7 @@ func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error
 		// The call before may take as long as a tool may take.
 		{slotKey{session: session{c.Caller.User, c.Caller.Session}, size: p.sessionSize(c)}, p.opts.Keep},
 		{slotKey{plugin: c.entry.Plugin, tool: c.entry.Spec.Name, size: c.entry.Spec.MaxConcurrency}, p.opts.MaxWait},
-		{slotKey{plugin: c.entry.Plugin, size: p.opts.PluginConcurrency}, p.opts.MaxWait},
+		{slotKey{plugin: c.entry.Plugin, size: p.pluginSize(c)}, p.opts.MaxWait},
 	} {
 		if err := p.enter(ctx, c, queue.key, queue.wait); err != nil {
 			leave()
@@ -72,6 +72,16 @@ func (p *Pipeline) sessionSize(c *call) int {
 		return 0
 	}
 	return 1
+}
+
+// pluginSize is how many calls of the call's plugin run at a time; 0 means any
+// number. The host's own tools are bounded each for itself, so that calls which
+// wait for people keep no others waiting.
+func (p *Pipeline) pluginSize(c *call) int {
+	if c.entry.OfHost() {
+		return 0
+	}
+	return p.opts.PluginConcurrency
 }
 
 // enter takes a place in a queue, or waits for one until ctx ends or wait is

@@ -56,6 +56,10 @@ approvals {
   elicitation_from = ["claude-code", "claude-code", "", "a\u202eb"]
   webhook {}
 }
+results {
+  ttl   = "59s"
+  quota = "1KiB"
+}
 journal {
   keep     = "23h"
   max_size = "1KiB"

@@ -13,6 +13,15 @@ approvals {
   timeout  = "10"
   patience = "-1s"
 }
+results {
+  ttl   = "8d"
+  quota = "17GiB"
+  keep  = "1h"
+}
+results {
+  ttl   = "an hour"
+  quota = 5
+}
 journal {
   keep     = "3 days"
   max_size = "1GB"

@@ -1,5 +1,5 @@
 plugin_dir = 5
-results {
+toolset "x" {
   ttl = "1h"
 }
 auth {

@@ -10,3 +10,6 @@ plugin "File System" {
   tool "stat" {}
   tool "stat" {}
 }
+plugin "toolhost" {
+  tier = "read_only"
+}

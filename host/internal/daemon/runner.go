@@ -1,0 +1,37 @@
+package daemon
+
+import (
+	"context"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/hosttools"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// runner carries calls of the host's own tools to them, and all others to the
+// plugins.
+type runner struct {
+	own     *hosttools.Tools // which need the pipeline: set before the first call
+	plugins pipeline.Runner
+}
+
+var _ pipeline.Runner = (*runner)(nil)
+
+// of returns who has the tools that are listed under a plugin's name.
+func (r *runner) of(plugin string) pipeline.Runner {
+	if plugin == catalog.HostPlugin {
+		return r.own
+	}
+	return r.plugins
+}
+
+// Run implements [pipeline.Runner].
+func (r *runner) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (tool.Result, bool, error) {
+	return r.of(plugin).Run(ctx, plugin, digest, call, sink)
+}
+
+// Preview implements [pipeline.Runner].
+func (r *runner) Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error) {
+	return r.of(plugin).Preview(ctx, plugin, digest, call)
+}

@@ -1,0 +1,11 @@
+package hosttools
+
+// Part is part, for tests.
+var Part = part
+
+// Waiting returns how many calls of approval_wait a user has.
+func (t *Tools) Waiting(user string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting[user]
+}

@@ -1,0 +1,78 @@
+package results
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Result is a result that is being read. Its owner must Close it.
+type Result struct {
+	// Size is how many bytes can be read.
+	Size int64
+	// Whole is how many bytes the result had: more than Size if it was longer
+	// than the quota, of which the head is kept.
+	Whole int64
+
+	file *os.File
+}
+
+var _ io.ReaderAt = (*Result)(nil)
+
+// Find opens a result of a user. That of another user, one whose time has
+// passed and one that never was are [tool.NotFound] alike.
+func (d *Dir) Find(user, handle string) (*Result, error) {
+	if !handlePattern.MatchString(handle) {
+		return nil, d.unknown(handle)
+	}
+	folder := folder(user)
+	k, ok := d.lookUp(folder, handle)
+	if !ok {
+		return nil, d.unknown(handle)
+	}
+	file, err := d.root.Open(path.Join(folder, k.file))
+	if errors.Is(err, os.ErrNotExist) { // dropped since
+		return nil, d.unknown(handle)
+	}
+	if err != nil {
+		return nil, tool.Errorf(tool.Unavailable, "the result %s cannot be read", handle).WithCause(err).
+			WithHint("make the call that had it again")
+	}
+	return &Result{Size: k.size, Whole: k.whole, file: file}, nil
+}
+
+func (d *Dir) lookUp(folder, handle string) (kept, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.users[folder]
+	if s == nil {
+		return kept{}, false
+	}
+	i := s.index(handle)
+	if i < 0 || d.expired(s.kept[i]) {
+		return kept{}, false
+	}
+	return *s.kept[i], true
+}
+
+// maxShown bounds what an error repeats of a handle.
+const maxShown = 64
+
+// unknown is the error for every result that a user cannot have.
+func (d *Dir) unknown(handle string) error {
+	if len(handle) > maxShown {
+		handle = handle[:maxShown] + "…"
+	}
+	return tool.Errorf(tool.NotFound, "there is no result %s: whole results are kept for %s, and less long if many are kept",
+		tool.VisibleName(handle), d.ttl).
+		WithHint("take the handle from the end of the output that was cut, or make the call that had it again")
+}
+
+// ReadAt implements [io.ReaderAt].
+func (r *Result) ReadAt(data []byte, offset int64) (int, error) { return r.file.ReadAt(data, offset) }
+
+// Close gives the file back.
+func (r *Result) Close() error { return r.file.Close() }

@@ -1,0 +1,104 @@
+package results
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tend drops results whose time has passed, from time to time, until Close.
+func (d *Dir) tend() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.sweep()
+		case <-d.closing:
+			return
+		}
+	}
+}
+
+// sweep drops the results whose time has passed.
+func (d *Dir) sweep() {
+	d.mu.Lock()
+	dropped := make(map[string][]string)
+	for folder, s := range d.users {
+		dropped[folder] = s.dropWhile(d.expired)
+	}
+	d.mu.Unlock()
+	for folder, files := range dropped {
+		d.remove(folder, files)
+	}
+}
+
+func (d *Dir) expired(k *kept) bool { return time.Since(k.made) >= d.ttl }
+
+// recall takes up what an earlier run has kept, and removes what is of no use:
+// what it was writing, what has expired, and what only a clock that was set
+// back can have made. Names that are none of ours stay as they are.
+func (d *Dir) recall() error {
+	folders, err := d.list(".")
+	if err != nil {
+		return err
+	}
+	for _, folder := range folders {
+		if len(folder) != 64 {
+			continue
+		}
+		if err := d.recallUser(folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Dir) recallUser(folder string) error {
+	files, err := d.list(folder)
+	if err != nil {
+		return err
+	}
+	s := d.shelf(folder)
+	var useless []string
+	for _, file := range files {
+		handle, rest, _ := strings.Cut(file, ".")
+		if !handlePattern.MatchString(handle) {
+			continue
+		}
+		k, ok := d.recallFile(folder, file, handle, rest)
+		if !ok || s.index(handle) >= 0 {
+			useless = append(useless, file)
+			continue
+		}
+		s.kept = append(s.kept, k)
+		s.bytes += inBlocks(k.size)
+	}
+	slices.SortFunc(s.kept, func(a, b *kept) int { return a.made.Compare(b.made) })
+	d.remove(folder, append(useless, s.fit(d.quota)...)) // the quota may be another than before
+	_ = d.root.Remove(folder)                            // if nothing is in it
+	return nil
+}
+
+// recallFile returns a result by its file, unless it is of no use.
+func (d *Dir) recallFile(folder, file, handle, rest string) (*kept, bool) {
+	whole, err := strconv.ParseInt(rest, 10, 64)
+	info, statErr := d.root.Lstat(path.Join(folder, file))
+	if err != nil || statErr != nil || !info.Mode().IsRegular() || info.Size() > whole {
+		return nil, false
+	}
+	k := &kept{handle: handle, file: file, size: info.Size(), whole: whole, made: info.ModTime()}
+	return k, !d.expired(k) && !k.made.After(time.Now())
+}
+
+// list returns the names in a directory.
+func (d *Dir) list(folder string) ([]string, error) {
+	f, err := d.root.Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Readdirnames(-1)
+}

@@ -1,0 +1,178 @@
+package results
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// partial ends the name of a file that is being written.
+const partial = ".part"
+
+// errNoRoom says that nothing of a result could be kept.
+var errNoRoom = errors.New("keep a result: other results of the user are being written and take all of the quota")
+
+// Writer takes a result. It is used by one goroutine at a time.
+type Writer struct {
+	d              *Dir
+	folder, handle string
+	file           *os.File // nil when the writer has ended
+	size, whole    int64    // of what was written, and of what was to be
+	counted        int64    // against the quota
+	full           bool     // what comes is left out
+	err            error
+}
+
+// Create begins a result of a user. The handle must be the id of a call. The
+// caller must end the writer, by [Writer.Keep] or [Writer.Discard].
+func (d *Dir) Create(user, handle string) (*Writer, error) {
+	if !handlePattern.MatchString(handle) {
+		return nil, fmt.Errorf("keep a result: %q is no id of a call", handle)
+	}
+	w := &Writer{d: d, folder: folder(user), handle: handle}
+	if err := d.root.MkdirAll(w.folder, 0o700); err != nil {
+		return nil, fmt.Errorf("keep a result: %w", err)
+	}
+	file, err := d.root.OpenFile(w.partial(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("keep a result: %w", err)
+	}
+	w.file = file
+	return w, nil
+}
+
+func (w *Writer) partial() string { return path.Join(w.folder, w.handle+partial) }
+
+// Write adds to the result. Of one that is longer than the quota, the head is
+// kept and the rest is counted. An error says that the result cannot be kept.
+func (w *Writer) Write(data []byte) (int, error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	w.whole += int64(len(data))
+	fitting := data
+	if room := w.d.quota - w.size; int64(len(fitting)) > room {
+		fitting = fitting[:room]
+	}
+	if w.full || !w.reserve(w.size+int64(len(fitting))) {
+		w.full = true
+		return len(data), nil
+	}
+	w.full = len(fitting) < len(data)
+	n, err := w.file.Write(fitting)
+	w.size += int64(n)
+	if err != nil {
+		w.err = fmt.Errorf("keep a result: %w", err)
+		return n, w.err
+	}
+	return len(data), nil
+}
+
+// reserve counts what the file takes of the quota when it has a size, and drops
+// the oldest results of the user for it. It fails if there is no room all the
+// same.
+func (w *Writer) reserve(size int64) bool {
+	w.d.mu.Lock()
+	s := w.d.shelf(w.folder)
+	more := inBlocks(size) - w.counted
+	dropped := s.fit(w.d.quota - more)
+	fits := s.bytes+more <= w.d.quota
+	if fits {
+		s.bytes += more
+		w.counted += more
+	}
+	w.d.mu.Unlock()
+	w.d.remove(w.folder, dropped)
+	return fits
+}
+
+// Keep ends the writer and lets the result be read. It returns how many bytes
+// can be: fewer than were written if the result is longer than the quota.
+func (w *Writer) Keep() (int64, error) {
+	if w.file == nil {
+		return 0, errors.New("keep a result: it has ended already")
+	}
+	if w.err == nil && w.full && w.size == 0 {
+		w.err = errNoRoom
+	}
+	k := &kept{
+		handle: w.handle, file: w.handle + "." + strconv.FormatInt(w.whole, 10), size: w.size, whole: w.whole, made: time.Now(),
+	}
+	final := path.Join(w.folder, k.file)
+	if w.err == nil {
+		// What an earlier run has kept gets its age from the file.
+		w.err = errors.Join(w.file.Close(), w.d.root.Chtimes(w.partial(), k.made, k.made), w.d.root.Rename(w.partial(), final))
+	}
+	if w.err != nil {
+		w.Discard()
+		return 0, w.err
+	}
+	w.file = nil
+	w.d.add(w.folder, k, w.counted)
+	return k.size, nil
+}
+
+// Discard ends the writer, and with it the result, unless it is kept.
+func (w *Writer) Discard() {
+	if w.file == nil {
+		return
+	}
+	_ = w.file.Close() // nobody reads it
+	w.file = nil
+	w.d.remove(w.folder, []string{w.handle + partial})
+	w.d.mu.Lock()
+	defer w.d.mu.Unlock()
+	w.d.shelf(w.folder).bytes -= w.counted
+}
+
+// add takes up a result that is on disk, in the place of one with the same
+// handle. counted is what it counted while it was written.
+func (d *Dir) add(folder string, k *kept, counted int64) {
+	d.mu.Lock()
+	s := d.shelf(folder)
+	s.bytes += inBlocks(k.size) - counted
+	var replaced []string
+	if i := s.index(k.handle); i >= 0 {
+		if old := s.kept[i]; old.file != k.file { // else it is the same file
+			replaced = []string{old.file}
+		}
+		s.bytes -= inBlocks(s.kept[i].size)
+		s.kept = slices.Delete(s.kept, i, i+1)
+	}
+	s.kept = append(s.kept, k)
+	d.mu.Unlock()
+	d.remove(folder, replaced)
+}
+
+// fit drops the oldest results until the rest has at most so many bytes, or
+// none is left, and returns the names of their files. Dir.mu is held.
+func (s *shelf) fit(bytes int64) (dropped []string) {
+	return s.dropWhile(func(*kept) bool { return s.bytes > bytes })
+}
+
+// dropWhile forgets results, the oldest first, as long as it should, and
+// returns the names of their files. Dir.mu is held.
+func (s *shelf) dropWhile(should func(oldest *kept) bool) (dropped []string) {
+	for _, k := range s.kept {
+		if !should(k) {
+			break
+		}
+		s.bytes -= inBlocks(k.size)
+		dropped = append(dropped, k.file)
+	}
+	s.kept = slices.Delete(s.kept, 0, len(dropped))
+	return dropped
+}
+
+// remove removes files of a user. One that stays is found at the next start.
+func (d *Dir) remove(folder string, files []string) {
+	for _, file := range files {
+		if err := d.root.Remove(path.Join(folder, file)); err != nil {
+			d.logger.Warn("a result whose time has passed stays on disk", "error", err)
+		}
+	}
+}
