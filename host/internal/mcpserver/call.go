@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -36,7 +37,7 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 // result is the question that the client is to answer first, if there is one.
 func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (pipeline.Outcome, *mcp.CallToolResult, error) {
 	r := round{caller: s.callerOf(req)}
-	stateless := req.ProtocolVersion() >= firstStateless
+	attends, stateless := showsForms(req), req.ProtocolVersion() >= firstStateless
 	var flight *pipeline.Flight
 	if stateless && req.Params.RequestState != "" {
 		var err error
@@ -54,12 +55,17 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink too
 			Arguments:   req.Params.Arguments,
 			Traceparent: traceparent(req),
 			Sink:        sink,
+			Attended:    attends,
 		})
 	}
 	defer flight.Release()
+	if attends {
+		r.leave = sync.OnceFunc(flight.Leave)
+		defer r.leave()
+	}
 	var outcome pipeline.Outcome
 	switch {
-	case !s.mayElicit(req, r.caller):
+	case !attends:
 		outcome = flight.Wait(ctx, s.opts.Patience)
 	case stateless:
 		var question *mcp.CallToolResult
@@ -67,7 +73,7 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink too
 			return outcome, question, nil
 		}
 	default:
-		outcome = s.waitAsking(ctx, req, r.caller, flight)
+		outcome = s.waitAsking(ctx, req, r, flight)
 	}
 	switch {
 	case outcome.Pending && ctx.Err() != nil:

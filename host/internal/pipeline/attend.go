@@ -92,6 +92,22 @@ func (f *Flight) Answer(id string, answer tool.Answer) bool {
 	return true
 }
 
+// AskAgain has a question asked again, as [Flight.Answer] does after an answer
+// that does not fit: mistake says why there is none. It reports whether the
+// question waited for an answer.
+func (f *Flight) AskAgain(id, mistake string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.follows != nil {
+		return f.follows.AskAgain(id, mistake)
+	}
+	if f.input == nil || f.input.question.ID != id {
+		return false
+	}
+	f.askAgain(f.input, tool.Errorf(tool.InvalidArgument, "%s", mistake))
+	return true
+}
+
 // askAgain asks a question again whose answer did not fit. f.mu is held.
 func (f *Flight) askAgain(in *input, mistake *tool.Error) {
 	if in.wrong++; in.wrong == maxWrongAnswers {
