@@ -2,25 +2,22 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// bareServer in the environment makes this binary the program that the host is
-// compared with: a server of the MCP SDK alone, with the tool in its process.
-const bareServer = "TOOLHOST_BENCH_BARE_SERVER"
-
-// bin holds the programs under test.
+// bin holds the programs under test, and a folder with a configuration for each
+// host that is measured.
 var bin string
 
 func TestMain(m *testing.M) {
-	if os.Getenv(bareServer) != "" {
-		if err := serveBare(context.Background()); err != nil {
+	if how := os.Getenv(bareServer); how != "" {
+		if err := serveBare(context.Background(), how); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -34,7 +31,7 @@ func run(m *testing.M) int {
 	if err == nil {
 		defer os.RemoveAll(dir)
 		bin = dir
-		err = build(dir)
+		err = buildAll(dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -43,38 +40,85 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-func build(dir string) error {
-	for _, b := range []struct{ in, out string }{{"../host", "toolhost"}, {"../examples/hello", "hello"}} {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, b.out), ".")
-		cmd.Dir = b.in
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("build %s: %w\n%s", b.in, err, out)
+// copies is how many plugins a host has where that matters.
+const copies = 5
+
+// buildAll builds the host, the plugin of examples/hello, as many copies of it
+// under other names, and the plugin that answers with a large text.
+func buildAll(dir string) error {
+	errs := []error{
+		build("../host", dir, "toolhost", "."),
+		build("../examples/hello", dir, "hello", "."),
+		build("../host", dir, "probe", "./testdata/plugins/probe"),
+	}
+	for i := range copies {
+		errs = append(errs, buildCopy(dir, fmt.Sprintf("hello%d", i+1)))
+	}
+	return errors.Join(errs...)
+}
+
+func build(in, dir, out, pkg string) error {
+	cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, out), pkg)
+	cmd.Dir = in
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", out, err, text)
+	}
+	return nil
+}
+
+// buildCopy builds examples/hello with a plugin and a tool of another name.
+func buildCopy(dir, name string) error {
+	module := filepath.Join(dir, "src", name)
+	repository, err := filepath.Abs("..")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(module, 0o755); err != nil {
+		return err
+	}
+	for _, file := range []string{"main.go", "go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join("../examples/hello", file))
+		if err != nil {
+			return err
+		}
+		changed := strings.NewReplacer(`"hello"`, fmt.Sprintf("%q", name), "=> ../..", "=> "+repository).Replace(string(text))
+		if err := os.WriteFile(filepath.Join(module, file), []byte(changed), 0o600); err != nil {
+			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "config.hcl"), []byte(`
-workspace  = "ws"
-state_dir  = "state"
-plugin_dir = "."
-
-plugin "hello" {
-  path   = "hello"
-  tier   = "read_only"
-  claims = "trust"
-}
-`), 0o600)
+	return build(module, dir, name, ".")
 }
 
-type greeting struct {
-	Name     string `json:"name" jsonschema:"whom to greet"`
-	Greeting string `json:"greeting,omitempty" jsonschema:"how to greet"`
+// writeConfig writes the configuration of a host of its own, and returns its
+// path.
+func writeConfig(b *testing.B, blocks ...string) string {
+	b.Helper()
+	dir := b.TempDir()
+	path := filepath.Join(dir, "config.hcl")
+	text := "workspace = \"ws\"\nstate_dir = \"state\"\nplugin_dir = \"" + bin + "\"\n" +
+		"server { listen = \"127.0.0.1:0\" }\n" + strings.Join(blocks, "")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "ws"), 0o755), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		b.Fatal(err)
+	}
+	return path
 }
 
-// serveBare serves the tool of examples/hello without a host.
-func serveBare(ctx context.Context) error {
-	s := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "hello", Description: "Greets somebody by name."},
-		func(_ context.Context, _ *mcp.CallToolRequest, in greeting) (*mcp.CallToolResult, any, error) {
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: in.Greeting + ", " + in.Name + "!"}}}, nil, nil
-		})
-	return s.Run(ctx, &mcp.StdioTransport{})
+// pluginBlock enables a plugin; more stands in its block.
+func pluginBlock(name, more string) string {
+	return fmt.Sprintf("plugin %q {\n  path = %q\n  tier = \"read_only\"\n  claims = \"trust\"\n%s\n}\n", name, name, more)
+}
+
+// toolhost is the command that runs the host.
+func toolhost(config string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(bin, "toolhost"), append(args, "--log-level", "warn", "--config", config)...)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// bare is the command that runs the server that the host is compared with.
+func bare(how string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), bareServer+"="+how)
+	cmd.Stderr = os.Stderr
+	return cmd
 }

@@ -38,6 +38,24 @@ type app struct {
 // run executes the command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	started := false
+	root := a.root(func() { started = true })
+	root.SetArgs(args)
+	root.SetIn(a.stdin)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	cmd, err := root.ExecuteContextC(ctx)
+	switch {
+	case err == nil:
+		return exitOK
+	case !started: // cobra could not make sense of the arguments
+		err = &usageError{err}
+	}
+	return a.report(cmd, err)
+}
+
+// root returns the command of which all others are part. It calls begun when
+// cobra has made sense of the arguments.
+func (a *app) root(begun func()) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolhost",
 		Short: "Let AI agents use tools without trusting them",
@@ -51,7 +69,7 @@ is a process of its own under limits; one configuration file says what may run.`
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) {
-			started = true
+			begun()
 			a.endOnHangup(cmd)
 		},
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -61,21 +79,10 @@ is a process of its own under limits; one configuration file says what may run.`
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "", "what to log on standard error: trace, debug, info, warn, error, off (default warn for mcp, else off)")
 	root.AddCommand(
-		a.approvalsCommand(), a.callCommand(), a.explainCommand(), a.grantsCommand(), a.journalCommand(), a.mcpCommand(),
+		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.explainCommand(), a.grantsCommand(), a.journalCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),
 	)
-	root.SetArgs(args)
-	root.SetIn(a.stdin)
-	root.SetOut(a.stdout)
-	root.SetErr(a.stderr)
-	cmd, err := root.ExecuteContextC(ctx)
-	switch {
-	case err == nil:
-		return exitOK
-	case !started: // cobra could not make sense of the arguments
-		err = &usageError{err}
-	}
-	return a.report(cmd, err)
+	return root
 }
 
 // endOnHangup makes the end of the terminal the end of the command. The host
@@ -105,6 +112,15 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// hintError is an error with what to do about it.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+
 // errReported ends a command that has already said what was wrong.
 var errReported = errors.New("already reported")
 
@@ -115,6 +131,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	var usage *usageError
 	var failed *tool.Error
 	var problem *httpapi.Problem
+	var hinted *hintError
 	switch {
 	case errors.Is(err, errReported), errors.Is(err, syscall.EPIPE): // whoever read the output has seen enough
 	case errors.As(err, &mistakes):
@@ -132,6 +149,8 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 		if problem.Hint != "" {
 			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(problem.Hint))
 		}
+	case errors.As(err, &hinted):
+		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s\n", paragraph(err.Error()), paragraph(hinted.hint))
 	default:
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(err.Error()))
 	}

@@ -1,191 +1,143 @@
 package main
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"time"
-	"unicode"
 
-	"github.com/hashicorp/go-hclog"
+	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/schema"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxTakeover bounds the wait for another host that is starting or stopping, and
-// retryTakeover is how often it is looked for.
-const (
-	maxTakeover   = 10 * time.Second
-	retryTakeover = 20 * time.Millisecond
-)
-
-// asAgent passes a client that may call tools to f: of the host that runs with
-// this configuration, or of one that this process is for as long as f takes.
-func (a *app) asAgent(ctx context.Context, f func(*client.Client) error) error {
-	return a.withClient(ctx, func(string) (string, error) { return "", nil }, f)
+// connection is what `toolhost connect --json` prints.
+type connection struct {
+	Client string `json:"client"`
+	Name   string `json:"name"`
+	// Where says what to do with the text.
+	Where string `json:"where"`
+	Text  string `json:"text"`
 }
 
-// asApprover is asAgent for a client that may decide about calls and administer
-// the host, and not call tools.
-func (a *app) asApprover(ctx context.Context, f func(*client.Client) error) error {
-	return a.withClient(ctx, func(stateDir string) (string, error) {
-		return auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
-	}, f)
+func (a *app) connectCommand() *cobra.Command {
+	name, stdio := "toolhost", false
+	cmd := &cobra.Command{
+		Use:   "connect CLIENT",
+		Short: "Print what connects an MCP client to this host",
+		Long: `Print what connects an MCP client to this host: ` + either(agentNames()) + `.
+Only what is to be pasted goes to standard output. By default the client speaks
+HTTP to the address of the configuration, where "toolhost serve" must run, and
+what is printed holds the token of agents: keep it to yourself. With --stdio
+the client starts a "toolhost mcp" of its own, which joins a host that runs.`,
+		Example: `  toolhost connect claude-code
+  toolhost connect cursor --stdio > .cursor/mcp.json`,
+		Args:      namesAnAgent,
+		ValidArgs: agentNames(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !tool.ValidPluginName(name) {
+				return &usageError{fmt.Errorf("--name: %q cannot be a server's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)}
+			}
+			return a.connect(args[0], name, stdio)
+		},
+	}
+	cmd.Flags().BoolVar(&stdio, "stdio", false, "let the client start a process, instead of HTTP")
+	cmd.Flags().StringVar(&name, "name", name, "what the client calls this host")
+	return cmd
 }
 
-func (a *app) withClient(ctx context.Context, token func(stateDir string) (string, error), f func(*client.Client) error) error {
-	stateDir, err := a.stateDir()
+// namesAnAgent refuses a command line that does not name one client that is
+// known.
+func namesAnAgent(_ *cobra.Command, args []string) error {
+	names := agentNames()
+	switch {
+	case len(args) != 1:
+		return fmt.Errorf("expected the CLIENT to connect: %s", either(names))
+	case slices.Contains(names, args[0]):
+		return nil
+	}
+	err := fmt.Errorf("unknown client %q, expected %s", args[0], either(names))
+	if near := schema.Nearest(args[0], names); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, near[0])
+	}
+	return err
+}
+
+// connect prints what connects a client.
+func (a *app) connect(client, name string, stdio bool) error {
+	reach := a.overHTTP
+	if stdio {
+		reach = a.overStdio
+	}
+	server, err := reach()
 	if err != nil {
 		return err
 	}
-	return a.reach(ctx, stateDir, func() error {
-		secret, err := token(stateDir)
-		if err != nil {
-			return err
-		}
-		c, err := client.New(client.Options{StateDir: stateDir, Token: secret, Name: "toolhost", Session: "cli"})
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		return f(c)
-	})
-}
-
-// stateDir returns the state directory of the configuration, also of one with
-// mistakes: the host that runs with what stood there before can still be
-// reached.
-func (a *app) stateDir() (string, error) {
-	path, err := config.Find(a.configPath, nil)
+	known := agents()[slices.Index(agentNames(), client)] // namesAnAgent has looked
+	text, err := known.text(name, server)
 	if err != nil {
-		return "", err
+		return fmt.Errorf("connect %s: %w", client, err)
 	}
-	return config.StateDir(path, nil)
-}
-
-// reach runs f while a host holds the state directory: one that runs already,
-// else one in this process.
-func (a *app) reach(ctx context.Context, stateDir string, f func() error) error {
-	return a.takeTurns(ctx, stateDir, f, func(d *daemon.Daemon) error {
-		if err := d.ServeControl(ctx); err != nil {
-			return err
-		}
-		if err := d.Start(ctx); err != nil {
-			return err
-		}
-		return f()
-	})
-}
-
-// takeTurns runs guest if a host answers in the state directory, else owner
-// with a host in this process. It waits for one that is starting or stopping.
-func (a *app) takeTurns(ctx context.Context, stateDir string, guest func() error, owner func(*daemon.Daemon) error) error {
-	takeover, cancel := context.WithTimeout(ctx, maxTakeover)
-	defer cancel()
-	for {
-		if answers(takeover, stateDir) {
-			return guest()
-		}
-		err := a.withDaemon(ctx, owner)
-		held, ok := errors.AsType[*daemon.HeldError](err)
-		if !ok {
-			return err
-		}
-		if pause(takeover, retryTakeover) != nil {
-			return fmt.Errorf("%w, and it does not answer", held)
-		}
+	if a.json {
+		return a.printJSON(connection{Client: client, Name: name, Where: known.where, Text: text})
 	}
-}
-
-// answers reports whether a host answers in a state directory.
-func answers(ctx context.Context, stateDir string) bool {
-	conn, err := auth.DialControl(ctx, stateDir)
-	if err != nil {
-		return false
+	if isTerminal(a.stderr) {
+		fmt.Fprintf(a.stderr, "%s:\n", known.where)
 	}
-	_ = conn.Close()
-	return true
+	_, err = fmt.Fprint(a.stdout, text, "\n")
+	return err
 }
 
-// command is how a command is typed that speaks to the same host.
-func (a *app) command(words string) string {
-	text := shellQuoted(cmp.Or(a.program, "toolhost")) + " " + words
-	if a.configPath != "" {
-		text += " --config " + shellQuoted(a.configPath)
-	}
-	return text
-}
-
-// shellQuoted is a word as a shell reads it back.
-func shellQuoted(word string) string {
-	if !strings.ContainsFunc(word, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@", r)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(line(word), "'", `'\''`) + "'"
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// withDaemon builds a host in this process, passes it to f and stops it. The
-// error is a [*daemon.HeldError] if another process is the host.
-func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err error) {
+// overHTTP is this host at the address of its configuration.
+func (a *app) overHTTP() (agentServer, error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
-		return err
+		return agentServer{}, err
 	}
-	log, logger, err := a.openLog(cfg)
+	stdio := "a client can start the host itself: " + a.command("connect CLIENT --stdio")
+	if cfg.Listen == "" {
+		return agentServer{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
+	}
+	if _, port, err := net.SplitHostPort(cfg.Listen); err != nil || port == "0" {
+		return agentServer{}, &hintError{fmt.Errorf("this host takes another port each time it starts: server.listen is %q; write a port there that stays", cfg.Listen), stdio}
+	}
+	token, err := daemon.AgentToken(cfg.StateDir)
 	if err != nil {
-		return err
+		return agentServer{}, err
 	}
-	defer log.Close()
-	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Load: a.loadConfig, Version: version, Logger: logger})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := d.Close(); closeErr != nil {
-			fmt.Fprintf(a.stderr, "toolhost: stop: %v\n", closeErr)
-			err = cmp.Or(err, errReported)
-		}
-	}()
-	return f(d)
+	return agentServer{url: mcpURL(cfg.Listen), token: token}, nil
 }
 
-// openLog opens the log at the level that the flags say. The caller must close
-// it.
-func (a *app) openLog(cfg *config.Config) (*logWriter, hclog.Logger, error) {
-	level := hclog.LevelFromString(cmp.Or(a.logLevel, "off"))
-	if level == hclog.NoLevel {
-		return nil, nil, &usageError{fmt.Errorf("unknown log level %q, expected trace, debug, info, warn, error or off", a.logLevel)}
-	}
-	log := newLogWriter(cfg.Redact(a.stderr))
-	return log, hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: log}), nil
-}
+// mcpURL is where a host that listens on an address serves MCP.
+func mcpURL(address string) string { return "http://" + address + "/mcp" }
 
-// loadConfig reads the configuration that the flags and the environment name.
-// It refuses wrong settings of a plugin too, as far as they are known to be.
-func (a *app) loadConfig() (*config.Config, error) {
+// overStdio is a process of this program that the client starts.
+func (a *app) overStdio() (agentServer, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return agentServer{}, fmt.Errorf("find this program: %w", err)
+	}
+	if _, err := a.stateDir(); err != nil { // the client would be told later, and worse
+		return agentServer{}, err
+	}
 	path, err := config.Find(a.configPath, nil)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		path, err = filepath.Abs(path)
 	}
-	return config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
+	if err != nil {
+		return agentServer{}, err
+	}
+	return agentServer{command: program, args: []string{"mcp", "--config", path}}, nil
+}
+
+// either is a list for a sentence.
+func either(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }

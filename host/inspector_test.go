@@ -3,59 +3,144 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// inspector returns the command that runs the MCP inspector against the host.
-// It is a program of its own, in another language: `make peers` installs it.
-func inspector(t *testing.T, config string, args ...string) *exec.Cmd {
+// peerProgram returns the path of a program that `make peers` installs, and of
+// the Node that runs it. In CI it has to be there.
+func peerProgram(t *testing.T, name string) (node, program string) {
 	t.Helper()
 	tools, err := filepath.Abs("../internal/tools/mcp/node_modules/.bin")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(tools, "mcp-inspector")); err != nil {
+	program = filepath.Join(tools, name)
+	if _, err := os.Stat(program); err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatalf("the MCP inspector is missing: %v", err)
+			t.Fatalf("%s is missing: %v", name, err)
 		}
-		t.Skip("the MCP inspector is not installed; make peers does it")
+		t.Skipf("%s is not installed; make peers does it", name)
 	}
-	args = slices.Concat(
-		[]string{filepath.Join(tools, "mcp-inspector"), "--cli"}, args,
-		[]string{"--", filepath.Join(bin, "toolhost"), "mcp", "--config", config},
-	)
-	cmd := exec.CommandContext(t.Context(), filepath.Join(tools, "node"), args...)
-	cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // it keeps a catalog there
-	return cmd
+	return filepath.Join(tools, "node"), program
 }
 
-// TestInspectorListsAndCalls drives the host with a client that is not ours
-// nor of our SDK.
-func TestInspectorListsAndCalls(t *testing.T) {
-	config := writeConfig(t, fsBlock)
+// inspected is what the MCP inspector prints, as far as it is looked at.
+type inspected struct {
+	Content           []inspectedContent `json:"content"`
+	StructuredContent map[string]any     `json:"structuredContent"`
+	IsError           bool               `json:"isError"`
+	Tools             []inspectedTool    `json:"tools"`
+}
+
+type inspectedTool struct {
+	Name string `json:"name"`
+}
+
+type inspectedContent struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	MIMEType string `json:"mimeType"`
+	Data     []byte `json:"data"`
+}
+
+// The inspector exits with these.
+const (
+	inspectorPassed     = 0
+	inspectorToolFailed = 5
+)
+
+// TestInspector drives the host with a client that is neither ours nor of our
+// SDK, over both transports and in both eras of the protocol.
+func TestInspector(t *testing.T) {
+	node, program := peerProgram(t, "mcp-inspector")
+	h := serve(t, writeConfig(t, listening+fsBlock+conformanceBlock))
+	alone := writeConfig(t, fsBlock+conformanceBlock)
+	for _, transport := range []struct {
+		name   string
+		target []string
+	}{
+		{"stdio", []string{"--", filepath.Join(bin, "toolhost"), "mcp", "--config", alone}},
+		{"http", []string{"--transport", "http", "--server-url", h.url + "/mcp", "--header", "Authorization: Bearer " + h.token}},
+	} {
+		for _, era := range []string{"legacy", "modern"} {
+			t.Run(transport.name+" "+era, func(t *testing.T) {
+				inspect(t, func(args ...string) *exec.Cmd {
+					args = slices.Concat([]string{program, "--cli", "--protocol-era", era}, args, transport.target)
+					cmd := exec.CommandContext(t.Context(), node, args...)
+					cmd.Env = append(os.Environ(), "HOME="+t.TempDir()) // it keeps a catalog there
+					return cmd
+				})
+			})
+		}
+	}
+}
+
+// inspect makes the inspector list the tools and call some.
+func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
+	t.Helper()
+	listed := runInspector(t, inspector("--method", "tools/list", "--strict"), inspectorPassed)
+	if !slices.Contains(listed.Tools, inspectedTool{"read_file"}) {
+		t.Errorf("tools/list has no read_file: %v", listed.Tools)
+	}
 	for _, tt := range []struct {
 		args []string
-		want string
+		want inspected
+		code int
 	}{
-		{[]string{"--method", "tools/list", "--strict"}, "read_file"},
-		{[]string{"--method", "tools/call", "--tool-name", "read_file", "--tool-arg", "path=hello.txt"}, "hello, world"},
+		{
+			[]string{"read_file", "--tool-arg", "path=hello.txt"},
+			inspected{Content: []inspectedContent{{Type: "text", Text: "hello, world\n"}}},
+			inspectorPassed,
+		},
+		{
+			[]string{"test_image_content"},
+			inspected{Content: []inspectedContent{{Type: "image", MIMEType: "image/png", Data: []byte("\x89PNG")}}},
+			inspectorPassed,
+		},
+		{
+			[]string{"test_structured_content"},
+			inspected{Content: []inspectedContent{}, StructuredContent: map[string]any{"city": "Vienna", "degrees": 21.5}},
+			inspectorPassed,
+		},
+		{
+			[]string{"read_file", "--tool-arg", "path=none.txt"},
+			inspected{
+				Content: []inspectedContent{{Type: "text", Text: "Tool execution failed: File not found: none.txt"}},
+				IsError: true,
+			},
+			inspectorToolFailed,
+		},
 	} {
-		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
-			cmd := inspector(t, config, tt.args...)
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			out, err := cmd.Output()
-			if err != nil {
-				t.Fatalf("%v\n%s%s", err, out, &stderr)
-			}
-			if !json.Valid(out) || !bytes.Contains(out, []byte(tt.want)) {
-				t.Errorf("the inspector printed %s\nwant JSON with %q", out, tt.want)
-			}
-		})
+		got := runInspector(t, inspector(append([]string{"--method", "tools/call", "--tool-name"}, tt.args...)...), tt.code)
+		for i, c := range got.Content {
+			got.Content[i].Data = c.Data[:min(len(c.Data), 4)] // the rest is the encoder's
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("call of %q (-want +got):\n%s", tt.args, diff)
+		}
 	}
+}
+
+// runInspector runs the inspector, which has to exit with a code, and returns
+// what it prints.
+func runInspector(t *testing.T, cmd *exec.Cmd, code int) inspected {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited || cmd.ProcessState.ExitCode() != code {
+		t.Fatalf("the inspector exits with %v, want %d\n%s%s", err, code, out, &stderr)
+	}
+	var printed inspected
+	if err := json.Unmarshal(out, &printed); err != nil {
+		t.Fatalf("the inspector printed %s, which is not JSON: %v", out, err)
+	}
+	return printed
 }

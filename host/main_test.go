@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -68,6 +70,7 @@ func buildAll(dir string) error {
 		{"..", "plugins/fs", "./plugins/fs"},
 		{"../examples/hello", "plugins/hello", "."},
 		{".", "plugins/probe", "./testdata/plugins/probe"},
+		{".", "plugins/conformance", "./testdata/plugins/conformance"},
 	}
 	for _, b := range builds {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, b.out), b.pkg)
@@ -79,19 +82,37 @@ func buildAll(dir string) error {
 	return nil
 }
 
-// waitFor is the command of a script that waits until a file is there, for a
-// minute at most.
+// waitFor is the command of a script that waits until a file is there, or until
+// a pattern finds something in it, for a minute at most.
 func waitFor(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: waitfor FILE")
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: waitfor FILE [PATTERN]")
 	}
+	pattern, err := regexp.Compile("(?m)" + strings.Join(args[1:], ""))
+	ts.Check(err)
 	for range 6000 {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		if err == nil && (len(args) == 1 || pattern.MatchString(ts.ReadFile(args[0]))) {
 			return
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	ts.Fatalf("%s did not come", args[0])
+	ts.Fatalf("%s did not come", strings.Join(args, " with "))
+}
+
+// let is the command of a script that keeps what the group of a pattern finds in
+// the last output, as a variable.
+func let(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: let NAME PATTERN")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	found := pattern.FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(found) != 2 {
+		ts.Fatalf("%s finds %d groups in the output, want one", args[1], max(0, len(found)-1))
+	}
+	ts.Setenv(args[0], found[1])
 }
 
 // TestScripts runs testdata/script/*.txtar, each in a folder of its own, with
@@ -100,10 +121,11 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor, "let": let},
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+			env.Setenv("BIN", bin)
 			env.Setenv("PLUGINS", filepath.Join(bin, "plugins"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return nil

@@ -3,12 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/relay"
 )
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -18,7 +21,8 @@ func (a *app) mcpCommand() *cobra.Command {
 		Long: `Serve the tools to an MCP client on standard input and output, one JSON-RPC
 message a line. An MCP client starts this command itself; all revisions of the
 protocol are spoken. If a host runs with the same configuration, the client is
-connected to that one. Logs go to standard error.`,
+connected to that one, and when it ends to the next, or to one in this process.
+Logs go to standard error.`,
 		Example: `  toolhost mcp --config /etc/toolhost/`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -32,25 +36,112 @@ connected to that one. Logs go to standard error.`,
 }
 
 // serveMCP connects the client to the host that holds the state directory, or
-// becomes that host.
+// becomes that host. When that host goes, the client stays, and the next takes
+// its place.
 func (a *app) serveMCP(ctx context.Context) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return err
 	}
-	return a.takeTurns(ctx, stateDir, func() error { return a.relayMCP(ctx, stateDir) }, func(d *daemon.Daemon) error {
-		if err := d.ServeControl(ctx); err != nil {
+	s := &mcpService{app: a, stateDir: stateDir}
+	defer s.close()
+	for early := 0; ; {
+		began := time.Now()
+		err := a.takeTurns(ctx, stateDir, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
+		if !errors.Is(err, relay.ErrGone) && !hostGone(err) || ctx.Err() != nil {
 			return err
 		}
-		return d.ServeMCP(ctx, a.stdin, a.stdout)
-	})
+		if early++; time.Since(began) > shortLife {
+			early = 0
+		}
+		if early == maxHosts {
+			return fmt.Errorf("%w; so have %d others before it, one after the other", err, early-1)
+		}
+		if !s.awaitHost(ctx) {
+			return nil
+		}
+	}
 }
 
-func (a *app) relayMCP(ctx context.Context, stateDir string) error {
-	c, err := client.New(client.Options{StateDir: stateDir})
+const (
+	// shortLife is how long a host has to serve so that its end is no reason to
+	// give up; maxHosts in a row that do not are.
+	shortLife = time.Minute
+	// headStart is how long the next host is waited for before this process is
+	// the host itself: a host that is started again gets its clients back.
+	headStart = time.Second
+)
+
+// mcpService is the one client of this process, and what serves it.
+type mcpService struct {
+	app      *app
+	stateDir string
+	relay    *relay.Relay // nil until the client is relayed for the first time
+}
+
+// relayed returns what passes the client's messages on.
+func (s *mcpService) relayed() *relay.Relay {
+	if s.relay == nil {
+		s.relay = relay.New(s.app.stdin, s.app.stdout)
+	}
+	return s.relay
+}
+
+func (s *mcpService) close() {
+	if s.relay != nil {
+		s.relay.Close()
+	}
+}
+
+// asGuest lets another process serve the client.
+func (s *mcpService) asGuest(ctx context.Context) error {
+	c, err := client.New(client.Options{StateDir: s.stateDir})
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	return c.RelayMCP(ctx, a.stdin, a.stdout)
+	conn, err := c.DialMCP(ctx)
+	if err != nil {
+		return err
+	}
+	return s.relayed().Serve(ctx, conn)
+}
+
+// asHost serves the client in this process: directly, unless it has had a host
+// before.
+func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
+	if err := d.ServeControl(ctx); err != nil {
+		return err
+	}
+	if s.relay == nil {
+		return d.ServeMCP(ctx, s.app.stdin, s.app.stdout)
+	}
+	conn, host := relay.Pipe()
+	served := make(chan error, 1)
+	go func() { // ends with the connection, waited for below
+		err := d.ServeMCP(ctx, host.In, host.Out)
+		_ = host.Close() // a pipe's never fails
+		served <- err
+	}()
+	err := s.relay.Serve(ctx, conn)
+	return cmp.Or(<-served, err)
+}
+
+// awaitHost waits some time for the next host. It returns false when the client
+// has left, or ctx has ended.
+func (s *mcpService) awaitHost(ctx context.Context) bool {
+	fmt.Fprint(s.app.stderr, "toolhost: the host that served this client has ended; the next one takes its place\n")
+	waiting, cancel := context.WithTimeout(ctx, headStart)
+	defer cancel()
+	for !answers(waiting, s.stateDir) && pause(waiting, retryTakeover) == nil {
+		if s.relay == nil {
+			continue
+		}
+		select {
+		case <-s.relay.Left():
+			return false
+		default:
+		}
+	}
+	return ctx.Err() == nil
 }

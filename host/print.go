@@ -40,22 +40,31 @@ func head(text string, most int) string {
 
 // printJSON prints v, indented. Characters that cannot be seen are escaped.
 func (a *app) printJSON(v any) error {
+	text, err := indented(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(a.stdout, text, "\n")
+	return err
+}
+
+// indented is v as JSON for people, without a newline at its end.
+func indented(v any) (string, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(v); err != nil {
-		return err
+		return "", err
 	}
-	_, err := fmt.Fprint(a.stdout, escapeUnseen(text.String()))
-	return err
+	return escapeUnseen(strings.TrimSuffix(text.String(), "\n")), nil
 }
 
 // escapeUnseen escapes in JSON what nobody sees.
 func escapeUnseen(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf) {
+		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			for _, unit := range utf16.AppendRune(nil, r) {
 				fmt.Fprintf(&b, `\u%04x`, unit)
 			}

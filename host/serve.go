@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 )
@@ -48,10 +46,24 @@ func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) err
 	defer cancel()
 	for {
 		err := a.withDaemon(ctx, f)
-		if _, held := errors.AsType[*daemon.HeldError](err); !held || pause(waiting, retryTakeover) != nil {
+		held, ok := errors.AsType[*daemon.HeldError](err)
+		switch {
+		case !ok:
+			return err
+		case pause(waiting, retryTakeover) != nil && held.PID != 0:
+			return &hintError{err, fmt.Sprintf("that process is the host already, and every command reaches it; to have another one in its place: kill %d", held.PID)}
+		case waiting.Err() != nil:
 			return err
 		}
 	}
+}
+
+// portTaken adds to an error what to do if it is that the port is in use.
+func (a *app) portTaken(err error) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	return &hintError{err, `stop what listens there (ss -ltnp shows it), or write listen = "127.0.0.1:0" into the server block: any port that is free`}
 }
 
 // serve runs until ctx ends, and reloads at each hangup.
@@ -61,12 +73,12 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 	}
 	address, err := d.ServeHTTP(ctx)
 	if err != nil {
-		return err
+		return a.portTaken(err)
 	}
 	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // else told to stop before it had begun
 		return err
 	}
-	if err := a.printServing(address); err != nil {
+	if err := a.greet(ctx, address); err != nil {
 		return err
 	}
 	for {
@@ -80,37 +92,6 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 			return nil
 		}
 	}
-}
-
-// serving is what `toolhost serve --json` prints when it is ready.
-type serving struct {
-	StateDir string `json:"state_dir"`
-	URL      string `json:"url,omitempty"`
-	Token    string `json:"token_file,omitempty"`
-}
-
-// printServing says how the host is reached.
-func (a *app) printServing(address string) error {
-	stateDir, err := a.stateDir()
-	if err != nil {
-		return err
-	}
-	view := serving{StateDir: stateDir}
-	if address != "" {
-		view.URL, view.Token = "http://"+address, filepath.Join(stateDir, auth.AgentKey)
-	}
-	if a.json {
-		return a.printJSON(view)
-	}
-	fmt.Fprint(a.stdout, "toolhost is serving\n")
-	if address != "" {
-		fmt.Fprintf(a.stdout, "  REST     %s/v1, token in %s\n", view.URL, view.Token)
-	}
-	fmt.Fprintf(a.stdout, "  MCP      the client starts: %s\n", a.command("mcp"))
-	fmt.Fprintf(a.stdout, "in another terminal\n")
-	fmt.Fprintf(a.stdout, "  tools    %s\n", a.command("tools"))
-	_, err = fmt.Fprintf(a.stdout, "  approve  %s\n", a.command("approvals list"))
-	return err
 }
 
 func (a *app) reloadCommand() *cobra.Command {

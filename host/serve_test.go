@@ -45,7 +45,7 @@ plugin "probe" {
 // host is a `toolhost serve` in a process of its own.
 type host struct {
 	config, dir, stateDir string
-	url, token            string // of the agent
+	url, mcp, token       string // of the agent
 	cmd                   *exec.Cmd
 	ended                 bool
 }
@@ -86,7 +86,7 @@ func (h *host) start() error {
 		return fmt.Errorf("toolhost serve: %w\n%s", err, h.said())
 	}
 	token, err := os.ReadFile(said.Token)
-	h.url, h.token = said.URL, strings.TrimSpace(string(token))
+	h.url, h.mcp, h.token = said.URL, said.MCP, strings.TrimSpace(string(token))
 	return err
 }
 

@@ -282,3 +282,45 @@ func TestList(t *testing.T) {
 		t.Errorf("Find of a foreign record = %v, of a missing one = %v; they can be told apart", foreign, missing)
 	}
 }
+
+// TestRecordOfACall finds what a call was asked about in, as it can be made
+// again: with its arguments byte for byte, unless some are hidden.
+func TestRecordOfACall(t *testing.T) {
+	r := open(t, t.TempDir(), approval.Options{})
+	const arguments = `{"n":1.50,"text":"<a href='x'>&\u2028 😀"}`
+	q := question(arguments)
+	q.Call = "tc_1"
+	first := r.ask(t, q)
+	second := r.ask(t, q) // the call began anew
+	hidden := question(`{"token":"secret"}`)
+	hidden.Call, hidden.Shown = "tc_2", json.RawMessage(`{"token":"(hidden)"}`)
+	r.ask(t, hidden)
+	r.restart(t, approval.Options{})
+	for _, tt := range []struct {
+		user, call, want string
+		repeatable       bool
+	}{
+		{q.User, "tc_1", second.ID, true},
+		{q.User, "tc_2", "", false},
+		{"somebody", "tc_1", "none", false},
+		{q.User, "tc_3", "none", false},
+	} {
+		got, err := r.desk.OfCall(t.Context(), tt.user, tt.call)
+		if tt.want == "none" {
+			if code(err) != tool.NotFound {
+				t.Errorf("OfCall(%s, %s) = %s, %v; want %s", tt.user, tt.call, got.ID, err, tool.NotFound)
+			}
+			continue
+		}
+		if err != nil || tt.want != "" && got.ID != tt.want || got.Repeatable() {
+			t.Fatalf("OfCall(%s, %s) = %+v, %v; want the last record, without arguments", tt.user, tt.call, got, err)
+		}
+		whole, err := r.desk.Get(t.Context(), got.ID)
+		if err != nil || whole.Repeatable() != tt.repeatable || tt.repeatable && string(whole.Arguments) != arguments {
+			t.Errorf("the whole record of %s = %s, %v; Repeatable() = %t, want %t", tt.call, whole.Arguments, err, whole.Repeatable(), tt.repeatable)
+		}
+	}
+	if first.ID == second.ID {
+		t.Error("both questions are one")
+	}
+}

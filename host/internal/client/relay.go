@@ -5,73 +5,70 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"syscall"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/mcpserver"
 )
 
-// RelayMCP connects a pair of streams to the host that holds a state directory,
-// so that the client behind them is served by that host. It returns when the
-// client has closed in and has all its answers, or when ctx ends; with an error
-// if the host ends the connection before.
-func (c *Client) RelayMCP(ctx context.Context, in io.Reader, out io.Writer) error {
-	conn, err := auth.DialControl(ctx, c.opts.StateDir)
-	if err != nil {
-		return c.unreachable(ctx, err)
-	}
-	defer func() { _ = conn.Close() }() // nothing is left to lose
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+// MCPConn is a connection on which the host that holds a state directory serves
+// MCP, one message a line, as on standard input and output.
+type MCPConn struct {
+	*net.UnixConn
 
-	answers, err := c.upgrade(ctx, conn)
-	if err != nil {
-		return err
-	}
-	finished := make(chan struct{}) // closed when the client has closed in
-	go func() {                     // ends with in, or with the process: a read of standard input cannot be interrupted
-		if _, err := io.Copy(conn, in); err != nil {
-			return // the answers tell why
-		}
-		close(finished)
-		if half, ok := conn.(*net.UnixConn); ok {
-			_ = half.CloseWrite()
-		}
-	}()
-	_, err = io.Copy(out, answers)
-	select {
-	case <-finished:
-	default:
-		if err == nil || errors.Is(err, syscall.ECONNRESET) {
-			err = errHostGone
-		}
-	}
-	if err != nil && ctx.Err() == nil && !errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("relay MCP: %w", err)
-	}
-	return nil
+	answers *bufio.Reader
 }
 
-// errHostGone ends a relay whose client is still there.
-var errHostGone = errors.New("the host that served this client has ended; connect again, and another one takes its place")
+// Read implements [io.Reader].
+func (c *MCPConn) Read(p []byte) (int, error) { return c.answers.Read(p) }
+
+// DialMCP connects an MCP client to the host. The caller must close the
+// connection.
+func (c *Client) DialMCP(ctx context.Context) (*MCPConn, error) {
+	dialed, err := auth.DialControl(ctx, c.opts.StateDir)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	conn, ok := dialed.(*net.UnixConn)
+	if !ok {
+		return nil, errors.Join(fmt.Errorf("relay MCP: the control socket is a %T", dialed), dialed.Close())
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	answers, err := c.upgrade(ctx, conn)
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		_ = conn.Close() // nothing is left to lose
+		return nil, err
+	}
+	return &MCPConn{conn, answers}, nil
+}
+
+// maxUpgrade bounds how long a host takes to make a connection MCP's.
+const maxUpgrade = 15 * time.Second
 
 // upgrade makes the connection MCP's and returns what the host says on it.
-func (c *Client) upgrade(ctx context.Context, conn net.Conn) (io.Reader, error) {
+func (c *Client) upgrade(ctx context.Context, conn net.Conn) (*bufio.Reader, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/mcp/relay", nil)
 	if err != nil {
 		return nil, fmt.Errorf("relay MCP: %w", err)
 	}
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", mcpserver.RelayProtocol)
-	if err := req.Write(conn); err != nil {
-		return nil, fmt.Errorf("relay MCP: %w", err)
+	err = conn.SetDeadline(time.Now().Add(maxUpgrade))
+	if err == nil {
+		err = req.Write(conn)
+	}
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
 	}
 	answers := bufio.NewReader(conn)
 	response, err := http.ReadResponse(answers, req)
 	if err != nil {
-		return nil, fmt.Errorf("relay MCP: %w", err)
+		return nil, c.unreachable(ctx, err)
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		return nil, problem(response)

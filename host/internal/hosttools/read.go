@@ -49,7 +49,7 @@ func (t *Tools) read(call tool.Call) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer r.Close()
+	defer func() { _ = r.Close() }() // nothing was written
 	cursor := int64(in.Cursor)
 	if cursor > r.Size {
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "cursor: %d is beyond the end of the result, expected 0 to %d", cursor, r.Size).

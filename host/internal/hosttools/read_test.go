@@ -68,7 +68,7 @@ func TestReadOn(t *testing.T) {
 	h := open(t, options{run: giving(whole)})
 	cut := h.call(t, ann, "look", nil)
 	lines := strings.Split(cut.Result.Text(), "\n")
-	at := int(cut.Result.Metadata["whole_result"].(map[string]any)["cursor"].(int))
+	at := cut.Result.Metadata["whole_result"].(map[string]any)["cursor"].(int)
 	if want := []string{"[the rest: " + readOn(cut.ID, at) + "]", "[output truncated — original size: 200,000 bytes]"}; cmp.Diff(want, lines[len(lines)-2:]) != "" {
 		t.Fatalf("the text that was cut ends in %q, want %q", lines[len(lines)-2:], want)
 	}

@@ -155,9 +155,9 @@ func TestWaitIsPatient(t *testing.T) {
 func TestWaitForACallThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := open(t, options{patience: 5 * time.Second, run: func(_ context.Context, _ tool.Call, sink tool.Sink) (tool.Result, error) {
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 			sink.Progress(tool.Progress{Progress: 1, Message: "half"})
-			time.Sleep(6 * time.Second)
+			<-time.After(6 * time.Second)
 			return tool.TextResult("done"), nil
 		}})
 		defer h.stop()

@@ -37,7 +37,7 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 // result is the question that the client is to answer first, if there is one.
 func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (pipeline.Outcome, *mcp.CallToolResult, error) {
 	r := round{caller: s.callerOf(req)}
-	attends, stateless := showsForms(req), req.ProtocolVersion() >= firstStateless
+	stateless := req.ProtocolVersion() >= firstStateless
 	var flight *pipeline.Flight
 	if stateless && req.Params.RequestState != "" {
 		var err error
@@ -55,24 +55,19 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink too
 			Arguments:   req.Params.Arguments,
 			Traceparent: traceparent(req),
 			Sink:        sink,
-			Attended:    attends,
+			Attended:    true,
 		})
 	}
 	defer flight.Release()
-	if attends {
-		r.leave = sync.OnceFunc(flight.Leave)
-		defer r.leave()
-	}
+	r.leave = sync.OnceFunc(flight.Leave)
+	defer r.leave()
 	var outcome pipeline.Outcome
-	switch {
-	case !attends:
-		outcome = flight.Wait(ctx, s.opts.Patience)
-	case stateless:
+	if stateless {
 		var question *mcp.CallToolResult
 		if outcome, question = s.waitRound(ctx, req, r, flight); question != nil {
 			return outcome, question, nil
 		}
-	default:
+	} else {
 		outcome = s.waitAsking(ctx, req, r, flight)
 	}
 	switch {
@@ -128,7 +123,12 @@ func comeBack(o pipeline.Outcome) string {
 }
 
 // clientName is what the client calls itself, cut to what a log line can bear.
+// A stateless request says it in its _meta, which is decoded already.
 func clientName(req *mcp.CallToolRequest) string {
+	if told, ok := req.Params.Meta[mcp.MetaKeyClientInfo].(map[string]any); ok {
+		name, _ := told["name"].(string)
+		return headOf(name, 100)
+	}
 	info := req.ClientInfo()
 	if info == nil {
 		return ""

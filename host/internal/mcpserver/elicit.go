@@ -40,17 +40,18 @@ const (
 // mayElicit reports whether the user of a request's client may be asked to
 // approve through the client.
 func (s *Server) mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
-	return showsForms(req) && s.trusts(req, caller)
+	// Trust first: the capabilities are decoded for each request.
+	return s.trusts(caller) && showsForms(req)
 }
 
 // trusts reports whether the admin lets a client bring back its user's answers.
 // A client with a token of its own is known by the token's name, which it
 // cannot choose. Programs of the host's own account all have the same
 // credential: there, a client is what it calls itself.
-func (s *Server) trusts(req *mcp.CallToolRequest, caller auth.Caller) bool {
+func (s *Server) trusts(caller auth.Caller) bool {
 	name := caller.Token
 	if name == "" || name == s.opts.LocalToken {
-		name = clientName(req)
+		name = caller.Client
 	}
 	return name != "" && slices.Contains(s.opts.ElicitationFrom, name)
 }
@@ -128,7 +129,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answ
 // has a client of a revision with sessions ask its user meanwhile.
 func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) pipeline.Outcome {
 	left := 0 // questions about approvals
-	if s.trusts(req, r.caller) {
+	if s.mayElicit(req, r.caller) {
 		left = maxRounds
 	}
 	for {
@@ -141,7 +142,7 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome
 		case outcome.Question != nil:
-			if !s.elicitAnswer(ctx, req, flight, *outcome.Question) {
+			if !showsForms(req) || !s.elicitAnswer(ctx, req, flight, *outcome.Question) {
 				r.leave()
 				return flight.Wait(ctx, s.opts.Patience)
 			}

@@ -28,16 +28,14 @@ type round struct {
 	before requestState
 	// dismissed says that the user was asked to approve and has not answered.
 	dismissed bool
-	// leave says that the tool's questions are not answered any more; nil if they
-	// never are.
+	// leave says that the client does not answer the tool's questions any more.
 	leave func()
 }
 
 // resume finds the call that a request goes on with, held, and takes the answer
 // that it brings. The flight is nil if the call is not under way any more. A
 // round that is repeated finds what it found the first time: an approval is
-// decided once, and a question answered once. The flight is attended if the
-// client shows forms.
+// decided once, and a question answered once. The flight is attended.
 func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*pipeline.Flight, error) {
 	state, err := s.seal.open(req.Params.RequestState)
 	if err == nil {
@@ -55,18 +53,14 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 	}
 	r.before = state
 	flight.Attend()
-	if !showsForms(req) {
-		flight.Leave() // it is not expected any more
-		return flight, nil
-	}
 	// An answer counts for what its round was about, and for nothing else.
-	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval != "" && s.trusts(req, r.caller) {
+	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval != "" && s.mayElicit(req, r.caller) {
 		r.dismissed = !s.decide(ctx, r.caller, state.Approval, answer)
 		if !r.dismissed {
 			flight.Resumed(ctx, state.Approval)
 		}
 	}
-	if answer, ok := req.Params.InputResponses[inputQuestion].(*mcp.ElicitResult); ok && state.Question != "" {
+	if answer, ok := req.Params.InputResponses[inputQuestion].(*mcp.ElicitResult); ok && state.Question != "" && showsForms(req) {
 		flight.Answer(state.Question, answerOf(answer))
 	}
 	return flight, nil
@@ -79,7 +73,7 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 	state := requestState{
 		Owner: ownerOf(r.caller), Tool: req.Params.Name, Hash: hashOf(req.Params.Arguments), Round: r.before.Round + 1,
 	}
-	mayApprove := state.Round <= maxRounds && s.trusts(req, r.caller)
+	mayApprove := state.Round <= maxRounds && s.mayElicit(req, r.caller)
 	for {
 		patience := s.opts.Patience
 		if mayApprove {
@@ -90,8 +84,8 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		switch q := outcome.Question; {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome, nil
-		case q != nil && state.Round > maxInputs:
-			r.leave() // the client would give up
+		case q != nil && (!showsForms(req) || state.Round > maxInputs): // it would give up
+			r.leave()
 			return flight.Wait(ctx, s.opts.Patience), nil
 		case q != nil:
 			state.Question, state.Expires = q.ID, q.Expires.Add(afterwards)

@@ -1,7 +1,6 @@
 package mcpserver
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/lines"
 )
 
 // maxLine bounds one message from the client. Arguments may have 1 MiB, and
@@ -146,12 +147,12 @@ func (c *lineConn) Close() (err error) {
 // calls under way are answered first. Each ends at its tool's time-out at the
 // latest.
 func (c *lineConn) readLines(in io.Reader) {
-	r := bufio.NewReaderSize(in, 64<<10)
+	r := lines.NewReader(in, maxLine)
 	for {
-		data, err := readLine(r)
+		data, err := r.Next()
 		var next line
 		switch {
-		case errors.Is(err, errLineTooLong):
+		case errors.Is(err, lines.ErrTooLong):
 			c.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", maxLine))
 			continue
 		case err != nil:
@@ -225,36 +226,3 @@ func refusal(code int64, why string) []byte {
 }
 
 var errGivenUp = errors.New("the message was given up before it was written")
-
-var errLineTooLong = errors.New("line too long")
-
-// readLine returns the next line without its end. A last line without a
-// newline counts. A line over maxLine is read to its end and dropped.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var data []byte
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(data)+len(part) > maxLine; !long {
-			data = append(data, part...)
-		} else {
-			data = nil
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case long && err == nil:
-			return nil, errLineTooLong
-		case err != nil && len(data) == 0:
-			return nil, err
-		}
-		return trimEnd(data), nil
-	}
-}
-
-func trimEnd(data []byte) []byte {
-	for len(data) > 0 && (data[len(data)-1] == '\n' || data[len(data)-1] == '\r') {
-		data = data[:len(data)-1]
-	}
-	return data
-}

@@ -166,8 +166,9 @@ func (f *Flight) Owe() {
 	f.owed = true
 }
 
-// Keep says that the caller has the outcome, and may collect it again by id: it
-// is kept as if nobody had. The same call made again is a call of its own.
+// Keep says that the caller comes back by the flight's id, perhaps more than
+// once: the outcome is kept as if nobody had collected it. The same call made
+// again is a call of its own.
 func (f *Flight) Keep() {
 	if f.isDone() && f.follows != nil {
 		f.follows.Keep()
@@ -186,6 +187,12 @@ func (f *Flight) Report(to tool.Sink) {
 		return
 	}
 	f.sink.set(to)
+}
+
+// Watch passes what the call reports of its progress to one more function,
+// which must not block, until stop.
+func (f *Flight) Watch(progress func(tool.Progress)) (stop func()) {
+	return f.sink.watch(progress)
 }
 
 // Resumed returns when the flight does not wait for the decision about an
@@ -209,12 +216,6 @@ func (f *Flight) Resumed(ctx context.Context, id string) {
 	if f.isDone() && f.follows != nil {
 		f.follows.Resumed(ctx, id)
 	}
-}
-
-// Watch passes what the call reports of its progress to one more function,
-// which must not block, until stop.
-func (f *Flight) Watch(progress func(tool.Progress)) (stop func()) {
-	return f.sink.watch(progress)
 }
 
 // Cancel ends the flight, whoever waits for it. The tool is told to stop.

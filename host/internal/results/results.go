@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	// DefaultTTL and DefaultQuota are what the zero [Options] mean.
-	DefaultTTL   = time.Hour
+	// DefaultTTL is what no TTL in [Options] means.
+	DefaultTTL = time.Hour
+	// DefaultQuota is what no Quota in [Options] means.
 	DefaultQuota = 256 * tool.MiB
 
 	// sweepEvery is how often results are looked for whose time has passed.

@@ -44,8 +44,8 @@ type DirLock struct {
 // which only its owner may enter, and refuses one that others may enter or own.
 // If another process has it, the error is a [*HeldError]; Lock does not wait.
 func Lock(dir string) (*DirLock, error) {
-	if err := ownDir(dir); err != nil {
-		return nil, fmt.Errorf("state directory: %w", err)
+	if err := MakeDir(dir); err != nil {
+		return nil, err
 	}
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600) //nolint:gosec // the path is the operator's
@@ -74,6 +74,16 @@ func (l *DirLock) Close() error {
 		return nil
 	}
 	return err
+}
+
+// MakeDir makes the state directory, which only its owner may enter, if there
+// is none, and refuses one that others may enter or own. Only who has the lock
+// may change what is in it; a key that is not there yet may be made by anybody.
+func MakeDir(dir string) error {
+	if err := ownDir(dir); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	return nil
 }
 
 // ownDir makes sure that dir is a directory that only this user can enter.

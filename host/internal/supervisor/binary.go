@@ -132,6 +132,9 @@ const maxProgram = 2 << 30
 // kept: two changes within one tick of the file system's clock look alike.
 const hashSettled = 2 * time.Second
 
+// settled reports whether the file is as old.
+func (id fileID) settled() bool { return time.Since(time.Unix(0, id.Ctime)) > hashSettled }
+
 // hashCache remembers digests by file identity, since reading a program of 12
 // MiB costs 12 ms at each start.
 type hashCache struct {
@@ -151,7 +154,7 @@ func (c *hashCache) digest(f *os.File, id fileID) (string, error) {
 		return "", err
 	}
 	digest = hex.EncodeToString(h.Sum(nil))
-	if time.Since(time.Unix(0, id.Ctime)) > hashSettled {
+	if id.settled() {
 		c.put(id, digest)
 	}
 	return digest, nil

@@ -129,7 +129,21 @@ func (k *keeper) recall() bool {
 	k.digest, k.version = m.Digest, m.Version
 	k.mu.Unlock()
 	k.publish(m.Digest, m.Tools)
+	k.recognize(m, program.id)
 	return true
+}
+
+// recognize notes in a manifest which file has its digest, if that is not noted
+// yet: the file was too new when the plugin was started, or was put there anew.
+// Without it each host would read the whole file. A failure costs that time only.
+func (k *keeper) recognize(m *manifest, id fileID) {
+	if m.File == id || !id.settled() {
+		return
+	}
+	m.File = id
+	if err := m.save(manifestPath(k.s.opts.StateDir, k.plugin.Name)); err != nil {
+		k.log.Warn("what is known of the plugin cannot be kept", "error", err)
+	}
 }
 
 func digestOf(data []byte) string {

@@ -77,6 +77,40 @@ func TestToolsAreKnownWithoutAStart(t *testing.T) {
 	}
 }
 
+// TestManifestLearnsTheFile starts hosts whose plugin was built just before the
+// first one looked at it: too late to believe that its digest stays. A later
+// one notes the file, so that those after it need not read it.
+func TestManifestLearnsTheFile(t *testing.T) {
+	stateDir := t.TempDir()
+	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Limits: sandbox.DefaultLimits()}
+	if err := keepIn(t, stateDir, calm).Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	path := manifestPath(stateDir, "calm")
+	m, err := loadManifest(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.File = fileID{}
+	if err := m.save(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the file is noted", func() bool {
+		k := keepIn(t, stateDir, calm)
+		if err := k.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := k.state(t, "calm"); s.PID != 0 {
+			t.Fatal("the plugin was started, whose tools are known")
+		}
+		m, err := loadManifest(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.File == lookAt(calm.Path)
+	})
+}
+
 func TestManifestRoundTrip(t *testing.T) {
 	want := &manifest{
 		File: fileID{Dev: 1, Ino: 2, Size: 3, Mode: 4, UID: 5, Mtime: 6, Ctime: 7}, Digest: "abc", Version: "1", Schema: []byte("{}"), Settings: "def",

@@ -337,7 +337,7 @@ func (k *keeper) remember(i *instance, program *binary, settings []byte) {
 		Schema:   i.about.Schema,
 		Settings: digestOf(settings),
 	}
-	if time.Since(time.Unix(0, program.id.Ctime)) > hashSettled {
+	if program.id.settled() {
 		m.File = program.id
 	}
 	if err := m.save(manifestPath(k.s.opts.StateDir, k.plugin.Name)); err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,6 +64,13 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 	add(p, prefix+"_text", "Answers with a text of a given length.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
 		return strings.Repeat("x", in.N), nil
 	})
+	add(p, prefix+"_lines", "Answers with numbered lines of a given length together.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
+		return lines(in.N), nil
+	})
+	add(p, prefix+"_stream", "Puts numbered lines out, and answers that it has.", func(_ context.Context, c *sdk.Call, in amount) (string, error) {
+		_, err := io.WriteString(c, lines(in.N))
+		return "streamed", err
+	})
 	add(p, prefix+"_print", "Prints to standard output and error.", func(_ context.Context, _ *sdk.Call, in amount) (string, error) {
 		line := strings.Repeat("x", 99)
 		for range in.N / 200 {
@@ -85,6 +93,15 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 	add(p, prefix+"_approve", "Tries to approve a call.", b.approve)
 	b.addCounters(p, prefix)
 	b.addQuestions(p, prefix)
+}
+
+// lines returns n bytes of lines of which no two are alike.
+func lines(n int) string {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "line %d, as long as others\n", i)
+	}
+	return b.String()[:n]
 }
 
 type none struct{}

@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// bareServer in the environment makes this binary the program that the host is
+// compared with: a server of the MCP SDK alone, with the tools in its process.
+// Its value says over what it serves.
+const bareServer = "TOOLHOST_BENCH_BARE_SERVER"
+
+// What it serves over: standard input and output, HTTP without sessions, and
+// with.
+const (
+	overStdio     = "stdio"
+	overStateless = "stateless"
+	overSessions  = "sessions"
+)
+
+type greeting struct {
+	Name     string `json:"name" jsonschema:"whom to greet"`
+	Greeting string `json:"greeting,omitempty" jsonschema:"how to greet"`
+}
+
+type amount struct {
+	N int `json:"n" jsonschema:"how much"`
+}
+
+// serveBare serves the tools of examples/hello and of the probe without a host.
+// Over HTTP it prints where first, as the host does.
+func serveBare(ctx context.Context, how string) error {
+	s := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "hello", Description: "Greets somebody by name."},
+		func(_ context.Context, _ *mcp.CallToolRequest, in greeting) (*mcp.CallToolResult, any, error) {
+			return text(in.Greeting + ", " + in.Name + "!"), nil, nil
+		})
+	mcp.AddTool(s, &mcp.Tool{Name: "probe_text", Description: "Answers with a text of a given length."},
+		func(_ context.Context, _ *mcp.CallToolRequest, in amount) (*mcp.CallToolResult, any, error) {
+			return text(strings.Repeat("x", in.N)), nil, nil
+		})
+	if how == overStdio {
+		return s.Run(ctx, &mcp.StdioTransport{})
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(serving{URL: fmt.Sprintf("http://%s", l.Addr())}); err != nil {
+		return err
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{Stateless: how == overStateless})
+	server := http.Server{Handler: handler, ReadHeaderTimeout: time.Second}
+	return server.Serve(l)
+}
+
+func text(s string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: s}}}
+}

@@ -1,0 +1,59 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+)
+
+// transports are the ways to the tools.
+var transports = []struct {
+	name, bare string
+	revision   string // "" over standard input and output: the newest
+}{
+	{"stdio", overStdio, ""},
+	{"http-2026-07-28", overStateless, "2026-07-28"},
+	{"http-2025-11-25", overSessions, "2025-11-25"},
+}
+
+// pair starts the host and the bare server for a transport.
+func pair(b *testing.B, name string, c call) (host, other *peer) {
+	b.Helper()
+	config := writeConfig(b, pluginBlock("hello", ""), pluginBlock("probe", "  tool \"probe_text\" {\n    max_output = \"2MiB\"\n  }"))
+	for _, t := range transports {
+		switch {
+		case t.name != name:
+		case t.revision == "":
+			return startStdio(b, toolhost(config, "mcp"), c), startStdio(b, bare(t.bare), c)
+		default:
+			return startHTTP(b, toolhost(config, "serve", "--json"), "/mcp", t.revision, c),
+				startHTTP(b, bare(t.bare), "", t.revision, c)
+		}
+	}
+	b.Fatalf("there is no transport %q", name)
+	return nil, nil
+}
+
+// BenchmarkEcho calls one small tool, through the host and its plugin process,
+// and in a bare server of the same SDK.
+func BenchmarkEcho(b *testing.B) {
+	c := call{tool: "hello", args: map[string]any{"name": "Ada", "greeting": "Hello"}}
+	for _, t := range transports {
+		for _, callers := range []int{1, 8, 64} {
+			b.Run(fmt.Sprintf("%s/callers=%d", t.name, callers), func(b *testing.B) {
+				host, other := pair(b, t.name, c)
+				compare(b, host, other, 256, callers)
+			})
+		}
+	}
+}
+
+// BenchmarkLargeResult calls a tool that answers with a text of 1 MB.
+func BenchmarkLargeResult(b *testing.B) {
+	c := call{tool: "probe_text", args: map[string]any{"n": 1 << 20}}
+	for _, t := range transports {
+		b.Run(t.name, func(b *testing.B) {
+			host, other := pair(b, t.name, c)
+			compare(b, host, other, 16, 1)
+		})
+	}
+}

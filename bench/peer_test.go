@@ -1,0 +1,231 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// call is what is called.
+type call struct {
+	tool string
+	args map[string]any
+}
+
+// peer is one of the two programs that are compared.
+type peer struct {
+	session *mcp.ClientSession
+	stop    func() // ends a program that serves HTTP
+	made    call
+	pid     int
+	pids    []int // of the program and all that it has started
+
+	took []time.Duration // of each call
+	cpu  []time.Duration // of each round, per call
+}
+
+// startStdio runs a program that serves its standard input and output, and
+// connects to it.
+func startStdio(b *testing.B, cmd *exec.Cmd, c call) *peer {
+	b.Helper()
+	return connect(b, cmd, &mcp.CommandTransport{Command: cmd}, "", c, nil)
+}
+
+// serving is what a program prints that serves HTTP.
+type serving struct {
+	URL   string `json:"url"`
+	Token string `json:"token_file"`
+}
+
+// serve runs a program that serves HTTP, and waits until it does. stop ends it.
+func serve(b *testing.B, cmd *exec.Cmd) (said serving, stop func()) {
+	b.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait() // it was told to end
+	})
+	b.Cleanup(stop)
+	if err := json.NewDecoder(out).Decode(&said); err != nil {
+		b.Fatal(err)
+	}
+	return said, stop
+}
+
+// startHTTP runs a program that serves HTTP and connects to it with a revision
+// of the protocol.
+func startHTTP(b *testing.B, cmd *exec.Cmd, path, revision string, c call) *peer {
+	b.Helper()
+	said, stop := serve(b, cmd)
+	client := &http.Client{Transport: newBearer(b, said.Token)}
+	return connect(b, cmd, &mcp.StreamableClientTransport{Endpoint: said.URL + path, HTTPClient: client}, revision, c, stop)
+}
+
+// bearer sends a token with every request, and keeps a connection for each
+// caller.
+type bearer struct {
+	token string
+	next  *http.Transport
+}
+
+func newBearer(b *testing.B, file string) *bearer {
+	b.Helper()
+	t := &bearer{next: &http.Transport{MaxIdleConnsPerHost: 128}}
+	b.Cleanup(t.next.CloseIdleConnections)
+	if file != "" {
+		token, err := os.ReadFile(file)
+		if err != nil {
+			b.Fatal(err)
+		}
+		t.token = "Bearer " + strings.TrimSpace(string(token))
+	}
+	return t
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.token != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", t.token)
+	}
+	return t.next.RoundTrip(r)
+}
+
+// connect connects to a program; "" is the newest revision. The first call is
+// not counted: it starts the plugin.
+func connect(b *testing.B, cmd *exec.Cmd, transport mcp.Transport, revision string, c call, stop func()) *peer {
+	b.Helper()
+	client := mcp.NewClient(&mcp.Implementation{Name: "bench", Version: "1"}, nil)
+	session, err := client.Connect(b.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { session.Close() })
+	p := &peer{session: session, stop: stop, made: c, pid: cmd.Process.Pid}
+	p.call(b)
+	p.pids = append(descendants(b, p.pid), p.pid)
+	return p
+}
+
+func (p *peer) call(b *testing.B) {
+	b.Helper()
+	// Not one for all calls: the SDK writes into it.
+	r, err := p.session.CallTool(b.Context(), &mcp.CallToolParams{Name: p.made.tool, Arguments: p.made.args})
+	if err != nil || r.IsError {
+		b.Errorf("%s: %v, %+v", p.made.tool, err, r)
+	}
+}
+
+// round makes the calls of one turn, by several callers at a time.
+func (p *peer) round(b *testing.B, calls, callers int) {
+	b.Helper()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	before := p.used(b)
+	for range callers {
+		wg.Go(func() {
+			took := make([]time.Duration, 0, calls/callers)
+			for range calls / callers {
+				began := time.Now()
+				p.call(b)
+				took = append(took, time.Since(began))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			p.took = append(p.took, took...)
+		})
+	}
+	wg.Wait()
+	p.cpu = append(p.cpu, (p.used(b)-before)/time.Duration(calls))
+}
+
+// compare lets the two take turns, and reports medians and their ratios.
+func compare(b *testing.B, host, bare *peer, calls, callers int) {
+	b.Helper()
+	for b.Loop() {
+		host.round(b, calls, callers)
+		bare.round(b, calls, callers)
+	}
+	report(b, "latency", "µs/call", median(host.took), median(bare.took))
+	report(b, "cpu", "cpu-µs/call", median(host.cpu), median(bare.cpu))
+}
+
+// report reports a figure of the host, of the other, and their ratio.
+func report(b *testing.B, what, unit string, host, bare time.Duration) {
+	b.Helper()
+	b.ReportMetric(float64(host.Nanoseconds())/1e3, "host-"+unit)
+	b.ReportMetric(float64(bare.Nanoseconds())/1e3, "bare-"+unit)
+	b.ReportMetric(float64(host)/float64(bare), what+"-ratio")
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
+
+// used is the processor time of all the peer's threads so far.
+func (p *peer) used(b *testing.B) time.Duration {
+	b.Helper()
+	var sum time.Duration
+	for _, pid := range p.pids {
+		files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				continue // the thread has just ended
+			}
+			onCPU, _, _ := strings.Cut(string(text), " ")
+			ns, err := strconv.ParseInt(onCPU, 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			sum += time.Duration(ns)
+		}
+	}
+	return sum
+}
+
+// descendants lists all that a process has started and that still runs.
+func descendants(b *testing.B, pid int) []int {
+	b.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var all []int
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			continue
+		}
+		for field := range strings.FieldsSeq(string(text)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				b.Fatal(err)
+			}
+			all = append(append(all, child), descendants(b, child)...)
+		}
+	}
+	return all
+}

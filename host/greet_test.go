@@ -1,0 +1,63 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// TestPortInUse starts a host whose port another program has. It says what to
+// do, and gives the state directory up.
+func TestPortInUse(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := writeConfig(t, fsBlock+`server { listen = "`+l.Addr().String()+`" }`)
+	_, stderr, code := cli(config, "serve")
+	for _, want := range []string{l.Addr().String(), "address already in use", `hint: stop what listens there`, `listen = "127.0.0.1:0"`} {
+		if code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("toolhost serve exits with %d and says %q, want %q", code, stderr, want)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h := serve(t, config) // the control: the port is free
+	if h.url != "http://"+l.Addr().String() || h.mcp != h.url+"/mcp" {
+		t.Errorf("the host is reached at %s and %s, want %s", h.url, h.mcp, l.Addr())
+	}
+}
+
+// TestSimplestCall chooses the call that needs the least to be said.
+func TestSimplestCall(t *testing.T) {
+	schema := func(required string) string {
+		return `{"properties": {"a": {"type": "string"}, "b": {"type": "string"}, "n": {"type": "integer"}}, "required": [` + required + `]}`
+	}
+	for _, tt := range []struct {
+		name    string
+		schemas []string
+		want    string
+	}{
+		{"none needed before one", []string{schema(`"a"`), schema(``)}, "t1"},
+		{"one text", []string{schema(`"a", "b"`), schema(`"b"`)}, "t1 b=example"},
+		{"a number cannot be guessed", []string{schema(`"n"`)}, ""},
+		{"two are too many", []string{schema(`"a", "b"`)}, ""},
+		{"no schema", []string{`not JSON`}, ""},
+		{"the first that fits", []string{schema(``), schema(``)}, "t0"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var tools []httpapi.Tool
+			for i, s := range tt.schemas {
+				tools = append(tools, httpapi.Tool{Name: "t" + string(rune('0'+i)), Tier: tool.ReadOnly, InputSchema: []byte(s)})
+			}
+			got := strings.Join(simplest(tools, func(httpapi.Tool, []string) bool { return true }), " ")
+			if got != tt.want {
+				t.Errorf("simplest = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

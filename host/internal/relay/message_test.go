@@ -1,0 +1,65 @@
+package relay_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWhatIsPassedOn passes on what is no request or answer as it is, drops
+// what a host left unfinished, and refuses what is too long.
+func TestWhatIsPassedOn(t *testing.T) {
+	c := newServed(t)
+	h := c.host(t.Context())
+	for _, line := range []string{`{"this is not JSON`, `[]`, `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`} {
+		c.says(line)
+		if got := h.hears(); got != line {
+			t.Errorf("the host hears %q, want %q", got, line)
+		}
+	}
+	c.says(strings.Repeat("x", 9<<20))
+	c.hears(`"id":null`, `"code":-32600`, "the message is longer than 8388608 bytes")
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"not JSON"}}`,
+		`{"jsonrpc":"2.0","id":3,"result":{"text":"` + strings.Repeat("x", 9<<20) + `"}}`,
+	} {
+		h.says(line)
+		if got := c.hears(); got != line {
+			t.Errorf("the client hears %d bytes, want the same %d", len(got), len(line))
+		}
+	}
+	h.says(`{"jsonrpc":"2.0","id":4,"resu`)
+	h.goes()
+	if got := len(c.in); got != 0 {
+		t.Errorf("the client has heard %d more lines", got)
+	}
+}
+
+// TestLateAnswer keeps an answer to a host that has gone from the next one,
+// which has asked with the same id.
+func TestLateAnswer(t *testing.T) {
+	const question = `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`
+	c := newServed(t)
+	first := c.host(t.Context())
+	first.says(question)
+	late := idOf(t, c.hears("elicitation/create"))
+	first.goes()
+	next := c.host(t.Context())
+	next.says(question)
+	id := idOf(t, c.hears("elicitation/create"))
+	c.says(answer(late, `{"action":"accept"}`))
+	c.says(answer("1", `{"action":"accept"}`)) // of no host
+	c.says(answer(id, `{"action":"decline"}`)) // the control: the host's own answer
+	if got := next.hears("decline"); idOf(t, got) != "1" {
+		t.Errorf("the host hears %s, want its own id", got)
+	}
+}
+
+// TestQuestionTakenBack names a question of a host to the client as it was asked.
+func TestQuestionTakenBack(t *testing.T) {
+	c := newServed(t)
+	h := c.host(t.Context())
+	h.says(`{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{}}`)
+	asked := idOf(t, c.hears("elicitation/create"))
+	h.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"decided"}}`)
+	c.hears(`"requestId":`+asked, `"reason":"decided"`)
+}

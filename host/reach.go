@@ -1,0 +1,194 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+)
+
+// maxTakeover bounds the wait for another host that is starting or stopping, and
+// retryTakeover is how often it is looked for.
+const (
+	maxTakeover   = 10 * time.Second
+	retryTakeover = 20 * time.Millisecond
+)
+
+// asAgent passes a client that may call tools to f: of the host that runs with
+// this configuration, or of one that this process is for as long as f takes.
+func (a *app) asAgent(ctx context.Context, f func(*client.Client) error) error {
+	return a.withClient(ctx, func(string) (string, error) { return "", nil }, f)
+}
+
+// asApprover is asAgent for a client that may decide about calls and administer
+// the host, and not call tools.
+func (a *app) asApprover(ctx context.Context, f func(*client.Client) error) error {
+	return a.withClient(ctx, func(stateDir string) (string, error) {
+		return auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
+	}, f)
+}
+
+func (a *app) withClient(ctx context.Context, token func(stateDir string) (string, error), f func(*client.Client) error) error {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return err
+	}
+	return a.reach(ctx, stateDir, func() error {
+		secret, err := token(stateDir)
+		if err != nil {
+			return err
+		}
+		c, err := client.New(client.Options{StateDir: stateDir, Token: secret, Name: "toolhost", Session: "cli"})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return f(c)
+	})
+}
+
+// stateDir returns the state directory of the configuration, also of one with
+// mistakes: the host that runs with what stood there before can still be
+// reached.
+func (a *app) stateDir() (string, error) {
+	path, err := config.Find(a.configPath, nil)
+	if err != nil {
+		return "", err
+	}
+	return config.StateDir(path, nil)
+}
+
+// reach runs f while a host holds the state directory: one that runs already,
+// else one in this process.
+func (a *app) reach(ctx context.Context, stateDir string, f func() error) error {
+	return a.takeTurns(ctx, stateDir, f, func(d *daemon.Daemon) error {
+		if err := d.ServeControl(ctx); err != nil {
+			return err
+		}
+		if err := d.Start(ctx); err != nil {
+			return err
+		}
+		return f()
+	})
+}
+
+// takeTurns runs guest if a host answers in the state directory, else owner
+// with a host in this process. It waits for one that is starting or stopping.
+func (a *app) takeTurns(ctx context.Context, stateDir string, guest func() error, owner func(*daemon.Daemon) error) error {
+	takeover, cancel := context.WithTimeout(ctx, maxTakeover)
+	defer cancel()
+	for {
+		if answers(takeover, stateDir) {
+			return guest()
+		}
+		err := a.withDaemon(ctx, owner)
+		held, ok := errors.AsType[*daemon.HeldError](err)
+		if !ok {
+			return err
+		}
+		if pause(takeover, retryTakeover) != nil {
+			return fmt.Errorf("%w, and it does not answer", held)
+		}
+	}
+}
+
+// answers reports whether a host answers in a state directory.
+func answers(ctx context.Context, stateDir string) bool {
+	conn, err := auth.DialControl(ctx, stateDir)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// command is how a command is typed that speaks to the same host.
+func (a *app) command(words string) string {
+	text := shellQuoted(cmp.Or(a.program, "toolhost")) + " " + words
+	if a.configPath != "" {
+		text += " --config " + shellQuoted(a.configPath)
+	}
+	return text
+}
+
+// shellQuoted is shellWord for a word that is shown, not run.
+func shellQuoted(word string) string { return shellWord(line(word)) }
+
+// shellWord is a word as a shell reads it back.
+func shellWord(word string) string {
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@", r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// withDaemon builds a host in this process, passes it to f and stops it. The
+// error is a [*daemon.HeldError] if another process is the host.
+func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err error) {
+	cfg, err := a.loadConfig()
+	if err != nil {
+		return err
+	}
+	log, logger, err := a.openLog(cfg)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Load: a.loadConfig, Version: version, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := d.Close(); closeErr != nil {
+			fmt.Fprintf(a.stderr, "toolhost: stop: %v\n", closeErr)
+			err = cmp.Or(err, errReported)
+		}
+	}()
+	return f(d)
+}
+
+// openLog opens the log at the level that the flags say. The caller must close
+// it.
+func (a *app) openLog(cfg *config.Config) (*logWriter, hclog.Logger, error) {
+	level := hclog.LevelFromString(cmp.Or(a.logLevel, "off"))
+	if level == hclog.NoLevel {
+		return nil, nil, &usageError{fmt.Errorf("unknown log level %q, expected trace, debug, info, warn, error or off", a.logLevel)}
+	}
+	log := newLogWriter(cfg.Redact(a.stderr))
+	return log, hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: log}), nil
+}
+
+// loadConfig reads the configuration that the flags and the environment name.
+// It refuses wrong settings of a plugin too, as far as they are known to be.
+func (a *app) loadConfig() (*config.Config, error) {
+	path, err := config.Find(a.configPath, nil)
+	if err != nil {
+		return nil, err
+	}
+	return config.Load(path, config.LoadOptions{SettingsSchema: supervisor.KnownSchema})
+}
