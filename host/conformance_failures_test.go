@@ -8,7 +8,8 @@ const (
 	noLogging     = "the log of a tool is the administrator's and not for clients; the protocol deprecates it"
 	noSampling    = "the host never uses the client's model"
 	noClientRoots = "the folders that a tool may work in are the administrator's choice, not the client's"
-	noQuestions   = "a tool cannot ask the user in this version"
+	ownInputNames = "the inputs that a call needs are named by the host, not by the tool: an answer cannot be taken for an approval"
+	noTitledEnums = "the sdk makes the forms of questions of Go types, whose tags give no titles to values, and a form has single values only"
 	noTasks       = "an extension that the host does not offer: a call that waits for a person is made again"
 	noResumption  = "a stream of events cannot be taken up again: a call that was cut off is made again"
 	noOwnSchema   = "the sdk makes schemas of Go types, which have no such keywords"
@@ -37,18 +38,13 @@ var failuresStateless = map[string]string{
 	"prompts-get-embedded-resource": noPrompts,
 	"prompts-get-with-image":        noPrompts,
 
-	"input-required-result-basic-elicitation":                               noQuestions,
-	"input-required-result-request-state":                                   noQuestions,
-	"input-required-result-multi-round":                                     noQuestions,
-	"input-required-result-result-type":                                     noQuestions,
-	"input-required-result-tampered-state":                                  noQuestions,
-	"input-required-result-missing-input-response":                          noQuestions,
-	"input-required-result-validate-input:sep-2322-error-on-protocol-error": noQuestions,
-	"input-required-result-basic-sampling":                                  noSampling,
-	"input-required-result-capability-check":                                noSampling,
-	"input-required-result-multiple-input-requests":                         noSampling,
-	"input-required-result-basic-list-roots":                                noClientRoots,
-	"input-required-result-non-tool-request":                                noPrompts,
+	"input-required-result-basic-elicitation":                                     ownInputNames,
+	"input-required-result-ignore-extra-params:sep-2322-ignore-unexpected-params": ownInputNames,
+	"input-required-result-basic-sampling":                                        noSampling,
+	"input-required-result-capability-check":                                      noSampling,
+	"input-required-result-multiple-input-requests":                               noSampling,
+	"input-required-result-basic-list-roots":                                      noClientRoots,
+	"input-required-result-non-tool-request":                                      noPrompts,
 
 	"tasks-lifecycle":              noTasks,
 	"tasks-capability-negotiation": noTasks,
@@ -79,12 +75,10 @@ var failuresWithSessions = map[string]string{
 	"prompts-get-embedded-resource": noPrompts,
 	"prompts-get-with-image":        noPrompts,
 
-	"logging-set-level":            noLogging,
-	"tools-call-with-logging":      noLogging,
-	"tools-call-sampling":          noSampling,
-	"tools-call-elicitation":       noQuestions,
-	"elicitation-sep1034-defaults": noQuestions,
-	"elicitation-sep1330-enums":    noQuestions,
+	"logging-set-level":         noLogging,
+	"tools-call-with-logging":   noLogging,
+	"tools-call-sampling":       noSampling,
+	"elicitation-sep1330-enums": noTitledEnums,
 
 	"server-sse-polling":  noResumption,
 	"json-schema-2020-12": noOwnSchema,

@@ -3,8 +3,10 @@ package sdk
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -30,14 +32,22 @@ func (c *Call) Secret(ctx context.Context, name string) (string, error) {
 
 // AskUser asks the user a question and decodes what is answered into answer, a
 // pointer to a struct whose fields are of basic types and have the tags of
-// [AddTool]. It reports false if the user declined to answer. It blocks until
-// there is an answer or ctx ends; the host stops the call's clock meanwhile.
-// Errors are [*tool.Error] and can be returned as they are, except for a wrong
-// type of answer.
+// [AddTool]; a field that need not be answered has omitempty or a default. It
+// reports false if the user declined to answer. It blocks until there is an
+// answer or ctx ends; the host stops the call's clock meanwhile.
+//
+// The user sees that the tool asks, and the answer is no approval of anything.
+// A call has one question at a time and a few in all. Errors are [*tool.Error]
+// and can be returned as they are, except for a wrong type of answer: code
+// [tool.Unavailable] says that the client cannot ask its user, or that nobody
+// has answered in time; go on without the answer if that is possible.
 func (c *Call) AskUser(ctx context.Context, question string, answer any) (bool, error) {
 	t := reflect.TypeOf(answer)
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return false, fmt.Errorf("ask the user: the answer must be a pointer to a struct, not %T", answer)
+	}
+	if strings.TrimSpace(question) == "" {
+		return false, errors.New("ask the user: the question is empty")
 	}
 	if c.events == nil {
 		return false, tool.Errorf(tool.PermissionDenied, "a preview cannot ask the user")
@@ -49,6 +59,11 @@ func (c *Call) AskUser(ctx context.Context, question string, answer any) (bool, 
 	reply, err := c.host.ask(ctx, hostRequest{ticket: c.data.Context.Ticket, question: question, form: form.schema})
 	if err != nil || !reply.answered {
 		return false, err
+	}
+	if form.defaults != nil {
+		if err := json.Unmarshal(form.defaults, answer); err != nil {
+			return false, fmt.Errorf("ask the user: set the defaults: %w", err)
+		}
 	}
 	if err := json.Unmarshal(reply.answer, answer); err != nil {
 		return false, tool.Errorf(tool.Internal, "the user's answer cannot be read").WithCause(err)

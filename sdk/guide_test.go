@@ -3,6 +3,7 @@ package sdk_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -122,6 +123,22 @@ func (c *counter) reset(_ context.Context, call *sdk.Call, in resetArgs) (string
 	return fmt.Sprintf("forgot %d files", n), nil
 }
 
+type target struct {
+	Cluster string `json:"cluster,omitempty" jsonschema:"where to deploy" enum:"test,live" default:"test"`
+}
+
+func deploy(ctx context.Context, call *sdk.Call, _ struct{}) (string, error) {
+	var where target
+	answered, err := call.AskUser(ctx, "Which cluster?", &where)
+	if err != nil {
+		return "", err
+	}
+	if !answered {
+		return "nothing was deployed: the user declined", nil
+	}
+	return "deployed to " + where.Cluster, nil
+}
+
 func TestContract(t *testing.T) {
 	workspace := t.TempDir()
 	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("one two\nthree\n"), 0o600); err != nil {
@@ -157,6 +174,31 @@ func TestCounter(t *testing.T) {
 	}
 	if got := running.Call(t.Context(), "reset_count", nil).Text(); got != "forgot 3 files" {
 		t.Errorf("reset = %q, want %q", got, "forgot 3 files")
+	}
+}
+
+// TestDeploy shows what the guide's question comes to.
+func TestDeploy(t *testing.T) {
+	for _, tt := range []struct {
+		answer any
+		given  bool
+		want   string
+	}{
+		{target{Cluster: "live"}, true, "deployed to live"},
+		{struct{}{}, true, "deployed to test"}, // the default
+		{nil, false, "nothing was deployed: the user declined"},
+	} {
+		p := sdk.New("ops", "1.0.0")
+		sdk.AddTool(p, tool.Spec{Name: "deploy", Tier: tool.Privileged, Description: "Deploys where the user says."}, deploy)
+		running := sdktest.Start(t, p, sdktest.Options{Answer: func(question string, _ json.RawMessage) (any, bool) {
+			if question != "Which cluster?" {
+				t.Errorf("the user is asked %q", question)
+			}
+			return tt.answer, tt.given
+		}})
+		if got := running.Call(t.Context(), "deploy", nil); got.Text() != tt.want {
+			t.Errorf("deploy = %q (%v), want %q", got.Text(), got.Error, tt.want)
+		}
 	}
 }
 

@@ -126,6 +126,10 @@ func TestSecretAndAskUser(t *testing.T) {
 		_, err := c.AskUser(ctx, "Which branch?", answer{})
 		return "", err
 	})
+	sdk.AddTool(p, spec("ask_nothing"), func(ctx context.Context, c *sdk.Call, _ struct{}) (string, error) {
+		_, err := c.AskUser(ctx, " ", &answer{})
+		return "", err
+	})
 	var asked string
 	running := sdktest.Start(t, p, sdktest.Options{
 		Secrets: map[string]string{"token": "s3cret"},
@@ -142,7 +146,7 @@ func TestSecretAndAskUser(t *testing.T) {
 	if !strings.Contains(asked, `Which branch? {"type":"object"`) || !strings.Contains(asked, `"enum":["main","dev"]`) {
 		t.Errorf("the user was asked %s", asked)
 	}
-	for name, want := range map[string]tool.Code{"other_secret": tool.PermissionDenied, "ask_wrongly": tool.Failed} {
+	for name, want := range map[string]tool.Code{"other_secret": tool.PermissionDenied, "ask_wrongly": tool.Failed, "ask_nothing": tool.Failed} {
 		if got := running.Call(t.Context(), name, nil); got.Error == nil || got.Error.Code != want {
 			t.Errorf("%s = %v, want code %q", name, got.Error, want)
 		}

@@ -1,6 +1,9 @@
 package tool
 
-import "encoding/json"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Call is one call of a tool, as data. The host makes it; a plugin's author
 // sees it through the sdk's handle.
@@ -80,9 +83,31 @@ type Preview struct {
 	Digest []byte `json:"digest,omitempty"`
 }
 
-// Sink receives what a call says before its result. A nil function drops it.
-// The functions are called one at a time, in order, and must not block.
+// Sink receives what a call says before its result. A nil Progress or Chunk
+// drops it. These two are called one at a time, in order, and must not block.
 type Sink struct {
 	Progress func(Progress)
 	Chunk    func(Chunk)
+	// Ask asks the user on behalf of the call. It blocks until there is an answer
+	// or ctx ends, and may be called while the others are. Its errors are
+	// [*Error] for the tool, which may pass them on. nil means that nobody can be
+	// asked.
+	Ask func(ctx context.Context, q Question) (Answer, error)
+}
+
+// Question is what a tool asks the user of its call.
+type Question struct {
+	Text string
+	// Schema is a JSON Schema of the answer: an object with properties of simple
+	// types.
+	Schema json.RawMessage
+}
+
+// Answer is what the user said.
+type Answer struct {
+	// Given is false if the user declined to answer.
+	Given bool
+	// Values is a JSON object that satisfies the question's schema, if the answer
+	// was given.
+	Values json.RawMessage
 }

@@ -99,6 +99,7 @@ func (d ToolApproval) fit() (Data, int) {
 // What a session can be doing, as [AgentState] says it.
 const (
 	AwaitingApproval = "awaiting_approval"
+	AwaitingInput    = "awaiting_input"
 	ToolExecution    = "tool_execution"
 	Idle             = "idle"
 )

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -54,20 +55,20 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink too
 			Arguments:   req.Params.Arguments,
 			Traceparent: traceparent(req),
 			Sink:        sink,
+			Attended:    true,
 		})
 	}
 	defer flight.Release()
+	r.leave = sync.OnceFunc(flight.Leave)
+	defer r.leave()
 	var outcome pipeline.Outcome
-	switch {
-	case !s.mayElicit(req, r.caller):
-		outcome = flight.Wait(ctx, s.opts.Patience)
-	case stateless:
+	if stateless {
 		var question *mcp.CallToolResult
 		if outcome, question = s.waitRound(ctx, req, r, flight); question != nil {
 			return outcome, question, nil
 		}
-	default:
-		outcome = s.waitAsking(ctx, req, r.caller, flight)
+	} else {
+		outcome = s.waitAsking(ctx, req, r, flight)
 	}
 	switch {
 	case outcome.Pending && ctx.Err() != nil:

@@ -19,12 +19,11 @@ const (
 	// maxForm bounds the bytes of a question in a client's form. One that does
 	// not fit is left to the other ways to decide, which show it whole.
 	maxForm = 64 << 10
-	// maxRounds bounds how often one call has its client ask. Clients give up
-	// after ten.
+	// maxRounds bounds how often one call has its client ask for an approval.
 	maxRounds = 5
 	// via is what the record of a decision calls this way.
 	via = "elicitation"
-	// inputApproval names the one input that a call may need.
+	// inputApproval names the input that decides about an approval.
 	inputApproval = "approval"
 )
 
@@ -38,14 +37,11 @@ const (
 	answerReject  = "reject"
 )
 
-// mayElicit reports whether the user of a request's client may be asked through
-// the client.
+// mayElicit reports whether the user of a request's client may be asked to
+// approve through the client.
 func (s *Server) mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
-	if !s.trusts(caller) {
-		return false // before the capabilities, which are decoded for each request
-	}
-	caps := req.ClientCapabilities()
-	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
+	// Trust first: the capabilities are decoded for each request.
+	return s.trusts(caller) && showsForms(req)
 }
 
 // trusts reports whether the admin lets a client bring back its user's answers.
@@ -131,49 +127,82 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answ
 
 // waitAsking waits for the outcome of a call as [pipeline.Flight.Wait] does, and
 // has a client of a revision with sessions ask its user meanwhile.
-func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight) pipeline.Outcome {
-	for range maxRounds {
-		outcome := flight.Wait(ctx, 0)
-		if !outcome.Pending || ctx.Err() != nil {
-			return outcome
+func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) pipeline.Outcome {
+	left := 0 // questions about approvals
+	if s.mayElicit(req, r.caller) {
+		left = maxRounds
+	}
+	for {
+		patience := s.opts.Patience
+		if left > 0 {
+			patience = 0
 		}
-		question, _ := s.question(ctx, outcome.Approval)
-		if question == nil || !s.elicit(ctx, req, caller, flight, outcome.Approval, question) {
-			break
+		outcome := flight.WaitAttending(ctx, patience)
+		switch {
+		case !outcome.Pending || ctx.Err() != nil:
+			return outcome
+		case outcome.Question != nil:
+			if !showsForms(req) || !s.elicitAnswer(ctx, req, flight, *outcome.Question) {
+				r.leave()
+				return flight.Wait(ctx, s.opts.Patience)
+			}
+		case left == 0:
+			return outcome
+		default:
+			left--
+			if question, _ := s.question(ctx, outcome.Approval); question == nil ||
+				!s.elicitDecision(ctx, req, r.caller, flight, outcome.Approval, question) {
+				left = 0
+			}
 		}
 	}
-	return flight.Wait(ctx, s.opts.Patience)
 }
 
-// elicit shows a form until it is answered, or until somebody else has decided,
-// and returns when the call goes on. It reports whether it does.
-func (s *Server) elicit(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight, id string, question *mcp.ElicitParams) bool {
+// elicitDecision shows the question about a record until it is answered, or
+// until somebody else has decided, and returns when the call goes on. It reports
+// whether it does.
+func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight, id string, question *mcp.ElicitParams) bool {
+	answer, err := s.show(ctx, req, flight, id, question)
+	switch {
+	case err != nil:
+		s.opts.Logger.Debug("a client did not ask its user", "approval", id, "error", err)
+		return false
+	case answer == nil:
+		return ctx.Err() == nil
+	case !s.decide(ctx, caller, id, answer):
+		return false
+	}
+	flight.Resumed(ctx, id)
+	return true
+}
+
+// show has a client show a form until it is answered. The answer is nil if the
+// flight does not wait for it any more, or ctx has ended: then the form is taken
+// back.
+func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, flight *pipeline.Flight, id string, form *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	asking, stop := context.WithCancel(ctx)
-	answers, resumed := make(chan *mcp.ElicitResult, 1), make(chan struct{})
+	answered, resumed := make(chan struct{}), make(chan struct{})
+	var answer *mcp.ElicitResult
+	var err error
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	defer stop()
 	waiting.Go(func() { // ends with asking
-		answer, err := req.Session.Elicit(asking, question)
-		if err != nil {
-			s.opts.Logger.Debug("a client did not ask its user", "approval", id, "error", err)
-			answer = &mcp.ElicitResult{}
-		}
-		answers <- answer
+		answer, err = req.Session.Elicit(asking, form)
+		close(answered)
 	})
 	waiting.Go(func() { // ends with asking
 		flight.Resumed(asking, id)
 		close(resumed)
 	})
 	select {
-	case answer := <-answers:
-		if !s.decide(ctx, caller, id, answer) {
-			return false
+	case <-answered:
+		if ctx.Err() != nil {
+			return nil, nil
 		}
-		flight.Resumed(ctx, id)
-		return true
+		return answer, err
 	case <-resumed:
-		return ctx.Err() == nil
+		return nil, nil
 	}
 }
 

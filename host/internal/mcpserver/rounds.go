@@ -26,14 +26,16 @@ type round struct {
 	// before is what the call's request before this one was answered with; zero
 	// for the first one.
 	before requestState
-	// dismissed says that the user was asked and has not answered.
+	// dismissed says that the user was asked to approve and has not answered.
 	dismissed bool
+	// leave says that the client does not answer the tool's questions any more.
+	leave func()
 }
 
 // resume finds the call that a request goes on with, held, and takes the answer
 // that it brings. The flight is nil if the call is not under way any more. A
 // round that is repeated finds what it found the first time: an approval is
-// decided once.
+// decided once, and a question answered once. The flight is attended.
 func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*pipeline.Flight, error) {
 	state, err := s.seal.open(req.Params.RequestState)
 	if err == nil {
@@ -50,11 +52,16 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 		return nil, nil
 	}
 	r.before = state
-	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && s.mayElicit(req, r.caller) {
+	flight.Attend()
+	// An answer counts for what its round was about, and for nothing else.
+	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval != "" && s.mayElicit(req, r.caller) {
 		r.dismissed = !s.decide(ctx, r.caller, state.Approval, answer)
 		if !r.dismissed {
 			flight.Resumed(ctx, state.Approval)
 		}
+	}
+	if answer, ok := req.Params.InputResponses[inputQuestion].(*mcp.ElicitResult); ok && state.Question != "" && showsForms(req) {
+		flight.Answer(state.Question, answerOf(answer))
 	}
 	return flight, nil
 }
@@ -63,24 +70,45 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 // the call waits for a person whom the client can ask, it returns the question
 // instead.
 func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) (pipeline.Outcome, *mcp.CallToolResult) {
-	outcome := flight.Wait(ctx, 0)
-	if !outcome.Pending || ctx.Err() != nil {
-		return outcome, nil
+	state := requestState{
+		Owner: ownerOf(r.caller), Tool: req.Params.Name, Hash: hashOf(req.Params.Arguments), Round: r.before.Round + 1,
 	}
-	asked := r.dismissed && outcome.Approval == r.before.Approval
-	if !asked && r.before.Round < maxRounds {
+	mayApprove := state.Round <= maxRounds && s.mayElicit(req, r.caller)
+	for {
+		patience := s.opts.Patience
+		if mayApprove {
+			patience = 0
+		}
+		outcome := flight.WaitAttending(ctx, patience)
+		state.Flight = outcome.ID
+		switch q := outcome.Question; {
+		case !outcome.Pending || ctx.Err() != nil:
+			return outcome, nil
+		case q != nil && (!showsForms(req) || state.Round > maxInputs): // it would give up
+			r.leave()
+			return flight.Wait(ctx, s.opts.Patience), nil
+		case q != nil:
+			state.Question, state.Expires = q.ID, q.Expires.Add(afterwards)
+			return outcome, s.needInput(flight, inputQuestion, questionForm(*q), state)
+		case !mayApprove:
+			return outcome, nil
+		}
+		mayApprove = false // unless it is now, it is left to others
+		if r.dismissed && outcome.Approval == r.before.Approval {
+			continue
+		}
 		if question, expires := s.question(ctx, outcome.Approval); question != nil {
-			flight.Keep()
-			return outcome, &mcp.CallToolResult{
-				InputRequests: mcp.InputRequestMap{inputApproval: question},
-				RequestState: s.seal.close(requestState{
-					Flight: outcome.ID, Approval: outcome.Approval, Owner: ownerOf(r.caller),
-					Tool: req.Params.Name, Hash: hashOf(req.Params.Arguments), Round: r.before.Round + 1, Expires: expires.Add(afterwards),
-				}),
-			}
+			state.Approval, state.Expires = outcome.Approval, expires.Add(afterwards)
+			return outcome, s.needInput(flight, inputApproval, question, state)
 		}
 	}
-	return flight.Wait(ctx, s.opts.Patience), nil
+}
+
+// needInput tells the client to come back with an answer.
+func (s *Server) needInput(flight *pipeline.Flight, name string, form *mcp.ElicitParams, state requestState) *mcp.CallToolResult {
+	flight.Keep()
+	flight.Expect()
+	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{name: form}, RequestState: s.seal.close(state)}
 }
 
 // hashOf tells arguments apart, however their JSON is spelled.

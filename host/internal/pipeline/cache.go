@@ -84,9 +84,9 @@ func (s *cache) get(c *call) (tool.Result, bool) {
 }
 
 // keep takes up the result of a call, unless something was changed while the
-// call ran.
+// call ran, or the user was asked: another time the answer may be another one.
 func (s *cache) keep(c *call, result tool.Result) {
-	if result.Error != nil || !cacheable(c) {
+	if result.Error != nil || !cacheable(c) || c.flight.hasAsked() {
 		return
 	}
 	facts, err := json.Marshal(result.Metadata)

@@ -46,15 +46,20 @@ func (p *Pipeline) carry(ctx context.Context, c *call) (tool.Result, error) {
 	}
 }
 
-// attempt hands the call over once, for the tool's time-out at most. The error
-// is [errReplaced] if the plugin has not got the call and the tool is another
+// attempt hands the call over once, for the tool's time-out at most, which stops
+// while the tool asks its user. The error is [errReplaced] if the plugin has not got the call and the tool is another
 // one by now.
 func (p *Pipeline) attempt(ctx context.Context, c *call) (tool.Result, bool, error) {
 	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
-	attemptCtx, cancel := context.WithTimeoutCause(ctx, c.entry.Timeout, late)
+	attemptCtx, clock, cancel := withClock(ctx, c.entry.Timeout, late)
 	defer cancel()
 	c.dropStream() // of the attempt before
-	result, sent, err := p.opts.Runner.Run(attemptCtx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), c.flight.toSink())
+	asker := &asker{p: p, c: c, clock: clock}
+	c.flight.letAsk(asker)
+	defer c.flight.letAsk(nil)
+	sink := c.flight.toSink()
+	sink.Ask = asker.ask
+	result, sent, err := p.opts.Runner.Run(attemptCtx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), sink)
 	switch {
 	case err == nil:
 		return result, true, nil

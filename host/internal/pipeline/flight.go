@@ -33,6 +33,12 @@ type Flight struct {
 	kept     bool          // the outcome can be collected again although a holder has it
 	outcome  Outcome       // when done is closed
 	follows  *Flight       // when done is closed: the flight that carries the call instead, never itself
+
+	attendants int    // holders who take the tool's questions to the user
+	expected   bool   // one of them comes back
+	asker      *asker // the attempt that may ask; nil: none
+	input      *input // what the tool asks; nil: nothing
+	consulted  bool   // the tool has asked
 }
 
 // FlightState is what a flight is doing.
@@ -42,6 +48,7 @@ type FlightState string
 const (
 	Running          FlightState = "running"
 	AwaitingApproval FlightState = "awaiting_approval"
+	AwaitingInput    FlightState = "awaiting_input" // the tool asks its user
 	Done             FlightState = "done"
 )
 
@@ -78,15 +85,19 @@ func (f *Flight) Info() FlightInfo {
 // waited for a person longer than patience, it returns an outcome that is
 // Pending instead, and the flight goes on.
 func (f *Flight) Wait(ctx context.Context, patience time.Duration) Outcome {
+	return f.wait(ctx, patience, false)
+}
+
+func (f *Flight) wait(ctx context.Context, patience time.Duration, attending bool) Outcome {
 	select {
 	case <-f.done: // without a look at the state, which most flights never change
 	default:
-		if !f.waitDone(ctx, patience) {
-			return f.pending()
+		if !f.waitDone(ctx, patience, attending) {
+			return f.pending(attending)
 		}
 	}
 	if f.follows != nil {
-		return f.follows.Wait(ctx, patience)
+		return f.follows.wait(ctx, patience, attending)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,12 +105,17 @@ func (f *Flight) Wait(ctx context.Context, patience time.Duration) Outcome {
 	return f.outcome
 }
 
-// waitDone reports whether the flight ended before ctx or patience did.
-func (f *Flight) waitDone(ctx context.Context, patience time.Duration) bool {
+// waitDone reports whether the flight ended before ctx or patience did, or
+// before there is a question for whoever attends.
+func (f *Flight) waitDone(ctx context.Context, patience time.Duration, attending bool) bool {
 	for {
 		f.mu.Lock()
 		changed, awaiting, asked := f.changed, f.state == AwaitingApproval, f.asked
+		asks := f.input != nil
 		f.mu.Unlock()
+		if attending && asks {
+			return false
+		}
 
 		var impatient <-chan time.Time
 		if awaiting && patience >= 0 {
@@ -120,17 +136,22 @@ func (f *Flight) waitDone(ctx context.Context, patience time.Duration) bool {
 }
 
 // pending is the outcome of a flight that goes on without its caller.
-func (f *Flight) pending() Outcome {
+func (f *Flight) pending(attending bool) Outcome {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	waits := tool.Errorf(tool.PendingApproval, "the call has not ended yet")
 	if f.state == AwaitingApproval {
 		waits = tool.Errorf(tool.PendingApproval, "the call waits for a person to approve it (%s)", f.approval)
 	}
-	return Outcome{
+	outcome := Outcome{
 		ID: f.call.id, Tool: f.call.Tool, Result: tool.ErrorResult(waits),
 		Duration: time.Since(f.call.started), Approval: f.approval, Pending: true,
 	}
+	if attending && f.input != nil {
+		question := f.input.question
+		outcome.Question = &question
+	}
+	return outcome
 }
 
 // Owe says that the caller was told to make the same call again for the result:
@@ -175,11 +196,12 @@ func (f *Flight) Watch(progress func(tool.Progress)) (stop func()) {
 }
 
 // Resumed returns when the flight does not wait for the decision about an
-// approval, which may be at once, or when ctx ends.
-func (f *Flight) Resumed(ctx context.Context, approval string) {
+// approval or the answer to a question, which may be at once, or when ctx ends.
+func (f *Flight) Resumed(ctx context.Context, id string) {
 	for {
 		f.mu.Lock()
-		changed, waits := f.changed, f.state == AwaitingApproval && f.approval == approval
+		changed := f.changed
+		waits := f.state == AwaitingApproval && f.approval == id || f.input != nil && f.input.question.ID == id
 		f.mu.Unlock()
 		if !waits {
 			break
@@ -192,7 +214,7 @@ func (f *Flight) Resumed(ctx context.Context, approval string) {
 		}
 	}
 	if f.isDone() && f.follows != nil {
-		f.follows.Resumed(ctx, approval)
+		f.follows.Resumed(ctx, id)
 	}
 }
 
@@ -302,6 +324,9 @@ func (f *Flight) end(outcome Outcome, follows *Flight) {
 	f.mu.Lock()
 	outcome.Approval = f.approval
 	f.outcome, f.follows, f.state = outcome, follows, Done
+	if follows != nil {
+		follows.takeOver(f.attendants, f.expected)
+	}
 	abandoned := f.holders == 0
 	f.mu.Unlock()
 	close(f.done)

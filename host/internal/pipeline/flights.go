@@ -51,6 +51,9 @@ func (p *Pipeline) Start(ctx context.Context, req Request) *Flight {
 		p: p, call: c, cancel: cancel, done: make(chan struct{}),
 		holders: 1, state: Running, changed: make(chan struct{}),
 	}
+	if req.Attended {
+		f.attendants = 1
+	}
 	f.sink.to = req.Sink
 	c.flight = f
 	if !p.flights.add(f) {
@@ -335,7 +338,7 @@ func (s *flights) expire(f *Flight, lease int) {
 	case f.lease != lease: // somebody came back
 	case f.state == Done:
 		s.forget(f)
-	case f.state == Running:
+	case f.state == Running || f.state == AwaitingInput:
 		f.cancel(errAbandoned)
 	case f.state == AwaitingApproval: // abandoned anew when it is answered
 	}

@@ -68,6 +68,9 @@ type Options struct {
 	MaxWaiting int
 	// MaxWait bounds how long a call waits for its turn; 0 means 30 seconds.
 	MaxWait time.Duration
+	// AnswerTimeout bounds how long a question of a tool waits for its answer; 0
+	// means 10 minutes.
+	AnswerTimeout time.Duration
 }
 
 // Pipeline runs calls. Its methods may be called from any goroutine.
@@ -129,6 +132,9 @@ func New(opts Options) (*Pipeline, error) {
 	if opts.MaxWait <= 0 {
 		opts.MaxWait = 30 * time.Second
 	}
+	if opts.AnswerTimeout <= 0 {
+		opts.AnswerTimeout = 10 * time.Minute
+	}
 	p := &Pipeline{
 		opts:  opts,
 		slots: slots{queues: make(map[slotKey]*queue)},
@@ -173,6 +179,10 @@ type Request struct {
 	// Sink receives progress and output as long as anybody holds the flight,
 	// which may be longer than whoever gave it.
 	Sink tool.Sink
+	// Attended says that whoever makes the call takes the tool's questions to the
+	// user, until it calls [Flight.Leave]. If nobody does, the tool hears that
+	// nobody can be asked.
+	Attended bool
 	// Traceparent is a W3C Trace Context, or "".
 	Traceparent string
 	// IdempotencyKey makes a call that is sent again, within a day, have its
@@ -201,4 +211,7 @@ type Outcome struct {
 	Approval string
 	// Pending says that the call goes on and has no result yet.
 	Pending bool
+	// Question is what the tool asks the user, for a holder that attends; nil if
+	// it asks nothing.
+	Question *Question
 }

@@ -31,19 +31,27 @@ type Schema struct {
 // mistake, unless the schema says otherwise itself. The error names the place
 // and the rule and is ready to stand after "refused because".
 func Compile(input json.RawMessage) (*Schema, error) {
-	doc, err := readDocument(input)
+	s, err := compile(input)
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}
+	return s, nil
+}
+
+func compile(input json.RawMessage) (*Schema, error) {
+	doc, err := readDocument(input)
+	if err != nil {
+		return nil, err
+	}
 	if err := checkRules(doc); err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+		return nil, err
 	}
 	closeSchema(doc)
 	public := Canonical(withoutKeywords(doc))
 	boundIntegers(doc)
 	validator, err := compileDocument(doc)
 	if err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+		return nil, err
 	}
 	return &Schema{
 		doc:       doc,

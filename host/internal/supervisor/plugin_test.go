@@ -50,11 +50,12 @@ type testPlugin struct {
 	inside  int        // calls that wait in the tool "block"
 	waiters []chan struct{}
 	ends    sync.Map // by the id of the call, a channel that is closed at its end
+	host    requester
 }
 
 var testTools = []string{
 	"echo", "block", "exit", "panic", "allocate", "open_files", "large_file", "large", "large_chunks", "two_results", "no_result",
-	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_json", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid",
+	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_json", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid", "ask",
 }
 
 // pidFileEnv names the file to which the plugin writes its process ids.
@@ -182,7 +183,7 @@ func (p *testPlugin) Describe(context.Context, *toolpluginv1.DescribeRequest) (*
 		d.Name = "fs"
 	case "erring":
 		return nil, status.Error(codes.Internal, "no describing today")
-	case "connected", "disconnecting", "slowconnect":
+	case "connected", "disconnecting", "slowconnect", "asking", "asking2", "deaf":
 		d.Capabilities = []string{"connect", "drain"}
 	case "draining":
 		d.Capabilities = []string{"drain"}
@@ -230,7 +231,12 @@ func (p *testPlugin) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMe
 	if p.mode == "disconnecting" {
 		return status.Error(codes.Aborted, "no more")
 	}
-	if p.mode == "slowconnect" {
+	switch p.mode {
+	case "asking", "asking2":
+		return p.host.serve(stream)
+	case "deaf":
+		return deafen(stream)
+	case "slowconnect":
 		<-time.After(200 * time.Millisecond)
 	}
 	p.attached.Store(true)
@@ -302,6 +308,8 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 		n, err := strconv.Atoi(string(r.GetArgumentsJson()))
 		must(err)
 		return text(stream, strings.Repeat("x", n))
+	case "ask":
+		return p.host.ask(r, stream)
 	case "attached":
 		return text(stream, fmt.Sprint(p.attached.Load()))
 	case "echo":

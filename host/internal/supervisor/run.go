@@ -42,6 +42,9 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 	// The clock is the host's: it may be stopped while a person is asked.
 	callCtx, stop := withoutDeadline(ctx)
 	defer stop()
+	ticket, revoke := i.wire.tickets.issue(callCtx, sink.Ask)
+	defer revoke()
+	call.Context.Ticket = ticket
 
 	result, how, err := i.wire.call(callCtx, call, k.heardFrom(i, sink))
 	if how == running {

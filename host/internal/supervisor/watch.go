@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -69,6 +70,9 @@ func (k *keeper) connect(ctx context.Context, i *instance) (done <-chan struct{}
 	k.s.tasks.Go(func() { // ends with ctx, which outlives the process by little
 		defer close(ended)
 		err := i.wire.connect(ctx, func() { close(attached) })
+		if errors.Is(err, errUnread) {
+			i.runner.blame(errUnread.Error())
+		}
 		k.log.Debug("the plugin's channel to the host ended", "reason", k.s.opts.Redact(cleanLine(errorText(err))))
 	})
 	if !within(k.s.timing.attach, attached) {

@@ -40,8 +40,9 @@ const (
 // wire speaks the contract with one process. It is the only place in the host
 // that knows the generated types.
 type wire struct {
-	conn   *grpc.ClientConn
-	client toolpluginv1.PluginServiceClient
+	conn    *grpc.ClientConn
+	client  toolpluginv1.PluginServiceClient
+	tickets tickets
 }
 
 // wirePlugin makes a wire of go-plugin's connection.
@@ -182,36 +183,6 @@ func (w *wire) drain(ctx context.Context) error {
 func (w *wire) drainCall(ctx context.Context, id string) error {
 	_, err := w.client.Drain(ctx, &toolpluginv1.DrainRequest{CallId: id})
 	return err
-}
-
-// connect answers the plugin's requests until the stream ends. No request is
-// granted yet. It calls attached when the plugin has taken up the stream, or
-// never will.
-func (w *wire) connect(ctx context.Context, attached func()) error {
-	stream, err := w.client.Connect(ctx)
-	if err == nil {
-		_, err = stream.Header()
-	}
-	attached()
-	if err != nil {
-		return err
-	}
-	for {
-		request, err := stream.Recv()
-		if err != nil {
-			return err
-		}
-		err = stream.Send(&toolpluginv1.HostMessage{
-			Id: request.GetId(),
-			Error: &toolpluginv1.Error{
-				Code:    string(tool.Unavailable),
-				Message: "this host does not answer requests of plugins",
-			},
-		})
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // errNonsense marks answers that the contract does not allow.

@@ -92,6 +92,7 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 		func(context.Context, *sdk.Call, none) (string, error) { return "changed", nil })
 	add(p, prefix+"_approve", "Tries to approve a call.", b.approve)
 	b.addCounters(p, prefix)
+	b.addQuestions(p, prefix)
 }
 
 // lines returns n bytes of lines of which no two are alike.

@@ -1,0 +1,96 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// ticketSize is that of a ticket, in bytes.
+	ticketSize = 32
+	// maxQuestions bounds how often one call may ask its user.
+	maxQuestions = 8
+)
+
+// asking asks the user of one call; see [tool.Sink].
+type asking func(ctx context.Context, q tool.Question) (tool.Answer, error)
+
+// tickets are the authority of the calls that one process runs towards the
+// host: whoever shows one asks on behalf of that call. The zero value is ready.
+type tickets struct {
+	mu   sync.Mutex                   // guards open and what is in it
+	open map[[ticketSize]byte]*ticket // as long as their calls
+}
+
+type ticket struct {
+	ask   asking
+	asked int  // how many questions there were
+	busy  bool // one waits for its answer
+}
+
+// issue makes a ticket for a call, which counts until revoke. ctx is the call's.
+// A call whose user nobody can ask has none.
+func (t *tickets) issue(ctx context.Context, ask asking) (name []byte, revoke func()) {
+	if ask == nil {
+		return nil, func() {}
+	}
+	var key [ticketSize]byte
+	_, _ = rand.Read(key[:]) // never fails
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open == nil {
+		t.open = make(map[[ticketSize]byte]*ticket)
+	}
+	t.open[key] = &ticket{ask: whileBoth(ctx, ask)}
+	return key[:], func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.open, key)
+	}
+}
+
+// whileBoth ends a question with the call, too.
+func whileBoth(call context.Context, ask asking) asking {
+	return func(ctx context.Context, q tool.Question) (tool.Answer, error) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		defer context.AfterFunc(call, func() { cancel(context.Cause(call)) })()
+		return ask(ctx, q)
+	}
+}
+
+// take returns what asks the user of the call that a ticket belongs to, and has
+// to be told when that is done. A ticket that was made up, that is another
+// process's or that of a call which has ended is refused, and so is a question
+// beyond those that a call may have.
+func (t *tickets) take(name []byte) (ask asking, done func(), err *tool.Error) {
+	if len(name) == 0 {
+		return nil, nil, tool.Errorf(tool.Unavailable, "the user cannot be asked on behalf of this call: it has no ticket")
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var one *ticket
+	if len(name) == ticketSize {
+		one = t.open[[ticketSize]byte(name)]
+	}
+	switch {
+	case one == nil:
+		return nil, nil, tool.Errorf(tool.PermissionDenied, "the ticket is that of no call which this process runs").
+			WithHint("ask while the call runs, with the ticket that came with it")
+	case one.busy:
+		return nil, nil, tool.Errorf(tool.Conflict, "the call has a question already that was not answered yet").
+			WithHint("ask one question at a time")
+	case one.asked == maxQuestions:
+		return nil, nil, tool.Errorf(tool.ResourceExhausted, "the call has asked its user %d times, which is all that it may", maxQuestions).
+			WithHint("ask for several values in one question")
+	}
+	one.asked, one.busy = one.asked+1, true
+	return one.ask, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		one.busy = false
+	}, nil
+}
