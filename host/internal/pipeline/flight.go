@@ -97,7 +97,11 @@ func (f *Flight) wait(ctx context.Context, patience time.Duration, attending boo
 		}
 	}
 	if f.follows != nil {
-		return f.follows.wait(ctx, patience, attending)
+		outcome := f.follows.wait(ctx, patience, attending)
+		if !outcome.Pending {
+			f.follows.collected()
+		}
+		return outcome
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -155,15 +159,26 @@ func (f *Flight) pending(attending bool) Outcome {
 }
 
 // Owe says that the caller was told to make the same call again for the result:
-// once nobody holds the flight, such a call gets it.
+// until somebody has it, such a call gets it.
 func (f *Flight) Owe() {
 	if f.isDone() && f.follows != nil {
 		f.follows.Owe()
 		return
 	}
+	f.p.flights.owe(f)
+}
+
+// collected says that the same call made again has the result.
+func (f *Flight) collected() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.owed = true
+	f.owed = false
+}
+
+func (f *Flight) isOwed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.owed
 }
 
 // Keep says that the caller comes back by the flight's id, perhaps more than

@@ -83,15 +83,35 @@ func TestOnlyTheOwedResultIsCollected(t *testing.T) {
 			t.Error("a second call became the first one")
 		}
 	})
-	t.Run("the caller is still there", func(t *testing.T) {
-		h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
-		first, _ := h.begin(t, base) // released at the end of the test
-		first.Owe()
-		second, _ := h.begin(t, base)
-		if second.Wait(t.Context(), 0).ID == first.ID() {
-			t.Error("two calls at the same time became one")
+}
+
+// TestOwedWhileItIsHeld makes the same call again, and again, while somebody
+// waits for the first one by its id: nobody is asked a second time.
+func TestOwedWhileItIsHeld(t *testing.T) {
+	plugin := &counter{}
+	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
+	req := request("add", `{"text":"a"}`)
+	first, question := h.begin(t, req) // released at the end of the test
+	first.Owe()
+	var again []*pipeline.Flight
+	for range 3 {
+		f := h.Start(t.Context(), req)
+		defer f.Release()
+		if got := f.Wait(t.Context(), 0); !got.Pending || got.Approval != question.ID {
+			t.Fatalf("the same call made again = %+v, want that it waits for %s", got, question.ID)
 		}
-	})
+		f.Owe()
+		again = append(again, f)
+	}
+	h.answer(t, question.ID, true)
+	for _, f := range again {
+		if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || got.ID != first.ID() {
+			t.Errorf("the same call made again = %+v, want the result of the first", got)
+		}
+	}
+	if got := plugin.calls(); got != `{"text":"a"}` {
+		t.Errorf("%q ran, want one call", got)
+	}
 }
 
 // TestFlightIsSeenByItsUserOnly looks at somebody else's call.

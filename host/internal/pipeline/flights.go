@@ -21,7 +21,7 @@ type flights struct {
 
 	mu     sync.Mutex // guards what follows; taken before Flight.mu
 	byID   map[string]*Flight
-	owed   map[flightKey]*Flight // whose callers were told to make the same call again
+	owed   map[flightKey]*Flight // whose callers were told to make the same call again, unless one has by now
 	keyed  map[idempotencyKey]*Flight
 	timers map[*Flight]*time.Timer
 	users  map[string]int // how many flights each user has
@@ -211,34 +211,45 @@ func (s *flights) hold(f *Flight) {
 	s.disarm(f)
 }
 
-// disarm takes back what abandon did. Both mutexes are held.
+// disarm stops the time after which a flight that nobody holds ends. Both
+// mutexes are held.
 func (s *flights) disarm(f *Flight) {
 	if timer := s.timers[f]; timer != nil {
 		timer.Stop()
 		delete(s.timers, f)
 	}
-	if s.owed[f.key] == f {
-		delete(s.owed, f.key)
+}
+
+// owe says that the caller of a flight was told to make the same call again for
+// the result.
+func (s *flights) owe(f *Flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owed = true
+	if s.byID[f.call.id] == f && f.key != (flightKey{}) { // else collect does it
+		s.owed[f.key] = f
 	}
 }
 
 // collect returns the flight whose caller was told to make this very call
 // again, if there is one, held for the flight of the new call, which it reports
-// to from now on.
+// to from now on. Until somebody has its outcome, each such call finds it.
 func (s *flights) collect(c *call) *Flight {
 	key := flightKey{c.Caller.User, c.Caller.Client, c.entry.Spec.Name, c.hash}
 	c.flight.identify(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f := s.owed[key]
-	if f == nil || f == c.flight {
-		return nil
+	if f := s.owed[key]; f != nil && f != c.flight && f.isOwed() {
+		s.follow(f, c)
+		return f
 	}
-	s.follow(f, c)
-	f.mu.Lock()
-	f.owed = false // c is told
-	f.mu.Unlock()
-	return f
+	delete(s.owed, key)
+	if c.flight.isOwed() {
+		s.owed[key] = c.flight
+	}
+	return nil
 }
 
 // claim takes the idempotency key of a call for its flight. If another flight
@@ -289,7 +300,6 @@ func (s *flights) abandon(f *Flight) {
 	s.disarm(f)
 	lease, keep := f.lease, s.keep
 	if f.owed {
-		s.owed[f.key] = f
 		keep *= owedFactor
 	}
 	s.timers[f] = time.AfterFunc(keep, func() { s.expire(f, lease) })
@@ -381,6 +391,9 @@ func (s *flights) forget(f *Flight) {
 		delete(s.users, user)
 	}
 	s.disarm(f)
+	if s.owed[f.key] == f {
+		delete(s.owed, f.key)
+	}
 }
 
 // close cancels every flight and returns when none is under way.
