@@ -71,6 +71,7 @@ type Server struct {
 	opts     Options
 	failures failures
 	underWay underWay
+	streams  underWay // that clients hold open for as long as they like
 	timing   timing
 
 	network, control http.Handler
@@ -118,6 +119,8 @@ func New(opts Options) (*Server, error) {
 	}
 	s := &Server{
 		opts:       opts,
+		underWay:   underWay{most: maxAtOnce},
+		streams:    underWay{most: maxStreams, all: maxAllStreams},
 		timing:     timing{keepAlive: 15 * time.Second, write: 30 * time.Second, ready: 15 * time.Second},
 		complaints: rate.Sometimes{First: 10, Interval: time.Second},
 	}

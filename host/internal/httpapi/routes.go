@@ -19,9 +19,8 @@ type route struct {
 	// credential is.
 	roles  auth.Roles
 	handle func(s *Server, w http.ResponseWriter, r *request) error
-	// bounded says that something else than [underWay] bounds how many of its
-	// requests are held open.
-	bounded bool
+	// stream says that clients hold its requests open for as long as they like.
+	stream bool
 }
 
 const anyRole = auth.Agent | auth.Approver | auth.Admin
@@ -40,7 +39,7 @@ func routes() []route {
 		{method: "POST", path: "/v1/explain", roles: anyRole, handle: (*Server).explain},
 		{method: "GET", path: "/v1/events", roles: anyRole, handle: (*Server).events},
 		{method: "POST", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp},
-		{method: "GET", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp, bounded: true}, // one stream for each session
+		{method: "GET", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp, stream: true},
 		{method: "DELETE", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp},
 		{method: "POST", path: "/v1/mcp/relay", roles: auth.Agent, handle: (*Server).relayMCP},
 
@@ -140,13 +139,15 @@ func (s *Server) dispatch(w http.ResponseWriter, r *request, of []route) error {
 	if r.caller, err = name(r.Request, caller); err != nil {
 		return err
 	}
-	if !of[i].bounded {
-		leave, err := s.underWay.enter(caller)
-		if err != nil {
-			return err
-		}
-		defer leave()
+	room := &s.underWay
+	if of[i].stream {
+		room = &s.streams
 	}
+	leave, err := room.enter(caller)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	return of[i].handle(s, w, r)
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -20,11 +21,10 @@ const (
 	maxIdle        = 30 * time.Second
 	maxConnections = 1024 // further ones wait to be accepted
 	maxAtOnce      = 128  // requests of one credential; it is told to come again later
+	maxStreams     = 256  // held open by one credential's sessions
+	maxAllStreams  = 512  // by all, so that there is room for other connections
 	maxStop        = 5 * time.Second
 )
-
-// errStopping is the cause of the end of requests when the host stops.
-var errStopping = errors.New("the host is stopping")
 
 // Serve answers what arrives at a network listener until ctx ends. Then it
 // tells those who wait that the host is stopping, and returns when all requests
@@ -66,11 +66,11 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler
 	go func() { ended <- server.Serve(newLimitListener(l, maxConnections)) }() // until Shutdown, waited for below
 	select {
 	case err := <-ended:
-		stop(errStopping)
+		stop(pipeline.ErrStopping)
 		return errors.Join(fmt.Errorf("serve %s: %w", l.Addr(), err), server.Close())
 	case <-ctx.Done():
 	}
-	stop(errStopping)
+	stop(pipeline.ErrStopping)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxStop)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
@@ -95,4 +95,4 @@ func waitEnd(ctx context.Context) error {
 }
 
 // stopped reports whether a request's context has ended because the host stops.
-func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), errStopping) }
+func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), pipeline.ErrStopping) }

@@ -9,10 +9,14 @@ import (
 
 // underWay counts the requests of each credential that have not been answered,
 // so that one which waits for many things leaves room for the others: for the
-// person who decides, above all. The zero value is ready.
+// person who decides, above all.
 type underWay struct {
-	mu       sync.Mutex // guards requests
+	most int // of one credential
+	all  int // of all together; 0 means no bound
+
+	mu       sync.Mutex // guards everything below
 	requests map[credential]int
+	total    int
 }
 
 // credential tells callers apart by what they came with.
@@ -29,15 +33,17 @@ func (u *underWay) enter(caller auth.Caller) (leave func(), err error) {
 	if u.requests == nil {
 		u.requests = make(map[credential]int)
 	}
-	if u.requests[key] == maxAtOnce {
-		p := tooMany().problem("%d requests of this credential wait for their answers already", maxAtOnce)
+	if u.requests[key] == u.most || u.all > 0 && u.total == u.all {
+		p := tooMany().problem("%d requests of this credential are open already, and %d in all", u.requests[key], u.total)
 		p.retryAfter = time.Second
 		return nil, p.hint("wait for some of them, or follow /v1/events once instead of asking often")
 	}
 	u.requests[key]++
+	u.total++
 	return func() {
 		u.mu.Lock()
 		defer u.mu.Unlock()
+		u.total--
 		if u.requests[key]--; u.requests[key] == 0 {
 			delete(u.requests, key)
 		}

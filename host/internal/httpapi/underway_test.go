@@ -11,7 +11,7 @@ import (
 func TestUnderWay(t *testing.T) {
 	agent := auth.Caller{User: "ada", Roles: auth.Agent}
 	person := auth.Caller{User: "ada", Roles: auth.Approver | auth.Admin}
-	var u underWay
+	u := underWay{most: maxAtOnce}
 	var leaves []func()
 	for range maxAtOnce {
 		leave, err := u.enter(agent)
@@ -40,4 +40,25 @@ func TestUnderWay(t *testing.T) {
 	if _, err := u.enter(agent); err != nil {
 		t.Errorf("there is no room after all have left: %v", err)
 	}
+}
+
+// TestUnderWayInAll fills the room of all credentials together.
+func TestUnderWayInAll(t *testing.T) {
+	u := underWay{most: 2, all: 3}
+	enter := func(user string) (leave func()) {
+		t.Helper()
+		leave, err := u.enter(auth.Caller{User: user, Roles: auth.Agent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return leave
+	}
+	leave := enter("ada")
+	enter("ada")
+	enter("ben")
+	if _, err := u.enter(auth.Caller{User: "cleo", Roles: auth.Agent}); err == nil {
+		t.Error("one more request than there is room for gets in")
+	}
+	leave()
+	enter("cleo")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
@@ -21,6 +22,9 @@ const (
 	maxForm = 64 << 10
 	// maxRounds bounds how often one call has its client ask for an approval.
 	maxRounds = 5
+	// maxNote bounds the characters of what the agent is told of a rejection, as
+	// the record of it does.
+	maxNote = 2000
 	// via is what the record of a decision calls this way.
 	via = "elicitation"
 	// inputApproval names the input that decides about an approval.
@@ -80,7 +84,7 @@ func form(r approval.Record) *mcp.ElicitParams {
 					"description": "approve: this call only" + alwaysMeans(r) + "; reject: the call does not run",
 				},
 				fieldNote: map[string]any{
-					"type": "string", "title": "Note", "description": "what the agent is told, if you reject", "maxLength": 2000,
+					"type": "string", "title": "Note", "description": "what the agent is told, if you reject", "maxLength": maxNote,
 				},
 			},
 		},
@@ -111,7 +115,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answ
 		case answerAlways:
 			decision.Approve, decision.Always = true, true
 		case answerReject:
-			decision.Message = strings.TrimSpace(note)
+			decision.Message = bounded(strings.TrimSpace(note), maxNote)
 		default:
 			return false
 		}
@@ -119,10 +123,23 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answ
 	default:
 		return false
 	}
-	if _, err := s.opts.Desk.Decide(ctx, decision); err != nil {
-		s.opts.Logger.Debug("an answer over elicitation did not count", "approval", id, "error", err)
+	_, err := s.opts.Desk.Decide(ctx, decision)
+	if err != nil {
+		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", id, "error", err)
 	}
-	return true
+	// In a conflict somebody else has decided before.
+	return err == nil || tool.AsError(err).Code == tool.Conflict
+}
+
+// bounded returns the first characters of a text.
+func bounded(text string, most int) string {
+	for i := range text {
+		if most == 0 {
+			return text[:i]
+		}
+		most--
+	}
+	return text
 }
 
 // waitAsking waits for the outcome of a call as [pipeline.Flight.Wait] does, and

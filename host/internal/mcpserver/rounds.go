@@ -70,9 +70,7 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 // the call waits for a person whom the client can ask, it returns the question
 // instead.
 func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) (pipeline.Outcome, *mcp.CallToolResult) {
-	state := requestState{
-		Owner: ownerOf(r.caller), Tool: req.Params.Name, Hash: hashOf(req.Params.Arguments), Round: r.before.Round + 1,
-	}
+	state := requestState{Round: r.before.Round + 1}
 	mayApprove := state.Round <= maxRounds && s.mayElicit(req, r.caller)
 	for {
 		patience := s.opts.Patience
@@ -89,7 +87,7 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 			return flight.Wait(ctx, s.opts.Patience), nil
 		case q != nil:
 			state.Question, state.Expires = q.ID, q.Expires.Add(afterwards)
-			return outcome, s.needInput(flight, inputQuestion, questionForm(*q), state)
+			return outcome, s.needInput(req, r, flight, inputQuestion, questionForm(*q), state)
 		case !mayApprove:
 			return outcome, nil
 		}
@@ -99,15 +97,16 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		}
 		if question, expires := s.question(ctx, outcome.Approval); question != nil {
 			state.Approval, state.Expires = outcome.Approval, expires.Add(afterwards)
-			return outcome, s.needInput(flight, inputApproval, question, state)
+			return outcome, s.needInput(req, r, flight, inputApproval, question, state)
 		}
 	}
 }
 
 // needInput tells the client to come back with an answer.
-func (s *Server) needInput(flight *pipeline.Flight, name string, form *mcp.ElicitParams, state requestState) *mcp.CallToolResult {
+func (s *Server) needInput(req *mcp.CallToolRequest, r round, flight *pipeline.Flight, name string, form *mcp.ElicitParams, state requestState) *mcp.CallToolResult {
 	flight.Keep()
 	flight.Expect()
+	state.Owner, state.Tool, state.Hash = ownerOf(r.caller), req.Params.Name, hashOf(req.Params.Arguments)
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{name: form}, RequestState: s.seal.close(state)}
 }
 

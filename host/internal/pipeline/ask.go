@@ -54,7 +54,7 @@ func (p *Pipeline) letGo(ctx context.Context, c *call) {
 	cause := context.Cause(ctx)
 	switch id := c.question.ID; {
 	case id == "":
-	case cause == nil || errors.Is(cause, errStopping):
+	case cause == nil || errors.Is(cause, ErrStopping):
 		p.opts.Desk.Release(id)
 	default:
 		if err := p.opts.Desk.Cancel(context.WithoutCancel(ctx), id); err != nil {

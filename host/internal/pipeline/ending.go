@@ -24,8 +24,9 @@ var errStale = errors.New("approved state gone")
 // that a stopping host turned away. It has had no effect.
 const Stopping = "the host is stopping"
 
-// errStopping ends the calls of a host that stops.
-var errStopping = tool.Errorf(tool.Unavailable, Stopping).WithRetry(time.Second)
+// ErrStopping ends the calls of a host that stops, and the requests that wait for
+// them.
+var ErrStopping = tool.Errorf(tool.Unavailable, Stopping).WithRetry(time.Second)
 
 // errRevoked ends the calls of a credential that was revoked.
 var errRevoked = tool.Errorf(tool.PermissionDenied, "the credential that made the call does not count any more")

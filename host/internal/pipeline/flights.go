@@ -57,7 +57,7 @@ func (p *Pipeline) Start(ctx context.Context, req Request) *Flight {
 	f.sink.to = req.Sink
 	c.flight = f
 	if !p.flights.add(f) {
-		f.end(p.finish(ctx, c, tool.Result{}, errStopping), nil)
+		f.end(p.finish(ctx, c, tool.Result{}, ErrStopping), nil)
 		return f
 	}
 	go f.fly(ctx) // ends with the call; Pipeline.Close waits for it
@@ -401,7 +401,7 @@ func (s *flights) close() {
 	s.mu.Lock()
 	s.closed = true
 	for _, f := range s.byID {
-		f.cancel(errStopping)
+		f.cancel(ErrStopping)
 	}
 	for f, timer := range s.timers {
 		timer.Stop()

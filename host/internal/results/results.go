@@ -122,6 +122,9 @@ func (d *Dir) TTL() time.Duration { return d.ttl }
 // name of a file.
 var handlePattern = regexp.MustCompile(`^tc_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
+// folderPattern is what [folder] makes.
+var folderPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
 // folder is the name of a user's directory: a user may be called anything.
 func folder(user string) string {
 	sum := sha256.Sum256([]byte(user))

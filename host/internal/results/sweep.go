@@ -46,11 +46,12 @@ func (d *Dir) recall() error {
 		return err
 	}
 	for _, folder := range folders {
-		if len(folder) != 64 {
+		info, err := d.root.Lstat(folder)
+		if err != nil || !info.IsDir() || !folderPattern.MatchString(folder) {
 			continue
 		}
 		if err := d.recallUser(folder); err != nil {
-			return err
+			d.logger.Warn("results of an earlier run cannot be read", "error", err)
 		}
 	}
 	return nil
