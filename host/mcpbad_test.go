@@ -215,6 +215,34 @@ func TestManyIdleSessions(t *testing.T) {
 	}
 }
 
+// TestManyStreams opens more streams than a credential may have: it is told, its
+// calls go on, and others are served.
+func TestManyStreams(t *testing.T) {
+	const most = 256
+	bob, bobs := agentToken(t, "bob", "bob")
+	h := serve(t, writeConfig(t, listening+fsBlock+"auth {\n"+bob+"}\n"))
+	var last rawClient
+	for i := range most + 1 {
+		last = rawClient{h: h, token: h.token}
+		last.initialize(t)
+		want := http.StatusOK
+		if i == most {
+			want = http.StatusTooManyRequests
+		}
+		if stream := last.send(t, "GET", ""); stream.StatusCode != want { // open until the test ends
+			t.Fatalf("stream %d = %s, want %d", i, stream.Status, want)
+		}
+	}
+	if status, text := last.ask(t, "POST", `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`); status != http.StatusOK {
+		t.Errorf("without a stream of its own, tools/list = %d %s", status, text)
+	}
+	other := rawClient{h: h, token: bobs}
+	other.initialize(t)
+	if stream := other.send(t, "GET", ""); stream.StatusCode != http.StatusOK {
+		t.Errorf("another credential's stream = %s", stream.Status)
+	}
+}
+
 // residentMiB is how much of a process is in memory.
 func residentMiB(t *testing.T, pid int) int {
 	t.Helper()

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"errors"
 	"net"
 	"sync"
+	"syscall"
 )
 
 // limitListener accepts a bounded number of connections at the same time.
@@ -43,6 +45,16 @@ func (l *limitListener) Close() error {
 type limitedConn struct {
 	net.Conn
 	release func()
+}
+
+// SyscallConn implements [syscall.Conn]: whoever takes the connection over can
+// see whether the client is there.
+func (c *limitedConn) SyscallConn() (syscall.RawConn, error) {
+	conn, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	return conn.SyscallConn()
 }
 
 // Close implements [net.Conn].

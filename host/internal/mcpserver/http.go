@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
 )
 
 const (
@@ -90,8 +91,9 @@ func exchangeOf(req mcp.Request) *exchange {
 // waits ends with its context, and its calls with it: nobody could read their
 // results any more.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.Caller) {
-	ctx := context.WithValue(r.Context(), exchangeKey{}, &exchange{ctx: r.Context(), caller: caller})
-	r = r.WithContext(ctx)
+	ctx, end := answering(r)
+	defer end()
+	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, &exchange{ctx: r.Context(), caller: caller}))
 	w = &patientWriter{ResponseWriter: w}
 	if r.Method == http.MethodPost && !readMessage(w, r) {
 		return
@@ -119,6 +121,28 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.C
 		}
 		defer leave()
 		s.http.sessions.ServeHTTP(w, r)
+	}
+}
+
+// answering returns the context of a request for the SDK, which gives nothing
+// back once it has ended. When the host stops it lasts a little longer, so that
+// the client hears what became of its call. end must be called.
+func answering(r *http.Request) (_ context.Context, end func()) {
+	if r.Method != http.MethodPost || r.Header.Get(headerMethod) == "subscriptions/listen" {
+		return r.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	stop := context.AfterFunc(r.Context(), func() {
+		cause := context.Cause(r.Context())
+		if !errors.Is(cause, pipeline.ErrStopping) {
+			cancel(cause)
+			return
+		}
+		time.AfterFunc(maxStop, func() { cancel(cause) })
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
 	}
 }
 

@@ -130,22 +130,22 @@ func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 }
 
 // ServeStdio serves one client over a pair of streams, one JSON-RPC message a
-// line, until the client closes in or ctx ends. At the end of in, calls under
-// way are answered first; at the end of ctx they are canceled. The calls of
-// the client form one session.
+// line, until the client closes in or ctx ends. At the end of in, requests under
+// way are answered first; at the end of ctx calls are canceled, and answered. The
+// calls of the client form one session.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	id := newSessionID()
 	calls := s.sessions.begin(id)
 	defer s.sessions.forget(id)
 	transport := newLineTransport(in, out, id)
+	transport.conn.left = func() { calls.cancel(errGone) }
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {
-		calls.cancel()
+		calls.cancel(pipeline.ErrStopping)
+		transport.conn.awaitAnswers(maxStop) // so that the client knows what became of its calls
 		_ = transport.conn.Close()
 	})()
-	err := s.sdk.Run(ctx, transport)
+	err := s.sdk.Run(context.WithoutCancel(ctx), transport)
 	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
 		return fmt.Errorf("serve MCP: %w", err)
 	}

@@ -150,7 +150,7 @@ func (s *sessions) remove(id string) {
 		return
 	}
 	delete(s.byID, id)
-	one.cancel()
+	one.cancel(errGone)
 	if one.server == nil {
 		return
 	}

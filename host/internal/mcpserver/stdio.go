@@ -31,7 +31,7 @@ type lineTransport struct {
 
 func newLineTransport(in io.ReadCloser, out io.Writer, session string) *lineTransport {
 	return &lineTransport{in: in, out: out, conn: &lineConn{
-		in: in, session: session,
+		in: in, out: out, left: func() {}, session: session,
 		lines: make(chan line), writes: make(chan write), closed: make(chan struct{}),
 	}}
 }
@@ -59,6 +59,8 @@ type write struct {
 
 type lineConn struct {
 	in       io.ReadCloser
+	out      io.Writer
+	left     func() // is called when the client is gone that has closed its side
 	session  string
 	lines    chan line
 	requests unanswered
@@ -157,7 +159,7 @@ func (c *lineConn) readLines(in io.Reader) {
 			continue
 		case err != nil:
 			next.err = err
-			c.awaitAnswers()
+			c.awaitAnswers(0)
 		case len(data) == 0:
 			continue
 		default:
@@ -166,7 +168,10 @@ func (c *lineConn) readLines(in io.Reader) {
 				c.refuse(code, err.Error())
 				continue
 			}
-			c.requests.begin(next.message)
+			if !c.requests.begin(next.message) {
+				c.refuseRequest(next.message)
+				continue
+			}
 		}
 		select {
 		case c.lines <- next:
@@ -209,6 +214,20 @@ func checkText(data []byte) (code int64, err error) {
 // refuse answers a line that has no id to answer to.
 func (c *lineConn) refuse(code int64, why string) {
 	if c.writeLine(nil, refusal(code, why)) != nil {
+		_ = c.Close() // the client does not read any more, so that its session ends
+	}
+}
+
+// codeBusy is of those that JSON-RPC 2.0, section 5.1, leaves to servers.
+const codeBusy = -32000
+
+// refuseRequest answers a request of a client that has too many.
+func (c *lineConn) refuseRequest(m jsonrpc.Message) {
+	request, _ := m.(*jsonrpc.Request) // as begin has found
+	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{
+		Code: codeBusy, Message: fmt.Sprintf("%d requests of this client wait for their answers already; send it again when some have theirs", maxUnanswered),
+	}})
+	if err != nil || c.writeLine(nil, text) != nil {
 		_ = c.Close() // the client does not read any more, so that its session ends
 	}
 }

@@ -9,29 +9,29 @@ import (
 // SDK shields them from the end of its session. The zero value is ready.
 type underWay struct {
 	mu      sync.Mutex // guards everything below
-	cancels map[int]context.CancelFunc
+	cancels map[int]context.CancelCauseFunc
 	next    int
-	ended   bool
+	ended   error // the cause, for calls that begin later
 }
 
 // begin returns a context that ends with cancel too, and what to call when the
 // call has ended.
 func (u *underWay) begin(ctx context.Context) (_ context.Context, done func()) {
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancelCause(ctx)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.ended {
-		stop()
-		return ctx, stop
+	if u.ended != nil {
+		stop(u.ended)
+		return ctx, func() {}
 	}
 	if u.cancels == nil {
-		u.cancels = map[int]context.CancelFunc{}
+		u.cancels = map[int]context.CancelCauseFunc{}
 	}
 	u.next++
 	id := u.next
 	u.cancels[id] = stop
 	return ctx, func() {
-		stop()
+		stop(nil)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		delete(u.cancels, id)
@@ -39,11 +39,11 @@ func (u *underWay) begin(ctx context.Context) (_ context.Context, done func()) {
 }
 
 // cancel ends all calls under way, and those that begin later.
-func (u *underWay) cancel() {
+func (u *underWay) cancel(cause error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.ended = true
+	u.ended = cause
 	for _, stop := range u.cancels {
-		stop()
+		stop(cause)
 	}
 }

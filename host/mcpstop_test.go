@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// TestStopAnswersCalls stops a host while calls wait for a person: each client is
+// told that its call has not run. The questions stay open for the next host.
+func TestStopAnswersCalls(t *testing.T) {
+	for transport, connect := range transports {
+		for _, revision := range revisions {
+			t.Run(transport+" "+revision, func(t *testing.T) {
+				h := serve(t, writeConfig(t, listening+writing))
+				s := connect(t, h, revision, nil)
+				type answer struct {
+					result *mcp.CallToolResult
+					err    error
+				}
+				answers := make(chan answer, 1)
+				go func() { // ends with the host
+					r, err := s.CallTool(t.Context(), writeOf("hello\n"))
+					answers <- answer{r, err}
+				}()
+				id := h.open(t, 1)[0].ID
+				h.stop()
+				got := <-answers
+				if got.err != nil {
+					t.Fatalf("the call came to an error: %v", got.err)
+				}
+				if text := textOf(got.result); codeOf(got.result) != "unavailable" || !strings.Contains(text, "the host is stopping") {
+					t.Errorf("the model reads %q, want that the host is stopping", text)
+				}
+				_ = s.Close() // its host is gone
+				h.restart(t)
+				if open := h.open(t, 1); open[0].ID != id {
+					t.Errorf("the next host asks %s, want that %s stayed open", open[0].ID, id)
+				}
+			})
+		}
+	}
+}
+
+// TestTooManyRequests sends more calls than a client may have under way, and
+// reads nothing before: those beyond are refused, the others go on.
+func TestTooManyRequests(t *testing.T) {
+	const most, more = 128, 5
+	cmd := toolhost(t.Context(), writeConfig(t, probeBlock("")), "mcp")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_, body := statelessCall("probe_wait", "{}")
+	for i := range most + more {
+		if _, err := fmt.Fprintln(in, strings.Replace(body, `"id":7`, fmt.Sprintf(`"id":%d`, i), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := bufio.NewScanner(out)
+	for range more {
+		var m rawMessage
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &m) != nil || m.Error == nil || !strings.Contains(m.Error.Message, "128 requests") {
+			t.Fatalf("the host says %s, want that there are too many", lines.Text())
+		}
+	}
+	if _, err := fmt.Fprintln(in, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}`); err != nil {
+		t.Fatal(err)
+	}
+	if !lines.Scan() || !strings.Contains(lines.Text(), `"id":0`) {
+		t.Errorf("the host says %s, want the answer to the canceled call", lines.Text())
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+}
+
+// TestKilledClient kills a relayed client with its process: its call ends with
+// it, and the question of one that waits for a person is closed.
+func TestKilledClient(t *testing.T) {
+	h := serve(t, writeConfig(t, listening+writing+probeBlock("")))
+	watch := connectHTTP(t, h, h.token, revisions[0], "test", nil)
+	for _, tool := range []string{"probe_wait", "write_file"} {
+		cmd := toolhost(t.Context(), h.config, "mcp")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_, body := statelessCall(tool, map[string]string{"probe_wait": "{}", "write_file": `{"path":"a.txt","content":"x"}`}[tool])
+		if _, err := fmt.Fprintln(in, body); err != nil {
+			t.Fatal(err)
+		}
+		inside := func(want string) func() bool {
+			return func() bool { return watch.must(t, "probe_inside", nil) == want }
+		}
+		if tool == "probe_wait" {
+			eventually(t, "the call is inside", inside("1"))
+		} else {
+			h.open(t, 1)
+		}
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // it was killed
+		if tool == "probe_wait" {
+			eventually(t, "the call has left the plugin", inside("0"))
+		} else {
+			h.open(t, 0)
+		}
+	}
+}
