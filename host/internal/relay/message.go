@@ -1,8 +1,10 @@
 package relay
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -30,11 +32,23 @@ func (m message) isRequest() bool { return m.Method != "" && m.hasID() }
 func (m message) isAnswer() bool  { return m.Method == "" && m.hasID() }
 func (m message) hasID() bool     { return len(m.ID) > 0 && string(m.ID) != "null" }
 
-// key is an id by its value: 1 and 1.0 are one.
+// maxExact is the largest whole number up to which a float64 tells all others
+// apart.
+const maxExact = 1 << 53
+
+// key is an id by its value: 1 and 1.0 are one. A number of which a float64 is
+// no exact value is its text.
 func key(id json.RawMessage) string {
+	decoder := json.NewDecoder(bytes.NewReader(id))
+	decoder.UseNumber()
 	var v any
-	if json.Unmarshal(id, &v) != nil {
+	if decoder.Decode(&v) != nil {
 		return string(id)
+	}
+	if number, ok := v.(json.Number); ok {
+		if f, err := number.Float64(); err == nil && f == math.Trunc(f) && math.Abs(f) < maxExact {
+			return fmt.Sprintf("number %d", int64(f))
+		}
 	}
 	return fmt.Sprintf("%T %v", v, v)
 }

@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -62,4 +63,27 @@ func TestQuestionTakenBack(t *testing.T) {
 	asked := idOf(t, c.hears("elicitation/create"))
 	h.says(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"reason":"decided"}}`)
 	c.hears(`"requestId":`+asked, `"reason":"decided"`)
+}
+
+// TestIDs answers requests whose ids a float64 cannot tell apart, and some that
+// are written in another way than they were asked with.
+func TestIDs(t *testing.T) {
+	c := newServed(t)
+	h := c.host(t.Context())
+	const first, second = "9007199254740992", "9007199254740993"
+	for _, id := range []string{first, second, `"` + first + `"`, "7", `"a"`} {
+		c.says(request(id, "tools/call"))
+		h.hears("tools/call")
+	}
+	for _, id := range []string{second, "7.0", `"\u0061"`} {
+		h.says(answer(id, "{}"))
+		c.hears(fmt.Sprintf(`"id":%s,`, id))
+	}
+	h.goes() // what is not answered yet is
+	c.hears(`"id":`+first, "nobody knows")
+	c.hears(`"id":"`+first+`"`, "nobody knows")
+	c.relay.Close()
+	if got := len(c.in); got != 0 {
+		t.Errorf("the client has heard %d more lines", got)
+	}
 }
