@@ -47,12 +47,13 @@ func (a *app) serveMCP(ctx context.Context) error {
 	defer s.close()
 	for early := 0; ; {
 		began := time.Now()
-		err := a.takeTurns(ctx, stateDir, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
-		if !errors.Is(err, relay.ErrGone) && !hostGone(err) || ctx.Err() != nil {
+		err := a.takeTurns(ctx, stateDir, forClients, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
+		gone := errors.Is(err, relay.ErrGone)
+		if !gone && !hostGone(err) || ctx.Err() != nil {
 			return err
 		}
-		if early++; time.Since(began) > shortLife {
-			early = 0
+		if early++; gone && s.brief || time.Since(began) > shortLife {
+			early = 0 // it has not ended because of this client
 		}
 		if early == maxHosts {
 			return fmt.Errorf("%w; so have %d others before it, one after the other", err, early-1)
@@ -68,7 +69,9 @@ const (
 	// give up; maxHosts in a row that do not are.
 	shortLife = time.Minute
 	// headStart is how long the next host is waited for before this process is
-	// the host itself: a host that is started again gets its clients back.
+	// the host itself: a host that is started again gets its clients back. A
+	// command that was the host for as long as it ran is not started again: the
+	// next command would be, and the client would never get a host that stays.
 	headStart = time.Second
 )
 
@@ -77,6 +80,7 @@ type mcpService struct {
 	app      *app
 	stateDir string
 	relay    *relay.Relay // nil until the client is relayed for the first time
+	brief    bool         // whether the last host that took the client was there for one command only
 }
 
 // relayed returns what passes the client's messages on.
@@ -104,12 +108,14 @@ func (s *mcpService) asGuest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.brief = conn.Brief
 	return s.relayed().Serve(ctx, conn)
 }
 
 // asHost serves the client in this process: directly, unless it has had a host
 // before.
 func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
+	s.brief = false
 	if err := d.ServeControl(ctx); err != nil {
 		return err
 	}
@@ -127,21 +133,32 @@ func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	return cmp.Or(<-served, err)
 }
 
-// awaitHost waits some time for the next host. It returns false when the client
-// has left, or ctx has ended.
+// awaitHost waits some time for the next host, unless the last one was there for
+// one command only. It returns false when the client has left, or ctx has ended.
 func (s *mcpService) awaitHost(ctx context.Context) bool {
+	if s.brief {
+		return !s.clientLeft() && pause(ctx, retryTakeover) == nil
+	}
 	fmt.Fprint(s.app.stderr, "toolhost: the host that served this client has ended; the next one takes its place\n")
 	waiting, cancel := context.WithTimeout(ctx, headStart)
 	defer cancel()
 	for !answers(waiting, s.stateDir) && pause(waiting, retryTakeover) == nil {
-		if s.relay == nil {
-			continue
-		}
-		select {
-		case <-s.relay.Left():
+		if s.clientLeft() {
 			return false
-		default:
 		}
 	}
 	return ctx.Err() == nil
+}
+
+// clientLeft reports whether the client has closed its side.
+func (s *mcpService) clientLeft() bool {
+	if s.relay == nil {
+		return false
+	}
+	select {
+	case <-s.relay.Left():
+		return true
+	default:
+		return false
+	}
 }

@@ -73,7 +73,7 @@ func (a *app) stateDir() (string, error) {
 // reach runs f while a host holds the state directory: one that runs already,
 // else one in this process.
 func (a *app) reach(ctx context.Context, stateDir string, f func() error) error {
-	return a.takeTurns(ctx, stateDir, f, func(d *daemon.Daemon) error {
+	return a.takeTurns(ctx, stateDir, forOneCommand, f, func(d *daemon.Daemon) error {
 		if err := d.ServeControl(ctx); err != nil {
 			return err
 		}
@@ -84,16 +84,24 @@ func (a *app) reach(ctx context.Context, stateDir string, f func() error) error 
 	})
 }
 
+// stay is what a host in this process is there for.
+type stay bool
+
+const (
+	forOneCommand stay = false
+	forClients    stay = true
+)
+
 // takeTurns runs guest if a host answers in the state directory, else owner
 // with a host in this process. It waits for one that is starting or stopping.
-func (a *app) takeTurns(ctx context.Context, stateDir string, guest func() error, owner func(*daemon.Daemon) error) error {
+func (a *app) takeTurns(ctx context.Context, stateDir string, stay stay, guest func() error, owner func(*daemon.Daemon) error) error {
 	takeover, cancel := context.WithTimeout(ctx, maxTakeover)
 	defer cancel()
 	for {
 		if answers(takeover, stateDir) {
 			return guest()
 		}
-		err := a.withDaemon(ctx, owner)
+		err := a.withDaemon(ctx, stay, owner)
 		held, ok := errors.AsType[*daemon.HeldError](err)
 		if !ok {
 			return err
@@ -149,7 +157,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // withDaemon builds a host in this process, passes it to f and stops it. The
 // error is a [*daemon.HeldError] if another process is the host.
-func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err error) {
+func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) error) (err error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return err
@@ -159,7 +167,9 @@ func (a *app) withDaemon(ctx context.Context, f func(*daemon.Daemon) error) (err
 		return err
 	}
 	defer log.Close()
-	d, err := daemon.New(ctx, daemon.Options{Config: cfg, Load: a.loadConfig, Version: version, Logger: logger})
+	d, err := daemon.New(ctx, daemon.Options{
+		Config: cfg, Load: a.loadConfig, Brief: stay == forOneCommand, Version: version, Logger: logger,
+	})
 	if err != nil {
 		return err
 	}

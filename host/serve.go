@@ -45,7 +45,7 @@ func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) err
 	waiting, cancel := context.WithTimeout(ctx, maxOthers)
 	defer cancel()
 	for {
-		err := a.withDaemon(ctx, f)
+		err := a.withDaemon(ctx, forClients, f)
 		held, ok := errors.AsType[*daemon.HeldError](err)
 		switch {
 		case !ok:

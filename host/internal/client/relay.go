@@ -18,6 +18,9 @@ import (
 type MCPConn struct {
 	*net.UnixConn
 
+	// Brief says that the host is there for one command only.
+	Brief bool
+
 	answers *bufio.Reader
 }
 
@@ -36,7 +39,7 @@ func (c *Client) DialMCP(ctx context.Context) (*MCPConn, error) {
 		return nil, errors.Join(fmt.Errorf("relay MCP: the control socket is a %T", dialed), dialed.Close())
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	answers, err := c.upgrade(ctx, conn)
+	brief, answers, err := c.upgrade(ctx, conn)
 	if err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
@@ -44,17 +47,18 @@ func (c *Client) DialMCP(ctx context.Context) (*MCPConn, error) {
 		_ = conn.Close() // nothing is left to lose
 		return nil, err
 	}
-	return &MCPConn{conn, answers}, nil
+	return &MCPConn{conn, brief, answers}, nil
 }
 
 // maxUpgrade bounds how long a host takes to make a connection MCP's.
 const maxUpgrade = 15 * time.Second
 
-// upgrade makes the connection MCP's and returns what the host says on it.
-func (c *Client) upgrade(ctx context.Context, conn net.Conn) (*bufio.Reader, error) {
+// upgrade makes the connection MCP's and returns what the host says on it, and
+// whether it is there for one command only.
+func (c *Client) upgrade(ctx context.Context, conn net.Conn) (brief bool, answers *bufio.Reader, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/mcp/relay", nil)
 	if err != nil {
-		return nil, fmt.Errorf("relay MCP: %w", err)
+		return false, nil, fmt.Errorf("relay MCP: %w", err)
 	}
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", mcpserver.RelayProtocol)
@@ -63,15 +67,15 @@ func (c *Client) upgrade(ctx context.Context, conn net.Conn) (*bufio.Reader, err
 		err = req.Write(conn)
 	}
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return false, nil, c.unreachable(ctx, err)
 	}
-	answers := bufio.NewReader(conn)
+	answers = bufio.NewReader(conn)
 	response, err := http.ReadResponse(answers, req)
 	if err != nil {
-		return nil, c.unreachable(ctx, err)
+		return false, nil, c.unreachable(ctx, err)
 	}
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		return nil, problem(response)
+		return false, nil, problem(response)
 	}
-	return answers, nil
+	return response.Header.Get(mcpserver.BriefHeader) == "true", answers, nil
 }

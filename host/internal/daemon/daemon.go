@@ -17,12 +17,14 @@ import (
 	"github.com/toolhost/toolhost/host/internal/store"
 )
 
-// Options are what a Daemon is built from; all but Load are required.
+// Options are what a Daemon is built from; all but Load and Brief are required.
 type Options struct {
 	Config *config.Config
 	// Load reads the configuration anew for a reload; nil means that there is
 	// none.
-	Load    func() (*config.Config, error)
+	Load func() (*config.Config, error)
+	// Brief says that the daemon is there for one command only.
+	Brief   bool
 	Version string
 	Logger  hclog.Logger
 }

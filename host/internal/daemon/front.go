@@ -50,7 +50,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	p.mcp = mcpserver.New(mcpserver.Options{
 		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience(cfg),
 		ElicitationFrom: cfg.Approvals.ElicitationFrom, LocalToken: d.agent.Name,
-		Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
+		Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	server, err := httpapi.New(httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
@@ -122,6 +122,25 @@ func (f *front) note(err error) {
 
 // close tells the listeners to end. Requests that wait for calls end with them.
 func (f *front) close() { f.stop() }
+
+// maxFinish is how long calls of clients that have to leave may go on: a command
+// that happened to be the host must not cost a client its call.
+const maxFinish = time.Second
+
+// linger returns when every request has been answered, or after maxFinish.
+func (f *front) linger() {
+	answered := make(chan struct{})
+	go func() { // ends with the requests, which wait waits for
+		f.serving.Wait()
+		close(answered)
+	}()
+	timer := time.NewTimer(maxFinish)
+	defer timer.Stop()
+	select {
+	case <-answered:
+	case <-timer.C:
+	}
+}
 
 // wait returns when every request has been answered.
 func (f *front) wait() error {

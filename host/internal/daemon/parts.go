@@ -169,6 +169,7 @@ func (p *parts) stop(ctx context.Context) error {
 	var errs []error
 	if p.front != nil {
 		p.front.close()
+		p.front.linger()
 	}
 	if p.pipeline != nil {
 		errs = append(errs, p.pipeline.Close())

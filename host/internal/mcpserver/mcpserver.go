@@ -43,8 +43,11 @@ type Options struct {
 	// LocalToken names the token of this host's own account, which all programs
 	// of the account share.
 	LocalToken string
-	Version    string
-	Logger     hclog.Logger
+	// Brief says that the host is there for one command only, which relayed
+	// clients are told.
+	Brief   bool
+	Version string
+	Logger  hclog.Logger
 }
 
 // Server serves the catalog to MCP clients. Its methods may be called from any

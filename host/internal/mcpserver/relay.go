@@ -3,12 +3,15 @@ package mcpserver
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/relay"
 )
 
 // RelayProtocol is what a request asks to be upgraded to, to talk MCP over its
@@ -16,8 +19,16 @@ import (
 // a client from the host that has the state directory.
 const RelayProtocol = "toolhost-mcp-stdio"
 
+// BriefHeader is in the answer of a host that is there for one command only, with
+// the value "true": when it has ended, nobody starts it again.
+const BriefHeader = "Toolhost-Brief"
+
+// maxFarewell bounds how long a host that stops goes on to serve a relayed client.
+const maxFarewell = 5 * time.Second
+
 // ServeRelay answers a request for [RelayProtocol] and serves MCP over its
-// connection until the client closes its side or the request's context ends.
+// connection until the client closes its side. When the request's context ends, it
+// asks the client to do so, and answers what was sent before.
 func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), RelayProtocol) {
 		w.Header().Set("Upgrade", RelayProtocol)
@@ -30,7 +41,7 @@ func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { _ = conn.Close() }() // the client has closed it already
-	if err := accept(conn); err != nil {
+	if err := accept(conn, s.opts.Brief); err != nil {
 		s.opts.Logger.Debug("a relayed client went away at once", "error", err)
 		return
 	}
@@ -39,19 +50,47 @@ func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
 		s.opts.Logger.Debug("a relayed client cannot be read", "error", err)
 		return
 	}
-	if err := s.ServeStdio(r.Context(), in, conn); err != nil {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer cancel()
+	left := make(chan struct{})
+	stop := context.AfterFunc(r.Context(), func() { // ends with ctx, waited for below
+		defer close(left)
+		defer cancel()
+		leave(ctx, conn)
+	})
+	err = s.ServeStdio(ctx, in, conn)
+	if cancel(); !stop() {
+		<-left
+	}
+	if err != nil {
 		s.opts.Logger.Warn("a relayed client was served badly", "error", err)
 	}
 }
 
+// leave tells a relayed client that the host ends, and waits until the client is
+// served, for some seconds at most.
+func leave(ctx context.Context, conn net.Conn) {
+	ctx, cancel := context.WithTimeout(ctx, maxFarewell)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	if conn.SetWriteDeadline(deadline) != nil {
+		return // it is closed already
+	}
+	// One Write is one line, also beside those of answers.
+	if _, err := fmt.Fprintf(conn, `{"jsonrpc":"2.0","method":%q}`+"\n", relay.Leaving); err != nil {
+		return
+	}
+	<-ctx.Done()
+}
+
 // accept says that the connection is MCP's from now on, and takes the bounds of
 // the HTTP server off it.
-func accept(conn net.Conn) error {
+func accept(conn net.Conn, brief bool) error {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n",
-		http.StatusSwitchingProtocols, http.StatusText(http.StatusSwitchingProtocols), RelayProtocol)
+	_, err := fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %t\r\n\r\n",
+		http.StatusSwitchingProtocols, http.StatusText(http.StatusSwitchingProtocols), RelayProtocol, BriefHeader, brief)
 	return err
 }
 

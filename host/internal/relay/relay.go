@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/lines"
@@ -24,15 +25,27 @@ const (
 	maxAnswer = 64 * tool.MiB
 	// maxWelcome bounds how long a host takes to take a client over.
 	maxWelcome = 15 * time.Second
+	// maxFarewell bounds how long a host that leaves takes to answer what it has.
+	// It is longer than a host gives itself.
+	maxFarewell = 15 * time.Second
 	// maxUnread is how long a client may leave its last answers unread.
 	maxUnread = time.Second
 )
 
+// Leaving is the method of a notification by which a host says that it ends. The
+// relay then closes its side, and the host answers all that it was sent before
+// it closes its own: no call is lost between the two.
+const Leaving = "notifications/toolhost/leaving"
+
 // ErrGone says that the host has ended, and that its client is still there.
 var ErrGone = errors.New("the host that served this client has ended")
 
-// errLeft says that the client has closed its side.
-var errLeft = errors.New("the client has left")
+// errLeft says that the client has closed its side, errLeaving that its host is
+// about to.
+var (
+	errLeft    = errors.New("the client has left")
+	errLeaving = errors.New("the host leaves")
+)
 
 // Conn is a connection to a host, one JSON-RPC message a line.
 type Conn interface {
@@ -45,8 +58,20 @@ type Conn interface {
 type host struct {
 	Conn
 
-	number int             // counted from 1
-	gone   <-chan struct{} // closed when it is
+	number  int             // counted from 1
+	gone    <-chan struct{} // closed when it is
+	leaving chan struct{}   // closed when it says that it leaves, by leave
+	leave   func()
+}
+
+// isLeaving reports whether the host has said that it leaves.
+func (h *host) isLeaving() bool {
+	select {
+	case <-h.leaving:
+		return true
+	default:
+		return false
+	}
 }
 
 // Relay is one client. Its hosts follow one another.
@@ -74,7 +99,8 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	defer cancel()
 	defer context.AfterFunc(serving, func() { _ = conn.Close() })()
 	r.hosts++
-	h := &host{Conn: conn, number: r.hosts, gone: serving.Done()}
+	h := &host{Conn: conn, number: r.hosts, gone: serving.Done(), leaving: make(chan struct{})}
+	h.leave = sync.OnceFunc(func() { close(h.leaving) })
 
 	delivered := make(chan error, 1)
 	go func() { // ends with the connection, waited for below
@@ -86,10 +112,17 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	if err == nil {
 		err = r.forward(ctx, h)
 	}
-	if !errors.Is(err, errLeft) && !errors.Is(err, ErrGone) {
+	switch {
+	case errors.Is(err, errLeaving):
+		defer time.AfterFunc(maxFarewell, cancel).Stop()
+		err = ErrGone
+	case !errors.Is(err, errLeft) && !errors.Is(err, ErrGone):
 		cancel()
 	}
 	answering := <-delivered // also what a host has said before it went
+	if h.isLeaving() {
+		r.underWay.spare()
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil
@@ -134,6 +167,9 @@ func (r *Relay) welcome(ctx context.Context, h *host) error {
 		}
 	}
 	for _, q := range r.underWay.all() {
+		if h.isLeaving() {
+			break
+		}
 		if err := r.ask(h, q); err != nil {
 			return err
 		}
@@ -151,6 +187,8 @@ func (r *Relay) forward(ctx context.Context, h *host) error {
 		select {
 		case <-h.gone:
 			return ErrGone
+		case <-h.leaving:
+			return errors.Join(h.CloseWrite(), errLeaving)
 		case line, ok := <-r.client.lines:
 			if !ok {
 				return errors.Join(h.CloseWrite(), errLeft)
@@ -226,6 +264,9 @@ func (r *Relay) deliver(h *host) error {
 			}
 		case m.isRequest():
 			line = questionOf(h.number, m, line)
+		case m.Method == Leaving:
+			h.leave()
+			continue
 		case m.Method == "notifications/cancelled":
 			line = takenBack(h.number, line)
 		}

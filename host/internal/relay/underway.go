@@ -92,6 +92,16 @@ func (u *underWay) all() []*request {
 	return slices.Clone(u.requests)
 }
 
+// spare forgets which hosts have had the requests under way: the last one has
+// ended by itself, and not because of any of them.
+func (u *underWay) spare() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, q := range u.requests {
+		q.hosts = 0
+	}
+}
+
 // lose returns those requests that must not be sent to another host.
 func (u *underWay) lose() (lost []*request) {
 	u.mu.Lock()
