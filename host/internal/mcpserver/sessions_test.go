@@ -62,6 +62,27 @@ func TestSessionsTimeOut(t *testing.T) {
 	})
 }
 
+// TestSessionsExpireIdle lets the time of a session end at the moment in which a
+// request of it has come: it goes on.
+func TestSessionsExpireIdle(t *testing.T) {
+	var s sessions
+	defer s.close()
+	s.beginHTTP(sdkSessions(t)("one"), "ann")
+	leave, ok := s.enter("one", "ann")
+	if !ok {
+		t.Fatal("a session that was begun cannot be entered")
+	}
+	s.expire("one")
+	if s.of("one") == nil {
+		t.Error("a session expired in which a request was under way")
+	}
+	leave()
+	s.expire("one")
+	if s.of("one") != nil {
+		t.Error("control: an idle session did not expire")
+	}
+}
+
 // TestSessionsAreBounded begins one more than an owner may have.
 func TestSessionsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -48,8 +48,10 @@ type Options struct {
 	Patience time.Duration
 	Ready    <-chan struct{}
 	Reload   func(context.Context) error
-	// MCP serves /mcp too.
-	MCP bool
+	// MCP serves /mcp too. The token "agent" is the one that programs of the
+	// host's account share, and ElicitationFrom that of the server.
+	MCP             bool
+	ElicitationFrom []string
 	// Configure changes the server before it serves; nil leaves it.
 	Configure func(*httpapi.Server)
 }
@@ -155,6 +157,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	if opts.MCP {
 		h.MCP = mcpserver.New(mcpserver.Options{
 			Catalog: h.Catalog, Pipeline: h.Pipeline, Desk: h.Desk, User: Ann, Patience: opts.Patience,
+			ElicitationFrom: opts.ElicitationFrom, LocalToken: "agent",
 			Version: "test", Logger: hclog.NewNullLogger(),
 		})
 		serveMCP = h.MCP.ServeHTTP
