@@ -51,3 +51,17 @@ func TestRevokedTokenEndsStreams(t *testing.T) {
 		t.Errorf("after that, a request = %s", got.Status)
 	}
 }
+
+// TestNoMCPOnTheControlSocket asks for it there, where every process of the
+// account is the agent. The control is the network.
+func TestNoMCPOnTheControlSocket(t *testing.T) {
+	h := httpapitest.Start(t, httpapitest.Options{MCP: true})
+	const list = `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`
+	for _, method := range []string{"POST", "GET", "DELETE"} {
+		askControl(t, h, "", method, "/mcp", list).problem(t, http.StatusNotFound, "toolhost mcp")
+	}
+	got := ask(t, h, h.Agent, "POST", "/mcp", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Accept: application/json, text/event-stream")
+	if got.status == http.StatusNotFound {
+		t.Errorf("control: on the network it is %d %s", got.status, got.body)
+	}
+}

@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+// TestCredentialIsLookedAtAgain takes a credential away from a request that was
+// held open for long: it is looked at again and again, and no more after the end.
+func TestCredentialIsLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const every = 15 * time.Second
+		looks, counts := 0, true
+		ann := auth.Caller{User: "ann", Roles: auth.Agent}
+		r := &request{
+			Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/mcp", nil), caller: ann,
+			identify: func(*http.Request) (auth.Caller, error) {
+				looks++
+				if !counts {
+					return auth.Caller{}, errors.New("it does not count any more")
+				}
+				return ann, nil
+			},
+		}
+		s := &Server{}
+		s.timing.keepAlive = every
+		ctx, end := s.whileValid(r)
+		defer end()
+		<-time.After(10*every + time.Second)
+		synctest.Wait()
+		if ctx.Err() != nil || looks != 10 {
+			t.Fatalf("after ten times %v: %v, and %d looks; want that the request goes on, and 10", every, ctx.Err(), looks)
+		}
+		counts = false
+		<-time.After(every)
+		synctest.Wait()
+		if got := context.Cause(ctx); !errors.Is(got, errRevoked) {
+			t.Errorf("after the credential was taken away the request ends with %v, want %v", got, errRevoked)
+		}
+		<-time.After(10 * every)
+		synctest.Wait()
+		if looks != 11 {
+			t.Errorf("the credential was looked at %d times, want 11: not after the end", looks)
+		}
+	})
+}
+
+// TestCredentialIsNotLookedAtAfterTheEnd ends a request by itself.
+func TestCredentialIsNotLookedAtAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		r := &request{
+			Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/mcp", nil),
+			identify: func(*http.Request) (auth.Caller, error) {
+				looks++
+				return auth.Caller{}, nil
+			},
+		}
+		s := &Server{}
+		s.timing.keepAlive = time.Second
+		_, end := s.whileValid(r)
+		<-time.After(1500 * time.Millisecond)
+		end()
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if looks != 1 {
+			t.Errorf("the credential was looked at %d times, want once", looks)
+		}
+	})
+}
