@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/hosttools"
-	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -77,7 +77,7 @@ func TestSameCallAfterARestart(t *testing.T) {
 		return ok
 	})
 	f.Cancel()
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
+	if got := h.result(t, f).Error; got == nil || got.Code != tool.Canceled {
 		t.Fatalf("a canceled approval_wait = %v", got)
 	}
 	h.decide(t, question, true, "")
@@ -99,7 +99,7 @@ func TestRejectedAfterARestart(t *testing.T) {
 		return ok
 	})
 	h.decide(t, question, false, "wrong file")
-	wantError(t, "approval_wait", f.Wait(t.Context(), pipeline.Forever).Result.Error, tool.Rejected, "User rejected the operation", "wrong file")
+	wantError(t, "approval_wait", h.result(t, f).Error, tool.Rejected, "User rejected the operation", "wrong file")
 }
 
 // TestWhatCannotBeMadeAgain says plainly what the caller is to do.
@@ -158,7 +158,7 @@ func TestClosedQuestions(t *testing.T) {
 func TestExpiredQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		h := open(t, options{dir: dir})
+		h := open(t, options{dir: dir, patience: time.Hour})
 		_, question := h.ask(t, "add", "a")
 		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.Rejected, "nobody approved the operation in time")
 		h.stop()

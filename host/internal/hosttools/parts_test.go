@@ -36,6 +36,7 @@ type host struct {
 	questions chan string
 	own       *hosttools.Tools
 	stop      func()
+	patience  time.Duration
 
 	mu  sync.Mutex // guards ran
 	ran []tool.Call
@@ -47,7 +48,7 @@ var ann = auth.Caller{User: "ann", Client: "test", Session: "s1", Roles: auth.Ag
 // options change a host.
 type options struct {
 	dir      string
-	patience time.Duration // 0: an hour
+	patience time.Duration // 0: a minute
 	mode     policy.Mode
 	run      func(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, error)
 }
@@ -58,10 +59,10 @@ func open(t *testing.T, opts options) *host {
 		opts.dir = t.TempDir()
 	}
 	if opts.patience == 0 {
-		opts.patience = time.Hour
+		opts.patience = time.Minute
 	}
 	ctx := context.WithoutCancel(t.Context())
-	h := &host{events: event.NewBus(), questions: make(chan string, 100), run: opts.run}
+	h := &host{events: event.NewBus(), questions: make(chan string, 100), run: opts.run, patience: opts.patience}
 	db, err := store.Open(ctx, store.Options{Dir: opts.dir})
 	must(t, err)
 	h.journal, err = journal.Open(ctx, journal.Options{Store: db, KeyPath: filepath.Join(opts.dir, "journal.key"), MaxLag: time.Millisecond})
@@ -160,10 +161,29 @@ func request(by auth.Caller, name string, arguments map[string]any) pipeline.Req
 	return pipeline.Request{Caller: by, Tool: name, Arguments: text}
 }
 
+// bounded returns a context that ends when what a test waits for should have
+// happened long ago.
+func (h *host) bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), h.patience+10*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // call makes a call and waits for its result.
 func (h *host) call(t *testing.T, by auth.Caller, name string, arguments map[string]any) pipeline.Outcome {
 	t.Helper()
-	return h.Call(t.Context(), request(by, name, arguments))
+	return h.Call(h.bounded(t), request(by, name, arguments))
+}
+
+// result waits for the result of a call.
+func (h *host) result(t *testing.T, f *pipeline.Flight) tool.Result {
+	t.Helper()
+	outcome := f.Wait(h.bounded(t), pipeline.Forever)
+	if outcome.Pending {
+		t.Fatalf("the call %s still waits", f.ID())
+	}
+	return outcome.Result
 }
 
 // wait calls approval_wait.
@@ -178,7 +198,11 @@ func (h *host) ask(t *testing.T, name, text string) (call, question string) {
 	t.Helper()
 	f := h.Start(t.Context(), request(ann, name, map[string]any{"text": text}))
 	defer f.Release()
-	question = <-h.questions
+	select {
+	case question = <-h.questions:
+	case <-h.bounded(t).Done():
+		t.Fatalf("nobody is asked about %s", name)
+	}
 	if outcome := f.Wait(t.Context(), 0); !outcome.Pending || outcome.Approval != question {
 		t.Fatalf("the call is %+v, want it to wait for %s", outcome, question)
 	}

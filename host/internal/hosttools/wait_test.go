@@ -89,8 +89,9 @@ func sameError(a, b *tool.Error) bool {
 func (h *host) changes(t *testing.T, events *event.Subscription) (n int) {
 	t.Helper()
 	h.events.Publish("", event.CatalogChanged{}) // the last one
+	ctx := h.bounded(t)
 	for {
-		e, err := events.Next(t.Context())
+		e, err := events.Next(ctx)
 		must(t, err)
 		switch e.Data.(type) {
 		case event.FileChanged:
@@ -123,7 +124,7 @@ func TestWaitIsPatient(t *testing.T) {
 				}
 				last = p.Progress
 			}
-			return h.Call(t.Context(), req).Result
+			return h.Call(h.bounded(t), req).Result
 		}
 		for range 2 {
 			began := time.Now()
@@ -168,7 +169,7 @@ func TestWaitForACallThatRuns(t *testing.T) {
 		f := h.Start(t.Context(), req)
 		synctest.Wait()
 		h.decide(t, question, true, "")
-		got := f.Wait(t.Context(), pipeline.Forever).Result
+		got := h.result(t, f)
 		f.Release()
 		wantError(t, "approval_wait", got.Error, tool.PendingApproval, `call approval_wait {"id":"`+question+`"} again`)
 		if len(said) == 0 || said[len(said)-1] != "half" {
@@ -206,7 +207,7 @@ func TestCanceledWait(t *testing.T) {
 	_, question := h.ask(t, "add", "a")
 	f := h.Start(t.Context(), request(ann, hosttools.ApprovalWait, map[string]any{"id": question}))
 	f.Cancel()
-	wantError(t, "a canceled approval_wait", f.Wait(t.Context(), pipeline.Forever).Result.Error, tool.Canceled)
+	wantError(t, "a canceled approval_wait", h.result(t, f).Error, tool.Canceled)
 	f.Release()
 	h.decide(t, question, true, "")
 	if got := h.wait(t, ann, question); got.Error != nil || h.calls() != 1 {
@@ -272,11 +273,11 @@ func TestManyWaits(t *testing.T) {
 	bob := auth.Caller{User: "bob", Client: "test", Roles: auth.Agent}
 	wantError(t, "another user's", h.wait(t, bob, question).Error, tool.NotFound)
 	waits[0].Cancel()
-	waits[0].Wait(t.Context(), pipeline.Forever)
+	h.result(t, waits[0])
 	wantError(t, "a wait for a wait", h.wait(t, ann, waits[1].ID()).Error, tool.InvalidArgument, "is a call of approval_wait itself", "ap_...")
 	h.decide(t, question, true, "")
 	for i, f := range waits[1:] {
-		if got := f.Wait(t.Context(), pipeline.Forever).Result; got.Error != nil || h.calls() != 3 {
+		if got := h.result(t, f); got.Error != nil || h.calls() != 3 {
 			t.Errorf("wait %d = %v, and %d ran", i, got.Error, h.calls())
 		}
 		f.Release()
