@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
@@ -189,10 +190,19 @@ func TestFormsThatAreClosed(t *testing.T) {
 			{"declined", &mcp.ElicitResult{Action: "decline"}, "rejected"},
 		} {
 			t.Run(tt.name+" "+revision, func(t *testing.T) {
-				s := connectHTTP(t, h, h.token, revision, trusted, answering(tt.answer))
+				var asked atomic.Int32
+				s := connectHTTP(t, h, h.token, revision, trusted, &mcp.ClientOptions{
+					ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+						asked.Add(1)
+						return tt.answer, nil
+					},
+				})
 				r, err := s.CallTool(t.Context(), writeOf(t.Name()))
 				if err != nil || codeOf(r) != tt.code || h.file("a.txt") != "" {
 					t.Errorf("the call came to %+v, %v; want code %s", r, err, tt.code)
+				}
+				if got := asked.Load(); got != 1 {
+					t.Errorf("the user was asked %d times, want once", got)
 				}
 				if tt.code == "pending_approval" {
 					h.ok(t, "approvals", "reject", h.open(t, 1)[0].ID)
@@ -220,6 +230,11 @@ func TestAlwaysOverElicitation(t *testing.T) {
 		}
 		if got := asked.Load(); got != 1 {
 			t.Errorf("%s: the user was asked %d times, want once", revision, got)
+		}
+		var all []approval.Record
+		decode(t, h.ok(t, "approvals", "list", "--all", "--json"), &all)
+		if len(all) != 1 || all[0].State != approval.Spent || all[0].Via != "elicitation" {
+			t.Errorf("%s: the approvals are %+v, want one over elicitation", revision, all)
 		}
 	}
 }
