@@ -130,16 +130,16 @@ func TestCancelReachesThePlugin(t *testing.T) {
 // TestToolsChange takes tools away and gives them back while clients of each
 // transport and revision listen, which hear of it without having asked.
 func TestToolsChange(t *testing.T) {
-	h := serve(t, writeConfig(t, listening+fsBlock+counting))
-	with := readFile(t, h.config)
 	for transport, connect := range transports {
 		for _, revision := range revisions {
 			t.Run(transport+" "+revision, func(t *testing.T) {
+				h := serve(t, writeConfig(t, listening+fsBlock+counting)) // of its own: no other change is heard
+				h.post(t, "probe_process", nil)                           // nor the start of the plugin
+				with := readFile(t, h.config)
 				var changes atomic.Int32
 				s := connect(t, h, revision, &mcp.ClientOptions{
 					ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changes.Add(1) },
 				})
-				s.must(t, "probe_process", nil)
 				for _, change := range []struct {
 					config string
 					listed bool
@@ -150,13 +150,13 @@ func TestToolsChange(t *testing.T) {
 					}
 					h.ok(t, "reload")
 					eventually(t, "the client has heard of the change", func() bool { return changes.Load() > heard })
-					eventually(t, "the list is as the configuration", func() bool {
-						list, err := s.ListTools(t.Context(), nil)
-						if err != nil {
-							t.Fatal(err)
-						}
-						return change.listed == slices.ContainsFunc(list.Tools, func(one *mcp.Tool) bool { return one.Name == "probe_count" })
-					})
+					list, err := s.ListTools(t.Context(), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got := slices.ContainsFunc(list.Tools, func(one *mcp.Tool) bool { return one.Name == "probe_count" }); got != change.listed {
+						t.Errorf("after the change probe_count is listed: %t, want %t", got, change.listed)
+					}
 				}
 			})
 		}
