@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,13 +18,14 @@ import (
 func TestCredentialIsLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const every = 15 * time.Second
-		looks, counts := 0, true
+		var looks atomic.Int32
+		var revoked atomic.Bool
 		ann := auth.Caller{User: "ann", Roles: auth.Agent}
 		r := &request{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/mcp", nil), caller: ann,
 			identify: func(*http.Request) (auth.Caller, error) {
-				looks++
-				if !counts {
+				looks.Add(1)
+				if revoked.Load() {
 					return auth.Caller{}, errors.New("it does not count any more")
 				}
 				return ann, nil
@@ -35,10 +37,10 @@ func TestCredentialIsLookedAtAgain(t *testing.T) {
 		defer end()
 		<-time.After(10*every + time.Second)
 		synctest.Wait()
-		if ctx.Err() != nil || looks != 10 {
-			t.Fatalf("after ten times %v: %v, and %d looks; want that the request goes on, and 10", every, ctx.Err(), looks)
+		if ctx.Err() != nil || looks.Load() != 10 {
+			t.Fatalf("after ten times %v: %v, and %d looks; want that the request goes on, and 10", every, ctx.Err(), looks.Load())
 		}
-		counts = false
+		revoked.Store(true)
 		<-time.After(every)
 		synctest.Wait()
 		if got := context.Cause(ctx); !errors.Is(got, errRevoked) {
@@ -46,8 +48,8 @@ func TestCredentialIsLookedAtAgain(t *testing.T) {
 		}
 		<-time.After(10 * every)
 		synctest.Wait()
-		if looks != 11 {
-			t.Errorf("the credential was looked at %d times, want 11: not after the end", looks)
+		if looks.Load() != 11 {
+			t.Errorf("the credential was looked at %d times, want 11: not after the end", looks.Load())
 		}
 	})
 }
@@ -55,11 +57,11 @@ func TestCredentialIsLookedAtAgain(t *testing.T) {
 // TestCredentialIsNotLookedAtAfterTheEnd ends a request by itself.
 func TestCredentialIsNotLookedAtAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
+		var looks atomic.Int32
 		r := &request{
 			Request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/mcp", nil),
 			identify: func(*http.Request) (auth.Caller, error) {
-				looks++
+				looks.Add(1)
 				return auth.Caller{}, nil
 			},
 		}
@@ -70,8 +72,8 @@ func TestCredentialIsNotLookedAtAfterTheEnd(t *testing.T) {
 		end()
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if looks != 1 {
-			t.Errorf("the credential was looked at %d times, want once", looks)
+		if looks.Load() != 1 {
+			t.Errorf("the credential was looked at %d times, want once", looks.Load())
 		}
 	})
 }
