@@ -130,7 +130,9 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 				if a.json {
 					return a.printJSON(record)
 				}
-				_, err = fmt.Fprint(a.stdout, approval.Show(record.Record).Text(a.columns()))
+				if _, err = fmt.Fprint(a.stdout, approval.Show(record.Record).Text(a.columns())); err == nil && record.State == approval.Open {
+					_, err = fmt.Fprintf(a.stderr, "hint: %s\nhint: %s\n", a.command("approvals approve "+id), a.command("approvals reject "+id))
+				}
 				return err
 			})
 		},

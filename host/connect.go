@@ -31,15 +31,15 @@ func (a *app) connectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "connect CLIENT",
 		Short: "Print what connects an MCP client to this host",
-		Long: `Print what connects an MCP client to this host: ` + either(agentNames()) + `.
+		Long: `Print what connects an MCP client to this host: ` + either(clientNames()) + `.
 Only what is to be pasted goes to standard output. By default the client speaks
 HTTP to the address of the configuration, where "toolhost serve" must run, and
 what is printed holds the token of agents: keep it to yourself. With --stdio
 the client starts a "toolhost mcp" of its own, which joins a host that runs.`,
 		Example: `  toolhost connect claude-code
   toolhost connect cursor --stdio > .cursor/mcp.json`,
-		Args:      namesAnAgent,
-		ValidArgs: agentNames(),
+		Args:      namesAClient,
+		ValidArgs: clientNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !tool.ValidPluginName(name) {
 				return &usageError{fmt.Errorf("--name: %q cannot be a server's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)}
@@ -52,13 +52,15 @@ the client starts a "toolhost mcp" of its own, which joins a host that runs.`,
 	return cmd
 }
 
-// namesAnAgent refuses a command line that does not name one client that is
+// namesAClient refuses a command line that does not name one client that is
 // known.
-func namesAnAgent(_ *cobra.Command, args []string) error {
-	names := agentNames()
+func namesAClient(_ *cobra.Command, args []string) error {
+	names := clientNames()
 	switch {
-	case len(args) != 1:
+	case len(args) == 0:
 		return fmt.Errorf("expected the CLIENT to connect: %s", either(names))
+	case len(args) > 1:
+		return fmt.Errorf("expected one CLIENT to connect, not %d: each needs a text of its own", len(args))
 	case slices.Contains(names, args[0]):
 		return nil
 	}
@@ -79,7 +81,7 @@ func (a *app) connect(client, name string, stdio bool) error {
 	if err != nil {
 		return err
 	}
-	known := agents()[slices.Index(agentNames(), client)] // namesAnAgent has looked
+	known := mcpClients()[slices.Index(clientNames(), client)] // namesAClient has looked
 	text, err := known.text(name, server)
 	if err != nil {
 		return fmt.Errorf("connect %s: %w", client, err)
@@ -95,45 +97,45 @@ func (a *app) connect(client, name string, stdio bool) error {
 }
 
 // overHTTP is this host at the address of its configuration.
-func (a *app) overHTTP() (agentServer, error) {
+func (a *app) overHTTP() (clientServer, error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
-		return agentServer{}, err
+		return clientServer{}, err
 	}
 	stdio := "a client can start the host itself: " + a.command("connect CLIENT --stdio")
 	if cfg.Listen == "" {
-		return agentServer{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
+		return clientServer{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
 	}
 	if _, port, err := net.SplitHostPort(cfg.Listen); err != nil || port == "0" {
-		return agentServer{}, &hintError{fmt.Errorf("this host takes another port each time it starts: server.listen is %q; write a port there that stays", cfg.Listen), stdio}
+		return clientServer{}, &hintError{fmt.Errorf("this host takes another port each time it starts: server.listen is %q; write a port there that stays", cfg.Listen), stdio}
 	}
 	token, err := daemon.AgentToken(cfg.StateDir)
 	if err != nil {
-		return agentServer{}, err
+		return clientServer{}, err
 	}
-	return agentServer{url: mcpURL(cfg.Listen), token: token}, nil
+	return clientServer{url: mcpURL(cfg.Listen), token: token}, nil
 }
 
 // mcpURL is where a host that listens on an address serves MCP.
 func mcpURL(address string) string { return "http://" + address + "/mcp" }
 
 // overStdio is a process of this program that the client starts.
-func (a *app) overStdio() (agentServer, error) {
+func (a *app) overStdio() (clientServer, error) {
 	program, err := os.Executable()
 	if err != nil {
-		return agentServer{}, fmt.Errorf("find this program: %w", err)
+		return clientServer{}, fmt.Errorf("find this program: %w", err)
 	}
 	if _, err := a.stateDir(); err != nil { // the client would be told later, and worse
-		return agentServer{}, err
+		return clientServer{}, err
 	}
 	path, err := config.Find(a.configPath, nil)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return agentServer{}, err
+		return clientServer{}, err
 	}
-	return agentServer{command: program, args: []string{"mcp", "--config", path}}, nil
+	return clientServer{command: program, args: []string{"mcp", "--config", path}}, nil
 }
 
 // either is a list for a sentence.

@@ -140,6 +140,12 @@ func TestElicitationOfOthers(t *testing.T) {
 				}
 				if !tt.trusted {
 					h.ok(t, "approvals", "reject", h.open(t, 1)[0].ID)
+					return
+				}
+				for _, row := range h.journal(t, "--tool", "write_file", "--limit", "2") {
+					if row.ApprovedBy != "user" || row.Via != "elicitation" || row.Approval == "" {
+						t.Errorf("row %d of the journal says %+v, want an approval over elicitation", row.Seq, row)
+					}
 				}
 			})
 		}

@@ -38,7 +38,7 @@ func (a *app) greet(ctx context.Context, address string) error {
 func (a *app) greeting(view serving, first []firstCall) string {
 	var b strings.Builder
 	add := func(what, text string) { fmt.Fprintf(&b, "  %-9s%s\n", what, text) }
-	names := agentNames()
+	names := clientNames()
 	connect := "connect " + names[0]
 	b.WriteString("toolhost is serving\n")
 	if view.URL != "" {

@@ -18,7 +18,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	config := writeConfig(t, fsBlock+`server { listen = "`+l.Addr().String()+`" }`)
 	_, stderr, code := cli(config, "serve")
-	for _, want := range []string{l.Addr().String(), "address already in use", `hint: stop what listens there`, `listen = "127.0.0.1:0"`} {
+	for _, want := range []string{l.Addr().String(), "address already in use", `hint: stop what listens there`, `listen = "` + nextPort(l.Addr().String()) + `"`} {
 		if code != 1 || !strings.Contains(stderr, want) {
 			t.Errorf("toolhost serve exits with %d and says %q, want %q", code, stderr, want)
 		}
@@ -29,6 +29,17 @@ func TestPortInUse(t *testing.T) {
 	h := serve(t, config) // the control: the port is free
 	if h.url != "http://"+l.Addr().String() || h.mcp != h.url+"/mcp" {
 		t.Errorf("the host is reached at %s and %s, want %s", h.url, h.mcp, l.Addr())
+	}
+}
+
+// TestNextPort names ports to clients: never 0, which is another one each time.
+func TestNextPort(t *testing.T) {
+	for address, want := range map[string]string{
+		"127.0.0.1:7780": "127.0.0.1:7781", "[::1]:1": "[::1]:2", "127.0.0.1:65535": "127.0.0.1:65534",
+	} {
+		if got := nextPort(address); got != want {
+			t.Errorf("nextPort(%q) = %q, want %q", address, got, want)
+		}
 	}
 }
 

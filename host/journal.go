@@ -113,6 +113,9 @@ func rowLine(r journal.Record) string {
 	if r.ApprovedBy != "" {
 		text += " approved_by=" + r.ApprovedBy
 	}
+	if r.Via != "" {
+		text += " via=" + line(r.Via)
+	}
 	if r.Notice != "" {
 		text += " " + line(r.Notice)
 	}
@@ -193,9 +196,18 @@ func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Quer
 			status += " " + r.Code
 		}
 		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call,
-			line(r.User), line(r.Tool), orDash(status), orDash(r.ApprovedBy))
+			line(r.User), line(r.Tool), orDash(status), approvedBy(r))
 	}
 	return table.Flush()
+}
+
+// approvedBy is what approved a row's call and, if a person did, over which
+// channel.
+func approvedBy(r journal.Record) string {
+	if r.ApprovedBy == "" || r.Via == "" {
+		return orDash(r.ApprovedBy)
+	}
+	return r.ApprovedBy + " (" + line(r.Via) + ")"
 }
 
 func (a *app) journalVerifyCommand() *cobra.Command {

@@ -23,7 +23,7 @@ func TestPendingOverMCP(t *testing.T) {
 					t.Fatal(err)
 				}
 				id := h.open(t, 1)[0].ID
-				if text := textOf(r); !r.IsError || codeOf(r) != "pending_approval" || !strings.Contains(text, "toolhost approvals show "+id) {
+				if text := textOf(r); !r.IsError || codeOf(r) != "pending_approval" || !strings.Contains(text, "toolhost approvals approve "+id+", or toolhost approvals reject "+id) {
 					t.Fatalf("the model reads %q, want that the call waits for %s", text, id)
 				}
 			}

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"syscall"
@@ -63,7 +66,24 @@ func (a *app) portTaken(err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
 	}
-	return &hintError{err, `stop what listens there (ss -ltnp shows it), or write listen = "127.0.0.1:0" into the server block: any port that is free`}
+	hint := "stop what listens there (ss -ltnp shows it), or write another port into the server block"
+	if failed, ok := errors.AsType[*net.OpError](err); ok && failed.Addr != nil {
+		hint += fmt.Sprintf(", such as listen = %q", nextPort(failed.Addr.String()))
+	}
+	return &hintError{err, hint}
+}
+
+// nextPort is an address with another port: one that stays, since clients are
+// connected to it.
+func nextPort(address string) string {
+	addr, err := netip.ParseAddrPort(address)
+	switch {
+	case err != nil:
+		return address
+	case addr.Port() == math.MaxUint16:
+		return netip.AddrPortFrom(addr.Addr(), addr.Port()-1).String()
+	}
+	return netip.AddrPortFrom(addr.Addr(), addr.Port()+1).String()
 }
 
 // serve runs until ctx ends, and reloads at each hangup.

@@ -15,6 +15,7 @@ type report struct {
 	budget int
 	left   int // how many results there may still be
 	full   bool
+	cut    bool // the budget had no room for more
 
 	files, matchedFiles, matches int
 	binary, unreadable           int
@@ -86,8 +87,11 @@ func (r *report) addLines(path string, found *hits) {
 
 // write adds text if it fits.
 func (r *report) write(text string) bool {
-	if r.full || r.text.Len()+len(text) > r.budget {
-		r.full = true
+	if r.full {
+		return false
+	}
+	if r.text.Len()+len(text) > r.budget {
+		r.full, r.cut = true, true
 		return false
 	}
 	r.text.WriteString(text)
@@ -112,7 +116,16 @@ func (r *report) result() tool.Result {
 	}
 	if r.full {
 		result.Metadata["more"] = true
-		result.Content = append(result.Content, tool.Text("[there are more; narrow the pattern, the path or the globs, or raise max_results]"))
+		result.Content = append(result.Content, tool.Text(r.note()))
 	}
 	return result
+}
+
+// note says what to do about results that are left out: to raise max_results
+// helps only if that is what has left them out.
+func (r *report) note() string {
+	if r.cut {
+		return "[there are more than fit the output; narrow the pattern, the path or the globs]"
+	}
+	return "[there are more; narrow the pattern, the path or the globs, or raise max_results]"
 }

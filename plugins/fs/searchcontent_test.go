@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -87,6 +88,27 @@ func TestSearchContentLongLines(t *testing.T) {
 		{tool: "search_content", name: "up to what is not text", in: searchContentArgs{Pattern: "needle", Path: "late.txt"}, want: "late.txt\n1: needle\n2: needle", facts: map[string]any{"skipped_binary": 1}},
 		{tool: "search_content", name: "UTF-16", in: searchContentArgs{Pattern: "^needle$", Path: "u16.txt"}, want: "u16.txt\n1: needle"},
 	})
+}
+
+// A search that ends before the last match says what helps: more results, if
+// their number was the bound, and not if the output has no room for them.
+func TestSearchContentSaysWhichBound(t *testing.T) {
+	files := map[string]string{"many.txt": strings.Repeat("needle "+strings.Repeat("x", 40)+"\n", 200)}
+	for n := range 200 {
+		files[fmt.Sprintf("file-of-a-long-name-%03d.txt", n)] = "needle\n"
+	}
+	p := start(t, tree(t, files), tool.KiB)
+	for _, mode := range []string{"content", "files", "count"} {
+		for most, want := range map[int]string{
+			3:   "[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+			300: "[there are more than fit the output; narrow the pattern, the path or the globs]",
+		} {
+			got := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "needle", Mode: mode, MaxResults: most, After: 1})
+			if got.Error != nil || !strings.HasSuffix(got.Text(), "\n"+want) {
+				t.Errorf("mode %s, max_results %d: %v, %q; want that it ends in %q", mode, most, got.Error, got.Text(), want)
+			}
+		}
+	}
 }
 
 // Lines are kept only as far as the result can show them, and not at all if

@@ -441,6 +441,40 @@ func unescapeJSON(t *testing.T, text string) string {
 	return b.String()
 }
 
+// Words of the host are whole, so that a place can be copied; what was given is
+// broken where a row ends, as it always looks the same.
+func TestRowsOfTheHostBreakAtBlanks(t *testing.T) {
+	r := shown()
+	r.Verdict, r.Rule, r.Where = policy.Ask, `plugin "fs", approval of side_effecting calls`, "config.hcl:105"
+	r.Client, r.Context = strings.Repeat("x", 75)+"  y", strings.Repeat("word ", 20)
+	for columns, want := range map[int]string{
+		80: `
+Client:   xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+    ... xxxxx  y
+Session:  s1
+Rule:     ask, by plugin "fs", approval of side_effecting calls at
+    ...  config.hcl:105
+The agent says, and nobody has checked:
+  > word word word word word word word word word word word word word word word w
+  >\ord word word word word 
+`,
+		30: `
+Session:  s1
+Rule:     ask, by plugin "fs",
+    ...  approval of
+    ...  side_effecting calls
+    ...  at config.hcl:105
+The agent says, and nobody has
+    ...  checked:
+  > word word word word word w
+`,
+	} {
+		if text := approval.Show(r).Text(columns); !strings.Contains(text, want) {
+			t.Errorf("at %d columns Text lacks\n%s\nit is\n%s", columns, want, text)
+		}
+	}
+}
+
 func TestShowSpent(t *testing.T) {
 	r := shown()
 	r.State, r.DecidedBy, r.Via, r.Message, r.Decided = approval.Spent, "ada", "cli", "fine", r.Expires.Add(-time.Minute)

@@ -17,7 +17,7 @@ const (
 // Text returns the view for a terminal of the given width in columns; 0 means
 // 80, and 30 is the least. It is plain text: every line begins with the host's
 // own mark and is broken before the terminal would break it, so that nothing
-// that was given begins a line.
+// that was given begins a line. The host's own words are broken at blanks.
 func (v View) Text(columns int) string {
 	if columns <= 0 {
 		columns = defaultWidth
@@ -26,7 +26,15 @@ func (v View) Text(columns int) string {
 	var b strings.Builder
 	for _, line := range v.Lines {
 		first, next := prefixes(line)
-		wrap(&b, first, next, line.Text, columns)
+		r := rowWriter{b: &b, next: next, columns: columns}
+		r.begin(first)
+		switch line.Kind {
+		case Fact, Heading, Warning, Omission:
+			r.words(line.Text)
+		case Said, Argument, Shown, Added, Removed:
+			r.characters(line.Text)
+		}
+		b.WriteByte('\n')
 	}
 	return b.String()
 }
@@ -51,21 +59,58 @@ func prefixes(line Line) (first, next string) {
 	return "  | ", "  |\\"
 }
 
-// wrap writes a line in rows of at most the given columns.
-func wrap(b *strings.Builder, first, next, text string, columns int) {
-	b.WriteString(first)
-	column := len(first)
-	for _, char := range text {
-		advance := columnsOf(char, column)
-		if column+advance > columns {
-			b.WriteString("\n" + next)
-			column = len(next)
-			advance = columnsOf(char, column)
+// rowWriter writes a line in rows of at most so many columns.
+type rowWriter struct {
+	b       *strings.Builder
+	next    string // what stands before each row after the first
+	columns int
+	column  int
+}
+
+func (r *rowWriter) begin(prefix string) {
+	r.b.WriteString(prefix)
+	r.column = len(prefix)
+}
+
+// words writes text that is broken before blanks: inside a word only if that is
+// longer than a row. The blank stays, so that nobody takes the words for one.
+func (r *rowWriter) words(text string) {
+	for text != "" {
+		blanks := len(text) - len(strings.TrimLeft(text, " "))
+		end := len(text)
+		if i := strings.IndexByte(text[blanks:], ' '); i >= 0 {
+			end = blanks + i
 		}
-		b.WriteRune(char)
-		column += advance
+		word := text[:end]
+		if after(word, r.column) > r.columns && after(word, len(r.next)) <= r.columns {
+			r.b.WriteByte('\n')
+			r.begin(r.next)
+		}
+		r.characters(word)
+		text = text[end:]
 	}
-	b.WriteByte('\n')
+}
+
+// after returns the column after a text that begins at a column.
+func after(text string, column int) int {
+	for _, char := range text {
+		column += columnsOf(char, column)
+	}
+	return column
+}
+
+// characters writes text that may be broken before each character.
+func (r *rowWriter) characters(text string) {
+	for _, char := range text {
+		advance := columnsOf(char, r.column)
+		if r.column+advance > r.columns {
+			r.b.WriteByte('\n')
+			r.begin(r.next)
+			advance = columnsOf(char, r.column)
+		}
+		r.b.WriteRune(char)
+		r.column += advance
+	}
 }
 
 // columnsOf returns the most columns that a character takes on a terminal.

@@ -10,6 +10,12 @@ import (
 // this name.
 const HostPlugin = "toolhost"
 
+// The host's own tools, which its texts name.
+const (
+	ResultRead   = "result_read"
+	ApprovalWait = "approval_wait"
+)
+
 // Plugin says what the tools of one plugin may be.
 type Plugin struct {
 	// Name is the name of its block in the configuration.

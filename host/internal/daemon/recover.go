@@ -20,7 +20,7 @@ func (d *Daemon) endUnfinished(ctx context.Context) error {
 		end := journal.Record{
 			Call: start.Call, Tool: start.Tool, Plugin: start.Plugin, Digest: start.Digest, Tier: start.Tier,
 			User: start.User, Client: start.Client, Session: start.Session, Arguments: start.Arguments, ArgumentsHash: start.ArgumentsHash,
-			Verdict: start.Verdict, Rule: start.Rule, Where: start.Where, ApprovedBy: start.ApprovedBy, Approval: start.Approval, Approver: start.Approver,
+			Verdict: start.Verdict, Rule: start.Rule, Where: start.Where, ApprovedBy: start.ApprovedBy, Approval: start.Approval, Approver: start.Approver, Via: start.Via,
 			Status: "error", Code: string(tool.UnknownOutcome), Error: "the host stopped under the call",
 		}
 		if err := d.parts.journal.End(ctx, end, true); err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/toolhost/toolhost/host/internal/hosttools"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -67,7 +67,7 @@ func TestWaitAfterARestart(t *testing.T) {
 // for it: both get the one result.
 func TestSameCallAfterARestart(t *testing.T) {
 	h, _, question := restarted(t, "add", "a")
-	f := h.Start(t.Context(), request(ann, hosttools.ApprovalWait, map[string]any{"id": question}))
+	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
 	defer f.Release()
 	eventually(t, "the call was made again", func() bool {
 		flight, ok := h.Asking(question, ann)
@@ -89,7 +89,7 @@ func TestSameCallAfterARestart(t *testing.T) {
 // TestRejectedAfterARestart is told that a person refused.
 func TestRejectedAfterARestart(t *testing.T) {
 	h, _, question := restarted(t, "add", "a")
-	f := h.Start(t.Context(), request(ann, hosttools.ApprovalWait, map[string]any{"id": question}))
+	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
 	defer f.Release()
 	eventually(t, "the call was made again", func() bool {
 		flight, ok := h.Asking(question, ann)

@@ -19,12 +19,6 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The names of the tools.
-const (
-	ResultRead   = "result_read"
-	ApprovalWait = "approval_wait"
-)
-
 // Options are what [Tools] need; all are required.
 type Options struct {
 	// Pipeline carries the calls that are waited for.
@@ -65,7 +59,7 @@ func Plugin(patience time.Duration) catalog.Plugin {
 	return catalog.Plugin{
 		Name: catalog.HostPlugin, Ceiling: tool.ReadOnly, TrustClaims: true,
 		// The wait ends by itself, with an answer that says what to do.
-		Tools: []catalog.ToolOptions{{Name: ApprovalWait, Timeout: patience + time.Minute}},
+		Tools: []catalog.ToolOptions{{Name: catalog.ApprovalWait, Timeout: patience + time.Minute}},
 	}
 }
 
@@ -73,15 +67,15 @@ func Plugin(patience time.Duration) catalog.Plugin {
 func Specs() []tool.Spec {
 	return []tool.Spec{
 		{
-			Name: ResultRead, Title: "Read on in a long result", Category: "host", Tier: tool.ReadOnly,
+			Name: catalog.ResultRead, Title: "Read on in a long result", Category: "host", Tier: tool.ReadOnly,
 			Description: "Returns the next part of a result that was too long. Use it when output ends with a line that names " +
-				"result_read: call it with that handle and cursor. The last line of each part says how to read on, or that it was the end. " +
+				catalog.ResultRead + ": call it with that handle and cursor. The last line of each part says how to read on, or that it was the end. " +
 				"Whole results are kept for a limited time.",
 			InputSchema: json.RawMessage(fmt.Sprintf(readSchema, minPart, maxPart, maxPart)),
 			MaxOutput:   maxPart + noteSize, MaxConcurrency: maxReads,
 		},
 		{
-			Name: ApprovalWait, Title: "Wait for an approval", Category: "host", Tier: tool.ReadOnly,
+			Name: catalog.ApprovalWait, Title: "Wait for an approval", Category: "host", Tier: tool.ReadOnly,
 			Description: "Waits for a call that answered pending_approval, and returns that call's own result once a person has " +
 				"decided and it has run. Use it with the id of the approval (ap_...) or of the call (tc_...). If nobody decides in " +
 				"time it answers pending_approval again: call it again. It decides nothing itself, and ending it does not end the call.",
@@ -93,10 +87,10 @@ func Specs() []tool.Spec {
 // Run implements [pipeline.Runner].
 func (t *Tools) Run(ctx context.Context, _, _ string, call tool.Call, sink tool.Sink) (tool.Result, bool, error) {
 	switch call.Tool {
-	case ResultRead:
+	case catalog.ResultRead:
 		result, err := t.read(call)
 		return result, err == nil, err
-	case ApprovalWait:
+	case catalog.ApprovalWait:
 		result, err := t.wait(ctx, call, sink)
 		return result, err == nil, err
 	}

@@ -189,7 +189,7 @@ func (h *host) result(t *testing.T, f *pipeline.Flight) tool.Result {
 // wait calls approval_wait.
 func (h *host) wait(t *testing.T, by auth.Caller, id string) tool.Result {
 	t.Helper()
-	return h.call(t, by, hosttools.ApprovalWait, map[string]any{"id": id}).Result
+	return h.call(t, by, catalog.ApprovalWait, map[string]any{"id": id}).Result
 }
 
 // ask makes a call that a person is asked about, as a front end does whose

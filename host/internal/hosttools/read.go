@@ -7,6 +7,8 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/host/internal/results"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -43,7 +45,7 @@ type readInput struct {
 func (t *Tools) read(call tool.Call) (tool.Result, error) {
 	in := readInput{Limit: float64(maxPart)}
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
-		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", ResultRead, err)
+		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", catalog.ResultRead, err)
 	}
 	r, err := t.opts.Results.Find(call.Context.User, in.Handle)
 	if err != nil {
@@ -53,7 +55,7 @@ func (t *Tools) read(call tool.Call) (tool.Result, error) {
 	cursor := int64(in.Cursor)
 	if cursor > r.Size {
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "cursor: %d is beyond the end of the result, expected 0 to %d", cursor, r.Size).
-			WithHint("the whole begins with %s", readOn(in.Handle, 0))
+			WithHint("the whole begins with %s", pipeline.ReadOn(in.Handle, 0))
 	}
 	text, next, err := part(r, r.Size, cursor, int(in.Limit))
 	if err != nil {
@@ -99,14 +101,9 @@ func lastLine(r *results.Result, handle string, cursor, next int64) string {
 	where := fmt.Sprintf("[bytes %d to %d of %d; ", cursor, next, r.Size)
 	switch {
 	case next < r.Size:
-		return where + "the rest: " + readOn(handle, next) + "]"
+		return where + "the rest: " + pipeline.ReadOn(handle, next) + "]"
 	case r.Size < r.Whole:
 		return where + fmt.Sprintf("this was the end of what is kept: the whole had %d bytes, which is too long to be kept]", r.Whole)
 	}
 	return where + "this was the end]"
-}
-
-// readOn is a call of result_read, as a model writes it.
-func readOn(handle string, cursor int64) string {
-	return fmt.Sprintf(`%s {"handle":%q,"cursor":%d}`, ResultRead, handle, cursor)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/hosttools"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -39,7 +40,7 @@ func readAll(t *testing.T, h *host, handle string, cursor int, limit int) (text 
 		if limit > 0 {
 			arguments["limit"] = limit
 		}
-		got := h.call(t, ann, hosttools.ResultRead, arguments).Result
+		got := h.call(t, ann, catalog.ResultRead, arguments).Result
 		if got.Error != nil || len(got.Content) != 2 {
 			t.Fatalf("result_read(%v) = %+v, want two parts", arguments, got)
 		}
@@ -89,7 +90,7 @@ func TestReadOn(t *testing.T) {
 			t.Errorf("in %d parts of %d bytes at most the text is another one: %d bytes, want %d", parts, limit, len(got), len(of))
 		}
 	}
-	for _, row := range h.rows(t, hosttools.ResultRead) {
+	for _, row := range h.rows(t, catalog.ResultRead) {
 		if row.Plugin != "toolhost" || row.Tier != tool.ReadOnly || row.Status != "success" || row.Verdict != "allow" {
 			t.Fatalf("the journal has %+v", row)
 		}
@@ -119,10 +120,10 @@ func TestReadRefuses(t *testing.T) {
 		{"a limit that is too large", ann, map[string]any{"handle": id, "limit": 32<<10 + 1}, tool.InvalidArgument, "limit"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			wantError(t, "result_read", h.call(t, tt.by, hosttools.ResultRead, tt.arguments).Result.Error, tt.code, tt.says)
+			wantError(t, "result_read", h.call(t, tt.by, catalog.ResultRead, tt.arguments).Result.Error, tt.code, tt.says)
 		})
 	}
-	got := h.call(t, ann, hosttools.ResultRead, map[string]any{"handle": id, "cursor": 100_000}).Result
+	got := h.call(t, ann, catalog.ResultRead, map[string]any{"handle": id, "cursor": 100_000}).Result
 	if got.Error != nil || got.Text() != "\n[bytes 100000 to 100000 of 100000; this was the end]" {
 		t.Errorf("at the end result_read = %q, %v", got.Text(), got.Error)
 	}
@@ -138,7 +139,7 @@ func TestReadBytesThatAreNoText(t *testing.T) {
 	got := h.call(t, ann, "look", nil)
 	text, cursor := "", int64(0)
 	for more := true; more; {
-		part := h.call(t, ann, hosttools.ResultRead, map[string]any{"handle": got.ID, "cursor": cursor, "limit": 1001}).Result
+		part := h.call(t, ann, catalog.ResultRead, map[string]any{"handle": got.ID, "cursor": cursor, "limit": 1001}).Result
 		if part.Error != nil || len(part.Content[0].Data) > 1001 {
 			t.Fatalf("result_read = %+v", part)
 		}
@@ -185,7 +186,7 @@ func TestReadAfterARestart(t *testing.T) {
 
 func TestExplainAndRefusedOptions(t *testing.T) {
 	h := open(t, options{})
-	got, err := h.Explain(request(ann, hosttools.ResultRead, map[string]any{"handle": "tc_x"}))
+	got, err := h.Explain(request(ann, catalog.ResultRead, map[string]any{"handle": "tc_x"}))
 	if err != nil || got.Plugin != "toolhost" || got.Verdict.String() != "allow" || got.Change != "" {
 		t.Errorf("Explain = %+v, %v; want it allowed, and nothing to change", got, err)
 	}

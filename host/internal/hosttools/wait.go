@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -39,7 +40,7 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 		ID string `json:"id"`
 	}
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
-		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", ApprovalWait, err)
+		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", catalog.ApprovalWait, err)
 	}
 	caller, ok := t.opts.Pipeline.CallerOf(call.ID)
 	if !ok {
@@ -55,8 +56,8 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 		return tool.Result{}, err
 	}
 	defer flight.Release()
-	if info := flight.Info(); info.Tool == ApprovalWait { // a ring of them would wait for ever
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "id: %s is a call of %s itself", info.ID, ApprovalWait).
+	if info := flight.Info(); info.Tool == catalog.ApprovalWait { // a ring of them would wait for ever
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "id: %s is a call of %s itself", info.ID, catalog.ApprovalWait).
 			WithHint("give the id of the approval, ap_..., or of the call that waits for it")
 	}
 	stop := report(flight, sink)
@@ -92,12 +93,12 @@ func pending(outcome pipeline.Outcome) error {
 	if outcome.Approval == "" {
 		return failure.WithHint("%s", comeBack(outcome.ID))
 	}
-	return failure.WithHint("if nobody has decided yet, tell the user to, e.g. with: toolhost approvals show %s; then %s",
-		outcome.Approval, comeBack(outcome.Approval))
+	return failure.WithHint("if nobody has decided yet, tell the user to, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then %s",
+		outcome.Approval, outcome.Approval, comeBack(outcome.Approval))
 }
 
 func comeBack(id string) string {
-	return fmt.Sprintf(`call %s {"id":%q} again for the result`, ApprovalWait, id)
+	return fmt.Sprintf(`call %s {"id":%q} again for the result`, catalog.ApprovalWait, id)
 }
 
 // enter counts a wait of a user in; leave counts it out.
@@ -105,7 +106,7 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.waiting[user] == maxWaits {
-		return nil, tool.Errorf(tool.ResourceExhausted, "%d calls of %s wait already", maxWaits, ApprovalWait).
+		return nil, tool.Errorf(tool.ResourceExhausted, "%d calls of %s wait already", maxWaits, catalog.ApprovalWait).
 			WithHint("wait for some of them to end").WithRetry(time.Second)
 	}
 	t.waiting[user]++

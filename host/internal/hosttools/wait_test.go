@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/event"
-	"github.com/toolhost/toolhost/host/internal/hosttools"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -113,7 +113,7 @@ func TestWaitIsPatient(t *testing.T) {
 		var said []string
 		wait := func(id string) tool.Result {
 			said = nil
-			req := request(ann, hosttools.ApprovalWait, map[string]any{"id": id})
+			req := request(ann, catalog.ApprovalWait, map[string]any{"id": id})
 			req.IdempotencyKey = "the same each time" // which keeps no answer that is none
 			last := -1.0
 			req.Sink.Progress = func(p tool.Progress) {
@@ -130,7 +130,7 @@ func TestWaitIsPatient(t *testing.T) {
 			began := time.Now()
 			got := wait(question)
 			wantError(t, "approval_wait", got.Error, tool.PendingApproval, "waits for a person to approve it ("+question+")",
-				"toolhost approvals show "+question, `call approval_wait {"id":"`+question+`"} again`)
+				"toolhost approvals approve "+question+", or toolhost approvals reject "+question, `call approval_wait {"id":"`+question+`"} again`)
 			if waited := time.Since(began); waited != 45*time.Second {
 				t.Errorf("it waited for %v, want its patience", waited)
 			}
@@ -164,7 +164,7 @@ func TestWaitForACallThatRuns(t *testing.T) {
 		defer h.stop()
 		_, question := h.ask(t, "add", "a")
 		var said []string
-		req := request(ann, hosttools.ApprovalWait, map[string]any{"id": question})
+		req := request(ann, catalog.ApprovalWait, map[string]any{"id": question})
 		req.Sink.Progress = func(p tool.Progress) { said = append(said, p.Message) }
 		f := h.Start(t.Context(), req)
 		synctest.Wait()
@@ -205,7 +205,7 @@ func TestSameCallAfterAWait(t *testing.T) {
 func TestCanceledWait(t *testing.T) {
 	h := open(t, options{})
 	_, question := h.ask(t, "add", "a")
-	f := h.Start(t.Context(), request(ann, hosttools.ApprovalWait, map[string]any{"id": question}))
+	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
 	f.Cancel()
 	wantError(t, "a canceled approval_wait", h.result(t, f).Error, tool.Canceled)
 	f.Release()
@@ -257,13 +257,13 @@ func TestManyWaits(t *testing.T) {
 	_, question := h.ask(t, "add", "a")
 	waits := make([]*pipeline.Flight, 64)
 	for i := range waits {
-		waits[i] = h.Start(t.Context(), request(ann, hosttools.ApprovalWait, map[string]any{"id": question}))
+		waits[i] = h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
 	}
 	eventually(t, "all of them wait", func() bool { return h.own.Waiting("ann") == len(waits) })
 	wantError(t, "one more", h.wait(t, ann, question).Error, tool.ResourceExhausted, "64 calls of approval_wait wait already")
-	for _, name := range []string{"look", hosttools.ResultRead} {
+	for _, name := range []string{"look", catalog.ResultRead} {
 		arguments := map[string]any{}
-		if name == hosttools.ResultRead {
+		if name == catalog.ResultRead {
 			arguments["handle"] = long.ID
 		}
 		if got := h.call(t, ann, name, arguments).Result; got.Error != nil {

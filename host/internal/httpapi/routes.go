@@ -84,7 +84,7 @@ func (s *Server) mux(who identify, local bool) http.Handler {
 			if _, err := who(r); err != nil {
 				return err
 			}
-			return notFound().problem("there is no %s", headOf(r.URL.Path, maxShown)).hint("paths begin with /v1/")
+			return notFound().problem("there is no %s", headOf(r.URL.Path, maxShown)).hint("the paths are those below /v1/, and /mcp; see docs/rest-api.md")
 		})
 	}
 	byPath := make(map[string][]route)

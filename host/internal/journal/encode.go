@@ -55,7 +55,7 @@ func (r *Record) prepare() {
 func (r *Record) texts() []*string {
 	return []*string{
 		&r.Tool, &r.Plugin, &r.Digest, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.Verdict, &r.Rule, &r.Where,
-		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.Notice,
+		&r.ApprovedBy, &r.Approval, &r.Approver, &r.Via, &r.Status, &r.Code, &r.Error, &r.ResultDigest, &r.Notice,
 	}
 }
 

@@ -80,8 +80,11 @@ type Record struct {
 	// approval or the grant.
 	ApprovedBy string `json:"approved_by,omitempty"`
 	Approval   string `json:"approval,omitempty"`
-	// Approver is the person who approved the call.
+	// Approver is the person who decided about the call. Via is the channel
+	// through which the answer came, such as cli, rest or elicitation; timeout
+	// or caller if nobody decided.
 	Approver string `json:"approver,omitempty"`
+	Via      string `json:"via,omitempty"`
 
 	// Status is success, error or rejected; Code and Error say more.
 	Status string `json:"status,omitempty"`
@@ -199,6 +202,7 @@ func appendBody(b []byte, r *Record) []byte {
 	b = appendText(b, `,"approved_by":`, r.ApprovedBy)
 	b = appendText(b, `,"approval":`, r.Approval)
 	b = appendText(b, `,"approver":`, r.Approver)
+	b = appendText(b, `,"via":`, r.Via)
 	b = appendText(b, `,"status":`, r.Status)
 	b = appendText(b, `,"code":`, r.Code)
 	b = appendText(b, `,"error":`, r.Error)

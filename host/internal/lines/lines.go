@@ -8,7 +8,7 @@ import (
 )
 
 // ErrTooLong says that a line was longer than the reader takes. It was dropped;
-// the next one can be read.
+// the next one can be read, if there is one.
 var ErrTooLong = errors.New("line too long")
 
 // Reader reads lines. It is for one goroutine at a time.
@@ -39,7 +39,7 @@ func (r *Reader) Next() ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long && err == nil:
+		case long && (err == nil || errors.Is(err, io.EOF)):
 			return nil, ErrTooLong
 		case err != nil && len(data) == 0:
 			return nil, err

@@ -24,7 +24,7 @@ func TestNext(t *testing.T) {
 		{"longer than the buffer", long[:100<<10] + "\na\n", []string{long[:100<<10], "a"}},
 		{"too long", "a\n" + long + "\nb\n", []string{"a", "too long", "b"}},
 		{"too long by its end", long[:128<<10] + "\nb\n", []string{"too long", "b"}},
-		{"too long at the end", "a\n" + long, []string{"a"}},
+		{"too long at the end", "a\n" + long, []string{"a", "too long"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string

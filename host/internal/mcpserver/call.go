@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -137,10 +138,10 @@ func (s *Server) callerOf(req *mcp.CallToolRequest) auth.Caller {
 // comeBack says what a model is to do about a call that goes on.
 func comeBack(o pipeline.Outcome) string {
 	if o.Approval == "" {
-		return fmt.Sprintf("call approval_wait with {\"id\":%q} to get its result", o.ID)
+		return fmt.Sprintf("call %s with {\"id\":%q} to get its result", catalog.ApprovalWait, o.ID)
 	}
-	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals show %s; then call approval_wait with {\"id\":%q} to get its result",
-		o.Approval, o.Approval)
+	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then call %s with {\"id\":%q} to get its result",
+		o.Approval, o.Approval, catalog.ApprovalWait, o.Approval)
 }
 
 // clientName is what the client calls itself, cut to what a log line can bear.

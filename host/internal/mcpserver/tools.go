@@ -56,6 +56,18 @@ func (s *Server) publish() {
 	s.published = now
 }
 
+// afterInitialize keeps changes of the list from a client that has not said
+// anything yet, and so cannot have read the list: the SDK would tell it.
+func afterInitialize(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		session, ok := req.GetSession().(*mcp.ServerSession)
+		if ok && method == "notifications/tools/list_changed" && session.InitializeParams() == nil {
+			return nil, nil
+		}
+		return next(ctx, method, req)
+	}
+}
+
 func (s *Server) lists(e *catalog.Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

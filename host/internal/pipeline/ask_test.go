@@ -143,7 +143,7 @@ func TestApprovedCallRuns(t *testing.T) {
 		t.Fatalf("the journal has %+v, want a start and an end", rows)
 	}
 	for _, row := range rows {
-		if row.ApprovedBy != "user" || row.Approver != "ann" || row.Approval != question.ID || row.Verdict != "ask" || row.User != "ann" {
+		if row.ApprovedBy != "user" || row.Approver != "ann" || row.Via != "test" || row.Approval != question.ID || row.Verdict != "ask" || row.User != "ann" {
 			t.Errorf("row %d says %+v", row.Seq, row)
 		}
 	}
@@ -161,8 +161,9 @@ func TestRejectedCallDoesNotRun(t *testing.T) {
 	if plugin.calls() != "" {
 		t.Errorf("the plugin ran %s", plugin.calls())
 	}
-	if rows := h.rows(t, f.ID(), 1); rows[0].Status != "rejected" {
-		t.Errorf("the journal has %+v, want one end, rejected", rows)
+	rows := h.rows(t, f.ID(), 1)
+	if row := rows[0]; row.Status != "rejected" || row.Approval != question.ID || row.Approver != "ann" || row.Via != "test" || row.ApprovedBy != "" {
+		t.Errorf("the journal has %+v, want one end, rejected by ann", rows)
 	}
 }
 

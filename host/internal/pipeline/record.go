@@ -106,9 +106,9 @@ func (p *Pipeline) record(c *call) journal.Record {
 	}
 	switch {
 	case c.approval.ID != "":
-		r.ApprovedBy, r.Approval, r.Approver = string(policy.ByUser), c.approval.ID, c.approval.DecidedBy
+		r.ApprovedBy, r.Approval, r.Approver, r.Via = string(policy.ByUser), c.approval.ID, c.approval.DecidedBy, c.approval.Via
 	case c.question.ID != "": // refused, or not answered
-		r.Approval, r.Approver = c.question.ID, c.question.DecidedBy
+		r.Approval, r.Approver, r.Via = c.question.ID, c.question.DecidedBy, c.question.Via
 	case c.decision.Grant != "":
 		r.Approval = c.decision.Grant
 	}

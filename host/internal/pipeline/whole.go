@@ -2,11 +2,12 @@ package pipeline
 
 import (
 	"bytes"
-	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"sync"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/results"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -22,14 +23,14 @@ type whole struct {
 	bytes  int64 // that can be read
 }
 
-// read is the call that reads on, as a model writes it.
-func (w *whole) read() string {
-	arguments, _ := json.Marshal(struct { //nolint:errchkjson // a text and a number
-		Handle string `json:"handle"`
-		Cursor int    `json:"cursor"`
-	}{w.handle, w.cursor})
-	return "result_read " + string(arguments)
+// ReadOn is the call that reads a kept result from a byte on, as a model writes
+// it.
+func ReadOn(handle string, cursor int64) string {
+	return fmt.Sprintf(`%s {"handle":%q,"cursor":%d}`, catalog.ResultRead, handle, cursor)
 }
+
+// read is the call that reads on.
+func (w *whole) read() string { return ReadOn(w.handle, int64(w.cursor)) }
 
 // note is the line that tells a model how to read on, "" if nothing is kept.
 func (w *whole) note() string {

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -67,7 +68,7 @@ func (d *Dir) unknown(handle string) error {
 		handle = handle[:maxShown] + "…"
 	}
 	return tool.Errorf(tool.NotFound, "there is no result %s: whole results are kept for %s, and less long if many are kept",
-		tool.VisibleName(handle), d.ttl).
+		cmp.Or(tool.VisibleName(handle), `""`), d.ttl).
 		WithHint("take the handle from the end of the output that was cut, or make the call that had it again")
 }
 

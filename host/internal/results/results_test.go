@@ -101,6 +101,14 @@ func TestKeptResultIsReadByItsUserOnly(t *testing.T) {
 	}
 }
 
+// TestNoHandle checks that the error for a handle that is empty can be read.
+func TestNoHandle(t *testing.T) {
+	_, err := open(t, results.Options{Path: t.TempDir()}).Find("ann", "")
+	if want := `there is no result "": whole results`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf(`Find("") = %v, want %q`, err, want)
+	}
+}
+
 // TestHostileHandles checks that nothing but the id of a call gets near the
 // disk.
 func TestHostileHandles(t *testing.T) {

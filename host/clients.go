@@ -6,44 +6,44 @@ import (
 	"strings"
 )
 
-// agent is a program with an MCP client, as its user knows it.
-type agent struct {
+// mcpClient is a program that speaks MCP, as its user knows it.
+type mcpClient struct {
 	name  string
 	where string // what to do with the text
-	text  func(name string, s agentServer) (string, error)
+	text  func(name string, s clientServer) (string, error)
 }
 
-// agents are the programs that connect knows.
-func agents() []agent {
-	return []agent{
+// mcpClients are the programs that connect knows.
+func mcpClients() []mcpClient {
+	return []mcpClient{
 		{"claude-code", "run this command in the project's directory", claudeCode},
 		{"cursor", "put this into .cursor/mcp.json, or ~/.cursor/mcp.json for every project", cursor},
 		{"vscode", "put this into .vscode/mcp.json", vscode},
 		{"codex", "add this to ~/.codex/config.toml", codex},
-		{"json", "give this to the client", func(_ string, s agentServer) (string, error) { return indented(s.entry()) }},
+		{"json", "give this to the client", func(_ string, s clientServer) (string, error) { return indented(s.entry()) }},
 	}
 }
 
-func agentNames() (names []string) {
-	for _, g := range agents() {
-		names = append(names, g.name)
+func clientNames() (names []string) {
+	for _, c := range mcpClients() {
+		names = append(names, c.name)
 	}
 	return names
 }
 
-// agentServer is how an agent reaches a host: at an address with a token, or by
+// clientServer is how a client reaches a host: at an address with a token, or by
 // starting a command.
-type agentServer struct {
+type clientServer struct {
 	url, token string
 	command    string
 	args       []string
 }
 
 // authorization is the value of the header that carries the token.
-func (s agentServer) authorization() string { return "Bearer " + s.token }
+func (s clientServer) authorization() string { return "Bearer " + s.token }
 
-// agentEntry is a server in the JSON that agents read.
-type agentEntry struct {
+// clientEntry is a server in the JSON that clients read.
+type clientEntry struct {
 	Type    string            `json:"type,omitempty"`
 	URL     string            `json:"url,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
@@ -51,15 +51,15 @@ type agentEntry struct {
 	Args    []string          `json:"args,omitempty"`
 }
 
-func (s agentServer) entry() agentEntry {
+func (s clientServer) entry() clientEntry {
 	if s.command != "" {
-		return agentEntry{Command: s.command, Args: s.args}
+		return clientEntry{Command: s.command, Args: s.args}
 	}
-	return agentEntry{URL: s.url, Headers: map[string]string{"Authorization": s.authorization()}}
+	return clientEntry{URL: s.url, Headers: map[string]string{"Authorization": s.authorization()}}
 }
 
 // claudeCode is the command that adds a server to Claude Code.
-func claudeCode(name string, s agentServer) (string, error) {
+func claudeCode(name string, s clientServer) (string, error) {
 	words := []string{"claude", "mcp", "add"}
 	if s.command != "" {
 		words = append(words, name, "--", s.command)
@@ -73,11 +73,11 @@ func claudeCode(name string, s agentServer) (string, error) {
 	return strings.Join(words, " "), nil
 }
 
-func cursor(name string, s agentServer) (string, error) {
+func cursor(name string, s clientServer) (string, error) {
 	return indented(map[string]any{"mcpServers": map[string]any{name: s.entry()}})
 }
 
-func vscode(name string, s agentServer) (string, error) {
+func vscode(name string, s clientServer) (string, error) {
 	entry := s.entry()
 	entry.Type = "http"
 	if s.command != "" {
@@ -87,7 +87,7 @@ func vscode(name string, s agentServer) (string, error) {
 }
 
 // codex is the table of a server in the configuration of Codex.
-func codex(name string, s agentServer) (string, error) {
+func codex(name string, s clientServer) (string, error) {
 	if s.command != "" {
 		return fmt.Sprintf("[mcp_servers.%s]\ncommand = %s\nargs = %s", name, inTOML(s.command), inTOML(s.args)), nil
 	}
