@@ -43,6 +43,10 @@ policy {
 approvals {
   timeout  = "10m" # then the call is refused
   patience = "45s" # then the agent is told to come back for the answer
+
+  # MCP clients that may show the question to their own user, and bring back
+  # the answer: only those that cannot answer it by themselves.
+  # elicitation_from = ["claude-code"]
 }
 
 # How much is kept of output that was too long for its caller, which reads on

@@ -2,10 +2,12 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -95,6 +97,41 @@ func TestCommandsInDocsExist(t *testing.T) {
 		}
 		if found < least {
 			t.Errorf("%d commands found in %s, want %d or more", found, page, least)
+		}
+	}
+}
+
+// TestPlacesInDocsAreRight compares the line of config.hcl that a page names
+// with the configuration that ships.
+func TestPlacesInDocsAreRight(t *testing.T) {
+	page, want := readFile(t, "../docs/cli.md"), askedAt(t)
+	if said := strings.Count(page, "approval of side_effecting calls at"); said == 0 || said != strings.Count(page, want) {
+		t.Errorf("docs/cli.md does not say each time that side_effecting calls are asked about at %s", want)
+	}
+}
+
+// askedAt is the line of the configuration that ships by which a write is asked
+// about.
+func askedAt(t *testing.T) string {
+	t.Helper()
+	before, _, found := strings.Cut(readFile(t, "../config.hcl"), "\n    side_effecting = ")
+	if !found {
+		t.Fatal("config.hcl does not say what happens to side_effecting calls")
+	}
+	return fmt.Sprintf("config.hcl:%d", strings.Count(before, "\n")+2)
+}
+
+// TestNewcomersLeaveNothing compares what README tells people to make with what
+// git ignores.
+func TestNewcomersLeaveNothing(t *testing.T) {
+	readme, ignored := readFile(t, "../README.md"), strings.Fields(readFile(t, "../.gitignore"))
+	made := regexp.MustCompile(`toolhost call (?:write_file|create_directory) .*?path=(\S+)`).FindAllStringSubmatch(readme, -1)
+	if len(made) < 2 {
+		t.Fatalf("README makes %q, want a file and a directory", made)
+	}
+	for _, what := range made {
+		if !slices.Contains(ignored, "/"+what[1]) && !slices.Contains(ignored, "/"+what[1]+"/") {
+			t.Errorf("README makes %s, and .gitignore does not name it", what[1])
 		}
 	}
 }

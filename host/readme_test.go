@@ -43,6 +43,9 @@ func TestReadmeWalkThrough(t *testing.T) {
 			typed := newTerminal(t, dir, blocks[i][2])
 			if i+1 == len(blocks) || blocks[i+1][1] == "sh" {
 				typed.ends(t)
+				if place := " " + askedAt(t) + "\n"; strings.Contains(blocks[i][2], "approvals show") && !strings.Contains(typed.printed(), place) {
+					t.Errorf("approvals show prints %s, want the place%sin one piece", typed.printed(), place)
+				}
 				continue
 			}
 			i++

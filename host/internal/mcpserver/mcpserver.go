@@ -82,7 +82,7 @@ func New(opts Options) *Server {
 		},
 	)
 	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.resolveName)
-s.sdk.AddSendingMiddleware(afterInitialize)
+	s.sdk.AddSendingMiddleware(afterInitialize)
 	s.http = newEndpoint(s.sdk, logger)
 	s.stop = s.follow()
 	return s
