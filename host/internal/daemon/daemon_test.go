@@ -326,7 +326,10 @@ func TestUnfinishedCallsAreEnded(t *testing.T) {
 	d := start(t, cfg)
 	rows, err := d.approver.Journal(t.Context(), journal.Query{Call: "tc_left"})
 	if err != nil || len(rows) != 2 || rows[0].Kind != journal.End || rows[0].Code != string(tool.UnknownOutcome) {
-		t.Errorf("Journal() = %+v, %v; want an end with an unknown outcome", rows, err)
+		t.Fatalf("Journal() = %+v, %v; want an end with an unknown outcome", rows, err)
+	}
+	if end := rows[0]; end.ApprovedBy != "user" || end.Approval != "ap_left" || end.Approver != "bea" || end.Via != "elicitation" {
+		t.Errorf("the end is %+v, want that it says who approved the call, as the start does", end)
 	}
 	if report, err := d.approver.VerifyJournal(t.Context()); err != nil || len(report.Problems) > 0 {
 		t.Errorf("VerifyJournal() = %+v, %v", report, err)
@@ -345,7 +348,7 @@ func leaveUnfinished(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := j.Start(t.Context(), journal.Record{Call: "tc_left", Tool: "change", Tier: tool.SideEffecting, User: "ada"})
+	start := j.Start(t.Context(), journal.Record{Call: "tc_left", Tool: "change", Tier: tool.SideEffecting, User: "ada", ApprovedBy: "user", Approval: "ap_left", Approver: "bea", Via: "elicitation"})
 	if err := errors.Join(start, j.Close(t.Context()), s.Close()); err != nil {
 		t.Fatal(err)
 	}

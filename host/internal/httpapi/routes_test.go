@@ -114,6 +114,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	ask(t, h, h.Agent, "GET", "/v1//calls", "").problem(t, http.StatusNotFound, "no /v1//calls")
 	ask(t, h, h.Agent, "GET", "/v1/../v1/calls", "").problem(t, http.StatusNotFound, "")
 	ask(t, h, h.Agent, "GET", "/v1/calls/", "").problem(t, http.StatusNotFound, "")
+	ask(t, h, h.Agent, "GET", "/mcp/x", "").problem(t, http.StatusNotFound, "below /v1/, and /mcp")
 	ask(t, h, h.Agent, "GET", "/v2/calls", "").problem(t, http.StatusNotFound, "/v2/calls")
 	ask(t, h, "", "PUT", "/v1/calls", "").problem(t, http.StatusUnauthorized, "no token")
 	got := ask(t, h, h.Agent, "PUT", "/v1/calls", "")

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -192,4 +193,21 @@ func leaks(v any, secret string) bool {
 		}
 	}
 	return false
+}
+
+// TestTextsAreAll looks for texts of a row that would be stored without being
+// redacted and cut.
+func TestTextsAreAll(t *testing.T) {
+	var r Record
+	listed := map[*string]bool{}
+	for _, text := range r.texts() {
+		listed[text] = true
+	}
+	for field, value := range reflect.ValueOf(&r).Elem().Fields() {
+		text, ok := reflect.TypeAssert[*string](value.Addr())
+		given := field.Name != "Call" && field.Name != "Prev" && field.Name != "Hash" // an id, and what the journal sets
+		if ok && listed[text] != given {
+			t.Errorf("that %s is among the texts is %t, want %t", field.Name, listed[text], given)
+		}
+	}
 }
