@@ -195,7 +195,6 @@ func readMessage(w http.ResponseWriter, r *http.Request) bool {
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(maxBodyTime)) // a recorder in a test knows none
 	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
-	_ = control.SetReadDeadline(time.Time{}) // it would end the request later
 	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
 		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest,
 			fmt.Sprintf("the message is longer than %d bytes", maxLine))
@@ -205,6 +204,7 @@ func readMessage(w http.ResponseWriter, r *http.Request) bool {
 		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, fmt.Sprintf("the message did not arrive: %v", err))
 		return false
 	}
+	_ = control.SetReadDeadline(time.Time{}) // it would end the request later
 	text = bytes.TrimSpace(text)
 	if code, err := checkText(text); err != nil {
 		refuse(w, http.StatusBadRequest, code, err.Error())

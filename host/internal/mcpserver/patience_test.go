@@ -102,6 +102,10 @@ func TestMessagesThatDoNotArrive(t *testing.T) {
 			case <-time.After(2 * maxBodyTime):
 				t.Error("the host still waits for the rest")
 			}
+			response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil || response.StatusCode != http.StatusBadRequest {
+				t.Errorf("the answer is %+v, %v; want 400", response, err)
+			}
 		})
 	})
 	t.Run("control: a slow one", func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 // client is a pair of streams that outlive each host.
 type client struct {
+	out    io.Writer     // written to by writeLines alone
 	lines  chan []byte   // what it says; closed at the end of its input
 	left   chan struct{} // closed with lines
 	writes chan write
@@ -27,11 +28,11 @@ type write struct {
 }
 
 func newClient(in io.Reader, out io.Writer) *client {
-	c := &client{lines: make(chan []byte), left: make(chan struct{}), writes: make(chan write), closed: make(chan struct{})}
+	c := &client{out: out, lines: make(chan []byte), left: make(chan struct{}), writes: make(chan write), closed: make(chan struct{})}
 	// Both end with the streams or with close; a read or a write that waits for
 	// the other side lasts until the process ends.
 	go c.readLines(in)
-	go c.writeLines(out)
+	go c.writeLines()
 	return c
 }
 
@@ -87,11 +88,11 @@ func (c *client) write(giveUp <-chan struct{}, line []byte) error {
 
 var errGivenUp = errors.New("the message was given up before it was written")
 
-func (c *client) writeLines(out io.Writer) {
+func (c *client) writeLines() {
 	for {
 		select {
 		case w := <-c.writes:
-			_, err := out.Write(w.line)
+			_, err := c.out.Write(w.line)
 			w.done <- err
 		case <-c.closed:
 			return

@@ -30,6 +30,9 @@ const (
 	maxFarewell = 15 * time.Second
 	// maxUnread is how long a client may leave its last answers unread.
 	maxUnread = time.Second
+	// lookEvery is how often a client that says nothing more is looked at: whether
+	// it still takes answers.
+	lookEvery = time.Second
 )
 
 // Leaving is the method of a notification by which a host says that it ends. The
@@ -91,9 +94,9 @@ func New(in io.Reader, out io.Writer) *Relay {
 
 // Serve lets a host serve the client, beginning with what the one before has
 // left. It returns nil when the client has closed its side and has its answers,
-// or when ctx ends; [ErrGone] if the host has ended before; another error if the
-// host does not take the client over, or the client takes no answers. It closes
-// the connection.
+// or takes none, or when ctx ends; [ErrGone] if the host has ended before; another
+// error if the host does not take the client over, or an answer cannot be written.
+// It closes the connection.
 func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -116,7 +119,9 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	case errors.Is(err, errLeaving):
 		defer time.AfterFunc(maxFarewell, cancel).Stop()
 		err = ErrGone
-	case !errors.Is(err, errLeft) && !errors.Is(err, ErrGone):
+	case errors.Is(err, errLeft):
+		go r.endWithClient(serving, cancel) // ends with serving
+	case !errors.Is(err, ErrGone):
 		cancel()
 	}
 	answering := <-delivered // also what a host has said before it went
@@ -134,6 +139,23 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 		return cmp.Or(r.answerLost(ctx.Done(), r.underWay.lose()), ErrGone)
 	}
 	return err
+}
+
+// endWithClient ends the service of a client that has closed its side as soon as it
+// takes no answers either. It returns when serving has ended.
+func (r *Relay) endWithClient(serving context.Context, end func()) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-serving.Done():
+			return
+		case <-tick.C:
+			if lines.Gone(r.client.out) {
+				end()
+			}
+		}
+	}
 }
 
 // Left is closed when the client has closed its side, and every message of it

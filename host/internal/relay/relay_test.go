@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,37 @@ func TestClientLeaves(t *testing.T) {
 		t.Errorf("Serve = %v", err)
 	}
 	<-c.relay.Left()
+}
+
+// TestClientGone closes the client's side and its ears: the host loses it, and
+// with it whatever is under way.
+func TestClientGone(t *testing.T) {
+	in, says := io.Pipe()
+	ears, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := relay.New(in, out)
+	conn, pipe := relay.Pipe()
+	h := &scripted{newSide(t, pipe.In, pipe.Out), pipe, make(chan error, 1)}
+	go func() { h.ended <- r.Serve(t.Context(), conn) }() // ends with the client
+	t.Cleanup(func() {
+		r.Close()
+		_ = out.Close() // nothing of it is needed
+	})
+	if _, err := io.WriteString(says, request("1", "tools/call")+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	h.hears("tools/call")
+	if err := errors.Join(says.Close(), ears.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.end(); err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	if _, err := io.WriteString(h.pipe.Out, answer("1", "{}")); err == nil {
+		t.Error("the host can still answer")
+	}
 }
 
 // TestServeEndsWithItsContext ends a relay whose client reads nothing.
