@@ -10,14 +10,12 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/toolhost/toolhost/host/internal/sandbox"
 )
 
 // version is set by the linker.
 var version = "dev"
 
 func main() {
-	sandbox.Reexec()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // short-lived garbage of JSON and gRPC; the heap itself is small
 	}

@@ -22,12 +22,10 @@ import (
 	"github.com/toolhost/toolhost/host/internal/httpapi/httpapitest"
 	"github.com/toolhost/toolhost/host/internal/journal"
 	"github.com/toolhost/toolhost/host/internal/policy"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Reexec()
 	goleak.VerifyTestMain(m)
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/journal"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 	"github.com/toolhost/toolhost/sdk"
@@ -29,7 +28,6 @@ import (
 
 // TestMain makes this binary the launcher and the plugin of its own tests.
 func TestMain(m *testing.M) {
-	sandbox.Reexec()
 	if os.Getenv("TOOLHOST_PLUGIN") != "" {
 		newPlugin().Serve()
 	}

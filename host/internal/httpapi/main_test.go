@@ -16,11 +16,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/httpapi/httpapitest"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Reexec()
 	if program := programs()[os.Getenv(programVar)]; program != nil {
 		os.Exit(program(os.Args[1:]))
 	}

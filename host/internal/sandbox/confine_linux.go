@@ -1,10 +1,7 @@
 package sandbox
 
 import (
-	"fmt"
-	"math"
 	"os"
-	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,71 +10,46 @@ import (
 // selfPath is this program's file, even if another has taken its name since.
 func selfPath() (string, error) { return "/proc/self/exe", nil }
 
-// launcherAttr puts a launcher into a session of its own: it leads a process
-// group to kill, and has no terminal that could send it SIGINT or that it
-// could write input to.
-func launcherAttr() *syscall.SysProcAttr {
+// attr puts a launcher into a session of its own: it leads a process group to
+// kill, and has no terminal that could send it SIGINT or that it could write
+// input to. The planned namespaces are made with the process.
+func (p *plan) attr() *syscall.SysProcAttr {
 	// The launcher sets the signal again; this covers the time until then.
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
+	for layer, flag := range map[Layer]uintptr{
+		LayerUserNS: unix.CLONE_NEWUSER, LayerPIDNS: unix.CLONE_NEWPID, LayerNetNS: unix.CLONE_NEWNET,
+		LayerIPCNS: unix.CLONE_NEWIPC, LayerMounts: unix.CLONE_NEWNS,
+	} {
+		if p.on[layer] {
+			attr.Cloneflags |= flag
+		}
+	}
+	if p.on[LayerUserNS] {
+		// Everybody is who they are outside. A root host also needs its own user
+		// to set things up.
+		uid, gid := os.Geteuid(), os.Getegid()
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		if p.user != nil && p.user.UID != uid {
+			attr.UidMappings = append(attr.UidMappings, syscall.SysProcIDMap{ContainerID: p.user.UID, HostID: p.user.UID, Size: 1})
+		}
+		if p.user != nil && p.user.GID != gid {
+			attr.GidMappings = append(attr.GidMappings, syscall.SysProcIDMap{ContainerID: p.user.GID, HostID: p.user.GID, Size: 1})
+		}
+		attr.GidMappingsEnableSetgroups = uid == 0
+		if uid != 0 {
+			// Those of the namespace, which an ordinary user would lose when the
+			// launcher is executed.
+			attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
+		}
+	}
+	return attr
 }
 
-// programFile names the program for execve(2): the descriptor, not the path.
-func programFile(string) string { return "/proc/self/fd/" + strconv.Itoa(binaryFD) }
-
-// confine applies everything but the limits to this process, which outlives
-// execve(2), and says what is in force.
-func (o *order) confine() (Report, error) {
-	if err := closeDescriptors(o.Script); err != nil {
-		return Report{}, err
-	}
-	unix.Umask(0o077)
-	if err := unix.Chdir(string(o.Dir)); err != nil {
-		return Report{}, fmt.Errorf("enter the working directory %s: %w", o.Dir, err)
-	}
-	// What the program starts stays below it even if it detaches itself, so
-	// that Kill finds it.
-	if err := prctl(unix.PR_SET_CHILD_SUBREAPER, 1); err != nil {
-		return Report{}, fmt.Errorf("set subreaper: %w", err)
-	}
-	if err := prctl(unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
-		return Report{}, fmt.Errorf("set no_new_privs: %w", err)
-	}
-	// After everything that changes credentials, which clears it.
-	if err := prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)); err != nil {
-		return Report{}, fmt.Errorf("set pdeathsig: %w", err)
-	}
-	if os.Getppid() != o.Host {
-		return Report{}, fmt.Errorf("the host (process %d) is gone", o.Host)
-	}
-	return o.report(), nil
+// always are what every program has beside the layers that can be chosen.
+func always() []string {
+	return []string{"subreaper", "session", "descriptors closed", "umask 077"}
 }
 
-func (o *order) report() Report {
-	r := Report{
-		Layers:  []string{"rlimits", "no_new_privs", "pdeathsig", "subreaper", "session", "descriptors closed", "umask 077"},
-		Missing: []string{"namespaces, landlock, seccomp (not in this version)"},
-	}
-	if o.Limits.Processes > 0 && os.Geteuid() == 0 {
-		r.Missing = append(r.Missing, "rlimit of processes (root is exempt)")
-	}
-	return r
-}
-
-// closeDescriptors lets the program have standard input, output and error
-// only, and its own text if it is a script, which the interpreter must open.
-func closeDescriptors(script bool) error {
-	if err := unix.CloseRange(binaryFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close descriptors (needs Linux 5.11): %w", err)
-	}
-	if !script {
-		return nil
-	}
-	if _, err := unix.FcntlInt(binaryFD, unix.F_SETFD, 0); err != nil {
-		return fmt.Errorf("keep the script open: %w", err)
-	}
-	return nil
-}
-
-func prctl(option int, value uintptr) error {
-	return unix.Prctl(option, value, 0, 0, 0)
-}
+// missingHere are the layers that this system never has.
+func missingHere() map[Layer]Gap { return map[Layer]Gap{} }

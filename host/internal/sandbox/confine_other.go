@@ -3,37 +3,26 @@
 package sandbox
 
 import (
-	"fmt"
 	"os"
 	"runtime"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 func selfPath() (string, error) { return os.Executable() }
 
-func launcherAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true}
-}
+// attr puts a launcher into a session of its own.
+func (p *plan) attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-func programFile(path string) string { return path }
+// always are what every program has beside the limits.
+func always() []string { return []string{"session", "umask 077"} }
 
-// confine applies what this system has besides the limits.
-func (o *order) confine() (Report, error) {
-	for _, fd := range []int{binaryFD, orderFD, reportFD} {
-		unix.CloseOnExec(fd)
+// missingHere are the layers that this system never has.
+func missingHere() map[Layer]Gap {
+	gaps := map[Layer]Gap{}
+	for _, layer := range Layers() {
+		if layer != LayerRlimits {
+			gaps[layer] = Gap{Layer: layer, Reason: runtime.GOOS + " has none", Remedy: "run the host on Linux"}
+		}
 	}
-	unix.Umask(0o077)
-	if err := unix.Chdir(string(o.Dir)); err != nil {
-		return Report{}, fmt.Errorf("enter the working directory %s: %w", o.Dir, err)
-	}
-	on := ": " + runtime.GOOS + " has none"
-	return Report{
-		Layers: []string{"rlimits", "session", "umask 077"},
-		Missing: []string{
-			"no_new_privs" + on, "pdeathsig" + on, "subreaper" + on, "namespaces" + on,
-			"execution by descriptor" + on,
-		},
-	}, nil
+	return gaps
 }

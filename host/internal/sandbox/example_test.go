@@ -10,10 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A main that starts programs calls Reexec first of all.
 func ExampleLauncher() {
-	sandbox.Reexec()
-
 	launcher, err := sandbox.NewLauncher()
 	if err != nil {
 		fmt.Println(err)
@@ -28,11 +25,12 @@ func ExampleLauncher() {
 	}
 	defer binary.Close()
 	proc, err := launcher.Launch(context.Background(), sandbox.Profile{
-		Binary: binary,
-		Path:   "/bin/sh",
-		Args:   []string{"-c", `echo "$GREETING"; ulimit -n; sleep 1000 & exit 3`},
-		Env:    []string{"GREETING=hello", "PATH=/usr/bin:/bin"},
-		Limits: sandbox.Limits{OpenFiles: 64, FileSize: tool.MiB},
+		Binary:      binary,
+		Path:        "/bin/sh",
+		Args:        []string{"-c", `echo "$GREETING"; ulimit -n; sleep 1000 & exit 3`},
+		Env:         []string{"GREETING=hello", "PATH=/usr/bin:/bin"},
+		Limits:      sandbox.Limits{OpenFiles: 64, FileSize: tool.MiB},
+		Confinement: sandbox.Confinement{Exec: []string{sandbox.ExecSystem}},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -45,9 +43,9 @@ func ExampleLauncher() {
 	}
 	fmt.Print(string(out))
 	exit := proc.Exit()
-	fmt.Println(exit.State, "strays:", exit.Strays)
+	fmt.Println(exit.State)
 	// Output:
 	// hello
 	// 64
-	// exit status 3 strays: 1
+	// exit status 3
 }

@@ -10,12 +10,14 @@ import (
 	"runtime"
 	"strings"
 	"syscall"
+
+	"github.com/toolhost/toolhost/host/internal/launch"
 )
 
 // explain turns execve(2)'s refusal into what is wrong with the file and what
 // to do. Other errors are returned as they are.
 func explain(err error, binary *os.File) error {
-	f, ok := errors.AsType[*failure](err)
+	f, ok := errors.AsType[*launch.Failure](err)
 	if !ok || !f.Exec {
 		return err
 	}

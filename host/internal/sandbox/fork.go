@@ -6,14 +6,8 @@ import (
 	"os"
 	"runtime"
 	"syscall"
-)
 
-// The launcher's descriptors after standard input, output and error. A script
-// keeps the binary's open, so that is the first.
-const (
-	binaryFD = 3
-	orderFD  = 4
-	reportFD = 5
+	"github.com/toolhost/toolhost/host/internal/launch"
 )
 
 type pipe struct{ r, w *os.File }
@@ -56,19 +50,19 @@ func closeAll(files ...*os.File) {
 
 // startLauncher runs this very program again as a launcher. The parent-death
 // signal follows the thread that calls it.
-func startLauncher(p *pipes, binary *os.File) (*os.Process, error) {
+func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Process, error) {
 	self, err := selfPath()
 	if err != nil {
 		return nil, err
 	}
-	return os.StartProcess(self, []string{"toolhost", launcherArg}, &os.ProcAttr{
+	return os.StartProcess(self, []string{"toolhost", launch.Argument}, &os.ProcAttr{
 		Dir: "/",
 		Env: []string{}, // nil would be the host's, with its secrets
 		Files: []*os.File{
 			p.stdin.r, p.stdout.w, p.stderr.w,
-			binaryFD: binary, orderFD: p.order.r, reportFD: p.report.w,
+			launch.ProgramFD: binary, launch.OrderFD: p.order.r, launch.NoticeFD: p.report.w,
 		},
-		Sys: launcherAttr(),
+		Sys: sys,
 	})
 }
 

@@ -20,13 +20,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/host/internal/launch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // inspected launches p, which must act as "inspect", and returns what it saw.
 func inspected(t *testing.T, p Profile) (state, *Process) {
 	t.Helper()
-	proc := launch(t, newLauncher(t), p)
+	proc := started(t, newLauncher(t), p)
 	out := readAll(t, proc)
 	var s state
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
@@ -199,12 +200,12 @@ func TestLimitsAreEnforced(t *testing.T) {
 			if tt.name == "address space" {
 				args = []string{"memory", "1"} // the real amount may not exist
 			}
-			if out := readAll(t, launch(t, l, profile(t, args...))); out != "done\n" {
+			if out := readAll(t, started(t, l, profile(t, args...))); out != "done\n" {
 				t.Fatalf("control: stdout = %q", out)
 			}
 			p := profile(t, tt.args...)
 			p.Limits = tt.limits
-			proc := launch(t, l, p)
+			proc := started(t, l, p)
 			stderr, err := io.ReadAll(proc.Stderr)
 			if err != nil {
 				t.Fatal(err)
@@ -253,7 +254,7 @@ func TestTinyLimits(t *testing.T) {
 func TestLaunchScript(t *testing.T) {
 	path := writeScript(t, "#!/bin/sh\necho script $*\n")
 	p := Profile{Binary: open(t, path), Path: path, Args: []string{"a", "b"}}
-	if out := readAll(t, launch(t, newLauncher(t), p)); out != "script a b\n" {
+	if out := readAll(t, started(t, newLauncher(t), p)); out != "script a b\n" {
 		t.Errorf("stdout = %q", out)
 	}
 }
@@ -265,11 +266,11 @@ func TestLaunchRunsTheOpenedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := newLauncher(t)
-	if out := readAll(t, launch(t, l, Profile{Binary: binary, Path: path})); out != "hashed\n" {
+	if out := readAll(t, started(t, l, Profile{Binary: binary, Path: path})); out != "hashed\n" {
 		t.Errorf("stdout = %q, want that of the file that was opened", out)
 	}
 	// The control: the path leads to the other one.
-	if out := readAll(t, launch(t, l, Profile{Binary: open(t, path), Path: path})); out != "swapped\n" {
+	if out := readAll(t, started(t, l, Profile{Binary: open(t, path), Path: path})); out != "swapped\n" {
 		t.Errorf("control: stdout = %q", out)
 	}
 }
@@ -325,7 +326,7 @@ func TestLaunchSaysWhyNot(t *testing.T) {
 		{"NUL in value", func(_ *testing.T, p *Profile) { p.Env = []string{"TOKEN=s\x00"} }, "variable TOKEN contains a NUL byte", nil},
 		{"no variable", func(_ *testing.T, p *Profile) { p.Env = []string{"TOKEN"} }, `"TOKEN" is not NAME=value`, nil},
 		{"no name", func(_ *testing.T, p *Profile) { p.Env = []string{"=x"} }, "is not NAME=value", nil},
-		{"endless arguments", func(_ *testing.T, p *Profile) { p.Args = []string{strings.Repeat("x", maxOrder)} }, "more than a program can get", nil},
+		{"endless arguments", func(_ *testing.T, p *Profile) { p.Args = []string{strings.Repeat("x", launch.MaxOrder)} }, "more than a program can get", nil},
 		{"long argument", func(_ *testing.T, p *Profile) { p.Args = []string{strings.Repeat("x", 1<<20)} }, "raise the limit stack", syscall.E2BIG},
 		{"negative limit", func(_ *testing.T, p *Profile) { p.Limits.Stack = -1 }, "limit stack is negative", nil},
 		{"half a second", func(_ *testing.T, p *Profile) { p.Limits.CPUTime = time.Second / 2 }, "cpu_time is 500ms, expected whole seconds", nil},
@@ -360,11 +361,12 @@ func TestLaunchEndsWithItsContext(t *testing.T) {
 
 func TestLauncherDies(t *testing.T) {
 	p := profile(t, "inspect")
-	order, err := newOrder(&p).encode()
+	plan := newPlan(&p, nil)
+	order, err := plan.order().Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	proc, talk, err := newLauncher(t).fork(t.Context(), p.Binary)
+	proc, talk, err := newLauncher(t).fork(t.Context(), plan)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,13 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/host/internal/launch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -96,47 +97,18 @@ func (l Limits) check() error {
 	return nil
 }
 
-// resourceLimit is one limit as setrlimit(2) takes it.
-type resourceLimit struct {
-	name     string
-	resource int
-	value    uint64
-}
-
 // resources lists the limits to set, those that the launcher itself could feel
 // last.
-func (l Limits) resources() []resourceLimit {
-	all := []resourceLimit{
-		{"core", unix.RLIMIT_CORE, uint64(l.Core)},
-		{"file_size", unix.RLIMIT_FSIZE, uint64(l.FileSize)},
-		{"open_files", unix.RLIMIT_NOFILE, l.OpenFiles},
-		{"cpu_time", unix.RLIMIT_CPU, uint64(l.CPUTime / time.Second)},
-		{"stack", unix.RLIMIT_STACK, uint64(l.Stack)},
-		{"processes", unix.RLIMIT_NPROC, l.Processes},
-		{"memory", unix.RLIMIT_DATA, uint64(l.Memory)},
-		{"address_space", unix.RLIMIT_AS, uint64(l.AddressSpace)},
+func (l Limits) resources() []launch.Limit {
+	all := []launch.Limit{
+		{Name: "core", Resource: unix.RLIMIT_CORE, Value: uint64(l.Core)},
+		{Name: "file_size", Resource: unix.RLIMIT_FSIZE, Value: uint64(l.FileSize)},
+		{Name: "open_files", Resource: unix.RLIMIT_NOFILE, Value: l.OpenFiles},
+		{Name: "cpu_time", Resource: unix.RLIMIT_CPU, Value: uint64(l.CPUTime / time.Second)},
+		{Name: "stack", Resource: unix.RLIMIT_STACK, Value: uint64(l.Stack)},
+		{Name: "processes", Resource: unix.RLIMIT_NPROC, Value: l.Processes},
+		{Name: "memory", Resource: unix.RLIMIT_DATA, Value: uint64(l.Memory)},
+		{Name: "address_space", Resource: unix.RLIMIT_AS, Value: uint64(l.AddressSpace)},
 	}
-	set := all[:0]
-	for _, limit := range all {
-		if limit.value > 0 || limit.resource == unix.RLIMIT_CORE {
-			set = append(set, limit)
-		}
-	}
-	return set
-}
-
-// apply sets the limit for this process.
-func (r resourceLimit) apply() error {
-	// Package syscall and not unix: it remembers that the number of open files
-	// was set, and does not put back the host's own at exec.
-	err := syscall.Setrlimit(r.resource, &syscall.Rlimit{Cur: r.value, Max: r.value})
-	if err == nil {
-		return nil
-	}
-	var own syscall.Rlimit
-	if syscall.Getrlimit(r.resource, &own) == nil && own.Max < r.value {
-		return fmt.Errorf("set limit %s to %d: the host itself is limited to %d; configure no more than that, or raise the host's: %w",
-			r.name, r.value, own.Max, err)
-	}
-	return fmt.Errorf("set limit %s to %d: %w", r.name, r.value, err)
+	return slices.DeleteFunc(all, func(limit launch.Limit) bool { return limit.Value == 0 && limit.Resource != unix.RLIMIT_CORE })
 }

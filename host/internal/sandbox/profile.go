@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -24,8 +25,28 @@ type Profile struct {
 	Env []string
 	// Dir is the working directory, an absolute path; "" means "/".
 	Dir string
+	// Name tells programs apart in reports and groups; "" is that of the file. A
+	// root host gives each name a user of its own.
+	Name string
 	// Limits bound what each process may use.
 	Limits Limits
+	// Confinement says how it is kept apart from the machine.
+	Confinement Confinement
+	// Workspace is the directory that the Confinement speaks of, an absolute
+	// path; "" means that there is none.
+	Workspace string
+	// Own are directories that it may change, whatever the Confinement says. They
+	// exist. If it runs as another user, they become that user's.
+	Own []string
+	// Tmp is a directory for its temporary files; "" means that it has none but
+	// those of the system. It exists. With namespaces it is in memory, and the
+	// host does not see what is in it.
+	Tmp string
+	// Hidden are directories that it must not see, but for what it owns there.
+	Hidden []string
+	// Protected are paths that it must not change, remove or rename, wherever they
+	// are.
+	Protected []string
 }
 
 // check refuses what no launcher could start, so that the operator reads a
@@ -60,6 +81,9 @@ func (p *Profile) check() error {
 	if err := p.Limits.check(); err != nil {
 		return err
 	}
+	if err := p.checkPaths(); err != nil {
+		return err
+	}
 	info, err := p.Binary.Stat()
 	if err != nil {
 		return err
@@ -68,6 +92,55 @@ func (p *Profile) check() error {
 		return fmt.Errorf("it is not a regular file but %s; give the path of the program itself", kindOf(info.Mode()))
 	}
 	return nil
+}
+
+// checkPaths refuses paths that stand for others than they seem to.
+func (p *Profile) checkPaths() error {
+	c := &p.Confinement
+	for _, list := range []struct {
+		what  string
+		paths []string
+	}{
+		{"read", c.Read},
+		{"write", c.Write},
+		{"exec", withoutWords(c.Exec)},
+		{"own", p.Own},
+		{"hidden", p.Hidden},
+		{"protected", p.Protected},
+		{"workspace", nonEmpty(p.Workspace)},
+		{"tmp", nonEmpty(p.Tmp)},
+	} {
+		for _, path := range list.paths {
+			if !filepath.IsAbs(path) || filepath.Clean(path) != path || strings.ContainsRune(path, 0) {
+				return fmt.Errorf("the %s path %q is not absolute and clean", list.what, path)
+			}
+		}
+	}
+	for _, path := range c.Protect {
+		if !filepath.IsLocal(path) || filepath.Clean(path) == "." {
+			return fmt.Errorf("the protected path %q is not below the workspace", path)
+		}
+	}
+	for _, path := range slices.Concat(c.Read, c.Write, withoutWords(c.Exec), nonEmpty(p.Workspace)) {
+		for _, hidden := range p.Hidden {
+			if within(hidden, path) || within(path, hidden) {
+				return fmt.Errorf("the path %s would give away %s, which no program may see", path, hidden)
+			}
+		}
+	}
+	return nil
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+func nonEmpty(path string) []string {
+	if path == "" {
+		return nil
+	}
+	return []string{path}
 }
 
 func kindOf(mode os.FileMode) string {

@@ -125,7 +125,7 @@ func startLeaf(how string) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return cmd.Start()
 	case "adopted": // by the host, while the program lives
-		if err := prctl(unix.PR_SET_CHILD_SUBREAPER, 0); err != nil {
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
 			return err
 		}
 		return startLeaf("daemon")
@@ -159,7 +159,7 @@ func host(args []string) error {
 	if args[0] == "launching" {
 		// Without an order, the launcher stays one; when stopped, it does not
 		// see that the host is gone.
-		p, _, err := l.fork(context.Background(), binary)
+		p, _, err := l.fork(context.Background(), newPlan(&Profile{Binary: binary, Confinement: off}, nil))
 		if err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func host(args []string) error {
 		}
 		return awaitStop(p.PID())
 	}
-	p, err := l.Launch(context.Background(), Profile{Binary: binary, Path: "program", Args: args})
+	p, err := l.Launch(context.Background(), Profile{Binary: binary, Path: "program", Args: args, Confinement: off})
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func awaitStop(pid int) error {
 
 // ignoreHost outlives its host and says so in the named pipe.
 func ignoreHost(args []string) error {
-	if err := prctl(unix.PR_SET_PDEATHSIG, 0); err != nil {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stdout, os.Getpid())

@@ -1,24 +1,91 @@
 package sandbox
 
-import "strings"
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+)
 
 // Report says what is in force for one process.
 type Report struct {
-	// Layers are in force, e.g. "rlimits", "no_new_privs", "pdeathsig".
+	// Layers are in force, e.g. "rlimits", "landlock v7", "mounts:minimal".
 	Layers []string `json:"layers"`
-	// Missing could not be had here, each with the reason.
-	Missing []string `json:"missing,omitempty"`
+	// Missing could not be had here.
+	Missing []Gap `json:"missing,omitempty"`
 }
 
-// String returns the report as one line, e.g.
-// "rlimits, no_new_privs, pdeathsig; missing: landlock (not in this version)".
+// Gap is a layer, or a part of one, that could not be had.
+type Gap struct {
+	Layer Layer `json:"layer"`
+	// Reason is why.
+	Reason string `json:"reason"`
+	// Remedy is what to change on the machine to have it; "" if nothing is known.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// String returns the layer and the reason.
+func (g Gap) String() string { return fmt.Sprintf("%s (%s)", g.Layer, g.Reason) }
+
+// String returns the report as one line, e.g. "rlimits, no_new_privs, pdeathsig;
+// missing: landlock (the kernel has none)".
 func (r Report) String() string {
 	line := strings.Join(r.Layers, ", ")
 	if line == "" {
 		line = "nothing enforced"
 	}
-	if len(r.Missing) > 0 {
-		line += "; missing: " + strings.Join(r.Missing, ", ")
+	for i, gap := range r.Missing {
+		separator := ", "
+		if i == 0 {
+			separator = "; missing: "
+		}
+		line += separator + gap.String()
 	}
 	return line
+}
+
+// MissingError says that a program was not started because a layer is missing
+// that its profile requires.
+type MissingError struct{ Gap Gap }
+
+// Error implements error.
+func (e *MissingError) Error() string {
+	text := fmt.Sprintf("its sandbox requires %s, which cannot be had here: %s", e.Gap.Layer, e.Gap.Reason)
+	if e.Gap.Remedy != "" {
+		text += "; " + e.Gap.Remedy
+	}
+	return text + `, or set on_missing = "warn"`
+}
+
+// newGap says what an error means for a layer.
+func newGap(layer Layer, err error) Gap {
+	return Gap{Layer: layer, Reason: err.Error(), Remedy: remedy(layer, err)}
+}
+
+// remedy tells an operator what to change to have a layer.
+func remedy(layer Layer, err error) string {
+	errno, _ := errors.AsType[syscall.Errno](err)
+	switch layer {
+	case LayerUserNS:
+		if errors.Is(errno, syscall.ENOSPC) {
+			return "raise the sysctl user.max_user_namespaces"
+		}
+		return "allow user namespaces to ordinary users: sysctl kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0"
+	case LayerNetNS, LayerPIDNS, LayerIPCNS, LayerMounts:
+		if errors.Is(errno, syscall.EPERM) || errors.Is(errno, syscall.EACCES) {
+			return "allow this program to use namespaces (AppArmor, SELinux, a container's seccomp profile)"
+		}
+		return "use a kernel with namespaces"
+	case LayerProc:
+		return "run the host where /proc is not masked: outside of a container, or with its /proc unmasked"
+	case LayerLandlock:
+		return "use Linux 5.13 or later, with landlock in the kernel parameter lsm="
+	case LayerSeccomp:
+		return "use a kernel with CONFIG_SECCOMP_FILTER, on amd64 or arm64"
+	case LayerCgroup:
+		return "run the host as a service with Delegate=yes"
+	case LayerRunAs:
+		return "let the directories above be passed by others (chmod o+x), or name another user"
+	}
+	return ""
 }

@@ -10,8 +10,8 @@ func TestReportString(t *testing.T) {
 		{Report{}, "nothing enforced"},
 		{Report{Layers: []string{"rlimits", "pdeathsig"}}, "rlimits, pdeathsig"},
 		{
-			Report{Layers: []string{"rlimits"}, Missing: []string{"landlock: not in this version", "seccomp: off"}},
-			"rlimits; missing: landlock: not in this version, seccomp: off",
+			Report{Layers: []string{"rlimits"}, Missing: []Gap{{Layer: LayerLandlock, Reason: "the kernel has none"}, {Layer: LayerSeccomp, Reason: "off"}}},
+			"rlimits; missing: landlock (the kernel has none), seccomp (off)",
 		},
 	} {
 		if got := tt.report.String(); got != tt.want {

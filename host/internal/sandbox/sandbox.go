@@ -2,16 +2,18 @@
 // ends them with everything that they started. It is the only place in the
 // host that starts a process.
 //
-// The host re-executes itself as a small launcher (see [Reexec]), which applies
-// the limits to itself and then becomes the program. What was enforced comes
-// back in a [Report]; a limit that cannot be applied keeps the program from
-// starting.
+// The host re-executes itself as a small launcher (package launch), which confines
+// itself and then becomes the program. What was enforced comes back in a [Report].
+// A limit that cannot be applied keeps the program from starting, and so does a
+// layer that its profile requires; every other layer is tried, and left out where
+// the machine does not have it.
 package sandbox
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -37,9 +39,10 @@ type Launcher struct {
 
 	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
 
-	mu     sync.Mutex // guards closed and live
-	closed bool
-	live   map[*Process]struct{}
+	mu      sync.Mutex // guards everything below
+	closed  bool
+	live    map[*Process]struct{}
+	missing map[Layer]Gap // layers that cannot be had on this machine
 }
 
 // NewLauncher returns a launcher. The caller must Close it. On Linux it makes
@@ -47,13 +50,8 @@ type Launcher struct {
 // long as this process lives, so that nothing that a program starts can leave
 // its tree.
 //
-// Its error means that the machine lacks what the launcher needs, or that main
-// does not call [Reexec].
+// Its error means that the machine lacks what the launcher needs.
 func NewLauncher() (*Launcher, error) {
-	if isLauncher() {
-		// Going on would make every launcher start launchers of its own.
-		return nil, errors.New("start launcher: main must call sandbox.Reexec before anything else")
-	}
 	if err := adoptOrphans(); err != nil {
 		return nil, fmt.Errorf("start launcher: %w", err)
 	}
@@ -62,6 +60,8 @@ func NewLauncher() (*Launcher, error) {
 		quit:  make(chan struct{}),
 		gone:  make(chan struct{}),
 		live:  map[*Process]struct{}{},
+
+		missing: missingHere(),
 	}
 	go l.runThread() // owned by l, ends at Close
 	return l, nil
@@ -93,38 +93,98 @@ func (l *Launcher) Close() error {
 }
 
 // Launch starts the program and returns once it has been executed, or says
-// why it could not be, in words for an operator. When ctx ends before that, or
-// after 20 seconds, the start is given up and nothing is left running. Once
-// Launch has returned, ctx has no effect on the program.
+// why it could not be, in words for an operator: a [*MissingError] if it needs
+// more confinement than can be had here. When ctx ends before that, or after 20
+// seconds, the start is given up and nothing is left running. Once Launch has
+// returned, ctx has no effect on the program.
 func (l *Launcher) Launch(ctx context.Context, p Profile) (*Process, error) {
-	proc, err := l.start(ctx, &p)
+	proc, err := l.confine(ctx, &p, l.gaps(), false)
 	if err != nil {
 		return nil, fmt.Errorf("execute %s: %w", p.Path, explain(err, p.Binary))
 	}
 	return proc, nil
 }
 
-func (l *Launcher) start(ctx context.Context, p *Profile) (*Process, error) {
-	if err := p.check(); err != nil {
-		return nil, err
-	}
-	order, err := newOrder(p).encode()
+// Try says what would be in force for a program with this profile, and starts
+// none: the launcher does all but execute it. It remembers nothing. Its errors are
+// those of Launch.
+func (l *Launcher) Try(ctx context.Context, p Profile) (Report, error) {
+	proc, err := l.confine(ctx, &p, missingHere(), true)
 	if err != nil {
+		return Report{}, explain(err, p.Binary)
+	}
+	defer proc.closeStdio()
+	<-proc.Done()
+	return proc.Report, nil
+}
+
+// confine tries to start the program, or only the launcher, with all layers that
+// its profile asks for, and again without those that turn out not to be had here.
+func (l *Launcher) confine(ctx context.Context, p *Profile, known map[Layer]Gap, dry bool) (*Process, error) {
+	if err := p.check(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
 	defer cancel()
-	proc, talk, err := l.fork(ctx, p.Binary)
+	for plan := newPlan(p, known); ; {
+		if err := plan.check(); err != nil {
+			return nil, err
+		}
+		proc, err := l.try(ctx, plan, dry)
+		if err == nil {
+			return proc, nil
+		}
+		gap, ok := plan.gap(err)
+		if !ok || !plan.drop(gap) {
+			return nil, err
+		}
+		if !dry {
+			l.remember(gap)
+		}
+	}
+}
+
+// gaps returns the layers that are known not to be had on this machine.
+func (l *Launcher) gaps() map[Layer]Gap {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.missing)
+}
+
+func (l *Launcher) remember(gap Gap) {
+	if !gap.lasting() {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missing[gap.Layer] = gap
+}
+
+// try starts the program as planned, or only the launcher.
+func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, error) {
+	if !dry {
+		if err := plan.handOver(); err != nil {
+			return nil, err
+		}
+	}
+	o := plan.order()
+	o.Try = dry
+	order, err := o.Encode()
+	if err != nil {
+		return nil, err
+	}
+	proc, talk, err := l.fork(ctx, plan)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, proc.Kill)
-	proc.Report, err = talk.run(order)
+	done, err := talk.run(order)
 	talk.close()
 	if !stop() {
 		err = context.Cause(ctx)
 	}
 	if err == nil {
+		proc.Report = plan.report(done)
 		return proc, nil
 	}
 	proc.Kill()
@@ -136,9 +196,15 @@ func (l *Launcher) start(ctx context.Context, p *Profile) (*Process, error) {
 	return nil, err
 }
 
+// forkError is that of the process itself: it could not be made.
+type forkError struct{ err error }
+
+func (e *forkError) Error() string { return e.err.Error() }
+func (e *forkError) Unwrap() error { return e.err }
+
 // fork starts the launcher program from the permanent thread and registers it,
 // so that Close cannot miss it.
-func (l *Launcher) fork(ctx context.Context, binary *os.File) (*Process, *talk, error) {
+func (l *Launcher) fork(ctx context.Context, plan *plan) (*Process, *talk, error) {
 	pipes, err := openPipes()
 	if err != nil {
 		return nil, nil, err
@@ -157,7 +223,8 @@ func (l *Launcher) fork(ctx context.Context, binary *os.File) (*Process, *talk, 
 			return
 		}
 		var program *os.Process
-		if program, err = startLauncher(pipes, binary); err != nil {
+		if program, err = startLauncher(pipes, plan.profile.Binary, plan.attr()); err != nil {
+			err = &forkError{err}
 			return
 		}
 		proc = newProcess(program, pipes)

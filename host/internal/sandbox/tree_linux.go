@@ -17,7 +17,7 @@ const sweepTimeout = 10 * time.Second
 // adoptOrphans makes this process the parent of what its programs leave
 // behind, instead of process 1.
 func adoptOrphans() error {
-	if err := prctl(unix.PR_SET_CHILD_SUBREAPER, 1); err != nil {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set subreaper: %w", err)
 	}
 	if _, err := os.ReadFile("/proc/thread-self/children"); err != nil {

@@ -69,7 +69,7 @@ func TestProcessLeavesNothing(t *testing.T) {
 			}, true},
 		} {
 			t.Run(kind+"/"+end.name, func(t *testing.T) {
-				proc := launch(t, newLauncher(t), profile(t, "parent", kind))
+				proc := started(t, newLauncher(t), profile(t, "parent", kind))
 				leaf := watch(t, readPID(t, bufio.NewReader(proc.Stdout)))
 
 				end.by(proc)
@@ -145,11 +145,11 @@ func TestControlGroupKillLeavesSomething(t *testing.T) {
 // adopted by this process, as a program's orphans are.
 func TestSweepSparesOthers(t *testing.T) {
 	l, other := newLauncher(t), newLauncher(t)
-	dying := launch(t, l, profile(t, "parent", "session"))
+	dying := started(t, l, profile(t, "parent", "session"))
 	readPID(t, bufio.NewReader(dying.Stdout))
 
-	sibling := launch(t, l, profile(t, "leaf"))
-	stranger := launch(t, other, profile(t, "leaf"))
+	sibling := started(t, l, profile(t, "leaf"))
+	stranger := started(t, other, profile(t, "leaf"))
 	siblingLives := watch(t, readPID(t, bufio.NewReader(sibling.Stdout)))
 	strangerLives := watch(t, readPID(t, bufio.NewReader(stranger.Stdout)))
 	cmd := exec.Command("/proc/self/exe", "parent", "session")
@@ -175,7 +175,7 @@ func TestSweepSparesOthers(t *testing.T) {
 }
 
 func TestStdoutEndsThoughSomethingHoldsIt(t *testing.T) {
-	proc := launch(t, newLauncher(t), profile(t, "leaf"))
+	proc := started(t, newLauncher(t), profile(t, "leaf"))
 	readPID(t, bufio.NewReader(proc.Stdout))
 	held, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/1", proc.PID()), os.O_WRONLY, 0)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestStdoutEndsThoughSomethingHoldsIt(t *testing.T) {
 }
 
 func TestStdoutKeepsWhatTheDeadWrote(t *testing.T) {
-	proc := launch(t, newLauncher(t), profile(t, "flood"))
+	proc := started(t, newLauncher(t), profile(t, "flood"))
 	<-proc.Done()
 	if out := readAll(t, proc); len(out) != 200<<10 {
 		t.Errorf("stdout holds %d bytes, want all %d", len(out), 200<<10)
@@ -204,7 +204,7 @@ func TestStdoutKeepsWhatTheDeadWrote(t *testing.T) {
 }
 
 func TestSignalDumpsGoroutines(t *testing.T) {
-	proc := launch(t, newLauncher(t), profile(t, "leaf"))
+	proc := started(t, newLauncher(t), profile(t, "leaf"))
 	readPID(t, bufio.NewReader(proc.Stdout))
 	if err := proc.Signal(unix.SIGQUIT); err != nil {
 		t.Fatal(err)
@@ -219,7 +219,7 @@ func TestCloseKillsEverything(t *testing.T) {
 	l := newLauncher(t)
 	var leaves []handle
 	for range 5 {
-		proc := launch(t, l, profile(t, "parent", "daemon"))
+		proc := started(t, l, profile(t, "parent", "daemon"))
 		leaves = append(leaves, watch(t, proc.PID()), watch(t, readPID(t, bufio.NewReader(proc.Stdout))))
 	}
 	if err := l.Close(); err != nil {

@@ -23,7 +23,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Reexec()
 	if isTestPlugin() {
 		runTestPlugin()
 		return

@@ -1,0 +1,220 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"strconv"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/internal/landlock"
+)
+
+// confine applies everything but the limits to this process, which outlives
+// execve(2), and says what is not known beforehand. The order of the steps is
+// that of the rights that they need: each takes away what the next does without.
+func (o *Order) confine() (*Details, error) {
+	var done Details
+	if err := closeDescriptors(o.Script); err != nil {
+		return nil, err
+	}
+	unix.Umask(0o077)
+	if o.Loopback {
+		if err := bringUpLoopback(); err != nil {
+			done.NoLoopback = err.Error()
+		}
+	}
+	if o.Mounts != nil {
+		if err := o.Mounts.make(); err != nil {
+			return nil, err
+		}
+	}
+	if err := unix.Chdir(string(o.Dir)); err != nil {
+		return nil, fmt.Errorf("enter the working directory %s: %w", o.Dir, err)
+	}
+	// What the program starts stays below it even if it detaches itself, so
+	// that the host finds it.
+	if err := prctl(unix.PR_SET_CHILD_SUBREAPER, 1); err != nil {
+		return nil, fmt.Errorf("set subreaper: %w", err)
+	}
+	files, err := o.openRules()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.becomeUser(); err != nil {
+		return nil, err
+	}
+	if err := prctl(unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
+		return nil, fmt.Errorf("set no_new_privs: %w", err)
+	}
+	// After everything that changes credentials, which clears it.
+	if err := prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)); err != nil {
+		return nil, fmt.Errorf("set pdeathsig: %w", err)
+	}
+	// A process in a namespace of its own does not see its parent. Then the
+	// host's end shows when the report is sent.
+	if parent := os.Getppid(); parent != o.Host && parent != 0 {
+		return nil, fmt.Errorf("the host (process %d) is gone", o.Host)
+	}
+	if files != nil {
+		done.Landlock = files.ABI()
+		if err := inLayer("landlock", "restrict access to files", files.Restrict()); err != nil {
+			return nil, err
+		}
+	}
+	if o.Seccomp != nil {
+		if err := inLayer("seccomp", "filter system calls", o.Seccomp.install()); err != nil {
+			return nil, err
+		}
+	}
+	return &done, nil
+}
+
+// openRules opens what the access rules list, as long as all of it can be
+// reached.
+func (o *Order) openRules() (*landlock.Ruleset, error) {
+	if o.Landlock == nil {
+		return nil, nil //nolint:nilnil // none were ordered
+	}
+	rules, err := landlock.New(landlock.Rules{
+		Read: stringsOf(o.Landlock.Read), Execute: stringsOf(o.Landlock.Exec), ExecuteFiles: []int{ProgramFD},
+		Write: stringsOf(o.Landlock.Write), Devices: stringsOf(o.Landlock.Devices), Scoped: true,
+	})
+	return rules, inLayer("landlock", "set up access rules for files", err)
+}
+
+// becomeUser gives up what the process may do beyond what its user may.
+func (o *Order) becomeUser() error {
+	if o.NoCaps {
+		if err := inLayer("caps", "drop capabilities", dropBoundingSet()); err != nil {
+			return err
+		}
+	}
+	if o.User != nil {
+		if err := inLayer("run_as", fmt.Sprintf("become user %d", o.User.UID), o.User.become()); err != nil {
+			return err
+		}
+	}
+	if o.NoCaps {
+		if err := inLayer("caps", "drop capabilities", dropCapabilities()); err != nil {
+			return err
+		}
+	}
+	if o.User == nil {
+		return nil
+	}
+	for _, path := range o.Reach {
+		// Access for the effective user, which is what an open will be checked for.
+		err := unix.Faccessat(unix.AT_FDCWD, string(path), unix.R_OK|unix.X_OK, unix.AT_EACCESS)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return inLayer("run_as", fmt.Sprintf("user %d cannot reach %s", o.User.UID, path), err)
+		}
+	}
+	return nil
+}
+
+func (u *User) become() error {
+	if u.Groups {
+		if err := syscall.Setgroups(nil); err != nil {
+			return fmt.Errorf("drop groups: %w", err)
+		}
+	}
+	if err := syscall.Setresgid(u.GID, u.GID, u.GID); err != nil {
+		return fmt.Errorf("set group %d: %w", u.GID, err)
+	}
+	return syscall.Setresuid(u.UID, u.UID, u.UID)
+}
+
+// dropBoundingSet makes it impossible to gain a capability by executing a file.
+func dropBoundingSet() error {
+	for capability := range uintptr(64) {
+		err := prctl(unix.PR_CAPBSET_DROP, capability)
+		if errors.Is(err, unix.EINVAL) {
+			break // the kernel knows no more
+		}
+		if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
+			return nil // an ordinary user has none, and no_new_privs keeps it so
+		}
+		if err != nil {
+			return err
+		}
+	}
+	// A user 0 is like any other, and that stays so.
+	return prctl(unix.PR_SET_SECUREBITS, secureBits)
+}
+
+// From linux/securebits.h: NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE, each
+// with its lock, and KEEP_CAPS_LOCKED.
+const secureBits = 1<<0 | 1<<1 | 1<<2 | 1<<3 | 1<<5 | 1<<6 | 1<<7
+
+func dropCapabilities() error {
+	if err := prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL); err != nil {
+		return err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	return unix.Capset(&header, &none[0])
+}
+
+// closeDescriptors lets the program have standard input, output and error
+// only, and its own text if it is a script, which the interpreter must open.
+func closeDescriptors(script bool) error {
+	if err := unix.CloseRange(ProgramFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fmt.Errorf("close descriptors (needs Linux 5.11): %w", err)
+	}
+	if !script {
+		return nil
+	}
+	if _, err := unix.FcntlInt(ProgramFD, unix.F_SETFD, 0); err != nil {
+		return fmt.Errorf("keep the script open: %w", err)
+	}
+	return nil
+}
+
+func bringUpLoopback() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(s) }() // nothing is buffered
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
+}
+
+// program prepares to execute the program: by its descriptor and not by its
+// path, which another file may have by now.
+func (o *Order) program() func() error {
+	file := "/proc/self/fd/" + strconv.Itoa(ProgramFD)
+	argv := append([]string{string(o.Path)}, stringsOf(o.Args)...)
+	env := stringsOf(o.Env)
+	if _, err := os.Stat(file); err == nil || o.Script { // an interpreter opens the script by this name
+		return func() error { return syscall.Exec(file, argv, env) }
+	}
+	argvp, err := syscall.SlicePtrFromStrings(argv)
+	if err != nil {
+		return func() error { return err }
+	}
+	envp, err := syscall.SlicePtrFromStrings(env)
+	if err != nil {
+		return func() error { return err }
+	}
+	var empty byte
+	return func() error {
+		_, _, errno := syscall.RawSyscall6(unix.SYS_EXECVEAT, ProgramFD, uintptr(unsafe.Pointer(&empty)),
+			uintptr(unsafe.Pointer(&argvp[0])), uintptr(unsafe.Pointer(&envp[0])), unix.AT_EMPTY_PATH, 0)
+		return errno
+	}
+}
+
+func prctl(option int, value uintptr) error {
+	return unix.Prctl(option, value, 0, 0, 0)
+}

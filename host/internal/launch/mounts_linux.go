@@ -1,0 +1,337 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// newRoot is where a minimal root is built before it becomes the root. Every
+// system has the directory.
+const newRoot = "/tmp"
+
+// make changes what this process sees of the file system. It needs a mount
+// namespace of its own.
+func (m *Mounts) make() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return inLayer("mounts", "make the mounts private", err)
+	}
+	// All that is bound is opened before something else is mounted over it.
+	trees, err := m.openTrees()
+	if err != nil {
+		return inLayer("mounts", "set up the file system", err)
+	}
+	root := ""
+	if m.Minimal {
+		root = newRoot
+		err = mountTmpfs(newRoot, "size=4m,nr_inodes=16k,mode=0755", unix.MS_NOSUID|unix.MS_NODEV)
+	} else {
+		err = makeReadOnly()
+	}
+	if err != nil {
+		return inLayer("mounts", "set up the file system", err)
+	}
+	for _, step := range []struct {
+		layer string
+		do    func(root string) error
+	}{
+		{"mounts", m.hide},
+		{"mounts", m.mountTmp},
+		{"mounts", func(root string) error { return attach(root, trees) }},
+		{"mounts", m.link},
+		{"mounts", m.mountPty},
+		{"mounts", m.seal},
+		{"proc", m.mountProc},
+	} {
+		if err := step.do(root); err != nil {
+			return inLayer(step.layer, "set up the file system", err)
+		}
+	}
+	if m.Minimal {
+		return inLayer("mounts", "change the root directory", enter(root))
+	}
+	return nil
+}
+
+// tree is a bind that is not attached yet.
+type tree struct {
+	Bind
+
+	fd  int
+	dir bool
+}
+
+func (m *Mounts) openTrees() ([]tree, error) {
+	trees := make([]tree, 0, len(m.Binds))
+	for _, b := range m.Binds {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, string(b.Path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("bind %s: %w", b.Path, err)
+		}
+		var stat unix.Stat_t
+		if err := unix.Fstat(fd, &stat); err != nil {
+			return nil, fmt.Errorf("bind %s: %w", b.Path, err)
+		}
+		trees = append(trees, tree{b, fd, stat.Mode&unix.S_IFMT == unix.S_IFDIR})
+	}
+	return trees, nil
+}
+
+// makeReadOnly makes everything that is mounted now read-only.
+func makeReadOnly() error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
+	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &attr); err != nil {
+		return fmt.Errorf("make the file system read-only: %w", err)
+	}
+	return nil
+}
+
+// hide mounts something empty over each directory. What is bound below it comes
+// on top.
+func (m *Mounts) hide(root string) error {
+	if m.Minimal {
+		return nil // it is not there
+	}
+	for _, dir := range m.Hidden {
+		if _, err := os.Stat(string(dir)); err != nil {
+			continue
+		}
+		if err := mountTmpfs(root+string(dir), "size=1m,nr_inodes=4k,mode=0755", unix.MS_NOSUID|unix.MS_NODEV); err != nil {
+			return fmt.Errorf("hide %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// seal makes what hides the directories read-only, now that everything is there.
+func (m *Mounts) seal(root string) error {
+	if m.Minimal {
+		return nil
+	}
+	for _, dir := range m.Hidden {
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		err := unix.MountSetattr(unix.AT_FDCWD, root+string(dir), 0, &attr)
+		// Nothing may have been there, or a temporary directory on top of it.
+		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("hide %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// mountTmp mounts one memory file system on all temporary directories.
+func (m *Mounts) mountTmp(root string) error {
+	if len(m.Tmp) == 0 {
+		return nil
+	}
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
+	if !m.TmpExec {
+		flags |= unix.MS_NOEXEC
+	}
+	// 16 KiB for each file or directory: many empty ones take memory too.
+	options := "mode=1777,size=" + strconv.FormatUint(m.TmpSize, 10) + ",nr_inodes=" + strconv.FormatUint(max(m.TmpSize>>14, 256), 10)
+	first := root + string(m.Tmp[0])
+	if err := makeDir(first); err != nil {
+		return err
+	}
+	if err := mountTmpfs(first, options, flags); err != nil {
+		return err
+	}
+	for _, dir := range m.Tmp[1:] {
+		if err := makeDir(root + string(dir)); err != nil {
+			if !m.Minimal && errors.Is(err, unix.EROFS) {
+				continue // the system has no such directory
+			}
+			return err
+		}
+		if err := unix.Mount(first, root+string(dir), "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("bind %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+// attach puts the trees where they belong.
+func attach(root string, trees []tree) error {
+	for i, t := range trees {
+		path := root + string(t.Path)
+		if err := makePoint(path, t.dir); err != nil {
+			return err
+		}
+		if t.Pin {
+			if err := pin(root, trees[:i], path); err != nil {
+				return err
+			}
+		}
+		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+		for _, a := range []struct {
+			allowed bool
+			attr    uint64
+		}{{t.Write, unix.MOUNT_ATTR_RDONLY}, {t.Exec, unix.MOUNT_ATTR_NOEXEC}, {t.Dev, unix.MOUNT_ATTR_NODEV}} {
+			if !a.allowed {
+				attr.Attr_set |= a.attr
+			}
+		}
+		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+			return fmt.Errorf("set what %s may be used for: %w", t.Path, err)
+		}
+		if err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+			return fmt.Errorf("bind %s: %w", t.Path, err)
+		}
+		_ = unix.Close(t.fd) // nothing is buffered
+	}
+	return nil
+}
+
+// pin binds every directory between path and the bind that it lies in onto
+// itself: what is mounted somewhere cannot be renamed or removed.
+func pin(root string, attached []tree, path string) error {
+	top := ""
+	for _, t := range attached {
+		if at := root + string(t.Path); strings.HasPrefix(path, at+"/") && len(at) > len(top) {
+			top = at
+		}
+	}
+	if top == "" {
+		return nil
+	}
+	rest := strings.Split(strings.TrimPrefix(filepath.Dir(path), top), "/")
+	at := top
+	for _, name := range rest {
+		if name == "" {
+			continue
+		}
+		at += "/" + name
+		if isMountPoint(at) {
+			continue
+		}
+		if err := unix.Mount(at, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("pin %s: %w", strings.TrimPrefix(at, root), err)
+		}
+	}
+	return nil
+}
+
+// isMountPoint reports whether something is mounted at path already.
+func isMountPoint(path string) bool {
+	var stat unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &stat)
+	return err == nil && stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
+}
+
+// link makes the symbolic links of a minimal root.
+func (m *Mounts) link(root string) error {
+	for _, l := range m.Links {
+		path := root + string(l.Path)
+		if err := makeDir(filepath.Dir(path)); err != nil {
+			return err
+		}
+		if err := os.Symlink(string(l.Target), path); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountPty gives the process pseudo-terminals of its own.
+func (m *Mounts) mountPty(root string) error {
+	if !m.Pty {
+		return nil
+	}
+	pts := root + "/dev/pts"
+	if err := makeDir(pts); err != nil {
+		return err
+	}
+	if err := unix.Mount("devpts", pts, "devpts", unix.MS_NOSUID|unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"); err != nil {
+		return fmt.Errorf("mount /dev/pts: %w", err)
+	}
+	ptmx := root + "/dev/ptmx"
+	if m.Minimal {
+		return os.Symlink("pts/ptmx", ptmx)
+	}
+	if err := unix.Mount(pts+"/ptmx", ptmx, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("bind /dev/ptmx: %w", err)
+	}
+	return nil
+}
+
+// mountProc gives the process a /proc, or none.
+func (m *Mounts) mountProc(root string) error {
+	proc := root + "/proc"
+	if m.Minimal {
+		if err := makeDir(proc); err != nil {
+			return err
+		}
+	}
+	switch {
+	case m.Proc:
+		// Read-only: a user 0 could change the system's settings otherwise.
+		return unix.Mount("proc", proc, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
+	case m.HostProc:
+		return nil // where it is bound, it has been bound
+	case m.Minimal:
+		return nil // it is empty
+	}
+	return mountTmpfs(proc, "size=4k,mode=0555", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY)
+}
+
+// enter makes root the root directory, for good, and read-only.
+func enter(root string) error {
+	if err := unix.Chdir(root); err != nil {
+		return err
+	}
+	// pivot_root(2): the old root comes to lie on the new one.
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return err
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return fmt.Errorf("unmount the old one: %w", err)
+	}
+	if err := unix.Chdir("/"); err != nil {
+		return err
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	return unix.MountSetattr(-1, "/", 0, &attr)
+}
+
+func mountTmpfs(path, options string, flags uintptr) error {
+	if err := unix.Mount("tmpfs", path, "tmpfs", flags, options); err != nil {
+		return fmt.Errorf("mount a memory file system: %w", err)
+	}
+	return nil
+}
+
+// makePoint makes what a tree can be mounted on, where there is nothing.
+func makePoint(path string, dir bool) error {
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	if dir {
+		return makeDir(path)
+	}
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o444)
+	return cmp.Or(err, f.Close())
+}
+
+// makeDir makes a directory that others can pass through, whatever the umask.
+func makeDir(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	before := unix.Umask(0o022)
+	defer unix.Umask(before)
+	return os.MkdirAll(path, 0o755) //nolint:gosec // those of a root of its own
+}

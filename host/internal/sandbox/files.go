@@ -1,0 +1,272 @@
+package sandbox
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/launch"
+)
+
+// files are what a program reaches of the file system, every path once as it is
+// spelled.
+type files struct {
+	read, exec, write []string
+	devices           []string
+	mapped            []string // libraries, below read
+	pinned            []string // below write, but not to be changed
+	hidden            []string
+	tmp               []string // with namespaces: in memory
+	plan              *plan
+}
+
+// systemDirs are where a system has its programs and libraries.
+func systemDirs() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
+}
+
+// loaderFiles are what it takes to load a program that is linked dynamically.
+func loaderFiles() []string {
+	return append(systemDirs(), "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives")
+}
+
+// commonFiles are read by nearly every program, and say nothing of anybody: time
+// zones, certificates, kinds of files, names of the network.
+func commonFiles() []string {
+	return []string{
+		"/etc/localtime", "/usr/share/zoneinfo", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates",
+		"/usr/local/share/ca-certificates", "/etc/mime.types", "/usr/share/mime", "/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf",
+		"/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
+	}
+}
+
+// accountFiles tell programs of the system which users there are.
+func accountFiles() []string { return []string{"/etc/passwd", "/etc/group"} }
+
+func devices(pty bool) []string {
+	all := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+	if pty {
+		all = append(all, "/dev/ptmx", "/dev/pts", "/dev/tty")
+	}
+	return all
+}
+
+// files works out what the program reaches.
+func (p *plan) files() *files {
+	c := &p.profile.Confinement
+	f := &files{
+		plan: p, read: slices.Concat(commonFiles(), c.Read), write: slices.Concat(p.profile.Own, c.Write),
+		devices: devices(len(c.Exec) > 0), hidden: slices.Clone(p.profile.Hidden),
+	}
+	f.tmp = append([]string{"/tmp", "/var/tmp", "/dev/shm"}, nonEmpty(p.profile.Tmp)...)
+	if !p.on[LayerMounts] {
+		f.write = append(f.write, nonEmpty(p.profile.Tmp)...)
+		f.tmp = nil
+	}
+	for _, path := range c.Exec {
+		switch path {
+		case ExecSystem:
+			f.exec = append(f.exec, systemDirs()...)
+		case ExecWorkspace:
+			f.exec = append(f.exec, nonEmpty(p.profile.Workspace)...)
+		case ExecTmp:
+			f.exec = slices.Concat(f.exec, f.tmp, nonEmpty(p.profile.Tmp))
+		default:
+			f.exec = append(f.exec, path)
+			f.load(path)
+		}
+	}
+	if len(c.Exec) > 0 {
+		f.read = slices.Concat(f.read, loaderFiles(), accountFiles())
+		f.mapped = systemDirs()
+	}
+	f.loadFile(p.profile.Binary)
+	switch ws := nonEmpty(p.profile.Workspace); {
+	case c.Workspace == NoWorkspace:
+	case c.Workspace == ReadWorkspace || p.tooOpen():
+		f.read = append(f.read, ws...)
+	default:
+		f.write = append(f.write, ws...)
+		f.pinned = p.pinned()
+	}
+	if p.profile.Confinement.Network == NetworkHost {
+		// It is often a link into a directory that is hidden otherwise.
+		if target, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {
+			f.read = append(f.read, target)
+		}
+	}
+	return f
+}
+
+// tooOpen reports whether the program could change, with the help of programs
+// that it executes, what it must not change in a workspace that it may write.
+// Then it may only read there.
+func (p *plan) tooOpen() bool {
+	return p.checksOnly() && len(p.profile.Confinement.Exec) > 0 && p.on[LayerLandlock]
+}
+
+// checksOnly reports whether something in the workspace must not be changed and
+// nothing but the checks of tools prevents it: it takes mounts to take a part of a
+// directory away again.
+func (p *plan) checksOnly() bool {
+	return p.profile.Confinement.Workspace == WriteWorkspace && !p.on[LayerMounts] && len(p.pinned()) > 0
+}
+
+// pinned returns what is in the workspace, or in another place that can be
+// written, and must not be changed.
+func (p *plan) pinned() []string {
+	var pinned []string
+	for _, path := range p.profile.Confinement.Protect {
+		pinned = append(pinned, filepath.Join(p.profile.Workspace, path))
+	}
+	for _, path := range p.profile.Protected {
+		for _, dir := range append(nonEmpty(p.profile.Workspace), p.profile.Confinement.Write...) {
+			if path != dir && within(path, dir) {
+				pinned = append(pinned, path)
+			}
+		}
+	}
+	return slices.DeleteFunc(pinned, func(path string) bool {
+		_, err := os.Lstat(path)
+		return err != nil // there is nothing that it could be mounted on
+	})
+}
+
+// load allows what it takes to load the program at path.
+func (f *files) load(path string) {
+	program, err := os.Open(path)
+	if err != nil {
+		return // there is nothing to execute
+	}
+	defer func() { _ = program.Close() }() // it was only read
+	f.loadFile(program)
+}
+
+// loadFile allows what it takes to load a program: its interpreter or its loader,
+// and the libraries of the system.
+func (f *files) loadFile(program *os.File) {
+	name := interpreter(program)
+	switch {
+	case name == "":
+		name = loaderOf(program)
+	case filepath.Base(name) == "env":
+		f.exec = append(f.exec, systemDirs()...) // it finds the interpreter itself
+	default:
+		f.load(name)
+	}
+	if name != "" {
+		f.exec = append(f.exec, name)
+		f.read = append(f.read, loaderFiles()...)
+		f.mapped = systemDirs()
+	}
+}
+
+// loaderOf returns the dynamic loader that a program names, "" if it names none.
+func loaderOf(program io.ReaderAt) string {
+	file, err := elf.NewFile(program)
+	if err != nil {
+		return ""
+	}
+	for _, segment := range file.Progs {
+		if segment.Type != elf.PT_INTERP || segment.Filesz > 4096 {
+			continue
+		}
+		name := make([]byte, segment.Filesz)
+		if _, err := segment.ReadAt(name, 0); err != nil {
+			return ""
+		}
+		return strings.TrimRight(string(name), "\x00")
+	}
+	return ""
+}
+
+// landlock returns the access rules for the files. A device that was bound or
+// mounted anew has the same path.
+func (f *files) landlock() *launch.Landlock {
+	proc := "/proc/self"
+	if f.plan.on[LayerProc] {
+		proc = "/proc"
+	}
+	return &launch.Landlock{
+		Read: bytesOf(append(unique(f.read), proc)), Exec: bytesOf(unique(f.exec)),
+		Write: bytesOf(unique(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(f.devices),
+	}
+}
+
+// mounts returns what the program sees.
+func (f *files) mounts() *launch.Mounts {
+	c := &f.plan.profile.Confinement
+	m := &launch.Mounts{
+		Minimal: f.plan.minimal, Tmp: bytesOf(f.tmp), TmpSize: uint64(cmp.Or(c.TmpSize, DefaultTmpSize)), TmpExec: slices.Contains(c.Exec, ExecTmp),
+		Hidden: bytesOf(f.hidden), Proc: f.plan.on[LayerProc], Pty: len(c.Exec) > 0,
+	}
+	if !m.Minimal {
+		m.Hidden = append(m.Hidden, launch.Bytes("/run"))
+	}
+	// Only a namespace of processes has something to hide there.
+	m.HostProc = !m.Proc && !f.plan.on[LayerPIDNS]
+	for _, path := range unique(slices.Concat(f.read, f.exec, f.write, f.pinned)) {
+		f.bind(m, path)
+	}
+	if m.Minimal {
+		for _, device := range f.devices {
+			if device == "/dev/ptmx" || device == "/dev/pts" {
+				continue // of its own
+			}
+			m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(device), Write: true, Dev: true})
+		}
+		if m.HostProc {
+			m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes("/proc"), Write: true})
+		}
+	}
+	// Parents first, whatever their links.
+	slices.SortStableFunc(m.Binds, func(a, b launch.Bind) int { return bytes.Compare(a.Path, b.Path) })
+	m.Binds = slices.CompactFunc(m.Binds, func(a, b launch.Bind) bool { return bytes.Equal(a.Path, b.Path) && a.Write == b.Write && a.Exec == b.Exec })
+	return m
+}
+
+// bind lets the program see a path, at its place and where symbolic links lead.
+func (f *files) bind(m *launch.Mounts, path string) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return // there is nothing
+	}
+	pinned := slices.Contains(f.pinned, path)
+	b := launch.Bind{
+		Path: launch.Bytes(target), Write: !pinned && anyWithin(f.write, path), Pin: pinned,
+		// What is mapped to be executed is not executed: libraries.
+		Exec: anyWithin(f.exec, path) || anyWithin(f.mapped, path),
+	}
+	m.Binds = append(m.Binds, b)
+	switch link, err := os.Readlink(path); {
+	case target == path || !m.Minimal: // elsewhere the links are there
+	case err == nil && slices.Contains(systemDirs(), path):
+		m.Links = append(m.Links, launch.Link{Path: launch.Bytes(path), Target: launch.Bytes(link)})
+	default:
+		b.Path = launch.Bytes(path)
+		m.Binds = append(m.Binds, b)
+	}
+}
+
+// anyWithin reports whether path is one of dirs or below one.
+func anyWithin(dirs []string, path string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
+}
+
+// unique returns the paths sorted, so that each comes after those that it lies in.
+func unique(paths []string) []string {
+	paths = slices.Clone(paths)
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+func withoutWords(exec []string) []string {
+	return slices.DeleteFunc(slices.Clone(exec), func(path string) bool {
+		return path == ExecSystem || path == ExecWorkspace || path == ExecTmp
+	})
+}

@@ -1,0 +1,252 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/toolhost/toolhost/host/internal/launch"
+)
+
+// plan is how one program is to be confined: what the profile asks for, less what
+// cannot be had here.
+type plan struct {
+	profile *Profile
+	on      map[Layer]bool
+	minimal bool         // the root holds only what is listed
+	user    *launch.User // nil: the host's own
+	missing []Gap
+}
+
+// newPlan plans all that the profile asks for, but for what is known to be missing.
+func newPlan(p *Profile, known map[Layer]Gap) *plan {
+	level := p.Confinement.Isolation
+	if level == Auto {
+		level = Strict
+	}
+	pl := &plan{profile: p, on: map[Layer]bool{}, minimal: level == Strict}
+	for _, layer := range layersOf(level) {
+		pl.on[layer] = true
+	}
+	if level >= Isolated {
+		pl.on[LayerUserNS] = true
+		pl.on[LayerNetNS] = p.Confinement.Network == NetworkNone
+	}
+	if level >= Basic && os.Geteuid() == 0 {
+		pl.on[LayerCaps] = true
+		pl.chooseUser()
+	}
+	for _, layer := range Layers() {
+		if gap, ok := known[layer]; ok {
+			pl.drop(gap)
+		}
+	}
+	return pl
+}
+
+// drop goes on without a layer. It returns false if the layer was not planned, so
+// that nothing is gained.
+func (p *plan) drop(gap Gap) bool {
+	if !p.on[gap.Layer] {
+		return false
+	}
+	p.missing = append(p.missing, gap)
+	if gap.Layer == LayerMounts && p.minimal {
+		p.minimal = false // what there is can still be made read-only
+		return true
+	}
+	p.on[gap.Layer] = false
+	needs := map[Layer][]Layer{
+		LayerMounts: {LayerProc}, // it would be mounted over that of everybody
+		LayerPIDNS:  {LayerProc}, // it would show the same
+	}
+	if os.Geteuid() != 0 { // only in a user namespace of its own may it make the others
+		needs[LayerUserNS] = []Layer{LayerPIDNS, LayerNetNS, LayerIPCNS, LayerMounts, LayerProc}
+	}
+	for _, layer := range needs[gap.Layer] {
+		if p.on[layer] {
+			p.on[layer] = false
+			p.missing = append(p.missing, Gap{Layer: layer, Reason: fmt.Sprintf("it takes the layer %s", gap.Layer), Remedy: ""})
+		}
+	}
+	if gap.Layer == LayerRunAs {
+		p.user = nil
+	}
+	return true
+}
+
+// namespaces are the layers that the kernel makes with the process, those first
+// that are most often not to be had: the kernel does not tell which it refuses.
+func namespaces() []Layer {
+	return []Layer{LayerUserNS, LayerNetNS, LayerIPCNS, LayerPIDNS, LayerMounts}
+}
+
+// gap returns which layer an attempt has failed for, or false if it failed for
+// another reason.
+func (p *plan) gap(err error) (Gap, bool) {
+	if f, ok := errors.AsType[*launch.Failure](err); ok && f.Layer != "" {
+		return newGap(Layer(f.Layer), err), true
+	}
+	if _, ok := errors.AsType[*forkError](err); !ok {
+		return Gap{}, false
+	}
+	for _, layer := range namespaces() {
+		if p.on[layer] {
+			if layer == LayerMounts {
+				p.minimal = false
+			}
+			return newGap(layer, err), true
+		}
+	}
+	return Gap{}, false
+}
+
+// lasting reports whether a gap is one of the machine rather than of a profile.
+func (g Gap) lasting() bool {
+	switch g.Layer {
+	case LayerUserNS, LayerNetNS, LayerIPCNS, LayerPIDNS, LayerProc, LayerLandlock, LayerSeccomp:
+		return true
+	}
+	return false
+}
+
+// check reports whether a layer is missing that the profile requires.
+func (p *plan) check() error {
+	c := &p.profile.Confinement
+	if c.WarnOnMissing {
+		return nil
+	}
+	required := slices.Clone(c.Require)
+	if c.Isolation != Auto {
+		required = append(required, layersOf(c.Isolation)...)
+	}
+	if c.RunAs.Mode == RunAsUser {
+		required = append(required, LayerRunAs)
+	}
+	for _, gap := range p.missing {
+		strict := gap.Layer == LayerMounts && c.Isolation == Strict
+		if slices.Contains(required, gap.Layer) && (!p.on[gap.Layer] || strict) {
+			return &MissingError{gap}
+		}
+	}
+	for _, layer := range required {
+		if !p.on[layer] && !p.given(layer) {
+			return &MissingError{Gap{Layer: layer, Reason: "isolation = \"" + c.Isolation.String() + "\" does not have it"}}
+		}
+	}
+	return nil
+}
+
+// given reports whether a layer holds without having been planned.
+func (p *plan) given(layer Layer) bool {
+	switch layer {
+	case LayerRunAs, LayerCaps: // of an ordinary user
+		return os.Geteuid() != 0
+	case LayerCgroup:
+		return true // it is judged where the group is made
+	}
+	return false
+}
+
+// order returns what the launcher is told.
+func (p *plan) order() *launch.Order {
+	f := p.files()
+	dir := p.profile.Dir
+	if dir == "" {
+		dir = "/"
+	}
+	o := &launch.Order{
+		Host:   os.Getpid(),
+		Path:   launch.Bytes(p.profile.Path),
+		Args:   bytesOf(p.profile.Args),
+		Env:    bytesOf(p.profile.Env),
+		Dir:    launch.Bytes(dir),
+		Limits: p.limits().resources(),
+		Script: isScript(p.profile.Binary),
+		NoCaps: p.on[LayerCaps],
+		User:   p.user,
+	}
+	o.Loopback = p.on[LayerNetNS]
+	if p.user != nil {
+		o.Reach = bytesOf(append([]string{dir}, p.profile.Own...))
+	}
+	if p.on[LayerMounts] {
+		o.Mounts = f.mounts()
+	}
+	if p.on[LayerLandlock] {
+		o.Landlock = f.landlock()
+	}
+	if p.on[LayerSeccomp] {
+		o.Seccomp = p.filter()
+	}
+	return o
+}
+
+// limits are those of the profile and what the plan makes possible: a bound of
+// processes counts the namespace or the user, which must not be shared.
+func (p *plan) limits() Limits {
+	l := p.profile.Limits
+	if l.Processes == 0 && (p.on[LayerUserNS] && os.Geteuid() != 0 || p.user != nil) {
+		l.Processes = defaultProcesses
+	}
+	return l
+}
+
+// defaultProcesses bounds the processes and threads of a program that has a count
+// of its own. A Go program has a thread for each of its calls that waits for a
+// disk.
+const defaultProcesses = 256
+
+func (p *plan) filter() *launch.Filter {
+	executes := len(p.profile.Confinement.Exec) > 0
+	f := &launch.Filter{Sockets: launch.SocketsNetwork, IPC: p.on[LayerIPCNS], Memfd: executes}
+	// Without a network of its own, none is only possible without sockets. A
+	// program that executes no other needs none.
+	if p.profile.Confinement.Network == NetworkNone && (!executes || !p.on[LayerNetNS]) {
+		f.Sockets = launch.SocketsListen
+	}
+	return f
+}
+
+// report says what is in force after the launcher has done what was ordered.
+func (p *plan) report(done *launch.Details) Report {
+	texts := map[Layer]string{LayerMounts: "mounts:ro", LayerProc: "proc:fresh", LayerCaps: "caps=0"}
+	if p.minimal {
+		texts[LayerMounts] = "mounts:minimal"
+	}
+	if p.on[LayerLandlock] {
+		texts[LayerLandlock] = fmt.Sprintf("landlock v%d", done.Landlock)
+	}
+	if p.on[LayerSeccomp] {
+		texts[LayerSeccomp] = "seccomp:" + string(p.filter().Sockets)
+	}
+	if p.user != nil {
+		texts[LayerRunAs] = fmt.Sprintf("uid=%d", p.user.UID)
+	}
+	on := maps.Clone(p.on)
+	on[LayerRunAs] = p.user != nil
+	r := Report{Missing: p.missing}
+	for _, layer := range Layers() {
+		if !on[layer] {
+			continue
+		}
+		text := string(layer)
+		if t, ok := texts[layer]; ok {
+			text = t
+		}
+		r.Layers = append(r.Layers, text)
+	}
+	r.Layers = append(r.Layers, always()...)
+	if done.NoLoopback != "" {
+		r.Missing = append(r.Missing, Gap{Layer: LayerNetNS, Reason: "its loopback address: " + done.NoLoopback})
+	}
+	if p.checksOnly() {
+		r.Missing = append(r.Missing, Gap{Layer: LayerMounts, Reason: "what it must not change in the workspace is protected by checks only"})
+	}
+	if p.profile.Limits.Processes > 0 && os.Geteuid() == 0 && p.user == nil {
+		r.Missing = append(r.Missing, Gap{Layer: LayerRlimits, Reason: "the limit of processes: root is exempt"})
+	}
+	return r
+}

@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/toolhost/toolhost/host/internal/launch"
+)
+
+// Users that no account has on a system that follows systemd's table of users and
+// groups: one for each name of a program, by its hash.
+const (
+	firstUser = 60578
+	users     = 61184 - firstUser
+)
+
+// chooseUser decides which user a program of a root host runs as.
+func (p *plan) chooseUser() {
+	c := &p.profile.Confinement
+	user := &launch.User{UID: c.RunAs.UID, GID: c.RunAs.GID, Groups: true}
+	switch {
+	case c.RunAs.Mode == RunAsHost:
+		return
+	case c.RunAs.Mode == RunAsUser:
+	case c.Workspace == WriteWorkspace && p.profile.Workspace != "":
+		owner, err := ownerOf(p.profile.Workspace)
+		if err != nil || owner.UID == 0 {
+			p.missing = append(p.missing, Gap{
+				Layer: LayerRunAs, Reason: "the workspace belongs to root",
+				Remedy: "give the workspace to an ordinary user (chown), or name one with run_as",
+			})
+			return
+		}
+		*user = owner
+	default:
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(p.profile.name())) // never fails
+		user.UID = firstUser + int(h.Sum32()%users)
+		user.GID = user.UID
+	}
+	if user.UID == 0 {
+		return
+	}
+	if err := executableBy(p.profile.Binary, user); err != nil && c.RunAs.Mode == RunAsAuto {
+		p.missing = append(p.missing, newGap(LayerRunAs, err))
+		return
+	}
+	p.user = user
+	p.on[LayerRunAs] = true
+}
+
+func (p *Profile) name() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return filepath.Base(p.Path)
+}
+
+// executableBy reports why a user cannot execute a file.
+func executableBy(binary *os.File, u *launch.User) error {
+	info, err := binary.Stat()
+	if err != nil {
+		return err
+	}
+	owner, err := ownerIn(info)
+	if err != nil {
+		return err
+	}
+	bit := fs.FileMode(0o001)
+	switch {
+	case owner.UID == u.UID:
+		bit = 0o100
+	case owner.GID == u.GID:
+		bit = 0o010
+	}
+	if info.Mode().Perm()&bit == 0 {
+		return fmt.Errorf("user %d may not execute the program (mode %v)", u.UID, info.Mode().Perm())
+	}
+	return nil
+}
+
+func ownerOf(path string) (launch.User, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return launch.User{}, err
+	}
+	return ownerIn(info)
+}
+
+func ownerIn(info fs.FileInfo) (launch.User, error) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return launch.User{}, errors.New("the system does not tell owners")
+	}
+	return launch.User{UID: int(stat.Uid), GID: int(stat.Gid), Groups: true}, nil
+}
+
+// handOver makes what the program owns its user's. Files with several names stay
+// as they are: one of them may be somebody else's.
+func (p *plan) handOver() error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	user := p.user
+	if user == nil {
+		user = &launch.User{UID: os.Geteuid(), GID: os.Getegid()}
+	}
+	for _, dir := range append(nonEmpty(p.profile.Tmp), p.profile.Own...) {
+		if owner, err := ownerOf(dir); err == nil && owner.UID == user.UID {
+			continue
+		}
+		if err := handOverTree(dir, user); err != nil {
+			return fmt.Errorf("give %s to user %d: %w", dir, user.UID, err)
+		}
+	}
+	return nil
+}
+
+func handOverTree(dir string, user *launch.User) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && !entry.IsDir() && stat.Nlink > 1 {
+			return nil
+		}
+		return root.Lchown(name, user.UID, user.GID)
+	})
+}
