@@ -27,6 +27,10 @@ type Options struct {
 	// Workspace is the working directory of the plugins and the root of calls
 	// that name none; "" means "/" and no root.
 	Workspace string
+	// Hidden are directories that no plugin sees, and Protected paths that none
+	// changes; StateDir and RunDir are hidden in any case, but for what is the
+	// plugin's own there.
+	Hidden, Protected []string
 	// Version is the host's, for the plugins' logs.
 	Version string
 	// Logger gets what plugins log and what happens to them; nil drops it.
@@ -56,6 +60,8 @@ type Plugin struct {
 	SHA256 string
 	// Limits bound each of its processes.
 	Limits sandbox.Limits
+	// Confinement says how its processes are kept apart from the machine.
+	Confinement sandbox.Confinement
 	// PassEnv names the variables of the host's environment that it gets,
 	// beside those of the contract, a fixed PATH and LANG, TMPDIR and, from the
 	// host, TZ.
