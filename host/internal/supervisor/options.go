@@ -27,10 +27,13 @@ type Options struct {
 	// Workspace is the working directory of the plugins and the root of calls
 	// that name none; "" means "/" and no root.
 	Workspace string
-	// Hidden are directories that no plugin sees, and Protected paths that none
-	// changes; StateDir and RunDir are hidden in any case, but for what is the
+	// Hidden are absolute paths that no plugin may reach; what is below one is
+	// meant too. StateDir and RunDir are hidden in any case, but for what is the
 	// plugin's own there.
-	Hidden, Protected []string
+	Hidden []string
+	// Protected are absolute paths that plugins may read and not change, even
+	// where they may write; what is below one is meant too.
+	Protected []string
 	// Version is the host's, for the plugins' logs.
 	Version string
 	// Logger gets what plugins log and what happens to them; nil drops it.
@@ -89,6 +92,18 @@ func (p Plugin) withDefaults() Plugin {
 	}
 	if len(p.PassEnv) == 0 {
 		p.PassEnv = nil
+	}
+	c := &p.Confinement
+	if c.TmpSize == 0 {
+		c.TmpSize = sandbox.DefaultTmpSize
+	}
+	if len(c.Require) == 0 {
+		c.Require = nil
+	}
+	for _, list := range []*[]string{&c.Read, &c.Write, &c.Exec, &c.Protect} {
+		if len(*list) == 0 {
+			*list = nil
+		}
 	}
 	return p
 }
