@@ -13,7 +13,7 @@ func selfPath() (string, error) { return "/proc/self/exe", nil }
 // attr puts a launcher into a session of its own: it leads a process group to
 // kill, and has no terminal that could send it SIGINT or that it could write
 // input to. The planned namespaces are made with the process.
-func (p *plan) attr() *syscall.SysProcAttr {
+func (p *plan) attr(group *group) *syscall.SysProcAttr {
 	// The launcher sets the signal again; this covers the time until then.
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
 	for layer, flag := range map[Layer]uintptr{
@@ -23,6 +23,9 @@ func (p *plan) attr() *syscall.SysProcAttr {
 		if p.on[layer] {
 			attr.Cloneflags |= flag
 		}
+	}
+	if group != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, int(group.file.Fd())
 	}
 	if p.on[LayerUserNS] {
 		// Everybody is who they are outside. A root host also needs its own user

@@ -11,7 +11,7 @@ import (
 func selfPath() (string, error) { return os.Executable() }
 
 // attr puts a launcher into a session of its own.
-func (p *plan) attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+func (p *plan) attr(*group) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // always are what every program has beside the limits.
 func always() []string { return []string{"session", "umask 077"} }

@@ -366,7 +366,7 @@ func TestLauncherDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proc, talk, err := newLauncher(t).fork(t.Context(), plan)
+	proc, talk, err := newLauncher(t).fork(t.Context(), plan, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

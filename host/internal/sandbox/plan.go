@@ -6,6 +6,9 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/host/internal/launch"
 )
@@ -17,6 +20,7 @@ type plan struct {
 	on      map[Layer]bool
 	minimal bool         // the root holds only what is listed
 	user    *launch.User // nil: the host's own
+	groups  *groups      // nil until a group was made
 	missing []Gap
 }
 
@@ -34,6 +38,7 @@ func newPlan(p *Profile, known map[Layer]Gap) *plan {
 		pl.on[LayerUserNS] = true
 		pl.on[LayerNetNS] = p.Confinement.Network == NetworkNone
 	}
+	pl.on[LayerCgroup] = level >= Basic
 	if level >= Basic && os.Geteuid() == 0 {
 		pl.on[LayerCaps] = true
 		pl.chooseUser()
@@ -92,6 +97,11 @@ func (p *plan) gap(err error) (Gap, bool) {
 	if _, ok := errors.AsType[*forkError](err); !ok {
 		return Gap{}, false
 	}
+	for _, ofGroups := range []error{unix.EACCES, unix.EBUSY, unix.EOPNOTSUPP, unix.ENODEV, unix.ENOENT, unix.ENOSYS} {
+		if p.on[LayerCgroup] && errors.Is(err, ofGroups) {
+			return newGap(LayerCgroup, err), true
+		}
+	}
 	for _, layer := range namespaces() {
 		if p.on[layer] {
 			if layer == LayerMounts {
@@ -106,7 +116,7 @@ func (p *plan) gap(err error) (Gap, bool) {
 // lasting reports whether a gap is one of the machine rather than of a profile.
 func (g Gap) lasting() bool {
 	switch g.Layer {
-	case LayerUserNS, LayerNetNS, LayerIPCNS, LayerPIDNS, LayerProc, LayerLandlock, LayerSeccomp:
+	case LayerUserNS, LayerNetNS, LayerIPCNS, LayerPIDNS, LayerProc, LayerLandlock, LayerSeccomp, LayerCgroup:
 		return true
 	}
 	return false
@@ -144,8 +154,6 @@ func (p *plan) given(layer Layer) bool {
 	switch layer {
 	case LayerRunAs, LayerCaps: // of an ordinary user
 		return os.Geteuid() != 0
-	case LayerCgroup:
-		return true // it is judged where the group is made
 	}
 	return false
 }
@@ -221,6 +229,9 @@ func (p *plan) report(done *launch.Details) Report {
 	if p.user != nil {
 		texts[LayerRunAs] = fmt.Sprintf("uid=%d", p.user.UID)
 	}
+	if p.groups != nil {
+		texts[LayerCgroup] = "cgroup:" + strings.Join(slices.Concat(p.groups.controllers, []string{"kill"}), ",")
+	}
 	on := maps.Clone(p.on)
 	on[LayerRunAs] = p.user != nil
 	r := Report{Missing: p.missing}
@@ -235,6 +246,9 @@ func (p *plan) report(done *launch.Details) Report {
 		r.Layers = append(r.Layers, text)
 	}
 	r.Layers = append(r.Layers, always()...)
+	if p.groups != nil && p.groups.missing.Layer != "" {
+		r.Missing = append(r.Missing, p.groups.missing)
+	}
 	if done.NoLoopback != "" {
 		r.Missing = append(r.Missing, Gap{Layer: LayerNetNS, Reason: "its loopback address: " + done.NoLoopback})
 	}

@@ -23,6 +23,7 @@ type Process struct {
 	pid            int
 	started        uint64 // start time, in the kernel's clock ticks since boot
 	program        *os.Process
+	group          *group // nil: it has none
 	stdin          *os.File
 	stdout, stderr *output
 	done           chan struct{}
@@ -39,6 +40,9 @@ type Exit struct {
 	State *os.ProcessState
 	// Killed says that Kill was called before the program ended.
 	Killed bool
+	// OutOfMemory says that a process of its tree was killed because all of them
+	// together had used up the limit of memory.
+	OutOfMemory bool
 	// Strays is how many processes it left behind, which were then killed.
 	Strays int
 	// Survivors is how many of them could not be killed within some seconds:
@@ -47,12 +51,13 @@ type Exit struct {
 	Survivors int
 }
 
-func newProcess(program *os.Process, pipes *pipes) *Process {
+func newProcess(program *os.Process, pipes *pipes, group *group) *Process {
 	p := &Process{
 		Stdin:   pipes.stdin.w,
 		pid:     program.Pid,
 		started: startTime(program.Pid),
 		program: program,
+		group:   group,
 		stdin:   pipes.stdin.w,
 		stdout:  &output{file: pipes.stdout.r},
 		stderr:  &output{file: pipes.stderr.r},
@@ -76,6 +81,7 @@ func (p *Process) Kill() {
 		return
 	}
 	p.killed = true
+	p.group.kill()
 	killBelow(p.pid)
 	killGroup(p.pid)
 }

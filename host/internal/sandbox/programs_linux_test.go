@@ -159,7 +159,7 @@ func host(args []string) error {
 	if args[0] == "launching" {
 		// Without an order, the launcher stays one; when stopped, it does not
 		// see that the host is gone.
-		p, _, err := l.fork(context.Background(), newPlan(&Profile{Binary: binary, Confinement: off}, nil))
+		p, _, err := l.fork(context.Background(), newPlan(&Profile{Binary: binary, Confinement: off}, nil), nil)
 		if err != nil {
 			return err
 		}

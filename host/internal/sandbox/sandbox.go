@@ -15,8 +15,11 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/launch"
 )
 
 // startTimeout bounds the time from the fork until the program is executed.
@@ -38,6 +41,11 @@ type Launcher struct {
 	gone  chan struct{} // closed when the permanent thread has ended
 
 	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
+
+	// groups makes the control groups when they are first needed.
+	groups  func() (*groups, error)
+	making  sync.Mutex // guards grouped, held while a group is made
+	grouped bool       // groups was called
 
 	mu      sync.Mutex // guards everything below
 	closed  bool
@@ -62,6 +70,7 @@ func NewLauncher() (*Launcher, error) {
 		live:  map[*Process]struct{}{},
 
 		missing: missingHere(),
+		groups:  sync.OnceValues(newGroups),
 	}
 	go l.runThread() // owned by l, ends at Close
 	return l, nil
@@ -89,6 +98,9 @@ func (l *Launcher) Close() error {
 		close(l.quit)
 	}
 	<-l.gone
+	if first {
+		l.closeGroups()
+	}
 	return nil
 }
 
@@ -126,7 +138,8 @@ func (l *Launcher) confine(ctx context.Context, p *Profile, known map[Layer]Gap,
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
 	defer cancel()
-	for plan := newPlan(p, known); ; {
+	plan := newPlan(p, known)
+	for {
 		if err := plan.check(); err != nil {
 			return nil, err
 		}
@@ -167,14 +180,20 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 			return nil, err
 		}
 	}
+	group, err := l.makeGroup(plan)
+	if err != nil {
+		return nil, err
+	}
 	o := plan.order()
 	o.Try = dry
 	order, err := o.Encode()
 	if err != nil {
+		group.remove()
 		return nil, err
 	}
-	proc, talk, err := l.fork(ctx, plan)
+	proc, talk, err := l.fork(ctx, plan, group)
 	if err != nil {
+		group.remove()
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, proc.Kill)
@@ -196,6 +215,38 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 	return nil, err
 }
 
+// makeGroup makes the control group of a program, nil if none is planned.
+func (l *Launcher) makeGroup(plan *plan) (*group, error) {
+	if !plan.on[LayerCgroup] {
+		return nil, nil //nolint:nilnil // as it says
+	}
+	l.making.Lock()
+	defer l.making.Unlock()
+	l.grouped = true
+	var made *group
+	groups, err := l.groups()
+	if err == nil && groups.missing.Layer != "" && slices.Contains(plan.profile.Confinement.Require, LayerCgroup) {
+		err = errors.New(groups.missing.Reason)
+	}
+	if err == nil {
+		plan.groups = groups
+		made, err = groups.make(plan.profile.name(), plan.limits())
+	}
+	if err != nil {
+		return nil, &launch.Failure{Text: err.Error(), Layer: string(LayerCgroup)}
+	}
+	return made, nil
+}
+
+func (l *Launcher) closeGroups() {
+	l.making.Lock()
+	defer l.making.Unlock()
+	if l.grouped {
+		groups, _ := l.groups() // its error was told when it was needed
+		groups.close()
+	}
+}
+
 // forkError is that of the process itself: it could not be made.
 type forkError struct{ err error }
 
@@ -203,8 +254,9 @@ func (e *forkError) Error() string { return e.err.Error() }
 func (e *forkError) Unwrap() error { return e.err }
 
 // fork starts the launcher program from the permanent thread and registers it,
-// so that Close cannot miss it.
-func (l *Launcher) fork(ctx context.Context, plan *plan) (*Process, *talk, error) {
+// so that Close cannot miss it. The group, which may be nil, is the process's from
+// then on.
+func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process, *talk, error) {
 	pipes, err := openPipes()
 	if err != nil {
 		return nil, nil, err
@@ -223,11 +275,11 @@ func (l *Launcher) fork(ctx context.Context, plan *plan) (*Process, *talk, error
 			return
 		}
 		var program *os.Process
-		if program, err = startLauncher(pipes, plan.profile.Binary, plan.attr()); err != nil {
+		if program, err = startLauncher(pipes, plan.profile.Binary, plan.attr(group)); err != nil {
 			err = &forkError{err}
 			return
 		}
-		proc = newProcess(program, pipes)
+		proc = newProcess(program, pipes, group)
 		l.live[proc] = struct{}{}
 	}
 	select {
@@ -253,6 +305,9 @@ func (l *Launcher) attend(p *Process) {
 	l.sweeping.Lock()
 	p.exit.Strays, p.exit.Survivors = killOrphans(p.started)
 	l.sweeping.Unlock()
+	p.exit.OutOfMemory = p.group.outOfMemory()
+	p.group.kill() // whatever the walk has missed
+	p.group.remove()
 	p.stdout.end()
 	p.stderr.end()
 	l.mu.Lock()

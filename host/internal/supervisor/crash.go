@@ -39,13 +39,15 @@ type death struct {
 	ExitCode int
 	CPU      time.Duration
 	MaxRSS   int64 // KiB
-	Strays   int
-	Stderr   string
-	Limits   sandbox.Limits
+	// OutOfMemory says that the whole tree met the limit on memory.
+	OutOfMemory bool
+	Strays      int
+	Stderr      string
+	Limits      sandbox.Limits
 }
 
 func newDeath(exit sandbox.Exit, verdict, stderr string, limits sandbox.Limits) death {
-	d := death{Verdict: verdict, Strays: exit.Strays, Stderr: stderr, Limits: limits}
+	d := death{Verdict: verdict, OutOfMemory: exit.OutOfMemory, Strays: exit.Strays, Stderr: stderr, Limits: limits}
 	if exit.State == nil {
 		return d
 	}
@@ -78,6 +80,8 @@ func (d death) cause() string {
 	switch {
 	case d.Verdict != "":
 		return d.Verdict
+	case d.OutOfMemory && d.Signal == syscall.SIGKILL:
+		return fmt.Sprintf("exceeded its memory limit (%v) with all that it had started", l.Memory)
 	case d.Signal == syscall.SIGXCPU || d.Signal == syscall.SIGKILL && l.CPUTime > 0 && d.CPU >= l.CPUTime-100*time.Millisecond:
 		return fmt.Sprintf("exceeded its CPU time limit (%v)", l.CPUTime)
 	case d.Signal == syscall.SIGXFSZ:

@@ -45,6 +45,8 @@ func TestCause(t *testing.T) {
 		{"CPU, hard limit", death{Signal: syscall.SIGKILL, CPU: 9999 * time.Millisecond}, limits, "exceeded its CPU time limit (10s)"},
 		{"killed with little CPU", death{Signal: syscall.SIGKILL, CPU: time.Second}, limits, "was killed from outside, or by the system because memory ran out"},
 		{"killed, CPU not limited", death{Signal: syscall.SIGKILL, CPU: time.Hour}, sandbox.Limits{}, "was killed from outside, or by the system because memory ran out"},
+		{"the memory of the whole tree", death{Signal: syscall.SIGKILL, OutOfMemory: true}, limits, "exceeded its memory limit (256MiB) with all that it had started"},
+		{"a child was killed for memory", death{ExitCode: 1, OutOfMemory: true}, limits, "exited with code 1"},
 		{"system call", death{Signal: syscall.SIGSYS}, limits, "made a system call that is not allowed"},
 		{"panic", death{ExitCode: 2, Stderr: "panic: boom\n"}, limits, "panicked"},
 		{"panic in a log line", death{ExitCode: 1, Stderr: "log: panic: no\n"}, limits, "exited with code 1"},

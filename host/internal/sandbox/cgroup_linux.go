@@ -1,0 +1,261 @@
+package sandbox
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// groups are the control groups of one launcher's programs (cgroups(7), version
+// 2). They lie in a group of the launcher's own, below that of this process.
+type groups struct {
+	dir         string   // the launcher's own
+	controllers []string // that its groups have
+	missing     Gap      // the zero value if nothing is
+	made        int
+}
+
+// groupPrefix begins the names of launchers' groups. The process and its start
+// time follow, so that a group is known to be left over.
+const groupPrefix = "toolhost-"
+
+// wantedControllers are what limits need.
+func wantedControllers() []string { return []string{"memory", "pids"} }
+
+// newGroups makes the launcher's group, or says why there is none.
+func newGroups() (*groups, error) {
+	mounted, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	mine, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownGroup(mounted, mine)
+	if err != nil {
+		return nil, err
+	}
+	sweepGroups(own)
+	g := &groups{dir: filepath.Join(own, groupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(startTime(os.Getpid()), 10))}
+	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as its parents are
+		return nil, fmt.Errorf("not delegated: %w", err)
+	}
+	g.enable(own)
+	return g, nil
+}
+
+// ownGroup returns the directory of this process's group, from the contents of
+// /proc/self/mountinfo and /proc/self/cgroup.
+func ownGroup(mountinfo, cgroup []byte) (string, error) {
+	path := ""
+	for line := range bytes.Lines(cgroup) {
+		if rest, ok := bytes.CutPrefix(line, []byte("0::")); ok {
+			path = string(bytes.TrimRight(rest, "\n"))
+		}
+	}
+	if path == "" {
+		return "", errors.New("this process is in no group of version 2")
+	}
+	for line := range bytes.Lines(mountinfo) {
+		// 36 35 98:0 /root /mount/point options - type source options
+		before, after, ok := strings.Cut(string(line), " - ")
+		fields := strings.Fields(before)
+		if !ok || len(fields) < 5 || !strings.HasPrefix(after, "cgroup2 ") {
+			continue
+		}
+		below, err := filepath.Rel(fields[3], path)
+		if err != nil || !filepath.IsLocal(below) {
+			continue
+		}
+		return filepath.Join(fields[4], below), nil
+	}
+	return "", errors.New("control groups of version 2 are not mounted")
+}
+
+// sweepGroups kills and removes what the launchers of dead processes have left.
+func sweepGroups(parent string) {
+	left, err := filepath.Glob(filepath.Join(parent, groupPrefix+"*-*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range left {
+		pid, started, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
+		n, err := strconv.Atoi(pid)
+		if err != nil || strconv.FormatUint(startTime(n), 10) == started {
+			continue
+		}
+		if info, err := os.Stat(dir); err != nil || !ownedByUs(info) {
+			continue
+		}
+		killGroupIn(dir)
+		removeGroup(dir)
+	}
+}
+
+func ownedByUs(info fs.FileInfo) bool {
+	owner, err := ownerIn(info)
+	return err == nil && owner.UID == os.Geteuid()
+}
+
+// enable lets the launcher's groups have what limits need, as far as it can.
+func (g *groups) enable(own string) {
+	offered, err := os.ReadFile(filepath.Join(own, "cgroup.controllers"))
+	if err != nil {
+		g.missing = Gap{Layer: LayerCgroup, Reason: err.Error()}
+		return
+	}
+	var absent []string
+	for _, name := range wantedControllers() {
+		if !slices.Contains(strings.Fields(string(offered)), name) {
+			absent = append(absent, name)
+			continue
+		}
+		if err := g.enableOne(own, name); err != nil {
+			absent = append(absent, fmt.Sprintf("%s: %v", name, err))
+			continue
+		}
+		g.controllers = append(g.controllers, name)
+	}
+	if len(absent) > 0 {
+		g.missing = Gap{
+			Layer: LayerCgroup, Reason: "limits of the whole tree are not delegated: " + strings.Join(absent, ", "),
+			Remedy: remedy(LayerCgroup, nil),
+		}
+	}
+}
+
+// enableOne hands one controller down, to the launcher's group and to those in it.
+func (g *groups) enableOne(own, name string) error {
+	for _, dir := range []string{own, g.dir} {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+name), 0); err != nil {
+			// A group that has processes of its own cannot hand anything down, unless
+			// it is the root: "no internal processes", cgroup-v2.rst.
+			if errors.Is(err, unix.EBUSY) {
+				return errors.New("the host shares its group with other processes")
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// group is that of one program and of all that it starts.
+type group struct {
+	dir  string
+	file *os.File // the directory, by which a process is started in it
+}
+
+// make makes a group with limits.
+func (g *groups) make(name string, l Limits) (*group, error) {
+	g.made++
+	dir := filepath.Join(g.dir, name+"-"+strconv.Itoa(g.made))
+	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as its parents are
+		return nil, err
+	}
+	made := &group{dir: dir}
+	var err error
+	if made.file, err = os.Open(dir); err != nil {
+		made.remove()
+		return nil, err
+	}
+	limits := map[string]uint64{}
+	if slices.Contains(g.controllers, "memory") && l.Memory > 0 {
+		limits["memory.max"], limits["memory.swap.max"], limits["memory.oom.group"] = uint64(l.Memory), 0, 1
+	}
+	if slices.Contains(g.controllers, "pids") && l.Processes > 0 {
+		limits["pids.max"] = l.Processes
+	}
+	for file, value := range limits {
+		err := os.WriteFile(filepath.Join(dir, file), strconv.AppendUint(nil, value, 10), 0)
+		if err != nil && !(file == "memory.swap.max" && errors.Is(err, fs.ErrNotExist)) { // without swap there is none
+			made.remove()
+			return nil, fmt.Errorf("set %s: %w", file, err)
+		}
+	}
+	return made, nil
+}
+
+// kill ends every process in the group. Nothing can be started in it meanwhile.
+func (g *group) kill() {
+	if g != nil {
+		killGroupIn(g.dir)
+	}
+}
+
+// killGroupIn ends every process in the control group of a directory, and in those
+// below. A kernel before Linux 5.14 cannot; then the walk is left.
+func killGroupIn(dir string) {
+	file, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	_, _ = file.WriteString("1") // it fails if the group has just gone
+	_ = file.Close()             // nothing is buffered
+}
+
+// outOfMemory reports whether a process was killed because the group had used up
+// its memory.
+func (g *group) outOfMemory() bool {
+	if g == nil {
+		return false
+	}
+	text, err := os.ReadFile(filepath.Join(g.dir, "memory.events"))
+	if err != nil {
+		return false
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		if count, ok := strings.CutPrefix(lines.Text(), "oom_kill "); ok {
+			return count != "0"
+		}
+	}
+	return false
+}
+
+// remove removes the group once it is empty. A process that does not end keeps it,
+// for the next launcher to remove.
+func (g *group) remove() {
+	if g == nil {
+		return
+	}
+	if g.file != nil {
+		_ = g.file.Close() // it was only opened
+	}
+	removeGroup(g.dir)
+}
+
+// removeGroup removes a group and those in it, as soon as what was killed in them
+// is gone, for a second.
+func removeGroup(dir string) {
+	inner, err := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
+	if err == nil {
+		for _, file := range inner {
+			removeGroup(filepath.Dir(file))
+		}
+	}
+	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
+		if err := unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
+			return
+		}
+		// There is no event for that: a killed process is in its group until its
+		// parent has reaped it.
+		<-time.After(time.Millisecond)
+	}
+}
+
+// close removes the launcher's group.
+func (g *groups) close() {
+	if g != nil {
+		removeGroup(g.dir)
+	}
+}
