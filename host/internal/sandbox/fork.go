@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
+
+	"github.com/toolhost/toolhost/internal/proctree"
 )
 
 // The launcher's descriptors after standard input, output and error. A script
@@ -79,7 +80,7 @@ func startLauncher(p *pipes, binary *os.File) (*os.Process, error) {
 // orphans, which is how killOrphans tells them from programs.
 func (l *Launcher) runThread() {
 	defer close(l.gone)
-	onOwnThread(func() {
+	proctree.OnOwnThread(func() {
 		for {
 			select {
 			case fork := <-l.forks:
@@ -89,22 +90,4 @@ func (l *Launcher) runThread() {
 			}
 		}
 	})
-}
-
-// onOwnThread runs f on an OS thread that runs nothing else, is not the first
-// thread of the process and ends with f.
-func onOwnThread(f func()) {
-	done := make(chan struct{})
-	go func() { // ends with f, for which the caller waits
-		defer close(done)
-		runtime.LockOSThread()
-		if !isFirstThread() {
-			f() // the thread ends with this goroutine, being locked
-			return
-		}
-		// The first thread is held here, so the next goroutine gets another.
-		onOwnThread(f)
-		runtime.UnlockOSThread()
-	}()
-	<-done
 }

@@ -5,6 +5,9 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"github.com/toolhost/toolhost/internal/output"
+	"github.com/toolhost/toolhost/internal/proctree"
 )
 
 // Process is a program that was started, and all that it starts. Its methods
@@ -24,7 +27,7 @@ type Process struct {
 	started        uint64 // start time, in the kernel's clock ticks since boot
 	program        *os.Process
 	stdin          *os.File
-	stdout, stderr *output
+	stdout, stderr *output.Reader
 	done           chan struct{}
 	exit           Exit // written before done is closed, read after
 
@@ -51,11 +54,11 @@ func newProcess(program *os.Process, pipes *pipes) *Process {
 	p := &Process{
 		Stdin:   pipes.stdin.w,
 		pid:     program.Pid,
-		started: startTime(program.Pid),
+		started: proctree.StartTime(program.Pid),
 		program: program,
 		stdin:   pipes.stdin.w,
-		stdout:  &output{file: pipes.stdout.r},
-		stderr:  &output{file: pipes.stderr.r},
+		stdout:  output.NewReader(pipes.stdout.r),
+		stderr:  output.NewReader(pipes.stderr.r),
 		done:    make(chan struct{}),
 	}
 	p.Stdout, p.Stderr = p.stdout, p.stderr
@@ -76,8 +79,8 @@ func (p *Process) Kill() {
 		return
 	}
 	p.killed = true
-	killBelow(p.pid)
-	killGroup(p.pid)
+	proctree.KillBelow(p.pid)
+	proctree.KillGroup(p.pid)
 }
 
 // Signal sends a signal to the program alone, e.g. SIGQUIT to make a Go
@@ -114,5 +117,8 @@ func (p *Process) markEnded() {
 }
 
 func (p *Process) closeStdio() {
-	closeAll(p.stdin, p.stdout.file, p.stderr.file)
+	// Nothing is buffered that could be lost.
+	_ = p.stdin.Close()
+	_ = p.stdout.Close()
+	_ = p.stderr.Close()
 }

@@ -15,7 +15,12 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/toolhost/toolhost/internal/proctree"
 )
+
+// sweepTimeout bounds the killing of what a program left behind.
+const sweepTimeout = 10 * time.Second
 
 // startTimeout bounds the time from the fork until the program is executed.
 // It is some milliseconds on an idle machine.
@@ -54,7 +59,7 @@ func NewLauncher() (*Launcher, error) {
 		// Going on would make every launcher start launchers of its own.
 		return nil, errors.New("start launcher: main must call sandbox.Reexec before anything else")
 	}
-	if err := adoptOrphans(); err != nil {
+	if err := proctree.AdoptOrphans(); err != nil {
 		return nil, fmt.Errorf("start launcher: %w", err)
 	}
 	l := &Launcher{
@@ -186,8 +191,8 @@ func (l *Launcher) attend(p *Process) {
 	l.sweeping.Lock()
 	p.exit.Strays, p.exit.Survivors = killOrphans(p.started)
 	l.sweeping.Unlock()
-	p.stdout.end()
-	p.stderr.end()
+	p.stdout.End()
+	p.stderr.End()
 	l.mu.Lock()
 	delete(l.live, p)
 	l.mu.Unlock()
