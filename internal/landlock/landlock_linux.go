@@ -56,13 +56,19 @@ func ABI() (int, error) {
 	return int(abi), nil
 }
 
-// Restrict restricts the calling thread and what it starts from now on, for ever,
-// and returns the kernel's ABI. Other threads of the process go on as before, so
-// the caller locks its goroutine to the thread and executes another program. It
-// needs no_new_privs or CAP_SYS_ADMIN.
-func Restrict(r Rules) (abi int, err error) {
-	if abi, err = ABI(); err != nil {
-		return 0, err
+// Ruleset is made of rules and can be applied once.
+type Ruleset struct {
+	fd      int
+	abi     int
+	handled uint64
+}
+
+// New opens what the rules list and makes a ruleset of it. It needs no rights but
+// those to reach the paths. The caller applies it, which closes it.
+func New(r Rules) (*Ruleset, error) {
+	abi, err := ABI()
+	if err != nil {
+		return nil, err
 	}
 	attr := unix.LandlockRulesetAttr{Access_fs: handled(abi)}
 	if r.Scoped && abi >= 6 {
@@ -70,26 +76,42 @@ func Restrict(r Rules) (abi int, err error) {
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0) //nolint:gosec // as the call takes it
 	if errno != 0 {
-		return 0, fmt.Errorf("make a Landlock ruleset: %w", errno)
+		return nil, fmt.Errorf("make a Landlock ruleset: %w", errno)
 	}
-	rules := ruleset{fd: int(fd), handled: attr.Access_fs}
-	defer func() { _ = unix.Close(rules.fd) }() // nothing is buffered
-	if err := rules.fill(r); err != nil {
+	s := &Ruleset{fd: int(fd), abi: abi, handled: attr.Access_fs}
+	if err := s.fill(r); err != nil {
+		_ = unix.Close(s.fd) // nothing is buffered
+		return nil, err
+	}
+	return s, nil
+}
+
+// ABI returns the version of Landlock that the ruleset is made for.
+func (s *Ruleset) ABI() int { return s.abi }
+
+// Restrict restricts the calling thread and what it starts from now on, for ever.
+// Other threads of the process go on as before, so the caller locks its goroutine
+// to the thread and executes another program. It needs no_new_privs or
+// CAP_SYS_ADMIN.
+func (s *Ruleset) Restrict() error {
+	defer func() { _ = unix.Close(s.fd) }() // nothing is buffered
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(s.fd), 0, 0); errno != 0 {
+		return fmt.Errorf("apply the Landlock ruleset: %w", errno)
+	}
+	return nil
+}
+
+// Restrict makes a ruleset and applies it to the calling thread. It returns the
+// kernel's ABI.
+func Restrict(r Rules) (abi int, err error) {
+	s, err := New(r)
+	if err != nil {
 		return 0, err
 	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
-		return 0, fmt.Errorf("apply the Landlock ruleset: %w", errno)
-	}
-	return abi, nil
+	return s.abi, s.Restrict()
 }
 
-// ruleset is what is being made.
-type ruleset struct {
-	fd      int
-	handled uint64
-}
-
-func (s ruleset) fill(r Rules) error {
+func (s *Ruleset) fill(r Rules) error {
 	for _, list := range []struct {
 		paths  []string
 		rights uint64
@@ -108,7 +130,7 @@ func (s ruleset) fill(r Rules) error {
 	return nil
 }
 
-func (s ruleset) allow(path string, rights uint64) error {
+func (s *Ruleset) allow(path string, rights uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return nil
@@ -120,7 +142,7 @@ func (s ruleset) allow(path string, rights uint64) error {
 	return s.allowFile(fd, rights)
 }
 
-func (s ruleset) allowFile(fd int, rights uint64) error {
+func (s *Ruleset) allowFile(fd int, rights uint64) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
