@@ -26,6 +26,10 @@ const (
 	signalTimeout = time.Second      // for a keeper, to make room in its pipe
 )
 
+// wakeInterval is how often a keeper is continued, in case its command has
+// stopped it. No keeper does anything about that.
+const wakeInterval = 250 * time.Millisecond
+
 var (
 	errSlowStart = fmt.Errorf("it was not executed within %v; the machine may be overloaded", startTimeout)
 	errLost      = errors.New("the command's keeper has ended before the command; all that was left of it has been killed")
@@ -155,8 +159,12 @@ func (r *running) signal(sig syscall.Signal) error {
 // kill has the keeper kill everything, by the end of its pipe.
 func (r *running) kill() {
 	_ = r.control.Close() // nothing is buffered
-	// The command may have stopped it. It fails if the keeper has ended.
-	_ = r.process.Signal(unix.SIGCONT)
+	r.wake()
+}
+
+// wake continues a keeper that its command has stopped.
+func (r *running) wake() {
+	_ = r.process.Signal(unix.SIGCONT) // it fails if the keeper has ended
 }
 
 // talk sends the order and passes on what the keeper says, until it ends.
@@ -197,8 +205,12 @@ func (a *attendant) run(ctx context.Context, order []byte) {
 	done, kill := ctx.Done(), a.p.kill
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
+	wake := time.NewTicker(wakeInterval)
+	defer wake.Stop()
 	for {
 		select {
+		case <-wake.C:
+			a.r.wake()
 		case report, ok := <-reports:
 			if !ok {
 				a.finish()
