@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -42,6 +43,12 @@ type Command struct {
 	// Merge gives the command one pipe for both outputs, so that what it writes
 	// keeps its order. All of it is standard output then.
 	Merge bool
+
+	// Terminal is the command's side of a pseudo-terminal: its standard input,
+	// output and error, and its controlling terminal. The caller reads and writes
+	// the other side, and closes both. Input and Output are the terminal's then,
+	// and nothing is kept of what is written.
+	Terminal *os.File
 
 	// Limits bound what each process of the command may use.
 	Limits Limits
@@ -95,6 +102,9 @@ func (c Command) checked() (Command, error) {
 	}
 	if c.Grace < 0 {
 		return c, invalid("the grace period %v is negative", c.Grace)
+	}
+	if c.Terminal != nil && (len(c.Stdin) > 0 || c.OpenStdin || c.Output != nil) {
+		return c, invalid("a command with a terminal is given input or an output besides")
 	}
 	if err := c.checkText(); err != nil {
 		return c, err

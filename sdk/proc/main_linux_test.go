@@ -61,6 +61,23 @@ func programs() map[string]func(args []string) error {
 			fmt.Fprintln(os.Stdout, len(args), len(strings.Join(args, "")))
 			return nil
 		},
+		"terminal": func([]string) error {
+			terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			lines := bufio.NewReader(terminal)
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(terminal, "read %q\n", line)
+			if err := startLeaf("session"); err != nil {
+				return err
+			}
+			_, err = lines.ReadString('\n')
+			return err
+		},
 		"cat": func([]string) error {
 			_, err := io.Copy(os.Stdout, os.Stdin)
 			return err

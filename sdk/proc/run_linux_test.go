@@ -1,6 +1,7 @@
 package proc_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -126,6 +127,77 @@ func TestSignal(t *testing.T) {
 	if err != nil || got.ExitCode != -1 || got.Signal != unix.SIGTERM || got.TimedOut || got.Canceled || got.Killed {
 		t.Errorf("Wait() = %+v, %v", got, err)
 	}
+}
+
+func TestTerminal(t *testing.T) {
+	ours, theirs := openTerminal(t)
+	c := command("terminal")
+	c.Terminal = theirs
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(ours, "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(ours)
+	for _, want := range []string{"hello\r\n", "read \"hello\\n\"\r\n"} { // the first is its echo
+		if line, err := lines.ReadString('\n'); err != nil || line != want {
+			t.Errorf("read %q, %v, want %q", line, err, want)
+		}
+	}
+	leaf := watch(t, readPID(t, lines))
+	if _, err := io.WriteString(ours, "end\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Wait(); err != nil || got.ExitCode != 0 || !got.Background || !leaf.gone(0) {
+		t.Errorf("Wait() = %+v, %v, want the leaf killed", got, err)
+	}
+	if _, err := io.WriteString(theirs, "still open\n"); err != nil {
+		t.Error(err)
+	}
+
+	c.OpenStdin = true
+	if _, err := proc.Start(t.Context(), c); tool.AsError(err).Code != tool.InvalidArgument {
+		t.Errorf("Start() with a terminal and input = %v", err)
+	}
+	c.OpenStdin = false
+	if c.Terminal, err = os.Open("/dev/null"); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Terminal.Close()
+	if _, err := proc.Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "make /dev/null the controlling terminal") {
+		t.Errorf("Start() with /dev/null as terminal = %v", err)
+	}
+}
+
+// openTerminal opens both sides of a pseudo-terminal.
+func openTerminal(t *testing.T) (ours, theirs *os.File) {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close() })
+	conn, err := ours.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number uint32
+	controlErr := conn.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetUint32(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err := errors.Join(controlErr, err); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	return ours, theirs
 }
 
 // In its time of grace, a command can end by itself.

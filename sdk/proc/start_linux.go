@@ -88,6 +88,8 @@ func (c *Command) order(limits []limit) *keeper.Order {
 		Args:   append([]string{c.Path}, c.Args...),
 		Env:    c.Env,
 		Dir:    c.Dir,
+
+		Terminal: c.Terminal != nil,
 	}
 	for _, l := range limits {
 		o.Limits = append(o.Limits, keeper.Limit{Resource: l.resource, Soft: l.soft, Hard: l.hard})
@@ -367,7 +369,9 @@ func (a *attendant) explain(f *keeper.Failure) error {
 	case keeper.StepLimit:
 		l := a.limits[min(f.Index, len(a.limits)-1)]
 		return fmt.Errorf("set limit %s to %d: %w", l.name, l.hard, err)
-	case keeper.StepKeeper, keeper.StepFork, keeper.StepTerminal:
+	case keeper.StepTerminal:
+		return fmt.Errorf("make %s the controlling terminal: %w", a.c.Terminal.Name(), err)
+	case keeper.StepKeeper, keeper.StepFork:
 	}
 	return fmt.Errorf("start a command: %s: %w", f.Text, err)
 }

@@ -35,7 +35,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 		Dir:   c.Dir,
 		Env:   append([]string{}, c.Env...), // nil would be the plugin's
 		Files: p.streams.theirs[:],
-		Sys:   &syscall.SysProcAttr{Setsid: true},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal != nil},
 	})
 	p.streams.closeTheirs()
 	if err != nil {

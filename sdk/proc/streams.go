@@ -18,6 +18,7 @@ const chunk = 32 << 10
 // streams are a command's standard input, output and error.
 type streams struct {
 	theirs  [3]*os.File // the command's ends
+	lent    bool        // they are the caller's
 	stdin   *stdin      // nil if it is empty
 	outputs []*stream
 
@@ -51,6 +52,10 @@ func openStreams(c *Command) (*streams, error) {
 }
 
 func (s *streams) open(c *Command) (err error) {
+	if c.Terminal != nil {
+		s.theirs, s.lent = [3]*os.File{c.Terminal, c.Terminal, c.Terminal}, true
+		return nil
+	}
 	if len(c.Stdin) > 0 || c.OpenStdin {
 		s.stdin = &stdin{}
 		s.theirs[0], s.stdin.file, err = os.Pipe()
@@ -83,6 +88,9 @@ func (s *streams) output(name Stream, budget tool.ByteSize) (*os.File, error) {
 
 // closeTheirs closes the command's ends. Some may be nil.
 func (s *streams) closeTheirs() {
+	if s.lent {
+		return
+	}
 	for _, f := range s.theirs {
 		_ = f.Close() // merged outputs are closed twice, and nothing is buffered
 	}
