@@ -12,21 +12,21 @@ package proctree
 
 import "runtime"
 
-// OnOwnThread runs f on an OS thread that runs nothing else, is not the first
-// thread of the process and ends with f. A parent-death signal follows the
-// thread that started the process.
+// OnOwnThread runs f on an OS thread that runs nothing else meanwhile and is not
+// the first thread of the process. A parent-death signal follows the thread that
+// started the process, which lives as long as f does.
 func OnOwnThread(f func()) {
 	done := make(chan struct{})
 	go func() { // ends with f, for which the caller waits
 		defer close(done)
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread() // f leaves it as it was: Go can use it again
 		if !isFirstThread() {
-			f() // the thread ends with this goroutine, being locked
+			f()
 			return
 		}
 		// The first thread is held here, so the next goroutine gets another.
 		OnOwnThread(f)
-		runtime.UnlockOSThread()
 	}()
 	<-done
 }

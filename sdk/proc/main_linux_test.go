@@ -46,6 +46,7 @@ func programs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
 		"parent":  parent,
 		"leaf":    leaf,
+		"hold":    hold,
 		"plugin":  plugin,
 		"plain":   plain,
 		"rabbit":  rabbit,
@@ -142,6 +143,18 @@ func startLeaf(how string) error {
 			return err
 		}
 		return startLeaf("session")
+	case "keeper held":
+		if err := startLeaf("session"); err != nil {
+			return err
+		}
+		for range 3 {
+			cmd := exec.Command("/proc/self/exe", "hold", strconv.Itoa(os.Getppid()))
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+		}
+		return hold([]string{strconv.Itoa(os.Getppid())})
 	case "keeper killed":
 		if err := startLeaf("session"); err != nil {
 			return err
@@ -154,6 +167,15 @@ func startLeaf(how string) error {
 	default:
 		return fmt.Errorf("parent %q", how)
 	}
+}
+
+// hold keeps a process stopped as long as that lives.
+func hold(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	for err == nil {
+		err = unix.Kill(pid, unix.SIGSTOP)
+	}
+	return err
 }
 
 func leaf(args []string) error {

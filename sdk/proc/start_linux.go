@@ -21,7 +21,7 @@ import (
 // command works against it.
 const (
 	startTimeout  = 20 * time.Second // from the fork of the keeper to the execution of the command
-	killTimeout   = 5 * time.Second  // for a keeper, to kill everything
+	killTimeout   = 2 * time.Second  // for a keeper, to kill everything; then the plugin does
 	sweepTimeout  = 10 * time.Second // to kill what a lost keeper has left
 	signalTimeout = time.Second      // for a keeper, to make room in its pipe
 )
@@ -61,7 +61,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 	}
 	p.streams.start(c)
 	a := &attendant{p: p, r: r, c: c, limits: limits, begun: time.Now(), started: make(chan error, 1)}
-	go a.run(ctx, order) // ends when nothing is left of the command; Wait waits for it
+	go a.run(ctx, order) // ends with the keeper, just after Wait has returned
 	return <-a.started
 }
 
@@ -116,7 +116,7 @@ func newKeeper(streams [3]*os.File) (*running, error) {
 	defer report.Close()
 	r := &running{control: control, reports: reports, gone: make(chan struct{})}
 	forked := make(chan error)
-	go proctree.OnOwnThread(func() { // ends with the keeper; Wait waits for it
+	go proctree.OnOwnThread(func() { // ends with the keeper, for which the attendant waits
 		defer close(r.gone)
 		var err error
 		r.process, err = os.StartProcess("/proc/self/exe", []string{keeper.Name}, &os.ProcAttr{
@@ -312,13 +312,11 @@ func (a *attendant) late(timer *time.Timer) {
 // finish clears away what is left when the keeper has nothing more to say.
 func (a *attendant) finish() {
 	a.p.setRunning(nil)
-	if !a.ended {
-		_ = a.r.process.Kill() // it fails if it has ended
-	}
-	<-a.r.gone
 	a.r.close()
 	result := &a.p.result
 	if !a.ended {
+		_ = a.r.process.Kill() // it fails if it has ended
+		<-a.r.gone
 		strays, survivors := sweep(a.r.since)
 		result.Strays, result.Survivors = strays, survivors
 		a.giveUp(errLost)
@@ -335,6 +333,7 @@ func (a *attendant) finish() {
 	if a.startErr != nil {
 		a.started <- a.startErr
 	}
+	<-a.r.gone // it has said its last word and gives back its memory, for which nobody else need wait
 }
 
 // sweep kills what lost keepers have left to this process. What they have

@@ -232,6 +232,25 @@ func TestKeeperKilled(t *testing.T) {
 	}
 }
 
+// Nor does one that keeps its keeper from running.
+func TestKeeperHeld(t *testing.T) {
+	c := command("parent", "keeper held")
+	out := tap(t, &c)
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := watch(t, readPID(t, out))
+	p.Kill()
+	// The keeper may have had its moment: then nothing is wrong.
+	if got, err := p.Wait(); got.Survivors != 0 || !got.Killed {
+		t.Errorf("Wait() = %+v, %v", got, err)
+	}
+	if !leaf.gone(0) {
+		t.Error("the leaf lives")
+	}
+}
+
 func TestRabbit(t *testing.T) {
 	c := command("rabbit")
 	out := tap(t, &c)

@@ -2,6 +2,7 @@ package keeper
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -86,7 +87,7 @@ func ParseReport(line string) (Report, error) {
 		_, err = fmt.Sscanf(rest, "%d %d", &r.Failed.Index, &r.Failed.Errno)
 	case "started":
 		r.Started = &Started{}
-		_, err = fmt.Sscanf(rest, "%t", &r.Started.Restricted)
+		r.Started.Restricted, err = strconv.ParseBool(rest)
 	case "exited":
 		r.Exited = &Exited{}
 		_, err = fmt.Sscanf(rest, "%d", &r.Exited.Status)
