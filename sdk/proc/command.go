@@ -38,7 +38,8 @@ type Command struct {
 	MaxOutput tool.ByteSize
 	// Output gets what the command writes, as it comes; nil means that nobody
 	// does. It is called by one goroutine at a time, and data is its own only
-	// until it returns. The command waits for it once the pipe is full.
+	// until it returns. The command waits for it once the pipe is full, and so does
+	// the end of the command: it must not wait for that.
 	Output func(s Stream, data []byte)
 	// Merge gives the command one pipe for both outputs, so that what it writes
 	// keeps its order. All of it is standard output then.
@@ -46,7 +47,7 @@ type Command struct {
 
 	// Terminal is the command's side of a pseudo-terminal: its standard input,
 	// output and error, and its controlling terminal. The caller reads and writes
-	// the other side, and closes both. Input and Output are the terminal's then,
+	// the other side, and closes both. There is no Stdin, OpenStdin or Output then,
 	// and nothing is kept of what is written.
 	Terminal *os.File
 
