@@ -52,6 +52,7 @@ bench: build
 	go test -run "^$$" -bench . -benchtime 20x ./bench
 	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/journal
+	go test -run "^$$" -bench . -benchtime 300x ./sdk/proc
 
 # generated compares the generated Go with what its source gives now.
 generated:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/proc"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -174,6 +175,45 @@ func TestCounter(t *testing.T) {
 	}
 	if got := running.Call(t.Context(), "reset_count", nil).Text(); got != "forgot 3 files" {
 		t.Errorf("reset = %q, want %q", got, "forgot 3 files")
+	}
+}
+
+type sortArgs struct {
+	Path string `json:"path" jsonschema:"file to sort" role:"path"`
+}
+
+func sortLines(ctx context.Context, call *sdk.Call, in sortArgs) (string, error) {
+	result, err := proc.Run(ctx, proc.Command{
+		Path:   "sort",
+		Args:   []string{"--", in.Path},
+		Dir:    call.Roots()[0],
+		Limits: proc.Limits{CPUTime: 10 * time.Second, FileSize: 64 * tool.MiB},
+	})
+	switch {
+	case err != nil:
+		return "", err // it was not started: a *tool.Error if the call is at fault
+	case result.TimedOut || result.Canceled:
+		return "", ctx.Err()
+	case result.ExitCode != 0:
+		return "", tool.Errorf(tool.Failed, "Exit code: %d", result.ExitCode).WithHint("%s", result.Stderr)
+	}
+	return result.Stdout.String(), nil
+}
+
+// TestSortLines shows that the guide's command runs.
+func TestSortLines(t *testing.T) {
+	workspace := t.TempDir()
+	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("b\na\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := sdk.New("lines", "1.0.0")
+	sdk.AddTool(p, tool.Spec{Name: "sort_lines", Tier: tool.ReadOnly, Description: "Sorts the lines of a file."}, sortLines)
+	running := sdktest.Start(t, p, sdktest.Options{Context: tool.Context{Roots: []string{workspace}}})
+	if got := running.Call(t.Context(), "sort_lines", sortArgs{Path: "a.txt"}); got.Text() != "a\nb\n" {
+		t.Errorf("sort_lines = %q (%v)", got.Text(), got.Error)
+	}
+	if got := running.Call(t.Context(), "sort_lines", sortArgs{Path: "none"}); got.Error == nil || !strings.HasPrefix(got.Error.Message, "Exit code: ") {
+		t.Errorf("sort_lines of no file = %v", got.Error)
 	}
 }
 

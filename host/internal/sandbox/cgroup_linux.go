@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/internal/proctree"
 )
 
 // groups are the control groups of one launcher's programs (cgroups(7), version
@@ -47,7 +49,7 @@ func newGroups() (*groups, error) {
 		return nil, err
 	}
 	sweepGroups(own)
-	g := &groups{dir: filepath.Join(own, groupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(startTime(os.Getpid()), 10))}
+	g := &groups{dir: filepath.Join(own, groupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(proctree.StartTime(os.Getpid()), 10))}
 	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as its parents are
 		return nil, fmt.Errorf("not delegated: %w", err)
 	}
@@ -92,7 +94,7 @@ func sweepGroups(parent string) {
 	for _, dir := range left {
 		pid, started, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
 		n, err := strconv.Atoi(pid)
-		if err != nil || strconv.FormatUint(startTime(n), 10) == started {
+		if err != nil || strconv.FormatUint(proctree.StartTime(n), 10) == started {
 			continue
 		}
 		if info, err := os.Stat(dir); err != nil || !ownedByUs(info) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/internal/proctree"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -147,7 +148,7 @@ func TestGroupOfAProgram(t *testing.T) {
 // TestSweepGroups removes what dead launchers have left, and nothing else.
 func TestSweepGroups(t *testing.T) {
 	parent := t.TempDir()
-	alive := groupPrefix + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(startTime(os.Getpid()), 10)
+	alive := groupPrefix + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(proctree.StartTime(os.Getpid()), 10)
 	gone := groupPrefix + strconv.Itoa(os.Getpid()) + "-1"
 	for _, name := range []string{alive, gone, gone + "/fs-1", "toolhost-x", "toolhost-x-1", "other"} {
 		if err := os.Mkdir(filepath.Join(parent, name), 0o700); err != nil {

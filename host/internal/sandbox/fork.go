@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"syscall"
 
 	"github.com/toolhost/toolhost/host/internal/launch"
+	"github.com/toolhost/toolhost/internal/proctree"
 )
 
 type pipe struct{ r, w *os.File }
@@ -73,7 +73,7 @@ func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Pro
 // orphans, which is how killOrphans tells them from programs.
 func (l *Launcher) runThread() {
 	defer close(l.gone)
-	onOwnThread(func() {
+	proctree.OnOwnThread(func() {
 		for {
 			select {
 			case fork := <-l.forks:
@@ -83,22 +83,4 @@ func (l *Launcher) runThread() {
 			}
 		}
 	})
-}
-
-// onOwnThread runs f on an OS thread that runs nothing else, is not the first
-// thread of the process and ends with f.
-func onOwnThread(f func()) {
-	done := make(chan struct{})
-	go func() { // ends with f, for which the caller waits
-		defer close(done)
-		runtime.LockOSThread()
-		if !isFirstThread() {
-			f() // the thread ends with this goroutine, being locked
-			return
-		}
-		// The first thread is held here, so the next goroutine gets another.
-		onOwnThread(f)
-		runtime.UnlockOSThread()
-	}()
-	<-done
 }

@@ -5,6 +5,9 @@ import (
 	"io"
 	"os"
 	"sync"
+
+	"github.com/toolhost/toolhost/internal/output"
+	"github.com/toolhost/toolhost/internal/proctree"
 )
 
 // Process is a program that was started, and all that it starts. Its methods
@@ -25,7 +28,7 @@ type Process struct {
 	program        *os.Process
 	group          *group // nil: it has none
 	stdin          *os.File
-	stdout, stderr *output
+	stdout, stderr *output.Reader
 	done           chan struct{}
 	exit           Exit // written before done is closed, read after
 
@@ -55,12 +58,12 @@ func newProcess(program *os.Process, pipes *pipes, group *group) *Process {
 	p := &Process{
 		Stdin:   pipes.stdin.w,
 		pid:     program.Pid,
-		started: startTime(program.Pid),
+		started: proctree.StartTime(program.Pid),
 		program: program,
 		group:   group,
 		stdin:   pipes.stdin.w,
-		stdout:  &output{file: pipes.stdout.r},
-		stderr:  &output{file: pipes.stderr.r},
+		stdout:  output.NewReader(pipes.stdout.r),
+		stderr:  output.NewReader(pipes.stderr.r),
 		done:    make(chan struct{}),
 	}
 	p.Stdout, p.Stderr = p.stdout, p.stderr
@@ -82,8 +85,8 @@ func (p *Process) Kill() {
 	}
 	p.killed = true
 	p.group.kill()
-	killBelow(p.pid)
-	killGroup(p.pid)
+	proctree.KillBelow(p.pid)
+	proctree.KillGroup(p.pid)
 }
 
 // Signal sends a signal to the program alone, e.g. SIGQUIT to make a Go
@@ -120,5 +123,8 @@ func (p *Process) markEnded() {
 }
 
 func (p *Process) closeStdio() {
-	closeAll(p.stdin, p.stdout.file, p.stderr.file)
+	// Nothing is buffered that could be lost.
+	_ = p.stdin.Close()
+	_ = p.stdout.Close()
+	_ = p.stderr.Close()
 }

@@ -20,7 +20,11 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/launch"
+	"github.com/toolhost/toolhost/internal/proctree"
 )
+
+// sweepTimeout bounds the killing of what a program left behind.
+const sweepTimeout = 10 * time.Second
 
 // startTimeout bounds the time from the fork until the program is executed.
 // It is some milliseconds on an idle machine.
@@ -60,7 +64,7 @@ type Launcher struct {
 //
 // Its error means that the machine lacks what the launcher needs.
 func NewLauncher() (*Launcher, error) {
-	if err := adoptOrphans(); err != nil {
+	if err := proctree.AdoptOrphans(); err != nil {
 		return nil, fmt.Errorf("start launcher: %w", err)
 	}
 	l := &Launcher{
@@ -308,8 +312,8 @@ func (l *Launcher) attend(p *Process) {
 	p.exit.OutOfMemory = p.group.outOfMemory()
 	p.group.kill() // whatever the walk has missed
 	p.group.remove()
-	p.stdout.end()
-	p.stderr.end()
+	p.stdout.End()
+	p.stderr.End()
 	l.mu.Lock()
 	delete(l.live, p)
 	l.mu.Unlock()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -356,39 +355,4 @@ func startHost(t *testing.T, args ...string) (kill func(), pid int) {
 		}
 		_ = cmd.Wait() // its error is the signal
 	}, pid
-}
-
-// The first thread is where the kernel puts orphans.
-func TestOwnThreadIsNotTheFirst(t *testing.T) {
-	const threads = 64 // more than there are, so that the first is among them
-	var running, ended sync.WaitGroup
-	release := make(chan struct{})
-	running.Add(threads)
-	for range threads {
-		ended.Go(func() {
-			onOwnThread(func() {
-				if isFirstThread() {
-					t.Error("f runs on the first thread")
-				}
-				running.Done()
-				<-release
-			})
-		})
-	}
-	running.Wait()
-	close(release)
-	ended.Wait()
-}
-
-func TestReadStat(t *testing.T) {
-	stat, err := readStat(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stat.parent != os.Getppid() || stat.started == 0 {
-		t.Errorf("readStat() = %+v, want the parent %d", stat, os.Getppid())
-	}
-	if got := startTime(1 << 30); got != 0 {
-		t.Errorf("startTime() of no process = %d, want 0", got)
-	}
 }

@@ -1,0 +1,160 @@
+package keeper
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// child is what the forked process needs. All of it is made before: the child of
+// a program with several threads must not allocate.
+type child struct {
+	path     *byte
+	argv     []*byte
+	env      []*byte
+	limits   []childLimit
+	ruleset  int // -1: none
+	terminal bool
+	keeper   int // the parent's process id
+
+	everySignal, noSignal, oldSignals uint64
+	defaultAction                     [4]uint64 // struct sigaction of the kernel: SIG_DFL
+	report                            int
+	failure                           childFailure
+}
+
+type childLimit struct {
+	resource uintptr
+	value    unix.Rlimit
+}
+
+// childFailure is what a child reports instead of executing the program.
+type childFailure struct {
+	step, index, errno uint64
+}
+
+const signals = 64
+
+// childSteps name the steps of a child.
+var childSteps = [...]Step{StepTerminal, StepLimit, StepRules, StepExecutable}
+
+const (
+	stepTerminal = iota
+	stepLimit
+	stepRules
+	stepExecute
+)
+
+// fork starts the command as the leader of a session of its own, under its
+// limits and rules. Package syscall can set neither in the child alone, and a
+// further process that does so before it becomes the command would take as long
+// to start as the keeper itself.
+func fork(o *Order, ruleset int) (pid int, failure *Failure) {
+	c, err := newChild(o, ruleset)
+	if err != nil {
+		return 0, failed(StepFork, err.Error(), err)
+	}
+	var pipe [2]int
+	if err := unix.Pipe2(pipe[:], unix.O_CLOEXEC); err != nil {
+		return 0, failed(StepFork, "make a pipe", err)
+	}
+	defer func() { _ = unix.Close(pipe[0]) }() // nothing is buffered
+	c.report = pipe[1]
+	id, errno := c.fork()
+	_ = unix.Close(pipe[1]) // nothing is buffered
+	if errno != 0 {
+		return 0, failed(StepFork, "start a process", errno)
+	}
+	// The pipe ends when the program is executed.
+	told := (*[unsafe.Sizeof(c.failure)]byte)(unsafe.Pointer(&c.failure)) //nolint:gosec // the child writes the same
+	if n, _ := descriptor(pipe[0]).Read(told[:]); n != len(told) {
+		return int(id), nil
+	}
+	_, _ = unix.Wait4(int(id), nil, 0, nil) // it has ended
+	return 0, &Failure{Step: childSteps[c.failure.step], Index: int(c.failure.index), Errno: syscall.Errno(c.failure.errno)}
+}
+
+func newChild(o *Order, ruleset int) (*child, error) {
+	c := &child{ruleset: ruleset, terminal: o.Terminal, keeper: os.Getpid(), everySignal: ^uint64(0)}
+	var errs [3]error
+	c.path, errs[0] = syscall.BytePtrFromString(o.Path)
+	c.argv, errs[1] = syscall.SlicePtrFromStrings(o.Args)
+	c.env, errs[2] = syscall.SlicePtrFromStrings(o.Env)
+	for _, l := range o.Limits {
+		c.limits = append(c.limits, childLimit{uintptr(l.Resource), unix.Rlimit{Cur: l.Soft, Max: l.Hard}})
+	}
+	return c, errors.Join(errs[:]...)
+}
+
+// fork returns in the parent only. After the fork it calls raw system calls and
+// nothing else: a function that grew the stack, allocated, or was looked at by
+// the race detector might wait for a lock of a thread that the child has not.
+//
+//go:norace
+//go:noinline
+func (c *child) fork() (pid uintptr, errno syscall.Errno) {
+	var index int
+	// No signal handler of Go must run in the child.
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&c.everySignal)), uintptr(unsafe.Pointer(&c.oldSignals)), signals/8, 0, 0) //nolint:gosec // as the call takes it
+	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	if pid != 0 || errno != 0 {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+			uintptr(unsafe.Pointer(&c.oldSignals)), 0, signals/8, 0, 0) //nolint:gosec // as the call takes it
+		return pid, errno
+	}
+
+	// It fails for the leader of a group only, which a new process is not.
+	_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+	if c.terminal {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1); errno != 0 {
+			c.failure.step = stepTerminal
+			goto fail
+		}
+	}
+	// If the keeper is killed, the command goes with it. It cannot fail.
+	_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
+	if pid, _, _ = syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); pid != uintptr(c.keeper) {
+		goto exit
+	}
+	if c.ruleset >= 0 {
+		c.failure.step = stepRules
+		if _, _, errno = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0); errno != 0 {
+			goto fail
+		}
+		if _, _, errno = syscall.RawSyscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(c.ruleset), 0, 0); errno != 0 {
+			goto fail
+		}
+	}
+	c.failure.step = stepLimit
+	for index = range c.limits {
+		c.failure.index = uint64(index)
+		if _, _, errno = syscall.RawSyscall6(unix.SYS_PRLIMIT64, 0, c.limits[index].resource,
+			uintptr(unsafe.Pointer(&c.limits[index].value)), 0, 0, 0); errno != 0 { //nolint:gosec // as the call takes it
+			goto fail
+		}
+	}
+	// The program starts with no signal ignored or blocked, whatever the plugin's
+	// are. SIGKILL and SIGSTOP refuse, as they should.
+	for index = 1; index <= signals; index++ {
+		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(index),
+			uintptr(unsafe.Pointer(&c.defaultAction)), 0, signals/8, 0, 0) //nolint:gosec // as the call takes it
+	}
+	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&c.noSignal)), 0, signals/8, 0, 0) //nolint:gosec // as the call takes it
+	c.failure.step = stepExecute
+	_, _, errno = syscall.RawSyscall(unix.SYS_EXECVE,
+		uintptr(unsafe.Pointer(c.path)), uintptr(unsafe.Pointer(&c.argv[0])), uintptr(unsafe.Pointer(&c.env[0]))) //nolint:gosec // as the call takes it
+
+fail:
+	c.failure.errno = uint64(errno)
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(c.report),
+		uintptr(unsafe.Pointer(&c.failure)), unsafe.Sizeof(c.failure)) //nolint:gosec // as the call takes it
+exit:
+	for {
+		_, _, _ = syscall.RawSyscall(unix.SYS_EXIT_GROUP, 127, 0, 0)
+	}
+}

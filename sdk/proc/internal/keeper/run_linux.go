@@ -1,0 +1,297 @@
+package keeper
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/internal/landlock"
+)
+
+// Every initialiser runs on the first thread (runtime.LockOSThread), and so does
+// all of the keeper but obey. The kernel gives orphans to the first thread and
+// takes the end of the thread that started a command for its parent's death.
+func init() { //nolint:gochecknoinits // it must run before the plugin's own code
+	if !entered() {
+		return
+	}
+	// The race detector, for one, would make os.Exit late.
+	unix.Exit(keep())
+}
+
+// entered says whether a plugin started this process as a keeper: it has no
+// argument, its name, and two pipes.
+func entered() bool {
+	return len(os.Args) == 1 && os.Args[0] == Name && isPipe(ControlFD) && isPipe(ReportFD)
+}
+
+func isPipe(fd int) bool {
+	var stat unix.Stat_t
+	return unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFIFO
+}
+
+// descriptor reads from a descriptor, without what an os.File does.
+type descriptor int
+
+func (d descriptor) Read(b []byte) (int, error) {
+	for {
+		n, err := unix.Read(int(d), b)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, err
+		case n == 0:
+			return 0, errEnd
+		default:
+			return n, nil
+		}
+	}
+}
+
+var errEnd = errors.New("the plugin is gone")
+
+// send tells the plugin something. It may be gone: then nobody needs to know.
+func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
+
+// keep does all that a keeper does and returns its exit status.
+func keep() int {
+	order, err := DecodeOrder(descriptor(ControlFD))
+	if err != nil {
+		return 2
+	}
+	plugin := openPlugin(order.Parent)
+	if os.Getppid() != order.Parent {
+		return 2 // the plugin is gone
+	}
+	t, started, failure := start(order)
+	if failure != nil {
+		send(Report{Failed: failure})
+		return 1
+	}
+	send(Report{Started: started})
+	// A command that closes its standard input or output is its only owner.
+	for fd := range 3 {
+		_ = unix.Close(fd)
+	}
+	go t.obey(plugin) // ends with the process
+	send(Report{Exited: &Exited{Status: t.await()}})
+	strays := t.sweep()
+	ended := &Ended{Strays: strays}
+	var used unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &used); err == nil {
+		ended.CPUTime = time.Duration(used.Utime.Nano() + used.Stime.Nano())
+		ended.MaxRSS = int64(used.Maxrss) //nolint:unconvert // it has 32 bits elsewhere
+	}
+	send(Report{Ended: ended})
+	_ = unix.Close(ReportFD) // the plugin need not wait until the system has cleared this process away
+	return 0
+}
+
+// openPlugin returns a descriptor that becomes readable when the plugin ends, -1
+// if the kernel has none. The end of the control pipe says the same, unless
+// something else holds it.
+func openPlugin(pid int) int {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1
+	}
+	return fd
+}
+
+// start starts the command.
+func start(o *Order) (*tree, *Started, *Failure) {
+	// A descriptor that the plugin's C code has left open is not the command's.
+	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return nil, nil, failed(StepKeeper, "close descriptors (needs Linux 5.11)", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, nil, failed(StepKeeper, "set subreaper", err)
+	}
+	list, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, failed(StepKeeper, "list child processes (needs /proc and a kernel with CONFIG_PROC_CHILDREN)", err)
+	}
+	if err := unix.Chdir(o.Dir); err != nil {
+		return nil, nil, failed(StepDir, "", err)
+	}
+	ruleset, err := o.ruleset()
+	if err != nil {
+		return nil, nil, failed(StepRules, err.Error(), nil)
+	}
+	pid, failure := fork(o, ruleset)
+	if failure != nil {
+		return nil, nil, failure
+	}
+	return &tree{command: pid, list: list}, &Started{Restricted: ruleset >= 0}, nil
+}
+
+func failed(step Step, text string, err error) *Failure {
+	f := &Failure{Step: step, Text: text}
+	f.Errno, _ = errors.AsType[syscall.Errno](err)
+	return f
+}
+
+// ruleset makes what the order's rules say, -1 if they are not to be.
+func (o *Order) ruleset() (int, error) {
+	if o.Rules == nil {
+		return -1, nil
+	}
+	if _, err := landlock.ABI(); err != nil {
+		if o.RulesOptional {
+			return -1, nil
+		}
+		return -1, err
+	}
+	rules, err := landlock.New(landlock.Rules{
+		Read: o.Rules.Read, Execute: o.Rules.Execute, Write: o.Rules.Write, Devices: o.Rules.Devices, Scoped: true,
+	})
+	if err != nil {
+		return -1, err
+	}
+	return rules.FD(), nil
+}
+
+// tree is the command and all that it starts.
+type tree struct {
+	command int
+	list    int // /proc/self/task/PID/children
+
+	mu   sync.Mutex // guards over
+	over bool       // the command's process id may be another's from here on
+}
+
+// obey passes on signals and kills the command when the plugin says so or is
+// gone. What is left then is killed as at any other end of the command.
+func (t *tree) obey(plugin int) {
+	fds := []unix.PollFd{{Fd: ControlFD, Events: unix.POLLIN}, {Fd: int32(plugin), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if fds[1].Revents != 0 {
+			t.signal(unix.SIGKILL)
+			return
+		}
+		var sig [1]byte
+		if _, err := descriptor(ControlFD).Read(sig[:]); err != nil {
+			t.signal(unix.SIGKILL)
+			return
+		}
+		t.signal(syscall.Signal(sig[0]))
+	}
+}
+
+// signal signals the command and its process group.
+func (t *tree) signal(sig syscall.Signal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.over {
+		return
+	}
+	// They fail for processes that have ended.
+	_ = unix.Kill(-t.command, sig)
+	if sig == unix.SIGKILL {
+		_ = unix.Kill(t.command, sig) // it may have left the group
+	}
+}
+
+// await reaps orphans until the command ends, and then kills its group and takes
+// its exit status.
+func (t *tree) await() syscall.WaitStatus {
+	for {
+		pid, err := nextEnded()
+		if err == nil && pid == t.command {
+			break
+		}
+		if err == nil {
+			_, _ = unix.Wait4(pid, nil, unix.WNOHANG|unix.WALL, nil) // it has ended
+		}
+	}
+	t.mu.Lock()
+	t.over = true
+	t.mu.Unlock()
+	// At one stroke what is still in the group, which is the command's as long as
+	// its zombie holds the number.
+	_ = unix.Kill(-t.command, unix.SIGKILL)
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(t.command, &status, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
+			return syscall.WaitStatus(status)
+		}
+	}
+}
+
+// sweep kills and reaps children until none is left and returns how many died of
+// SIGKILL. What they leave behind are the next children. Nobody else reaps them,
+// so that their numbers remain theirs.
+func (t *tree) sweep() (killed int) {
+	for {
+		children := t.children()
+		for _, pid := range children {
+			// A group of this number is one that the child has made.
+			_ = unix.Kill(-pid, unix.SIGKILL)
+			_ = unix.Kill(pid, unix.SIGKILL)
+		}
+		// The list may have missed some. The kernel knows whether one is left.
+		options := unix.WALL
+		if len(children) == 0 {
+			options |= unix.WNOHANG
+		}
+		for {
+			var status unix.WaitStatus
+			pid, err := unix.Wait4(-1, &status, options, nil)
+			if errors.Is(err, unix.ECHILD) {
+				return killed
+			}
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if pid <= 0 {
+				break
+			}
+			if status.Signaled() && status.Signal() == unix.SIGKILL {
+				killed++
+			}
+			options |= unix.WNOHANG
+		}
+	}
+}
+
+// children lists the children of the first thread, which are all.
+func (t *tree) children() []int {
+	var buffer [4096]byte // what is cut off has its turn in the next round
+	n, err := unix.Pread(t.list, buffer[:], 0)
+	if err != nil || n <= 0 {
+		return nil
+	}
+	var found []int
+	text := string(buffer[:n])
+	for {
+		field, rest, complete := strings.Cut(text, " ")
+		if !complete {
+			return found
+		}
+		if pid := number(field); pid > 1 {
+			found = append(found, pid)
+		}
+		text = rest
+	}
+}
+
+func number(digits string) int {
+	n := 0
+	for _, d := range []byte(digits) {
+		if d < '0' || d > '9' {
+			return 0
+		}
+		n = 10*n + int(d-'0')
+	}
+	return n
+}

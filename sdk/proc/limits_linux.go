@@ -1,0 +1,52 @@
+package proc
+
+import (
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// defaultOpenFiles is the soft limit of open files where none is asked for. Some
+// programs cannot bear more, and the plugin's own is raised by Go.
+const defaultOpenFiles = 1024
+
+// limit is one limit as setrlimit(2) takes it.
+type limit struct {
+	name       string
+	resource   int
+	soft, hard uint64
+}
+
+// resources lists the limits to set. It is an error if one is above the plugin's
+// own: as root, the command would get more than the plugin has.
+func (l Limits) resources() ([]limit, error) {
+	set := []limit{{name: "core", resource: unix.RLIMIT_CORE}}
+	for _, asked := range []struct {
+		name     string
+		resource int
+		value    uint64
+	}{
+		{"file_size", unix.RLIMIT_FSIZE, uint64(l.FileSize)},
+		{"open_files", unix.RLIMIT_NOFILE, l.OpenFiles},
+		{"cpu_time", unix.RLIMIT_CPU, uint64(l.CPUTime / time.Second)},
+		{"processes", unix.RLIMIT_NPROC, l.Processes},
+		{"memory", unix.RLIMIT_DATA, uint64(l.Memory)},
+	} {
+		var own unix.Rlimit
+		if err := unix.Getrlimit(asked.resource, &own); err != nil {
+			return nil, fmt.Errorf("ask for the plugin's own limit %s: %w", asked.name, err)
+		}
+		hard := own.Max
+		switch {
+		case asked.value > hard:
+			return nil, invalid("limit %s is %d, but the plugin itself is limited to %d", asked.name, asked.value, hard).
+				WithHint("ask for %d at most", hard)
+		case asked.value > 0:
+			set = append(set, limit{asked.name, asked.resource, asked.value, asked.value})
+		case asked.resource == unix.RLIMIT_NOFILE:
+			set = append(set, limit{asked.name, asked.resource, min(defaultOpenFiles, hard), hard})
+		}
+	}
+	return set, nil
+}

@@ -1,0 +1,320 @@
+package proc_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/sdk/proc"
+	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+)
+
+// The test binary is also the plugin that is killed, and the commands: its first
+// argument then names what it does.
+func TestMain(m *testing.M) {
+	if os.Args[0] == keeper.Name {
+		fmt.Fprintln(os.Stdout, "this is main")
+		os.Exit(0)
+	}
+	if len(os.Args) > 1 {
+		if act, ok := programs()[os.Args[1]]; ok {
+			if err := act(os.Args[2:]); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// programs are what the test binary can act as.
+func programs() map[string]func(args []string) error {
+	return map[string]func([]string) error{
+		"parent":  parent,
+		"leaf":    leaf,
+		"hold":    hold,
+		"plugin":  plugin,
+		"plain":   plain,
+		"rabbit":  rabbit,
+		"inspect": inspect,
+		"flood":   flood,
+		"execute": func(args []string) error { return syscall.Exec(args[0], args, nil) },
+		"read": func(args []string) error {
+			_, err := os.ReadFile(args[0])
+			return err
+		},
+		"write": func(args []string) error { return os.WriteFile(args[0], nil, 0o600) },
+		"count": func(args []string) error {
+			fmt.Fprintln(os.Stdout, len(args), len(strings.Join(args, "")))
+			return nil
+		},
+		"terminal": func([]string) error {
+			terminal, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+			if err != nil {
+				return err
+			}
+			lines := bufio.NewReader(terminal)
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(terminal, "read %q\n", line)
+			if err := startLeaf("session"); err != nil {
+				return err
+			}
+			_, err = lines.ReadString('\n')
+			return err
+		},
+		"cat": func([]string) error {
+			_, err := io.Copy(os.Stdout, os.Stdin)
+			return err
+		},
+		"both": func([]string) error {
+			for i := range 50 {
+				fmt.Fprintln(os.Stdout, "out", i)
+				fmt.Fprintln(os.Stderr, "err", i)
+			}
+			return nil
+		},
+	}
+}
+
+// command makes the test binary act as one of programs.
+func command(args ...string) proc.Command {
+	return proc.Command{
+		Path: "/proc/self/exe",
+		Args: args,
+		Env:  []string{"GORACE=atexit_sleep_ms=0"}, // a race detector would have it end a second late
+	}
+}
+
+// parent starts a leaf in the way that its argument names, and lives until its
+// standard input ends.
+func parent(args []string) error {
+	if err := startLeaf(args[0]); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// startLeaf starts a process that says its id and lives until it is killed.
+func startLeaf(how string) error {
+	cmd := exec.Command("/proc/self/exe", "leaf")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr // it holds them open
+	switch how {
+	case "child":
+		return cmd.Start()
+	case "session":
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		return cmd.Start()
+	case "daemon": // its parent is gone
+		cmd = exec.Command("/proc/self/exe", "parent", "session")
+		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		return cmd.Run()
+	case "deaf": // it, and its parent, ignore SIGTERM
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		return cmd.Start()
+	case "stopped":
+		cmd.Args = append(cmd.Args, "stop")
+		return cmd.Start()
+	case "adopter": // it keeps its own orphans from the keeper
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return err
+		}
+		return startLeaf("daemon")
+	case "keeper stopped":
+		if err := unix.Kill(os.Getppid(), unix.SIGSTOP); err != nil {
+			return err
+		}
+		return startLeaf("session")
+	case "keeper held":
+		if err := startLeaf("session"); err != nil {
+			return err
+		}
+		for range 3 {
+			cmd := exec.Command("/proc/self/exe", "hold", strconv.Itoa(os.Getppid()))
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+		}
+		return hold([]string{strconv.Itoa(os.Getppid())})
+	case "keeper killed":
+		if err := startLeaf("session"); err != nil {
+			return err
+		}
+		if err := startLeaf("child"); err != nil {
+			return err
+		}
+		_, err := bufio.NewReader(os.Stdin).ReadString('\n') // the leaves have said who they are
+		return errors.Join(err, unix.Kill(os.Getppid(), unix.SIGKILL), unix.Pause())
+	default:
+		return fmt.Errorf("parent %q", how)
+	}
+}
+
+// hold keeps a process stopped as long as that lives.
+func hold(args []string) error {
+	pid, err := strconv.Atoi(args[0])
+	for err == nil {
+		err = unix.Kill(pid, unix.SIGSTOP)
+	}
+	return err
+}
+
+func leaf(args []string) error {
+	fmt.Fprintln(os.Stdout, os.Getpid())
+	if len(args) > 0 {
+		if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
+			return err
+		}
+	}
+	return unix.Pause()
+}
+
+// plugin runs a command like one, and ends when its standard input does.
+func plugin(args []string) error {
+	c := command(args...)
+	c.OpenStdin = true
+	c.Output = func(_ proc.Stream, data []byte) { _, _ = os.Stdout.Write(data) }
+	if _, err := proc.Start(context.Background(), c); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// plain does the same without this package.
+func plain(args []string) error {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Stdout = os.Stdout
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// rabbit starts itself again and ends, for ever: whoever wants to kill it has to
+// be faster.
+func rabbit([]string) error {
+	fmt.Fprintln(os.Stdout, os.Getpid())
+	cmd := exec.Command("/proc/self/exe", "rabbit")
+	cmd.Stdout = os.Stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+// flood writes numbered lines of 16 bytes.
+func flood(args []string) error {
+	lines, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(os.Stdout, 1<<16)
+	for i := range lines {
+		fmt.Fprintf(w, "%15d\n", i)
+	}
+	return w.Flush()
+}
+
+// patience is how long a test waits for what should happen at once.
+const patience = 30 * time.Second
+
+// handle holds on to a process, so that a later one with its pid is not taken
+// for it.
+type handle int
+
+func watch(t *testing.T, pid int) handle {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatalf("watch process %d: %v", pid, err)
+	}
+	t.Cleanup(func() {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		unix.Close(fd)
+	})
+	return handle(fd)
+}
+
+// gone says whether the process ends within d.
+func (h handle) gone(d time.Duration) bool {
+	for {
+		fds := []unix.PollFd{{Fd: int32(h), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(d.Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return n == 1
+		}
+	}
+}
+
+// readPID reads one line that holds a process id.
+func readPID(t *testing.T, r *bufio.Reader) int {
+	t.Helper()
+	line, err := r.ReadString('\n')
+	if err != nil {
+		t.Fatalf("read a process id: %v", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// tap gives a command a sink that can be read line by line.
+func tap(t *testing.T, c *proc.Command) *bufio.Reader {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	c.Output = func(_ proc.Stream, data []byte) { _, _ = w.Write(data) }
+	return bufio.NewReader(r)
+}
+
+// expiring is a context whose deadline passes when the test says so.
+type expiring struct {
+	context.Context //nolint:containedctx // it is one
+
+	done chan struct{}
+}
+
+func newExpiring(t *testing.T) expiring {
+	t.Helper()
+	return expiring{t.Context(), make(chan struct{})}
+}
+
+func (e expiring) Done() <-chan struct{} { return e.done }
+
+func (e expiring) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}

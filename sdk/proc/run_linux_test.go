@@ -1,0 +1,279 @@
+package proc_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/sdk/proc"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestOutputIsBounded(t *testing.T) {
+	const lines, budget = 4 << 20, 64 << 10 // 64 MiB
+	c := command("flood", fmt.Sprint(lines))
+	c.MaxOutput = budget
+	var streamed int64
+	c.Output = func(s proc.Stream, data []byte) {
+		if s != proc.Stdout {
+			t.Errorf("%d bytes from %v", len(data), s)
+		}
+		streamed += int64(len(data))
+	}
+	got, err := proc.Run(t.Context(), c)
+	if err != nil || got.ExitCode != 0 {
+		t.Fatalf("Run() = %+v, %v", got, err)
+	}
+	out := got.Stdout
+	if out.Total != 16*lines || streamed != out.Total || len(out.Head)+len(out.Tail) != budget || out.Omitted != out.Total-budget {
+		t.Errorf("total %d, streamed %d, head %d, tail %d, omitted %d", out.Total, streamed, len(out.Head), len(out.Tail), out.Omitted)
+	}
+	if head := len(out.Head); head != budget*2/5 {
+		t.Errorf("the head has %d bytes", head)
+	}
+	if first, last := fmt.Sprintf("%15d\n", 0), fmt.Sprintf("%15d\n", lines-1); !bytes.HasPrefix(out.Head, []byte(first)) || !bytes.HasSuffix(out.Tail, []byte(last)) {
+		t.Errorf("head begins %q, tail ends %q", out.Head[:16], out.Tail[len(out.Tail)-16:])
+	}
+	if got.Stderr.Total != 0 || got.CPUTime == 0 || got.MaxRSS < tool.MiB || got.Duration <= 0 {
+		t.Errorf("Run() = stderr %d bytes, CPU time %v, max RSS %v, duration %v", got.Stderr.Total, got.CPUTime, got.MaxRSS, got.Duration)
+	}
+}
+
+func TestStreams(t *testing.T) {
+	c := command("both")
+	got, err := proc.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(got.Stdout.String(), "out 0\nout 1\n") || !strings.HasPrefix(got.Stderr.String(), "err 0\nerr 1\n") {
+		t.Errorf("stdout %q, stderr %q", got.Stdout, got.Stderr)
+	}
+	c.Merge = true
+	got, err = proc.Run(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(got.Stdout.String(), "out 0\nerr 0\nout 1\nerr 1\n") || got.Stderr.Total != 0 {
+		t.Errorf("merged: stdout %q, stderr %q", got.Stdout, got.Stderr)
+	}
+}
+
+func TestStdin(t *testing.T) {
+	c := command("cat")
+	c.Stdin = bytes.Repeat([]byte("0123456789abcdef"), 64<<10) // more than a pipe holds
+	got, err := proc.Run(t.Context(), c)
+	if err != nil || got.Stdout.Total != int64(len(c.Stdin)) {
+		t.Errorf("cat of %d bytes: %d, %v", len(c.Stdin), got.Stdout.Total, err)
+	}
+	c.Args = []string{"count"} // it does not read
+	if got, err := proc.Run(t.Context(), c); err != nil || got.ExitCode != 0 {
+		t.Errorf("Run() = %+v, %v", got, err)
+	}
+
+	c = command("cat")
+	c.Stdin, c.OpenStdin = []byte("one\n"), true
+	out := tap(t, &c)
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"two\n", "three\n"} {
+		if _, err := io.WriteString(p.Stdin, line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"one\n", "two\n", "three\n"} {
+		if line, err := out.ReadString('\n'); err != nil || line != want {
+			t.Errorf("read %q, %v, want %q", line, err, want)
+		}
+	}
+	if err := errors.Join(p.Stdin.Close(), p.Stdin.Close()); err != nil {
+		t.Error(err)
+	}
+	if got, err := p.Wait(); err != nil || got.ExitCode != 0 || got.Background {
+		t.Errorf("Wait() = %+v, %v", got, err)
+	}
+	if _, err := p.Stdin.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("Write() after the end = %v, want %v", err, os.ErrClosed)
+	}
+}
+
+func TestSignal(t *testing.T) {
+	c := command("leaf")
+	out := tap(t, &c)
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readPID(t, out)
+	if err := p.Signal(0); err == nil {
+		t.Error("signal 0 is sent")
+	}
+	if err := p.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Wait()
+	if err != nil || got.ExitCode != -1 || got.Signal != unix.SIGTERM || got.TimedOut || got.Canceled || got.Killed {
+		t.Errorf("Wait() = %+v, %v", got, err)
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	ours, theirs := openTerminal(t)
+	c := command("terminal")
+	c.Terminal = theirs
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(ours, "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(ours)
+	for _, want := range []string{"hello\r\n", "read \"hello\\n\"\r\n"} { // the first is its echo
+		if line, err := lines.ReadString('\n'); err != nil || line != want {
+			t.Errorf("read %q, %v, want %q", line, err, want)
+		}
+	}
+	leaf := watch(t, readPID(t, lines))
+	if _, err := io.WriteString(ours, "end\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := p.Wait(); err != nil || got.ExitCode != 0 || !got.Background || !leaf.gone(0) {
+		t.Errorf("Wait() = %+v, %v, want the leaf killed", got, err)
+	}
+	if _, err := io.WriteString(theirs, "still open\n"); err != nil {
+		t.Error(err)
+	}
+
+	c.OpenStdin = true
+	if _, err := proc.Start(t.Context(), c); tool.AsError(err).Code != tool.InvalidArgument {
+		t.Errorf("Start() with a terminal and input = %v", err)
+	}
+	c.OpenStdin = false
+	if c.Terminal, err = os.Open("/dev/null"); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Terminal.Close()
+	if _, err := proc.Start(t.Context(), c); err == nil || !strings.Contains(err.Error(), "make /dev/null the controlling terminal") {
+		t.Errorf("Start() with /dev/null as terminal = %v", err)
+	}
+}
+
+// openTerminal opens both sides of a pseudo-terminal.
+func openTerminal(t *testing.T) (ours, theirs *os.File) {
+	t.Helper()
+	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close() })
+	conn, err := ours.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var number uint32
+	controlErr := conn.Control(func(fd uintptr) {
+		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
+			number, err = unix.IoctlGetUint32(int(fd), unix.TIOCGPTN)
+		}
+	})
+	if err := errors.Join(controlErr, err); err != nil {
+		t.Fatal(err)
+	}
+	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	return ours, theirs
+}
+
+// In its time of grace, a command can end by itself.
+func TestGrace(t *testing.T) {
+	for _, grace := range []time.Duration{0, patience} {
+		ctx := newExpiring(t)
+		c := command("leaf")
+		c.Grace = grace
+		out := tap(t, &c)
+		p, err := proc.Start(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readPID(t, out)
+		close(ctx.done)
+		want := unix.SIGTERM
+		if grace == 0 {
+			want = unix.SIGKILL
+		}
+		if got, err := p.Wait(); err != nil || got.Signal != want || !got.TimedOut {
+			t.Errorf("Wait() = %+v, %v, want signal %v", got, err, want)
+		}
+	}
+}
+
+func TestContextHasEndedBefore(t *testing.T) {
+	cause := errors.New("no longer wanted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	name := filepath.Join(t.TempDir(), "file")
+	if _, err := proc.Run(ctx, command("write", name)); !errors.Is(err, cause) {
+		t.Errorf("Run() = %v, want %v", err, cause)
+	}
+	if _, err := os.Stat(name); err == nil {
+		t.Error("the command has run")
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	const commands = 200
+	if _, err := proc.Run(t.Context(), command("count")); err != nil { // Go's own descriptors are open from now on
+		t.Fatal(err)
+	}
+	before := openDescriptors(t)
+	var all sync.WaitGroup
+	for i := range commands {
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if i%4 == 0 {
+				go cancel() // at once: before, while or after it starts
+			}
+			want := fmt.Sprintf("1 %d\n", i)
+			got, err := proc.Run(ctx, command("count", strings.Repeat("x", i)))
+			switch {
+			case i%4 == 0 && (errors.Is(err, context.Canceled) || got.Canceled):
+			case err != nil || got.ExitCode != 0 || got.Stdout.String() != want || got.Strays != 0:
+				t.Errorf("Run() = %+v, %v, want %q", got, err, want)
+			}
+		})
+	}
+	all.Wait()
+	// The last keepers are just about to end.
+	for deadline := time.Now().Add(patience); openDescriptors(t) > before; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d descriptors are open, %d before", openDescriptors(t), before)
+		}
+	}
+}
+
+func openDescriptors(t *testing.T) int {
+	t.Helper()
+	names, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(names)
+}

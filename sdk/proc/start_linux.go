@@ -1,0 +1,376 @@
+package proc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/internal/proctree"
+	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Bounds of what takes milliseconds unless the machine is overloaded or a
+// command works against it.
+const (
+	startTimeout  = 20 * time.Second // from the fork of the keeper to the execution of the command
+	killTimeout   = 2 * time.Second  // for a keeper, to kill everything; then the plugin does
+	sweepTimeout  = 10 * time.Second // to kill what a lost keeper has left
+	signalTimeout = time.Second      // for a keeper, to make room in its pipe
+)
+
+// wakeInterval is how often a keeper is continued, in case its command has
+// stopped it. No keeper does anything about that.
+const wakeInterval = 250 * time.Millisecond
+
+var (
+	errSlowStart = fmt.Errorf("it was not executed within %v; the machine may be overloaded", startTimeout)
+	errLost      = errors.New("the command's keeper has ended before the command; all that was left of it has been killed")
+)
+
+// adoptOrphans gives this process what the lost keepers leave behind.
+var adoptOrphans = sync.OnceValue(proctree.AdoptOrphans)
+
+// sweeping is held while orphans are killed: all commands have theirs with the
+// one process.
+var sweeping sync.Mutex
+
+// running is the keeper of a command.
+type running struct {
+	process *os.Process
+	since   uint64        // its start time
+	control *os.File      // to it
+	reports *os.File      // from it
+	gone    chan struct{} // closed when it has been reaped
+}
+
+// start starts the command with the streams, which it owns from now on.
+func (p *Process) start(ctx context.Context, c *Command) error {
+	r, order, limits, err := p.startKeeper(c)
+	p.streams.closeTheirs()
+	if err != nil {
+		p.streams.closeOurs()
+		return err
+	}
+	p.streams.start(c)
+	a := &attendant{p: p, r: r, c: c, limits: limits, begun: time.Now(), started: make(chan error, 1)}
+	go a.run(ctx, order) // ends with the keeper, just after Wait has returned
+	return <-a.started
+}
+
+func (p *Process) startKeeper(c *Command) (*running, []byte, []limit, error) {
+	limits, err := c.Limits.resources()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	order, err := c.order(limits).Encode()
+	if err != nil {
+		return nil, nil, nil, c.explainExecute(fmt.Errorf("%w: %w", syscall.E2BIG, err))
+	}
+	if err := adoptOrphans(); err != nil {
+		return nil, nil, nil, fmt.Errorf("start commands: %w", err)
+	}
+	r, err := newKeeper(p.streams.theirs)
+	return r, order, limits, err
+}
+
+func (c *Command) order(limits []limit) *keeper.Order {
+	o := &keeper.Order{
+		Parent: os.Getpid(),
+		Path:   c.Path,
+		Args:   append([]string{c.Path}, c.Args...),
+		Env:    c.Env,
+		Dir:    c.Dir,
+
+		Terminal: c.Terminal != nil,
+	}
+	for _, l := range limits {
+		o.Limits = append(o.Limits, keeper.Limit{Resource: l.resource, Soft: l.soft, Hard: l.hard})
+	}
+	if c.Rules != nil {
+		o.Rules = &keeper.Rules{Read: c.Rules.Read, Execute: c.Rules.Execute, Write: c.Rules.Write, Devices: c.Rules.Devices}
+		o.RulesOptional = c.Rules.Optional
+	}
+	return o
+}
+
+// newKeeper starts a keeper, with the command's ends of its streams.
+func newKeeper(streams [3]*os.File) (*running, error) {
+	controls, control, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a keeper: %w", err)
+	}
+	defer controls.Close()
+	reports, report, err := os.Pipe()
+	if err != nil {
+		_ = control.Close() // nothing is buffered
+		return nil, fmt.Errorf("start a keeper: %w", err)
+	}
+	defer report.Close()
+	r := &running{control: control, reports: reports, gone: make(chan struct{})}
+	forked := make(chan error)
+	go proctree.OnOwnThread(func() { // ends with the keeper, for which the attendant waits
+		defer close(r.gone)
+		var err error
+		r.process, err = os.StartProcess("/proc/self/exe", []string{keeper.Name}, &os.ProcAttr{
+			Dir: "/",
+			// Nothing of the plugin's; one processor is enough to wait with.
+			Env:   []string{"GOMAXPROCS=1"},
+			Files: []*os.File{streams[0], streams[1], streams[2], keeper.ControlFD: controls, keeper.ReportFD: report},
+			// If this process dies, the keeper must go on to kill the command, even
+			// if that has stopped it. The signal comes when this thread ends.
+			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT},
+		})
+		if err == nil {
+			r.since = proctree.StartTime(r.process.Pid)
+		}
+		forked <- err
+		if err == nil {
+			_, _ = r.process.Wait() // nobody else reaps it, and it says itself how the command has ended
+		}
+	})
+	if err := <-forked; err != nil {
+		r.close()
+		return nil, fmt.Errorf("start a keeper: %w", err)
+	}
+	return r, nil
+}
+
+func (r *running) close() {
+	_ = r.control.Close() // nothing is buffered
+	_ = r.reports.Close()
+}
+
+// signal has the keeper signal the command.
+func (r *running) signal(sig syscall.Signal) error {
+	// It cannot fail for a pipe.
+	_ = r.control.SetWriteDeadline(time.Now().Add(signalTimeout))
+	if _, err := r.control.Write([]byte{byte(sig)}); err != nil {
+		return fmt.Errorf("send %v: %w", sig, err)
+	}
+	return nil
+}
+
+// kill has the keeper kill everything, by the end of its pipe.
+func (r *running) kill() {
+	_ = r.control.Close() // nothing is buffered
+	r.wake()
+}
+
+// wake continues a keeper that its command has stopped.
+func (r *running) wake() {
+	_ = r.process.Signal(unix.SIGCONT) // it fails if the keeper has ended
+}
+
+// talk sends the order and passes on what the keeper says, until it ends.
+func (r *running) talk(order []byte, reports chan<- keeper.Report) {
+	defer close(reports)
+	// A keeper that refuses before it has read all says more than the error does.
+	_, _ = r.control.Write(order)
+	for lines := bufio.NewReader(r.reports); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if report, err := keeper.ParseReport(line); err == nil {
+			reports <- report
+		}
+	}
+}
+
+// attendant looks after one command, from its start to its end.
+type attendant struct {
+	p      *Process
+	r      *running
+	c      *Command
+	limits []limit
+	begun  time.Time
+
+	started chan error // gets the outcome of the start, once
+
+	running, exited, ended bool
+	startErr               error // why the command is not started, or not left running
+	stopping               bool  // the time of grace runs
+}
+
+// run returns when nothing is left of the command.
+func (a *attendant) run(ctx context.Context, order []byte) {
+	reports := make(chan keeper.Report)
+	go a.r.talk(order, reports) // ends with the keeper, before run does
+	done, kill := ctx.Done(), a.p.kill
+	timer := time.NewTimer(startTimeout)
+	defer timer.Stop()
+	wake := time.NewTicker(wakeInterval)
+	defer wake.Stop()
+	for {
+		select {
+		case <-wake.C:
+			a.r.wake()
+		case report, ok := <-reports:
+			if !ok {
+				a.finish()
+				return
+			}
+			a.note(report, timer)
+		case <-done:
+			done = nil
+			a.stop(ctx, timer)
+		case <-kill:
+			done, kill = nil, nil
+			a.p.result.Killed = a.running && !a.exited && !a.p.result.TimedOut && !a.p.result.Canceled
+			a.giveUp(errStopped)
+			a.kill(timer)
+		case <-timer.C:
+			a.late(timer)
+		}
+	}
+}
+
+// note takes what the keeper says.
+func (a *attendant) note(report keeper.Report, timer *time.Timer) {
+	result := &a.p.result
+	switch {
+	case report.Failed != nil:
+		a.giveUp(a.explain(report.Failed))
+		a.ended = true
+	case report.Started != nil && a.startErr == nil:
+		timer.Stop()
+		a.running = true
+		a.begun = time.Now()
+		result.Restricted = report.Started.Restricted
+		a.p.setRunning(a.r)
+		a.started <- nil
+	case report.Exited != nil:
+		a.p.setRunning(nil)
+		a.exited = true
+		result.Duration = time.Since(a.begun)
+		result.exited(report.Exited.Status)
+		timer.Reset(killTimeout)
+	case report.Ended != nil:
+		a.ended = true
+		result.Strays = report.Ended.Strays
+		result.CPUTime = report.Ended.CPUTime
+		result.MaxRSS = tool.ByteSize(report.Ended.MaxRSS) * tool.KiB
+	}
+}
+
+// giveUp ends a start that is still under way.
+func (a *attendant) giveUp(err error) {
+	if !a.running && a.startErr == nil {
+		a.startErr = err
+	}
+}
+
+// stop stops the command because ctx has ended.
+func (a *attendant) stop(ctx context.Context, timer *time.Timer) {
+	a.giveUp(fmt.Errorf("start %s: %w", tool.VisibleName(a.c.Path), context.Cause(ctx)))
+	if a.exited {
+		return // it is being cleared away
+	}
+	if a.running {
+		a.p.result.stopped(ctx)
+	}
+	if !a.running || a.c.Grace == 0 {
+		a.kill(timer)
+		return
+	}
+	a.stopping = true
+	timer.Reset(a.c.Grace)
+	// A process that is stopped handles no signal until it is continued. If the
+	// keeper cannot pass them on, the time of grace ends all the same.
+	_ = a.p.Signal(unix.SIGTERM)
+	_ = a.p.Signal(unix.SIGCONT)
+}
+
+func (a *attendant) kill(timer *time.Timer) {
+	a.stopping = false
+	a.p.setRunning(nil)
+	a.r.kill()
+	timer.Reset(killTimeout)
+}
+
+// late does what is due when the timer ends.
+func (a *attendant) late(timer *time.Timer) {
+	switch {
+	case a.stopping, !a.running && a.startErr == nil:
+		a.giveUp(errSlowStart)
+		a.kill(timer)
+	default:
+		// The keeper does not do its work. Its end ends its reports.
+		proctree.KillBelow(a.r.process.Pid)
+		_ = a.r.process.Kill() // it fails if it has ended
+	}
+}
+
+// finish clears away what is left when the keeper has nothing more to say.
+func (a *attendant) finish() {
+	a.p.setRunning(nil)
+	a.r.close()
+	result := &a.p.result
+	if !a.ended {
+		_ = a.r.process.Kill() // it fails if it has ended
+		<-a.r.gone
+		strays, survivors := sweep(a.r.since)
+		result.Strays, result.Survivors = strays, survivors
+		a.giveUp(errLost)
+		if !a.exited {
+			result.ExitCode = -1
+			result.Duration = time.Since(a.begun)
+			a.p.err = errLost
+		}
+	}
+	result.Background = result.Strays > 0 && !result.TimedOut && !result.Canceled && !result.Killed
+	a.p.streams.finish()
+	result.Stdout, result.Stderr = a.p.streams.capture(Stdout), a.p.streams.capture(Stderr)
+	close(a.p.done)
+	if a.startErr != nil {
+		a.started <- a.startErr
+	}
+	<-a.r.gone // it has said its last word and gives back its memory, for which nobody else need wait
+}
+
+// sweep kills what lost keepers have left to this process. What they have
+// started is in sessions of its own, other children of the plugin are in the
+// plugin's, and keepers have not been started by the first thread.
+func sweep(since uint64) (killed, left int) {
+	sweeping.Lock()
+	defer sweeping.Unlock()
+	own, err := unix.Getsid(0)
+	if err != nil {
+		return 0, 0 // it cannot fail
+	}
+	return proctree.KillOrphans(sweepTimeout, func(_ int, s proctree.Stat) bool {
+		return s.Started >= since && s.Session != own
+	})
+}
+
+// explain says why the keeper has not started the command.
+func (a *attendant) explain(f *keeper.Failure) error {
+	var err error = f.Errno
+	switch f.Step {
+	case keeper.StepExecutable:
+		return a.c.explainExecute(err)
+	case keeper.StepDir:
+		return a.c.explainDir(err)
+	case keeper.StepRules:
+		e := tool.Errorf(tool.Unavailable, "this system cannot restrict the command to its rules")
+		if f.Text != "" {
+			err = errors.New(f.Text)
+		}
+		return e.WithHint("%v", err).WithCause(err)
+	case keeper.StepLimit:
+		l := a.limits[min(f.Index, len(a.limits)-1)]
+		return fmt.Errorf("set limit %s to %d: %w", l.name, l.hard, err)
+	case keeper.StepTerminal:
+		return fmt.Errorf("make %s the controlling terminal: %w", a.c.Terminal.Name(), err)
+	case keeper.StepKeeper, keeper.StepFork:
+	}
+	return fmt.Errorf("start a command: %s: %w", f.Text, err)
+}

@@ -1,0 +1,314 @@
+package proc_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/sdk/proc"
+	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+)
+
+// leafKinds are the ways in which a command tries to leave something behind. All
+// leaves hold its output open.
+var leafKinds = []string{"child", "session", "daemon", "deaf", "stopped", "adopter", "keeper stopped"}
+
+func TestNothingSurvives(t *testing.T) {
+	for _, kind := range leafKinds {
+		for _, grace := range []time.Duration{0, time.Millisecond} {
+			for _, end := range []struct {
+				name string
+				by   func(*proc.Process, expiring, context.CancelFunc)
+				want proc.Result
+			}{
+				{"timeout", func(_ *proc.Process, e expiring, _ context.CancelFunc) { close(e.done) }, proc.Result{TimedOut: true}},
+				{"cancel", func(_ *proc.Process, _ expiring, cancel context.CancelFunc) { cancel() }, proc.Result{Canceled: true}},
+				{"kill", func(p *proc.Process, _ expiring, _ context.CancelFunc) { p.Kill(); p.Kill() }, proc.Result{Killed: true}},
+				{"own end", func(p *proc.Process, _ expiring, _ context.CancelFunc) { p.Stdin.Close() }, proc.Result{Background: true}},
+			} {
+				t.Run(kind+"/"+end.name+"/"+grace.String(), func(t *testing.T) {
+					deadline := newExpiring(t)
+					ctx, cancel := context.WithCancel(deadline)
+					defer cancel()
+					c := command("parent", kind)
+					c.OpenStdin, c.Grace = true, grace
+					out := tap(t, &c)
+					p, err := proc.Start(ctx, c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					leaf := watch(t, readPID(t, out))
+
+					end.by(p, deadline, cancel)
+					got, err := p.Wait()
+					if err != nil {
+						t.Errorf("Wait() = %v", err)
+					}
+					if !leaf.gone(0) {
+						t.Error("Wait has returned, and the leaf lives")
+					}
+					if got.TimedOut != end.want.TimedOut || got.Canceled != end.want.Canceled ||
+						got.Killed != end.want.Killed || got.Background != end.want.Background || got.Survivors != 0 {
+						t.Errorf("Wait() = %+v, want %s", got, end.name)
+					}
+					if end.want.Background && (got.ExitCode != 0 || got.Strays == 0) {
+						t.Errorf("Wait() = %+v, want exit code 0 and strays", got)
+					}
+					if err := p.Signal(unix.SIGINT); !errors.Is(err, os.ErrProcessDone) {
+						t.Errorf("Signal() = %v, want %v", err, os.ErrProcessDone)
+					}
+					p.Kill() // nothing happens
+				})
+			}
+		}
+	}
+}
+
+// The controls for the test above: killing the process group alone leaves what
+// has left the group, and the end of the command leaves everything.
+func TestControlSomethingSurvives(t *testing.T) {
+	for _, kind := range leafKinds[:6] {
+		for _, end := range []string{"group", "own end"} {
+			if end == "group" && !slices.Contains([]string{"session", "daemon", "adopter"}, kind) {
+				continue // a group kill reaches these
+			}
+			t.Run(kind+"/"+end, func(t *testing.T) {
+				r, w, err := os.Pipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer r.Close()
+				cmd := exec.Command("/proc/self/exe", "parent", kind)
+				cmd.Stdout, cmd.Stderr = w, w
+				cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				stdin, err := cmd.StdinPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer stdin.Close()
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				w.Close()
+				leaf := watch(t, readPID(t, bufio.NewReader(r)))
+				if end == "group" {
+					if err := unix.Kill(-cmd.Process.Pid, unix.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
+				}
+				stdin.Close()
+				_ = cmd.Wait() // its error is the signal
+				if leaf.gone(0) {
+					t.Error("the leaf is gone")
+				}
+			})
+		}
+	}
+}
+
+// The plugin is killed, or ends, while its command runs.
+func TestNothingSurvivesThePlugin(t *testing.T) {
+	for _, kind := range leafKinds {
+		for name, end := range pluginEnds() {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				leaf := endPlugin(t, end, "plugin", "parent", kind)
+				if !leaf.gone(patience) {
+					t.Error("the leaf lives on")
+				}
+			})
+		}
+	}
+}
+
+// The control for the test above: what was started otherwise lives on.
+func TestControlSomethingSurvivesThePlugin(t *testing.T) {
+	for _, kind := range leafKinds[:6] {
+		for name, end := range pluginEnds() {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				if endPlugin(t, end, "plain", "parent", kind).gone(0) {
+					t.Error("the leaf is gone")
+				}
+			})
+		}
+	}
+}
+
+func pluginEnds() map[string]func(*exec.Cmd, io.Closer) error {
+	return map[string]func(*exec.Cmd, io.Closer) error{
+		"kill -9": func(cmd *exec.Cmd, _ io.Closer) error { return cmd.Process.Kill() },
+		"exit":    func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
+	}
+}
+
+// endPlugin starts a plugin with a command, ends it and returns the command's
+// leaf.
+func endPlugin(t *testing.T, end func(*exec.Cmd, io.Closer) error, args ...string) handle {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Stderr = os.Stderr
+	cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	r, w, err := os.Pipe() // unlike that of StdoutPipe, Wait does not close it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	cmd.Stdout = w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	leaf := watch(t, readPID(t, bufio.NewReader(r)))
+	if err := end(cmd, stdin); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait() // its error is the signal
+	return leaf
+}
+
+// A command that kills its keeper gains nothing: it dies, and the plugin kills
+// what is left, but nothing else that it has started.
+func TestKeeperKilled(t *testing.T) {
+	other := exec.Command("/proc/self/exe", "leaf")
+	said, err := other.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = other.Wait() }()
+	defer func() { _ = other.Process.Kill() }()
+	stranger := watch(t, readPID(t, bufio.NewReader(said)))
+
+	c := command("parent", "session")
+	c.OpenStdin = true
+	out := tap(t, &c)
+	sibling, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spared := watch(t, readPID(t, out))
+
+	c = command("parent", "keeper killed")
+	c.OpenStdin = true
+	out = tap(t, &c)
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, second := watch(t, readPID(t, out)), watch(t, readPID(t, out))
+	if _, err := io.WriteString(p.Stdin, "\n"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.Wait()
+	if err == nil || got.ExitCode != -1 || got.Survivors != 0 || got.Strays == 0 {
+		t.Errorf("Wait() = %+v, %v, want an error and strays", got, err)
+	}
+	if !first.gone(0) || !second.gone(0) {
+		t.Error("a leaf lives")
+	}
+	if stranger.gone(0) || spared.gone(0) {
+		t.Error("the plugin has killed another process than the command's")
+	}
+	sibling.Kill()
+	if _, err := sibling.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nor does one that keeps its keeper from running.
+func TestKeeperHeld(t *testing.T) {
+	c := command("parent", "keeper held")
+	out := tap(t, &c)
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := watch(t, readPID(t, out))
+	p.Kill()
+	// The keeper may have had its moment: then nothing is wrong.
+	if got, err := p.Wait(); got.Survivors != 0 || !got.Killed {
+		t.Errorf("Wait() = %+v, %v", got, err)
+	}
+	if !leaf.gone(0) {
+		t.Error("the leaf lives")
+	}
+}
+
+func TestRabbit(t *testing.T) {
+	c := command("rabbit")
+	out := tap(t, &c)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p, err := proc.Start(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readPID(t, out)
+	cancel()
+	if got, err := p.Wait(); err != nil || got.Survivors != 0 {
+		t.Errorf("Wait() = %+v, %v", got, err)
+	}
+}
+
+// An argument cannot turn a plugin into a keeper, nor can the name alone.
+func TestKeeperIsNotEnteredByAccident(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	for _, tt := range []struct {
+		name  string
+		args  []string
+		files []*os.File
+		want  string
+	}{
+		{"the name alone", []string{keeper.Name}, nil, "this is main\n"},
+		{"an argument more", []string{keeper.Name, "count"}, []*os.File{r, w}, "this is main\n"},
+		{"as an argument", []string{"program", "count", keeper.Name}, []*os.File{r, w}, "1 15\n"},
+		{"one pipe", []string{keeper.Name}, []*os.File{r}, "this is main\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cmd := exec.Command("/proc/self/exe")
+			cmd.Args, cmd.ExtraFiles = tt.args, tt.files
+			cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
+			if out, err := cmd.Output(); err != nil || string(out) != tt.want {
+				t.Errorf("%q prints %q, %v, want %q", tt.args, out, err, tt.want)
+			}
+		})
+	}
+}
+
+// What works for root alone would not do: the tests of this file again, as an
+// ordinary user.
+func TestAsOrdinaryUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		return // this is one
+	}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^Test(Nothing|Control|Keeper|Rabbit|Many)", "-test.v")
+	cmd.Dir = "/"
+	cmd.Env = []string{"TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestNothingSurvivesThePlugin") {
+		t.Errorf("as user 65534: %v\n%s", err, out)
+	}
+}
