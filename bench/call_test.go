@@ -47,6 +47,27 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
+// BenchmarkSandbox makes the same calls to a plugin in the strongest sandbox and to
+// one in none.
+func BenchmarkSandbox(b *testing.B) {
+	c := call{tool: "hello", args: map[string]any{"name": "Ada", "greeting": "Hello"}}
+	in := func(isolation string) *peer {
+		config := writeConfig(b, pluginBlock("hello", fmt.Sprintf("  sandbox { isolation = %q }", isolation)))
+		return startStdio(b, toolhost(config, "mcp"), c)
+	}
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			strict, off := in("strict"), in("off")
+			for b.Loop() {
+				strict.round(b, 256, callers)
+				off.round(b, 256, callers)
+			}
+			report(b, "latency", "µs/call", [2]string{"strict", "off"}, median(strict.took), median(off.took))
+			report(b, "cpu", "cpu-µs/call", [2]string{"strict", "off"}, median(strict.cpu), median(off.cpu))
+		})
+	}
+}
+
 // BenchmarkLargeResult calls a tool that answers with a text of 1 MB.
 func BenchmarkLargeResult(b *testing.B) {
 	c := call{tool: "probe_text", args: map[string]any{"n": 1 << 20}}

@@ -164,16 +164,17 @@ func compare(b *testing.B, host, bare *peer, calls, callers int) {
 		host.round(b, calls, callers)
 		bare.round(b, calls, callers)
 	}
-	report(b, "latency", "µs/call", median(host.took), median(bare.took))
-	report(b, "cpu", "cpu-µs/call", median(host.cpu), median(bare.cpu))
+	names := [2]string{"host", "bare"}
+	report(b, "latency", "µs/call", names, median(host.took), median(bare.took))
+	report(b, "cpu", "cpu-µs/call", names, median(host.cpu), median(bare.cpu))
 }
 
-// report reports a figure of the host, of the other, and their ratio.
-func report(b *testing.B, what, unit string, host, bare time.Duration) {
+// report reports a figure of each of two, and their ratio.
+func report(b *testing.B, what, unit string, names [2]string, one, other time.Duration) {
 	b.Helper()
-	b.ReportMetric(float64(host.Nanoseconds())/1e3, "host-"+unit)
-	b.ReportMetric(float64(bare.Nanoseconds())/1e3, "bare-"+unit)
-	b.ReportMetric(float64(host)/float64(bare), what+"-ratio")
+	b.ReportMetric(float64(one.Nanoseconds())/1e3, names[0]+"-"+unit)
+	b.ReportMetric(float64(other.Nanoseconds())/1e3, names[1]+"-"+unit)
+	b.ReportMetric(float64(one)/float64(other), what+"-ratio")
 }
 
 func median(d []time.Duration) time.Duration {

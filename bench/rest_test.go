@@ -48,7 +48,7 @@ func BenchmarkStart(b *testing.B) {
 		host = append(host, firstList(b, toolhost(config, "mcp"), copies))
 		other = append(other, firstList(b, bare(overStdio), 1))
 	}
-	report(b, "latency", "µs/start", median(host), median(other))
+	report(b, "latency", "µs/start", [2]string{"host", "bare"}, median(host), median(other))
 }
 
 // firstList runs a program, lists its tools, which are so many at least, and

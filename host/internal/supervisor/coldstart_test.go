@@ -22,6 +22,7 @@ import (
 type coldStart struct {
 	name     string
 	launcher bool // through the launcher, with its limits; else as go-plugin does
+	level    sandbox.Isolation
 	tls      bool // mutual TLS with P-256 keys made for this start
 
 	took []time.Duration
@@ -57,8 +58,9 @@ func BenchmarkColdStart(b *testing.B) {
 	ways := []*coldStart{
 		{name: "direct"},
 		{name: "direct+tls", tls: true},
-		{name: "launcher", launcher: true},
-		{name: "launcher+tls", launcher: true, tls: true},
+	}
+	for _, level := range []sandbox.Isolation{sandbox.Off, sandbox.Basic, sandbox.Isolated, sandbox.Strict} {
+		ways = append(ways, &coldStart{name: level.String() + "+tls", launcher: true, level: level, tls: true})
 	}
 	for b.Loop() {
 		for _, w := range ways {
@@ -104,9 +106,11 @@ func (w *coldStart) start(b *testing.B, launcher *sandbox.Launcher, program stri
 			b.Fatal(err)
 		}
 		defer binary.Close()
-		config.RunnerFunc = func(_ hclog.Logger, cmd *exec.Cmd, _ string) (runner.Runner, error) {
+		config.UnixSocketConfig = &plugin.UnixSocketConfig{TempDir: filepath.Dir(program)}
+		config.RunnerFunc = func(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 			return &launched{launcher: launcher, profile: sandbox.Profile{
 				Binary: binary, Path: program, Limits: sandbox.DefaultLimits(), Env: slices.Concat(cmd.Env, env),
+				Confinement: sandbox.Confinement{Isolation: w.level}, Own: []string{socketDir}, Tmp: filepath.Dir(program),
 			}}, nil
 		}
 	} else {
