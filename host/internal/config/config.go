@@ -122,6 +122,9 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	}
 	paths := d.hostPaths(cfg)
 	cfg.Hidden, cfg.Protected = spellings(cfg.StateDir), paths.protected()
+	for i := range cfg.Plugins {
+		cfg.Plugins[i].Supervisor.Protected = cfg.Protected
+	}
 	cfg.Policy.Hidden = cfg.Hidden
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
 	cfg.Files = src.names()

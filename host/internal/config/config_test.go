@@ -355,6 +355,9 @@ func TestLoad(t *testing.T) {
 		name := p.Last().String()
 		return name == ".Settings" || name == ".Locate"
 	}, cmp.Ignore())
+	for i := range want.Plugins { // each is told
+		want.Plugins[i].Supervisor.Protected = protected
+	}
 	if diff := cmp.Diff(want, got, ignore); diff != "" {
 		t.Errorf("Load (-want +got):\n%s", diff)
 	}

@@ -118,7 +118,6 @@ func (d *Daemon) buildPlugins(context.Context) (err error) {
 		StateDir:  cfg.StateDir,
 		Workspace: cfg.Workspace,
 		Hidden:    cfg.Hidden,
-		Protected: cfg.Protected,
 		Version:   d.opts.Version,
 		Logger:    d.opts.Logger,
 		Redact:    cfg.Hide,

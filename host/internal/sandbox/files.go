@@ -121,8 +121,10 @@ func (p *plan) checksOnly() bool {
 // written, and must not be changed.
 func (p *plan) pinned() []string {
 	var pinned []string
-	for _, path := range p.profile.Confinement.Protect {
-		pinned = append(pinned, filepath.Join(p.profile.Workspace, path))
+	for _, dir := range nonEmpty(p.profile.Workspace) {
+		for _, path := range p.profile.Confinement.Protect {
+			pinned = append(pinned, filepath.Join(dir, path))
+		}
 	}
 	for _, path := range p.profile.Protected {
 		for _, dir := range append(nonEmpty(p.profile.Workspace), p.profile.Confinement.Write...) {

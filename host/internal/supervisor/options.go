@@ -31,9 +31,6 @@ type Options struct {
 	// meant too. StateDir and RunDir are hidden in any case, but for what is the
 	// plugin's own there.
 	Hidden []string
-	// Protected are absolute paths that plugins may read and not change, even
-	// where they may write; what is below one is meant too.
-	Protected []string
 	// Version is the host's, for the plugins' logs.
 	Version string
 	// Logger gets what plugins log and what happens to them; nil drops it.
@@ -65,6 +62,9 @@ type Plugin struct {
 	Limits sandbox.Limits
 	// Confinement says how its processes are kept apart from the machine.
 	Confinement sandbox.Confinement
+	// Protected are absolute paths that it may read and not change, even where it
+	// may write; what is below one is meant too.
+	Protected []string
 	// PassEnv names the variables of the host's environment that it gets,
 	// beside those of the contract, a fixed PATH and LANG, TMPDIR and, from the
 	// host, TZ.
@@ -92,6 +92,9 @@ func (p Plugin) withDefaults() Plugin {
 	}
 	if len(p.PassEnv) == 0 {
 		p.PassEnv = nil
+	}
+	if len(p.Protected) == 0 {
+		p.Protected = nil
 	}
 	c := &p.Confinement
 	if c.TmpSize == 0 {

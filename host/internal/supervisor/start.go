@@ -138,7 +138,7 @@ func (k *keeper) profile(program *os.File, scratch string) sandbox.Profile {
 		Binary: program, Path: k.plugin.Path, Name: k.plugin.Name, Dir: k.stateDir(),
 		Limits: k.plugin.Limits, Confinement: k.plugin.Confinement,
 		Workspace: opts.Workspace, Own: []string{k.stateDir()}, Tmp: scratch,
-		Hidden: append([]string{opts.StateDir, k.s.run.path}, opts.Hidden...), Protected: opts.Protected,
+		Hidden: append([]string{opts.StateDir, k.s.run.path}, opts.Hidden...), Protected: k.plugin.Protected,
 	}
 	if p.Confinement.Workspace != sandbox.NoWorkspace || p.Confinement.Isolation == sandbox.Off {
 		p.Dir = opts.Workspace
