@@ -46,7 +46,8 @@ func (p *plan) chooseUser() {
 	if user.UID == 0 {
 		return
 	}
-	if err := executableBy(p.profile.Binary, user); err != nil && c.RunAs.Mode == RunAsAuto {
+	// The launcher finds that out too, but only when it has been started.
+	if err := p.workableBy(user); err != nil && c.RunAs.Mode == RunAsAuto {
 		p.missing = append(p.missing, newGap(LayerRunAs, err))
 		return
 	}
@@ -61,15 +62,34 @@ func (p *Profile) name() string {
 	return filepath.Base(p.Path)
 }
 
-// executableBy reports why a user cannot execute a file.
-func executableBy(binary *os.File, u *launch.User) error {
-	info, err := binary.Stat()
+// workableBy reports why a user cannot execute the program, or not reach what it
+// needs.
+func (p *plan) workableBy(u *launch.User) error {
+	info, err := p.profile.Binary.Stat()
 	if err != nil {
 		return err
 	}
+	if !passes(info, u) {
+		return fmt.Errorf("user %d may not execute the program (mode %v)", u.UID, info.Mode().Perm())
+	}
+	if p.on[LayerMounts] {
+		return nil // the directories above are others then
+	}
+	for _, path := range append(nonEmpty(p.profile.Dir), p.profile.Own...) {
+		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+			if info, err := os.Stat(dir); err == nil && !passes(info, u) {
+				return fmt.Errorf("user %d cannot reach %s: %s is closed to it (mode %v)", u.UID, path, dir, info.Mode().Perm())
+			}
+		}
+	}
+	return nil
+}
+
+// passes reports whether a user may execute a file, or pass through a directory.
+func passes(info fs.FileInfo, u *launch.User) bool {
 	owner, err := ownerIn(info)
 	if err != nil {
-		return err
+		return false
 	}
 	bit := fs.FileMode(0o001)
 	switch {
@@ -78,10 +98,7 @@ func executableBy(binary *os.File, u *launch.User) error {
 	case owner.GID == u.GID:
 		bit = 0o010
 	}
-	if info.Mode().Perm()&bit == 0 {
-		return fmt.Errorf("user %d may not execute the program (mode %v)", u.UID, info.Mode().Perm())
-	}
-	return nil
+	return info.Mode().Perm()&bit != 0
 }
 
 func ownerOf(path string) (launch.User, error) {
