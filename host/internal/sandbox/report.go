@@ -22,6 +22,9 @@ type Gap struct {
 	Reason string `json:"reason"`
 	// Remedy is what to change on the machine to have it; "" if nothing is known.
 	Remedy string `json:"remedy,omitempty"`
+	// Required says that the profile requires the layer, and that the program
+	// was started without it all the same.
+	Required bool `json:"required,omitempty"`
 }
 
 // String returns the layer and the reason.
