@@ -40,10 +40,29 @@ type Confinement struct {
 	// TmpSize bounds what the program has in its temporary directories, if
 	// namespaces can be had; 0 means [DefaultTmpSize].
 	TmpSize tool.ByteSize
+	// UnlimitedProcesses leaves the number of processes without a limit where
+	// [Limits].Processes is 0. If it is not set, 0 means [DefaultProcesses]
+	// where that counts the processes of the sandbox alone (in a user namespace,
+	// or for a user of its own), and no limit elsewhere.
+	UnlimitedProcesses bool
 }
 
 // DefaultTmpSize is how much a program may have in its temporary directories.
 const DefaultTmpSize = 64 * tool.MiB
+
+// DefaultProcesses is how many processes and threads a sandbox may have that
+// counts them for itself.
+const DefaultProcesses = 64
+
+// DefaultConfinement is that of a plugin for which nothing else is configured.
+func DefaultConfinement() Confinement {
+	return Confinement{
+		Require:   []Layer{LayerRlimits, LayerNoNewPrivs},
+		Workspace: WriteWorkspace,
+		Protect:   []string{".git/hooks"},
+		TmpSize:   DefaultTmpSize,
+	}
+}
 
 // Words that stand for paths in [Confinement].Exec.
 const (
@@ -126,6 +145,20 @@ func Layers() []Layer {
 		LayerRlimits, LayerUserNS, LayerNetNS, LayerPIDNS, LayerIPCNS, LayerMounts, LayerProc, LayerRunAs, LayerCaps,
 		LayerNoNewPrivs, LayerLandlock, LayerSeccomp, LayerPdeathsig, LayerCgroup,
 	}
+}
+
+// CanHave reports whether a program can have a layer at this level, on some
+// machine. Another user and a cgroup are independent of the level.
+func (i Isolation) CanHave(l Layer) bool {
+	switch {
+	case l == LayerRunAs, l == LayerCgroup:
+		return true
+	case i == Auto:
+		return slices.Contains(Layers(), l)
+	case l == LayerUserNS, l == LayerNetNS:
+		return i >= Isolated
+	}
+	return slices.Contains(layersOf(i), l)
 }
 
 // layersOf returns the layers that a level is made of.

@@ -42,11 +42,15 @@ func (k *kept) change(t *testing.T, plugins ...Plugin) {
 }
 
 // TestChange replaces a set of plugins by another: one stays, one goes, one
-// comes, one gets other limits, one other settings, and one another program.
+// comes, one gets other limits, one another sandbox, one other settings, and one
+// another program.
 func TestChange(t *testing.T) {
 	stays, goes, limited, set, upgraded := configured(t, "stays", `{"a":1}`), configured(t, "goes", `{}`), configured(t, "limited", `{}`), configured(t, "set", `{}`), configured(t, "upgraded", `{}`)
+	confined := configured(t, "confined", `{}`)
+	confined.Confinement = sandbox.Confinement{Read: []string{"/srv", "/opt"}}
 	stays.IdleTimeout = 10 * time.Minute // the default, spelled out
-	k := keepPlugins(t, stays, goes, limited, set, upgraded)
+	stays.Confinement = sandbox.Confinement{Require: []sandbox.Layer{sandbox.LayerRlimits}, Read: []string{"/srv"}}
+	k := keepPlugins(t, stays, goes, limited, set, upgraded, confined)
 	pids := make(map[string]string)
 	digests := make(map[string]string)
 	for _, s := range k.Plugins() {
@@ -58,9 +62,13 @@ func TestChange(t *testing.T) {
 	comes := configured(t, "comes", `{}`)
 	stays = stays.with(`{"a":1}`) // another function
 	stays.IdleTimeout, stays.PassEnv = 0, []string{}
+	stays.Confinement = sandbox.Confinement{ // the same, in other lists, and the defaults spelled out
+		Require: []sandbox.Layer{sandbox.LayerRlimits}, Read: []string{"/srv"}, Write: []string{}, TmpSize: sandbox.DefaultTmpSize,
+	}
+	confined.Confinement = sandbox.Confinement{Read: []string{"/srv", "/var"}}
 	limited.Limits.OpenFiles++
 	rebuild(t, upgraded.Path)
-	c, err := k.Prepare(t.Context(), []Plugin{comes, upgraded, set.with(`{"list":"more"}`), limited, stays})
+	c, err := k.Prepare(t.Context(), []Plugin{comes, upgraded, set.with(`{"list":"more"}`), limited, confined, stays})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +88,7 @@ func TestChange(t *testing.T) {
 	for _, s := range k.Plugins() {
 		order = append(order, s.Name)
 	}
-	if diff := cmp.Diff([]string{"comes", "upgraded", "set", "limited", "stays"}, order); diff != "" {
+	if diff := cmp.Diff([]string{"comes", "upgraded", "set", "limited", "confined", "stays"}, order); diff != "" {
 		t.Errorf("Plugins() (-want +got):\n%s", diff)
 	}
 	for _, tt := range []struct {
@@ -90,6 +98,7 @@ func TestChange(t *testing.T) {
 	}{
 		{"stays", true, true, len(testTools)},
 		{"limited", false, true, len(testTools)}, // calls that were checked before may go on
+		{"confined", false, true, len(testTools)},
 		{"set", false, false, len(testTools) + 1},
 		{"upgraded", false, false, len(testTools)},
 		{"comes", false, false, len(testTools)},
@@ -113,7 +122,7 @@ func TestChange(t *testing.T) {
 		t.Error("Restart of a plugin that went succeeded")
 	}
 	<-went.gone
-	for _, name := range []string{"goes", "limited", "set", "upgraded"} {
+	for _, name := range []string{"goes", "limited", "confined", "set", "upgraded"} {
 		pid, err := strconv.Atoi(pids[name])
 		if err != nil {
 			t.Fatal(err)

@@ -27,6 +27,12 @@ type Options struct {
 	// Workspace is the working directory of the plugins and the root of calls
 	// that name none; "" means "/" and no root.
 	Workspace string
+	// Hidden are absolute paths that no plugin may reach, but for its own
+	// directory in StateDir; what is below one is meant too.
+	Hidden []string
+	// Protected are absolute paths that plugins may read and not change, even
+	// where they may write; what is below one is meant too.
+	Protected []string
 	// Version is the host's, for the plugins' logs.
 	Version string
 	// Logger gets what plugins log and what happens to them; nil drops it.
@@ -56,6 +62,8 @@ type Plugin struct {
 	SHA256 string
 	// Limits bound each of its processes.
 	Limits sandbox.Limits
+	// Confinement says how its processes are kept apart from the machine.
+	Confinement sandbox.Confinement
 	// PassEnv names the variables of the host's environment that it gets,
 	// beside those of the contract, a fixed PATH and LANG, TMPDIR and, from the
 	// host, TZ.
@@ -83,6 +91,18 @@ func (p Plugin) withDefaults() Plugin {
 	}
 	if len(p.PassEnv) == 0 {
 		p.PassEnv = nil
+	}
+	c := &p.Confinement
+	if c.TmpSize == 0 {
+		c.TmpSize = sandbox.DefaultTmpSize
+	}
+	if len(c.Require) == 0 {
+		c.Require = nil
+	}
+	for _, list := range []*[]string{&c.Read, &c.Write, &c.Exec, &c.Protect} {
+		if len(*list) == 0 {
+			*list = nil
+		}
 	}
 	return p
 }
