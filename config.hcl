@@ -62,19 +62,40 @@ journal {
   max_size = "1GiB"
 }
 
-# What each process of a plugin may use at most, by setrlimit(2). Plugins that
-# name no other sandbox get this one. Every limit can be "unlimited", except
-# core.
+# How a plugin is kept apart from the machine. Plugins that name no other sandbox
+# get this one; all of it is what holds anyway. `toolhost plugins list` says what
+# is in force, and what this machine cannot enforce.
 sandbox "default" {
+  isolation  = "auto"                      # the best that works here; or "off", "basic", "isolated", "strict"
+  require    = ["rlimits", "no_new_privs"] # layers without which it does not start;
+  on_missing = "refuse"                    # or "warn", to start it all the same
+  run_as     = "auto"                      # if the host is root: or "host", or a user
+
+  # What each process may use at most, by setrlimit(2), and the size of all
+  # temporary files. Every limit can be "unlimited", except core and tmp_size.
   limits {
     memory        = "512MiB" # heap and private mappings; at least 192MiB
     open_files    = 256
     file_size     = "256MiB" # the largest file that can be written
     stack         = "8MiB"
-    core          = "0B" # no core files, which would hold secrets
-    processes     = "unlimited"
+    core          = "0B"        # no core files, which would hold secrets
+    processes     = 0           # the sandbox chooses: 64 if they can be counted for it alone
     cpu_time      = "unlimited" # over the whole life of the process
     address_space = "unlimited" # small values keep Go programs from starting
+    tmp_size      = "64MiB"
+  }
+
+  # What it may do with files, beside its program and a directory of its own.
+  filesystem {
+    workspace = "rw"           # read and change; or "ro", "none"
+    read      = []             # paths elsewhere to read,
+    write     = []             # to read and change,
+    exec      = []             # and to execute, with the words "system", "workspace", "tmp"
+    protect   = [".git/hooks"] # what it may not change in the workspace
+  }
+
+  network {
+    mode = "none" # or "host", for all that this machine reaches
   }
 
   env {

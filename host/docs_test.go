@@ -31,7 +31,7 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			found++
 			dir := t.TempDir()
 			config := block[1]
-			if !strings.Contains(config, "workspace ") { // a part of a file
+			if !regexp.MustCompile(`(?m)^workspace +=`).MatchString(config) { // a part of a file
 				config = "workspace = \"ws\"\n" + config
 			}
 			for place, here := range map[string]string{

@@ -75,16 +75,49 @@ type sandboxBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
 
-	Limits []limitsBlock `hcl:"limits,block"`
-	Env    []envBlock    `hcl:"env,block"`
+	Isolation  *hcl.Attribute    `hcl:"isolation"`
+	Require    *hcl.Attribute    `hcl:"require"`
+	OnMissing  *hcl.Attribute    `hcl:"on_missing"`
+	RunAs      *hcl.Attribute    `hcl:"run_as"`
+	Limits     []limitsBlock     `hcl:"limits,block"`
+	Filesystem []filesystemBlock `hcl:"filesystem,block"`
+	Network    []networkBlock    `hcl:"network,block"`
+	Env        []envBlock        `hcl:"env,block"`
 }
 
-// inlineSandboxBlock is the sandbox of one plugin.
+// inlineSandboxBlock is the sandbox of one plugin: a sandboxBlock without a
+// name.
 type inlineSandboxBlock struct {
 	Range hcl.Range `hcl:",def_range"`
 
-	Limits []limitsBlock `hcl:"limits,block"`
-	Env    []envBlock    `hcl:"env,block"`
+	Isolation  *hcl.Attribute    `hcl:"isolation"`
+	Require    *hcl.Attribute    `hcl:"require"`
+	OnMissing  *hcl.Attribute    `hcl:"on_missing"`
+	RunAs      *hcl.Attribute    `hcl:"run_as"`
+	Limits     []limitsBlock     `hcl:"limits,block"`
+	Filesystem []filesystemBlock `hcl:"filesystem,block"`
+	Network    []networkBlock    `hcl:"network,block"`
+	Env        []envBlock        `hcl:"env,block"`
+}
+
+func (b inlineSandboxBlock) fields() sandboxBlock {
+	return sandboxBlock{
+		Isolation: b.Isolation, Require: b.Require, OnMissing: b.OnMissing, RunAs: b.RunAs,
+		Limits: b.Limits, Filesystem: b.Filesystem, Network: b.Network, Env: b.Env,
+	}
+}
+
+// attributes are those of the block, and of the blocks in it, that others can
+// contradict; nil for what is not there.
+func (b sandboxBlock) attributes() []*hcl.Attribute {
+	attributes := []*hcl.Attribute{b.Isolation, b.Require, b.RunAs}
+	for _, filesystem := range b.Filesystem {
+		attributes = append(attributes, filesystem.Workspace, filesystem.Exec)
+	}
+	for _, network := range b.Network {
+		attributes = append(attributes, network.Mode)
+	}
+	return attributes
 }
 
 type limitsBlock struct {
@@ -96,6 +129,19 @@ type limitsBlock struct {
 	Core         *hcl.Attribute `hcl:"core"`
 	CPUTime      *hcl.Attribute `hcl:"cpu_time"`
 	AddressSpace *hcl.Attribute `hcl:"address_space"`
+	TmpSize      *hcl.Attribute `hcl:"tmp_size"`
+}
+
+type filesystemBlock struct {
+	Workspace *hcl.Attribute `hcl:"workspace"`
+	Read      *hcl.Attribute `hcl:"read"`
+	Write     *hcl.Attribute `hcl:"write"`
+	Exec      *hcl.Attribute `hcl:"exec"`
+	Protect   *hcl.Attribute `hcl:"protect"`
+}
+
+type networkBlock struct {
+	Mode *hcl.Attribute `hcl:"mode"`
 }
 
 type envBlock struct {
@@ -156,7 +202,7 @@ func onceBlocks(block string) []string {
 	case "":
 		return []string{"server", "auth", "policy", "approvals", "results", "journal"}
 	case "sandbox":
-		return []string{"limits", "env"}
+		return []string{"limits", "filesystem", "network", "env"}
 	case "plugin":
 		return []string{"sandbox", "config", "approval"}
 	}
@@ -178,10 +224,8 @@ func laterNames(block string) []string {
 		return []string{"rule", "commands", "paths", "urls"}
 	case "approvals":
 		return []string{"webhook"}
-	case "sandbox":
-		return []string{"isolation", "require", "on_missing", "run_as", "filesystem", "network"}
-	case "limits":
-		return []string{"tmp_size"}
+	case "network":
+		return []string{"allow"}
 	case "plugin":
 		return []string{"isolation_scope", "secrets"}
 	}

@@ -8,6 +8,7 @@
 package config
 
 import (
+	"fmt"
 	"os"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
@@ -48,6 +49,15 @@ type Config struct {
 	// Plugins are the plugin blocks, disabled ones too, in the order of the
 	// files.
 	Plugins []Plugin
+	// Hidden is what no plugin may reach but for its own part, and no call may
+	// name: the state directory, as it is spelled and as it is where symbolic
+	// links lead, sorted.
+	Hidden []string
+	// Protected is what no plugin and no call may change beside that, in both
+	// spellings, sorted: the files that were read, their directory if all of it
+	// is read, plugin_dir unless the workspace is in it, and the programs of the
+	// plugins and of this host.
+	Protected []string
 	// Files are the files that were read, in the order in which they were.
 	Files []string
 	// Secrets are the values that env and file returned, but for those of less
@@ -99,6 +109,9 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 		return nil, err
 	}
 	d := newDecoder(src, opts)
+	if d.program, err = os.Executable(); err != nil {
+		return nil, fmt.Errorf("find the program of this host, which no tool may change: %w", err)
+	}
 	bodies, ok := d.parse()
 	if !ok {
 		return nil, d.error()
@@ -107,10 +120,10 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	if err := d.error(); err != nil {
 		return nil, err
 	}
-	if cfg.Policy.Protected, err = d.protected(cfg); err != nil {
-		return nil, err
-	}
-	cfg.Policy.Hidden = spellings(cfg.StateDir)
+	paths := d.hostPaths(cfg)
+	cfg.Hidden, cfg.Protected = spellings(cfg.StateDir), paths.protected()
+	cfg.Policy.Hidden = cfg.Hidden
+	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
 	cfg.Files = src.names()
 	cfg.Secrets = d.secrets.long()
 	return cfg, nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
@@ -177,7 +178,12 @@ func TestLoad(t *testing.T) {
 				max_size = "3GiB"
 			}
 			sandbox "small" {
+				isolation  = "strict"
+				require    = ["netns", "seccomp"]
+				on_missing = "warn"
+				run_as     = "host"
 				limits {
+					tmp_size      = "77MiB"
 					memory        = "193MiB"
 					open_files    = 111
 					processes     = 77
@@ -186,6 +192,16 @@ func TestLoad(t *testing.T) {
 					core          = "4KiB"
 					cpu_time      = "33s"
 					address_space = "5GiB"
+				}
+				filesystem {
+					workspace = "ro"
+					read      = ["data/../shared", "/usr/share/zoneinfo"]
+					write     = ["../beside"]
+					exec      = ["workspace", "system", "./tools", "/opt/git/bin", "tmp"]
+					protect   = [".git/hooks", "./.git/config/"]
+				}
+				network {
+					mode = "none"
 				}
 				env { 
 					pass = ["LANG", "TZ"] 
@@ -249,6 +265,12 @@ func TestLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	protected := slices.Sorted(slices.Values([]string{
+		dir,
+		filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl"),
+		filepath.Join(dir, "plugins"), filepath.Join(dir, "plugins/files-plugin"), "/opt/hello",
+		self,
+	}))
 	hello := sandbox.DefaultLimits()
 	hello.Memory = 0
 	want := &config.Config{
@@ -274,14 +296,8 @@ func TestLoad(t *testing.T) {
 					"delete_file": {Verdict: policy.Confirm, AllowStanding: true, Place: filepath.Join(dir, "20-plugins.hcl") + ":30"},
 				},
 			}},
-			Hidden: []string{filepath.Join(dir, "state")},
-			Protected: slices.Compact(slices.Sorted(slices.Values([]string{
-				dir,
-				filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl"),
-				filepath.Join(dir, "plugins"), filepath.Join(dir, "plugins/files-plugin"), "/opt/hello",
-				filepath.Join(dir, "state"),
-				self,
-			}))),
+			Hidden:    []string{filepath.Join(dir, "state")},
+			Protected: slices.Sorted(slices.Values(append([]string{filepath.Join(dir, "state")}, protected...))),
 		},
 		ActionsPerHour: 77,
 		Approvals:      config.Approvals{Timeout: 24 * time.Hour, Patience: 9 * time.Second},
@@ -296,6 +312,18 @@ func TestLoad(t *testing.T) {
 					Limits: sandbox.Limits{
 						Memory: 193 * tool.MiB, OpenFiles: 111, Processes: 77, FileSize: 3 * tool.MiB, Stack: 5 * tool.MiB,
 						Core: 4 * tool.KiB, CPUTime: 33 * time.Second, AddressSpace: 5 * tool.GiB,
+					},
+					Confinement: sandbox.Confinement{
+						Isolation:     sandbox.Strict,
+						Require:       []sandbox.Layer{sandbox.LayerNetNS, sandbox.LayerSeccomp},
+						WarnOnMissing: true,
+						RunAs:         sandbox.RunAs{Mode: sandbox.RunAsHost},
+						Workspace:     sandbox.ReadWorkspace,
+						Read:          []string{filepath.Join(dir, "shared"), "/usr/share/zoneinfo"},
+						Write:         []string{filepath.Join(filepath.Dir(dir), "beside")},
+						Exec:          []string{sandbox.ExecWorkspace, sandbox.ExecSystem, filepath.Join(dir, "tools"), "/opt/git/bin", sandbox.ExecTmp},
+						Protect:       []string{".git/hooks", ".git/config"},
+						TmpSize:       77 * tool.MiB,
 					},
 					PassEnv:     []string{"LANG", "TZ"},
 					Eager:       true,
@@ -313,13 +341,15 @@ func TestLoad(t *testing.T) {
 				Place:   filepath.Join(dir, "20-plugins.hcl") + ":6",
 			},
 			{
-				Supervisor: supervisor.Plugin{Name: "hello", Path: "/opt/hello", Limits: hello},
+				Supervisor: supervisor.Plugin{Name: "hello", Path: "/opt/hello", Limits: hello, Confinement: sandbox.DefaultConfinement()},
 				Catalog:    catalog.Plugin{Name: "hello", Ceiling: tool.ReadOnly},
 				Place:      filepath.Join(dir, "20-plugins.hcl") + ":34",
 			},
 		},
-		Files:   []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
-		Secrets: []string{"files"},
+		Hidden:    []string{filepath.Join(dir, "state")},
+		Protected: protected,
+		Files:     []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
+		Secrets:   []string{"files"},
 	}
 	ignore := cmp.FilterPath(func(p cmp.Path) bool {
 		name := p.Last().String()
@@ -342,6 +372,9 @@ func TestShippedConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(cfg.Plugins) == 0 || cfg.Plugins[0].Supervisor.Limits != sandbox.DefaultLimits() {
-		t.Errorf("Plugins = %+v, want at least one, with the limits that are the built-in ones", cfg.Plugins)
+		t.Fatalf("Plugins = %+v, want at least one, with the limits that are the built-in ones", cfg.Plugins)
+	}
+	if diff := cmp.Diff(sandbox.DefaultConfinement(), cfg.Plugins[0].Supervisor.Confinement, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the sandbox of the first plugin is not the built-in one (-want +got):\n%s", diff)
 	}
 }

@@ -33,6 +33,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	sandboxes := d.sandboxes(root.Sandboxes)
 	firsts := make(map[string]hcl.Range)
 	plugins := make(map[string]policy.Plugin)
+	var unchecked []*settings // of each plugin
 	for _, block := range root.Plugins {
 		if first, taken := firsts[block.Name]; taken {
 			d.mistake(block.NameRange, "Duplicate plugin",
@@ -48,8 +49,8 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 			d.mistake(block.NameRange, "Reserved plugin name",
 				"%q is what the host's own tools are listed under. Give the plugin another name.", block.Name)
 		}
-		p := d.plugin(block, sandboxes, cfg.PluginDir, cfg.StateDir)
-		cfg.Plugins = append(cfg.Plugins, p)
+		p, own := d.plugin(block, sandboxes, cfg.PluginDir)
+		cfg.Plugins, unchecked = append(cfg.Plugins, p), append(unchecked, own)
 		if levels := d.levels(block, p.Catalog.Ceiling); len(levels.Tiers)+len(levels.Tools) > 0 {
 			plugins[block.Name] = levels
 		}
@@ -58,6 +59,13 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		cfg.Policy.Plugins = plugins
 	}
 	d.checkReach(cfg, root.Workspace, root.PluginDir)
+	paths := d.hostPaths(cfg)
+	d.checkPaths(paths)
+	for i, own := range unchecked {
+		if p := cfg.Plugins[i].Supervisor; own != nil && paths.apartFrom(p.Confinement) {
+			d.checkSettings(cfg.StateDir, p, own)
+		}
+	}
 	return cfg
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -23,6 +24,9 @@ type decoder struct {
 	mistakes hcl.Diagnostics
 	secrets  *secrets
 	read     []string // what file has read
+	paths    []sandboxPath
+	host     account
+	program  string // of this host; "" if nobody asks
 
 	localNames []string // of all locals blocks, sorted
 }
@@ -33,6 +37,7 @@ func newDecoder(src *source, opts LoadOptions) *decoder {
 		opts:    opts,
 		files:   make(map[string]*hcl.File),
 		secrets: &secrets{},
+		host:    account{uid: os.Geteuid(), gid: os.Getegid()},
 	}
 	d.ctx = &hcl.EvalContext{
 		Functions: d.functions(),

@@ -12,20 +12,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// plugin reads one plugin block.
-func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pluginDir, stateDir string) Plugin {
+// plugin reads one plugin block. The settings are nil if the plugin must not be
+// started to check them.
+func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pluginDir string) (Plugin, *settings) {
 	own := d.settings(block)
 	before := len(d.mistakes)
 	confined := d.pluginSandbox(block, sandboxes)
 	p := Plugin{
 		Supervisor: supervisor.Plugin{
-			Name:     block.Name,
-			Path:     d.pluginPath(block, pluginDir),
-			SHA256:   d.sha256(block.SHA256),
-			Limits:   confined.limits,
-			PassEnv:  confined.passEnv,
-			Settings: own.evaluate,
-			Locate:   own.locate,
+			Name:        block.Name,
+			Path:        d.pluginPath(block, pluginDir),
+			SHA256:      d.sha256(block.SHA256),
+			Limits:      confined.limits,
+			Confinement: confined.access,
+			PassEnv:     confined.passEnv,
+			Settings:    own.evaluate,
+			Locate:      own.locate,
 		},
 		Catalog: catalog.Plugin{
 			Name: block.Name,
@@ -53,10 +55,10 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 		p.Catalog.TrustClaims = claims == "trust"
 	}
 	p.Catalog.Tools = d.tools(block.Tools, p.Catalog.Ceiling)
-	if startable {
-		d.checkSettings(stateDir, p.Supervisor, own)
+	if !startable {
+		own = nil
 	}
-	return p
+	return p, own
 }
 
 // pluginPath resolves the path of a plugin's binary. It is the plugin's name

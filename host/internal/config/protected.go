@@ -2,45 +2,128 @@ package config
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// protected returns the paths that no tool may change, sorted: whatever makes
-// the host do what it does. Each is told as it is spelled and as it is where
-// symbolic links lead, for a call may name either.
-func (d *decoder) protected(cfg *Config) ([]string, error) {
-	paths := []string{cfg.StateDir}
-	for _, name := range append(d.src.names(), d.read...) {
-		path, err := filepath.Abs(name)
-		if err != nil {
-			return nil, fmt.Errorf("configuration %s: %w", name, err)
+// hostPaths are the paths that are the host's own: whatever makes it do what it
+// does.
+type hostPaths struct {
+	workspace string
+	stateDir  string
+	own       []ownPath
+}
+
+// ownPath is one that nobody may change.
+type ownPath struct {
+	path string
+	what string // for a person
+}
+
+// hostPaths lists what is the host's own in a configuration.
+func (d *decoder) hostPaths(cfg *Config) hostPaths {
+	h := hostPaths{workspace: cfg.Workspace, stateDir: cfg.StateDir}
+	add := func(what string, paths ...string) {
+		for _, path := range paths {
+			if path != "" {
+				h.own = append(h.own, ownPath{path: path, what: what})
+			}
 		}
-		paths = append(paths, path)
 	}
 	if d.src.isDir() { // a new file in it would be read too
-		paths = append(paths, d.src.dir)
+		add("the configuration", d.src.dir)
 	}
+	add("the configuration", d.src.paths()...)
+	add("what the configuration reads with file()", d.read...)
 	// Where no plugin_dir is given it is the directory of the configuration,
 	// often the workspace itself; then only the programs count.
 	if !within(cfg.PluginDir, cfg.Workspace) {
-		paths = append(paths, cfg.PluginDir)
+		add("plugin_dir", cfg.PluginDir)
 	}
 	for _, p := range cfg.Plugins {
-		paths = append(paths, p.Supervisor.Path)
+		add(fmt.Sprintf("the program of plugin %q", p.Supervisor.Name), p.Supervisor.Path)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find the program of this host, which no tool may change: %w", err)
-	}
-	paths = append(paths, self)
+	add("the program of this host", d.program)
+	return h
+}
 
-	return spellings(paths...), nil
+// protected returns the paths that nobody may change, but for the state
+// directory. Each is told as it is spelled and as it is where symbolic links
+// lead, for either may be named.
+func (h hostPaths) protected() []string {
+	var paths []string
+	for _, own := range h.own {
+		paths = append(paths, own.path)
+	}
+	return spellings(paths...)
+}
+
+// checkPaths refuses what a sandbox may not give to a plugin.
+func (d *decoder) checkPaths(h hostPaths) {
+	for _, p := range d.paths {
+		if summary, detail := h.refusal(p.use, p.path); summary != "" {
+			d.mistake(p.at, summary, "%s", detail)
+		}
+	}
+}
+
+// apartFrom reports whether a sandbox gives nothing that it may not.
+func (h hostPaths) apartFrom(c sandbox.Confinement) bool {
+	for use, paths := range map[string][]string{useRead: c.Read, useWrite: c.Write, useExec: c.Exec} {
+		for _, path := range paths {
+			if !filepath.IsAbs(path) {
+				continue // a word of exec
+			}
+			if summary, _ := h.refusal(use, path); summary != "" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// refusal says why a path cannot be given to a plugin, or returns "".
+func (h hostPaths) refusal(use, path string) (summary, detail string) {
+	switch {
+	case h.stateDir == "":
+	case within(h.stateDir, path):
+		return "Path in the state directory", fmt.Sprintf(
+			"No plugin may reach anything in the state directory (%s) but the directory that is its own, which it has without this. Name another path.", h.stateDir)
+	case within(path, h.stateDir):
+		return "Path around the state directory", fmt.Sprintf(
+			"It holds the state directory (%s), which no plugin may reach. Name what the plugin needs in it, or set state_dir to another place.", h.stateDir)
+	}
+	if use != useWrite {
+		return "", ""
+	}
+	for _, dir := range []string{"/proc", "/sys", "/dev"} {
+		if within(dir, path) {
+			return "Not a place to write", fmt.Sprintf(
+				"What is in %s is the machine itself and no file that a plugin could keep something in. Name another path.", dir)
+		}
+	}
+	for _, own := range h.own {
+		in := within(own.path, path)
+		// What the workspace holds is kept from changes there.
+		around := within(path, own.path) && !within(h.workspace, own.path)
+		if !in && !around {
+			continue
+		}
+		where := "this is in it"
+		switch {
+		case in && within(path, own.path):
+			where = "this is it"
+		case around:
+			where = "this holds it"
+		}
+		return "Path of the host", fmt.Sprintf("No plugin may change %s, and %s. Name another path.", own.what, where)
+	}
+	return "", ""
 }
 
 // spellings returns paths as they are spelled and as they are where symbolic

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -13,11 +12,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// confinement is what a sandbox block says.
+// confinement is what a sandbox block says, and the block of a plugin over it.
 type confinement struct {
 	limits  sandbox.Limits
+	access  sandbox.Confinement
 	passEnv []string
-	// wrong says that the block has mistakes.
+	said    said
+	// wrong says that a block has mistakes. Those of its paths are told later:
+	// see [hostPaths].
 	wrong bool
 }
 
@@ -25,9 +27,14 @@ type confinement struct {
 // that name it is the built-in one.
 const defaultSandbox = "default"
 
-// sandboxes reads the sandbox blocks. Each starts from the built-in limits.
+// builtIn is the sandbox of which nothing is said.
+func builtIn() confinement {
+	return confinement{limits: sandbox.DefaultLimits(), access: sandbox.DefaultConfinement()}
+}
+
+// sandboxes reads the sandbox blocks. Each starts from the built-in one.
 func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
-	known := map[string]confinement{defaultSandbox: {limits: sandbox.DefaultLimits()}}
+	known := map[string]confinement{defaultSandbox: builtIn()}
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
 		if first, taken := firsts[block.Name]; taken {
@@ -40,8 +47,8 @@ func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
 			d.mistake(block.NameRange, "Invalid sandbox name",
 				"%q cannot be a sandbox's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", block.Name)
 		}
-		c := confinement{limits: sandbox.DefaultLimits()}
-		d.confine(&c, block.Limits, block.Env)
+		c := builtIn()
+		d.confine(&c, block)
 		known[block.Name] = c
 	}
 	return known
@@ -66,87 +73,34 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 		c = named
 	}
 	for _, own := range block.Sandbox {
-		d.confine(&c, own.Limits, own.Env)
+		d.confine(&c, own.fields())
 	}
 	return c
 }
 
-// confine overrides the fields of c that the blocks give.
-func (d *decoder) confine(c *confinement, limits []limitsBlock, env []envBlock) {
+// confine overrides what the block gives. Lists are replaced, not added to.
+func (d *decoder) confine(c *confinement, block sandboxBlock) {
 	before := len(d.mistakes)
-	for _, block := range limits {
-		d.limits(&c.limits, block)
+	d.isolation(c, block)
+	d.runAs(c, block.RunAs)
+	for _, limits := range block.Limits {
+		d.limits(&c.limits, limits)
+		d.limitProcesses(c, limits.Processes)
+		d.limitTmp(&c.access.TmpSize, limits.TmpSize)
 	}
-	for _, block := range env {
-		if block.Pass != nil {
-			c.passEnv = d.passEnv(block.Pass)
+	for _, filesystem := range block.Filesystem {
+		d.filesystem(c, filesystem)
+	}
+	for _, network := range block.Network {
+		d.network(c, network)
+	}
+	for _, env := range block.Env {
+		if env.Pass != nil {
+			c.passEnv = d.passEnv(env.Pass)
 		}
 	}
+	d.contradictions(c, block)
 	c.wrong = c.wrong || len(d.mistakes) > before
-}
-
-func (d *decoder) limits(l *sandbox.Limits, block limitsBlock) {
-	d.limitSize(&l.Memory, block.Memory)
-	if l.Memory > 0 && l.Memory < sandbox.MinMemory && block.Memory != nil {
-		d.mistake(block.Memory.Expr.Range(), "Too little memory",
-			"A plugin cannot start with less than %s: its runtime and TLS need that much before it does anything. Expected at least %q.",
-			sandbox.MinMemory, sandbox.MinMemory)
-	}
-	d.limitCount(&l.OpenFiles, block.OpenFiles, 1)
-	d.limitCount(&l.Processes, block.Processes, 0)
-	d.limitSize(&l.FileSize, block.FileSize)
-	d.limitSize(&l.Stack, block.Stack)
-	d.limitCore(&l.Core, block.Core)
-	d.limitCPUTime(&l.CPUTime, block.CPUTime)
-	d.limitSize(&l.AddressSpace, block.AddressSpace)
-}
-
-func (d *decoder) limitSize(limit *tool.ByteSize, attr *hcl.Attribute) {
-	if d.is(attr, unlimited) {
-		*limit = 0
-	} else if size, ok := d.size(attr, sizeExample+` or "unlimited"`); ok {
-		*limit = size
-	}
-}
-
-func (d *decoder) limitCount(limit *uint64, attr *hcl.Attribute, least uint64) {
-	if d.is(attr, unlimited) {
-		*limit = 0
-	} else if n, ok := d.count(attr, least, `a whole number or "unlimited"`); ok {
-		*limit = n
-	}
-}
-
-// limitCore reads the one limit that may be zero and has no "unlimited".
-func (d *decoder) limitCore(limit *tool.ByteSize, attr *hcl.Attribute) {
-	const expected = `a size such as "0B" or "64MiB"`
-	s, ok := d.text(attr, expected)
-	if !ok {
-		return
-	}
-	size, err := tool.ParseByteSize(s)
-	if err != nil {
-		d.mistake(attr.Expr.Range(), "Not a size", "Expected %s for core, not %s. Core files always have a limit.", expected, quote(attr.Expr, s))
-		return
-	}
-	*limit = size
-}
-
-func (d *decoder) limitCPUTime(limit *time.Duration, attr *hcl.Attribute) {
-	if d.is(attr, unlimited) {
-		*limit = 0
-		return
-	}
-	t, ok := d.duration(attr, `a duration in whole seconds such as "90s", or "unlimited"`)
-	if !ok {
-		return
-	}
-	if t%time.Second != 0 {
-		d.mistake(attr.Expr.Range(), "Not whole seconds", "The kernel counts cpu_time in whole seconds: expected %q or %q.",
-			t.Truncate(time.Second)+time.Second, unlimited)
-		return
-	}
-	*limit = t
 }
 
 var envNamePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)

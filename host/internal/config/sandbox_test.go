@@ -64,6 +64,11 @@ func TestSettingsSchemaIsAskedOf(t *testing.T) {
 				memory = "1MiB"
 			}
 		}
+		sandbox "open" {
+			filesystem {
+				read = ["/"]
+			}
+		}
 		plugin "fine" {
 			tier = "read_only"
 		}
@@ -85,6 +90,27 @@ func TestSettingsSchemaIsAskedOf(t *testing.T) {
 			tier    = "read_only"
 			sandbox = "wrong"
 		}
+		plugin "in-a-sandbox-that-gives-the-state-away" {
+			tier    = "read_only"
+			sandbox = "open"
+		}
+		plugin "in-its-own-that-gives-the-host-away" {
+			tier = "read_only"
+			sandbox {
+				filesystem {
+					write = ["/opt"]
+				}
+			}
+		}
+		plugin "in-its-own" {
+			tier = "read_only"
+			path = "/opt/program"
+			sandbox {
+				filesystem {
+					exec = ["system"]
+				}
+			}
+		}
 		plugin "with-a-wrong-expression" {
 			tier = "read_only"
 			config {
@@ -102,7 +128,7 @@ func TestSettingsSchemaIsAskedOf(t *testing.T) {
 	if err == nil {
 		t.Error("Load succeeded")
 	}
-	if diff := cmp.Diff([]string{"fine", "without-tier", "with-a-wrong-expression"}, asked); diff != "" {
+	if diff := cmp.Diff([]string{"fine", "without-tier", "in-its-own", "with-a-wrong-expression"}, asked); diff != "" {
 		t.Errorf("asked for the schema of (-want +got):\n%s", diff)
 	}
 }

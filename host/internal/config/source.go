@@ -114,6 +114,15 @@ func readBounded(path string) ([]byte, error) {
 	return b, nil
 }
 
+// paths are the absolute paths of the files.
+func (s *source) paths() []string {
+	paths := make([]string, len(s.files))
+	for i, f := range s.files {
+		paths[i] = filepath.Join(s.dir, filepath.Base(f.name))
+	}
+	return paths
+}
+
 func (s *source) names() []string {
 	names := make([]string, len(s.files))
 	for i, f := range s.files {

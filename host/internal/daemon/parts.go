@@ -117,6 +117,8 @@ func (d *Daemon) buildPlugins(context.Context) (err error) {
 		Launcher:  p.launcher,
 		StateDir:  cfg.StateDir,
 		Workspace: cfg.Workspace,
+		Hidden:    cfg.Hidden,
+		Protected: cfg.Protected,
 		Version:   d.opts.Version,
 		Logger:    d.opts.Logger,
 		Redact:    cfg.Hide,

@@ -19,7 +19,7 @@ func LearnSchema(ctx context.Context, stateDir string, p supervisor.Plugin) ([]b
 	if err != nil {
 		return nil, err
 	}
-	schema, err := supervisor.LearnSchema(ctx, supervisor.Options{Launcher: launcher, StateDir: stateDir}, p)
+	schema, err := supervisor.LearnSchema(ctx, supervisor.Options{Launcher: launcher, StateDir: stateDir, Hidden: []string{stateDir}}, p)
 	if err := errors.Join(err, launcher.Close()); err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error
 	}
 	s, err := supervisor.New(supervisor.Options{
 		Plugins: toRun, Launcher: launcher, StateDir: dir, Workspace: opts.Config.Workspace, Version: opts.Version,
+		Hidden: opts.Config.Hidden, Protected: opts.Config.Protected,
 		Logger: opts.Logger, Redact: opts.Config.Hide,
 		Publish: func(plugin, digest string, specs []tool.Spec) {
 			if err := tools.Publish(plugin, digest, specs); err != nil {

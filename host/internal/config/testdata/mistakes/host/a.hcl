@@ -9,7 +9,9 @@ auth {
   }
 }
 sandbox "small" {
-  isolation = "auto"
+  network {
+    allow = ["api.example.com:443"]
+  }
   limits {
     memory        = 512
     open_files    = 0

@@ -1,0 +1,137 @@
+package config
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+)
+
+// What a plugin may do with a path, by the name of the list that holds it.
+const (
+	useRead  = "read"
+	useWrite = "write"
+	useExec  = "exec"
+)
+
+// sandboxPath is a path that a sandbox gives to plugins. Whether it may is
+// known when everything else is: see [hostPaths].
+type sandboxPath struct {
+	use  string
+	path string // absolute
+	at   hcl.Range
+}
+
+// filesystem reads what a plugin may do with files.
+func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
+	access := map[string]sandbox.WorkspaceAccess{
+		"none": sandbox.NoWorkspace, "ro": sandbox.ReadWorkspace, "rw": sandbox.WriteWorkspace,
+	}
+	if word, ok := d.choice(block.Workspace, "none", "ro", "rw"); ok {
+		c.access.Workspace, c.said.workspace = access[word], block.Workspace
+	}
+	if !d.absent(block.Read) {
+		c.access.Read = d.sandboxPaths(block.Read, useRead)
+	}
+	if !d.absent(block.Write) {
+		c.access.Write = d.sandboxPaths(block.Write, useWrite)
+	}
+	if !d.absent(block.Exec) {
+		c.access.Exec = d.exec(c, block.Exec)
+	}
+	if !d.absent(block.Protect) {
+		c.access.Protect = d.protect(block.Protect)
+	}
+}
+
+// execWords stand for paths in exec.
+var execWords = []string{sandbox.ExecSystem, sandbox.ExecWorkspace, sandbox.ExecTmp}
+
+// exec reads what a plugin may execute: paths, and words that stand for some.
+func (d *decoder) exec(c *confinement, attr *hcl.Attribute) []string {
+	c.said.exec, c.said.execWorkspace = attr, nil
+	var list []string
+	for _, w := range d.words(attr, `a list of paths and words such as ["system", "/opt/git/bin"]`) {
+		entry, bare := w.text, w.text != "" && !strings.Contains(w.text, "/") && w.text != "." && w.text != ".." && w.text != "~"
+		switch {
+		case bare && !slices.Contains(execWords, entry):
+			d.mistake(w.expr.Range(), "Unknown word", "Expected %s, or a path with a slash such as \"./bin\", not %s.%s",
+				listWords(execWords), quote(w.expr, entry), didYouMean(entry, execWords))
+			continue
+		case !bare:
+			var ok bool
+			if entry, ok = d.sandboxPath(w, useExec); !ok {
+				continue
+			}
+		case entry == sandbox.ExecWorkspace:
+			c.said.execWorkspace = &w
+		}
+		list = d.addTo(list, entry, w)
+	}
+	return list
+}
+
+// sandboxPaths reads a list of paths.
+func (d *decoder) sandboxPaths(attr *hcl.Attribute, use string) []string {
+	var list []string
+	for _, w := range d.words(attr, `a list of paths such as ["/usr/share/zoneinfo"]`) {
+		if slices.Contains(execWords, w.text) {
+			d.mistake(w.expr.Range(), "Not a path", "%s stands for paths in exec alone. A path of that name is \"./%s\" here.", quote(w.expr, w.text), w.text)
+			continue
+		}
+		if path, ok := d.sandboxPath(w, use); ok {
+			list = d.addTo(list, path, w)
+		}
+	}
+	return list
+}
+
+// sandboxPath makes one path absolute, and remembers to check it.
+func (d *decoder) sandboxPath(w word, use string) (string, bool) {
+	switch {
+	case w.text == "":
+		d.mistake(w.expr.Range(), "Empty path", "Expected a path: absolute, or relative to the directory of this file.")
+	case strings.ContainsRune(w.text, 0):
+		d.mistake(w.expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
+	case w.text == "~" || strings.HasPrefix(w.text, "~/"):
+		d.mistake(w.expr.Range(), "Relative path", "A path that begins with ~ is relative to the directory of this file, like any other. For the home directory, write pathexpand(%s).",
+			quote(w.expr, w.text))
+	default:
+		path := d.src.abs(w.text)
+		d.paths = append(d.paths, sandboxPath{use: use, path: path, at: w.expr.Range()})
+		return path, true
+	}
+	return "", false
+}
+
+// protect reads what cannot be changed in the workspace.
+func (d *decoder) protect(attr *hcl.Attribute) []string {
+	var list []string
+	for _, w := range d.words(attr, `a list of paths in the workspace such as [".git/hooks"]`) {
+		switch path := filepath.Clean(w.text); {
+		case strings.ContainsRune(w.text, 0):
+			d.mistake(w.expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
+		case w.text != "" && path == ".":
+			d.mistake(w.expr.Range(), "Workspace protected", `This is the whole workspace. For one that cannot be changed, write workspace = "ro".`)
+		case !filepath.IsLocal(w.text) || slices.Contains(strings.Split(w.text, "/"), ".."):
+			d.mistake(w.expr.Range(), "Path outside the workspace",
+				"Expected a path in the workspace and relative to it, without \"..\", such as \".git/hooks\", not %s. What is elsewhere cannot be changed unless write names it.",
+				quote(w.expr, w.text))
+		default:
+			list = d.addTo(list, path, w)
+		}
+	}
+	return list
+}
+
+// addTo adds an entry to a list that holds it once.
+func (d *decoder) addTo(list []string, entry string, w word) []string {
+	if slices.Contains(list, entry) {
+		d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+		return list
+	}
+	return append(list, entry)
+}

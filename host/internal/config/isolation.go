@@ -1,0 +1,129 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+)
+
+// said is where a sandbox says what something else that it says can contradict;
+// nil is nowhere.
+type said struct {
+	isolation     *hcl.Attribute
+	require       *hcl.Attribute
+	runAs         *hcl.Attribute
+	workspace     *hcl.Attribute
+	exec          *hcl.Attribute
+	network       *hcl.Attribute
+	layers        []word // of require
+	execWorkspace *word
+}
+
+// isolation reads how far a plugin is kept apart, and what must be in force.
+func (d *decoder) isolation(c *confinement, block sandboxBlock) {
+	if name, ok := d.choice(block.Isolation, sandbox.IsolationNames()...); ok {
+		if err := c.access.Isolation.UnmarshalText([]byte(name)); err == nil {
+			c.said.isolation = block.Isolation
+		}
+	}
+	if !d.absent(block.Require) {
+		c.access.Require, c.said.layers = d.layers(block.Require)
+		c.said.require = block.Require
+	}
+	if answer, ok := d.choice(block.OnMissing, "refuse", "warn"); ok {
+		c.access.WarnOnMissing = answer == "warn"
+	}
+}
+
+// layers reads the layers without which a plugin is not started.
+func (d *decoder) layers(attr *hcl.Attribute) (layers []sandbox.Layer, known []word) {
+	names := make([]string, 0, len(sandbox.Layers()))
+	for _, l := range sandbox.Layers() {
+		names = append(names, string(l))
+	}
+	for _, w := range d.words(attr, `a list of layers such as ["landlock", "seccomp"]`) {
+		layer := sandbox.Layer(w.text)
+		switch {
+		case !slices.Contains(names, w.text):
+			d.mistake(w.expr.Range(), "Unknown layer", "Expected %s, not %s.%s", listWords(names), quote(w.expr, w.text), didYouMean(w.text, names))
+		case slices.Contains(layers, layer):
+			d.mistake(w.expr.Range(), "Duplicate layer", "%s is in the list already.", quote(w.expr, w.text))
+		default:
+			layers, known = append(layers, layer), append(known, w)
+		}
+	}
+	return layers, known
+}
+
+// network reads what a plugin reaches of the network.
+func (d *decoder) network(c *confinement, block networkBlock) {
+	if d.is(block.Mode, "proxy") {
+		d.mistake(block.Mode.Expr.Range(), "Not available yet",
+			`This version does not have mode = "proxy" yet. Expected "none", or "host" for the whole network of the host.`)
+		return
+	}
+	if mode, ok := d.choice(block.Mode, "none", "host"); ok {
+		c.access.Network, c.said.network = sandbox.NetworkNone, block.Mode
+		if mode == "host" {
+			c.access.Network = sandbox.NetworkHost
+		}
+	}
+}
+
+// contradictions reports what cannot hold together, if the block says a part of
+// it: what else there is has been reported where it is said.
+func (d *decoder) contradictions(c *confinement, block sandboxBlock) {
+	// said here, and not in the block that this one overrides
+	here := func(attr *hcl.Attribute) bool { return attr != nil && slices.Contains(block.attributes(), attr) }
+	for _, w := range c.said.layers {
+		layer, needed := sandbox.Layer(w.text), w.expr.Range()
+		clash := func(with *hcl.Attribute, spelled, why string) {
+			at := needed
+			switch {
+			case here(c.said.require):
+			case here(with):
+				at = with.Expr.Range()
+			default:
+				return
+			}
+			d.mistake(at, "Layer that cannot be", "The layer %q is required (%s), and there is none with %s (%s): %s. Change one of the two.",
+				w.text, place(needed), spelled, place(with.NameRange), why)
+		}
+		if !c.access.Isolation.CanHave(layer) {
+			clash(c.said.isolation, fmt.Sprintf("isolation = %q", c.access.Isolation), "it takes "+listWords(levelsWith(layer)))
+		}
+		if layer == sandbox.LayerNetNS && c.access.Network == sandbox.NetworkHost {
+			clash(c.said.network, `mode = "host"`, "the network is the host's")
+		}
+		if layer == sandbox.LayerRunAs && d.runsAsRoot(c.access.RunAs) {
+			clash(c.said.runAs, "this run_as", "this host is root, and so is the plugin")
+		}
+	}
+	if c.said.execWorkspace == nil || c.access.Workspace != sandbox.NoWorkspace {
+		return
+	}
+	at := c.said.execWorkspace.expr.Range()
+	switch {
+	case here(c.said.exec):
+	case here(c.said.workspace):
+		at = c.said.workspace.Expr.Range()
+	default:
+		return
+	}
+	d.mistake(at, "Nothing to execute", "The plugin may execute what is in the workspace (%s), and sees nothing of it (%s). Change one of the two.",
+		place(c.said.execWorkspace.expr.Range()), place(c.said.workspace.NameRange))
+}
+
+// levelsWith returns the names of the levels that can have a layer.
+func levelsWith(layer sandbox.Layer) []string {
+	var names []string
+	for i, name := range sandbox.IsolationNames() {
+		if sandbox.Isolation(i).CanHave(layer) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

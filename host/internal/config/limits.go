@@ -1,0 +1,94 @@
+package config
+
+import (
+	"time"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// limits reads the limits block.
+func (d *decoder) limits(l *sandbox.Limits, block limitsBlock) {
+	d.limitSize(&l.Memory, block.Memory)
+	if l.Memory > 0 && l.Memory < sandbox.MinMemory && block.Memory != nil {
+		d.mistake(block.Memory.Expr.Range(), "Too little memory",
+			"A plugin cannot start with less than %s: its runtime and TLS need that much before it does anything. Expected at least %q.",
+			sandbox.MinMemory, sandbox.MinMemory)
+	}
+	d.limitCount(&l.OpenFiles, block.OpenFiles)
+	d.limitSize(&l.FileSize, block.FileSize)
+	d.limitSize(&l.Stack, block.Stack)
+	d.limitCore(&l.Core, block.Core)
+	d.limitCPUTime(&l.CPUTime, block.CPUTime)
+	d.limitSize(&l.AddressSpace, block.AddressSpace)
+}
+
+func (d *decoder) limitSize(limit *tool.ByteSize, attr *hcl.Attribute) {
+	if d.is(attr, unlimited) {
+		*limit = 0
+	} else if size, ok := d.size(attr, sizeExample+` or "unlimited"`); ok {
+		*limit = size
+	}
+}
+
+func (d *decoder) limitCount(limit *uint64, attr *hcl.Attribute) {
+	if d.is(attr, unlimited) {
+		*limit = 0
+	} else if n, ok := d.count(attr, 1, `a whole number or "unlimited"`); ok {
+		*limit = n
+	}
+}
+
+// limitProcesses reads the one limit of which 0 is a value of its own: the
+// sandbox chooses.
+func (d *decoder) limitProcesses(c *confinement, attr *hcl.Attribute) {
+	if d.is(attr, unlimited) {
+		c.limits.Processes, c.access.UnlimitedProcesses = 0, true
+	} else if n, ok := d.count(attr, 0, `a whole number (0: the sandbox chooses) or "unlimited"`); ok {
+		c.limits.Processes, c.access.UnlimitedProcesses = n, false
+	}
+}
+
+// limitTmp reads the size of the temporary directories, which is memory.
+func (d *decoder) limitTmp(limit *tool.ByteSize, attr *hcl.Attribute) {
+	if d.is(attr, unlimited) {
+		d.mistake(attr.Expr.Range(), "Not a size", "Expected %s for %s: what is in the temporary directories takes memory, and always has a limit.",
+			sizeExample, attr.Name)
+	} else if size, ok := d.size(attr, sizeExample); ok {
+		*limit = size
+	}
+}
+
+// limitCore reads the one limit that may be zero and has no "unlimited".
+func (d *decoder) limitCore(limit *tool.ByteSize, attr *hcl.Attribute) {
+	const expected = `a size such as "0B" or "64MiB"`
+	s, ok := d.text(attr, expected)
+	if !ok {
+		return
+	}
+	size, err := tool.ParseByteSize(s)
+	if err != nil {
+		d.mistake(attr.Expr.Range(), "Not a size", "Expected %s for core, not %s. Core files always have a limit.", expected, quote(attr.Expr, s))
+		return
+	}
+	*limit = size
+}
+
+func (d *decoder) limitCPUTime(limit *time.Duration, attr *hcl.Attribute) {
+	if d.is(attr, unlimited) {
+		*limit = 0
+		return
+	}
+	t, ok := d.duration(attr, `a duration in whole seconds such as "90s", or "unlimited"`)
+	if !ok {
+		return
+	}
+	if t%time.Second != 0 {
+		d.mistake(attr.Expr.Range(), "Not whole seconds", "The kernel counts cpu_time in whole seconds: expected %q or %q.",
+			t.Truncate(time.Second)+time.Second, unlimited)
+		return
+	}
+	*limit = t
+}
