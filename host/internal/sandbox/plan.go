@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"syscall"
 
 	"github.com/toolhost/toolhost/host/internal/launch"
 )
@@ -91,6 +92,9 @@ func (p *plan) gap(err error) (Gap, bool) {
 	}
 	if _, ok := errors.AsType[*forkError](err); !ok {
 		return Gap{}, false
+	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		err = fmt.Errorf("the kernel refuses it: %w", errno) // without what was forked
 	}
 	for _, layer := range namespaces() {
 		if p.on[layer] {
