@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -52,6 +54,9 @@ func (a *app) findPlugin(ctx context.Context, name string) (p httpapi.Plugin, er
 			p, err = c.Plugin(ctx, name)
 			return err
 		})
+		if problem, ok := errors.AsType[*httpapi.Problem](err); ok && problem.Status == http.StatusNotFound {
+			err = a.noPlugin(name)
+		}
 		return p, err
 	}
 	cfg, err := a.loadConfig()
@@ -61,7 +66,7 @@ func (a *app) findPlugin(ctx context.Context, name string) (p httpapi.Plugin, er
 	i := slices.IndexFunc(cfg.Plugins, func(p config.Plugin) bool { return p.Supervisor.Name == name })
 	switch {
 	case i < 0:
-		return httpapi.Plugin{}, &hintError{fmt.Errorf("there is no plugin %q", name), a.command("plugins list") + " shows them"}
+		return httpapi.Plugin{}, a.noPlugin(name)
 	case !cfg.Plugins[i].Enabled:
 		return httpapi.Plugin{}, fmt.Errorf("plugin %q is not enabled (%s)", name, cfg.Plugins[i].Place)
 	}
@@ -73,6 +78,10 @@ func (a *app) findPlugin(ctx context.Context, name string) (p httpapi.Plugin, er
 		return httpapi.Plugin{}, err
 	}
 	return plugins[0], nil
+}
+
+func (a *app) noPlugin(name string) error {
+	return &hintError{fmt.Errorf("there is no plugin %q", name), a.command("plugins list") + " shows them"}
 }
 
 func (a *app) printPlugin(p httpapi.Plugin) error {

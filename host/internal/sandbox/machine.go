@@ -27,6 +27,9 @@ type Machine struct {
 	Landlock int `json:"landlock"`
 	// Levels are all but [Auto], the weakest first. Each was tried.
 	Levels []Level `json:"levels"`
+	// Strongest is the last level that works; [Auto] gives it, and what works of
+	// those after it.
+	Strongest Isolation `json:"strongest"`
 	// Auto is what [Auto] gives.
 	Auto Level `json:"auto"`
 }
@@ -40,17 +43,6 @@ type Level struct {
 	Sandbox Report `json:"sandbox"`
 	// Problem says why not even such a program starts; "" if it does.
 	Problem string `json:"problem,omitempty"`
-}
-
-// Strongest is the last level that works, [Off] if none does.
-func (m *Machine) Strongest() Isolation {
-	strongest := Off
-	for _, level := range m.Levels {
-		if level.Works {
-			strongest = level.Isolation
-		}
-	}
-	return strongest
 }
 
 // Examine tries every level with this very program, in temporary directories, and
@@ -68,6 +60,9 @@ func (l *Launcher) Examine(ctx context.Context) (m Machine, err error) {
 	defer func() { err = errors.Join(err, done()) }()
 	for level := Off; level <= Strict; level++ {
 		m.Levels = append(m.Levels, l.examine(ctx, profile, level))
+		if m.Levels[len(m.Levels)-1].Works || level == Off {
+			m.Strongest = level
+		}
 	}
 	m.Auto = l.examine(ctx, profile, Auto)
 	return m, context.Cause(ctx)
@@ -89,7 +84,8 @@ func (l *Launcher) examine(ctx context.Context, profile Profile, level Isolation
 // exampleProfile is that of a program that reads a workspace. The caller removes
 // its directories.
 func exampleProfile() (p Profile, done func() error, err error) {
-	dir, err := os.MkdirTemp("", "toolhost-doctor-")
+	// Not $TMPDIR: that is often below a directory that other users cannot pass.
+	dir, err := os.MkdirTemp("/tmp", "toolhost-doctor-")
 	if err != nil {
 		return Profile{}, nil, err
 	}

@@ -27,7 +27,7 @@ func TestExamine(t *testing.T) {
 			t.Errorf("%v works: %v, with %v", level.Isolation, level.Works, level.Sandbox.Missing)
 		}
 	}
-	if !m.Levels[0].Works || !m.Auto.Works {
-		t.Errorf("off or auto does not work: %+v, %+v", m.Levels[0], m.Auto)
+	if !m.Levels[0].Works || !m.Auto.Works || !m.Levels[m.Strongest-Off].Works {
+		t.Errorf("off, auto or the strongest (%v) does not work: %+v", m.Strongest, m)
 	}
 }
