@@ -79,7 +79,7 @@ sandbox "default" {
     file_size     = "256MiB" # the largest file that can be written
     stack         = "8MiB"
     core          = "0B"        # no core files, which would hold secrets
-    processes     = 0           # the sandbox chooses: 64 if they can be counted for it alone
+    processes     = 0           # the sandbox chooses: 256 if they can be counted for it alone
     cpu_time      = "unlimited" # over the whole life of the process
     address_space = "unlimited" # small values keep Go programs from starting
     tmp_size      = "64MiB"

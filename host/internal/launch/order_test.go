@@ -75,4 +75,3 @@ func FuzzDecodeOrder(f *testing.F) {
 		}
 	})
 }
-

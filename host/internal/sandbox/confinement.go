@@ -51,8 +51,9 @@ type Confinement struct {
 const DefaultTmpSize = 64 * tool.MiB
 
 // DefaultProcesses is how many processes and threads a sandbox may have that
-// counts them for itself.
-const DefaultProcesses = 64
+// counts them for itself. A Go program has a thread for each of its calls that
+// waits for a disk.
+const DefaultProcesses = 256
 
 // DefaultConfinement is that of a plugin for which nothing else is configured.
 func DefaultConfinement() Confinement {

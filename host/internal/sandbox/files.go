@@ -189,7 +189,9 @@ func loaderOf(program io.ReaderAt) string {
 // mounted anew has the same path.
 func (f *files) landlock() *launch.Landlock {
 	proc := "/proc/self"
-	if f.plan.on[LayerProc] {
+	// What it executes has other entries there. What they hold of other processes'
+	// secrets, Landlock keeps from it.
+	if f.plan.on[LayerProc] || len(f.plan.profile.Confinement.Exec) > 0 {
 		proc = "/proc"
 	}
 	return &launch.Landlock{
@@ -226,7 +228,9 @@ func (f *files) mounts() *launch.Mounts {
 	}
 	// Parents first, whatever their links.
 	slices.SortStableFunc(m.Binds, func(a, b launch.Bind) int { return bytes.Compare(a.Path, b.Path) })
-	m.Binds = slices.CompactFunc(m.Binds, func(a, b launch.Bind) bool { return bytes.Equal(a.Path, b.Path) && a.Write == b.Write && a.Exec == b.Exec })
+	m.Binds = slices.CompactFunc(m.Binds, func(a, b launch.Bind) bool {
+		return bytes.Equal(a.Path, b.Path) && a.Write == b.Write && a.Exec == b.Exec
+	})
 	return m
 }
 
@@ -243,14 +247,18 @@ func (f *files) bind(m *launch.Mounts, path string) {
 		Exec: anyWithin(f.exec, path) || anyWithin(f.mapped, path),
 	}
 	m.Binds = append(m.Binds, b)
-	switch link, err := os.Readlink(path); {
-	case target == path || !m.Minimal: // elsewhere the links are there
-	case err == nil && slices.Contains(systemDirs(), path):
-		m.Links = append(m.Links, launch.Link{Path: launch.Bytes(path), Target: launch.Bytes(link)})
-	default:
-		b.Path = launch.Bytes(path)
-		m.Binds = append(m.Binds, b)
+	if target == path || !m.Minimal {
+		return // elsewhere the links are there
 	}
+	for _, dir := range systemDirs() {
+		link, err := os.Readlink(dir)
+		if err == nil && within(path, dir) {
+			m.Links = append(m.Links, launch.Link{Path: launch.Bytes(dir), Target: launch.Bytes(link)})
+			return
+		}
+	}
+	b.Path = launch.Bytes(path)
+	m.Binds = append(m.Binds, b)
 }
 
 // anyWithin reports whether path is one of dirs or below one.

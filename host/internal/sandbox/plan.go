@@ -199,16 +199,12 @@ func (p *plan) order() *launch.Order {
 // processes counts the namespace or the user, which must not be shared.
 func (p *plan) limits() Limits {
 	l := p.profile.Limits
-	if l.Processes == 0 && (p.on[LayerUserNS] && os.Geteuid() != 0 || p.user != nil) {
-		l.Processes = defaultProcesses
+	own := p.on[LayerUserNS] && os.Geteuid() != 0 || p.user != nil
+	if l.Processes == 0 && own && !p.profile.Confinement.UnlimitedProcesses {
+		l.Processes = DefaultProcesses
 	}
 	return l
 }
-
-// defaultProcesses bounds the processes and threads of a program that has a count
-// of its own. A Go program has a thread for each of its calls that waits for a
-// disk.
-const defaultProcesses = 256
 
 func (p *plan) filter() *launch.Filter {
 	executes := len(p.profile.Confinement.Exec) > 0

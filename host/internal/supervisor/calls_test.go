@@ -31,7 +31,7 @@ func TestCallOfAnotherProgramIsNotSent(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			settings := `{}`
 			p := Plugin{
-				Name: "calm", Path: copyProgram(t, "calm"), Limits: sandbox.DefaultLimits(),
+				Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(),
 				Settings: func([]byte) ([]byte, error) { return []byte(settings), nil },
 			}
 			k := keepPlugins(t, p)
@@ -121,7 +121,7 @@ func TestAnswersTakeLittleMemory(t *testing.T) {
 	limits.Memory = 0
 	for _, name := range []string{"many_parts", "long_metadata", "long_structured"} {
 		t.Run(name, func(t *testing.T) {
-			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: limits})
+			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: limits})
 			k.mustCall(t, "calm", "echo")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
@@ -139,7 +139,7 @@ func TestAnswersTakeLittleMemory(t *testing.T) {
 func TestAnswersAreBoundedByTheBudget(t *testing.T) {
 	limits := sandbox.DefaultLimits()
 	limits.Memory = 0
-	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: limits})
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: limits})
 	for _, tt := range []struct {
 		text int
 		want string // in the message; "" for a result
@@ -176,7 +176,7 @@ func (k *kept) cancelInside(t *testing.T, plugin, name, arguments string) {
 func TestCallThatDoesNotStop(t *testing.T) {
 	k := keep(t, "draining")
 	k.timing.obey, k.timing.finish = time.Millisecond, 50*time.Millisecond
-	file := filepath.Join(t.TempDir(), "go on")
+	file := filepath.Join(k.workspace, "go on")
 	inside := make(chan struct{})
 	beside := make(chan error, 1)
 	go func() { // ends with the call
@@ -245,7 +245,7 @@ func TestCallThatStopsCostsNothing(t *testing.T) {
 // TestIdlePluginStopsDespiteProbes asks the plugin whether it is well more
 // often than it takes to be idle.
 func TestIdlePluginStopsDespiteProbes(t *testing.T) {
-	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), IdleTimeout: 100 * time.Millisecond})
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, IdleTimeout: 100 * time.Millisecond})
 	k.timing.quiet = 10 * time.Millisecond
 	k.mustCall(t, "calm", "echo")
 	k.await(t, "calm", Stopped)
@@ -260,7 +260,7 @@ func TestCallsWaitForTheChannel(t *testing.T) {
 
 func TestSecretsAreRedacted(t *testing.T) {
 	k := keepPlugins(t, Plugin{
-		Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(),
+		Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(),
 		Settings: func([]byte) ([]byte, error) { return []byte(`{"key":"` + secret + `"}`), nil },
 	})
 	_, err := k.call(t, "calm", "panic", secret)
@@ -280,7 +280,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 	}
 
 	k = keepPlugins(t, Plugin{
-		Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(),
+		Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(),
 		Settings: func([]byte) ([]byte, error) { return []byte(`{"wrong":"` + secret + `"}`), nil },
 	})
 	_, err = k.call(t, "calm", "echo", `{}`)
@@ -295,7 +295,7 @@ func TestSecretsAreRedacted(t *testing.T) {
 func TestTwoGenerationsAreEnough(t *testing.T) {
 	k := keep(t, "plain")
 	k.timing.obey = time.Millisecond
-	file := filepath.Join(t.TempDir(), "go on")
+	file := filepath.Join(k.workspace, "go on")
 	inside := make(chan struct{})
 	beside := make(chan error, 1)
 	go func() { // ends with the call

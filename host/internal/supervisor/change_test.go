@@ -18,7 +18,7 @@ import (
 // configured returns the options of a plugin with the behaviour and settings.
 func configured(t *testing.T, mode, settings string) Plugin {
 	t.Helper()
-	return Plugin{Name: mode, Path: copyProgram(t, mode), Limits: sandbox.DefaultLimits(), Settings: fixed(settings)}
+	return Plugin{Name: mode, Path: copyProgram(t, mode), Confinement: plain, Limits: sandbox.DefaultLimits(), Settings: fixed(settings)}
 }
 
 func fixed(settings string) func([]byte) ([]byte, error) {
@@ -47,7 +47,7 @@ func (k *kept) change(t *testing.T, plugins ...Plugin) {
 func TestChange(t *testing.T) {
 	stays, goes, limited, set, upgraded := configured(t, "stays", `{"a":1}`), configured(t, "goes", `{}`), configured(t, "limited", `{}`), configured(t, "set", `{}`), configured(t, "upgraded", `{}`)
 	confined := configured(t, "confined", `{}`)
-	confined.Confinement = sandbox.Confinement{Read: []string{"/srv", "/opt"}}
+	confined.Confinement = sandbox.Confinement{Isolation: sandbox.Basic, Read: []string{"/srv", "/opt"}}
 	stays.IdleTimeout = 10 * time.Minute // the default, spelled out
 	stays.Confinement = sandbox.Confinement{Require: []sandbox.Layer{sandbox.LayerRlimits}, Read: []string{"/srv"}}
 	k := keepPlugins(t, stays, goes, limited, set, upgraded, confined)
@@ -65,7 +65,7 @@ func TestChange(t *testing.T) {
 	stays.Confinement = sandbox.Confinement{ // the same, in other lists, and the defaults spelled out
 		Require: []sandbox.Layer{sandbox.LayerRlimits}, Read: []string{"/srv"}, Write: []string{}, TmpSize: sandbox.DefaultTmpSize,
 	}
-	confined.Confinement = sandbox.Confinement{Read: []string{"/srv", "/var"}}
+	confined.Confinement = sandbox.Confinement{Isolation: sandbox.Basic, Read: []string{"/srv", "/var"}}
 	limited.Limits.OpenFiles++
 	rebuild(t, upgraded.Path)
 	c, err := k.Prepare(t.Context(), []Plugin{comes, upgraded, set.with(`{"list":"more"}`), limited, confined, stays})
@@ -243,7 +243,7 @@ func TestOneChangeAtATime(t *testing.T) {
 	}
 
 	// While an old process still has a call.
-	file := filepath.Join(t.TempDir(), "go on")
+	file := filepath.Join(k.workspace, "go on")
 	call := k.inside(t, "calm", file)
 	k.change(t, p.with(`{"n":1}`))
 	k.change(t, p.with(`{"n":1}`), configured(t, "connected", `{}`)) // which concerns others
@@ -319,7 +319,7 @@ func TestCloseEndsChanges(t *testing.T) {
 	t.Run("draining", func(t *testing.T) {
 		p := configured(t, "calm", `{}`)
 		k := keepPlugins(t, p)
-		call := k.inside(t, "calm", filepath.Join(t.TempDir(), "never"))
+		call := k.inside(t, "calm", filepath.Join(k.workspace, "never"))
 		k.change(t)
 		closeNow(t, k) // and not after the time for draining
 		if err := <-call; err == nil {

@@ -37,7 +37,7 @@ func TestCallsEndOnTheOldProcess(t *testing.T) {
 		t.Run(change, func(t *testing.T) {
 			p := configured(t, "calm", `{}`)
 			k := keepPlugins(t, p)
-			file := filepath.Join(t.TempDir(), "go on")
+			file := filepath.Join(k.workspace, "go on")
 			ended := k.inside(t, "calm", file)
 			old := k.live("calm")
 			if change == "removed" {
@@ -77,7 +77,7 @@ func TestDrainIsBounded(t *testing.T) {
 	p := configured(t, "calm", `{}`)
 	k := keepPlugins(t, p)
 	k.timing.drain = time.Millisecond
-	ended := k.inside(t, "calm", filepath.Join(t.TempDir(), "never"))
+	ended := k.inside(t, "calm", filepath.Join(k.workspace, "never"))
 	k.change(t, p.with(`{"list":"more"}`))
 	if e := tool.AsError(<-ended); e == nil || e.Code != tool.PluginCrashed || !strings.Contains(e.Message, "was stopped by the host") {
 		t.Errorf("the call under way: %v, want that the plugin was stopped", e)
@@ -93,7 +93,7 @@ func TestCrashOfTheOldProcess(t *testing.T) {
 	p := configured(t, "calm", `{}`)
 	p.Eager = true // nobody is to start the old one again
 	k := keepPlugins(t, p)
-	ended := k.inside(t, "calm", filepath.Join(t.TempDir(), "never"))
+	ended := k.inside(t, "calm", filepath.Join(k.workspace, "never"))
 	old := k.live("calm")
 	k.change(t, p.with(`{"list":"more"}`))
 	process, err := os.FindProcess(old.runner.proc.PID())

@@ -26,7 +26,7 @@ func runTestHost(program string) {
 	must(err)
 	dir, name := filepath.Split(program)
 	s, err := New(Options{
-		Plugins:  []Plugin{{Name: name, Path: program, Limits: sandbox.DefaultLimits(), PassEnv: []string{pidFileEnv}}},
+		Plugins:  []Plugin{{Name: name, Path: program, Confinement: sandbox.Confinement{Isolation: sandbox.Off}, Limits: sandbox.DefaultLimits(), PassEnv: []string{pidFileEnv}}},
 		Launcher: launcher, StateDir: filepath.Join(dir, "state"), RunDir: filepath.Join(dir, "r"),
 	})
 	must(err)

@@ -27,7 +27,7 @@ func TestToolsAreKnownWithoutAStart(t *testing.T) {
 	stateDir := t.TempDir()
 	settings := `{"color":"red"}`
 	calm := Plugin{
-		Name: "calm", Path: copyProgram(t, "calm"), Limits: sandbox.DefaultLimits(),
+		Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(),
 		Settings: func([]byte) ([]byte, error) { return []byte(settings), nil },
 	}
 	start := func() *kept {
@@ -82,7 +82,7 @@ func TestToolsAreKnownWithoutAStart(t *testing.T) {
 // one notes the file, so that those after it need not read it.
 func TestManifestLearnsTheFile(t *testing.T) {
 	stateDir := t.TempDir()
-	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Limits: sandbox.DefaultLimits()}
+	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
 	if err := keepIn(t, stateDir, calm).Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestManifestRoundTrip(t *testing.T) {
 func TestPinIsNotBelievedFromTheCache(t *testing.T) {
 	stateDir := t.TempDir()
 	pin := strings.Repeat("0", 64)
-	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), SHA256: pin, Limits: sandbox.DefaultLimits()}
+	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, SHA256: pin, Limits: sandbox.DefaultLimits()}
 	forged := &manifest{File: lookAt(p.Path), Digest: pin, Version: "1", Schema: []byte("{}"), Settings: digestOf([]byte("{}")), Tools: []tool.Spec{{Name: "echo", Tier: tool.ReadOnly}}}
 	if err := forged.save(manifestPath(stateDir, "calm")); err != nil {
 		t.Fatal(err)

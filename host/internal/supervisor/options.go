@@ -27,8 +27,9 @@ type Options struct {
 	// Workspace is the working directory of the plugins and the root of calls
 	// that name none; "" means "/" and no root.
 	Workspace string
-	// Hidden are absolute paths that no plugin may reach, but for its own
-	// directory in StateDir; what is below one is meant too.
+	// Hidden are absolute paths that no plugin may reach; what is below one is
+	// meant too. StateDir and RunDir are hidden in any case, but for what is the
+	// plugin's own there.
 	Hidden []string
 	// Protected are absolute paths that plugins may read and not change, even
 	// where they may write; what is below one is meant too.

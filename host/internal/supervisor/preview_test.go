@@ -125,7 +125,7 @@ func TestSlowPreview(t *testing.T) {
 // TestPreviewOfAnotherProgramIsNotAsked changes a plugin after the check of a
 // call, for which a digest stands.
 func TestPreviewOfAnotherProgramIsNotAsked(t *testing.T) {
-	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Limits: sandbox.DefaultLimits()}
+	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
 	k := keepPlugins(t, p)
 	k.mustCall(t, "calm", "echo")
 	before := k.digest("calm")

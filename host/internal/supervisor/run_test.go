@@ -49,7 +49,7 @@ func TestCallsThatFail(t *testing.T) {
 			if tt.tool == "large" || strings.HasPrefix(tt.tool, "long_") {
 				limits.Memory = 0
 			}
-			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: limits})
+			k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: limits})
 			_, err := k.call(t, "calm", tt.tool, `{}`)
 			var e *tool.Error
 			if !errors.As(err, &e) || e.Code != tt.code || !strings.Contains(e.Message, tt.want) {
@@ -299,7 +299,7 @@ func gone(pid int) bool {
 }
 
 func TestIdlePluginStops(t *testing.T) {
-	k := keepPlugins(t, Plugin{Name: "connected", Path: program(t, "connected"), IdleTimeout: time.Millisecond})
+	k := keepPlugins(t, Plugin{Name: "connected", Path: program(t, "connected"), Confinement: plain, IdleTimeout: time.Millisecond})
 	for range 3 {
 		pid, err := strconv.Atoi(k.mustCall(t, "connected", "pid"))
 		if err != nil {
@@ -323,7 +323,7 @@ func TestIdlePluginStops(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	t.Setenv("TOOLHOST_TEST_SECRET", "hidden")
 	t.Setenv("SUPERVISOR_TEST_PASSED", "seen")
-	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(), PassEnv: []string{"SUPERVISOR_TEST_PASSED", "PATH", "TOOLHOST_TEST_SECRET"}})
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(), PassEnv: []string{"SUPERVISOR_TEST_PASSED", "PATH", "TOOLHOST_TEST_SECRET"}})
 	env := k.mustCall(t, "calm", "environment")
 	if strings.Contains(env, "hidden") || strings.Contains(env, "HOME=") {
 		t.Errorf("the plugin sees more of the host's environment than it should:\n%s", env)

@@ -102,12 +102,7 @@ func (k *keeper) newInstance(program *binary, key instanceKey) (*instance, error
 			redact:    k.s.opts.Redact,
 			connected: make(chan struct{}),
 			limit:     k.s.timing.start,
-			profile: sandbox.Profile{
-				Binary: program.file,
-				Path:   k.plugin.Path,
-				Dir:    k.s.opts.Workspace,
-				Limits: k.plugin.Limits,
-			},
+			profile:   k.profile(program.file, scratch),
 		},
 	}
 	i.client = plugin.NewClient(&plugin.ClientConfig{
@@ -126,12 +121,29 @@ func (k *keeper) newInstance(program *binary, key instanceKey) (*instance, error
 		Logger: hclog.NewNullLogger(),
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
 			i.runner.socketDir = socketDir
+			i.runner.profile.Own = append(i.runner.profile.Own, socketDir)
 			i.runner.profile.Env = append(k.environ(scratch), cmd.Env...)
 			i.runner.profile.Env = append(i.runner.profile.Env, "PLUGIN_CLIENT_CERT="+string(certPEM))
 			return i.runner, nil
 		},
 	})
 	return i, nil
+}
+
+// profile says what to start and what it may do. Its socket comes to what it owns
+// when that is known.
+func (k *keeper) profile(program *os.File, scratch string) sandbox.Profile {
+	opts := &k.s.opts
+	p := sandbox.Profile{
+		Binary: program, Path: k.plugin.Path, Name: k.plugin.Name, Dir: k.stateDir(),
+		Limits: k.plugin.Limits, Confinement: k.plugin.Confinement,
+		Workspace: opts.Workspace, Own: []string{k.stateDir()}, Tmp: scratch,
+		Hidden: append([]string{opts.StateDir, k.s.run.path}, opts.Hidden...), Protected: opts.Protected,
+	}
+	if p.Confinement.Workspace != sandbox.NoWorkspace || p.Confinement.Isolation == sandbox.Off {
+		p.Dir = opts.Workspace
+	}
+	return p
 }
 
 // environ is what a plugin gets of an environment beside the contract's own

@@ -54,8 +54,8 @@ func TestStartFailures(t *testing.T) {
 			t.Parallel()
 			k := keepPlugins(t,
 				// A copy: a link would change, in other tests, with each further link.
-				Plugin{Name: tt.mode, Path: copyProgram(t, tt.mode), Limits: sandbox.DefaultLimits()},
-				Plugin{Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits()})
+				Plugin{Name: tt.mode, Path: copyProgram(t, tt.mode), Confinement: plain, Limits: sandbox.DefaultLimits()},
+				Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()})
 			_, err := k.call(t, tt.mode, "echo", `{}`)
 			wantUnavailable(t, err, tt.caller, false)
 			s := k.state(t, tt.mode)
@@ -156,7 +156,7 @@ func TestBinaryIsChecked(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Limits: sandbox.DefaultLimits()}
+			p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
 			good := p.Path
 			tt.spoil(t, &p)
 			k := keepPlugins(t, p)
@@ -186,7 +186,7 @@ func chmod(mode os.FileMode) func(*testing.T, *Plugin) {
 
 func TestSettings(t *testing.T) {
 	p := Plugin{
-		Name: "calm", Path: program(t, "calm"), Limits: sandbox.DefaultLimits(),
+		Name: "calm", Path: program(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(),
 		Settings: func(schema []byte) ([]byte, error) {
 			if string(schema) != `{"type":"object"}` {
 				t.Errorf("Settings was given %q", schema)

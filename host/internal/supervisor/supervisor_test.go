@@ -38,10 +38,15 @@ func TestMain(m *testing.M) {
 // secret is what [Options.Redact] removes in these tests.
 const secret = "hunter2"
 
+// plain lets plugins see what tests give them, and process ids as the tests do.
+var plain = sandbox.Confinement{Isolation: sandbox.Basic, Workspace: sandbox.WriteWorkspace, Exec: []string{sandbox.ExecSystem}}
+
 // kept is a Supervisor over test plugins, and what it said.
 type kept struct {
 	*Supervisor
 	log *syncBuffer
+	// workspace is what the plugins see of the files of the test.
+	workspace string
 	// publishing is called before something is published, if it is set.
 	publishing func()
 
@@ -56,7 +61,7 @@ func keep(t *testing.T, modes ...string) *kept {
 	t.Helper()
 	var plugins []Plugin
 	for _, mode := range modes {
-		plugins = append(plugins, Plugin{Name: mode, Path: program(t, mode), Limits: sandbox.DefaultLimits()})
+		plugins = append(plugins, Plugin{Name: mode, Path: program(t, mode), Confinement: plain, Limits: sandbox.DefaultLimits()})
 	}
 	return keepPlugins(t, plugins...)
 }
@@ -73,9 +78,9 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 		t.Fatal(err)
 	}
 	runDir := shortDir(t)
-	k := &kept{log: new(syncBuffer), published: map[string][]tool.Spec{}, digests: map[string]string{}}
+	k := &kept{log: new(syncBuffer), workspace: t.TempDir(), published: map[string][]tool.Spec{}, digests: map[string]string{}}
 	s, err := New(Options{
-		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: t.TempDir(), Version: "0.1.0",
+		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: k.workspace, Version: "0.1.0",
 		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
 		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
 		Publish: func(plugin, digest string, tools []tool.Spec) {
@@ -316,7 +321,7 @@ func TestStart(t *testing.T) {
 }
 
 func TestEagerPluginStartsAgain(t *testing.T) {
-	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Eager: true, IdleTimeout: time.Millisecond})
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Eager: true, IdleTimeout: time.Millisecond})
 	if err := k.Start(t.Context()); err != nil {
 		t.Fatalf("Start() = %v", err)
 	}
