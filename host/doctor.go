@@ -188,7 +188,7 @@ type lack struct {
 	layers, levels []string
 }
 
-// printMissing prints what is missing, each reason once.
+// printMissing prints what is missing, each reason and each remedy once.
 func printMissing(w io.Writer, levels []sandbox.Level) error {
 	var lacks []*lack
 	for _, level := range levels {
@@ -207,9 +207,11 @@ func printMissing(w io.Writer, levels []sandbox.Level) error {
 		return err
 	}
 	fmt.Fprint(w, "\nmissing\n")
+	var told []string
 	for _, l := range lacks {
 		fmt.Fprintf(w, "  %s, in %s: %s\n", strings.Join(l.layers, ", "), strings.Join(l.levels, ", "), line(l.reason))
-		if l.remedy != "" {
+		if l.remedy != "" && !slices.Contains(told, l.remedy) {
+			told = append(told, l.remedy)
 			fmt.Fprintf(w, "    to have it: %s\n", line(l.remedy))
 		}
 	}

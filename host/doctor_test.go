@@ -15,8 +15,8 @@ func noNamespaces() sandbox.Machine {
 	const takes = "it takes the layer userns"
 	missing := []sandbox.Gap{
 		{Layer: sandbox.LayerUserNS, Reason: "not permitted", Remedy: "permit it"},
-		{Layer: sandbox.LayerPIDNS, Reason: takes, Required: true},
-		{Layer: sandbox.LayerMounts, Reason: takes, Required: true},
+		{Layer: sandbox.LayerPIDNS, Reason: takes, Remedy: "permit it", Required: true},
+		{Layer: sandbox.LayerMounts, Reason: takes, Remedy: "permit it", Required: true},
 	}
 	more := append(missing, sandbox.Gap{Layer: sandbox.LayerCgroup, Reason: "not\x1b delegated", Remedy: "Delegate=yes"})
 	off, basic := []string{"rlimits", "pdeathsig"}, []string{"rlimits", "landlock v7", "pdeathsig"}

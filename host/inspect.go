@@ -130,9 +130,9 @@ func (a *app) printPluginTools(tools []httpapi.PluginTool) error {
 }
 
 // gapLines say which layers are missing, why, and how to have them; each reason
-// once.
+// and each remedy once.
 func gapLines(r sandbox.Report) []string {
-	var lines []string
+	var lines, told []string
 	for i := 0; i < len(r.Missing); {
 		first := r.Missing[i]
 		var layers []string
@@ -144,7 +144,8 @@ func gapLines(r sandbox.Report) []string {
 			text += ", which the sandbox requires"
 		}
 		text += ": " + line(first.Reason)
-		if first.Remedy != "" {
+		if first.Remedy != "" && !slices.Contains(told, first.Remedy) {
+			told = append(told, first.Remedy)
 			text += "; to have it: " + line(first.Remedy)
 		}
 		lines = append(lines, text)

@@ -23,7 +23,9 @@ func TestInspection(t *testing.T) {
 			State: supervisor.State{
 				Name: "git", Phase: supervisor.Ready, PID: 7, Calls: 2, Crashes: 1, Version: "1.0", Digest: "0a1b", LastCrash: crash,
 				Sandbox: &sandbox.Report{Layers: []string{"rlimits", "caps=0"}, Missing: []sandbox.Gap{
-					{Layer: sandbox.LayerPIDNS, Reason: "not permitted", Remedy: "permit it"}, {Layer: sandbox.LayerIPCNS, Reason: "not permitted", Remedy: "permit it"},
+					{Layer: sandbox.LayerPIDNS, Reason: "not permitted", Remedy: "permit it"},
+					{Layer: sandbox.LayerIPCNS, Reason: "not permitted", Remedy: "permit it"},
+					{Layer: sandbox.LayerProc, Reason: "it takes the layer pidns", Remedy: "permit it"},
 				}},
 			},
 			Tools:        []httpapi.PluginTool{{Name: "branch", Tier: tool.ReadOnly, HighestTier: tool.SideEffecting}, {Name: "log", Tier: tool.ReadOnly}},
@@ -38,6 +40,7 @@ Limits:     core 0B
 Isolation:  auto
 In force:   rlimits, caps=0
 Missing:    pidns, ipcns: not permitted; to have it: permit it
+Missing:    proc: it takes the layer pidns
 Crashes:    1
 
 TOOL    TIER

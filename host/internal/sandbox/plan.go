@@ -69,7 +69,7 @@ func (p *plan) drop(gap Gap) bool {
 	for _, layer := range needs[gap.Layer] {
 		if p.on[layer] {
 			p.on[layer] = false
-			p.missing = append(p.missing, Gap{Layer: layer, Reason: fmt.Sprintf("it takes the layer %s", gap.Layer), Remedy: ""})
+			p.missing = append(p.missing, Gap{Layer: layer, Reason: fmt.Sprintf("it takes the layer %s", gap.Layer), Remedy: gap.Remedy})
 		}
 	}
 	if gap.Layer == LayerRunAs {

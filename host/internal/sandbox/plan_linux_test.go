@@ -7,6 +7,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// TestMissingWithAnother: a layer that is missing since another is has the remedy of
+// that one, which is what somebody has to be told who requires the first.
+func TestMissingWithAnother(t *testing.T) {
+	mounts := Gap{Layer: LayerMounts, Reason: "refused", Remedy: "allow it"}
+	plan := newPlan(&Profile{Confinement: Confinement{RunAs: RunAs{Mode: RunAsHost}, Isolation: Isolated}}, nil)
+	plan.drop(mounts)
+	want := []Gap{mounts, {Layer: LayerProc, Reason: "it takes the layer mounts", Remedy: "allow it"}}
+	if diff := cmp.Diff(want, plan.missing); diff != "" {
+		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
 // TestRequired: which of the layers that cannot be had keep a program from being
 // started, and are marked if it is started all the same.
 func TestRequired(t *testing.T) {

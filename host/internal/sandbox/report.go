@@ -42,7 +42,11 @@ func (r Report) String() string {
 		if i == 0 {
 			separator = "; missing: "
 		}
-		line += separator + gap.String()
+		text := gap.String()
+		if i+1 < len(r.Missing) && r.Missing[i+1].Reason == gap.Reason {
+			text = string(gap.Layer) // the last one of them has the reason
+		}
+		line += separator + text
 	}
 	return line
 }
