@@ -51,11 +51,11 @@ host, each plugin is started for that.`,
 	}
 	plugins := &cobra.Command{
 		Use:   "plugins",
-		Short: "See the plugins, and restart them",
+		Short: "See the plugins and what confines them, and restart them",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	plugins.AddCommand(list, restart)
+	plugins.AddCommand(list, a.inspectCommand(), restart)
 	return plugins
 }
 
@@ -96,17 +96,23 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 		return err
 	}
 	for _, v := range views {
-		if v.Sandbox != "" {
-			fmt.Fprintf(a.stdout, "\n%s: limits: %s\n%s: sandbox: %s\n", v.Name, v.Limits, v.Name, v.Sandbox)
+		if v.Sandbox != nil {
+			fmt.Fprintf(a.stdout, "\n%s: limits: %s\n%s: sandbox: %s\n", v.Name, v.Limits, v.Name, line(v.Sandbox.String()))
 		}
-		if why := problem(v.State); why != "" {
-			fmt.Fprintf(a.stdout, "\n%s\n", why)
-		}
-		for _, r := range v.RefusedTools {
-			fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))
-		}
+		a.printTrouble(v)
 	}
 	return nil
+}
+
+// printTrouble prints what is wrong with a plugin, and which of its tools are
+// refused.
+func (a *app) printTrouble(v httpapi.Plugin) {
+	if why := problem(v.State); why != "" {
+		fmt.Fprintf(a.stdout, "\n%s\n", why)
+	}
+	for _, r := range v.RefusedTools {
+		fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))
+	}
 }
 
 // problem says what is wrong with a plugin, or "".

@@ -127,6 +127,20 @@ func (a *app) printValidation(result validation) error {
 // isMistake reports whether a refusal is the configuration's fault.
 func isMistake(r httpapi.RefusedTool) bool { return r.Unknown }
 
+// printCatalog prints which tools the plugins offer, by the tiers that they have
+// with this configuration.
+func (a *app) printCatalog(plugins []httpapi.Plugin) error {
+	var all []httpapi.PluginTool
+	for _, p := range plugins {
+		all = append(all, p.Tools...)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.stdout)
+	return a.printPluginTools(all)
+}
+
 func (a *app) printValid(result validation) error {
 	if a.json {
 		return a.printJSON(result)
@@ -144,7 +158,7 @@ func (a *app) printValid(result validation) error {
 	}
 	fmt.Fprintf(a.stdout, "%s: no mistakes\n", files)
 	if len(result.Plugins) > 0 {
-		return a.printPlugins(result.Plugins)
+		return errors.Join(a.printPlugins(result.Plugins), a.printCatalog(result.Plugins))
 	}
 	if len(result.NotChecked) > 0 {
 		fmt.Fprintf(a.stdout, "settings not checked: %s (never started; toolhost validate --start does it)\n", strings.Join(result.NotChecked, ", "))

@@ -60,7 +60,7 @@ type Entry struct {
 func (e *Entry) OfHost() bool { return e.Plugin == HostPlugin }
 
 // ReadOnly reports whether no call of the tool changes anything.
-func (e *Entry) ReadOnly() bool { return e.highest() == tool.ReadOnly }
+func (e *Entry) ReadOnly() bool { return e.HighestTier() == tool.ReadOnly }
 
 // Destructive reports whether a call of the tool may destroy something, as far
 // as clients should warn of it.
@@ -71,8 +71,8 @@ func (e *Entry) Destructive() bool {
 // Idempotent reports whether a second equal call does no more than the first.
 func (e *Entry) Idempotent() bool { return e.ReadOnly() || e.Spec.Idempotent }
 
-// highest is the highest tier that a call may have and still be run.
-func (e *Entry) highest() tool.Tier {
+// HighestTier is the highest tier that a call may have and still be run.
+func (e *Entry) HighestTier() tool.Tier {
 	return min(max(e.Tier, e.tiers.highest()), e.ceiling)
 }
 

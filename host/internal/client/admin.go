@@ -18,6 +18,13 @@ func (c *Client) Plugins(ctx context.Context) ([]httpapi.Plugin, error) {
 	return plugins, err
 }
 
+// Plugin returns one plugin.
+func (c *Client) Plugin(ctx context.Context, name string) (httpapi.Plugin, error) {
+	var plugin httpapi.Plugin
+	err := c.do(ctx, request{method: "GET", path: "/v1/plugins/" + url.PathEscape(name)}, &plugin)
+	return plugin, err
+}
+
 // RestartPlugin stops a plugin if it runs and starts it, and returns it as it
 // is then.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin, error) {

@@ -142,10 +142,13 @@ func (s *source) abs(path string) string {
 	return filepath.Join(s.dir, path)
 }
 
+// ErrNone is what [Find] says if there is no configuration to find.
+var ErrNone = errors.New("no configuration")
+
 // Find returns the configuration to load: flag if it is given, else
 // $TOOLHOST_CONFIG, else config.hcl in the working directory, else
-// /etc/toolhost if it holds a *.hcl. Its error names every place it looked at.
-// A nil lookupEnv means [os.LookupEnv].
+// /etc/toolhost if it holds a *.hcl; with none of these its error is [ErrNone],
+// and names every place it looked at. A nil lookupEnv means [os.LookupEnv].
 func Find(flag string, lookupEnv func(name string) (value string, set bool)) (string, error) {
 	if lookupEnv == nil {
 		lookupEnv = os.LookupEnv
@@ -169,8 +172,8 @@ func find(flag string, lookupEnv func(string) (string, bool), systemDir string) 
 	if files, err := filepath.Glob(filepath.Join(systemDir, "*.hcl")); err == nil && slices.ContainsFunc(files, isFile) {
 		return systemDir, nil
 	}
-	return "", fmt.Errorf("no configuration: --config is not given, TOOLHOST_CONFIG is not set, "+
-		"and neither ./%s nor %s/*.hcl exists; write a %s or name one with --config", local, systemDir, local)
+	return "", fmt.Errorf("%w: --config is not given, TOOLHOST_CONFIG is not set, "+
+		"and neither ./%s nor %s/*.hcl exists; write a %s or name one with --config", ErrNone, local, systemDir, local)
 }
 
 func isFile(path string) bool {

@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 	"github.com/toolhost/toolhost/sdk"
@@ -304,6 +305,47 @@ func TestToolsAreKnownWithoutStarting(t *testing.T) {
 }
 
 // TestTry starts the plugins beside a daemon that runs.
+// TestExamine: a plugin that gets what its sandbox requires, one that does not, and
+// one that need not.
+func TestExamine(t *testing.T) {
+	cfg := load(t, "")
+	greeter := cfg.Plugins[0]
+	refused, warned, off := greeter, greeter, greeter
+	refused.Supervisor.Confinement = sandbox.Confinement{Isolation: sandbox.Off, Require: []sandbox.Layer{sandbox.LayerMounts}}
+	warned.Supervisor.Confinement = refused.Supervisor.Confinement
+	warned.Supervisor.Confinement.WarnOnMissing = true
+	off.Enabled = false
+	cfg.Plugins = append(cfg.Plugins, refused, off, warned)
+
+	e, err := daemon.Examine(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(e.Machine.Levels) != 4 || len(e.Plugins) != 3 {
+		t.Fatalf("Examine() = %+v, want four levels and three plugins", e)
+	}
+	for i, p := range e.Plugins {
+		if p.Name != "greeter" || p.Place != greeter.Place || p.Sandbox == nil || len(p.Sandbox.Layers) == 0 {
+			t.Errorf("plugin %d = %+v, want its place and what would be in force", i, p)
+		}
+	}
+	if p := e.Plugins[0]; !p.Starts || p.Problem != "" {
+		t.Errorf("with the default sandbox: %+v, want it to start", p)
+	}
+	if p := e.Plugins[1]; p.Starts || !strings.Contains(p.Problem, "its sandbox requires mounts, which cannot be had here") || p.Isolation != sandbox.Off {
+		t.Errorf("with a layer that is missing: %+v, want it refused", p)
+	}
+	if p := e.Plugins[2]; !p.Starts || len(p.Sandbox.Missing) != 1 || !p.Sandbox.Missing[0].Required {
+		t.Errorf("with a layer that may be missing: %+v, want it to start", p)
+	}
+	if _, err := os.Stat(cfg.StateDir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the state directory: %v, want none", err)
+	}
+	if e, err = daemon.Examine(t.Context(), nil); err != nil || len(e.Plugins) != 0 || e.Plugins == nil {
+		t.Errorf("Examine() without a configuration = %+v, %v", e, err)
+	}
+}
+
 func TestTry(t *testing.T) {
 	cfg := load(t, "")
 	start(t, cfg)

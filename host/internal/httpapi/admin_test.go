@@ -10,8 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/httpapi/httpapitest"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // row is the part of a row of the journal that tests look at.
@@ -118,9 +124,87 @@ func TestPlugins(t *testing.T) {
 	if len(plugins) != 1 || plugins[0].Name != "missing" || plugins[0].Tools == nil {
 		t.Errorf("plugins = %+v", plugins)
 	}
+	var one httpapi.Plugin
+	ask(t, h, h.Admin, "GET", "/v1/plugins/missing", "").into(t, http.StatusOK, &one)
+	if one.Name != "missing" || one.Phase != supervisor.Stopped || one.Sandbox != nil {
+		t.Errorf("the plugin = %+v", one)
+	}
+	ask(t, h, h.Admin, "GET", "/v1/plugins/other", "").problem(t, http.StatusNotFound, "other")
+	ask(t, h, h.Admin, "GET", "/v1/plugins/missing?colour=red", "").problem(t, http.StatusBadRequest, "colour")
 	ask(t, h, h.Admin, "POST", "/v1/plugins/missing/restart", "").problem(t, http.StatusUnprocessableEntity, "no-such-plugin")
 	ask(t, h, h.Admin, "POST", "/v1/plugins/other/restart", "").problem(t, http.StatusNotFound, "other")
 	ask(t, h, h.Admin, "POST", "/v1/plugins/missing/restart", `{"force":true}`).problem(t, http.StatusBadRequest, "force")
+}
+
+// TestPluginAsJSON holds the shape that docs/rest-api.md promises.
+func TestPluginAsJSON(t *testing.T) {
+	tools, err := catalog.New(catalog.Options{Plugins: []catalog.Plugin{{Name: "git", Ceiling: tool.SideEffecting, TrustClaims: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := json.RawMessage(`{"type":"object","properties":{"create":{"type":"boolean","description":"whether to make one"}}}`)
+	if err := tools.Publish("git", "digest", []tool.Spec{
+		{Name: "branch", Description: "Lists branches.", Tier: tool.ReadOnly, InputSchema: schema, TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}},
+		{Name: "log", Description: "Lists commits.", Tier: tool.ReadOnly, InputSchema: schema},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	state := supervisor.State{
+		Name: "git", Phase: supervisor.Ready, PID: 7, Isolation: sandbox.Isolated,
+		Sandbox: &sandbox.Report{Layers: []string{"rlimits", "caps=0"}, Missing: []sandbox.Gap{
+			{Layer: sandbox.LayerLandlock, Reason: "the kernel has none", Remedy: "use another", Required: true},
+			{Layer: sandbox.LayerCgroup, Reason: "not delegated"},
+		}},
+	}
+	got, err := json.MarshalIndent(httpapi.NewPlugins([]supervisor.State{state}, tools.Entries(), tools.Refused())[0], "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `{
+ "name": "git",
+ "phase": "ready",
+ "since": "0001-01-01T00:00:00Z",
+ "pid": 7,
+ "calls": 0,
+ "crashes": 0,
+ "limits": {
+  "core": 0
+ },
+ "isolation": "isolated",
+ "sandbox": {
+  "layers": [
+   "rlimits",
+   "caps=0"
+  ],
+  "missing": [
+   {
+    "layer": "landlock",
+    "reason": "the kernel has none",
+    "remedy": "use another",
+    "required": true
+   },
+   {
+    "layer": "cgroup",
+    "reason": "not delegated"
+   }
+  ]
+ },
+ "tools": [
+  {
+   "name": "branch",
+   "tier": "read_only",
+   "highest_tier": "side_effecting"
+  },
+  {
+   "name": "log",
+   "tier": "read_only"
+  }
+ ],
+ "refused_tools": []
+}`
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("a plugin as JSON (-want +got):\n%s", diff)
+	}
 }
 
 func TestReload(t *testing.T) {

@@ -6,14 +6,25 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Plugin is a plugin as it is listed.
 type Plugin struct {
 	supervisor.State
 
-	Tools        []string      `json:"tools"`
+	Tools        []PluginTool  `json:"tools"`
 	RefusedTools []RefusedTool `json:"refused_tools"`
+}
+
+// PluginTool is a tool that a plugin offers.
+type PluginTool struct {
+	Name string `json:"name"`
+	// Tier is that of a call to which no rule of the tool gives another.
+	Tier tool.Tier `json:"tier"`
+	// HighestTier is the highest that a call may have by its arguments, if that
+	// is not Tier.
+	HighestTier tool.Tier `json:"highest_tier,omitzero"`
 }
 
 // RefusedTool is a tool that is not offered.
@@ -30,10 +41,14 @@ type RefusedTool struct {
 func NewPlugins(states []supervisor.State, entries []*catalog.Entry, refused []catalog.Refusal) []Plugin {
 	plugins := make([]Plugin, 0, len(states))
 	for _, state := range states {
-		p := Plugin{State: state, Tools: []string{}, RefusedTools: []RefusedTool{}}
+		p := Plugin{State: state, Tools: []PluginTool{}, RefusedTools: []RefusedTool{}}
 		for _, e := range entries {
 			if e.Plugin == state.Name {
-				p.Tools = append(p.Tools, e.Spec.Name)
+				t := PluginTool{Name: e.Spec.Name, Tier: e.Tier}
+				if highest := e.HighestTier(); highest != e.Tier {
+					t.HighestTier = highest
+				}
+				p.Tools = append(p.Tools, t)
 			}
 		}
 		for _, r := range refused {
@@ -58,6 +73,24 @@ func (s *Server) listPlugins(w http.ResponseWriter, r *request) error {
 	return s.write(w, http.StatusOK, s.plugins())
 }
 
+// getPlugin answers GET /v1/plugins/{name}.
+func (s *Server) getPlugin(w http.ResponseWriter, r *request) error {
+	if err := readQuery(r.Request).err(); err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	plugins := s.plugins()
+	i := slices.IndexFunc(plugins, func(p Plugin) bool { return p.Name == name })
+	if i < 0 {
+		return noPlugin(name)
+	}
+	return s.write(w, http.StatusOK, plugins[i])
+}
+
+func noPlugin(name string) *Problem {
+	return notFound().problem("there is no plugin %q", headOf(name, maxShown)).hint("GET /v1/plugins lists them")
+}
+
 // restartPlugin answers POST /v1/plugins/{name}/restart with the plugin as it
 // is then.
 func (s *Server) restartPlugin(w http.ResponseWriter, r *request) error {
@@ -67,7 +100,7 @@ func (s *Server) restartPlugin(w http.ResponseWriter, r *request) error {
 	name := r.PathValue("name")
 	is := func(p Plugin) bool { return p.Name == name }
 	if !slices.ContainsFunc(s.plugins(), is) {
-		return notFound().problem("there is no plugin %q", headOf(name, maxShown)).hint("GET /v1/plugins lists them")
+		return noPlugin(name)
 	}
 	if err := s.opts.Supervisor.Restart(r.Context(), name); err != nil {
 		return refused().problem("%v", err)

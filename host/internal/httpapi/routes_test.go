@@ -41,6 +41,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/grants", "", no, ok, ok, ok},
 		{"DELETE", "/v1/grants/gr_x", "", no, none, none, none},
 		{"GET", "/v1/plugins", "", no, no, ok, ok},
+		{"GET", "/v1/plugins/x", "", no, no, none, none},
 		{"POST", "/v1/plugins/x/restart", "", no, no, none, none},
 		{"GET", "/v1/journal", "", no, no, ok, ok},
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
@@ -95,7 +96,7 @@ func TestRoutes(t *testing.T) {
 	var listed, served []string
 	for _, row := range rows {
 		path, _, _ := strings.Cut(row.path, "?")
-		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "/x/", "/{name}/", "tools/look", "tools/{name}").Replace(path)
+		path = strings.NewReplacer("tc_x", "{id}", "ap_x", "{id}", "gr_x", "{id}", "/plugins/x", "/plugins/{name}", "tools/look", "tools/{name}").Replace(path)
 		listed = append(listed, row.method+" "+path)
 	}
 	for _, r := range httpapi.Routes() {

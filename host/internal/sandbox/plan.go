@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
@@ -73,7 +74,7 @@ func (p *plan) drop(gap Gap) bool {
 	for _, layer := range needs[gap.Layer] {
 		if p.on[layer] {
 			p.on[layer] = false
-			p.missing = append(p.missing, Gap{Layer: layer, Reason: fmt.Sprintf("it takes the layer %s", gap.Layer), Remedy: ""})
+			p.missing = append(p.missing, Gap{Layer: layer, Reason: fmt.Sprintf("it takes the layer %s", gap.Layer), Remedy: gap.Remedy})
 		}
 	}
 	if gap.Layer == LayerRunAs {
@@ -102,6 +103,9 @@ func (p *plan) gap(err error) (Gap, bool) {
 			return newGap(LayerCgroup, err), true
 		}
 	}
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		err = fmt.Errorf("the kernel refuses it: %w", errno) // without what was forked
+	}
 	for _, layer := range namespaces() {
 		if p.on[layer] {
 			if layer == LayerMounts {
@@ -124,10 +128,15 @@ func (g Gap) lasting() bool {
 
 // check reports whether a layer is missing that the profile requires.
 func (p *plan) check() error {
-	c := &p.profile.Confinement
-	if c.WarnOnMissing {
-		return nil
+	if unmet := p.unmet(); len(unmet) > 0 && !p.profile.Confinement.WarnOnMissing {
+		return &MissingError{unmet[0]}
 	}
+	return nil
+}
+
+// unmet returns what the profile requires and does not get.
+func (p *plan) unmet() []Gap {
+	c := &p.profile.Confinement
 	required := slices.Clone(c.Require)
 	if c.Isolation != Auto {
 		required = append(required, layersOf(c.Isolation)...)
@@ -135,18 +144,20 @@ func (p *plan) check() error {
 	if c.RunAs.Mode == RunAsUser {
 		required = append(required, LayerRunAs)
 	}
+	var unmet []Gap
 	for _, gap := range p.missing {
 		strict := gap.Layer == LayerMounts && c.Isolation == Strict
 		if slices.Contains(required, gap.Layer) && (!p.on[gap.Layer] || strict) {
-			return &MissingError{gap}
+			unmet = append(unmet, gap)
 		}
 	}
-	for _, layer := range required {
-		if !p.on[layer] && !p.given(layer) {
-			return &MissingError{Gap{Layer: layer, Reason: "isolation = \"" + c.Isolation.String() + "\" does not have it"}}
+	for i, layer := range required {
+		told := slices.Contains(required[:i], layer) || slices.ContainsFunc(unmet, func(g Gap) bool { return g.Layer == layer })
+		if !p.on[layer] && !p.given(layer) && !told {
+			unmet = append(unmet, Gap{Layer: layer, Reason: "isolation = \"" + c.Isolation.String() + "\" does not have it"})
 		}
 	}
-	return nil
+	return unmet
 }
 
 // given reports whether a layer holds without having been planned.
@@ -214,6 +225,21 @@ func (p *plan) filter() *launch.Filter {
 	return f
 }
 
+// gaps returns what could not be had, and marks what of it the profile requires.
+func (p *plan) gaps() []Gap {
+	gaps := slices.Clone(p.missing)
+	for _, unmet := range p.unmet() {
+		required := unmet
+		required.Required = true
+		if i := slices.Index(gaps, unmet); i >= 0 {
+			gaps[i] = required
+		} else {
+			gaps = append(gaps, required)
+		}
+	}
+	return gaps
+}
+
 // report says what is in force after the launcher has done what was ordered.
 func (p *plan) report(done *launch.Details) Report {
 	texts := map[Layer]string{LayerMounts: "mounts:ro", LayerProc: "proc:fresh", LayerCaps: "caps=0"}
@@ -234,7 +260,7 @@ func (p *plan) report(done *launch.Details) Report {
 	}
 	on := maps.Clone(p.on)
 	on[LayerRunAs] = p.user != nil
-	r := Report{Missing: p.missing}
+	r := Report{Missing: p.gaps()}
 	for _, layer := range Layers() {
 		if !on[layer] {
 			continue

@@ -22,6 +22,9 @@ type Gap struct {
 	Reason string `json:"reason"`
 	// Remedy is what to change on the machine to have it; "" if nothing is known.
 	Remedy string `json:"remedy,omitempty"`
+	// Required says that the profile requires the layer, and that the program
+	// was started without it all the same.
+	Required bool `json:"required,omitempty"`
 }
 
 // String returns the layer and the reason.
@@ -39,7 +42,11 @@ func (r Report) String() string {
 		if i == 0 {
 			separator = "; missing: "
 		}
-		line += separator + gap.String()
+		text := gap.String()
+		if i+1 < len(r.Missing) && r.Missing[i+1].Reason == gap.Reason {
+			text = string(gap.Layer) // the last one of them has the reason
+		}
+		line += separator + text
 	}
 	return line
 }

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -64,6 +67,25 @@ func (k *keeper) start(ctx context.Context, a *attempt, scope string) {
 		k.watch(life, i, disconnected)
 	})
 	k.log.Info("plugin started", "pid", i.runner.ID(), "generation", i.key.generation, "version", i.about.Version, "tools", len(i.about.Tools), "sandbox", i.runner.proc.Report.String())
+	k.warnOfMissing(i.runner.proc.Report)
+}
+
+// warnOfMissing says which layers a process does without although its sandbox
+// requires them.
+func (k *keeper) warnOfMissing(r sandbox.Report) {
+	var missing, remedies []string
+	for _, gap := range r.Missing {
+		if !gap.Required {
+			continue
+		}
+		missing = append(missing, gap.String())
+		if gap.Remedy != "" && !slices.Contains(remedies, gap.Remedy) {
+			remedies = append(remedies, gap.Remedy)
+		}
+	}
+	if len(missing) > 0 {
+		k.log.Warn("the plugin runs without what its sandbox requires", "missing", strings.Join(missing, ", "), "remedy", strings.Join(remedies, "; "))
+	}
 }
 
 // newGeneration counts a process that is about to be started from a binary. It

@@ -186,6 +186,9 @@ func (i *instance) handshake() error {
 // notExecuted says why there is no process. What the system lacked now it may
 // have in a moment; all else stays as it is until somebody mends it.
 func notExecuted(err error) error {
+	if missing, ok := errors.AsType[*sandbox.MissingError](err); ok {
+		return refuse("its sandbox cannot be had on this machine", "%w", missing)
+	}
 	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, context.DeadlineExceeded} {
 		if errors.Is(err, passing) {
 			return err

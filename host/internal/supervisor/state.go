@@ -73,8 +73,10 @@ type State struct {
 	LastCrash *Crash `json:"last_crash,omitempty"`
 	// Limits are those of its processes.
 	Limits sandbox.Limits `json:"limits"`
-	// Sandbox says what is in force for its process.
-	Sandbox string `json:"sandbox,omitempty"`
+	// Isolation is how far its configuration wants it kept apart.
+	Isolation sandbox.Isolation `json:"isolation"`
+	// Sandbox is what is in force for the newest process, nil if none is running.
+	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
 	// Refused says what is wrong and what to do, if it cannot be started.
 	Refused string `json:"refused,omitempty"`
 }
@@ -98,8 +100,8 @@ func (k *keeper) state() State {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	state := State{
-		Name: k.plugin.Name, Limits: k.plugin.Limits, Phase: k.phase, Since: k.since, Digest: k.digest, Version: k.version,
-		Crashes: k.crashes, LastCrash: k.lastCrash,
+		Name: k.plugin.Name, Limits: k.plugin.Limits, Isolation: k.plugin.Confinement.Isolation, Phase: k.phase, Since: k.since,
+		Digest: k.digest, Version: k.version, Crashes: k.crashes, LastCrash: k.lastCrash,
 	}
 	if k.phase == Backoff && k.backoff.wait(time.Now()) == 0 {
 		state.Phase = Stopped // the next call starts it
@@ -110,7 +112,7 @@ func (k *keeper) state() State {
 		if key.generation > newest {
 			newest = key.generation
 			state.PID = i.runner.proc.PID()
-			state.Sandbox = i.runner.proc.Report.String()
+			state.Sandbox = &i.runner.proc.Report // it never changes
 		}
 	}
 	if k.refused != nil {

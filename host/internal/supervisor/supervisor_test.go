@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -297,7 +298,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("chunks are %v, want one", chunks)
 	}
 	s := k.state(t, "calm")
-	if s.Phase != Ready || s.PID <= 1 || s.Version != "1.2.3" || len(s.Digest) != 64 || s.Calls != 0 || !strings.Contains(s.Sandbox, "rlimits") {
+	if s.Phase != Ready || s.PID <= 1 || s.Version != "1.2.3" || len(s.Digest) != 64 || s.Calls != 0 || s.Sandbox == nil || !slices.Contains(s.Sandbox.Layers, "rlimits") {
 		t.Errorf("state is %+v", s)
 	}
 }

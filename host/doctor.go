@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+)
+
+// diagnosis is what `toolhost doctor --json` prints.
+type diagnosis struct {
+	// OK says that everything can be had that the configuration requires.
+	OK bool `json:"ok"`
+	daemon.Examination
+	// Files and Mistakes are those of the configuration, if there is one.
+	Files    []string         `json:"files,omitempty"`
+	Mistakes []config.Mistake `json:"mistakes"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine can enforce, and what to change to get more",
+		Long: `Say what this machine can enforce to keep plugins apart from it, level by level,
+and what to change to get more. Each level is tried, for the user who asks: a host
+that runs as another user may get more or less.
+
+With a configuration it also says what each plugin would get. It starts no plugin,
+and needs no running host. The exit code is 1 if something cannot be had that the
+configuration requires.`,
+		Example: `  toolhost doctor
+  toolhost doctor --config /etc/toolhost
+  toolhost doctor --json | jq .machine.strongest`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd.Context()) },
+	}
+}
+
+func (a *app) doctor(ctx context.Context) error {
+	cfg, wrong := a.loadConfig()
+	none := errors.Is(wrong, config.ErrNone)
+	if none {
+		wrong = nil
+	}
+	examination, err := daemon.Examine(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	d := diagnosis{OK: wrong == nil, Examination: examination, Mistakes: []config.Mistake{}}
+	for _, p := range d.Plugins {
+		d.OK = d.OK && p.Starts
+	}
+	if cfg != nil {
+		d.Files = cfg.Files
+	}
+	if mistakes, ok := errors.AsType[*config.Error](wrong); ok && a.json {
+		d.Mistakes, wrong = mistakes.Mistakes, errReported
+	}
+	if a.json {
+		err = a.printJSON(d)
+	} else {
+		err = a.printDiagnosis(d)
+		if none && err == nil {
+			_, err = fmt.Fprint(a.stdout, "\nno configuration here; with --config PATH each plugin is looked at, too\n")
+		}
+	}
+	switch {
+	case err != nil || wrong != nil:
+		return errors.Join(err, wrong)
+	case !d.OK:
+		return errReported
+	}
+	return nil
+}
+
+func (a *app) printDiagnosis(d diagnosis) error {
+	return errors.Join(printMachine(a.stdout, d.Machine), printLevels(a.stdout, d.Machine), printExamined(a.stdout, d))
+}
+
+// printMachine prints what the layers depend on.
+func printMachine(w io.Writer, m sandbox.Machine) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(table, "system\t%s %s (%s)\n", m.System, line(m.Kernel), m.Arch)
+	user := "root"
+	if m.UID != 0 {
+		user = fmt.Sprintf("an ordinary user (uid %d)", m.UID)
+	}
+	fmt.Fprintf(table, "user\t%s\n", user)
+	landlock := fmt.Sprintf("version %d", m.Landlock)
+	if m.Landlock == 0 {
+		landlock = "none"
+	}
+	fmt.Fprintf(table, "landlock\t%s\n", landlock)
+	for _, row := range []struct {
+		name  string
+		layer sandbox.Layer
+	}{{"user namespaces", sandbox.LayerUserNS}, {"cgroups", sandbox.LayerCgroup}} {
+		if answer := has(m.Auto.Sandbox, row.layer); answer != "" {
+			fmt.Fprintf(table, "%s\t%s\n", row.name, answer)
+		}
+	}
+	return table.Flush()
+}
+
+// has says whether a layer is in force, and what is missing of it; "" if a report
+// does not speak of it.
+func has(r sandbox.Report, layer sandbox.Layer) string {
+	answer := ""
+	if slices.ContainsFunc(r.Layers, func(text string) bool {
+		rest, found := strings.CutPrefix(text, string(layer))
+		return found && (rest == "" || strings.ContainsAny(rest[:1], " :=("))
+	}) {
+		answer = "yes"
+	}
+	for _, gap := range r.Missing {
+		switch {
+		case gap.Layer != layer:
+		case answer == "":
+			answer = "no: " + line(gap.Reason)
+		default:
+			answer += ", but " + line(gap.Reason)
+		}
+	}
+	return answer
+}
+
+// printLevels prints what each level adds to the one before it, and then all that
+// is missing somewhere.
+func printLevels(w io.Writer, m sandbox.Machine) error {
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "LEVEL\tWORKS\tIN FORCE\n")
+	var before []string
+	for _, level := range m.Levels {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", level.Isolation, yesNo(level.Works), addedTo(before, level))
+		before = level.Sandbox.Layers
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	auto := fmt.Sprintf("auto, the default, gives %s here", m.Strongest)
+	if more := without(m.Auto.Sandbox.Layers, m.Levels[m.Strongest-sandbox.Off].Sandbox.Layers); len(more) > 0 {
+		auto += ", and beside that " + strings.Join(more, ", ")
+	}
+	fmt.Fprintf(w, "\n%s\n", auto)
+	return printMissing(w, append(slices.Clone(m.Levels), m.Auto))
+}
+
+func yesNo(yes bool) string {
+	if yes {
+		return "yes"
+	}
+	return "no"
+}
+
+// addedTo says what a level has in force beside what the one before it has.
+func addedTo(before []string, level sandbox.Level) string {
+	if level.Problem != "" {
+		return line(level.Problem)
+	}
+	added := without(level.Sandbox.Layers, before)
+	switch {
+	case len(before) == 0:
+		return strings.Join(added, ", ")
+	case len(added) == 0:
+		return "the same"
+	}
+	return "and " + strings.Join(added, ", ")
+}
+
+// without returns what of all is not in some.
+func without(all, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(text string) bool { return slices.Contains(some, text) })
+}
+
+// lack is what several levels miss for one reason.
+type lack struct {
+	reason, remedy string
+	layers, levels []string
+}
+
+// printMissing prints what is missing, each reason and each remedy once.
+func printMissing(w io.Writer, levels []sandbox.Level) error {
+	var lacks []*lack
+	for _, level := range levels {
+		for _, gap := range level.Sandbox.Missing {
+			i := slices.IndexFunc(lacks, func(l *lack) bool { return l.reason == gap.Reason && l.remedy == gap.Remedy })
+			if i < 0 {
+				i = len(lacks)
+				lacks = append(lacks, &lack{reason: gap.Reason, remedy: gap.Remedy})
+			}
+			lacks[i].layers = append(without(lacks[i].layers, []string{string(gap.Layer)}), string(gap.Layer))
+			lacks[i].levels = append(without(lacks[i].levels, []string{level.Isolation.String()}), level.Isolation.String())
+		}
+	}
+	if len(lacks) == 0 {
+		_, err := fmt.Fprint(w, "nothing is missing\n")
+		return err
+	}
+	fmt.Fprint(w, "\nmissing\n")
+	var told []string
+	for _, l := range lacks {
+		fmt.Fprintf(w, "  %s, in %s: %s\n", strings.Join(l.layers, ", "), strings.Join(l.levels, ", "), line(l.reason))
+		if l.remedy != "" && !slices.Contains(told, l.remedy) {
+			told = append(told, l.remedy)
+			fmt.Fprintf(w, "    to have it: %s\n", line(l.remedy))
+		}
+	}
+	return nil
+}
+
+// printExamined prints what each plugin of the configuration would get.
+func printExamined(w io.Writer, d diagnosis) error {
+	if len(d.Files) == 0 {
+		return nil
+	}
+	fmt.Fprintf(w, "\n%s\n", strings.Join(d.Files, ", "))
+	if len(d.Plugins) == 0 {
+		_, err := fmt.Fprint(w, "no plugins\n")
+		return err
+	}
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "PLUGIN\tISOLATION\tSTARTS\tWHERE\n")
+	for _, p := range d.Plugins {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Name, p.Isolation, starts(p), p.Place)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, p := range d.Plugins {
+		fmt.Fprintln(w)
+		if p.Problem != "" {
+			fmt.Fprintf(w, "%s: plugin %q: %s\n", p.Place, p.Name, paragraph(p.Problem))
+		}
+		if p.Sandbox == nil {
+			continue
+		}
+		fmt.Fprintf(w, "%s: sandbox: %s\n", p.Name, line(strings.Join(p.Sandbox.Layers, ", ")))
+		for _, text := range gapLines(*p.Sandbox) {
+			fmt.Fprintf(w, "%s: missing: %s\n", p.Name, text)
+		}
+	}
+	return nil
+}
+
+// starts says whether a plugin starts, and without which layers that its sandbox
+// requires.
+func starts(p daemon.ExaminedPlugin) string {
+	if !p.Starts || p.Sandbox == nil {
+		return yesNo(p.Starts)
+	}
+	var missing []string
+	for _, gap := range p.Sandbox.Missing {
+		if gap.Required {
+			missing = append(missing, string(gap.Layer))
+		}
+	}
+	if len(missing) == 0 {
+		return "yes"
+	}
+	return "yes, without " + strings.Join(missing, ", ")
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestInspection(t *testing.T) {
+	crash := &supervisor.Crash{Cause: "panicked", Detail: "exit code 2: panic: oh\x1b", Stderr: "panic: oh\n\ngoroutine 1"}
+	for _, tt := range []struct {
+		name string
+		p    httpapi.Plugin
+		want string
+	}{
+		{"one that works", httpapi.Plugin{
+			State: supervisor.State{
+				Name: "git", Phase: supervisor.Ready, PID: 7, Calls: 2, Crashes: 1, Version: "1.0", Digest: "0a1b", LastCrash: crash,
+				Sandbox: &sandbox.Report{Layers: []string{"rlimits", "caps=0"}, Missing: []sandbox.Gap{
+					{Layer: sandbox.LayerPIDNS, Reason: "not permitted", Remedy: "permit it"},
+					{Layer: sandbox.LayerIPCNS, Reason: "not permitted", Remedy: "permit it"},
+					{Layer: sandbox.LayerProc, Reason: "it takes the layer pidns", Remedy: "permit it"},
+				}},
+			},
+			Tools:        []httpapi.PluginTool{{Name: "branch", Tier: tool.ReadOnly, HighestTier: tool.SideEffecting}, {Name: "log", Tier: tool.ReadOnly}},
+			RefusedTools: []httpapi.RefusedTool{{Name: "push", Reason: "it is above the ceiling"}},
+		}, `
+Plugin:     git
+Phase:      ready, since 0001-01-01T00:00:00Z
+Process:    7, with 2 calls under way
+Version:    1.0
+SHA-256:    0a1b
+Limits:     core 0B
+Isolation:  auto
+In force:   rlimits, caps=0
+Missing:    pidns, ipcns: not permitted; to have it: permit it
+Missing:    proc: it takes the layer pidns
+Crashes:    1
+
+TOOL    TIER
+branch  read_only, by its arguments up to side_effecting
+log     read_only
+
+git crashed: it panicked (exit code 2: panic: oh\x1b)
+    panic: oh
+    
+    goroutine 1
+
+git: tool push is refused: it is above the ceiling
+`},
+		{"one that cannot", httpapi.Plugin{State: supervisor.State{
+			Name: "web", Phase: supervisor.Broken, Isolation: sandbox.Strict, Refused: "its sandbox requires netns",
+		}}, `
+Plugin:     web
+Phase:      broken, since 0001-01-01T00:00:00Z
+Version:    -
+SHA-256:    -
+Limits:     core 0B
+Isolation:  strict
+Crashes:    0
+
+web is refused: its sandbox requires netns
+`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			if err := (&app{stdout: &out}).printPlugin(tt.p); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(strings.TrimPrefix(tt.want, "\n"), out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
