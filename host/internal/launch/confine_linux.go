@@ -197,7 +197,7 @@ func (o *Order) program() func() error {
 	argv := append([]string{string(o.Path)}, stringsOf(o.Args)...)
 	env := stringsOf(o.Env)
 	if _, err := os.Stat(file); err == nil || o.Script { // an interpreter opens the script by this name
-		return func() error { return syscall.Exec(file, argv, env) }
+		return func() error { return syscall.Exec(file, argv, env) } //nolint:gosec // what was ordered
 	}
 	argvp, err := syscall.SlicePtrFromStrings(argv)
 	if err != nil {
@@ -209,6 +209,7 @@ func (o *Order) program() func() error {
 	}
 	var empty byte
 	return func() error {
+		//nolint:gosec // as the call takes them
 		_, _, errno := syscall.RawSyscall6(unix.SYS_EXECVEAT, ProgramFD, uintptr(unsafe.Pointer(&empty)),
 			uintptr(unsafe.Pointer(&argvp[0])), uintptr(unsafe.Pointer(&envp[0])), unix.AT_EMPTY_PATH, 0)
 		return errno

@@ -126,8 +126,8 @@ func inLayer(layer, doing string, err error) error {
 }
 
 // describe turns an error into what crosses to the host.
-func describe(err error) *Failure {
-	f := &Failure{Text: err.Error()}
+func describe(err error) *StepError {
+	f := &StepError{Text: err.Error()}
 	_, f.Exec = errors.AsType[*execError](err)
 	if l, ok := errors.AsType[*layerError](err); ok {
 		f.Layer = l.layer

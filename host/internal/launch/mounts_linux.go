@@ -1,12 +1,12 @@
 package launch
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -205,18 +205,16 @@ func pin(root string, attached []tree, path string) error {
 	if top == "" {
 		return nil
 	}
-	rest := strings.Split(strings.TrimPrefix(filepath.Dir(path), top), "/")
-	at := top
-	for _, name := range rest {
-		if name == "" {
+	var between []string
+	for dir := filepath.Dir(path); dir != top; dir = filepath.Dir(dir) {
+		between = append(between, dir)
+	}
+	for _, dir := range slices.Backward(between) {
+		if isMountPoint(dir) {
 			continue
 		}
-		at += "/" + name
-		if isMountPoint(at) {
-			continue
-		}
-		if err := unix.Mount(at, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-			return fmt.Errorf("pin %s: %w", strings.TrimPrefix(at, root), err)
+		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			return fmt.Errorf("pin %s: %w", strings.TrimPrefix(dir, root), err)
 		}
 	}
 	return nil
@@ -322,8 +320,11 @@ func makePoint(path string, dir bool) error {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o444)
-	return cmp.Or(err, f.Close())
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o400)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
 // makeDir makes a directory that others can pass through, whatever the umask.
@@ -333,5 +334,5 @@ func makeDir(path string) error {
 	}
 	before := unix.Umask(0o022)
 	defer unix.Umask(before)
-	return os.MkdirAll(path, 0o755) //nolint:gosec // those of a root of its own
+	return os.MkdirAll(path, 0o755)
 }

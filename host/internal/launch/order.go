@@ -171,8 +171,8 @@ func decodeOrder(r io.Reader) (*Order, error) {
 // Notice is what a launcher tells the host: what it has done before it executes
 // the program, a failure instead or afterwards.
 type Notice struct {
-	Done    *Details `json:"done,omitempty"`
-	Failure *Failure `json:"failure,omitempty"`
+	Done    *Details   `json:"done,omitempty"`
+	Failure *StepError `json:"failure,omitempty"`
 }
 
 // Details are what the host cannot know of what was done.
@@ -183,8 +183,8 @@ type Details struct {
 	NoLoopback string `json:"no_loopback,omitempty"`
 }
 
-// Failure is why a launcher could not become the program.
-type Failure struct {
+// StepError is why a launcher could not become the program.
+type StepError struct {
 	Text  string        `json:"text"`
 	Layer string        `json:"layer,omitempty"` // the layer that cannot be had here
 	Errno syscall.Errno `json:"errno,omitempty"`
@@ -192,10 +192,10 @@ type Failure struct {
 }
 
 // Error implements error.
-func (f *Failure) Error() string { return f.Text }
+func (f *StepError) Error() string { return f.Text }
 
 // Unwrap returns the error number, if there is one.
-func (f *Failure) Unwrap() error {
+func (f *StepError) Unwrap() error {
 	if f.Errno == 0 {
 		return nil
 	}

@@ -50,7 +50,7 @@ func newGroups() (*groups, error) {
 	}
 	sweepGroups(own)
 	g := &groups{dir: filepath.Join(own, groupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(proctree.StartTime(os.Getpid()), 10))}
-	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { //nolint:gosec // as its parents are
+	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("not delegated: %w", err)
 	}
 	g.enable(own)
@@ -162,7 +162,7 @@ type group struct {
 func (g *groups) make(name string, l Limits) (*group, error) {
 	g.made++
 	dir := filepath.Join(g.dir, name+"-"+strconv.Itoa(g.made))
-	if err := os.Mkdir(dir, 0o755); err != nil { //nolint:gosec // as its parents are
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
 	made := &group{dir: dir}
@@ -180,7 +180,10 @@ func (g *groups) make(name string, l Limits) (*group, error) {
 	}
 	for file, value := range limits {
 		err := os.WriteFile(filepath.Join(dir, file), strconv.AppendUint(nil, value, 10), 0)
-		if err != nil && !(file == "memory.swap.max" && errors.Is(err, fs.ErrNotExist)) { // without swap there is none
+		if errors.Is(err, fs.ErrNotExist) && file == "memory.swap.max" {
+			continue // without swap there is none
+		}
+		if err != nil {
 			made.remove()
 			return nil, fmt.Errorf("set %s: %w", file, err)
 		}

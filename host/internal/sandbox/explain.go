@@ -17,7 +17,7 @@ import (
 // explain turns execve(2)'s refusal into what is wrong with the file and what
 // to do. Other errors are returned as they are.
 func explain(err error, binary *os.File) error {
-	f, ok := errors.AsType[*launch.Failure](err)
+	f, ok := errors.AsType[*launch.StepError](err)
 	if !ok || !f.Exec {
 		return err
 	}

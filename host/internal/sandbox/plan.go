@@ -92,7 +92,7 @@ func namespaces() []Layer {
 // gap returns which layer an attempt has failed for, or false if it failed for
 // another reason.
 func (p *plan) gap(err error) (Gap, bool) {
-	if f, ok := errors.AsType[*launch.Failure](err); ok && f.Layer != "" {
+	if f, ok := errors.AsType[*launch.StepError](err); ok && f.Layer != "" {
 		return newGap(Layer(f.Layer), err), true
 	}
 	if _, ok := errors.AsType[*forkError](err); !ok {
@@ -119,11 +119,8 @@ func (p *plan) gap(err error) (Gap, bool) {
 
 // lasting reports whether a gap is one of the machine rather than of a profile.
 func (g Gap) lasting() bool {
-	switch g.Layer {
-	case LayerUserNS, LayerNetNS, LayerIPCNS, LayerPIDNS, LayerProc, LayerLandlock, LayerSeccomp, LayerCgroup:
-		return true
-	}
-	return false
+	ofProfiles := []Layer{LayerRlimits, LayerMounts, LayerRunAs, LayerCaps}
+	return !slices.Contains(ofProfiles, g.Layer)
 }
 
 // check reports whether a layer is missing that the profile requires.
@@ -160,13 +157,10 @@ func (p *plan) unmet() []Gap {
 	return unmet
 }
 
-// given reports whether a layer holds without having been planned.
+// given reports whether a layer holds without having been planned: of what root
+// gives up, an ordinary user has nothing.
 func (p *plan) given(layer Layer) bool {
-	switch layer {
-	case LayerRunAs, LayerCaps: // of an ordinary user
-		return os.Geteuid() != 0
-	}
-	return false
+	return os.Geteuid() != 0 && (layer == LayerRunAs || layer == LayerCaps)
 }
 
 // order returns what the launcher is told.

@@ -72,7 +72,7 @@ func newGap(layer Layer, err error) Gap {
 // remedy tells an operator what to change to have a layer.
 func remedy(layer Layer, err error) string {
 	errno, _ := errors.AsType[syscall.Errno](err)
-	switch layer {
+	switch layer { //nolint:exhaustive // the others have no remedy
 	case LayerUserNS:
 		if errors.Is(errno, syscall.ENOSPC) {
 			return "raise the sysctl user.max_user_namespaces"

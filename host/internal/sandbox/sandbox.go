@@ -237,7 +237,7 @@ func (l *Launcher) makeGroup(plan *plan) (*group, error) {
 		made, err = groups.make(plan.profile.name(), plan.limits())
 	}
 	if err != nil {
-		return nil, &launch.Failure{Text: err.Error(), Layer: string(LayerCgroup)}
+		return nil, &launch.StepError{Text: err.Error(), Layer: string(LayerCgroup)}
 	}
 	return made, nil
 }
