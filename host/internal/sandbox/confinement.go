@@ -58,7 +58,7 @@ const DefaultProcesses = 256
 // DefaultConfinement is that of a plugin for which nothing else is configured.
 func DefaultConfinement() Confinement {
 	return Confinement{
-		Require:   []Layer{LayerRlimits, LayerNoNewPrivs},
+		Require:   here([]Layer{LayerRlimits, LayerNoNewPrivs}),
 		Workspace: WriteWorkspace,
 		Protect:   []string{".git/hooks"},
 		TmpSize:   DefaultTmpSize,
@@ -160,6 +160,12 @@ func (i Isolation) CanHave(l Layer) bool {
 		return i >= Isolated
 	}
 	return slices.Contains(layersOf(i), l)
+}
+
+// here leaves out the layers that this system never has, whatever the machine.
+func here(layers []Layer) []Layer {
+	never := missingHere()
+	return slices.DeleteFunc(layers, func(l Layer) bool { _, gone := never[l]; return gone })
 }
 
 // layersOf returns the layers that a level is made of.

@@ -39,10 +39,12 @@ func newPlan(p *Profile, known map[Layer]Gap) *plan {
 		pl.on[LayerUserNS] = true
 		pl.on[LayerNetNS] = p.Confinement.Network == NetworkNone
 	}
-	pl.on[LayerCgroup] = level >= Basic
-	if level >= Basic && os.Geteuid() == 0 {
-		pl.on[LayerCaps] = true
-		pl.chooseUser()
+	pl.on[LayerCgroup] = true
+	if os.Geteuid() == 0 {
+		pl.on[LayerCaps] = level >= Basic
+		if level >= Basic || p.Confinement.RunAs.Mode == RunAsUser {
+			pl.chooseUser()
+		}
 	}
 	for _, layer := range Layers() {
 		if gap, ok := known[layer]; ok {
@@ -135,7 +137,11 @@ func (p *plan) check() error {
 func (p *plan) unmet() []Gap {
 	c := &p.profile.Confinement
 	required := slices.Clone(c.Require)
-	if c.Isolation != Auto {
+	switch c.Isolation {
+	case Auto:
+	case Off: // what always holds, where it is known
+		required = append(required, here(layersOf(Off))...)
+	case Basic, Isolated, Strict:
 		required = append(required, layersOf(c.Isolation)...)
 	}
 	if c.RunAs.Mode == RunAsUser {
