@@ -22,4 +22,7 @@ type Rules struct {
 	// Scoped refuses signals to, and abstract sockets of, processes that are not
 	// restricted by these rules, from ABI 6 on.
 	Scoped bool
+	// Resolved says that no symbolic links are to be followed, but for those of
+	// /proc: a path that has one allows nothing.
+	Resolved bool
 }

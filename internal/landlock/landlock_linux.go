@@ -3,6 +3,7 @@ package landlock
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -117,7 +118,7 @@ func (s *Ruleset) fill(r Rules) error {
 		rights uint64
 	}{{r.Read, read}, {r.Execute, execute}, {r.Write, write}, {r.Devices, devices}} {
 		for _, path := range list.paths {
-			if err := s.allow(path, list.rights); err != nil {
+			if err := s.allow(path, list.rights, r.Resolved); err != nil {
 				return fmt.Errorf("allow %s: %w", path, err)
 			}
 		}
@@ -130,9 +131,15 @@ func (s *Ruleset) fill(r Rules) error {
 	return nil
 }
 
-func (s *Ruleset) allow(path string, rights uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
+func (s *Ruleset) allow(path string, rights uint64, resolved bool) error {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC}
+	if resolved && !strings.HasPrefix(path, "/proc/") {
+		how.Resolve = unix.RESOLVE_NO_SYMLINKS
+	}
+	fd, err := unix.Openat2(unix.AT_FDCWD, path, &how)
+	// What cannot be reached needs no rule. Whoever can make a path unreachable must
+	// not be able to do away with all of them.
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) || errors.Is(err, unix.EACCES) {
 		return nil
 	}
 	if err != nil {

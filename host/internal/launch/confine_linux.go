@@ -83,7 +83,7 @@ func (o *Order) openRules() (*landlock.Ruleset, error) {
 	}
 	rules, err := landlock.New(landlock.Rules{
 		Read: stringsOf(o.Landlock.Read), Execute: stringsOf(o.Landlock.Exec), ExecuteFiles: []int{ProgramFD},
-		Write: stringsOf(o.Landlock.Write), Devices: stringsOf(o.Landlock.Devices), Scoped: true,
+		Write: stringsOf(o.Landlock.Write), Devices: stringsOf(o.Landlock.Devices), Scoped: true, Resolved: true,
 	})
 	return rules, inLayer("landlock", "set up access rules for files", err)
 }

@@ -25,8 +25,14 @@ func (m *Mounts) make() error {
 	}
 	// All that is bound is opened before something else is mounted over it.
 	trees, err := m.openTrees()
+	if errors.Is(err, errMoved) {
+		return err // no reason to do without mounts
+	}
 	if err != nil {
 		return inLayer("mounts", "set up the file system", err)
+	}
+	if err := protectProgram(); err != nil {
+		return inLayer("mounts", "open the program read-only", err)
 	}
 	root := ""
 	if m.Minimal {
@@ -50,7 +56,11 @@ func (m *Mounts) make() error {
 		{"mounts", m.seal},
 		{"proc", m.mountProc},
 	} {
-		if err := step.do(root); err != nil {
+		err := step.do(root)
+		if errors.Is(err, errMoved) {
+			return err
+		}
+		if err != nil {
 			return inLayer(step.layer, "set up the file system", err)
 		}
 	}
@@ -71,20 +81,96 @@ type tree struct {
 func (m *Mounts) openTrees() ([]tree, error) {
 	trees := make([]tree, 0, len(m.Binds))
 	for _, b := range m.Binds {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, string(b.Path), unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		t, err := openTree(b)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 			continue
 		}
 		if err != nil {
 			return nil, fmt.Errorf("bind %s: %w", b.Path, err)
 		}
-		var stat unix.Stat_t
-		if err := unix.Fstat(fd, &stat); err != nil {
-			return nil, fmt.Errorf("bind %s: %w", b.Path, err)
-		}
-		trees = append(trees, tree{b, fd, stat.Mode&unix.S_IFMT == unix.S_IFDIR})
+		trees = append(trees, t)
 	}
 	return trees, nil
+}
+
+// errMoved means that a path is not what it was when the order was written.
+var errMoved = errors.New("it has become a symbolic link, or is none any more, while the program was started")
+
+// openTree opens what a path is, and not what has been put in its place since.
+func openTree(b Bind) (tree, error) {
+	file, err := openPlace(string(b.Path))
+	if errors.Is(err, unix.ELOOP) {
+		return tree{}, errMoved
+	}
+	if err != nil {
+		return tree{}, err
+	}
+	defer func() { _ = unix.Close(file) }() // nothing is buffered
+	var stat unix.Stat_t
+	if err := unix.Fstat(file, &stat); err != nil {
+		return tree{}, err
+	}
+	kind := stat.Mode & unix.S_IFMT
+	if (kind == unix.S_IFLNK) != b.Link {
+		return tree{}, errMoved
+	}
+	fd, err := unix.OpenTree(file, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	return tree{b, fd, kind == unix.S_IFDIR}, err
+}
+
+// openPlace opens a path without following any link, also not its own.
+func openPlace(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+}
+
+// protectProgram opens the program anew by a mount that is read-only. The one that
+// the host has opened it by may not be, and leads to the file also where all others
+// are: by /proc/self/exe.
+func protectProgram() error {
+	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ProgramFD))
+	if err != nil {
+		return err
+	}
+	file, err := openPlace(path)
+	if err != nil {
+		return nil // it has no name any more, so that nobody will start it
+	}
+	defer func() { _ = unix.Close(file) }() // nothing is buffered
+	var program, named unix.Stat_t
+	if err := unix.Fstat(ProgramFD, &program); err != nil {
+		return err
+	}
+	if err := unix.Fstat(file, &named); err != nil {
+		return err
+	}
+	if program.Dev != named.Dev || program.Ino != named.Ino {
+		return nil // another one has its name
+	}
+	mount, err := unix.OpenTree(file, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(mount) }() // nothing is buffered
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	if err := unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return err
+	}
+	again, err := unix.Open("/proc/self/fd/"+strconv.Itoa(mount), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(again) }() // nothing is buffered
+	flags, err := unix.FcntlInt(ProgramFD, unix.F_GETFD, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Dup3(again, ProgramFD, unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	_, err = unix.FcntlInt(ProgramFD, unix.F_SETFD, flags)
+	return err
 }
 
 // makeReadOnly makes everything that is mounted now read-only.
@@ -185,10 +271,18 @@ func attach(root string, trees []tree) error {
 		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
 			return fmt.Errorf("set what %s may be used for: %w", t.Path, err)
 		}
-		if err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, path, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		point, err := openPlace(path)
+		if errors.Is(err, unix.ELOOP) {
+			return errMoved
+		}
+		if err != nil {
 			return fmt.Errorf("bind %s: %w", t.Path, err)
 		}
-		_ = unix.Close(t.fd) // nothing is buffered
+		if err := unix.MoveMount(t.fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
+			return fmt.Errorf("bind %s: %w", t.Path, err)
+		}
+		_ = unix.Close(point) // nothing is buffered
+		_ = unix.Close(t.fd)
 	}
 	return nil
 }

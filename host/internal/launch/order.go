@@ -75,7 +75,8 @@ type Mounts struct {
 	Pty bool `json:"pty,omitempty"`
 }
 
-// Bind is a path of the host that the program sees at the same path.
+// Bind is a path of the host that the program sees at the same path. No symbolic
+// link is followed on the way.
 type Bind struct {
 	Path  Bytes `json:"path"`
 	Write bool  `json:"write,omitempty"`
@@ -84,6 +85,8 @@ type Bind struct {
 	// Pin makes it impossible to rename the path or any directory above it, up
 	// to the bind that it lies in.
 	Pin bool `json:"pin,omitempty"`
+	// Link says that the path is a symbolic link, which stays one.
+	Link bool `json:"link,omitempty"`
 }
 
 // Link is a symbolic link.

@@ -115,6 +115,10 @@ func (f *Filter) program() ([]bpf.Instruction, error) {
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, answer(noFamily),
 			load(argument(1)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1}, answer(refused))
+		// Each end of a pair of datagram sockets could send to any other socket.
+		b.on(unix.SYS_SOCKETPAIR, load(argument(1)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1}, answer(refused))
 	case SocketsNetwork:
 		const allow = 13 // the instruction after the last one here
 		b.on(unix.SYS_SOCKET, load(argument(0)),

@@ -48,6 +48,8 @@ func commonFiles() []string {
 // accountFiles tell programs of the system which users there are.
 func accountFiles() []string { return []string{"/etc/passwd", "/etc/group"} }
 
+// devices are those that a program may use. Without mounts, terminals are those of
+// its user, who may type secrets there.
 func devices(pty bool) []string {
 	all := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 	if pty {
@@ -61,7 +63,7 @@ func (p *plan) files() *files {
 	c := &p.profile.Confinement
 	f := &files{
 		plan: p, read: slices.Concat(commonFiles(), c.Read), write: slices.Concat(p.profile.Own, c.Write),
-		devices: devices(len(c.Exec) > 0), hidden: slices.Clone(p.profile.Hidden),
+		devices: devices(len(c.Exec) > 0 && p.on[LayerMounts]), hidden: slices.Clone(p.profile.Hidden),
 	}
 	f.tmp = append([]string{"/tmp", "/var/tmp", "/dev/shm"}, nonEmpty(p.profile.Tmp)...)
 	if !p.on[LayerMounts] {
@@ -118,25 +120,20 @@ func (p *plan) checksOnly() bool {
 }
 
 // pinned returns what is in the workspace, or in another place that can be
-// written, and must not be changed.
+// written, and must not be changed: where it is, and where it leads if it is a
+// symbolic link.
 func (p *plan) pinned() []string {
+	dirs := append(nonEmpty(p.profile.Workspace), p.profile.Confinement.Write...)
 	var pinned []string
-	for _, dir := range nonEmpty(p.profile.Workspace) {
-		for _, path := range p.profile.Confinement.Protect {
-			pinned = append(pinned, filepath.Join(dir, path))
-		}
-	}
-	for _, path := range p.profile.Protected {
-		for _, dir := range append(nonEmpty(p.profile.Workspace), p.profile.Confinement.Write...) {
-			if path != dir && within(path, dir) {
-				pinned = append(pinned, path)
+	for _, path := range p.profile.protected() {
+		for _, place := range []string{placeOf(path), realPath(path)} {
+			_, err := os.Lstat(place)
+			if err == nil && anyWithin(resolved(dirs), place) { // else there is nothing that it could be mounted on
+				pinned = append(pinned, place)
 			}
 		}
 	}
-	return slices.DeleteFunc(pinned, func(path string) bool {
-		_, err := os.Lstat(path)
-		return err != nil // there is nothing that it could be mounted on
-	})
+	return unique(pinned)
 }
 
 // load allows what it takes to load the program at path.
@@ -197,8 +194,8 @@ func (f *files) landlock() *launch.Landlock {
 		proc = "/proc"
 	}
 	return &launch.Landlock{
-		Read: bytesOf(append(unique(f.read), proc)), Exec: bytesOf(unique(f.exec)),
-		Write: bytesOf(unique(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(f.devices),
+		Read: bytesOf(append(resolved(f.read), proc)), Exec: bytesOf(resolved(f.exec)),
+		Write: bytesOf(resolved(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(f.devices),
 	}
 }
 
@@ -214,41 +211,51 @@ func (f *files) mounts() *launch.Mounts {
 	}
 	// Only a namespace of processes has something to hide there.
 	m.HostProc = !m.Proc && !f.plan.on[LayerPIDNS]
+	r := &files{
+		write: resolved(f.write), pinned: f.pinned,
+		exec: resolved(slices.Concat(f.exec, f.mapped)), // what is mapped to be executed is not executed: libraries
+	}
 	for _, path := range unique(slices.Concat(f.read, f.exec, f.write, f.pinned)) {
-		f.bind(m, path)
+		r.bind(m, path)
 	}
 	if m.Minimal {
 		for _, device := range f.devices {
 			if device == "/dev/ptmx" || device == "/dev/pts" {
 				continue // of its own
 			}
-			m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(device), Write: true, Dev: true})
+			target := realPath(device)
+			m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(target), Write: true, Dev: true})
+			if target != device {
+				m.Links = append(m.Links, launch.Link{Path: launch.Bytes(device), Target: launch.Bytes(target)})
+			}
 		}
 		if m.HostProc {
 			m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes("/proc"), Write: true})
 		}
 	}
+	slices.SortStableFunc(m.Links, func(a, b launch.Link) int { return bytes.Compare(a.Path, b.Path) })
 	// Parents first, whatever their links.
 	slices.SortStableFunc(m.Binds, func(a, b launch.Bind) int { return bytes.Compare(a.Path, b.Path) })
 	m.Binds = slices.CompactFunc(m.Binds, func(a, b launch.Bind) bool {
-		return bytes.Equal(a.Path, b.Path) && a.Write == b.Write && a.Exec == b.Exec
+		return bytes.Equal(a.Path, b.Path)
 	})
 	return m
 }
 
-// bind lets the program see a path, at its place and where symbolic links lead.
+// bind lets the program see a path, where symbolic links lead. What it may do there
+// is not a matter of how the path is spelled.
 func (f *files) bind(m *launch.Mounts, path string) {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return // there is nothing
 	}
-	pinned := slices.Contains(f.pinned, path)
-	b := launch.Bind{
-		Path: launch.Bytes(target), Write: !pinned && anyWithin(f.write, path), Pin: pinned,
-		// What is mapped to be executed is not executed: libraries.
-		Exec: anyWithin(f.exec, path) || anyWithin(f.mapped, path),
+	if target != path && slices.Contains(f.pinned, path) {
+		m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(path), Pin: true, Link: true})
 	}
-	m.Binds = append(m.Binds, b)
+	m.Binds = append(m.Binds, launch.Bind{
+		Path: launch.Bytes(target), Write: anyWithin(f.write, target) && !anyWithin(f.pinned, target), Exec: anyWithin(f.exec, target),
+		Pin: slices.Contains(f.pinned, target),
+	})
 	if target == path || !m.Minimal {
 		return // elsewhere the links are there
 	}
@@ -259,8 +266,32 @@ func (f *files) bind(m *launch.Mounts, path string) {
 			return
 		}
 	}
-	b.Path = launch.Bytes(path)
-	m.Binds = append(m.Binds, b)
+	// Not a second mount of the same files: what protects a part of them would be
+	// missing there.
+	m.Links = append(m.Links, launch.Link{Path: launch.Bytes(path), Target: launch.Bytes(target)})
+}
+
+// resolved returns where paths lead, each once. The launcher follows no links, which
+// could lead elsewhere by then. What does not exist may exist in the sandbox.
+func resolved(paths []string) []string {
+	paths = slices.Clone(paths)
+	for i, path := range paths {
+		paths[i] = realPath(path)
+	}
+	return unique(paths)
+}
+
+// realPath returns where a path leads, and the path itself if that is nowhere.
+func realPath(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
+}
+
+// placeOf returns a path with all links followed but its own.
+func placeOf(path string) string {
+	return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
 }
 
 // anyWithin reports whether path is one of dirs or below one.

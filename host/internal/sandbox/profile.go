@@ -3,10 +3,12 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Profile says what to start and what it may do.
@@ -121,10 +123,47 @@ func (p *Profile) checkPaths() error {
 			return fmt.Errorf("the protected path %q is not below the workspace", path)
 		}
 	}
+	for _, path := range p.protected() {
+		// Without a look at it, nothing can be mounted on it.
+		if _, err := os.Lstat(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return fmt.Errorf("the protected path cannot be protected: %w", err)
+		}
+	}
+	return p.checkLinks()
+}
+
+// protected are the absolute paths that it must not change.
+func (p *Profile) protected() []string {
+	var all []string
+	for _, dir := range nonEmpty(p.Workspace) {
+		for _, path := range p.Confinement.Protect {
+			all = append(all, filepath.Join(dir, path))
+		}
+	}
+	return append(all, p.Protected...)
+}
+
+// checkLinks refuses listed paths that lead where no program may look, or that the
+// program itself could have lead anywhere when it ran before.
+func (p *Profile) checkLinks() error {
+	c := &p.Confinement
+	writable := slices.Clone(c.Write)
+	if c.Workspace == WriteWorkspace {
+		writable = append(writable, nonEmpty(p.Workspace)...)
+	}
 	for _, path := range slices.Concat(c.Read, c.Write, withoutWords(c.Exec), nonEmpty(p.Workspace)) {
+		target := realPath(path)
 		for _, hidden := range p.Hidden {
-			if within(hidden, path) || within(path, hidden) {
-				return fmt.Errorf("the path %s would give away %s, which no program may see", path, hidden)
+			for _, hidden := range []string{hidden, realPath(hidden)} {
+				if within(hidden, path) || within(path, hidden) || within(hidden, target) || within(target, hidden) {
+					return fmt.Errorf("the path %s would give away %s, which no program may see", path, hidden)
+				}
+			}
+		}
+		for _, dir := range writable {
+			inside := path != dir && (within(path, dir) || within(path, realPath(dir)) || within(placeOf(path), realPath(dir)))
+			if inside && !within(target, realPath(dir)) {
+				return fmt.Errorf("the path %s leads out of %s, where the program can change where it leads", path, dir)
 			}
 		}
 	}
