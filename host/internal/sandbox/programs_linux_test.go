@@ -21,6 +21,7 @@ import (
 // programs are what the test binary can act as.
 func programs() map[string]func(args []string) error {
 	return map[string]func([]string) error{
+		"attack":  attackWith,
 		"inspect": inspect,
 		"limits":  func([]string) error { return printFile("/proc/self/limits") },
 		"parent":  parent,

@@ -1,0 +1,329 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// attack is one thing that a hostile program tries.
+type attack struct {
+	// name is its row in SECURITY.md.
+	name string
+	// stage prepares one attempt. It is called anew for each.
+	stage func(s *scene) attempt
+	// root and user are the levels that stop it, by their first letters: of a host
+	// that is root, and of one that is not. An empty user means the same as root.
+	root, user string
+	// by is what stops it at every level, Off included: then the control runs
+	// without a launcher, or as its attempt says. Otherwise the layers that stop it
+	// are found out.
+	by string
+	// rootOnly says why no control can succeed for an ordinary user.
+	rootOnly string
+}
+
+const (
+	all     = "bis"
+	nowhere = "-"
+)
+
+// attempt is an attack that is about to be made.
+type attempt struct {
+	// program is which hostile program to run, with its arguments.
+	program []string
+	// profile changes what the program is given, in the control too.
+	profile func(p *Profile)
+	// control changes the profile of the control alone.
+	control func(p *Profile)
+	// bare runs the program without a launcher instead, and says what it printed.
+	bare func(t *testing.T, program []string) string
+	// during is called while the program runs, before its input is closed.
+	during func(t *testing.T, p *Process)
+	// happened says whether the attack has had its effect, by what the program has
+	// printed or by what there is to see. nil: it printed "done".
+	happened func(t *testing.T, out string) bool
+}
+
+func attacks() []attack {
+	return slices.Concat(fileAttacks(), protectAttacks(), execAttacks(), processAttacks(), networkAttacks(), kernelAttacks(),
+		shareAttacks(), limitAttacks())
+}
+
+// TestAttack tries each attack without a guard, where it must succeed, and at each
+// level, where it must be stopped or not as is known. What stops it is compared
+// with the table in SECURITY.md: each layer that stands there suffices alone, and
+// without all of them the attack succeeds.
+func TestAttack(t *testing.T) {
+	table := readTable(t)
+	removeArena(t)
+	asUser := func() cells { return nil }
+	if os.Geteuid() == 0 {
+		asUser = startAsUser(t)
+	}
+	found := runHere(t, table)
+	maps.Copy(found, asUser())
+	if isPart(t, found) {
+		return
+	}
+	if t.Failed() || !selectedAll() {
+		return
+	}
+	table.compare(t, found)
+}
+
+// who names the host's user in the table.
+func who() string {
+	if os.Geteuid() == 0 {
+		return "root"
+	}
+	return "user"
+}
+
+func runHere(t *testing.T, table *table) cells {
+	t.Helper()
+	found := cells{}
+	for _, a := range attacks() {
+		if a.rootOnly != "" && who() != "root" {
+			continue
+		}
+		t.Run(a.name, func(t *testing.T) {
+			l := newLauncher(t)
+			if _, happened := a.try(t, l, Off, true, nil); !happened {
+				t.Fatal("it does not succeed without a guard")
+			}
+			for _, level := range []Isolation{Basic, Isolated, Strict} {
+				cell := cellKey{a.name, who(), level}
+				found[cell] = a.judge(t, l, level, table.cells[cell])
+			}
+			// Where everything can be had, auto is strict.
+			if _, happened := a.try(t, l, Auto, false, nil); happened == a.stops(Strict) {
+				t.Errorf("auto: it happened is %v, unlike strict", happened)
+			}
+		})
+	}
+	return found
+}
+
+// stops says whether a level is known to stop the attack.
+func (a *attack) stops(level Isolation) bool {
+	levels := a.root
+	if who() == "user" && a.user != "" {
+		levels = a.user
+	}
+	return strings.Contains(levels, level.String()[:1])
+}
+
+// judge makes the attempt at a level and returns what stops it.
+func (a *attack) judge(t *testing.T, l *Launcher, level Isolation, claim string) string {
+	t.Helper()
+	layers, happened := a.try(t, l, level, false, nil)
+	if happened == a.stops(level) {
+		t.Errorf("%v: it happened is %v, want %v", level, happened, !happened)
+	}
+	switch {
+	case happened:
+		return nothing
+	case a.by != "":
+		return a.by
+	}
+	if slices.Contains(layers, refusal) {
+		return string(refusal)
+	}
+	if sets, ok := parseClaim(claim); ok && a.holds(t, l, level, sets) {
+		return claim
+	}
+	return a.discover(t, l, level, layers)
+}
+
+// holds reports whether a claim is true: without all of its layers the attack
+// succeeds, and each of its parts alone stops it.
+func (a *attack) holds(t *testing.T, l *Launcher, level Isolation, sets [][]Layer) bool {
+	t.Helper()
+	var claimed []Layer
+	for _, set := range sets {
+		claimed = append(claimed, set...)
+	}
+	if _, happened := a.try(t, l, level, false, claimed); !happened {
+		return false
+	}
+	for _, set := range sets {
+		others := slices.DeleteFunc(slices.Clone(claimed), func(layer Layer) bool { return slices.Contains(set, layer) })
+		if len(others) == 0 {
+			continue // that is the attempt that failed
+		}
+		if _, happened := a.try(t, l, level, false, others); happened {
+			return false
+		}
+	}
+	return true
+}
+
+// discover finds out which layers stop the attack, each alone, or else which two.
+func (a *attack) discover(t *testing.T, l *Launcher, level Isolation, layers []Layer) string {
+	t.Helper()
+	only := func(keep ...Layer) bool {
+		for _, layer := range keep {
+			keep = append(keep, needs(layer)...)
+		}
+		drop := slices.DeleteFunc(slices.Clone(layers), func(layer Layer) bool { return slices.Contains(keep, layer) })
+		_, happened := a.try(t, l, level, false, drop)
+		return !happened
+	}
+	var sets [][]Layer
+	for _, layer := range layers {
+		covered := slices.ContainsFunc(needs(layer), func(need Layer) bool {
+			return slices.ContainsFunc(sets, func(set []Layer) bool { return slices.Contains(set, need) })
+		})
+		if !covered && only(layer) {
+			sets = append(sets, []Layer{layer})
+		}
+	}
+	if len(sets) > 0 {
+		return claimText(sets)
+	}
+	for i, first := range layers {
+		for _, second := range layers[i+1:] {
+			if only(first, second) {
+				sets = append(sets, []Layer{first, second})
+			}
+		}
+	}
+	if len(sets) == 0 {
+		return "all together"
+	}
+	return claimText(sets)
+}
+
+// needs are the layers that a layer takes.
+func needs(layer Layer) []Layer {
+	namespaced := []Layer{LayerPIDNS, LayerNetNS, LayerIPCNS, LayerMounts, LayerProc}
+	var list []Layer
+	if layer == LayerProc {
+		list = []Layer{LayerPIDNS, LayerMounts}
+	}
+	if os.Geteuid() != 0 && slices.Contains(namespaced, layer) {
+		list = append(list, LayerUserNS)
+	}
+	return list
+}
+
+// refusal is what stops an attack whose program is not even started.
+const refusal Layer = "refused at start"
+
+// removable are the layers that can be left out.
+func removable(on map[Layer]bool) []Layer {
+	return slices.DeleteFunc(Layers(), func(layer Layer) bool {
+		return !on[layer] || layer == LayerCgroup || slices.Contains(layersOf(Off), layer)
+	})
+}
+
+// try makes one attempt and returns which layers could be left out, and whether
+// the attack has had its effect.
+func (a *attack) try(t *testing.T, l *Launcher, level Isolation, control bool, drop []Layer) (on []Layer, happened bool) {
+	t.Helper()
+	s := newScene(t)
+	defer s.close()
+	at := a.stage(s)
+	args := append([]string{"attack"}, at.program...)
+	p := s.profile(args)
+	if at.profile != nil {
+		at.profile(&p)
+	}
+	p.Confinement.Isolation = level
+	var out string
+	switch {
+	case control && at.bare != nil:
+		out = at.bare(t, args)
+	default:
+		if control && at.control != nil {
+			at.control(&p)
+		}
+		on, out = s.run(t, l, p, drop, at.during)
+	}
+	if at.happened == nil {
+		return on, strings.Contains(out, "done")
+	}
+	return on, at.happened(t, out)
+}
+
+// run starts a program with all of its layers but some, and returns which it had
+// and what it printed until its end.
+func (s *scene) run(t *testing.T, l *Launcher, p Profile, drop []Layer, during func(*testing.T, *Process)) (on []Layer, out string) {
+	t.Helper()
+	if err := p.check(); err != nil && p.Confinement.Isolation != Off {
+		return []Layer{refusal}, "" // it is not started at all
+	}
+	pl := newPlan(&p, nil)
+	on = removable(pl.on)
+	for _, layer := range drop {
+		for pl.drop(Gap{Layer: layer, Reason: "left out"}) {
+			continue
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	proc, err := l.try(ctx, pl, false)
+	if gap, ok := pl.gap(err); err != nil && ok && gap.Layer == LayerCgroup && pl.drop(gap) {
+		proc, err = l.try(ctx, pl, false) // hardly a machine of tests has them
+	}
+	if err != nil {
+		t.Fatalf("%v without %v: %v", p.Confinement.Isolation, drop, err)
+	}
+	defer proc.closeStdio()
+	stop := context.AfterFunc(ctx, proc.Kill)
+	defer stop()
+	if during != nil {
+		during(t, proc)
+	}
+	proc.Stdin.Close()
+	var said bytes.Buffer
+	drained := make(chan error, 1)
+	go func() { // ends with the program, for which this waits
+		_, err := said.ReadFrom(proc.Stderr)
+		drained <- err
+	}()
+	text, err := io.ReadAll(proc.Stdout)
+	must(t, err)
+	must(t, <-drained)
+	<-proc.Done()
+	if ctx.Err() != nil {
+		t.Errorf("%v without %v: it did not end: %.600s", p.Confinement.Isolation, drop, &said)
+	}
+	if os.Getenv(verboseVariable) != "" {
+		t.Logf("%v without %v: %v; printed %.200q, said %.600q (%v)", p.Confinement.Isolation, drop, proc.Report, text, &said, proc.exit.State)
+	}
+	return on, string(text)
+}
+
+// ready reports whether a descriptor can be read now.
+func ready(t *testing.T, fd int) bool {
+	t.Helper()
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n == 1 && fds[0].Revents&unix.POLLIN != 0
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func printed(text string) func(*testing.T, string) bool {
+	return func(_ *testing.T, out string) bool { return strings.Contains(out, text) }
+}
+
+func (l cellKey) String() string { return fmt.Sprintf("%s as %s at %v", l.attack, l.who, l.level) }

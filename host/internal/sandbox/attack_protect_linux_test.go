@@ -1,0 +1,172 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// protectAttacks change what is protected in a workspace that can be written.
+func protectAttacks() []attack {
+	const hook = "workspace/.git/hooks/pre-commit"
+	// A place whose content must stay, and what is tried.
+	keep := func(path, content string, program ...string) func(*scene) attempt {
+		return func(s *scene) attempt {
+			return attempt{program: program, happened: changed(s.path(path), content)}
+		}
+	}
+	return []attack{
+		{name: "change a protected file (`.git/hooks/*`)", root: "is", stage: keep(hook, "true", "overwrite", ".git/hooks/pre-commit")},
+		{name: "add a file to a protected directory", root: "is", stage: func(s *scene) attempt {
+			return attempt{program: []string{"create", ".git/hooks/post-commit"}, happened: exists(s.path("workspace/.git/hooks/post-commit"))}
+		}},
+		{name: "remove a protected file", root: "is", stage: keep("workspace/config.hcl", "strict", "remove", "config.hcl")},
+		{name: "replace a protected file by renaming another", root: "is", stage: keep("workspace/config.hcl", "strict", "replace", "config.hcl")},
+		{name: "rename a protected directory away", root: "is", stage: keep(hook, "true", "rename", ".git/hooks")},
+		{name: "rename the parent of a protected directory away (`.git`)", root: "is", stage: keep(hook, "true", "rename", ".git")},
+		{name: "exchange the parent of a protected directory (`RENAME_EXCHANGE`)", root: "is", stage: keep(hook, "true", "exchange", ".git")},
+		{name: "rename a grandparent of a protected path away", root: "is", stage: func(s *scene) attempt {
+			s.mkdir("workspace/a", 0o755)
+			s.mkdir("workspace/a/b", 0o755)
+			s.mkdir("workspace/a/b/c", 0o755)
+			s.write("workspace/a/b/c/d", "true", 0o644)
+			s.giveWorkspace()
+			return attempt{
+				program:  []string{"rename", "a"},
+				profile:  func(p *Profile) { p.Confinement.Protect = append(p.Confinement.Protect, "a/b/c/d", "a/b") },
+				happened: changed(s.path("workspace/a/b/c/d"), "true"),
+			}
+		}},
+		{name: "write through a hard link of a protected file", root: "is", stage: keep("workspace/config.hcl", "strict", "linkwrite", "config.hcl", "new")},
+		{name: "write through a symbolic link to a protected file", root: "is", stage: keep("workspace/config.hcl", "strict", "symlinkwrite", "config.hcl", "new")},
+		{name: "replace the configuration in a workspace that is a symbolic link", root: "is", stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Symlink(s.workspace, s.path("link")))
+			return attempt{
+				program:  []string{"replace", s.workspace + "/config.hcl"},
+				profile:  func(p *Profile) { p.Workspace = s.path("link") },
+				happened: changed(s.workspace+"/config.hcl", "strict"),
+			}
+		}},
+		{name: "replace the configuration that is protected by way of a symbolic link", root: "is", stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Symlink(s.workspace, s.path("link")))
+			return attempt{
+				program:  []string{"replace", "config.hcl"},
+				profile:  func(p *Profile) { p.Protected = []string{s.path("link/config.hcl")} },
+				happened: changed(s.workspace+"/config.hcl", "strict"),
+			}
+		}},
+		{name: "replace a protected path that is a symbolic link", root: "is", stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Rename(s.workspace+"/.git/hooks", s.workspace+"/hooks"))
+			must(t, os.Symlink("../hooks", s.workspace+"/.git/hooks"))
+			s.giveWorkspace()
+			return attempt{program: []string{"replacelink", ".git/hooks"}, happened: changed(s.path(hook), "true")}
+		}},
+		{name: "change what a protected symbolic link leads to", root: "is", stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Rename(s.workspace+"/.git/hooks", s.workspace+"/hooks"))
+			must(t, os.Symlink("../hooks", s.workspace+"/.git/hooks"))
+			s.giveWorkspace()
+			return attempt{program: []string{"overwrite", "hooks/pre-commit"}, happened: changed(s.path(hook), "true")}
+		}},
+		{name: "make a protected path that does not exist yet", root: nowhere, stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.RemoveAll(s.workspace+"/.git/hooks"))
+			return attempt{program: []string{"create", ".git/hooks"}, happened: exists(s.workspace + "/.git/hooks")}
+		}},
+		{name: "change a protected path with a line feed in its name", root: "is", stage: func(s *scene) attempt {
+			const name = "a\nb\\012,c=d"
+			s.write("workspace/"+name, "strict", 0o644)
+			s.giveWorkspace()
+			return attempt{
+				program:  []string{"overwrite", name},
+				profile:  func(p *Profile) { p.Confinement.Protect = append(p.Confinement.Protect, name) },
+				happened: changed(s.path("workspace/"+name), "strict"),
+			}
+		}},
+		{name: "close the parent of a protected path, so that it is not found at the next start (`chmod`)", root: "is", user: all, stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Chmod(s.workspace+"/.git", 0)) // what the plugin did when it ran before
+			return attempt{program: []string{"openoverwrite", ".git", ".git/hooks/pre-commit"}, happened: func(t *testing.T, out string) bool {
+				t.Helper()
+				must(t, os.Chmod(s.workspace+"/.git", 0o755))
+				return changed(s.path(hook), "true")(t, out)
+			}}
+		}},
+		{name: "change a program of the plugins (`plugin_dir` in the workspace)", root: "is", stage: keep("workspace/bin/plugin", "honest", "overwrite", "bin/plugin")},
+		{name: "change a protected directory that may be written by name", root: "is", stage: func(s *scene) attempt {
+			return attempt{
+				program:  []string{"overwrite", "bin/plugin"},
+				profile:  func(p *Profile) { p.Confinement.Write = []string{s.workspace + "/bin"} },
+				happened: changed(s.path("workspace/bin/plugin"), "honest"),
+			}
+		}},
+		{name: "have a listed path lead elsewhere at the next start (symbolic link to a private directory)", root: all, stage: func(s *scene) attempt {
+			t := s.t
+			// What the plugin did when it ran before. A listed path is where it leads.
+			must(t, os.Symlink(s.home, s.workspace+"/data"))
+			return attempt{
+				program:  []string{"read", s.workspace + "/data/public"},
+				profile:  func(p *Profile) { p.Confinement.Read = []string{s.workspace + "/data"} },
+				happened: printed(s.secret),
+			}
+		}},
+		{name: "have a listed path lead to the state directory at the next start", root: all, stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Symlink(s.state, s.workspace+"/data"))
+			must(t, os.Chmod(s.state+"/approver.key", 0o644))
+			must(t, os.Chmod(s.state, 0o755))
+			return attempt{
+				program:  []string{"read", s.workspace + "/data/approver.key"},
+				profile:  func(p *Profile) { p.Confinement.Read = []string{s.workspace + "/data"} },
+				happened: printed(s.secret),
+			}
+		}},
+		{name: "write through a listed path that may be read and leads elsewhere", root: all, stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Symlink(s.other, s.workspace+"/data"))
+			return attempt{
+				program:  []string{"overwrite", s.other + "/notes"},
+				profile:  func(p *Profile) { p.Confinement.Read = []string{s.workspace + "/data"} },
+				happened: changed(s.other+"/notes", s.secret),
+			}
+		}},
+	}
+}
+
+func (s *scene) giveWorkspace() {
+	if os.Geteuid() == 0 {
+		s.give(s.workspace)
+	}
+}
+
+// protectPrograms are what protectAttacks run, beside those for files.
+func protectPrograms() map[string]func(args []string) error {
+	return map[string]func([]string) error{
+		"replace": func(args []string) error {
+			other := filepath.Join(filepath.Dir(args[0]), "other")
+			if err := os.WriteFile(other, []byte("attack"), 0o666); err != nil {
+				return err
+			}
+			return os.Rename(other, args[0])
+		},
+		"exchange": exchange,
+		"openoverwrite": func(args []string) error {
+			if err := os.Chmod(args[0], 0o755); err != nil {
+				return err
+			}
+			return overwrite(args[1])
+		},
+		"replacelink": func(args []string) error {
+			if err := os.Remove(args[0]); err != nil {
+				return err
+			}
+			if err := os.Mkdir(args[0], 0o777); err != nil {
+				return err
+			}
+			return os.WriteFile(filepath.Join(args[0], "pre-commit"), []byte("attack"), 0o777)
+		},
+	}
+}
