@@ -186,7 +186,7 @@ func (g *groups) make(name string, l Limits) (*group, error) {
 		limits["cpu.max"] = fmt.Sprintf("%d %d", int64(l.CPUs*cpuPeriod), int64(cpuPeriod))
 	}
 	for file, value := range limits {
-		err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
+		err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o600)
 		if errors.Is(err, fs.ErrNotExist) && file == "memory.swap.max" {
 			continue // without swap there is none
 		}
