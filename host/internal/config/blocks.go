@@ -128,6 +128,7 @@ type limitsBlock struct {
 	Stack        *hcl.Attribute `hcl:"stack"`
 	Core         *hcl.Attribute `hcl:"core"`
 	CPUTime      *hcl.Attribute `hcl:"cpu_time"`
+	CPUs         *hcl.Attribute `hcl:"cpus"`
 	AddressSpace *hcl.Attribute `hcl:"address_space"`
 	TmpSize      *hcl.Attribute `hcl:"tmp_size"`
 }

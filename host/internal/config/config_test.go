@@ -191,6 +191,7 @@ func TestLoad(t *testing.T) {
 					stack         = "5MiB"
 					core          = "4KiB"
 					cpu_time      = "33s"
+					cpus          = 1.5
 					address_space = "5GiB"
 				}
 				filesystem {
@@ -311,7 +312,7 @@ func TestLoad(t *testing.T) {
 					SHA256: strings.Repeat("0a", 32),
 					Limits: sandbox.Limits{
 						Memory: 193 * tool.MiB, OpenFiles: 111, Processes: 77, FileSize: 3 * tool.MiB, Stack: 5 * tool.MiB,
-						Core: 4 * tool.KiB, CPUTime: 33 * time.Second, AddressSpace: 5 * tool.GiB,
+						Core: 4 * tool.KiB, CPUTime: 33 * time.Second, CPUs: 1.5, AddressSpace: 5 * tool.GiB,
 					},
 					Confinement: sandbox.Confinement{
 						Isolation:     sandbox.Strict,

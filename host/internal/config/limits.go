@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -22,6 +23,7 @@ func (d *decoder) limits(l *sandbox.Limits, block limitsBlock) {
 	d.limitSize(&l.Stack, block.Stack)
 	d.limitCore(&l.Core, block.Core)
 	d.limitCPUTime(&l.CPUTime, block.CPUTime)
+	d.limitCPUs(&l.CPUs, block.CPUs)
 	d.limitSize(&l.AddressSpace, block.AddressSpace)
 }
 
@@ -75,6 +77,28 @@ func (d *decoder) limitCore(limit *tool.ByteSize, attr *hcl.Attribute) {
 	}
 	*limit = size
 }
+
+// limitCPUs reads the one limit that may be a fraction.
+func (d *decoder) limitCPUs(limit *float64, attr *hcl.Attribute) {
+	const expected = `a number of processors such as 0.5 or 2, or "unlimited"`
+	if d.is(attr, unlimited) {
+		*limit = 0
+		return
+	}
+	v, ok := d.value(attr, cty.Number, expected)
+	if !ok {
+		return
+	}
+	n, _ := v.AsBigFloat().Float64()
+	if n < sandbox.MinCPUs || n > maxCPUs {
+		d.mistake(attr.Expr.Range(), "Wrong number", "Expected %s, at least %v, for %s.", expected, sandbox.MinCPUs, attr.Name)
+		return
+	}
+	*limit = n
+}
+
+// maxCPUs is more than any machine has.
+const maxCPUs = 1 << 16
 
 func (d *decoder) limitCPUTime(limit *time.Duration, attr *hcl.Attribute) {
 	if d.is(attr, unlimited) {

@@ -31,8 +31,11 @@ type groups struct {
 // time follow, so that a group is known to be left over.
 const groupPrefix = "toolhost-"
 
+// cpuPeriod is the kernel's default, in microseconds.
+const cpuPeriod = 100_000
+
 // wantedControllers are what limits need.
-func wantedControllers() []string { return []string{"memory", "pids"} }
+func wantedControllers() []string { return []string{"memory", "pids", "cpu"} }
 
 // newGroups makes the launcher's group, or says why there is none.
 func newGroups() (*groups, error) {
@@ -171,15 +174,19 @@ func (g *groups) make(name string, l Limits) (*group, error) {
 		made.remove()
 		return nil, err
 	}
-	limits := map[string]uint64{}
+	limits := map[string]string{}
 	if slices.Contains(g.controllers, "memory") && l.Memory > 0 {
-		limits["memory.max"], limits["memory.swap.max"], limits["memory.oom.group"] = uint64(l.Memory), 0, 1
+		limits["memory.max"], limits["memory.swap.max"], limits["memory.oom.group"] = strconv.FormatInt(int64(l.Memory), 10), "0", "1"
 	}
 	if slices.Contains(g.controllers, "pids") && l.Processes > 0 {
-		limits["pids.max"] = l.Processes
+		limits["pids.max"] = strconv.FormatUint(l.Processes, 10)
+	}
+	if slices.Contains(g.controllers, "cpu") && l.CPUs > 0 {
+		// So many microseconds in each period.
+		limits["cpu.max"] = fmt.Sprintf("%d %d", int64(l.CPUs*cpuPeriod), int64(cpuPeriod))
 	}
 	for file, value := range limits {
-		err := os.WriteFile(filepath.Join(dir, file), strconv.AppendUint(nil, value, 10), 0)
+		err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o600)
 		if errors.Is(err, fs.ErrNotExist) && file == "memory.swap.max" {
 			continue // without swap there is none
 		}

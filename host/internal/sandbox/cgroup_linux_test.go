@@ -57,6 +57,7 @@ func TestGroupLimits(t *testing.T) {
 		{"memory", []string{"memory"}, Limits{Memory: tool.GiB, Processes: 7}, map[string]string{
 			"memory.max": "1073741824", "memory.swap.max": "0", "memory.oom.group": "1",
 		}},
+		{"processors", []string{"cpu"}, Limits{CPUs: 1.5, Memory: 7}, map[string]string{"cpu.max": "150000 100000"}},
 		{"processes", []string{"memory", "pids"}, Limits{Processes: 7}, map[string]string{"pids.max": "7"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -35,13 +35,16 @@ func loaderFiles() []string {
 	return append(systemDirs(), "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives")
 }
 
-// commonFiles are read by nearly every program, and say nothing of anybody: time
-// zones, certificates, kinds of files, names of the network.
+// commonFiles are read by nearly every program, and say nothing of anybody.
 func commonFiles() []string {
+	return []string{"/etc/localtime", "/usr/share/zoneinfo", "/etc/mime.types", "/usr/share/mime"}
+}
+
+// networkFiles are those of programs that have a network: names and certificates.
+func networkFiles() []string {
 	return []string{
-		"/etc/localtime", "/usr/share/zoneinfo", "/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates",
-		"/usr/local/share/ca-certificates", "/etc/mime.types", "/usr/share/mime", "/etc/hosts", "/etc/resolv.conf", "/etc/nsswitch.conf",
-		"/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
+		"/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/etc/hosts",
+		"/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf", "/etc/services", "/etc/protocols",
 	}
 }
 
@@ -96,7 +99,10 @@ func (p *plan) files() *files {
 		f.write = append(f.write, ws...)
 		f.pinned = p.pinned()
 	}
-	if p.profile.Confinement.Network == NetworkHost {
+	if c.Network == NetworkHost || len(c.Exec) > 0 {
+		f.read = append(f.read, networkFiles()...)
+	}
+	if c.Network == NetworkHost {
 		// It is often a link into a directory that is hidden otherwise.
 		if target, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {
 			f.read = append(f.read, target)

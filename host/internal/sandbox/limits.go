@@ -35,6 +35,10 @@ type Limits struct {
 	// The process is killed when it has used them up: there is no warning
 	// (SIGXCPU) before, which Go programs ignore.
 	CPUTime time.Duration `json:"cpu_time,omitempty"`
+	// CPUs is how much processor time all that the program has started may use
+	// together, in processors: 0.5 is half of one. It takes a control group; without
+	// one it is not bounded, and the [Report] says so.
+	CPUs float64 `json:"cpus,omitempty"`
 	// AddressSpace is RLIMIT_AS. A Go program reserves about a GiB of address
 	// space at its start, so small values keep it from starting.
 	AddressSpace tool.ByteSize `json:"address_space,omitempty"`
@@ -43,6 +47,9 @@ type Limits struct {
 // MinMemory is the least Memory with which a Go plugin with TLS starts
 // reliably (measured: about 160 MiB).
 const MinMemory = 192 * tool.MiB
+
+// MinCPUs is the least CPUs: the kernel's least quota is 1 ms in 100 ms.
+const MinCPUs = 0.01
 
 // DefaultLimits are the limits of a plugin for which nothing else is
 // configured.
@@ -71,6 +78,7 @@ func (l Limits) String() string {
 	add("stack", l.Stack > 0, l.Stack)
 	add("core", true, l.Core)
 	add("cpu_time", l.CPUTime > 0, l.CPUTime)
+	add("cpus", l.CPUs > 0, l.CPUs)
 	add("address_space", l.AddressSpace > 0, l.AddressSpace)
 	return strings.Join(parts, ", ")
 }
@@ -90,6 +98,9 @@ func (l Limits) check() error {
 		if size.value < 0 {
 			return fmt.Errorf("limit %s is negative (%d bytes)", size.name, size.value)
 		}
+	}
+	if l.CPUs < 0 || l.CPUs > 0 && l.CPUs < MinCPUs {
+		return fmt.Errorf("limit cpus is %v, expected at least %v", l.CPUs, MinCPUs)
 	}
 	if l.CPUTime < 0 || l.CPUTime%time.Second != 0 {
 		return fmt.Errorf("limit cpu_time is %v, expected whole seconds", l.CPUTime)

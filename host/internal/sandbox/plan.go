@@ -275,6 +275,9 @@ func (p *plan) report(done *launch.Details) Report {
 	if p.groups != nil && p.groups.missing.Layer != "" {
 		r.Missing = append(r.Missing, p.groups.missing)
 	}
+	if l := p.profile.Limits; l.CPUs > 0 && (!p.on[LayerCgroup] || p.groups == nil || !slices.Contains(p.groups.controllers, "cpu")) {
+		r.Missing = append(r.Missing, Gap{Layer: LayerCgroup, Reason: "the limit cpus is not set", Remedy: remedy(LayerCgroup, nil)})
+	}
 	if done.NoLoopback != "" {
 		r.Missing = append(r.Missing, Gap{Layer: LayerNetNS, Reason: "its loopback address: " + done.NoLoopback})
 	}

@@ -23,12 +23,12 @@ func TestConfined(t *testing.T) {
 	if !refused || missing.Gap.Layer != sandbox.LayerMounts || err.Error() != noMounts {
 		t.Errorf("Confined() = %v, want %s", err, noMounts)
 	}
-	if len(report.Layers) == 0 || len(report.Missing) != 2 {
+	if len(report.Layers) == 0 || unmet(report) != 2 {
 		t.Errorf("the report is %+v, want that of a start without two layers", report)
 	}
 
 	p.Confinement.WarnOnMissing = true
-	if report, err = Confined(t.Context(), opts, p); err != nil || len(report.Missing) != 2 {
+	if report, err = Confined(t.Context(), opts, p); err != nil || unmet(report) != 2 {
 		t.Errorf("Confined() = %+v, %v, want a start without two layers", report, err)
 	}
 

@@ -221,7 +221,7 @@ func TestCallDuringBackoffFailsAtOnce(t *testing.T) {
 func TestDegradedPluginGetsNoCalls(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm")
-	k.timing.quiet, k.timing.probe, k.timing.again = 10*time.Millisecond, 10*time.Millisecond, 3*time.Second
+	k.timing.quiet, k.timing.probe, k.timing.again = 10*time.Millisecond, time.Second, 3*time.Second
 	k.mustCall(t, "calm", "echo")
 	pid := k.state(t, "calm").PID
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {

@@ -22,6 +22,7 @@ sandbox "small" {
     cpu_time      = "1500ms"
     address_space = true
     tmp_size      = "64MiB"
+    cpus          = 0.001
   }
   env {
     pass = ["LANG", "A=B", "PLUGIN_CLIENT_CERT", 7, "LANG"]
