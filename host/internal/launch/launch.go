@@ -20,6 +20,10 @@ import (
 // Argument is the one argument of a process that is to be a launcher.
 const Argument = "__launch"
 
+// GuardArgument is the one argument of a process that is to guard the programs of a
+// host: it kills them when its standard input ends.
+const GuardArgument = "__guard"
+
 // The launcher's descriptors after standard input, output and error. A script
 // keeps the program's open, so that is the first.
 const (
@@ -30,11 +34,16 @@ const (
 
 //nolint:gochecknoinits // what the package is for: to come before everything else
 func init() {
-	if len(os.Args) != 2 || os.Args[1] != Argument {
+	if len(os.Args) != 2 {
 		return
 	}
-	runtime.LockOSThread() // what is set for one thread must be set for the one that executes
-	os.Exit(becomeProgram())
+	switch os.Args[1] {
+	case Argument:
+		runtime.LockOSThread() // what is set for one thread must be set for the one that executes
+		os.Exit(becomeProgram())
+	case GuardArgument:
+		os.Exit(guard(os.Stdin))
+	}
 }
 
 // becomeProgram follows the host's order. It returns only if that fails, or if

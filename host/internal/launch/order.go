@@ -121,6 +121,8 @@ type Filter struct {
 	// Memfd allows files that are in memory only, which no access rule keeps from
 	// being executed.
 	Memfd bool `json:"memfd,omitempty"`
+	// SharedMemory allows memory without a file that processes share.
+	SharedMemory bool `json:"shared_memory,omitempty"`
 }
 
 // Sockets are the kinds of sockets that a program may have.

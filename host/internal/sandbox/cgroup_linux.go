@@ -120,6 +120,9 @@ func (g *groups) enable(own string) {
 		g.missing = Gap{Layer: LayerCgroup, Reason: err.Error()}
 		return
 	}
+	if slices.ContainsFunc(strings.Fields(string(offered)), func(name string) bool { return slices.Contains(wantedControllers(), name) }) {
+		leave(own)
+	}
 	var absent []string
 	for _, name := range wantedControllers() {
 		if !slices.Contains(strings.Fields(string(offered)), name) {
@@ -140,12 +143,26 @@ func (g *groups) enable(own string) {
 	}
 }
 
+// leave moves this process from its group into one below, if it is the only one in
+// it: a group that has processes of its own cannot hand anything down ("no internal
+// processes", cgroup-v2.rst). What a service manager has delegated is such a group.
+func leave(own string) {
+	procs, err := os.ReadFile(filepath.Join(own, "cgroup.procs"))
+	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
+		return
+	}
+	dir := filepath.Join(own, "host")
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return
+	}
+	// If it fails, handing down does, and says why.
+	_ = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600)
+}
+
 // enableOne hands one controller down, to the launcher's group and to those in it.
 func (g *groups) enableOne(own, name string) error {
 	for _, dir := range []string{own, g.dir} {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+name), 0); err != nil {
-			// A group that has processes of its own cannot hand anything down, unless
-			// it is the root: "no internal processes", cgroup-v2.rst.
 			if errors.Is(err, unix.EBUSY) {
 				return errors.New("the host shares its group with other processes")
 			}
@@ -157,8 +174,9 @@ func (g *groups) enableOne(own, name string) error {
 
 // group is that of one program and of all that it starts.
 type group struct {
-	dir  string
-	file *os.File // the directory, by which a process is started in it
+	parent string // the launcher's
+	dir    string
+	file   *os.File // the directory, by which a process is started in it
 }
 
 // make makes a group with limits.
@@ -168,7 +186,7 @@ func (g *groups) make(name string, l Limits) (*group, error) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
-	made := &group{dir: dir}
+	made := &group{parent: g.dir, dir: dir}
 	var err error
 	if made.file, err = os.Open(dir); err != nil {
 		made.remove()

@@ -70,6 +70,9 @@ func (p *plan) drop(gap Gap) bool {
 		LayerMounts: {LayerProc}, // it would be mounted over that of everybody
 		LayerPIDNS:  {LayerProc}, // it would show the same
 	}
+	if len(p.profile.Confinement.Exec) > 0 {
+		needs[LayerProc] = []Layer{LayerPIDNS} // what it executes needs a /proc, and can have the host's only without
+	}
 	if os.Geteuid() != 0 { // only in a user namespace of its own may it make the others
 		needs[LayerUserNS] = []Layer{LayerPIDNS, LayerNetNS, LayerIPCNS, LayerMounts, LayerProc}
 	}
@@ -91,6 +94,12 @@ func namespaces() []Layer {
 	return []Layer{LayerUserNS, LayerNetNS, LayerIPCNS, LayerPIDNS, LayerMounts}
 }
 
+// refusals are the errors by which clone(2) says that a namespace is not to be had
+// here: not allowed, not known, or none left of those that users may have.
+func refusals() []syscall.Errno {
+	return []syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.EINVAL, syscall.ENOSYS, syscall.ENOSPC, syscall.EUSERS}
+}
+
 // gap returns which layer an attempt has failed for, or false if it failed for
 // another reason.
 func (p *plan) gap(err error) (Gap, bool) {
@@ -105,9 +114,11 @@ func (p *plan) gap(err error) (Gap, bool) {
 			return newGap(LayerCgroup, err), true
 		}
 	}
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		err = fmt.Errorf("the kernel refuses it: %w", errno) // without what was forked
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok || !slices.Contains(refusals(), errno) {
+		return Gap{}, false // what the system lacks now it may have in a moment
 	}
+	err = fmt.Errorf("the kernel refuses it: %w", errno) // without what was forked
 	for _, layer := range namespaces() {
 		if p.on[layer] {
 			if layer == LayerMounts {
@@ -127,10 +138,21 @@ func (g Gap) lasting() bool {
 
 // check reports whether a layer is missing that the profile requires.
 func (p *plan) check() error {
-	if unmet := p.unmet(); len(unmet) > 0 && !p.profile.Confinement.WarnOnMissing {
-		return &MissingError{unmet[0]}
+	for _, gap := range p.unmet() {
+		// Who names a user never means root.
+		if !p.profile.Confinement.WarnOnMissing || gap.Layer == LayerRunAs && p.profile.Confinement.RunAs.Mode == RunAsUser {
+			return &MissingError{gap}
+		}
 	}
 	return nil
+}
+
+// open reports whether nothing keeps a program that may execute others from what is
+// the host's, though the system has what could.
+func (p *plan) open() bool {
+	c := &p.profile.Confinement
+	_, never := missingHere()[LayerLandlock]
+	return c.Isolation != Off && len(c.Exec) > 0 && !p.on[LayerLandlock] && !p.on[LayerMounts] && !never
 }
 
 // unmet returns what the profile requires and does not get.
@@ -146,6 +168,9 @@ func (p *plan) unmet() []Gap {
 	}
 	if c.RunAs.Mode == RunAsUser {
 		required = append(required, LayerRunAs)
+	}
+	if p.open() {
+		required = append(required, LayerLandlock)
 	}
 	var unmet []Gap
 	for _, gap := range p.missing {
@@ -216,7 +241,8 @@ func (p *plan) limits() Limits {
 
 func (p *plan) filter() *launch.Filter {
 	executes := len(p.profile.Confinement.Exec) > 0
-	f := &launch.Filter{Sockets: launch.SocketsNetwork, IPC: p.on[LayerIPCNS], Memfd: executes}
+	// Memory that processes share is no process's by its limits. Others may need it.
+	f := &launch.Filter{Sockets: launch.SocketsNetwork, IPC: executes && p.on[LayerIPCNS], Memfd: executes, SharedMemory: executes}
 	// Without a network of its own, none is only possible without sockets. A
 	// program that executes no other needs none.
 	if p.profile.Confinement.Network == NetworkNone && (!executes || !p.on[LayerNetNS]) {

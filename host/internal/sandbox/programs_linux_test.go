@@ -153,6 +153,7 @@ func host(args []string) error {
 	if err != nil {
 		return err
 	}
+	l.unguarded = os.Getenv("UNGUARDED") != ""
 	binary, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err

@@ -51,10 +51,13 @@ type Launcher struct {
 	making  sync.Mutex // guards grouped, held while a group is made
 	grouped bool       // groups was called
 
-	mu      sync.Mutex // guards everything below
-	closed  bool
-	live    map[*Process]struct{}
-	missing map[Layer]Gap // layers that cannot be had on this machine
+	mu     sync.Mutex // guards everything below
+	closed bool
+	live   map[*Process]struct{}
+	guard  *guard // nil before the first program
+
+	missing   map[Layer]Gap // layers that cannot be had on this machine
+	unguarded bool          // set by tests, before the first program
 }
 
 // NewLauncher returns a launcher. The caller must Close it. On Linux it makes
@@ -103,6 +106,7 @@ func (l *Launcher) Close() error {
 	}
 	<-l.gone
 	if first {
+		l.closeGuard()
 		l.closeGroups()
 	}
 	return nil
@@ -285,6 +289,9 @@ func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process
 		}
 		proc = newProcess(program, pipes, group)
 		l.live[proc] = struct{}{}
+		if guardErr := l.watchOver(proc); guardErr != nil {
+			proc.Kill() // its end is found when it is sent its order
+		}
 	}
 	select {
 	case l.forks <- start:
@@ -314,8 +321,6 @@ func (l *Launcher) attend(p *Process) {
 	p.group.remove()
 	p.stdout.End()
 	p.stderr.End()
-	l.mu.Lock()
-	delete(l.live, p)
-	l.mu.Unlock()
+	l.letGo(p)
 	close(p.done)
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -307,9 +308,54 @@ func TestProgramDiesWithItsHost(t *testing.T) {
 	}
 }
 
-// The control for the test above: a program that has removed its parent-death
-// signal goes on.
+// TestProgramWithoutItsSignalDiesWithItsHost is a program that has removed its
+// parent-death signal: the guard kills it.
+func TestProgramWithoutItsSignalDiesWithItsHost(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "pipe")
+	if err := unix.Mkfifo(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fifo, err := os.OpenFile(name, os.O_RDWR, 0) // so that nobody waits for a reader
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fifo.Close()
+	killHost, pid := startHost(t, "ignore", name)
+	program := watch(t, pid)
+	killHost()
+	if !program.gone(patience) {
+		t.Error("the program lives on")
+	}
+}
+
+// TestGuardIsReplaced kills the guard, and then the host.
+func TestGuardIsReplaced(t *testing.T) {
+	l := newLauncher(t)
+	proc := started(t, l, profile(t, "stop"))
+	first := l.guardProcess()
+	if err := unix.Kill(first, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	for l.guardProcess() == first || l.guardProcess() == 0 {
+		runtime.Gosched()
+	}
+	proc.Kill()
+	<-proc.Done()
+}
+
+func (l *Launcher) guardProcess() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.guard == nil {
+		return 0
+	}
+	return l.guard.process.Pid
+}
+
+// The control for the tests above: without a guard, a program that has removed its
+// parent-death signal goes on.
 func TestControlProgramOutlivesItsHost(t *testing.T) {
+	t.Setenv("UNGUARDED", "1")
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)
