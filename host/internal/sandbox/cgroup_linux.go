@@ -14,22 +14,21 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/toolhost/toolhost/internal/proctree"
 )
 
 // groups are the control groups of one launcher's programs (cgroups(7), version
 // 2). They lie in a group of the launcher's own, below that of this process.
 type groups struct {
 	dir         string   // the launcher's own
+	lock        *os.File // of dir
 	controllers []string // that its groups have
 	missing     Gap      // the zero value if nothing is
 	made        int
 }
 
-// groupPrefix begins the names of launchers' groups. The process and its start
-// time follow, so that a group is known to be left over.
-const groupPrefix = "toolhost-"
+// groupPrefix begins the names of launchers' groups. One whose lock is free is left
+// over.
+const groupPrefix = "toolhost."
 
 // cpuPeriod is the kernel's default, in microseconds.
 const cpuPeriod = 100_000
@@ -52,12 +51,32 @@ func newGroups() (*groups, error) {
 		return nil, err
 	}
 	sweepGroups(own)
-	g := &groups{dir: filepath.Join(own, groupPrefix+strconv.Itoa(os.Getpid())+"-"+strconv.FormatUint(proctree.StartTime(os.Getpid()), 10))}
-	if err := os.Mkdir(g.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("not delegated: %w", err)
+	g, err := makeGroups(own)
+	if err != nil {
+		return nil, err
 	}
 	g.enable(own)
 	return g, nil
+}
+
+// makeGroups makes the launcher's group in that of the process. Another launcher may
+// sweep it away before it is locked; then the next attempt has another name.
+func makeGroups(own string) (*groups, error) {
+	for range 10 {
+		dir, err := os.MkdirTemp(own, fmt.Sprintf("%s%d.", groupPrefix, os.Getpid()))
+		if err != nil {
+			return nil, fmt.Errorf("not delegated: %w", errors.Unwrap(err))
+		}
+		lock := lockGroup(dir)
+		if lock == nil {
+			continue
+		}
+		if _, err := os.Stat(dir); err == nil {
+			return &groups{dir: dir, lock: lock}, nil
+		}
+		_ = lock.Close() // it was only opened
+	}
+	return nil, fmt.Errorf("no group in %s can be locked", own)
 }
 
 // ownGroup returns the directory of this process's group, from the contents of
@@ -90,22 +109,36 @@ func ownGroup(mountinfo, cgroup []byte) (string, error) {
 
 // sweepGroups kills and removes what the launchers of dead processes have left.
 func sweepGroups(parent string) {
-	left, err := filepath.Glob(filepath.Join(parent, groupPrefix+"*-*"))
+	left, err := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
 	if err != nil {
 		return
 	}
 	for _, dir := range left {
-		pid, started, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), groupPrefix), "-")
-		n, err := strconv.Atoi(pid)
-		if err != nil || strconv.FormatUint(proctree.StartTime(n), 10) == started {
-			continue
-		}
 		if info, err := os.Stat(dir); err != nil || !ownedByUs(info) {
 			continue
 		}
+		lock := lockGroup(dir)
+		if lock == nil {
+			continue // its launcher lives
+		}
 		killGroupIn(dir)
 		removeGroup(dir)
+		_ = lock.Close() // nobody looks for it any more
 	}
+}
+
+// lockGroup returns the lock of a launcher's group, nil if somebody has it. It is
+// held as long as the process lives: process ids differ between namespaces.
+func lockGroup(dir string) *os.File {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		_ = f.Close() // it was only opened
+		return nil
+	}
+	return f
 }
 
 func ownedByUs(info fs.FileInfo) bool {
@@ -287,5 +320,6 @@ func removeGroup(dir string) {
 func (g *groups) close() {
 	if g != nil {
 		removeGroup(g.dir)
+		_ = g.lock.Close() // nobody looks for it any more
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/internal/proctree"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -114,7 +112,7 @@ func TestGroupOfAProgram(t *testing.T) {
 	p := profile(t, "parent", "session")
 	p.Confinement = Confinement{Isolation: Basic, Exec: []string{ExecSystem}}
 	proc := started(t, l, p)
-	delegated, why := newGroups()
+	delegated, why := l.groups()
 	if delegated == nil {
 		if !slices.ContainsFunc(proc.Report.Missing, func(g Gap) bool { return g.Layer == LayerCgroup && g.Reason == why.Error() }) {
 			t.Errorf("groups cannot be had (%v), but the report is %v", why, proc.Report)
@@ -149,29 +147,26 @@ func TestGroupOfAProgram(t *testing.T) {
 // TestSweepGroups removes what dead launchers have left, and nothing else.
 func TestSweepGroups(t *testing.T) {
 	parent := t.TempDir()
-	alive := groupPrefix + strconv.Itoa(os.Getpid()) + "-" + strconv.FormatUint(proctree.StartTime(os.Getpid()), 10)
-	gone := groupPrefix + strconv.Itoa(os.Getpid()) + "-1"
-	for _, name := range []string{alive, gone, gone + "/fs-1", "toolhost-x", "toolhost-x-1", "other"} {
+	for _, name := range []string{"toolhost.1.alive", "toolhost.1.gone", "other"} {
 		if err := os.Mkdir(filepath.Join(parent, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// An ordinary directory has files of its own, and cgroupfs lets them go with it.
-	if err := os.Remove(filepath.Join(parent, gone, "fs-1")); err != nil {
-		t.Fatal(err)
+	lock := lockGroup(filepath.Join(parent, "toolhost.1.alive"))
+	if lock == nil {
+		t.Fatal("the group cannot be locked")
 	}
+	defer lock.Close()
 	sweepGroups(parent)
-	left := map[string]bool{}
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var left []string
 	for _, entry := range entries {
-		left[entry.Name()] = true
+		left = append(left, entry.Name())
 	}
-	want := []string{"other", alive, "toolhost-x", "toolhost-x-1"}
-	slices.Sort(want)
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(left))); diff != "" {
+	if diff := cmp.Diff([]string{"other", "toolhost.1.alive"}, left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
 }
