@@ -27,7 +27,7 @@ func kernelAttacks() []attack {
 		return func(*scene) attempt {
 			at := attempt{program: []string{"call", name}}
 			if kernelCalls()[name]() != nil {
-				at.control = instead("done")
+				at.control, at.impossible = instead("done"), true
 			}
 			return at
 		}

@@ -59,14 +59,14 @@ func networkAttacks() []attack {
 				unix.Close(fd)
 				return attempt{program: []string{"socket", "vsock"}, profile: executes}
 			}
-			return attempt{program: []string{"socket", "vsock"}, profile: executes, control: instead("socket", "netlink")}
+			return attempt{program: []string{"socket", "vsock"}, profile: executes, control: instead("socket", "netlink"), impossible: true}
 		}},
 		{name: "open a socket to the kernel's cryptography (`AF_ALG`)", root: all, stage: func(*scene) attempt {
 			if fd, err := unix.Socket(unix.AF_ALG, unix.SOCK_SEQPACKET, 0); err == nil {
 				unix.Close(fd)
 				return attempt{program: []string{"socket", "alg"}, profile: executes}
 			}
-			return attempt{program: []string{"socket", "alg"}, profile: executes, control: instead("socket", "netlink")}
+			return attempt{program: []string{"socket", "alg"}, profile: executes, control: instead("socket", "netlink"), impossible: true}
 		}},
 	}
 }

@@ -159,25 +159,9 @@ func bareWith(_ *testing.T, env []string, stdin, inherited *os.File) func(*testi
 // to after its program has ended.
 func outlive(t *testing.T, s *scene, end func(*testing.T, *Process)) attempt {
 	t.Helper()
-	in, out := s.workspace+"/in", s.workspace+"/out"
-	for _, fifo := range []string{in, out} {
-		must(t, unix.Mkfifo(fifo, 0o666))
-		must(t, unix.Chmod(fifo, 0o666))
-	}
-	// Both ends, so that nothing waits for the other.
-	ask, answer := openBoth(t, in), openBoth(t, out)
-	alive := func(t *testing.T) bool {
-		t.Helper()
-		_, err := ask.WriteString("are you there?\n")
-		must(t, err)
-		_, err = answer.WriteString("nobody\n")
-		must(t, err)
-		line, err := bufio.NewReader(answer).ReadString('\n')
-		must(t, err)
-		return line == "alive\n"
-	}
+	l := s.newLine()
 	return attempt{
-		program: []string{"daemon", in, out},
+		program: []string{"daemon", l.ask.Name(), l.answers.Name()},
 		during: func(t *testing.T, p *Process) {
 			t.Helper()
 			readPID(t, bufio.NewReader(p.Stdout))
@@ -194,28 +178,17 @@ func outlive(t *testing.T, s *scene, end func(*testing.T, *Process)) attempt {
 			daemon := watch(t, pid)
 			must(t, unix.Kill(-cmd.Process.Pid, unix.SIGKILL))
 			_ = cmd.Wait() // it was killed
-			_, err = ask.WriteString("are you there?\n")
-			must(t, err)
-			line, err := bufio.NewReader(answer).ReadString('\n')
-			must(t, err)
+			alive := l.alive(t)
 			if !daemon.gone(patience) {
 				t.Error("it does not end when it has answered")
 			}
-			return line
+			return fmt.Sprint(alive)
 		},
-		happened: func(t *testing.T, out string) bool {
+		happened: func(t *testing.T, said string) bool {
 			t.Helper()
-			return out == "alive\n" || out == "" && alive(t)
+			return said == "true" || said == "" && l.alive(t)
 		},
 	}
-}
-
-func openBoth(t *testing.T, fifo string) *os.File {
-	t.Helper()
-	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
-	must(t, err)
-	t.Cleanup(func() { f.Close() })
-	return f
 }
 
 func stopItself(*scene) attempt {
@@ -327,7 +300,7 @@ func answer(args []string) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(args[1], os.O_RDWR, 0)
+	out, err := os.OpenFile(args[1], os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}

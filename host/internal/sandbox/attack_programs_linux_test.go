@@ -18,7 +18,8 @@ import (
 func attackPrograms() map[string]func(args []string) error {
 	programs := map[string]func([]string) error{"victim": beVictim}
 	for _, more := range []map[string]func([]string) error{
-		filePrograms(), protectPrograms(), execPrograms(), processPrograms(), networkPrograms(), kernelPrograms(), sharePrograms(), limitPrograms(),
+		filePrograms(), protectPrograms(), execPrograms(), processPrograms(), hostDeathPrograms(), networkPrograms(), kernelPrograms(), sharePrograms(),
+		limitPrograms(), machinePrograms(),
 	} {
 		maps.Copy(programs, more)
 	}

@@ -71,6 +71,25 @@ func protectAttacks() []attack {
 			s.giveWorkspace()
 			return attempt{program: []string{"overwrite", "hooks/pre-commit"}, happened: changed(s.path(hook), "true")}
 		}},
+		{name: "change a protected file in a workspace in `/tmp`", root: "is", stage: func(s *scene) attempt {
+			dir, err := os.MkdirTemp("/tmp", "toolhost-attack-")
+			must(s.t, err)
+			must(s.t, os.Chmod(dir, 0o755))
+			s.t.Cleanup(func() { must(s.t, os.RemoveAll(dir)) })
+			path := filepath.Join(dir, "config.hcl")
+			must(s.t, os.WriteFile(path, []byte("strict"), 0o644))
+			if os.Geteuid() == 0 {
+				s.give(dir)
+			}
+			return attempt{
+				program: []string{"replace", path},
+				profile: func(p *Profile) {
+					p.Workspace, p.Dir = dir, dir
+					p.Protected, p.Confinement.Protect = []string{path}, []string{"config.hcl"}
+				},
+				happened: changed(path, "strict"),
+			}
+		}},
 		{name: "make a protected path that does not exist yet", root: nowhere, stage: func(s *scene) attempt {
 			t := s.t
 			must(t, os.RemoveAll(s.workspace+"/.git/hooks"))

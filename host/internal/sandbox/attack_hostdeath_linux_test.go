@@ -1,0 +1,188 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// hostDeathAttacks live on after their host was killed.
+func hostDeathAttacks() []attack {
+	outlives := func(how string, honest bool) func(*scene) attempt {
+		return func(s *scene) attempt {
+			l := s.newLine()
+			return attempt{
+				program: []string{"cling", how, l.ask.Name(), l.answers.Name()},
+				launch: func(t *testing.T, p Profile, drop []Layer) string {
+					t.Helper()
+					killHost(t, p, drop, honest)
+					return ""
+				},
+				happened: func(t *testing.T, _ string) bool {
+					t.Helper()
+					return l.alive(t)
+				},
+			}
+		}
+	}
+	return []attack{
+		{name: "outlive a killed host by a signal that it does not want (`PR_SET_PDEATHSIG`)", root: nowhere, stage: outlives("signal", false)},
+		{name: "outlive a killed host by executing itself from another thread", root: nowhere, stage: outlives("thread", false)},
+		{name: "outlive a killed host by a child", root: "is", stage: outlives("child", true)},
+	}
+}
+
+// line is how a process of the plugin is asked whether it lives.
+type line struct{ ask, answers *os.File }
+
+// newLine makes one that the plugin may use.
+func (s *scene) newLine() line {
+	s.t.Helper()
+	open := func(name string, flags int) *os.File {
+		path := s.workspace + "/" + name
+		must(s.t, unix.Mkfifo(path, 0o666))
+		must(s.t, unix.Chmod(path, 0o666))
+		f, err := os.OpenFile(path, flags, 0)
+		must(s.t, err)
+		s.t.Cleanup(func() { f.Close() })
+		return f
+	}
+	// Questions have both ends here, so that asking waits for nobody. Answers have
+	// one: they end when nobody is left who could give one.
+	return line{open("questions", os.O_RDWR), open("answers", os.O_RDONLY|unix.O_NONBLOCK)}
+}
+
+// alive asks a process, which then ends.
+func (l line) alive(t *testing.T) bool {
+	t.Helper()
+	_, err := l.ask.WriteString("are you there?\n")
+	must(t, err)
+	answer, err := io.ReadAll(l.answers)
+	must(t, err)
+	return string(answer) == "alive\n"
+}
+
+// hostOrder is what the host that will be killed is to start.
+type hostOrder struct {
+	Profile Profile
+	Drop    []Layer
+}
+
+// killHost has another host start the program and kills that host. An honest
+// program ends, and only its children may live.
+func killHost(t *testing.T, p Profile, drop []Layer, honest bool) {
+	t.Helper()
+	p.Binary = nil
+	order, err := json.Marshal(hostOrder{p, drop})
+	must(t, err)
+	host := exec.Command("/proc/self/exe", "attack", "host", string(order))
+	stdin, err := host.StdinPipe()
+	must(t, err)
+	defer stdin.Close()
+	stdout, err := host.StdoutPipe()
+	must(t, err)
+	host.Stderr = os.Stderr
+	must(t, host.Start())
+	lines := bufio.NewReader(stdout)
+	program := watch(t, readPID(t, lines))
+	readPID(t, lines) // of what will answer, in its own namespace
+	must(t, host.Process.Kill())
+	_ = host.Wait() // it was killed
+	// When a process has been reaped, the signals of its death have been sent: what
+	// they kill answers no more.
+	if honest && !program.gone(patience) {
+		t.Error("the program has outlived its host")
+	}
+}
+
+// hostDeathPrograms are what hostDeathAttacks run.
+func hostDeathPrograms() map[string]func(args []string) error {
+	return map[string]func([]string) error{
+		"host": func(args []string) error { return beHost(context.Background(), args[0]) },
+		"cling": func(args []string) error {
+			again := append([]string{"attack", "answer"}, args[1:]...)
+			switch args[0] {
+			case "signal":
+				if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil {
+					fmt.Fprintln(os.Stderr, err) // it goes on, and dies
+				}
+				return answer(args[1:])
+			case "thread":
+				return onOtherThread(func() error {
+					return syscall.Exec("/proc/self/exe", append([]string{"test"}, again...), os.Environ())
+				})
+			case "child":
+				cmd := exec.Command("/proc/self/exe", again...)
+				cmd.Stdout = os.Stdout
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+				if err := cmd.Start(); err != nil {
+					return err
+				}
+				return unix.Pause()
+			}
+			return fmt.Errorf("cling %q", args[0])
+		},
+	}
+}
+
+func beHost(ctx context.Context, text string) error {
+	var order hostOrder
+	if err := json.Unmarshal([]byte(text), &order); err != nil {
+		return err
+	}
+	binary, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	order.Profile.Binary = binary
+	l, err := NewLauncher()
+	if err != nil {
+		return err
+	}
+	proc, err := l.launchWithout(ctx, &order.Profile, order.Drop)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, proc.PID())
+	_, err = io.Copy(os.Stdout, proc.Stdout)
+	return errors.Join(err, unix.Pause())
+}
+
+// onOtherThread runs f on a thread that is not the first of the process.
+func onOtherThread(f func() error) error {
+	result := make(chan error, 1)
+	go func() { // ends with f
+		runtime.LockOSThread()
+		if unix.Gettid() == os.Getpid() {
+			result <- onOtherThread(f)
+			return
+		}
+		result <- f()
+	}()
+	return <-result
+}
+
+// launchWithout starts a program with all layers but some.
+func (l *Launcher) launchWithout(ctx context.Context, p *Profile, drop []Layer) (*Process, error) {
+	pl := newPlan(p, nil)
+	for _, layer := range drop {
+		for pl.drop(Gap{Layer: layer, Reason: "left out"}) {
+			continue
+		}
+	}
+	proc, err := l.try(ctx, pl, false)
+	if gap, ok := pl.gap(err); err != nil && ok && gap.Layer == LayerCgroup && pl.drop(gap) {
+		return l.try(ctx, pl, false) // hardly a machine of tests has them
+	}
+	return proc, err
+}
