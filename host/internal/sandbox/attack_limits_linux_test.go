@@ -38,7 +38,7 @@ func limitAttacks() []attack {
 	return []attack{
 		{name: "use up the memory (heap)", root: all, by: "limit `memory`", stage: bomb(memory, "memory", "400000000")},
 		{name: "use up the memory (private mapping)", root: all, by: "limit `memory`", stage: bomb(memory, "map", "private")},
-		{name: "use up the memory (shared mapping)", root: nowhere, stage: bomb(memory, "map", "shared")},
+		{name: "use up the memory (shared mapping)", root: all, stage: bomb(memory, "map", "shared")},
 		{name: "use up the memory (shared mapping), with a limit of address space", root: all, by: "limit `address_space`", stage: bomb(func(l *Limits) {
 			l.Memory, l.AddressSpace = MinMemory, 3*tool.GiB
 		}, "map", "shared", "10")},
