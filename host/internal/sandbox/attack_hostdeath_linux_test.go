@@ -33,7 +33,7 @@ func hostDeathAttacks() []attack {
 				},
 				happened: func(t *testing.T, _ string) bool {
 					t.Helper()
-					return !(guarded && l.dies(t)) && l.alive(t)
+					return (!guarded || !l.dies(t)) && l.alive(t)
 				},
 			}
 		}
