@@ -50,14 +50,16 @@ func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) err
 	for {
 		err := a.withDaemon(ctx, forClients, f)
 		held, ok := errors.AsType[*daemon.HeldError](err)
-		switch {
-		case !ok:
-			return err
-		case pause(waiting, retryTakeover) != nil && held.PID != 0:
-			return &hintError{err, fmt.Sprintf("that process is the host already, and every command reaches it; to have another one in its place: kill %d", held.PID)}
-		case waiting.Err() != nil:
+		if !ok {
 			return err
 		}
+		if pause(waiting, retryTakeover) == nil {
+			continue
+		}
+		if held.PID == 0 {
+			return err
+		}
+		return &hintError{err, fmt.Sprintf("that process is the host already, and every command reaches it; to have another one in its place: kill %d", held.PID)}
 	}
 }
 
