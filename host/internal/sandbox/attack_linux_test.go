@@ -80,7 +80,7 @@ func TestAttack(t *testing.T) {
 	if isPart(t, found) {
 		return
 	}
-	if t.Failed() || !selectedAll() {
+	if t.Failed() || !selectedAll() || raceDetector {
 		return
 	}
 	table.compare(t, found)
@@ -97,7 +97,10 @@ func who() string {
 func runHere(t *testing.T, table *table) cells {
 	t.Helper()
 	found := cells{}
-	for _, a := range attacks() {
+	for i, a := range attacks() {
+		if raceDetector && i%12 != 0 {
+			continue // enough of them to race; all are tried without the detector
+		}
 		if a.rootOnly != "" && who() != "root" {
 			continue
 		}
