@@ -60,6 +60,7 @@ func buildAll(dir string) error {
 func build(in, dir, out, pkg string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, out), pkg)
 	cmd.Dir = in
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the Makefile
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build %s: %w\n%s", out, err, text)
 	}

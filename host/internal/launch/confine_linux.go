@@ -118,16 +118,21 @@ func (o *Order) becomeUser() error {
 	return nil
 }
 
+// become changes the thread that will execute the program. Package syscall would
+// stop all threads and change each, which the others do not live to need.
 func (u *User) become() error {
 	if u.Groups {
-		if err := syscall.Setgroups(nil); err != nil {
-			return fmt.Errorf("drop groups: %w", err)
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
+			return fmt.Errorf("drop groups: %w", errno)
 		}
 	}
-	if err := syscall.Setresgid(u.GID, u.GID, u.GID); err != nil {
-		return fmt.Errorf("set group %d: %w", u.GID, err)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(u.GID), uintptr(u.GID), uintptr(u.GID)); errno != 0 {
+		return fmt.Errorf("set group %d: %w", u.GID, errno)
 	}
-	return syscall.Setresuid(u.UID, u.UID, u.UID)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(u.UID), uintptr(u.UID), uintptr(u.UID)); errno != 0 {
+		return fmt.Errorf("set user %d: %w", u.UID, errno)
+	}
+	return nil
 }
 
 // dropBoundingSet makes it impossible to gain a capability by executing a file.

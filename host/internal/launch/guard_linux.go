@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -58,7 +57,7 @@ func (g *guarded) note(line string) error {
 	number, started, _ := strings.Cut(rest, " ")
 	pid, err := strconv.Atoi(number)
 	switch {
-	case kind == "=" && filepath.IsAbs(rest):
+	case kind == "=" && strings.HasPrefix(rest, "/"):
 		g.group = rest
 		return nil
 	case err != nil || pid <= 1:
@@ -90,7 +89,7 @@ func (g *guarded) add(pid int, started string) {
 // kill ends every program, and what it has started as far as that can be found.
 func (g *guarded) kill() {
 	if g.group != "" {
-		file, err := os.OpenFile(filepath.Join(g.group, "cgroup.kill"), os.O_WRONLY, 0)
+		file, err := os.OpenFile(g.group+"/cgroup.kill", os.O_WRONLY, 0)
 		if err == nil {
 			_, _ = file.WriteString("1") // it fails if the group is gone
 			_ = file.Close()             // nothing is buffered

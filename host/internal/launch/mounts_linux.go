@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -300,7 +299,7 @@ func pin(root string, attached []tree, path string) error {
 		return nil
 	}
 	var between []string
-	for dir := filepath.Dir(path); dir != top; dir = filepath.Dir(dir) {
+	for dir := parentOf(path); dir != top; dir = parentOf(dir) {
 		between = append(between, dir)
 	}
 	for _, dir := range slices.Backward(between) {
@@ -325,7 +324,7 @@ func isMountPoint(path string) bool {
 func (m *Mounts) link(root string) error {
 	for _, l := range m.Links {
 		path := root + string(l.Path)
-		if err := makeDir(filepath.Dir(path)); err != nil {
+		if err := makeDir(parentOf(path)); err != nil {
 			return err
 		}
 		if err := os.Symlink(string(l.Target), path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -411,7 +410,7 @@ func makePoint(path string, dir bool) error {
 	if dir {
 		return makeDir(path)
 	}
-	if err := makeDir(filepath.Dir(path)); err != nil {
+	if err := makeDir(parentOf(path)); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o400)
@@ -429,4 +428,10 @@ func makeDir(path string) error {
 	before := unix.Umask(0o022)
 	defer unix.Umask(before)
 	return os.MkdirAll(path, 0o755)
+}
+
+// parentOf returns the directory that a clean absolute path lies in. Package
+// path/filepath would be initialised after most of the host.
+func parentOf(path string) string {
+	return path[:max(strings.LastIndexByte(path, '/'), 1)]
 }

@@ -34,6 +34,7 @@ func BenchmarkColdStart(b *testing.B) {
 	program := filepath.Join(b.TempDir(), "hello")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, ".")
 	build.Dir = "../../../examples/hello"
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the Makefile
 	if out, err := build.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, out)
 	}
