@@ -134,7 +134,7 @@ func (c copier) finish(dir *os.Root, name string, info fs.FileInfo) error {
 		preserve(dir, name, info)
 		return nil
 	}
-	return dir.Chmod(name, info.Mode().Perm())
+	return setMode(dir, name, info.Mode().Perm())
 }
 
 func (c copier) copyEntry(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
@@ -194,7 +194,7 @@ func preserve(dir *os.Root, name string, info fs.FileInfo) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		_ = dir.Lchown(name, int(stat.Uid), int(stat.Gid))
 	}
-	_ = dir.Chmod(name, info.Mode().Perm())
+	_ = setMode(dir, name, info.Mode().Perm())
 	_ = dir.Chtimes(name, info.ModTime(), info.ModTime())
 }
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"syscall"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -62,7 +63,17 @@ func (t *Target) mkdir(name string) error {
 	if err := t.dir.Mkdir(name, mode); err != nil {
 		return err
 	}
-	return t.dir.Chmod(name, mode)
+	return setMode(t.dir, name, mode)
+}
+
+// setMode changes a mode by a descriptor where it can: a sandbox that cannot tell
+// whose files are meant refuses names.
+func setMode(dir *os.Root, name string, mode fs.FileMode) error {
+	f, err := dir.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return dir.Chmod(name, mode) // it may not be read
+	}
+	return errors.Join(f.Chmod(mode), f.Close())
 }
 
 // inherited is the part of a mode that the directory of the place has too: what

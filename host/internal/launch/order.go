@@ -121,6 +121,9 @@ type Filter struct {
 	// Memfd allows files that are in memory only, which no access rule keeps from
 	// being executed.
 	Memfd bool `json:"memfd,omitempty"`
+	// Metadata allows changing modes, owners and extended attributes by names, which
+	// no access rule guards. Those of open files can be changed in any case.
+	Metadata bool `json:"metadata,omitempty"`
 	// SharedMemory allows memory without a file that processes share.
 	SharedMemory bool `json:"shared_memory,omitempty"`
 }

@@ -64,6 +64,11 @@ func (f *Filter) denied() []int {
 	if !f.Memfd {
 		calls = append(calls, unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET)
 	}
+	if !f.Metadata {
+		calls = append(calls, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWNAT, unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_SETXATTRAT,
+			unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_REMOVEXATTRAT, unix.SYS_FILE_SETATTR)
+		calls = append(calls, metadataHere()...)
+	}
 	if f.Sockets == SocketsListen {
 		calls = append(calls, unix.SYS_CONNECT)
 	}

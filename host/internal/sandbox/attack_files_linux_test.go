@@ -89,8 +89,8 @@ func fileAttacks() []attack {
 		}},
 		{name: "change the directory of another plugin of the same user", root: all, stage: outside("overwrite", "other/notes")},
 		{name: "change the host's state directory", root: all, stage: outside("create", "state/new")},
-		{name: "change the mode of a file outside (`chmod`)", root: all, user: "is", stage: outside("chmod", "home/public")},
-		{name: "change the owner of a file outside (`chown`)", root: all, user: "is", stage: func(s *scene) attempt {
+		{name: "change the mode of a file outside (`chmod`)", root: all, stage: outside("chmod", "home/public")},
+		{name: "change the owner of a file outside (`chown`)", root: all, stage: func(s *scene) attempt {
 			t := s.t
 			// An ordinary user can only give it to itself, which makes it setuid no more.
 			path := s.write("home/setuid", "", 0o600)
@@ -102,7 +102,7 @@ func fileAttacks() []attack {
 			}}
 		}},
 		{name: "change the times of a file outside (`utimes`)", root: all, user: "is", stage: outside("utimes", "home/public")},
-		{name: "change the attributes of a file outside (`setxattr`)", root: all, user: "is", stage: outside("setxattr", "home/public")},
+		{name: "change the attributes of a file outside (`setxattr`)", root: all, stage: outside("setxattr", "home/public")},
 		{name: "make a file in `/tmp`", root: all, stage: inHosts("/tmp")},
 		{name: "make a file in `/var/tmp`", root: all, stage: inHosts("/var/tmp")},
 		{name: "make a file in `/dev/shm`", root: all, stage: inHosts("/dev/shm")},

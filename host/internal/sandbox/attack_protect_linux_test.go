@@ -105,7 +105,7 @@ func protectAttacks() []attack {
 				happened: changed(s.path("workspace/"+name), "strict"),
 			}
 		}},
-		{name: "close the parent of a protected path, so that it is not found at the next start (`chmod`)", root: "is", user: all, stage: func(s *scene) attempt {
+		{name: "close the parent of a protected path, so that it is not found at the next start (`chmod`)", root: all, stage: func(s *scene) attempt {
 			t := s.t
 			must(t, os.Chmod(s.workspace+"/.git", 0)) // what the plugin did when it ran before
 			return attempt{program: []string{"openoverwrite", ".git", ".git/hooks/pre-commit"}, happened: func(t *testing.T, out string) bool {

@@ -125,21 +125,28 @@ func (p *plan) checksOnly() bool {
 	return p.profile.Confinement.Workspace == WriteWorkspace && !p.on[LayerMounts] && len(p.pinned()) > 0
 }
 
-// pinned returns what is in the workspace, or in another place that can be
+// pinned returns what of guarded is there.
+func (p *plan) pinned() []string {
+	return slices.DeleteFunc(p.guarded(), func(path string) bool {
+		_, err := os.Lstat(path)
+		return err != nil // there is nothing that it could be mounted on
+	})
+}
+
+// guarded returns what is in the workspace, or in another place that can be
 // written, and must not be changed: where it is, and where it leads if it is a
 // symbolic link.
-func (p *plan) pinned() []string {
-	dirs := append(nonEmpty(p.profile.Workspace), p.profile.Confinement.Write...)
-	var pinned []string
+func (p *plan) guarded() []string {
+	dirs := resolved(append(nonEmpty(p.profile.Workspace), p.profile.Confinement.Write...))
+	var guarded []string
 	for _, path := range p.profile.protected() {
 		for _, place := range []string{placeOf(path), realPath(path)} {
-			_, err := os.Lstat(place)
-			if err == nil && anyWithin(resolved(dirs), place) { // else there is nothing that it could be mounted on
-				pinned = append(pinned, place)
+			if anyWithin(dirs, place) {
+				guarded = append(guarded, place)
 			}
 		}
 	}
-	return unique(pinned)
+	return unique(guarded)
 }
 
 // load allows what it takes to load the program at path.

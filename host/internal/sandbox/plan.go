@@ -241,8 +241,12 @@ func (p *plan) limits() Limits {
 
 func (p *plan) filter() *launch.Filter {
 	executes := len(p.profile.Confinement.Exec) > 0
-	// Memory that processes share is no process's by its limits. Others may need it.
-	f := &launch.Filter{Sockets: launch.SocketsNetwork, IPC: executes && p.on[LayerIPCNS], Memfd: executes, SharedMemory: executes}
+	// Memory that processes share is no process's by its limits. Others may need it,
+	// as they may change modes by names.
+	f := &launch.Filter{
+		Sockets: launch.SocketsNetwork, IPC: executes && p.on[LayerIPCNS], Memfd: executes, SharedMemory: executes,
+		Metadata: executes || p.on[LayerMounts],
+	}
 	// Without a network of its own, none is only possible without sockets. A
 	// program that executes no other needs none.
 	if p.profile.Confinement.Network == NetworkNone && (!executes || !p.on[LayerNetNS]) {

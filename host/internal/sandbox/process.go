@@ -27,6 +27,7 @@ type Process struct {
 	started        uint64 // start time, in the kernel's clock ticks since boot
 	program        *os.Process
 	group          *group // nil: it has none
+	places         []place
 	stdin          *os.File
 	stdout, stderr *output.Reader
 	done           chan struct{}

@@ -192,6 +192,7 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 	if err != nil {
 		return nil, err
 	}
+	places := plan.places() // as they are before the launcher looks
 	o := plan.order()
 	o.Try = dry
 	order, err := o.Encode()
@@ -211,7 +212,7 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		proc.Report = plan.report(done)
+		proc.Report, proc.places = plan.report(done), places
 		return proc, nil
 	}
 	proc.Kill()

@@ -54,6 +54,7 @@ type instance struct {
 	calls    int
 	lastUsed time.Time // when a call last began or ended
 	heard    time.Time // when it last completed something
+	looked   time.Time // when it was last looked whether it is exposed
 	misses   int       // health checks without an answer, in a row
 }
 

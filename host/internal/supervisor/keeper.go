@@ -157,7 +157,7 @@ func (k *keeper) acquire(ctx context.Context, scope string) (*instance, error) {
 		if k.leaving {
 			return nil, errSuperseded
 		}
-		if i := k.current(scope); i != nil {
+		if i := k.current(scope); i != nil && !k.exposed(i) {
 			if i.misses >= missesDegraded {
 				return nil, k.unavailable(degradedRetry, nil, "does not answer")
 			}

@@ -398,6 +398,14 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 	case "log":
 		fmt.Fprint(os.Stderr, string(r.GetArgumentsJson()))
 		return text(stream, "")
+	case "append":
+		path := string(r.GetArgumentsJson())
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			_, err = f.WriteString("changed")
+			must(f.Close())
+		}
+		return text(stream, fmt.Sprint(err))
 	case "pid":
 		return text(stream, fmt.Sprint(os.Getpid()))
 	}

@@ -37,6 +37,9 @@ type timing struct {
 	// whether it is well, probe how long it may take to answer, and again the
 	// time between two probes once one was missed.
 	quiet, probe, again time.Duration
+	// look is how long a process counts as not exposed without another look, and
+	// patrol the time between two looks if nothing is called.
+	look, patrol time.Duration
 	// attach is how long a plugin may take to take up its channel to the host.
 	attach time.Duration
 	// preview is how long a plugin may take to say what a call would do.
@@ -53,6 +56,7 @@ func defaultTiming() timing {
 	return timing{
 		start: 10 * time.Second,
 		quiet: 15 * time.Second, probe: 2 * time.Second, again: time.Second,
+		look: 50 * time.Millisecond, patrol: time.Second,
 		attach:  time.Second,
 		preview: 5 * time.Second,
 		obey:    5 * time.Second, finish: 2 * time.Second,

@@ -16,6 +16,8 @@ func (k *keeper) watch(ctx context.Context, i *instance, disconnected <-chan str
 	defer probe.Stop()
 	idle := time.NewTimer(k.plugin.IdleTimeout)
 	defer idle.Stop()
+	patrol := time.NewTicker(k.s.timing.patrol)
+	defer patrol.Stop()
 	var answered <-chan error    // of a probe under way
 	var overdue <-chan time.Time // when a call that was given up should have ended
 	for {
@@ -54,6 +56,8 @@ func (k *keeper) watch(ctx context.Context, i *instance, disconnected <-chan str
 			}
 		case <-idle.C:
 			idle.Reset(k.idle(i))
+		case <-patrol.C:
+			k.patrol(ctx, i)
 		}
 	}
 }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package sandbox
+
+// place is where something is that a program must not change.
+type place struct{}
+
+func (*plan) places() []place { return nil }
+
+// Exposed returns "": nothing keeps a program from changing a file here.
+func (*Process) Exposed() string { return "" }
