@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"unsafe"
@@ -49,6 +50,7 @@ func (o *Order) confine() (*Details, error) {
 	if err := o.becomeUser(); err != nil {
 		return nil, err
 	}
+	done.ReadOnly = o.readOnly()
 	if err := prctl(unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
 		return nil, fmt.Errorf("set no_new_privs: %w", err)
 	}
@@ -116,6 +118,13 @@ func (o *Order) becomeUser() error {
 		}
 	}
 	return nil
+}
+
+// readOnly returns what the user may not write although it should.
+func (o *Order) readOnly() []Bytes {
+	return slices.DeleteFunc(slices.Clone(o.Writable), func(path Bytes) bool {
+		return unix.Faccessat(unix.AT_FDCWD, string(path), unix.W_OK, unix.AT_EACCESS) == nil
+	})
 }
 
 // become changes the thread that will execute the program. Package syscall would

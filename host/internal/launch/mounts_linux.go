@@ -172,9 +172,10 @@ func protectProgram() error {
 	return err
 }
 
-// makeReadOnly makes everything that is mounted now read-only.
+// makeReadOnly makes everything that is mounted now read-only, and its devices
+// useless.
 func makeReadOnly() error {
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &attr); err != nil {
 		return fmt.Errorf("make the file system read-only: %w", err)
 	}

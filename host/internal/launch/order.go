@@ -38,7 +38,9 @@ type Order struct {
 	Mounts   *Mounts `json:"mounts,omitempty"`
 	// Reach are paths that must be reached in the end; a layer that keeps the
 	// program from them fails.
-	Reach    []Bytes   `json:"reach,omitempty"`
+	Reach []Bytes `json:"reach,omitempty"`
+	// Writable are directories that its user should be able to write.
+	Writable []Bytes   `json:"writable,omitempty"`
 	User     *User     `json:"user,omitempty"`
 	NoCaps   bool      `json:"no_caps,omitempty"`
 	Landlock *Landlock `json:"landlock,omitempty"`
@@ -187,6 +189,8 @@ type Notice struct {
 type Details struct {
 	// Landlock is the kernel's ABI, 0 if it was not ordered.
 	Landlock int `json:"landlock,omitempty"`
+	// ReadOnly are those of [Order.Writable] that its user may not write.
+	ReadOnly []Bytes `json:"read_only,omitempty"`
 	// NoLoopback says why the loopback address could not be brought up.
 	NoLoopback string `json:"no_loopback,omitempty"`
 }

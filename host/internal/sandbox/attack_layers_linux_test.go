@@ -111,14 +111,15 @@ func TestAttackBetweenOrderAndStart(t *testing.T) {
 			must(t, p.check())
 			pl := newPlan(&p, nil)
 			pl.drop(Gap{Layer: LayerCgroup})
-			must(t, pl.handOver())
+			l := newLauncher(t)
+			must(t, l.handOver(t.Context(), pl))
 			order, err := pl.order().Encode()
 			must(t, err)
 			if tt.swap {
 				must(t, os.Remove(data))
 				must(t, os.Symlink(s.home, data))
 			}
-			proc, talk, err := newLauncher(t).fork(t.Context(), pl, nil)
+			proc, talk, err := l.fork(t.Context(), pl, nil)
 			must(t, err)
 			defer proc.closeStdio()
 			defer talk.close()

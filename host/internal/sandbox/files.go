@@ -231,20 +231,18 @@ func (f *files) mounts() *launch.Mounts {
 	for _, path := range unique(slices.Concat(f.read, f.exec, f.write, f.pinned)) {
 		r.bind(m, path)
 	}
-	if m.Minimal {
-		for _, device := range f.devices {
-			if device == "/dev/ptmx" || device == "/dev/pts" {
-				continue // of its own
-			}
-			target := realPath(device)
-			m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(target), Write: true, Dev: true})
-			if target != device {
-				m.Links = append(m.Links, launch.Link{Path: launch.Bytes(device), Target: launch.Bytes(target)})
-			}
+	for _, device := range f.devices {
+		if device == "/dev/ptmx" || device == "/dev/pts" {
+			continue // of its own
 		}
-		if m.HostProc {
-			m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes("/proc"), Write: true})
+		target := realPath(device)
+		m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(target), Write: true, Dev: true})
+		if m.Minimal && target != device {
+			m.Links = append(m.Links, launch.Link{Path: launch.Bytes(device), Target: launch.Bytes(target)})
 		}
+	}
+	if m.Minimal && m.HostProc {
+		m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes("/proc")})
 	}
 	slices.SortStableFunc(m.Links, func(a, b launch.Link) int { return bytes.Compare(a.Path, b.Path) })
 	// Parents first, whatever their links.

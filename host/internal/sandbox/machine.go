@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -70,13 +71,15 @@ func (l *Launcher) Examine(ctx context.Context) (m Machine, err error) {
 
 func (l *Launcher) examine(ctx context.Context, profile Profile, level Isolation) Level {
 	profile.Confinement.Isolation = level
+	example := func(text string) string { return strings.ReplaceAll(text, filepath.Dir(profile.Workspace), "/example") }
 	report, err := l.Try(ctx, profile)
 	if err != nil {
-		return Level{Isolation: level, Problem: err.Error()}
+		return Level{Isolation: level, Problem: example(err.Error())}
 	}
 	works := true
-	for _, gap := range report.Missing {
+	for i, gap := range report.Missing {
 		works = works && !gap.Required
+		report.Missing[i].Reason = example(gap.Reason)
 	}
 	return Level{Isolation: level, Works: works, Sandbox: report}
 }
@@ -101,11 +104,13 @@ func exampleProfile() (p Profile, done func() error, err error) {
 	p = Profile{
 		Binary: binary, Path: "doctor", Limits: DefaultLimits(),
 		Confinement: Confinement{WarnOnMissing: true, Workspace: ReadWorkspace},
-		Workspace:   filepath.Join(dir, "workspace"), Own: []string{filepath.Join(dir, "own")}, Tmp: filepath.Join(dir, "tmp"),
+		Workspace:   filepath.Join(dir, "workspace"), Own: []string{filepath.Join(dir, "state", "own")}, Tmp: filepath.Join(dir, "tmp"),
+		Hidden: []string{filepath.Join(dir, "state")},
 	}
 	p.Dir = p.Workspace
-	// Any user can reach them, as a workspace that is not root's alone.
-	err = os.Chmod(dir, 0o755) //nolint:gosec // nothing is in it
+	// Any user can reach them, as a workspace that is not root's alone, but for what
+	// is in the state directory.
+	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(p.Hidden[0], 0o700)) //nolint:gosec // nothing is in it
 	for _, path := range append([]string{p.Workspace, p.Tmp}, p.Own...) {
 		err = errors.Join(err, os.Mkdir(path, 0o700), os.Chmod(path, 0o755)) //nolint:gosec // whatever the umask
 	}

@@ -3,10 +3,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,8 +19,10 @@ type plan struct {
 	on      map[Layer]bool
 	minimal bool         // the root holds only what is listed
 	user    *launch.User // nil: the host's own
-	groups  *groups      // nil until a group was made
-	missing []Gap
+	// userOfItsOwn says that no other program has the user.
+	userOfItsOwn bool
+	groups       *groups // nil until a group was made
+	missing      []Gap
 }
 
 // newPlan plans all that the profile asks for, but for what is known to be missing.
@@ -215,6 +215,9 @@ func (p *plan) order() *launch.Order {
 	o.Loopback = p.on[LayerNetNS]
 	if p.user != nil {
 		o.Reach = bytesOf(append([]string{dir}, p.profile.Own...))
+		if p.profile.Confinement.Workspace == WriteWorkspace {
+			o.Writable = bytesOf(nonEmpty(p.profile.Workspace))
+		}
 	}
 	if p.on[LayerMounts] {
 		o.Mounts = f.mounts()
@@ -231,9 +234,16 @@ func (p *plan) order() *launch.Order {
 // limits are those of the profile and what the plan makes possible: a bound of
 // processes counts the namespace or the user, which must not be shared.
 func (p *plan) limits() Limits {
+	if p.on[LayerUserNS] && os.Geteuid() != 0 || p.user != nil {
+		return p.groupLimits()
+	}
+	return p.profile.Limits
+}
+
+// groupLimits are those for a control group, which nobody shares.
+func (p *plan) groupLimits() Limits {
 	l := p.profile.Limits
-	own := p.on[LayerUserNS] && os.Geteuid() != 0 || p.user != nil
-	if l.Processes == 0 && own && !p.profile.Confinement.UnlimitedProcesses {
+	if l.Processes == 0 && !p.profile.Confinement.UnlimitedProcesses {
 		l.Processes = DefaultProcesses
 	}
 	return l
@@ -253,69 +263,4 @@ func (p *plan) filter() *launch.Filter {
 		f.Sockets = launch.SocketsListen
 	}
 	return f
-}
-
-// gaps returns what could not be had, and marks what of it the profile requires.
-func (p *plan) gaps() []Gap {
-	gaps := slices.Clone(p.missing)
-	for _, unmet := range p.unmet() {
-		required := unmet
-		required.Required = true
-		if i := slices.Index(gaps, unmet); i >= 0 {
-			gaps[i] = required
-		} else {
-			gaps = append(gaps, required)
-		}
-	}
-	return gaps
-}
-
-// report says what is in force after the launcher has done what was ordered.
-func (p *plan) report(done *launch.Details) Report {
-	texts := map[Layer]string{LayerMounts: "mounts:ro", LayerProc: "proc:fresh", LayerCaps: "caps=0"}
-	if p.minimal {
-		texts[LayerMounts] = "mounts:minimal"
-	}
-	if p.on[LayerLandlock] {
-		texts[LayerLandlock] = fmt.Sprintf("landlock v%d", done.Landlock)
-	}
-	if p.on[LayerSeccomp] {
-		texts[LayerSeccomp] = "seccomp:" + string(p.filter().Sockets)
-	}
-	if p.user != nil {
-		texts[LayerRunAs] = fmt.Sprintf("uid=%d", p.user.UID)
-	}
-	if p.groups != nil {
-		texts[LayerCgroup] = "cgroup:" + strings.Join(slices.Concat(p.groups.controllers, []string{"kill"}), ",")
-	}
-	on := maps.Clone(p.on)
-	on[LayerRunAs] = p.user != nil
-	r := Report{Missing: p.gaps()}
-	for _, layer := range Layers() {
-		if !on[layer] {
-			continue
-		}
-		text := string(layer)
-		if t, ok := texts[layer]; ok {
-			text = t
-		}
-		r.Layers = append(r.Layers, text)
-	}
-	r.Layers = append(r.Layers, always()...)
-	if p.groups != nil && p.groups.missing.Layer != "" {
-		r.Missing = append(r.Missing, p.groups.missing)
-	}
-	if l := p.profile.Limits; l.CPUs > 0 && (!p.on[LayerCgroup] || p.groups == nil || !slices.Contains(p.groups.controllers, "cpu")) {
-		r.Missing = append(r.Missing, Gap{Layer: LayerCgroup, Reason: "the limit cpus is not set", Remedy: remedy(LayerCgroup, nil)})
-	}
-	if done.NoLoopback != "" {
-		r.Missing = append(r.Missing, Gap{Layer: LayerNetNS, Reason: "its loopback address: " + done.NoLoopback})
-	}
-	if p.checksOnly() {
-		r.Missing = append(r.Missing, Gap{Layer: LayerMounts, Reason: "what it must not change in the workspace is protected by checks only"})
-	}
-	if p.profile.Limits.Processes > 0 && os.Geteuid() == 0 && p.user == nil {
-		r.Missing = append(r.Missing, Gap{Layer: LayerRlimits, Reason: "the limit of processes: root is exempt"})
-	}
-	return r
 }

@@ -92,7 +92,7 @@ func remedy(layer Layer, err error) string {
 	case LayerCgroup:
 		return "run the host as a service with Delegate=yes"
 	case LayerRunAs:
-		return "let the directories above be passed by others (chmod o+x), or name another user"
+		return "give plugins mounts of their own (isolated, strict), or let others pass the directories above (chmod o+x)"
 	}
 	return ""
 }

@@ -44,6 +44,7 @@ type Launcher struct {
 	quit  chan struct{} // closed by Close: the permanent thread ends
 	gone  chan struct{} // closed when the permanent thread has ended
 
+	owning   sync.Mutex // held while programs get users and what these own
 	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
 
 	// groups makes the control groups when they are first needed.
@@ -184,7 +185,7 @@ func (l *Launcher) remember(gap Gap) {
 // try starts the program as planned, or only the launcher.
 func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, error) {
 	if !dry {
-		if err := plan.handOver(); err != nil {
+		if err := l.handOver(ctx, plan); err != nil {
 			return nil, err
 		}
 	}
@@ -234,12 +235,13 @@ func (l *Launcher) makeGroup(plan *plan) (*group, error) {
 	l.grouped = true
 	var made *group
 	groups, err := l.groups()
-	if err == nil && groups.missing.Layer != "" && slices.Contains(plan.profile.Confinement.Require, LayerCgroup) {
+	c := &plan.profile.Confinement
+	if err == nil && groups.missing.Layer != "" && slices.Contains(c.Require, LayerCgroup) && !c.WarnOnMissing {
 		err = errors.New(groups.missing.Reason)
 	}
 	if err == nil {
 		plan.groups = groups
-		made, err = groups.make(plan.profile.name(), plan.limits())
+		made, err = groups.make(plan.profile.name(), plan.groupLimits())
 	}
 	if err != nil {
 		return nil, &launch.StepError{Text: err.Error(), Layer: string(LayerCgroup)}

@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -13,7 +15,7 @@ import (
 )
 
 // Users that no account has on a system that follows systemd's table of users and
-// groups: one for each name of a program, by its hash.
+// groups: one for each program.
 const (
 	firstUser = 60578
 	users     = 61184 - firstUser
@@ -38,9 +40,8 @@ func (p *plan) chooseUser() {
 		}
 		*user = owner
 	default:
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(p.profile.name())) // never fails
-		user.UID = firstUser + int(h.Sum32()%users)
+		p.userOfItsOwn = true
+		user.UID = p.ownUser()
 		user.GID = user.UID
 	}
 	if user.UID == 0 {
@@ -53,6 +54,36 @@ func (p *plan) chooseUser() {
 	}
 	p.user = user
 	p.on[LayerRunAs] = true
+}
+
+// ownUser returns the user that a program has for itself: the one that its name
+// makes likely, or the next that owns nothing beside what the program owns.
+func (p *plan) ownUser() int {
+	taken := map[int]bool{}
+	for _, own := range p.profile.Own[:min(1, len(p.profile.Own))] {
+		others, err := os.ReadDir(filepath.Dir(own))
+		if err != nil {
+			break // then the names alone decide
+		}
+		for _, other := range others {
+			info, err := other.Info()
+			if err != nil || filepath.Base(own) == other.Name() {
+				continue
+			}
+			if owner, err := ownerIn(info); err == nil {
+				taken[owner.UID] = true
+			}
+		}
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(p.profile.name())) // never fails
+	likely := int(h.Sum32() % users)
+	for n := range users {
+		if user := firstUser + (likely+n)%users; !taken[user] {
+			return user
+		}
+	}
+	return firstUser + likely
 }
 
 func (p *Profile) name() string {
@@ -119,9 +150,15 @@ func ownerIn(info fs.FileInfo) (launch.User, error) {
 
 // handOver makes what the program owns its user's. Files with several names stay
 // as they are: one of them may be somebody else's.
-func (p *plan) handOver() error {
+func (l *Launcher) handOver(ctx context.Context, p *plan) error {
 	if os.Geteuid() != 0 {
 		return nil
+	}
+	l.owning.Lock()
+	defer l.owning.Unlock()
+	if p.userOfItsOwn && p.user != nil {
+		p.user.UID = p.ownUser() // another one may have been given it since
+		p.user.GID = p.user.UID
 	}
 	user := p.user
 	if user == nil {
@@ -131,21 +168,21 @@ func (p *plan) handOver() error {
 		if owner, err := ownerOf(dir); err == nil && owner.UID == user.UID {
 			continue
 		}
-		if err := handOverTree(dir, user); err != nil {
+		if err := handOverTree(ctx, dir, user); err != nil {
 			return fmt.Errorf("give %s to user %d: %w", dir, user.UID, err)
 		}
 	}
 	return nil
 }
 
-func handOverTree(dir string, user *launch.User) error {
+func handOverTree(ctx context.Context, dir string, user *launch.User) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = root.Close() }() // it was only read
 	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
 			return err
 		}
 		info, err := entry.Info()
