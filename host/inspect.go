@@ -96,6 +96,9 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 	row("SHA-256", orDash(p.Digest))
 	row("Limits", p.Limits.String())
 	row("Isolation", p.Isolation.String())
+	if p.Sandbox == nil && p.Refused != "" {
+		row("In force", "nothing, since it is refused; toolhost doctor says what a start would give")
+	}
 	if p.Sandbox != nil {
 		row("In force", strings.Join(p.Sandbox.Layers, ", "))
 		for _, text := range gapLines(*p.Sandbox) {

@@ -63,6 +63,7 @@ Version:    -
 SHA-256:    -
 Limits:     core 0B
 Isolation:  strict
+In force:   nothing, since it is refused; toolhost doctor says what a start would give
 Crashes:    0
 
 web is refused: its sandbox requires netns
