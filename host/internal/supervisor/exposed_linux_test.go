@@ -18,6 +18,7 @@ func TestReplacedFilesStayProtected(t *testing.T) {
 		replace func(t *testing.T, path string)
 	}{
 		{"saved by renaming", func(t *testing.T, path string) {
+			t.Helper()
 			write(t, path+".new", "")
 			if err := os.Rename(path+".new", path); err != nil {
 				t.Fatal(err)
@@ -25,12 +26,14 @@ func TestReplacedFilesStayProtected(t *testing.T) {
 		}},
 		// The new file often has the number of the one before.
 		{"removed and made again", func(t *testing.T, path string) {
+			t.Helper()
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
 			write(t, path, "")
 		}},
 		{"its directory moved away", func(t *testing.T, path string) {
+			t.Helper()
 			dir := filepath.Dir(path)
 			if err := os.Rename(dir, dir+".old"); err != nil {
 				t.Fatal(err)
