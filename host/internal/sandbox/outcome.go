@@ -87,12 +87,6 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	if p.checksOnly() {
 		miss(LayerMounts, "", "what it must not change in the workspace is protected by checks only")
 	}
-	c := &p.profile.Confinement
-	for _, path := range slices.Concat(c.Read, c.Write, withoutWords(c.Exec)) {
-		if _, err := os.Stat(path); err != nil && p.on[LayerMounts] {
-			miss(LayerMounts, "", "what the sandbox lists is not there for the plugin: %v", err)
-		}
-	}
 	for _, path := range done.ReadOnly {
 		miss(LayerRunAs, "give it to that user (chown), or name its owner with run_as", "user %d may not write %s", p.user.UID, path)
 	}
