@@ -2,7 +2,7 @@
 # (for -race), and what .ci/run installs if nothing may be skipped.
 
 plugins := $(notdir $(patsubst %/,%,$(wildcard plugins/*/)))
-nested  := examples/hello internal/tools/protogen
+nested  := examples/hello examples/disk internal/tools/protogen
 lint    := go tool -modfile=internal/tools/lint/go.mod
 version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 

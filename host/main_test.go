@@ -20,8 +20,11 @@ import (
 var update = flag.Bool("update", false, "rewrite what the scripts compare with")
 
 // bin is the directory of the binaries under test: toolhost, and plugins/*.
-// They are the real ones, built once by TestMain.
+// They are the real ones, built once by TestMain, or by that of the test that
+// executes this program again and says in binVariable where they are.
 var bin string
+
+const binVariable = "TOOLHOST_TEST_BIN"
 
 func TestMain(m *testing.M) {
 	os.Exit(testMain(m))
@@ -29,11 +32,14 @@ func TestMain(m *testing.M) {
 
 func testMain(m *testing.M) int {
 	syscall.Umask(0o022) // others must not be able to write what is tested here
+	if bin = os.Getenv(binVariable); bin != "" {
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "toolhost-test-")
 	if err == nil {
 		defer os.RemoveAll(dir)
 		bin = dir
-		err = errors.Join(lookAtSources(), buildAll(dir))
+		err = errors.Join(os.Chmod(dir, 0o755), lookAtSources(), buildAll(dir))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -62,13 +68,14 @@ func lookAtSources() error {
 	return nil
 }
 
-// buildAll builds the host, the plugins that ship, the example and the plugins
+// buildAll builds the host, the plugins that ship, the examples and the plugins
 // that only tests use.
 func buildAll(dir string) error {
 	builds := []struct{ in, out, pkg string }{
 		{".", "toolhost", "."},
 		{"..", "plugins/fs", "./plugins/fs"},
 		{"../examples/hello", "plugins/hello", "."},
+		{"../examples/disk", "plugins/disk", "."},
 		{".", "plugins/probe", "./testdata/plugins/probe"},
 		{".", "plugins/conformance", "./testdata/plugins/conformance"},
 	}

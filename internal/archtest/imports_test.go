@@ -141,26 +141,32 @@ func TestPluginsImportOnlyTheSDK(t *testing.T) {
 	}
 }
 
-// TestThirdPartiesInheritLittle builds the example as a stranger would and
-// looks at what reaches it.
+// TestThirdPartiesInheritLittle builds the examples as a stranger would and
+// looks at what reaches them.
 func TestThirdPartiesInheritLittle(t *testing.T) {
-	dir := filepath.Join(root(t), "examples", "hello")
+	for _, name := range []string{"hello", "disk"} {
+		t.Run(name, func(t *testing.T) { inheritsLittle(t, filepath.Join(root(t), "examples", name)) })
+	}
+}
+
+func inheritsLittle(t *testing.T, dir string) {
+	t.Helper()
 	unwanted := []string{"hashicorp/hcl", "zclconf/go-cty", "modelcontextprotocol/", "sqlite", "chromem", "santhosh-tekuri/"}
 	for path := range goList(t, dir, "-deps", "./...") {
 		for _, u := range unwanted {
 			if strings.Contains(path, u) {
-				t.Errorf("examples/hello links %s", path)
+				t.Errorf("%s links %s", dir, path)
 			}
 		}
 		if strings.HasPrefix(path, modulePath+"/host") || strings.HasPrefix(path, modulePath+"/plugins") {
-			t.Errorf("examples/hello links %s", path)
+			t.Errorf("%s links %s", dir, path)
 		}
 	}
 	for _, name := range []string{"go.mod", "go.sum"} {
 		text := readFile(t, filepath.Join(dir, name))
 		for _, u := range unwanted {
 			if strings.Contains(text, u) {
-				t.Errorf("examples/hello/%s names %s", name, u)
+				t.Errorf("%s/%s names %s", dir, name, u)
 			}
 		}
 	}

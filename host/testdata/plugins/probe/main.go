@@ -53,6 +53,9 @@ func (b *probe) addTools(p *sdk.Plugin, prefix string) {
 	})
 	add(p, prefix+"_limits", "Prints its own resource limits and those of a child.", limits)
 	add(p, prefix+"_child", "Starts a child that sleeps, and tells its process id.", child)
+	sdk.AddTool(p, tool.Spec{
+		Name: prefix + "_command", Tier: tool.SideEffecting, Description: "Runs a command that starts others and hangs.",
+	}, command)
 	add(p, prefix+"_wait", "Waits until it is released or canceled.", b.wait)
 	add(p, prefix+"_release", "Releases the calls that wait.", b.releaseAll)
 	add(p, prefix+"_inside", "Tells how many calls wait.", func(context.Context, *sdk.Call, none) (string, error) {
