@@ -22,6 +22,7 @@ type files struct {
 	pinned            []string // below write, but not to be changed
 	hidden            []string
 	tmp               []string // with namespaces: in memory
+	execTmp           []string // temporary directories to execute from; those of the host are not bound
 	plan              *plan
 }
 
@@ -80,7 +81,7 @@ func (p *plan) files() *files {
 		case ExecWorkspace:
 			f.exec = append(f.exec, nonEmpty(p.profile.Workspace)...)
 		case ExecTmp:
-			f.exec = slices.Concat(f.exec, f.tmp, nonEmpty(p.profile.Tmp))
+			f.execTmp = slices.Concat(f.tmp, nonEmpty(p.profile.Tmp))
 		default:
 			f.exec = append(f.exec, path)
 			f.load(path)
@@ -200,7 +201,7 @@ func (f *files) landlock() *launch.Landlock {
 		proc = "/proc"
 	}
 	return &launch.Landlock{
-		Read: bytesOf(append(resolved(f.read), proc)), Exec: bytesOf(resolved(f.exec)),
+		Read: bytesOf(append(resolved(f.read), proc)), Exec: bytesOf(resolved(slices.Concat(f.exec, f.execTmp))),
 		Write: bytesOf(resolved(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(f.devices),
 	}
 }
