@@ -200,9 +200,16 @@ func (f *files) landlock() *launch.Landlock {
 	if f.plan.on[LayerProc] || len(f.plan.profile.Confinement.Exec) > 0 {
 		proc = "/proc"
 	}
+	read, devices := append(resolved(f.read), proc), slices.Clone(f.devices)
+	if !f.plan.filter().SharedMemory {
+		// Mapped to be written, it is memory that processes share.
+		const zero = "/dev/zero"
+		devices = slices.DeleteFunc(devices, func(path string) bool { return path == zero })
+		read = append(read, zero)
+	}
 	return &launch.Landlock{
-		Read: bytesOf(append(resolved(f.read), proc)), Exec: bytesOf(resolved(slices.Concat(f.exec, f.execTmp))),
-		Write: bytesOf(resolved(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(f.devices),
+		Read: bytesOf(read), Exec: bytesOf(resolved(slices.Concat(f.exec, f.execTmp))),
+		Write: bytesOf(resolved(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(devices),
 	}
 }
 
