@@ -138,7 +138,8 @@ func (f *Filter) program() ([]bpf.Instruction, error) {
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
 			answer(noFamily),
 			load(argument(1)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType},
-			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_RAW, SkipFalse: allow - 9}, answer(refused),
+			// TCP and UDP are below. SOCK_PACKET, which AF_INET takes too, sees all that passes.
+			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: unix.SOCK_RAW, SkipFalse: allow - 9}, answer(refused),
 			// Of netlink only what tells addresses and routes.
 			load(argument(2)), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 1}, answer(refused))
 	default:

@@ -39,6 +39,7 @@ func limitAttacks() []attack {
 		{name: "use up the memory (heap)", root: all, by: "limit `memory`", stage: bomb(memory, "memory", "400000000")},
 		{name: "use up the memory (private mapping)", root: all, by: "limit `memory`", stage: bomb(memory, "map", "private")},
 		{name: "use up the memory (shared mapping)", root: all, stage: bomb(memory, "map", "shared")},
+		{name: "use up the memory (shared mapping of `/dev/zero`)", root: all, stage: bomb(memory, "map", "device")},
 		{name: "use up the memory (shared mapping), with a limit of address space", root: all, by: "limit `address_space`", stage: bomb(func(l *Limits) {
 			l.Memory, l.AddressSpace = MinMemory, 3*tool.GiB
 		}, "map", "shared", "10")},
@@ -73,7 +74,7 @@ func limitPrograms() map[string]func(args []string) error {
 		"map":      mapMuch,
 		"children": haveChildren,
 		"child": func([]string) error {
-			if _, err := mapMemory(unix.MAP_PRIVATE, 100<<20); err != nil {
+			if _, err := mapMemory(unix.MAP_PRIVATE|unix.MAP_ANON, -1, 100<<20); err != nil {
 				return err
 			}
 			fmt.Fprintln(os.Stdout, "full")
@@ -97,8 +98,8 @@ func limitPrograms() map[string]func(args []string) error {
 	}
 }
 
-func mapMemory(flags, size int) ([]byte, error) {
-	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_ANON)
+func mapMemory(flags, fd, size int) ([]byte, error) {
+	memory, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +111,15 @@ func mapMemory(flags, size int) ([]byte, error) {
 
 // mapMuch maps 300 MiB and uses them, or as many GiB as it is told to and uses none.
 func mapMuch(args []string) error {
-	flags := unix.MAP_PRIVATE
-	if args[0] == "shared" {
+	flags, fd := unix.MAP_PRIVATE|unix.MAP_ANON, -1
+	switch args[0] {
+	case "shared":
+		flags = unix.MAP_SHARED | unix.MAP_ANON
+	case "device":
+		var err error
+		if fd, err = unix.Open("/dev/zero", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {
+			return err
+		}
 		flags = unix.MAP_SHARED
 	}
 	if len(args) == 2 {
@@ -119,12 +127,12 @@ func mapMuch(args []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := unix.Mmap(-1, 0, size<<30, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_ANON|unix.MAP_NORESERVE); err != nil {
+		if _, err := unix.Mmap(fd, 0, size<<30, unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_NORESERVE); err != nil {
 			return err
 		}
 		return done()
 	}
-	if _, err := mapMemory(flags, bombSize); err != nil {
+	if _, err := mapMemory(flags, fd, bombSize); err != nil {
 		return err
 	}
 	return done()

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -199,6 +200,8 @@ func (m *machine) refuse() error {
 	if m.call != unix.SYS_CLONE {
 		filter = slices.Delete(filter, 1, 3)
 	}
+	runtime.LockOSThread() // what allows an ordinary user the filter is set for one thread
+	defer runtime.UnlockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return err
 	}

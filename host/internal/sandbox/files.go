@@ -22,6 +22,7 @@ type files struct {
 	pinned            []string // below write, but not to be changed
 	hidden            []string
 	tmp               []string // with namespaces: in memory
+	execTmp           []string // temporary directories to execute from; those of the host are not bound
 	plan              *plan
 }
 
@@ -80,7 +81,7 @@ func (p *plan) files() *files {
 		case ExecWorkspace:
 			f.exec = append(f.exec, nonEmpty(p.profile.Workspace)...)
 		case ExecTmp:
-			f.exec = slices.Concat(f.exec, f.tmp, nonEmpty(p.profile.Tmp))
+			f.execTmp = slices.Concat(f.tmp, nonEmpty(p.profile.Tmp))
 		default:
 			f.exec = append(f.exec, path)
 			f.load(path)
@@ -206,9 +207,16 @@ func (f *files) landlock() *launch.Landlock {
 	if f.plan.on[LayerProc] || len(f.plan.profile.Confinement.Exec) > 0 {
 		proc = "/proc"
 	}
+	read, devices := append(resolved(f.read), proc), slices.Clone(f.devices)
+	if !f.plan.filter().SharedMemory {
+		// Mapped to be written, it is memory that processes share.
+		const zero = "/dev/zero"
+		devices = slices.DeleteFunc(devices, func(path string) bool { return path == zero })
+		read = append(read, zero)
+	}
 	return &launch.Landlock{
-		Read: bytesOf(append(resolved(f.read), proc)), Exec: bytesOf(resolved(f.exec)),
-		Write: bytesOf(resolved(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(f.devices),
+		Read: bytesOf(read), Exec: bytesOf(resolved(slices.Concat(f.exec, f.execTmp))),
+		Write: bytesOf(resolved(append(slices.Clone(f.write), f.tmp...))), Devices: bytesOf(devices),
 	}
 }
 

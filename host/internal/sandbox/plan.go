@@ -100,9 +100,21 @@ func refusals() []syscall.Errno {
 	return []syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.EINVAL, syscall.ENOSYS, syscall.ENOSPC, syscall.EUSERS}
 }
 
+// passing reports whether an error says that the system lacks now what it may have in
+// a moment. To do without a layer for that, now or from then on, would let whoever uses
+// the system up take layers from others.
+func passing(err error) bool {
+	return slices.ContainsFunc([]syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.ENFILE, syscall.EINTR}, func(errno syscall.Errno) bool {
+		return errors.Is(err, errno)
+	})
+}
+
 // gap returns which layer an attempt has failed for, or false if it failed for
 // another reason.
 func (p *plan) gap(err error) (Gap, bool) {
+	if passing(err) {
+		return Gap{}, false
+	}
 	if f, ok := errors.AsType[*launch.StepError](err); ok && f.Layer != "" {
 		return newGap(Layer(f.Layer), err), true
 	}
@@ -116,7 +128,7 @@ func (p *plan) gap(err error) (Gap, bool) {
 	}
 	errno, ok := errors.AsType[syscall.Errno](err)
 	if !ok || !slices.Contains(refusals(), errno) {
-		return Gap{}, false // what the system lacks now it may have in a moment
+		return Gap{}, false
 	}
 	err = fmt.Errorf("the kernel refuses it: %w", errno) // without what was forked
 	for _, layer := range namespaces() {
