@@ -83,7 +83,7 @@ func TestRemember(t *testing.T) {
 func TestLaunchRemembers(t *testing.T) {
 	l := newLauncher(t)
 	tried := 0
-	l.groups = func() (*groups, error) {
+	l.newGroups = func() (*groups, error) {
 		tried++
 		return nil, errors.New("there are none")
 	}

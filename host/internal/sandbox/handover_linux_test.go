@@ -49,7 +49,7 @@ func TestHandOver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			plan := &plan{profile: &Profile{Own: []string{path("own")}, Tmp: path("tmp")}, user: tt.user}
-			must(t, plan.handOver())
+			must(t, new(Launcher).handOver(t.Context(), plan))
 			for _, of := range []struct {
 				names []string
 				want  launch.User
@@ -70,7 +70,7 @@ func TestHandOver(t *testing.T) {
 // find there what it cannot use.
 func TestHandOverFails(t *testing.T) {
 	plan := &plan{profile: &Profile{Own: []string{filepath.Join(t.TempDir(), "none")}}, user: &launch.User{UID: owner, GID: owner}}
-	if err := plan.handOver(); (err == nil) != (os.Geteuid() != 0) {
+	if err := new(Launcher).handOver(t.Context(), plan); (err == nil) != (os.Geteuid() != 0) {
 		t.Errorf("handOver() = %v, want an error of root's only", err)
 	}
 }

@@ -122,8 +122,8 @@ func TestUserMayNotWrite(t *testing.T) {
 func TestGroupsAreKept(t *testing.T) {
 	l := newLauncher(t)
 	some := &groups{dir: t.TempDir(), missing: Gap{Layer: LayerCgroup, Reason: "not delegated"}}
-	l.groups = func() (*groups, error) { return some, nil }
-	t.Cleanup(func() { l.groups = func() (*groups, error) { return nil, nil } })
+	l.groups = some
+	t.Cleanup(func() { l.groups = nil })
 	for _, warn := range []bool{true, false} {
 		p := profile(t, "inspect")
 		p.Confinement = Confinement{Require: []Layer{LayerCgroup}, WarnOnMissing: warn}

@@ -104,7 +104,7 @@ func refusals() []syscall.Errno {
 // a moment. To do without a layer for that, now or from then on, would let whoever uses
 // the system up take layers from others.
 func passing(err error) bool {
-	return slices.ContainsFunc([]syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.ENFILE, syscall.EINTR}, func(errno syscall.Errno) bool {
+	return slices.ContainsFunc([]syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EINTR}, func(errno syscall.Errno) bool {
 		return errors.Is(err, errno)
 	})
 }

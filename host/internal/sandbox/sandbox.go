@@ -17,6 +17,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/launch"
@@ -47,10 +48,9 @@ type Launcher struct {
 	owning   sync.Mutex // held while programs get users and what these own
 	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
 
-	// groups makes the control groups when they are first needed.
-	groups  func() (*groups, error)
-	making  sync.Mutex // guards grouped, held while a group is made
-	grouped bool       // groups was called
+	newGroups func() (*groups, error)
+	making    sync.Mutex // guards groups, held while a group is made
+	groups    *groups    // nil before the first group
 
 	mu     sync.Mutex // guards everything below
 	closed bool
@@ -78,7 +78,8 @@ func NewLauncher() (*Launcher, error) {
 		live:  map[*Process]struct{}{},
 
 		missing: missingHere(),
-		groups:  sync.OnceValues(newGroups),
+
+		newGroups: newGroups,
 	}
 	go l.runThread() // owned by l, ends at Close
 	return l, nil
@@ -232,19 +233,22 @@ func (l *Launcher) makeGroup(plan *plan) (*group, error) {
 	}
 	l.making.Lock()
 	defer l.making.Unlock()
-	l.grouped = true
 	var made *group
-	groups, err := l.groups()
+	var err error
+	if l.groups == nil {
+		l.groups, err = l.newGroups()
+	}
 	c := &plan.profile.Confinement
-	if err == nil && groups.missing.Layer != "" && slices.Contains(c.Require, LayerCgroup) && !c.WarnOnMissing {
-		err = errors.New(groups.missing.Reason)
+	if err == nil && l.groups.missing.Layer != "" && slices.Contains(c.Require, LayerCgroup) && !c.WarnOnMissing {
+		err = errors.New(l.groups.missing.Reason)
 	}
 	if err == nil {
-		plan.groups = groups
-		made, err = groups.make(plan.profile.name(), plan.groupLimits())
+		plan.groups = l.groups
+		made, err = l.groups.make(plan.profile.name(), plan.groupLimits())
 	}
 	if err != nil {
-		return nil, &launch.StepError{Text: err.Error(), Layer: string(LayerCgroup)}
+		errno, _ := errors.AsType[syscall.Errno](err)
+		return nil, &launch.StepError{Text: err.Error(), Layer: string(LayerCgroup), Errno: errno}
 	}
 	return made, nil
 }
@@ -252,10 +256,7 @@ func (l *Launcher) makeGroup(plan *plan) (*group, error) {
 func (l *Launcher) closeGroups() {
 	l.making.Lock()
 	defer l.making.Unlock()
-	if l.grouped {
-		groups, _ := l.groups() // its error was told when it was needed
-		groups.close()
-	}
+	l.groups.close() // which may be nil
 }
 
 // forkError is that of the process itself: it could not be made.
