@@ -1,0 +1,220 @@
+package command
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call reads a simple command.
+func (r *reader) call(c *syntax.CallExpr) {
+	if len(c.Args) == 0 {
+		for _, a := range c.Assigns {
+			r.line.problem(High, "it sets %s for what follows", a.Name.Value)
+			r.insideAssign(a)
+		}
+		return
+	}
+	words := make([]word, 0, len(c.Args))
+	for _, arg := range c.Args {
+		words = append(words, r.evaluate(arg))
+	}
+	first := len(r.line.Segments)
+	r.run(words, false)
+	for _, a := range c.Assigns {
+		if why := r.assignment(a); why != "" {
+			r.line.Segments[first].blame(High, "%s", why)
+		}
+		r.insideAssign(a)
+	}
+	for _, arg := range c.Args {
+		r.inside(arg)
+	}
+}
+
+// assignment says why a variable may not be set for a program, "" if it may.
+func (r *reader) assignment(a *syntax.Assign) string {
+	name := a.Name.Value
+	if a.Append || a.Index != nil || a.Array != nil {
+		return "it sets " + name + " in a way that no program needs"
+	}
+	return r.setting(name, r.evaluate(a.Value))
+}
+
+// setting says why a variable may not have a value, "" if it may.
+func (r *reader) setting(name string, value word) string {
+	switch {
+	case !slices.Contains(r.opts.Assign, name):
+		return "it sets " + name + " for the program"
+	case !value.static:
+		return "it sets " + name + " to what is known only when it runs"
+	// What names a file in a locale or a time zone is read.
+	case strings.HasPrefix(value.text, "/"), strings.HasPrefix(value.text, ":"), slices.Contains(strings.Split(value.text, "/"), ".."):
+		return "it sets " + name + " to a path"
+	case strings.Contains(value.text, "/") && (strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "LANG")):
+		return "it sets " + name + " to a path"
+	}
+	return ""
+}
+
+// run adds the segment of a command, and those of the commands that it runs itself.
+func (r *reader) run(words []word, maybe bool) {
+	if r.depth > maxDepth || len(words) == 0 {
+		if len(words) > 0 {
+			r.line.problem(High, "commands in commands in commands, more than %d deep", maxDepth)
+		}
+		return
+	}
+	s := Segment{Argv: texts(words), Words: known(words), Maybe: maybe, Literal: allStatic(words) && words[0].plain}
+	program := words[0]
+	if program.static {
+		s.Name = nameOf(program.text)
+	}
+	switch {
+	case !program.static:
+		s.blame(High, "which program it runs is known only when it runs")
+	case !program.plain:
+		s.blame(High, "the program's name is quoted or escaped")
+	case strings.Contains(program.text, "/"):
+		s.fear(High, "it runs a file by its path")
+	}
+	for _, w := range words[1:] {
+		s.Files = append(s.Files, filesIn(w)...)
+	}
+	inner := r.unwrap(&s, words)
+	if !s.Transparent {
+		r.judge(&s, words)
+	}
+	r.forbid(&s, words)
+	r.add(s)
+	r.depth++
+	inner()
+	r.depth--
+}
+
+// filesIn returns what of a word may name files.
+func filesIn(w word) []string {
+	if w.text == "" || w.pipe {
+		return nil
+	}
+	files := []string{w.text}
+	if _, value, ok := strings.Cut(w.text, "="); ok && value != "" {
+		files = append(files, value)
+	}
+	if strings.HasPrefix(w.text, "-") && len(w.text) > 2 {
+		files = append(files, w.text[2:])
+	}
+	if strings.HasPrefix(w.text, "@") && len(w.text) > 1 {
+		files = append(files, w.text[1:])
+	}
+	return files
+}
+
+// path blames a segment for a word that names a file which is not plainly in the
+// workspace.
+func (r *reader) path(s *Segment, w word) {
+	switch {
+	case w.pipe, w.static && (w.text == "" || w.text == "-"):
+	case !w.static:
+		s.blame(High, "%s is known only when it runs", w.text)
+	default:
+		if risk, why := r.outside(w.text); why != "" {
+			s.blame(risk, "%s", why)
+		}
+	}
+}
+
+// outside says why a path may not be read unasked, "" if it may.
+func (r *reader) outside(name string) (Risk, string) {
+	if name == "/dev/null" || name == "/dev/stdin" {
+		return Low, ""
+	}
+	inside := name
+	if strings.HasPrefix(name, "/") {
+		var ok bool
+		if inside, ok = strings.CutPrefix(path.Clean(name), r.opts.Workspace+"/"); !ok && path.Clean(name) != r.opts.Workspace || r.opts.Workspace == "" {
+			return High, name + " is outside of the workspace"
+		}
+	}
+	parts := strings.Split(inside, "/")
+	switch {
+	case slices.Contains(parts, ".."):
+		return High, name + " may lead out of the workspace"
+	case slices.Contains(parts, ".git"):
+		return Medium, name + " is git's own"
+	}
+	return Low, ""
+}
+
+// device reports whether a path is a disk.
+func device(name string) bool { return disks.MatchString(path.Clean(name)) }
+
+var disks = regexp.MustCompile(`^/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper/|dm-|md|loop|sr|nbd|ram|zram)`)
+
+// forbid finds what nobody should run.
+func (r *reader) forbid(s *Segment, words []word) {
+	switch {
+	case s.Name == "rm":
+		if target := wipes(words); target != "" {
+			r.line.Forbidden = "it removes everything in " + target
+		}
+	case s.Name == "dd":
+		for _, w := range words[1:] {
+			if file, ok := strings.CutPrefix(w.text, "of="); ok && device(file) {
+				r.line.Forbidden = "it writes to the device " + file
+			}
+		}
+	case s.Name == "mkfs" || strings.HasPrefix(s.Name, "mkfs.") || writesDevices[s.Name]:
+		for _, w := range words[1:] {
+			if device(w.text) {
+				r.line.Forbidden = "it writes to the device " + w.text
+			}
+		}
+	}
+}
+
+var writesDevices = map[string]bool{"tee": true, "wipefs": true, "shred": true, "cp": true, "mkswap": true, "blkdiscard": true}
+
+// wipes returns what a recursive rm removes that nobody means to.
+func wipes(words []word) string {
+	recursive, target, ended := false, "", false
+	for _, w := range words[1:] {
+		switch text := w.text; {
+		case !ended && text == "--":
+			ended = true
+		case !ended && strings.HasPrefix(text, "--"):
+			recursive = recursive || text != "--" && strings.HasPrefix("--recursive", text)
+		case !ended && strings.HasPrefix(text, "-") && len(text) > 1:
+			recursive = recursive || strings.ContainsAny(text, "rR")
+		default:
+			if everything(text) {
+				target = text
+			}
+		}
+	}
+	if !recursive {
+		return ""
+	}
+	return target
+}
+
+// everything reports whether a path is the root, a home, the present directory, the
+// one above, or all that is in one of them.
+func everything(name string) bool {
+	name = strings.Trim(name, `"'`)
+	for {
+		shorter := strings.TrimSuffix(strings.TrimSuffix(name, "*"), "/")
+		if shorter == name || shorter == "" {
+			break
+		}
+		name = shorter
+	}
+	switch name {
+	case "/", "~", ".", "..", "*", "/*", "$HOME", "${HOME}", "$PWD", "${PWD}":
+		return true
+	}
+	return path.Clean(name) == "/" || name == "/."
+}

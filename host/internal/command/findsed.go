@@ -1,0 +1,66 @@
+package command
+
+import (
+	"regexp"
+	"strings"
+)
+
+// finders are the words of find's expression that look, and print.
+//
+//nolint:gochecknoglobals // tables
+var (
+	finders = set(`-H -L -P -and -or -not -a -o ! ( ) , -true -false -daystart -depth -d -mount -xdev -noleaf -ignore_readdir_race -noignore_readdir_race
+		-nowarn -warn -empty -executable -nogroup -nouser -readable -writable -ls -print -print0 -prune -quit`)
+	valuedFinders = set(`-maxdepth -mindepth -amin -atime -cmin -ctime -mmin -mtime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename
+		-links -lname -name -path -perm -regex -regextype -size -type -uid -used -user -wholename -xtype -printf -newermt`)
+)
+
+// find checks find: first where it looks, then its expression.
+func (r *reader) find(s *Segment, words []word) {
+	start := true
+	for i := 0; i < len(words); i++ {
+		w := words[i]
+		switch {
+		case !w.static:
+			s.blame(High, "%s is known only when it runs", w.text)
+		case start && (w.text == "-H" || w.text == "-L" || w.text == "-P"):
+		case start && !strings.HasPrefix(w.text, "-") && !finders[w.text]:
+			r.path(s, w)
+		case finders[w.text]:
+			start = false
+		case valuedFinders[w.text] && i+1 < len(words):
+			start = false
+			i++
+			r.literal(s, words[i])
+		default:
+			s.blame(High, "%s of find is not known to be harmless", w.text)
+		}
+	}
+}
+
+// sedAddress is a line number, "$", or a pattern without escapes.
+const sedAddress = `(?:\d+|\$|/[^/\\\n]*/)`
+
+// sedScripts are those that print, leave out and replace: none that writes, reads
+// or executes.
+var sedScripts = regexp.MustCompile(`^(?:` + sedCommand + `)(?:;\s*(?:` + sedCommand + `))*;?$`)
+
+const sedCommand = `\s*(?:` + sedAddress + `(?:,` + sedAddress + `)?\s*!?\s*)?(?:[pdq=l]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*)\s*`
+
+// sed checks sed: one script, then files.
+func (r *reader) sed(s *Segment, words []word) {
+	p := program{options: options{flags: "nErsuz", long: "quiet silent regexp-extended separate unbuffered null-data sandbox posix debug"}, operands: paths}
+	rest, unknown := p.split(words)
+	switch {
+	case unknown != "":
+		s.blame(High, "the option %s of sed is not known to be harmless", unknown)
+	case len(rest) == 0:
+		s.blame(High, "sed has no script")
+	case !rest[0].static || !sedScripts.MatchString(rest[0].text):
+		s.blame(High, "the script %s may write or execute", rest[0].text)
+	default:
+		for _, w := range rest[1:] {
+			r.path(s, w)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package command
+
+import "strings"
+
+const gitCommon = `stat stat= shortstat numstat dirstat summary name-only name-status patch no-patch raw minimal patience histogram diff-algorithm=
+	word-diff word-diff= color color= no-color color-words find-renames find-renames= find-copies find-copies= no-renames
+	ignore-space-change ignore-all-space ignore-blank-lines ignore-space-at-eol unified= inter-hunk-context= function-context
+	full-index abbrev abbrev= binary cached staged merge-base exit-code quiet check no-ext-diff no-textconv no-prefix relative relative= text
+	diff-filter= submodule= ignore-submodules ignore-submodules= compact-summary pickaxe-all pickaxe-regex`
+
+const gitLog = gitCommon + ` oneline pretty pretty= format= graph decorate decorate= no-decorate all branches branches= tags tags= remotes
+	remotes= max-count= skip= since= after= until= before= author= committer= grep= all-match invert-grep regexp-ignore-case extended-regexp
+	fixed-strings perl-regexp merges no-merges first-parent reverse follow date= relative-date abbrev-commit no-abbrev-commit topo-order
+	date-order author-date-order show-signature no-show-signature left-right cherry-pick cherry-mark cherry no-walk reflog walk-reflogs
+	simplify-by-decoration full-history dense sparse ancestry-path source use-mailmap no-notes`
+
+// gits are git's commands that look.
+//
+//nolint:gochecknoglobals // a table
+var gits = map[string]program{
+	"status": {options: options{flags: "sbvz", values: "u", long: `short branch show-stash porcelain porcelain= long verbose untracked-files
+		untracked-files= ignore-submodules ignore-submodules= ignored ignored= ahead-behind no-ahead-behind renames no-renames find-renames= column no-column`}, operands: paths},
+	"diff":      {options: options{flags: "pusRwbMCDazW", values: "USG", long: gitCommon}, operands: paths},
+	"log":       {options: options{flags: "pusRwbMCDazWgiEFPc", values: "USGnL", long: gitLog, numbers: true}, operands: paths},
+	"show":      {options: options{flags: "pusRwbMCDazWc", values: "USG", long: gitLog}, operands: paths},
+	"blame":     {options: options{flags: "bcefklnstwMC", values: "LS", long: "porcelain line-porcelain show-name show-number show-email date= abbrev="}, operands: paths},
+	"rev-parse": {options: options{flags: "q", long: "verify quiet short short= abbrev-ref show-toplevel show-prefix show-cdup is-inside-work-tree is-bare-repository git-dir absolute-git-dir symbolic symbolic-full-name"}, operands: paths},
+	"ls-files":  {options: options{flags: "cdomiskutvz", long: "cached deleted others modified ignored stage unmerged killed exclude-standard error-unmatch full-name eol"}, operands: paths},
+	"shortlog":  {options: options{flags: "nsec", long: "numbered summary email all no-merges since= until="}, operands: paths},
+	"describe":  {options: options{long: "all tags contains abbrev= exact-match always long first-parent dirty"}, operands: paths},
+	"grep":      {options: grepOptions, operands: patternPaths},
+}
+
+// gitMedium are those that change what can be brought back.
+//
+//nolint:gochecknoglobals // a table
+var gitMedium = set("add commit checkout switch restore merge rebase cherry-pick revert stash branch tag fetch pull mv rm init reset worktree remote notes apply am")
+
+// git checks git: its own options, its command, and the options of that.
+func (r *reader) git(s *Segment, words []word) {
+	rest := words
+	for len(rest) > 0 && rest[0].static && strings.HasPrefix(rest[0].text, "-") {
+		switch {
+		case rest[0].text == "-C" && len(rest) > 1:
+			r.path(s, rest[1])
+			rest = rest[2:]
+		case rest[0].text == "--no-pager" || rest[0].text == "--no-optional-locks" || rest[0].text == "--literal-pathspecs":
+			rest = rest[1:]
+		default:
+			s.blame(High, "the option %s of git is not known to be harmless", rest[0].text)
+			return
+		}
+	}
+	if len(rest) == 0 || !rest[0].static {
+		s.blame(High, "git without a command that is known")
+		return
+	}
+	s.Words = append([]string{"git"}, known(rest)...)
+	switch name := rest[0].text; {
+	case gits[name].options.long != "":
+		r.uses(s, gits[name], rest[1:])
+	case gitMedium[name]:
+		s.Known = false
+		s.fear(Medium, "git %s changes the repository", name)
+	default:
+		s.Known = false
+		s.fear(High, "git %s may send away, execute or remove", name)
+	}
+}
+
+const goBuild = `a n v x race msan asan trimpath tags= p= buildvcs= cover covermode= coverpkg= json`
+
+// gos are go's commands that build and test what lies in the workspace.
+//
+//nolint:gochecknoglobals // a table
+var gos = map[string]program{
+	"build": {options: options{single: true, long: goBuild}, operands: paths},
+	"vet":   {options: options{single: true, long: goBuild + " c="}, operands: paths},
+	"test": {options: options{single: true, long: goBuild + ` bench= benchmem benchtime= blockprofilerate= count= cpu= failfast fullpath fuzzminimizetime=
+		list= parallel= run= short shuffle= skip= timeout= vet=`}, operands: paths},
+	"list":    {options: options{single: true, long: goBuild + " f= m u e deps test find retracted versions compiled export"}, operands: paths},
+	"doc":     {options: options{single: true, long: "all c cmd short src u"}, operands: paths},
+	"version": {options: options{single: true, long: "m v"}, operands: paths},
+}
+
+//nolint:gochecknoglobals // a table
+var goMedium = set("mod fmt clean work fix help env")
+
+// golang checks the go command.
+func (r *reader) golang(s *Segment, words []word) {
+	if len(words) == 0 || !words[0].static {
+		s.blame(High, "go without a command that is known")
+		return
+	}
+	switch name := words[0].text; {
+	case gos[name].options.long != "":
+		r.uses(s, gos[name], words[1:])
+	case goMedium[name]:
+		s.Known = false
+		s.fear(Medium, "go %s changes files", name)
+	default:
+		s.Known = false
+		s.fear(High, "go %s may execute or fetch anything", name)
+	}
+}

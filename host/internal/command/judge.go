@@ -1,0 +1,118 @@
+package command
+
+import "strings"
+
+// operands is what a program takes its operands for.
+type operands int
+
+const (
+	nothing      operands = iota
+	anything              // words that it prints or compares
+	paths                 // files and directories that it reads
+	patternPaths          // a pattern, then files
+)
+
+// program is one whose harmless uses are known.
+type program struct {
+	options
+
+	operands operands
+	// most bounds the operands; 0 means no bound.
+	most int
+	// check looks at what is left, instead of operands.
+	check func(r *reader, s *Segment, words []word)
+}
+
+// judge finds the risk of a command.
+func (r *reader) judge(s *Segment, words []word) {
+	program, ok := programs[s.Name]
+	if !ok {
+		r.unknown(s, words)
+		return
+	}
+	s.Known = true
+	if program.check != nil {
+		program.check(r, s, words[1:])
+		return
+	}
+	r.uses(s, program, words[1:])
+}
+
+// uses checks the options and operands of a known program.
+func (r *reader) uses(s *Segment, p program, words []word) {
+	rest, unknown := p.split(words)
+	if unknown != "" {
+		s.blame(High, "the option %s of %s is not known to be harmless", unknown, s.Name)
+		return
+	}
+	if p.operands == patternPaths && len(rest) > 0 && !given(words, "e", "regexp") {
+		r.literal(s, rest[0])
+		rest = rest[1:]
+	}
+	if p.operands == nothing && len(rest) > 0 || p.most > 0 && len(rest) > p.most {
+		s.blame(High, "%s is more than %s is known to take harmlessly", rest[len(rest)-1].text, s.Name)
+	}
+	for _, w := range rest {
+		if p.operands == anything {
+			r.literal(s, w)
+		} else {
+			r.path(s, w)
+		}
+	}
+}
+
+// given reports whether an option of one letter or a long name is among words.
+func given(words []word, letter, long string) bool {
+	for _, w := range words {
+		name, _, _ := strings.Cut(w.text, "=")
+		if name == "--"+long || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, letter) {
+			return true
+		}
+	}
+	return false
+}
+
+// literal blames a segment for a word of which it is not known that it is one word and
+// no option.
+func (r *reader) literal(s *Segment, w word) {
+	if !w.static && !w.pipe {
+		s.blame(High, "%s is known only when it runs", w.text)
+	}
+}
+
+// unknown finds the risk of a program whose uses are not known.
+func (r *reader) unknown(s *Segment, words []word) {
+	switch {
+	case runners[s.Name], shells[s.Name]:
+		s.fear(High, "%s runs other commands", s.Name)
+	case highRisk[s.Name], strings.HasPrefix(s.Name, "python"), strings.HasPrefix(s.Name, "mkfs."):
+		s.fear(High, "%s may remove, execute or send away anything", s.Name)
+	}
+	if wrapper, ok := wrappers[s.Name]; ok && !wrapper.plain {
+		s.fear(High, "%s runs another command", s.Name)
+	}
+	for _, w := range words[1:] {
+		if !w.static || strings.HasPrefix(w.text, "-") || strings.Contains(w.text, "://") {
+			continue
+		}
+		if risk, why := r.outside(w.text); risk == High {
+			s.fear(risk, "%s", why)
+		}
+	}
+	s.fear(Medium, "it is not known what %s does", s.Name)
+}
+
+// highRisk are programs that remove, execute, send away or change what cannot be
+// brought back, or that lead out of whatever runs them.
+//
+//nolint:gochecknoglobals // a table
+var highRisk = set(`rm rmdir shred unlink truncate chmod chown chgrp chattr setfacl setcap ln kill killall pkill
+	eval source . exec trap alias unalias bind enable hash shopt history fc complete compgen mapfile readarray declare typeset local export readonly
+	perl ruby node nodejs deno bun php lua tclsh awk gawk mawk nawk sed ed ex vi vim nvim nano emacs less more most man info pager
+	gdb lldb strace ltrace
+	curl wget nc ncat netcat socat telnet ftp sftp scp rsync ssh ssh-keygen openssl gpg
+	npx pnpx bunx uvx pipx pip pip3 gem cargo terraform tofu ansible ansible-playbook pulumi helm kubectl docker podman aws gcloud az gh glab
+	psql mysql mariadb sqlite3 redis-cli mongo mongosh
+	systemctl service crontab at batch mount umount swapon swapoff insmod modprobe sysctl iptables nft ip passwd useradd usermod visudo
+	dd mkfs fdisk parted wipefs mkswap sudo su doas shutdown reboot halt poweroff init telinit tar zip unzip cpio
+	go git find rg sort xargs`)

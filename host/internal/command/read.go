@@ -1,0 +1,242 @@
+package command
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// reader reads one line.
+type reader struct {
+	opts Options
+	line *Line
+	// text is what is parsed: the line, or a part of it that is a command itself.
+	text  string
+	depth int
+	// moved says that an earlier command changes the directory.
+	moved bool
+	// functions are those that are being defined.
+	functions []string
+	// background says that what is read does not keep the shell waiting.
+	background bool
+}
+
+// read adds what a text runs.
+func (r *reader) read(text string, depth int) {
+	switch {
+	case depth > maxDepth:
+		r.line.problem(High, "commands in commands in commands, more than %d deep", maxDepth)
+		return
+	case len(text) > MaxLength:
+		r.line.problem(High, "it is longer than %d bytes", MaxLength)
+		return
+	}
+	r.characters(text)
+	if openings(text) > maxOpen {
+		r.line.problem(High, "it opens more than %d constructs", maxOpen)
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		r.line.problem(Medium, "it cannot be parsed: %s", reason(err))
+		r.words(text)
+		return
+	}
+	inner := *r
+	inner.text, inner.depth = text, depth
+	inner.statements(file.Stmts)
+	r.moved = inner.moved
+}
+
+// reason is what is wrong with a text that cannot be parsed.
+func reason(err error) string {
+	if parse, ok := errors.AsType[syntax.ParseError](err); ok {
+		return parse.Text
+	}
+	return err.Error()
+}
+
+// words looks for programs in a text that cannot be parsed: a shell may run its
+// first lines all the same.
+func (r *reader) words(text string) {
+	for _, part := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("\n;&|(){}`", c) }) {
+		words := strings.Fields(part)
+		if len(words) == 0 {
+			continue
+		}
+		r.add(Segment{Argv: words, Name: nameOf(words[0]), Risk: Medium, Why: "it cannot be parsed", Words: words, Maybe: true})
+	}
+}
+
+// characters finds what a person who approves the line would not see.
+func (r *reader) characters(text string) {
+	if !utf8.ValidString(text) {
+		r.line.problem(Medium, "it is not valid UTF-8")
+		return
+	}
+	for _, c := range text {
+		switch {
+		case c == '\n', c == '\t', c >= ' ' && c < 0x7f:
+		case unicode.IsSpace(c) || unicode.IsControl(c) || !unicode.IsPrint(c):
+			r.line.problem(Medium, "it holds the character %U, which cannot be seen or told apart", c)
+			return
+		}
+	}
+}
+
+// openings counts what could open a construct in which another one lies.
+func openings(text string) int {
+	n := 0
+	for i := range len(text) {
+		if strings.IndexByte("({[`!<", text[i]) >= 0 {
+			n++
+		}
+	}
+	for _, keyword := range []string{"if", "while", "until", "for", "case", "select", "time", "coproc", "function"} {
+		n += strings.Count(text, keyword+" ") + strings.Count(text, keyword+"\n") + strings.Count(text, keyword+"\t")
+	}
+	return n
+}
+
+// source is a node as it is written.
+func (r *reader) source(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from < 0 || to > len(r.text) || from > to {
+		return ""
+	}
+	return r.text[from:to]
+}
+
+func (r *reader) statements(all []*syntax.Stmt) {
+	for _, s := range all {
+		r.statement(s)
+	}
+}
+
+func (r *reader) statement(s *syntax.Stmt) {
+	if s == nil {
+		return
+	}
+	before := r.background
+	r.background = before || s.Background || s.Coprocess || s.Disown
+	if s.Coprocess || s.Disown {
+		r.line.problem(High, "a background command that bash does not know")
+	}
+	first := len(r.line.Segments)
+	r.command(s.Cmd)
+	r.redirects(s, first)
+	r.background = before
+}
+
+// command reads one command. What is not named here is a problem.
+func (r *reader) command(c syntax.Command) {
+	switch c := c.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		r.call(c)
+	case *syntax.BinaryCmd:
+		r.statement(c.X)
+		r.statement(c.Y)
+	case *syntax.Block:
+		r.statements(c.Stmts)
+	case *syntax.Subshell:
+		r.statements(c.Stmts)
+	case *syntax.IfClause:
+		for ; c != nil; c = c.Else {
+			r.statements(c.Cond)
+			r.statements(c.Then)
+		}
+	case *syntax.WhileClause:
+		r.statements(c.Cond)
+		r.statements(c.Do)
+	case *syntax.ForClause:
+		r.loop(c)
+	case *syntax.CaseClause:
+		r.inside(c.Word)
+		for _, item := range c.Items {
+			for _, pattern := range item.Patterns {
+				r.inside(pattern)
+			}
+			r.statements(item.Stmts)
+		}
+	case *syntax.TimeClause:
+		r.statement(c.Stmt)
+	case *syntax.TestClause:
+		r.test(c.X)
+	case *syntax.FuncDecl:
+		r.function(c)
+	case *syntax.DeclClause:
+		r.declaration(c)
+	case *syntax.CoprocClause:
+		r.line.problem(High, "a coprocess")
+		r.statement(c.Stmt)
+	case *syntax.ArithmCmd:
+		r.line.problem(High, "arithmetic, which may run what its variables hold")
+		r.inside(c.X)
+	case *syntax.LetClause:
+		r.add(Segment{Argv: []string{"let"}, Name: "let", Words: []string{"let"}, Risk: High, Why: "arithmetic, which may run what its variables hold"})
+		for _, x := range c.Exprs {
+			r.inside(x)
+		}
+	default:
+		r.line.problem(High, "a construct that is not read here")
+		r.inside(c)
+	}
+}
+
+func (r *reader) loop(c *syntax.ForClause) {
+	if c.Select {
+		r.line.problem(Medium, "a menu (select)")
+	}
+	if _, ok := c.Loop.(*syntax.CStyleLoop); ok {
+		r.line.problem(High, "arithmetic, which may run what its variables hold")
+	}
+	if words, ok := c.Loop.(*syntax.WordIter); ok && words.Name != nil {
+		r.variable(words.Name.Value)
+	}
+	r.inside(c.Loop)
+	r.statements(c.Do)
+}
+
+// variable notes that a variable is set that may have a meaning of its own.
+func (r *reader) variable(name string) {
+	if strings.ToLower(name) != name { // those that programs and shells look at are upper case
+		r.line.problem(High, "it sets %s", name)
+	}
+}
+
+func (r *reader) function(c *syntax.FuncDecl) {
+	name := ""
+	if c.Name != nil {
+		name = c.Name.Value
+	}
+	r.line.problem(High, "it defines a function (%s)", name)
+	before := r.functions
+	r.functions = append(slices.Clone(before), name)
+	r.statement(c.Body)
+	r.functions = before
+}
+
+// declaration reads export, declare and the like.
+func (r *reader) declaration(c *syntax.DeclClause) {
+	s := Segment{Argv: []string{c.Variant.Value}, Name: c.Variant.Value, Words: []string{c.Variant.Value}, Risk: High, Why: "it sets variables for everything that follows"}
+	for _, a := range c.Args {
+		s.Argv = append(s.Argv, r.source(a))
+	}
+	r.add(s)
+	for _, a := range c.Args {
+		r.insideAssign(a)
+	}
+}
+
+// add adds a segment.
+func (r *reader) add(s Segment) {
+	if !s.Maybe && r.background && slices.Contains(r.functions, s.Name) {
+		r.line.Forbidden = "a function that starts itself in the background (fork bomb)"
+	}
+	r.line.Segments = append(r.line.Segments, s)
+}

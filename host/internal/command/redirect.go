@@ -1,0 +1,73 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// redirects reads where input comes from and output goes. They are the last segment's
+// that was added since first, or the line's own.
+func (r *reader) redirects(s *syntax.Stmt, first int) {
+	for _, redirect := range s.Redirs {
+		risk, why, file := r.redirect(redirect)
+		r.inside(redirect.Word)
+		r.inside(redirect.Hdoc)
+		if redirect.N != nil && strings.HasPrefix(redirect.N.Value, "{") {
+			risk, why = High, "it sets a variable to a descriptor"
+		}
+		if len(r.line.Segments) == first {
+			if why == "" {
+				risk, why = Medium, "a redirection without a command"
+			}
+			r.line.problem(risk, "%s", why)
+			continue
+		}
+		segment := &r.line.Segments[first]
+		if file != "" {
+			segment.Files = append(segment.Files, file)
+		}
+		if why != "" {
+			segment.blame(risk, "%s", why)
+		}
+	}
+}
+
+// redirect says what is wrong with one redirection, and which file it names.
+func (r *reader) redirect(redirect *syntax.Redirect) (risk Risk, why, file string) {
+	target := r.evaluate(redirect.Word)
+	switch redirect.Op {
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return Low, "", ""
+	case syntax.DplIn, syntax.DplOut:
+		if target.static && (target.text == "-" || digits(strings.TrimSuffix(target.text, "-"))) {
+			return Low, "", ""
+		}
+	}
+	switch {
+	case target.pipe:
+		return Low, "", ""
+	case strings.HasPrefix(target.text, "/dev/tcp/"), strings.HasPrefix(target.text, "/dev/udp/"):
+		return High, "it opens a connection (" + target.text + ")", target.text
+	case redirect.Op == syntax.RdrIn:
+		if !target.static {
+			return High, "it reads a file that is known only when it runs", target.text
+		}
+		risk, why = r.outside(target.text)
+		return risk, why, target.text
+	case !target.static:
+		return Medium, "it writes a file that is known only when it runs", target.text
+	case slices.Contains(r.opts.WriteRedirects, target.text):
+		return Low, "", target.text
+	}
+	if device(target.text) {
+		r.line.Forbidden = "it writes to the device " + target.text
+		return High, r.line.Forbidden, target.text
+	}
+	return Medium, "it writes the file " + target.text, target.text
+}
+
+func digits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}

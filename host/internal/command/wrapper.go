@@ -1,0 +1,185 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// wrapper is a program that runs the command which its arguments are.
+type wrapper struct {
+	options
+	// before is how many operands come before the command.
+	before int
+	// assigns says that NAME=VALUE may come before it.
+	assigns bool
+	// plain says that the command runs as the shell would run it.
+	plain bool
+	// adds says that the command gets further arguments.
+	adds bool
+}
+
+//nolint:gochecknoglobals // a table
+var wrappers = map[string]wrapper{
+	"command": {options: options{flags: "p"}, plain: true},
+	"builtin": {},
+	"exec":    {options: options{flags: "cl", values: "a"}},
+	"env":     {assigns: true, plain: true},
+	"nice":    {options: options{values: "n", long: "adjustment="}, plain: true},
+	"nohup":   {},
+	"setsid":  {options: options{flags: "cfw", long: "ctty fork wait"}},
+	"stdbuf":  {options: options{values: "ioe", long: "input= output= error="}, plain: true},
+	"time":    {options: options{flags: "pv"}, plain: true},
+	"timeout": {options: options{flags: "v", values: "ks", long: "preserve-status foreground verbose kill-after= signal="}, before: 1, plain: true},
+	"xargs": {options: options{
+		flags: "0rtxo", values: "IiLlnPsdEea",
+		long: "null no-run-if-empty verbose exit open-tty replace= max-lines= max-args= max-procs= max-chars= delimiter= eof= arg-file=",
+	}, adds: true},
+}
+
+// runners run commands in ways that are not read here: each of their words may
+// begin one.
+//
+//nolint:gochecknoglobals // a table
+var runners = set(`sudo doas su pkexec runuser chroot unshare nsenter setarch linux32 linux64 prlimit flock strace ltrace
+	watch script systemd-run systemd-inhibit busybox toybox chrt taskset ionice numactl setpriv capsh fakeroot proot firejail bwrap
+	valgrind gdb perf parallel rlwrap unbuffer expect dbus-run-session xvfb-run cgexec ssh coproc at batch start-stop-daemon daemonize
+	run-parts entr inotifywait make docker podman kubectl tmux screen`)
+
+//nolint:gochecknoglobals // a table
+var shells = set("sh bash dash zsh ksh mksh ash fish rbash csh tcsh")
+
+func set(names string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range strings.Fields(names) {
+		all[name] = true
+	}
+	return all
+}
+
+// unwrap finds the commands that a command runs itself, and returns what reads them.
+func (r *reader) unwrap(s *Segment, words []word) (inner func()) {
+	name := s.Name
+	w, wraps := wrappers[name]
+	switch {
+	case wraps:
+		return r.wrapped(s, w, words)
+	case runners[name]:
+		return func() { r.candidates(words[1:]) }
+	case shells[name]:
+		return func() { r.shell(words[1:]) }
+	case name == "eval":
+		return func() { r.evaluated(words[1:]) }
+	case name == "trap":
+		return func() { r.evaluated(words[1:min(2, len(words))]) }
+	case name == "find":
+		return func() { r.found(words[1:]) }
+	}
+	return func() {}
+}
+
+// wrapped finds the command in a wrapper's arguments.
+func (r *reader) wrapped(s *Segment, w wrapper, words []word) (inner func()) {
+	rest, clean := w.operands(words[1:])
+	if !clean {
+		return func() { r.candidates(words[1:]) }
+	}
+	why := ""
+	for w.assigns && len(rest) > 0 {
+		variable, value, ok := strings.Cut(rest[0].text, "=")
+		if !ok || !rest[0].static {
+			break
+		}
+		if reason := r.setting(variable, word{text: value, static: true}); reason != "" && why == "" {
+			why = reason
+		}
+		rest = rest[1:]
+	}
+	if why != "" {
+		s.blame(High, "%s", why)
+	}
+	before := rest[:min(w.before, len(rest))]
+	rest = rest[len(before):]
+	if len(rest) == 0 {
+		return func() {}
+	}
+	s.Transparent = w.plain && allStatic(before) && s.Why == ""
+	if w.adds {
+		rest = append(slices.Clone(rest), word{text: "...", whole: true})
+	}
+	return func() { r.run(rest, false) }
+}
+
+// candidates reads what may be commands.
+func (r *reader) candidates(words []word) {
+	for i, w := range words {
+		if !w.static || strings.HasPrefix(w.text, "-") {
+			continue
+		}
+		if _, value, ok := strings.Cut(w.text, "="); ok && value != "" {
+			continue
+		}
+		if strings.ContainsAny(w.text, " \t\n") {
+			r.maybeText(w.text)
+			continue
+		}
+		r.add(Segment{
+			Argv: texts(words[i:]), Words: known(words[i:]), Name: nameOf(w.text), Risk: High, Why: "it may be run by the program before it", Maybe: true,
+		})
+	}
+}
+
+// maybeText reads a text that may be a command.
+func (r *reader) maybeText(text string) {
+	first := len(r.line.Segments)
+	r.read(text, r.depth+1)
+	for i := first; i < len(r.line.Segments); i++ {
+		r.line.Segments[i].Maybe = true
+	}
+}
+
+// shell reads what a shell is told to run.
+func (r *reader) shell(words []word) {
+	for i, w := range words {
+		if !w.static {
+			r.line.problem(High, "a shell runs what is known only then")
+			return
+		}
+		if strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "c") {
+			r.evaluated(words[i+1 : min(i+2, len(words))])
+			return
+		}
+	}
+}
+
+// evaluated reads words that are a command together.
+func (r *reader) evaluated(words []word) {
+	if !allStatic(words) {
+		r.line.problem(High, "a shell runs what is known only then")
+		return
+	}
+	if text := strings.Join(texts(words), " "); strings.TrimSpace(text) != "" {
+		r.read(text, r.depth+1)
+	}
+}
+
+// found reads the commands that find runs.
+func (r *reader) found(words []word) {
+	for i := 0; i < len(words); i++ {
+		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, words[i].text) {
+			continue
+		}
+		rest := words[i+1:]
+		end := slices.IndexFunc(rest, func(w word) bool { return w.text == ";" || w.text == "+" })
+		if end < 0 {
+			end = len(rest)
+		}
+		command := slices.Clone(rest[:end])
+		for j := range command {
+			if strings.Contains(command[j].text, "{}") {
+				command[j].static, command[j].plain = false, false
+			}
+		}
+		r.run(command, false)
+		i += end
+	}
+}

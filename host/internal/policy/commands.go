@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/command"
+)
+
+// Commands are the administrator's lists by which shell commands are judged.
+type Commands struct {
+	// Allow covers commands that may run unasked, as far as their risk allows.
+	Allow []CommandRule `json:"allow,omitempty"`
+	// Deny covers commands that never run.
+	Deny []CommandRule `json:"deny,omitempty"`
+	// Unlisted is the level of all others: [Ask], which 0 means, or [Deny].
+	Unlisted Verdict `json:"unlisted,omitempty"`
+	// Risk holds levels by risk; the defaults are allow, ask and confirm.
+	Risk map[command.Risk]Verdict `json:"risk,omitempty"`
+	// BlockHighRisk denies what is of high risk.
+	BlockHighRisk bool `json:"block_high_risk,omitempty"`
+	// Assign and WriteRedirects are those of [command.Options].
+	Assign         []string `json:"assign,omitempty"`
+	WriteRedirects []string `json:"write_redirects,omitempty"`
+	// Place is where the lists are configured, "" for the defaults.
+	Place string `json:"-"`
+}
+
+// CommandRule covers commands that begin with words.
+type CommandRule struct {
+	// Words are what a command begins with: its program and, if they are given,
+	// its first arguments. A last word "*" stands for any further ones.
+	Words []string `json:"words"`
+	// Place is where the rule is configured.
+	Place string `json:"-"`
+}
+
+// String returns the words as they are configured.
+func (c CommandRule) String() string { return strings.Join(c.Words, " ") }
+
+// allows reports whether the rule covers a command. Of a program that is known it
+// covers all harmless uses; of any other one the very words, unless it ends with "*".
+func (c CommandRule) allows(s *command.Segment) bool {
+	words, open := strings.CutSuffix(c.String(), " *")
+	prefix := strings.Fields(words)
+	if len(s.Words) < len(prefix) || !slices.Equal(prefix, s.Words[:len(prefix)]) {
+		return false
+	}
+	return s.Known || s.Literal && (open || len(s.Words) == len(prefix))
+}
+
+// denies reports whether the rule covers a command, however its program is named:
+// by a path, or with a part after a dot, as mkfs.ext4.
+func (c CommandRule) denies(s *command.Segment) bool {
+	prefix := c.Words
+	if len(prefix) > 0 && prefix[len(prefix)-1] == "*" {
+		prefix = prefix[:len(prefix)-1]
+	}
+	if len(prefix) == 0 || len(s.Words) < len(prefix) || s.Name == "" {
+		return false
+	}
+	if program := prefix[0]; s.Name != program && s.Words[0] != program && !strings.HasPrefix(s.Name, program+".") {
+		return false
+	}
+	return slices.Equal(prefix[1:], s.Words[1:len(prefix)])
+}
+
+// level is the verdict on what is allowed and of a risk.
+func (c *Commands) level(risk command.Risk) Verdict {
+	return cmp.Or(c.Risk[risk], map[command.Risk]Verdict{command.Low: Allow, command.Medium: Ask, command.High: Confirm}[risk])
+}
+
+// judge decides what the lists say of a line: who says it, and why. Of several
+// commands the strictest verdict counts.
+func (c *Commands) judge(line *command.Line) Decision {
+	if line.Forbidden != "" {
+		return Decision{Verdict: Deny, Rule: "what no command may do", Reason: violation(line.Forbidden)}
+	}
+	for i := range line.Segments {
+		s := &line.Segments[i]
+		for _, rule := range c.Deny {
+			if rule.denies(s) {
+				return Decision{Verdict: Deny, Rule: fmt.Sprintf("commands.deny %q", rule), Where: rule.Place, Reason: violation(rule.String() + " is denied")}
+			}
+		}
+	}
+	if c.BlockHighRisk && line.Risk() == command.High {
+		return Decision{Verdict: Deny, Rule: "commands.block_high_risk", Where: c.Place, Reason: violation("High-risk commands are blocked")}
+	}
+	d := Decision{Verdict: Allow, Rule: "commands.allow", Where: c.Place, By: ByConfig}
+	stricter := func(other Decision) {
+		if other.Verdict > d.Verdict {
+			d = other
+		}
+	}
+	for i := range line.Segments {
+		stricter(c.segment(&line.Segments[i]))
+	}
+	for _, p := range line.Problems {
+		stricter(Decision{Verdict: max(Ask, c.level(p.Risk)), Rule: "a command that is not known as a whole: " + p.Why, Where: c.Place})
+	}
+	return d
+}
+
+// segment decides about one command.
+func (c *Commands) segment(s *command.Segment) Decision {
+	if s.Maybe || s.Transparent && s.Risk == command.Low {
+		return Decision{Verdict: Allow}
+	}
+	for _, rule := range c.Allow {
+		if !rule.allows(s) {
+			continue
+		}
+		if !s.Known && s.Clean {
+			return Decision{Verdict: Allow, Rule: fmt.Sprintf("commands.allow %q", rule), Where: rule.Place, By: ByConfig}
+		}
+		return Decision{Verdict: c.level(s.Risk), Rule: "commands.risk." + s.Risk.String() + ": " + s.Why, Where: c.Place}
+	}
+	if c.Unlisted == Deny {
+		return Decision{Verdict: Deny, Rule: "commands.unlisted", Where: c.Place, Reason: violation("Command not in allowlist")}
+	}
+	return Decision{Verdict: max(Ask, c.level(s.Risk)), Rule: "commands.unlisted: " + s.Name, Where: c.Place}
+}
+
+func violation(reason string) string { return "Security policy violation: " + reason }
