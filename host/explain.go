@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 )
 
@@ -54,6 +55,12 @@ func explanation(e pipeline.Explanation) string {
 	for _, r := range e.Repairs {
 		fmt.Fprintf(&b, "  repaired   %s\n", line(r.Place+": "+r.Change))
 	}
+	for _, c := range e.Commands {
+		fmt.Fprintf(&b, "  %s\n", head(line(commandLine(c)), 200))
+	}
+	for _, problem := range e.Problems {
+		fmt.Fprintf(&b, "  not known as a whole: %s (%s risk)\n", line(problem.Why), problem.Risk)
+	}
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "  reason     %s\n", line(e.Reason))
 	}
@@ -61,4 +68,18 @@ func explanation(e pipeline.Explanation) string {
 		fmt.Fprintf(&b, "  to change  %s\n", line(e.Change))
 	}
 	return b.String()
+}
+
+// commandLine is a command of a call for people: what runs, and how much harm it may
+// do.
+func commandLine(c command.Segment) string {
+	what := "runs       "
+	if c.Maybe {
+		what = "may run    "
+	}
+	text := what + strings.Join(c.Argv, " ") + " (" + c.Risk.String() + " risk"
+	if c.Why != "" {
+		text += ": " + c.Why
+	}
+	return text + ")"
 }

@@ -9,6 +9,7 @@ package command
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -115,7 +116,7 @@ type Segment struct {
 	Clean bool `json:"-"`
 	// Maybe says that it may run or may be no command at all: it is the argument of
 	// a program that runs others.
-	Maybe bool `json:"-"`
+	Maybe bool `json:"maybe,omitempty"`
 	// Known says that the program is known: which of its flags are harmless.
 	Known bool `json:"-"`
 	// Literal says that every word is known, and the first is written without
@@ -156,12 +157,9 @@ func Parse(text string, opts Options) *Line {
 
 func (l *Line) problem(risk Risk, why string, args ...any) {
 	p := Problem{risk, fmt.Sprintf(why, args...)}
-	for _, other := range l.Problems {
-		if other == p {
-			return
-		}
+	if !slices.Contains(l.Problems, p) {
+		l.Problems = append(l.Problems, p)
 	}
-	l.Problems = append(l.Problems, p)
 }
 
 // blame raises the risk of a segment. The first reason of the highest risk counts.

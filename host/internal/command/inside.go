@@ -83,7 +83,7 @@ func dangerous(p *syntax.ParamExp) string {
 	case p.Exp == nil:
 		return ""
 	}
-	switch p.Exp.Op {
+	switch p.Exp.Op { //nolint:exhaustive // those that are harmless
 	case syntax.AlternateUnset, syntax.AlternateUnsetOrNull, syntax.DefaultUnset, syntax.DefaultUnsetOrNull,
 		syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
 		return ""
@@ -140,7 +140,7 @@ func (r *reader) testExpression(s *Segment, x syntax.TestExpr) {
 		r.testExpression(s, x.X)
 	case *syntax.UnaryTest:
 		s.Argv = append(s.Argv, x.Op.String())
-		switch x.Op {
+		switch x.Op { //nolint:exhaustive // those that are harmless
 		case syntax.TsNot, syntax.TsParen, syntax.TsEmpStr, syntax.TsNempStr:
 			r.testExpression(s, x.X)
 		case syntax.TsExists, syntax.TsRegFile, syntax.TsDirect, syntax.TsRead, syntax.TsWrite, syntax.TsExec, syntax.TsNoEmpty, syntax.TsSmbLink:
@@ -156,7 +156,7 @@ func (r *reader) testExpression(s *Segment, x syntax.TestExpr) {
 		r.testExpression(s, x.X)
 		s.Argv = append(s.Argv, x.Op.String())
 		r.testExpression(s, x.Y)
-		switch x.Op {
+		switch x.Op { //nolint:exhaustive // those that are harmless
 		case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch, syntax.TsBefore, syntax.TsAfter, syntax.AndTest, syntax.OrTest, syntax.TsReMatch:
 		default:
 			s.blame(High, "the test %s may run what it compares", x.Op)

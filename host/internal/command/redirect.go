@@ -37,7 +37,7 @@ func (r *reader) redirects(s *syntax.Stmt, first int) {
 // redirect says what is wrong with one redirection, and which file it names.
 func (r *reader) redirect(redirect *syntax.Redirect) (risk Risk, why, file string) {
 	target := r.evaluate(redirect.Word)
-	switch redirect.Op {
+	switch redirect.Op { //nolint:exhaustive // the others name a file
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 		return Low, "", ""
 	case syntax.DplIn, syntax.DplOut:

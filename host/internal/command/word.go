@@ -159,15 +159,6 @@ func known(words []word) []string {
 	return all
 }
 
-// literals makes words of text that is known.
-func literals(all []string) []word {
-	words := make([]word, 0, len(all))
-	for _, text := range all {
-		words = append(words, word{text: text, static: true, plain: true, whole: true})
-	}
-	return words
-}
-
 func allStatic(words []word) bool {
 	return !slices.ContainsFunc(words, func(w word) bool { return !w.static })
 }

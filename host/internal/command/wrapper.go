@@ -50,7 +50,7 @@ var shells = set("sh bash dash zsh ksh mksh ash fish rbash csh tcsh")
 
 func set(names string) map[string]bool {
 	all := map[string]bool{}
-	for _, name := range strings.Fields(names) {
+	for name := range strings.FieldsSeq(names) {
 		all[name] = true
 	}
 	return all

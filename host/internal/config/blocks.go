@@ -52,6 +52,43 @@ type tokenBlock struct {
 type policyBlock struct {
 	Mode           *hcl.Attribute `hcl:"mode"`
 	ActionsPerHour *hcl.Attribute `hcl:"actions_per_hour"`
+
+	Commands []commandsBlock `hcl:"commands,block"`
+	Paths    []pathsBlock    `hcl:"paths,block"`
+	URLs     []urlsBlock     `hcl:"urls,block"`
+}
+
+// commandsBlock judges arguments that are shell commands.
+type commandsBlock struct {
+	Range hcl.Range `hcl:",def_range"`
+
+	Allow          *hcl.Attribute `hcl:"allow"`
+	Deny           *hcl.Attribute `hcl:"deny"`
+	Unlisted       *hcl.Attribute `hcl:"unlisted"`
+	Assign         *hcl.Attribute `hcl:"assign"`
+	WriteRedirects *hcl.Attribute `hcl:"write_redirects"`
+	BlockHighRisk  *hcl.Attribute `hcl:"block_high_risk"`
+	Risk           []riskBlock    `hcl:"risk,block"`
+}
+
+// riskBlock holds a verdict for each risk of a command.
+type riskBlock struct {
+	Low    *hcl.Attribute `hcl:"low"`
+	Medium *hcl.Attribute `hcl:"medium"`
+	High   *hcl.Attribute `hcl:"high"`
+}
+
+// pathsBlock judges arguments that are paths.
+type pathsBlock struct {
+	WorkspaceOnly *hcl.Attribute `hcl:"workspace_only"`
+	Forbidden     *hcl.Attribute `hcl:"forbidden"`
+}
+
+// urlsBlock judges arguments that are addresses.
+type urlsBlock struct {
+	Range hcl.Range `hcl:",def_range"`
+
+	AllowDomains *hcl.Attribute `hcl:"allow_domains"`
 }
 
 type approvalsBlock struct {
@@ -202,6 +239,10 @@ func onceBlocks(block string) []string {
 	switch block {
 	case "":
 		return []string{"server", "auth", "policy", "approvals", "results", "journal"}
+	case "policy":
+		return []string{"commands", "paths", "urls"}
+	case "commands":
+		return []string{"risk"}
 	case "sandbox":
 		return []string{"limits", "filesystem", "network", "env"}
 	case "plugin":
@@ -222,7 +263,7 @@ func laterNames(block string) []string {
 	case "auth":
 		return []string{"oidc"}
 	case "policy":
-		return []string{"rule", "commands", "paths", "urls"}
+		return []string{"rule"}
 	case "approvals":
 		return []string{"webhook"}
 	case "network":

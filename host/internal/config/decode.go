@@ -26,7 +26,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
 	cfg.Listen = d.listen(root.Server)
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
-	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy)
+	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace)
 	cfg.Approvals = d.approvals(root.Approvals)
 	cfg.Results = d.results(root.Results)
 	cfg.Journal = d.journal(root.Journal)

@@ -19,9 +19,12 @@ const defaultActionsPerHour = 600
 const maxCalls = 1_000_000
 
 // policy reads the policy block.
-func (d *decoder) policy(blocks []policyBlock) (opts policy.Options, actionsPerHour int) {
+func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Options, actionsPerHour int) {
 	actionsPerHour = defaultActionsPerHour
 	for _, block := range blocks {
+		opts.Commands = d.commands(block.Commands)
+		opts.Paths = d.pathRules(block.Paths, workspace)
+		opts.URLs = d.urlRules(block.URLs)
 		if word, ok := d.choice(block.Mode, policy.Supervised.String(), policy.ReadOnly.String(), policy.Autonomous.String()); ok {
 			mode, err := policy.ParseMode(word)
 			if err == nil {

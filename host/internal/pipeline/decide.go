@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -28,9 +29,10 @@ func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
 func (p *Pipeline) judge(c *call) policy.Decision {
 	in := policy.Input{
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier,
-		Asks: c.entry.Spec.Asks, Paths: p.paths(c),
+		Asks: c.entry.Spec.Asks, Paths: p.paths(c), Folders: p.roots(), URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
 	rules := p.rules()
+	in.Commands = p.commands(c, rules)
 	decision := rules.Decide(in)
 	if c.entry.OfHost() {
 		decision.Change = "" // no block of the configuration is about these tools
@@ -43,6 +45,17 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 		decision = rules.Decide(in)
 	}
 	return decision
+}
+
+// commands reads the shell commands in the arguments of a call.
+func (p *Pipeline) commands(c *call, rules *policy.Rules) []policy.Command {
+	var all []policy.Command
+	for _, role := range []tool.Role{tool.RoleCommand, tool.RoleScript} {
+		for _, text := range c.entry.ValuesOf(role, c.arguments.Values) {
+			all = append(all, policy.Command{Line: command.Parse(text, rules.Reading(p.roots())), Script: role == tool.RoleScript})
+		}
+	}
+	return all
 }
 
 // denied is what the caller of a denied call reads.

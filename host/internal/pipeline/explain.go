@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 
+	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -18,6 +19,10 @@ type Explanation struct {
 	Arguments json.RawMessage `json:"arguments"`
 	// Repairs are what the arguments needed to fit.
 	Repairs []schema.Repair `json:"repairs,omitempty"`
+	// Commands are the simple commands of arguments that are shell commands, and
+	// Problems why they may not be all that runs.
+	Commands []command.Segment `json:"commands,omitempty"`
+	Problems []command.Problem `json:"problems,omitempty"`
 }
 
 // Explain decides a call without running it, asking anybody or counting it. The
@@ -30,8 +35,12 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 	if err := p.check(c); err != nil {
 		return Explanation{}, err
 	}
-	return Explanation{
+	e := Explanation{
 		Decision: p.judge(c), Tool: c.entry.Spec.Name, Plugin: c.entry.Plugin, Tier: c.tier,
 		Arguments: p.recordable(c), Repairs: c.arguments.Repairs,
-	}, nil
+	}
+	for _, read := range p.commands(c, p.rules()) {
+		e.Commands, e.Problems = append(e.Commands, read.Line.Segments...), append(e.Problems, read.Line.Problems...)
+	}
+	return e, nil
 }

@@ -72,12 +72,22 @@ func (c *Commands) level(risk command.Risk) Verdict {
 	return cmp.Or(c.Risk[risk], map[command.Risk]Verdict{command.Low: Allow, command.Medium: Ask, command.High: Confirm}[risk])
 }
 
-// judge decides what the lists say of a line: who says it, and why. Of several
-// commands the strictest verdict counts.
-func (c *Commands) judge(line *command.Line) Decision {
-	if line.Forbidden != "" {
-		return Decision{Verdict: Deny, Rule: "what no command may do", Reason: violation(line.Forbidden)}
+// judge decides what the lists say of a command: who says it, and why. It reports
+// false if they say nothing. Without lists it denies what nobody should run. Of a
+// script nothing is allowed: what it does depends on what came before.
+func (c *Commands) judge(cmd Command) (Decision, bool) {
+	if line := cmd.Line; line.Forbidden != "" {
+		return Decision{Verdict: Deny, Rule: "what no command may do", Reason: violation(line.Forbidden)}, true
 	}
+	if c == nil {
+		return Decision{}, false
+	}
+	d := c.line(cmd.Line)
+	return d, d.Verdict == Deny || !cmd.Script
+}
+
+// line judges a line. Of several commands the strictest verdict counts.
+func (c *Commands) line(line *command.Line) Decision {
 	for i := range line.Segments {
 		s := &line.Segments[i]
 		for _, rule := range c.Deny {

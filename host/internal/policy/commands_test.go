@@ -60,7 +60,7 @@ func TestCasesShell(t *testing.T) {
 	for _, tt := range table.Cases {
 		t.Run(tt.ID, func(t *testing.T) {
 			line := command.Parse(tt.Command, command.Options{Workspace: table.Policy.Workspace, Assign: c.Assign, WriteRedirects: c.WriteRedirects})
-			d := c.judge(line)
+			d, _ := c.judge(Command{Line: line})
 			if d.Verdict < tt.Expect || tt.Expect == Allow && d.Verdict != Allow {
 				t.Errorf("%q: %v by %s, want %v (%s)\n%+v", tt.Command, d.Verdict, d.Rule, tt.Expect, tt.Why, line)
 			}

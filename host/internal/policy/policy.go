@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -32,6 +33,12 @@ type Options struct {
 	// Hidden are absolute, clean paths which no call at all may name, nor
 	// anything below them: the host's state, with its keys.
 	Hidden []string `json:"hidden,omitempty"`
+	// Commands judges arguments that are shell commands; nil judges none.
+	Commands *Commands `json:"commands,omitempty"`
+	// Paths judges arguments that are paths, and the files of commands.
+	Paths Paths `json:"paths"`
+	// URLs judges arguments that are addresses.
+	URLs URLs `json:"urls"`
 }
 
 // Plugin holds the levels that the admin gave to one plugin.
@@ -63,8 +70,23 @@ type Input struct {
 	// Paths are the paths that the arguments name, without the folders that
 	// callers work in: those are around everything.
 	Paths []Path
+	// Folders are those that callers work in, absolute and clean.
+	Folders []string
+	// Commands are the arguments that are shell commands.
+	Commands []Command
+	// URLs are the addresses that the arguments name.
+	URLs []string
 	// Grant is the id of the standing answer that covers the call, or "".
 	Grant string
+}
+
+// Command is an argument that is a shell command.
+type Command struct {
+	// Line is how it was read; see [Rules.Reading].
+	Line *command.Line
+	// Script says that it is input for a shell that keeps state: what it runs
+	// depends on what came before.
+	Script bool
 }
 
 // Path is a path that an argument names.
@@ -135,17 +157,34 @@ func (r *Rules) Revision() string { return r.revision }
 // change the slice.
 func (r *Rules) Protected() []string { return r.opts.Protected }
 
-// Decide decides a call. What denies comes first, then the strictest level
-// that the admin or the tool's tier asks for; the mode and a grant can only
-// soften an [Ask], and a grant a [Confirm] where the admin allows that.
+// Reading says how the commands of a call are to be read for the policy.
+func (r *Rules) Reading(folders []string) command.Options {
+	var opts command.Options
+	if len(folders) > 0 {
+		opts.Workspace = folders[0]
+	}
+	if c := r.opts.Commands; c != nil {
+		opts.Assign, opts.WriteRedirects = c.Assign, c.WriteRedirects
+	}
+	return opts
+}
+
+// Decide decides a call. What denies comes first, then a [Confirm] of the tool's own,
+// what the lists of commands say, and the level of the tool or its tier; the mode and
+// a grant can only soften an [Ask], the mode also what a command's risk asks for, and
+// a grant a [Confirm] where the admin allows that.
 func (r *Rules) Decide(in Input) Decision {
 	if denied, ok := r.deny(in); ok {
 		return denied
 	}
 	d, level := r.level(in)
+	byRisk := false
+	if listed, ok := r.commands(in); ok && level.Verdict != Confirm {
+		d, byRisk = listed, true
+	}
 	d.Standing = d.Verdict == Ask || d.Verdict == Confirm && level.AllowStanding
 	switch {
-	case d.Verdict == Ask && r.opts.Mode == Autonomous:
+	case r.opts.Mode == Autonomous && (d.Verdict == Ask || d.Verdict == Confirm && byRisk):
 		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
 	case d.Standing && in.Grant != "":
 		d.Verdict, d.By, d.Grant = Allow, ByGrant, in.Grant
@@ -164,17 +203,35 @@ func (r *Rules) deny(in Input) (Decision, bool) {
 			}, true
 		}
 	}
-	if in.Tier == tool.ReadOnly {
-		return Decision{}, false
-	}
-	if r.opts.Mode == ReadOnly {
+	if in.Tier != tool.ReadOnly && r.opts.Mode == ReadOnly {
 		return Decision{
 			Verdict: Deny, Rule: "mode read_only", Where: r.opts.ModePlace,
 			Reason: fmt.Sprintf("Read-only mode: cannot perform '%s'", in.Tool),
 			Change: `mode = "supervised" in the policy block`,
 		}, true
 	}
+	if denied, ok := r.opts.Paths.deny(&in); ok {
+		return denied, true
+	}
+	if denied, ok := r.opts.URLs.deny(&in); ok {
+		return denied, true
+	}
+	if listed, ok := r.commands(in); ok && listed.Verdict == Deny {
+		return listed, true
+	}
 	return Decision{}, false
+}
+
+// commands decides about the shell commands of a call, and reports whether there is
+// anything to say. Of several the strictest verdict counts.
+func (r *Rules) commands(in Input) (d Decision, ok bool) {
+	for _, c := range in.Commands {
+		said, says := r.opts.Commands.judge(c)
+		if says && (!ok || said.Verdict > d.Verdict) {
+			d, ok = said, true
+		}
+	}
+	return d, ok
 }
 
 // hides reports whether a path is hidden, or lies below one that is.

@@ -1,0 +1,140 @@
+package config
+
+import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/host/internal/policy"
+)
+
+// commands reads the lists by which shell commands are judged.
+func (d *decoder) commands(blocks []commandsBlock) *policy.Commands {
+	var lists *policy.Commands
+	for _, b := range blocks {
+		lists = &policy.Commands{
+			Place: place(b.Range), Unlisted: policy.Ask, BlockHighRisk: d.flag(b.BlockHighRisk, false),
+			Deny: d.commandRules(b.Deny, nil), WriteRedirects: []string{"/dev/null"},
+		}
+		lists.Allow = d.commandRules(b.Allow, lists.Deny)
+		if word, ok := d.choice(b.Unlisted, policy.Ask.String(), policy.Deny.String()); ok && word == policy.Deny.String() {
+			lists.Unlisted = policy.Deny
+		}
+		for _, w := range d.words(b.Assign, `a list of variables such as ["LANG", "TZ"]`) {
+			if !variableName.MatchString(w.text) {
+				d.mistake(w.expr.Range(), "Not a variable", "Expected the name of a variable such as \"LANG\", not %s.", quote(w.expr, w.text))
+				continue
+			}
+			lists.Assign = d.addTo(lists.Assign, w.text, w)
+		}
+		if b.WriteRedirects != nil {
+			lists.WriteRedirects = d.redirects(b.WriteRedirects)
+		}
+		for _, risk := range b.Risk {
+			lists.Risk = map[command.Risk]policy.Verdict{}
+			for level, attr := range map[command.Risk]*hcl.Attribute{command.Low: risk.Low, command.Medium: risk.Medium, command.High: risk.High} {
+				if verdict, ok := d.verdict(attr); ok {
+					lists.Risk[level] = verdict
+				}
+			}
+		}
+	}
+	return lists
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// redirects reads the files to which output may go.
+func (d *decoder) redirects(attr *hcl.Attribute) []string {
+	list := []string{}
+	for _, w := range d.words(attr, `a list of files such as ["/dev/null"]`) {
+		if w.text == "" || strings.ContainsRune(w.text, 0) || filepath.IsAbs(w.text) && filepath.Clean(w.text) != w.text {
+			d.mistake(w.expr.Range(), "Not a file", "Expected a file as commands write it, such as \"/dev/null\", not %s.", quote(w.expr, w.text))
+			continue
+		}
+		list = d.addTo(list, w.text, w)
+	}
+	return list
+}
+
+// commandRules reads a list of what commands begin with. An entry that another list
+// denies can never decide.
+func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule) []policy.CommandRule {
+	var rules []policy.CommandRule
+	for _, w := range d.words(attr, `a list of commands such as ["ls", "git status"]`) {
+		words := strings.Fields(w.text)
+		switch {
+		case len(words) == 0:
+			d.mistake(w.expr.Range(), "Empty command", "Expected what commands begin with, such as \"git status\".")
+			continue
+		case strings.ContainsAny(w.text, "'\"\\$`|;&<>()\n\x00"):
+			d.mistake(w.expr.Range(), "Not a command", "Expected the words that one command begins with, such as \"git status\", without quotes, pipes and lists, not %s.", quote(w.expr, w.text))
+			continue
+		case slices.Contains(words[:len(words)-1], "*") || words[0] == "*":
+			d.mistake(w.expr.Range(), "Misplaced *", "The * stands for any further words, so it comes last and after a program: \"npm run *\".")
+			continue
+		}
+		if i := slices.IndexFunc(denied, func(deny policy.CommandRule) bool {
+			return len(words) >= len(deny.Words) && slices.Equal(deny.Words, words[:len(deny.Words)])
+		}); i >= 0 {
+			d.mistake(w.expr.Range(), "Unreachable entry", "%q at %s denies every command that this would allow. Remove one of them.", denied[i], denied[i].Place)
+			continue
+		}
+		if i := slices.IndexFunc(rules, func(r policy.CommandRule) bool { return slices.Equal(r.Words, words) }); i >= 0 {
+			d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+			continue
+		}
+		rules = append(rules, policy.CommandRule{Words: words, Place: place(w.expr.Range())})
+	}
+	return rules
+}
+
+// pathRules reads what is forbidden of paths.
+func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths {
+	var rules policy.Paths
+	for _, b := range blocks {
+		if rules.WorkspaceOnly = d.flag(b.WorkspaceOnly, false); rules.WorkspaceOnly {
+			rules.WorkspaceOnlyPlace = place(b.WorkspaceOnly.NameRange)
+		}
+		for _, w := range d.words(b.Forbidden, `a list of patterns such as ["**/.ssh", "/etc/shadow"]`) {
+			if w.text == "~" || strings.HasPrefix(w.text, "~/") {
+				d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, write pathexpand(%s).", quote(w.expr, w.text))
+				continue
+			}
+			pattern, err := policy.ParsePathRule(w.text, workspace)
+			if err != nil {
+				d.mistake(w.expr.Range(), "Not a pattern", "%s cannot be used: %v.", quote(w.expr, w.text), err)
+				continue
+			}
+			if slices.ContainsFunc(rules.Forbidden, func(r policy.PathRule) bool { return r.Pattern == pattern }) {
+				d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+				continue
+			}
+			rules.Forbidden = append(rules.Forbidden, policy.PathRule{Pattern: pattern, Place: place(w.expr.Range())})
+		}
+	}
+	return rules
+}
+
+var domainName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,62})\.)*[a-z0-9]([a-z0-9-]{0,62})$`)
+
+// urlRules reads which addresses may be contacted.
+func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
+	var rules policy.URLs
+	for _, b := range blocks {
+		rules.Place = place(b.Range)
+		for _, w := range d.words(b.AllowDomains, `a list of domains such as ["example.org"]`) {
+			domain := strings.ToLower(strings.TrimSuffix(w.text, "."))
+			if !domainName.MatchString(domain) {
+				d.mistake(w.expr.Range(), "Not a domain", "Expected a host such as \"example.org\", which covers those below it, without scheme, port and path, not %s.", quote(w.expr, w.text))
+				continue
+			}
+			rules.AllowDomains = d.addTo(rules.AllowDomains, domain, w)
+		}
+	}
+	return rules
+}

@@ -1,0 +1,97 @@
+package policy
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Paths are the administrator's rules about the paths that arguments name.
+type Paths struct {
+	// WorkspaceOnly denies paths that are not in one of the workspace's folders.
+	WorkspaceOnly bool `json:"workspace_only,omitempty"`
+	// WorkspaceOnlyPlace is where that is configured.
+	WorkspaceOnlyPlace string `json:"-"`
+	// Forbidden are patterns of paths that no call may name, nor anything below
+	// them, in commands neither.
+	Forbidden []PathRule `json:"forbidden,omitempty"`
+}
+
+// PathRule is a pattern of paths: absolute, or beginning with "**/". "*" and "?"
+// stand for parts of a name, "**" for any number of directories.
+type PathRule struct {
+	Pattern string `json:"pattern"`
+	Place   string `json:"-"`
+}
+
+// ParsePathRule checks a pattern. One that begins with neither "/" nor "**/" is
+// relative to a folder.
+func ParsePathRule(pattern, folder string) (string, error) {
+	if pattern == "" {
+		return "", fmt.Errorf("the pattern is empty")
+	}
+	if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
+		pattern = path.Join(folder, pattern)
+	}
+	pattern = strings.TrimSuffix(pattern, "/")
+	if !doublestar.ValidatePattern(pattern) {
+		return "", fmt.Errorf("it is not a pattern: brackets or braces do not match")
+	}
+	return pattern, nil
+}
+
+// covers reports whether an absolute path, or a directory that it lies in, matches.
+func (r PathRule) covers(name string) bool {
+	pattern := strings.TrimPrefix(r.Pattern, "/")
+	for at := path.Clean(name); at != "/" && at != "."; at = path.Dir(at) {
+		if ok, err := doublestar.Match(pattern, strings.TrimPrefix(at, "/")); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// forbidden returns the rule that covers a path.
+func (p *Paths) forbidden(name string) (PathRule, bool) {
+	if i := slices.IndexFunc(p.Forbidden, func(r PathRule) bool { return r.covers(name) }); i >= 0 {
+		return p.Forbidden[i], true
+	}
+	return PathRule{}, false
+}
+
+// deny decides about the paths of a call that may not be named.
+func (p *Paths) deny(in *Input) (Decision, bool) {
+	for _, named := range in.Paths {
+		reason := "Path not allowed by security policy: " + tool.VisibleName(named.Name)
+		if rule, ok := p.forbidden(named.Absolute); ok {
+			return Decision{Verdict: Deny, Rule: fmt.Sprintf("paths.forbidden %q", rule.Pattern), Where: rule.Place, Reason: reason}, true
+		}
+		inside := slices.ContainsFunc(in.Folders, func(folder string) bool { return named.Absolute == folder || below(named.Absolute, folder) })
+		if p.WorkspaceOnly && !inside {
+			return Decision{Verdict: Deny, Rule: "paths.workspace_only", Where: p.WorkspaceOnlyPlace, Reason: reason}, true
+		}
+	}
+	for _, c := range in.Commands {
+		for _, s := range c.Line.Segments {
+			for _, file := range s.Files {
+				absolute := file
+				if !filepath.IsAbs(file) && len(in.Folders) > 0 {
+					absolute = filepath.Join(in.Folders[0], file)
+				}
+				if rule, ok := p.forbidden(absolute); ok {
+					return Decision{
+						Verdict: Deny, Rule: fmt.Sprintf("paths.forbidden %q", rule.Pattern), Where: rule.Place,
+						Reason: "Path blocked by security policy: " + tool.VisibleName(file),
+					}, true
+				}
+			}
+		}
+	}
+	return Decision{}, false
+}
