@@ -56,6 +56,21 @@ type policyBlock struct {
 	Commands []commandsBlock `hcl:"commands,block"`
 	Paths    []pathsBlock    `hcl:"paths,block"`
 	URLs     []urlsBlock     `hcl:"urls,block"`
+	Rules    []ruleBlock     `hcl:"rule,block"`
+}
+
+// ruleBlock is a rule of the administrator's.
+type ruleBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+	Range     hcl.Range `hcl:",def_range"`
+
+	Tools   *hcl.Attribute `hcl:"tools"`
+	When    *hcl.Attribute `hcl:"when"`
+	Verdict *hcl.Attribute `hcl:"verdict"`
+	Reason  *hcl.Attribute `hcl:"reason"`
+	Locked  *hcl.Attribute `hcl:"locked"`
+	Shadow  *hcl.Attribute `hcl:"shadow"`
 }
 
 // commandsBlock judges arguments that are shell commands.
@@ -262,8 +277,6 @@ func laterNames(block string) []string {
 		return []string{"tls"}
 	case "auth":
 		return []string{"oidc"}
-	case "policy":
-		return []string{"rule"}
 	case "approvals":
 		return []string{"webhook"}
 	case "network":

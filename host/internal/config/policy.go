@@ -25,6 +25,7 @@ func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Op
 		opts.Commands = d.commands(block.Commands)
 		opts.Paths = d.pathRules(block.Paths, workspace)
 		opts.URLs = d.urlRules(block.URLs)
+		opts.Rules = d.rules(block.Rules)
 		if word, ok := d.choice(block.Mode, policy.Supervised.String(), policy.ReadOnly.String(), policy.Autonomous.String()); ok {
 			mode, err := policy.ParseMode(word)
 			if err == nil {

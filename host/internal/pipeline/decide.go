@@ -28,8 +28,9 @@ func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
 // the call if that could change anything.
 func (p *Pipeline) judge(c *call) policy.Decision {
 	in := policy.Input{
-		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier,
-		Asks: c.entry.Spec.Asks, Paths: p.paths(c), Folders: p.roots(), URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
+		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
+		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
+		Asks:   c.entry.Spec.Asks, Paths: p.paths(c), Folders: p.roots(), URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
 	rules := p.rules()
 	in.Commands = p.commands(c, rules)

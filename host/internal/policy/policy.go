@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -33,6 +34,9 @@ type Options struct {
 	// Hidden are absolute, clean paths which no call at all may name, nor
 	// anything below them: the host's state, with its keys.
 	Hidden []string `json:"hidden,omitempty"`
+	// Rules are the administrator's own, in the order of the configuration. Their
+	// names differ.
+	Rules []Rule `json:"rules,omitempty"`
 	// Commands judges arguments that are shell commands; nil judges none.
 	Commands *Commands `json:"commands,omitempty"`
 	// Paths judges arguments that are paths, and the files of commands.
@@ -65,6 +69,11 @@ type Input struct {
 	Plugin, Tool string
 	// Tier is that of this call.
 	Tier tool.Tier
+	// Arguments are those of the call, as JSON decodes them, with numbers as
+	// [encoding/json.Number]. Nothing changes them.
+	Arguments map[string]any
+	// Caller is who calls.
+	Caller Caller
 	// Asks says that the tool's author wants a person to be asked.
 	Asks bool
 	// Paths are the paths that the arguments name, without the folders that
@@ -78,6 +87,14 @@ type Input struct {
 	URLs []string
 	// Grant is the id of the standing answer that covers the call, or "".
 	Grant string
+}
+
+// Caller is who makes a call.
+type Caller struct {
+	User    string
+	Client  string
+	Session string
+	Roles   []string
 }
 
 // Command is an argument that is a shell command.
@@ -116,6 +133,9 @@ type Decision struct {
 	Grant string `json:"grant,omitempty"`
 	// Standing says that a grant would answer calls like this one.
 	Standing bool `json:"standing,omitempty"`
+	// Notes are what decided nothing: what shadow rules would do, and conditions
+	// that could not be evaluated. For operators.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // By says who approved a call.
@@ -133,6 +153,7 @@ const (
 type Rules struct {
 	opts     Options
 	revision string
+	byTool   sync.Map // of the rules about a tool, by its name
 }
 
 // New returns the policy that the options describe.
@@ -140,6 +161,11 @@ func New(opts Options) (*Rules, error) {
 	for _, path := range slices.Concat(opts.Protected, opts.Hidden) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
 			return nil, fmt.Errorf("policy: protected path %q: expected an absolute and clean path", path)
+		}
+	}
+	for i := range opts.Rules {
+		if err := opts.Rules[i].check(); err != nil {
+			return nil, err
 		}
 	}
 	text, err := json.Marshal(opts)
@@ -169,22 +195,49 @@ func (r *Rules) Reading(folders []string) command.Options {
 	return opts
 }
 
-// Decide decides a call. What denies comes first, then a [Confirm] of the tool's own,
-// what the lists of commands say, and the level of the tool or its tier; the mode and
-// a grant can only soften an [Ask], the mode also what a command's risk asks for, and
-// a grant a [Confirm] where the admin allows that.
+// Decide decides a call. What denies comes first; then the strictest of the rules and
+// lists that ask; then a rule or list that allows, unless the tool's own level is
+// [Confirm]; then the level of the tool or of its tier. The mode and a grant can only
+// soften an [Ask] that no locked rule asks for, the mode also what a command's risk
+// asks for, and a grant a [Confirm] where the admin allows that.
 func (r *Rules) Decide(in Input) Decision {
+	o := r.consult(&in)
+	d := r.decide(&in, &o)
+	d.Notes = o.notes
+	return d
+}
+
+func (r *Rules) decide(in *Input, o *outcome) Decision {
 	if denied, ok := r.deny(in); ok {
 		return denied
 	}
-	d, level := r.level(in)
-	byRisk := false
-	if listed, ok := r.commands(in); ok && level.Verdict != Confirm {
-		d, byRisk = listed, true
+	if o.deny != nil {
+		return *o.deny
 	}
-	d.Standing = d.Verdict == Ask || d.Verdict == Confirm && level.AllowStanding
+	listed, byList := r.commands(in)
+	if byList && listed.Verdict == Deny {
+		return listed
+	}
+	d, level := r.level(*in)
+	if d.Verdict == Deny {
+		return d
+	}
+	byRisk := false // what d asks for is a command's risk
+	switch asked := o.ask; {
+	case asked != nil && (!byList || asked.Verdict >= listed.Verdict):
+		d = stricter(d, level, *asked)
+	case byList && listed.Verdict != Allow:
+		d = stricter(d, level, listed)
+		byRisk = level.Verdict != Confirm && asked == nil
+	case level.Verdict == Confirm:
+	case o.allow != nil:
+		d = *o.allow
+	case byList:
+		d = listed
+	}
+	d.Standing = !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && level.AllowStanding)
 	switch {
-	case r.opts.Mode == Autonomous && (d.Verdict == Ask || d.Verdict == Confirm && byRisk):
+	case r.opts.Mode == Autonomous && !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && byRisk):
 		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
 	case d.Standing && in.Grant != "":
 		d.Verdict, d.By, d.Grant = Allow, ByGrant, in.Grant
@@ -193,8 +246,17 @@ func (r *Rules) Decide(in Input) Decision {
 	return d
 }
 
+// stricter returns what asks, unless the tool's own level asks each time and that
+// does not.
+func stricter(byLevel Decision, level Level, asked Decision) Decision {
+	if level.Verdict == Confirm && asked.Verdict < Confirm {
+		return byLevel
+	}
+	return asked
+}
+
 // deny returns the decision about a call that no level can allow.
-func (r *Rules) deny(in Input) (Decision, bool) {
+func (r *Rules) deny(in *Input) (Decision, bool) {
 	for _, path := range in.Paths {
 		if r.hides(path.Absolute) || in.Tier != tool.ReadOnly && r.protects(path.Absolute) {
 			return Decision{
@@ -210,21 +272,18 @@ func (r *Rules) deny(in Input) (Decision, bool) {
 			Change: `mode = "supervised" in the policy block`,
 		}, true
 	}
-	if denied, ok := r.opts.Paths.deny(&in); ok {
+	if denied, ok := r.opts.Paths.deny(in); ok {
 		return denied, true
 	}
-	if denied, ok := r.opts.URLs.deny(&in); ok {
+	if denied, ok := r.opts.URLs.deny(in); ok {
 		return denied, true
-	}
-	if listed, ok := r.commands(in); ok && listed.Verdict == Deny {
-		return listed, true
 	}
 	return Decision{}, false
 }
 
 // commands decides about the shell commands of a call, and reports whether there is
 // anything to say. Of several the strictest verdict counts.
-func (r *Rules) commands(in Input) (d Decision, ok bool) {
+func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 	for _, c := range in.Commands {
 		said, says := r.opts.Commands.judge(c)
 		if says && (!ok || said.Verdict > d.Verdict) {

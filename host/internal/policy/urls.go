@@ -24,7 +24,7 @@ func (u *URLs) deny(in *Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	for _, text := range in.URLs {
-		host := hostOf(text)
+		host := HostOf(text)
 		if slices.ContainsFunc(u.AllowDomains, func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }) {
 			continue
 		}
@@ -37,9 +37,9 @@ func (u *URLs) deny(in *Input) (Decision, bool) {
 	return Decision{}, false
 }
 
-// hostOf returns the host of an address in lower case, without a final dot; "" if
+// HostOf returns the host of an address in lower case, without a final dot; "" if
 // it has none.
-func hostOf(text string) string {
+func HostOf(text string) string {
 	parsed, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
 		return ""

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/bmatcuk/doublestar/v4"
+	"github.com/hashicorp/hcl/v2/ext/tryfunc"
+	"github.com/zclconf/go-cty/cty"
+	"github.com/zclconf/go-cty/cty/function"
+)
+
+// functionTable holds functions by name.
+type functionTable = map[string]function.Function
+
+// conditionFunctions are what a condition may call: of the functions of a file those
+// that read nothing, and those about paths, texts and addresses.
+func conditionFunctions(ofFiles functionTable) functionTable {
+	all := maps.Clone(ofFiles)
+	for _, reads := range []string{"env", "file", "pathexpand"} {
+		delete(all, reads)
+	}
+	all["try"], all["can"] = tryfunc.TryFunc, tryfunc.CanFunc
+	all["anytrue"], all["alltrue"] = overBools(false), overBools(true)
+	all["startswith"] = ofTexts("text", "prefix", func(text, prefix string) (bool, error) { return strings.HasPrefix(text, prefix), nil })
+	all["endswith"] = ofTexts("text", "suffix", func(text, suffix string) (bool, error) { return strings.HasSuffix(text, suffix), nil })
+	all["under"] = ofTexts("path", "folder", func(name, folder string) (bool, error) {
+		name, folder = path.Clean(name), path.Clean(folder)
+		return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/"), nil
+	})
+	all["glob"] = ofTexts("pattern", "text", func(pattern, text string) (bool, error) { return doublestar.Match(pattern, text) })
+	all["regex"] = ofTexts("pattern", "text", newPatterns().match)
+	all["cidr_contains"] = ofTexts("network", "address", func(network, address string) (bool, error) {
+		prefix, err := netip.ParsePrefix(network)
+		if err != nil {
+			return false, fmt.Errorf("expected a network such as \"10.0.0.0/8\"")
+		}
+		addr, err := netip.ParseAddr(strings.Trim(address, "[]"))
+		return err == nil && prefix.Contains(addr.Unmap()), nil // what is no address lies in no network
+	})
+	return all
+}
+
+// ofTexts makes a function of two texts that is true or false.
+func ofTexts(first, second string, f func(a, b string) (bool, error)) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: first, Type: cty.String}, {Name: second, Type: cty.String}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			result, err := f(args[0].AsString(), args[1].AsString())
+			return cty.BoolVal(result), err
+		},
+	})
+}
+
+// overBools makes a function of a list of bools: whether all of them are true, or
+// one is.
+func overBools(all bool) function.Function {
+	return function.New(&function.Spec{
+		Params: []function.Parameter{{Name: "list", Type: cty.List(cty.Bool)}},
+		Type:   function.StaticReturnType(cty.Bool),
+		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
+			for _, v := range args[0].AsValueSlice() {
+				if holds := !v.IsNull() && v.True(); holds != all {
+					return cty.BoolVal(!all), nil
+				}
+			}
+			return cty.BoolVal(all), nil
+		},
+	})
+}
+
+// maxPatterns bounds the regular expressions that are kept compiled: one may come
+// with a call.
+const maxPatterns = 256
+
+// patterns keeps regular expressions compiled.
+type patterns struct {
+	mu       sync.Mutex
+	compiled map[string]*regexp.Regexp
+}
+
+func newPatterns() *patterns { return &patterns{compiled: map[string]*regexp.Regexp{}} }
+
+func (p *patterns) match(pattern, text string) (bool, error) {
+	p.mu.Lock()
+	re := p.compiled[pattern]
+	p.mu.Unlock()
+	if re == nil {
+		var err error
+		if re, err = regexp.Compile(pattern); err != nil {
+			return false, fmt.Errorf("it is not a regular expression")
+		}
+		p.mu.Lock()
+		if len(p.compiled) >= maxPatterns {
+			clear(p.compiled)
+		}
+		p.compiled[pattern] = re
+		p.mu.Unlock()
+	}
+	return re.MatchString(text), nil
+}

@@ -1,0 +1,132 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+)
+
+// Rule is one rule of the administrator's: what is to happen to calls of certain
+// tools if a condition holds.
+type Rule struct {
+	Name string `json:"name"`
+	// Tools are patterns of tool names: "*" stands for any part of one.
+	Tools []string `json:"tools"`
+	// When is the condition; nil always holds. An error says that it cannot be
+	// evaluated for the call: then a rule that allows does not apply, and any other
+	// does.
+	When Condition `json:"-"`
+	// Text is the condition as it is written, "" for none.
+	Text    string  `json:"when,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	// Reason is for whoever makes the call; "" for none.
+	Reason string `json:"reason,omitempty"`
+	// Locked keeps the mode and grants from softening what the rule asks for.
+	Locked bool `json:"locked,omitempty"`
+	// Shadow lets the rule decide nothing; what it would do is told.
+	Shadow bool `json:"shadow,omitempty"`
+	// Place is where it is configured.
+	Place string `json:"-"`
+}
+
+// Condition reports whether a rule applies to a call.
+type Condition func(*Input) (bool, error)
+
+// check refuses what no configuration gives.
+func (r *Rule) check() error {
+	if r.Name == "" || len(r.Tools) == 0 {
+		return errors.New("policy: a rule has a name and tools")
+	}
+	if r.Verdict < Allow || r.Verdict > Deny {
+		return fmt.Errorf("policy: rule %q has no verdict", r.Name)
+	}
+	for _, pattern := range r.Tools {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return fmt.Errorf("policy: rule %q: the pattern %q: %w", r.Name, pattern, err)
+		}
+	}
+	return nil
+}
+
+// Covers reports whether the rule is about a tool.
+func (r *Rule) Covers(tool string) bool {
+	return slices.ContainsFunc(r.Tools, func(pattern string) bool {
+		ok, err := path.Match(pattern, tool)
+		return ok && err == nil
+	})
+}
+
+// decision is what the rule says of a call to which it applies.
+func (r *Rule) decision(in *Input) Decision {
+	d := Decision{Verdict: r.Verdict, Rule: fmt.Sprintf("rule %q", r.Name), Where: r.Place, Reason: r.Reason}
+	switch r.Verdict { //nolint:exhaustive // the others say nothing more
+	case Allow:
+		d.By = ByConfig
+	case Deny:
+		if d.Reason == "" {
+			d.Reason = fmt.Sprintf("the configuration denies %s", in.Tool)
+		}
+	}
+	return d
+}
+
+// rulesOf returns the rules about a tool, in the order of the configuration.
+func (r *Rules) rulesOf(tool string) []*Rule {
+	if len(r.opts.Rules) == 0 {
+		return nil
+	}
+	if known, ok := r.byTool.Load(tool); ok {
+		about, _ := known.([]*Rule) // nothing else is stored
+		return about
+	}
+	var about []*Rule
+	for i := range r.opts.Rules {
+		if rule := &r.opts.Rules[i]; rule.Covers(tool) {
+			about = append(about, rule)
+		}
+	}
+	r.byTool.Store(tool, about) // as many as there are tools: others are not decided about
+	return about
+}
+
+// outcome is what the rules say of a call.
+type outcome struct {
+	deny, ask, allow *Decision // the first of each, of ask the strictest
+	locked           bool      // what ask is of cannot be softened
+	notes            []string  // what shadows would do, and what could not be evaluated
+}
+
+// consult evaluates the rules about a call.
+func (r *Rules) consult(in *Input) outcome {
+	var o outcome
+	for _, rule := range r.rulesOf(in.Tool) {
+		applies, err := true, error(nil)
+		if rule.When != nil {
+			applies, err = rule.When(in)
+		}
+		if err != nil {
+			applies = rule.Verdict != Allow
+			o.notes = append(o.notes, fmt.Sprintf("the condition of rule %q at %s cannot be evaluated for this call: %v", rule.Name, rule.Place, err))
+		}
+		if !applies {
+			continue
+		}
+		d := rule.decision(in)
+		if rule.Shadow {
+			o.notes = append(o.notes, fmt.Sprintf("rule %q at %s would %s", rule.Name, rule.Place, rule.Verdict))
+			continue
+		}
+		switch {
+		case d.Verdict == Deny && o.deny == nil:
+			o.deny = &d
+		case (d.Verdict == Ask || d.Verdict == Confirm) && (o.ask == nil || d.Verdict > o.ask.Verdict):
+			o.ask, o.locked = &d, o.locked || rule.Locked
+		case d.Verdict == Ask || d.Verdict == Confirm:
+			o.locked = o.locked || rule.Locked
+		case d.Verdict == Allow && o.allow == nil:
+			o.allow = &d
+		}
+	}
+	return o
+}
