@@ -79,7 +79,7 @@ is a process of its own under limits; one configuration file says what may run.`
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	flags.StringVar(&a.logLevel, "log-level", "", "what to log on standard error: trace, debug, info, warn, error, off (default warn for mcp, else off)")
 	root.AddCommand(
-		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.journalCommand(), a.mcpCommand(),
+		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.policyCommand(), a.journalCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),
 	)
 	return root

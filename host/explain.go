@@ -56,10 +56,13 @@ func explanation(e pipeline.Explanation) string {
 		fmt.Fprintf(&b, "  repaired   %s\n", line(r.Place+": "+r.Change))
 	}
 	for _, c := range e.Commands {
-		fmt.Fprintf(&b, "  %s\n", head(line(commandLine(c)), 200))
+		b.WriteString(commandLine(c))
 	}
 	for _, problem := range e.Problems {
-		fmt.Fprintf(&b, "  not known as a whole: %s (%s risk)\n", line(problem.Why), problem.Risk)
+		fmt.Fprintf(&b, "  not clear  %s (%s risk)\n", line(problem.Why), problem.Risk)
+	}
+	for _, note := range e.Notes {
+		fmt.Fprintf(&b, "  note       %s\n", line(note))
 	}
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "  reason     %s\n", line(e.Reason))
@@ -73,13 +76,12 @@ func explanation(e pipeline.Explanation) string {
 // commandLine is a command of a call for people: what runs, and how much harm it may
 // do.
 func commandLine(c command.Segment) string {
-	what := "runs       "
+	what, why := "runs", c.Risk.String()+" risk"
 	if c.Maybe {
-		what = "may run    "
+		what = "may run"
 	}
-	text := what + strings.Join(c.Argv, " ") + " (" + c.Risk.String() + " risk"
 	if c.Why != "" {
-		text += ": " + c.Why
+		why += ": " + line(c.Why)
 	}
-	return text + ")"
+	return fmt.Sprintf("  %-9s  %s (%s)\n", what, head(line(strings.Join(c.Argv, " ")), 200), why)
 }

@@ -77,6 +77,7 @@ func buildAll(dir string) error {
 		{"../examples/hello", "plugins/hello", "."},
 		{"../examples/disk", "plugins/disk", "."},
 		{".", "plugins/probe", "./testdata/plugins/probe"},
+		{".", "plugins/shell", "./testdata/plugins/shell"},
 		{".", "plugins/conformance", "./testdata/plugins/conformance"},
 	}
 	for _, b := range builds {

@@ -20,8 +20,8 @@ type validation struct {
 	Valid    bool             `json:"valid"`
 	Files    []string         `json:"files,omitempty"`
 	Mistakes []config.Mistake `json:"mistakes"`
-	// NotChecked are plugins whose settings could not be checked, since they
-	// were never started.
+	// NotChecked are plugins whose settings could not be checked, and rules and
+	// tests about tools of plugins, since these were never started.
 	NotChecked []string `json:"not_checked"`
 	// Problems are what is wrong beside the files: with a program, or with
 	// settings that only their plugin can judge.
@@ -80,7 +80,23 @@ func (a *app) validate(ctx context.Context, start bool) error {
 			result.Problems = append(result.Problems, err.Error())
 		}
 	}
+	if err := result.checkRules(cfg); err != nil { // with what the plugins have told meanwhile
+		return err
+	}
 	return a.printValidation(result)
+}
+
+// checkRules holds the rules against the tools that are known, and runs their tests.
+func (v *validation) checkRules(cfg *config.Config) error {
+	check, err := daemon.CheckRules(cfg, version)
+	if err != nil {
+		return err
+	}
+	for _, m := range check.Mistakes {
+		v.Problems = append(v.Problems, m.Place+": "+m.Text)
+	}
+	v.NotChecked = append(v.NotChecked, check.NotChecked...)
+	return nil
 }
 
 // checkBinaries looks at the programs of the plugins without starting them.
@@ -161,7 +177,7 @@ func (a *app) printValid(result validation) error {
 		return errors.Join(a.printPlugins(result.Plugins), a.printCatalog(result.Plugins))
 	}
 	if len(result.NotChecked) > 0 {
-		fmt.Fprintf(a.stdout, "settings not checked: %s (never started; toolhost validate --start does it)\n", strings.Join(result.NotChecked, ", "))
+		fmt.Fprintf(a.stdout, "not checked: %s (the plugin was never started; toolhost validate --start does it)\n", strings.Join(result.NotChecked, ", "))
 	}
 	return nil
 }

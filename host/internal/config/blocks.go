@@ -71,6 +71,18 @@ type ruleBlock struct {
 	Reason  *hcl.Attribute `hcl:"reason"`
 	Locked  *hcl.Attribute `hcl:"locked"`
 	Shadow  *hcl.Attribute `hcl:"shadow"`
+	Tests   []testBlock    `hcl:"test,block"`
+}
+
+// testBlock is a call, and what a rule's policy is to say of it.
+type testBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+
+	Tool   *hcl.Attribute `hcl:"tool"`
+	Args   *hcl.Attribute `hcl:"args"`
+	User   *hcl.Attribute `hcl:"user"`
+	Expect *hcl.Attribute `hcl:"expect"`
 }
 
 // commandsBlock judges arguments that are shell commands.

@@ -28,32 +28,35 @@ func conditionNames() map[string][]string {
 	}
 }
 
-// condition compiles the expression of a rule. It returns nil for none, and if it is
-// wrong, which is then recorded.
-func (d *decoder) condition(attr *hcl.Attribute) policy.Condition {
+// condition compiles the expression of a rule, and returns the arguments that it
+// speaks of. It returns nil for none, and if it is wrong, which is then recorded.
+func (d *decoder) condition(attr *hcl.Attribute) (policy.Condition, []policy.RuleArgument) {
 	if attr == nil {
-		return nil
+		return nil, nil
 	}
 	expr, ok := attr.Expr.(hclsyntax.Expression)
 	if !ok {
 		d.mistake(attr.Expr.Range(), "Not an expression", "Expected a condition such as args.force == true.")
-		return nil
+		return nil, nil
 	}
 	before := len(d.mistakes)
 	d.checkNames(expr)
 	functions := conditionFunctions(d.functions())
 	d.checkFunctions(expr, functions)
 	if len(d.mistakes) > before {
-		return nil
+		return nil, nil
 	}
 	c := &condition{expr: expr, functions: functions, local: d.ctx.Variables["local"], names: map[string]bool{}}
+	var arguments []policy.RuleArgument
 	for _, traversal := range expr.Variables() {
-		c.note(traversal)
+		if name := c.note(traversal); name != "" {
+			arguments = append(arguments, policy.RuleArgument{Name: name, Place: place(traversal.SourceRange())})
+		}
 	}
 	if len(c.names) == 0 || len(c.names) == 1 && c.names["local"] {
 		d.constant(attr, c)
 	}
-	return c.holds
+	return c.holds, arguments
 }
 
 // constant checks a condition that speaks of no call.
@@ -113,20 +116,22 @@ type condition struct {
 	whole     bool // it speaks of args as a whole
 }
 
-// note remembers what a traversal speaks of.
-func (c *condition) note(traversal hcl.Traversal) {
+// note remembers what a traversal speaks of, and returns the name of a single
+// argument.
+func (c *condition) note(traversal hcl.Traversal) string {
 	root := traversal.RootName()
 	c.names[root] = true
 	if root != "args" {
-		return
+		return ""
 	}
 	if len(traversal) > 1 {
 		if step, ok := traversal[1].(hcl.TraverseAttr); ok {
 			c.arguments = append(c.arguments, step.Name)
-			return
+			return step.Name
 		}
 	}
 	c.whole = true
+	return ""
 }
 
 var errNoBool = errors.New("it is neither true nor false")

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"encoding/json"
 	"path"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/toolhost/toolhost/host/internal/policy"
 )
@@ -42,8 +44,9 @@ func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
 	before := len(d.mistakes)
 	rule := policy.Rule{
 		Name: b.Name, Place: place(b.NameRange), Locked: d.flag(b.Locked, false), Shadow: d.flag(b.Shadow, false),
-		When: d.condition(b.When),
 	}
+	rule.When, rule.Arguments = d.condition(b.When)
+	rule.Tests = d.ruleTests(b.Tests)
 	if strings.TrimSpace(b.Name) == "" {
 		d.mistake(b.NameRange, "Rule without a name", "Expected a name such as \"no-network\", by which refusals speak of the rule.")
 	}
@@ -60,6 +63,37 @@ func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
 		d.mistake(b.Locked.NameRange, "Useless locked", "It keeps the mode and grants from softening ask and confirm. What is allowed or denied stays so anyway.")
 	}
 	return rule, len(d.mistakes) == before
+}
+
+// ruleTests reads the tests of a rule.
+func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
+	firsts := map[string]hcl.Range{}
+	var tests []policy.RuleTest
+	for _, b := range blocks {
+		if first, taken := firsts[b.Name]; taken {
+			d.mistake(b.NameRange, "Duplicate test", "There is a test %q at %s already; each needs a name of its own.", b.Name, place(first))
+		}
+		firsts[b.Name] = b.NameRange
+		test := policy.RuleTest{Name: b.Name, Place: place(b.NameRange), Arguments: json.RawMessage("{}")}
+		test.Tool, _ = d.text(b.Tool, "the name of a tool")
+		test.User, _ = d.text(b.User, "the name of a user")
+		test.Expect, _ = d.verdict(b.Expect)
+		if b.Expect == nil {
+			d.mistake(b.NameRange, "Test without a verdict", `Say what is to happen to the call: expect = "deny", or "allow", "ask" or "confirm".`)
+		}
+		if b.Args != nil {
+			if value, ok := d.eval(b.Args.Expr); ok {
+				text, err := ctyjson.Marshal(value, value.Type())
+				if err != nil || !value.Type().IsObjectType() {
+					d.mistake(b.Args.Expr.Range(), "Wrong type", "Expected the arguments of a call such as { path = \"a.txt\" } for args, not %s.", typeName(value))
+					continue
+				}
+				test.Arguments = text
+			}
+		}
+		tests = append(tests, test)
+	}
+	return tests
 }
 
 // toolPatterns reads which tools a rule is about.

@@ -149,6 +149,9 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := refuseRules(cfg, d.opts.Version); err != nil {
+		return err
+	}
 	run := &runner{plugins: p.supervisor}
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: rules, Desk: p.desk, Grants: p.grants,

@@ -40,6 +40,11 @@ func (d *Daemon) Reload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// By now the tools of all plugins that were started are known.
+	if err := refuseRules(cfg, d.opts.Version); err != nil {
+		change.Discard()
+		return err
+	}
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens)); err != nil {
 		change.Discard()
 		return err

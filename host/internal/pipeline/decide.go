@@ -24,16 +24,21 @@ func (p *Pipeline) rules() *policy.Rules { return p.applied.Load().Policy }
 
 func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
 
+// input describes a call to the policy.
+func (s *Settings) input(c *call) policy.Input {
+	return policy.Input{
+		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
+		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
+		Asks:   c.entry.Spec.Asks, Folders: s.Roots, Paths: s.paths(c), Commands: s.commands(c),
+		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
+	}
+}
+
 // judge asks the policy, and once more with the standing answer that covers
 // the call if that could change anything.
 func (p *Pipeline) judge(c *call) policy.Decision {
-	in := policy.Input{
-		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
-		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
-		Asks:   c.entry.Spec.Asks, Paths: p.paths(c), Folders: p.roots(), URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
-	}
-	rules := p.rules()
-	in.Commands = p.commands(c, rules)
+	applied := p.applied.Load()
+	rules, in := applied.Policy, applied.input(c)
 	decision := rules.Decide(in)
 	if c.entry.OfHost() {
 		decision.Change = "" // no block of the configuration is about these tools
@@ -49,11 +54,11 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 }
 
 // commands reads the shell commands in the arguments of a call.
-func (p *Pipeline) commands(c *call, rules *policy.Rules) []policy.Command {
+func (s *Settings) commands(c *call) []policy.Command {
 	var all []policy.Command
 	for _, role := range []tool.Role{tool.RoleCommand, tool.RoleScript} {
 		for _, text := range c.entry.ValuesOf(role, c.arguments.Values) {
-			all = append(all, policy.Command{Line: command.Parse(text, rules.Reading(p.roots())), Script: role == tool.RoleScript})
+			all = append(all, policy.Command{Line: command.Parse(text, s.Policy.Reading(s.Roots)), Script: role == tool.RoleScript})
 		}
 	}
 	return all
@@ -75,15 +80,15 @@ func denied(d policy.Decision) error {
 // paths returns the absolute paths that the arguments of a call name, without
 // the folders that callers work in: as written and, for a call that changes
 // something, as they lead through symbolic links too.
-func (p *Pipeline) paths(c *call) []policy.Path {
-	if len(p.roots()) == 0 {
+func (s *Settings) paths(c *call) []policy.Path {
+	if len(s.Roots) == 0 {
 		return nil
 	}
 	var paths []policy.Path
 	for _, name := range c.entry.ValuesOf(tool.RolePath, c.arguments.Values) {
 		written := name
 		if !filepath.IsAbs(name) {
-			written = filepath.Join(p.roots()[0], name)
+			written = filepath.Join(s.Roots[0], name)
 		}
 		written = filepath.Clean(written)
 		paths = append(paths, policy.Path{Name: name, Absolute: written})
@@ -94,10 +99,8 @@ func (p *Pipeline) paths(c *call) []policy.Path {
 			paths = append(paths, policy.Path{Name: name, Absolute: leads})
 		}
 	}
-	return slices.DeleteFunc(paths, func(path policy.Path) bool { return p.isRoot(path.Absolute) })
+	return slices.DeleteFunc(paths, func(path policy.Path) bool { return slices.Contains(s.spelled, path.Absolute) })
 }
-
-func (p *Pipeline) isRoot(path string) bool { return slices.Contains(p.applied.Load().spelled, path) }
 
 // resolve follows the symbolic links of the part of a path that exists. What it
 // returns may be wrong a moment later: the plugin, which opens files relative

@@ -39,7 +39,7 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 		Decision: p.judge(c), Tool: c.entry.Spec.Name, Plugin: c.entry.Plugin, Tier: c.tier,
 		Arguments: p.recordable(c), Repairs: c.arguments.Repairs,
 	}
-	for _, read := range p.commands(c, p.rules()) {
+	for _, read := range p.applied.Load().commands(c) {
 		e.Commands, e.Problems = append(e.Commands, read.Line.Segments...), append(e.Problems, read.Line.Problems...)
 	}
 	return e, nil

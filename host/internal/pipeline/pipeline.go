@@ -153,12 +153,17 @@ func New(opts Options) (*Pipeline, error) {
 // Apply replaces what a reload can. Calls that change something and have not
 // begun by then are decided again before they do.
 func (p *Pipeline) Apply(s Settings) {
+	s.spell()
+	p.applied.Store(&s)
+	p.cache.reset()
+}
+
+// spell finds out where the roots lead.
+func (s *Settings) spell() {
 	s.spelled = slices.Clone(s.Roots)
 	for _, root := range s.Roots {
 		s.spelled = append(s.spelled, resolve(root))
 	}
-	p.applied.Store(&s)
-	p.cache.reset()
 }
 
 // Close cancels all calls and returns when none is under way. Questions to

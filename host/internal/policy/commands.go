@@ -126,12 +126,16 @@ func (c *Commands) segment(s *command.Segment) Decision {
 		if !s.Known && s.Clean {
 			return Decision{Verdict: Allow, Rule: fmt.Sprintf("commands.allow %q", rule), Where: rule.Place, By: ByConfig}
 		}
-		return Decision{Verdict: c.level(s.Risk), Rule: "commands.risk." + s.Risk.String() + ": " + s.Why, Where: c.Place}
+		return Decision{Verdict: c.level(s.Risk), Rule: fmt.Sprintf("commands.risk.%s: %s", s.Risk, s.Why), Where: c.Place}
 	}
 	if c.Unlisted == Deny {
 		return Decision{Verdict: Deny, Rule: "commands.unlisted", Where: c.Place, Reason: violation("Command not in allowlist")}
 	}
-	return Decision{Verdict: max(Ask, c.level(s.Risk)), Rule: "commands.unlisted: " + s.Name, Where: c.Place}
+	d := Decision{Verdict: max(Ask, c.level(s.Risk)), Rule: fmt.Sprintf("commands.unlisted %q", s.Name), Where: c.Place}
+	if s.Literal && s.Risk < command.High {
+		d.Change = fmt.Sprintf("add %q to allow in the commands block", strings.Join(s.Argv, " "))
+	}
+	return d
 }
 
 func violation(reason string) string { return "Security policy violation: " + reason }

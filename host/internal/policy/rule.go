@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -28,6 +29,25 @@ type Rule struct {
 	Shadow bool `json:"shadow,omitempty"`
 	// Place is where it is configured.
 	Place string `json:"-"`
+	// Arguments are those that the condition speaks of by name.
+	Arguments []RuleArgument `json:"-"`
+	// Tests are calls, and what the whole policy is to say of them.
+	Tests []RuleTest `json:"-"`
+}
+
+// RuleArgument is an argument of a call that a condition speaks of.
+type RuleArgument struct{ Name, Place string }
+
+// RuleTest is a call, and what is to happen to it.
+type RuleTest struct {
+	Name string
+	// Tool is the tool's name; "" is any that the rule is about.
+	Tool string
+	// Arguments are a JSON object, User who calls.
+	Arguments json.RawMessage
+	User      string
+	Expect    Verdict
+	Place     string
 }
 
 // Condition reports whether a rule applies to a call.

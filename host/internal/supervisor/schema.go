@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // KnownSchema returns the JSON Schema of a plugin's settings as it was learned
@@ -21,6 +23,26 @@ func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
 	}
 	defer program.file.Close()
 	return m.Schema, program.digest == m.Digest
+}
+
+// KnownTools returns the tools that a plugin offers, as they were learned when it was
+// last started, and whether they are known for the binary as it is now and its
+// settings. It starts nothing.
+func KnownTools(stateDir string, p Plugin) (digest string, tools []tool.Spec, known bool) {
+	m, err := loadManifest(manifestPath(stateDir, p.Name))
+	if err != nil || m == nil {
+		return "", nil, false
+	}
+	program, err := m.program(p)
+	if err != nil {
+		return "", nil, false
+	}
+	defer program.file.Close()
+	settings, err := evaluate(p, m.Schema)
+	if err != nil || program.digest != m.Digest || digestOf(settings) != m.Settings {
+		return "", nil, false
+	}
+	return m.Digest, m.Tools, true
 }
 
 // errLearned ends a start that has told what was asked.
