@@ -39,6 +39,7 @@ func (d *decoder) functions() map[string]function.Function {
 		"replace":    stdlib.ReplaceFunc,
 		"sort":       stdlib.SortFunc,
 		"split":      stdlib.SplitFunc,
+		"strlen":     stdlib.StrlenFunc,
 		"substr":     stdlib.SubstrFunc,
 		"trim":       stdlib.TrimFunc,
 		"trimprefix": stdlib.TrimPrefixFunc,

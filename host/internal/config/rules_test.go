@@ -13,7 +13,7 @@ import (
 )
 
 // ruled loads a policy block and returns its policy.
-func ruled(t *testing.T, block string) *policy.Rules {
+func ruled(t testing.TB, block string) *policy.Rules {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "config.hcl")
@@ -33,7 +33,7 @@ func ruled(t *testing.T, block string) *policy.Rules {
 
 // input is a call with arguments, of which "command" and "url" have these roles, and
 // "path" is relative to /ws.
-func input(t *testing.T, args string) policy.Input {
+func input(t testing.TB, args string) policy.Input {
 	t.Helper()
 	in := policy.Input{
 		Plugin: "p", Tool: "write_file", Tier: tool.SideEffecting, Folders: []string{"/ws"},
