@@ -92,6 +92,9 @@ func (r *reader) unknown(s *Segment, words []word) {
 		s.fear(High, "%s runs another command", s.Name)
 	}
 	for _, w := range words[1:] {
+		if !w.static && !w.pipe {
+			s.fear(High, "%s is known only when it runs", w.text)
+		}
 		if !w.static || strings.HasPrefix(w.text, "-") || strings.Contains(w.text, "://") {
 			continue
 		}

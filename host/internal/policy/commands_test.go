@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // shellCases is the table of commands and what is to become of them.
@@ -70,4 +71,115 @@ func TestCasesShell(t *testing.T) {
 		})
 	}
 	t.Logf("%d cases", len(table.Cases))
+}
+
+// TestCommandsOrder: what the lists of commands do beside the other levels.
+func TestCommandsOrder(t *testing.T) {
+	lists := func() *Commands {
+		return &Commands{Allow: []CommandRule{{Words: []string{"ls"}}, {Words: []string{"make", "test"}}, {Words: []string{"npm", "run", "*"}}, {Words: []string{"sort"}}}}
+	}
+	for _, tt := range []struct {
+		name, command string
+		change        func(*Options)
+		script        bool
+		want          Verdict
+	}{
+		{name: "allowed goes before the tier", command: "ls", want: Allow},
+		{name: "the very words", command: "make test", want: Allow},
+		{name: "not others", command: "make test X=/", want: Confirm},
+		{name: "nor a part of them", command: "make", want: Confirm},
+		{name: "further words", command: "npm run lint -- --fix", want: Allow},
+		{name: "not unknown ones", command: "npm run $X", want: Confirm},
+		{name: "a known program's other options", command: "sort -o x y", want: Confirm},
+		{name: "unlisted", command: "npm test", want: Ask},
+		{name: "unlisted is denied", command: "npm test", change: func(o *Options) { o.Commands.Unlisted = Deny }, want: Deny},
+		{name: "high risk", command: "rm x", want: Confirm},
+		{name: "high risk is blocked", command: "rm x", change: func(o *Options) { o.Commands.BlockHighRisk = true }, want: Deny},
+		{name: "a level by risk", command: "rm x", change: func(o *Options) { o.Commands.Risk = map[command.Risk]Verdict{command.High: Ask} }, want: Ask},
+		{name: "no grant covers it", command: "npm test", want: Ask},
+		{name: "the tool's own confirm", command: "ls", change: toolLevel(Confirm), want: Confirm},
+		{name: "the tool's own deny", command: "ls", change: toolLevel(Deny), want: Deny},
+		{name: "the tool's own ask", command: "ls", change: toolLevel(Ask), want: Allow},
+		{name: "autonomous", command: "rm x", change: func(o *Options) { o.Mode = Autonomous }, want: Allow},
+		{name: "autonomous, but blocked", command: "rm x", change: func(o *Options) { o.Mode, o.Commands.BlockHighRisk = Autonomous, true }, want: Deny},
+		{name: "autonomous, but the tool's own confirm", command: "rm x", change: func(o *Options) { o.Mode = Autonomous; toolLevel(Confirm)(o) }, want: Confirm},
+		{name: "a script is not allowed by lists", command: "ls", script: true, want: Confirm},
+		{name: "a script is denied by them", command: "ls; mkfs /dev/sda", script: true, want: Deny},
+		{name: "without lists the tier decides", command: "ls", change: func(o *Options) { o.Commands = nil }, want: Confirm},
+		{name: "what nobody may run", command: "rm -rf /", change: func(o *Options) { o.Commands = nil }, want: Deny},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := Options{Commands: lists()}
+			if tt.change != nil {
+				tt.change(&opts)
+			}
+			rules, err := New(opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := rules.Decide(Input{
+				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Grant: "gr_1", Folders: []string{"/ws"},
+				Commands: []Command{{Line: command.Parse(tt.command, rules.Reading([]string{"/ws"})), Script: tt.script}},
+			})
+			if d.Verdict != tt.want || d.Standing {
+				t.Errorf("%+v, want %v and no grant", d, tt.want)
+			}
+			if d.Verdict == Deny && d.Reason == "" {
+				t.Error("whoever calls does not learn why it is denied")
+			}
+		})
+	}
+}
+
+// toolLevel gives the tool a level of its own.
+func toolLevel(verdict Verdict) func(*Options) {
+	return func(o *Options) {
+		o.Plugins = map[string]Plugin{"shell": {Tools: map[string]Level{"shell_exec": {Verdict: verdict, AllowStanding: true}}}}
+	}
+}
+
+// TestForbiddenPaths: patterns cover what lies below, in arguments and commands.
+func TestForbiddenPaths(t *testing.T) {
+	var paths Paths
+	for _, pattern := range []string{"**/.ssh", "/etc/shadow", "private", "**/*.pem"} {
+		absolute, err := ParsePathRule(pattern, "/ws")
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths.Forbidden = append(paths.Forbidden, PathRule{Pattern: absolute})
+	}
+	for name, want := range map[string]bool{
+		"/home/a/.ssh": true, "/home/a/.ssh/id": true, "/.ssh": true, "/ws/.ssh/x/y": true, "/home/a/.sshx": false,
+		"/etc/shadow": true, "/etc/shadow-": false, "/x/etc/shadow": false,
+		"/ws/private": true, "/ws/private/a": true, "/ws/x/private": false, "/private": false,
+		"/ws/a/b.pem": true, "/ws/a.pem/x": true, "/": false,
+	} {
+		if _, got := paths.forbidden(name); got != want {
+			t.Errorf("%s is forbidden: %v, want %v", name, got, want)
+		}
+		in := Input{Folders: []string{"/ws"}, Commands: []Command{{Line: command.Parse("tool --file="+name, command.Options{})}}}
+		if _, got := paths.deny(&in); got != want {
+			t.Errorf("a command that names %s is denied: %v, want %v", name, got, want)
+		}
+	}
+	paths.WorkspaceOnly = true
+	for name, want := range map[string]bool{"/ws/a": false, "/ws": false, "/wsx": true, "/": true} {
+		in := Input{Folders: []string{"/ws"}, Paths: []Path{{Name: name, Absolute: name}}}
+		if _, got := paths.deny(&in); got != want {
+			t.Errorf("%s is out of the workspace: %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestDomains(t *testing.T) {
+	urls := URLs{AllowDomains: []string{"example.org", "10.1.2.3"}}
+	for address, denied := range map[string]bool{
+		"https://example.org/x": false, "https://EXAMPLE.org.:443/": false, "http://docs.example.org": false, "http://10.1.2.3:80/": false,
+		"https://example.org.evil.test/": true, "https://notexample.org/": true, "https://evil.test/?example.org": true, "https://example.org@evil.test/": true,
+		"https://evil.test#@example.org": true, "example.org": true, "": true, "http://[::1]/": true, "https://evil.test\\@example.org/": true,
+	} {
+		if _, got := urls.deny(&Input{URLs: []string{address}}); got != denied {
+			t.Errorf("%q is denied: %v, want %v", address, got, denied)
+		}
+	}
 }

@@ -235,7 +235,8 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 	case byList:
 		d = listed
 	}
-	d.Standing = !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && level.AllowStanding)
+	// A grant covers all calls of a tool: it would cover any command.
+	d.Standing = !o.locked && len(in.Commands) == 0 && (d.Verdict == Ask || d.Verdict == Confirm && level.AllowStanding)
 	switch {
 	case r.opts.Mode == Autonomous && !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && byRisk):
 		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
