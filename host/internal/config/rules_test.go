@@ -13,28 +13,28 @@ import (
 )
 
 // ruled loads a policy block and returns its policy.
-func ruled(t testing.TB, block string) *policy.Rules {
-	t.Helper()
-	dir := t.TempDir()
+func ruled(tb testing.TB, block string) *policy.Rules {
+	tb.Helper()
+	dir := tb.TempDir()
 	file := filepath.Join(dir, "config.hcl")
 	if err := os.WriteFile(file, []byte("workspace = \".\"\nlocals {\n  nets = [\"10.0.0.0/8\"]\n}\npolicy {\n"+block+"\n}\n"), 0o600); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	cfg, err := Load(file, LoadOptions{LookupEnv: func(string) (string, bool) { return "", false }})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	rules, err := policy.New(cfg.Policy)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return rules
 }
 
 // input is a call with arguments, of which "command" and "url" have these roles, and
 // "path" is relative to /ws.
-func input(t testing.TB, args string) policy.Input {
-	t.Helper()
+func input(tb testing.TB, args string) policy.Input {
+	tb.Helper()
 	in := policy.Input{
 		Plugin: "p", Tool: "write_file", Tier: tool.SideEffecting, Folders: []string{"/ws"},
 		Caller: policy.Caller{User: "ada", Client: "editor", Session: "s1", Roles: []string{"agent"}},
@@ -42,7 +42,7 @@ func input(t testing.TB, args string) policy.Input {
 	decoder := json.NewDecoder(strings.NewReader(args))
 	decoder.UseNumber()
 	if err := decoder.Decode(&in.Arguments); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if text, ok := in.Arguments["command"].(string); ok {
 		in.Commands = []policy.Command{{Line: command.Parse(text, command.Options{Workspace: "/ws"})}}
