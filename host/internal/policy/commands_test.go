@@ -27,18 +27,24 @@ type shellCases struct {
 	}
 }
 
-func readShellCases(t *testing.T) (shellCases, *Commands) {
+// readCases reads a table of cases.
+func readCases(t *testing.T, name string) []byte {
 	t.Helper()
 	dir := os.Getenv("TOOLHOST_CASES")
 	if dir == "" {
 		dir = filepath.Join("testdata", "cases")
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "shell.json"))
+	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return text
+}
+
+func readShellCases(t *testing.T) (shellCases, *Commands) {
+	t.Helper()
 	var table shellCases
-	if err := json.Unmarshal(text, &table); err != nil {
+	if err := json.Unmarshal(readCases(t, "shell.json"), &table); err != nil {
 		t.Fatal(err)
 	}
 	if len(table.Cases) == 0 {
