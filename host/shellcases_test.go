@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestCasesShellThroughTheHost makes each call of the table of commands as an agent
+// over every way into a running host: what is not to be allowed never reaches the
+// plugin, which says what it would run.
+func TestCasesShellThroughTheHost(t *testing.T) {
+	dir := os.Getenv("TOOLHOST_CASES")
+	if dir == "" {
+		dir = filepath.Join("internal", "policy", "testdata", "cases")
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "shell.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table struct {
+		Policy struct {
+			Allow, Deny []string
+			Redirects   []string `json:"redirect_write_auto"`
+			Assign      []string `json:"safe_env_assign"`
+		}
+		Cases []struct{ ID, Command, Expect string }
+	}
+	if err := json.Unmarshal(text, &table); err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Cases) == 0 {
+		t.Fatal("the table is empty")
+	}
+	h := serve(t, writeConfig(t, fmt.Sprintf(`
+server { listen = "127.0.0.1:0" }
+plugin "shell" {
+  tier   = "privileged"
+  claims = "trust"
+}
+approvals {
+  patience = "0s"
+}
+policy {
+  actions_per_hour = "unlimited"
+  commands {
+    allow           = %s
+    deny            = %s
+    assign          = %s
+    write_redirects = %s
+  }
+}
+`, asJSON(table.Policy.Allow), asJSON(table.Policy.Deny), asJSON(table.Policy.Assign), asJSON(table.Policy.Redirects))))
+	for _, w := range ways(t, h) {
+		reached := 0
+		for _, tt := range table.Cases {
+			said, failed, err := w.call(t.Context(), "shell_exec", map[string]any{"command": tt.Command})
+			if err != nil {
+				t.Fatalf("%s over %s: %v", tt.ID, w.name, err)
+			}
+			ran := !failed && strings.Contains(said, "would run ")
+			if ran {
+				reached++
+			}
+			if ran != (tt.Expect == "allow") {
+				t.Errorf("%s over %s: it ran is %v, expected %s: %s", tt.ID, w.name, ran, tt.Expect, said)
+			}
+			if tt.Expect == "deny" && !strings.Contains(said, "Security policy violation: ") {
+				t.Errorf("%s over %s: %s, want a denial with its reason", tt.ID, w.name, said)
+			}
+		}
+		if reached == 0 || reached == len(table.Cases) {
+			t.Errorf("over %s %d of %d calls ran: the test proves nothing", w.name, reached, len(table.Cases))
+		}
+	}
+	t.Logf("%d cases", len(table.Cases))
+}
