@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
@@ -29,6 +31,10 @@ type ExaminedPlugin struct {
 	// Sandbox is what would be in force, with Starts false for a program that
 	// does without what is missing; nil if there is no telling.
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
+	// Exposed are files of the host's own that lie where the plugin may write: when
+	// one is replaced, the plugin can change the new one until its process is
+	// replaced, too.
+	Exposed []string `json:"exposed,omitempty"`
 	// Problem says why it would not start; "" if it would.
 	Problem string `json:"problem,omitempty"`
 }
@@ -54,7 +60,10 @@ func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error)
 		if !p.Enabled {
 			continue
 		}
-		examined := ExaminedPlugin{Name: p.Supervisor.Name, Place: p.Place, Isolation: p.Supervisor.Confinement.Isolation, Starts: true}
+		examined := ExaminedPlugin{
+			Name: p.Supervisor.Name, Place: p.Place, Isolation: p.Supervisor.Confinement.Isolation, Starts: true,
+			Exposed: exposed(cfg, p.Supervisor),
+		}
 		report, err := supervisor.Confined(ctx, opts, p.Supervisor)
 		if err != nil {
 			examined.Starts, examined.Problem = false, err.Error()
@@ -65,4 +74,18 @@ func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error)
 		e.Plugins = append(e.Plugins, examined)
 	}
 	return e, context.Cause(ctx)
+}
+
+// exposed returns the host's own files that lie where a plugin may write.
+func exposed(cfg *config.Config, p supervisor.Plugin) []string {
+	dirs := p.Confinement.Write
+	if p.Confinement.Workspace == sandbox.WriteWorkspace {
+		dirs = append(slices.Clone(dirs), cfg.Workspace)
+	}
+	return slices.DeleteFunc(slices.Clone(p.Protected), func(path string) bool {
+		return !slices.ContainsFunc(dirs, func(dir string) bool {
+			rel, err := filepath.Rel(dir, path)
+			return err == nil && filepath.IsLocal(rel)
+		})
+	})
 }

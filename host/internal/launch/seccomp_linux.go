@@ -114,10 +114,16 @@ func (f *Filter) program() ([]bpf.Instruction, error) {
 	b.on(unix.SYS_IOCTL, load(argument(1)),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCSTI, SkipTrue: 1}, answer(refused),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, answer(refused))
-	if !f.SharedMemory {
+	// Memory that grows by itself is not counted when it is mapped.
+	growing := []bpf.Instruction{
+		load(argument(3)), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.MAP_GROWSDOWN, SkipTrue: 1}, answer(answerErrno | uint32(unix.ENOMEM)),
+	}
+	if f.SharedMemory {
+		b.on(unix.SYS_MMAP, growing...)
+	} else {
 		const sharedMemory = unix.MAP_SHARED | unix.MAP_ANONYMOUS
-		b.on(unix.SYS_MMAP, load(argument(3)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sharedMemory},
-			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: sharedMemory, SkipTrue: 1}, answer(answerErrno|uint32(unix.ENOMEM)))
+		b.on(unix.SYS_MMAP, append(growing, bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: sharedMemory},
+			bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: sharedMemory, SkipTrue: 1}, answer(answerErrno|uint32(unix.ENOMEM)))...)
 	}
 	switch f.Sockets {
 	case SocketsListen:

@@ -39,6 +39,7 @@ func limitAttacks() []attack {
 		{name: "use up the memory (heap)", root: all, by: "limit `memory`", stage: bomb(memory, "memory", "400000000")},
 		{name: "use up the memory (private mapping)", root: all, by: "limit `memory`", stage: bomb(memory, "map", "private")},
 		{name: "use up the memory (shared mapping)", root: all, stage: bomb(memory, "map", "shared")},
+		{name: "use up the memory (mapping that grows by itself)", root: all, stage: bomb(memory, "map", "growing")},
 		{name: "use up the memory (shared mapping of `/dev/zero`)", root: all, stage: bomb(memory, "map", "device")},
 		{name: "use up the memory (shared mapping), with a limit of address space", root: all, by: "limit `address_space`", stage: bomb(func(l *Limits) {
 			l.Memory, l.AddressSpace = MinMemory, 3*tool.GiB
@@ -115,6 +116,8 @@ func mapMuch(args []string) error {
 	switch args[0] {
 	case "shared":
 		flags = unix.MAP_SHARED | unix.MAP_ANON
+	case "growing":
+		flags |= unix.MAP_GROWSDOWN
 	case "device":
 		var err error
 		if fd, err = unix.Open("/dev/zero", unix.O_RDWR|unix.O_CLOEXEC, 0); err != nil {

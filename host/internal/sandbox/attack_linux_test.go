@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -320,6 +321,9 @@ func ready(t *testing.T, fd int) bool {
 	t.Helper()
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Poll(fds, 0)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,30 @@ func protectAttacks() []attack {
 			s.giveWorkspace()
 			return attempt{program: []string{"overwrite", "hooks/pre-commit"}, happened: changed(s.path(hook), "true")}
 		}},
+		{name: "replace the directory of a protected path that is a symbolic link", root: "is", stage: func(s *scene) attempt {
+			t := s.t
+			must(t, os.Rename(s.workspace+"/.git", s.workspace+"/real"))
+			must(t, os.Symlink("real", s.workspace+"/.git"))
+			s.giveWorkspace()
+			return attempt{program: []string{"replacelink", ".git"}, happened: func(t *testing.T, _ string) bool {
+				t.Helper()
+				_, err := os.Readlink(s.workspace + "/.git")
+				return err != nil
+			}}
+		}},
+		{name: "change a protected file in a workspace that is read-only but for a listed directory", root: "is", stage: func(s *scene) attempt {
+			return attempt{
+				program: []string{"overwrite", "config.hcl"},
+				profile: func(p *Profile) {
+					p.Confinement.Workspace, p.Confinement.Write = ReadWorkspace, []string{s.workspace}
+					p.Confinement.RunAs = RunAs{Mode: RunAsUser, UID: owner, GID: owner}
+					if os.Geteuid() != 0 {
+						p.Confinement.RunAs = RunAs{}
+					}
+				},
+				happened: changed(s.workspace+"/config.hcl", "strict"),
+			}
+		}},
 		{name: "change a protected file in a workspace in `/tmp`", root: "is", stage: func(s *scene) attempt {
 			dir, err := os.MkdirTemp("/tmp", "toolhost-attack-")
 			must(s.t, err)

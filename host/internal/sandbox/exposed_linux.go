@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"strconv"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -46,9 +48,18 @@ func identify(path string) fileID {
 // with the file.
 func (p *Process) Exposed() string {
 	for _, place := range p.places {
-		if identify(place.path) != place.file {
+		if identify(place.path) != place.file || place.file != (fileID{}) && p.unmounted(place.path) {
 			return place.path
 		}
 	}
 	return ""
+}
+
+// unmounted reports whether nothing is mounted on a path any more where the program
+// sees it: its owner can have removed the file and put the same one back. What cannot
+// be looked at, since the program does not want to, is not known.
+func (p *Process) unmounted(path string) bool {
+	var stat unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, "/proc/"+strconv.Itoa(p.pid)+"/root"+path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO, &stat)
+	return err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 && stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT == 0
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/toolhost/toolhost/host/internal/launch"
 )
@@ -92,13 +93,20 @@ func (p *plan) files() *files {
 		f.mapped = systemDirs()
 	}
 	f.loadFile(p.profile.Binary)
-	switch ws := nonEmpty(p.profile.Workspace); {
-	case c.Workspace == NoWorkspace:
-	case c.Workspace == ReadWorkspace || p.tooOpen():
+	switch ws := nonEmpty(p.profile.Workspace); c.Workspace {
+	case NoWorkspace:
+	case ReadWorkspace:
 		f.read = append(f.read, ws...)
-	default:
+	case WriteWorkspace:
 		f.write = append(f.write, ws...)
-		f.pinned = p.pinned()
+	}
+	f.pinned = p.pinned()
+	if p.tooOpen() {
+		holds := func(dir string) bool {
+			return slices.ContainsFunc(f.pinned, func(path string) bool { return within(path, realPath(dir)) })
+		}
+		f.read = append(f.read, slices.DeleteFunc(slices.Clone(f.write), func(dir string) bool { return !holds(dir) })...)
+		f.write = slices.DeleteFunc(f.write, holds)
 	}
 	if c.Network == NetworkHost || len(c.Exec) > 0 {
 		f.read = append(f.read, networkFiles()...)
@@ -113,18 +121,16 @@ func (p *plan) files() *files {
 }
 
 // tooOpen reports whether the program could change, with the help of programs
-// that it executes, what it must not change in a workspace that it may write.
+// that it executes, what it must not change in a directory that it may write.
 // Then it may only read there.
 func (p *plan) tooOpen() bool {
 	return p.checksOnly() && len(p.profile.Confinement.Exec) > 0 && p.on[LayerLandlock]
 }
 
-// checksOnly reports whether something in the workspace must not be changed and
-// nothing but the checks of tools prevents it: it takes mounts to take a part of a
-// directory away again.
-func (p *plan) checksOnly() bool {
-	return p.profile.Confinement.Workspace == WriteWorkspace && !p.on[LayerMounts] && len(p.pinned()) > 0
-}
+// checksOnly reports whether something must not be changed in a directory that may,
+// and nothing but the checks of tools prevents it: it takes mounts to take a part of
+// a directory away again.
+func (p *plan) checksOnly() bool { return !p.on[LayerMounts] && len(p.pinned()) > 0 }
 
 // pinned returns what of guarded is there.
 func (p *plan) pinned() []string {
@@ -134,14 +140,13 @@ func (p *plan) pinned() []string {
 	})
 }
 
-// guarded returns what is in the workspace, or in another place that can be
-// written, and must not be changed: where it is, and where it leads if it is a
-// symbolic link.
+// guarded returns what is in a place that can be written and must not be changed:
+// where it is, where it leads, and every symbolic link on the way there.
 func (p *plan) guarded() []string {
-	dirs := resolved(append(nonEmpty(p.profile.Workspace), p.profile.Confinement.Write...))
+	dirs := resolved(p.profile.writable())
 	var guarded []string
 	for _, path := range p.profile.protected() {
-		for _, place := range []string{placeOf(path), realPath(path)} {
+		for _, place := range append(linksOn(path), placeOf(path), realPath(path)) {
 			if anyWithin(dirs, place) {
 				guarded = append(guarded, place)
 			}
@@ -150,14 +155,28 @@ func (p *plan) guarded() []string {
 	return unique(guarded)
 }
 
+// linksOn returns the places of the symbolic links that a path leads through.
+func linksOn(path string) []string {
+	var links []string
+	for at := path; at != "/" && at != "."; at = filepath.Dir(at) {
+		if info, err := os.Lstat(at); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			links = append(links, placeOf(at))
+		}
+	}
+	return links
+}
+
 // load allows what it takes to load the program at path.
 func (f *files) load(path string) {
-	program, err := os.Open(path)
+	// Not to wait for the other end of a FIFO, which a plugin may have put there.
+	program, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return // there is nothing to execute
 	}
 	defer func() { _ = program.Close() }() // it was only read
-	f.loadFile(program)
+	if info, err := program.Stat(); err == nil && info.Mode().IsRegular() {
+		f.loadFile(program)
+	}
 }
 
 // loadFile allows what it takes to load a program: its interpreter or its loader,

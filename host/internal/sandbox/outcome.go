@@ -93,7 +93,7 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	switch wanted := p.profile.Limits.Processes > 0 || p.profile.Confinement.Isolation != Off; {
 	case p.controls("pids") || p.profile.Confinement.UnlimitedProcesses || !wanted:
 	case os.Geteuid() == 0 && p.user == nil:
-		miss(LayerRlimits, "", "processes are not limited: root is exempt")
+		miss(LayerRlimits, "give the workspace to an ordinary user, or name one with run_as", "processes are not limited: root is exempt")
 	case p.limits().Processes == 0:
 		miss(LayerRlimits, "set limits.processes", "processes are not limited: its user has others")
 	}

@@ -151,6 +151,9 @@ func (g Gap) lasting() bool {
 // check reports whether a layer is missing that the profile requires.
 func (p *plan) check() error {
 	for _, gap := range p.unmet() {
+		if gap.Layer == LayerLandlock && p.open() {
+			gap.Reason += "; without it and without mounts the program could read this host's keys"
+		}
 		// Who names a user never means root.
 		if !p.profile.Confinement.WarnOnMissing || gap.Layer == LayerRunAs && p.profile.Confinement.RunAs.Mode == RunAsUser {
 			return &MissingError{gap}
@@ -159,12 +162,12 @@ func (p *plan) check() error {
 	return nil
 }
 
-// open reports whether nothing keeps a program that may execute others from what is
-// the host's, though the system has what could.
+// open reports whether nothing keeps a program from what is the host's, though the
+// system has what could.
 func (p *plan) open() bool {
 	c := &p.profile.Confinement
 	_, never := missingHere()[LayerLandlock]
-	return c.Isolation != Off && len(c.Exec) > 0 && !p.on[LayerLandlock] && !p.on[LayerMounts] && !never
+	return c.Isolation != Off && !p.on[LayerLandlock] && !p.on[LayerMounts] && !never
 }
 
 // unmet returns what the profile requires and does not get.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -47,7 +48,7 @@ func TestRequired(t *testing.T) {
 				t.Errorf("unmet() (-want +got):\n%s", diff)
 			}
 			missing, refused := errors.AsType[*MissingError](plan.check())
-			if refused != (len(tt.want) > 0) || refused && missing.Gap != tt.want[0] {
+			if refused != (len(tt.want) > 0) || refused && (missing.Gap.Layer != tt.want[0].Layer || !strings.HasPrefix(missing.Gap.Reason, tt.want[0].Reason)) {
 				t.Errorf("check() = %v, want the first of %v", plan.check(), tt.want)
 			}
 			tt.c.WarnOnMissing = true

@@ -46,6 +46,9 @@ type Profile struct {
 	Tmp string
 	// Hidden are directories that it must not see, but for what it owns there.
 	Hidden []string
+	// Shared are directories that other programs may change: a listed path in one must
+	// lead to somewhere in it.
+	Shared []string
 	// Protected are paths that it must not change, remove or rename, wherever they
 	// are.
 	Protected []string
@@ -108,6 +111,7 @@ func (p *Profile) checkPaths() error {
 		{"exec", withoutWords(c.Exec)},
 		{"own", p.Own},
 		{"hidden", p.Hidden},
+		{"shared", p.Shared},
 		{"protected", p.Protected},
 		{"workspace", nonEmpty(p.Workspace)},
 		{"tmp", nonEmpty(p.Tmp)},
@@ -143,14 +147,20 @@ func (p *Profile) protected() []string {
 	return append(all, p.Protected...)
 }
 
-// checkLinks refuses listed paths that lead where no program may look, or that the
-// program itself could have lead anywhere when it ran before.
-func (p *Profile) checkLinks() error {
-	c := &p.Confinement
-	writable := slices.Clone(c.Write)
-	if c.Workspace == WriteWorkspace {
+// writable are the directories, beside its own, that it may change.
+func (p *Profile) writable() []string {
+	writable := slices.Clone(p.Confinement.Write)
+	if p.Confinement.Workspace == WriteWorkspace {
 		writable = append(writable, nonEmpty(p.Workspace)...)
 	}
+	return writable
+}
+
+// checkLinks refuses listed paths that lead where no program may look, or that the
+// program itself, or another one, could have lead anywhere when it ran before.
+func (p *Profile) checkLinks() error {
+	c := &p.Confinement
+	writable := append(p.writable(), p.Shared...)
 	for _, path := range slices.Concat(c.Read, c.Write, withoutWords(c.Exec), nonEmpty(p.Workspace)) {
 		target := realPath(path)
 		for _, hidden := range p.Hidden {
@@ -163,7 +173,7 @@ func (p *Profile) checkLinks() error {
 		for _, dir := range writable {
 			inside := path != dir && (within(path, dir) || within(path, realPath(dir)) || within(placeOf(path), realPath(dir)))
 			if inside && !within(target, realPath(dir)) {
-				return fmt.Errorf("the path %s leads out of %s, where the program can change where it leads", path, dir)
+				return fmt.Errorf("the path %s leads out of %s, where a program can change where it leads", path, dir)
 			}
 		}
 	}

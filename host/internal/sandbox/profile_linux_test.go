@@ -5,7 +5,40 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
+
+// TestListedPathsOfOthers: what lies where another program may write leads where that
+// one wants it to.
+func TestListedPathsOfOthers(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	must(t, err)
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"shared", "shared/docs", "private"} {
+		must(t, os.Mkdir(path(name), 0o755))
+	}
+	must(t, os.Symlink(path("private"), path("shared/out")))
+	must(t, os.Symlink("docs", path("shared/in")))
+	for name, refused := range map[string]bool{"shared/docs": false, "shared/in": false, "shared/out": true, "private": false, "shared": false} {
+		p := Profile{Confinement: Confinement{Read: []string{path(name)}}, Shared: []string{path("shared")}}
+		if err := p.checkPaths(); (err != nil) != refused {
+			t.Errorf("%s: %v, want a refusal: %v", name, err, refused)
+		}
+	}
+}
+
+// TestListedFIFO: a program that waits where one is expected that can be executed
+// holds up nobody.
+func TestListedFIFO(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "tool")
+	must(t, unix.Mkfifo(fifo, 0o755))
+	p := profile(t, "inspect")
+	p.Confinement = Confinement{Isolation: Isolated, Exec: []string{fifo}, WarnOnMissing: true}
+	if _, err := newLauncher(t).Try(t.Context(), p); err != nil { // it would wait for ever
+		t.Error(err)
+	}
+}
 
 // TestNoListedPathIsHidden: what no program may see, as the state directory with its
 // keys, is given away by no path that is listed, however the two are spelled.

@@ -11,9 +11,8 @@ import (
 
 // The race detector does not start on every one of these machines.
 
-// TestAttackWithoutLandlockAndMounts: a program that may execute others, on a machine
-// where nothing keeps it from the host's files, is started only if somebody has said
-// that it is to be. What executes nothing is kept from most by the filter alone.
+// TestAttackWithoutLandlockAndMounts: on a machine where nothing keeps a program from
+// the host's files, it is started only if somebody has said that it is to be.
 func TestAttackWithoutLandlockAndMounts(t *testing.T) {
 	const landlock, mounts = "no Landlock in the kernel", "mounts refused"
 	exec := []string{ExecSystem}
@@ -29,7 +28,8 @@ func TestAttackWithoutLandlockAndMounts(t *testing.T) {
 		{"neither", []string{landlock, mounts}, Confinement{Exec: exec}, true},
 		{"neither, at a level that has no mounts", []string{landlock, mounts}, Confinement{Exec: exec, Isolation: Basic}, true},
 		{"neither, but only warned", []string{landlock, mounts}, Confinement{Exec: exec, WarnOnMissing: true}, false},
-		{"neither, and it executes nothing", []string{landlock, mounts}, Confinement{}, false},
+		{"neither, and it executes nothing", []string{landlock, mounts}, Confinement{}, true},
+		{"neither, it executes nothing, and it is only warned", []string{landlock, mounts}, Confinement{WarnOnMissing: true}, false},
 		{"neither, and it is not confined", []string{landlock, mounts}, Confinement{Exec: exec, Isolation: Off}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

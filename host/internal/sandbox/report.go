@@ -90,9 +90,9 @@ func remedy(layer Layer, err error) string {
 	case LayerSeccomp:
 		return "use a kernel with CONFIG_SECCOMP_FILTER, on amd64 or arm64"
 	case LayerCgroup:
-		return "run the host as a service with Delegate=yes"
+		return "run the host as a service with Delegate=yes, on a system whose control groups are of version 2"
 	case LayerRunAs:
-		return "give plugins mounts of their own (isolated, strict), or let others pass the directories above (chmod o+x)"
+		return "give plugins mounts of their own (isolated, strict), or name the user that they run as"
 	}
 	return ""
 }

@@ -37,9 +37,8 @@ var (
 )
 
 // Launcher starts processes. They die with it. If the host is killed, the
-// programs die too (not on macOS); what they have started then lives on unless
-// it notices, because that takes a PID namespace to prevent. Its methods may
-// be called by several goroutines at a time.
+// programs die too (not on macOS), and with a PID namespace or a control group all
+// that they have started. Its methods may be called by several goroutines at a time.
 type Launcher struct {
 	forks chan func()   // run one by one by the permanent thread
 	quit  chan struct{} // closed by Close: the permanent thread ends

@@ -18,7 +18,7 @@ func (k *keeper) exposed(i *instance) bool {
 	if path == "" {
 		return false
 	}
-	k.log.Info("the plugin's process is replaced: somebody has replaced or made what it must not change, which it now could", "path", path)
+	k.log.Warn("the plugin's process is replaced: somebody has replaced or made what it must not change, which it now could", "path", path)
 	i.patience = k.s.timing.drain
 	k.retire(i)
 	return true
@@ -28,7 +28,7 @@ func (k *keeper) exposed(i *instance) bool {
 func (k *keeper) patrol(ctx context.Context, i *instance) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.exposed(i) && k.plugin.Eager && k.mayStart() == nil {
+	if _, n := k.oldest(i.key.scope); k.exposed(i) && n < maxGenerations && k.plugin.Eager && k.mayStart() == nil {
 		k.begin(ctx, i.key.scope)
 	}
 }

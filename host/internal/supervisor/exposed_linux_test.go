@@ -32,6 +32,15 @@ func TestReplacedFilesStayProtected(t *testing.T) {
 			}
 			write(t, path, "")
 		}},
+		// It is the same file, and nothing is mounted on it any more.
+		{"removed and put back", func(t *testing.T, path string) {
+			t.Helper()
+			for _, err := range []error{os.Link(path, path+".kept"), os.Remove(path), os.Rename(path+".kept", path)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}},
 		{"its directory moved away", func(t *testing.T, path string) {
 			t.Helper()
 			dir := filepath.Dir(path)

@@ -139,11 +139,27 @@ func (k *keeper) profile(program *os.File, scratch string) sandbox.Profile {
 		Limits: k.plugin.Limits, Confinement: k.plugin.Confinement,
 		Workspace: opts.Workspace, Own: []string{k.stateDir()}, Tmp: scratch,
 		Hidden: append([]string{opts.StateDir, k.s.run.path}, opts.Hidden...), Protected: k.plugin.Protected,
+		Shared: k.s.shared(),
 	}
 	if p.Confinement.Workspace != sandbox.NoWorkspace || p.Confinement.Isolation == sandbox.Off {
 		p.Dir = opts.Workspace
 	}
 	return p
+}
+
+// shared are the directories that some plugin may change.
+func (s *Supervisor) shared() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var dirs []string
+	for _, p := range s.plugins {
+		dirs = append(dirs, p.Confinement.Write...)
+		if p.Confinement.Workspace == sandbox.WriteWorkspace && s.opts.Workspace != "" {
+			dirs = append(dirs, s.opts.Workspace)
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // environ is what a plugin gets of an environment beside the contract's own
