@@ -24,6 +24,9 @@ func (r *reader) inside(n syntax.Node) {
 			if n.Op != syntax.CmdIn {
 				r.line.problem(High, "output goes to another command (>(...))")
 			}
+			if len(n.Stmts) == 0 { // bash leaves the word out
+				r.line.problem(Medium, "a substitution without a command")
+			}
 			r.substitution(n.Stmts)
 			return false
 		case *syntax.ParamExp:
@@ -45,9 +48,7 @@ func (r *reader) inside(n syntax.Node) {
 
 // substitution reads commands whose output is used.
 func (r *reader) substitution(all []*syntax.Stmt) {
-	inner := *r
-	inner.moved, inner.background = r.moved, r.background
-	inner.statements(all)
+	r.statements(all)
 }
 
 // insideAssign reads what an assignment evaluates.
