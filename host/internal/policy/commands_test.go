@@ -26,22 +26,22 @@ type shellCases struct {
 	}
 }
 
-func readShellCases(t *testing.T) (shellCases, *Commands) {
-	t.Helper()
+func readShellCases(tb testing.TB) (shellCases, *Commands) {
+	tb.Helper()
 	dir := os.Getenv("TOOLHOST_CASES")
 	if dir == "" {
 		dir = filepath.Join("testdata", "cases")
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "shell.json"))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var table shellCases
 	if err := json.Unmarshal(text, &table); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	if len(table.Cases) == 0 {
-		t.Fatal("the table is empty")
+		tb.Fatal("the table is empty")
 	}
 	c := &Commands{Assign: table.Policy.Assign, WriteRedirects: table.Policy.Redirects}
 	for _, list := range []struct {
