@@ -18,6 +18,10 @@ func (r *reader) inside(n syntax.Node) {
 			if n.TempFile || n.ReplyVar {
 				r.line.problem(High, "a substitution that runs in the shell itself")
 			}
+			// In double quotes, bash expands them although they are quoted again.
+			if n.Backquotes && braces(r.source(n)) {
+				r.line.problem(High, "braces in backquotes")
+			}
 			r.substitution(n.Stmts)
 			return false
 		case *syntax.ProcSubst:

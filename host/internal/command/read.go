@@ -39,7 +39,7 @@ func (r *reader) read(text string, depth int) {
 		r.line.problem(High, "it opens more than %d constructs", maxOpen)
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		r.line.problem(Medium, "it cannot be parsed: %s", reason(err))
 		r.words(text)
@@ -47,6 +47,7 @@ func (r *reader) read(text string, depth int) {
 	}
 	inner := *r
 	inner.text, inner.depth = text, depth
+	inner.comments(file)
 	inner.statements(file.Stmts)
 }
 
@@ -87,7 +88,7 @@ func (r *reader) characters(text string) {
 }
 
 // continuations finds lines that end with a backslash where the parser is known to read
-// them in other ways than bash: in a comment, which they do not lengthen; alone in a
+// them in other ways than bash: in a comment, which they do not lengthen; in a
 // here-document, whose end may follow; and in the middle of a sign, as in "$\
 // (rm x)". Left are those after white space.
 func (r *reader) continuations(text string) {
@@ -99,13 +100,28 @@ func (r *reader) continuations(text string) {
 		}
 		at += from
 		line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
-		begun := strings.TrimRight(line, " \t")
-		if strings.Contains(line, "#") || begun == line && line != "" || begun == "" && documents {
+		if documents || strings.Contains(line, "#") || line != "" && strings.TrimRight(line, " \t") == line {
 			r.line.problem(High, "a backslash at the end of a line, in the middle of a word, a comment or a document")
 			return
 		}
 		from = at + 2
 	}
+}
+
+// comments finds those that bash takes for the rest of a word, as in <<'E'# rm.
+func (r *reader) comments(file *syntax.File) {
+	if !strings.Contains(r.text, "#") {
+		return
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok {
+			before := r.text[:min(int(c.Hash.Offset()), len(r.text))]
+			if at := len(before) - 1; at >= 0 && (strings.IndexByte(" \t\n;&|(", before[at]) < 0 || at > 0 && before[at] != '\n' && before[at-1] == '\\') {
+				r.line.problem(High, "what may be a comment or the rest of a word")
+			}
+		}
+		return true
+	})
 }
 
 // openings counts what could open a construct in which another one lies.
