@@ -21,6 +21,10 @@ const (
 	maxOpen = 512
 	// maxDepth bounds commands in strings that are commands: sh -c 'sh -c ...'.
 	maxDepth = 8
+	// maxProblems bounds how many of them are told, of which one has the highest risk.
+	maxProblems = 32
+	// maxCandidate bounds the words that are shown of what may be a command.
+	maxCandidate = 32
 )
 
 // Risk is how much harm a command may do.
@@ -83,6 +87,11 @@ type Line struct {
 	Problems []Problem
 	// Forbidden says why nobody should run the line; "" if there is no reason.
 	Forbidden string
+
+	// moves says that a command changes the directory, and relative is a file to which
+	// output may be redirected in the first one.
+	moves    bool
+	relative string
 }
 
 // Problem is why a line is not known as a whole.
@@ -149,6 +158,9 @@ func Parse(text string, opts Options) *Line {
 	for i := range line.Segments {
 		line.Segments[i].settle()
 	}
+	if line.moves && line.relative != "" {
+		line.problem(Medium, "it changes the directory, and writes the file %s", line.relative)
+	}
 	if len(line.Segments) == 0 && len(line.Problems) == 0 {
 		line.problem(Medium, "it holds no command")
 	}
@@ -157,9 +169,16 @@ func Parse(text string, opts Options) *Line {
 
 func (l *Line) problem(risk Risk, why string, args ...any) {
 	p := Problem{risk, fmt.Sprintf(why, args...)}
-	if !slices.Contains(l.Problems, p) {
-		l.Problems = append(l.Problems, p)
+	if slices.Contains(l.Problems, p) {
+		return
 	}
+	if last := len(l.Problems) - 1; last+1 == maxProblems {
+		if risk > l.Problems[last].Risk {
+			l.Problems[last] = p
+		}
+		return
+	}
+	l.Problems = append(l.Problems, p)
 }
 
 // blame raises the risk of a segment. The first reason of the highest risk counts.

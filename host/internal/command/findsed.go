@@ -38,14 +38,18 @@ func (r *reader) find(s *Segment, words []word) {
 	}
 }
 
-// sedAddress is a line number, "$", or a pattern without escapes.
-const sedAddress = `(?:\d+|\$|/[^/\\\n]*/)`
+// sedPattern has no escapes, and in brackets only what cannot be taken for their end
+// or, by one sed or the other, for that of the pattern, as in [/].
+const sedPattern = `(?:[^/\\\n\[]|\[\^?(?:[\w .,:;@%+-]|\[:[a-z]+:\])+\])*`
+
+// sedAddress is a line number, "$", or a pattern.
+const sedAddress = `(?:\d+|\$|/` + sedPattern + `/)`
 
 // sedScripts are those that print, leave out and replace: none that writes, reads
 // or executes.
 var sedScripts = regexp.MustCompile(`^(?:` + sedCommand + `)(?:;\s*(?:` + sedCommand + `))*;?$`)
 
-const sedCommand = `\s*(?:` + sedAddress + `(?:,` + sedAddress + `)?\s*!?\s*)?(?:[pdq=l]|s/[^/\\\n]*/[^/\\\n]*/[gpI0-9]*)\s*`
+const sedCommand = `\s*(?:` + sedAddress + `(?:,` + sedAddress + `)?\s*!?\s*)?(?:[pdq=l]|s/` + sedPattern + `/[^/\\\n]*/[gpI0-9]*)\s*`
 
 // sed checks sed: one script, then files.
 func (r *reader) sed(s *Segment, words []word) {

@@ -18,11 +18,18 @@ func (r *reader) inside(n syntax.Node) {
 			if n.TempFile || n.ReplyVar {
 				r.line.problem(High, "a substitution that runs in the shell itself")
 			}
+			// In double quotes, bash expands them although they are quoted again.
+			if n.Backquotes && braces(r.source(n)) {
+				r.line.problem(High, "braces in backquotes")
+			}
 			r.substitution(n.Stmts)
 			return false
 		case *syntax.ProcSubst:
 			if n.Op != syntax.CmdIn {
 				r.line.problem(High, "output goes to another command (>(...))")
+			}
+			if len(n.Stmts) == 0 { // bash leaves the word out
+				r.line.problem(Medium, "a substitution without a command")
 			}
 			r.substitution(n.Stmts)
 			return false
@@ -45,9 +52,7 @@ func (r *reader) inside(n syntax.Node) {
 
 // substitution reads commands whose output is used.
 func (r *reader) substitution(all []*syntax.Stmt) {
-	inner := *r
-	inner.moved, inner.background = r.moved, r.background
-	inner.statements(all)
+	r.statements(all)
 }
 
 // insideAssign reads what an assignment evaluates.

@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // operands is what a program takes its operands for.
 type operands int
@@ -45,7 +48,7 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 		s.blame(High, "the option %s of %s is not known to be harmless", unknown, s.Name)
 		return
 	}
-	if p.operands == patternPaths && len(rest) > 0 && !given(words, "e", "regexp") {
+	if p.operands == patternPaths && len(rest) > 0 && !given(words, "e", "regexp") && !slices.ContainsFunc(words, func(w word) bool { return w.text == "--files" }) {
 		r.literal(s, rest[0])
 		rest = rest[1:]
 	}

@@ -37,7 +37,7 @@ var programs = map[string]program{
 		operands: paths,
 	},
 	"tree": {
-		options:  options{flags: "adfxlipsDhugQNnCcvtUrFqJX", values: "LIP", long: "noreport dirsfirst filelimit= prune gitignore si du sort= matchdirs ignore-case"},
+		options:  options{flags: "adfxlipsDhugQNnCcvtUrFqJX", values: "LIP", apart: true, long: "noreport dirsfirst filelimit= prune gitignore si du sort= matchdirs ignore-case"},
 		operands: paths,
 	},
 	"head": {
@@ -64,7 +64,7 @@ var programs = map[string]program{
 	},
 	"diff": {
 		options: options{
-			flags: "abBcdeEHiInNpqrstTuwyZ", values: "CUW",
+			flags: "abBcdeEHinNpqrstTuwyZ", values: "CUWI",
 			long: `normal brief report-identical-files context context= unified unified= ed rcs side-by-side width= left-column suppress-common-lines
 				show-c-function expand-tabs tabsize= recursive new-file ignore-case ignore-tab-expansion ignore-space-change ignore-all-space
 				ignore-blank-lines text minimal speed-large-files color color=`,

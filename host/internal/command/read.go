@@ -17,8 +17,6 @@ type reader struct {
 	// text is what is parsed: the line, or a part of it that is a command itself.
 	text  string
 	depth int
-	// moved says that an earlier command changes the directory.
-	moved bool
 	// functions are those that are being defined.
 	functions []string
 	// background says that what is read does not keep the shell waiting.
@@ -36,11 +34,12 @@ func (r *reader) read(text string, depth int) {
 		return
 	}
 	r.characters(text)
+	r.continuations(text)
 	if openings(text) > maxOpen {
 		r.line.problem(High, "it opens more than %d constructs", maxOpen)
 		return
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		r.line.problem(Medium, "it cannot be parsed: %s", reason(err))
 		r.words(text)
@@ -48,8 +47,8 @@ func (r *reader) read(text string, depth int) {
 	}
 	inner := *r
 	inner.text, inner.depth = text, depth
+	inner.comments(file)
 	inner.statements(file.Stmts)
-	r.moved = inner.moved
 }
 
 // reason is what is wrong with a text that cannot be parsed.
@@ -86,6 +85,43 @@ func (r *reader) characters(text string) {
 			return
 		}
 	}
+}
+
+// continuations finds lines that end with a backslash where the parser is known to read
+// them in other ways than bash: in a comment, which they do not lengthen; in a
+// here-document, whose end may follow; and in the middle of a sign, as in "$\
+// (rm x)". Left are those after white space.
+func (r *reader) continuations(text string) {
+	documents := strings.Contains(text, "<<")
+	for from := 0; ; {
+		at := strings.Index(text[from:], "\\\n")
+		if at < 0 {
+			return
+		}
+		at += from
+		line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+		if documents || strings.Contains(line, "#") || line != "" && strings.TrimRight(line, " \t") == line {
+			r.line.problem(High, "a backslash at the end of a line, in the middle of a word, a comment or a document")
+			return
+		}
+		from = at + 2
+	}
+}
+
+// comments finds those that bash takes for the rest of a word, as in <<'E'# rm.
+func (r *reader) comments(file *syntax.File) {
+	if !strings.Contains(r.text, "#") {
+		return
+	}
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok {
+			before := r.text[:min(int(c.Hash.Offset()), len(r.text))]
+			if at := len(before) - 1; at >= 0 && (strings.IndexByte(" \t\n;&|(", before[at]) < 0 || at > 0 && before[at] != '\n' && before[at-1] == '\\') {
+				r.line.problem(High, "what may be a comment or the rest of a word")
+			}
+		}
+		return true
+	})
 }
 
 // openings counts what could open a construct in which another one lies.
@@ -140,6 +176,10 @@ func (r *reader) command(c syntax.Command) {
 		r.call(c)
 	case *syntax.BinaryCmd:
 		r.statement(c.X)
+		if _, timed := c.Y.Cmd.(*syntax.TimeClause); timed && (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) {
+			// There it is no word of the shell, but a program.
+			r.line.problem(Medium, "the program time, in a pipe")
+		}
 		r.statement(c.Y)
 	case *syntax.Block:
 		r.statements(c.Stmts)
@@ -204,7 +244,8 @@ func (r *reader) loop(c *syntax.ForClause) {
 
 // variable notes that a variable is set that may have a meaning of its own.
 func (r *reader) variable(name string) {
-	if strings.ToLower(name) != name { // those that programs and shells look at are upper case
+	// Those that programs and shells look at are upper case, but for http_proxy and the like.
+	if strings.ToLower(name) != name || strings.HasSuffix(name, "_proxy") {
 		r.line.problem(High, "it sets %s", name)
 	}
 }

@@ -1,11 +1,15 @@
 package command
 
 import (
+	"path"
 	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
+
+// maxDescriptor bounds the digits of a descriptor.
+const maxDescriptor = 4
 
 // redirects reads where input comes from and output goes. They are the last segment's
 // that was added since first, or the line's own.
@@ -14,8 +18,12 @@ func (r *reader) redirects(s *syntax.Stmt, first int) {
 		risk, why, file := r.redirect(redirect)
 		r.inside(redirect.Word)
 		r.inside(redirect.Hdoc)
-		if redirect.N != nil && strings.HasPrefix(redirect.N.Value, "{") {
+		switch {
+		case redirect.N == nil:
+		case strings.HasPrefix(redirect.N.Value, "{"):
 			risk, why = High, "it sets a variable to a descriptor"
+		case len(redirect.N.Value) > maxDescriptor: // bash takes it for an argument
+			risk, why = High, "the descriptor "+redirect.N.Value+" is too large"
 		}
 		if len(r.line.Segments) == first {
 			if why == "" {
@@ -59,6 +67,9 @@ func (r *reader) redirect(redirect *syntax.Redirect) (risk Risk, why, file strin
 	case !target.static:
 		return Medium, "it writes a file that is known only when it runs", target.text
 	case slices.Contains(r.opts.WriteRedirects, target.text):
+		if !path.IsAbs(target.text) {
+			r.line.relative = target.text
+		}
 		return Low, "", target.text
 	}
 	if device(target.text) {

@@ -30,7 +30,7 @@ func (r *reader) evaluate(w *syntax.Word) word {
 	if w == nil {
 		return word{static: true, plain: true, whole: true}
 	}
-	e := evaluation{word: word{static: true, plain: len(w.Parts) == 1, whole: true}}
+	e := evaluation{word: word{static: true, plain: len(w.Parts) == 1, whole: true}, alone: len(w.Parts) == 1}
 	for i, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
@@ -69,6 +69,7 @@ type evaluation struct {
 	text     strings.Builder
 	unquoted strings.Builder
 	brace    bool
+	alone    bool // there is no other part
 }
 
 // literal adds what is written outside of quotes.
@@ -77,14 +78,17 @@ func (e *evaluation) literal(value string, first bool) {
 		switch c := value[i]; c {
 		case '\\':
 			e.plain = false
-			if i++; i < len(value) && value[i] != '\n' {
+			switch i++; {
+			case i == len(value): // the end of the line, where bash keeps it
+				e.static = false
+			case value[i] != '\n':
 				e.text.WriteByte(value[i])
 			}
 			continue
 		case '*', '?':
 			e.static, e.plain, e.whole = false, false, false
 		case '[':
-			if len(value) > 1 || !first { // alone it is the name of test
+			if len(value) > 1 || !e.alone { // alone it is the name of test
 				e.static, e.plain, e.whole = false, false, false
 			}
 		case '{':

@@ -31,8 +31,8 @@ var wrappers = map[string]wrapper{
 	"time":    {options: options{flags: "pv"}, plain: true},
 	"timeout": {options: options{flags: "v", values: "ks", long: "preserve-status foreground verbose kill-after= signal="}, before: 1, plain: true},
 	"xargs": {options: options{
-		flags: "0rtxo", values: "IiLlnPsdEea",
-		long: "null no-run-if-empty verbose exit open-tty replace= max-lines= max-args= max-procs= max-chars= delimiter= eof= arg-file=",
+		flags: "0rtxo", values: "ILnPsdEa", optional: "ile",
+		long: "null no-run-if-empty verbose exit open-tty replace replace= max-lines max-lines= max-args= max-procs= max-chars= delimiter= eof eof= arg-file=",
 	}, adds: true},
 }
 
@@ -111,6 +111,7 @@ func (r *reader) wrapped(s *Segment, w wrapper, words []word) (inner func()) {
 
 // candidates reads what may be commands.
 func (r *reader) candidates(words []word) {
+	argv, all := texts(words), known(words) // shared: there may be thousands of words
 	for i, w := range words {
 		if !w.static || strings.HasPrefix(w.text, "-") {
 			continue
@@ -123,7 +124,7 @@ func (r *reader) candidates(words []word) {
 			continue
 		}
 		r.add(Segment{
-			Argv: texts(words[i:]), Words: known(words[i:]), Name: nameOf(w.text), Risk: High, Why: "it may be run by the program before it", Maybe: true,
+			Argv: argv[i:min(i+maxCandidate, len(argv))], Words: all[i:], Name: nameOf(w.text), Risk: High, Why: "it may be run by the program before it", Maybe: true,
 		})
 	}
 }

@@ -43,9 +43,13 @@ func (c CommandRule) String() string { return strings.Join(c.Words, " ") }
 // allows reports whether the rule covers a command. Of a program that is known it
 // covers all harmless uses; of any other one the very words, unless it ends with "*".
 func (c CommandRule) allows(s *command.Segment) bool {
-	words, open := strings.CutSuffix(c.String(), " *")
-	prefix := strings.Fields(words)
-	if len(s.Words) < len(prefix) || !slices.Equal(prefix, s.Words[:len(prefix)]) {
+	prefix := c.Words
+	last := len(prefix) - 1
+	open := last > 0 && prefix[last] == "*"
+	if open {
+		prefix = prefix[:last]
+	}
+	if len(prefix) == 0 || len(s.Words) < len(prefix) || !slices.Equal(prefix, s.Words[:len(prefix)]) {
 		return false
 	}
 	return s.Known || s.Literal && (open || len(s.Words) == len(prefix))

@@ -28,27 +28,27 @@ type shellCases struct {
 }
 
 // readCases reads a table of cases.
-func readCases(t *testing.T, name string) []byte {
-	t.Helper()
+func readCases(tb testing.TB, name string) []byte {
+	tb.Helper()
 	dir := os.Getenv("TOOLHOST_CASES")
 	if dir == "" {
 		dir = filepath.Join("testdata", "cases")
 	}
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return text
 }
 
-func readShellCases(t *testing.T) (shellCases, *Commands) {
-	t.Helper()
+func readShellCases(tb testing.TB) (shellCases, *Commands) {
+	tb.Helper()
 	var table shellCases
-	if err := json.Unmarshal(readCases(t, "shell.json"), &table); err != nil {
-		t.Fatal(err)
+	if err := json.Unmarshal(readCases(tb, "shell.json"), &table); err != nil {
+		tb.Fatal(err)
 	}
 	if len(table.Cases) == 0 {
-		t.Fatal("the table is empty")
+		tb.Fatal("the table is empty")
 	}
 	c := &Commands{Assign: table.Policy.Assign, WriteRedirects: table.Policy.Redirects}
 	for _, list := range []struct {
