@@ -89,12 +89,52 @@ func TestExposedProcessEndsWithoutCalls(t *testing.T) {
 	k.await(t, "calm", Stopped)
 }
 
+// TestExposedEagerProcessIsReplaced: a plugin that is to run always runs again at once,
+// without more processes than any other reason makes.
+func TestExposedEagerProcessIsReplaced(t *testing.T) {
+	k, path := guarding(t, true, func(p *Plugin) { p.Eager = true })
+	k.timing.patrol, k.timing.look = 10*time.Millisecond, 0
+	k.mustCall(t, "calm", "echo")
+	first := k.state(t, "calm").PID
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another process runs", func() bool {
+		s := k.state(t, "calm")
+		return s.Phase == Ready && s.PID != first
+	})
+}
+
+// TestExposedProcessFinishesItsCalls: the calls that a process has when it is replaced
+// have some time, and no more.
+func TestExposedProcessFinishesItsCalls(t *testing.T) {
+	k, path := guarding(t, true)
+	k.timing.patrol, k.timing.drain = 10*time.Millisecond, 100*time.Millisecond
+	failed := make(chan error, 1)
+	go func() { // ends with the call, which never ends by itself
+		_, err := k.call(t, "calm", "wait_file", filepath.Join(k.workspace, "never"))
+		failed <- err
+	}()
+	eventually(t, "the call is under way", func() bool { return k.state(t, "calm").Calls == 1 })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("a call of a process that was replaced never ended, and was no error")
+	}
+	k.log.await(t, "although it has calls, after another process has replaced it")
+}
+
 // guarding keeps a plugin that may write the workspace, all but a file there, and
 // returns the file's path.
-func guarding(t *testing.T, exists bool) (*kept, string) {
+func guarding(t *testing.T, exists bool, change ...func(*Plugin)) (*kept, string) {
 	t.Helper()
 	c := sandbox.Confinement{Isolation: sandbox.Isolated, Workspace: sandbox.WriteWorkspace, Protect: []string{"settings/config"}}
-	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: c, Limits: sandbox.DefaultLimits()})
+	p := Plugin{Name: "calm", Path: program(t, "calm"), Confinement: c, Limits: sandbox.DefaultLimits()}
+	for _, f := range change {
+		f(&p)
+	}
+	k := keepPlugins(t, p)
 	path := filepath.Join(k.workspace, "settings", "config")
 	if exists {
 		write(t, path, "")
