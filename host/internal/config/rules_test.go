@@ -151,13 +151,14 @@ func TestRulesOrder(t *testing.T) {
 		{"read_only goes first", `mode = "read_only"`, `{"a": 1}`, "", policy.Deny, "mode read_only"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			blocks := tt.extra
+			var blocks strings.Builder
+			blocks.WriteString(tt.extra)
 			for _, rule := range all {
-				blocks += "\n" + strings.NewReplacer("{ ", "{\n", " }", "\n}", ", ", "\n").Replace(rule)
+				blocks.WriteString("\n" + strings.NewReplacer("{ ", "{\n", " }", "\n}", ", ", "\n").Replace(rule))
 			}
 			in := input(t, tt.args)
 			in.Grant = tt.grant
-			d := ruled(t, blocks).Decide(in)
+			d := ruled(t, blocks.String()).Decide(in)
 			if d.Verdict != tt.want || d.Rule != tt.rule {
 				t.Errorf("%v by %s, want %v by %s", d.Verdict, d.Rule, tt.want, tt.rule)
 			}

@@ -172,11 +172,12 @@ func (g *generator) list() string {
 	}
 	g.depth++
 	defer func() { g.depth-- }()
-	line := g.command()
+	var line strings.Builder
+	line.WriteString(g.command())
 	for range pick(g, 0, 0, 0, 1, 1, 2) {
-		line += pick(g, "; ", ";", " && ", "&&", " || ", " | ", "|", " & ", "\n", " |& ", "\n\n", " # rm x\n", " #'\n", " ;\\\n", " &&\n", " |\n# rm x\n") + g.command()
+		line.WriteString(pick(g, "; ", ";", " && ", "&&", " || ", " | ", "|", " & ", "\n", " |& ", "\n\n", " # rm x\n", " #'\n", " ;\\\n", " &&\n", " |\n# rm x\n") + g.command())
 	}
-	return line + pick(g, "", "", "", "", ";", " &", "\n", " # rm x", " #\\\n", " ")
+	return line.String() + pick(g, "", "", "", "", ";", " &", "\n", " # rm x", " #\\\n", " ")
 }
 
 // command is a simple or a compound one.
