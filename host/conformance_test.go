@@ -131,7 +131,7 @@ func toolChanger(t *testing.T, h *host) func() {
 		} else {
 			now = with
 		}
-		if err := errors.Join(os.WriteFile(h.config, []byte(now), 0o600), admin.Reload(t.Context())); err != nil {
+		if err := errors.Join(os.WriteFile(h.config, []byte(now), 0o600), admin.Reload(t.Context(), "")); err != nil {
 			t.Errorf("change the list of tools: %v", err)
 		}
 	}

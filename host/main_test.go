@@ -116,7 +116,7 @@ func let(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile("(?m)" + args[1])
 	ts.Check(err)
-	found := pattern.FindStringSubmatch(ts.ReadFile("stdout"))
+	found := pattern.FindStringSubmatch(ts.ReadFile("stdout") + "\n" + ts.ReadFile("stderr"))
 	if len(found) != 2 {
 		ts.Fatalf("%s finds %d groups in the output, want one", args[1], max(0, len(found)-1))
 	}

@@ -106,7 +106,7 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 	for {
 		select {
 		case <-hangups:
-			if err := d.Reload(ctx); err != nil {
+			if err := d.Reload(ctx, ""); err != nil {
 				a.report(nil, err)
 				fmt.Fprint(a.stderr, "toolhost: the configuration is not reloaded, the one before goes on\n")
 			}
@@ -117,7 +117,8 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 }
 
 func (a *app) reloadCommand() *cobra.Command {
-	return &cobra.Command{
+	accept := ""
+	reload := &cobra.Command{
 		Use:   "reload",
 		Short: "Make the running host read its configuration again",
 		Long: `Make the running host read its configuration again. It is used as a whole: with
@@ -131,7 +132,7 @@ any mistake in it, the one before goes on. No call is lost.`,
 				return errReported
 			}
 			return a.asRunning(cmd.Context(), func(c *client.Client) error {
-				if err := c.Reload(cmd.Context()); err != nil {
+				if err := c.Reload(cmd.Context(), accept); err != nil {
 					return err
 				}
 				if a.json {
@@ -142,6 +143,8 @@ any mistake in it, the one before goes on. No call is lost.`,
 			})
 		},
 	}
+	reload.Flags().StringVar(&accept, "accept", "", "the digest of a configuration that a plugin could have changed, and that is what was meant")
+	return reload
 }
 
 // asRunning is asApprover for what only makes sense with a host that runs

@@ -34,9 +34,14 @@ func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin
 }
 
 // Reload makes the host read its configuration again. If it is refused, the
-// error says why, and the one before goes on.
-func (c *Client) Reload(ctx context.Context) error {
-	return c.do(ctx, request{method: "POST", path: "/v1/reload"}, &struct{}{})
+// error says why, and the one before goes on. accept is the digest of one that a
+// plugin may have changed and that is meant all the same, "" for none.
+func (c *Client) Reload(ctx context.Context, accept string) error {
+	path := "/v1/reload"
+	if accept != "" {
+		path += "?accept=" + url.QueryEscape(accept)
+	}
+	return c.do(ctx, request{method: "POST", path: path}, &struct{}{})
 }
 
 // Health returns how the host is, healthy or not.

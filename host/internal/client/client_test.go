@@ -180,7 +180,7 @@ func TestToolsAndExplain(t *testing.T) {
 
 func TestAdmin(t *testing.T) {
 	reloads := 0
-	h := httpapitest.Start(t, httpapitest.Options{Ready: make(chan struct{}), Reload: func(context.Context) error {
+	h := httpapitest.Start(t, httpapitest.Options{Ready: make(chan struct{}), Reload: func(context.Context, string) error {
 		reloads++
 		return nil
 	}})
@@ -192,10 +192,10 @@ func TestAdmin(t *testing.T) {
 	if _, err := person.RestartPlugin(t.Context(), "missing"); status(err) != http.StatusUnprocessableEntity {
 		t.Errorf("RestartPlugin: %v", err)
 	}
-	if err := person.Reload(t.Context()); err != nil || reloads != 1 {
+	if err := person.Reload(t.Context(), ""); err != nil || reloads != 1 {
 		t.Errorf("Reload: %v, %d reloads", err, reloads)
 	}
-	if err := agent.Reload(t.Context()); status(err) != http.StatusForbidden || reloads != 1 {
+	if err := agent.Reload(t.Context(), ""); status(err) != http.StatusForbidden || reloads != 1 {
 		t.Errorf("Reload by an agent: %v, %d reloads", err, reloads)
 	}
 	if health, err := agent.Health(t.Context()); err != nil || health.Status != "ok" {

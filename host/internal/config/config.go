@@ -60,6 +60,10 @@ type Config struct {
 	Protected []string
 	// Files are the files that were read, in the order in which they were.
 	Files []string
+	// Sources are the same and what file() has read, as absolute paths in both
+	// spellings, sorted; Digest is that of what was in the files.
+	Sources []string
+	Digest  string
 	// Secrets are the values that env and file returned, but for those of less
 	// than 4 bytes, which occur in any text by chance. They must not be shown
 	// or logged.
@@ -127,7 +131,8 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	}
 	cfg.Policy.Hidden = cfg.Hidden
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
-	cfg.Files = src.names()
+	cfg.Files, cfg.Digest = src.names(), src.digest()
+	cfg.Sources = spellings(append(src.paths(), d.read...)...)
 	cfg.Secrets = d.secrets.long()
 	return cfg, nil
 }

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -129,6 +131,16 @@ func (s *source) names() []string {
 		names[i] = f.name
 	}
 	return names
+}
+
+// digest is that of the files' names and contents.
+func (s *source) digest() string {
+	h := sha256.New()
+	for _, f := range s.files {
+		fmt.Fprintf(h, "%d %s %d ", len(f.name), f.name, len(f.bytes))
+		h.Write(f.bytes)
+	}
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
 
 // isDir reports whether the configuration is a directory.

@@ -253,7 +253,7 @@ func TestReload(t *testing.T) {
 		{"back again", string(text), "", "ask", "Hello, Bob! From ada."},
 	} {
 		write(tt.text)
-		err := d.approver.Reload(t.Context())
+		err := d.approver.Reload(t.Context(), "")
 		if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
 			t.Errorf("%s: Reload() = %v, want %q", tt.name, err, tt.wantErr)
 		}
@@ -264,7 +264,7 @@ func TestReload(t *testing.T) {
 			t.Errorf("%s: greet(Bob) = %+v, want %q", tt.name, got, tt.wantText)
 		}
 	}
-	if err := d.agent.Reload(t.Context()); err == nil {
+	if err := d.agent.Reload(t.Context(), ""); err == nil {
 		t.Error("an agent can reload")
 	}
 }

@@ -18,7 +18,10 @@ import (
 // Reload reads the configuration anew and puts it in the place of the old one.
 // A configuration with any mistake, or one under which a changed plugin does
 // not start, is refused as a whole, and the old one goes on. No call is lost.
-func (d *Daemon) Reload(ctx context.Context) error {
+//
+// So is one that a plugin may have changed, unless accept is its digest, with which
+// somebody says that it is what was meant; see [supervisor.Supervisor.Suspects].
+func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	if d.opts.Load == nil {
 		return errors.New("this host cannot reload its configuration")
 	}
@@ -26,6 +29,10 @@ func (d *Daemon) Reload(ctx context.Context) error {
 	defer d.reloading.Unlock()
 	cfg, err := d.opts.Load()
 	if err != nil {
+		return err
+	}
+	// After it was read: what was changed later is not in it.
+	if err := untouched(cfg, d.parts.supervisor.Suspects(), accept); err != nil {
 		return err
 	}
 	if err := unchangeable(d.opts.Config, cfg); err != nil {
@@ -60,9 +67,24 @@ func (d *Daemon) Reload(ctx context.Context) error {
 		Policy: rules, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
 	})
 	change.Commit()
+	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.pipeline.Revoke(d.parts.tokens.Count)
 	d.opts.Config = cfg
 	d.opts.Logger.Info("reloaded the configuration", "files", cfg.Files, "policy", rules.Revision())
+	return nil
+}
+
+// untouched refuses a configuration that a plugin may have changed, unless somebody
+// has accepted it as it is.
+func untouched(cfg *config.Config, suspects map[string]string, accept string) error {
+	for _, path := range cfg.Sources {
+		plugin, suspect := suspects[path]
+		if !suspect || accept == cfg.Digest {
+			continue
+		}
+		return fmt.Errorf("%s was replaced where the plugin %q, which was running, could then change it: look whether it holds what you wrote, then run toolhost reload --accept %s; keep it where no plugin may write to be asked no more",
+			path, plugin, cfg.Digest)
+	}
 	return nil
 }
 

@@ -209,7 +209,7 @@ func TestPluginAsJSON(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	var failure error
-	h := httpapitest.Start(t, httpapitest.Options{Reload: func(context.Context) error { return failure }})
+	h := httpapitest.Start(t, httpapitest.Options{Reload: func(context.Context, string) error { return failure }})
 	var got struct{ Status string }
 	ask(t, h, h.Admin, "POST", "/v1/reload", "").into(t, http.StatusOK, &got)
 	if got.Status != "reloaded" {

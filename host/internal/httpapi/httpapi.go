@@ -52,8 +52,9 @@ type Options struct {
 	// Ready is closed when the tools of every plugin are known; nil means that
 	// they are from the start.
 	Ready <-chan struct{}
-	// Reload reads the configuration again; nil means that it cannot be.
-	Reload func(ctx context.Context) error
+	// Reload reads the configuration again; nil means that it cannot be. accept is
+	// the digest of one that a plugin may have changed, "" for none.
+	Reload func(ctx context.Context, accept string) error
 	// Relay serves MCP over a connection to the control socket; nil means that
 	// it cannot be.
 	Relay http.HandlerFunc

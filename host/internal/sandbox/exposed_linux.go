@@ -10,11 +10,12 @@ import (
 // it may.
 type place struct {
 	path string
-	file fileID // the zero value: there is nothing
+	file FileID // the zero value: there is nothing
 }
 
-// fileID tells files apart, also one that has been given the number of another.
-type fileID struct {
+// FileID tells files apart, also one that has been given the number of another. The
+// zero value is that of nothing.
+type FileID struct {
 	major, minor uint32
 	number       uint64
 	born         unix.StatxTimestamp
@@ -28,31 +29,32 @@ func (p *plan) places() []place {
 	}
 	var all []place
 	for _, path := range p.guarded() {
-		all = append(all, place{path, identify(path)})
+		all = append(all, place{path, Identify(path)})
 	}
 	return all
 }
 
-// identify returns the zero value if nothing is there, or nothing that can be seen.
-func identify(path string) fileID {
+// Identify returns the identity of the file at a path, the zero value if nothing is
+// there, or nothing that can be seen.
+func Identify(path string) FileID {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_INO|unix.STATX_BTIME, &stat); err != nil {
-		return fileID{}
+		return FileID{}
 	}
-	return fileID{stat.Dev_major, stat.Dev_minor, stat.Ino, stat.Btime}
+	return FileID{stat.Dev_major, stat.Dev_minor, stat.Ino, stat.Btime}
 }
 
-// Exposed returns a path that the program was kept from changing and is no longer,
-// "" if there is none. It is another file since somebody has put that in the place
-// of the first one, as editors do when they save: what is mounted on a name goes
-// with the file.
-func (p *Process) Exposed() string {
+// Exposed returns the paths that the program was kept from changing and is no longer.
+// They are other files since somebody has put those in the place of the first ones,
+// as editors do when they save: what is mounted on a name goes with the file.
+func (p *Process) Exposed() []string {
+	var exposed []string
 	for _, place := range p.places {
-		if identify(place.path) != place.file || place.file != (fileID{}) && p.unmounted(place.path) {
-			return place.path
+		if Identify(place.path) != place.file || place.file != (FileID{}) && p.unmounted(place.path) {
+			exposed = append(exposed, place.path)
 		}
 	}
-	return ""
+	return exposed
 }
 
 // unmounted reports whether nothing is mounted on a path any more where the program

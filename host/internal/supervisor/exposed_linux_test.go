@@ -163,3 +163,41 @@ func write(t *testing.T, path, text string) {
 		t.Fatal(err)
 	}
 }
+
+// TestSuspects: a file that somebody puts where a plugin that runs can change it may
+// hold what the plugin wrote, until somebody has looked or put another one there.
+func TestSuspects(t *testing.T) {
+	k, path := guarding(t, true)
+	k.timing.patrol, k.timing.look = time.Hour, time.Hour
+	want := func(what string, plugins ...string) {
+		t.Helper()
+		got := k.Suspects()
+		if len(got) != len(plugins) || len(plugins) > 0 && got[path] != plugins[0] {
+			t.Errorf("%s: suspects %v, want the file by %q", what, got, plugins)
+		}
+	}
+	replace := func() {
+		t.Helper()
+		write(t, path+".new", "")
+		if err := os.Rename(path+".new", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	replace()
+	want("before the plugin runs")
+	k.mustCall(t, "calm", "echo")
+	write(t, path, "more")
+	want("written in place")
+	replace()
+	want("replaced", "calm")
+	k.Trust([]string{path})
+	want("looked at, while the plugin can still change it", "calm")
+	if err := k.Restart(t.Context(), "calm"); err != nil {
+		t.Fatal(err)
+	}
+	want("the process is another one", "calm")
+	k.Trust([]string{path})
+	want("looked at")
+	write(t, path, "")
+	want("written in place again")
+}

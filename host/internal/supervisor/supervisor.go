@@ -83,6 +83,7 @@ type Supervisor struct {
 
 	closing  sync.Once
 	closeErr error
+	suspects suspects
 }
 
 // New returns a Supervisor that has started nothing. It removes what dead

@@ -47,7 +47,7 @@ type Options struct {
 	// Patience, Ready and Reload are those of the server.
 	Patience time.Duration
 	Ready    <-chan struct{}
-	Reload   func(context.Context) error
+	Reload   func(context.Context, string) error
 	// MCP serves /mcp too. The token "agent" is the one that programs of the
 	// host's account share, and ElicitationFrom that of the server.
 	MCP             bool
