@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/toolhost/toolhost/host/internal/command"
@@ -61,57 +60,6 @@ type Level struct {
 	AllowStanding bool `json:"allow_standing,omitempty"`
 	// Place is where it is configured, e.g. "config.hcl:12".
 	Place string `json:"-"`
-}
-
-// Input is the call to decide.
-type Input struct {
-	// Plugin and Tool name the tool, never by an alias.
-	Plugin, Tool string
-	// Tier is that of this call.
-	Tier tool.Tier
-	// Arguments are those of the call, as JSON decodes them, with numbers as
-	// [encoding/json.Number]. Nothing changes them.
-	Arguments map[string]any
-	// Caller is who calls.
-	Caller Caller
-	// Asks says that the tool's author wants a person to be asked.
-	Asks bool
-	// Paths are the paths that the arguments name, without the folders that
-	// callers work in: those are around everything.
-	Paths []Path
-	// Folders are those that callers work in, absolute and clean.
-	Folders []string
-	// Commands are the arguments that are shell commands.
-	Commands []Command
-	// URLs are the addresses that the arguments name.
-	URLs []string
-	// Grant is the id of the standing answer that covers the call, or "".
-	Grant string
-}
-
-// Caller is who makes a call.
-type Caller struct {
-	User    string
-	Client  string
-	Session string
-	Roles   []string
-}
-
-// Command is an argument that is a shell command.
-type Command struct {
-	// Line is how it was read; see [Rules.Reading].
-	Line *command.Line
-	// Script says that it is input for a shell that keeps state: what it runs
-	// depends on what came before.
-	Script bool
-}
-
-// Path is a path that an argument names.
-type Path struct {
-	// Name is as the argument has it.
-	Name string
-	// Absolute is where it leads, clean.
-	Absolute string
 }
 
 // Decision is what is to happen to a call, and why.
@@ -256,32 +204,6 @@ func stricter(byLevel Decision, level Level, asked Decision) Decision {
 	return asked
 }
 
-// deny returns the decision about a call that no level can allow.
-func (r *Rules) deny(in *Input) (Decision, bool) {
-	for _, path := range in.Paths {
-		if r.hides(path.Absolute) || in.Tier != tool.ReadOnly && r.protects(path.Absolute) {
-			return Decision{
-				Verdict: Deny, Rule: "the protection of the host's own files",
-				Reason: "Path not allowed by security policy: " + tool.VisibleName(path.Name),
-			}, true
-		}
-	}
-	if in.Tier != tool.ReadOnly && r.opts.Mode == ReadOnly {
-		return Decision{
-			Verdict: Deny, Rule: "mode read_only", Where: r.opts.ModePlace,
-			Reason: fmt.Sprintf("Read-only mode: cannot perform '%s'", in.Tool),
-			Change: `mode = "supervised" in the policy block`,
-		}, true
-	}
-	if denied, ok := r.opts.Paths.deny(in); ok {
-		return denied, true
-	}
-	if denied, ok := r.opts.URLs.deny(in); ok {
-		return denied, true
-	}
-	return Decision{}, false
-}
-
 // commands decides about the shell commands of a call, and reports whether there is
 // anything to say. Of several the strictest verdict counts.
 func (r *Rules) commands(in *Input) (d Decision, ok bool) {
@@ -292,26 +214,6 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 		}
 	}
 	return d, ok
-}
-
-// hides reports whether a path is hidden, or lies below one that is.
-func (r *Rules) hides(path string) bool {
-	return slices.ContainsFunc(r.opts.Hidden, func(hidden string) bool { return path == hidden || below(path, hidden) })
-}
-
-// protects reports whether a path is protected, lies below one that is, or is
-// a folder around one: moving it away would take the protected one along.
-func (r *Rules) protects(path string) bool {
-	for _, protected := range r.opts.Protected {
-		if path == protected || below(path, protected) || below(protected, path) {
-			return true
-		}
-	}
-	return false
-}
-
-func below(path, folder string) bool {
-	return strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // level finds the level of a call: that of the tool, else that of its tier in

@@ -1,0 +1,55 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// deny returns the decision about a call that no level can allow.
+func (r *Rules) deny(in *Input) (Decision, bool) {
+	for _, path := range in.Paths {
+		if r.hides(path.Absolute) || in.Tier != tool.ReadOnly && r.protects(path.Absolute) {
+			return Decision{
+				Verdict: Deny, Rule: "the protection of the host's own files",
+				Reason: "Path not allowed by security policy: " + tool.VisibleName(path.Name),
+			}, true
+		}
+	}
+	if in.Tier != tool.ReadOnly && r.opts.Mode == ReadOnly {
+		return Decision{
+			Verdict: Deny, Rule: "mode read_only", Where: r.opts.ModePlace,
+			Reason: fmt.Sprintf("Read-only mode: cannot perform '%s'", in.Tool),
+			Change: `mode = "supervised" in the policy block`,
+		}, true
+	}
+	if denied, ok := r.opts.Paths.deny(in); ok {
+		return denied, true
+	}
+	if denied, ok := r.opts.URLs.deny(in); ok {
+		return denied, true
+	}
+	return Decision{}, false
+}
+
+// hides reports whether a path is hidden, or lies below one that is.
+func (r *Rules) hides(path string) bool {
+	return slices.ContainsFunc(r.opts.Hidden, func(hidden string) bool { return path == hidden || below(path, hidden) })
+}
+
+// protects reports whether a path is protected, lies below one that is, or is
+// a folder around one: moving it away would take the protected one along.
+func (r *Rules) protects(path string) bool {
+	for _, protected := range r.opts.Protected {
+		if path == protected || below(path, protected) || below(protected, path) {
+			return true
+		}
+	}
+	return false
+}
+
+func below(path, folder string) bool {
+	return strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")
+}
