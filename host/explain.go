@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/client"
-	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 )
 
@@ -56,10 +55,10 @@ func explanation(e pipeline.Explanation) string {
 		fmt.Fprintf(&b, "  repaired   %s\n", line(r.Place+": "+r.Change))
 	}
 	for _, c := range e.Commands {
-		b.WriteString(commandLine(c))
+		fmt.Fprintf(&b, "  %s\n", head(line(c.String()), 300))
 	}
 	for _, problem := range e.Problems {
-		fmt.Fprintf(&b, "  not clear  %s (%s risk)\n", line(problem.Why), problem.Risk)
+		fmt.Fprintf(&b, "  %s\n", line(problem.String()))
 	}
 	for _, note := range e.Notes {
 		fmt.Fprintf(&b, "  note       %s\n", line(note))
@@ -71,17 +70,4 @@ func explanation(e pipeline.Explanation) string {
 		fmt.Fprintf(&b, "  to change  %s\n", line(e.Change))
 	}
 	return b.String()
-}
-
-// commandLine is a command of a call for people: what runs, and how much harm it may
-// do.
-func commandLine(c command.Segment) string {
-	what, why := "runs", c.Risk.String()+" risk"
-	if c.Maybe {
-		what = "may run"
-	}
-	if c.Why != "" {
-		why += ": " + line(c.Why)
-	}
-	return fmt.Sprintf("  %-9s  %s (%s)\n", what, head(line(strings.Join(c.Argv, " ")), 200), why)
 }

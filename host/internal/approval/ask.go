@@ -56,6 +56,9 @@ type Question struct {
 	// Preview is what the plugin says that the call would do; nil means that it
 	// cannot say. The Desk keeps it; it must not change any more.
 	Preview *tool.Preview
+	// Runs are what arguments that are shell commands would run, a line for each
+	// command, as the host has read them.
+	Runs []string
 	// Context is what the agent says about the call. What exceeds 500
 	// characters is left out, visibly.
 	Context string
@@ -215,7 +218,7 @@ func (d *Desk) draft(q Question) (Record, error) {
 		ID: "ap_" + id.String(), Call: q.Call, User: q.User, Client: q.Client, Session: q.Session,
 		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Tier: q.Tier,
 		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
-		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview),
+		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), Runs: q.Runs,
 		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
 		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open,
 	}

@@ -72,6 +72,9 @@ type Record struct {
 	// Preview is what the plugin says that the call would do; nil if it says
 	// nothing.
 	Preview *tool.Preview `json:"preview,omitempty"`
+	// Runs are what arguments that are shell commands would run, as the host has
+	// read them.
+	Runs []string `json:"runs,omitempty"`
 	// PreviewDigest is over all of Preview; "" without one.
 	PreviewDigest string `json:"preview_digest,omitempty"`
 	// Context is what the agent says about the call.

@@ -30,12 +30,13 @@ type row struct {
 type content struct {
 	Arguments json.RawMessage `json:"arguments"`
 	Preview   *tool.Preview   `json:"preview,omitempty"`
+	Runs      []string        `json:"runs,omitempty"`
 }
 
 // encode returns the row of a record that was just made.
 func encode(r Record, binding string) (row, error) {
-	whole := content{Arguments: r.Arguments, Preview: r.Preview}
-	r.Arguments, r.Preview = nil, nil
+	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs}
+	r.Arguments, r.Preview, r.Runs = nil, nil, nil
 	question, err := json.Marshal(r)
 	if err != nil {
 		return row{}, fmt.Errorf("approval %s: %w", r.ID, err)
@@ -99,7 +100,7 @@ func (w *row) record() (Record, error) {
 	if err := json.Unmarshal(w.content, &whole); err != nil || previewDigest(whole.Preview) != r.PreviewDigest {
 		return Record{}, errors.Join(errDamaged, err)
 	}
-	r.Arguments, r.Preview = whole.Arguments, whole.Preview
+	r.Arguments, r.Preview, r.Runs = whole.Arguments, whole.Preview, whole.Runs
 	return r, nil
 }
 

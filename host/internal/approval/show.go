@@ -88,6 +88,12 @@ func Show(r Record) View {
 		p.add(Omission, "the arguments and the preview are not at hand")
 	}
 	p.arguments(r.Arguments)
+	if len(r.Runs) > 0 {
+		p.add(Heading, "That would run:")
+		for _, command := range r.Runs {
+			p.text(Argument, "a command", seenLine(command), false)
+		}
+	}
 	if r.Preview != nil {
 		p.add(Heading, "The plugin says what would happen:")
 		p.preview(r.Preview)

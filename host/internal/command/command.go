@@ -77,6 +77,21 @@ type Options struct {
 	WriteRedirects []string
 }
 
+// String is a problem for people.
+func (p Problem) String() string { return "not clear: " + p.Why + " (" + p.Risk.String() + " risk)" }
+
+// String is a command for people: its words, and how much harm it may do.
+func (s Segment) String() string {
+	text := strings.Join(s.Argv, " ") + " (" + s.Risk.String() + " risk"
+	if s.Why != "" {
+		text += ": " + s.Why
+	}
+	if s.Maybe {
+		return "may run " + text + ")"
+	}
+	return "runs " + text + ")"
+}
+
 // Line is a command line as it was read.
 type Line struct {
 	// Segments are the simple commands, in the order in which they are written, those

@@ -94,8 +94,27 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Verdict: c.decision.Verdict, Rule: c.decision.Rule, Where: c.decision.Where,
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, PolicyRevision: p.rules().Revision(), Context: c.Context,
+		Runs:     p.runs(c, hidden),
 		Standing: c.decision.Standing && !hidden,
 	}
+}
+
+// runs says what the shell commands of a call would run, unless that may hold what is
+// hidden.
+func (p *Pipeline) runs(c *call, hidden bool) []string {
+	if hidden {
+		return nil
+	}
+	var lines []string
+	for _, read := range p.applied.Load().commands(c) {
+		for _, s := range read.Line.Segments {
+			lines = append(lines, s.String())
+		}
+		for _, problem := range read.Line.Problems {
+			lines = append(lines, problem.String())
+		}
+	}
+	return lines
 }
 
 // await waits until the record is decided, or ctx ends.
