@@ -350,6 +350,8 @@ func TestLoad(t *testing.T) {
 		Hidden:    []string{filepath.Join(dir, "state")},
 		Protected: protected,
 		Files:     []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
+		Sources:   []string{filepath.Join(dir, "10-host.hcl"), filepath.Join(dir, "20-plugins.hcl")},
+		Digest:    got.Digest, // see TestDigest
 		Secrets:   []string{"files"},
 	}
 	ignore := cmp.FilterPath(func(p cmp.Path) bool {
@@ -380,5 +382,38 @@ func TestShippedConfiguration(t *testing.T) {
 	}
 	if diff := cmp.Diff(sandbox.DefaultConfinement(), cfg.Plugins[0].Supervisor.Confinement, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the sandbox of the first plugin is not the built-in one (-want +got):\n%s", diff)
+	}
+}
+
+// TestDigest: two configurations have the same digest only if the files have the same
+// names and contents.
+func TestDigest(t *testing.T) {
+	seen := map[string]int{}
+	for n, files := range []map[string]string{
+		{"a.hcl": "workspace = \".\"\n"},
+		{"a.hcl": "workspace = \".\""},
+		{"b.hcl": "workspace = \".\"\n"},
+		{"a.hcl": "workspace = \".\"\n", "b.hcl": ""},
+		{"a.hcl": "", "b.hcl": "workspace = \".\"\n"},
+	} {
+		dir := t.TempDir()
+		t.Chdir(dir)
+		for name, text := range files {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg, err := config.Load(".", config.LoadOptions{LookupEnv: environment(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := config.Load(".", config.LoadOptions{LookupEnv: environment(nil)})
+		if err != nil || again.Digest != cfg.Digest {
+			t.Errorf("%d: digest %s, then %s, %v", n, cfg.Digest, again.Digest, err)
+		}
+		if before, taken := seen[cfg.Digest]; taken {
+			t.Errorf("%d has the digest of %d", n, before)
+		}
+		seen[cfg.Digest] = n
 	}
 }
