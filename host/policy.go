@@ -87,6 +87,10 @@ func (a *app) printTests(check pipeline.RuleCheck) error {
 		fmt.Fprintf(a.stderr, "toolhost: not checked: %s: no plugin that was started offers such tools; %s starts all\n",
 			line(strings.Join(check.NotChecked, ", ")), a.command("validate --start"))
 	}
+	if len(check.Tests) == 0 {
+		_, err := fmt.Fprint(a.stdout, "no rule has a test; a test block in a rule says what is to happen to a call\n")
+		return err
+	}
 	_, err := fmt.Fprintf(a.stdout, "%d of %d tests pass\n", passed, len(check.Tests))
 	return err
 }
