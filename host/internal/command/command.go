@@ -69,8 +69,6 @@ func (r *Risk) UnmarshalText(text []byte) error {
 type Options struct {
 	// Workspace is an absolute, clean path: what lies there may be read.
 	Workspace string
-	// Dir is where the command starts, absolute and clean; "" means Workspace.
-	Dir string
 	// Assign are the variables that may be set for a command.
 	Assign []string
 	// WriteRedirects are the files to which output may be redirected.

@@ -61,9 +61,11 @@ func (r *reader) git(s *Segment, words []word) {
 		return
 	}
 	s.Words = append([]string{"git"}, known(rest)...)
-	switch name := rest[0].text; {
-	case gits[name].options.long != "":
-		r.uses(s, gits[name], rest[1:])
+	name := rest[0].text
+	p, looks := gits[name]
+	switch {
+	case looks:
+		r.uses(s, p, rest[1:])
 		for _, w := range rest[1:] {
 			if strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "%G") {
 				s.blame(High, "%s runs a program that checks signatures", w.text)
@@ -78,7 +80,7 @@ func (r *reader) git(s *Segment, words []word) {
 	}
 }
 
-// What names a version is fetched, and so is what list -m asks for.
+// goBuild leaves out what writes or executes elsewhere, and what fetches.
 const goBuild = `a n v x race msan asan trimpath tags= p= buildvcs buildvcs= cover covermode= coverpkg= json`
 
 // gos are go's commands that build and test what lies in the workspace.
@@ -103,9 +105,11 @@ func (r *reader) golang(s *Segment, words []word) {
 		s.blame(High, "go without a command that is known")
 		return
 	}
-	switch name := words[0].text; {
-	case gos[name].options.long != "":
-		r.uses(s, gos[name], words[1:])
+	name := words[0].text
+	p, harmless := gos[name]
+	switch {
+	case harmless:
+		r.uses(s, p, words[1:])
 		for _, w := range words[1:] {
 			if strings.Contains(w.text, "@") {
 				s.blame(High, "%s may be fetched", w.text)

@@ -22,7 +22,7 @@ func (r *reader) inside(n syntax.Node) {
 			if n.Backquotes && braces(r.source(n)) {
 				r.line.problem(High, "braces in backquotes")
 			}
-			r.substitution(n.Stmts)
+			r.statements(n.Stmts)
 			return false
 		case *syntax.ProcSubst:
 			if n.Op != syntax.CmdIn {
@@ -31,7 +31,7 @@ func (r *reader) inside(n syntax.Node) {
 			if len(n.Stmts) == 0 { // bash leaves the word out
 				r.line.problem(Medium, "a substitution without a command")
 			}
-			r.substitution(n.Stmts)
+			r.statements(n.Stmts)
 			return false
 		case *syntax.ParamExp:
 			if why := dangerous(n); why != "" {
@@ -48,11 +48,6 @@ func (r *reader) inside(n syntax.Node) {
 		}
 		return true
 	})
-}
-
-// substitution reads commands whose output is used.
-func (r *reader) substitution(all []*syntax.Stmt) {
-	r.statements(all)
 }
 
 // insideAssign reads what an assignment evaluates.

@@ -40,15 +40,19 @@ type CommandRule struct {
 // String returns the words as they are configured.
 func (c CommandRule) String() string { return strings.Join(c.Words, " ") }
 
+// prefix returns the words without the last "*", and whether there is one.
+func (c CommandRule) prefix() (words []string, open bool) {
+	last := len(c.Words) - 1
+	if last > 0 && c.Words[last] == "*" {
+		return c.Words[:last], true
+	}
+	return c.Words, false
+}
+
 // allows reports whether the rule covers a command. Of a program that is known it
 // covers all harmless uses; of any other one the very words, unless it ends with "*".
 func (c CommandRule) allows(s *command.Segment) bool {
-	prefix := c.Words
-	last := len(prefix) - 1
-	open := last > 0 && prefix[last] == "*"
-	if open {
-		prefix = prefix[:last]
-	}
+	prefix, open := c.prefix()
 	if len(prefix) == 0 || len(s.Words) < len(prefix) || !slices.Equal(prefix, s.Words[:len(prefix)]) {
 		return false
 	}
@@ -58,10 +62,7 @@ func (c CommandRule) allows(s *command.Segment) bool {
 // denies reports whether the rule covers a command, however its program is named:
 // by a path, or with a part after a dot, as mkfs.ext4.
 func (c CommandRule) denies(s *command.Segment) bool {
-	prefix := c.Words
-	if len(prefix) > 0 && prefix[len(prefix)-1] == "*" {
-		prefix = prefix[:len(prefix)-1]
-	}
+	prefix, _ := c.prefix()
 	if len(prefix) == 0 || len(s.Words) < len(prefix) || s.Name == "" {
 		return false
 	}
@@ -73,7 +74,7 @@ func (c CommandRule) denies(s *command.Segment) bool {
 
 // level is the verdict on what is allowed and of a risk.
 func (c *Commands) level(risk command.Risk) Verdict {
-	return cmp.Or(c.Risk[risk], map[command.Risk]Verdict{command.Low: Allow, command.Medium: Ask, command.High: Confirm}[risk])
+	return cmp.Or(c.Risk[risk], [...]Verdict{command.Low: Allow, command.Medium: Ask, command.High: Confirm}[risk])
 }
 
 // judge decides what the lists say of a command: who says it, and why. It reports
