@@ -189,3 +189,28 @@ func TestDomains(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandsOnTheHostsFiles: no command that can be read names the host's state, nor
+// changes its other files, whatever the lists allow.
+func TestCommandsOnTheHostsFiles(t *testing.T) {
+	rules, err := New(Options{
+		Hidden: []string{"/var/state"}, Protected: []string{"/ws/config.hcl", "/ws/bin", "/var/state"},
+		Commands: &Commands{Allow: []CommandRule{{Words: []string{"cat"}}, {Words: []string{"ls"}}, {Words: []string{"cp", "*"}}, {Words: []string{"echo"}}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, denied := range map[string]bool{
+		"cat config.hcl": false, "ls .": false, "ls bin": false, "cp a b": false, "cp a config.hcl2": false,
+		"cat /var/state/approver.key": true, "cat ../var/state/approver.key": true, "cp /var/state/x .": true, "tool --key=/var/state/keys": true,
+		"cp a config.hcl": true, "cp a ./bin/fs": true, "echo x > config.hcl": true, "ls | xargs cp a /ws/bin/fs": true,
+	} {
+		d := rules.Decide(Input{
+			Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"},
+			Commands: []Command{{Line: command.Parse(text, rules.Reading([]string{"/ws"}))}},
+		})
+		if (d.Verdict == Deny) != denied || denied && d.Rule != "the protection of the host's own files" {
+			t.Errorf("%s: %+v, want a denial: %v", text, d, denied)
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"path/filepath"
+
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -29,6 +31,30 @@ type Input struct {
 	URLs []string
 	// Grant is the id of the standing answer that covers the call, or "".
 	Grant string
+}
+
+// file is a word of a command that may name a file.
+type file struct {
+	Path
+
+	reads bool // the command is known to do no more than to read it
+}
+
+// files are what the commands may name, as written.
+func (in *Input) files() []file {
+	var all []file
+	for _, c := range in.Commands {
+		for _, s := range c.Line.Segments {
+			for _, name := range s.Files {
+				absolute := filepath.Clean(name)
+				if !filepath.IsAbs(name) && len(in.Folders) > 0 {
+					absolute = filepath.Join(in.Folders[0], name)
+				}
+				all = append(all, file{Path{Name: name, Absolute: absolute}, s.Risk == command.Low})
+			}
+		}
+	}
+	return all
 }
 
 // Caller is who makes a call.

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -77,20 +76,12 @@ func (p *Paths) deny(in *Input) (Decision, bool) {
 			return Decision{Verdict: Deny, Rule: "paths.workspace_only", Where: p.WorkspaceOnlyPlace, Reason: reason}, true
 		}
 	}
-	for _, c := range in.Commands {
-		for _, s := range c.Line.Segments {
-			for _, file := range s.Files {
-				absolute := file
-				if !filepath.IsAbs(file) && len(in.Folders) > 0 {
-					absolute = filepath.Join(in.Folders[0], file)
-				}
-				if rule, ok := p.forbidden(absolute); ok {
-					return Decision{
-						Verdict: Deny, Rule: fmt.Sprintf("paths.forbidden %q", rule.Pattern), Where: rule.Place,
-						Reason: "Path blocked by security policy: " + tool.VisibleName(file),
-					}, true
-				}
-			}
+	for _, named := range in.files() {
+		if rule, ok := p.forbidden(named.Absolute); ok {
+			return Decision{
+				Verdict: Deny, Rule: fmt.Sprintf("paths.forbidden %q", rule.Pattern), Where: rule.Place,
+				Reason: "Path blocked by security policy: " + tool.VisibleName(named.Name),
+			}, true
 		}
 	}
 	return Decision{}, false

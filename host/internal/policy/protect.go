@@ -18,6 +18,17 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 			}, true
 		}
 	}
+	for _, named := range in.files() {
+		// A directory around a protected file can be listed; what would remove that is
+		// the business of the sandbox.
+		within := func(own string) bool { return named.Absolute == own || below(named.Absolute, own) }
+		if r.hides(named.Absolute) || !named.reads && slices.ContainsFunc(r.opts.Protected, within) {
+			return Decision{
+				Verdict: Deny, Rule: "the protection of the host's own files",
+				Reason: "Path blocked by security policy: " + tool.VisibleName(named.Name),
+			}, true
+		}
+	}
 	if in.Tier != tool.ReadOnly && r.opts.Mode == ReadOnly {
 		return Decision{
 			Verdict: Deny, Rule: "mode read_only", Where: r.opts.ModePlace,
