@@ -94,19 +94,19 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Verdict: c.decision.Verdict, Rule: c.decision.Rule, Where: c.decision.Where,
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, PolicyRevision: p.rules().Revision(), Context: c.Context,
-		Runs:     p.runs(c, hidden),
+		Runs:     runs(c, hidden),
 		Standing: c.decision.Standing && !hidden,
 	}
 }
 
 // runs says what the shell commands of a call would run, unless that may hold what is
 // hidden.
-func (p *Pipeline) runs(c *call, hidden bool) []string {
+func runs(c *call, hidden bool) []string {
 	if hidden {
 		return nil
 	}
 	var lines []string
-	for _, read := range p.applied.Load().commands(c) {
+	for _, read := range c.commands {
 		for _, s := range read.Line.Segments {
 			lines = append(lines, s.String())
 		}

@@ -32,6 +32,7 @@ type call struct {
 	hash      string           // of the canonical arguments
 	admission admission        // after it was admitted
 	tier      tool.Tier        // after the arguments were checked
+	commands  []policy.Command // of its arguments, as they were read when it was decided
 	decision  policy.Decision  // after it was decided
 	question  approval.Record  // what a person was asked in this round, as it stands; no ID: none was
 	approval  approval.Record  // after a person approved it; no ID: none did
@@ -87,7 +88,7 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
 	}
-	if err := p.check(c); err != nil {
+	if err := c.check(); err != nil {
 		return tool.Result{}, err
 	}
 	if result, known, err := p.recall(ctx, c); known || err != nil {
@@ -136,7 +137,7 @@ func (p *Pipeline) lookUp(c *call) error {
 // check reads the arguments, makes them canonical and finds the tier that they
 // give the call. From here on, the canonical text is what is hashed, shown,
 // recorded and sent.
-func (p *Pipeline) check(c *call) error {
+func (c *call) check() error {
 	value, err := schema.Read(c.Request.Arguments)
 	if err != nil {
 		return err

@@ -13,6 +13,9 @@ import (
 // decide asks what the policy says of the call. It refuses one that is denied.
 func (p *Pipeline) decide(c *call) error {
 	c.decision = p.judge(c)
+	for _, note := range c.decision.Notes {
+		p.opts.Logger.Info("the policy", "call", c.id, "tool", c.entry.Spec.Name, "note", note)
+	}
 	p.announce(c)
 	if c.decision.Verdict == policy.Deny {
 		return denied(c.decision)
@@ -39,6 +42,7 @@ func (s *Settings) input(c *call) policy.Input {
 func (p *Pipeline) judge(c *call) policy.Decision {
 	applied := p.applied.Load()
 	rules, in := applied.Policy, applied.input(c)
+	c.commands = in.Commands
 	decision := rules.Decide(in)
 	if c.entry.OfHost() {
 		decision.Change = "" // no block of the configuration is about these tools
@@ -66,15 +70,20 @@ func (s *Settings) commands(c *call) []policy.Command {
 
 // denied is what the caller of a denied call reads.
 func denied(d policy.Decision) error {
-	rule := d.Rule
-	if d.Where != "" {
-		rule += " at " + d.Where
-	}
+	rule := decidedBy(d)
 	refused := tool.Errorf(tool.PermissionDenied, "%s", d.Reason)
 	if d.Change == "" {
 		return refused.WithHint("decided by %s", rule)
 	}
 	return refused.WithHint("decided by %s; to change it: %s", rule, d.Change)
+}
+
+// decidedBy names what decided, and its place.
+func decidedBy(d policy.Decision) string {
+	if d.Where == "" {
+		return d.Rule
+	}
+	return d.Rule + " at " + d.Where
 }
 
 // paths returns the absolute paths that the arguments of a call name, without

@@ -32,14 +32,14 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 	if err := p.lookUp(c); err != nil {
 		return Explanation{}, err
 	}
-	if err := p.check(c); err != nil {
+	if err := c.check(); err != nil {
 		return Explanation{}, err
 	}
 	e := Explanation{
 		Decision: p.judge(c), Tool: c.entry.Spec.Name, Plugin: c.entry.Plugin, Tier: c.tier,
 		Arguments: p.recordable(c), Repairs: c.arguments.Repairs,
 	}
-	for _, read := range p.applied.Load().commands(c) {
+	for _, read := range c.commands {
 		e.Commands, e.Problems = append(e.Commands, read.Line.Segments...), append(e.Problems, read.Line.Problems...)
 	}
 	return e, nil

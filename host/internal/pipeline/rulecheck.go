@@ -122,7 +122,7 @@ func (r *RuleCheck) arguments(rule *policy.Rule, about []*catalog.Entry) {
 // test runs one test: what the whole policy says of its call, without grants.
 func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catalog.Entry, tools *catalog.Catalog, complete bool) TestResult {
 	result := TestResult{Rule: rule.Name, Name: test.Name, Place: test.Place, Expect: test.Expect}
-	c := &call{Request: Request{Caller: auth.Caller{User: test.User, Roles: auth.Agent}}}
+	c := &call{Request: Request{Caller: auth.Caller{User: test.User, Roles: auth.Agent}, Arguments: test.Arguments}}
 	switch {
 	case test.Tool == "" && len(about) > 0:
 		c.entry = about[0]
@@ -138,28 +138,14 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 		}
 		return result
 	}
-	value, err := schema.Read(test.Arguments)
-	if err == nil {
-		c.arguments, err = c.entry.Schema.Check(value)
-	}
-	if err == nil {
-		c.tier, err = c.entry.TierOf(c.arguments.Values)
-	}
-	if err != nil {
-		result.Problem = fmt.Sprintf("the tool %s does not take these arguments: %s", c.entry.Spec.Name, err.Message)
+	if err := c.check(); err != nil {
+		result.Problem = fmt.Sprintf("the tool %s does not take these arguments: %v", c.entry.Spec.Name, err)
 		return result
 	}
 	decision := s.Policy.Decide(s.input(c))
 	result.Decision = &decision
 	if decision.Verdict != test.Expect {
-		result.Problem = fmt.Sprintf("the call is decided %q by %s%s, expected %q", decision.Verdict, decision.Rule, at(decision.Where), test.Expect)
+		result.Problem = fmt.Sprintf("the call is decided %q by %s, expected %q", decision.Verdict, decidedBy(decision), test.Expect)
 	}
 	return result
-}
-
-func at(place string) string {
-	if place == "" {
-		return ""
-	}
-	return " at " + place
 }
