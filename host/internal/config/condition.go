@@ -41,12 +41,14 @@ func (d *decoder) condition(attr *hcl.Attribute) (policy.Condition, []policy.Rul
 	}
 	before := len(d.mistakes)
 	d.checkNames(expr)
-	functions := conditionFunctions(d.functions())
-	d.checkFunctions(expr, functions)
+	if d.conditions == nil {
+		d.conditions = conditionFunctions(d.functions())
+	}
+	d.checkFunctions(expr)
 	if len(d.mistakes) > before {
 		return nil, nil
 	}
-	c := &condition{expr: expr, functions: functions, local: d.ctx.Variables["local"], names: map[string]bool{}}
+	c := &condition{expr: expr, functions: d.conditions, local: d.ctx.Variables["local"], names: map[string]bool{}}
 	var arguments []policy.RuleArgument
 	for _, traversal := range expr.Variables() {
 		if name := c.note(traversal); name != "" {
@@ -90,14 +92,14 @@ func (d *decoder) checkNames(expr hclsyntax.Expression) {
 }
 
 // checkFunctions finds functions that conditions do not have.
-func (d *decoder) checkFunctions(expr hclsyntax.Expression, functions functionTable) {
+func (d *decoder) checkFunctions(expr hclsyntax.Expression) {
 	_ = hclsyntax.VisitAll(expr, func(node hclsyntax.Node) hcl.Diagnostics {
 		call, ok := node.(*hclsyntax.FunctionCallExpr)
 		if !ok {
 			return nil
 		}
-		if _, known := functions[call.Name]; !known {
-			all := slices.Sorted(maps.Keys(functions))
+		if _, known := d.conditions[call.Name]; !known {
+			all := slices.Sorted(maps.Keys(d.conditions))
 			d.mistake(call.NameRange, "Unknown function", "A condition cannot call %s.%s What env() and file() return can be put into locals.", call.Name, didYouMean(call.Name, all))
 		}
 		return nil

@@ -30,8 +30,7 @@ func conditionFunctions(ofFiles functionTable) functionTable {
 	all["startswith"] = ofTexts("text", "prefix", func(text, prefix string) (bool, error) { return strings.HasPrefix(text, prefix), nil })
 	all["endswith"] = ofTexts("text", "suffix", func(text, suffix string) (bool, error) { return strings.HasSuffix(text, suffix), nil })
 	all["under"] = ofTexts("path", "folder", func(name, folder string) (bool, error) {
-		name, folder = path.Clean(name), path.Clean(folder)
-		return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/"), nil
+		return under(path.Clean(name), path.Clean(folder)), nil
 	})
 	all["glob"] = ofTexts("pattern", "text", func(pattern, text string) (bool, error) { return doublestar.Match(pattern, text) })
 	all["regex"] = ofTexts("pattern", "text", newPatterns().match)
@@ -44,6 +43,12 @@ func conditionFunctions(ofFiles functionTable) functionTable {
 		return err == nil && prefix.Contains(addr.Unmap()), nil // what is no address lies in no network
 	})
 	return all
+}
+
+// under reports whether a clean path is a folder or lies below it, as they are
+// spelled: a condition looks at no file.
+func under(name, folder string) bool {
+	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // ofTexts makes a function of two texts that is true or false.

@@ -51,27 +51,19 @@ func texts(all []string) cty.Value {
 	return cty.ListVal(values)
 }
 
-// listOf is a list of objects, which may be empty.
-func listOf(objects []cty.Value) cty.Value {
-	if len(objects) == 0 {
-		return cty.EmptyTupleVal
-	}
-	return cty.TupleVal(objects)
-}
-
 // pathValues describes paths: rel is relative to the first folder if it lies there.
 func pathValues(paths []policy.Path, folders []string) cty.Value {
 	var objects []cty.Value
 	for _, p := range paths {
 		rel := p.Absolute
-		if len(folders) > 0 && within(folders[0], p.Absolute) {
+		if len(folders) > 0 && under(p.Absolute, folders[0]) {
 			rel, _ = filepath.Rel(folders[0], p.Absolute) // both are absolute
 		}
 		objects = append(objects, cty.ObjectVal(map[string]cty.Value{
 			"name": cty.StringVal(p.Name), "path": cty.StringVal(p.Absolute), "rel": cty.StringVal(rel), "base": cty.StringVal(filepath.Base(p.Absolute)),
 		}))
 	}
-	return listOf(objects)
+	return cty.TupleVal(objects)
 }
 
 func commandValues(commands []policy.Command) cty.Value {
@@ -84,7 +76,7 @@ func commandValues(commands []policy.Command) cty.Value {
 			}))
 		}
 	}
-	return listOf(objects)
+	return cty.TupleVal(objects)
 }
 
 func urlValues(urls []string) cty.Value {
@@ -98,5 +90,5 @@ func urlValues(urls []string) cty.Value {
 			"url": cty.StringVal(text), "scheme": cty.StringVal(scheme), "host": cty.StringVal(host), "port": cty.StringVal(port),
 		}))
 	}
-	return listOf(objects)
+	return cty.TupleVal(objects)
 }

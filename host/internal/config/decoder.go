@@ -27,6 +27,8 @@ type decoder struct {
 	paths    []sandboxPath
 	host     account
 	program  string // of this host; "" if nobody asks
+	// conditions are what the conditions of rules may call; nil before the first.
+	conditions functionTable
 
 	localNames []string // of all locals blocks, sorted
 }
