@@ -103,6 +103,8 @@ type riskBlock struct {
 	Low    *hcl.Attribute `hcl:"low"`
 	Medium *hcl.Attribute `hcl:"medium"`
 	High   *hcl.Attribute `hcl:"high"`
+
+	AllowStanding *hcl.Attribute `hcl:"allow_standing"`
 }
 
 // pathsBlock judges arguments that are paths.

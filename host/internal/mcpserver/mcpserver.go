@@ -43,6 +43,9 @@ type Options struct {
 	// LocalToken names the token of this host's own account, which all programs
 	// of the account share.
 	LocalToken string
+	// SessionEnded is called with the id of each session that has ended. It must return
+	// at once and must not call the Server. Nil drops it.
+	SessionEnded func(id string)
 	// Brief says that the host is there for one command only, which relayed
 	// clients are told.
 	Brief   bool
@@ -71,7 +74,7 @@ func New(opts Options) *Server {
 		opts.Patience = 45 * time.Second
 	}
 	logger := logHandler{opts.Logger}
-	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}}
+	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}, sessions: sessions{ended: opts.SessionEnded}}
 	s.sdk = mcp.NewServer(
 		&mcp.Implementation{Name: "toolhost", Title: "toolhost", Version: opts.Version},
 		&mcp.ServerOptions{
