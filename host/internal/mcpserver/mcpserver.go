@@ -61,6 +61,7 @@ type Server struct {
 	http     endpoint
 	sessions sessions
 	seal     seal
+	late     late
 	stop     func() // ends follow, and waits for it
 
 	mu        sync.Mutex                // guards published
@@ -144,7 +145,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	id := newSessionID()
 	calls := s.sessions.begin(id)
 	defer s.sessions.forget(id)
-	transport := newLineTransport(in, out, id)
+	transport := newLineTransport(in, out, id, &s.late)
 	transport.conn.left = func() { calls.cancel(errGone) }
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {
