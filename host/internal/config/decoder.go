@@ -25,6 +25,7 @@ type decoder struct {
 	program  string // of this host; "" if nobody asks
 	// conditions are what the conditions of rules may call; nil before the first.
 	conditions functionTable
+	simplifier simplifier
 
 	localNames []string // of all locals blocks, sorted
 }

@@ -31,6 +31,9 @@ type Input struct {
 	URLs []string
 	// Grant is the id of the standing answer that covers the call, or "".
 	Grant string
+	// Shared is what conditions keep for those after them, e.g. arguments in another
+	// form. It is theirs alone, and nil before the first one.
+	Shared any
 }
 
 // file is a word of a command that may name a file.
