@@ -97,7 +97,7 @@ func TestLateIsBounded(t *testing.T) {
 		if n := len(l.parts); n != 3 {
 			t.Fatalf("%d parts wait, want 3", n)
 		}
-		time.Sleep(lateFor + time.Second)
+		<-time.After(lateFor + time.Second)
 		encoded(t, &l, big)
 		if !l.none() {
 			t.Errorf("%d parts wait that are too old", len(l.parts))
