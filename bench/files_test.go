@@ -91,6 +91,14 @@ func BenchmarkFiles(b *testing.B) {
 				return call{tool: "list_directory", args: map[string]any{"path": filepath.Join(dir, "many")}}
 			},
 		},
+		{ // with what ours tells of each entry
+			"list with sizes/1000", 50, func() call {
+				return call{tool: "list_directory", args: map[string]any{"path": "many", "limit": 1000}}
+			},
+			func(dir string) call {
+				return call{tool: "list_directory_with_sizes", args: map[string]any{"path": filepath.Join(dir, "many")}}
+			},
+		},
 		{
 			"find/20000", 5, func() call {
 				return call{tool: "search_files", args: map[string]any{"path": "tree", "pattern": "needle*"}}
