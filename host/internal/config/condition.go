@@ -46,6 +46,9 @@ func (d *decoder) condition(attr *hcl.Attribute) (policy.Condition, []policy.Rul
 	if len(d.mistakes) > before {
 		return nil, nil
 	}
+	if d.checkTypes(expr); len(d.mistakes) > before {
+		return nil, nil
+	}
 	c := &condition{functions: d.conditions, local: d.ctx.Variables["local"]}
 	var arguments []policy.RuleArgument
 	for _, traversal := range expr.Variables() {
@@ -102,6 +105,7 @@ func (d *decoder) checkFunctions(expr hclsyntax.Expression) {
 			all := slices.Sorted(maps.Keys(d.conditions))
 			d.mistake(call.NameRange, "Unknown function", "A condition cannot call %s.%s What env() and file() return can be put into locals.", call.Name, didYouMean(call.Name, all))
 		}
+		d.checkLiterals(call)
 		return nil
 	})
 }

@@ -1,11 +1,14 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
@@ -40,7 +43,9 @@ func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Op
 	opts.Commands = d.commands(all.Commands)
 	opts.Paths = d.pathRules(all.Paths, workspace)
 	opts.URLs = d.urlRules(all.URLs)
-	opts.Rules = d.rules(all.Rules)
+	if opts.Rules = d.rules(all.Rules); len(opts.Rules) > 0 {
+		opts.Locals = d.localsDigest()
+	}
 	return opts, actionsPerHour
 }
 
@@ -130,4 +135,15 @@ func (d *decoder) rate(attr *hcl.Attribute) catalog.Rate {
 	}
 	per := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 	return catalog.Rate{Calls: calls, Per: per[parts[2]]}
+}
+
+// localsDigest identifies the values of the locals, which may be secret.
+func (d *decoder) localsDigest() string {
+	local := d.ctx.Variables["local"]
+	text, err := ctyjson.Marshal(local, local.Type())
+	if err != nil { // nothing that is known
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }

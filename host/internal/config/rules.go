@@ -66,6 +66,9 @@ func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
 		rule.Text = d.written(b.When.Expr.Range())
 	}
 	rule.Reason, _ = d.text(b.Reason, "a text")
+	if d.secrets.in(rule.Reason) != rule.Reason {
+		d.mistake(b.Reason.Expr.Range(), "A secret in a reason", "It holds what env() or file() returned, and whoever makes the call reads it. Leave that out.")
+	}
 	if tool.Visible(rule.Reason) != rule.Reason || len(rule.Reason) > maxReason {
 		d.mistake(b.Reason.Expr.Range(), "Invalid reason", "Whoever makes the call reads it: expected at most %d bytes, all of which can be seen.", maxReason)
 	}
