@@ -50,6 +50,7 @@ func buildAll(dir string) error {
 		build("../host", dir, "toolhost", "."),
 		build("../examples/hello", dir, "hello", "."),
 		build("../host", dir, "probe", "./testdata/plugins/probe"),
+		build("../plugins/fs", dir, "search", "./testdata/search"),
 	}
 	for i := range copies {
 		errs = append(errs, buildCopy(dir, fmt.Sprintf("hello%d", i+1)))

@@ -65,7 +65,12 @@ func (p *probe) find(in []byte, from int, n *place) int {
 			return next
 		}
 		for i := range p.needles {
-			if start := next - p.needles[i].at; start >= from && p.needles[i].stands(in, start) {
+			n := &p.needles[i]
+			start := next - n.at
+			if start < from || start+n.guard >= len(in) || !n.Fold && in[start+n.guard] != n.Text[n.guard] {
+				continue
+			}
+			if n.stands(in, start) {
 				return start
 			}
 		}

@@ -12,10 +12,21 @@ type probe struct {
 	needles      []needle
 }
 
-// needle is a literal, and where the byte of its probe is in it.
+// needle is a literal, and where the byte of its probe is in it, and another that
+// is compared before the whole.
 type needle struct {
 	Literal
-	at int
+	at, guard int
+}
+
+func newNeedle(l Literal, at int) needle {
+	n := needle{Literal: l, at: at}
+	for i := range l.Text {
+		if i != at && (n.guard == at || frequency(l.Text[i]) < frequency(l.Text[n.guard])) {
+			n.guard = i
+		}
+	}
+	return n
 }
 
 // Figures of a search, in nanoseconds; only their proportions matter.
@@ -46,7 +57,7 @@ func probes(literals []Literal) []probe {
 				}
 				for _, other := range left {
 					if at, ok := p.in(other); ok {
-						p.needles = append(p.needles, needle{other, at})
+						p.needles = append(p.needles, newNeedle(other, at))
 					}
 				}
 				if best.needles == nil || p.cost()/float64(len(p.needles)) < best.cost()/float64(len(best.needles)) {

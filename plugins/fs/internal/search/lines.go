@@ -125,7 +125,7 @@ func (w *window) skipLine(buffer []byte) error {
 // chunk searches some whole lines.
 func (s *Searcher) chunk(text []byte, last bool) (Result, Charset) {
 	s.view.begin(text)
-	checked := 0
+	zero := -1 // where the first zero byte is, once that is of interest
 	if s.literals != nil {
 		s.literals.Reset()
 	}
@@ -139,14 +139,19 @@ func (s *Searcher) chunk(text []byte, last bool) (Result, Charset) {
 				return binaryUnless(ok), c
 			}
 		}
-		if isBinary(text[checked:end]) {
+		if zero < 0 {
+			zero = firstZero(text)
+		}
+		if zero < end {
 			return Binary, Charset{}
 		}
-		checked = end
 		s.show(start, end)
 		at = end + 1
 	}
-	if !last && isBinary(text[checked:]) {
+	if zero < 0 && !last {
+		zero = firstZero(text)
+	}
+	if !last && zero < len(text) {
 		return Binary, Charset{}
 	}
 	if !s.known && !last { // as long as the head is there
@@ -156,6 +161,14 @@ func (s *Searcher) chunk(text []byte, last bool) (Result, Charset) {
 	}
 	s.finish(last)
 	return Searched, Charset{}
+}
+
+// firstZero returns where the first zero byte is, or the end.
+func firstZero(text []byte) int {
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return i
+	}
+	return len(text)
 }
 
 func binaryUnless(ok bool) Result {
