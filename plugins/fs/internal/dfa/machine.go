@@ -31,6 +31,9 @@ type machine struct {
 	states []ways // by the number of their row
 	rows   map[string]int32
 	size   int // bytes of all states
+	// starts are the rows of the states at a beginning, by what is before it; 0
+	// if there is none yet.
+	starts [found << 1]int32
 
 	// served is how many characters the table has served before last, the
 	// place up to which they were counted.
@@ -60,6 +63,15 @@ func (m *machine) forget() {
 	m.states = append(m.states[:0], ways{})
 	m.rows = map[string]int32{}
 	m.size = 0
+	clear(m.starts[:])
+}
+
+// startRow returns the row of the state at a beginning.
+func (m *machine) startRow(c context) int32 {
+	if m.starts[c] == 0 {
+		m.starts[c] = m.plain(m.row(m.begin(c)))
+	}
+	return m.starts[c]
 }
 
 // row returns the row of a state, inverted if it needs attention. It makes the
@@ -118,7 +130,7 @@ func (m *machine) count(at int) {
 // can end. It returns the end of the match: of the preferred one, or by line,
 // of any. If there is none, that is -1.
 func (m *machine) forward(text []byte, from int) int {
-	row := m.plain(m.row(m.begin(m.before(text, from))))
+	row := m.startRow(m.before(text, from))
 	m.last = from
 	end := -1
 	for i := from; i < len(text); {

@@ -10,7 +10,7 @@ func (m *machine) backward(text []byte, from, to int) int {
 		r, _ := utf8.DecodeRune(text[to:])
 		c = contextOf(r)
 	}
-	row := m.plain(m.row(m.begin(c)))
+	row := m.startRow(c)
 	m.last = to
 	begin := -1
 	for i := to; ; {

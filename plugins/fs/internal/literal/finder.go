@@ -6,6 +6,9 @@ import "bytes"
 type Finder struct {
 	probes []probe
 	next   []place // of each probe
+	// windows is how the literals are found where that is faster; else nil.
+	windows *windows
+	found   int // where one begins by them; too early if that is not known
 }
 
 // place is what is known of a probe in a text.
@@ -20,6 +23,9 @@ type place struct {
 // NewFinder returns a finder of the literals, none of which may be empty.
 func NewFinder(literals []Literal) *Finder {
 	f := &Finder{probes: probes(literals)}
+	if probesCost(f.probes) > perWindow {
+		f.windows = newWindows(literals)
+	}
 	f.next = make([]place, len(f.probes))
 	f.Reset()
 	return f
@@ -27,6 +33,7 @@ func NewFinder(literals []Literal) *Finder {
 
 // Reset makes the finder ready for another text.
 func (f *Finder) Reset() {
+	f.found = -1
 	for i := range f.next {
 		f.next[i] = place{-1, -1, -1}
 	}
@@ -36,6 +43,15 @@ func (f *Finder) Reset() {
 // lies between; -1 if there is none. Between two calls of [Finder.Reset] the
 // text must be the same, and from must not decrease.
 func (f *Finder) Next(in []byte, from int) int {
+	if f.windows != nil {
+		if f.found < from {
+			f.found = f.windows.find(in, from)
+		}
+		if f.found == len(in) {
+			return -1
+		}
+		return f.found
+	}
 	best := len(in)
 	for i := range f.probes {
 		n := &f.next[i]

@@ -137,6 +137,20 @@ func TestFindsEveryMatch(t *testing.T) {
 	}
 }
 
+// So do the many literals of which every byte is frequent.
+func TestFindsEveryFrequentMatch(t *testing.T) {
+	for seed := range uint64(10_000) {
+		w := rand.New(rand.NewPCG(seed, 6))
+		pick := func(from ...string) string { return from[w.IntN(len(from))] }
+		expr := pick("(?i)", "", "") + "(?:eat|tea|" + pick("ate|one|ton|", "") + "noise|(?i:rain)|" + pick("senate", "tone", "is") + "|tin|sea|nose)"
+		var text strings.Builder
+		for range w.IntN(60) {
+			text.WriteString(pick("e", "a", "t", "o", "n", "i", "s", "r", "E", "A", "T", "N", "ſ", "ea", "rai", "noi", " ", "\n"))
+		}
+		check(t, expr, []byte(text.String()))
+	}
+}
+
 func FuzzFindsEveryMatch(f *testing.F) {
 	f.Add("(?i)task|QZ~", []byte("ta\u017fK qz~"))
 	f.Fuzz(func(t *testing.T, expr string, text []byte) {

@@ -32,7 +32,7 @@ func newNeedle(l Literal, at int) needle {
 // Figures of a search, in nanoseconds; only their proportions matter.
 const (
 	perPass  = 0.04 // each byte, for each spelling of each probe
-	perPlace = 5    // each place of a probe
+	perPlace = 10   // each place of a probe
 )
 
 // cost is about what it costs to look for the probe in a byte of text.
@@ -41,6 +41,15 @@ func (p probe) cost() float64 {
 		return perPass + frequency(p.small)*perPlace
 	}
 	return 2*perPass + (frequency(p.small)+frequency(p.large))*perPlace
+}
+
+// probesCost is the same for some of them.
+func probesCost(all []probe) float64 {
+	sum := 0.0
+	for _, p := range all {
+		sum += p.cost()
+	}
+	return sum
 }
 
 // probes chooses the bytes by which literals are looked for, the rare ones and

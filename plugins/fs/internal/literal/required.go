@@ -91,14 +91,13 @@ func scanCost(all []Literal) float64 {
 	if len(all) == 0 {
 		return math.Inf(1)
 	}
-	sum := 0.0
 	if slices.ContainsFunc(all, func(l Literal) bool { return l.Text == "" }) {
 		return math.Inf(1)
 	}
-	for _, p := range probes(all) {
-		sum += p.cost()
+	if slices.ContainsFunc(all, func(l Literal) bool { return len(l.Text) < minWindow }) {
+		return probesCost(probes(all))
 	}
-	return sum
+	return min(probesCost(probes(all)), perWindow)
 }
 
 // analysis is what is known of a part of an expression.
