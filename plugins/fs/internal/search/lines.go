@@ -87,7 +87,7 @@ func (s *Searcher) lines(r io.Reader, size int64) (Result, Charset, error) {
 		}
 		if w.text[end-1] == '\n' {
 			w.text = w.text[:copy(w.text, w.text[end:])]
-		} else if err := w.skipLine(s.buffer); err != nil {
+		} else if err := s.skipLine(w); err != nil {
 			return Searched, Charset{}, err
 		}
 	}
@@ -105,10 +105,10 @@ func (s *Searcher) ended() bool {
 }
 
 // skipLine reads up to the next line.
-func (w *window) skipLine(buffer []byte) error {
-	for {
-		w.text = buffer[:0]
-		if err := w.fill(buffer); err != nil {
+func (s *Searcher) skipLine(w *window) error {
+	for !s.ended() {
+		w.text = s.buffer[:0]
+		if err := w.fill(s.buffer); err != nil {
 			return err
 		}
 		if i := bytes.IndexByte(w.text, '\n'); i >= 0 {
@@ -120,6 +120,7 @@ func (w *window) skipLine(buffer []byte) error {
 			return nil
 		}
 	}
+	return nil
 }
 
 // chunk searches some whole lines.

@@ -274,6 +274,33 @@ func TestHugeFiles(t *testing.T) {
 	}
 }
 
+// endless is a line without an end, which closes done after a while.
+type endless struct {
+	done  chan struct{}
+	reads int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	if e.reads++; e.reads == 20 {
+		close(e.done)
+	}
+	for i := range p {
+		p[i] = 'x'
+	}
+	return len(p), nil
+}
+
+func (*endless) Seek(int64, int) (int64, error) { return 0, nil }
+
+// A search ends when it is told to, also in a line that does not.
+func TestStopsInALine(t *testing.T) {
+	f := &endless{done: make(chan struct{})}
+	s := compile(t, "needle", false).Searcher(Options{Done: f.done})
+	if result, err := s.Search(f, 0, nil); result != Searched || err != nil || f.reads > 21 {
+		t.Errorf("Search = %v, %v after %d reads, want that it ends", result, err, f.reads)
+	}
+}
+
 func rewind(t *testing.T, f *os.File) {
 	t.Helper()
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
