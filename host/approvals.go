@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/client"
@@ -132,6 +133,10 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 				}
 				if _, err = fmt.Fprint(a.stdout, approval.Show(record.Record).Text(a.columns())); err == nil && record.State == approval.Open {
 					_, err = fmt.Fprintf(a.stderr, "hint: %s\nhint: %s\n", a.command("approvals approve "+id), a.command("approvals reject "+id))
+					if record.Standing && err == nil {
+						_, err = fmt.Fprintf(a.stderr, "hint: %s, or with --session, --for 8h, --uses 3, lets later calls run unasked, too\n",
+							a.command("approvals approve "+id+" --always"))
+					}
 				}
 				return err
 			})
@@ -143,24 +148,73 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 
 func (a *app) approveCommand() *cobra.Command {
 	var answer client.Answer
+	var grant grantFlags
 	last := false
 	cmd := &cobra.Command{
 		Use:   "approve [ID]",
-		Short: "Let a call run, once",
-		Long:  "Let a call run, once. Without an ID, the one that waits.",
+		Short: "Let a call run, once; or later ones, too",
+		Long: `Let a call run, once. Without an ID, the one that waits.
+
+With --always, --session, --for or --uses, later calls of the tool by this user run
+unasked, too: a grant, which toolhost grants list shows. It covers every call of the
+tool; of a call with shell commands, those with just these commands. --plugin widens
+it, --path and --command say which calls it covers.`,
 		Example: `  toolhost approvals approve --last
-  toolhost approvals approve ID --always`,
+  toolhost approvals approve ID --always
+  toolhost approvals approve ID --for 8h --path src
+  toolhost approvals approve ID --session --command "git push *"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decide(cmd.Context(), args, last, answer.Always, func(c *client.Client, id string) (approval.Record, error) {
+			var err error
+			if answer.Grant, err = grant.terms(); err != nil {
+				return err
+			}
+			return a.decide(cmd.Context(), args, last, func(c *client.Client, id string) (approval.Record, error) {
 				return c.Approve(cmd.Context(), id, answer)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "approve the one that was asked last")
-	cmd.Flags().BoolVar(&answer.Always, "always", false, "also let later calls of this tool run unasked; toolhost grants revokes that")
 	cmd.Flags().StringVar(&answer.Message, "message", "", "a remark, which is kept with the decision")
+	grant.register(cmd.Flags())
 	return cmd
+}
+
+// grantFlags say which later calls run unasked, too.
+type grantFlags struct {
+	client.Terms
+
+	always bool
+	lasts  time.Duration
+}
+
+func (g *grantFlags) register(flags *pflag.FlagSet) {
+	flags.BoolVar(&g.always, "always", false, "let later calls run unasked, until toolhost grants revoke takes that back")
+	flags.BoolVar(&g.Session, "session", false, "let later calls of its session run unasked")
+	flags.DurationVar(&g.lasts, "for", 0, "let later calls run unasked for some time, such as 8h")
+	flags.Int64Var(&g.Uses, "uses", 0, "let so many later calls run unasked")
+	flags.BoolVar(&g.Plugin, "plugin", false, "of every tool of the plugin")
+	flags.StringVar(&g.Path, "path", "", "only on this path of the workspace, and what is below")
+	flags.StringArrayVar(&g.Commands, "command", nil, "only with this shell command; \" *\" at its end lets plain words follow")
+}
+
+// terms returns what the flags say, or nil if they say nothing.
+func (g *grantFlags) terms() (*client.Terms, error) {
+	ends := g.Session || g.lasts != 0 || g.Uses != 0
+	switch {
+	case g.always && ends:
+		return nil, &usageError{errors.New("--always has no end: leave it out, or --session, --for and --uses")}
+	case g.lasts < 0 || g.Uses < 0:
+		return nil, &usageError{errors.New("--for and --uses are more than nothing")}
+	case !g.always && !ends && (g.Plugin || g.Path != "" || len(g.Commands) > 0):
+		return nil, &usageError{errors.New("say for how long later calls run unasked: --always, --session, --for 8h or --uses 3")}
+	case !g.always && !ends:
+		return nil, nil
+	}
+	if g.lasts > 0 {
+		g.For = g.lasts.String()
+	}
+	return &g.Terms, nil
 }
 
 func (a *app) rejectCommand() *cobra.Command {
@@ -173,7 +227,7 @@ func (a *app) rejectCommand() *cobra.Command {
 		Example: `  toolhost approvals reject --last --message "wrong file"`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decide(cmd.Context(), args, last, false, func(c *client.Client, id string) (approval.Record, error) {
+			return a.decide(cmd.Context(), args, last, func(c *client.Client, id string) (approval.Record, error) {
 				return c.Reject(cmd.Context(), id, answer)
 			})
 		},
@@ -184,7 +238,7 @@ func (a *app) rejectCommand() *cobra.Command {
 }
 
 // decide carries a decision out and prints what was decided.
-func (a *app) decide(ctx context.Context, args []string, last, always bool, answer func(*client.Client, string) (approval.Record, error)) error {
+func (a *app) decide(ctx context.Context, args []string, last bool, answer func(*client.Client, string) (approval.Record, error)) error {
 	return a.asApprover(ctx, func(c *client.Client) error {
 		id, err := chooseApproval(ctx, c, args, last)
 		if err != nil {
@@ -198,9 +252,11 @@ func (a *app) decide(ctx context.Context, args []string, last, always bool, answ
 			return a.printJSON(record)
 		}
 		_, err = fmt.Fprintf(a.stdout, "%s %s: %s\n", record.State, record.ID, line(record.Summary))
-		if always && err == nil {
-			_, err = fmt.Fprintf(a.stdout, "%s runs unasked for %s from now on\nhint: %s takes that back\n",
-				record.Tool, line(record.User), a.command("grants revoke ID"))
+		for _, g := range record.Grants {
+			if err == nil {
+				_, err = fmt.Fprintf(a.stdout, "granted to %s %s: %s\nhint: %s takes that back\n",
+					line(g.User), lasts(g), line(g.Covers), a.command("grants revoke "+g.ID))
+			}
 		}
 		return err
 	})

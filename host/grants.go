@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -12,14 +13,14 @@ import (
 )
 
 func (a *app) grantsCommand() *cobra.Command {
-	revoked := false
+	all := false
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List the grants: which calls run unasked, and since when",
+		Short: "List the grants: which calls run unasked, for how long, and when that was last used",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error {
-				grants, err := c.Grants(cmd.Context(), revoked)
+				grants, err := c.Grants(cmd.Context(), all)
 				if err != nil {
 					return err
 				}
@@ -27,7 +28,7 @@ func (a *app) grantsCommand() *cobra.Command {
 			})
 		},
 	}
-	list.Flags().BoolVar(&revoked, "revoked", false, "list those that were revoked too")
+	list.Flags().BoolVar(&all, "all", false, "list those that have ended too, for 90 days")
 	revoke := &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Take a grant back: the next call is asked about",
@@ -42,7 +43,7 @@ func (a *app) grantsCommand() *cobra.Command {
 				if a.json {
 					return a.printJSON(grant)
 				}
-				_, err = fmt.Fprintf(a.stdout, "revoked %s: %s of %s\n", grant.ID, grant.Tool, line(grant.User))
+				_, err = fmt.Fprintf(a.stdout, "revoked %s: %s, for %s\n", grant.ID, line(grant.Covers), line(grant.User))
 				return err
 			})
 		},
@@ -66,14 +67,35 @@ func (a *app) printGrants(grants []approval.Grant) error {
 		return err
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprint(table, "ID\tTOOL\tUSER\tBY\tSINCE\tUSES\tLAST USE\n")
+	fmt.Fprint(table, "ID\tUSER\tCOVERS\tLASTS\tUSES\tLAST USE\tBY\tSINCE\n")
 	for _, g := range grants {
 		last := "-"
 		if !g.LastUsed.IsZero() {
 			last = g.LastUsed.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d\t%s\n",
-			g.ID, g.Tool, line(g.User), line(g.CreatedBy), g.Created.Local().Format(time.DateTime), g.Uses, last)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", g.ID, line(g.User), head(line(g.Covers), 100), line(lasts(g)),
+			g.Uses, last, line(g.CreatedBy), g.Created.Local().Format(time.DateTime))
 	}
 	return table.Flush()
+}
+
+// lasts says how long a grant lasts, or why it has ended.
+func lasts(g approval.Grant) string {
+	if g.State != approval.GrantActive {
+		return string(g.State)
+	}
+	var all []string
+	if g.Session != "" {
+		all = append(all, "for session "+g.Session)
+	}
+	if !g.Expires.IsZero() {
+		all = append(all, "until "+g.Expires.Local().Format(time.DateTime))
+	}
+	if g.MaxUses > 0 {
+		all = append(all, fmt.Sprintf("for %d of %d uses", g.MaxUses-g.Uses, g.MaxUses))
+	}
+	if len(all) == 0 {
+		return "always"
+	}
+	return strings.Join(all, ", ")
 }

@@ -3,6 +3,7 @@ package approval_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -60,6 +61,30 @@ func (r *rig) close(tb testing.TB) {
 	if err := r.store.Close(); err != nil {
 		tb.Error(err)
 	}
+}
+
+// terms are those of a grant without bounds, or none.
+func terms(grant bool) *approval.Terms {
+	if !grant {
+		return nil
+	}
+	return &approval.Terms{}
+}
+
+// covering returns the grant that covers the calls of a tool by a user, if there is one.
+func (r *rig) covering(user, plugin, name string) (approval.Grant, bool) {
+	r.tb.Helper()
+	ids := r.grants.Covering(&approval.Call{User: user, Plugin: plugin, Tool: name, Session: "s1"})
+	all, err := r.grants.List(r.tb.Context(), auth.Caller{Roles: auth.Admin}, true)
+	if err != nil {
+		r.tb.Fatal(err)
+	}
+	for _, grant := range all {
+		if slices.Contains(ids, grant.ID) {
+			return grant, true
+		}
+	}
+	return approval.Grant{}, false
 }
 
 // question is a call of ada's.

@@ -62,6 +62,8 @@ type Question struct {
 	// Context is what the agent says about the call. What exceeds 500
 	// characters is left out, visibly.
 	Context string
+	// Subject is what of the call a grant can be about.
+	Subject Subject
 }
 
 // Binding returns the digest of what makes this call that call: user, client,
@@ -220,7 +222,7 @@ func (d *Desk) draft(q Question) (Record, error) {
 		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
 		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), Runs: q.Runs,
 		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
-		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open,
+		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
 	r.Summary = summary(r)
 	r.Standing = q.Standing && Show(r).Complete

@@ -95,7 +95,7 @@ func TestAttacks(t *testing.T) {
 		{"always, where the policy wants each call to be seen", decided(tool.PermissionDenied, func(r *rig) approval.Decision {
 			q := question(`{}`)
 			q.Standing = false
-			return approval.Decision{ID: r.ask(r.tb, q).ID, By: approver("ada"), Approve: true, Always: true}
+			return approval.Decision{ID: r.ask(r.tb, q).ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{}}
 		}, func(s *approval.Sight) { s.Record.Standing = true })},
 		{"other arguments", spentByAnother(
 			func(q *approval.Question) { q.Arguments = json.RawMessage(`{"path":"b.txt"}`) }, func(q *approval.Question) { q.Arguments = nil })},
@@ -307,7 +307,7 @@ func TestOneDecisionOfAHundredCounts(t *testing.T) {
 		n := number.Add(1)
 		by := approver("ada")
 		got, err := r.desk.Decide(t.Context(), approval.Decision{
-			ID: record.ID, By: by, Approve: n%2 == 0, Always: n%4 == 0, Message: strings.Repeat("x", int(n)), Via: "cli",
+			ID: record.ID, By: by, Approve: n%2 == 0, Grant: terms(n%4 == 0), Message: strings.Repeat("x", int(n)), Via: "cli",
 		})
 		if err == nil {
 			won.Add(1)
@@ -329,7 +329,7 @@ func TestOneDecisionOfAHundredCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, covered := r.grants.Covering("ada", "p", "put")
+	_, covered := r.covering("ada", "p", "put")
 	if always := len(got.Message)%4 == 0; covered != always {
 		t.Errorf("a grant = %t after decision %d, want %t", covered, len(got.Message), always)
 	}
@@ -355,7 +355,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 		{"no role", approval.Decision{By: auth.Caller{User: "ada"}, Approve: true}, tool.PermissionDenied},
 		{"an admin that is no approver", approval.Decision{By: auth.Caller{User: "ada", Roles: auth.Admin}, Approve: true}, tool.PermissionDenied},
 		{"a long message", approval.Decision{By: plain, Message: strings.Repeat("é", 2001)}, tool.InvalidArgument},
-		{"a standing rejection", approval.Decision{By: plain, Always: true}, tool.InvalidArgument},
+		{"a standing rejection", approval.Decision{By: plain, Grant: &approval.Terms{}}, tool.InvalidArgument},
 		{"another preview", approval.Decision{By: plain, Approve: true, PreviewDigest: "sha256:0"}, tool.Conflict},
 		{"another user's", approval.Decision{By: auth.Caller{User: "eve", Roles: auth.Approver, Approves: []string{"bob"}}}, tool.NotFound},
 	} {

@@ -9,13 +9,21 @@ import (
 	"github.com/toolhost/toolhost/host/internal/approval"
 )
 
-// insertGrants writes grants of a user for the tools t0, t1 and so on.
+// insertGrants writes grants of a user for the tools t0, t1 and so on, each third for a
+// path, and each third for a command.
 func (r *rig) insertGrants(tb testing.TB, user string, n int) error {
 	tb.Helper()
 	return r.store.Do(tb.Context(), func(tx *sql.Tx) error {
 		for i := range n {
-			_, err := tx.ExecContext(tb.Context(), `INSERT INTO grants (id, user, plugin, tool, scope, created_by, approval, created)
-				VALUES (?, ?, 'p', ?, 'always', 'ada', 'ap_0', 1)`, fmt.Sprintf("gr_%d", i), user, fmt.Sprintf("t%d", i))
+			path, pattern := "", ""
+			switch i % 3 {
+			case 1:
+				path = fmt.Sprintf("/w/d%d", i)
+			case 2:
+				pattern = fmt.Sprintf(`{"words":["npm","run","s%d"],"open":true}`, i)
+			}
+			_, err := tx.ExecContext(tb.Context(), `INSERT INTO grants (id, user, plugin, tool, path, command, created_by, approval, created)
+				VALUES (?, ?, 'p', ?, ?, ?, 'ada', 'ap_0', 1)`, fmt.Sprintf("gr_%d", i), user, fmt.Sprintf("t%d", i%100), path, pattern)
 			if err != nil {
 				return err
 			}
@@ -24,21 +32,30 @@ func (r *rig) insertGrants(tb testing.TB, user string, n int) error {
 	})
 }
 
+// BenchmarkCovering looks for the grants of a call on a path and of one with a command,
+// which none covers, among none and among 10,000.
 func BenchmarkCovering(b *testing.B) {
-	r := open(b, b.TempDir(), approval.Options{})
-	if err := r.insertGrants(b, "ada", 10_000); err != nil {
-		b.Fatal(err)
-	}
-	r.restart(b, approval.Options{})
-	b.ReportAllocs()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			if _, ok := r.grants.Covering("ada", "p", "t5000"); !ok {
-				b.Error("no grant")
-			}
-			r.grants.Covering("ada", "p", "none")
+	path := approval.Call{User: "ada", Session: "s1", Plugin: "p", Tool: "t1000", Subject: approval.Subject{Paths: []string{"/w/src/deep/in/x.go"}}}
+	run := approval.Call{User: "ada", Session: "s1", Plugin: "p", Tool: "t2", Subject: approval.Subject{
+		Commands: []approval.Command{{Words: []string{"npm", "run", "build", "all"}, Least: 1}},
+	}}
+	for _, n := range []int{0, 1, 10_000} {
+		r := open(b, b.TempDir(), approval.Options{})
+		if err := r.insertGrants(b, "ada", n); err != nil {
+			b.Fatal(err)
 		}
-	})
+		r.restart(b, approval.Options{})
+		for name, call := range map[string]*approval.Call{"path": &path, "command": &run} {
+			b.Run(fmt.Sprintf("%s/%d", name, n), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if got := r.grants.Covering(call); len(got) != 0 {
+						b.Fatal(got)
+					}
+				}
+			})
+		}
+	}
 }
 
 // One approved call, from the question to its use, while a thousand others are

@@ -4,7 +4,70 @@ import (
 	"context"
 	"database/sql"
 	"time"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
+
+// errUsedUp says that a grant has ended since the call was decided.
+var errUsedUp = tool.Errorf(tool.Conflict, "a grant for the call has ended meanwhile").WithHint("call again to ask")
+
+// Use counts a call that is about to run because of grants. That of a grant which ends
+// with its uses is on disk when Use returns; if there is none left, or that cannot be
+// written, the call must not run: the error is [tool.Conflict] or [tool.Unavailable].
+func (g *Grants) Use(ctx context.Context, ids []string) error {
+	now := g.now().UnixMilli()
+	var bounded, others []*counted
+	g.mu.RLock()
+	for _, id := range ids {
+		switch c := g.byID[id]; {
+		case c == nil || c.over != "":
+			g.mu.RUnlock()
+			return errUsedUp
+		case c.grant.MaxUses > 0:
+			bounded = append(bounded, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	g.mu.RUnlock()
+	if err := g.useUp(ctx, bounded, now); err != nil {
+		return err
+	}
+	for _, c := range others {
+		c.lastUsed.Store(now)
+		c.uses.Add(1)
+		g.again()
+	}
+	return nil
+}
+
+// useUp takes one use of each grant that ends with its uses, or none of any.
+func (g *Grants) useUp(ctx context.Context, bounded []*counted, now int64) error {
+	if len(bounded) == 0 {
+		return nil
+	}
+	g.writing.Lock() // so that disk and memory agree
+	defer g.writing.Unlock()
+	err := g.store.Do(ctx, func(tx *sql.Tx) error {
+		for _, c := range bounded {
+			left, err := execOne(ctx, tx, "UPDATE grants SET uses = uses + 1, last_used = ? WHERE id = ? AND revoked = 0 AND uses < max_uses", now, c.grant.ID)
+			if err != nil {
+				return err
+			}
+			if !left {
+				return errUsedUp
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return unwritten(ctx, err, "The use of a grant could not be recorded, so the call does not run")
+	}
+	for _, c := range bounded {
+		c.written.Add(1)
+	}
+	return nil
+}
 
 // count writes the uses of grants, some seconds after them, until ctx ends; and
 // then once more.
@@ -58,8 +121,8 @@ type unwrittenUses struct {
 	n int64
 }
 
-// unwritten returns the uses to write, and forgets the grants that were revoked
-// and have none.
+// unwritten returns the uses to write, and forgets the grants that have ended and
+// have none.
 func (g *Grants) unwritten() []unwrittenUses {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,16 +132,17 @@ func (g *Grants) unwritten() []unwrittenUses {
 		switch {
 		case n > 0:
 			all = append(all, unwrittenUses{c, n})
-		case g.covers[c.grant.key()] != c:
+		case c.over != "":
 			delete(g.byID, id)
 		}
 	}
 	return all
 }
 
-// add writes uses, and removes grants that were revoked long ago.
+// add writes uses, and removes grants that ended long ago; one for a session, which may
+// have ended at any time, if it is old.
 func (g *Grants) add(ctx context.Context, batch []unwrittenUses) error {
-	old := g.now().Add(-keepRevoked).UnixMilli()
+	old := sql.Named("old", g.now().Add(-keepEnded).UnixMilli())
 	return g.store.Do(ctx, func(tx *sql.Tx) error {
 		for _, u := range batch {
 			if _, err := tx.ExecContext(ctx, "UPDATE grants SET uses = uses + ?, last_used = max(last_used, ?) WHERE id = ?",
@@ -86,7 +150,8 @@ func (g *Grants) add(ctx context.Context, batch []unwrittenUses) error {
 				return err
 			}
 		}
-		_, err := tx.ExecContext(ctx, "DELETE FROM grants WHERE revoked > 0 AND revoked < ?", old)
+		_, err := tx.ExecContext(ctx, `DELETE FROM grants WHERE revoked > 0 AND revoked < :old OR expires > 0 AND expires < :old
+			OR max_uses > 0 AND uses >= max_uses AND last_used < :old OR session <> '' AND max(created, last_used) < :old`, old)
 		return err
 	})
 }

@@ -21,8 +21,8 @@ type Decision struct {
 	By auth.Caller
 	// Approve lets the call run; otherwise it is rejected.
 	Approve bool
-	// Always also approves later calls of this tool by this user.
-	Always bool
+	// Grant also approves later calls of this user; nil approves just this one.
+	Grant *Terms
 	// Message is for the caller, at most 2,000 characters.
 	Message string
 	// Via is the channel through which the answer came, e.g. "cli".
@@ -72,21 +72,24 @@ func (d *Desk) settle(ctx context.Context, l *live, r Record, dec Decision) (Rec
 	if !dec.Approve {
 		r.State, closed = Rejected, now
 	}
-	if dec.Always {
-		d.grants.writing.Lock() // until the grant is in force, so that nobody revokes it before
+	var grants []Grant
+	if dec.Grant != nil {
+		var err error
+		if grants, err = dec.Grant.grants(&r); err != nil {
+			return Record{}, err
+		}
+		d.grants.writing.Lock() // until they are in force, so that nobody revokes them before
 		defer d.grants.writing.Unlock()
 	}
 	var won bool
-	var grant Grant
 	err := d.store.Do(ctx, func(tx *sql.Tx) error {
 		var err error
 		won, err = execOne(ctx, tx, `UPDATE approvals SET state = ?, decided_by = ?, via = ?, message = ?, decided = ?, closed = ?
 			WHERE id = ? AND state = 'open'`, r.State, r.DecidedBy, r.Via, r.Message, now, closed, r.ID)
-		if err != nil || !won || !dec.Always {
+		if err != nil || !won || len(grants) == 0 {
 			return err
 		}
-		grant, err = d.grants.insert(ctx, tx, r)
-		return err
+		return d.grants.insert(ctx, tx, grants)
 	})
 	if err != nil {
 		return Record{}, unwritten(ctx, err, "The decision about approval %s could not be recorded, so it does not count", r.ID)
@@ -94,10 +97,9 @@ func (d *Desk) settle(ctx context.Context, l *live, r Record, dec Decision) (Rec
 	if !won {
 		return d.late(ctx, r.ID)
 	}
-	if dec.Always {
-		d.grants.put(grant)
-	}
+	d.grants.put(grants)
 	d.publish(l, r)
+	r.Grants = grants
 	return r, nil
 }
 
@@ -123,8 +125,8 @@ func (dec *Decision) check() error {
 			WithHint("use a credential with the role approver, which no agent has")
 	case utf8.RuneCountInString(dec.Message) > maxMessage:
 		return tool.Errorf(tool.InvalidArgument, "The message has more than %d characters", maxMessage)
-	case dec.Always && !dec.Approve:
-		return tool.Errorf(tool.InvalidArgument, "\"always\" stands beside a rejection").WithHint("there is no standing rejection: ask an admin for a rule that denies")
+	case dec.Grant != nil && !dec.Approve:
+		return tool.Errorf(tool.InvalidArgument, "A grant stands beside a rejection").WithHint("there is no standing rejection: ask an admin for a rule that denies")
 	case len(dec.Via) > maxName || len(dec.By.User) > maxName:
 		return tool.Errorf(tool.InvalidArgument, "The name of the approver or of the channel is longer than %d bytes", maxName)
 	}
@@ -141,8 +143,8 @@ func (dec *Decision) fits(r Record) error {
 	case dec.ArgumentsHash != "" && dec.ArgumentsHash != r.ArgumentsHash,
 		dec.PreviewDigest != "" && dec.PreviewDigest != r.PreviewDigest:
 		return tool.Errorf(tool.Conflict, "Approval %s is not about what was shown", r.ID).WithHint("show it again, then decide")
-	case dec.Always && !r.Standing:
-		return tool.Errorf(tool.PermissionDenied, "Approval %s cannot be answered with \"always\"", r.ID).
+	case dec.Grant != nil && !r.Standing:
+		return tool.Errorf(tool.PermissionDenied, "Approval %s cannot be answered with a grant", r.ID).
 			WithHint("approve it once; the policy wants a person to see each such call, or the whole of it could not be shown")
 	}
 	return nil

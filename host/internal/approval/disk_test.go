@@ -69,7 +69,7 @@ func TestDiskFull(t *testing.T) {
 	if _, err := r.desk.Ask(t.Context(), question(`{"n":1}`)); code(err) != tool.Unavailable {
 		t.Errorf("Ask = %v, want %s", err, tool.Unavailable)
 	}
-	dec := approval.Decision{ID: undecided.ID, By: approver("ada"), Approve: true, Always: true}
+	dec := approval.Decision{ID: undecided.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{}}
 	if got := r.decide(t, dec); got != tool.Unavailable {
 		t.Errorf("Decide = %q, want %s", got, tool.Unavailable)
 	}
@@ -79,7 +79,7 @@ func TestDiskFull(t *testing.T) {
 	if err := r.desk.Cancel(t.Context(), undecided.ID); code(err) != tool.Unavailable {
 		t.Errorf("Cancel = %v, want %s", err, tool.Unavailable)
 	}
-	if _, covered := r.grants.Covering("ada", "p", "put"); covered {
+	if _, covered := r.covering("ada", "p", "put"); covered {
 		t.Error("a grant is in force that is not on disk")
 	}
 	for id, want := range map[string]approval.State{undecided.ID: approval.Open, approved.ID: approval.Approved} {
@@ -96,7 +96,7 @@ func TestDiskFull(t *testing.T) {
 	if got := r.decide(t, dec); got != "" {
 		t.Errorf("Decide = %q, want it to count", got)
 	}
-	if _, covered := r.grants.Covering("ada", "p", "put"); !covered {
+	if _, covered := r.covering("ada", "p", "put"); !covered {
 		t.Error("the grant is not in force")
 	}
 	if err := r.desk.Spend(t.Context(), approved.ID, "tc_1", q.Binding()); err != nil {

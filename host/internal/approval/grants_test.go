@@ -20,32 +20,40 @@ func (r *rig) always(t *testing.T, user, name string) approval.Grant {
 	q := question(`{}`)
 	q.User, q.Tool = user, name
 	record := r.ask(t, q)
-	dec := approval.Decision{ID: record.ID, By: approver(user), Approve: true, Always: true, Via: "cli"}
+	dec := approval.Decision{ID: record.ID, By: approver(user), Approve: true, Grant: &approval.Terms{}, Via: "cli"}
 	if _, err := r.desk.Decide(t.Context(), dec); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.desk.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {
 		t.Fatal(err)
 	}
-	grant, ok := r.grants.Covering(user, q.Plugin, name)
+	grant, ok := r.covering(user, q.Plugin, name)
 	if !ok {
 		t.Fatalf("no grant covers %s of %s", name, user)
 	}
 	return grant
 }
 
+func (r *rig) use(tb testing.TB, id string) {
+	tb.Helper()
+	if err := r.grants.Use(tb.Context(), []string{id}); err != nil {
+		tb.Errorf("Use = %v", err)
+	}
+}
+
 func TestGrant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, t.TempDir(), approval.Options{})
 		grant := r.always(t, "ada", "put")
-		want := approval.Grant{User: "ada", Plugin: "p", Tool: "put", Scope: approval.Always, CreatedBy: "ada", Created: grant.Created}
-		if diff := cmp.Diff(want, approval.Grant{
-			User: grant.User, Plugin: grant.Plugin, Tool: grant.Tool, Scope: grant.Scope, CreatedBy: grant.CreatedBy, Created: grant.Created,
-		}); diff != "" || !strings.HasPrefix(grant.ID, "gr_") || !strings.HasPrefix(grant.Approval, "ap_") {
+		want := approval.Grant{
+			ID: grant.ID, User: "ada", Plugin: "p", Tool: "put", Covers: "calls of put", State: approval.GrantActive,
+			CreatedBy: "ada", Approval: grant.Approval, Created: grant.Created,
+		}
+		if diff := cmp.Diff(want, grant); diff != "" || !strings.HasPrefix(grant.ID, "gr_") || !strings.HasPrefix(grant.Approval, "ap_") {
 			t.Errorf("the grant is %+v (-want +got):\n%s", grant, diff)
 		}
 		for _, other := range [][3]string{{"eve", "p", "put"}, {"ada", "q", "put"}, {"ada", "p", "delete"}, {"adap", "", "put"}} {
-			if got, ok := r.grants.Covering(other[0], other[1], other[2]); ok {
+			if got, ok := r.covering(other[0], other[1], other[2]); ok {
 				t.Errorf("Covering%q = %+v, want none", other, got)
 			}
 		}
@@ -53,20 +61,20 @@ func TestGrant(t *testing.T) {
 			t.Errorf("a second answer made grant %s beside %s", again.ID, grant.ID)
 		}
 		r.restart(t, approval.Options{})
-		if got, ok := r.grants.Covering("ada", "p", "put"); !ok || got.ID != grant.ID {
+		if got, ok := r.covering("ada", "p", "put"); !ok || got.ID != grant.ID {
 			t.Errorf("Covering after a restart = %+v, %t; want %s", got, ok, grant.ID)
 		}
 		if got, err := r.grants.Revoke(t.Context(), grant.ID, approver("ada")); err != nil || got.RevokedBy != "ada" || got.Revoked.IsZero() {
 			t.Errorf("Revoke = %+v, %v", got, err)
 		}
-		if got, ok := r.grants.Covering("ada", "p", "put"); ok {
+		if got, ok := r.covering("ada", "p", "put"); ok {
 			t.Errorf("Covering after it was revoked = %+v, want none", got)
 		}
 		if _, err := r.grants.Revoke(t.Context(), grant.ID, approver("ada")); code(err) != tool.Conflict {
 			t.Errorf("second Revoke = %v, want %s", err, tool.Conflict)
 		}
 		r.restart(t, approval.Options{})
-		if got, ok := r.grants.Covering("ada", "p", "put"); ok {
+		if got, ok := r.covering("ada", "p", "put"); ok {
 			t.Errorf("Covering after it was revoked and a restart = %+v, want none", got)
 		}
 		if next := r.always(t, "ada", "put"); next.ID == grant.ID {
@@ -120,7 +128,7 @@ func TestUsesAreWrittenLater(t *testing.T) {
 		use := func(n int) {
 			var all sync.WaitGroup
 			for range n {
-				all.Go(func() { r.grants.Used(grant.ID) })
+				all.Go(func() { r.use(t, grant.ID) })
 			}
 			all.Wait()
 		}
@@ -134,7 +142,9 @@ func TestUsesAreWrittenLater(t *testing.T) {
 				t.Errorf("%d uses on disk, want %d", n, disk)
 			}
 		}
-		r.grants.Used("gr_0")
+		if err := r.grants.Use(t.Context(), []string{"gr_0"}); code(err) != tool.Conflict {
+			t.Errorf("Use of no grant = %v, want %s", err, tool.Conflict)
+		}
 		use(100)
 		check(100, 0)
 		wait(10 * time.Second)
@@ -166,7 +176,7 @@ func TestUsesAreWrittenLater(t *testing.T) {
 		}
 		wait(91 * 24 * time.Hour)
 		other := r.always(t, "ada", "other")
-		r.grants.Used(other.ID)
+		r.use(t, other.ID)
 		wait(time.Minute)
 		synctest.Wait()
 		all, err := r.grants.List(t.Context(), approver("ada"), true)
@@ -178,19 +188,19 @@ func TestUsesAreWrittenLater(t *testing.T) {
 
 func TestTooManyGrants(t *testing.T) {
 	r := open(t, t.TempDir(), approval.Options{MaxOpen: 2000})
-	if err := r.insertGrants(t, "ada", 1000); err != nil {
+	if err := r.insertGrants(t, "ada", 10_000); err != nil {
 		t.Fatal(err)
 	}
 	r.restart(t, approval.Options{})
 	record := r.ask(t, question(`{}`))
-	dec := approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Always: true}
+	dec := approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{}}
 	if got := r.decide(t, dec); got != tool.ResourceExhausted {
 		t.Errorf("Decide = %q, want %s", got, tool.ResourceExhausted)
 	}
 	if got := r.state(t, record.ID); got != approval.Open {
 		t.Errorf("the record is %s, want it open: the decision was refused whole", got)
 	}
-	dec.Always = false
+	dec.Grant = nil
 	if got := r.decide(t, dec); got != "" {
 		t.Errorf("Decide once = %q, want it to count", got)
 	}
@@ -211,13 +221,13 @@ func TestRevokeWhileGranted(t *testing.T) {
 			}
 		})
 		both.Go(func() {
-			_, err := r.desk.Decide(t.Context(), approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Always: true})
+			_, err := r.desk.Decide(t.Context(), approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{}})
 			if err != nil {
 				t.Errorf("Decide = %v", err)
 			}
 		})
 		both.Wait()
-		inMemory, covered := r.grants.Covering("ada", "p", "put")
+		inMemory, covered := r.covering("ada", "p", "put")
 		onDisk, err := r.grants.List(t.Context(), approver("ada"), false)
 		if err != nil {
 			t.Fatal(err)

@@ -80,7 +80,7 @@ func victim(ctx context.Context, dir string, careless bool) error {
 		}
 		fmt.Fprintln(os.Stdout, "asked", r.ID)
 		if r.State == approval.Open {
-			if r, err = desk.Decide(ctx, approval.Decision{ID: r.ID, By: approver("ada"), Approve: n%3 > 0, Always: n%3 > 0 && n%7 == 1}); err != nil {
+			if r, err = desk.Decide(ctx, approval.Decision{ID: r.ID, By: approver("ada"), Approve: n%3 > 0, Grant: terms(n%3 > 0 && n%7 == 1)}); err != nil {
 				return err
 			}
 			fmt.Fprintln(os.Stdout, r.State, r.ID)
@@ -186,7 +186,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 			t.Errorf("%s ran %d times", id, n)
 		}
 	}
-	if _, covered := r.grants.Covering("ada", "p", "put"); !covered {
+	if _, covered := r.covering("ada", "p", "put"); !covered {
 		t.Error("a grant that was acknowledged is not there")
 	}
 	t.Logf("said: %v, %d of them again", seen, seen["asked"]-len(asked))

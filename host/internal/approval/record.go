@@ -75,11 +75,13 @@ type Record struct {
 	// Runs are what arguments that are shell commands would run, as the host has
 	// read them.
 	Runs []string `json:"runs,omitempty"`
+	// Subject is what of the call a grant can be about.
+	Subject Subject `json:"subject,omitzero"`
 	// PreviewDigest is over all of Preview; "" without one.
 	PreviewDigest string `json:"preview_digest,omitempty"`
 	// Context is what the agent says about the call.
 	Context string `json:"context,omitempty"`
-	// Standing says that "always" may be answered.
+	// Standing says that a grant may be given with the answer.
 	Standing bool `json:"standing"`
 	// Created is when it was asked; Expires ends the time for a decision, and
 	// for the call to run after it.
@@ -95,6 +97,9 @@ type Record struct {
 	Decided   time.Time `json:"decided,omitzero"`
 	// SpentBy is the id of the call that ran.
 	SpentBy string `json:"spent_by,omitempty"`
+	// Grants are those that were given with the answer; only what [Desk.Decide] returns
+	// has them.
+	Grants []Grant `json:"grants,omitempty"`
 }
 
 // VisibleTo reports whether a caller may see the record as an approver or an

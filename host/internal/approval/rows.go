@@ -31,12 +31,13 @@ type content struct {
 	Arguments json.RawMessage `json:"arguments"`
 	Preview   *tool.Preview   `json:"preview,omitempty"`
 	Runs      []string        `json:"runs,omitempty"`
+	Subject   Subject         `json:"subject,omitzero"`
 }
 
 // encode returns the row of a record that was just made.
 func encode(r Record, binding string) (row, error) {
-	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs}
-	r.Arguments, r.Preview, r.Runs = nil, nil, nil
+	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs, Subject: r.Subject}
+	r.Arguments, r.Preview, r.Runs, r.Subject = nil, nil, nil, Subject{}
 	question, err := json.Marshal(r)
 	if err != nil {
 		return row{}, fmt.Errorf("approval %s: %w", r.ID, err)
@@ -100,7 +101,7 @@ func (w *row) record() (Record, error) {
 	if err := json.Unmarshal(w.content, &whole); err != nil || previewDigest(whole.Preview) != r.PreviewDigest {
 		return Record{}, errors.Join(errDamaged, err)
 	}
-	r.Arguments, r.Preview, r.Runs = whole.Arguments, whole.Preview, whole.Runs
+	r.Arguments, r.Preview, r.Runs, r.Subject = whole.Arguments, whole.Preview, whole.Runs, whole.Subject
 	return r, nil
 }
 

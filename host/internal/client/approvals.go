@@ -57,8 +57,8 @@ func (c *Client) Approval(ctx context.Context, id string) (httpapi.Approval, err
 
 // Answer is what a person says to an approval.
 type Answer struct {
-	// Always approves later calls of the tool too.
-	Always bool `json:"always,omitempty"`
+	// Grant approves later calls too; nil approves just this one.
+	Grant *Terms `json:"grant,omitempty"`
 	// Message is for the caller.
 	Message string `json:"message,omitempty"`
 	// ArgumentsHash and PreviewDigest are those of the approval as the person
@@ -67,12 +67,24 @@ type Answer struct {
 	PreviewDigest string `json:"preview_digest,omitempty"`
 }
 
+// Terms say which later calls an answer covers too, and for how long; see
+// [approval.Terms].
+type Terms struct {
+	Plugin   bool     `json:"plugin,omitempty"`
+	Path     string   `json:"path,omitempty"`
+	Commands []string `json:"commands,omitempty"`
+	Session  bool     `json:"session,omitempty"`
+	// For is a duration such as "8h"; "" is no end.
+	For  string `json:"for,omitempty"`
+	Uses int64  `json:"uses,omitempty"`
+}
+
 // Approve lets a call run.
 func (c *Client) Approve(ctx context.Context, id string, answer Answer) (approval.Record, error) {
 	return c.decide(ctx, id, "approve", answer)
 }
 
-// Reject refuses a call. Always has no meaning and must be false.
+// Reject refuses a call. Grant has no meaning and must be nil.
 func (c *Client) Reject(ctx context.Context, id string, answer Answer) (approval.Record, error) {
 	return c.decide(ctx, id, "reject", answer)
 }
@@ -83,12 +95,12 @@ func (c *Client) decide(ctx context.Context, id, verb string, answer Answer) (ap
 	return record, err
 }
 
-// Grants lists the standing answers, the newest first; revoked ones too if it
+// Grants lists the standing answers, the newest first; those that have ended too if it
 // is asked for.
-func (c *Client) Grants(ctx context.Context, revoked bool) ([]approval.Grant, error) {
+func (c *Client) Grants(ctx context.Context, ended bool) ([]approval.Grant, error) {
 	query := url.Values{}
-	if revoked {
-		query.Set("revoked", "true")
+	if ended {
+		query.Set("all", "true")
 	}
 	var grants []approval.Grant
 	err := c.do(ctx, request{method: "GET", path: "/v1/grants", query: query}, &grants)

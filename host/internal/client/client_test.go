@@ -123,7 +123,7 @@ func TestApprovals(t *testing.T) {
 	if _, err := person.Approve(t.Context(), open[0].ID, client.Answer{ArgumentsHash: "sha256:0"}); status(err) != http.StatusConflict {
 		t.Errorf("Approve of other arguments: %v, want a conflict", err)
 	}
-	record, err := person.Approve(t.Context(), open[0].ID, client.Answer{Always: true, Message: "ok", ArgumentsHash: whole.ArgumentsHash})
+	record, err := person.Approve(t.Context(), open[0].ID, client.Answer{Grant: &client.Terms{For: "8h"}, Message: "ok", ArgumentsHash: whole.ArgumentsHash})
 	if err != nil || record.Via != "cli" {
 		t.Errorf("Approve = %+v, %v", record, err)
 	}

@@ -27,6 +27,7 @@ func (r *reader) call(c *syntax.CallExpr) {
 	for _, a := range c.Assigns {
 		if why := r.assignment(a); why != "" {
 			r.line.Segments[first].blame(High, "%s", why)
+			r.line.Segments[first].altered = true
 		}
 		r.insideAssign(a)
 	}
@@ -68,7 +69,7 @@ func (r *reader) run(words []word, maybe bool) {
 		}
 		return
 	}
-	s := Segment{Argv: texts(words), Words: known(words), Maybe: maybe, Literal: allStatic(words) && words[0].plain}
+	s := Segment{Argv: texts(words), Words: known(words), Maybe: maybe, Literal: allStatic(words) && words[0].plain, fed: r.fed}
 	program := words[0]
 	if program.static {
 		s.Name = nameOf(program.text)

@@ -144,9 +144,17 @@ type Segment struct {
 	// Literal says that every word is known, and the first is written without
 	// quotes.
 	Literal bool `json:"-"`
+	// Least is how many of Words a [Pattern] has to name at least to cover it when
+	// further words may follow: all that may change what the program does, such as
+	// options; more than there are if further words may not. 0 means that no pattern
+	// covers it, since more than its words make what it does.
+	Least int `json:"-"`
 
 	// guess is what is feared of a program that is not known.
 	guess Problem
+	// altered says that a variable or a redirection changes what it does, fed that it
+	// reads what something else gives it, and runs that it runs other commands.
+	altered, fed, runs bool
 }
 
 // Risk is the highest of what was found.
@@ -169,7 +177,9 @@ func Parse(text string, opts Options) *Line {
 	r := &reader{opts: opts, line: line}
 	r.read(text, 0)
 	for i := range line.Segments {
-		line.Segments[i].settle()
+		s := &line.Segments[i]
+		s.settle()
+		s.Least = r.least(s)
 	}
 	if line.moves && line.relative != "" {
 		line.problem(Medium, "it changes the directory, and writes the file %s", line.relative)

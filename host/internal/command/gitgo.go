@@ -60,7 +60,7 @@ func (r *reader) git(s *Segment, words []word) {
 		s.blame(High, "git without a command that is known")
 		return
 	}
-	s.Words = append([]string{"git"}, known(rest)...)
+	s.Words = append(s.Words[:1:1], known(rest)...)
 	name := rest[0].text
 	p, looks := gits[name]
 	switch {

@@ -19,8 +19,9 @@ type reader struct {
 	depth int
 	// functions are those that are being defined.
 	functions []string
-	// background says that what is read does not keep the shell waiting.
-	background bool
+	// background says that what is read does not keep the shell waiting, and fed that
+	// it gets input from another command or a file.
+	background, fed bool
 }
 
 // read adds what a text runs.
@@ -157,15 +158,16 @@ func (r *reader) statement(s *syntax.Stmt) {
 	if s == nil {
 		return
 	}
-	before := r.background
-	r.background = before || s.Background || s.Coprocess || s.Disown
+	background, fed := r.background, r.fed
+	r.background = background || s.Background || s.Coprocess || s.Disown
+	r.fed = fed || slices.ContainsFunc(s.Redirs, feeds)
 	if s.Coprocess || s.Disown {
 		r.line.problem(High, "a background command that bash does not know")
 	}
 	first := len(r.line.Segments)
 	r.command(s.Cmd)
 	r.redirects(s, first)
-	r.background = before
+	r.background, r.fed = background, fed
 }
 
 // command reads one command. What is not named here is a problem.
@@ -176,11 +178,14 @@ func (r *reader) command(c syntax.Command) {
 		r.call(c)
 	case *syntax.BinaryCmd:
 		r.statement(c.X)
-		if _, timed := c.Y.Cmd.(*syntax.TimeClause); timed && (c.Op == syntax.Pipe || c.Op == syntax.PipeAll) {
+		pipe, fed := c.Op == syntax.Pipe || c.Op == syntax.PipeAll, r.fed
+		if _, timed := c.Y.Cmd.(*syntax.TimeClause); timed && pipe {
 			// There it is no word of the shell, but a program.
 			r.line.problem(Medium, "the program time, in a pipe")
 		}
+		r.fed = fed || pipe
 		r.statement(c.Y)
+		r.fed = fed
 	case *syntax.Block:
 		r.statements(c.Stmts)
 	case *syntax.Subshell:

@@ -38,8 +38,18 @@ func (r *reader) redirects(s *syntax.Stmt, first int) {
 		}
 		if why != "" {
 			segment.blame(risk, "%s", why)
+			segment.altered = true
 		}
 	}
+}
+
+// feeds reports whether a redirection gives a command something to read.
+func feeds(redirect *syntax.Redirect) bool {
+	switch redirect.Op { //nolint:exhaustive // the others are for output
+	case syntax.RdrIn, syntax.RdrInOut, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+		return true
+	}
+	return false
 }
 
 // redirect says what is wrong with one redirection, and which file it names.

@@ -45,6 +45,12 @@ var runners = set(`sudo doas su pkexec runuser chroot unshare nsenter setarch li
 	valgrind gdb perf parallel rlwrap unbuffer expect dbus-run-session xvfb-run cgexec ssh coproc at batch start-stop-daemon daemonize
 	run-parts entr inotifywait make docker podman kubectl tmux screen`)
 
+// runsText are further programs and words of the shell that run what their arguments
+// or a file say.
+//
+//nolint:gochecknoglobals // a table
+var runsText = set("eval trap source .")
+
 //nolint:gochecknoglobals // a table
 var shells = set("sh bash dash zsh ksh mksh ash fish rbash csh tcsh")
 
@@ -60,6 +66,7 @@ func set(names string) map[string]bool {
 func (r *reader) unwrap(s *Segment, words []word) (inner func()) {
 	name := s.Name
 	w, wraps := wrappers[name]
+	s.runs = wraps || runners[name] || shells[name] || runsText[name] || name == "find" && slices.ContainsFunc(words, executes)
 	switch {
 	case wraps:
 		return r.wrapped(s, w, words)
@@ -163,10 +170,15 @@ func (r *reader) evaluated(words []word) {
 	}
 }
 
+// executes reports whether a word of find begins a command.
+func executes(w word) bool {
+	return slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, w.text)
+}
+
 // found reads the commands that find runs.
 func (r *reader) found(words []word) {
 	for i := 0; i < len(words); i++ {
-		if !slices.Contains([]string{"-exec", "-execdir", "-ok", "-okdir"}, words[i].text) {
+		if !executes(words[i]) {
 			continue
 		}
 		rest := words[i+1:]

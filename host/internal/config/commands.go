@@ -41,6 +41,11 @@ func (d *decoder) commands(blocks []commandsBlock) *policy.Commands {
 					lists.Risk[level] = verdict
 				}
 			}
+			lists.AllowStanding = d.flag(risk.AllowStanding, false)
+			if risk.AllowStanding != nil && !lists.Confirms() {
+				d.mistake(risk.AllowStanding.NameRange, "Useless allow_standing",
+					"It lets a grant answer what a risk asks for with %q, and none does. Remove it: after %q, grants count anyway.", policy.Confirm, policy.Ask)
+			}
 		}
 	}
 	return lists

@@ -18,14 +18,13 @@ const defaultActionsPerHour = 600
 // maxCalls bounds what a rate may say: beyond it, none is meant.
 const maxCalls = 1_000_000
 
-// policy reads the policy block.
+// policy reads the policy blocks, of which each is a part.
 func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Options, actionsPerHour int) {
 	actionsPerHour = defaultActionsPerHour
+	var all policyBlock
 	for _, block := range blocks {
-		opts.Commands = d.commands(block.Commands)
-		opts.Paths = d.pathRules(block.Paths, workspace)
-		opts.URLs = d.urlRules(block.URLs)
-		opts.Rules = d.rules(block.Rules)
+		all.Commands, all.Paths = append(all.Commands, block.Commands...), append(all.Paths, block.Paths...)
+		all.URLs, all.Rules = append(all.URLs, block.URLs...), append(all.Rules, block.Rules...)
 		if word, ok := d.choice(block.Mode, policy.Supervised.String(), policy.ReadOnly.String(), policy.Autonomous.String()); ok {
 			mode, err := policy.ParseMode(word)
 			if err == nil {
@@ -38,6 +37,10 @@ func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Op
 			actionsPerHour = n
 		}
 	}
+	opts.Commands = d.commands(all.Commands)
+	opts.Paths = d.pathRules(all.Paths, workspace)
+	opts.URLs = d.urlRules(all.URLs)
+	opts.Rules = d.rules(all.Rules)
 	return opts, actionsPerHour
 }
 

@@ -157,7 +157,9 @@ func TestRulesOrder(t *testing.T) {
 				blocks.WriteString("\n" + strings.NewReplacer("{ ", "{\n", " }", "\n}", ", ", "\n").Replace(rule))
 			}
 			in := input(t, tt.args)
-			in.Grant = tt.grant
+			if tt.grant != "" {
+				in.Grants = []string{tt.grant}
+			}
 			d := ruled(t, blocks.String()).Decide(in)
 			if d.Verdict != tt.want || d.Rule != tt.rule {
 				t.Errorf("%v by %s, want %v by %s", d.Verdict, d.Rule, tt.want, tt.rule)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/event"
@@ -93,8 +94,31 @@ func (s *Server) getApproval(w http.ResponseWriter, r *request) error {
 func (s *Server) approve(w http.ResponseWriter, r *request) error {
 	d := approval.Decision{Approve: true}
 	return s.decide(w, r, &d, fields{
-		"always": &d.Always, "message": &d.Message, "arguments_hash": &d.ArgumentsHash, "preview_digest": &d.PreviewDigest,
+		"grant": &grantTerms{&d.Grant}, "message": &d.Message, "arguments_hash": &d.ArgumentsHash, "preview_digest": &d.PreviewDigest,
 	})
+}
+
+// grantTerms reads the member "grant" of a body.
+type grantTerms struct{ into **approval.Terms }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (g *grantTerms) UnmarshalJSON(text []byte) error {
+	var terms approval.Terms
+	lasts := ""
+	err := readJSON(text, fields{
+		"plugin": &terms.Plugin, "path": &terms.Path, "commands": &terms.Commands,
+		"session": &terms.Session, "for": &lasts, "uses": &terms.Uses,
+	})
+	if err != nil {
+		return err
+	}
+	if lasts != "" {
+		if terms.For, err = time.ParseDuration(lasts); err != nil || terms.For <= 0 {
+			return badRequest().problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", headOf(lasts, maxShown))
+		}
+	}
+	*g.into = &terms
+	return nil
 }
 
 // reject answers POST /v1/approvals/{id}/reject.

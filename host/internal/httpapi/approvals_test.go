@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/httpapi/httpapitest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -170,7 +171,7 @@ func TestGrants(t *testing.T) {
 	h := asking(t)
 	pending := pend(t, h, h.Agent, `{"tool":"write"}`)
 	var got record
-	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", `{"always":true}`).into(t, http.StatusOK, &got)
+	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", `{"grant":{}}`).into(t, http.StatusOK, &got)
 	var grants []struct{ ID, User, Tool string }
 	ask(t, h, h.Approver, "GET", "/v1/grants", "").into(t, http.StatusOK, &grants)
 	if len(grants) != 1 || grants[0].Tool != "write" || grants[0].User != httpapitest.Ann {
@@ -197,9 +198,45 @@ func TestGrants(t *testing.T) {
 	if len(grants) != 0 {
 		t.Errorf("grants in force = %+v", grants)
 	}
-	ask(t, h, h.Approver, "GET", "/v1/grants?revoked=true", "").into(t, http.StatusOK, &grants)
+	ask(t, h, h.Approver, "GET", "/v1/grants?all=true", "").into(t, http.StatusOK, &grants)
 	if len(grants) != 1 {
 		t.Errorf("all grants = %+v", grants)
 	}
-	ask(t, h, h.Approver, "GET", "/v1/grants?revoked=maybe", "").problem(t, http.StatusBadRequest, "maybe")
+	ask(t, h, h.Approver, "GET", "/v1/grants?all=maybe", "").problem(t, http.StatusBadRequest, "maybe")
+}
+
+func TestGrantTerms(t *testing.T) {
+	h := asking(t)
+	for _, tt := range []struct{ body, problem string }{
+		{`{"grant":null}`, "a JSON object"},
+		{`{"grant":[]}`, "a JSON object"},
+		{`{"grant":{"until":"1h"}}`, "members are commands, for, path, plugin, session, uses"},
+		{`{"grant":{"for":"soon"}}`, "30m"},
+		{`{"grant":{"for":"-1h"}}`, "30m"},
+		{`{"grant":{"for":3600}}`, "a string"},
+		{`{"grant":{"for":"100000h"}}`, "at most"},
+		{`{"grant":{"uses":1.5}}`, "a whole number"},
+		{`{"grant":{"uses":-1}}`, "-1 uses"},
+		{`{"grant":{"commands":"ls"}}`, "a list of strings"},
+		{`{"grant":{"commands":["ls"]}}`, "no shell command"},
+		{`{"grant":{"path":"src"}}`, "no workspace"},
+		{`{"grant":{"uses":1,"uses":2}}`, "two members"},
+	} {
+		pending := pend(t, h, h.Agent, `{"tool":"write"}`)
+		path := "/v1/approvals/" + pending.ApprovalID
+		ask(t, h, h.Approver, "POST", path+"/approve", tt.body).problem(t, http.StatusBadRequest, tt.problem)
+		ask(t, h, h.Approver, "POST", path+"/reject", `{}`).into(t, http.StatusOK, &record{})
+	}
+	pending := pend(t, h, h.Agent, `{"tool":"write"}`)
+	var got struct{ Grants []approval.Grant }
+	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", `{"grant":{"plugin":true,"session":true,"for":"30m","uses":3}}`).
+		into(t, http.StatusOK, &got)
+	if len(got.Grants) != 1 {
+		t.Fatalf("approve gives the grants %+v", got.Grants)
+	}
+	switch g := got.Grants[0]; {
+	case g.Tool != "", g.Session == "", g.MaxUses != 3, g.Expires.Sub(g.Created) != 30*time.Minute, g.State != approval.GrantActive,
+		!strings.Contains(g.Covers, "every tool"):
+		t.Errorf("approve gives the grant %+v", g)
+	}
 }

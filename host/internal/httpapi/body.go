@@ -108,7 +108,11 @@ func (f fields) set(name string, value json.RawMessage) error {
 		*raw = value
 		return nil
 	}
-	if err := json.Unmarshal(value, into); err != nil || string(value) == "null" {
+	err := json.Unmarshal(value, into)
+	if nested, ok := errors.AsType[*Problem](err); ok {
+		return nested
+	}
+	if err != nil || string(value) == "null" {
 		return badRequest().problem("%s is %s, expected %s", name, headOf(string(value), maxShown), wanted(into))
 	}
 	return nil
@@ -121,6 +125,12 @@ func wanted(into any) string {
 		return "a string"
 	case *bool:
 		return "true or false"
+	case *int64:
+		return "a whole number"
+	case *[]string:
+		return "a list of strings"
+	case json.Unmarshaler:
+		return "a JSON object"
 	}
 	return fmt.Sprintf("a %T", into)
 }

@@ -5,17 +5,18 @@ import (
 	"strconv"
 )
 
-// listGrants answers GET /v1/grants, the newest first.
+// listGrants answers GET /v1/grants, the newest first; with all
+// those that have ended, too.
 func (s *Server) listGrants(w http.ResponseWriter, r *request) error {
-	q := readQuery(r.Request, "revoked")
-	revoked, err := strconv.ParseBool(q.text("revoked"))
-	if err != nil && q.text("revoked") != "" {
-		q.fail("revoked is %q, expected true or false", headOf(q.text("revoked"), maxShown))
+	q := readQuery(r.Request, "all")
+	all, err := strconv.ParseBool(q.text("all"))
+	if err != nil && q.text("all") != "" {
+		q.fail("all is %q, expected true or false", headOf(q.text("all"), maxShown))
 	}
 	if err := q.err(); err != nil {
 		return err
 	}
-	grants, err := s.opts.Grants.List(r.Context(), r.caller, revoked)
+	grants, err := s.opts.Grants.List(r.Context(), r.caller, all)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,7 @@ const (
 	fieldNote     = "note"
 
 	answerApprove = "approve"
+	answerSession = "session"
 	answerAlways  = "always"
 	answerReject  = "reject"
 )
@@ -68,10 +69,14 @@ func form(r approval.Record) *mcp.ElicitParams {
 	if !view.Complete || len(text) > maxForm {
 		return nil
 	}
-	answers := []string{answerApprove, answerReject}
-	if r.Standing {
-		answers = []string{answerApprove, answerAlways, answerReject}
+	answers := []string{answerApprove}
+	if r.Standing && r.Session != "" {
+		answers = append(answers, answerSession)
 	}
+	if r.Standing {
+		answers = append(answers, answerAlways)
+	}
+	answers = append(answers, answerReject)
 	return &mcp.ElicitParams{
 		Mode:    "form",
 		Message: "Let the agent call " + r.Tool + "?\n\n" + text,
@@ -81,7 +86,7 @@ func form(r approval.Record) *mcp.ElicitParams {
 			"properties": map[string]any{
 				fieldDecision: map[string]any{
 					"type": "string", "title": "Decision", "enum": answers,
-					"description": "approve: this call only" + alwaysMeans(r) + "; reject: the call does not run",
+					"description": "approve: this call only" + standingMeans(r) + "; reject: the call does not run",
 				},
 				fieldNote: map[string]any{
 					"type": "string", "title": "Note", "description": "what the agent is told, if you reject", "maxLength": maxNote,
@@ -91,11 +96,20 @@ func form(r approval.Record) *mcp.ElicitParams {
 	}
 }
 
-func alwaysMeans(r approval.Record) string {
+// standingMeans says what the answers mean that cover later calls, too.
+func standingMeans(r approval.Record) string {
 	if !r.Standing {
 		return ""
 	}
-	return fmt.Sprintf("; always: also every later call of %s, until you revoke that", r.Tool)
+	later := fmt.Sprintf("every later call of %s", r.Tool)
+	if len(r.Subject.Commands) > 0 {
+		later = fmt.Sprintf("every later call of %s that runs just these commands", r.Tool)
+	}
+	means := fmt.Sprintf("; always: also %s, until you revoke that", later)
+	if r.Session != "" {
+		means = fmt.Sprintf("; session: also %s in this session", later) + means
+	}
+	return means
 }
 
 // decide takes the answer of a client's user to the question about a record. It
@@ -112,8 +126,10 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answ
 		switch answer.Content[fieldDecision] {
 		case answerApprove:
 			decision.Approve = true
+		case answerSession:
+			decision.Approve, decision.Grant = true, &approval.Terms{Session: true}
 		case answerAlways:
-			decision.Approve, decision.Always = true, true
+			decision.Approve, decision.Grant = true, &approval.Terms{}
 		case answerReject:
 			decision.Message = bounded(strings.TrimSpace(note), maxNote)
 		default:

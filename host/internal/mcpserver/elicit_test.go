@@ -18,16 +18,18 @@ func TestForm(t *testing.T) {
 		name      string
 		arguments json.RawMessage
 		standing  bool
+		session   string
 		want      []string // the answers; nil is no form
 	}{
-		{"a call that is confirmed each time", long(10), false, once},
-		{"one that may be let run from now on", long(10), true, standing},
-		{"a long one", long(32 << 10), true, standing},
-		{"one that does not fit into a form", long(64 << 10), true, nil},
-		{"one of which not all is at hand", nil, true, nil},
+		{"a call that is confirmed each time", long(10), false, "s1", once},
+		{"one that may be let run from now on", long(10), true, "", standing},
+		{"one that may be let run in its session", long(10), true, "s1", []string{"approve", "session", "always", "reject"}},
+		{"a long one", long(32 << 10), true, "", standing},
+		{"one that does not fit into a form", long(64 << 10), true, "", nil},
+		{"one of which not all is at hand", nil, true, "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := form(approval.Record{ID: "ap_1", Tool: "put", State: approval.Open, Arguments: tt.arguments, Standing: tt.standing})
+			got := form(approval.Record{ID: "ap_1", Tool: "put", State: approval.Open, Arguments: tt.arguments, Standing: tt.standing, Session: tt.session})
 			if got == nil || tt.want == nil {
 				if got != nil || tt.want != nil {
 					t.Fatalf("the form is %+v, want the answers %q", got, tt.want)

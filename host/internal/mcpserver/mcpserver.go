@@ -43,6 +43,9 @@ type Options struct {
 	// LocalToken names the token of this host's own account, which all programs
 	// of the account share.
 	LocalToken string
+	// SessionEnded is called with the id of each session that has ended. It must return
+	// at once and must not call the Server. Nil drops it.
+	SessionEnded func(id string)
 	// Brief says that the host is there for one command only, which relayed
 	// clients are told.
 	Brief   bool
@@ -58,6 +61,7 @@ type Server struct {
 	http     endpoint
 	sessions sessions
 	seal     seal
+	late     late
 	stop     func() // ends follow, and waits for it
 
 	mu        sync.Mutex                // guards published
@@ -71,7 +75,7 @@ func New(opts Options) *Server {
 		opts.Patience = 45 * time.Second
 	}
 	logger := logHandler{opts.Logger}
-	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}}
+	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}, sessions: sessions{ended: opts.SessionEnded}}
 	s.sdk = mcp.NewServer(
 		&mcp.Implementation{Name: "toolhost", Title: "toolhost", Version: opts.Version},
 		&mcp.ServerOptions{
@@ -141,7 +145,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	id := newSessionID()
 	calls := s.sessions.begin(id)
 	defer s.sessions.forget(id)
-	transport := newLineTransport(in, out, id)
+	transport := newLineTransport(in, out, id, &s.late)
 	transport.conn.left = func() { calls.cancel(errGone) }
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {

@@ -24,7 +24,8 @@ const (
 // sessions are the clients of revisions that have them, and the one on each
 // pair of streams. The zero value is ready.
 type sessions struct {
-	mu      sync.Mutex // guards byID and what it holds
+	ended   func(id string) // is called when a session has ended; nil: nobody needs to know
+	mu      sync.Mutex      // guards byID and what it holds
 	byID    map[string]*session
 	closing sync.WaitGroup
 }
@@ -149,7 +150,7 @@ func (s *sessions) remove(id string) {
 	if one == nil {
 		return
 	}
-	delete(s.byID, id)
+	s.drop(id)
 	one.cancel(errGone)
 	if one.server == nil {
 		return
@@ -162,7 +163,15 @@ func (s *sessions) remove(id string) {
 func (s *sessions) forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.drop(id)
+}
+
+// drop forgets a session. s.mu is held.
+func (s *sessions) drop(id string) {
 	delete(s.byID, id)
+	if s.ended != nil {
+		s.ended(id)
+	}
 }
 
 // close ends all sessions over HTTP and returns when their calls have ended.

@@ -95,7 +95,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, PolicyRevision: p.rules().Revision(), Context: c.Context,
 		Runs:     runs(c, hidden),
-		Standing: c.decision.Standing && !hidden,
+		Standing: c.decision.Standing && !hidden, Subject: c.subject,
 	}
 }
 
@@ -182,8 +182,12 @@ func (p *Pipeline) stillAllowed(c *call) bool {
 	if c.tier == tool.ReadOnly && c.approval.ID == "" {
 		return true
 	}
-	verdict := p.judge(c).Verdict
-	return verdict == policy.Allow || c.approval.ID != "" && verdict <= c.approval.Verdict
+	decision := p.judge(c)
+	if c.approval.ID != "" {
+		return decision.Verdict <= c.approval.Verdict
+	}
+	c.decision = decision // perhaps by other grants
+	return decision.Verdict == policy.Allow
 }
 
 // stale reports whether a plugin has refused an approved call because the

@@ -334,7 +334,7 @@ func TestStandingAnswer(t *testing.T) {
 	plugin := &counter{}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
-	decision := approval.Decision{ID: question.ID, By: approver, Approve: true, Always: true, Via: "test"}
+	decision := approval.Decision{ID: question.ID, By: approver, Approve: true, Grant: &approval.Terms{}, Via: "test"}
 	if _, err := h.opts.Desk.Decide(t.Context(), decision); err != nil {
 		t.Fatal(err)
 	}

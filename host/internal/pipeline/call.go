@@ -34,6 +34,7 @@ type call struct {
 	tier      tool.Tier        // after the arguments were checked
 	commands  []policy.Command // of its arguments, as they were read when it was decided
 	decision  policy.Decision  // after it was decided
+	subject   approval.Subject // what of it a grant can be about, of one that a grant would answer
 	question  approval.Record  // what a person was asked in this round, as it stands; no ID: none was
 	approval  approval.Record  // after a person approved it; no ID: none did
 	preview   *tool.Preview    // what was shown to that person; nil: nothing

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -50,11 +50,42 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 	if !decision.Standing {
 		return decision
 	}
-	if grant, ok := p.opts.Grants.Covering(c.Caller.User, in.Plugin, in.Tool); ok {
-		in.Grant = grant.ID
+	c.subject = applied.subject(c, decision)
+	call := approval.Call{User: c.Caller.User, Session: c.Caller.Session, Plugin: in.Plugin, Tool: in.Tool, Subject: c.subject}
+	if in.Grants = p.opts.Grants.Covering(&call); len(in.Grants) > 0 {
 		decision = rules.Decide(in)
 	}
 	return decision
+}
+
+// subject is what of a call a grant can be about.
+func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
+	var about approval.Subject
+	for _, segment := range d.Unanswered {
+		about.Commands = append(about.Commands, approval.Command{Words: segment.Words, Least: segment.Least})
+	}
+	if len(s.Roots) == 0 {
+		return about
+	}
+	about.Folder = s.Roots[0]
+	for _, name := range c.entry.ValuesOf(tool.RolePath, c.arguments.Values) {
+		written := s.absolute(name)
+		// What it names, which may be a link, and where that leads.
+		for _, path := range []string{filepath.Join(resolve(filepath.Dir(written)), filepath.Base(written)), resolve(written)} {
+			if !slices.Contains(about.Paths, path) {
+				about.Paths = append(about.Paths, path)
+			}
+		}
+	}
+	return about
+}
+
+// absolute returns the absolute, clean path that an argument names.
+func (s *Settings) absolute(name string) string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.Roots[0], name)
+	}
+	return filepath.Clean(name)
 }
 
 // commands reads the shell commands in the arguments of a call.
@@ -95,11 +126,7 @@ func (s *Settings) paths(c *call) []policy.Path {
 	}
 	var paths []policy.Path
 	for _, name := range c.entry.ValuesOf(tool.RolePath, c.arguments.Values) {
-		written := name
-		if !filepath.IsAbs(name) {
-			written = filepath.Join(s.Roots[0], name)
-		}
-		written = filepath.Clean(written)
+		written := s.absolute(name)
 		paths = append(paths, policy.Path{Name: name, Absolute: written})
 		if c.tier == tool.ReadOnly {
 			continue
@@ -109,21 +136,4 @@ func (s *Settings) paths(c *call) []policy.Path {
 		}
 	}
 	return slices.DeleteFunc(paths, func(path policy.Path) bool { return slices.Contains(s.spelled, path.Absolute) })
-}
-
-// resolve follows the symbolic links of the part of a path that exists. What it
-// returns may be wrong a moment later: the plugin, which opens files relative
-// to its folders, is what holds.
-func resolve(path string) string {
-	rest := ""
-	for at := path; ; at = filepath.Dir(at) {
-		real, err := filepath.EvalSymlinks(at)
-		if err == nil {
-			return filepath.Join(real, rest)
-		}
-		if at == filepath.Dir(at) || strings.ContainsRune(at, 0) {
-			return path
-		}
-		rest = filepath.Join(filepath.Base(at), rest)
-	}
 }

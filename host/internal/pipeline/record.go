@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/event"
@@ -38,6 +39,9 @@ func (p *Pipeline) begin(ctx context.Context, c *call) error {
 	if !p.stillAllowed(c) {
 		return errStale
 	}
+	if err := p.useGrants(ctx, c); err != nil {
+		return err
+	}
 	if c.tier != tool.ReadOnly {
 		if err := p.startKey(ctx, c); err != nil {
 			return err
@@ -51,11 +55,20 @@ func (p *Pipeline) begin(ctx context.Context, c *call) error {
 		c.begun = true
 		p.cache.empty(c)
 	}
-	if c.decision.Grant != "" {
-		p.opts.Grants.Used(c.decision.Grant)
-	}
 	p.publishState(c, event.ToolExecution)
 	return nil
+}
+
+// useGrants counts the grants by which a call runs.
+func (p *Pipeline) useGrants(ctx context.Context, c *call) error {
+	if len(c.decision.Grants) == 0 {
+		return nil
+	}
+	err := p.opts.Grants.Use(ctx, c.decision.Grants)
+	if err != nil && tool.AsError(err).Code == tool.Conflict { // one has ended meanwhile
+		return errStale
+	}
+	return err
 }
 
 // endRound records the end of a round of a call that had begun, has certainly
@@ -109,8 +122,8 @@ func (p *Pipeline) record(c *call) journal.Record {
 		r.ApprovedBy, r.Approval, r.Approver, r.Via = string(policy.ByUser), c.approval.ID, c.approval.DecidedBy, c.approval.Via
 	case c.question.ID != "": // refused, or not answered
 		r.Approval, r.Approver, r.Via = c.question.ID, c.question.DecidedBy, c.question.Via
-	case c.decision.Grant != "":
-		r.Approval = c.decision.Grant
+	case len(c.decision.Grants) > 0:
+		r.Approval = strings.Join(c.decision.Grants, ",")
 	}
 	return r
 }

@@ -290,7 +290,7 @@ func unquote(text string) (all []string, after string, whole bool) {
 func (o *bashRun) violations(line *command.Line, redirects []string) []string {
 	var all []string
 	for _, argv := range append(slices.Clone(o.called), o.traced...) {
-		if !slices.ContainsFunc(line.Segments, func(s command.Segment) bool { return lists(&s, argv) }) {
+		if !slices.ContainsFunc(line.Segments, func(s command.Segment) bool { return listed(&s, argv) }) {
 			all = append(all, fmt.Sprintf("it ran %q", argv))
 		}
 	}
@@ -302,9 +302,9 @@ func (o *bashRun) violations(line *command.Line, redirects []string) []string {
 	return all
 }
 
-// lists reports whether a segment is a command that ran. A word that is known only when
+// listed reports whether a segment is a command that ran. A word that is known only when
 // it runs may be any, but only one.
-func lists(s *command.Segment, argv []string) bool {
+func listed(s *command.Segment, argv []string) bool {
 	if s.Maybe || len(s.Argv) != len(argv) {
 		return false
 	}

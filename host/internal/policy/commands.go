@@ -19,6 +19,8 @@ type Commands struct {
 	Unlisted Verdict `json:"unlisted,omitempty"`
 	// Risk holds levels by risk; the defaults are allow, ask and confirm.
 	Risk map[command.Risk]Verdict `json:"risk,omitempty"`
+	// AllowStanding lets grants answer what a risk asks for with [Confirm].
+	AllowStanding bool `json:"allow_standing,omitempty"`
 	// BlockHighRisk denies what is of high risk.
 	BlockHighRisk bool `json:"block_high_risk,omitempty"`
 	// Assign and WriteRedirects are those of [command.Options].
@@ -77,6 +79,11 @@ func (c *Commands) level(risk command.Risk) Verdict {
 	return cmp.Or(c.Risk[risk], [...]Verdict{command.Low: Allow, command.Medium: Ask, command.High: Confirm}[risk])
 }
 
+// Confirms reports whether there is a risk whose level is [Confirm].
+func (c *Commands) Confirms() bool {
+	return c.level(command.Low) == Confirm || c.level(command.Medium) == Confirm || c.level(command.High) == Confirm
+}
+
 // judge decides what the lists say of a command: who says it, and why. It reports
 // false if they say nothing. Without lists it denies what nobody should run. Of a
 // script nothing is allowed: what it does depends on what came before.
@@ -121,7 +128,7 @@ func (c *Commands) line(line *command.Line) Decision {
 
 // segment decides about one command.
 func (c *Commands) segment(s *command.Segment) Decision {
-	if s.Maybe || s.Transparent && s.Risk == command.Low {
+	if harmless(s) {
 		return Decision{Verdict: Allow}
 	}
 	for _, rule := range c.Allow {
@@ -141,6 +148,12 @@ func (c *Commands) segment(s *command.Segment) Decision {
 		d.Change = fmt.Sprintf("add %q to allow in the commands block", strings.Join(s.Argv, " "))
 	}
 	return d
+}
+
+// harmless reports whether a command only runs others, which are judged themselves, or
+// may be none at all.
+func harmless(s *command.Segment) bool {
+	return s.Maybe || s.Transparent && s.Risk == command.Low
 }
 
 func violation(reason string) string { return "Security policy violation: " + reason }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -102,7 +103,6 @@ func TestCommandsOrder(t *testing.T) {
 		{name: "high risk", command: "rm x", want: Confirm},
 		{name: "high risk is blocked", command: "rm x", change: func(o *Options) { o.Commands.BlockHighRisk = true }, want: Deny},
 		{name: "a level by risk", command: "rm x", change: func(o *Options) { o.Commands.Risk = map[command.Risk]Verdict{command.High: Ask} }, want: Ask},
-		{name: "no grant covers it", command: "npm test", want: Ask},
 		{name: "the tool's own confirm", command: "ls", change: toolLevel(Confirm), want: Confirm},
 		{name: "the tool's own deny", command: "ls", change: toolLevel(Deny), want: Deny},
 		{name: "the tool's own ask", command: "ls", change: toolLevel(Ask), want: Allow},
@@ -124,11 +124,11 @@ func TestCommandsOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 			d := rules.Decide(Input{
-				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Grant: "gr_1", Folders: []string{"/ws"},
+				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"},
 				Commands: []Command{{Line: command.Parse(tt.command, rules.Reading([]string{"/ws"})), Script: tt.script}},
 			})
-			if d.Verdict != tt.want || d.Standing {
-				t.Errorf("%+v, want %v and no grant", d, tt.want)
+			if d.Verdict != tt.want {
+				t.Errorf("%+v, want %v", d, tt.want)
 			}
 			if d.Verdict == Deny && d.Reason == "" {
 				t.Error("whoever calls does not learn why it is denied")
@@ -212,5 +212,83 @@ func TestCommandsOnTheHostsFiles(t *testing.T) {
 		if (d.Verdict == Deny) != denied || denied && d.Rule != "the protection of the host's own files" {
 			t.Errorf("%s: %+v, want a denial: %v", text, d, denied)
 		}
+	}
+}
+
+// TestGrantsOfCommands: which calls with commands a grant answers, and which commands it
+// has to cover.
+func TestGrantsOfCommands(t *testing.T) {
+	standing := func(o *Options) { o.Commands.AllowStanding = true }
+	rule := func(verdict Verdict, locked bool) func(*Options) {
+		return func(o *Options) {
+			o.Rules = []Rule{{Name: "r", Tools: []string{"shell_*"}, Verdict: verdict, Locked: locked}}
+		}
+	}
+	for _, tt := range []struct {
+		name, command string
+		change        func(*Options)
+		script        bool
+		want          []string // nil: no grant answers it
+	}{
+		{name: "unlisted", command: "npm test", want: []string{"npm test"}},
+		{name: "what is allowed need not be covered", command: "ls -la && npm test | sort; npm i", want: []string{"npm test", "npm i"}},
+		{name: "what runs others as the shell would", command: "timeout 5 npm test", want: []string{"npm test"}},
+		{name: "high risk is confirmed", command: "rm x"},
+		{name: "high risk, where the admin lets grants answer", command: "rm x", change: standing, want: []string{"rm x"}},
+		{name: "high risk that is only asked about", command: "rm x", change: func(o *Options) { o.Commands.Risk = map[command.Risk]Verdict{command.High: Ask} }, want: []string{"rm x"}},
+		{name: "where the tool's own level lets grants answer", command: "rm x", want: []string{"rm x"}, change: func(o *Options) {
+			o.Plugins = map[string]Plugin{"shell": {Tools: map[string]Level{"shell_exec": {Verdict: Confirm, AllowStanding: true}}}}
+		}},
+		{name: "the tool's own confirm", command: "npm test", change: func(o *Options) {
+			standing(o)
+			o.Plugins = map[string]Plugin{"shell": {Tools: map[string]Level{"shell_exec": {Verdict: Confirm}}}}
+		}},
+		{name: "a rule asks about all of it", command: "ls && npm test", change: rule(Ask, false), want: []string{"ls", "npm test"}},
+		{name: "a rule asks about what is allowed", command: "ls", change: rule(Ask, false), want: []string{"ls"}},
+		{name: "a locked rule", command: "npm test", change: rule(Ask, true)},
+		{name: "a rule confirms", command: "npm test", change: func(o *Options) { standing(o); rule(Confirm, false)(o) }},
+		{name: "a script", command: "npm test", script: true, change: standing},
+		{name: "what is not clear", command: "npm $X", change: standing},
+		{name: "what is not known as a whole", command: "npm test; f() { :; }", change: standing},
+		{name: "a variable", command: "X=1 npm test", change: standing},
+		{name: "output", command: "npm test > x", change: standing},
+		{name: "input", command: "ls | npm test", change: standing},
+		{name: "too many commands", command: strings.Repeat("npm test;", 33)},
+		{name: "without lists, if the tool is asked about", command: "ls; npm test", want: []string{"ls", "npm test"}, change: func(o *Options) {
+			o.Commands = nil
+			toolLevel(Ask)(o)
+		}},
+		{name: "denied", command: "npm test; mkfs /dev/sda", change: func(o *Options) { o.Commands.Deny = []CommandRule{{Words: []string{"mkfs"}}} }},
+		{name: "autonomous", command: "npm test", change: func(o *Options) { o.Mode = Autonomous }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			opts := Options{Commands: &Commands{Allow: []CommandRule{{Words: []string{"ls"}}, {Words: []string{"sort"}}}}}
+			if tt.change != nil {
+				tt.change(&opts)
+			}
+			rules, err := New(opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := Input{
+				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"},
+				Commands: []Command{{Line: command.Parse(tt.command, rules.Reading([]string{"/ws"})), Script: tt.script}},
+			}
+			d := rules.Decide(in)
+			var got []string
+			if d.Standing {
+				for _, s := range d.Unanswered {
+					got = append(got, strings.Join(s.Words, " "))
+				}
+			}
+			if d.Standing != (tt.want != nil) || !slices.Equal(got, tt.want) {
+				t.Errorf("%v by %s: grants count %t, for %q; want %q", d.Verdict, d.Rule, d.Standing, got, tt.want)
+			}
+			in.Grants = []string{"gr_1", "gr_2"}
+			with := rules.Decide(in)
+			if tt.want == nil && (with.Verdict != d.Verdict || with.By == ByGrant) || tt.want != nil && (with.Verdict != Allow || with.By != ByGrant || with.Rule != "grant gr_1, gr_2") {
+				t.Errorf("with grants %v by %s, without %v by %s", with.Verdict, with.Rule, d.Verdict, d.Rule)
+			}
+		})
 	}
 }

@@ -29,8 +29,12 @@ type Input struct {
 	Commands []Command
 	// URLs are the addresses that the arguments name.
 	URLs []string
-	// Grant is the id of the standing answer that covers the call, or "".
-	Grant string
+	// Grants are the ids of the standing answers that cover the call together, those
+	// of [Decision.Unanswered] in it.
+	Grants []string
+	// Shared is what conditions keep for those after them, e.g. arguments in another
+	// form. It is theirs alone, and nil before the first one.
+	Shared any
 }
 
 // file is a word of a command that may name a file.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/toolhost/toolhost/host/internal/command"
@@ -77,10 +78,13 @@ type Decision struct {
 	// By says who allowed an allowed call: "auto" for what is built in,
 	// "config" for the admin's word, "grant" for a standing answer.
 	By By `json:"approved_by,omitempty"`
-	// Grant is the id of the grant that allowed the call, or "".
-	Grant string `json:"grant,omitempty"`
+	// Grants are the ids of the grants that allowed the call.
+	Grants []string `json:"grants,omitempty"`
 	// Standing says that a grant would answer calls like this one.
 	Standing bool `json:"standing,omitempty"`
+	// Unanswered are, of a call with shell commands for which Standing holds, those
+	// that grants have to cover.
+	Unanswered []*command.Segment `json:"-"`
 	// Notes are what decided nothing: what shadow rules would do, and conditions
 	// that could not be evaluated. For operators.
 	Notes []string `json:"notes,omitempty"`
@@ -183,16 +187,43 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 	case byList:
 		d = listed
 	}
-	// A grant covers all calls of a tool: it would cover any command.
-	d.Standing = !o.locked && len(in.Commands) == 0 && (d.Verdict == Ask || d.Verdict == Confirm && level.AllowStanding)
-	switch {
-	case r.opts.Mode == Autonomous && !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && byRisk):
+	if r.opts.Mode == Autonomous && !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && byRisk) {
 		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
-	case d.Standing && in.Grant != "":
-		d.Verdict, d.By, d.Grant = Allow, ByGrant, in.Grant
-		d.Rule = "grant " + in.Grant
+	}
+	standing := level.AllowStanding || byRisk && r.opts.Commands.AllowStanding
+	if o.locked || d.Verdict != Ask && (d.Verdict != Confirm || !standing) {
+		return d
+	}
+	if d.Unanswered, d.Standing = r.unanswered(in, !byRisk); d.Standing && len(in.Grants) > 0 {
+		d.Verdict, d.By, d.Grants = Allow, ByGrant, in.Grants
+		d.Rule = "grant " + strings.Join(in.Grants, ", ")
 	}
 	return d
+}
+
+// maxUnanswered bounds the commands of one call that grants answer.
+const maxUnanswered = 32
+
+// unanswered returns the commands of a call that grants have to cover: those that the
+// lists do not allow, or all of them if it is not the lists that ask. It reports false
+// if no grant can: a grant for a tool would cover any command.
+func (r *Rules) unanswered(in *Input, all bool) ([]*command.Segment, bool) {
+	var open []*command.Segment
+	for _, c := range in.Commands {
+		if c.Script || len(c.Line.Problems) > 0 {
+			return nil, false
+		}
+		for i := range c.Line.Segments {
+			s := &c.Line.Segments[i]
+			if harmless(s) || !all && r.opts.Commands.segment(s).Verdict == Allow {
+				continue
+			}
+			if open = append(open, s); s.Least == 0 || len(open) > maxUnanswered {
+				return nil, false
+			}
+		}
+	}
+	return open, len(in.Commands) == 0 || len(open) > 0
 }
 
 // stricter returns what asks, unless the tool's own level asks each time and that

@@ -33,7 +33,7 @@ func in(plugin, name string, tier tool.Tier) policy.Input {
 }
 
 func asks(i policy.Input) policy.Input    { i.Asks = true; return i }
-func granted(i policy.Input) policy.Input { i.Grant = "gr_1"; return i }
+func granted(i policy.Input) policy.Input { i.Grants = []string{"gr_1"}; return i }
 func at(i policy.Input, path string) policy.Input {
 	i.Paths = []policy.Path{{Name: "name", Absolute: path}}
 	return i

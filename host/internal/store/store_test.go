@@ -369,6 +369,42 @@ func TestMigrationsAreAllOrNone(t *testing.T) {
 	}
 }
 
+// TestGrantsOfEarlierVersions: the answers that stood before grants had bounds stand on.
+func TestGrantsOfEarlierVersions(t *testing.T) {
+	db, err := sql.Open("sqlite", filepath.Join(t.TempDir(), "old.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	steps, err := readMigrations(migrations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(steps []migration) {
+		t.Helper()
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(applyMigrations(t.Context(), tx, steps), tx.Commit()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(steps[:3])
+	if _, err := db.ExecContext(t.Context(), `INSERT INTO grants (id, user, plugin, tool, scope, created_by, approval, created, uses, last_used)
+		VALUES ('gr_1', 'ada', 'fs', 'write_file', 'always', 'bob', 'ap_1', 5, 7, 9)`); err != nil {
+		t.Fatal(err)
+	}
+	apply(steps)
+	var user, tool, rest, by string
+	var uses int
+	err = db.QueryRowContext(t.Context(), `SELECT user, tool, path || command || session || expires || max_uses || revoked, created_by, uses
+		FROM grants WHERE id = 'gr_1'`).Scan(&user, &tool, &rest, &by, &uses)
+	if err != nil || user != "ada" || tool != "write_file" || rest != "000" || by != "bob" || uses != 7 {
+		t.Errorf("the grant is %s, %s, %s, %s, %d; %v", user, tool, rest, by, uses, err)
+	}
+}
+
 func TestOpenNeedsADirectory(t *testing.T) {
 	if _, err := Open(t.Context(), Options{}); err == nil {
 		t.Error("Open without a directory: no error")

@@ -19,6 +19,8 @@ policy {
     risk {
       low  = "always"
       none = "ask"
+      high = "ask"
+      allow_standing = true
     }
     risk {
     }

@@ -1,0 +1,43 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks is how many symbolic links a path may lead through, as in Linux: one with
+// more cannot be opened.
+const maxLinks = 40
+
+// resolve follows the symbolic links in an absolute path, also those that lead to what
+// does not exist: a call may make it. What it returns may be wrong a moment later: the
+// plugin, which opens files relative to its folders, is what holds.
+func resolve(path string) string {
+	resolved, rest := string(filepath.Separator), strings.Split(path, string(filepath.Separator))
+	for links := 0; len(rest) > 0; {
+		name := rest[0]
+		rest = rest[1:]
+		switch name {
+		case "", ".":
+			continue
+		case "..":
+			resolved = filepath.Dir(resolved)
+			continue
+		}
+		next := filepath.Join(resolved, name)
+		target, err := os.Readlink(next)
+		if err != nil { // it is no link, or does not exist
+			resolved = next
+			continue
+		}
+		if links++; links > maxLinks {
+			return path
+		}
+		if filepath.IsAbs(target) {
+			resolved = string(filepath.Separator)
+		}
+		rest = append(strings.Split(target, string(filepath.Separator)), rest...)
+	}
+	return resolved
+}
