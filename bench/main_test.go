@@ -50,6 +50,7 @@ func buildAll(dir string) error {
 		build("../host", dir, "toolhost", "."),
 		build("../examples/hello", dir, "hello", "."),
 		build("../host", dir, "probe", "./testdata/plugins/probe"),
+		build("../plugins/fs", dir, "search", "./testdata/search"),
 		build("..", dir, "fs", "./plugins/fs"),
 	}
 	for i := range copies {
