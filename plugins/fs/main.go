@@ -39,6 +39,10 @@ func newPlugin() *sdk.Plugin {
 		Name: "edit_file", Aliases: []string{"file_edit"}, Tier: tool.SideEffecting, Destructive: true, MaxOutput: 64 * tool.KiB,
 		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
 	})
+	addChange(p, f, planPatch, tool.Spec{
+		Name: "apply_patch", Tier: tool.SideEffecting, Destructive: true, MaxOutput: 64 * tool.KiB,
+		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
+	})
 	addChange(p, f, planDirectory, tool.Spec{Name: "create_directory", Tier: tool.SideEffecting, Idempotent: true})
 	addChange(p, f, planCopy, tool.Spec{Name: "copy_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout})
 	addChange(p, f, planMove, tool.Spec{Name: "move_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout})

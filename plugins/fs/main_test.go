@@ -61,7 +61,7 @@ func TestEveryPropertyIsTested(t *testing.T) {
 	) {
 		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
 	}
-	for _, c := range slices.Concat(writeFileCases(), editFileCases(), createDirectoryCases(), moveCases(), deleteCases()) {
+	for _, c := range slices.Concat(writeFileCases(), editFileCases(), applyPatchCases(), createDirectoryCases(), moveCases(), deleteCases()) {
 		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
 	}
 	noteTested(all, tested, "delete_file", json.RawMessage(asJSON(t, deleteFileArgs{Path: "dir", Recursive: true})))
@@ -130,6 +130,7 @@ func TestContract(t *testing.T) {
 			{Tool: "diff_files", Args: diffFilesArgs{Path: "a.txt", Other: "b.txt"}},
 			{Tool: "write_file", Args: writeFileArgs{Path: "new.txt", Content: "new\n"}},
 			{Tool: "edit_file", Args: map[string]any{"path": "a.txt", "old": "hello", "new": "hallo", "dry_run": true}},
+			{Tool: "apply_patch", Args: applyPatchArgs{Patch: begin("*** Update File: b.txt\n@@\n+more\n*** End of File\n")}},
 			{Tool: "create_directory", Args: createDirectoryArgs{Path: "dir"}},
 			{Tool: "copy_file", Args: moveArgs{Source: "a.txt", Dest: "copy.txt", Overwrite: true}},
 			{Tool: "move_file", Args: moveArgs{Source: "copy.txt", Dest: "moved.txt", Overwrite: true}},

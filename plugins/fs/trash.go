@@ -89,14 +89,11 @@ func (t *trash) target(id, name string) (*roots.Target, error) {
 // put moves a thing to its place. What is known of it is written before, so
 // that nothing is there whose origin is not known.
 func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, contents *roots.Contents) error {
-	data, err := json.MarshalIndent(trashInfo{
-		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC().Truncate(time.Second),
-		Kind: roots.Kind(thing.Info().Mode()), Files: contents.Files, Bytes: contents.Bytes,
-	}, "", "  ")
+	data, err := describeThing(thing, contents.Files, contents.Bytes)
 	if err != nil {
 		return err
 	}
-	if err := s.info.Write(append(data, '\n'), roots.WriteOptions{Create: true}); err != nil {
+	if err := s.info.Write(data, roots.WriteOptions{Create: true}); err != nil {
 		return hidden(err)
 	}
 	unlock, err := t.folder.Lock(ctx, s.content)
@@ -109,6 +106,24 @@ func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, conte
 		return err
 	}
 	return nil
+}
+
+// describeThing returns what is known of a thing, as info.json holds it.
+func describeThing(thing *roots.Target, files int, bytes int64) ([]byte, error) {
+	data, err := json.MarshalIndent(trashInfo{
+		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC().Truncate(time.Second),
+		Kind: roots.Kind(thing.Info().Mode()), Files: files, Bytes: bytes,
+	}, "", "  ")
+	return append(data, '\n'), err
+}
+
+// keep puts a copy of a file there, before the file is removed.
+func (s trashSlot) keep(file *roots.Target, content []byte) ([]roots.Change, error) {
+	info, err := describeThing(file, 1, int64(len(content)))
+	if err != nil {
+		return nil, err
+	}
+	return []roots.Change{{Target: s.info, Content: info}, {Target: s.content, Content: content, Like: file}}, nil
 }
 
 // forget removes the place of a thing that did not get there.
