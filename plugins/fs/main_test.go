@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -18,7 +19,7 @@ import (
 // The test binary is the plugin, or what is killed, when it is told so.
 func TestMain(m *testing.M) {
 	if how := os.Getenv("FS_CRASH"); how != "" {
-		fmt.Fprintln(os.Stderr, crashing(how, os.Getenv("FS_CRASH_DIR")))
+		fmt.Fprintln(os.Stderr, crashing(how, strings.Split(os.Getenv("FS_CRASH_DIRS"), ":")))
 		os.Exit(1)
 	}
 	if os.Getenv("FS_AS_PLUGIN") != "" {

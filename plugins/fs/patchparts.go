@@ -57,9 +57,10 @@ func isBackup(name string) bool {
 	return false
 }
 
-// source returns what a part reads of a file that it takes elsewhere or away.
+// source returns what a part reads of a file that it takes elsewhere or away:
+// for git, what was there before the whole patch.
 func (f *patchedFile) source(part *patch.File) (data []byte, exists bool) {
-	if part.AtOnce && f.made {
+	if part.AtOnce && (f.made || part.Operation != patch.Delete) {
 		return f.before.data, f.before.exists
 	}
 	return f.data, f.exists

@@ -36,7 +36,7 @@ func (r *reader) gitFile() error {
 	if f.Operation != Delete {
 		f.New = renamed
 	}
-	if f.Old == "" && f.New == "" || (f.Operation == Rename || f.Operation == Copy) && (f.Old == "" || f.New == "") {
+	if f.Old == "" && f.Operation != Create || f.New == "" && f.Operation != Delete {
 		return wrongAt(f.Line, "the names of the file are not clear")
 	}
 	return r.add(f)

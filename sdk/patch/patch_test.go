@@ -110,6 +110,7 @@ func TestParseRefuses(t *testing.T) {
 		{"wrong quotes", "--- \"a\\9\"\n+++ b\n@@ -1 +1 @@\n-a\n", `invalid_argument: Line 1 of the patch: found "--- \"a\\9\"", which is not quoted as in C`},
 		{"other name", "diff --git a/a b/a\n--- a/b\n+++ b/a\n@@ -1 +1 @@\n-a\n", `invalid_argument: Line 2 of the patch: the name "b" is not that of the lines before, "a"`},
 		{"half a rename", "diff --git a/a b/b\nrename to b\n", "invalid_argument: Line 1 of the patch: the names of the file are not clear"},
+		{"half a header", "diff --git \nrename from a", "invalid_argument: Line 1 of the patch: the names of the file are not clear"},
 		{"link", "diff --git a/a b/a\nnew file mode 120000\n", "invalid_argument: Line 2 of the patch: found new file mode 120000, expected the mode of a file, 100644 or 100755; links and submodules cannot be patched"},
 		{"changed link", "diff --git a/a b/a\nindex 1..2 120000\n", "invalid_argument: Line 2 of the patch: found index 1..2 120000, expected the mode of a file, 100644 or 100755; links and submodules cannot be patched"},
 		{"no mode", "diff --git a/a b/a\nold mode x\n", "invalid_argument: Line 2 of the patch: found old mode x, expected a mode such as 100644"},
