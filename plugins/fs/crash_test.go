@@ -152,7 +152,8 @@ func temporaries(tb testing.TB, dirs ...string) []string {
 // there is none the test is skipped; in CI it fails.
 func elsewhere(t *testing.T, dir string) string {
 	t.Helper()
-	other, err := os.MkdirTemp("/dev/shm", "fs-test-")
+	other := fmt.Sprintf("/dev/shm/fs-test-%d", os.Getpid())
+	err := os.Mkdir(other, 0o700)
 	if err == nil {
 		t.Cleanup(func() { _ = os.RemoveAll(other) })
 		var here, there syscall.Stat_t
@@ -200,6 +201,7 @@ func TestKilledWhileWriting(t *testing.T) {
 }
 
 func killOften(t *testing.T, how string) {
+	t.Helper()
 	dirs := []string{tree(t, nil)}
 	if how == "move_file" { // within a file system it is a single step
 		dirs = append(dirs, elsewhere(t, dirs[0]))

@@ -66,6 +66,12 @@ func TestEveryPropertyIsTested(t *testing.T) {
 		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
 	}
 	noteTested(all, tested, "delete_file", json.RawMessage(asJSON(t, deleteFileArgs{Path: "dir", Recursive: true})))
+	for _, in := range restoreFileCalls("some id") {
+		noteTested(all, tested, "restore_file", json.RawMessage(asJSON(t, in)))
+	}
+	for _, in := range vaultCopyCalls() {
+		noteTested(all, tested, "vault_copyto", json.RawMessage(asJSON(t, in)))
+	}
 	for path, property := range all {
 		if !tested[path] {
 			t.Errorf("no test sets %s to another value than its default (%s)", path, property.Default)
@@ -136,6 +142,7 @@ func TestContract(t *testing.T) {
 			{Tool: "copy_file", Args: moveArgs{Source: "a.txt", Dest: "copy.txt", Overwrite: true}},
 			{Tool: "move_file", Args: moveArgs{Source: "copy.txt", Dest: "moved.txt", Overwrite: true}},
 			{Tool: "delete_file", Args: deleteFileArgs{Path: "moved.txt"}},
+			{Tool: "restore_file", Args: restoreFileArgs{List: true}},
 		},
 	}
 	t.Run("in process", func(t *testing.T) { sdktest.Run(t, newPlugin(), options) })

@@ -247,7 +247,7 @@ func (c *patching) changes() ([]roots.Change, error) {
 	return slices.Concat(changes, last), nil
 }
 
-func (c *patching) make(context.Context) (tool.Result, error) {
+func (c *patching) make(ctx context.Context) (tool.Result, error) {
 	result := c.report()
 	if c.dryRun {
 		return result, nil
@@ -259,10 +259,17 @@ func (c *patching) make(context.Context) (tool.Result, error) {
 	if err := roots.ChangeAll(changes); err != nil {
 		return tool.Result{}, err
 	}
+	var last []string
 	for _, f := range c.files {
 		if operation := f.operation(); operation != "" {
 			result.Effects = append(result.Effects, changed(f.target.String(), operation))
 		}
+		if f.slot.id != "" {
+			last = append(last, f.slot.id)
+		}
+	}
+	if c.trash != nil {
+		c.trash.bound(ctx, last...)
 	}
 	return result, nil
 }

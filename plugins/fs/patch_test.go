@@ -165,7 +165,7 @@ func TestApplyPatchDeletes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown := textOf(preview); !strings.Contains(shown, "deletes ten.txt, to the trash\nmoves x.txt to z/x.txt\n") || !strings.Contains(shown, "What goes: 71 bytes, sha256:") {
+	if shown := textOf(preview); !strings.Contains(shown, "deletes ten.txt, to the trash\nmoves x.txt to z/x.txt\n") || !strings.Contains(shown, "What goes: ten.txt, 71 bytes, sha256:") {
 		t.Errorf("preview = %s", shown)
 	}
 	if left := contents(t, user); len(left) > 0 {

@@ -99,7 +99,7 @@ func (c *patching) show(context.Context) (string, []tool.Content, error) {
 func (f *patchedFile) show() (size int, content []tool.Content) {
 	before, old, after, text := f.text()
 	if !f.exists {
-		content = []tool.Content{tool.Text("What goes: " + f.before.describe() + "\n")}
+		content = []tool.Content{tool.Text(fmt.Sprintf("What goes: %s, %s\n", tool.VisibleName(f.target.String()), f.before.describe()))}
 	} else {
 		content = showDiff(f.target.String(), before, old, after, text)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"path"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 // thing itself as "content" and what is known of it in "info.json".
 type trash struct {
 	folder  *roots.Roots
+	bounds  trashBounds
 	onClose []func()
 }
 
@@ -34,8 +36,8 @@ type trashInfo struct {
 // openTrash opens the trash of the call's user. It is closed with the
 // workspace.
 func (w *workspace) openTrash() (*trash, error) {
-	unavailable := tool.Errorf(tool.Unavailable, "There is no trash to delete to").
-		WithHint("the host gives the plugin no directory of the user's own; ask the user to delete it")
+	unavailable := tool.Errorf(tool.Unavailable, "There is no trash to delete to, or to restore from").
+		WithHint("the host gives the plugin no directory of the user's own; ask the user to do it")
 	if w.userDir == "" {
 		return nil, unavailable
 	}
@@ -47,7 +49,7 @@ func (w *workspace) openTrash() (*trash, error) {
 	if err != nil {
 		return nil, unavailable.WithCause(err)
 	}
-	t := &trash{folder: folder}
+	t := &trash{folder: folder, bounds: w.trashBounds}
 	w.onClose = append(w.onClose, t.close)
 	return t, nil
 }
@@ -67,7 +69,7 @@ type trashSlot struct {
 
 // slot finds a place for one thing, without making it.
 func (t *trash) slot() (trashSlot, error) {
-	id := time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:10])
+	id := time.Now().UTC().Format(idTime) + "-" + strings.ToLower(rand.Text()[:10])
 	s := trashSlot{id: id}
 	var err error
 	if s.content, err = t.target(id, "content"); err != nil {
@@ -111,7 +113,7 @@ func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, conte
 // describeThing returns what is known of a thing, as info.json holds it.
 func describeThing(thing *roots.Target, files int, bytes int64) ([]byte, error) {
 	data, err := json.MarshalIndent(trashInfo{
-		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC().Truncate(time.Second),
+		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC(),
 		Kind: roots.Kind(thing.Info().Mode()), Files: files, Bytes: bytes,
 	}, "", "  ")
 	return append(data, '\n'), err
@@ -139,10 +141,11 @@ func (t *trash) forget(s trashSlot) {
 // hidden takes the hint from an error about the trash: it names a folder of the
 // host.
 func hidden(err error) error {
-	if err == nil {
-		return nil
+	known, ok := errors.AsType[*tool.Error](err)
+	if !ok {
+		return err
 	}
-	told := *tool.AsError(err)
+	told := *known
 	told.Hint = ""
 	return &told
 }
