@@ -28,6 +28,11 @@ func TestMain(m *testing.M) {
 				panic(err)
 			}
 		}
+		if limit, err := strconv.ParseUint(os.Getenv("FS_OPEN_FILES"), 10, 64); err == nil {
+			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+				panic(err)
+			}
+		}
 		newPlugin().Serve()
 	}
 	os.Exit(m.Run())

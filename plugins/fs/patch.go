@@ -44,7 +44,7 @@ type patchedFile struct {
 	// content went elsewhere, and goes that some part takes it away.
 	made, moved, goes bool
 	notes             []string
-	slot              trashSlot // if it is deleted
+	trashID           string // if it is deleted
 }
 
 // planPatch looks at what a call of apply_patch would change.
@@ -176,15 +176,16 @@ func (c *patching) check(w *workspace) error {
 		if f.operation() != deleted {
 			continue
 		}
-		var err error
 		if c.trash == nil {
+			var err error
 			if c.trash, err = w.openTrash(); err != nil {
 				return err
 			}
+			if _, err := c.trash.slot(); err != nil {
+				return err
+			}
 		}
-		if f.slot, err = c.trash.slot(); err != nil {
-			return err
-		}
+		f.trashID = newTrashID()
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func (c *patching) state(context.Context) (string, error) {
 
 // changes are what must be done, what takes away last: a crash in between
 // leaves a file twice rather than not at all.
-func (c *patching) changes() ([]roots.Change, error) {
+func (c *patching) changes() []roots.Change {
 	var changes, last []roots.Change
 	for _, f := range c.files {
 		switch f.operation() {
@@ -233,18 +234,11 @@ func (c *patching) changes() ([]roots.Change, error) {
 				one.Like = f.from.target
 			}
 			changes = append(changes, one)
-		case deleted:
-			kept, err := f.slot.keep(f.target, f.before.data)
-			if err != nil {
-				return nil, err
-			}
-			changes = append(changes, kept...)
-			last = append(last, roots.Change{Target: f.target, Remove: true})
-		case movedTo:
+		case deleted, movedTo:
 			last = append(last, roots.Change{Target: f.target, Remove: true})
 		}
 	}
-	return slices.Concat(changes, last), nil
+	return slices.Concat(changes, last)
 }
 
 func (c *patching) make(ctx context.Context) (tool.Result, error) {
@@ -252,24 +246,37 @@ func (c *patching) make(ctx context.Context) (tool.Result, error) {
 	if c.dryRun {
 		return result, nil
 	}
-	changes, err := c.changes()
+	kept, err := c.keep()
+	if err == nil {
+		err = roots.ChangeAll(c.changes())
+	}
 	if err != nil {
+		for _, id := range kept {
+			c.trash.forget(trashSlot{id: id})
+		}
 		return tool.Result{}, err
 	}
-	if err := roots.ChangeAll(changes); err != nil {
-		return tool.Result{}, err
+	if c.trash != nil {
+		c.trash.bound(ctx, kept...)
 	}
-	var last []string
 	for _, f := range c.files {
 		if operation := f.operation(); operation != "" {
 			result.Effects = append(result.Effects, changed(f.target.String(), operation))
 		}
-		if f.slot.id != "" {
-			last = append(last, f.slot.id)
-		}
-	}
-	if c.trash != nil {
-		c.trash.bound(ctx, last...)
 	}
 	return result, nil
+}
+
+// keep puts what is deleted into the trash, and returns the ids there.
+func (c *patching) keep() (ids []string, err error) {
+	for _, f := range c.files {
+		if f.operation() != deleted {
+			continue
+		}
+		ids = append(ids, f.trashID)
+		if err := c.trash.keep(f.trashID, f.target, f.before.data); err != nil {
+			return ids, err
+		}
+	}
+	return ids, nil
 }

@@ -126,7 +126,7 @@ func (c *patching) report() tool.Result {
 			fact["added"], fact["removed"] = added, removed
 			line += fmt.Sprintf(" (+%d -%d)", added, removed)
 		} else {
-			fact["trash_id"] = f.slot.id
+			fact["trash_id"] = f.trashID
 		}
 		if f.from != nil {
 			fact["from"] = f.from.target.String()

@@ -69,7 +69,15 @@ type trashSlot struct {
 
 // slot finds a place for one thing, without making it.
 func (t *trash) slot() (trashSlot, error) {
-	id := time.Now().UTC().Format(idTime) + "-" + strings.ToLower(rand.Text()[:10])
+	return t.slotOf(newTrashID())
+}
+
+// newTrashID returns a name for one thing, which begins with the time.
+func newTrashID() string {
+	return time.Now().UTC().Format(idTime) + "-" + strings.ToLower(rand.Text()[:10])
+}
+
+func (t *trash) slotOf(id string) (trashSlot, error) {
 	s := trashSlot{id: id}
 	var err error
 	if s.content, err = t.target(id, "content"); err != nil {
@@ -119,13 +127,19 @@ func describeThing(thing *roots.Target, files int, bytes int64) ([]byte, error) 
 	return append(data, '\n'), err
 }
 
-// keep puts a copy of a file there, before the file is removed.
-func (s trashSlot) keep(file *roots.Target, content []byte) ([]roots.Change, error) {
+// keep puts a copy of a file into the trash, before the file is removed.
+func (t *trash) keep(id string, file *roots.Target, content []byte) error {
+	s, err := t.slotOf(id)
+	if err != nil {
+		return err
+	}
+	defer s.content.Close() // not to hold many files open
+	defer s.info.Close()
 	info, err := describeThing(file, 1, int64(len(content)))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return []roots.Change{{Target: s.info, Content: info}, {Target: s.content, Content: content, Like: file}}, nil
+	return hidden(roots.ChangeAll([]roots.Change{{Target: s.info, Content: info}, {Target: s.content, Content: content, Like: file}}))
 }
 
 // forget removes the place of a thing that did not get there.
