@@ -54,7 +54,7 @@ bench: build
 	go test -run "^$$" -bench . -benchtime 20x ./bench
 	CGO_ENABLED=0 go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/journal
-	go test -run "^$$" -bench "Decide|Parse|Commands" ./host/internal/config ./host/internal/command ./host/internal/policy
+	go test -run "^$$" -bench "Decide|Parse|Commands|Covering" ./host/internal/config ./host/internal/command ./host/internal/policy ./host/internal/approval
 	CGO_ENABLED=0 go test -run "^$$" -bench . -benchtime 300x ./sdk/proc
 
 # generated compares the generated Go with what its source gives now.

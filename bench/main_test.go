@@ -44,12 +44,14 @@ func run(m *testing.M) int {
 const copies = 5
 
 // buildAll builds the host, the plugin of examples/hello, as many copies of it
-// under other names, and the plugin that answers with a large text.
+// under other names, the plugin that answers with a large text, and that for files.
 func buildAll(dir string) error {
 	errs := []error{
 		build("../host", dir, "toolhost", "."),
 		build("../examples/hello", dir, "hello", "."),
 		build("../host", dir, "probe", "./testdata/plugins/probe"),
+		build("../plugins/fs", dir, "search", "./testdata/search"),
+		build("..", dir, "fs", "./plugins/fs"),
 	}
 	for i := range copies {
 		errs = append(errs, buildCopy(dir, fmt.Sprintf("hello%d", i+1)))

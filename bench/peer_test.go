@@ -22,6 +22,8 @@ import (
 type call struct {
 	tool string
 	args map[string]any
+	// next gives the arguments of the nth call instead, if they differ.
+	next func(n int) map[string]any
 }
 
 // peer is one of the two programs that are compared.
@@ -31,6 +33,7 @@ type peer struct {
 	made    call
 	pid     int
 	pids    []int // of the program and all that it has started
+	calls   int   // so far, if the arguments differ
 
 	took []time.Duration // of each call
 	cpu  []time.Duration // of each round, per call
@@ -127,8 +130,13 @@ func connect(b *testing.B, cmd *exec.Cmd, transport mcp.Transport, revision stri
 
 func (p *peer) call(b *testing.B) {
 	b.Helper()
+	args := p.made.args
+	if p.made.next != nil {
+		args = p.made.next(p.calls)
+		p.calls++
+	}
 	// Not one for all calls: the SDK writes into it.
-	r, err := p.session.CallTool(b.Context(), &mcp.CallToolParams{Name: p.made.tool, Arguments: p.made.args})
+	r, err := p.session.CallTool(b.Context(), &mcp.CallToolParams{Name: p.made.tool, Arguments: args})
 	if err != nil || r.IsError {
 		b.Errorf("%s: %v, %+v", p.made.tool, err, r)
 	}

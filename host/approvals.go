@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -162,11 +163,11 @@ it, --path and --command say which calls it covers.`,
 		Example: `  toolhost approvals approve --last
   toolhost approvals approve ID --always
   toolhost approvals approve ID --for 8h --path src
-  toolhost approvals approve ID --session --command "git push *"`,
+  toolhost approvals approve ID --uses 20 --command "npm test *"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
-			if answer.Grant, err = grant.terms(); err != nil {
+			if answer.Grant, err = grant.terms(cmd.Flags()); err != nil {
 				return err
 			}
 			return a.decide(cmd.Context(), args, last, func(c *client.Client, id string) (approval.Record, error) {
@@ -190,7 +191,7 @@ type grantFlags struct {
 
 func (g *grantFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&g.always, "always", false, "let later calls run unasked, until toolhost grants revoke takes that back")
-	flags.BoolVar(&g.Session, "session", false, "let later calls of its session run unasked")
+	flags.BoolVar(&g.Session, "session", false, "let later calls of its session run unasked, that of an MCP client")
 	flags.DurationVar(&g.lasts, "for", 0, "let later calls run unasked for some time, such as 8h")
 	flags.Int64Var(&g.Uses, "uses", 0, "let so many later calls run unasked")
 	flags.BoolVar(&g.Plugin, "plugin", false, "of every tool of the plugin")
@@ -199,12 +200,14 @@ func (g *grantFlags) register(flags *pflag.FlagSet) {
 }
 
 // terms returns what the flags say, or nil if they say nothing.
-func (g *grantFlags) terms() (*client.Terms, error) {
-	ends := g.Session || g.lasts != 0 || g.Uses != 0
+func (g *grantFlags) terms(flags *pflag.FlagSet) (*client.Terms, error) {
+	ends := g.Session || flags.Changed("for") || flags.Changed("uses")
 	switch {
+	case flags.Changed("path") && g.Path == "", flags.Changed("command") && slices.Contains(g.Commands, ""):
+		return nil, &usageError{errors.New("--path and --command name something: leave them out to cover everything")}
 	case g.always && ends:
 		return nil, &usageError{errors.New("--always has no end: leave it out, or --session, --for and --uses")}
-	case g.lasts < 0 || g.Uses < 0:
+	case flags.Changed("for") && g.lasts <= 0, flags.Changed("uses") && g.Uses <= 0:
 		return nil, &usageError{errors.New("--for and --uses are more than nothing")}
 	case !g.always && !ends && (g.Plugin || g.Path != "" || len(g.Commands) > 0):
 		return nil, &usageError{errors.New("say for how long later calls run unasked: --always, --session, --for 8h or --uses 3")}
@@ -254,8 +257,8 @@ func (a *app) decide(ctx context.Context, args []string, last bool, answer func(
 		_, err = fmt.Fprintf(a.stdout, "%s %s: %s\n", record.State, record.ID, line(record.Summary))
 		for _, g := range record.Grants {
 			if err == nil {
-				_, err = fmt.Fprintf(a.stdout, "granted to %s %s: %s\nhint: %s takes that back\n",
-					line(g.User), lasts(g), line(g.Covers), a.command("grants revoke "+g.ID))
+				_, err = fmt.Fprintf(a.stdout, "granted to %s %s: %s\n", line(g.User), lasts(g), line(g.Covers))
+				fmt.Fprintf(a.stderr, "hint: %s takes that back\n", a.command("grants revoke "+g.ID))
 			}
 		}
 		return err

@@ -32,7 +32,7 @@ func (a *app) grantsCommand() *cobra.Command {
 	revoke := &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Take a grant back: the next call is asked about",
-		Example: `  toolhost grants revoke ID`,
+		Example: `  toolhost grants revoke gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
 		Args:    oneArgument("the ID of a grant; toolhost grants list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error {

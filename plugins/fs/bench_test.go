@@ -42,6 +42,24 @@ func BenchmarkListDirectory(b *testing.B) {
 	}
 }
 
+// BenchmarkSearchFiles finds some of 20,000 files.
+func BenchmarkSearchFiles(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 20_000 {
+		name := filepath.Join(dir, fmt.Sprintf("d%d/e%d/file-%05d.txt", i%20, i/20%50, i))
+		err := os.MkdirAll(filepath.Dir(name), 0o755)
+		if err := errors.Join(err, os.WriteFile(name, nil, 0o644)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	p := start(b, dir, 64*tool.KiB)
+	for b.Loop() {
+		if got := p.Call(b.Context(), "search_files", searchFilesArgs{Pattern: "*99.txt"}); got.Metadata["shown"] != float64(200) {
+			b.Fatalf("found %v: %v", got.Metadata, got.Error)
+		}
+	}
+}
+
 // BenchmarkWriteFile writes 1 KiB, beside what its promises cost: a new file,
 // made durable, renamed, and the directory made durable.
 func BenchmarkWriteFile(b *testing.B) {

@@ -57,6 +57,16 @@ func detectCharset(head []byte, whole bool) (c charset, ok bool) {
 	}
 }
 
+// foreignRunes are those that bytes which are not UTF-8 may stand for, read as
+// windows-1252 or as none.
+func foreignRunes() []rune {
+	runes := []rune{utf8.RuneError}
+	for b := utf8.RuneSelf; b < 256; b++ {
+		runes = append(runes, charmap.Windows1252.DecodeByte(byte(b)))
+	}
+	return runes
+}
+
 // namedCharset returns the charset that a caller asked for.
 func namedCharset(name string, head []byte) (charset, error) {
 	switch name {

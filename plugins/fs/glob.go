@@ -1,10 +1,12 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -70,4 +72,13 @@ func branches(pattern string) int {
 
 func (g glob) match(rel string) bool {
 	return doublestar.MatchUnvalidated(string(g), rel)
+}
+
+// matchesAny reports whether one of the globs matches the path of an entry.
+func matchesAny(globs []glob, e filetree.Entry) bool {
+	if len(globs) == 0 {
+		return false
+	}
+	rel := e.Rel()
+	return slices.ContainsFunc(globs, func(g glob) bool { return g.match(rel) })
 }

@@ -1,6 +1,10 @@
 package main
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+)
 
 // hits are the lines of one file to show.
 type hits struct {
@@ -27,43 +31,77 @@ type hitLine struct {
 	number  int
 	text    string
 	matched bool
+	// match is which match of the file it is, or is shown for, from 1.
+	match int
 }
+
+// lineCost is about what a line takes beside its text.
+const lineCost = 8
 
 // done reports whether no further line is of interest.
 func (h *hits) done() bool { return h.more || (h.first && h.matches > 0) }
 
-// line takes the next line, in which the match begins at byte at; -1 means
-// that there is none.
-func (h *hits) line(number int, text []byte, at int) {
+// take takes the next line that matches or is near one, and reports whether
+// further ones are of interest. It is told where a match begins by a function,
+// which is only called for a long line.
+func (h *hits) take(line search.Line, begin func(text []byte) int) bool {
 	switch {
-	case at >= 0 && h.matches == h.limit:
+	case line.Matches && h.matches == h.limit:
 		h.more = true
-	case at >= 0 && h.room == 0:
+	case line.Matches && h.room == 0:
 		h.matches++
-	case at >= 0:
+	case line.Matches:
 		h.matches++
-		h.keep(append(h.held, hitLine{number, shorten(text, at), true})...)
+		at := line.Begin
+		if at < 0 && len(line.Text) > maxShown {
+			at = begin(line.Text)
+		}
+		for i := range h.held {
+			h.held[i].match = h.matches
+		}
+		h.keep(append(h.held, hitLine{line.Number, shorten(line.Text, max(at, 0)), true, h.matches})...)
 		h.held, h.follow = h.held[:0], h.after
 	case h.follow > 0:
-		h.keep(hitLine{number, shorten(text, 0), false})
+		h.keep(hitLine{line.Number, shorten(line.Text, 0), false, h.matches})
 		h.follow--
-	case h.before > 0:
-		if len(h.held) == h.before {
-			h.held = append(h.held[:0], h.held[1:]...)
-		}
-		h.held = append(h.held, hitLine{number, shorten(text, 0), false})
+	default:
+		h.held = append(h.held, hitLine{number: line.Number, text: shorten(line.Text, 0)})
 	}
+	return !h.done()
 }
 
 // keep keeps lines to show, until they cannot fit the result any more.
 func (h *hits) keep(lines ...hitLine) {
 	for _, line := range lines {
 		h.lines = append(h.lines, line)
-		h.room -= len(line.text)
+		h.room -= len(line.text) + lineCost
 	}
 	if h.room <= 0 {
 		h.room, h.more = 0, true
 	}
+}
+
+// trim leaves out what is shown for matches beyond the first so many.
+func (h *hits) trim(matches int) {
+	if h.matches <= matches {
+		return
+	}
+	h.matches, h.more = matches, true
+	for i, line := range h.lines {
+		if line.match > matches {
+			h.lines = h.lines[:i]
+			return
+		}
+	}
+}
+
+// size is how many bytes its lines take in a result, at least.
+func (h *hits) size() int {
+	sum := 0
+	for _, line := range h.lines {
+		sum += len(line.text) + len("1: \n")
+	}
+	return sum
 }
 
 // maxShown is how much of a line is shown.

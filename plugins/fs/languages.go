@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -43,15 +43,21 @@ func (in searchContentArgs) nameFilter() (*nameFilter, error) {
 }
 
 // skip leaves out what is excluded, and what version control keeps for itself.
-func (f *nameFilter) skip(e roots.Entry) bool {
-	return isVersionControl(e) || slices.ContainsFunc(f.never, func(g glob) bool { return g.match(e.Rel) })
+func (f *nameFilter) skip(e filetree.Entry) bool {
+	return isVersionControl(e) || matchesAny(f.never, e)
 }
 
-func (f *nameFilter) match(e roots.Entry) bool {
-	if len(f.extensions) > 0 && !slices.Contains(f.extensions, strings.ToLower(path.Ext(e.Rel))) {
+func (f *nameFilter) match(e filetree.Entry) bool {
+	if len(f.extensions) > 0 && !slices.Contains(f.extensions, strings.ToLower(path.Ext(e.Name))) {
 		return false
 	}
-	return len(f.only) == 0 || slices.ContainsFunc(f.only, func(g glob) bool { return g.match(e.Rel) })
+	return len(f.only) == 0 || matchesAny(f.only, e)
+}
+
+// isVersionControl reports whether e is a directory that version control keeps
+// for itself.
+func isVersionControl(e filetree.Entry) bool {
+	return e.IsDir() && slices.Contains([]string{".git", ".hg", ".svn", ".jj"}, e.Name)
 }
 
 // extensionsOf returns the extensions of the files of a language, or nil.

@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 const treeTimeout = 5 * time.Minute
 
 func main() {
+	debug.SetGCPercent(400) // what a search leaves is short-lived; the heap itself is small
 	newPlugin().Serve()
 }
 

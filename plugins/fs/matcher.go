@@ -5,6 +5,7 @@ import (
 	"regexp/syntax"
 	"unicode"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -12,22 +13,19 @@ const (
 	// maxPattern is the length of a regular expression in bytes.
 	maxPattern = 4096
 	// maxProgram is how many instructions it may be compiled to: a search
-	// takes time for each of them at each byte, and cannot be interrupted
-	// within a line.
+	// may take time for each of them at each byte.
 	maxProgram = 2000
 )
 
-// matcher finds the pattern in a line.
-type matcher struct{ re *regexp.Regexp }
-
-func (in searchContentArgs) matcher() (*matcher, error) {
+// compile makes what is searched for out of the pattern and its options.
+func (in searchContentArgs) compile() (*search.Pattern, error) {
 	if in.Pattern == "" || len(in.Pattern) > maxPattern {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern has %d bytes, expected 1 to %d", len(in.Pattern), maxPattern)
 	}
 	expr := in.Pattern
 	if in.Literal {
 		expr = regexp.QuoteMeta(expr)
-	} else if _, err := regexp.Compile(expr); err != nil {
+	} else if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
 			WithHint("set literal=true to find it as it is")
 	}
@@ -40,28 +38,32 @@ func (in searchContentArgs) matcher() (*matcher, error) {
 	if in.Multiline {
 		expr = "(?m:" + expr + ")"
 	}
-	re, err := regexp.Compile(expr)
-	if err != nil {
-		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err)
-	}
-	if size := programSize(expr); size > maxProgram {
+	size, err := programSize(expr)
+	if err == nil && size > maxProgram {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern is too costly to search for: %d steps for each byte, at most %d are possible", size, maxProgram).
 			WithHint("use smaller repetitions than {1000}, or search for a part of it")
 	}
-	return &matcher{re}, nil
+	var pattern *search.Pattern
+	if err == nil {
+		pattern, err = search.Compile(expr, in.Multiline)
+	}
+	if err != nil {
+		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err)
+	}
+	return pattern, nil
 }
 
 // programSize returns how many instructions the expression is compiled to.
-func programSize(expr string) int {
+func programSize(expr string) (int, error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
-		return 0 // reported where it is compiled
+		return 0, err
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
-		return 0
+		return 0, err
 	}
-	return len(program.Inst)
+	return len(program.Inst), nil
 }
 
 // hasCapital reports whether the pattern has a capital letter that stands for
@@ -75,12 +77,4 @@ func hasCapital(pattern string, literal bool) bool {
 		escaped = c == '\\' && !escaped && !literal
 	}
 	return false
-}
-
-// find returns where the first match in the line begins, or -1.
-func (m *matcher) find(line []byte) int {
-	if loc := m.re.FindIndex(line); loc != nil {
-		return loc[0]
-	}
-	return -1
 }

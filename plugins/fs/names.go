@@ -24,16 +24,19 @@ func (l *nameList) add(rel string, info fs.FileInfo) {
 	if len(l.listed) == maxListed {
 		return
 	}
-	line := tool.VisibleName(rel)
-	switch {
-	case info.IsDir():
-		line += "/"
-	case info.Mode().IsRegular():
-		line += fmt.Sprintf("  %d", info.Size())
+	l.listed = append(l.listed, listed(rel, info.Mode(), info.Size()))
+}
+
+// listed is a file in a list: its name, and its size or kind.
+func listed(name string, mode fs.FileMode, size int64) string {
+	switch name = tool.VisibleName(name); {
+	case mode.IsDir():
+		return name + "/"
+	case mode.IsRegular():
+		return fmt.Sprintf("%s  %d", name, size)
 	default:
-		line += "  " + roots.Kind(info.Mode())
+		return name + "  " + roots.Kind(mode)
 	}
-	l.listed = append(l.listed, line)
 }
 
 // show shows the names, without the first: that is of the directory itself.

@@ -25,11 +25,10 @@ func newReport(in searchContentArgs, budget int) *report {
 	return &report{mode: in.Mode, budget: max(budget-noteRoom, 0), left: in.MaxResults}
 }
 
-// hits returns what takes the matches of the next file: as many as are of
-// interest.
+// hits returns what takes the matches of a file: as many as can be of interest.
 func (r *report) hits(in searchContentArgs) *hits {
 	if r.mode == "content" {
-		return &hits{before: in.Before, after: in.After, limit: r.left, room: r.budget + 1}
+		return &hits{before: in.Before, after: in.After, limit: in.MaxResults, room: r.budget + 1}
 	}
 	return &hits{limit: math.MaxInt, first: r.mode == "files"}
 }
@@ -53,6 +52,7 @@ func (r *report) add(path string, found *hits) {
 		r.write(fmt.Sprintf("%s: %d\n", tool.VisibleName(path), found.matches))
 		r.left--
 	default:
+		found.trim(r.left)
 		r.addLines(path, found)
 	}
 }

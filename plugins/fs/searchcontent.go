@@ -1,22 +1,18 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"io"
-	"os"
+	"runtime"
 
-	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
-	// maxLine is how much of one line is searched.
-	maxLine = 1 << 20
-	// maxMultiline is the size up to which a file is searched across lines.
-	maxMultiline = 16 << 20
+	// maxWorkers is how many files are searched at a time, each with a buffer.
+	maxWorkers = 8
 	// maxContext is how many lines around a match can be asked for.
 	maxContext = 50
 	// maxResults is how many matches one call returns at most.
@@ -35,6 +31,7 @@ type searchContentArgs struct {
 	After      int      `json:"after,omitempty" jsonschema:"how many lines to show after each match" default:"0"`
 	Multiline  bool     `json:"multiline,omitempty" jsonschema:"let the pattern match across line ends, in files up to 16 MiB" default:"false"`
 	Mode       string   `json:"mode,omitempty" jsonschema:"what to return: the matching lines, the names of files that have any, or how many each has" enum:"content,files,count" default:"content"`
+	Gitignore  bool     `json:"gitignore,omitempty" jsonschema:"leave out files that .gitignore files name" default:"true"`
 	MaxResults int      `json:"max_results,omitempty" jsonschema:"stop after this many matching lines, or files" default:"200"`
 }
 
@@ -54,7 +51,7 @@ func searchContent(ctx context.Context, w *workspace, in searchContentArgs) (too
 	if err := in.check(); err != nil {
 		return tool.Result{}, err
 	}
-	lines, err := in.matcher()
+	pattern, err := in.compile()
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -62,162 +59,116 @@ func searchContent(ctx context.Context, w *workspace, in searchContentArgs) (too
 	if err != nil {
 		return tool.Result{}, err
 	}
-	s := &contentSearch{args: in, lines: lines, report: newReport(in, w.budget)}
-
+	report := newReport(in, w.budget)
+	s := &contentSearch{
+		args: in, pattern: pattern, names: names, report: report,
+		found: found{content: in.Mode == "content", most: in.MaxResults, space: report.budget},
+	}
 	info, err := w.Stat(in.Path)
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = s.directory(ctx, w)
+	default:
+		err = s.oneFile(ctx, w, info.Size())
+	}
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if !info.IsDir() {
-		f, err := w.Open(in.Path)
-		if err != nil {
-			return tool.Result{}, err
-		}
-		if err := s.file(ctx, in.Path, f); err != nil {
-			return tool.Result{}, err
-		}
-		return s.report.result(), nil
-	}
-	for e, err := range w.Walk(ctx, in.Path, roots.WalkOptions{Skip: names.skip}) {
-		switch {
-		case err != nil && e.Path == "":
-			return tool.Result{}, err
-		case err != nil:
-			s.report.unreadable++
-			continue
-		case !e.Info.Mode().IsRegular() || !names.match(e):
-			continue
-		}
-		f, err := e.Open()
-		if err != nil {
-			s.report.unreadable++
-			continue
-		}
-		if err := s.file(ctx, e.Path, f); err != nil {
-			return tool.Result{}, err
-		}
-		if s.report.full {
-			break
-		}
-	}
-	return s.report.result(), nil
+	s.found.into(report)
+	return report.result(), nil
 }
 
 // contentSearch is one search under way.
 type contentSearch struct {
-	args   searchContentArgs
-	lines  *matcher
-	report *report
+	args    searchContentArgs
+	pattern *search.Pattern
+	names   *nameFilter
+	report  *report
+	found   found
 }
 
-// file searches one file and closes it. What cannot be read is counted; only
-// the end of the context is an error.
-func (s *contentSearch) file(ctx context.Context, path string, f *os.File) error {
-	defer f.Close()
-	head := make([]byte, headSize)
-	n, err := io.ReadFull(f, head)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		s.report.unreadable++
-		return nil
-	}
-	head = head[:n]
-	c, ok := detectCharset(head, n < headSize)
-	if !ok {
-		s.report.binary++
-		return nil
-	}
-	s.report.files++
-	rest := readerFunc(func(p []byte) (int, error) {
-		if ctx.Err() != nil {
-			return 0, context.Cause(ctx)
-		}
-		return f.Read(p)
-	})
-	text := c.text(io.MultiReader(bytes.NewReader(head[c.bom:]), rest))
-	found := s.report.hits(s.args)
-	if s.args.Multiline {
-		err = s.across(text, found)
-	} else {
-		err = s.byLine(text, found)
-	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	if err != nil {
-		s.report.unreadable++
-	}
-	s.report.add(path, found)
-	return nil
-}
-
-// readerFunc is a function that reads.
-type readerFunc func([]byte) (int, error)
-
-// Read implements [io.Reader].
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// byLine searches each line on its own, up to one that is not text.
-func (s *contentSearch) byLine(text io.Reader, found *hits) error {
-	r := bufio.NewReaderSize(text, chunkSize)
-	for n := 1; !found.done(); n++ {
-		line, err := readLine(r)
-		if bytes.IndexByte(line, 0) >= 0 {
-			s.report.binary++
-			return nil
-		}
-		if len(line) > 0 || err == nil {
-			line = bytes.TrimSuffix(line, []byte{'\r'})
-			found.line(n, line, s.lines.find(line))
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// readLine returns the next line without its end, and of a very long one the
-// first [maxLine] bytes. The line is valid until the next call.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	line, err := r.ReadSlice('\n')
-	if errors.Is(err, bufio.ErrBufferFull) {
-		line = bytes.Clone(line)
-	}
-	for errors.Is(err, bufio.ErrBufferFull) {
-		var more []byte
-		more, err = r.ReadSlice('\n')
-		line = append(line, more[:min(len(more), maxLine-min(len(line), maxLine))]...)
-	}
-	return bytes.TrimSuffix(line, []byte{'\n'}), err
-}
-
-// across searches the whole text at once.
-func (s *contentSearch) across(text io.Reader, found *hits) error {
-	all, err := io.ReadAll(io.LimitReader(text, maxMultiline+1))
+// directory searches the files below the directory, on all processors.
+func (s *contentSearch) directory(ctx context.Context, w *workspace) error {
+	skip := func(e filetree.Entry) bool { return s.names.skip(e) || s.found.isBeyond(e) }
+	files, err := filetree.Open(w.Roots, s.args.Path, filetree.Options{Gitignore: s.args.Gitignore, Skip: skip})
 	if err != nil {
 		return err
 	}
-	if len(all) > maxMultiline {
-		return errors.New("too large to search across lines")
+	defer files.Close()
+	visits := make([]filetree.Visit, min(runtime.GOMAXPROCS(0), maxWorkers))
+	for i := range visits {
+		searcher := s.searcher(ctx)
+		visits[i] = func(e filetree.Entry, err error) { s.visit(searcher, e, err) }
 	}
-	matches := s.lines.re.FindAllIndex(all, maxResults)
-	for n, start := 1, 0; start < len(all) && !found.done(); n++ {
-		end := len(all)
-		if i := bytes.IndexByte(all[start:], '\n'); i >= 0 {
-			end = start + i
-		}
-		for len(matches) > 0 && matches[0][1] <= start && matches[0][0] < start {
-			matches = matches[1:]
-		}
-		at := -1
-		if len(matches) > 0 && matches[0][0] <= end {
-			at = max(matches[0][0]-start, 0)
-		}
-		found.line(n, all[start:end], at)
-		start = end + 1
+	return files.Each(ctx, visits)
+}
+
+// visit searches a file that was found.
+func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err error) {
+	if err != nil {
+		s.found.unreadable.Add(1)
+		return
 	}
+	if !e.Type.IsRegular() || !s.names.match(e) || s.found.isBeyond(e) {
+		return
+	}
+	f, err := e.Open()
+	if err != nil {
+		s.found.unreadable.Add(1)
+		return
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	hits := s.file(searcher, f, f.Size())
+	if hits.matches > 0 || hits.more {
+		s.found.add(fileHits{e.Path(), e.Rel(), hits})
+	}
+}
+
+// oneFile searches the file that was named.
+func (s *contentSearch) oneFile(ctx context.Context, w *workspace, size int64) error {
+	f, err := w.Open(s.args.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	hits := s.file(s.searcher(ctx), f, size)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.found.add(fileHits{s.args.Path, s.args.Path, hits})
 	return nil
+}
+
+// file searches one file. What cannot be read is counted.
+func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64) *hits {
+	hits := s.report.hits(s.args)
+	result, err := searcher.Search(f, size, func(l search.Line) bool { return hits.take(l, searcher.Begin) })
+	switch {
+	case err != nil, result == search.TooLarge:
+		s.found.unreadable.Add(1)
+	case result == search.Binary:
+		s.found.binary.Add(1)
+	default:
+		s.found.files.Add(1)
+	}
+	return hits
+}
+
+// searcher returns what searches files on one processor.
+func (s *contentSearch) searcher(ctx context.Context) *search.Searcher {
+	options := search.Options{Charset: searchCharset, Strict: !s.pattern.Same(foreignRunes()), Done: ctx.Done()}
+	if s.args.Mode == "content" {
+		options.Before, options.After, options.Numbers = s.args.Before, s.args.After, true
+	}
+	return s.pattern.Searcher(options)
+}
+
+// searchCharset tells a search what a file holds.
+func searchCharset(head []byte, whole bool) (search.Charset, bool) {
+	c, ok := detectCharset(head, whole)
+	if c.decoder == nil {
+		return search.Charset{Skip: c.bom}, ok
+	}
+	return search.Charset{Skip: c.bom, Decode: c.text}, ok
 }

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -55,6 +59,7 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "bad type", in: searchContentArgs{Pattern: "a", Types: []string{"cobol"}}, err: `invalid_argument: type "cobol" is not known`},
 		{tool: "search_content", name: "too much around", in: searchContentArgs{Pattern: "a", After: 51}, err: "invalid_argument: before is 0 and after is 51, expected 0 to 50"},
 		{tool: "search_content", name: "max_results -1", in: searchContentArgs{Pattern: "a", MaxResults: -1}, err: "invalid_argument: max_results is -1, expected 1 to 10000"},
+		{tool: "search_content", name: "ignored or not", in: map[string]any{"pattern": "func", "path": "main.go", "gitignore": false}, want: "main.go\n3: func main() {"},
 		{tool: "search_content", name: "outside", in: searchContentArgs{Pattern: "root", Path: "out"}, err: "permission_denied: Path not allowed by security policy: out"},
 	}
 }
@@ -114,23 +119,126 @@ func TestSearchContentSaysWhichBound(t *testing.T) {
 // Lines are kept only as far as the result can show them, and not at all if
 // they are counted.
 func TestSearchContentKeepsLittle(t *testing.T) {
-	found := (&report{mode: "content", left: maxResults, budget: 1000}).hits(searchContentArgs{Before: 50, After: 50})
-	for n := 1; !found.done(); n++ {
-		found.line(n, []byte(strings.Repeat("x", 100)), n%60-1)
+	line := func(n int) search.Line {
+		return search.Line{Number: n, Text: []byte(strings.Repeat("x", 100)), Matches: n%60 == 0}
+	}
+	shown := (&report{mode: "content", budget: 1000}).hits(searchContentArgs{Before: 50, After: 50, MaxResults: maxResults})
+	for n := 1; shown.take(line(n), nil); n++ {
 		if n > 1000 {
 			t.Fatal("lines are taken without end")
 		}
 	}
-	if !found.more || len(found.lines) > 100 {
-		t.Errorf("%d lines are kept, more = %v, want few and more", len(found.lines), found.more)
+	if !shown.more || len(shown.lines) > 100 {
+		t.Errorf("%d lines are kept, more = %v, want few and more", len(shown.lines), shown.more)
 	}
-	counted := (&report{mode: "count", left: 1}).hits(searchContentArgs{After: 1})
-	for n := range 1000 {
-		counted.line(n, []byte("x"), 0)
+	counted := (&report{mode: "count"}).hits(searchContentArgs{})
+	for range 1000 {
+		counted.take(search.Line{Matches: true}, nil)
 	}
 	if counted.matches != 1000 || len(counted.lines) > 0 {
 		t.Errorf("%d matches are counted and %d lines kept, want 1000 and none", counted.matches, len(counted.lines))
 	}
+}
+
+// Of many files only those are kept that come first, whatever the order is in
+// which they are found.
+func TestFoundKeepsTheFirst(t *testing.T) {
+	for seed := range uint64(50) {
+		w := rand.New(rand.NewPCG(seed, 1))
+		f := &found{content: true, most: 20, space: 10_000}
+		var left []string // the files to find
+		for i := range 2000 {
+			left = append(left, fmt.Sprintf("d%d/%04d", i%7, i))
+		}
+		w.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+		most := 0
+		for _, name := range left {
+			f.add(fileHits{name, name, &hits{matches: 2}})
+			most = max(most, len(f.kept))
+		}
+		slices.SortFunc(left, filetree.Compare)
+		f.sort()
+		for i := range 11 {
+			if f.kept[i].path != left[i] {
+				t.Fatalf("seed %d: file %d is %s, want %s", seed, i, f.kept[i].path, left[i])
+			}
+		}
+		if most > 40 {
+			t.Errorf("seed %d: %d files were kept, want few", seed, most)
+		}
+	}
+}
+
+// A search gives the same result each time, also if it does not go to the end,
+// and it is that of a search by one after the other.
+func TestSearchContentIsInOrder(t *testing.T) {
+	files := map[string]string{}
+	for i := range 400 {
+		files[fmt.Sprintf("d%d/e%d/f%03d.txt", i%5, i%3, i)] = strings.Repeat(fmt.Sprintf("needle %d\nother\n", i), i%4)
+		files[fmt.Sprintf("d%d.txt", i%5)] = "needle\n"
+	}
+	dir := tree(t, files)
+	var names []string
+	for name, text := range files {
+		if text != "" {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, filetree.Compare)
+	p := start(t, dir, 64*tool.KiB)
+	for _, most := range []int{1, 7, 50, 5000} {
+		want := strings.Join(names[:min(most, len(names))], "\n")
+		for range 5 {
+			got := p.Call(t.Context(), "search_content", map[string]any{"pattern": "needle", "mode": "files", "max_results": most})
+			if text, _, _ := strings.Cut(got.Text(), "\n["); text != want {
+				t.Fatalf("max_results %d:\n%s\nwant\n%s", most, text, want)
+			}
+		}
+	}
+	for _, in := range []searchContentArgs{{Pattern: "needle", MaxResults: 30, After: 1, Before: 1}, {Pattern: "needle", Mode: "count", MaxResults: 10}} {
+		first := p.Call(t.Context(), "search_content", in).Text()
+		for range 10 {
+			if got := p.Call(t.Context(), "search_content", in).Text(); got != first {
+				t.Fatalf("%+v gives\n%s\nand then\n%s", in, first, got)
+			}
+		}
+	}
+}
+
+// What git ignores is left out by the tools that search, unless they are told
+// otherwise.
+func TestGitignore(t *testing.T) {
+	dir := tree(t, map[string]string{
+		".gitignore": "*.log\n/build/\n!keep.log\n", "a.log": "needle\n", "a.txt": "needle\n", "build/b.txt": "needle\n",
+		"sub/.gitignore": "/own.txt\n", "sub/own.txt": "needle\n", "sub/keep.log": "needle\n", "sub/build/c.txt": "needle\n",
+	})
+	const kept, all = "a.txt\nsub/build/c.txt\nsub/keep.log", "a.log\na.txt\nbuild/b.txt\nsub/build/c.txt\nsub/keep.log\nsub/own.txt"
+	runCases(t, dir, 4*tool.KiB, []toolCase{
+		{tool: "search_content", name: "content", in: searchContentArgs{Pattern: "needle", Mode: "files"}, want: kept},
+		{tool: "search_content", name: "all content", in: map[string]any{"pattern": "needle", "mode": "files", "gitignore": false}, want: all},
+		{tool: "search_content", name: "below", in: searchContentArgs{Pattern: "needle", Mode: "files", Path: "sub"}, want: "sub/build/c.txt\nsub/keep.log"},
+		{tool: "search_content", name: "named", in: searchContentArgs{Pattern: "needle", Mode: "files", Path: "build"}, want: "build/b.txt"},
+		{tool: "search_content", name: "a file that is named", in: searchContentArgs{Pattern: "needle", Mode: "files", Path: "a.log"}, want: "a.log"},
+		{tool: "search_files", name: "names", in: searchFilesArgs{Pattern: "*.{txt,log}"}, want: kept},
+		{tool: "search_files", name: "all names", in: map[string]any{"pattern": "*.{txt,log}", "gitignore": false}, want: all},
+		{tool: "list_directory", name: "a list has all", in: listDirectoryArgs{}, want: "a.log  7\na.txt  7\nbuild/\nsub/\n[1 hidden entries are not shown; list them with hidden=true]"},
+		{tool: "list_directory", name: "unless it is told", in: listDirectoryArgs{Gitignore: true}, want: "a.txt  7\nsub/\n[1 hidden entries are not shown; list them with hidden=true]"},
+	})
+}
+
+// Lines around matches are not shown for a match that is one too many.
+func TestSearchContentTrims(t *testing.T) {
+	dir := tree(t, map[string]string{"a.txt": "x 1\n2\n3\n4\n5\nx 6\n7\n8\nx 9\n", "b.txt": "x\n"})
+	runCases(t, dir, 4*tool.KiB, []toolCase{
+		{
+			tool: "search_content", name: "two of them", in: searchContentArgs{Pattern: "x", Before: 1, After: 1, MaxResults: 2},
+			want: "a.txt\n1: x 1\n2- 2\n--\n5- 5\n6: x 6\n7- 7\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+		},
+		{
+			tool: "search_content", name: "all of the first file", in: searchContentArgs{Pattern: "x", MaxResults: 3},
+			want: "a.txt\n1: x 1\n6: x 6\n9: x 9\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+		},
+	})
 }
 
 // The end of the context ends a search, also within one file that has no end

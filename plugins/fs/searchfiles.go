@@ -3,22 +3,22 @@ package main
 import (
 	"context"
 	"io/fs"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type searchFilesArgs struct {
-	Pattern  string   `json:"pattern" jsonschema:"glob with *, ?, [a-z], {a,b} and ** for any number of directories; one without a slash matches names in every directory" alias:"glob,query"`
-	Path     string   `json:"path,omitempty" jsonschema:"the directory to search, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
-	Exclude  []string `json:"exclude,omitempty" jsonschema:"globs of files and directories to leave out, with everything below them"`
-	Type     string   `json:"type,omitempty" jsonschema:"what to find" enum:"any,file,directory,symlink" default:"any"`
-	Size     string   `json:"size,omitempty" jsonschema:"files above or below a size, such as >1MiB or <10KiB"`
-	Modified string   `json:"modified,omitempty" jsonschema:"changed since then: a time ago such as 30m, 24h or 7d, a date such as 2026-01-31, or an RFC 3339 time"`
+	Pattern   string   `json:"pattern" jsonschema:"glob with *, ?, [a-z], {a,b} and ** for any number of directories; one without a slash matches names in every directory" alias:"glob,query"`
+	Path      string   `json:"path,omitempty" jsonschema:"the directory to search, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
+	Exclude   []string `json:"exclude,omitempty" jsonschema:"globs of files and directories to leave out, with everything below them"`
+	Type      string   `json:"type,omitempty" jsonschema:"what to find" enum:"any,file,directory,symlink" default:"any"`
+	Size      string   `json:"size,omitempty" jsonschema:"files above or below a size, such as >1MiB or <10KiB"`
+	Modified  string   `json:"modified,omitempty" jsonschema:"changed since then: a time ago such as 30m, 24h or 7d, a date such as 2026-01-31, or an RFC 3339 time"`
+	Gitignore bool     `json:"gitignore,omitempty" jsonschema:"leave out what .gitignore files name" default:"true"`
 	pageArgs
 }
 
@@ -35,9 +35,14 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 	list := newListing(page, w.budget)
 	var notes []string
 	matched := 0
-	for e, err := range w.Walk(ctx, in.Path, roots.WalkOptions{Skip: wanted.skip}) {
+	files, err := filetree.Open(w.Roots, in.Path, filetree.Options{Gitignore: in.Gitignore, Skip: wanted.skip})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer files.Close()
+	for e, err := range files.Walk(ctx) {
 		if err != nil {
-			if e.Path == "" {
+			if e.Path() == "" {
 				return tool.Result{}, err
 			}
 			notes = append(notes, "["+tool.AsError(err).Message+"]")
@@ -50,8 +55,8 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 		if matched <= page.start {
 			continue
 		}
-		line := tool.VisibleName(e.Path)
-		if e.Info.IsDir() {
+		line := tool.VisibleName(e.Path())
+		if e.IsDir() {
 			line += "/"
 		}
 		if !list.add(line) {
@@ -93,37 +98,41 @@ func (in searchFilesArgs) filter(now time.Time) (*fileFilter, error) {
 }
 
 // skip leaves out what is excluded, and what version control keeps for itself.
-func (f *fileFilter) skip(e roots.Entry) bool {
-	return isVersionControl(e) || slices.ContainsFunc(f.exclude, func(g glob) bool { return g.match(e.Rel) })
+func (f *fileFilter) skip(e filetree.Entry) bool {
+	return isVersionControl(e) || matchesAny(f.exclude, e)
 }
 
-// isVersionControl reports whether e is a directory that version control keeps
-// for itself.
-func isVersionControl(e roots.Entry) bool {
-	return e.Info.IsDir() && slices.Contains([]string{".git", ".hg", ".svn", ".jj"}, e.Info.Name())
-}
-
-func (f *fileFilter) match(e roots.Entry) bool {
-	mode := e.Info.Mode()
+func (f *fileFilter) match(e filetree.Entry) bool {
 	switch f.kind {
 	case "file":
-		if !mode.IsRegular() {
+		if !e.Type.IsRegular() {
 			return false
 		}
 	case "directory":
-		if !mode.IsDir() {
+		if !e.IsDir() {
 			return false
 		}
 	case "symlink":
-		if mode.Type() != fs.ModeSymlink {
+		if e.Type != fs.ModeSymlink {
 			return false
 		}
 	}
-	size := e.Info.Size()
-	if f.max >= 0 && (!mode.IsRegular() || size < f.min || size > f.max) {
+	return f.pattern.match(e.Rel()) && f.matchInfo(e)
+}
+
+// matchInfo looks at the size and the time of an entry only if they matter.
+func (f *fileFilter) matchInfo(e filetree.Entry) bool {
+	if f.max < 0 && f.since.IsZero() {
+		return true
+	}
+	info, err := e.Info()
+	if err != nil {
+		return false // it is gone
+	}
+	if f.max >= 0 && (!info.Mode.IsRegular() || info.Size < f.min || info.Size > f.max) {
 		return false
 	}
-	return !e.Info.ModTime().Before(f.since) && f.pattern.match(e.Rel)
+	return !info.Modified.Before(f.since)
 }
 
 // parseSize reads ">1MiB" or "<10KiB".

@@ -38,17 +38,25 @@ type thing struct {
 
 // things returns what is in the trash, the last first.
 func (t *trash) things(ctx context.Context) ([]thing, error) {
+	dir, err := t.folder.OpenDir("trash", nil)
+	if told, ok := errors.AsType[*tool.Error](err); ok && told.Code == tool.NotFound {
+		return nil, nil // nothing was deleted yet
+	}
+	if err != nil {
+		return nil, hidden(err)
+	}
+	defer func() { _ = dir.Close() }() // nothing was written to it
+	entries, err := dir.Read(nil)
+	if err != nil {
+		return nil, hidden(err)
+	}
 	var all []thing
-	for entry, err := range t.folder.Walk(ctx, "trash", roots.WalkOptions{Depth: 1}) {
-		var told *tool.Error
-		if errors.As(err, &told) && told.Code == tool.NotFound {
-			break // nothing was deleted yet
+	for _, entry := range entries {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		if err != nil {
-			return nil, hidden(err)
-		}
-		if entry.Info.IsDir() {
-			all = append(all, t.thing(entry.Rel))
+		if entry.Type.IsDir() {
+			all = append(all, t.thing(entry.Name))
 		}
 	}
 	slices.SortFunc(all, func(a, b thing) int {

@@ -62,7 +62,7 @@ func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change,
 		return nil, err
 	}
 	c := &vaulted{name: path.Join(name, inside), options: roots.MoveOptions{Overwrite: in.Overwrite, Copy: true}}
-	if c.source, err = w.inVault(ctx, vault, name, inside); err != nil {
+	if c.source, err = w.inVault(vault, name, inside); err != nil {
 		return nil, err
 	}
 	if c.dest, err = w.target(in.Dest, roots.TargetOptions{Parents: true}); err != nil {
@@ -131,7 +131,7 @@ func within(dir, abs string) bool {
 }
 
 // inVault opens a file of the vault, to which no link may lead.
-func (w *workspace) inVault(ctx context.Context, vault *roots.Roots, name, inside string) (*roots.Target, error) {
+func (w *workspace) inVault(vault *roots.Roots, name, inside string) (*roots.Target, error) {
 	shown := tool.VisibleName(path.Join(name, inside))
 	at := &vaulted{name: path.Join(name, inside)}
 	root, err := vault.Target(".", roots.TargetOptions{Read: true})
@@ -153,7 +153,7 @@ func (w *workspace) inVault(ctx context.Context, vault *roots.Roots, name, insid
 			WithHint("a symbolic link leads there; only files of the vault itself are copied")
 	case info.IsDir():
 		return nil, tool.Errorf(tool.InvalidArgument, "%s is a directory, expected a file in it", shown).
-			WithHint("in it there are:\n%s", vaultNames(ctx, vault, inside))
+			WithHint("in it there are:\n%s", vaultNames(vault, inside))
 	case !info.Mode().IsRegular():
 		return nil, tool.Errorf(tool.Failed, "Failed to read file: %s is a %s, not a regular file", shown, roots.Kind(info.Mode()))
 	default:
@@ -162,17 +162,28 @@ func (w *workspace) inVault(ctx context.Context, vault *roots.Roots, name, insid
 }
 
 // vaultNames lists what is in a directory of a vault, by name and size.
-func vaultNames(ctx context.Context, vault *roots.Roots, inside string) string {
+func vaultNames(vault *roots.Roots, inside string) string {
 	const most = 100
-	names := nameList{}
-	for entry, err := range vault.Walk(ctx, inside, roots.WalkOptions{Depth: 1}) {
-		if err != nil || names.total == most {
-			names.listed = append(names.listed, "...")
-			break
-		}
-		names.add(entry.Rel, entry.Info)
+	dir, err := vault.OpenDir(inside, nil)
+	if err != nil {
+		return "[the directory cannot be read]"
 	}
-	return strings.Join(names.listed, "\n")
+	defer func() { _ = dir.Close() }() // nothing was written to it
+	entries, err := dir.Read(nil)
+	if err != nil && len(entries) == 0 {
+		return "[the directory cannot be read]"
+	}
+	slices.SortFunc(entries, func(a, b roots.DirEntry) int { return strings.Compare(a.Name, b.Name) })
+	var lines []string
+	for _, entry := range entries[:min(len(entries), most)] {
+		if info, err := dir.Info(entry.Name); err == nil {
+			lines = append(lines, listed(entry.Name, info.Mode, info.Size))
+		}
+	}
+	if len(entries) > most {
+		lines = append(lines, fmt.Sprintf("[%d of %d]", most, len(entries)))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // inVaultTerms says what went wrong without naming a folder of the host.

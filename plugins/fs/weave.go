@@ -12,7 +12,7 @@ import (
 
 // weaving is the text of a file as the hunks of a patch change it.
 type weaving struct {
-	*search
+	*placing
 	out strings.Builder
 	// lineEnd is what new lines end with; verbatim says that they bring the
 	// carriage return themselves, if there is one.
@@ -25,7 +25,7 @@ type weaving struct {
 // weave makes the changes of a patch in the text of a file. The notes say where
 // hunks stood elsewhere than they said, or were not quite the same.
 func weave(ctx context.Context, path, text string, f *patch.File) (after string, notes []string, err error) {
-	w := &weaving{search: newSearch(path, text)}
+	w := &weaving{placing: newPlacing(path, text)}
 	w.lineEnd, w.verbatim = newLineEnd(text, f)
 	var last patch.Hunk
 	for i := range f.Hunks {
@@ -88,7 +88,7 @@ func newLineEnd(text string, f *patch.File) (end string, verbatim bool) {
 }
 
 // note says where a hunk stood, if that is not what it said.
-func (w *weaving) note(n int, at found) {
+func (w *weaving) note(n int, at hunkPlace) {
 	if at.shift != 0 {
 		w.notes = append(w.notes, fmt.Sprintf("hunk %d at line %d, not %d", n, at.first+1, at.first+1-at.shift))
 	}
@@ -113,7 +113,7 @@ func (w *weaving) put(line string) {
 }
 
 // replace adds the lines of a hunk: those that stay as the file has them.
-func (w *weaving) replace(h *patch.Hunk, at found) {
+func (w *weaving) replace(h *patch.Hunk, at hunkPlace) {
 	for _, l := range h.Lines {
 		switch l.Kind {
 		case ' ':

@@ -110,7 +110,7 @@ func ExampleChangeAll() {
 	// not_found: File not found: README.md
 }
 
-func ExampleRoots_Walk() {
+func ExampleDir() {
 	dir := workspace()
 	defer os.RemoveAll(dir)
 	r, err := roots.Open([]string{dir}, roots.Options{})
@@ -118,10 +118,19 @@ func ExampleRoots_Walk() {
 		panic(err)
 	}
 	defer r.Close()
-	for e, err := range r.Walk(context.Background(), ".", roots.WalkOptions{}) {
-		fmt.Println(e.Path, err)
+	d, err := r.OpenDir(".", nil)
+	if err != nil {
+		panic(err)
 	}
+	defer d.Close()
+	entries, err := d.Read(nil)
+	fmt.Println(len(entries), err)
+	_, err = d.Open("main.go")
+	fmt.Println(err)
+	_, err = d.Open("../main.go")
+	fmt.Println(err)
 	// Output:
-	// README.md <nil>
-	// main.go <nil>
+	// 2 <nil>
+	// <nil>
+	// permission_denied: Path not allowed by security policy: ../main.go
 }

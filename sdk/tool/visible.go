@@ -35,7 +35,12 @@ func Visible(text string) string {
 // it: as it is if every character can be seen; otherwise, and if it could be
 // taken for such a form, in quotes and with the escapes of Go.
 func VisibleName(name string) string {
-	special := func(c rune) bool { return c == '"' || c == '\\' || !unicode.IsPrint(c) || hidden(c) }
+	special := func(c rune) bool {
+		if c < utf8.RuneSelf {
+			return c == '"' || c == '\\' || c < ' ' || c == 0x7f
+		}
+		return !unicode.IsPrint(c) || hidden(c)
+	}
 	if utf8.ValidString(name) && strings.IndexFunc(name, special) < 0 {
 		return name
 	}

@@ -63,6 +63,9 @@ func (r *rig) close(tb testing.TB) {
 	}
 }
 
+// session is one that the host has made.
+var session = auth.NewSession() //nolint:gochecknoglobals // a constant
+
 // terms are those of a grant without bounds, or none.
 func terms(grant bool) *approval.Terms {
 	if !grant {
@@ -74,7 +77,7 @@ func terms(grant bool) *approval.Terms {
 // covering returns the grant that covers the calls of a tool by a user, if there is one.
 func (r *rig) covering(user, plugin, name string) (approval.Grant, bool) {
 	r.tb.Helper()
-	ids := r.grants.Covering(&approval.Call{User: user, Plugin: plugin, Tool: name, Session: "s1"})
+	ids := r.grants.Covering(&approval.Call{User: user, Plugin: plugin, Tool: name, Session: session})
 	all, err := r.grants.List(r.tb.Context(), auth.Caller{Roles: auth.Admin}, true)
 	if err != nil {
 		r.tb.Fatal(err)
@@ -90,7 +93,7 @@ func (r *rig) covering(user, plugin, name string) (approval.Grant, bool) {
 // question is a call of ada's.
 func question(arguments string) approval.Question {
 	return approval.Question{
-		Call: "tc_1", User: "ada", Client: "claude", Session: "s1", Plugin: "p", Tool: "put", Digest: "sha256:1",
+		Call: "tc_1", User: "ada", Client: "claude", Session: session, Plugin: "p", Tool: "put", Digest: "sha256:1",
 		Tier: tool.SideEffecting, Verdict: policy.Ask, Rule: "tier side_effecting", Standing: true,
 		PolicyRevision: "sha256:2", Arguments: json.RawMessage(arguments),
 	}

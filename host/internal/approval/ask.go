@@ -45,6 +45,8 @@ type Question struct {
 	Rule, Where string
 	// Standing says that the policy lets a grant answer calls like this one.
 	Standing bool
+	// NoGrant says why it does not.
+	NoGrant string
 	// PolicyRevision is that of the policy.
 	PolicyRevision string
 	// Arguments are the canonical bytes that will be sent. Only their hash is
@@ -225,7 +227,10 @@ func (d *Desk) draft(q Question) (Record, error) {
 		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
 	r.Summary = summary(r)
-	r.Standing = q.Standing && Show(r).Complete
+	r.Standing, r.NoGrant = q.Standing, q.NoGrant
+	if r.Standing && !Show(r).Complete {
+		r.Standing, r.NoGrant = false, "not all of the call could be shown"
+	}
 	return r, nil
 }
 

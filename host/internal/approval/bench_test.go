@@ -9,21 +9,23 @@ import (
 	"github.com/toolhost/toolhost/host/internal/approval"
 )
 
-// insertGrants writes grants of a user for the tools t0, t1 and so on, each third for a
-// path, and each third for a command.
+// insertGrants writes grants of a user: each third for a tool, for a path, and for a
+// command in a directory.
 func (r *rig) insertGrants(tb testing.TB, user string, n int) error {
 	tb.Helper()
 	return r.store.Do(tb.Context(), func(tx *sql.Tx) error {
 		for i := range n {
-			path, pattern := "", ""
+			name, path, pattern := fmt.Sprintf("t%d", i%100), "", ""
 			switch i % 3 {
+			case 0:
+				name = fmt.Sprintf("whole%d", i)
 			case 1:
 				path = fmt.Sprintf("/w/d%d", i)
 			case 2:
-				pattern = fmt.Sprintf(`{"words":["npm","run","s%d"],"open":true}`, i)
+				pattern, path = `{"words":["npm","run"],"open":true}`, fmt.Sprintf("/w/c%d", i) // all under the same words
 			}
 			_, err := tx.ExecContext(tb.Context(), `INSERT INTO grants (id, user, plugin, tool, path, command, created_by, approval, created)
-				VALUES (?, ?, 'p', ?, ?, ?, 'ada', 'ap_0', 1)`, fmt.Sprintf("gr_%d", i), user, fmt.Sprintf("t%d", i%100), path, pattern)
+				VALUES (?, ?, 'p', ?, ?, ?, 'ada', 'ap_0', 1)`, fmt.Sprintf("gr_%d", i), user, name, path, pattern)
 			if err != nil {
 				return err
 			}
@@ -35,9 +37,10 @@ func (r *rig) insertGrants(tb testing.TB, user string, n int) error {
 // BenchmarkCovering looks for the grants of a call on a path and of one with a command,
 // which none covers, among none and among 10,000.
 func BenchmarkCovering(b *testing.B) {
-	path := approval.Call{User: "ada", Session: "s1", Plugin: "p", Tool: "t1000", Subject: approval.Subject{Paths: []string{"/w/src/deep/in/x.go"}}}
+	path := approval.Call{User: "ada", Session: "s1", Plugin: "p", Tool: "t1", Subject: approval.Subject{Paths: []string{"/w/src/deep/in/x.go"}}}
 	run := approval.Call{User: "ada", Session: "s1", Plugin: "p", Tool: "t2", Subject: approval.Subject{
-		Commands: []approval.Command{{Words: []string{"npm", "run", "build", "all"}, Least: 1}},
+		Paths:    []string{"/w"},
+		Commands: []approval.Command{{Words: []string{"npm", "run", "build", "all"}, Least: 2}},
 	}}
 	for _, n := range []int{0, 1, 10_000} {
 		r := open(b, b.TempDir(), approval.Options{})

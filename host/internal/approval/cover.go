@@ -19,15 +19,15 @@ type Call struct {
 // folders around its first path, and of the beginnings of its commands.
 type key struct {
 	user, session, plugin, tool string
-	path                        string // of grants without a command
-	words                       string // joined
+	path                        string
+	words                       string // joined; "" of grants without a command
 	open                        bool
 }
 
 func (g *Grant) key() key {
 	k := key{user: g.User, session: g.Session, plugin: g.Plugin, tool: g.Tool, path: g.Path}
 	if g.Command != nil {
-		k.path, k.words, k.open = "", joined(g.Command.Words), g.Command.Open
+		k.words, k.open = joined(g.Command.Words), g.Command.Open
 	}
 	return k
 }
@@ -113,20 +113,8 @@ func (g *Grants) Covering(call *Call) []string {
 func (g *Grants) coveringCall(call *Call) *counted {
 	keys, n := call.keys()
 	for _, k := range keys[:n] {
-		if c := g.first(k, call); c != nil {
+		if c := g.around(k, call); c != nil {
 			return c
-		}
-		if len(call.Paths) == 0 {
-			continue
-		}
-		for folder := call.Paths[0]; ; folder = path.Dir(folder) {
-			k.path = folder
-			if c := g.first(k, call); c != nil {
-				return c
-			}
-			if folder == path.Dir(folder) {
-				break
-			}
 		}
 	}
 	return nil
@@ -142,7 +130,7 @@ func (g *Grants) coveringCommand(call *Call, command Command) *counted {
 	keys, n := call.keys()
 	for _, k := range keys[:n] {
 		k.words = words
-		if c := g.first(k, call); c != nil {
+		if c := g.around(k, call); c != nil {
 			return c
 		}
 		k.open = true
@@ -153,12 +141,25 @@ func (g *Grants) coveringCommand(call *Call, command Command) *counted {
 				continue
 			}
 			k.words = words[:end]
-			if c := g.first(k, call); c != nil {
+			if c := g.around(k, call); c != nil {
 				return c
 			}
 		}
 	}
 	return nil
+}
+
+// around returns a grant of a key, without a path or for a folder around the first path
+// of a call, that holds for the call; or nil. g.mu is held.
+func (g *Grants) around(k key, call *Call) *counted {
+	if c := g.first(k, call); c != nil || len(call.Paths) == 0 {
+		return c
+	}
+	for k.path = call.Paths[0]; ; k.path = path.Dir(k.path) {
+		if c := g.first(k, call); c != nil || k.path == path.Dir(k.path) {
+			return c
+		}
+	}
 }
 
 // first returns the first grant of a key that holds for a call, or nil. g.mu is held.

@@ -122,6 +122,7 @@ func TestCoveredCommands(t *testing.T) {
 		{[]string{push}, "git push", "git 'push x'", 0},
 		{[]string{push}, "git push", "git -c alias.push=!sh push", 0},
 		{[]string{push}, "git push", "git -C / push", 0},
+		{nil, "awk 'BEGIN{}'", "awk 'BEGIN{system(\"x\")}'", 0},
 		{[]string{push}, "git push", "git pull", 0},
 		{[]string{push}, "git push", "GIT_SSH=x git push", 0},
 		{[]string{push}, "git push", "env GIT_SSH=x git push", 0},
@@ -156,7 +157,7 @@ func TestCoveredCommands(t *testing.T) {
 		{[]string{"git commit -m *"}, "git commit -m x", "git commit -m x --amend", 0},
 		{[]string{"git commit -m *"}, "git commit -m x", "git commit -m --amend", 0},
 		{nil, "make test", "make test SHELL=/tmp/x", 0},
-		{[]string{"npm *"}, "npm test", "npm test --prefix=/", 0},
+		{[]string{"npm test *"}, "npm test", "npm test --prefix=/", 0},
 		{[]string{"npm run *"}, "npm run a", "npm run b", 1},
 		{nil, "sudo make install", "sudo make install", 1},
 		{nil, "sudo make install", "sudo make install x", 0},
@@ -226,16 +227,16 @@ func TestTermsThatDoNotFit(t *testing.T) {
 		t.Errorf("grants = %+v, %v; want none", all, err)
 	}
 	q := question(`{}`)
-	q.Session = ""
+	q.Session = "a name that a client chose"
 	record := r.ask(t, q)
 	if got := r.decide(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{Session: true}}); got != tool.InvalidArgument {
 		t.Errorf("a grant for no session: %q, want %s", got, tool.InvalidArgument)
 	}
 }
 
-// covers reports whether a call of ada's in session s1 is covered.
+// covers reports whether a call of ada's in her session is covered.
 func (r *rig) covers(name string) bool {
-	return len(r.grants.Covering(&approval.Call{User: "ada", Session: "s1", Plugin: "p", Tool: name})) > 0
+	return len(r.grants.Covering(&approval.Call{User: "ada", Session: session, Plugin: "p", Tool: name})) > 0
 }
 
 func TestGrantsEnd(t *testing.T) {
@@ -309,7 +310,7 @@ func TestGrantsEnd(t *testing.T) {
 		}
 		r.grants.EndSession("s2")
 		check("in the session", true, append(ended, approval.GrantActive)...)
-		r.grants.EndSession("s1")
+		r.grants.EndSession(session)
 		check("after the session", false, append(ended, approval.GrantEnded)...)
 		give(approval.Terms{Session: true})
 		check("in the next session", true, append(ended, approval.GrantEnded, approval.GrantActive)...)
@@ -373,6 +374,34 @@ func TestUsesAreCountedOnce(t *testing.T) {
 	}
 	r.writable(t, true)
 	r.use(t, ids[0])
+}
+
+// A grant for a command is for the workspace, unless it names a place.
+func TestWhereCommandsRun(t *testing.T) {
+	run := func(dir string) approval.Subject {
+		return approval.Subject{Folder: "/w", Paths: []string{dir}, Commands: commands(t, "make test")}
+	}
+	covered := func(r *rig, dir string) bool {
+		return len(r.grants.Covering(&approval.Call{User: "ada", Plugin: "p", Tool: "put", Subject: run(dir)})) > 0
+	}
+	r := open(t, t.TempDir(), approval.Options{})
+	if _, err := r.grant(t, run("/elsewhere"), approval.Terms{}); code(err) != tool.InvalidArgument || !strings.Contains(err.Error(), "/elsewhere") {
+		t.Errorf("a grant for a command elsewhere: %v, want that it names the place", err)
+	}
+	if _, err := r.grant(t, run("/w/a"), approval.Terms{}); err != nil {
+		t.Fatal(err)
+	}
+	for dir, want := range map[string]bool{"/w": true, "/w/a": true, "/w/b/c": true, "/": false, "/elsewhere": false, "/wx": false} {
+		if got := covered(r, dir); got != want {
+			t.Errorf("in %s it is covered: %v, want %v", dir, got, want)
+		}
+	}
+	if _, err := r.grant(t, run("/elsewhere/x"), approval.Terms{Path: "/elsewhere"}); err != nil {
+		t.Fatal(err)
+	}
+	if !covered(r, "/elsewhere/y") || covered(r, "/other") {
+		t.Error("a grant that names a place covers another one, or not that")
+	}
 }
 
 // A grant for a plugin covers all of its tools, and no other plugin's.

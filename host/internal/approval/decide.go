@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"strings"
@@ -145,7 +146,7 @@ func (dec *Decision) fits(r Record) error {
 		return tool.Errorf(tool.Conflict, "Approval %s is not about what was shown", r.ID).WithHint("show it again, then decide")
 	case dec.Grant != nil && !r.Standing:
 		return tool.Errorf(tool.PermissionDenied, "Approval %s cannot be answered with a grant", r.ID).
-			WithHint("approve it once; the policy wants a person to see each such call, or the whole of it could not be shown")
+			WithHint("approve it once: %s", cmp.Or(r.NoGrant, "the policy wants a person to see each such call"))
 	}
 	return nil
 }

@@ -93,14 +93,17 @@ func (g *Grant) describe() string {
 	if g.Tool == "" {
 		by = "every tool of " + g.Plugin
 	}
-	if g.Path != "" {
+	switch {
+	case g.Path != "" && g.Command != nil:
+		where = ", in " + g.Path
+	case g.Path != "":
 		where = ", of paths in " + g.Path
 	}
 	switch {
 	case g.Command == nil:
 		return "calls of " + by + where
 	case g.Command.Open:
-		return "commands of " + by + " that begin with " + command.Pattern{Words: g.Command.Words}.String() + where
+		return "commands of " + by + " that are " + command.Pattern{Words: g.Command.Words}.String() + " and plain words" + where
 	}
 	return "the command " + g.Command.String() + " of " + by + where
 }

@@ -83,6 +83,8 @@ type Record struct {
 	Context string `json:"context,omitempty"`
 	// Standing says that a grant may be given with the answer.
 	Standing bool `json:"standing"`
+	// NoGrant says why not.
+	NoGrant string `json:"no_grant,omitempty"`
 	// Created is when it was asked; Expires ends the time for a decision, and
 	// for the call to run after it.
 	Created time.Time `json:"created"`

@@ -74,7 +74,7 @@ func Show(r Record) View {
 		p.fact("Decision", r.ended())
 		p.fact("Message", r.Message)
 	}
-	if r.Verdict == policy.Confirm {
+	if r.Verdict == policy.Confirm && !r.Standing {
 		p.fact("Note", "the policy wants a person to look at each such call")
 	}
 	p.warn(suspicions(r))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -30,7 +31,7 @@ type Terms struct {
 	// one is relative to the workspace. "" is no bound.
 	Path string
 	// Commands cover calls whose shell commands are, or begin with, these; see
-	// [command.ParsePattern].
+	// [command.ParsePattern]. Without Path, they have to run in the workspace.
 	Commands []string
 	// Session ends the grant with the session of the call.
 	Session bool
@@ -56,8 +57,9 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 		return nil, tool.Errorf(tool.InvalidArgument, "A grant cannot be for %d uses; expected at most %d, or 0 for no bound", t.Uses, maxUses)
 	}
 	if t.Session {
-		if r.Session == "" {
-			return nil, tool.Errorf(tool.InvalidArgument, "The call belongs to no session").WithHint("let the grant end in another way, or revoke it later")
+		if !auth.SessionEnds(r.Session) {
+			return nil, tool.Errorf(tool.InvalidArgument, "The call belongs to no session that ends").
+				WithHint("only MCP clients have such; let the grant end in another way")
 		}
 		base.Session = r.Session
 	}
@@ -68,6 +70,13 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 	patterns, err := t.patterns(r)
 	if err != nil {
 		return nil, err
+	}
+	if folder := r.Subject.Folder; len(patterns) > 0 && base.Path == "" && folder != "" {
+		if !within(r.Subject.Paths, folder) {
+			return nil, tool.Errorf(tool.InvalidArgument, "The command runs outside of the workspace, in %s", tool.VisibleName(outside(r.Subject.Paths, folder))).
+				WithHint("say where later ones may run, by a path")
+		}
+		base.Path = folder // where a command runs makes what it does
 	}
 	grants := []Grant{base}
 	for i := range patterns {
@@ -160,7 +169,7 @@ func uncovering(p command.Pattern, asked []Command) error {
 		all = append(all, shortest(c))
 	}
 	return tool.Errorf(tool.InvalidArgument, "A grant for %s would not cover this call", tool.VisibleName(p.String())).
-		WithHint("what would: %s", bounded(strings.Join(all, ", "), maxSummary))
+		WithHint("what would: %s", bounded(strings.Join(all, ", "), 4*maxSummary))
 }
 
 // uncovered is the error of terms that leave out a command of the call.
@@ -169,11 +178,11 @@ func uncovered(c Command) error {
 		tool.VisibleName(command.Pattern{Words: c.Words}.String())).WithHint("add %s", shortest(c))
 }
 
-// shortest is the least that covers a command, in words.
+// shortest is what covers a command, in words: itself, and the least beginning.
 func shortest(c Command) string {
-	p := command.Pattern{Words: c.Words}
-	if c.Least < len(c.Words) {
-		p = command.Pattern{Words: c.Words[:c.Least], Open: true}
+	whole := tool.VisibleName(command.Pattern{Words: c.Words}.String())
+	if c.Least > len(c.Words) {
+		return whole
 	}
-	return tool.VisibleName(p.String())
+	return whole + " or " + tool.VisibleName(command.Pattern{Words: c.Words[:c.Least], Open: true}.String())
 }

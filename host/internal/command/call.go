@@ -65,7 +65,7 @@ func (r *reader) setting(name string, value word) string {
 func (r *reader) run(words []word, maybe bool) {
 	if r.depth > maxDepth || len(words) == 0 {
 		if len(words) > 0 {
-			r.line.problem(High, "commands in commands in commands, more than %d deep", maxDepth)
+			r.line.unread(High, "commands in commands in commands, more than %d deep", maxDepth)
 		}
 		return
 	}
@@ -90,6 +90,9 @@ func (r *reader) run(words []word, maybe bool) {
 		r.judge(&s, words)
 	}
 	r.forbid(&s, words)
+	if (s.Name == "cd" || s.Name == "pushd") && len(words) > 1 {
+		r.line.Directories = append(r.line.Directories, words[len(words)-1].text)
+	}
 	r.add(s)
 	r.depth++
 	inner()
@@ -159,7 +162,7 @@ var disks = regexp.MustCompile(`^/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper/|dm-
 func (r *reader) forbid(s *Segment, words []word) {
 	switch {
 	case s.Name == "rm":
-		if target := wipes(words); target != "" {
+		if target := r.wipes(words); target != "" {
 			r.line.Forbidden = "it removes everything in " + target
 		}
 	case s.Name == "dd":
@@ -177,10 +180,10 @@ func (r *reader) forbid(s *Segment, words []word) {
 	}
 }
 
-var writesDevices = map[string]bool{"tee": true, "wipefs": true, "shred": true, "cp": true, "mkswap": true, "blkdiscard": true}
+var writesDevices = map[string]bool{"mv": true, "install": true, "tee": true, "wipefs": true, "shred": true, "cp": true, "mkswap": true, "blkdiscard": true}
 
 // wipes returns what a recursive rm removes that nobody means to.
-func wipes(words []word) string {
+func (r *reader) wipes(words []word) string {
 	recursive, target, ended := false, "", false
 	for _, w := range words[1:] {
 		switch text := w.text; {
@@ -191,7 +194,7 @@ func wipes(words []word) string {
 		case !ended && strings.HasPrefix(text, "-") && len(text) > 1:
 			recursive = recursive || strings.ContainsAny(text, "rR")
 		default:
-			if everything(text) {
+			if r.everything(text) {
 				target = text
 			}
 		}
@@ -202,20 +205,28 @@ func wipes(words []word) string {
 	return target
 }
 
-// everything reports whether a path is the root, a home, the present directory, the
-// one above, or all that is in one of them.
-func everything(name string) bool {
-	name = strings.Trim(name, `"'`)
-	for {
-		shorter := strings.TrimSuffix(strings.TrimSuffix(name, "*"), "/")
-		if shorter == name || shorter == "" {
-			break
-		}
-		name = shorter
+// everything reports whether a path is the root, a home, the present directory or one
+// around it, the workspace or one around it, or all that is in one of them.
+func (r *reader) everything(name string) bool {
+	name = strings.NewReplacer(`"`, "", "'", "", `\`, "").Replace(name)
+	all := strings.TrimRight(name, "*?") // all that is in it
+	if all != name && all != "" && !strings.HasSuffix(all, "/") {
+		return false
 	}
-	switch name {
-	case "/", "~", ".", "..", "*", "/*", "$HOME", "${HOME}", "$PWD", "${PWD}":
+	if all == "" {
+		return strings.Contains(name, "*")
+	}
+	for _, home := range []string{"$HOME", "${HOME}", "$PWD", "${PWD}"} {
+		if rest, ok := strings.CutPrefix(all, home); ok {
+			all = "." + rest
+		}
+	}
+	clean := path.Clean(all)
+	switch {
+	case strings.HasPrefix(all, "~"):
+		return !strings.Contains(clean, "/") // of this user or of another
+	case strings.Trim(clean, "./") == "": // "/", ".", "..", "../.."
 		return true
 	}
-	return path.Clean(name) == "/" || name == "/."
+	return r.opts.Workspace != "" && (clean == r.opts.Workspace || strings.HasPrefix(r.opts.Workspace, clean+"/"))
 }

@@ -16,6 +16,8 @@ import (
 // Bounds of what is read. A longer or deeper line is a [Problem].
 const (
 	MaxLength = 64 << 10
+	// maxSegments bounds the commands of a line, those that may be run included.
+	maxSegments = 1000
 	// maxOpen bounds how many constructs are opened in a line, one in the other or
 	// not.
 	maxOpen = 512
@@ -100,6 +102,13 @@ type Line struct {
 	Problems []Problem
 	// Forbidden says why nobody should run the line; "" if there is no reason.
 	Forbidden string
+	// Unread says that there is more in the line than could be read: it may run
+	// commands that are not among the segments.
+	Unread bool
+	// Files are those that redirections without a command name, as they are written.
+	Files []string
+	// Directories are those that the line changes to, as they are written.
+	Directories []string
 
 	// moves says that a command changes the directory, and relative is a file to which
 	// output may be redirected in the first one.
@@ -141,6 +150,9 @@ type Segment struct {
 	Maybe bool `json:"maybe,omitempty"`
 	// Known says that the program is known: which of its flags are harmless.
 	Known bool `json:"-"`
+	// Loose says that an option before the program's own command is not known: any of
+	// Words may be that command.
+	Loose bool `json:"-"`
 	// Literal says that every word is known, and the first is written without
 	// quotes.
 	Literal bool `json:"-"`
@@ -188,6 +200,12 @@ func Parse(text string, opts Options) *Line {
 		line.problem(Medium, "it holds no command")
 	}
 	return line
+}
+
+// unread notes why there is more in the line than could be read.
+func (l *Line) unread(risk Risk, why string, args ...any) {
+	l.Unread = true
+	l.problem(risk, why, args...)
 }
 
 func (l *Line) problem(risk Risk, why string, args ...any) {

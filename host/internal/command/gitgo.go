@@ -53,6 +53,7 @@ func (r *reader) git(s *Segment, words []word) {
 			rest = rest[1:]
 		default:
 			s.blame(High, "the option %s of git is not known to be harmless", rest[0].text)
+			s.Known, s.Loose = false, true
 			return
 		}
 	}

@@ -145,7 +145,9 @@ func (r *reader) testExpression(s *Segment, x syntax.TestExpr) {
 			r.testExpression(s, x.X)
 		case syntax.TsExists, syntax.TsRegFile, syntax.TsDirect, syntax.TsRead, syntax.TsWrite, syntax.TsExec, syntax.TsNoEmpty, syntax.TsSmbLink:
 			if w, ok := x.X.(*syntax.Word); ok {
-				r.path(s, r.evaluate(w))
+				file := r.evaluate(w)
+				r.path(s, file)
+				s.Files = append(s.Files, filesIn(file)...)
 			}
 			r.testExpression(s, x.X)
 		default:

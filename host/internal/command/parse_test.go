@@ -92,3 +92,20 @@ func TestParse(t *testing.T) {
 		})
 	}
 }
+
+// What nobody should run, however it is written.
+func TestForbidden(t *testing.T) {
+	for text, want := range map[string]bool{
+		"rm -rf /": true, "rm -rf /*": true, "rm -r -f -- /": true, "rm --recursive ~": true, "rm -rf ~root": true, "rm -rf .": true, "rm -rf ./.": true,
+		"rm -rf a/..": true, "rm -rf ../..": true, `rm -rf "$HOME"/`: true, `rm -rf "$HOME"/*`: true, "rm -rf ${PWD}": true, "rm -rf *": true, "rm -rf /?*": true,
+		"rm -rf /home/x/ws": true, "rm -rf /home/x": true, "rm -rf /home/x/ws/*": true, "env -i rm -rf /": true, "doas rm -rf /": true, "busybox rm -rf /": true,
+		"ssh h rm -rf /": true, "ls; (cd a && sudo rm -rf /)": true, "mv x /dev/sda": true, "echo x > /dev/sda": true, "dd if=x of=/dev/nvme0n1": true,
+		"rm -rf a": false, "rm -rf ./a": false, "rm -rf build*": false, "rm -rf a/*": false, "rm -rf /tmp/x": false, "rm -rf ~/a": false, "rm -rf ?": false,
+		"rm -rf $HOME/a": false, "rm /": false, "rm -f *": false, "rm -rf /home/x/ws/a": false, "rm -rf /home/xy": false, "echo rm -rf /": false, "mv x y": false,
+	} {
+		line := command.Parse(text, command.Options{Workspace: "/home/x/ws"})
+		if got := line.Forbidden != ""; got != want {
+			t.Errorf("%s: %q, want a reason: %v", text, line.Forbidden, want)
+		}
+	}
+}

@@ -92,12 +92,22 @@ func (r *reader) least(s *Segment) int {
 		return 0
 	case !s.Clean && !slices.Equal(s.Words, s.Argv): // what speaks against it is left out there
 		return 0
-	case !s.Clean || s.runs:
+	case !s.Clean || s.runs || interpreters[s.Name] || strings.HasPrefix(s.Name, "python"):
 		return n + 1
-	case s.Known:
+	case s.Known && !subcommands[s.Name]:
 		return 1
 	}
-	for n > 1 && r.follows(s.Words[n-1]) {
+	least := 1
+	if subcommands[s.Name] {
+		least = 2
+	}
+	if n < least {
+		return n + 1
+	}
+	if s.Known {
+		return least
+	}
+	for n > least && r.follows(s.Words[n-1]) {
 		n--
 	}
 	// What a message says is nothing to git.
@@ -106,6 +116,20 @@ func (r *reader) least(s *Segment) int {
 	}
 	return n
 }
+
+// interpreters run what their arguments or files say, or have options that do: which
+// program they are says nothing of what they do.
+//
+//nolint:gochecknoglobals // a table
+var interpreters = set(`awk gawk mawk nawk perl ruby node nodejs deno bun php lua tclsh Rscript ghc runghc java jshell groovy scala swift osascript
+	sqlite3 psql mysql mariadb mongo mongosh redis-cli ed ex vi vim nvim emacs less more most man gdb lldb bc dc m4 expect
+	tar zip unzip cpio rsync scp sftp ssh curl wget dd openssl ffmpeg convert magick tmux screen`)
+
+// subcommands are programs whose first argument says what they do.
+//
+//nolint:gochecknoglobals // a table
+var subcommands = set(`git go npm npx pnpm pnpx yarn bun bunx cargo rustup pip pip3 pipx uv uvx poetry gem bundle composer mvn gradle dotnet make
+	docker podman kubectl helm terraform tofu aws gcloud az gh glab apt apt-get dnf yum brew systemctl service`)
 
 // writable are the names of programs that a shell takes for such wherever they stand.
 var writable = regexp.MustCompile(`^[A-Za-z0-9_./+\[\]:%@,-]+$`)

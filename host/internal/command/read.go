@@ -28,21 +28,21 @@ type reader struct {
 func (r *reader) read(text string, depth int) {
 	switch {
 	case depth > maxDepth:
-		r.line.problem(High, "commands in commands in commands, more than %d deep", maxDepth)
+		r.line.unread(High, "commands in commands in commands, more than %d deep", maxDepth)
 		return
 	case len(text) > MaxLength:
-		r.line.problem(High, "it is longer than %d bytes", MaxLength)
+		r.line.unread(High, "it is longer than %d bytes", MaxLength)
 		return
 	}
 	r.characters(text)
 	r.continuations(text)
 	if openings(text) > maxOpen {
-		r.line.problem(High, "it opens more than %d constructs", maxOpen)
+		r.line.unread(High, "it opens more than %d constructs", maxOpen)
 		return
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
-		r.line.problem(Medium, "it cannot be parsed: %s", reason(err))
+		r.line.unread(Medium, "it cannot be parsed: %s", reason(err))
 		r.words(text)
 		return
 	}
@@ -281,6 +281,10 @@ func (r *reader) declaration(c *syntax.DeclClause) {
 
 // add adds a segment.
 func (r *reader) add(s Segment) {
+	if len(r.line.Segments) >= maxSegments {
+		r.line.unread(High, "it holds more than %d commands", maxSegments)
+		return
+	}
 	if !s.Maybe && r.background && slices.Contains(r.functions, s.Name) {
 		r.line.Forbidden = "a function that starts itself in the background (fork bomb)"
 	}

@@ -26,6 +26,9 @@ func (r *reader) redirects(s *syntax.Stmt, first int) {
 			risk, why = High, "the descriptor "+redirect.N.Value+" is too large"
 		}
 		if len(r.line.Segments) == first {
+			if file != "" {
+				r.line.Files = append(r.line.Files, file)
+			}
 			if why == "" {
 				risk, why = Medium, "a redirection without a command"
 			}

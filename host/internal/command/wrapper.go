@@ -130,9 +130,11 @@ func (r *reader) candidates(words []word) {
 			r.maybeText(w.text)
 			continue
 		}
-		r.add(Segment{
+		s := Segment{
 			Argv: argv[i:min(i+maxCandidate, len(argv))], Words: all[i:], Name: nameOf(w.text), Risk: High, Why: "it may be run by the program before it", Maybe: true,
-		})
+		}
+		r.forbid(&s, words[i:])
+		r.add(s)
 	}
 }
 

@@ -49,6 +49,8 @@ type tokenBlock struct {
 	Approves *hcl.Attribute `hcl:"approves"`
 }
 
+// policyBlock is a part of the policy: all blocks together are read as one, so that
+// rules can be spread over files.
 type policyBlock struct {
 	Mode           *hcl.Attribute `hcl:"mode"`
 	ActionsPerHour *hcl.Attribute `hcl:"actions_per_hour"`
@@ -263,11 +265,11 @@ type toolBlock struct {
 }
 
 // onceBlocks are the blocks that may stand once in a block ("" is all files
-// together).
+// together, "policy" all blocks of that type together).
 func onceBlocks(block string) []string {
 	switch block {
 	case "":
-		return []string{"server", "auth", "policy", "approvals", "results", "journal"}
+		return []string{"server", "auth", "approvals", "results", "journal"}
 	case "policy":
 		return []string{"commands", "paths", "urls"}
 	case "commands":

@@ -1,14 +1,11 @@
 package config
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
-	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/host/internal/policy"
 )
@@ -42,20 +39,26 @@ func (d *decoder) condition(attr *hcl.Attribute) (policy.Condition, []policy.Rul
 	before := len(d.mistakes)
 	d.checkNames(expr)
 	if d.conditions == nil {
-		d.conditions = conditionFunctions(d.functions())
+		d.simplifier.functions = textFunctions()
+		d.conditions = conditionFunctions(d.functions(), d.simplifier.functions)
 	}
 	d.checkFunctions(expr)
 	if len(d.mistakes) > before {
 		return nil, nil
 	}
-	c := &condition{expr: expr, functions: d.conditions, local: d.ctx.Variables["local"], names: map[string]bool{}}
+	if d.checkTypes(expr); len(d.mistakes) > before {
+		return nil, nil
+	}
+	c := &condition{functions: d.conditions, local: d.ctx.Variables["local"]}
 	var arguments []policy.RuleArgument
 	for _, traversal := range expr.Variables() {
 		if name := c.note(traversal); name != "" {
 			arguments = append(arguments, policy.RuleArgument{Name: name, Place: place(traversal.SourceRange())})
 		}
 	}
-	if len(c.names) == 0 || len(c.names) == 1 && c.names["local"] {
+	c.simple = d.simplifier.truth(expr)
+	c.expr = measured(expr)
+	if len(c.names) == 0 {
 		d.constant(attr, c)
 	}
 	return c.holds, arguments
@@ -102,103 +105,7 @@ func (d *decoder) checkFunctions(expr hclsyntax.Expression) {
 			all := slices.Sorted(maps.Keys(d.conditions))
 			d.mistake(call.NameRange, "Unknown function", "A condition cannot call %s.%s What env() and file() return can be put into locals.", call.Name, didYouMean(call.Name, all))
 		}
+		d.checkLiterals(call)
 		return nil
 	})
-}
-
-// condition is a compiled expression.
-type condition struct {
-	expr      hclsyntax.Expression
-	functions functionTable
-	local     cty.Value
-	// names are the variables that it speaks of, arguments the properties of args
-	// if it speaks of single ones only.
-	names     map[string]bool
-	arguments []string
-	whole     bool // it speaks of args as a whole
-}
-
-// note remembers what a traversal speaks of, and returns the name of a single
-// argument.
-func (c *condition) note(traversal hcl.Traversal) string {
-	root := traversal.RootName()
-	c.names[root] = true
-	if root != "args" {
-		return ""
-	}
-	if len(traversal) > 1 {
-		if step, ok := traversal[1].(hcl.TraverseAttr); ok {
-			c.arguments = append(c.arguments, step.Name)
-			return step.Name
-		}
-	}
-	c.whole = true
-	return ""
-}
-
-var errNoBool = errors.New("it is neither true nor false")
-
-// holds implements [policy.Condition]. Only what it speaks of is converted. Its errors
-// hold nothing of the call: arguments may be secret.
-func (c *condition) holds(in *policy.Input) (holds bool, err error) {
-	defer func() { // of a function, over arguments that nobody thought of
-		if value := recover(); value != nil {
-			holds, err = false, fmt.Errorf("it panics: %T", value)
-		}
-	}()
-	ctx := &hcl.EvalContext{Functions: c.functions, Variables: map[string]cty.Value{"local": c.local}}
-	for name := range c.names {
-		switch name {
-		case "tool":
-			ctx.Variables[name] = cty.ObjectVal(map[string]cty.Value{
-				"name": cty.StringVal(in.Tool), "plugin": cty.StringVal(in.Plugin), "tier": cty.StringVal(in.Tier.String()),
-			})
-		case "args":
-			ctx.Variables[name] = c.args(in)
-		case "caller":
-			ctx.Variables[name] = cty.ObjectVal(map[string]cty.Value{
-				"user": cty.StringVal(in.Caller.User), "client": cty.StringVal(in.Caller.Client), "roles": texts(in.Caller.Roles),
-			})
-		case "session":
-			ctx.Variables[name] = cty.StringVal(in.Caller.Session)
-		case "paths":
-			ctx.Variables[name] = pathValues(in.Paths, in.Folders)
-		case "commands":
-			ctx.Variables[name] = commandValues(in.Commands)
-		case "urls":
-			ctx.Variables[name] = urlValues(in.URLs)
-		}
-	}
-	value, diags := c.expr.Value(ctx)
-	if diags.HasErrors() {
-		return false, whatIsWrong(diags)
-	}
-	if value.IsNull() || !value.IsKnown() || value.Type() != cty.Bool {
-		return false, errNoBool
-	}
-	return value.True(), nil
-}
-
-// whatIsWrong is the summary of the first mistake: details quote values.
-func whatIsWrong(diags hcl.Diagnostics) error {
-	for _, diag := range diags {
-		if diag.Severity == hcl.DiagError {
-			return errors.New(diag.Summary)
-		}
-	}
-	return errors.New("it is wrong")
-}
-
-// args are the arguments of a call. One that it does not have is null.
-func (c *condition) args(in *policy.Input) cty.Value {
-	properties := map[string]cty.Value{}
-	if c.whole {
-		for name, value := range in.Arguments {
-			properties[name] = ctyOf(value)
-		}
-	}
-	for _, name := range c.arguments {
-		properties[name] = ctyOf(in.Arguments[name])
-	}
-	return cty.ObjectVal(properties)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
@@ -19,30 +18,38 @@ import (
 type functionTable = map[string]function.Function
 
 // conditionFunctions are what a condition may call: of the functions of a file those
-// that read nothing, and those about paths, texts and addresses.
-func conditionFunctions(ofFiles functionTable) functionTable {
+// that read nothing, those of two texts, and some more.
+func conditionFunctions(ofFiles functionTable, ofTwo map[string]func(a, b string) (bool, error)) functionTable {
 	all := maps.Clone(ofFiles)
 	for _, reads := range []string{"env", "file", "pathexpand"} {
 		delete(all, reads)
 	}
 	all["try"], all["can"] = tryfunc.TryFunc, tryfunc.CanFunc
 	all["anytrue"], all["alltrue"] = overBools(false), overBools(true)
-	all["startswith"] = ofTexts("text", "prefix", func(text, prefix string) (bool, error) { return strings.HasPrefix(text, prefix), nil })
-	all["endswith"] = ofTexts("text", "suffix", func(text, suffix string) (bool, error) { return strings.HasSuffix(text, suffix), nil })
-	all["under"] = ofTexts("path", "folder", func(name, folder string) (bool, error) {
-		return under(path.Clean(name), path.Clean(folder)), nil
-	})
-	all["glob"] = ofTexts("pattern", "text", func(pattern, text string) (bool, error) { return doublestar.Match(pattern, text) })
-	all["regex"] = ofTexts("pattern", "text", newPatterns().match)
-	all["cidr_contains"] = ofTexts("network", "address", func(network, address string) (bool, error) {
-		prefix, err := netip.ParsePrefix(network)
-		if err != nil {
-			return false, fmt.Errorf("expected a network such as \"10.0.0.0/8\"")
-		}
-		addr, err := netip.ParseAddr(strings.Trim(address, "[]"))
-		return err == nil && prefix.Contains(addr.Unmap()), nil // what is no address lies in no network
-	})
+	for name, f := range ofTwo {
+		all[name] = ofTexts(f)
+	}
+	boundFunctions(all)
 	return all
+}
+
+// textFunctions are the functions of two texts that are true or false.
+func textFunctions() map[string]func(a, b string) (bool, error) {
+	return map[string]func(a, b string) (bool, error){
+		"startswith": func(text, prefix string) (bool, error) { return strings.HasPrefix(text, prefix), nil },
+		"endswith":   func(text, suffix string) (bool, error) { return strings.HasSuffix(text, suffix), nil },
+		"under":      func(name, folder string) (bool, error) { return under(path.Clean(name), path.Clean(folder)), nil },
+		"glob":       globMatch,
+		"regex":      newPatterns().match,
+		"cidr_contains": func(network, address string) (bool, error) {
+			prefix, err := netip.ParsePrefix(network)
+			if err != nil {
+				return false, fmt.Errorf("expected a network such as \"10.0.0.0/8\"")
+			}
+			addr, err := netip.ParseAddr(strings.Trim(address, "[]"))
+			return err == nil && prefix.Contains(addr.Unmap()), nil // what is no address lies in no network
+		},
+	}
 }
 
 // under reports whether a clean path is a folder or lies below it, as they are
@@ -51,10 +58,10 @@ func under(name, folder string) bool {
 	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// ofTexts makes a function of two texts that is true or false.
-func ofTexts(first, second string, f func(a, b string) (bool, error)) function.Function {
+// ofTexts makes one of [textFunctions] one of HCL.
+func ofTexts(f func(a, b string) (bool, error)) function.Function {
 	return function.New(&function.Spec{
-		Params: []function.Parameter{{Name: first, Type: cty.String}, {Name: second, Type: cty.String}},
+		Params: []function.Parameter{{Name: "first", Type: cty.String}, {Name: "second", Type: cty.String}},
 		Type:   function.StaticReturnType(cty.Bool),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			result, err := f(args[0].AsString(), args[1].AsString())

@@ -51,44 +51,76 @@ func texts(all []string) cty.Value {
 	return cty.ListVal(values)
 }
 
-// pathValues describes paths: rel is relative to the first folder if it lies there.
-func pathValues(paths []policy.Path, folders []string) cty.Value {
-	var objects []cty.Value
+// row holds the texts of a path, a command or an address by their names.
+type row map[string]string
+
+// pathRows describes paths: rel is relative to the first folder if it lies there.
+func pathRows(paths []policy.Path, folders []string) []row {
+	rows := make([]row, 0, len(paths))
 	for _, p := range paths {
 		rel := p.Absolute
 		if len(folders) > 0 && under(p.Absolute, folders[0]) {
 			rel, _ = filepath.Rel(folders[0], p.Absolute) // both are absolute
 		}
-		objects = append(objects, cty.ObjectVal(map[string]cty.Value{
-			"name": cty.StringVal(p.Name), "path": cty.StringVal(p.Absolute), "rel": cty.StringVal(rel), "base": cty.StringVal(filepath.Base(p.Absolute)),
-		}))
+		rows = append(rows, row{"name": p.Name, "path": p.Absolute, "rel": rel, "base": filepath.Base(p.Absolute)})
 	}
-	return cty.TupleVal(objects)
+	return rows
 }
 
-func commandValues(commands []policy.Command) cty.Value {
-	var objects []cty.Value
+// commandRows describes commands, but for their lists.
+func commandRows(commands []policy.Command) []row {
+	var rows []row
 	for _, c := range commands {
 		for _, s := range c.Line.Segments {
-			objects = append(objects, cty.ObjectVal(map[string]cty.Value{
-				"name": cty.StringVal(s.Name), "argv": texts(s.Argv), "risk": cty.StringVal(s.Risk.String()),
-				"why": cty.StringVal(s.Why), "files": texts(s.Files),
-			}))
+			rows = append(rows, row{"name": s.Name, "risk": s.Risk.String(), "why": s.Why})
 		}
 	}
-	return cty.TupleVal(objects)
+	return rows
 }
 
-func urlValues(urls []string) cty.Value {
-	var objects []cty.Value
+// urlRows describes addresses.
+func urlRows(urls []string) []row {
+	rows := make([]row, 0, len(urls))
 	for _, text := range urls {
 		scheme, host, port := "", policy.HostOf(text), ""
 		if parsed, err := url.Parse(text); err == nil {
 			scheme, port = parsed.Scheme, parsed.Port()
 		}
-		objects = append(objects, cty.ObjectVal(map[string]cty.Value{
-			"url": cty.StringVal(text), "scheme": cty.StringVal(scheme), "host": cty.StringVal(host), "port": cty.StringVal(port),
-		}))
+		rows = append(rows, row{"url": text, "scheme": scheme, "host": host, "port": port})
 	}
-	return cty.TupleVal(objects)
+	return rows
+}
+
+// rowValues converts rows.
+func rowValues(rows []row) []map[string]cty.Value {
+	all := make([]map[string]cty.Value, len(rows))
+	for i, r := range rows {
+		all[i] = make(map[string]cty.Value, len(r))
+		for name, text := range r {
+			all[i][name] = cty.StringVal(text)
+		}
+	}
+	return all
+}
+
+// commandValues converts commands with their lists, of which rows has the texts.
+func commandValues(rows []row, commands []policy.Command) []map[string]cty.Value {
+	all := rowValues(rows)
+	i := 0
+	for _, c := range commands {
+		for _, s := range c.Line.Segments {
+			all[i]["argv"], all[i]["files"] = texts(s.Argv), texts(s.Files)
+			i++
+		}
+	}
+	return all
+}
+
+// objects is a list of objects.
+func objects(all []map[string]cty.Value) cty.Value {
+	values := make([]cty.Value, len(all))
+	for i, properties := range all {
+		values[i] = cty.ObjectVal(properties)
+	}
+	return cty.TupleVal(values)
 }

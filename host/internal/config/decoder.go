@@ -11,10 +11,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/schema"
 )
 
-// maxTokens bounds the words and signs of a file. The parser calls itself for
-// each bracket and operator that is inside another, and the stack has an end.
-const maxTokens = 20_000
-
 // decoder turns one source into a [Config] and collects the mistakes.
 type decoder struct {
 	src      *source
@@ -29,6 +25,7 @@ type decoder struct {
 	program  string // of this host; "" if nobody asks
 	// conditions are what the conditions of rules may call; nil before the first.
 	conditions functionTable
+	simplifier simplifier
 
 	localNames []string // of all locals blocks, sorted
 }
@@ -51,11 +48,10 @@ func newDecoder(src *source, opts LoadOptions) *decoder {
 // parse returns the bodies of all files, and whether their syntax is right.
 func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 	var bodies []*hclsyntax.Body
+	tokens := 0
 	for _, f := range d.src.files {
-		if tokens, _ := hclsyntax.LexConfig(f.bytes, f.name, hcl.InitialPos); len(tokens) > maxTokens {
-			d.files[f.name] = &hcl.File{Bytes: f.bytes}
-			d.mistake(tokens[maxTokens].Range, "File too long",
-				"A file may hold at most %d words and signs. Split it: --config takes a directory of *.hcl files.", maxTokens)
+		n, ok := d.bounded(f, tokens)
+		if tokens += n; !ok {
 			continue
 		}
 		file, diags := hclsyntax.ParseConfig(f.bytes, f.name, hcl.InitialPos)
@@ -71,6 +67,25 @@ func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 		}
 	}
 	return bodies, !d.mistakes.HasErrors()
+}
+
+// bounded returns how many tokens a file holds, and whether it can be parsed, with
+// before of them in other files.
+func (d *decoder) bounded(f sourceFile, before int) (tokens int, ok bool) {
+	all, _ := hclsyntax.LexConfig(f.bytes, f.name, hcl.InitialPos) // its mistakes are the parser's, too
+	if at, found := tooLong(all, before); found {
+		d.files[f.name] = &hcl.File{Bytes: f.bytes}
+		d.mistake(at, "Configuration too long",
+			"All files together may hold at most %d words and signs. A rule can name several tools, with patterns, and its condition several cases.", maxTokens)
+		return len(all), false
+	}
+	if at, found := tooDeep(all); found {
+		d.files[f.name] = &hcl.File{Bytes: f.bytes}
+		d.mistake(at, "Nested too deep",
+			"There may be at most %d brackets and operators inside each other. Put parts of it into locals, or into several rules.", maxNesting)
+		return len(all), false
+	}
+	return len(all), true
 }
 
 // error returns the mistakes so far, or nil.

@@ -81,7 +81,7 @@ func (d *decoder) fileFunction() function.Function {
 		Type:   function.StaticReturnType(cty.String),
 		Impl: func(args []cty.Value, _ cty.Type) (cty.Value, error) {
 			path := d.src.abs(args[0].AsString())
-			b, err := readBounded(path)
+			b, err := readBounded(path, maxTextBytes)
 			if pathError, ok := errors.AsType[*fs.PathError](err); ok {
 				err = pathError.Err // the path is what the file says
 			}

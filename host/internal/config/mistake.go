@@ -63,7 +63,9 @@ func (e *Error) WriteText(w io.Writer, color bool) error {
 		fmt.Fprintf(&b, "%s%s:%d:%d: %s%s\n", bold, m.File, m.Line, m.Column, m.Summary, reset)
 		gutter := fmt.Sprintf("%5d | ", m.Line)
 		fmt.Fprintf(&b, "%s%s\n", gutter, m.Source)
-		fmt.Fprintf(&b, "%*s%s%s%s\n", len(gutter)+m.Column-1, "", red, strings.Repeat("^", m.Width), reset)
+		if m.Column <= utf8.RuneCountInString(m.Source)+1 { // else it is beyond what is shown of the line
+			fmt.Fprintf(&b, "%*s%s%s%s\n", len(gutter)+m.Column-1, "", red, strings.Repeat("^", m.Width), reset)
+		}
 		fmt.Fprintf(&b, "      %s\n\n", m.Detail)
 	}
 	if n := len(e.Mistakes); n > 1 {

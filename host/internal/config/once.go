@@ -8,15 +8,21 @@ import (
 )
 
 // once reports each block that stands a second time where it may stand once.
-// The bodies are those of one block, or of all files if block is "".
+// The bodies are those of one block, of all blocks that are read as one, or of
+// all files if block is "".
 func (d *decoder) once(block string, bodies ...*hclsyntax.Body) {
 	single := onceBlocks(block)
 	if len(single) == 0 {
 		return
 	}
 	firsts := make(map[string]hcl.Range)
+	var policies []*hclsyntax.Body
 	for _, body := range bodies {
 		for _, inner := range body.Blocks {
+			if block == "" && inner.Type == "policy" {
+				policies = append(policies, inner.Body)
+				continue
+			}
 			d.once(inner.Type, inner.Body)
 			if !slices.Contains(single, inner.Type) {
 				continue
@@ -26,6 +32,26 @@ func (d *decoder) once(block string, bodies ...*hclsyntax.Body) {
 				continue
 			}
 			firsts[inner.Type] = inner.DefRange()
+		}
+	}
+	if len(policies) > 0 {
+		d.once("policy", policies...)
+		d.onceArguments("policy", policies)
+	}
+}
+
+// onceArguments reports each argument that stands in a second one of the blocks
+// that are read as one. Twice in one of them is a mistake of syntax.
+func (d *decoder) onceArguments(block string, bodies []*hclsyntax.Body) {
+	firsts := make(map[string]hcl.Range)
+	for _, body := range bodies {
+		for name, argument := range body.Attributes {
+			if first, taken := firsts[name]; taken {
+				d.mistake(argument.NameRange, "Duplicate argument",
+					"%s is set at %s already. All %s blocks are read as one, so it may stand in one of them only: remove it here or there.", name, place(first), block)
+				continue
+			}
+			firsts[name] = argument.NameRange
 		}
 	}
 }

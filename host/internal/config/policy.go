@@ -1,11 +1,14 @@
 package config
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/hashicorp/hcl/v2"
+	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
@@ -18,14 +21,13 @@ const defaultActionsPerHour = 600
 // maxCalls bounds what a rate may say: beyond it, none is meant.
 const maxCalls = 1_000_000
 
-// policy reads the policy block.
+// policy reads the policy blocks, of which each is a part.
 func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Options, actionsPerHour int) {
 	actionsPerHour = defaultActionsPerHour
+	var all policyBlock
 	for _, block := range blocks {
-		opts.Commands = d.commands(block.Commands)
-		opts.Paths = d.pathRules(block.Paths, workspace)
-		opts.URLs = d.urlRules(block.URLs)
-		opts.Rules = d.rules(block.Rules)
+		all.Commands, all.Paths = append(all.Commands, block.Commands...), append(all.Paths, block.Paths...)
+		all.URLs, all.Rules = append(all.URLs, block.URLs...), append(all.Rules, block.Rules...)
 		if word, ok := d.choice(block.Mode, policy.Supervised.String(), policy.ReadOnly.String(), policy.Autonomous.String()); ok {
 			mode, err := policy.ParseMode(word)
 			if err == nil {
@@ -37,6 +39,12 @@ func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Op
 		} else if n, ok := d.actions(block.ActionsPerHour); ok {
 			actionsPerHour = n
 		}
+	}
+	opts.Commands = d.commands(all.Commands)
+	opts.Paths = d.pathRules(all.Paths, workspace)
+	opts.URLs = d.urlRules(all.URLs)
+	if opts.Rules = d.rules(all.Rules); len(opts.Rules) > 0 {
+		opts.Locals = d.localsDigest()
 	}
 	return opts, actionsPerHour
 }
@@ -127,4 +135,15 @@ func (d *decoder) rate(attr *hcl.Attribute) catalog.Rate {
 	}
 	per := map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 	return catalog.Rate{Calls: calls, Per: per[parts[2]]}
+}
+
+// localsDigest identifies the values of the locals, which may be secret.
+func (d *decoder) localsDigest() string {
+	local := d.ctx.Variables["local"]
+	text, err := ctyjson.Marshal(local, local.Type())
+	if err != nil { // nothing that is known
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	return "sha256:" + hex.EncodeToString(sum[:])
 }

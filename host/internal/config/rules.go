@@ -3,12 +3,14 @@ package config
 import (
 	"encoding/json"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
 	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // maxRules bounds the rules of a configuration.
@@ -33,11 +35,18 @@ func (d *decoder) rules(blocks []ruleBlock) []policy.Rule {
 			rules, at = append(rules, rule), append(at, b.NameRange)
 		}
 	}
-	for i := range rules {
-		d.checkReachable(rules, i, at[i])
-	}
+	d.checkReachable(rules, at)
 	return rules
 }
+
+const (
+	// maxLabel bounds the name of a rule or a test, in bytes.
+	maxLabel = 128
+	// maxReason bounds the reason of a rule, in bytes.
+	maxReason = 2000
+
+	labelExpected = "%s show this name in a line: expected 1 to %d bytes, all of which can be seen, without space around them."
+)
 
 // rule reads one rule.
 func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
@@ -47,13 +56,22 @@ func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
 	}
 	rule.When, rule.Arguments = d.condition(b.When)
 	rule.Tests = d.ruleTests(b.Tests)
-	if strings.TrimSpace(b.Name) == "" {
+	switch {
+	case strings.TrimSpace(b.Name) == "":
 		d.mistake(b.NameRange, "Rule without a name", "Expected a name such as \"no-network\", by which refusals speak of the rule.")
+	case !isLabel(b.Name, maxLabel):
+		d.mistake(b.NameRange, "Invalid rule name", labelExpected, "Refusals and approvals", maxLabel)
 	}
 	if b.When != nil {
 		rule.Text = d.written(b.When.Expr.Range())
 	}
 	rule.Reason, _ = d.text(b.Reason, "a text")
+	if d.secrets.in(rule.Reason) != rule.Reason {
+		d.mistake(b.Reason.Expr.Range(), "A secret in a reason", "It holds what env() or file() returned, and whoever makes the call reads it. Leave that out.")
+	}
+	if tool.Visible(rule.Reason) != rule.Reason || len(rule.Reason) > maxReason {
+		d.mistake(b.Reason.Expr.Range(), "Invalid reason", "Whoever makes the call reads it: expected at most %d bytes, all of which can be seen.", maxReason)
+	}
 	rule.Tools = d.toolPatterns(b)
 	if b.Verdict == nil {
 		d.mistake(b.NameRange, "Rule without a verdict", `Say what is to happen: verdict = "deny", or "allow", "ask" or "confirm".`)
@@ -74,6 +92,9 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 			d.mistake(b.NameRange, "Duplicate test", "There is a test %q at %s already; each needs a name of its own.", b.Name, place(first))
 		}
 		firsts[b.Name] = b.NameRange
+		if !isLabel(b.Name, maxLabel) {
+			d.mistake(b.NameRange, "Invalid test name", labelExpected, "Reports", maxLabel)
+		}
 		test := policy.RuleTest{Name: b.Name, Place: place(b.NameRange), Arguments: json.RawMessage("{}")}
 		test.Tool, _ = d.text(b.Tool, "the name of a tool")
 		test.User, _ = d.text(b.User, "the name of a user")
@@ -81,7 +102,7 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 		if b.Expect == nil {
 			d.mistake(b.NameRange, "Test without a verdict", `Say what is to happen to the call: expect = "deny", or "allow", "ask" or "confirm".`)
 		}
-		if b.Args != nil {
+		if !d.absent(b.Args) {
 			if value, ok := d.eval(b.Args.Expr); ok {
 				text, err := ctyjson.Marshal(value, value.Type())
 				if err != nil || !value.Type().IsObjectType() {
@@ -96,6 +117,9 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 	return tests
 }
 
+// toolPattern is what the name of a tool can match: another one would be of no use.
+var toolPattern = regexp.MustCompile(`^[a-z0-9_*?\[\]^\\-]{1,200}$`)
+
 // toolPatterns reads which tools a rule is about.
 func (d *decoder) toolPatterns(b ruleBlock) []string {
 	const expected = `a list of tools such as ["shell_*", "write_file"]`
@@ -106,8 +130,8 @@ func (d *decoder) toolPatterns(b ruleBlock) []string {
 	var patterns []string
 	words := d.words(b.Tools, expected)
 	for _, w := range words {
-		if _, err := path.Match(w.text, ""); err != nil || w.text == "" {
-			d.mistake(w.expr.Range(), "Not a pattern", "Expected the name of a tool, in which * stands for any part, not %s.", quote(w.expr, w.text))
+		if _, err := path.Match(w.text, ""); err != nil || !toolPattern.MatchString(w.text) {
+			d.mistake(w.expr.Range(), "Not a pattern", "Expected the name of a tool, of lower-case letters, digits and _, in which * stands for any part, not %s.", quote(w.expr, w.text))
 			continue
 		}
 		patterns = d.addTo(patterns, w.text, w)
@@ -116,57 +140,6 @@ func (d *decoder) toolPatterns(b ruleBlock) []string {
 		d.mistake(b.Tools.Expr.Range(), "Rule without tools", "The list is empty, so that the rule is about no tool. Name one, or remove the rule.")
 	}
 	return patterns
-}
-
-// checkReachable finds out whether a rule can never decide, since another one without a
-// condition decides all that it is about: a stricter one, or an equal one before it.
-func (d *decoder) checkReachable(rules []policy.Rule, i int, at hcl.Range) {
-	rule := &rules[i]
-	if rule.Shadow {
-		return
-	}
-	for j := range rules {
-		other := &rules[j]
-		decides := other.Verdict > rule.Verdict || other.Verdict == rule.Verdict && j < i
-		if j == i || other.When != nil || other.Shadow || !decides || !coversAll(other.Tools, rule.Tools) {
-			continue
-		}
-		if rule.Locked && !other.Locked && other.Verdict != policy.Deny {
-			continue // it still keeps grants out
-		}
-		d.mistake(at, "Unreachable rule", "Rule %q at %s says %q of all these tools, whatever their arguments, so that this rule never decides. Remove one of them, or give that one a condition.",
-			other.Name, other.Place, other.Verdict)
-		return
-	}
-}
-
-// coversAll reports whether each pattern of tools is covered by one of others.
-func coversAll(others, patterns []string) bool {
-	for _, pattern := range patterns {
-		covered := false
-		for _, other := range others {
-			covered = covered || covers(other, pattern)
-		}
-		if !covered {
-			return false
-		}
-	}
-	return true
-}
-
-// covers reports whether every name that matches pattern is known to match other.
-func covers(other, pattern string) bool {
-	if other == pattern || other == "*" {
-		return true
-	}
-	if prefix, ok := strings.CutSuffix(other, "*"); ok && !strings.ContainsAny(prefix, `*?[\`) {
-		return strings.HasPrefix(pattern, prefix) && !strings.ContainsAny(pattern[:len(prefix)], `*?[\`)
-	}
-	if strings.ContainsAny(pattern, `*?[\`) {
-		return false
-	}
-	ok, err := path.Match(other, pattern)
-	return ok && err == nil
 }
 
 // written is a part of a file as it is written.

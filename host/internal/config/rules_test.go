@@ -122,6 +122,42 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// Nobody who makes a call reads what env() and file() return.
+func TestSecretInReason(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.hcl")
+	text := "workspace = \".\"\npolicy {\n  rule \"r\" {\n    tools = [\"x\"]\n    verdict = \"deny\"\n    reason = \"key: ${env(\"KEY\")}\"\n  }\n}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Load(file, LoadOptions{LookupEnv: func(string) (string, bool) { return "0123456789", true }})
+	if err == nil || !strings.Contains(err.Error(), "A secret in a reason") || strings.Contains(err.Error(), "0123456789") {
+		t.Errorf("Load = %v, want a mistake that hides the secret", err)
+	}
+}
+
+// Policies that decide otherwise since a local is another one are told apart.
+func TestRevisionKnowsLocals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.hcl")
+	load := func(value string) string {
+		text := "workspace = \".\"\nlocals {\n  x = \"" + value + "\"\n}\npolicy {\n  rule \"r\" {\n    tools = [\"x\"]\n    verdict = \"deny\"\n    when = args.a == local.x\n  }\n}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Load(file, LoadOptions{LookupEnv: func(string) (string, bool) { return "", false }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := policy.New(cfg.Policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rules.Revision()
+	}
+	if a, b, again := load("a"), load("b"), load("a"); a == b || a != again {
+		t.Errorf("the revisions are %s, %s and %s", a, b, again)
+	}
+}
+
 // TestRulesOrder: which of several rules, lists and levels decides.
 func TestRulesOrder(t *testing.T) {
 	const (

@@ -14,8 +14,13 @@ import (
 )
 
 const (
-	// maxFileBytes bounds a configuration file, and what file() reads.
-	maxFileBytes = 1 << 20
+	// maxFileBytes bounds a configuration file: one with 10,000 rules, each with a
+	// condition and a test, has about 3 MiB.
+	maxFileBytes = 4 << 20
+	// maxBytes bounds the files of a configuration together.
+	maxBytes = 16 << 20
+	// maxTextBytes bounds what file() reads.
+	maxTextBytes = 1 << 20
 	// maxFiles bounds the files of a configuration directory.
 	maxFiles = 100
 )
@@ -60,11 +65,15 @@ func readSource(path string) (*source, error) {
 		return nil, err
 	}
 	var wrong []error
+	total := 0
 	for _, name := range names {
-		b, err := readBounded(name)
+		b, err := readBounded(name, maxFileBytes)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("read configuration: %w", err))
 			continue
+		}
+		if total += len(b); total > maxBytes {
+			return nil, fmt.Errorf("read configuration: the files in directory %s have more than %d bytes together", path, maxBytes)
 		}
 		src.files = append(src.files, sourceFile{name: name, bytes: b})
 	}
@@ -92,8 +101,8 @@ func listFiles(dir string) ([]string, error) {
 	return names, nil
 }
 
-// readBounded reads a regular file of at most maxFileBytes.
-func readBounded(path string) ([]byte, error) {
+// readBounded reads a regular file of at most most bytes.
+func readBounded(path string, most int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -106,12 +115,12 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	b, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(b) > maxFileBytes {
-		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", maxFileBytes)}
+	if len(b) > most {
+		return nil, &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("larger than %d bytes", most)}
 	}
 	return b, nil
 }

@@ -85,36 +85,3 @@ func TestReadSource(t *testing.T) {
 		t.Errorf("readSource of many files: error %v, want one that says so", err)
 	}
 }
-
-// TestDeepNesting: what makes the parser recurse is parsed up to the bound and
-// refused beyond it.
-func TestDeepNesting(t *testing.T) {
-	for _, tt := range []struct {
-		unit   string
-		tokens int // in one unit
-	}{
-		{"!", 1},
-		{"-", 1},
-		{"(", 1},
-		{"[", 1},
-		{"{a=", 3},
-		{`"${`, 2},
-		{"a?1:", 4},
-		{"1+", 2},
-		{"a.", 2},
-	} {
-		for _, tokens := range []int{maxTokens - 100, 2 * maxTokens} {
-			path := filepath.Join(t.TempDir(), "config.hcl")
-			if err := os.WriteFile(path, []byte("x = "+strings.Repeat(tt.unit, tokens/tt.tokens)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			_, err := Load(path, LoadOptions{LookupEnv: lookup(nil)})
-			if err == nil {
-				t.Fatalf("Load of %d tokens %q succeeded", tokens, tt.unit)
-			}
-			if got, want := strings.Contains(err.Error(), "File too long"), tokens > maxTokens; got != want {
-				t.Errorf("Load of %d tokens %q: refused as too long is %t, want %t (%.100v)", tokens, tt.unit, got, want, err)
-			}
-		}
-	}
-}

@@ -144,8 +144,7 @@ func (d *decoder) user(attr *hcl.Attribute) (string, bool) {
 // validUser reports whether a name can be shown in a line as it is. What an
 // account may be called, such as CORP\ada, is a name.
 func validUser(name string) bool {
-	return name != "" && len(name) <= maxUser && tool.Visible(name) == name &&
-		!strings.ContainsAny(name, "\n\t") && strings.TrimSpace(name) == name
+	return isLabel(name, maxUser)
 }
 
 func (d *decoder) invalidUser(expr hcl.Expression) {

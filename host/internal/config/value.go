@@ -132,6 +132,12 @@ func listWords(words []string) string {
 	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
+// isLabel reports whether a name of at most most bytes can be shown in a line as it is.
+func isLabel(name string, most int) bool {
+	return name != "" && len(name) <= most && tool.Visible(name) == name &&
+		!strings.ContainsAny(name, "\n\t") && strings.TrimSpace(name) == name
+}
+
 func quoteAll(words []string) []string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -185,6 +191,9 @@ func (d *decoder) count(attr *hcl.Attribute, least uint64, expected string) (uin
 	return n, true
 }
 
+// maxWords bounds a list: what reads one may hold each element against all others.
+const maxWords = 10_000
+
 // words reads a list of strings and the place of each.
 func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	if attr == nil {
@@ -196,6 +205,10 @@ func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	}
 	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
 		d.mistake(attr.Expr.Range(), "Wrong type", "Expected %s for %s, not %s.", expected, attr.Name, typeName(v))
+		return nil
+	}
+	if n := v.LengthInt(); n > maxWords {
+		d.mistake(attr.Expr.Range(), "List too long", "Expected %s for %s, with at most %d elements, not %d.", expected, attr.Name, maxWords, n)
 		return nil
 	}
 	var list []word

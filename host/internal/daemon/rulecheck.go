@@ -36,7 +36,26 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 			return pipeline.RuleCheck{}, err
 		}
 	}
-	return pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, complete), nil
+	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, complete)
+	hide(&check, cfg)
+	return check, nil
+}
+
+// hide takes out of what was found what env and file returned: the arguments of a test
+// may hold it, and mistakes quote arguments.
+func hide(check *pipeline.RuleCheck, cfg *config.Config) {
+	for i := range check.Mistakes {
+		check.Mistakes[i].Text = cfg.Hide(check.Mistakes[i].Text)
+	}
+	for i := range check.Tests {
+		test := &check.Tests[i]
+		test.Problem = cfg.Hide(test.Problem)
+		if test.Decision != nil {
+			decision := *test.Decision
+			decision.Reason, decision.Rule = cfg.Hide(decision.Reason), cfg.Hide(decision.Rule)
+			test.Decision = &decision
+		}
+	}
 }
 
 // refuseRules returns the mistakes that [CheckRules] finds as an error.

@@ -98,13 +98,16 @@ func (s *Server) approve(w http.ResponseWriter, r *request) error {
 	})
 }
 
+// unsaid stands for a text that a body does not have; no path and no duration is it.
+const unsaid = "\x00"
+
 // grantTerms reads the member "grant" of a body.
 type grantTerms struct{ into **approval.Terms }
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (g *grantTerms) UnmarshalJSON(text []byte) error {
-	var terms approval.Terms
-	lasts := ""
+	terms := approval.Terms{Path: unsaid, Uses: -1}
+	lasts := unsaid
 	err := readJSON(text, fields{
 		"plugin": &terms.Plugin, "path": &terms.Path, "commands": &terms.Commands,
 		"session": &terms.Session, "for": &lasts, "uses": &terms.Uses,
@@ -112,7 +115,20 @@ func (g *grantTerms) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if lasts != "" {
+	// What is there but says nothing would widen the grant.
+	switch terms.Path {
+	case unsaid:
+		terms.Path = ""
+	case "":
+		return badRequest().problem("grant.path is empty, expected a path").hint("leave it out to cover every path")
+	}
+	switch {
+	case terms.Uses == -1:
+		terms.Uses = 0
+	case terms.Uses <= 0:
+		return badRequest().problem("grant.uses is %d, expected at least 1", terms.Uses).hint("leave it out for no bound")
+	}
+	if lasts != unsaid {
 		if terms.For, err = time.ParseDuration(lasts); err != nil || terms.For <= 0 {
 			return badRequest().problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", headOf(lasts, maxShown))
 		}

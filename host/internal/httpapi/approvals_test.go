@@ -216,7 +216,11 @@ func TestGrantTerms(t *testing.T) {
 		{`{"grant":{"for":3600}}`, "a string"},
 		{`{"grant":{"for":"100000h"}}`, "at most"},
 		{`{"grant":{"uses":1.5}}`, "a whole number"},
-		{`{"grant":{"uses":-1}}`, "-1 uses"},
+		{`{"grant":{"uses":-2}}`, "at least 1"},
+		{`{"grant":{"uses":0}}`, "at least 1"},
+		{`{"grant":{"path":""}}`, "leave it out"},
+		{`{"grant":{"for":""}}`, "30m"},
+		{`{"grant":{"session":true}}`, "no session that ends"},
 		{`{"grant":{"commands":"ls"}}`, "a list of strings"},
 		{`{"grant":{"commands":["ls"]}}`, "no shell command"},
 		{`{"grant":{"path":"src"}}`, "no workspace"},
@@ -229,13 +233,13 @@ func TestGrantTerms(t *testing.T) {
 	}
 	pending := pend(t, h, h.Agent, `{"tool":"write"}`)
 	var got struct{ Grants []approval.Grant }
-	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", `{"grant":{"plugin":true,"session":true,"for":"30m","uses":3}}`).
+	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", `{"grant":{"plugin":true,"for":"30m","uses":3}}`).
 		into(t, http.StatusOK, &got)
 	if len(got.Grants) != 1 {
 		t.Fatalf("approve gives the grants %+v", got.Grants)
 	}
 	switch g := got.Grants[0]; {
-	case g.Tool != "", g.Session == "", g.MaxUses != 3, g.Expires.Sub(g.Created) != 30*time.Minute, g.State != approval.GrantActive,
+	case g.Tool != "", g.MaxUses != 3, g.Expires.Sub(g.Created) != 30*time.Minute, g.State != approval.GrantActive,
 		!strings.Contains(g.Covers, "every tool"):
 		t.Errorf("approve gives the grant %+v", g)
 	}

@@ -139,6 +139,9 @@ func name(r *http.Request, caller auth.Caller) (auth.Caller, error) {
 		if len(values) > 1 || len(values[0]) > maxName || headOf(values[0], maxName) != values[0] {
 			return caller, badRequest().problem("the header %s may stand once, with at most %d printable characters", header.name, maxName)
 		}
+		if header.into == &caller.Session && auth.SessionEnds(values[0]) {
+			return caller, badRequest().problem("the header %s names a session of another client", header.name).hint("choose a name of your own")
+		}
 		*header.into = values[0]
 	}
 	return caller, nil

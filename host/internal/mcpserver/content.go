@@ -21,7 +21,7 @@ const (
 // render is the outcome of a call as the protocol tells it. A structured
 // result is sent once, as structured content; only a client of a revision
 // that has none gets it as text.
-func render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
+func (l *late) render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
 	r := outcome.Result
 	out := &mcp.CallToolResult{
 		Meta:    mcp.Meta{metaCallID: outcome.ID},
@@ -36,14 +36,14 @@ func render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
 		out.Meta[metaMetadata] = r.Metadata
 	}
 	for _, c := range r.Content {
-		out.Content = append(out.Content, content(c))
+		out.Content = append(out.Content, l.content(c))
 	}
 	switch {
 	case r.Structured == nil:
 	case version >= firstWithStructured:
-		out.StructuredContent = r.Structured
+		out.StructuredContent = l.structured(r.Structured)
 	case len(r.Content) == 0:
-		out.Content = append(out.Content, &mcp.TextContent{Text: string(r.Structured)})
+		out.Content = append(out.Content, l.text(r.Structured))
 	}
 	return out
 }
@@ -58,10 +58,10 @@ func failure(e *tool.Error) map[string]any {
 }
 
 // content is one part of a result.
-func content(c tool.Content) mcp.Content {
+func (l *late) content(c tool.Content) mcp.Content {
 	switch c.Kind {
 	case tool.KindText:
-		return &mcp.TextContent{Text: string(c.Data)}
+		return l.text(c.Data)
 	case tool.KindImage:
 		return &mcp.ImageContent{Data: c.Data, MIMEType: c.MediaType}
 	case tool.KindAudio:

@@ -70,7 +70,7 @@ func form(r approval.Record) *mcp.ElicitParams {
 		return nil
 	}
 	answers := []string{answerApprove}
-	if r.Standing && r.Session != "" {
+	if r.Standing && auth.SessionEnds(r.Session) {
 		answers = append(answers, answerSession)
 	}
 	if r.Standing {
@@ -106,7 +106,7 @@ func standingMeans(r approval.Record) string {
 		later = fmt.Sprintf("every later call of %s that runs just these commands", r.Tool)
 	}
 	means := fmt.Sprintf("; always: also %s, until you revoke that", later)
-	if r.Session != "" {
+	if auth.SessionEnds(r.Session) {
 		means = fmt.Sprintf("; session: also %s in this session", later) + means
 	}
 	return means

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
 // TestForm shows a call whole or not at all, and offers only what can be
@@ -23,7 +24,7 @@ func TestForm(t *testing.T) {
 	}{
 		{"a call that is confirmed each time", long(10), false, "s1", once},
 		{"one that may be let run from now on", long(10), true, "", standing},
-		{"one that may be let run in its session", long(10), true, "s1", []string{"approve", "session", "always", "reject"}},
+		{"one that may be let run in its session", long(10), true, auth.NewSession(), []string{"approve", "session", "always", "reject"}},
 		{"a long one", long(32 << 10), true, "", standing},
 		{"one that does not fit into a form", long(64 << 10), true, "", nil},
 		{"one of which not all is at hand", nil, true, "", nil},

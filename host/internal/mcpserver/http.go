@@ -94,7 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.C
 	ctx, end := answering(r)
 	defer end()
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, &exchange{ctx: r.Context(), caller: caller}))
-	w = &patientWriter{ResponseWriter: w}
+	w = &patientWriter{ResponseWriter: w, late: &s.late}
 	if r.Method == http.MethodPost && !readMessage(w, r) {
 		return
 	}
@@ -222,13 +222,24 @@ func refuse(w http.ResponseWriter, status int, code int64, why string) {
 }
 
 // patientWriter bounds how long each write may wait for a client that does not
-// read.
-type patientWriter struct{ http.ResponseWriter }
+// read, and writes what is late.
+type patientWriter struct {
+	http.ResponseWriter
+
+	late *late
+}
 
 // Write implements [io.Writer].
 func (w *patientWriter) Write(data []byte) (int, error) {
 	w.extend()
-	return w.ResponseWriter.Write(data)
+	whole, err := w.late.fill(data)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := w.ResponseWriter.Write(whole); err != nil {
+		return 0, err
+	}
+	return len(data), nil
 }
 
 // FlushError implements what [http.ResponseController] looks for.

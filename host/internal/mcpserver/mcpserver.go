@@ -13,12 +13,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 )
@@ -61,6 +61,7 @@ type Server struct {
 	http     endpoint
 	sessions sessions
 	seal     seal
+	late     late
 	stop     func() // ends follow, and waits for it
 
 	mu        sync.Mutex                // guards published
@@ -81,7 +82,7 @@ func New(opts Options) *Server {
 			Logger:       logger.slog(),
 			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 			SetCacheable: privateLists,
-			GetSessionID: newSessionID,
+			GetSessionID: auth.NewSession,
 		},
 	)
 	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.resolveName)
@@ -113,8 +114,6 @@ func onlyOffered(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-func newSessionID() string { return "mcp_" + uuid.NewString() }
-
 // noteSession takes a session over HTTP up when it is initialized.
 func (s *Server) noteSession(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -141,10 +140,10 @@ func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 // way are answered first; at the end of ctx calls are canceled, and answered. The
 // calls of the client form one session.
 func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	id := newSessionID()
+	id := auth.NewSession()
 	calls := s.sessions.begin(id)
 	defer s.sessions.forget(id)
-	transport := newLineTransport(in, out, id)
+	transport := newLineTransport(in, out, id, &s.late)
 	transport.conn.left = func() { calls.cancel(errGone) }
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {

@@ -29,9 +29,9 @@ type lineTransport struct {
 	conn *lineConn
 }
 
-func newLineTransport(in io.ReadCloser, out io.Writer, session string) *lineTransport {
+func newLineTransport(in io.ReadCloser, out io.Writer, session string, late *late) *lineTransport {
 	return &lineTransport{in: in, out: out, conn: &lineConn{
-		in: in, out: out, left: func() {}, session: session,
+		in: in, out: out, left: func() {}, session: session, late: late,
 		lines: make(chan line), writes: make(chan write), closed: make(chan struct{}),
 	}}
 }
@@ -62,6 +62,7 @@ type lineConn struct {
 	out      io.Writer
 	left     func() // is called when the client is gone that has closed its side
 	session  string
+	late     *late
 	lines    chan line
 	requests unanswered
 	writes   chan write
@@ -92,6 +93,9 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	data, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
+		return err
+	}
+	if data, err = c.late.fill(data); err != nil {
 		return err
 	}
 	if response, ok := m.(*jsonrpc.Response); ok {

@@ -2,13 +2,16 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/event"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -95,9 +98,23 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, PolicyRevision: p.rules().Revision(), Context: c.Context,
 		Runs:     runs(c, hidden),
-		Standing: c.decision.Standing && !hidden, Subject: c.subject,
+		Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.subject,
 	}
 }
+
+// noGrant says why no grant can be given for a call.
+func noGrant(c *call, hidden bool) string {
+	if hidden && c.decision.NoGrant == "" {
+		return "the call has secret arguments, which are not shown"
+	}
+	return c.decision.NoGrant
+}
+
+// maxRuns bounds the commands that are shown.
+const (
+	maxRuns     = 100
+	maxRunsText = 1000
+)
 
 // runs says what the shell commands of a call would run, unless that may hold what is
 // hidden.
@@ -107,11 +124,19 @@ func runs(c *call, hidden bool) []string {
 	}
 	var lines []string
 	for _, read := range c.commands {
-		for _, s := range read.Line.Segments {
-			lines = append(lines, s.String())
+		// Those first of which there is most to fear.
+		segments := slices.SortedStableFunc(slices.Values(read.Line.Segments), func(a, b command.Segment) int { return cmp.Compare(b.Risk, a.Risk) })
+		if len(segments) <= maxRuns {
+			segments = read.Line.Segments
 		}
 		for _, problem := range read.Line.Problems {
 			lines = append(lines, problem.String())
+		}
+		for _, s := range segments[:min(len(segments), maxRuns)] {
+			lines = append(lines, boundText(s.String(), maxRunsText))
+		}
+		if more := len(segments) - maxRuns; more > 0 {
+			lines = append(lines, fmt.Sprintf("and %d commands more", more))
 		}
 	}
 	return lines

@@ -33,7 +33,7 @@ func (s *Settings) input(c *call) policy.Input {
 	return policy.Input{
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
 		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
-		Asks:   c.entry.Spec.Asks, Folders: s.Roots, Paths: s.paths(c), Commands: s.commands(c),
+		Asks:   c.entry.Spec.Asks, Folders: s.spelled, Paths: s.paths(c), Commands: s.commands(c),
 		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
 }
@@ -68,7 +68,7 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 	if len(s.Roots) == 0 {
 		return about
 	}
-	about.Folder = s.Roots[0]
+	about.Folder = resolve(s.Roots[0])
 	for _, name := range named(c) {
 		written := s.absolute(name)
 		// What it names, which may be a link, and where that leads.
@@ -77,6 +77,9 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 				about.Paths = append(about.Paths, path)
 			}
 		}
+	}
+	if len(about.Commands) > 0 && len(about.Paths) == 0 {
+		about.Paths = []string{about.Folder} // where a command runs that names no place
 	}
 	return about
 }
@@ -130,9 +133,8 @@ func decidedBy(d policy.Decision) string {
 	return d.Rule + " at " + d.Where
 }
 
-// paths returns the absolute paths that the arguments of a call name, without
-// the folders that callers work in: as written and, for a call that changes
-// something, as they lead through symbolic links too.
+// paths returns the absolute paths that the arguments of a call name: as written, and as
+// they lead through symbolic links.
 func (s *Settings) paths(c *call) []policy.Path {
 	if len(s.Roots) == 0 {
 		return nil
@@ -141,12 +143,9 @@ func (s *Settings) paths(c *call) []policy.Path {
 	for _, name := range named(c) {
 		written := s.absolute(name)
 		paths = append(paths, policy.Path{Name: name, Absolute: written})
-		if c.tier == tool.ReadOnly {
-			continue
-		}
 		if leads := resolve(written); leads != written {
 			paths = append(paths, policy.Path{Name: name, Absolute: leads})
 		}
 	}
-	return slices.DeleteFunc(paths, func(path policy.Path) bool { return slices.Contains(s.spelled, path.Absolute) })
+	return paths
 }

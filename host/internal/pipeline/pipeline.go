@@ -94,7 +94,7 @@ type Settings struct {
 	// means no bound.
 	ActionsPerHour int
 
-	spelled []string // Roots, and where they lead through symbolic links
+	spelled []string // Roots, and where those lead that are behind symbolic links
 }
 
 // New returns a pipeline, or an error that names the option that is missing.
@@ -162,7 +162,9 @@ func (p *Pipeline) Apply(s Settings) {
 func (s *Settings) spell() {
 	s.spelled = slices.Clone(s.Roots)
 	for _, root := range s.Roots {
-		s.spelled = append(s.spelled, resolve(root))
+		if leads := resolve(root); !slices.Contains(s.spelled, leads) {
+			s.spelled = append(s.spelled, leads)
+		}
 	}
 }
 

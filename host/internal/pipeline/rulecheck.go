@@ -73,15 +73,24 @@ func (r *RuleCheck) mistake(place, text string, args ...any) {
 	r.Mistakes = append(r.Mistakes, RuleMistake{Place: place, Text: fmt.Sprintf(text, args...)})
 }
 
-// names finds tools that a rule names and nobody offers. A pattern may be about tools
-// that are to come.
+// names finds names and patterns of a rule that no tool has: the rule would silently
+// decide nothing.
 func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 	var all []string
+	plugins := false // there are tools beside the host's own
 	for _, entry := range tools.Entries() {
 		all = append(all, entry.Spec.Name)
+		plugins = plugins || !entry.OfHost()
 	}
 	for _, name := range rule.Tools {
-		if strings.ContainsAny(name, `*?[\`) || slices.Contains(all, name) {
+		one := policy.Rule{Tools: []string{name}}
+		if slices.ContainsFunc(all, one.Covers) {
+			continue
+		}
+		if strings.ContainsAny(name, `*?[\`) {
+			if plugins {
+				r.mistake(rule.Place, "rule %q: there is no tool that %q matches", rule.Name, name)
+			}
 			continue
 		}
 		r.mistake(rule.Place, "rule %q: there is no tool %q%s", rule.Name, name, nearest(name, all))
@@ -142,10 +151,18 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 		result.Problem = fmt.Sprintf("the tool %s does not take these arguments: %v", c.entry.Spec.Name, err)
 		return result
 	}
-	decision := s.Policy.Decide(s.input(c))
+	in := s.input(c)
+	decision := s.Policy.Decide(in)
 	result.Decision = &decision
+	if test.Expect == rule.Verdict && !rule.Shadow && !rule.Applies(in) {
+		result.Problem = fmt.Sprintf("the rule does not apply to the call, so that the test says nothing of it; the call is decided %q by %s", decision.Verdict, decidedBy(decision))
+		return result
+	}
 	if decision.Verdict != test.Expect {
 		result.Problem = fmt.Sprintf("the call is decided %q by %s, expected %q", decision.Verdict, decidedBy(decision), test.Expect)
+		for _, note := range decision.Notes {
+			result.Problem += "; " + note
+		}
 	}
 	return result
 }

@@ -71,6 +71,14 @@ func (c CommandRule) denies(s *command.Segment) bool {
 	if program := prefix[0]; s.Name != program && s.Words[0] != program && !strings.HasPrefix(s.Name, program+".") {
 		return false
 	}
+	if s.Loose { // its own command may stand anywhere
+		for i := 1; i+len(prefix)-1 <= len(s.Words); i++ {
+			if slices.Equal(prefix[1:], s.Words[i:i+len(prefix)-1]) {
+				return true
+			}
+		}
+		return false
+	}
 	return slices.Equal(prefix[1:], s.Words[1:len(prefix)])
 }
 
@@ -104,17 +112,24 @@ func (c *Commands) line(line *command.Line) Decision {
 		s := &line.Segments[i]
 		for _, rule := range c.Deny {
 			if rule.denies(s) {
-				return Decision{Verdict: Deny, Rule: fmt.Sprintf("commands.deny %q", rule), Where: rule.Place, Reason: violation(rule.String() + " is denied")}
+				return Decision{
+					Verdict: Deny, Rule: fmt.Sprintf("commands.deny %q", rule), Where: rule.Place, Reason: violation(rule.String() + " is denied"),
+					Change: fmt.Sprintf("remove %q from deny in the commands block", rule),
+				}
 			}
 		}
 	}
 	if c.BlockHighRisk && line.Risk() == command.High {
-		return Decision{Verdict: Deny, Rule: "commands.block_high_risk", Where: c.Place, Reason: violation("High-risk commands are blocked")}
+		return Decision{
+			Verdict: Deny, Rule: "commands.block_high_risk", Where: c.Place, Reason: violation("High-risk commands are blocked"),
+			Change: "block_high_risk = false in the commands block",
+		}
 	}
 	d := Decision{Verdict: Allow, Rule: "commands.allow", Where: c.Place, By: ByConfig}
+	named := false // d names an entry
 	stricter := func(other Decision) {
-		if other.Verdict > d.Verdict {
-			d = other
+		if other.Verdict > d.Verdict || !named && other.Rule != "" && other.Verdict == d.Verdict {
+			d, named = other, true
 		}
 	}
 	for i := range line.Segments {
@@ -135,19 +150,26 @@ func (c *Commands) segment(s *command.Segment) Decision {
 		if !rule.allows(s) {
 			continue
 		}
-		if !s.Known && s.Clean {
-			return Decision{Verdict: Allow, Rule: fmt.Sprintf("commands.allow %q", rule), Where: rule.Place, By: ByConfig}
+		if level := c.level(s.Risk); (s.Known || !s.Clean) && level != Allow {
+			d := Decision{
+				Verdict: level, Rule: fmt.Sprintf("commands.risk.%s: %s", s.Risk, s.Why), Where: c.Place,
+				Change: fmt.Sprintf("risk { %s = %q } in the commands block", s.Risk, Allow),
+			}
+			if level == Deny {
+				d.Reason = violation(fmt.Sprintf("Commands of %s risk are denied: %s", s.Risk, s.Why))
+			}
+			return d
 		}
-		return Decision{Verdict: c.level(s.Risk), Rule: fmt.Sprintf("commands.risk.%s: %s", s.Risk, s.Why), Where: c.Place}
+		return Decision{Verdict: Allow, Rule: fmt.Sprintf("commands.allow %q", rule), Where: rule.Place, By: ByConfig}
+	}
+	change := ""
+	if s.Literal && s.Risk < command.High {
+		change = fmt.Sprintf("add %q to allow in the commands block", strings.Join(s.Argv, " "))
 	}
 	if c.Unlisted == Deny {
-		return Decision{Verdict: Deny, Rule: "commands.unlisted", Where: c.Place, Reason: violation("Command not in allowlist")}
+		return Decision{Verdict: Deny, Rule: fmt.Sprintf("commands.unlisted %q", s.Name), Where: c.Place, Reason: violation("Command not in allowlist"), Change: change}
 	}
-	d := Decision{Verdict: max(Ask, c.level(s.Risk)), Rule: fmt.Sprintf("commands.unlisted %q", s.Name), Where: c.Place}
-	if s.Literal && s.Risk < command.High {
-		d.Change = fmt.Sprintf("add %q to allow in the commands block", strings.Join(s.Argv, " "))
-	}
-	return d
+	return Decision{Verdict: max(Ask, c.level(s.Risk)), Rule: fmt.Sprintf("commands.unlisted %q", s.Name), Where: c.Place, Change: change}
 }
 
 // harmless reports whether a command only runs others, which are judged themselves, or

@@ -86,10 +86,10 @@ func TestCommandsOrder(t *testing.T) {
 		return &Commands{Allow: []CommandRule{{Words: []string{"ls"}}, {Words: []string{"make", "test"}}, {Words: []string{"npm", "run", "*"}}, {Words: []string{"sort"}}}}
 	}
 	for _, tt := range []struct {
-		name, command string
-		change        func(*Options)
-		script        bool
-		want          Verdict
+		name, command, dir string
+		change             func(*Options)
+		script             bool
+		want               Verdict
 	}{
 		{name: "allowed goes before the tier", command: "ls", want: Allow},
 		{name: "the very words", command: "make test", want: Allow},
@@ -109,6 +109,16 @@ func TestCommandsOrder(t *testing.T) {
 		{name: "autonomous", command: "rm x", change: func(o *Options) { o.Mode = Autonomous }, want: Allow},
 		{name: "autonomous, but blocked", command: "rm x", change: func(o *Options) { o.Mode, o.Commands.BlockHighRisk = Autonomous, true }, want: Deny},
 		{name: "autonomous, but the tool's own confirm", command: "rm x", change: func(o *Options) { o.Mode = Autonomous; toolLevel(Confirm)(o) }, want: Confirm},
+		{name: "autonomous, but nobody can read it all", command: "ls '", change: func(o *Options) { o.Mode = Autonomous }, want: Confirm},
+		{name: "autonomous, but too long", command: "ls #" + strings.Repeat("x", command.MaxLength), change: func(o *Options) { o.Mode = Autonomous }, want: Confirm},
+		{name: "autonomous, but too much", command: strings.Repeat("a;", 2000), change: func(o *Options) { o.Mode = Autonomous }, want: Confirm},
+		{name: "autonomous, but too deep", command: strings.Repeat("env nice ", 9) + "ls", change: func(o *Options) { o.Mode = Autonomous }, want: Confirm},
+		{name: "autonomous, but too many constructs", command: "ls #" + strings.Repeat("(", 600), change: func(o *Options) { o.Mode = Autonomous }, want: Confirm},
+		{name: "the tool is allowed, but nobody can read it all", command: "env sudo reboot\n'", change: func(o *Options) { o.Commands = nil; toolLevel(Allow)(o) }, want: Confirm},
+		{name: "in another directory", command: "cat shadow", dir: "/etc", want: Confirm},
+		{name: "in a directory of the workspace", command: "cat shadow", dir: "/ws/src", change: func(o *Options) { o.Commands.Allow = append(o.Commands.Allow, CommandRule{Words: []string{"cat"}}) }, want: Allow},
+		{name: "a denied command behind unknown options", command: "git -c a=b clean", change: denied("git clean"), want: Deny},
+		{name: "a denied command behind an unknown directory", command: "git --git-dir=.git clean -f", change: denied("git clean"), want: Deny},
 		{name: "a script is not allowed by lists", command: "ls", script: true, want: Confirm},
 		{name: "a script is denied by them", command: "ls; mkfs /dev/sda", script: true, want: Deny},
 		{name: "without lists the tier decides", command: "ls", change: func(o *Options) { o.Commands = nil }, want: Confirm},
@@ -123,8 +133,12 @@ func TestCommandsOrder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			var paths []Path
+			if tt.dir != "" {
+				paths = []Path{{Name: tt.dir, Absolute: tt.dir}}
+			}
 			d := rules.Decide(Input{
-				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"},
+				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"}, Paths: paths,
 				Commands: []Command{{Line: command.Parse(tt.command, rules.Reading([]string{"/ws"})), Script: tt.script}},
 			})
 			if d.Verdict != tt.want {
@@ -135,6 +149,10 @@ func TestCommandsOrder(t *testing.T) {
 			}
 		})
 	}
+}
+
+func denied(words string) func(*Options) {
+	return func(o *Options) { o.Commands.Deny = []CommandRule{{Words: strings.Fields(words)}} }
 }
 
 // toolLevel gives the tool a level of its own.
@@ -166,6 +184,19 @@ func TestForbiddenPaths(t *testing.T) {
 		in := Input{Folders: []string{"/ws"}, Commands: []Command{{Line: command.Parse("tool --file="+name, command.Options{})}}}
 		if _, got := paths.deny(&in); got != want {
 			t.Errorf("a command that names %s is denied: %v, want %v", name, got, want)
+		}
+	}
+	for text, want := range map[string]bool{
+		"cat .ssh/id": true, `echo "$(< .ssh/id)"`: true, "[[ -f .ssh/id ]]": true, "< a.pem": true, "cd /etc && cat shadow": true, "cd / ; cd etc; cat shadow": true,
+		"cat shadow": false, "cd etc && cat shadow": false, "cat $(<a)": false,
+	} {
+		in := Input{Folders: []string{"/ws"}, Commands: []Command{{Line: command.Parse(text, command.Options{})}}}
+		if _, got := paths.deny(&in); got != want {
+			t.Errorf("%s is denied: %v, want %v", text, got, want)
+		}
+		in.Paths = []Path{{Name: "dir", Absolute: "/etc"}} // where it may run
+		if _, got := paths.deny(&in); got != (want || text == "cat shadow" || text == "cd etc && cat shadow") {
+			t.Errorf("%s in /etc is denied: %v", text, got)
 		}
 	}
 	paths.WorkspaceOnly = true
@@ -203,6 +234,7 @@ func TestCommandsOnTheHostsFiles(t *testing.T) {
 	for text, denied := range map[string]bool{
 		"cat config.hcl": false, "ls .": false, "ls bin": false, "cp a b": false, "cp a config.hcl2": false,
 		"cat /var/state/approver.key": true, "cat ../var/state/approver.key": true, "cp /var/state/x .": true, "tool --key=/var/state/keys": true,
+		"> config.hcl": true, "echo $(< /var/state/approver.key)": true, "cd bin && cp a fs": true, "cd /var && cat state/x": true, "cd sub; cp a ../config.hcl": true,
 		"cp a config.hcl": true, "cp a ./bin/fs": true, "echo x > config.hcl": true, "ls | xargs cp a /ws/bin/fs": true,
 	} {
 		d := rules.Decide(Input{

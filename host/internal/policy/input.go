@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -20,10 +21,11 @@ type Input struct {
 	Caller Caller
 	// Asks says that the tool's author wants a person to be asked.
 	Asks bool
-	// Paths are the paths that the arguments name, without the folders that
-	// callers work in: those are around everything.
+	// Paths are the paths that the arguments name: as they are written, and as they
+	// lead through symbolic links.
 	Paths []Path
-	// Folders are those that callers work in, absolute and clean.
+	// Folders are those that callers work in, absolute and clean: as they are
+	// configured, the first one first, and as they lead through symbolic links.
 	Folders []string
 	// Commands are the arguments that are shell commands.
 	Commands []Command
@@ -32,6 +34,9 @@ type Input struct {
 	// Grants are the ids of the standing answers that cover the call together, those
 	// of [Decision.Unanswered] in it.
 	Grants []string
+	// Shared is what conditions keep for those after them, e.g. arguments in another
+	// form. It is theirs alone, and nil before the first one.
+	Shared any
 }
 
 // file is a word of a command that may name a file.
@@ -41,21 +46,68 @@ type file struct {
 	reads bool // the command is known to do no more than to read it
 }
 
-// files are what the commands may name, as written.
+// files are what the commands may name, as written: relative to the workspace, to a path
+// of the call, which may be where the commands run, and to where a line goes.
 func (in *Input) files() []file {
 	var all []file
 	for _, c := range in.Commands {
+		bases := in.bases(c.Line)
+		add := func(name string, reads bool) {
+			if filepath.IsAbs(name) {
+				all = append(all, file{Path{name, filepath.Clean(name)}, reads})
+				return
+			}
+			for _, base := range bases {
+				all = append(all, file{Path{name, filepath.Join(base, name)}, reads})
+			}
+		}
 		for _, s := range c.Line.Segments {
 			for _, name := range s.Files {
-				absolute := filepath.Clean(name)
-				if !filepath.IsAbs(name) && len(in.Folders) > 0 {
-					absolute = filepath.Join(in.Folders[0], name)
-				}
-				all = append(all, file{Path{Name: name, Absolute: absolute}, s.Risk == command.Low})
+				add(name, s.Risk == command.Low)
 			}
+		}
+		for _, name := range c.Line.Files {
+			add(name, false)
 		}
 	}
 	return all
+}
+
+// maxBases bounds the directories to which the words of a line may be relative.
+const maxBases = 32
+
+// bases are the directories to which the words of a line may be relative.
+func (in *Input) bases(line *command.Line) []string {
+	var bases []string
+	add := func(base string) {
+		if !slices.Contains(bases, base) && len(bases) < maxBases {
+			bases = append(bases, base)
+		}
+	}
+	if len(in.Folders) > 0 {
+		add(in.Folders[0])
+	}
+	for _, named := range in.Paths {
+		add(named.Absolute)
+	}
+	for _, next := range line.Directories {
+		if filepath.IsAbs(next) {
+			add(filepath.Clean(next))
+			continue
+		}
+		for _, base := range slices.Clone(bases) {
+			add(filepath.Join(base, next))
+		}
+	}
+	if len(bases) == 0 {
+		add(string(filepath.Separator))
+	}
+	return bases
+}
+
+// inside reports whether a path is one of the folders that callers work in, or below.
+func (in *Input) inside(name string) bool {
+	return slices.ContainsFunc(in.Folders, func(folder string) bool { return name == folder || below(name, folder) })
 }
 
 // Caller is who makes a call.

@@ -38,7 +38,9 @@ func ParsePathRule(pattern, folder string) (string, error) {
 	if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
 		pattern = path.Join(folder, pattern)
 	}
-	pattern = strings.TrimSuffix(pattern, "/")
+	if pattern = strings.TrimSuffix(pattern, "/"); pattern == "" {
+		return "", fmt.Errorf("it covers everything: no call that names a path could run")
+	}
 	if !doublestar.ValidatePattern(pattern) {
 		return "", fmt.Errorf("it is not a pattern: brackets or braces do not match")
 	}
@@ -64,24 +66,31 @@ func (p *Paths) forbidden(name string) (PathRule, bool) {
 	return PathRule{}, false
 }
 
+// denied is the decision about a path that the rule covers.
+func (r PathRule) denied(reason string) Decision {
+	return Decision{
+		Verdict: Deny, Rule: fmt.Sprintf("paths.forbidden %q", r.Pattern), Where: r.Place, Reason: reason,
+		Change: fmt.Sprintf("remove %q from forbidden in the paths block", r.Pattern),
+	}
+}
+
 // deny decides about the paths of a call that may not be named.
 func (p *Paths) deny(in *Input) (Decision, bool) {
 	for _, named := range in.Paths {
 		reason := "Path not allowed by security policy: " + tool.VisibleName(named.Name)
 		if rule, ok := p.forbidden(named.Absolute); ok {
-			return Decision{Verdict: Deny, Rule: fmt.Sprintf("paths.forbidden %q", rule.Pattern), Where: rule.Place, Reason: reason}, true
+			return rule.denied(reason), true
 		}
-		inside := slices.ContainsFunc(in.Folders, func(folder string) bool { return named.Absolute == folder || below(named.Absolute, folder) })
-		if p.WorkspaceOnly && !inside {
-			return Decision{Verdict: Deny, Rule: "paths.workspace_only", Where: p.WorkspaceOnlyPlace, Reason: reason}, true
+		if p.WorkspaceOnly && !in.inside(named.Absolute) {
+			return Decision{
+				Verdict: Deny, Rule: "paths.workspace_only", Where: p.WorkspaceOnlyPlace, Reason: reason,
+				Change: "workspace_only = false in the paths block",
+			}, true
 		}
 	}
 	for _, named := range in.files() {
 		if rule, ok := p.forbidden(named.Absolute); ok {
-			return Decision{
-				Verdict: Deny, Rule: fmt.Sprintf("paths.forbidden %q", rule.Pattern), Where: rule.Place,
-				Reason: "Path blocked by security policy: " + tool.VisibleName(named.Name),
-			}, true
+			return rule.denied("Path blocked by security policy: " + tool.VisibleName(named.Name)), true
 		}
 	}
 	return Decision{}, false

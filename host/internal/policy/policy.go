@@ -37,6 +37,8 @@ type Options struct {
 	// Rules are the administrator's own, in the order of the configuration. Their
 	// names differ.
 	Rules []Rule `json:"rules,omitempty"`
+	// Locals identifies the values that conditions speak of beside the call; "" for none.
+	Locals string `json:"locals,omitempty"`
 	// Commands judges arguments that are shell commands; nil judges none.
 	Commands *Commands `json:"commands,omitempty"`
 	// Paths judges arguments that are paths, and the files of commands.
@@ -82,6 +84,8 @@ type Decision struct {
 	Grants []string `json:"grants,omitempty"`
 	// Standing says that a grant would answer calls like this one.
 	Standing bool `json:"standing,omitempty"`
+	// NoGrant says, where a person is asked, why no grant would answer; "" if one would.
+	NoGrant string `json:"no_grant,omitempty"`
 	// Unanswered are, of a call with shell commands for which Standing holds, those
 	// that grants have to cover.
 	Unanswered []*command.Segment `json:"-"`
@@ -187,18 +191,39 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 	case byList:
 		d = listed
 	}
+	if unread(in) { // nobody knows what it runs: no list and no rule has seen all of it
+		if d.Verdict != Confirm {
+			d = Decision{Verdict: Confirm, Rule: "a command that cannot be read as a whole"}
+		}
+		d.NoGrant = "the command cannot be read as a whole"
+		return d
+	}
 	if r.opts.Mode == Autonomous && !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && byRisk) {
 		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
 	}
-	standing := level.AllowStanding || byRisk && r.opts.Commands.AllowStanding
-	if o.locked || d.Verdict != Ask && (d.Verdict != Confirm || !standing) {
+	switch {
+	case d.Verdict != Ask && d.Verdict != Confirm:
 		return d
+	case o.locked:
+		d.NoGrant = "the rule is locked"
+	case d.Verdict == Ask || level.AllowStanding || byRisk && r.opts.Commands.AllowStanding:
+		if d.Unanswered, d.Standing = r.unanswered(in, !byRisk); !d.Standing {
+			d.NoGrant = "what the command does is not said by its words alone"
+		}
+	case byRisk:
+		d.NoGrant = "commands of this risk are confirmed each time; allow_standing = true in the risk block changes that"
+	default:
+		d.NoGrant = fmt.Sprintf("such calls are confirmed each time; allow_standing = true beside approval = \"confirm\" for %s changes that", in.Tool)
 	}
-	if d.Unanswered, d.Standing = r.unanswered(in, !byRisk); d.Standing && len(in.Grants) > 0 {
-		d.Verdict, d.By, d.Grants = Allow, ByGrant, in.Grants
-		d.Rule = "grant " + strings.Join(in.Grants, ", ")
+	if d.Standing && len(in.Grants) > 0 {
+		return Decision{Verdict: Allow, Rule: "grant " + strings.Join(in.Grants, ", "), By: ByGrant, Grants: in.Grants, Standing: true, Change: "toolhost grants revoke " + in.Grants[0]}
 	}
 	return d
+}
+
+// unread reports whether a command of the call could not be read as a whole.
+func unread(in *Input) bool {
+	return slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Line.Unread })
 }
 
 // maxUnanswered bounds the commands of one call that grants answer.
@@ -244,7 +269,24 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 			d, ok = said, true
 		}
 	}
-	return d, ok
+	if !ok || d.Verdict == Deny {
+		return d, ok
+	}
+	// Their words are relative to another place than they were read for.
+	for _, named := range in.Paths {
+		if verdict := max(Ask, r.lists().level(command.High)); !in.inside(named.Absolute) && d.Verdict < verdict {
+			d = Decision{Verdict: verdict, Rule: "a command outside of the workspace, in " + tool.VisibleName(named.Name), Where: r.lists().Place}
+		}
+	}
+	return d, true
+}
+
+// lists returns the lists of commands, those of no configuration if there are none.
+func (r *Rules) lists() *Commands {
+	if r.opts.Commands == nil {
+		return &Commands{}
+	}
+	return r.opts.Commands
 }
 
 // level finds the level of a call: that of the tool, else that of its tier in

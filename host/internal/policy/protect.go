@@ -11,7 +11,8 @@ import (
 // deny returns the decision about a call that no level can allow.
 func (r *Rules) deny(in *Input) (Decision, bool) {
 	for _, path := range in.Paths {
-		if r.hides(path.Absolute) || in.Tier != tool.ReadOnly && r.protects(path.Absolute) {
+		// The folders that callers work in may be around everything.
+		if r.hides(path.Absolute) || in.Tier != tool.ReadOnly && !slices.Contains(in.Folders, path.Absolute) && r.protects(path.Absolute) {
 			return Decision{
 				Verdict: Deny, Rule: "the protection of the host's own files",
 				Reason: "Path not allowed by security policy: " + tool.VisibleName(path.Name),

@@ -77,6 +77,16 @@ func (r *Rule) Covers(tool string) bool {
 	})
 }
 
+// Applies reports whether the condition of the rule holds for a call, or cannot be
+// evaluated, which counts as if it did unless the rule allows.
+func (r *Rule) Applies(in Input) bool {
+	if r.When == nil {
+		return true
+	}
+	holds, err := r.When(&in)
+	return holds || err != nil && r.Verdict != Allow
+}
+
 // decision is what the rule says of a call to which it applies.
 func (r *Rule) decision(in *Input) Decision {
 	d := Decision{Verdict: r.Verdict, Rule: fmt.Sprintf("rule %q", r.Name), Where: r.Place, Reason: r.Reason}
@@ -84,6 +94,7 @@ func (r *Rule) decision(in *Input) Decision {
 	case Allow:
 		d.By = ByConfig
 	case Deny:
+		d.Change = fmt.Sprintf("another verdict or condition of rule %q", r.Name)
 		if d.Reason == "" {
 			d.Reason = fmt.Sprintf("the configuration denies %s", in.Tool)
 		}

@@ -36,6 +36,26 @@ policy {
     verdict = "ask"
     when    = local.hosts
   }
+  rule "names of rows" {
+    tools   = ["y"]
+    verdict = "deny"
+    when    = anytrue([for c in commands : c.nmae == "x"]) || anytrue([for p in paths : p.rell == "x"])
+  }
+  rule "patterns and folders" {
+    tools   = ["y"]
+    verdict = "deny"
+    when    = regex("(", args.x) || glob("[", args.x) || anytrue([for p in paths : under(p.path, "docs")])
+  }
+  rule "arguments of functions" {
+    tools   = ["y"]
+    verdict = "deny"
+    when    = regex(args.x) || startswith(args.x, "a", "b") || caller.roles[0] > "a"
+  }
+  rule "a number" {
+    tools   = ["y"]
+    verdict = "deny"
+    when    = length(paths)
+  }
   rule "locked allow" {
     tools   = ["z"]
     verdict = "allow"

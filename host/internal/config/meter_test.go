@@ -1,0 +1,82 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/policy"
+)
+
+// TestCostlyConditions: what a caller's arguments could make a condition do without end
+// ends: the condition cannot be evaluated.
+func TestCostlyConditions(t *testing.T) {
+	list := "[" + strings.Repeat("1,", 40_000) + "1]"
+	text := strings.Repeat("x", 100_000)
+	args := fmt.Sprintf(`{"list": %s, "texts": %s, "text": %q, "short": [1, 2, 3], "x": "x"}`,
+		list, strings.ReplaceAll(list, "1", `"abcdefgh"`), text)
+	for _, tt := range []struct {
+		when   string
+		broken bool
+	}{
+		{`length([for a in args.list : [for b in args.list : a]]) > 1`, true},
+		{`anytrue([for a in args.list : contains(args.list, a + 1)])`, true},
+		{`try(length([for a in args.list : [for b in args.list : a]]) > 1, false)`, true},
+		{`can([for a in args.list : try([for b in args.list : a], 1)]) && false`, true},
+		{`length([for a in args.list : try([for b in args.list : a], 1)]) == 0`, true},
+		{`length(args.list[*][*]) == 0 && length({ for a in args.list : "${a}${args.text}" => args.list... }) == 0`, true},
+		{`length([for a in args.list : "${args.text}${a}"]) == 0`, true},
+		{`length([for a in args.list : args.list == args.texts]) == 0`, true},
+		{`length(replace(args.text, "x", args.text)) == 0`, true},
+		{`length(join(args.text, args.texts)) == 0`, true},
+		{`max(args.list...) == 0`, true},
+		{`coalesce(args.texts...) == ""`, true},
+		{`glob("{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}{a,b}c", args.text)`, true},
+		{`format("%1000000000s", args.x) == ""`, true},
+		{`format("%.1000000000f", 1) == ""`, true},
+		{`strlen(replace(args.text, "x", "yy")) == 200000`, false},
+		{`strlen(join(",", args.texts)) > 100000`, false},
+		{`alltrue([for a in args.list : a == 1])`, false},
+		{`length([for a in args.short : [for b in args.list : b]]) == 3`, false},
+		{`length(distinct(args.short)) == 3 && distinct([2, 1, 2]) == distinct([2, 1])`, false},
+		{`length(distinct(args.list)) == 1 && length(distinct(args.texts)) == 1 && length(distinct([])) == 0`, false},
+		{`length(sort(args.texts)) == length(compact(args.texts)) && sort(["b", "a"])[0] == "a"`, false},
+		{`join("-", [1, true, "x"], []) == "1-true-x" && !anytrue([]) && anytrue(["true"]) && alltrue([])`, false},
+		{`join(",", split("x", "1x2")) == "1,2" && distinct(["1", 1, true]) == distinct(["1", "true"])`, false},
+		{`length(distinct(concat(args.list, args.texts))) == 2`, true},
+		{`anytrue("x")`, true},
+		{`anytrue(args.nothing)`, true},
+		{`max(args.short...) == 3 && glob("{a,b}{a,b}c", "abc")`, false},
+		{`replace("abab", "a", "") == "bb" && replace("ab", "/b+/", "x") == "ab"`, false},
+		{`format("%05d %s %.2f", 1, "a", 1.5) == "00001 a 1.50"`, false},
+	} {
+		var in policy.Input
+		if err := json.Unmarshal([]byte(args), &in.Arguments); err != nil {
+			t.Fatal(err)
+		}
+		holds, err := compiled(t, tt.when).holds(&in)
+		if (err != nil) != tt.broken || err == nil && !holds {
+			t.Errorf("%s: %t, %v, want it to be too costly: %t", tt.when, holds, err, tt.broken)
+		}
+	}
+}
+
+// TestStepsAreCounted: each part of an expression counts, so that none is a way around
+// the bound.
+func TestStepsAreCounted(t *testing.T) {
+	args := `{"list": [` + strings.Repeat("0,", 1_500) + `0], "o": {"a": 1}}`
+	for _, part := range []string{
+		"(a)", "-a", "a + 1", "a == 0 ? 1 : 2", "[a]", "{ x = a }", "\"x${a}y\"", "args.list[a]", "args.list[*]", "max(a, 1)", "try(a, 1)",
+		"{ for b in [1, 2, 3] : b => a if a == 0 }", "\"%{ for b in [1, 2] }${b}%{ endfor }\"",
+	} {
+		c := compiled(t, "[for x in args.list : [for a in args.list : "+part+"]] == 1")
+		var in policy.Input
+		if err := json.Unmarshal([]byte(args), &in.Arguments); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.holds(&in); err != errTooCostly { //nolint:errorlint // it is not wrapped
+			t.Errorf("%s, two million times: %v, want %v", part, err, errTooCostly)
+		}
+	}
+}

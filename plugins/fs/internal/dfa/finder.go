@@ -1,0 +1,73 @@
+package dfa
+
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
+
+// Finder finds an expression. It is used by one goroutine at a time.
+type Finder struct {
+	e    *Expression
+	done <-chan struct{}
+	// Each is made when it is needed.
+	line, forward, reverse *machine
+}
+
+// Finder returns a new finder. It finds nothing more, soon after done is
+// closed; nil is never.
+func (e *Expression) Finder(done <-chan struct{}) *Finder {
+	return &Finder{e: e, done: done}
+}
+
+// Line returns a place in the first line of the text that may match, or at its
+// end, or -1 if no line does. Each line is matched by itself, without what ends
+// it, be that "\n" or "\r\n": so that "^" and "$" are its beginning and end. A
+// line that has "\r" in it has to be looked at again, with [Finder.Span]: it
+// may not match after all. In others there is a match.
+func (f *Finder) Line(text []byte) int {
+	if f.line == nil {
+		f.line = newMachine(f.e.line, f.done)
+	}
+	return f.line.forward(text, 0)
+}
+
+// Span returns where the leftmost match begins and ends that does not begin
+// before from, as package regexp chooses it; -1 if there is none. What is
+// before from is looked at for "^" and "\b" only.
+func (f *Finder) Span(text []byte, from int) (begin, end int) {
+	if f.forward == nil {
+		f.forward = newMachine(f.e.forward, f.done)
+		f.reverse = newMachine(f.e.reverse, f.done)
+	}
+	if end = f.forward.forward(text, from); end < 0 {
+		return -1, -1
+	}
+	if begin = f.reverse.backward(text, from, end); begin < 0 {
+		return -1, -1 // it was stopped
+	}
+	return begin, end
+}
+
+// Spans calls each with every match that does not overlap one before, until it
+// returns false. They are those of [regexp.Regexp.FindAllIndex].
+func (f *Finder) Spans(text []byte, each func(begin, end int) bool) {
+	for at, previous := 0, -1; at <= len(text); {
+		begin, end := f.Span(text, at)
+		if end < 0 {
+			return
+		}
+		// An empty match right after another is none.
+		if (begin != previous || end != begin) && !each(begin, end) {
+			return
+		}
+		previous = end
+		if end > at {
+			at = end
+			continue
+		}
+		_, size := utf8.DecodeRune(text[at:])
+		at += max(size, 1)
+	}
+}
+
+func isWord(r rune) bool { return syntax.IsWordChar(r) }

@@ -1,0 +1,306 @@
+package dfa
+
+import "unicode/utf8"
+
+const (
+	// maxTable is about how many bytes the states of one machine take.
+	maxTable = 2 << 20
+	// stateOverhead is what a state takes beside its row and its ways.
+	stateOverhead = 160
+	// worth is how many characters a state has to serve: if the table is full
+	// before, the machine goes on without it for a while.
+	worth = 10
+	// without is for how many characters it does.
+	without = 256 << 10
+	// poll is how many characters it goes without a look at whether it should
+	// stop.
+	poll = 4 << 10
+)
+
+// machine is the automaton of a program, of which states are made as they are
+// reached. It is used by one goroutine.
+type machine struct {
+	*stepper
+	done <-chan struct{}
+
+	// table has a row for each state: for each class of characters the row of
+	// the next state, by where it begins. Rows that need attention, since a
+	// match has ended or none can come, are stored inverted; the first is not
+	// used, so that unknown is none of them.
+	table  []int32
+	states []ways // by the number of their row
+	rows   map[string]int32
+	size   int // bytes of all states
+	// starts are the rows of the states at a beginning, by what is before it; 0
+	// if there is none yet.
+	starts [found << 1]int32
+
+	// served is how many characters the table has served before last, the
+	// place up to which they were counted.
+	served, last int
+	// slow is for how many characters to go without a table.
+	slow int
+
+	// gain is how much it helped lately to look at several characters at once,
+	// and walk for how many more not to do it.
+	gain, walk int
+
+	key       []byte
+	one, next []int32
+}
+
+const unknown int32 = -1
+
+func newMachine(p *program, done <-chan struct{}) *machine {
+	m := &machine{stepper: newStepper(p), done: done}
+	m.forget()
+	return m
+}
+
+// forget empties the table.
+func (m *machine) forget() {
+	m.table = append(m.table[:0], make([]int32, m.columns())...)
+	m.states = append(m.states[:0], ways{})
+	m.rows = map[string]int32{}
+	m.size = 0
+	clear(m.starts[:])
+}
+
+// startRow returns the row of the state at a beginning.
+func (m *machine) startRow(c context) int32 {
+	if m.starts[c] == 0 {
+		m.starts[c] = m.plain(m.row(m.begin(c)))
+	}
+	return m.starts[c]
+}
+
+// row returns the row of a state, inverted if it needs attention. It makes the
+// state if there is none. The ways are copied.
+func (m *machine) row(w ways) int32 {
+	m.key = w.key(m.key)
+	if row, ok := m.rows[string(m.key)]; ok {
+		return row
+	}
+	row := int32(len(m.table))
+	for range m.columns() {
+		m.table = append(m.table, unknown)
+	}
+	m.states = append(m.states, ways{w.context, append([]int32(nil), w.at...)})
+	m.size += 4*m.columns() + 8*len(w.at) + stateOverhead
+	if w.context&ended != 0 || m.dead(w) {
+		row = ^row
+	}
+	m.rows[string(m.key)] = row
+	return row
+}
+
+// dead reports whether no match can end later.
+func (m *machine) dead(w ways) bool {
+	return len(w.at) == 0 && (m.kind == longest || w.context&found != 0)
+}
+
+func (m *machine) state(row int32) ways { return m.states[int(row)/m.columns()] }
+
+// after returns the row that follows another. At is how far in the text the
+// machine is.
+func (m *machine) after(row int32, class uint16, at int) int32 {
+	w := m.step(m.state(row), class, m.next)
+	m.next = w.at
+	if m.size <= maxTable {
+		next := m.row(w)
+		m.table[int(row)+int(class)] = next
+		return next
+	}
+	m.count(at)
+	if m.served < worth*len(m.states) {
+		m.slow = without
+	}
+	m.served = 0
+	m.forget()
+	return m.row(w)
+}
+
+// count notes that the machine has come to a place.
+func (m *machine) count(at int) {
+	m.served += max(at-m.last, m.last-at)
+	m.last = at
+}
+
+// forward goes from a place to the end of the text, or to where no later match
+// can end. It returns the end of the match: of the preferred one, or by line,
+// of any. If there is none, that is -1.
+func (m *machine) forward(text []byte, from int) int {
+	row := m.startRow(m.before(text, from))
+	m.last = from
+	end := -1
+	for i := from; i < len(text); {
+		if m.slow > 0 {
+			w, stop, at, last := m.crawl(m.state(row), text, i)
+			if last >= 0 {
+				end = last
+			}
+			if stop {
+				return end
+			}
+			i, m.last = at, at
+			row = m.plain(m.row(w))
+			continue
+		}
+		if i, row = m.glide(text, i, row); i == len(text) {
+			break
+		}
+		class, size := m.decode(text[i:])
+		next := m.table[int(row)+int(class)]
+		if next == unknown {
+			next = m.after(row, class, i)
+		}
+		if next < 0 {
+			next = ^next
+			w := m.state(next)
+			if w.context&ended != 0 {
+				end = i
+			}
+			if m.kind == byLine || m.dead(w) {
+				m.count(i)
+				return end
+			}
+		}
+		row = next
+		i += size
+	}
+	m.count(len(text))
+	if m.kind == byLine && len(text) > 0 && text[len(text)-1] == '\n' {
+		return -1 // the last line has ended
+	}
+	next := m.table[int(row)+int(m.end)]
+	if next == unknown {
+		next = m.after(row, m.end, len(text))
+	}
+	if m.state(m.plain(next)).context&ended != 0 {
+		return len(text)
+	}
+	return end
+}
+
+// glide goes on as long as the rows need no attention. It returns how far it
+// came, and the row there. This is where the time of a search goes.
+func (m *machine) glide(text []byte, i int, row int32) (int, int32) {
+	table, of, columns := m.table, &m.of, m.columns()
+	for i < len(text) {
+		if m.walk > 0 {
+			end := min(i+m.walk, len(text))
+			begin := i
+			for i < end {
+				next := table[int(row)+int(of[text[i]])]
+				if next < 0 {
+					m.walk -= i - begin
+					return i, row
+				}
+				row = next
+				i++
+			}
+			m.walk -= i - begin
+			continue
+		}
+		next := table[int(row)+int(of[text[i]])]
+		if next < 0 {
+			break
+		}
+		i++
+		if next != row {
+			row = next
+			continue
+		}
+		// Often most characters change nothing. To look whether the next four do
+		// depends on no result before, so that a processor does it at once; but
+		// to be wrong costs as much as it saves for some.
+		same := table[row:][:columns]
+		begin := i
+		for i+4 <= len(text) {
+			t := text[i : i+4 : i+4]
+			if same[of[t[0]]] != row || same[of[t[1]]] != row || same[of[t[2]]] != row || same[of[t[3]]] != row {
+				break
+			}
+			i += 4
+		}
+		if m.gain = min(m.gain+i-begin-5, 512); m.gain < -256 {
+			m.walk, m.gain = 16<<10, 0
+		}
+	}
+	return i, row
+}
+
+// plain is a row whether it needs attention or not.
+func (m *machine) plain(row int32) int32 { return max(row, ^row) }
+
+// decode returns the class and the size of the first rune.
+func (m *machine) decode(text []byte) (class uint16, size int) {
+	if class = m.of[text[0]]; class != m.wide {
+		return class, 1
+	}
+	r, size := utf8.DecodeRune(text)
+	return m.class(r), size
+}
+
+// before is what is before a place.
+func (m *machine) before(text []byte, at int) context {
+	if at == 0 {
+		return afterText
+	}
+	r, _ := utf8.DecodeLastRune(text[:at])
+	return contextOf(r)
+}
+
+// contextOf is what a place is that comes after a rune, in the direction of
+// reading.
+func contextOf(r rune) context {
+	switch {
+	case r == '\n':
+		return afterLine
+	case isWord(r):
+		return afterWord
+	default:
+		return 0
+	}
+}
+
+// crawl does what forward does without a table, for a while. It returns how far
+// it came, with which ways, and the end of the last match on it or -1; stop
+// says that there is nothing more to find.
+func (m *machine) crawl(w ways, text []byte, from int) (_ ways, stop bool, at, end int) {
+	end = -1
+	here := append(m.one[:0], w.at...)
+	w.at = here
+	i := from
+	for n := 0; i < len(text) && m.slow > 0; n++ {
+		if n%poll == 0 && m.stopped() {
+			return w, true, i, -1
+		}
+		class, size := m.decode(text[i:])
+		next := m.step(w, class, m.next)
+		m.one, m.next = next.at, w.at
+		w = next
+		if w.context&ended != 0 {
+			end = i
+			if m.kind == byLine {
+				return w, true, i, end
+			}
+		}
+		if m.dead(w) {
+			return w, true, i, end
+		}
+		i += size
+		m.slow--
+	}
+	return w, false, i, end
+}
+
+// stopped reports whether the search should end.
+func (m *machine) stopped() bool {
+	select {
+	case <-m.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,122 @@
+package filetree
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// hold adds a user, who has to release the directory.
+func (d *directory) hold() { d.users.Add(1) }
+
+// release ends what hold or enter began.
+func (d *directory) release() {
+	if d.users.Add(-1) > 0 {
+		return
+	}
+	if d.kept {
+		_ = d.dir.Close() // it was only read
+		d.tree.open.Add(-1)
+	} else {
+		d.base.release()
+	}
+}
+
+// enter opens the directory of an entry, whose own directory is in use. The
+// caller releases it.
+func (e Entry) enter() (*directory, error) {
+	d := &directory{tree: e.in.tree, rel: e.Rel(), path: e.Path(), depth: e.in.depth + 1, scope: e.in.scope, base: e.in, way: []string{e.Name}}
+	if d.depth >= maxDepth {
+		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, tool.VisibleName(d.path))
+	}
+	if !e.in.kept {
+		d.base, d.way = e.in.base, append(slices.Clip(e.in.way), e.Name)
+	}
+	dir, err := d.reach()
+	if err != nil {
+		return nil, err
+	}
+	d.users.Store(1)
+	if d.kept = d.tree.open.Add(1) <= maxOpen; d.kept {
+		d.dir = dir
+		return d, nil
+	}
+	d.tree.open.Add(-1)
+	_ = dir.Close() // it is opened again where it is used
+	d.base.hold()
+	return d, nil
+}
+
+// reach opens the directory from its base.
+func (d *directory) reach() (*roots.Dir, error) {
+	at := d.base.dir
+	for i, name := range d.way {
+		next, err := at.OpenDir(name)
+		if i > 0 {
+			_ = at.Close()
+		}
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// use calls do with the open directory.
+func (d *directory) use(do func(*roots.Dir) error) error {
+	if d.kept {
+		return do(d.dir)
+	}
+	dir, err := d.reach()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = dir.Close() }() // it was only read
+	return do(dir)
+}
+
+// list returns what is in the directory and not left out, by name. What could be
+// read comes with an error too. The other error says which rules are not in
+// force.
+func (d *directory) list() (entries []Entry, err, rulesErr error) {
+	var names []roots.DirEntry
+	prefix := ""
+	err = d.use(func(dir *roots.Dir) (err error) {
+		names, err = dir.Read(nil)
+		if d.tree.opts.Gitignore {
+			rulesErr = d.enterRules(dir, names)
+		}
+		if prefix = dir.Rel(); prefix != "" {
+			prefix += "/"
+		}
+		return err
+	})
+	slices.SortFunc(names, func(a, b roots.DirEntry) int { return strings.Compare(a.Name, b.Name) })
+	entries = make([]Entry, 0, len(names))
+	for _, name := range names {
+		e := Entry{name.Name, name.Type, d}
+		if d.scope != nil && d.scope.Ignored(prefix+e.Name, e.IsDir()) {
+			continue
+		}
+		if d.tree.opts.Skip == nil || !d.tree.opts.Skip(e) {
+			entries = append(entries, e)
+		}
+	}
+	return entries, err, rulesErr
+}
+
+// entered reports whether what is in the entry is gone through too.
+func (e Entry) entered() (bool, error) {
+	if !e.IsDir() || e.in.depth+1 == e.in.tree.opts.Depth {
+		return false, nil
+	}
+	secret := false
+	err := e.in.use(func(d *roots.Dir) error {
+		secret = d.Secret(e.Name)
+		return nil
+	})
+	return !secret, err
+}

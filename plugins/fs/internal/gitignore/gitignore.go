@@ -1,0 +1,195 @@
+// Package gitignore tells which files git would ignore, by the text of
+// .gitignore files. It follows what git does, not what its manual says, where
+// the two differ; its tests compare it with git.
+//
+// It reads no files. The time and memory that it takes are bounded: by the
+// length of a path times that of the patterns for a look-up, whatever the
+// patterns are, and by [MaxSize] and [MaxPatterns] for what is held.
+package gitignore
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+const (
+	// MaxSize is the size in bytes up to which a file of patterns is read.
+	MaxSize = 1 << 20
+	// MaxPatterns is how many patterns may be in force in one directory.
+	MaxPatterns = 100_000
+)
+
+// Verdict is what patterns say of a path.
+type Verdict int
+
+// The verdicts of [Rules.Match].
+const (
+	None    Verdict = iota // no pattern matches
+	Ignore                 // the last pattern that matches ignores it
+	Include                // the last pattern that matches begins with "!"
+)
+
+// Rules are the patterns of one file. They are not changed after [Parse], and
+// may be used by several goroutines at once.
+type Rules struct {
+	include []bool // of each pattern: whether it begins with "!"
+
+	// The patterns by kind; most need one look into a table, so that a file of
+	// many names costs no more than one of a few.
+	names, suffixes, paths table
+	// lengths are those of the suffixes.
+	lengths []int
+	// nameGlobs and pathGlobs are all others, in the order of the file.
+	nameGlobs, pathGlobs []glob
+}
+
+// last is the number of the last pattern of a kind: of those that match
+// directories only, and of those that match files too; -1 if there is none.
+type last struct{ dir, any int }
+
+// table finds patterns without wildcards by what they match.
+type table map[string]last
+
+func (t table) add(text string, number int, dirOnly bool) {
+	found, ok := t[text]
+	if !ok {
+		found = last{-1, -1}
+	}
+	if dirOnly {
+		found.dir = number
+	} else {
+		found.any = number
+	}
+	t[text] = found
+}
+
+// find returns the number of the last pattern for text, or -1.
+func (t table) find(text string, dir bool) int {
+	found, ok := t[text]
+	switch {
+	case !ok:
+		return -1
+	case dir:
+		return max(found.dir, found.any)
+	default:
+		return found.any
+	}
+}
+
+// Parse reads the text of a .gitignore file. Every text is one; the error says
+// that it is beyond [MaxSize] or [MaxPatterns].
+func Parse(text []byte) (*Rules, error) {
+	if len(text) > MaxSize {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are read", len(text), MaxSize)
+	}
+	r := &Rules{names: table{}, suffixes: table{}, paths: table{}}
+	text = bytes.TrimPrefix(text, []byte("\xEF\xBB\xBF"))
+	for line := range bytes.SplitSeq(text, []byte{'\n'}) {
+		if len(line) == 0 || line[0] == '#' {
+			continue
+		}
+		line = bytes.TrimSuffix(line, []byte{'\r'})
+		line, _, _ = bytes.Cut(line, []byte{0}) // to git, a string ends here
+		r.add(string(trimSpaces(line)))
+		if len(r.include) > MaxPatterns {
+			return nil, fmt.Errorf("it has more than %d patterns", MaxPatterns)
+		}
+	}
+	return r, nil
+}
+
+// trimSpaces removes the spaces at the end of a line that no backslash keeps.
+func trimSpaces(line []byte) []byte {
+	end := 0 // after the last character that stays
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			continue
+		case '\\':
+			if i++; i == len(line) {
+				return line
+			}
+		}
+		end = i + 1
+	}
+	return line[:end]
+}
+
+// special are the characters that mean something else than themselves.
+const special = `*?[\`
+
+// add adds the pattern of one line.
+func (r *Rules) add(pattern string) {
+	pattern, include := strings.CutPrefix(pattern, "!")
+	pattern, dirOnly := strings.CutSuffix(pattern, "/")
+	if pattern == "" {
+		return
+	}
+	number := len(r.include)
+	r.include = append(r.include, include)
+	isPath := strings.Contains(pattern, "/")
+	pattern = strings.TrimPrefix(pattern, "/")
+	plain := !strings.ContainsAny(pattern, special)
+	switch {
+	case plain && isPath:
+		r.paths.add(pattern, number, dirOnly)
+	case plain:
+		r.names.add(pattern, number, dirOnly)
+	case !isPath && pattern[0] == '*' && !strings.ContainsAny(pattern[1:], special):
+		r.addSuffix(pattern[1:], number, dirOnly)
+	default:
+		g, ok := parseGlob(pattern)
+		if !ok {
+			return // it matches nothing
+		}
+		g.number, g.dirOnly = number, dirOnly
+		if isPath {
+			r.pathGlobs = append(r.pathGlobs, g)
+		} else {
+			r.nameGlobs = append(r.nameGlobs, g)
+		}
+	}
+}
+
+func (r *Rules) addSuffix(suffix string, number int, dirOnly bool) {
+	r.suffixes.add(suffix, number, dirOnly)
+	if !slices.Contains(r.lengths, len(suffix)) {
+		r.lengths = append(r.lengths, len(suffix))
+	}
+}
+
+// Match says what the patterns say of a path, relative to the directory of
+// their file, with slashes. It does not look at the directories above it: what
+// lies in an ignored directory is ignored, whatever the patterns say of it.
+func (r *Rules) Match(path string, dir bool) Verdict {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	best := max(r.names.find(name, dir), r.paths.find(path, dir))
+	for _, n := range r.lengths {
+		if n <= len(name) {
+			best = max(best, r.suffixes.find(name[len(name)-n:], dir))
+		}
+	}
+	best = lastMatch(r.nameGlobs, name, dir, best)
+	best = lastMatch(r.pathGlobs, path, dir, best)
+	switch {
+	case best < 0:
+		return None
+	case r.include[best]:
+		return Include
+	default:
+		return Ignore
+	}
+}
+
+// lastMatch returns the number of the last pattern that matches, if it is above
+// best.
+func lastMatch(globs []glob, text string, dir bool, best int) int {
+	for i := len(globs) - 1; i >= 0 && globs[i].number > best; i-- {
+		if g := &globs[i]; (dir || !g.dirOnly) && g.match(text) {
+			return g.number
+		}
+	}
+	return best
+}

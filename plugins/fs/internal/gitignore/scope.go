@@ -1,0 +1,55 @@
+package gitignore
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Scope is which rules are in force in a directory: those of its own file, and
+// of the files above. A nil Scope has none. It is not changed once it was made,
+// and may be used by several goroutines at once.
+type Scope struct {
+	above *Scope
+	rules *Rules
+	// base is the directory of the rules, "" or with a slash at its end.
+	base     string
+	patterns int // of this one and those above
+}
+
+// With returns the scope of a directory that has rules of its own, which come
+// before those of s. The directory is a path with slashes from where all paths
+// of the scope start, or "" for the start itself. The error says that there
+// would be more than [MaxPatterns].
+func (s *Scope) With(dir string, rules *Rules) (*Scope, error) {
+	inner := &Scope{above: s, rules: rules, patterns: len(rules.include)}
+	if dir != "" {
+		inner.base = dir + "/"
+	}
+	if s != nil {
+		inner.patterns += s.patterns
+	}
+	if inner.patterns > MaxPatterns {
+		return nil, fmt.Errorf("it makes more than %d patterns, with those above", MaxPatterns)
+	}
+	return inner, nil
+}
+
+// Ignored reports whether git would ignore a path below the scope's directory,
+// if it does not ignore a directory that it is in: to ask is pointless there,
+// since nothing in it can be included again.
+func (s *Scope) Ignored(path string, dir bool) bool {
+	for ; s != nil; s = s.above {
+		inside, ok := strings.CutPrefix(path, s.base)
+		if !ok {
+			continue
+		}
+		switch s.rules.Match(inside, dir) {
+		case Ignore:
+			return true
+		case Include:
+			return false
+		case None:
+		}
+	}
+	return false
+}

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/sdk/roots"
+)
+
+// generated is how many patterns are searched for.
+const generated = 200
+
+// program returns the path of a program that a test compares with. In CI it has
+// to be there.
+func program(tb testing.TB, name string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil && os.Getenv("CI") != "" {
+		tb.Fatalf("%s is missing: %v", name, err)
+	}
+	if err != nil {
+		tb.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+// Whatever is searched for, and with whatever options, the lines and columns
+// are those that ripgrep finds: in a tree made for it, and in Go's own sources.
+func TestRipgrepAgrees(t *testing.T) {
+	rg := program(t, "rg")
+	goroot, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, dir string
+		options   int // how many for each pattern
+	}{
+		{"generated", generateTree(t), 3},
+		{"sources", filepath.Join(strings.TrimSpace(string(goroot)), "src", "net"), 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			searches, lines := 0, 0
+			odd := oddFiles(t, tt.dir)
+			for seed := range uint64(generated) {
+				w := searchWriter{rand.New(rand.NewPCG(seed, 11))}
+				in := searchContentArgs{Pattern: w.pattern()}
+				for range tt.options {
+					w.options(&in)
+					got := withoutFiles(odd, engineLines(t, tt.dir, in))
+					want := withoutFiles(odd, ripgrepLines(t, rg, tt.dir, in))
+					if diff := cmp.Diff(want, got); diff != "" {
+						t.Fatalf("seed %d: %+v (-ripgrep +search):\n%s", seed, in, diff)
+					}
+					searches++
+					lines += len(got)
+				}
+			}
+			t.Logf("%d searches, %d lines", searches, lines)
+			if lines < searches {
+				t.Errorf("%d searches found %d lines, so the test shows little", searches, lines)
+			}
+		})
+	}
+}
+
+// searchWriter writes patterns and options.
+type searchWriter struct{ *rand.Rand }
+
+func (w searchWriter) pick(from ...string) string { return from[w.IntN(len(from))] }
+
+// word is one that is in the trees, often, seldom or never.
+func (w searchWriter) word() string {
+	return w.pick("func", "return", "err", "Error", "context", "Dial", "tcp", "Listener", "http", "Header", "nil", "if", "the", "connection", "buffer", "0", "Größe", "zebra", "ReadFrom", "go:build")
+}
+
+// pattern is one that begins and ends with a character of a word, so that "whole
+// words" means the same to both.
+func (w searchWriter) pattern() string {
+	one, other := w.word(), w.word()
+	switch w.IntN(14) {
+	case 0, 1:
+		return one
+	case 2:
+		return one + `\s+` + other
+	case 3:
+		return one + `\w*` + w.pick("", other)
+	case 4:
+		return `(?:` + one + `|` + other + `|` + w.word() + `)`
+	case 5:
+		return `\b(?:` + one + `|` + other + `)\b`
+	case 6:
+		return one + `.*` + other
+	case 7:
+		return one + `[^a-z]{1,5}` + other
+	case 8:
+		return `[A-Z]\w+[0-9]`
+	case 9:
+		return `\w+\d{2,3}`
+	case 10:
+		return one + `(?:` + w.pick("s", "er", "ing") + `)?`
+	case 11:
+		return `[a-c]` + w.pick("[aeiou]+", "[^aeiou]{2}", ".") + `[k-z]`
+	case 12:
+		return w.pick("", `^`) + `\w+ ` + one + w.pick("", `\d*$`)
+	default:
+		return `\d+\.\d+`
+	}
+}
+
+func (w searchWriter) options(in *searchContentArgs) {
+	in.Case = w.pick("sensitive", "sensitive", "insensitive", "smart")
+	in.Literal = w.IntN(4) == 0
+	in.Word = w.IntN(4) == 0 && (!in.Literal || !strings.ContainsAny(in.Pattern, `\^$(`))
+	in.Gitignore = w.IntN(3) > 0
+	in.Globs = [][]string{nil, nil, {"*.go"}, {"!*_test.go"}, {"*.go", "!http*"}}[w.IntN(5)]
+}
+
+// engineLines returns "path:line:column" of each line that is found.
+func engineLines(t *testing.T, dir string, in searchContentArgs) []string {
+	t.Helper()
+	pattern, err := in.compile()
+	names, namesErr := in.nameFilter()
+	r, openErr := roots.Open([]string{dir}, roots.Options{Secrets: []string{}})
+	if err := errors.Join(err, namesErr, openErr); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	files, err := filetree.Open(r, ".", filetree.Options{Gitignore: in.Gitignore, Skip: names.skip})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	var mu sync.Mutex
+	var all []string
+	visits := make([]filetree.Visit, 2)
+	for i := range visits {
+		s := pattern.Searcher(search.Options{Numbers: true, Charset: searchCharset, Strict: !pattern.Same(foreignRunes())})
+		visits[i] = func(e filetree.Entry, err error) {
+			if err != nil || !e.Type.IsRegular() || !names.match(e) {
+				return
+			}
+			f, err := e.Open()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer f.Close()
+			_, err = s.Search(f, f.Size(), func(l search.Line) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				all = append(all, fmt.Sprintf("%s:%d:%d", e.Path(), l.Number, s.Begin(l.Text)+1))
+				return true
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := files.Each(t.Context(), visits); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// ripgrepLines is the same by ripgrep, told to read a pattern as package regexp
+// does.
+func ripgrepLines(t *testing.T, rg, dir string, in searchContentArgs) []string {
+	t.Helper()
+	args := []string{
+		"--no-config", "--no-heading", "--with-filename", "--null", "--line-number", "--column", "--hidden", "--no-require-git", "--no-ignore-dot", "--no-ignore-global",
+		"--glob", "!.git",
+	}
+	// Its own option for words takes others than the leftmost match where one may
+	// begin in several places.
+	pattern, isWord := in.Pattern, !strings.ContainsAny(in.Pattern, `\^$([. `)
+	if in.Word && !isWord {
+		pattern = `\b(?:` + pattern + `)\b`
+	}
+	for flag, set := range map[string]bool{
+		"--fixed-strings": in.Literal, "--word-regexp": in.Word && isWord, "--no-ignore": !in.Gitignore,
+		"--case-sensitive": in.Case == "sensitive", "--ignore-case": in.Case == "insensitive", "--smart-case": in.Case == "smart",
+		"--no-unicode": in.Word && isWord, // else it takes letters beyond ASCII for those of words
+	} {
+		if set {
+			args = append(args, flag)
+		}
+	}
+	if !in.Literal {
+		letters := "[0-9A-Za-z_]"
+		if in.Case == "smart" && strings.ToLower(in.Pattern) == in.Pattern {
+			letters = "[0-9a-z_]" // a capital would mean something
+		}
+		pattern = strings.NewReplacer(`\b`, `(?-u:\b)`, `\w`, letters, `\s`, `[\t\n\f\r ]`, `\d`, `[0-9]`).Replace(pattern)
+	}
+	for _, glob := range in.Globs {
+		args = append(args, "--glob", glob)
+	}
+	cmd := exec.CommandContext(t.Context(), rg, append(args, "--", pattern, ".")...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	var exit *exec.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
+		t.Fatalf("%v: %v", cmd.Args, err)
+	}
+	var all []string
+	for line := range strings.Lines(string(out)) {
+		path, rest, ok := strings.Cut(line, "\x00")
+		parts := strings.SplitN(rest, ":", 3)
+		if !ok || len(parts) < 3 {
+			continue // what it says of binary files
+		}
+		all = append(all, strings.TrimPrefix(path, "./")+":"+parts[0]+":"+parts[1])
+	}
+	slices.Sort(all)
+	return all
+}
+
+// oddFiles returns the files in which the two mean to differ: those that are not
+// UTF-8, of which this program makes text, and those with zero bytes, of which
+// ripgrep searches the beginning, or with line ends of Windows.
+func oddFiles(t *testing.T, dir string) map[string]bool {
+	t.Helper()
+	odd := map[string]bool{}
+	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if !utf8.Valid(text) || bytes.ContainsAny(text, "\x00\r") {
+			odd[strings.TrimPrefix(path, dir+"/")] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return odd
+}
+
+func withoutFiles(odd map[string]bool, lines []string) []string {
+	return slices.DeleteFunc(lines, func(line string) bool {
+		path, _, _ := strings.Cut(line, ":")
+		return odd[path]
+	})
+}
+
+// generateTree makes files of words, some of which are to be ignored.
+func generateTree(t *testing.T) string {
+	t.Helper()
+	w := searchWriter{rand.New(rand.NewPCG(1, 12))}
+	files := map[string]string{
+		".gitignore": "*.log\nbuild/\n/top\n", "top/a.go": "func top\n", "sub/top/a.go": "func top\n", "d1/.gitignore": "*.tmp\n!keep.log\n",
+		"d1/build/a.go": "func build\n", ".hidden/a.go": "func hidden\n", "bom.go": "\xEF\xBB\xBFfunc first\n", "empty.go": "", "noend.go": "return err\nfunc last",
+	}
+	for i := range 300 {
+		var text strings.Builder
+		for range w.IntN(60) {
+			for range w.IntN(12) {
+				text.WriteString(w.word())
+				text.WriteString(w.pick(" ", " ", "\t", "", "(", ").", "_", "12", "345 ", "é", "ſ", "K", "s"))
+			}
+			text.WriteByte('\n')
+		}
+		name := fmt.Sprintf("d%d/e%d/file%d%s", i%4, i%9, i, w.pick(".go", ".go", "_test.go", ".txt", ".log", ".tmp"))
+		files[name] = text.String()
+	}
+	files["d1/keep.log"] = "func keep\n"
+	return tree(t, files)
+}

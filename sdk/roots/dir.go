@@ -1,0 +1,237 @@
+package roots
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxEntries is how many entries of one directory are read; what lies
+	// beyond is reported.
+	maxEntries = 200_000
+	// readBatch is how many entries are read between two looks at the context.
+	readBatch = 1024
+	// openDir are the flags that open a directory and nothing else.
+	openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+)
+
+// Dir is an open directory below the folders, to go through many files fast.
+// What is in it is reached by its name alone: no path is looked up again and no
+// symbolic link followed, so that renaming what is above, or placing a link,
+// gains nothing. Its methods may be used by several goroutines at once, except
+// [Dir.Read] and [Dir.Close].
+type Dir struct {
+	roots   *Roots
+	at      place
+	fd      int
+	secrets coverage
+}
+
+// DirEntry is a name in a directory.
+type DirEntry struct {
+	Name string
+	// Type is the kind of file, as in [fs.FileMode.Type].
+	Type fs.FileMode
+}
+
+// Info is what is known of a file.
+type Info struct {
+	// Mode has the kind of file and who may use it.
+	Mode fs.FileMode
+	// Size is in bytes.
+	Size int64
+	// Modified is when the content was changed last.
+	Modified time.Time
+}
+
+// OpenDir opens the directory of the given name, following symbolic links that
+// stay below the folders. If each is not nil, it is called with the directories
+// on the way there, the folder first, which are closed when it returns. The
+// caller closes the directory.
+func (r *Roots) OpenDir(name string, each func(*Dir)) (*Dir, error) {
+	at, err := r.resolve(name, true)
+	if err != nil {
+		return nil, err
+	}
+	f, err := at.root.Open(".")
+	if err != nil {
+		return nil, r.explainDirectory(at.String(), err)
+	}
+	defer f.Close()
+	d := &Dir{roots: r, at: place{at.folder, "."}, secrets: r.secrets.top()}
+	if d.fd, err = unix.Openat(int(f.Fd()), ".", openDir, 0); err != nil {
+		return nil, r.explainDirectory(at.String(), err)
+	}
+	if at.rel == "." {
+		return d, nil
+	}
+	for part := range strings.SplitSeq(at.rel, "/") {
+		if each != nil {
+			each(d)
+		}
+		next, err := d.OpenDir(part)
+		_ = d.Close()
+		if err != nil {
+			return nil, err
+		}
+		d = next
+	}
+	return d, nil
+}
+
+// Path is the directory as results show it and as a call can name it, see
+// [Roots.Display].
+func (d *Dir) Path() string { return d.at.String() }
+
+// Rel is the path relative to the folder, with slashes; "" for the folder.
+func (d *Dir) Rel() string {
+	if d.at.rel == "." {
+		return ""
+	}
+	return d.at.rel
+}
+
+// below is what has the given name in the directory, as results show it.
+func (d *Dir) below(name string) string { return below(d.Path(), name) }
+
+// Secret reports whether the name is one that usually holds secrets: it is
+// neither opened nor entered.
+func (d *Dir) Secret(name string) bool { return d.secrets.covers(name) }
+
+// checked refuses what is not a name in the directory, and secrets.
+func (d *Dir) checked(name string) error {
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+		return d.roots.denied(name)
+	}
+	if d.Secret(name) {
+		return d.roots.secret(d.below(name))
+	}
+	return nil
+}
+
+// OpenDir opens a directory in it. The caller closes that.
+func (d *Dir) OpenDir(name string) (*Dir, error) {
+	if err := d.checked(name); err != nil {
+		return nil, err
+	}
+	fd, err := retry(func() (int, error) { return unix.Openat(d.fd, name, openDir, 0) })
+	if err != nil {
+		return nil, d.roots.explainDirectory(d.below(name), err)
+	}
+	return &Dir{roots: d.roots, at: place{d.at.folder, below(d.at.rel, name)}, fd: fd, secrets: d.secrets.enter(name)}, nil
+}
+
+// Open opens a regular file in it, without waiting for one that is not, and
+// refuses others. The caller closes the file.
+func (d *Dir) Open(name string) (*File, error) {
+	if err := d.checked(name); err != nil {
+		return nil, err
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, d.roots.explain(d.below(name), err)
+	}
+	f := &File{fd: fd}
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		_ = f.Close()
+		return nil, d.roots.explain(d.below(name), err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		_ = f.Close()
+		return nil, tool.Errorf(tool.Failed, "Failed to read file: it is a %s, not a regular file", Kind(fileMode(&stat)))
+	}
+	f.size = stat.Size
+	return f, nil
+}
+
+// Info describes what has the given name, which may be a secret; a symbolic link
+// is not followed.
+func (d *Dir) Info(name string) (Info, error) {
+	var stat unix.Stat_t
+	err := unix.Fstatat(d.fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return Info{}, d.roots.explain(d.below(name), err)
+	}
+	return Info{Mode: fileMode(&stat), Size: stat.Size, Modified: time.Unix(stat.Mtim.Unix())}, nil
+}
+
+// Target returns where a symbolic link leads to, which may be anywhere.
+func (d *Dir) Target(name string) (string, error) {
+	buf := make([]byte, maxName+1)
+	n, err := unix.Readlinkat(d.fd, name, buf)
+	if err != nil {
+		return "", d.roots.explain(d.below(name), err)
+	}
+	return string(buf[:n]), nil
+}
+
+// Read appends what is in the directory to entries, in no order. What could be
+// read comes with an error too, which is one if there is more than can be held.
+func (d *Dir) Read(entries []DirEntry) ([]DirEntry, error) {
+	first := len(entries)
+	entries, err := d.read(entries)
+	for i := first; i < len(entries); i++ {
+		if entries[i].Type != fs.ModeIrregular {
+			continue // the file system tells the kind with the name
+		}
+		info, err := d.Info(entries[i].Name)
+		if err != nil {
+			info.Mode = fs.ModeIrregular // it is gone
+		}
+		entries[i].Type = info.Mode.Type()
+	}
+	switch {
+	case errors.Is(err, errTooMany):
+		return entries, tool.Errorf(tool.ResourceExhausted, "Directory has more than %d entries, the rest is left out: %s", maxEntries, tool.VisibleName(d.Path()))
+	case err != nil:
+		return entries, d.roots.explainDirectory(d.Path(), err)
+	default:
+		return entries, nil
+	}
+}
+
+var errTooMany = errors.New("too many entries")
+
+// Close closes the directory. What was opened in it stays open.
+func (d *Dir) Close() error { return unix.Close(d.fd) }
+
+// retry calls open again while a signal interrupts it.
+func retry(open func() (int, error)) (int, error) {
+	for {
+		fd, err := open()
+		if !errors.Is(err, unix.EINTR) {
+			return fd, err
+		}
+	}
+}
+
+// fileMode is the system's mode in terms of package fs.
+func fileMode(stat *unix.Stat_t) fs.FileMode {
+	mode := uint32(stat.Mode) //nolint:unconvert // other systems have fewer bits
+	m := fs.FileMode(mode & 0o777)
+	switch mode & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		m |= fs.ModeDir
+	case unix.S_IFLNK:
+		m |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		m |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		m |= fs.ModeSocket
+	case unix.S_IFCHR:
+		m |= fs.ModeDevice | fs.ModeCharDevice
+	default:
+		m |= fs.ModeDevice
+	}
+	return m
+}
