@@ -119,7 +119,12 @@ plugin "fs" {
 
   # The plugin's own settings; it says itself which there are.
   config {
-    max_read = "1MiB" # how much of one file a call returns at most
+    max_read  = "1MiB" # how much of one file a call returns at most
+    trash_age = "720h" # how long restore_file can bring back what was deleted
+
+    # Directories elsewhere that vault_copyto copies files from; list them in
+    # filesystem.read of the sandbox, too.
+    # vaults = { templates = "/srv/templates" }
   }
 
   # What happens to the calls of a tier: "allow" runs them, "ask" asks you, and

@@ -49,12 +49,15 @@ func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 }
 
 // simplest returns the call of the first tool that fits, of those that need no
-// argument before those that need one.
+// argument before those that need one, and those that may destroy something
+// last.
 func simplest(tools []httpapi.Tool, fits func(httpapi.Tool, []string) bool) (words []string) {
-	for count := range 2 {
-		for _, t := range tools {
-			if pairs, ok := example(t); ok && len(pairs) == count && fits(t, pairs) {
-				return append([]string{t.Name}, pairs...)
+	for _, destructive := range []bool{false, true} {
+		for count := range 2 {
+			for _, t := range tools {
+				if pairs, ok := example(t); ok && t.Destructive == destructive && len(pairs) == count && fits(t, pairs) {
+					return append([]string{t.Name}, pairs...)
+				}
 			}
 		}
 	}

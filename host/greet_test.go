@@ -50,7 +50,7 @@ func TestSimplestCall(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name    string
-		schemas []string
+		schemas []string // of a tool that may destroy something, with a space at its end
 		want    string
 	}{
 		{"none needed before one", []string{schema(`"a"`), schema(``)}, "t1"},
@@ -59,11 +59,13 @@ func TestSimplestCall(t *testing.T) {
 		{"two are too many", []string{schema(`"a", "b"`)}, ""},
 		{"no schema", []string{`not JSON`}, ""},
 		{"the first that fits", []string{schema(``), schema(``)}, "t0"},
+		{"what may destroy comes last", []string{schema(``) + " ", schema(`"a"`)}, "t1 a=example"},
+		{"unless there is nothing else", []string{schema(`"a"`) + " "}, "t0 a=example"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var tools []httpapi.Tool
 			for i, s := range tt.schemas {
-				tools = append(tools, httpapi.Tool{Name: "t" + string(rune('0'+i)), Tier: tool.ReadOnly, InputSchema: []byte(s)})
+				tools = append(tools, httpapi.Tool{Name: "t" + string(rune('0'+i)), Tier: tool.ReadOnly, InputSchema: []byte(s), Destructive: strings.HasSuffix(s, " ")})
 			}
 			got := strings.Join(simplest(tools, func(httpapi.Tool, []string) bool { return true }), " ")
 			if got != tt.want {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,6 +53,17 @@ func TestAttacksOnWrites(t *testing.T) {
 		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", Mode: "append"} }, written},
 		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", Mode: "create"} }, written},
 		{"edit_file", func(path string) any { return edit(path, "o", "x") }, written},
+		{"apply_patch", func(path string) any {
+			return applyPatchArgs{Patch: "--- " + quotedName("a/"+path) + "\n+++ " + quotedName("b/"+path) + "\n@@ -1 +1 @@\n-a\n+x\n"}
+		}, written},
+		{"apply_patch", func(path string) any { return applyPatchArgs{Patch: begin("*** Add File: " + path + "\n+x\n")} }, written},
+		{"apply_patch", func(path string) any { return applyPatchArgs{Patch: begin("*** Delete File: " + path + "\n")} }, written},
+		{"apply_patch", func(path string) any {
+			return applyPatchArgs{Patch: begin("*** Update File: " + path + "\n*** Move to: stolen\n")}
+		}, written},
+		{"apply_patch", func(path string) any {
+			return applyPatchArgs{Patch: begin("*** Update File: a.txt\n*** Move to: " + path + "\n")}
+		}, written},
 		{"create_directory", func(path string) any { return createDirectoryArgs{Path: path + "/x"} }, []string{"link", "null", "fifo", "hard", "loop", "a.txt"}},
 		{"copy_file", func(path string) any { return moveArgs{Source: path, Dest: "stolen"} }, []string{"link", "null", "fifo", "harmless.txt", "loop", "directory"}},
 		{"copy_file", func(path string) any { return moveArgs{Source: "a.txt", Dest: path, Overwrite: true} }, written},
@@ -94,6 +106,15 @@ func TestAttacksOnWrites(t *testing.T) {
 	}
 }
 
+// quotedName writes a name as git does.
+func quotedName(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		fmt.Fprintf(&b, "\\%03o", c)
+	}
+	return `"` + b.String() + `"`
+}
+
 // A file that may not grow further is left as it was, with nothing beside it.
 func TestFileSizeLimit(t *testing.T) {
 	dir := tree(t, map[string]string{"a.txt": "old\n"})
@@ -103,11 +124,12 @@ func TestFileSizeLimit(t *testing.T) {
 	want := contents(t, dir)
 	large := strings.Repeat("0123456789abcde\n", 8192)
 	for name, in := range map[string]any{
-		"write_file": writeFileArgs{Path: "a.txt", Content: large},
-		"edit_file":  edit("a.txt", "old", large),
+		"write_file":  writeFileArgs{Path: "a.txt", Content: large},
+		"edit_file":   edit("a.txt", "old", large),
+		"apply_patch": applyPatchArgs{Patch: begin("*** Add File: x/new\n+x\n", "*** Update File: a.txt\n-old\n+"+strings.ReplaceAll(strings.TrimSuffix(large, "\n"), "\n", "\n+")+"\n")},
 	} {
 		got := p.Call(t.Context(), name, in)
-		if message(got) != "failed: Failed to write file: file too large" {
+		if message(got) != "failed: Failed to write file: file too large" && message(got) != "failed: a.txt: Failed to write file: file too large; nothing was done" {
 			t.Errorf("%s = %q, %q", name, got.Text(), message(got))
 		}
 	}

@@ -162,6 +162,10 @@ func TestChangedSincePreview(t *testing.T) {
 		{name: "edit elsewhere in the file", tool: "edit_file", in: map[string]any{"path": "a.txt", "old": "one", "new": "1"}, meddle: write("a.txt", "one\ntwo\nmore\n")},
 		{name: "edit of what is gone", tool: "edit_file", in: map[string]any{"path": "a.txt", "old": "one", "new": "1"}, meddle: write("a.txt", "uno\n"), refused: true},
 		{name: "edit of a file that is gone", tool: "edit_file", in: map[string]any{"path": "a.txt", "old": "one", "new": "1"}, meddle: remove("a.txt"), refused: true},
+		{name: "patched elsewhere in the file", tool: "apply_patch", in: applyPatchArgs{Patch: begin("*** Update File: a.txt\n-one\n+1\n")}, meddle: write("a.txt", "one\ntwo\nmore\n")},
+		{name: "second file of a patch", tool: "apply_patch", in: applyPatchArgs{Patch: begin("*** Update File: a.txt\n-one\n+1\n", "*** Update File: b.txt\n-b\n+c\n")}, meddle: write("b.txt", "b\nmore\n")},
+		{name: "file that a patch deletes", tool: "apply_patch", in: applyPatchArgs{Patch: begin("*** Delete File: b.txt\n")}, meddle: write("b.txt", "more\n")},
+		{name: "file that a patch makes", tool: "apply_patch", in: applyPatchArgs{Patch: begin("*** Add File: new.txt\n+c\n")}, meddle: write("new.txt", "theirs\n"), refused: true},
 		{name: "directory", tool: "create_directory", in: createDirectoryArgs{Path: "new"}, meddle: func(dir string) error { return os.Mkdir(filepath.Join(dir, "new"), 0o755) }},
 		{name: "source of a copy", tool: "copy_file", in: moveArgs{Source: "a.txt", Dest: "c.txt"}, meddle: write("a.txt", "uno\n")},
 		{name: "dest of a copy", tool: "copy_file", in: moveArgs{Source: "a.txt", Dest: "b.txt", Overwrite: true}, meddle: write("b.txt", "uno\n")},
@@ -233,6 +237,8 @@ func TestPreviewIsWholeOrSaysSo(t *testing.T) {
 		{"appended to what is too large", "write_file", writeFileArgs{Path: "big.txt", Content: "text\n", Mode: "append"}, "The file is too large for a diff; what it holds stays, and this is added to its end:\ntext\n"},
 		{"another encoding", "write_file", writeFileArgs{Path: "utf16.txt", Content: "ho"}, "The encoding changes from utf-16le with a byte order mark to utf-8 without a byte order mark.\n--- a/utf16.txt\n+++ b/utf16.txt\n@@ -1 +1 @@\n-hi\n"},
 		{"the same", "write_file", writeFileArgs{Path: "data.txt", Content: ""}, ""},
+		{"patch of one file", "apply_patch", applyPatchArgs{Patch: "*** Begin Patch\n*** Add File: n\n" + strings.Repeat("+a line of some length\n", 20_000) + "*** End Patch\n"}, "NOT ALL IS SHOWN: the diff has 460042 bytes in 20003 lines; "},
+		{"patch of two files", "apply_patch", applyPatchArgs{Patch: "*** Begin Patch\n*** Add File: m\n+m\n*** Add File: n\n" + strings.Repeat("+a line of some length\n", 20_000) + "*** End Patch\n"}, "NOT ALL IS SHOWN: what changes in the last 1 of 2 files is left out.\ncreates m\ncreates n\n"},
 		{"many files", "delete_file", deleteFileArgs{Path: "few", Recursive: true}, "NOT ALL IS SHOWN: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -28,14 +30,15 @@ func crashContent(letter string) string {
 	return half + "value: " + letter + "\n" + half
 }
 
-// crashing is what the process does that is killed: it changes the file from
-// one content to the other and back, without end.
-func crashing(how, dir string) error {
+// crashing is what the process does that is killed: it changes a file in the
+// first directory from one content to the other and back, without end. A patch
+// changes another with it; a move takes it to the second directory and back.
+func crashing(how string, dirs []string) error {
 	f := &files{}
 	letters := []string{"a", "b"}
 	for n := 1; ; n++ {
 		was, now := letters[(n+1)%2], letters[n%2]
-		w, err := openWorkspace([]string{dir}, roots.Options{Writers: &f.writers}, tool.MiB, nil)
+		w, err := openWorkspace(dirs, roots.Options{Writers: &f.writers}, tool.MiB, nil)
 		if err != nil {
 			return err
 		}
@@ -46,8 +49,14 @@ func crashing(how, dir string) error {
 			c, err = planWrite(ctx, w, writeFileArgs{Path: "f", Content: crashContent(now)})
 		case "edit_file":
 			c, err = planEdit(ctx, w, editFileArgs{Path: "f", Edits: []replacement{{Old: "value: " + was, New: "value: " + now}}})
+		case "apply_patch":
+			hunk := fmt.Sprintf("@@\n-value: %s\n+value: %s\n", was, now)
+			c, err = planPatch(ctx, w, applyPatchArgs{Patch: begin("*** Update File: f\n"+hunk, "*** Update File: g\n"+hunk)})
+		case "move_file":
+			here, there := filepath.Join(dirs[(n+1)%2], "f"), filepath.Join(dirs[n%2], "f")
+			c, err = planMove(ctx, w, moveArgs{Source: here, Dest: there})
 		case "control":
-			err = os.WriteFile(filepath.Join(dir, "f"), []byte(crashContent(now)), 0o600)
+			err = os.WriteFile(filepath.Join(dirs[0], "f"), []byte(crashContent(now)), 0o600)
 		}
 		if err == nil && c != nil {
 			_, err = c.make(ctx)
@@ -61,13 +70,13 @@ func crashing(how, dir string) error {
 	}
 }
 
-// killed lets a process change the file, kills it at some moment, or as soon as
-// a temporary file is seen, and returns what is in the file, and how many
-// temporary files are left.
-func killed(t *testing.T, how, dir string, onSight bool) (content string, left int) {
+// killed lets a process change the files, kills it at some moment, or as soon as
+// a temporary file is seen, and returns how many temporary files it has left.
+func killed(t *testing.T, how string, onSight bool, dirs ...string) (left int) {
 	t.Helper()
+	earlier := temporaries(t, dirs...)
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = []string{"FS_CRASH=" + how, "FS_CRASH_DIR=" + dir}
+	cmd.Env = []string{"FS_CRASH=" + how, "FS_CRASH_DIRS=" + strings.Join(dirs, ":")}
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -84,7 +93,7 @@ func killed(t *testing.T, how, dir string, onSight bool) (content string, left i
 	if onSight {
 		moment = time.After(5 * time.Second)
 	}
-	for due := false; !due && (!onSight || len(temporaries(t, dir)) == 0); {
+	for due := false; !due && (!onSight || len(temporaries(t, dirs...)) == 0); {
 		select {
 		case <-moment:
 			due = true
@@ -97,71 +106,142 @@ func killed(t *testing.T, how, dir string, onSight bool) (content string, left i
 	if state, err := cmd.Process.Wait(); err != nil || state.ExitCode() >= 0 {
 		t.Fatalf("%s has ended by itself: %v, %v", how, state, err)
 	}
-	data, err := os.ReadFile(filepath.Join(dir, "f"))
-	if err != nil {
-		t.Fatal(err)
+	for _, path := range temporaries(t, dirs...) {
+		if !slices.Contains(earlier, path) {
+			left++
+		}
 	}
-	return string(data), len(temporaries(t, dir))
+	return left
 }
 
-func temporaries(tb testing.TB, dir string) []string {
-	tb.Helper()
-	found, err := filepath.Glob(filepath.Join(dir, ".toolhost-*"))
-	if err != nil {
-		tb.Fatal(err)
+// wholeIn returns which of the two contents a file in one of the directories
+// has, "" if there is none. Anything else is an error.
+func wholeIn(t *testing.T, name string, dirs ...string) (letters string) {
+	t.Helper()
+	for _, dir := range dirs {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+		case err != nil:
+			t.Fatal(err)
+		case string(data) == crashContent("a"):
+			letters += "a"
+		case string(data) == crashContent("b"):
+			letters += "b"
+		default:
+			t.Fatalf("%s has %d bytes and is neither the old nor the new one", name, len(data))
+		}
 	}
-	return found
+	return letters
 }
+
+func temporaries(tb testing.TB, dirs ...string) []string {
+	tb.Helper()
+	var all []string
+	for _, dir := range dirs {
+		found, err := filepath.Glob(filepath.Join(dir, ".toolhost-*"))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, found...)
+	}
+	return all
+}
+
+// elsewhere returns a directory on another file system than that of dir. Where
+// there is none the test is skipped; in CI it fails.
+func elsewhere(t *testing.T, dir string) string {
+	t.Helper()
+	other := fmt.Sprintf("/dev/shm/fs-test-%d", os.Getpid())
+	err := os.Mkdir(other, 0o700)
+	if err == nil {
+		t.Cleanup(func() { _ = os.RemoveAll(other) })
+		var here, there syscall.Stat_t
+		if err = errors.Join(syscall.Stat(dir, &here), syscall.Stat(other, &there)); err == nil && here.Dev != there.Dev {
+			return other
+		}
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("/dev/shm is no file system of its own: %v", err)
+	}
+	t.Skipf("/dev/shm is no file system of its own: %v", err)
+	return ""
+}
+
+// The crash tests kill so often: until there were least kills while a file was
+// written, but not more than bound times.
+const (
+	crashRounds = 60
+	crashLeast  = 20
+	crashBound  = 600
+)
 
 // After kill -9 a file is wholly the old or wholly the new one, and what the
 // process left is removed by the next. In the control, which writes in place,
 // it is neither.
 func TestKilledWhileWriting(t *testing.T) {
-	const (
-		rounds = 60
-		least  = 20  // kills while a file is written
-		bound  = 600 // rounds until there were so many, and until the control is torn
-	)
-	whole := func(content string) bool { return content == crashContent("a") || content == crashContent("b") }
 	torn := 0
 	for n := 0; torn == 0; n++ {
-		if n == bound {
-			t.Fatalf("the control was not torn in %d rounds, so the test shows nothing", bound)
+		if n == crashBound {
+			t.Fatalf("the control was not torn in %d rounds, so the test shows nothing", n)
 		}
-		if content, _ := killed(t, "control", tree(t, map[string]string{"f": crashContent("a")}), false); !whole(content) {
+		dir := tree(t, map[string]string{"f": crashContent("a")})
+		killed(t, "control", false, dir)
+		data, err := os.ReadFile(filepath.Join(dir, "f"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(data); text != crashContent("a") && text != crashContent("b") {
 			torn++
 		}
 	}
-	for _, how := range []string{"write_file", "edit_file"} {
-		t.Run(how, func(t *testing.T) {
-			dir := tree(t, map[string]string{"f": crashContent("a")})
-			between := 0 // kills between the creation of a file and its renaming
-			n := 0
-			for ; n < rounds || between < least && n < bound; n++ {
-				if how == "edit_file" { // it expects the first of the two
-					if err := os.WriteFile(filepath.Join(dir, "f"), []byte(crashContent("a")), 0o600); err != nil {
-						t.Fatal(err)
-					}
-				}
-				content, left := killed(t, how, dir, n%2 == 1)
-				if !whole(content) {
-					t.Fatalf("round %d: the file has %d bytes and is neither the old nor the new one", n, len(content))
-				}
-				if left > 0 {
-					between++
-				}
+	for _, how := range []string{"write_file", "edit_file", "apply_patch", "move_file"} {
+		t.Run(how, func(t *testing.T) { killOften(t, how) })
+	}
+}
+
+func killOften(t *testing.T, how string) {
+	t.Helper()
+	dirs := []string{tree(t, nil)}
+	if how == "move_file" { // within a file system it is a single step
+		dirs = append(dirs, elsewhere(t, dirs[0]))
+	}
+	between := 0 // kills between the creation of a file and its renaming
+	half := 0    // kills that left one file old and the other new, or one twice
+	n := 0
+	for ; n < crashRounds || between < crashLeast && n < crashBound; n++ {
+		for _, name := range []string{"f", "g"} { // what it expects
+			if err := os.WriteFile(filepath.Join(dirs[0], name), []byte(crashContent("a")), 0o600); err != nil {
+				t.Fatal(err)
 			}
-			if between < least {
-				t.Errorf("%d of %d kills came while a file was written, so the test shows little", between, n)
+		}
+		if how == "move_file" {
+			if err := os.RemoveAll(filepath.Join(dirs[1], "f")); err != nil {
+				t.Fatal(err)
 			}
-			t.Logf("%d of %d kills came while a file was written", between, n)
-			p := start(t, dir, tool.MiB)
-			if got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "other", Content: "x"}); got.Error != nil {
-				t.Fatal(message(got))
-			}
-			if left := temporaries(t, dir); len(left) > 0 {
-				t.Errorf("after the next write there is still %q", left)
-			}
-		})
+		}
+		if left := killed(t, how, n%2 == 1, dirs...); left > 0 {
+			between++
+		}
+		f, g := wholeIn(t, "f", dirs...), wholeIn(t, "g", dirs[0])
+		if f == "" || g == "" {
+			t.Fatalf("round %d: of f there is %q, of g %q", n, f, g)
+		}
+		if how == "apply_patch" && f != g || len(f) > 1 {
+			half++
+		}
+	}
+	if between < crashLeast {
+		t.Errorf("%d of %d kills came while a file was written, so the test shows little", between, n)
+	}
+	t.Logf("%d of %d kills came while a file was written, %d left the change half made", between, n, half)
+	for _, dir := range dirs {
+		p := start(t, dir, tool.MiB)
+		if got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "other", Content: "x"}); got.Error != nil {
+			t.Fatal(message(got))
+		}
+	}
+	if left := temporaries(t, dirs...); len(left) > 0 {
+		t.Errorf("after the next write there is still %q", left)
 	}
 }

@@ -4,14 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// maxListed is how many names of what goes a preview lists.
-const maxListed = 1000
 
 type deleteFileArgs struct {
 	Path      string `json:"path" jsonschema:"the file, symbolic link or directory to delete, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
@@ -24,8 +20,7 @@ type deleting struct {
 	trash    *trash
 	slot     trashSlot
 	contents roots.Contents
-	listed   []string
-	total    int
+	names    nameList
 }
 
 var _ change = (*deleting)(nil)
@@ -43,10 +38,10 @@ func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, e
 		return nil, err
 	}
 	c := &deleting{target: t}
-	if c.contents, err = t.Contents(ctx, c.list); err != nil {
+	if c.contents, err = t.Contents(ctx, c.names.add); err != nil {
 		return nil, err
 	}
-	if inside := c.total - 1; inside > 0 && !in.Recursive {
+	if inside := c.names.total - 1; inside > 0 && !in.Recursive {
 		return nil, tool.Errorf(tool.Failed, "Failed to delete: %s is a directory that is not empty, it holds %s", tool.VisibleName(t.String()), inventoryBelow(&c.contents)).
 			WithHint("set recursive to delete it with everything in it")
 	}
@@ -57,24 +52,6 @@ func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, e
 		return nil, err
 	}
 	return c, t.Movable(ctx, c.slot.content, roots.MoveOptions{})
-}
-
-// list notes a name of what goes.
-func (c *deleting) list(rel string, info fs.FileInfo) {
-	c.total++
-	if len(c.listed) == maxListed {
-		return
-	}
-	line := tool.VisibleName(rel)
-	switch {
-	case info.IsDir():
-		line += "/"
-	case info.Mode().IsRegular():
-		line += fmt.Sprintf("  %d", info.Size())
-	default:
-		line += "  " + roots.Kind(info.Mode())
-	}
-	c.listed = append(c.listed, line)
 }
 
 // inventoryBelow counts what is in a directory, without itself.
@@ -106,13 +83,7 @@ func (c *deleting) show(ctx context.Context) (string, []tool.Content, error) {
 		return summary, []tool.Content{tool.Text("What goes: " + before.describe())}, nil
 	}
 	summary := fmt.Sprintf("Deletes the directory %s with everything in it, to the trash: %s", path, inventory(&c.contents))
-	lines := c.listed[1:] // the directory itself is in the summary
-	content := bounded("list", strings.Join(lines, "\n"))
-	if rest := c.total - 1 - len(lines); rest > 0 {
-		note := fmt.Sprintf("NOT ALL IS SHOWN: %d of %d names are left out.", rest, c.total-1)
-		content = append([]tool.Content{tool.Text(note)}, content...)
-	}
-	return summary, content, nil
+	return summary, c.names.show(), nil
 }
 
 func (c *deleting) make(ctx context.Context) (tool.Result, error) {
@@ -120,6 +91,7 @@ func (c *deleting) make(ctx context.Context) (tool.Result, error) {
 	if err := c.trash.put(ctx, c.slot, c.target, &c.contents); err != nil {
 		return tool.Result{}, err
 	}
+	c.trash.bound(ctx, c.slot.id)
 	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", tool.VisibleName(path), inventory(&c.contents), c.slot.id)
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.id, "files": c.contents.Files, "bytes": c.contents.Bytes}

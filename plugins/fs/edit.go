@@ -91,34 +91,49 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	if err := c.apply(ctx, path, edits); err != nil {
 		return nil, err
 	}
-	return c, c.write(encoding)
+	c.content, err = edited(&c.before, encoding, c.new)
+	return c, err
 }
 
-// read makes text of the file, if it can be made bytes again as they were.
-func (c *editing) read(name string) (charset, error) {
-	if !c.before.kept {
-		return charset{}, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be edited", tool.VisibleName(c.target.String()), c.before.size, maxEdit).
+// read makes text of the file.
+func (c *editing) read(name string) (encoding charset, err error) {
+	c.old, encoding, err = editable(c.target.String(), &c.before, name)
+	return encoding, err
+}
+
+// editable returns what a file holds as text, if that can be made bytes again
+// as they were. The encoding is the named one, or what the file looks like.
+func editable(path string, before *snapshot, name string) (text string, encoding charset, err error) {
+	if !before.kept {
+		return "", charset{}, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be edited", tool.VisibleName(path), before.size, maxEdit).
 			WithHint("use write_file to append, or a program")
 	}
-	text, encoding, ok := c.before.text()
+	text, encoding, ok := before.text()
 	if name != "" && name != "auto" {
-		var err error
-		if encoding, err = namedCharset(name, c.before.data[:min(len(c.before.data), headSize)]); err != nil {
-			return encoding, err
+		if encoding, err = namedCharset(name, before.data[:min(len(before.data), headSize)]); err != nil {
+			return "", encoding, err
 		}
-		text, err = encoding.decode(c.before.data)
+		text, err = encoding.decode(before.data)
 		ok = err == nil
 	}
 	if !ok {
-		return encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", c.before.describe())
+		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", before.describe())
 	}
 	again, err := encoding.encode(text)
-	if err != nil || !bytes.Equal(again, c.before.data[min(encoding.bom, len(c.before.data)):]) {
-		return encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not all %s text, and an edit would change more than it should", encoding.name).
+	if err != nil || !bytes.Equal(again, before.data[min(encoding.bom, len(before.data)):]) {
+		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not all %s text, and an edit would change more than it should", encoding.name).
 			WithHint("name the right encoding, or use a program")
 	}
-	c.old = text
-	return encoding, nil
+	return text, encoding, nil
+}
+
+// edited makes bytes of the new text of a file, as it was written before.
+func edited(before *snapshot, encoding charset, text string) ([]byte, error) {
+	data, err := encoding.encode(text)
+	if err != nil {
+		return nil, tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the new text", encoding.name).WithCause(err)
+	}
+	return append(bytes.Clone(before.data[:min(encoding.bom, len(before.data))]), data...), nil
 }
 
 // apply makes the replacements in memory.
@@ -157,16 +172,6 @@ func nameEdit(err error, n int) error {
 	return &told
 }
 
-// write makes bytes of the new text.
-func (c *editing) write(encoding charset) error {
-	data, err := encoding.encode(c.new)
-	if err != nil {
-		return tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the new text", encoding.name).WithCause(err)
-	}
-	c.content = append(bytes.Clone(c.before.data[:min(encoding.bom, len(c.before.data))]), data...)
-	return nil
-}
-
 func (c *editing) state(context.Context) (string, error) {
 	return stateOf("edit_file", c.target.Identity(), c.before.state()), nil
 }
@@ -186,7 +191,7 @@ func (c *editing) make(context.Context) (tool.Result, error) {
 	facts["added"], facts["removed"] = countLineChanges(c.old, c.new)
 	if c.dryRun {
 		d, ok := compare(tool.VisibleName("a/"+path), tool.VisibleName("b/"+path), c.old, c.new)
-		return tool.Result{Content: c.fit(d, ok), Metadata: facts}, nil
+		return tool.Result{Content: fitDiff(d, ok, c.budget), Metadata: facts}, nil
 	}
 	if err := c.target.Write(c.content, roots.WriteOptions{}); err != nil {
 		return tool.Result{}, err
@@ -201,14 +206,14 @@ func (c *editing) make(context.Context) (tool.Result, error) {
 	return result, nil
 }
 
-// fit returns the diff as far as the result has room for it.
-func (c *editing) fit(d difference, compared bool) []tool.Content {
+// fitDiff returns a diff as far as the result has room for it.
+func fitDiff(d difference, compared bool, budget int) []tool.Content {
 	switch {
 	case !compared:
 		return []tool.Content{tool.Text("[the file is too large for a diff]")}
-	case len(d.text) <= c.budget:
+	case len(d.text) <= budget:
 		return []tool.Content{tool.Text(d.text)}
 	}
-	whole := strings.LastIndexByte(d.text[:max(c.budget-noteRoom, 0)], '\n') + 1
+	whole := strings.LastIndexByte(d.text[:max(budget-noteRoom, 0)], '\n') + 1
 	return []tool.Content{tool.Text(d.text[:whole]), tool.Text(fmt.Sprintf("[%d of %d bytes of the diff]", whole, len(d.text)))}
 }

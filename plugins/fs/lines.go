@@ -33,6 +33,9 @@ func (l line) of(text string) string { return text[l.start:l.end] }
 
 // fold returns what is compared of a line.
 func (t tolerance) fold(text string) string {
+	if t == exactly {
+		return text
+	}
 	text = strings.TrimRight(text, " \t\r")
 	if t == despiteIndentation {
 		text = strings.TrimLeft(text, " \t")
@@ -98,6 +101,15 @@ func findSequence(text string, lines []line, oldText string, old []line, how tol
 		}
 		pattern[i] = id
 	}
+	sequence := make([]int, len(lines))
+	for i, l := range lines {
+		sequence[i] = ids[how.fold(l.of(text))]
+	}
+	return findPattern(sequence, pattern)
+}
+
+// findPattern returns every index where the pattern begins in the sequence.
+func findPattern(sequence, pattern []int) []int {
 	// back[i] is how much of the pattern's beginning ends at i.
 	back := make([]int, len(pattern))
 	for i, n := 1, 0; i < len(pattern); i++ {
@@ -111,8 +123,7 @@ func findSequence(text string, lines []line, oldText string, old []line, how tol
 	}
 	var found []int
 	n := 0
-	for i, l := range lines {
-		id := ids[how.fold(l.of(text))]
+	for i, id := range sequence {
 		for n > 0 && (n == len(pattern) || pattern[n] != id) {
 			n = back[n-1]
 		}

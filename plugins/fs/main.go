@@ -41,10 +41,19 @@ func newPlugin() *sdk.Plugin {
 		Name: "edit_file", Aliases: []string{"file_edit"}, Tier: tool.SideEffecting, Destructive: true, MaxOutput: 64 * tool.KiB,
 		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
 	})
+	addChange(p, f, planPatch, tool.Spec{
+		Name: "apply_patch", Tier: tool.SideEffecting, Destructive: true, MaxOutput: 64 * tool.KiB,
+		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
+	})
 	addChange(p, f, planDirectory, tool.Spec{Name: "create_directory", Tier: tool.SideEffecting, Idempotent: true})
 	addChange(p, f, planCopy, tool.Spec{Name: "copy_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout})
 	addChange(p, f, planMove, tool.Spec{Name: "move_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout})
 	addChange(p, f, planDelete, tool.Spec{Name: "delete_file", Aliases: []string{"file_delete"}, Tier: tool.Privileged, Destructive: true, Timeout: treeTimeout})
+	addChange(p, f, planRestore, tool.Spec{
+		Name: "restore_file", Tier: tool.SideEffecting, Destructive: true, Timeout: treeTimeout,
+		TierWhen: []tool.TierRule{{Property: "list", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
+	})
+	addChange(p, f, planVaultCopy, tool.Spec{Name: "vault_copyto", Tier: tool.SideEffecting, Destructive: true})
 	return p
 }
 
@@ -86,6 +95,19 @@ func (f *files) configure(_ context.Context, _ sdk.Config, s settings) error {
 	}
 	if err := roots.CheckProtect(s.Protect); err != nil {
 		return &sdk.SettingError{Path: []string{"protect"}, Summary: err.Error()}
+	}
+	if err := checkVaults(s.Vaults); err != nil {
+		return err
+	}
+	switch {
+	case s.VaultMaxSize <= 0:
+		return &sdk.SettingError{Path: []string{"vault_max_size"}, Summary: fmt.Sprintf("vault_max_size is %v, expected more than 0", s.VaultMaxSize)}
+	case s.TrashAge <= 0:
+		return &sdk.SettingError{Path: []string{"trash_age"}, Summary: fmt.Sprintf("trash_age is %v, expected more than 0", s.TrashAge)}
+	case s.TrashSize <= 0:
+		return &sdk.SettingError{Path: []string{"trash_size"}, Summary: fmt.Sprintf("trash_size is %v, expected more than 0", s.TrashSize)}
+	case s.TrashItems <= 0:
+		return &sdk.SettingError{Path: []string{"trash_items"}, Summary: fmt.Sprintf("trash_items is %d, expected more than 0", s.TrashItems)}
 	}
 	f.settings.Store(&s)
 	return nil

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -18,12 +19,17 @@ import (
 // The test binary is the plugin, or what is killed, when it is told so.
 func TestMain(m *testing.M) {
 	if how := os.Getenv("FS_CRASH"); how != "" {
-		fmt.Fprintln(os.Stderr, crashing(how, os.Getenv("FS_CRASH_DIR")))
+		fmt.Fprintln(os.Stderr, crashing(how, strings.Split(os.Getenv("FS_CRASH_DIRS"), ":")))
 		os.Exit(1)
 	}
 	if os.Getenv("FS_AS_PLUGIN") != "" {
 		if limit, err := strconv.ParseUint(os.Getenv("FS_FILE_SIZE"), 10, 64); err == nil {
 			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+				panic(err)
+			}
+		}
+		if limit, err := strconv.ParseUint(os.Getenv("FS_OPEN_FILES"), 10, 64); err == nil {
+			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 				panic(err)
 			}
 		}
@@ -61,10 +67,16 @@ func TestEveryPropertyIsTested(t *testing.T) {
 	) {
 		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
 	}
-	for _, c := range slices.Concat(writeFileCases(), editFileCases(), createDirectoryCases(), moveCases(), deleteCases()) {
+	for _, c := range slices.Concat(writeFileCases(), editFileCases(), applyPatchCases(), createDirectoryCases(), moveCases(), deleteCases()) {
 		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
 	}
 	noteTested(all, tested, "delete_file", json.RawMessage(asJSON(t, deleteFileArgs{Path: "dir", Recursive: true})))
+	for _, in := range restoreFileCalls("some id") {
+		noteTested(all, tested, "restore_file", json.RawMessage(asJSON(t, in)))
+	}
+	for _, in := range vaultCopyCalls() {
+		noteTested(all, tested, "vault_copyto", json.RawMessage(asJSON(t, in)))
+	}
 	for path, property := range all {
 		if !tested[path] {
 			t.Errorf("no test sets %s to another value than its default (%s)", path, property.Default)
@@ -130,10 +142,12 @@ func TestContract(t *testing.T) {
 			{Tool: "diff_files", Args: diffFilesArgs{Path: "a.txt", Other: "b.txt"}},
 			{Tool: "write_file", Args: writeFileArgs{Path: "new.txt", Content: "new\n"}},
 			{Tool: "edit_file", Args: map[string]any{"path": "a.txt", "old": "hello", "new": "hallo", "dry_run": true}},
+			{Tool: "apply_patch", Args: applyPatchArgs{Patch: begin("*** Update File: b.txt\n@@\n+more\n*** End of File\n")}},
 			{Tool: "create_directory", Args: createDirectoryArgs{Path: "dir"}},
 			{Tool: "copy_file", Args: moveArgs{Source: "a.txt", Dest: "copy.txt", Overwrite: true}},
 			{Tool: "move_file", Args: moveArgs{Source: "copy.txt", Dest: "moved.txt", Overwrite: true}},
 			{Tool: "delete_file", Args: deleteFileArgs{Path: "moved.txt"}},
+			{Tool: "restore_file", Args: restoreFileArgs{List: true}},
 		},
 	}
 	t.Run("in process", func(t *testing.T) { sdktest.Run(t, newPlugin(), options) })

@@ -47,13 +47,18 @@ func missed(path, text, old string) *tool.Error {
 	if len(candidates) > 1 {
 		err = tool.Errorf(tool.NotFound, "%s; similar text is at lines %s", err.Message, numbers(candidates))
 	}
-	first := candidates[0] - 1
-	last := min(len(lines), first+min(len(splitLines(old)), maxRegionLines))
-	region := text[lines[first].start:lines[last-1].next]
+	return err.WithHint("copy the text exactly; %s", nearest(text, lines, candidates[0], len(splitLines(old))))
+}
+
+// nearest shows the region of the file, so many lines from the first on, that is
+// most like what was looked for.
+func nearest(text string, lines []line, first, count int) string {
+	last := min(len(lines), first-1+min(count, maxRegionLines))
+	region := text[lines[first-1].start:lines[last-1].next]
 	if len(region) > maxRegionBytes {
 		region = string(trimRune([]byte(region[:maxRegionBytes]))) + "..."
 	}
-	return err.WithHint("copy the text exactly; the nearest is at lines %d-%d:\n%s", first+1, last, strings.ToValidUTF8(region, "\uFFFD"))
+	return fmt.Sprintf("the nearest is at lines %d-%d:\n%s", first, last, strings.ToValidUTF8(region, "\uFFFD"))
 }
 
 func numbers(lines []int) string {

@@ -143,7 +143,7 @@ func (f *file) look() error {
 		return err
 	}
 	f.head = head[:n]
-	f.mediaType = mimetype.Detect(f.head).String()
+	f.mediaType = mediaTypeOf(f.head)
 	return nil
 }
 
@@ -297,10 +297,23 @@ func (e *excerpt) note() string {
 	}
 }
 
+// mediaTypeOf returns what a file is by its beginning. What has several names has
+// the one that clients know, and a PNG that moves is one all the same.
+func mediaTypeOf(head []byte) string {
+	switch found := mimetype.Detect(head).String(); found {
+	case "image/apng", "image/vnd.mozilla.apng":
+		return "image/png"
+	case "audio/x-m4a":
+		return "audio/mp4"
+	default:
+		return found
+	}
+}
+
 // isMedia reports whether a model may see or hear the type itself.
 func isMedia(mediaType string) bool {
 	switch mediaType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "audio/wav", "audio/ogg", "audio/flac":
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "audio/wav", "audio/ogg", "audio/flac", "audio/mp4":
 		return true
 	default:
 		return false

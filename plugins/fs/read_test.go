@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -101,26 +102,48 @@ func lines(offset, limit int) lineRange {
 	return r
 }
 
+// What a model can see or hear is returned as that, by what the file holds and
+// not by its name.
 func TestReadFileMedia(t *testing.T) {
-	dir := tree(t, map[string]string{
-		"one.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR",
-		"one.wav": "RIFF\x24\x00\x00\x00WAVEfmt ",
-	})
 	for _, tt := range []struct {
-		path string
-		want tool.Content
+		name, content, mediaType string
+		kind                     tool.Kind
 	}{
-		{"one.png", tool.Content{Kind: tool.KindImage, MediaType: "image/png", Name: "one.png", Data: []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")}},
-		{"one.wav", tool.Content{Kind: tool.KindAudio, MediaType: "audio/wav", Name: "one.wav", Data: []byte("RIFF\x24\x00\x00\x00WAVEfmt ")}},
+		{"one.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "image/png", tool.KindImage},
+		{"moving.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + strings.Repeat("\x00", 21) + "acTL", "image/png", tool.KindImage},
+		{"misnamed.txt", "\xFF\xD8\xFF\xE0\x00\x10JFIF\x00", "image/jpeg", tool.KindImage},
+		{"one.gif", "GIF89a\x01\x00\x01\x00", "image/gif", tool.KindImage},
+		{"one.webp", "RIFF\x24\x00\x00\x00WEBPVP8 ", "image/webp", tool.KindImage},
+		{"one.wav", "RIFF\x24\x00\x00\x00WAVEfmt ", "audio/wav", tool.KindAudio},
+		{"one.mp3", "ID3\x03\x00\x00\x00\x00\x00\x0fTIT2\x00\x00\x00\x05\x00\x00\x00song", "audio/mpeg", tool.KindAudio},
+		{"one.ogg", "OggS\x00\x02" + strings.Repeat("\x00", 22) + "\x7fFLAC" + strings.Repeat("\x00", 20), "audio/ogg", tool.KindAudio},
+		{"one.flac", "fLaC\x00\x00\x00\x22", "audio/flac", tool.KindAudio},
+		{"one.m4a", "\x00\x00\x00\x20ftypM4A \x00\x00\x00\x00", "audio/mp4", tool.KindAudio},
 	} {
-		got := start(t, dir, 1000).Call(t.Context(), "read_file", readFileArgs{Path: tt.path})
-		if diff := cmp.Diff([]tool.Content{tt.want}, got.Content); diff != "" {
-			t.Errorf("readFile(%s) (-want +got):\n%s", tt.path, diff)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			got := start(t, tree(t, map[string]string{tt.name: tt.content}), 1000).Call(t.Context(), "read_file", readFileArgs{Path: tt.name})
+			want := []tool.Content{{Kind: tt.kind, MediaType: tt.mediaType, Name: tt.name, Data: []byte(tt.content)}}
+			if diff := cmp.Diff(want, got.Content); diff != "" {
+				t.Errorf("read_file (-want +got):\n%s", diff)
+			}
+			if bytes := got.Metadata["total_bytes"]; asJSON(t, bytes) != fmt.Sprint(len(tt.content)) {
+				t.Errorf("the file has %v bytes, want %d", bytes, len(tt.content))
+			}
+		})
 	}
-	small := workspaceOf(t, dir, 10)
-	if got, err := small.readBinary(&file{path: "x.png", size: 16, mediaType: "image/png"}); err != nil || got.Text() != "image/png of 16 bytes, too large to show: at most 10 bytes are possible" {
-		t.Errorf("readBinary of a large image = %q, %v", got.Text(), err)
+}
+
+// An image that exceeds what a call may return is told of, like any other file.
+func TestReadFileMediaIsBounded(t *testing.T) {
+	dir := tree(t, map[string]string{"one.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "film.mp4": "\x00\x00\x00\x20ftypisom\x00\x00\x00\x00"})
+	p := sdktest.Start(t, newPlugin(), sdktest.Options{
+		Context: tool.Context{Roots: []string{dir}, MaxOutput: tool.MiB}, Settings: map[string]any{"max_read": 10},
+	})
+	if got := p.Call(t.Context(), "read_file", readFileArgs{Path: "one.png"}); got.Text() != "image/png of 16 bytes, too large to show: at most 10 bytes are possible" {
+		t.Errorf("read_file of an image = %q, %q", got.Text(), message(got))
+	}
+	if got := start(t, dir, 1000).Call(t.Context(), "read_file", readFileArgs{Path: "film.mp4"}); got.Text() != "Binary file: video/mp4, 16 bytes" {
+		t.Errorf("read_file of a film = %q, %q", got.Text(), message(got))
 	}
 }
 

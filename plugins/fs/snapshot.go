@@ -10,8 +10,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gabriel-vasile/mimetype"
-
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -119,7 +117,7 @@ func (s *snapshot) text() (text string, c charset, ok bool) {
 // charset is how the content is text. It is not ok if it is none.
 func (s *snapshot) charset() (c charset, ok bool) {
 	c, ok = detectCharset(s.head, int64(len(s.head)) == s.size)
-	return c, ok && !isMedia(mimetype.Detect(s.head).String())
+	return c, ok && !isMedia(mediaTypeOf(s.head))
 }
 
 // describe says what the content is, for a person.
@@ -132,7 +130,7 @@ func (s *snapshot) describe() string {
 		parts = append(parts, s.hash)
 	}
 	if len(s.head) > 0 {
-		parts = append(parts, mimetype.Detect(s.head).String())
+		parts = append(parts, mediaTypeOf(s.head))
 	}
 	return strings.Join(parts, ", ")
 }

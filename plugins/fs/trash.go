@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"path"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 // thing itself as "content" and what is known of it in "info.json".
 type trash struct {
 	folder  *roots.Roots
+	bounds  trashBounds
 	onClose []func()
 }
 
@@ -34,8 +36,8 @@ type trashInfo struct {
 // openTrash opens the trash of the call's user. It is closed with the
 // workspace.
 func (w *workspace) openTrash() (*trash, error) {
-	unavailable := tool.Errorf(tool.Unavailable, "There is no trash to delete to").
-		WithHint("the host gives the plugin no directory of the user's own; ask the user to delete it")
+	unavailable := tool.Errorf(tool.Unavailable, "There is no trash to delete to, or to restore from").
+		WithHint("the host gives the plugin no directory of the user's own; ask the user to do it")
 	if w.userDir == "" {
 		return nil, unavailable
 	}
@@ -47,7 +49,7 @@ func (w *workspace) openTrash() (*trash, error) {
 	if err != nil {
 		return nil, unavailable.WithCause(err)
 	}
-	t := &trash{folder: folder}
+	t := &trash{folder: folder, bounds: w.trashBounds}
 	w.onClose = append(w.onClose, t.close)
 	return t, nil
 }
@@ -67,7 +69,15 @@ type trashSlot struct {
 
 // slot finds a place for one thing, without making it.
 func (t *trash) slot() (trashSlot, error) {
-	id := time.Now().UTC().Format("20060102-150405-") + strings.ToLower(rand.Text()[:10])
+	return t.slotOf(newTrashID())
+}
+
+// newTrashID returns a name for one thing, which begins with the time.
+func newTrashID() string {
+	return time.Now().UTC().Format(idTime) + "-" + strings.ToLower(rand.Text()[:10])
+}
+
+func (t *trash) slotOf(id string) (trashSlot, error) {
 	s := trashSlot{id: id}
 	var err error
 	if s.content, err = t.target(id, "content"); err != nil {
@@ -89,14 +99,11 @@ func (t *trash) target(id, name string) (*roots.Target, error) {
 // put moves a thing to its place. What is known of it is written before, so
 // that nothing is there whose origin is not known.
 func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, contents *roots.Contents) error {
-	data, err := json.MarshalIndent(trashInfo{
-		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC().Truncate(time.Second),
-		Kind: roots.Kind(thing.Info().Mode()), Files: contents.Files, Bytes: contents.Bytes,
-	}, "", "  ")
+	data, err := describeThing(thing, contents.Files, contents.Bytes)
 	if err != nil {
 		return err
 	}
-	if err := s.info.Write(append(data, '\n'), roots.WriteOptions{Create: true}); err != nil {
+	if err := s.info.Write(data, roots.WriteOptions{Create: true}); err != nil {
 		return hidden(err)
 	}
 	unlock, err := t.folder.Lock(ctx, s.content)
@@ -109,6 +116,30 @@ func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, conte
 		return err
 	}
 	return nil
+}
+
+// describeThing returns what is known of a thing, as info.json holds it.
+func describeThing(thing *roots.Target, files int, bytes int64) ([]byte, error) {
+	data, err := json.MarshalIndent(trashInfo{
+		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC(),
+		Kind: roots.Kind(thing.Info().Mode()), Files: files, Bytes: bytes,
+	}, "", "  ")
+	return append(data, '\n'), err
+}
+
+// keep puts a copy of a file into the trash, before the file is removed.
+func (t *trash) keep(id string, file *roots.Target, content []byte) error {
+	s, err := t.slotOf(id)
+	if err != nil {
+		return err
+	}
+	defer s.content.Close() // not to hold many files open
+	defer s.info.Close()
+	info, err := describeThing(file, 1, int64(len(content)))
+	if err != nil {
+		return err
+	}
+	return hidden(roots.ChangeAll([]roots.Change{{Target: s.info, Content: info}, {Target: s.content, Content: content, Like: file}}))
 }
 
 // forget removes the place of a thing that did not get there.
@@ -124,10 +155,11 @@ func (t *trash) forget(s trashSlot) {
 // hidden takes the hint from an error about the trash: it names a folder of the
 // host.
 func hidden(err error) error {
-	if err == nil {
-		return nil
+	known, ok := errors.AsType[*tool.Error](err)
+	if !ok {
+		return err
 	}
-	told := *tool.AsError(err)
+	told := *known
 	told.Hint = ""
 	return &told
 }

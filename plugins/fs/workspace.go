@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/roots"
@@ -29,6 +31,14 @@ type workspace struct {
 	approved []byte
 	// userDir is a directory of the user's own, outside; "" if there is none.
 	userDir string
+	// trashBounds are those of the trash in it.
+	trashBounds trashBounds
+	// vaults are directories outside by their name, and maxVault is how large a
+	// file may be that is copied from them.
+	vaults   map[string]string
+	maxVault int64
+	// dirs are the folders as they were given.
+	dirs []string
 	// options are those of the folders.
 	options roots.Options
 	// onClose is called in reverse order.
@@ -44,11 +54,25 @@ func (w *workspace) Close() error {
 	return w.Roots.Close()
 }
 
+// What the trash holds at most without settings.
+const (
+	defaultTrashAge   = 30 * 24 * time.Hour
+	defaultTrashSize  = tool.GiB
+	defaultTrashItems = 1000
+)
+
 // settings are the plugin's block in the host's configuration.
 type settings struct {
 	MaxRead tool.ByteSize `json:"max_read,omitempty" jsonschema:"how much of one file read_file returns at most" default:"1MiB"`
 	Secrets []string      `json:"secrets,omitempty" jsonschema:"patterns of names that are never read, such as .env or *.key; a pattern covers everything below it, one that begins with ! takes back an earlier one; replaces the built-in list"`
 	Protect []string      `json:"protect,omitempty" jsonschema:"patterns of names that are never changed, read as those of secrets; replaces the built-in list, .git/hooks and .git/config"`
+
+	TrashAge   time.Duration `json:"trash_age,omitempty" jsonschema:"how long a user's trash keeps what was deleted; all bounds of the trash are looked at with each deletion, and what was deleted last always stays" default:"720h"`
+	TrashSize  tool.ByteSize `json:"trash_size,omitempty" jsonschema:"how much a user's trash holds" default:"1GiB"`
+	TrashItems int           `json:"trash_items,omitempty" jsonschema:"how many things a user's trash holds" default:"1000"`
+
+	Vaults       map[string]string `json:"vaults,omitempty" jsonschema:"directories that vault_copyto copies from, by name: absolute, outside of the workspace, and listed under filesystem.read of the sandbox"`
+	VaultMaxSize tool.ByteSize     `json:"vault_max_size,omitempty" jsonschema:"how large a file may be that is copied from a vault" default:"64MiB"`
 }
 
 // inWorkspace makes the function of a tool out of one that gets the workspace
@@ -94,5 +118,9 @@ func openWorkspace(dirs []string, options roots.Options, budget tool.ByteSize, s
 	if maxRead <= 0 {
 		maxRead = defaultMaxRead
 	}
-	return &workspace{Roots: r, budget: int(budget), maxRead: int(maxRead), options: options}, nil
+	bounds := trashBounds{age: cmp.Or(s.TrashAge, defaultTrashAge), bytes: int64(cmp.Or(s.TrashSize, defaultTrashSize)), items: cmp.Or(s.TrashItems, defaultTrashItems)}
+	return &workspace{
+		Roots: r, budget: int(budget), maxRead: int(maxRead), trashBounds: bounds,
+		vaults: s.Vaults, maxVault: int64(cmp.Or(s.VaultMaxSize, defaultVaultSize)), dirs: dirs, options: options,
+	}, nil
 }

@@ -78,6 +78,38 @@ func ExampleRoots_Target() {
 	// permission_denied: Path not allowed by security policy: main.go
 }
 
+func ExampleChangeAll() {
+	dir := workspace()
+	defer os.RemoveAll(dir)
+	r, err := roots.Open([]string{dir}, roots.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer r.Close()
+
+	var targets []*roots.Target
+	for _, name := range []string{"docs/new.md", "README.md"} {
+		t, err := r.Target(name, roots.TargetOptions{Parents: true})
+		if err != nil {
+			panic(err)
+		}
+		defer t.Close()
+		targets = append(targets, t)
+	}
+	unlock, err := r.Lock(context.Background(), targets...)
+	if err != nil {
+		panic(err)
+	}
+	defer unlock()
+	err = roots.ChangeAll([]roots.Change{{Target: targets[0], Content: []byte("# New\n")}, {Target: targets[1], Remove: true}})
+	fmt.Println(err)
+	_, err = r.Stat("README.md")
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// not_found: File not found: README.md
+}
+
 func ExampleDir() {
 	dir := workspace()
 	defer os.RemoveAll(dir)

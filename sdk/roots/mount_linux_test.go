@@ -52,7 +52,22 @@ func TestDiskFull(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"f": "old"}, contents(t, dir)); diff != "" {
 		t.Errorf("the files (-want +got):\n%s", diff)
 	}
-	err := os.WriteFile(filepath.Join(dir, "f"), []byte(strings.Repeat("x", 100<<10)), 0o644)
+	several := targets(t, r, "new", "f", "x/other")
+	unlock, err := r.Lock(t.Context(), several...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	err = roots.ChangeAll([]roots.Change{
+		{Target: several[0], Content: []byte("new")}, {Target: several[1], Content: []byte("newer")}, {Target: several[2], Content: []byte(strings.Repeat("x", 100<<10))},
+	})
+	if want := "failed: x/other: Failed to write file: no space left on device; nothing was done"; err == nil || err.Error() != want {
+		t.Errorf("ChangeAll = %v, want %q", err, want)
+	}
+	if diff := cmp.Diff(map[string]string{"f": "old"}, contents(t, dir)); diff != "" {
+		t.Errorf("the files after several changes (-want +got):\n%s", diff)
+	}
+	err = os.WriteFile(filepath.Join(dir, "f"), []byte(strings.Repeat("x", 100<<10)), 0o644)
 	if got := contents(t, dir)["f"]; !errors.Is(err, unix.ENOSPC) || len(got) == 100<<10 || got == "old" {
 		t.Errorf("a write in place = %v and leaves %d bytes, so the test shows nothing", err, len(got))
 	}

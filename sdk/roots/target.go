@@ -238,9 +238,12 @@ func (t *Target) explain(err error) error {
 	}
 }
 
+// nothingDone ends an error of a change that was not begun.
+const nothingDone = "; nothing was done"
+
 // replaced says that the place is no longer what it was.
 func (t *Target) replaced() *tool.Error {
-	return tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time; nothing was done", tool.VisibleName(t.String())).
+	return tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time%s", tool.VisibleName(t.String()), nothingDone).
 		WithHint("look at it again")
 }
 

@@ -16,13 +16,16 @@ const (
 	RoleScript Role = "script"
 	// RoleURL is an address that the tool will contact.
 	RoleURL Role = "url"
+	// RolePatch is a patch, as package sdk/patch reads it: the files that it
+	// names count as values of [RolePath].
+	RolePatch Role = "patch"
 	// RoleSecret is a value that must not be shown or recorded.
 	RoleSecret Role = "secret"
 )
 
 // Roles lists every role.
 func Roles() []Role {
-	return []Role{RolePath, RoleCommand, RoleScript, RoleURL, RoleSecret}
+	return []Role{RolePath, RoleCommand, RoleScript, RoleURL, RolePatch, RoleSecret}
 }
 
 // Valid reports whether r is in the closed list.

@@ -36,9 +36,9 @@ func TestValuesOf(t *testing.T) {
 		{
 			"each role", `"p":{"type":"string","description":"d","x-role":"path"},"c":{"type":"string","description":"d","x-role":"command"},
 				"s":{"type":"string","description":"d","x-role":"script"},"u":{"type":"string","description":"d","x-role":"url"},
-				"k":{"type":"string","description":"d","x-role":"secret"},"t":{"type":"string","description":"d"}`, ``,
-			`{"p":"1","c":"2","s":"3","u":"4","k":"5","t":"6"}`,
-			map[tool.Role][]string{"path": {"1"}, "command": {"2"}, "script": {"3"}, "url": {"4"}, "secret": {"5"}},
+				"d":{"type":"string","description":"d","x-role":"patch"},"k":{"type":"string","description":"d","x-role":"secret"},"t":{"type":"string","description":"d"}`, ``,
+			`{"p":"1","c":"2","s":"3","u":"4","k":"5","t":"6","d":"7"}`,
+			map[tool.Role][]string{"path": {"1"}, "command": {"2"}, "script": {"3"}, "url": {"4"}, "secret": {"5"}, "patch": {"7"}},
 		},
 		{"left out", `"p":{"type":"string","description":"d","x-role":"path"}`, ``, `{}`, nil},
 		{

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/patch"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// placing finds the hunks of a patch in the lines of a file, one after the other.
+type placing struct {
+	path, text string
+	lines      []line
+	// ids numbers the lines, those that are the same alike, for each tolerance
+	// that was needed.
+	ids map[tolerance]*lineIDs
+	// next is the line after the hunk before, counted from 0, and shift how far
+	// that one stood from where it said.
+	next, shift int
+}
+
+// lineIDs gives every line that is different a number of its own.
+type lineIDs struct {
+	known    map[string]int
+	sequence []int
+}
+
+// hunkPlace is where a hunk stands.
+type hunkPlace struct {
+	first, count int // lines, counted from 0
+	how          tolerance
+	// shift is how far that is from where the hunk said; 0 if it did not.
+	shift int
+}
+
+func newPlacing(path, text string) *placing {
+	return &placing{path: path, text: text, lines: splitLines(text), ids: map[tolerance]*lineIDs{}}
+}
+
+// numbered returns the lines as numbers. Exactly means without line ends:
+// which of them a patch has is a matter of how it got here.
+func (p *placing) numbered(how tolerance) *lineIDs {
+	if ids := p.ids[how]; ids != nil {
+		return ids
+	}
+	ids := &lineIDs{known: map[string]int{}, sequence: make([]int, len(p.lines))}
+	for i, l := range p.lines {
+		folded := how.fold(l.of(p.text))
+		id, ok := ids.known[folded]
+		if !ok {
+			id = len(ids.known) + 1
+			ids.known[folded] = id
+		}
+		ids.sequence[i] = id
+	}
+	p.ids[how] = ids
+	return ids
+}
+
+// pattern returns the lines of a hunk as numbers. It is not ok if one of them
+// is nowhere in the file.
+func (ids *lineIDs) pattern(old []patch.Line, how tolerance) (pattern []int, ok bool) {
+	for _, l := range old {
+		id := ids.known[how.fold(strings.TrimSuffix(l.Text, "\r"))]
+		if id == 0 {
+			return nil, false
+		}
+		pattern = append(pattern, id)
+	}
+	return pattern, true
+}
+
+// find finds the n-th hunk after those before. It stands where it says, or else
+// in the one place where its lines are.
+func (p *placing) find(n int, h *patch.Hunk) (hunkPlace, error) {
+	old := h.Old()
+	if len(old) == 0 {
+		return p.addition(n, h)
+	}
+	expected := h.Start - 1 + p.shift
+	early := -1
+	for _, how := range []tolerance{exactly, despiteSpaces} {
+		ids := p.numbered(how)
+		pattern, ok := ids.pattern(old, how)
+		if !ok {
+			continue
+		}
+		f := hunkPlace{first: expected, count: len(old), how: how}
+		if h.Start > 0 && expected >= p.next && expected+len(old) <= len(p.lines) && slices.Equal(ids.sequence[expected:expected+len(old)], pattern) && p.fits(h, f) {
+			return p.at(h, f), nil
+		}
+		var places []int
+		for _, first := range findPattern(ids.sequence, pattern) {
+			f.first = first
+			if first < p.next {
+				early = first
+			} else if p.fits(h, f) {
+				places = append(places, first)
+			}
+		}
+		places = p.within(h.Within, places)
+		if len(places) > 1 {
+			return hunkPlace{}, p.ambiguousHunk(n, h, places)
+		}
+		if len(places) == 1 {
+			f.first = places[0]
+			return p.at(h, f), nil
+		}
+	}
+	return hunkPlace{}, p.missedHunk(n, h, early)
+}
+
+// at notes where the hunk stands.
+func (p *placing) at(h *patch.Hunk, f hunkPlace) hunkPlace {
+	if h.Start > 0 {
+		f.shift = f.first - (h.Start - 1)
+		p.shift = f.shift
+	}
+	p.next = f.first + f.count
+	return f
+}
+
+// fits reports whether a hunk that must be at the end of the file is.
+func (p *placing) fits(h *patch.Hunk, f hunkPlace) bool {
+	ends := h.AtEnd || slices.ContainsFunc(h.Old(), func(l patch.Line) bool { return l.Open })
+	return !ends || f.first+f.count == len(p.lines)
+}
+
+// addition finds the place of lines that come where nothing is said about what
+// is there: the end, or a file that is empty.
+func (p *placing) addition(n int, h *patch.Hunk) (hunkPlace, error) {
+	if len(p.lines) == 0 || h.AtEnd {
+		p.next = len(p.lines)
+		return hunkPlace{first: len(p.lines)}, nil
+	}
+	return hunkPlace{}, tool.Errorf(tool.InvalidArgument, "%s has only new lines, and the file is not empty, so it is not clear where they belong", p.hunk(n, h)).
+		WithHint("give lines of the file around them, each with a space before it; nothing was changed")
+}
+
+// within leaves of the places, which are in order, those that come first after
+// the lines that a hunk says that it is within. One way to read these is enough
+// to name a place, so that a second place is told, not chosen.
+func (p *placing) within(anchors []string, places []int) []int {
+	if len(anchors) == 0 || len(places) == 0 {
+		return places
+	}
+	var narrowed []int
+	for _, start := range p.anchored(anchors) {
+		i, _ := slices.BinarySearch(places, start)
+		if i < len(places) && !slices.Contains(narrowed, places[i]) {
+			narrowed = append(narrowed, places[i])
+		}
+	}
+	return narrowed
+}
+
+// anchored returns the lines that are the last of the anchors, for every way to
+// read them in order: as whole lines or else as parts of lines. A hunk may begin
+// with the line itself.
+func (p *placing) anchored(anchors []string) []int {
+	whole := func(line, anchor string) bool { return line == anchor }
+	for _, same := range []func(line, anchor string) bool{whole, strings.Contains} {
+		starts := []int{-1}
+		for _, anchor := range anchors {
+			from := starts[0] + 1
+			starts = nil
+			folded := despiteIndentation.fold(anchor)
+			for i := from; i < len(p.lines); i++ {
+				if same(despiteIndentation.fold(p.lines[i].of(p.text)), folded) {
+					starts = append(starts, i)
+				}
+			}
+			if len(starts) == 0 {
+				break
+			}
+		}
+		if len(starts) > 0 {
+			return starts
+		}
+	}
+	return nil
+}
+
+// hunk names a hunk.
+func (p *placing) hunk(n int, h *patch.Hunk) string {
+	return fmt.Sprintf("Hunk %d of %s (line %d of the patch)", n, tool.VisibleName(p.path), h.Line)
+}
+
+// ambiguousHunk says that a hunk may stand in several places.
+func (p *placing) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Error {
+	lines := make([]int, 0, maxNamed)
+	for _, first := range places[:min(len(places), maxNamed)] {
+		lines = append(lines, first+1)
+	}
+	more := ""
+	if len(places) > maxNamed {
+		more = " and more"
+	}
+	return tool.Errorf(tool.InvalidArgument, "%s does not say where it belongs: its lines are in the file %d times, at lines %s%s", p.hunk(n, h), len(places), numbers(lines), more).
+		WithHint("give more of the lines around the change, the right line numbers, or @@ and a line that stands before only one of them; nothing was changed")
+}
+
+// missedHunk says that the lines of a hunk are not in the file, which of them is
+// not, and what is most like them. They may be at the line early, but before a
+// hunk that comes first in the patch.
+func (p *placing) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
+	err := tool.Errorf(tool.NotFound, "%s does not apply", p.hunk(n, h))
+	told := func(format string, args ...any) *tool.Error {
+		return tool.Errorf(tool.NotFound, "%s: %s", err.Message, fmt.Sprintf(format, args...))
+	}
+	const hint = "read the file and make the patch anew; nothing was changed"
+	old := h.Old()
+	switch {
+	case len(p.lines) == 0:
+		return told("the file is empty, expected %s", quoted(old[0].Text)).WithHint(hint)
+	case early >= 0:
+		return told("its lines are at line %d, which is before the end of the hunk before it", early+1).
+			WithHint("put the hunks of a file in the order of its lines, each line in one hunk only; nothing was changed")
+	case len(h.Within) > 0 && len(p.anchored(h.Within)) == 0:
+		return told("expected a line %s, which stands after @@, found none", quoted(h.Within[len(h.Within)-1])).WithHint(hint)
+	}
+	var sought strings.Builder
+	for _, l := range old {
+		sought.WriteString(strings.TrimSuffix(l.Text, "\r") + "\n")
+	}
+	candidates := alike(p.text, p.lines, sought.String())
+	if len(candidates) == 0 {
+		return told("expected %s, and nothing in the file is like it", quoted(old[0].Text)).WithHint(hint)
+	}
+	first := candidates[0]
+	for i, l := range old {
+		at := first - 1 + i
+		if at >= len(p.lines) {
+			err = told("expected %s at line %d, found the end of the file", quoted(l.Text), at+1)
+			break
+		}
+		if has := p.lines[at].of(p.text); despiteSpaces.fold(has) != despiteSpaces.fold(l.Text) {
+			err = told("expected %s at line %d, found %s", quoted(l.Text), at+1, quoted(has))
+			break
+		}
+	}
+	return err.WithHint("%s; %s", "nothing was changed", nearest(p.text, p.lines, first, len(old)))
+}
+
+// quoted shows a line in a message.
+func quoted(line string) string {
+	const most = 120
+	line = strings.TrimRight(line, "\r")
+	if len(line) > most {
+		line = strings.ToValidUTF8(line[:most], "") + "..."
+	}
+	return fmt.Sprintf("%q", line)
+}

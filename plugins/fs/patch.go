@@ -1,0 +1,282 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/toolhost/toolhost/sdk/patch"
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxPatched is how many bytes the files of one patch may have together, before
+// and after each.
+const maxPatched = 32 << 20
+
+type applyPatchArgs struct {
+	Patch  string `json:"patch" jsonschema:"a unified diff, or the form that begins with *** Begin Patch" role:"patch" alias:"diff,input" raw:"true"`
+	DryRun bool   `json:"dry_run,omitempty" jsonschema:"change nothing, only return the diff" default:"false"`
+}
+
+// patching is a call of apply_patch.
+type patching struct {
+	files  []*patchedFile // in the order of the patch
+	trash  *trash         // nil if nothing is deleted
+	dryRun bool
+	budget int
+}
+
+var _ change = (*patching)(nil)
+
+// patchedFile is a file that a patch names: what it was, and what the parts of
+// the patch that were read make of it.
+type patchedFile struct {
+	target *roots.Target
+	before snapshot
+	exists bool
+	data   []byte
+	mode   fs.FileMode // 0 if the patch does not say
+	// from is the file that it was moved or copied from; nil if it was not.
+	from *patchedFile
+	// made says that a part of the patch has put it here, moved that its
+	// content went elsewhere, and goes that some part takes it away.
+	made, moved, goes bool
+	notes             []string
+	trashID           string // if it is deleted
+}
+
+// planPatch looks at what a call of apply_patch would change.
+func planPatch(ctx context.Context, w *workspace, in applyPatchArgs) (change, error) {
+	parts, err := patch.Parse(in.Patch)
+	if err != nil {
+		return nil, err
+	}
+	c := &patching{dryRun: in.DryRun, budget: w.budget}
+	sides, err := c.open(w, parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.look(ctx, w); err != nil {
+		return nil, err
+	}
+	for i := range parts {
+		if err := sides[i].apply(ctx, &parts[i]); err != nil {
+			return nil, err
+		}
+	}
+	return c, c.check(w)
+}
+
+// patchSides are the files that one part of a patch is about; they may be the
+// same.
+type patchSides struct{ old, new *patchedFile }
+
+// open opens every file that the patch names, once.
+func (c *patching) open(w *workspace, parts []patch.File) ([]patchSides, error) {
+	sides := make([]patchSides, len(parts))
+	for i := range parts {
+		part, side := &parts[i], &sides[i]
+		var err error
+		if part.Old != "" {
+			side.old, err = c.file(w, part.Old, part.Operation == patch.Update)
+		}
+		if err == nil && part.New != "" {
+			side.new, err = c.file(w, part.New, part.Operation == patch.Update)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if part.AtOnce && (part.Operation == patch.Rename || part.Operation == patch.Delete) {
+			side.old.goes = true
+		}
+	}
+	return sides, nil
+}
+
+// file returns the file of that name. Only what is updated may be named by a
+// symbolic link.
+func (c *patching) file(w *workspace, name string, follow bool) (*patchedFile, error) {
+	t, err := w.target(name, roots.TargetOptions{Follow: follow, Parents: true})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range c.files {
+		if f.target.Identity() == t.Identity() {
+			t.Close()
+			return f, nil
+		}
+	}
+	f := &patchedFile{target: t}
+	c.files = append(c.files, f)
+	return f, nil
+}
+
+// look locks the files and reads them.
+func (c *patching) look(ctx context.Context, w *workspace) error {
+	targets := make([]*roots.Target, len(c.files))
+	for i, f := range c.files {
+		targets[i] = f.target
+	}
+	if err := w.lock(ctx, targets...); err != nil {
+		return err
+	}
+	var total int64
+	for _, f := range c.files {
+		if f.target.Info() == nil {
+			f.before = snapshot{kept: true}
+			continue
+		}
+		if err := f.target.Writable(); err != nil {
+			return f.name(err)
+		}
+		var err error
+		if f.before, err = take(ctx, f.target, maxEdit); err != nil {
+			return err
+		}
+		if total += f.before.size; !f.before.kept || total > maxPatched {
+			return f.tooLarge(f.before.size)
+		}
+		f.exists, f.data = true, f.before.data
+	}
+	return nil
+}
+
+// tooLarge says that the file is too large, or the last of too many.
+func (f *patchedFile) tooLarge(size int64) error {
+	return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; one file of a patch may have at most %d, all together %d", tool.VisibleName(f.target.String()), size, maxEdit, maxPatched).
+		WithHint("make several patches of it, or use move_file, copy_file or a program; nothing was changed")
+}
+
+// name says which file of the patch an error is about.
+func (f *patchedFile) name(err error) error {
+	told := *tool.AsError(err)
+	told.Message = fmt.Sprintf("%s: %s; nothing was done", tool.VisibleName(f.target.String()), told.Message)
+	return &told
+}
+
+// check refuses what cannot be done with all files together, and finds a place
+// in the trash for what is deleted.
+func (c *patching) check(w *workspace) error {
+	total := 0
+	for _, f := range c.files {
+		if total += len(f.data); len(f.data) > maxEdit || total > maxPatched {
+			return f.tooLarge(int64(len(f.data)))
+		}
+		if f.exists {
+			if err := f.target.Writable(); err != nil {
+				return f.name(err)
+			}
+		} else if f.before.exists {
+			if err := f.target.Removable(); err != nil {
+				return f.name(err)
+			}
+		}
+		if f.operation() != deleted {
+			continue
+		}
+		if c.trash == nil {
+			var err error
+			if c.trash, err = w.openTrash(); err != nil {
+				return err
+			}
+			if _, err := c.trash.slot(); err != nil {
+				return err
+			}
+		}
+		f.trashID = newTrashID()
+	}
+	return nil
+}
+
+// The operations of effects on files.
+const (
+	created = "create"
+	updated = "update"
+	deleted = "delete"
+	movedTo = "move"
+)
+
+// operation is what becomes of the file, "" if nothing does.
+func (f *patchedFile) operation() string {
+	switch {
+	case f.exists && !f.before.exists:
+		return created
+	case f.exists && (f.made || f.mode != 0 || string(f.data) != string(f.before.data)):
+		return updated
+	case !f.exists && f.before.exists && f.moved:
+		return movedTo
+	case !f.exists && f.before.exists:
+		return deleted
+	default:
+		return ""
+	}
+}
+
+func (c *patching) state(context.Context) (string, error) {
+	parts := []string{"apply_patch"}
+	for _, f := range c.files {
+		parts = append(parts, f.target.Identity(), f.before.state())
+	}
+	return stateOf(parts...), nil
+}
+
+// changes are what must be done, what takes away last: a crash in between
+// leaves a file twice rather than not at all.
+func (c *patching) changes() []roots.Change {
+	var changes, last []roots.Change
+	for _, f := range c.files {
+		switch f.operation() {
+		case created, updated:
+			one := roots.Change{Target: f.target, Content: f.data, Mode: f.mode}
+			if f.from != nil && f.from.before.exists {
+				one.Like = f.from.target
+			}
+			changes = append(changes, one)
+		case deleted, movedTo:
+			last = append(last, roots.Change{Target: f.target, Remove: true})
+		}
+	}
+	return slices.Concat(changes, last)
+}
+
+func (c *patching) make(ctx context.Context) (tool.Result, error) {
+	result := c.report()
+	if c.dryRun {
+		return result, nil
+	}
+	kept, err := c.keep()
+	if err == nil {
+		err = roots.ChangeAll(c.changes())
+	}
+	if err != nil {
+		for _, id := range kept {
+			c.trash.forget(trashSlot{id: id})
+		}
+		return tool.Result{}, err
+	}
+	if c.trash != nil {
+		c.trash.bound(ctx, kept...)
+	}
+	for _, f := range c.files {
+		if operation := f.operation(); operation != "" {
+			result.Effects = append(result.Effects, changed(f.target.String(), operation))
+		}
+	}
+	return result, nil
+}
+
+// keep puts what is deleted into the trash, and returns the ids there.
+func (c *patching) keep() (ids []string, err error) {
+	for _, f := range c.files {
+		if f.operation() != deleted {
+			continue
+		}
+		ids = append(ids, f.trashID)
+		if err := c.trash.keep(f.trashID, f.target, f.before.data); err != nil {
+			return ids, err
+		}
+	}
+	return ids, nil
+}

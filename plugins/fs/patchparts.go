@@ -1,0 +1,173 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/patch"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// apply makes what one part of the patch says, in memory.
+func (s patchSides) apply(ctx context.Context, part *patch.File) error {
+	switch part.Operation {
+	case patch.Update:
+		return s.update(ctx, part)
+	case patch.Create:
+		if err := s.new.absent(part); err != nil {
+			return err
+		}
+		return s.new.become(ctx, part, nil)
+	case patch.Delete:
+		return s.remove(ctx, part)
+	case patch.Rename, patch.Copy:
+	}
+	return s.transfer(ctx, part)
+}
+
+// update changes a file in its place. Of two names that do not say which of
+// them it is, it is the first that there is, unless that is a copy that was kept
+// aside.
+func (s patchSides) update(ctx context.Context, part *patch.File) error {
+	f := s.old
+	if s.new != f && s.new.exists && (!f.exists || isBackup(part.Old)) {
+		f = s.new
+	}
+	if err := f.present(part, f.exists); err != nil {
+		return err
+	}
+	before := f.data
+	if err := f.become(ctx, part, before); err != nil {
+		return err
+	}
+	if part.Mode == 0 && string(f.data) == string(before) {
+		return tool.Errorf(tool.InvalidArgument, "The patch changes nothing in %s (line %d of the patch)", tool.VisibleName(f.target.String()), part.Line).
+			WithHint("give changed lines, each with - or + before it; nothing was changed")
+	}
+	return nil
+}
+
+// isBackup reports whether a name is one of those that diffs compare with.
+func isBackup(name string) bool {
+	for _, end := range []string{".orig", ".bak", "~"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// source returns what a part reads of a file that it takes elsewhere or away:
+// for git, what was there before the whole patch.
+func (f *patchedFile) source(part *patch.File) (data []byte, exists bool) {
+	if part.AtOnce && (f.made || part.Operation != patch.Delete) {
+		return f.before.data, f.before.exists
+	}
+	return f.data, f.exists
+}
+
+// remove takes a file away. If the patch shows what it held, it held no more.
+func (s patchSides) remove(ctx context.Context, part *patch.File) error {
+	data, exists := s.old.source(part)
+	if err := s.old.present(part, exists); err != nil {
+		return err
+	}
+	if !part.EndKept {
+		left, err := s.old.changed(ctx, part, data)
+		if err != nil {
+			return err
+		}
+		if len(left) > 0 {
+			return tool.Errorf(tool.Failed, "The patch deletes %s (line %d of the patch), but not all of its lines: %d bytes would be left", tool.VisibleName(s.old.target.String()), part.Line, len(left)).
+				WithHint("a patch that deletes a file has all of its lines, each with - before it; nothing was changed")
+		}
+	}
+	s.old.leave(part, false)
+	return nil
+}
+
+// leave takes the file away, unless an earlier part has put another in its
+// place.
+func (f *patchedFile) leave(part *patch.File, moved bool) {
+	f.moved = moved
+	if !part.AtOnce || !f.made {
+		f.exists, f.data, f.made, f.from, f.mode = false, nil, false, nil, 0
+	}
+}
+
+// transfer moves or copies a file, and changes what arrives.
+func (s patchSides) transfer(ctx context.Context, part *patch.File) error {
+	data, exists := s.old.source(part)
+	if err := s.old.present(part, exists); err != nil {
+		return err
+	}
+	if s.old == s.new {
+		return tool.Errorf(tool.InvalidArgument, "The patch moves %s to itself (line %d of the patch)", tool.VisibleName(s.old.target.String()), part.Line)
+	}
+	if err := s.new.absent(part); err != nil {
+		return err
+	}
+	if err := s.new.become(ctx, part, data); err != nil {
+		return err
+	}
+	s.new.from = s.old
+	if part.Operation == patch.Rename {
+		s.old.leave(part, true)
+	}
+	return nil
+}
+
+// become is what the part makes of data.
+func (f *patchedFile) become(ctx context.Context, part *patch.File, data []byte) error {
+	after, err := f.changed(ctx, part, data)
+	if err != nil {
+		return err
+	}
+	f.exists, f.data = true, after
+	f.made = f.made || part.Operation != patch.Update
+	if part.Mode != 0 {
+		f.mode = part.Mode
+	}
+	return nil
+}
+
+// changed returns what the hunks of a part make of data, in its encoding.
+func (f *patchedFile) changed(ctx context.Context, part *patch.File, data []byte) ([]byte, error) {
+	if len(part.Hunks) == 0 {
+		return data, nil
+	}
+	path := f.target.String()
+	old := snapshot{exists: true, kept: true, size: int64(len(data)), data: data, head: data[:min(len(data), headSize)]}
+	text, encoding, err := editable(path, &old, "")
+	if err != nil {
+		return nil, f.name(err)
+	}
+	after, notes, err := weave(ctx, path, text, part)
+	if err != nil {
+		return nil, err
+	}
+	f.notes = append(f.notes, notes...)
+	written, err := edited(&old, encoding, after)
+	if err != nil {
+		return nil, f.name(err)
+	}
+	return written, nil
+}
+
+// present refuses a part about a file that is not there.
+func (f *patchedFile) present(part *patch.File, exists bool) error {
+	if exists {
+		return nil
+	}
+	return tool.Errorf(tool.NotFound, "File not found: %s, which line %d of the patch names", tool.VisibleName(f.target.String()), part.Line).
+		WithHint("%s; nothing was changed", `a new file has /dev/null as its old name, or stands after "*** Add File: "`)
+}
+
+// absent refuses a part that makes a file which is there.
+func (f *patchedFile) absent(part *patch.File) error {
+	if !f.exists || part.AtOnce && f.goes && !f.made {
+		return nil
+	}
+	return tool.Errorf(tool.Failed, "Failed to write file: file exists: %s, which line %d of the patch makes", tool.VisibleName(f.target.String()), part.Line).
+		WithHint("change the lines of the file that is there, or delete it with a part of its own before this one; nothing was changed")
+}

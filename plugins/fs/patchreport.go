@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// text returns what the file held and what it will hold; it is not ok if one of
+// these is no text. A file that was moved here held what it held there.
+func (f *patchedFile) text() (before *snapshot, old, after string, ok bool) {
+	before = &f.before
+	if f.from != nil {
+		before = &f.from.before
+	}
+	now := snapshot{exists: f.exists, kept: true, size: int64(len(f.data)), data: f.data, head: f.data[:min(len(f.data), headSize)]}
+	old, _, ok = before.text()
+	after, _, same := now.text()
+	return before, old, after, ok && same
+}
+
+// title says in one line what becomes of the file.
+func (f *patchedFile) title() string {
+	path := tool.VisibleName(f.target.String())
+	switch operation := f.operation(); {
+	case operation == deleted:
+		return "deletes " + path + ", to the trash"
+	case f.from != nil:
+		how := "copies "
+		if f.from.moved {
+			how = "moves "
+		}
+		return how + tool.VisibleName(f.from.target.String()) + " to " + path + f.modeTitle()
+	case operation == created:
+		return "creates " + path + f.modeTitle()
+	default:
+		return "updates " + path + f.modeTitle()
+	}
+}
+
+func (f *patchedFile) modeTitle() string {
+	switch {
+	case f.mode == 0:
+		return ""
+	case f.mode&0o111 != 0:
+		return ", executable"
+	default:
+		return ", not executable"
+	}
+}
+
+// shown returns the files that something becomes of, without those whose
+// content goes elsewhere, which is told there.
+func (c *patching) shown() []*patchedFile {
+	var files []*patchedFile
+	for _, f := range c.files {
+		if operation := f.operation(); operation != "" && operation != movedTo {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+func (c *patching) show(context.Context) (string, []tool.Content, error) {
+	files := c.shown()
+	if len(files) == 1 {
+		_, content := files[0].show()
+		return "Applies a patch: " + files[0].title(), content, nil
+	}
+	var titles, diffs strings.Builder
+	left := 0
+	for _, f := range files {
+		titles.WriteString(f.title() + "\n")
+		size, content := f.show()
+		if left > 0 || diffs.Len()+size > maxPreview {
+			left++
+			continue
+		}
+		diffs.WriteString(tool.Result{Content: content}.Text())
+		if text := diffs.String(); text != "" && !strings.HasSuffix(text, "\n") {
+			diffs.WriteByte('\n')
+		}
+	}
+	var content []tool.Content
+	if left > 0 {
+		content = append(content, tool.Text(fmt.Sprintf("NOT ALL IS SHOWN: what changes in the last %d of %d files is left out.", left, len(files))))
+	}
+	content = append(content, bounded("list", titles.String())...)
+	if diffs.Len() > 0 {
+		content = append(content, tool.Text(diffs.String()))
+	}
+	return fmt.Sprintf("Applies a patch to %d files", len(files)), content, nil
+}
+
+// show shows what becomes of the content of the file, and how much that is.
+func (f *patchedFile) show() (size int, content []tool.Content) {
+	before, old, after, text := f.text()
+	if !f.exists {
+		content = []tool.Content{tool.Text(fmt.Sprintf("What goes: %s, %s\n", tool.VisibleName(f.target.String()), f.before.describe()))}
+	} else {
+		content = showDiff(f.target.String(), before, old, after, text)
+	}
+	for _, part := range content {
+		size += len(part.Data)
+	}
+	return size, content
+}
+
+// report says what was done, or if nothing was, what would be.
+func (c *patching) report() tool.Result {
+	var text, diffs strings.Builder
+	var facts []map[string]any
+	compared := true
+	files := c.shown()
+	for _, f := range files {
+		path := f.target.String()
+		before, old, after, _ := f.text()
+		fact := map[string]any{"path": path, "operation": f.operation()}
+		line := f.title()
+		if f.exists {
+			fact["bytes"], fact["hash"] = len(f.data), fmt.Sprintf("sha256:%x", sha256.Sum256(f.data))
+			added, removed := countLineChanges(old, after)
+			fact["added"], fact["removed"] = added, removed
+			line += fmt.Sprintf(" (+%d -%d)", added, removed)
+		} else {
+			fact["trash_id"] = f.trashID
+		}
+		if f.from != nil {
+			fact["from"] = f.from.target.String()
+		}
+		if len(f.notes) > 0 {
+			fact["notes"] = f.notes
+			line += ": " + strings.Join(f.notes, "; ")
+		}
+		text.WriteString(line + "\n")
+		facts = append(facts, fact)
+		if c.dryRun {
+			from := "/dev/null"
+			if before.exists {
+				from = tool.VisibleName("a/" + path)
+			}
+			d, ok := compare(from, tool.VisibleName("b/"+path), old, after)
+			compared = compared && ok
+			diffs.WriteString(d.text)
+		}
+	}
+	head := fmt.Sprintf("Applied the patch to %s:\n", plural(len(files), "file"))
+	if c.dryRun {
+		head = fmt.Sprintf("[nothing was changed; the patch applies to %s:]\n", plural(len(files), "file"))
+	}
+	result := tool.TextResult(head + strings.TrimSuffix(text.String(), "\n"))
+	if c.dryRun {
+		result.Content = append(result.Content, fitDiff(difference{text: diffs.String()}, compared, max(c.budget-text.Len(), noteRoom))...)
+	}
+	result.Metadata = map[string]any{"files": facts}
+	return result
+}

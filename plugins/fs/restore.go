@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// missRoom is how much of the list of the trash an error shows.
+const missRoom = 2000
+
+type restoreFileArgs struct {
+	ID        string `json:"id,omitempty" jsonschema:"what to restore, by the id that delete_file gave" alias:"trash_id"`
+	Path      string `json:"path,omitempty" jsonschema:"what to restore, by the path where it was; the last that was deleted there" role:"path" alias:"file_path,filename"`
+	Dest      string `json:"dest,omitempty" jsonschema:"the whole path to put it, if not where it was" role:"path" alias:"to,destination"`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is there by now; directories are never replaced" default:"false"`
+	List      bool   `json:"list,omitempty" jsonschema:"restore nothing, only list what is in the trash" default:"false"`
+}
+
+// restoring is a call of restore_file.
+type restoring struct {
+	thing    thing
+	trash    *trash
+	content  *roots.Target
+	dest     *roots.Target
+	options  roots.MoveOptions
+	contents roots.Contents
+	names    nameList
+	older    int // how many others were deleted at the same path before
+}
+
+var _ change = (*restoring)(nil)
+
+// planRestore looks at what a call of restore_file would change.
+func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change, error) {
+	t, err := w.openTrash()
+	if err != nil {
+		return nil, err
+	}
+	all, err := t.things(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all = slices.DeleteFunc(all, func(one thing) bool { return one.Path == "" }) // nobody knows what it is
+	if in.List {
+		return &trashList{things: all, budget: w.budget}, nil
+	}
+	c := &restoring{trash: t, options: roots.MoveOptions{Overwrite: in.Overwrite}}
+	if err := c.choose(w, in, all); err != nil {
+		return nil, err
+	}
+	if c.dest, err = c.place(w, in.Dest); err != nil {
+		return nil, err
+	}
+	if err := w.lock(ctx, c.dest); err != nil {
+		return nil, err
+	}
+	if c.content, err = t.target(c.thing.id, "content"); err != nil {
+		return nil, err
+	}
+	if err := t.lock(ctx, c.content); err != nil {
+		return nil, err
+	}
+	if c.content.Info() == nil {
+		return nil, tool.Errorf(tool.NotFound, "%s is not in the trash any more", c.thing.id).
+			WithHint("somebody else has restored it, or it was removed for good")
+	}
+	if c.contents, err = c.content.Contents(ctx, c.names.add); err != nil {
+		return nil, hidden(err)
+	}
+	return c, c.content.Movable(ctx, c.dest, c.options)
+}
+
+// choose finds what the arguments mean.
+func (c *restoring) choose(w *workspace, in restoreFileArgs, all []thing) error {
+	inTrash := "in the trash, the last first:\n" + listThings(all, missRoom)
+	switch {
+	case in.ID != "" && in.Path != "":
+		return tool.Errorf(tool.InvalidArgument, "id and path are both given; expected one of the two")
+	case in.ID == "" && in.Path == "":
+		return tool.Errorf(tool.InvalidArgument, "neither id nor path is given, expected one of the two").WithHint("%s", inTrash)
+	case in.ID != "":
+		i := slices.IndexFunc(all, func(one thing) bool { return one.id == in.ID })
+		if i < 0 {
+			return tool.Errorf(tool.NotFound, "Nothing in the trash has the id %s", tool.VisibleName(in.ID)).WithHint("%s", inTrash)
+		}
+		c.thing = all[i]
+		return nil
+	}
+	there, err := w.target(in.Path, roots.TargetOptions{Parents: true})
+	if err != nil {
+		return err
+	}
+	for _, one := range all {
+		if one.Path != there.Identity() {
+			continue
+		}
+		if c.thing.id != "" {
+			c.older++
+			continue
+		}
+		c.thing = one
+	}
+	if c.thing.id == "" {
+		return tool.Errorf(tool.NotFound, "Nothing in the trash was at %s", tool.VisibleName(there.String())).WithHint("%s", inTrash)
+	}
+	return nil
+}
+
+// place opens where the thing goes.
+func (c *restoring) place(w *workspace, dest string) (*roots.Target, error) {
+	if dest != "" {
+		return w.target(dest, roots.TargetOptions{Parents: true})
+	}
+	t, err := w.target(c.thing.Path, roots.TargetOptions{Parents: true})
+	var told *tool.Error
+	if errors.As(err, &told) && told.Code == tool.PermissionDenied { // its message would name a folder of the host
+		return nil, tool.Errorf(tool.PermissionDenied, "%s cannot be put back where it was: that is not in this workspace, or protected", tool.VisibleName(c.thing.Shown)).
+			WithHint("give dest, a path in the workspace")
+	}
+	return t, err
+}
+
+// lock locks a place in the trash until the workspace is closed.
+func (t *trash) lock(ctx context.Context, place *roots.Target) error {
+	unlock, err := t.folder.Lock(ctx, place)
+	if err != nil {
+		return hidden(err)
+	}
+	t.onClose = append(t.onClose, unlock)
+	return nil
+}
+
+func (c *restoring) state(ctx context.Context) (string, error) {
+	content, err := contentState(ctx, c.content, &c.contents)
+	if err != nil {
+		return "", err
+	}
+	replaced, err := take(ctx, c.dest, 0)
+	if err != nil {
+		return "", err
+	}
+	return stateOf("restore_file", c.thing.id, content, c.dest.Identity(), replaced.state()), nil
+}
+
+func (c *restoring) show(ctx context.Context) (string, []tool.Content, error) {
+	dest := tool.VisibleName(c.dest.String())
+	summary := fmt.Sprintf("Restores %s to %s, deleted %s: %s", c.thing.id, dest, c.thing.Deleted.Format(time.RFC3339), inventory(&c.contents))
+	replaced, err := take(ctx, c.dest, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	text := "Nothing is replaced."
+	if replaced.exists {
+		summary += ", replacing what is there"
+		text = fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s", dest, replaced.describe())
+	}
+	content := []tool.Content{tool.Text(text)}
+	if c.content.Info().IsDir() {
+		return summary, append(content, c.names.show()...), nil
+	}
+	back, err := take(ctx, c.content, 0)
+	if err != nil {
+		return "", nil, hidden(err)
+	}
+	if c.content.Info().Mode().Type() == fs.ModeSymlink {
+		return summary, append(content, tool.Text("What comes back: a symbolic link")), nil
+	}
+	return summary, append(content, tool.Text("What comes back: "+back.describe())), nil
+}
+
+func (c *restoring) make(ctx context.Context) (tool.Result, error) {
+	operation := created
+	if c.dest.Info() != nil {
+		operation = updated
+	}
+	path := c.dest.String()
+	if err := c.content.MoveTo(ctx, c.dest, c.options); err != nil {
+		return tool.Result{}, hidden(err)
+	}
+	c.trash.forget(trashSlot{id: c.thing.id})
+	text := fmt.Sprintf("Restored %s (%s)", tool.VisibleName(path), inventory(&c.contents))
+	if c.older > 0 {
+		text += fmt.Sprintf("; %d more that were deleted there before are still in the trash", c.older)
+	}
+	result := tool.TextResult(text)
+	result.Metadata = map[string]any{
+		"path": path, "trash_id": c.thing.id, "replaced": operation == updated,
+		"deleted": c.thing.Deleted, "files": c.contents.Files, "bytes": c.contents.Bytes,
+	}
+	result.Effects = []tool.Effect{changed(path, operation)}
+	return result, nil
+}
+
+// trashList is a call of restore_file that restores nothing.
+type trashList struct {
+	things []thing
+	budget int
+}
+
+var _ change = (*trashList)(nil)
+
+func (c *trashList) state(context.Context) (string, error) { return stateOf("restore_file"), nil }
+
+func (c *trashList) show(context.Context) (string, []tool.Content, error) {
+	return "Lists what is in the trash", nil, nil
+}
+
+func (c *trashList) make(context.Context) (tool.Result, error) {
+	text := listThings(c.things, c.budget-noteRoom)
+	if len(c.things) == 0 {
+		text = "[" + text + "]"
+	}
+	items := make([]map[string]any, 0, min(len(c.things), maxListed))
+	for _, one := range c.things[:cap(items)] {
+		items = append(items, map[string]any{"id": one.id, "path": one.Shown, "kind": one.Kind, "files": one.Files, "bytes": one.Bytes, "deleted": one.Deleted})
+	}
+	result := tool.TextResult(text)
+	result.Metadata = map[string]any{"total": len(c.things), "items": items}
+	return result, nil
+}

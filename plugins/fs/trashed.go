@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// idTime is the form of the time that the id of a thing begins with.
+const idTime = "20060102-150405"
+
+// maxInfo is how large an info.json may be.
+const maxInfo = 64 << 10
+
+// trashBounds is what the trash of one user holds at most, beside the thing that
+// was deleted last.
+type trashBounds struct {
+	age   time.Duration
+	bytes int64
+	items int
+}
+
+// thing is something in the trash.
+type thing struct {
+	trashInfo
+	id string
+}
+
+// things returns what is in the trash, the last first.
+func (t *trash) things(ctx context.Context) ([]thing, error) {
+	dir, err := t.folder.OpenDir("trash", nil)
+	if told, ok := errors.AsType[*tool.Error](err); ok && told.Code == tool.NotFound {
+		return nil, nil // nothing was deleted yet
+	}
+	if err != nil {
+		return nil, hidden(err)
+	}
+	defer func() { _ = dir.Close() }() // nothing was written to it
+	entries, err := dir.Read(nil)
+	if err != nil {
+		return nil, hidden(err)
+	}
+	var all []thing
+	for _, entry := range entries {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if entry.Type.IsDir() {
+			all = append(all, t.thing(entry.Name))
+		}
+	}
+	slices.SortFunc(all, func(a, b thing) int {
+		return cmp.Or(b.Deleted.Compare(a.Deleted), strings.Compare(b.id, a.id))
+	})
+	return all, nil
+}
+
+// thing returns what is known of the thing with that id: at least its age.
+func (t *trash) thing(id string) thing {
+	one := thing{id: id}
+	f, err := t.folder.Open(path.Join("trash", id, "info.json"))
+	if err == nil {
+		defer f.Close()
+		var data []byte
+		if data, err = io.ReadAll(io.LimitReader(f, maxInfo)); err == nil {
+			err = json.Unmarshal(data, &one.trashInfo)
+		}
+	}
+	if err != nil {
+		one.trashInfo = trashInfo{}
+		one.Deleted, _ = time.Parse(idTime, id[:min(len(idTime), len(id))]) // what has no time is old
+	}
+	return one
+}
+
+// bound removes for good what exceeds the bounds, the oldest first, but not the
+// last, which were deleted now. What cannot be removed is tried again with the
+// next deletion.
+func (t *trash) bound(ctx context.Context, last ...string) {
+	all, err := t.things(ctx)
+	if err != nil {
+		return
+	}
+	var bytes int64
+	for i, one := range all {
+		bytes += one.Bytes
+		if !slices.Contains(last, one.id) && (i >= t.bounds.items || bytes > t.bounds.bytes || time.Since(one.Deleted) > t.bounds.age) {
+			bytes -= one.Bytes
+			_ = t.remove(ctx, one.id) // see above
+		}
+	}
+}
+
+// remove removes a thing for good, or what is left of one.
+func (t *trash) remove(ctx context.Context, id string) error {
+	place, err := t.folder.Target(path.Join("trash", id), roots.TargetOptions{})
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	unlock, err := t.folder.Lock(ctx, place)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return place.Remove()
+}
+
+// line describes a thing in a list.
+func (t *thing) line() string {
+	size := plural(int(t.Bytes), "byte")
+	if t.Kind == "directory" {
+		size = plural(t.Files, "file") + ", " + size
+	}
+	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.id, tool.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
+}
+
+// listThings lists things, as far as there is room.
+func listThings(all []thing, budget int) string {
+	if len(all) == 0 {
+		return "the trash is empty"
+	}
+	var b strings.Builder
+	shown := 0
+	for i := range all {
+		line := all[i].line() + "\n"
+		if b.Len()+len(line) > budget {
+			break
+		}
+		b.WriteString(line)
+		shown++
+	}
+	text := strings.TrimSuffix(b.String(), "\n")
+	if shown < len(all) {
+		text += fmt.Sprintf("\n[%d of %d, the last first]", shown, len(all))
+	}
+	return text
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// defaultVaultSize is how large a file of a vault may be without settings.
+const defaultVaultSize = 64 * tool.MiB
+
+type vaultCopyArgs struct {
+	Source    string `json:"source" jsonschema:"the file in the vault: the name of the vault, a slash and the path in it; a directory there, or an empty text, gets an error that lists what there is" alias:"from,src"`
+	Dest      string `json:"dest" jsonschema:"the whole new path, relative to the workspace or absolute below it" role:"path" alias:"to,destination"`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is at dest" default:"false"`
+}
+
+// lookIntoVault says how to find a file.
+const lookIntoVault = "name a directory of the vault as source to see what is in it"
+
+// vaulted is a call of vault_copyto.
+type vaulted struct {
+	name         string // of the source, with that of its vault
+	source, dest *roots.Target
+	content      snapshot
+	options      roots.MoveOptions
+}
+
+var _ change = (*vaulted)(nil)
+
+// checkVaults refuses vaults that cannot be any.
+func checkVaults(vaults map[string]string) error {
+	for _, name := range slices.Sorted(maps.Keys(vaults)) {
+		if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+			return &sdk.SettingError{Path: []string{"vaults"}, Summary: fmt.Sprintf("%q is no name for a vault, expected one without a slash", name)}
+		}
+		if dir := vaults[name]; !filepath.IsAbs(dir) {
+			return &sdk.SettingError{Path: []string{"vaults", name}, Summary: fmt.Sprintf("the vault is at %q, expected an absolute path", dir)}
+		}
+	}
+	return nil
+}
+
+// planVaultCopy looks at what a call of vault_copyto would change.
+func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change, error) {
+	name, inside, err := w.vaultOf(in.Source)
+	if err != nil {
+		return nil, err
+	}
+	vault, err := w.openVault(name)
+	if err != nil {
+		return nil, err
+	}
+	c := &vaulted{name: path.Join(name, inside), options: roots.MoveOptions{Overwrite: in.Overwrite, Copy: true}}
+	if c.source, err = w.inVault(vault, name, inside); err != nil {
+		return nil, err
+	}
+	if c.dest, err = w.target(in.Dest, roots.TargetOptions{Parents: true}); err != nil {
+		return nil, err
+	}
+	if err := w.lock(ctx, c.source, c.dest); err != nil {
+		return nil, c.inVaultTerms(err)
+	}
+	info := c.source.Info()
+	if info == nil || !info.Mode().IsRegular() {
+		return nil, tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time", tool.VisibleName(c.name)).WithHint("look at it again")
+	}
+	if info.Size() > w.maxVault {
+		return nil, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be copied from a vault", tool.VisibleName(c.name), info.Size(), w.maxVault).
+			WithHint("the setting vault_max_size says so; ask the user to copy it")
+	}
+	if err := c.source.Movable(ctx, c.dest, c.options); err != nil {
+		return nil, c.inVaultTerms(err)
+	}
+	c.content, err = take(ctx, c.source, 0)
+	return c, c.inVaultTerms(err)
+}
+
+// vaultOf returns the name of the vault and the path in it.
+func (w *workspace) vaultOf(source string) (name, inside string, err error) {
+	names := slices.Sorted(maps.Keys(w.vaults))
+	if len(names) == 0 {
+		return "", "", tool.Errorf(tool.Unavailable, "There is no vault").WithHint("the setting vaults of the plugin fs names vaults; ask the user for the file")
+	}
+	name, inside, _ = strings.Cut(source, "/")
+	if _, ok := w.vaults[name]; !ok {
+		return "", "", tool.Errorf(tool.NotFound, "There is no vault of the name %q", name).
+			WithHint("source begins with the name of a vault and a slash; there are: %s", tool.VisibleName(strings.Join(names, ", ")))
+	}
+	if inside = path.Clean("./" + inside); inside == ".." || strings.HasPrefix(inside, "../") {
+		return "", "", tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(source)).WithHint("it leads out of the vault")
+	}
+	return name, inside, nil
+}
+
+// openVault opens a vault. It is closed with the workspace.
+func (w *workspace) openVault(name string) (*roots.Roots, error) {
+	unavailable := tool.Errorf(tool.Unavailable, "The vault %s cannot be opened", tool.VisibleName(name)).
+		WithHint("it must be a directory outside of the workspace that the sandbox of the plugin fs lists under filesystem.read; ask the user")
+	vault, err := roots.Open([]string{w.vaults[name]}, w.options)
+	if err != nil {
+		return nil, unavailable.WithCause(err)
+	}
+	w.onClose = append(w.onClose, func() { _ = vault.Close() }) // nothing is written to it
+	dir, err := filepath.EvalSymlinks(w.vaults[name])
+	if err != nil {
+		return nil, unavailable.WithCause(err)
+	}
+	for _, folder := range w.dirs {
+		real, err := filepath.EvalSymlinks(folder)
+		if err != nil || within(dir, real) || within(real, dir) {
+			return nil, unavailable.WithCause(err)
+		}
+	}
+	return vault, nil
+}
+
+// within reports whether a path is the directory or in it.
+func within(dir, abs string) bool {
+	return abs == dir || strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// inVault opens a file of the vault, to which no link may lead.
+func (w *workspace) inVault(vault *roots.Roots, name, inside string) (*roots.Target, error) {
+	shown := tool.VisibleName(path.Join(name, inside))
+	at := &vaulted{name: path.Join(name, inside)}
+	root, err := vault.Target(".", roots.TargetOptions{Read: true})
+	if err != nil {
+		return nil, at.inVaultTerms(err)
+	}
+	defer root.Close()
+	t, err := vault.Target(inside, roots.TargetOptions{Read: true})
+	if err != nil {
+		return nil, at.inVaultTerms(err)
+	}
+	w.onClose = append(w.onClose, t.Close)
+	info := t.Info()
+	switch {
+	case info == nil:
+		return nil, tool.Errorf(tool.NotFound, "File not found: %s", shown).WithHint("%s", lookIntoVault)
+	case t.Identity() != path.Join(root.Identity(), inside), info.Mode().Type() == fs.ModeSymlink:
+		return nil, tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", shown).
+			WithHint("a symbolic link leads there; only files of the vault itself are copied")
+	case info.IsDir():
+		return nil, tool.Errorf(tool.InvalidArgument, "%s is a directory, expected a file in it", shown).
+			WithHint("in it there are:\n%s", vaultNames(vault, inside))
+	case !info.Mode().IsRegular():
+		return nil, tool.Errorf(tool.Failed, "Failed to read file: %s is a %s, not a regular file", shown, roots.Kind(info.Mode()))
+	default:
+		return t, nil
+	}
+}
+
+// vaultNames lists what is in a directory of a vault, by name and size.
+func vaultNames(vault *roots.Roots, inside string) string {
+	const most = 100
+	dir, err := vault.OpenDir(inside, nil)
+	if err != nil {
+		return "[the directory cannot be read]"
+	}
+	defer func() { _ = dir.Close() }() // nothing was written to it
+	entries, err := dir.Read(nil)
+	if err != nil && len(entries) == 0 {
+		return "[the directory cannot be read]"
+	}
+	slices.SortFunc(entries, func(a, b roots.DirEntry) int { return strings.Compare(a.Name, b.Name) })
+	var lines []string
+	for _, entry := range entries[:min(len(entries), most)] {
+		if info, err := dir.Info(entry.Name); err == nil {
+			lines = append(lines, listed(entry.Name, info.Mode, info.Size))
+		}
+	}
+	if len(entries) > most {
+		lines = append(lines, fmt.Sprintf("[%d of %d]", most, len(entries)))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// inVaultTerms says what went wrong without naming a folder of the host.
+func (c *vaulted) inVaultTerms(err error) error {
+	var told *tool.Error
+	if !errors.As(err, &told) {
+		return err
+	}
+	if told.Code == tool.NotFound {
+		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(c.name)).WithCause(err).WithHint("%s", lookIntoVault)
+	}
+	if told.Code == tool.PermissionDenied {
+		return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(c.name)).WithCause(err).
+			WithHint("it leads out of the vault, or its name is one of those that hold secrets or are protected, which keep their name when they are copied")
+	}
+	return told
+}
+
+func (c *vaulted) state(ctx context.Context) (string, error) {
+	replaced, err := take(ctx, c.dest, 0)
+	if err != nil {
+		return "", err
+	}
+	return stateOf("vault_copyto", c.source.Identity(), c.content.state(), c.dest.Identity(), replaced.state()), nil
+}
+
+// facts are all that is told of the content.
+func (c *vaulted) facts() string {
+	if c.content.hash == "" {
+		return plural(int(c.content.size), "byte")
+	}
+	return fmt.Sprintf("%s, %s", plural(int(c.content.size), "byte"), c.content.hash)
+}
+
+func (c *vaulted) show(ctx context.Context) (string, []tool.Content, error) {
+	dest := tool.VisibleName(c.dest.String())
+	summary := fmt.Sprintf("Copies %s of a vault to %s", tool.VisibleName(c.name), dest)
+	replaced, err := take(ctx, c.dest, 0)
+	if err != nil {
+		return "", nil, err
+	}
+	text := fmt.Sprintf("new: %s\nNothing is replaced.", c.facts())
+	if replaced.exists {
+		summary += ", replacing what is there"
+		text = fmt.Sprintf("new: %s\n%s is replaced, and cannot be restored.\nold: %s", c.facts(), dest, replaced.describe())
+	}
+	return summary, []tool.Content{tool.Text(text + "\nWhoever reads files of the workspace can read it then.")}, nil
+}
+
+func (c *vaulted) make(ctx context.Context) (tool.Result, error) {
+	operation := created
+	if c.dest.Info() != nil {
+		operation = updated
+	}
+	path := c.dest.String()
+	if err := c.source.CopyTo(ctx, c.dest, c.options); err != nil {
+		return tool.Result{}, c.inVaultTerms(err)
+	}
+	result := tool.TextResult(fmt.Sprintf("Copied %s to %s (%s)", tool.VisibleName(c.name), tool.VisibleName(path), c.facts()))
+	result.Metadata = map[string]any{"source": c.name, "path": path, "bytes": c.content.size, "replaced": operation == updated}
+	if c.content.hash != "" {
+		result.Metadata["hash"] = c.content.hash
+	}
+	result.Effects = []tool.Effect{changed(path, operation)}
+	return result, nil
+}

@@ -1,0 +1,240 @@
+// Package patch reads patches: unified diffs as git and diff write them, and
+// the form that begins with "*** Begin Patch". It says which files a patch
+// names and what should become of their lines; it looks at no file and changes
+// none.
+//
+// Models write patches by hand and count badly. What a hunk holds is taken
+// from its lines where the numbers in its header disagree with them. Anything
+// else that is not clear is an error, with the line of the patch: a patch is
+// never read in part.
+//
+// Errors are written for a model: they are of type [*tool.Error].
+package patch
+
+import (
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Bounds of one patch.
+const (
+	// MaxBytes is how long its text may be.
+	MaxBytes = 4 << 20
+	// MaxFiles is how many files it may change.
+	MaxFiles = 100
+	// MaxHunks is how many hunks it may have in all.
+	MaxHunks = 2000
+)
+
+// Operation is what becomes of a file.
+type Operation string
+
+// The closed list of operations.
+const (
+	Update Operation = "update"
+	Create Operation = "create"
+	Delete Operation = "delete"
+	Rename Operation = "rename"
+	Copy   Operation = "copy"
+)
+
+// File is what a patch says about one file.
+type File struct {
+	// Line is where it begins in the patch, counted from 1.
+	Line int
+	// Operation is what becomes of it.
+	Operation Operation
+	// Old is the path before, "" for [Create]; New the path afterwards, "" for
+	// [Delete]. They are the same for [Update], unless the patch gives two
+	// names and does not say that one becomes the other.
+	Old, New string
+	// Mode is the new mode, 0o644 or 0o755, or 0 if the patch does not say.
+	Mode fs.FileMode
+	// Hunks are what changes in it, in order.
+	Hunks []Hunk
+	// AtOnce says that a path is that of the file before the whole patch, as in
+	// a diff of git, and not what an earlier part of the patch made of it.
+	AtOnce bool
+	// EndKept says that the patch cannot say whether the last line has a line
+	// end, so that it stays as it is.
+	EndKept bool
+}
+
+// Hunk is a region of a file before and after.
+type Hunk struct {
+	// Line is where it begins in the patch, counted from 1.
+	Line int
+	// Start is the line of the file, counted from 1, where the hunk says that
+	// it belongs; 0 if it does not say.
+	Start int
+	// Within are lines of the file, each after the one before, that stand
+	// before the hunk.
+	Within []string
+	// AtEnd says that the hunk stands at the end of the file.
+	AtEnd bool
+	// Lines are what it holds.
+	Lines []Line
+}
+
+// Line is a line of a hunk.
+type Line struct {
+	// Kind is ' ' for a line that stays, '-' for one that goes and '+' for one
+	// that comes.
+	Kind byte
+	// Text is the line without its line feed.
+	Text string
+	// Open says that the line has no line end.
+	Open bool
+}
+
+// Old returns the lines before.
+func (h *Hunk) Old() []Line { return h.without('+') }
+
+// New returns the lines afterwards.
+func (h *Hunk) New() []Line { return h.without('-') }
+
+func (h *Hunk) without(kind byte) []Line {
+	var lines []Line
+	for _, l := range h.Lines {
+		if l.Kind != kind {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// Paths returns every path that the files name, each once.
+func Paths(files []File) []string {
+	var paths []string
+	for _, f := range files {
+		for _, path := range []string{f.Old, f.New} {
+			if path != "" && !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
+	}
+	return paths
+}
+
+// Parse reads a patch. What is not a patch in either form, or not all of one,
+// is [tool.InvalidArgument]; what exceeds the bounds is
+// [tool.ResourceExhausted].
+func Parse(text string) ([]File, error) {
+	if len(text) > MaxBytes {
+		return nil, tool.Errorf(tool.ResourceExhausted, "The patch has %d bytes, at most %d are possible", len(text), MaxBytes).WithHint("make several patches of it")
+	}
+	r := newReader(text)
+	for r.more() && r.trimmed() == "" {
+		r.at++
+	}
+	read := r.unified
+	switch first := r.trimmed(); {
+	case first == beginPatch:
+		read = r.beginPatch
+	case !r.more():
+		return nil, tool.Errorf(tool.InvalidArgument, "The patch is empty").WithHint("%s", forms)
+	case slices.ContainsFunc(sections(), func(s string) bool { return strings.HasPrefix(first, s) }):
+		return nil, r.wrong("expected %q before it", beginPatch)
+	}
+	if err := read(); err != nil {
+		return nil, err
+	}
+	return r.files, nil
+}
+
+// forms says what a patch looks like.
+const forms = `a patch is a unified diff, with the lines "--- a/file", "+++ b/file" and "@@ -1,3 +1,4 @@" before the changed lines, or it begins with "*** Begin Patch" and a line such as "*** Update File: file"`
+
+// reader reads a patch line by line.
+type reader struct {
+	lines []string // without line feeds
+	first int      // the number of the first of them
+	at    int
+	files []File
+	hunks int
+}
+
+// newReader takes what stands around a patch in a chat: the fence of a code
+// block, and carriage returns that are in every line.
+func newReader(text string) *reader {
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if !slices.ContainsFunc(lines, func(l string) bool { return !strings.HasSuffix(l, "\r") }) {
+		for i, l := range lines {
+			lines[i] = strings.TrimSuffix(l, "\r")
+		}
+	}
+	r := &reader{lines: lines, first: 1}
+	start := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) != "" })
+	if start >= 0 && strings.HasPrefix(lines[start], "```") {
+		r.lines, r.first = lines[start+1:], start+2
+		if end := slices.Index(r.lines, "```"); end >= 0 {
+			r.lines = r.lines[:end]
+		}
+	}
+	return r
+}
+
+// more reports whether there is a line.
+func (r *reader) more() bool { return r.at < len(r.lines) }
+
+// line returns the line under way, "" after the last.
+func (r *reader) line() string { return r.ahead(0) }
+
+// trimmed returns the line under way without space at its end.
+func (r *reader) trimmed() string { return strings.TrimRight(r.line(), " \t\r") }
+
+// ahead returns the line that is n further on, "" after the last.
+func (r *reader) ahead(n int) string {
+	if r.at+n < len(r.lines) {
+		return r.lines[r.at+n]
+	}
+	return ""
+}
+
+// number returns the number of the line under way.
+func (r *reader) number() int { return r.first + r.at }
+
+// wrong says what is wrong with the line under way.
+func (r *reader) wrong(format string, args ...any) *tool.Error {
+	found := "its end"
+	if r.more() {
+		found = tool.VisibleName(shorten(r.line()))
+	}
+	return wrongAt(r.number(), "found %s, "+format, append([]any{found}, args...)...)
+}
+
+// wrongAt says what is wrong at a line of the patch.
+func wrongAt(number int, format string, args ...any) *tool.Error {
+	text := tool.Errorf(tool.InvalidArgument, format, args...).Message
+	return tool.Errorf(tool.InvalidArgument, "Line %d of the patch: %s", number, text).WithHint("%s; nothing was changed", forms)
+}
+
+// shorten returns the beginning of a line.
+func shorten(line string) string {
+	const most = 80
+	if len(line) <= most {
+		return line
+	}
+	return strings.ToValidUTF8(line[:most], "") + "..."
+}
+
+// add adds a file.
+func (r *reader) add(f File) error {
+	if len(r.files) == MaxFiles {
+		return tool.Errorf(tool.ResourceExhausted, "The patch changes more than %d files", MaxFiles).WithHint("make several patches of it")
+	}
+	r.files = append(r.files, f)
+	return nil
+}
+
+// addHunk adds a hunk to a file.
+func (r *reader) addHunk(f *File, h *Hunk) error {
+	if r.hunks++; r.hunks > MaxHunks {
+		return tool.Errorf(tool.ResourceExhausted, "The patch has more than %d hunks", MaxHunks).WithHint("make several patches of it")
+	}
+	f.Hunks = append(f.Hunks, *h)
+	return nil
+}
