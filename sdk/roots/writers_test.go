@@ -242,7 +242,7 @@ func TestSwapRaceOfWrites(t *testing.T) {
 	}
 	r := open(t, dir)
 	written := 0
-	for n := range max(least, attempts) {
+	for n := 0; n < max(least, attempts) || written == 0 && n < bound; n++ {
 		switch got := write(r, "name/f", fmt.Sprint(n), follow, roots.WriteOptions{}); {
 		case got == "":
 			written++
@@ -296,7 +296,7 @@ func TestSwapRaceToProtected(t *testing.T) {
 	}
 	r := open(t, dir)
 	written := 0
-	for n := range max(least, attempts) {
+	for n := 0; n < max(least, attempts) || written == 0 && n < bound; n++ {
 		if write(r, "name/f", fmt.Sprint(n), follow, roots.WriteOptions{}) == "" {
 			written++
 		}
