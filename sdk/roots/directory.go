@@ -7,6 +7,8 @@ import (
 	"path"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -94,9 +96,20 @@ func (p *parents) end(failure error) {
 		return
 	}
 	for i := len(p.names) - 1; failure != nil && i >= 0; i-- {
-		_ = p.dir.Remove(p.names[i]) // others may use it by now
+		_ = removeEmpty(p.dir, p.names[i]) // others may use it by now
 	}
 	closeRead(p.dir)
+}
+
+// removeEmpty removes a directory that has nothing in it. What somebody has put in its
+// place, a file or a link, stays.
+func removeEmpty(dir *os.Root, name string) error {
+	above, err := dir.Open(path.Dir(name))
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	return unix.Unlinkat(int(above.Fd()), path.Base(name), unix.AT_REMOVEDIR)
 }
 
 // MakeDirectory makes a directory at the place, and those on the way if

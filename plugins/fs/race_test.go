@@ -1,0 +1,150 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// outsideSecret is what a swapped link leads to.
+const outsideSecret = "do not tell\n"
+
+// swapName makes dir/name a directory, nothing, and a link that leads out, again and
+// again until stopped.
+func swapName(t *testing.T, dir, outside string) (stop func()) {
+	t.Helper()
+	var stopped atomic.Bool
+	ended := make(chan error, 1)
+	inside, link, name := filepath.Join(dir, "inside"), filepath.Join(dir, "link"), filepath.Join(dir, "name")
+	if err := os.Symlink(outside, link); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends when stopped, which the test waits for
+		for n := 0; !stopped.Load(); n++ {
+			for _, step := range [][2]string{{inside, name}, {name, inside}, {link, name}, {name, link}} {
+				err := os.Rename(step[0], step[1])
+				for err != nil && step[1] == name { // a tool has made a directory there
+					if err = os.RemoveAll(name); err == nil {
+						err = os.Rename(step[0], name)
+					}
+				}
+				if err != nil {
+					ended <- err
+					return
+				}
+				if n%16 == 0 { // long enough for a tool that writes durably
+					<-time.After(3 * time.Millisecond)
+				}
+			}
+		}
+		ended <- nil
+	}()
+	return func() {
+		stopped.Store(true)
+		if err := <-ended; err != nil {
+			t.Errorf("the swaps ended: %v", err)
+		}
+	}
+}
+
+// Whoever can rename in the workspace gains nothing by a swap between a tool's look at a
+// path and its use of it. The control, which follows links, compares the beginning and
+// then goes by the name, reads and writes outside in the same run.
+func TestSwapRaceOfTools(t *testing.T) {
+	const (
+		least = 150  // attempts of each tool
+		bound = 2000 // attempts of each until the control must have leaked, and each tool have succeeded
+	)
+	outside := tree(t, map[string]string{"f": outsideSecret})
+	dir := tree(t, map[string]string{"inside/f": "old\n", "mine": "mine\n"})
+	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
+		Env: []string{"FS_AS_PLUGIN=1"}, Context: tool.Context{Roots: []string{dir}, MaxOutput: 64 * tool.KiB, UserDir: t.TempDir()},
+	})
+	attempts := []struct {
+		tool string
+		args func(n int) any
+	}{
+		{"read_file", func(int) any { return readFileArgs{Path: "name/f"} }},
+		{"list_directory", func(int) any { return listDirectoryArgs{Path: "name", Depth: 2} }},
+		{"search_content", func(int) any { return searchContentArgs{Path: "name", Pattern: "tell|old"} }},
+		{"file_info", func(int) any { return fileInfoArgs{Path: "name/f"} }},
+		{"write_file", func(int) any { return writeFileArgs{Path: "name/f", Content: "old\n"} }},
+		{"edit_file", func(n int) any { return edit("name/f", "old", "old ") }},
+		{"apply_patch", func(int) any { return applyPatchArgs{Patch: begin("*** Add File: name/made\n+x\n")} }},
+		{"copy_file", func(n int) any {
+			return moveArgs{Source: "name/f", Dest: fmt.Sprintf("copy-%d", n%10), Overwrite: true}
+		}},
+		{"move_file", func(int) any { return moveArgs{Source: "mine", Dest: "name/mine", Overwrite: true} }},
+		{"delete_file", func(int) any { return deleteFileArgs{Path: "name/made"} }},
+	}
+	defer swapName(t, dir, outside)()
+	var leaked atomic.Bool
+	defer control(dir, &leaked)()
+	done := make(map[string]int)
+	enough := func() bool {
+		for _, a := range attempts {
+			if done[a.tool] == 0 {
+				return false
+			}
+		}
+		return leaked.Load()
+	}
+	for n := 0; n < least || !enough(); n++ {
+		if n == bound {
+			t.Fatalf("in %d attempts the control leaked: %v; these tools have succeeded: %v", n, leaked.Load(), done)
+		}
+		for _, a := range attempts {
+			got := p.Call(t.Context(), a.tool, a.args(n))
+			if strings.Contains(got.Text(), "tell") {
+				t.Fatalf("%s tells what is outside: %q", a.tool, got.Text())
+			}
+			if got.Error == nil {
+				done[a.tool]++
+			}
+		}
+		// What the next round needs, if this one got there.
+		_ = os.WriteFile(filepath.Join(dir, "mine"), []byte("mine\n"), 0o600)
+	}
+	if diff := cmp.Diff(map[string]string{"f": outsideSecret}, contents(t, outside)); diff != "" {
+		t.Errorf("what is outside has changed (-want +got):\n%s", diff)
+	}
+	for n := range 10 {
+		if text, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("copy-%d", n))); err == nil && strings.Contains(string(text), "tell") {
+			t.Errorf("copy-%d holds what is outside", n)
+		}
+	}
+	t.Logf("the tools have succeeded so often: %v", done)
+}
+
+// control reads by name what it has found to be inside, until it has read what is
+// outside, or is stopped.
+func control(dir string, leaked *atomic.Bool) (stop func()) {
+	var stopped atomic.Bool
+	ended := make(chan struct{})
+	go func() { // ends when stopped, which the test waits for
+		defer close(ended)
+		for !stopped.Load() && !leaked.Load() {
+			path, err := filepath.EvalSymlinks(filepath.Join(dir, "name", "f"))
+			if err != nil || !strings.HasPrefix(path, dir+"/") {
+				continue
+			}
+			runtime.Gosched() // as any scheduler may
+			text, err := os.ReadFile(path)
+			leaked.Store(err == nil && string(text) == outsideSecret)
+		}
+	}()
+	return func() {
+		stopped.Store(true)
+		<-ended
+	}
+}
