@@ -79,7 +79,7 @@ func TestSwapRaceOfTools(t *testing.T) {
 		{"search_content", func(int) any { return searchContentArgs{Path: "name", Pattern: "tell|old"} }},
 		{"file_info", func(int) any { return fileInfoArgs{Path: "name/f"} }},
 		{"write_file", func(int) any { return writeFileArgs{Path: "name/f", Content: "old\n"} }},
-		{"edit_file", func(n int) any { return edit("name/f", "old", "old ") }},
+		{"edit_file", func(int) any { return edit("name/f", "old", "old ") }},
 		{"apply_patch", func(int) any { return applyPatchArgs{Patch: begin("*** Add File: name/made\n+x\n")} }},
 		{"copy_file", func(n int) any {
 			return moveArgs{Source: "name/f", Dest: fmt.Sprintf("copy-%d", n%10), Overwrite: true}
