@@ -119,6 +119,7 @@ func TestParseRefuses(t *testing.T) {
 		{"merge", "diff --cc a\n", "invalid_argument: Line 1 of the patch: found diff --cc a, a diff of a merge, which cannot be applied; expected a diff to one parent"},
 		{"merge hunk", head + "@@@ -1 -1 +1 @@@\n", "invalid_argument: Line 3 of the patch: found @@@ -1 -1 +1 @@@, a diff of a merge, which cannot be applied; expected a diff to one parent"},
 		{"context diff", "*** a\n--- b\n", "invalid_argument: Line 1 of the patch: found *** a, a context diff; expected a unified one, as of diff -u"},
+		{"both forms", "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n*** Begin Patch\n*** Delete File: y\n*** End Patch\n", "invalid_argument: Line 6 of the patch: found *** Begin Patch, after a unified diff; expected one form or the other"},
 		{"no begin", "*** Add File: a\n+x\n", `invalid_argument: Line 1 of the patch: found *** Add File: a, expected "*** Begin Patch" before it`},
 		{"no end", "*** Begin Patch\n*** Add File: a\n+x\n", `invalid_argument: Line 4 of the patch: found its end, expected "*** End Patch": the patch seems to be cut off`},
 		{"after the end", "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch\nx", `invalid_argument: Line 5 of the patch: found x, expected nothing after "*** End Patch"`},

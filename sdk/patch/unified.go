@@ -20,6 +20,8 @@ func (r *reader) unified() error {
 			err = r.wrong("a diff of a merge, which cannot be applied; expected a diff to one parent")
 		case isBinary(line):
 			err = r.wrong("which is of a file that is not text; use copy_file or move_file for it")
+		case r.trimmed() == beginPatch:
+			err = r.wrong("after a unified diff; expected one form or the other")
 		case strings.HasPrefix(line, "@@"):
 			err = r.wrong(`expected the names of the file before it, as "--- a/file" and "+++ b/file"`)
 		case strings.HasPrefix(line, "*** ") && strings.HasPrefix(r.ahead(1), "--- "):

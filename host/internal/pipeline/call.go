@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/schema"
+	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -32,6 +33,7 @@ type call struct {
 	hash      string           // of the canonical arguments
 	admission admission        // after it was admitted
 	tier      tool.Tier        // after the arguments were checked
+	names     []string         // of the files that the arguments name, in patches too, after that
 	commands  []policy.Command // of its arguments, as they were read when it was decided
 	decision  policy.Decision  // after it was decided
 	subject   approval.Subject // what of it a grant can be about, of one that a grant would answer
@@ -149,6 +151,20 @@ func (c *call) check() error {
 	c.hash = digest(c.arguments.Canonical)
 	if c.tier, err = c.entry.TierOf(c.arguments.Values); err != nil {
 		return err
+	}
+	return c.nameFiles()
+}
+
+// nameFiles finds the files that the arguments name. A patch that cannot be read is
+// refused: the policy could not judge the files in it.
+func (c *call) nameFiles() error {
+	c.names = c.entry.ValuesOf(tool.RolePath, c.arguments.Values)
+	for _, text := range c.entry.ValuesOf(tool.RolePatch, c.arguments.Values) {
+		files, err := patch.Parse(text)
+		if err != nil {
+			return err
+		}
+		c.names = append(c.names, patch.Paths(files)...)
 	}
 	return nil
 }

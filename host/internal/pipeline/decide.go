@@ -7,7 +7,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/policy"
-	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -69,7 +68,7 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 		return about
 	}
 	about.Folder = resolve(s.Roots[0])
-	for _, name := range named(c) {
+	for _, name := range c.names {
 		written := s.absolute(name)
 		// What it names, which may be a link, and where that leads.
 		for _, path := range []string{filepath.Join(resolve(filepath.Dir(written)), filepath.Base(written)), resolve(written)} {
@@ -82,18 +81,6 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 		about.Paths = []string{about.Folder} // where a command runs that names no place
 	}
 	return about
-}
-
-// named returns the files that the arguments of a call name, in patches too. A
-// patch that cannot be read names none: whoever applies it refuses it as well.
-func named(c *call) []string {
-	names := c.entry.ValuesOf(tool.RolePath, c.arguments.Values)
-	for _, text := range c.entry.ValuesOf(tool.RolePatch, c.arguments.Values) {
-		if files, err := patch.Parse(text); err == nil {
-			names = append(names, patch.Paths(files)...)
-		}
-	}
-	return names
 }
 
 // absolute returns the absolute, clean path that an argument names.
@@ -140,7 +127,7 @@ func (s *Settings) paths(c *call) []policy.Path {
 		return nil
 	}
 	var paths []policy.Path
-	for _, name := range named(c) {
+	for _, name := range c.names {
 		written := s.absolute(name)
 		paths = append(paths, policy.Path{Name: name, Absolute: written})
 		if leads := resolve(written); leads != written {
