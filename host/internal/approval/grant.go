@@ -1,10 +1,11 @@
 package approval
 
 import (
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/host/internal/policy"
 )
 
 // Grant is a standing answer: calls of a user that it covers run unasked where the
@@ -79,12 +80,7 @@ type Command struct {
 
 // within reports whether there are paths, and all of them are folder or below it.
 func within(paths []string, folder string) bool {
-	for _, name := range paths {
-		if name != folder && !strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/") {
-			return false
-		}
-	}
-	return len(paths) > 0
+	return len(paths) > 0 && !slices.ContainsFunc(paths, func(name string) bool { return !policy.Within(name, folder) })
 }
 
 // describe says what the grant covers.

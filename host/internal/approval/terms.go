@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -116,7 +117,7 @@ func (t *Terms) path(r *Record) (string, error) {
 
 // outside returns the first path that is not in folder.
 func outside(paths []string, folder string) string {
-	i := slices.IndexFunc(paths, func(name string) bool { return !within([]string{name}, folder) })
+	i := slices.IndexFunc(paths, func(name string) bool { return !policy.Within(name, folder) })
 	return paths[max(i, 0)]
 }
 

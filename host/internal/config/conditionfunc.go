@@ -12,6 +12,8 @@ import (
 	"github.com/hashicorp/hcl/v2/ext/tryfunc"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
+
+	"github.com/toolhost/toolhost/host/internal/policy"
 )
 
 // functionTable holds functions by name.
@@ -38,9 +40,11 @@ func textFunctions() map[string]func(a, b string) (bool, error) {
 	return map[string]func(a, b string) (bool, error){
 		"startswith": func(text, prefix string) (bool, error) { return strings.HasPrefix(text, prefix), nil },
 		"endswith":   func(text, suffix string) (bool, error) { return strings.HasSuffix(text, suffix), nil },
-		"under":      func(name, folder string) (bool, error) { return under(path.Clean(name), path.Clean(folder)), nil },
-		"glob":       globMatch,
-		"regex":      newPatterns().match,
+		"under": func(name, folder string) (bool, error) {
+			return policy.Within(path.Clean(name), path.Clean(folder)), nil
+		},
+		"glob":  globMatch,
+		"regex": newPatterns().match,
 		"cidr_contains": func(network, address string) (bool, error) {
 			prefix, err := netip.ParsePrefix(network)
 			if err != nil {
@@ -50,12 +54,6 @@ func textFunctions() map[string]func(a, b string) (bool, error) {
 			return err == nil && prefix.Contains(addr.Unmap()), nil // what is no address lies in no network
 		},
 	}
-}
-
-// under reports whether a clean path is a folder or lies below it, as they are
-// spelled: a condition looks at no file.
-func under(name, folder string) bool {
-	return name == folder || strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
 // ofTexts makes one of [textFunctions] one of HCL.

@@ -59,7 +59,7 @@ func pathRows(paths []policy.Path, folders []string) []row {
 	rows := make([]row, 0, len(paths))
 	for _, p := range paths {
 		rel := p.Absolute
-		if len(folders) > 0 && under(p.Absolute, folders[0]) {
+		if len(folders) > 0 && policy.Within(p.Absolute, folders[0]) {
 			rel, _ = filepath.Rel(folders[0], p.Absolute) // both are absolute
 		}
 		rows = append(rows, row{"name": p.Name, "path": p.Absolute, "rel": rel, "base": filepath.Base(p.Absolute)})

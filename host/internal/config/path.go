@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/links"
 )
 
 // workspace reads the one argument that every configuration must have.
@@ -109,18 +111,6 @@ func defaultStateDir(lookupEnv func(string) (string, bool), uid int, configPath 
 
 // within reports whether path is dir or below it, wherever symbolic links lead.
 func within(dir, path string) bool {
-	rel, err := filepath.Rel(resolve(dir), resolve(path))
+	rel, err := filepath.Rel(links.Resolve(dir), links.Resolve(path))
 	return err == nil && filepath.IsLocal(rel)
-}
-
-// resolve follows the symbolic links of the part of path that exists.
-func resolve(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
-	}
-	parent := filepath.Dir(path)
-	if parent == path {
-		return path
-	}
-	return filepath.Join(resolve(parent), filepath.Base(path))
 }

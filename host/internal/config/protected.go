@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/links"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -131,7 +132,7 @@ func (h hostPaths) refusal(use, path string) (summary, detail string) {
 func spellings(paths ...string) []string {
 	var both []string
 	for _, path := range paths {
-		both = append(both, filepath.Clean(path), resolve(path))
+		both = append(both, filepath.Clean(path), links.Resolve(path))
 	}
 	slices.Sort(both)
 	return slices.Compact(both)

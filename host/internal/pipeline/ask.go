@@ -124,10 +124,9 @@ func runs(c *call, hidden bool) []string {
 	}
 	var lines []string
 	for _, read := range c.commands {
-		// Those first of which there is most to fear.
-		segments := slices.SortedStableFunc(slices.Values(read.Line.Segments), func(a, b command.Segment) int { return cmp.Compare(b.Risk, a.Risk) })
-		if len(segments) <= maxRuns {
-			segments = read.Line.Segments
+		segments := read.Line.Segments
+		if len(segments) > maxRuns { // those first of which there is most to fear
+			segments = slices.SortedStableFunc(slices.Values(segments), func(a, b command.Segment) int { return cmp.Compare(b.Risk, a.Risk) })
 		}
 		for _, problem := range read.Line.Problems {
 			lines = append(lines, problem.String())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/host/internal/links"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -67,11 +68,11 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 	if len(s.Roots) == 0 {
 		return about
 	}
-	about.Folder = resolve(s.Roots[0])
+	about.Folder = links.Resolve(s.Roots[0])
 	for _, name := range c.names {
 		written := s.absolute(name)
 		// What it names, which may be a link, and where that leads.
-		for _, path := range []string{filepath.Join(resolve(filepath.Dir(written)), filepath.Base(written)), resolve(written)} {
+		for _, path := range []string{filepath.Join(links.Resolve(filepath.Dir(written)), filepath.Base(written)), links.Resolve(written)} {
 			if !slices.Contains(about.Paths, path) {
 				about.Paths = append(about.Paths, path)
 			}
@@ -130,7 +131,7 @@ func (s *Settings) paths(c *call) []policy.Path {
 	for _, name := range c.names {
 		written := s.absolute(name)
 		paths = append(paths, policy.Path{Name: name, Absolute: written})
-		if leads := resolve(written); leads != written {
+		if leads := links.Resolve(written); leads != written {
 			paths = append(paths, policy.Path{Name: name, Absolute: leads})
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/event"
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/links"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/results"
 	"github.com/toolhost/toolhost/host/internal/schema"
@@ -162,7 +163,7 @@ func (p *Pipeline) Apply(s Settings) {
 func (s *Settings) spell() {
 	s.spelled = slices.Clone(s.Roots)
 	for _, root := range s.Roots {
-		if leads := resolve(root); !slices.Contains(s.spelled, leads) {
+		if leads := links.Resolve(root); !slices.Contains(s.spelled, leads) {
 			s.spelled = append(s.spelled, leads)
 		}
 	}

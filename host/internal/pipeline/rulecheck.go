@@ -154,7 +154,7 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 	in := s.input(c)
 	decision := s.Policy.Decide(in)
 	result.Decision = &decision
-	if test.Expect == rule.Verdict && !rule.Shadow && !rule.Applies(in) {
+	if applies, _ := rule.Applies(&in); test.Expect == rule.Verdict && !rule.Shadow && !applies { // what is wrong with it is in the notes
 		result.Problem = fmt.Sprintf("the rule does not apply to the call, so that the test says nothing of it; the call is decided %q by %s", decision.Verdict, decidedBy(decision))
 		return result
 	}

@@ -107,7 +107,7 @@ func (in *Input) bases(line *command.Line) []string {
 
 // inside reports whether a path is one of the folders that callers work in, or below.
 func (in *Input) inside(name string) bool {
-	return slices.ContainsFunc(in.Folders, func(folder string) bool { return name == folder || below(name, folder) })
+	return slices.ContainsFunc(in.Folders, func(folder string) bool { return Within(name, folder) })
 }
 
 // Caller is who makes a call.

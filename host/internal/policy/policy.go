@@ -273,20 +273,13 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 		return d, ok
 	}
 	// Their words are relative to another place than they were read for.
+	lists := r.opts.Commands // without them nothing but a denial is said
 	for _, named := range in.Paths {
-		if verdict := max(Ask, r.lists().level(command.High)); !in.inside(named.Absolute) && d.Verdict < verdict {
-			d = Decision{Verdict: verdict, Rule: "a command outside of the workspace, in " + tool.VisibleName(named.Name), Where: r.lists().Place}
+		if verdict := max(Ask, lists.level(command.High)); !in.inside(named.Absolute) && d.Verdict < verdict {
+			d = Decision{Verdict: verdict, Rule: "a command outside of the workspace, in " + tool.VisibleName(named.Name), Where: lists.Place}
 		}
 	}
 	return d, true
-}
-
-// lists returns the lists of commands, those of no configuration if there are none.
-func (r *Rules) lists() *Commands {
-	if r.opts.Commands == nil {
-		return &Commands{}
-	}
-	return r.opts.Commands
 }
 
 // level finds the level of a call: that of the tool, else that of its tier in

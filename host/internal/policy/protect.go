@@ -22,7 +22,7 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 	for _, named := range in.files() {
 		// A directory around a protected file can be listed; what would remove that is
 		// the business of the sandbox.
-		within := func(own string) bool { return named.Absolute == own || below(named.Absolute, own) }
+		within := func(own string) bool { return Within(named.Absolute, own) }
 		if r.hides(named.Absolute) || !named.reads && slices.ContainsFunc(r.opts.Protected, within) {
 			return Decision{
 				Verdict: Deny, Rule: "the protection of the host's own files",
@@ -48,19 +48,23 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 
 // hides reports whether a path is hidden, or lies below one that is.
 func (r *Rules) hides(path string) bool {
-	return slices.ContainsFunc(r.opts.Hidden, func(hidden string) bool { return path == hidden || below(path, hidden) })
+	return slices.ContainsFunc(r.opts.Hidden, func(hidden string) bool { return Within(path, hidden) })
 }
 
 // protects reports whether a path is protected, lies below one that is, or is
 // a folder around one: moving it away would take the protected one along.
 func (r *Rules) protects(path string) bool {
 	for _, protected := range r.opts.Protected {
-		if path == protected || below(path, protected) || below(protected, path) {
+		if Within(path, protected) || below(protected, path) {
 			return true
 		}
 	}
 	return false
 }
+
+// Within reports whether a clean path is a folder or lies below it, by their components
+// as they are spelled: no file is looked at.
+func Within(path, folder string) bool { return path == folder || below(path, folder) }
 
 func below(path, folder string) bool {
 	return strings.HasPrefix(path, strings.TrimSuffix(folder, "/")+"/")

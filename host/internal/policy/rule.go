@@ -77,14 +77,17 @@ func (r *Rule) Covers(tool string) bool {
 	})
 }
 
-// Applies reports whether the condition of the rule holds for a call, or cannot be
-// evaluated, which counts as if it did unless the rule allows.
-func (r *Rule) Applies(in Input) bool {
+// Applies reports whether the condition of the rule holds for a call. One that cannot be
+// evaluated, which the error says, counts as if it did unless the rule allows.
+func (r *Rule) Applies(in *Input) (bool, error) {
 	if r.When == nil {
-		return true
+		return true, nil
 	}
-	holds, err := r.When(&in)
-	return holds || err != nil && r.Verdict != Allow
+	holds, err := r.When(in)
+	if err != nil {
+		return r.Verdict != Allow, err
+	}
+	return holds, nil
 }
 
 // decision is what the rule says of a call to which it applies.
@@ -132,12 +135,8 @@ type outcome struct {
 func (r *Rules) consult(in *Input) outcome {
 	var o outcome
 	for _, rule := range r.rulesOf(in.Tool) {
-		applies, err := true, error(nil)
-		if rule.When != nil {
-			applies, err = rule.When(in)
-		}
+		applies, err := rule.Applies(in)
 		if err != nil {
-			applies = rule.Verdict != Allow
 			o.notes = append(o.notes, fmt.Sprintf("the condition of rule %q at %s cannot be evaluated for this call: %v", rule.Name, rule.Place, err))
 		}
 		if !applies {

@@ -1,4 +1,5 @@
-package pipeline
+// Package links says where paths lead.
+package links
 
 import (
 	"os"
@@ -10,10 +11,14 @@ import (
 // more cannot be opened.
 const maxLinks = 40
 
-// resolve follows the symbolic links in an absolute path, also those that lead to what
-// does not exist: a call may make it. What it returns may be wrong a moment later: the
-// plugin, which opens files relative to its folders, is what holds.
-func resolve(path string) string {
+// Resolve follows the symbolic links in an absolute path, also those that lead to what
+// does not exist: somebody may make it. A path that leads through too many, or is not
+// absolute, is returned as it is. What it returns may be wrong a moment later: it is for
+// checks beside whatever opens files relative to open folders.
+func Resolve(path string) string {
+	if !filepath.IsAbs(path) {
+		return path
+	}
 	resolved, rest := string(filepath.Separator), strings.Split(path, string(filepath.Separator))
 	for links := 0; len(rest) > 0; {
 		name := rest[0]

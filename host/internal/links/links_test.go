@@ -1,10 +1,12 @@
-package pipeline
+package links_test
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/links"
 )
 
 func TestResolve(t *testing.T) {
@@ -28,11 +30,13 @@ func TestResolve(t *testing.T) {
 		"dangling": "none/x", "dangling/y": "none/x/y", "chain/z": "a/b/z", "self/self/a": "a", "dots/x": "d/x", "loop": "loop", "ping": "ping", "loop/x": "loop/x",
 		"a\x00b": "a\x00b",
 	} {
-		if got := strings.TrimPrefix(strings.TrimPrefix(resolve(filepath.Join(dir, path)), dir), "/"); got != want {
-			t.Errorf("resolve(%q) = %q, want %q", path, got, want)
+		if got := strings.TrimPrefix(strings.TrimPrefix(links.Resolve(filepath.Join(dir, path)), dir), "/"); got != want {
+			t.Errorf("Resolve(%q) = %q, want %q", path, got, want)
 		}
 	}
-	if got := resolve("/"); got != "/" {
-		t.Errorf(`resolve("/") = %q`, got)
+	for _, path := range []string{"/", "", "a/b"} {
+		if got := links.Resolve(path); got != path {
+			t.Errorf("Resolve(%q) = %q", path, got)
+		}
 	}
 }
