@@ -63,8 +63,8 @@ func (r *rig) close(tb testing.TB) {
 	}
 }
 
-// session is one that the host has made.
-var session = auth.NewSession() //nolint:gochecknoglobals // a constant
+// session is one as the host makes them.
+const session = "mcp_1"
 
 // terms are those of a grant without bounds, or none.
 func terms(grant bool) *approval.Terms {

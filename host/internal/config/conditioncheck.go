@@ -9,6 +9,9 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/host/internal/policy"
 )
 
 // checkTypes evaluates a condition for a call of which nothing is known but what every
@@ -43,25 +46,27 @@ func (d *decoder) evaluateUnknown(expr hclsyntax.Expression) (value cty.Value, d
 	return expr.Value(&hcl.EvalContext{Functions: d.conditions, Variables: unknownCall(d.ctx.Variables["local"])})
 }
 
-// unknownCall is what a condition speaks of, with what is the same for all calls.
+// unknownCall is what a condition speaks of, for a call with one path, command and
+// address: unknown values of the types that they have for every call.
 func unknownCall(local cty.Value) map[string]cty.Value {
-	text, all := cty.UnknownVal(cty.String), cty.UnknownVal(cty.List(cty.String))
-	object := func(names ...string) map[string]cty.Value {
-		attributes := map[string]cty.Value{}
-		for _, name := range names {
-			attributes[name] = text
+	in := &policy.Input{
+		Paths: make([]policy.Path, 1), URLs: make([]string, 1),
+		Commands: []policy.Command{{Line: &command.Line{Segments: make([]command.Segment, 1)}}},
+	}
+	e := &evaluation{in: in, rows: map[string][]row{}}
+	all := map[string]cty.Value{"local": local, "args": cty.DynamicVal}
+	for name := range conditionNames() {
+		if _, known := all[name]; known {
+			continue
 		}
-		return attributes
+		value := e.part(name)
+		if !value.Type().IsTupleType() {
+			all[name] = cty.UnknownVal(value.Type())
+			continue
+		}
+		all[name] = cty.TupleVal([]cty.Value{cty.UnknownVal(value.Type().TupleElementType(0))})
 	}
-	caller, command := object("user", "client"), object("name", "risk", "why")
-	caller["roles"], command["argv"], command["files"] = all, all, all
-	one := func(attributes map[string]cty.Value) cty.Value {
-		return cty.ListVal([]cty.Value{cty.ObjectVal(attributes)})
-	}
-	return map[string]cty.Value{
-		"tool": cty.ObjectVal(object("name", "plugin", "tier")), "caller": cty.ObjectVal(caller), "session": text, "args": cty.DynamicVal, "local": local,
-		"paths": one(object("name", "path", "rel", "base")), "commands": one(command), "urls": one(object("url", "scheme", "host", "port")),
-	}
+	return all
 }
 
 // checkLiterals finds patterns that are none, and folders that hold no path.

@@ -98,39 +98,34 @@ func (s *Server) approve(w http.ResponseWriter, r *request) error {
 	})
 }
 
-// unsaid stands for a text that a body does not have; no path and no duration is it.
-const unsaid = "\x00"
-
 // grantTerms reads the member "grant" of a body.
 type grantTerms struct{ into **approval.Terms }
 
-// UnmarshalJSON implements [json.Unmarshaler].
+// UnmarshalJSON implements [json.Unmarshaler]. What is there but says nothing is refused:
+// it would widen the grant.
 func (g *grantTerms) UnmarshalJSON(text []byte) error {
-	terms := approval.Terms{Path: unsaid, Uses: -1}
-	lasts := unsaid
+	var terms approval.Terms
+	var path, lasts *string
+	var uses *int64
 	err := readJSON(text, fields{
-		"plugin": &terms.Plugin, "path": &terms.Path, "commands": &terms.Commands,
-		"session": &terms.Session, "for": &lasts, "uses": &terms.Uses,
+		"plugin": &terms.Plugin, "path": &path, "commands": &terms.Commands, "session": &terms.Session, "for": &lasts, "uses": &uses,
 	})
 	if err != nil {
 		return err
 	}
-	// What is there but says nothing would widen the grant.
-	switch terms.Path {
-	case unsaid:
-		terms.Path = ""
-	case "":
-		return badRequest().problem("grant.path is empty, expected a path").hint("leave it out to cover every path")
+	if path != nil {
+		if terms.Path = *path; terms.Path == "" {
+			return badRequest().problem("grant.path is empty, expected a path").hint("leave it out to cover every path")
+		}
 	}
-	switch {
-	case terms.Uses == -1:
-		terms.Uses = 0
-	case terms.Uses <= 0:
-		return badRequest().problem("grant.uses is %d, expected at least 1", terms.Uses).hint("leave it out for no bound")
+	if uses != nil {
+		if terms.Uses = *uses; terms.Uses <= 0 {
+			return badRequest().problem("grant.uses is %d, expected at least 1", terms.Uses).hint("leave it out for no bound")
+		}
 	}
-	if lasts != unsaid {
-		if terms.For, err = time.ParseDuration(lasts); err != nil || terms.For <= 0 {
-			return badRequest().problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", headOf(lasts, maxShown))
+	if lasts != nil {
+		if terms.For, err = time.ParseDuration(*lasts); err != nil || terms.For <= 0 {
+			return badRequest().problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", headOf(*lasts, maxShown))
 		}
 	}
 	*g.into = &terms

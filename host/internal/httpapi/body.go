@@ -121,11 +121,11 @@ func (f fields) set(name string, value json.RawMessage) error {
 // wanted says in words what a member must be.
 func wanted(into any) string {
 	switch into.(type) {
-	case *string:
+	case *string, **string:
 		return "a string"
 	case *bool:
 		return "true or false"
-	case *int64:
+	case **int64:
 		return "a whole number"
 	case *[]string:
 		return "a list of strings"
