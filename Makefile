@@ -50,7 +50,7 @@ proto:
 peers:
 	npm --prefix internal/tools/mcp install --no-package-lock --no-audit --no-fund
 
-bench: build
+bench: build peers
 	go test -run "^$$" -bench . -benchtime 20x ./bench
 	CGO_ENABLED=0 go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/journal

@@ -128,7 +128,7 @@ plugin "fs" {
   }
 
   # What happens to the calls of a tier: "allow" runs them, "ask" asks you, and
-  # you may answer "always"; "confirm" asks each time; "deny" refuses them.
+  # you may let later ones run, too; "confirm" asks each time; "deny" refuses them.
   # Left out, it is allow for read_only, ask for side_effecting, confirm for
   # privileged.
   approval {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/client"
 )
 
@@ -135,8 +136,12 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 				if _, err = fmt.Fprint(a.stdout, approval.Show(record.Record).Text(a.columns())); err == nil && record.State == approval.Open {
 					_, err = fmt.Fprintf(a.stderr, "hint: %s\nhint: %s\n", a.command("approvals approve "+id), a.command("approvals reject "+id))
 					if record.Standing && err == nil {
-						_, err = fmt.Fprintf(a.stderr, "hint: %s, or with --session, --for 8h, --uses 3, lets later calls run unasked, too\n",
-							a.command("approvals approve "+id+" --always"))
+						session := ""
+						if auth.SessionEnds(record.Session) {
+							session = "--session, "
+						}
+						_, err = fmt.Fprintf(a.stderr, "hint: %s, or with %s--for 8h, --uses 3, lets later calls run unasked, too\n",
+							a.command("approvals approve "+id+" --always"), session)
 					}
 				}
 				return err

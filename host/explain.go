@@ -66,6 +66,9 @@ func explanation(e pipeline.Explanation) string {
 	if e.Reason != "" {
 		fmt.Fprintf(&b, "  reason     %s\n", line(e.Reason))
 	}
+	if e.NoGrant != "" {
+		fmt.Fprintf(&b, "  no grant   %s\n", line(e.NoGrant))
+	}
 	if e.Change != "" {
 		fmt.Fprintf(&b, "  to change  %s\n", line(e.Change))
 	}
