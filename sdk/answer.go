@@ -132,6 +132,9 @@ func empty(t reflect.Type) bool { return t.Kind() == reflect.Struct && t.NumFiel
 // can read is kept: the structured result of a failure is half made.
 func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error) {
 	if result, ok := any(out).(*tool.Result); ok {
+		if result.Structured != nil && !json.Valid(result.Structured) { // any other is encoded here
+			return tool.Result{}, mistakeInResult("a structured result that is not JSON")
+		}
 		return *result, nil
 	}
 	v := reflect.ValueOf(out).Elem()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -206,6 +207,7 @@ func TestSortLines(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("b\na\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	defer proc.DropKeeper()
 	p := sdk.New("lines", "1.0.0")
 	sdk.AddTool(p, tool.Spec{Name: "sort_lines", Tier: tool.ReadOnly, Description: "Sorts the lines of a file."}, sortLines)
 	running := sdktest.Start(t, p, sdktest.Options{Context: tool.Context{Roots: []string{workspace}}})
@@ -214,6 +216,26 @@ func TestSortLines(t *testing.T) {
 	}
 	if got := running.Call(t.Context(), "sort_lines", sortArgs{Path: "none"}); got.Error == nil || !strings.HasPrefix(got.Error.Message, "Exit code: ") {
 		t.Errorf("sort_lines of no file = %v", got.Error)
+	}
+}
+
+// cache is what a plugin keeps for each session.
+type cache struct{ forgotten []string }
+
+func (c *cache) forget(session string) { c.forgotten = append(c.forgotten, session) }
+
+// TestForget shows that the guide's function is told of a session.
+func TestForget(t *testing.T) {
+	p, c := sdk.New("keeps", "1.0.0"), &cache{}
+	sdk.AddTool(p, tool.Spec{Name: "sort_lines", Tier: tool.ReadOnly, Description: "Sorts the lines of a file."}, sortLines)
+	p.OnSessionEnd(func(session string) { c.forget(session) }) // call.Session() of its calls
+	running := sdktest.Start(t, p, sdktest.Options{})
+	if err := running.EndSession(t.Context(), "one"); err != nil {
+		t.Fatal(err)
+	}
+	running.Close()
+	if !slices.Equal(c.forgotten, []string{"one"}) {
+		t.Errorf("what was kept for %q is forgotten, want that for one", c.forgotten)
 	}
 }
 

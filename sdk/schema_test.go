@@ -219,6 +219,9 @@ func TestMistakes(t *testing.T) {
 				B string `json:"b" jsonschema:"x" raw:"true"`
 			} `json:"a" jsonschema:"x"`
 		}](spec("x")), "a.b: only a field of the arguments themselves can be raw"},
+		{"the role argv of a text", with[struct {
+			A string `json:"a" jsonschema:"x" role:"argv"`
+		}](spec("x")), `a: role "argv" needs a list of strings`},
 		{"an enum of nothing", with[struct {
 			A string `json:"a" jsonschema:"x" enum:""`
 		}](spec("x")), "a: the enum is empty"},

@@ -41,6 +41,8 @@ type Plugin struct {
 	sealed   bool // tools can no longer be added
 	onStop   []func()
 
+	onSessionEnd []func(session string)
+
 	stopping sync.Mutex // held by Stop; taken before mu
 }
 

@@ -170,6 +170,9 @@ func TestResults(t *testing.T) {
 	sdk.AddTool(p, spec("no_kind"), func(context.Context, *sdk.Call, struct{}) (tool.Result, error) {
 		return tool.Result{Content: []tool.Content{{}}}, nil
 	})
+	sdk.AddTool(p, spec("no_json"), func(context.Context, *sdk.Call, struct{}) (tool.Result, error) {
+		return tool.Result{Structured: []byte(`{"n":`)}, nil
+	})
 	sdk.AddTool(p, spec("too_large"), func(context.Context, *sdk.Call, struct{}) (tool.Result, error) {
 		return tool.TextResult(strings.Repeat("x", 64<<20)), nil
 	})
@@ -205,6 +208,7 @@ func TestResults(t *testing.T) {
 		{"unencodable", failed(tool.Internal, "the tool answered with something that JSON cannot hold; this is a mistake in the plugin, and the host's log has the details")},
 		{"result", tool.Result{Content: []tool.Content{tool.Text("x")}, Metadata: map[string]any{"a": "b"}, Error: &tool.Error{Code: tool.Failed, Message: "no"}}},
 		{"no_kind", failed(tool.Internal, "the tool answered with content of no known kind (0); this is a mistake in the plugin, and the host's log has the details")},
+		{"no_json", failed(tool.Internal, "the tool answered with a structured result that is not JSON; this is a mistake in the plugin, and the host's log has the details")},
 		{"too_large", failed(tool.ResourceExhausted, "the tool's result is larger than 64MiB")},
 		{"panics", failed(tool.Internal, "panics panicked; this is a mistake in the plugin, and the host's log has the stack")},
 		{"missing", failed(tool.NotFound, `plugin "results" has no tool "missing"`)},

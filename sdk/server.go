@@ -45,7 +45,7 @@ func (s *server) Describe(context.Context, *toolpluginv1.DescribeRequest) (*tool
 		Name:         p.name,
 		Version:      p.version,
 		Sdk:          "toolhost-go " + sdkVersion(),
-		Capabilities: []string{"connect", "drain", "drain_call", "preview"},
+		Capabilities: p.capabilities(),
 		Secrets:      p.secrets,
 		Tools:        specsToProto(p.tools[:p.static]),
 	}
@@ -53,6 +53,15 @@ func (s *server) Describe(context.Context, *toolpluginv1.DescribeRequest) (*tool
 		response.SettingsSchemaJson = p.settings.schema
 	}
 	return response, nil
+}
+
+// capabilities lists what the plugin can do. p.mu is held.
+func (p *Plugin) capabilities() []string {
+	all := []string{"connect", "drain", "drain_call", "preview"}
+	if len(p.onSessionEnd) > 0 {
+		all = append(all, "end_session")
+	}
+	return all
 }
 
 // sdkVersion returns the version of the module that this package is from.
@@ -129,6 +138,11 @@ func (c *Call) sendResult(stream grpc.ServerStreamingServer[toolpluginv1.CallRes
 		message = &toolpluginv1.Result{Error: errorToProto(tool.AsError(err))}
 	}
 	return stream.Send(&toolpluginv1.CallResponse{Event: &toolpluginv1.CallResponse_Result{Result: message}})
+}
+
+func (s *server) EndSession(_ context.Context, r *toolpluginv1.EndSessionRequest) (*toolpluginv1.EndSessionResponse, error) {
+	s.plugin.endSession(r.GetSession())
+	return &toolpluginv1.EndSessionResponse{}, nil
 }
 
 // messageMargin is for what stands around a result in its message.

@@ -122,6 +122,10 @@ func (i *inferrer) applyRole(f jsonField, s *jsonschema.Schema, at string) {
 		i.mistake(at, "role %q needs a string or a list of strings", tag)
 		return
 	}
+	if tool.Role(tag) == tool.RoleArgv && s.Type == "string" {
+		i.mistake(at, "role %q needs a list of strings", tag)
+		return
+	}
 	setKeyword(s, tool.KeywordRole, tag)
 }
 

@@ -78,9 +78,6 @@ func chunkToProto(c tool.Chunk) *toolpluginv1.Chunk {
 // resultToProto fails if the result cannot be sent.
 func resultToProto(r tool.Result) (*toolpluginv1.Result, error) {
 	out := &toolpluginv1.Result{Error: errorToProto(r.Error), StructuredJson: r.Structured}
-	if r.Structured != nil && !json.Valid(r.Structured) {
-		return nil, mistakeInResult("a structured result that is not JSON")
-	}
 	for _, e := range r.Effects {
 		out.Effects = append(out.Effects, &toolpluginv1.Effect{
 			Kind: clean(e.Kind), Target: clean(e.Target), Operation: clean(e.Operation),

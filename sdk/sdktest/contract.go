@@ -60,7 +60,8 @@ func report(t *testing.T, target Target, options Options) {
 // Finding is one way in which a plugin breaks the contract.
 type Finding struct {
 	// Check is what was looked at: start, describe, configure, health, tool,
-	// arguments, call, concurrency, cancel, drain, shutdown, exit or suite.
+	// arguments, call, concurrency, cancel, session, drain, shutdown,
+	// exit or suite.
 	Check string
 	// Tool is the tool that was looked at; "" if it is about the plugin.
 	Tool string
@@ -95,7 +96,7 @@ func check(ctx context.Context, target Target, options Options, patience time.Du
 	c.checkDescribe(ctx)
 	c.checkTools()
 	for _, step := range []func(context.Context){
-		c.checkHealth, c.checkArguments, c.checkCalls, c.checkConcurrency, c.checkCancel, c.checkDrain, c.checkShutdown, c.checkExit,
+		c.checkHealth, c.checkArguments, c.checkCalls, c.checkConcurrency, c.checkCancel, c.checkSessions, c.checkDrain, c.checkShutdown, c.checkExit,
 	} {
 		if ctx.Err() != nil {
 			c.report("suite", "", "the rest was not checked: %v", context.Cause(ctx))

@@ -299,6 +299,10 @@ func breakages() map[string]breakage {
 		},
 		"result too large":   {func(s *server) { answering(textEvent(strings.Repeat("x", toolpluginv1.MaxMessageBytes+1)))(s) }, `it answers with a gRPC status instead of a result`, false},
 		"fails a given call": {answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "failed", Message: "always"}})), `call: tool "echo": fails: failed: always`, false},
+		"does not hear of sessions": {
+			func(s *server) { s.describe.Capabilities = append(s.describe.Capabilities, "end_session") },
+			`session: told of the end of a session that it does not know: `, false,
+		},
 		"takes calls after Drain": {
 			func(s *server) { s.ignoresDrain = true },
 			`a call after Drain ends with code "", want "unavailable"`, false,

@@ -35,6 +35,19 @@ func (c *checker) checkHealth(ctx context.Context) {
 	}
 }
 
+// checkSessions looks whether a plugin that wants to hear of the end of sessions
+// bears one that it has never heard of.
+func (c *checker) checkSessions(ctx context.Context) {
+	if !slices.Contains(c.plugin.describe.GetCapabilities(), "end_session") {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	if err := c.plugin.EndSession(ctx, "no such session"); err != nil {
+		c.report("session", "", "told of the end of a session that it does not know: %v", err)
+	}
+}
+
 // drains reports whether the plugin comes to rest, if it can say so at all.
 func (c *checker) drains(ctx context.Context) bool {
 	if !slices.Contains(c.plugin.describe.GetCapabilities(), "drain") {

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -252,6 +253,18 @@ func (p *Plugin) Preview(ctx context.Context, name string, args any) (tool.Previ
 func (p *Plugin) Drain(ctx context.Context) error {
 	if _, err := p.client.Drain(ctx, &toolpluginv1.DrainRequest{}); err != nil {
 		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}
+
+// EndSession tells the plugin that a session has ended, as a host does. It is an
+// error if the plugin does not want to know ([sdk.Plugin.OnSessionEnd]).
+func (p *Plugin) EndSession(ctx context.Context, session string) error {
+	if !slices.Contains(p.describe.GetCapabilities(), "end_session") {
+		return errors.New("end session: the plugin does not have the capability end_session")
+	}
+	if _, err := p.client.EndSession(ctx, &toolpluginv1.EndSessionRequest{Session: session}); err != nil {
+		return fmt.Errorf("end session: %w", p.wireError(ctx, err))
 	}
 	return nil
 }

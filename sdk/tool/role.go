@@ -12,6 +12,9 @@ const (
 	RolePath Role = "path"
 	// RoleCommand is a shell command line.
 	RoleCommand Role = "command"
+	// RoleArgv is a list of words that are one command: a program and its
+	// arguments, which no shell reads.
+	RoleArgv Role = "argv"
 	// RoleScript is input for a shell that keeps state between calls.
 	RoleScript Role = "script"
 	// RoleURL is an address that the tool will contact.
@@ -25,7 +28,7 @@ const (
 
 // Roles lists every role.
 func Roles() []Role {
-	return []Role{RolePath, RoleCommand, RoleScript, RoleURL, RolePatch, RoleSecret}
+	return []Role{RolePath, RoleCommand, RoleScript, RoleURL, RolePatch, RoleSecret, RoleArgv}
 }
 
 // Valid reports whether r is in the closed list.

@@ -299,7 +299,7 @@ type DescribeResponse struct {
 	// Name and version of the library that serves this contract.
 	Sdk string `protobuf:"bytes,3,opt,name=sdk,proto3" json:"sdk,omitempty"`
 	// What the plugin can do beyond the minimum: "connect", "drain",
-	// "drain_call", "preview".
+	// "drain_call", "preview", "end_session".
 	Capabilities []string `protobuf:"bytes,4,rep,name=capabilities,proto3" json:"capabilities,omitempty"`
 	// Names of the secrets that it would like; the admin grants them.
 	Secrets []string `protobuf:"bytes,5,rep,name=secrets,proto3" json:"secrets,omitempty"`
@@ -1806,6 +1806,87 @@ func (*DrainResponse) Descriptor() ([]byte, []int) {
 	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{19}
 }
 
+type EndSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in the context of the session's calls.
+	Session       string `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionRequest) Reset() {
+	*x = EndSessionRequest{}
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionRequest) ProtoMessage() {}
+
+func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndSessionRequest) Descriptor() ([]byte, []int) {
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *EndSessionRequest) GetSession() string {
+	if x != nil {
+		return x.Session
+	}
+	return ""
+}
+
+type EndSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndSessionResponse) Reset() {
+	*x = EndSessionResponse{}
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndSessionResponse) ProtoMessage() {}
+
+func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndSessionResponse) Descriptor() ([]byte, []int) {
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{21}
+}
+
 // PluginMessage is what a plugin says on Connect.
 type PluginMessage struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1825,7 +1906,7 @@ type PluginMessage struct {
 
 func (x *PluginMessage) Reset() {
 	*x = PluginMessage{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1837,7 +1918,7 @@ func (x *PluginMessage) String() string {
 func (*PluginMessage) ProtoMessage() {}
 
 func (x *PluginMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1850,7 +1931,7 @@ func (x *PluginMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginMessage.ProtoReflect.Descriptor instead.
 func (*PluginMessage) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{20}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PluginMessage) GetId() uint64 {
@@ -1940,7 +2021,7 @@ type HostMessage struct {
 
 func (x *HostMessage) Reset() {
 	*x = HostMessage{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1952,7 +2033,7 @@ func (x *HostMessage) String() string {
 func (*HostMessage) ProtoMessage() {}
 
 func (x *HostMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1965,7 +2046,7 @@ func (x *HostMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostMessage.ProtoReflect.Descriptor instead.
 func (*HostMessage) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{21}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HostMessage) GetId() uint64 {
@@ -2032,7 +2113,7 @@ type SecretRequest struct {
 
 func (x *SecretRequest) Reset() {
 	*x = SecretRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2044,7 +2125,7 @@ func (x *SecretRequest) String() string {
 func (*SecretRequest) ProtoMessage() {}
 
 func (x *SecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2057,7 +2138,7 @@ func (x *SecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretRequest.ProtoReflect.Descriptor instead.
 func (*SecretRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{22}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SecretRequest) GetName() string {
@@ -2076,7 +2157,7 @@ type SecretReply struct {
 
 func (x *SecretReply) Reset() {
 	*x = SecretReply{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2169,7 @@ func (x *SecretReply) String() string {
 func (*SecretReply) ProtoMessage() {}
 
 func (x *SecretReply) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2182,7 @@ func (x *SecretReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretReply.ProtoReflect.Descriptor instead.
 func (*SecretReply) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{23}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SecretReply) GetValue() []byte {
@@ -2122,7 +2203,7 @@ type AskUserRequest struct {
 
 func (x *AskUserRequest) Reset() {
 	*x = AskUserRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2215,7 @@ func (x *AskUserRequest) String() string {
 func (*AskUserRequest) ProtoMessage() {}
 
 func (x *AskUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2228,7 @@ func (x *AskUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskUserRequest.ProtoReflect.Descriptor instead.
 func (*AskUserRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{24}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AskUserRequest) GetQuestion() string {
@@ -2175,7 +2256,7 @@ type AskUserReply struct {
 
 func (x *AskUserReply) Reset() {
 	*x = AskUserReply{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2187,7 +2268,7 @@ func (x *AskUserReply) String() string {
 func (*AskUserReply) ProtoMessage() {}
 
 func (x *AskUserReply) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2200,7 +2281,7 @@ func (x *AskUserReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskUserReply.ProtoReflect.Descriptor instead.
 func (*AskUserReply) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{25}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AskUserReply) GetAnswered() bool {
@@ -2227,7 +2308,7 @@ type ToolsChanged struct {
 
 func (x *ToolsChanged) Reset() {
 	*x = ToolsChanged{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2320,7 @@ func (x *ToolsChanged) String() string {
 func (*ToolsChanged) ProtoMessage() {}
 
 func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2333,7 @@ func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsChanged.ProtoReflect.Descriptor instead.
 func (*ToolsChanged) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{26}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ToolsChanged) GetTools() []*Tool {
@@ -2406,7 +2487,10 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\acontent\x18\x04 \x03(\v2\x16.toolplugin.v1.ContentR\acontent\"'\n" +
 	"\fDrainRequest\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\"\x0f\n" +
-	"\rDrainResponse\"\xfa\x01\n" +
+	"\rDrainResponse\"-\n" +
+	"\x11EndSessionRequest\x12\x18\n" +
+	"\asession\x18\x01 \x01(\tR\asession\"\x14\n" +
+	"\x12EndSessionResponse\"\xfa\x01\n" +
 	"\rPluginMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06ticket\x18\x02 \x01(\fR\x06ticket\x126\n" +
@@ -2438,14 +2522,16 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\x10TIER_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTIER_READ_ONLY\x10\x01\x12\x17\n" +
 	"\x13TIER_SIDE_EFFECTING\x10\x02\x12\x13\n" +
-	"\x0fTIER_PRIVILEGED\x10\x032\xc6\x03\n" +
+	"\x0fTIER_PRIVILEGED\x10\x032\x99\x04\n" +
 	"\rPluginService\x12K\n" +
 	"\bDescribe\x12\x1e.toolplugin.v1.DescribeRequest\x1a\x1f.toolplugin.v1.DescribeResponse\x12N\n" +
 	"\tConfigure\x12\x1f.toolplugin.v1.ConfigureRequest\x1a .toolplugin.v1.ConfigureResponse\x12A\n" +
 	"\x04Call\x12\x1a.toolplugin.v1.CallRequest\x1a\x1b.toolplugin.v1.CallResponse0\x01\x12H\n" +
 	"\aPreview\x12\x1d.toolplugin.v1.PreviewRequest\x1a\x1e.toolplugin.v1.PreviewResponse\x12G\n" +
 	"\aConnect\x12\x1a.toolplugin.v1.HostMessage\x1a\x1c.toolplugin.v1.PluginMessage(\x010\x01\x12B\n" +
-	"\x05Drain\x12\x1b.toolplugin.v1.DrainRequest\x1a\x1c.toolplugin.v1.DrainResponseB?Z=github.com/toolhost/toolhost/proto/toolplugin/v1;toolpluginv1b\x06proto3"
+	"\x05Drain\x12\x1b.toolplugin.v1.DrainRequest\x1a\x1c.toolplugin.v1.DrainResponse\x12Q\n" +
+	"\n" +
+	"EndSession\x12 .toolplugin.v1.EndSessionRequest\x1a!.toolplugin.v1.EndSessionResponseB?Z=github.com/toolhost/toolhost/proto/toolplugin/v1;toolpluginv1b\x06proto3"
 
 var (
 	file_toolplugin_v1_plugin_proto_rawDescOnce sync.Once
@@ -2460,7 +2546,7 @@ func file_toolplugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_toolplugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(Tier)(0),                   // 0: toolplugin.v1.Tier
 	(Diagnostic_Severity)(0),    // 1: toolplugin.v1.Diagnostic.Severity
@@ -2486,20 +2572,22 @@ var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(*PreviewResponse)(nil),     // 21: toolplugin.v1.PreviewResponse
 	(*DrainRequest)(nil),        // 22: toolplugin.v1.DrainRequest
 	(*DrainResponse)(nil),       // 23: toolplugin.v1.DrainResponse
-	(*PluginMessage)(nil),       // 24: toolplugin.v1.PluginMessage
-	(*HostMessage)(nil),         // 25: toolplugin.v1.HostMessage
-	(*SecretRequest)(nil),       // 26: toolplugin.v1.SecretRequest
-	(*SecretReply)(nil),         // 27: toolplugin.v1.SecretReply
-	(*AskUserRequest)(nil),      // 28: toolplugin.v1.AskUserRequest
-	(*AskUserReply)(nil),        // 29: toolplugin.v1.AskUserReply
-	(*ToolsChanged)(nil),        // 30: toolplugin.v1.ToolsChanged
-	(*durationpb.Duration)(nil), // 31: google.protobuf.Duration
+	(*EndSessionRequest)(nil),   // 24: toolplugin.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),  // 25: toolplugin.v1.EndSessionResponse
+	(*PluginMessage)(nil),       // 26: toolplugin.v1.PluginMessage
+	(*HostMessage)(nil),         // 27: toolplugin.v1.HostMessage
+	(*SecretRequest)(nil),       // 28: toolplugin.v1.SecretRequest
+	(*SecretReply)(nil),         // 29: toolplugin.v1.SecretReply
+	(*AskUserRequest)(nil),      // 30: toolplugin.v1.AskUserRequest
+	(*AskUserReply)(nil),        // 31: toolplugin.v1.AskUserReply
+	(*ToolsChanged)(nil),        // 32: toolplugin.v1.ToolsChanged
+	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
 }
 var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	6,  // 0: toolplugin.v1.DescribeResponse.tools:type_name -> toolplugin.v1.Tool
 	0,  // 1: toolplugin.v1.Tool.tier:type_name -> toolplugin.v1.Tier
 	7,  // 2: toolplugin.v1.Tool.tier_when:type_name -> toolplugin.v1.TierRule
-	31, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
+	33, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
 	0,  // 4: toolplugin.v1.TierRule.tier:type_name -> toolplugin.v1.Tier
 	6,  // 5: toolplugin.v1.ConfigureResponse.tools:type_name -> toolplugin.v1.Tool
 	10, // 6: toolplugin.v1.ConfigureResponse.diagnostics:type_name -> toolplugin.v1.Diagnostic
@@ -2513,31 +2601,33 @@ var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	19, // 14: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
 	17, // 15: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
 	3,  // 16: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
-	31, // 17: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
+	33, // 17: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
 	11, // 18: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
 	18, // 19: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
 	17, // 20: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
-	26, // 21: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
-	28, // 22: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
-	30, // 23: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
+	28, // 21: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
+	30, // 22: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
+	32, // 23: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
 	18, // 24: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
-	27, // 25: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
-	29, // 26: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
+	29, // 25: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
+	31, // 26: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
 	6,  // 27: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
 	4,  // 28: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
 	8,  // 29: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
 	12, // 30: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
 	20, // 31: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
-	25, // 32: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
+	27, // 32: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
 	22, // 33: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
-	5,  // 34: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
-	9,  // 35: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
-	13, // 36: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
-	21, // 37: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
-	24, // 38: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
-	23, // 39: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
-	34, // [34:40] is the sub-list for method output_type
-	28, // [28:34] is the sub-list for method input_type
+	24, // 34: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
+	5,  // 35: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
+	9,  // 36: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
+	13, // 37: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
+	21, // 38: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
+	26, // 39: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
+	23, // 40: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
+	25, // 41: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
+	35, // [35:42] is the sub-list for method output_type
+	28, // [28:35] is the sub-list for method input_type
 	28, // [28:28] is the sub-list for extension type_name
 	28, // [28:28] is the sub-list for extension extendee
 	0,  // [0:28] is the sub-list for field type_name
@@ -2553,12 +2643,12 @@ func file_toolplugin_v1_plugin_proto_init() {
 		(*CallResponse_Chunk)(nil),
 		(*CallResponse_Result)(nil),
 	}
-	file_toolplugin_v1_plugin_proto_msgTypes[20].OneofWrappers = []any{
+	file_toolplugin_v1_plugin_proto_msgTypes[22].OneofWrappers = []any{
 		(*PluginMessage_Secret)(nil),
 		(*PluginMessage_AskUser)(nil),
 		(*PluginMessage_ToolsChanged)(nil),
 	}
-	file_toolplugin_v1_plugin_proto_msgTypes[21].OneofWrappers = []any{
+	file_toolplugin_v1_plugin_proto_msgTypes[23].OneofWrappers = []any{
 		(*HostMessage_Secret)(nil),
 		(*HostMessage_AskUser)(nil),
 	}
@@ -2568,7 +2658,7 @@ func file_toolplugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolplugin_v1_plugin_proto_rawDesc), len(file_toolplugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   27,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

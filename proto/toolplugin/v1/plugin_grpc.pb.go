@@ -29,12 +29,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	PluginService_Describe_FullMethodName  = "/toolplugin.v1.PluginService/Describe"
-	PluginService_Configure_FullMethodName = "/toolplugin.v1.PluginService/Configure"
-	PluginService_Call_FullMethodName      = "/toolplugin.v1.PluginService/Call"
-	PluginService_Preview_FullMethodName   = "/toolplugin.v1.PluginService/Preview"
-	PluginService_Connect_FullMethodName   = "/toolplugin.v1.PluginService/Connect"
-	PluginService_Drain_FullMethodName     = "/toolplugin.v1.PluginService/Drain"
+	PluginService_Describe_FullMethodName   = "/toolplugin.v1.PluginService/Describe"
+	PluginService_Configure_FullMethodName  = "/toolplugin.v1.PluginService/Configure"
+	PluginService_Call_FullMethodName       = "/toolplugin.v1.PluginService/Call"
+	PluginService_Preview_FullMethodName    = "/toolplugin.v1.PluginService/Preview"
+	PluginService_Connect_FullMethodName    = "/toolplugin.v1.PluginService/Connect"
+	PluginService_Drain_FullMethodName      = "/toolplugin.v1.PluginService/Drain"
+	PluginService_EndSession_FullMethodName = "/toolplugin.v1.PluginService/EndSession"
 )
 
 // PluginServiceClient is the client API for PluginService service.
@@ -69,6 +70,12 @@ type PluginServiceClient interface {
 	// alone, so that the host learns whether a canceled call has ended: gRPC
 	// forgets it at once.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
+	// EndSession says that a session has ended, to a plugin with the capability
+	// "end_session" that runs: what the plugin keeps for that session is no longer
+	// needed. It is told of sessions of which the host knows the end, and a message
+	// may be lost, so what is kept needs a bound besides. Calls of the session may
+	// still come to their end.
+	EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error)
 }
 
 type pluginServiceClient struct {
@@ -151,6 +158,16 @@ func (c *pluginServiceClient) Drain(ctx context.Context, in *DrainRequest, opts 
 	return out, nil
 }
 
+func (c *pluginServiceClient) EndSession(ctx context.Context, in *EndSessionRequest, opts ...grpc.CallOption) (*EndSessionResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndSessionResponse)
+	err := c.cc.Invoke(ctx, PluginService_EndSession_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PluginServiceServer is the server API for PluginService service.
 // All implementations must embed UnimplementedPluginServiceServer
 // for forward compatibility.
@@ -183,6 +200,12 @@ type PluginServiceServer interface {
 	// alone, so that the host learns whether a canceled call has ended: gRPC
 	// forgets it at once.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
+	// EndSession says that a session has ended, to a plugin with the capability
+	// "end_session" that runs: what the plugin keeps for that session is no longer
+	// needed. It is told of sessions of which the host knows the end, and a message
+	// may be lost, so what is kept needs a bound besides. Calls of the session may
+	// still come to their end.
+	EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error)
 	mustEmbedUnimplementedPluginServiceServer()
 }
 
@@ -210,6 +233,9 @@ func (UnimplementedPluginServiceServer) Connect(grpc.BidiStreamingServer[HostMes
 }
 func (UnimplementedPluginServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
+}
+func (UnimplementedPluginServiceServer) EndSession(context.Context, *EndSessionRequest) (*EndSessionResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndSession not implemented")
 }
 func (UnimplementedPluginServiceServer) mustEmbedUnimplementedPluginServiceServer() {}
 func (UnimplementedPluginServiceServer) testEmbeddedByValue()                       {}
@@ -322,6 +348,24 @@ func _PluginService_Drain_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _PluginService_EndSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndSessionRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PluginServiceServer).EndSession(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: PluginService_EndSession_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PluginServiceServer).EndSession(ctx, req.(*EndSessionRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // PluginService_ServiceDesc is the grpc.ServiceDesc for PluginService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -344,6 +388,10 @@ var PluginService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Drain",
 			Handler:    _PluginService_Drain_Handler,
+		},
+		{
+			MethodName: "EndSession",
+			Handler:    _PluginService_EndSession_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{
