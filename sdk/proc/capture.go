@@ -46,8 +46,10 @@ func (c Capture) String() string {
 	return fmt.Sprintf("%s\n[... %d bytes left out ...]\n%s", c.Head, c.Omitted, c.Tail)
 }
 
-// recorder keeps the head and the tail of what is written to it.
-type recorder struct {
+// Recorder keeps the head and the tail of what is written to it, as the outputs
+// of a command are kept: for what a terminal or a file of [Command.Files] brings.
+// Make it with [NewRecorder]. It is for one goroutine at a time.
+type Recorder struct {
 	maxHead, maxTail int
 	head             []byte
 	tail             []byte // a ring once it has maxTail bytes
@@ -55,14 +57,15 @@ type recorder struct {
 	total            int64
 }
 
-func newRecorder(budget tool.ByteSize) *recorder {
+// NewRecorder returns a recorder that keeps as many bytes.
+func NewRecorder(budget tool.ByteSize) *Recorder {
 	budget = max(0, budget)
 	head := budget * 2 / 5
-	return &recorder{maxHead: int(head), maxTail: int(budget - head)}
+	return &Recorder{maxHead: int(head), maxTail: int(budget - head)}
 }
 
 // Write never fails.
-func (r *recorder) Write(data []byte) (int, error) {
+func (r *Recorder) Write(data []byte) (int, error) {
 	n := len(data)
 	r.total += int64(n)
 	first := min(n, r.maxHead-len(r.head))
@@ -81,7 +84,8 @@ func (r *recorder) Write(data []byte) (int, error) {
 	return n, nil
 }
 
-func (r *recorder) capture() Capture {
+// Capture returns what is kept by now. Nothing may be written after that.
+func (r *Recorder) Capture() Capture {
 	c := Capture{Head: r.head, Total: r.total, Omitted: r.total - int64(len(r.head)+len(r.tail))}
 	tail := append(r.tail[r.next:len(r.tail):len(r.tail)], r.tail[:r.next]...)
 	if c.Omitted == 0 {

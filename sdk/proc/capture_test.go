@@ -19,7 +19,7 @@ func TestRecorderKeepsHeadAndTail(t *testing.T) {
 				for i := range all {
 					all[i] = byte(random.IntN(256))
 				}
-				r := newRecorder(tool.ByteSize(budget))
+				r := NewRecorder(tool.ByteSize(budget))
 				for rest := all; len(rest) > 0; {
 					n := 1 + random.IntN(len(rest))
 					if written, err := r.Write(rest[:n]); written != n || err != nil {
@@ -27,7 +27,7 @@ func TestRecorderKeepsHeadAndTail(t *testing.T) {
 					}
 					rest = rest[n:]
 				}
-				checkCapture(t, r.capture(), all, max(0, budget))
+				checkCapture(t, r.Capture(), all, max(0, budget))
 			}
 		}
 	}

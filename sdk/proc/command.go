@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,11 +15,17 @@ import (
 // else.
 const DefaultMaxOutput = tool.MiB
 
+// MaxFiles is how many files a command can be given beside its standard input
+// and outputs.
+const MaxFiles = 16
+
 // Command is what to run. Path alone is enough.
 type Command struct {
 	// Path is the program: an absolute path, or a name without a slash, which is
-	// looked up in the PATH of Env.
+	// looked up in SearchPath.
 	Path string
+	// SearchPath lists directories as PATH does; "" means the PATH of Env.
+	SearchPath string
 	// Args are the arguments after the program's name, as the program gets them.
 	Args []string
 	// Env is the whole environment, entries like NAME=value; nil means
@@ -45,6 +52,11 @@ type Command struct {
 	// keeps its order. All of it is standard output then.
 	Merge bool
 
+	// Files are further open files of the command, which finds them as descriptors
+	// 3, 4 and so on: [MaxFiles] at most. They stay the caller's, who may close
+	// them once the command is started.
+	Files []*os.File
+
 	// Terminal is the command's side of a pseudo-terminal: its standard input,
 	// output and error, and its controlling terminal. The caller reads and writes
 	// the other side, and closes both. There is no Stdin, OpenStdin or Output then,
@@ -57,7 +69,8 @@ type Command struct {
 	// those that the plugin may.
 	Rules *Rules
 	// Grace is the time between SIGTERM, to the command's process group, and
-	// SIGKILL to everything, when ctx ends; 0 means SIGKILL at once.
+	// SIGKILL to everything, when ctx ends; 0 means SIGKILL at once. What the
+	// command leaves when SIGTERM has ended it has the rest of the time.
 	Grace time.Duration
 }
 
@@ -106,6 +119,9 @@ func (c Command) checked() (Command, error) {
 	}
 	if c.Terminal != nil && (len(c.Stdin) > 0 || c.OpenStdin || c.Output != nil) {
 		return c, invalid("a command with a terminal is given input or an output besides")
+	}
+	if len(c.Files) > MaxFiles || slices.Contains(c.Files, nil) {
+		return c, invalid("a command is given %d files, of which none may be nil; expected at most %d", len(c.Files), MaxFiles)
 	}
 	if err := c.checkText(); err != nil {
 		return c, err

@@ -1,8 +1,11 @@
 package proc_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"slices"
@@ -141,7 +144,7 @@ func TestLimits(t *testing.T) {
 	c.Limits = proc.Limits{CPUTime: 7 * time.Second, Memory: 3 * tool.GiB, FileSize: tool.MiB, OpenFiles: 77, Processes: 5000}
 	limited := look(t, c).Limits
 	for name, want := range map[string]string{
-		"Max cpu time": "7 7", "Max data size": "3221225472 3221225472", "Max file size": "1048576 1048576",
+		"Max cpu time": "7 8", "Max data size": "3221225472 3221225472", "Max file size": "1048576 1048576",
 		"Max open files": "77 77", "Max processes": "5000 5000", "Max core file size": "0 0",
 	} {
 		if limited[name] != want {
@@ -155,4 +158,47 @@ func TestLimits(t *testing.T) {
 	if diff := cmp.Diff(free.Limits, look(t, command("inspect")).Limits); diff != "" {
 		t.Errorf("limits afterwards (-before +after):\n%s", diff)
 	}
+}
+
+// However many processes commands start, their plugin can still start its own.
+func TestPluginKeepsProcesses(t *testing.T) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		t.Fatal(err)
+	}
+	hard := min(own.Max, 4000)
+	for _, soft := range []uint64{hard, hard / 2} {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "limited", strconv.FormatUint(soft, 10), strconv.FormatUint(hard, 10))
+		cmd.Env = []string{"GORACE=atexit_sleep_ms=0"}
+		out, err := cmd.CombinedOutput()
+		if want := fmt.Sprintf("%[1]d %[1]d\n", soft-soft/4); err != nil || string(out) != want {
+			t.Errorf("with %d processes of its own, at most %d, a plugin gives a command %q, %v, want %q", soft, hard, out, err, want)
+		}
+	}
+}
+
+// limited is a plugin with few processes, which prints how many a command has.
+func limited(args []string) error {
+	soft, err := strconv.ParseUint(args[0], 10, 64)
+	if err != nil {
+		return err
+	}
+	hard, err := strconv.ParseUint(args[1], 10, 64)
+	if err != nil {
+		return err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: soft, Max: hard}); err != nil {
+		return err
+	}
+	defer proc.DropKeeper()
+	got, err := proc.Run(context.Background(), command("inspect"))
+	if err != nil {
+		return err
+	}
+	var s state
+	if err := json.Unmarshal(got.Stdout.Head, &s); err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, s.Limits["Max processes"])
+	return nil
 }

@@ -8,10 +8,10 @@ import (
 
 // Limits bound what each process of a command may use. They become resource
 // limits (setrlimit(2)), soft and hard alike. Zero means the plugin's own, which
-// none can exceed. No core file is ever written.
+// none can exceed, but for Processes. No core file is ever written.
 type Limits struct {
 	// CPUTime is RLIMIT_CPU, in whole seconds. A process that has used them up is
-	// killed.
+	// ended by SIGXCPU, and a second later by SIGKILL if it ignores that.
 	CPUTime time.Duration
 	// Memory is RLIMIT_DATA: heap and private writable mappings.
 	Memory tool.ByteSize
@@ -20,7 +20,9 @@ type Limits struct {
 	// OpenFiles is RLIMIT_NOFILE.
 	OpenFiles uint64
 	// Processes is RLIMIT_NPROC. It counts all processes and threads of the user,
-	// not those of the command, and root is exempt.
+	// not those of the command, and root is exempt. Zero means three quarters of the
+	// plugin's own soft limit: what a command starts must not keep the plugin from
+	// working.
 	Processes uint64
 }
 

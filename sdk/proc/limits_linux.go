@@ -11,6 +11,11 @@ import (
 // programs cannot bear more, and the plugin's own is raised by Go.
 const defaultOpenFiles = 1024
 
+// keptProcesses is the part of its processes that the plugin keeps from commands
+// that are given no limit. The kernel counts those of an account together, and a
+// plugin in Go that cannot start a thread ends, with all of its commands.
+const keptProcesses = 4
+
 // limit is one limit as setrlimit(2) takes it.
 type limit struct {
 	name       string
@@ -42,10 +47,16 @@ func (l Limits) resources() ([]limit, error) {
 		case asked.value > hard:
 			return nil, invalid("limit %s is %d, but the plugin itself is limited to %d", asked.name, asked.value, hard).
 				WithHint("ask for %d at most", hard)
+		case asked.value > 0 && asked.resource == unix.RLIMIT_CPU:
+			// SIGXCPU comes before SIGKILL, and says what has ended the command.
+			set = append(set, limit{asked.name, asked.resource, asked.value, min(asked.value+1, hard)})
 		case asked.value > 0:
 			set = append(set, limit{asked.name, asked.resource, asked.value, asked.value})
 		case asked.resource == unix.RLIMIT_NOFILE:
 			set = append(set, limit{asked.name, asked.resource, min(defaultOpenFiles, hard), hard})
+		case asked.resource == unix.RLIMIT_NPROC && own.Cur != unix.RLIM_INFINITY:
+			most := own.Cur - own.Cur/keptProcesses // the soft limit is what keeps the plugin from starting more
+			set = append(set, limit{asked.name, asked.resource, most, most})
 		}
 	}
 	return set, nil

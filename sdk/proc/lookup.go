@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,13 +18,7 @@ func (c *Command) lookUp() (string, error) {
 		return "", invalid("the program %q is neither an absolute path nor a name", c.Path).
 			WithHint("give its absolute path")
 	}
-	// As in the environment that the program gets, the last one counts.
-	var list string
-	for _, entry := range c.Env {
-		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
-			list = value
-		}
-	}
+	list := c.searchPath()
 	var found error
 	for _, dir := range filepath.SplitList(list) {
 		if !filepath.IsAbs(dir) {
@@ -44,6 +39,16 @@ func (c *Command) lookUp() (string, error) {
 	}
 	return "", tool.Errorf(tool.NotFound, "program not found: %s", tool.VisibleName(c.Path)).
 		WithHint("it was looked for in %q", list)
+}
+
+func (c *Command) searchPath() string {
+	list := ""
+	for _, entry := range c.Env { // as in the environment that the program gets, the last one counts
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			list = value
+		}
+	}
+	return cmp.Or(c.SearchPath, list)
 }
 
 func notExecutable(path string, mode os.FileMode) error {

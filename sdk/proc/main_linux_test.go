@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -38,7 +39,15 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(tests{m})
+}
+
+// tests leave no keeper behind.
+type tests struct{ *testing.M }
+
+func (t tests) Run() int {
+	defer proc.DropKeeper()
+	return t.M.Run()
 }
 
 // programs are what the test binary can act as.
@@ -51,11 +60,45 @@ func programs() map[string]func(args []string) error {
 		"plain":   plain,
 		"rabbit":  rabbit,
 		"inspect": inspect,
+		"limited": limited,
 		"flood":   flood,
 		"execute": func(args []string) error { return syscall.Exec(args[0], args, nil) },
 		"read": func(args []string) error {
 			_, err := os.ReadFile(args[0])
 			return err
+		},
+		// cd changes to a directory, may remove it, and has a child change to another.
+		"cd": func(args []string) error {
+			if err := unix.Chdir(args[0]); err != nil {
+				return err
+			}
+			if len(args) > 1 && args[1] == "remove" {
+				return os.Remove(args[0])
+			}
+			if len(args) > 1 {
+				return exec.Command("/proc/self/exe", append([]string{"cd"}, args[1:]...)...).Run()
+			}
+			return nil
+		},
+		// polite is ended by SIGTERM, its child a little later, with a last word.
+		"polite": func(args []string) error {
+			cmd := exec.Command("/proc/self/exe", append([]string{"last word"}, args...)...)
+			cmd.Stdout = os.Stdout
+			return cmd.Run()
+		},
+		"last word": func(args []string) error {
+			term, parent := make(chan os.Signal, 1), os.Getppid()
+			signal.Notify(term, unix.SIGTERM)
+			fmt.Fprintln(os.Stdout, os.Getpid())
+			<-term
+			for os.Getppid() == parent {
+				runtime.Gosched()
+			}
+			if len(args) > 0 {
+				<-term // there is no second one
+			}
+			fmt.Fprintln(os.Stdout, "bye")
+			return nil
 		},
 		"write": func(args []string) error { return os.WriteFile(args[0], nil, 0o600) },
 		"count": func(args []string) error {

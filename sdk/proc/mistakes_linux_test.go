@@ -64,6 +64,8 @@ func TestMistakes(t *testing.T) {
 		{"a negative limit", proc.Command{Path: "sh", Limits: proc.Limits{Memory: -1}}, tool.InvalidArgument, "a limit is negative"},
 		{"half a second of CPU", proc.Command{Path: "sh", Limits: proc.Limits{CPUTime: time.Second / 2}}, tool.InvalidArgument, "expected whole seconds"},
 		{"a negative grace period", proc.Command{Path: "sh", Grace: math.MinInt64}, tool.InvalidArgument, "grace period"},
+		{"a file that is nil", proc.Command{Path: "sh", Files: []*os.File{nil}}, tool.InvalidArgument, "none may be nil"},
+		{"too many files", proc.Command{Path: "sh", Files: make([]*os.File, proc.MaxFiles+1)}, tool.InvalidArgument, "17 files"},
 		{"a rule with a relative path", proc.Command{Path: "sh", Rules: &proc.Rules{Write: []string{"src"}}}, tool.InvalidArgument, `rules name "src"`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -100,5 +102,14 @@ func TestNameIsLookedUpInItsOwnPath(t *testing.T) {
 	got, err := proc.Run(t.Context(), proc.Command{Path: "program", Env: []string{"PATH=" + second + ":" + first}})
 	if err != nil || got.ExitCode != 2 {
 		t.Errorf("Run() = %+v, %v, want exit code 2", got, err)
+	}
+	// Whoever runs a command of somebody else's environment says where.
+	c := proc.Command{Path: "program", SearchPath: first, Env: []string{"PATH=" + second}}
+	if got, err := proc.Run(t.Context(), c); err != nil || got.ExitCode != 1 {
+		t.Errorf("Run() with a SearchPath = %+v, %v, want exit code 1", got, err)
+	}
+	c.SearchPath = t.TempDir()
+	if _, err := proc.Run(t.Context(), c); tool.AsError(err).Code != tool.NotFound {
+		t.Errorf("Run() with a SearchPath without the program = %v, want %s", err, tool.NotFound)
 	}
 }

@@ -47,6 +47,9 @@ type Result struct {
 	TimedOut, Canceled, Killed bool
 	// Stdout and Stderr are what it has written.
 	Stdout, Stderr Capture
+	// Dir is the working directory that the command had at its end, "" if that does
+	// not exist any more or nobody knows.
+	Dir string
 	// Duration is the time from its start to its own end.
 	Duration time.Duration
 	// CPUTime is what the command, and all that it has started, has used.

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +112,51 @@ func TestStdin(t *testing.T) {
 	}
 }
 
+// A result tells where the command has ended, and that is no descriptor or
+// signal of the command's: not where its children were, nor a directory that is
+// gone.
+func TestDir(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	odd, gone := filepath.Join(dir, "a\n\"\xff b"), filepath.Join(dir, "gone")
+	for _, made := range []string{odd, gone} {
+		if err := os.Mkdir(made, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"count"}, dir},
+		{[]string{"cd", odd}, odd},
+		{[]string{"cd", odd, "/usr"}, odd},
+		{[]string{"cd", gone, "remove"}, ""},
+	} {
+		c := command(tt.args...)
+		c.Dir = dir
+		got, err := proc.Run(t.Context(), c)
+		if err != nil || got.ExitCode != 0 || got.Dir != tt.want {
+			t.Errorf("%q ends in %q (%d, %q), %v, want %q", tt.args, got.Dir, got.ExitCode, got.Stderr, err, tt.want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := command("leaf")
+	c.Dir = odd
+	out := tap(t, &c)
+	p, err := proc.Start(ctx, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readPID(t, out)
+	cancel()
+	if got, err := p.Wait(); err != nil || !got.Canceled || got.Dir != odd {
+		t.Errorf("a command that was killed ends in %q, %v, want %q", got.Dir, err, odd)
+	}
+}
+
 func TestSignal(t *testing.T) {
 	c := command("leaf")
 	out := tap(t, &c)
@@ -172,36 +219,89 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// openTerminal opens both sides of a pseudo-terminal.
+// A terminal has the size that it is given, and one that no terminal can have is
+// refused.
+func TestOpenTerminal(t *testing.T) {
+	_, theirs := openTerminal(t)
+	got, err := unix.IoctlGetWinsize(int(theirs.Fd()), unix.TIOCGWINSZ)
+	if err != nil || got.Row != 30 || got.Col != 90 {
+		t.Errorf("the size is %+v, %v", got, err)
+	}
+	for _, size := range [][2]int{{0, 80}, {24, 0}, {1 << 16, 80}, {24, 1 << 16}} {
+		if _, _, err := proc.OpenTerminal(size[0], size[1]); tool.AsError(err).Code != tool.InvalidArgument {
+			t.Errorf("OpenTerminal%v = %v", size, err)
+		}
+	}
+}
+
 func openTerminal(t *testing.T) (ours, theirs *os.File) {
 	t.Helper()
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	ours, theirs, err := proc.OpenTerminal(30, 90)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ours.Close() })
-	conn, err := ours.SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var number uint32
-	controlErr := conn.Control(func(fd uintptr) {
-		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err == nil {
-			number, err = unix.IoctlGetUint32(int(fd), unix.TIOCGPTN)
-		}
-	})
-	if err := errors.Join(controlErr, err); err != nil {
-		t.Fatal(err)
-	}
-	theirs, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	t.Cleanup(func() { theirs.Close() })
 	return ours, theirs
 }
 
-// In its time of grace, a command can end by itself.
+// A command has its further files as descriptors 3, 4 and so on, and no others.
+func TestFiles(t *testing.T) {
+	in, inEnd := pipe(t)
+	outEnd, out := pipe(t)
+	last, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer last.Close()
+	if _, err := io.WriteString(inEnd, "hello\n"); err != nil {
+		t.Fatal(err)
+	}
+	c := proc.Command{
+		Path:  "sh",
+		Args:  []string{"-c", `read -r line <&3; echo "got $line" >&4; echo more >&5; echo /proc/$$/fd/*`},
+		Files: []*os.File{in, out, last},
+	}
+	p, err := proc.Start(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Only the command holds the other ends: a reader meets its end.
+	if err := errors.Join(in.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(outEnd); err != nil || string(got) != "got hello\n" {
+		t.Errorf("descriptor 4 has got %q, %v", got, err)
+	}
+	got, err := p.Wait()
+	if err != nil || got.ExitCode != 0 {
+		t.Fatalf("Wait() = %+v, %v", got, err)
+	}
+	var open []string
+	for path := range strings.FieldsSeq(got.Stdout.String()) {
+		open = append(open, filepath.Base(path))
+	}
+	slices.Sort(open)
+	// The shell has opened the directory to list it.
+	if want := []string{"0", "1", "2", "3", "4", "5", "6"}; !slices.Equal(open, want) && !slices.Equal(open, want[:6]) {
+		t.Errorf("the command has the descriptors %v, want %v", open, want)
+	}
+	if text, err := os.ReadFile(last.Name()); err != nil || string(text) != "more\n" {
+		t.Errorf("descriptor 5 has got %q, %v", text, err)
+	}
+}
+
+func pipe(t *testing.T) (r, w *os.File) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close(); w.Close() })
+	return r, w
+}
+
+// In its time of grace, a command can end by itself, also one that was stopped.
 func TestGrace(t *testing.T) {
 	for _, grace := range []time.Duration{0, patience} {
 		ctx := newExpiring(t)
@@ -213,6 +313,9 @@ func TestGrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		readPID(t, out)
+		if err := p.Signal(unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
 		close(ctx.done)
 		want := unix.SIGTERM
 		if grace == 0 {
@@ -220,6 +323,36 @@ func TestGrace(t *testing.T) {
 		}
 		if got, err := p.Wait(); err != nil || got.Signal != want || !got.TimedOut {
 			t.Errorf("Wait() = %+v, %v, want signal %v", got, err, want)
+		}
+	}
+}
+
+// So can what it leaves; what does not is killed when the time is over.
+func TestGraceOfTheRest(t *testing.T) {
+	for _, tt := range []struct {
+		args   []string
+		grace  time.Duration
+		want   string
+		strays int
+	}{
+		{[]string{"polite"}, patience, "bye\n", 0},
+		// The command needs some of it to end, the rest all of it.
+		{[]string{"polite", "rude"}, 3 * time.Second, "", 1},
+	} {
+		ctx := newExpiring(t)
+		c := command(tt.args...)
+		c.Grace = tt.grace
+		out := tap(t, &c)
+		p, err := proc.Start(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		readPID(t, out)
+		close(ctx.done)
+		got, err := p.Wait()
+		_, said, _ := strings.Cut(got.Stdout.String(), "\n")
+		if err != nil || got.Signal != unix.SIGTERM || !got.TimedOut || got.Strays != tt.strays || said != tt.want {
+			t.Errorf("%q: Wait() = %+v, %v, it says %q", tt.args, got, err, said)
 		}
 	}
 }
@@ -239,9 +372,11 @@ func TestContextHasEndedBefore(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	const commands = 200
-	if _, err := proc.Run(t.Context(), command("count")); err != nil { // Go's own descriptors are open from now on
+	// Go's own descriptors are open from now on, and those of one keeper that waits.
+	if _, err := proc.Run(t.Context(), command("count")); err != nil {
 		t.Fatal(err)
 	}
+	spareKeeper(t)
 	before := openDescriptors(t)
 	var all sync.WaitGroup
 	for i := range commands {
@@ -265,6 +400,56 @@ func TestManyAtOnce(t *testing.T) {
 	for deadline := time.Now().Add(patience); openDescriptors(t) > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors are open, %d before", openDescriptors(t), before)
+		}
+	}
+}
+
+// A keeper that waits for a command can be killed: the next command gets another,
+// also if it has not been noticed yet.
+func TestSpareKeeperKilled(t *testing.T) {
+	for range 20 {
+		if _, err := proc.Run(t.Context(), command("count")); err != nil {
+			t.Fatal(err)
+		}
+		pid := spareKeeper(t)
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(patience); unix.Kill(pid, 0) == nil; runtime.Gosched() {
+			if time.Now().After(deadline) {
+				t.Fatalf("the keeper %d is still there", pid)
+			}
+		}
+		if got, err := proc.Run(t.Context(), command("count")); err != nil || got.ExitCode != 0 {
+			t.Fatalf("Run() = %+v, %v", got, err)
+		}
+	}
+}
+
+// spareKeeper waits for the keeper that is to wait for the next command, and
+// returns its process id.
+func spareKeeper(t *testing.T) int {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
+		tasks, err := filepath.Glob("/proc/self/task/*/children")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var found []int
+		for _, task := range tasks {
+			text, _ := os.ReadFile(task) // the thread may have ended
+			for field := range strings.FieldsSeq(string(text)) {
+				line, _ := os.ReadFile("/proc/" + field + "/cmdline")
+				if pid, err := strconv.Atoi(field); err == nil && string(line) == "toolhost-keeper\x00" {
+					found = append(found, pid)
+				}
+			}
+		}
+		if len(found) == 1 {
+			return found[0]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the keepers %v wait for a command, want one", found)
 		}
 	}
 }

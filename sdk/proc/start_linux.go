@@ -23,7 +23,7 @@ const (
 	startTimeout  = 20 * time.Second // from the fork of the keeper to the execution of the command
 	killTimeout   = 2 * time.Second  // for a keeper, to kill everything; then the plugin does
 	sweepTimeout  = 10 * time.Second // to kill what a lost keeper has left
-	signalTimeout = time.Second      // for a keeper, to make room in its pipe
+	signalTimeout = time.Second      // for a keeper, to make room in its socket
 )
 
 // wakeInterval is how often a keeper is continued, in case its command has
@@ -53,7 +53,7 @@ type running struct {
 
 // start starts the command with the streams, which it owns from now on.
 func (p *Process) start(ctx context.Context, c *Command) error {
-	r, order, limits, err := p.startKeeper(c)
+	r, order, limits, err := p.startKeeper(c) // the order without what the keeper has by now
 	p.streams.closeTheirs()
 	if err != nil {
 		p.streams.closeOurs()
@@ -77,8 +77,8 @@ func (p *Process) startKeeper(c *Command) (*running, []byte, []limit, error) {
 	if err := adoptOrphans(); err != nil {
 		return nil, nil, nil, fmt.Errorf("start commands: %w", err)
 	}
-	r, err := newKeeper(p.streams.theirs)
-	return r, order, limits, err
+	r, rest, err := takeKeeper(append(p.streams.theirs[:], c.Files...), order)
+	return r, rest, limits, err
 }
 
 func (c *Command) order(limits []limit) *keeper.Order {
@@ -101,9 +101,14 @@ func (c *Command) order(limits []limit) *keeper.Order {
 	return o
 }
 
-// newKeeper starts a keeper, with the command's ends of its streams.
-func newKeeper(streams [3]*os.File) (*running, error) {
-	controls, control, err := os.Pipe()
+// newKeeper starts a keeper.
+func newKeeper() (*running, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("start a keeper: %w", err)
+	}
+	defer null.Close()
+	controls, control, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("start a keeper: %w", err)
 	}
@@ -123,7 +128,7 @@ func newKeeper(streams [3]*os.File) (*running, error) {
 			Dir: "/",
 			// Nothing of the plugin's; one processor is enough to wait with.
 			Env:   []string{"GOMAXPROCS=1"},
-			Files: []*os.File{streams[0], streams[1], streams[2], keeper.ControlFD: controls, keeper.ReportFD: report},
+			Files: []*os.File{null, null, null, keeper.ControlFD: controls, keeper.ReportFD: report},
 			// If this process dies, the keeper must go on to kill the command, even
 			// if that has stopped it. The signal comes when this thread ends.
 			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT},
@@ -143,6 +148,18 @@ func newKeeper(streams [3]*os.File) (*running, error) {
 	return r, nil
 }
 
+// socketPair returns two ends, of which ours waits as files of Go do.
+func socketPair() (theirs, ours *os.File, err error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(pair[1], true); err != nil {
+		return nil, nil, errors.Join(err, unix.Close(pair[0]), unix.Close(pair[1]))
+	}
+	return os.NewFile(uintptr(pair[0]), "control"), os.NewFile(uintptr(pair[1]), "control"), nil
+}
+
 func (r *running) close() {
 	_ = r.control.Close() // nothing is buffered
 	_ = r.reports.Close()
@@ -150,7 +167,7 @@ func (r *running) close() {
 
 // signal has the keeper signal the command.
 func (r *running) signal(sig syscall.Signal) error {
-	// It cannot fail for a pipe.
+	// It cannot fail for a socket.
 	_ = r.control.SetWriteDeadline(time.Now().Add(signalTimeout))
 	if _, err := r.control.Write([]byte{byte(sig)}); err != nil {
 		return fmt.Errorf("send %v: %w", sig, err)
@@ -158,7 +175,7 @@ func (r *running) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// kill has the keeper kill everything, by the end of its pipe.
+// kill has the keeper kill everything, by the end of its socket.
 func (r *running) kill() {
 	_ = r.control.Close() // nothing is buffered
 	r.wake()
@@ -194,6 +211,8 @@ type attendant struct {
 	begun  time.Time
 
 	started chan error // gets the outcome of the start, once
+
+	preparing sync.WaitGroup // while the next command's keeper is started
 
 	running, exited, ended bool
 	startErr               error // why the command is not started, or not left running
@@ -247,15 +266,19 @@ func (a *attendant) note(report keeper.Report, timer *time.Timer) {
 		result.Restricted = report.Started.Restricted
 		a.p.setRunning(a.r)
 		a.started <- nil
+		prepareKeeper(&a.preparing) // soon done; finish waits for it
 	case report.Exited != nil:
 		a.p.setRunning(nil)
 		a.exited = true
 		result.Duration = time.Since(a.begun)
 		result.exited(report.Exited.Status)
-		timer.Reset(killTimeout)
+		if !a.stopping { // the time of grace is also that of what the command leaves
+			timer.Reset(killTimeout)
+		}
 	case report.Ended != nil:
 		a.ended = true
 		result.Strays = report.Ended.Strays
+		result.Dir = report.Ended.Dir
 		result.CPUTime = report.Ended.CPUTime
 		result.MaxRSS = tool.ByteSize(report.Ended.MaxRSS) * tool.KiB
 	}
@@ -285,6 +308,7 @@ func (a *attendant) stop(ctx context.Context, timer *time.Timer) {
 	timer.Reset(a.c.Grace)
 	// A process that is stopped handles no signal until it is continued. If the
 	// keeper cannot pass them on, the time of grace ends all the same.
+	_ = a.r.signal(keeper.Spare)
 	_ = a.p.Signal(unix.SIGTERM)
 	_ = a.p.Signal(unix.SIGCONT)
 }
@@ -334,6 +358,7 @@ func (a *attendant) finish() {
 		a.started <- a.startErr
 	}
 	<-a.r.gone // it has said its last word and gives back its memory, for which nobody else need wait
+	a.preparing.Wait()
 }
 
 // sweep kills what lost keepers have left to this process. What they have
@@ -370,7 +395,7 @@ func (a *attendant) explain(f *keeper.Failure) error {
 		return fmt.Errorf("set limit %s to %d: %w", l.name, l.hard, err)
 	case keeper.StepTerminal:
 		return fmt.Errorf("make %s the controlling terminal: %w", a.c.Terminal.Name(), err)
-	case keeper.StepKeeper, keeper.StepFork:
+	case keeper.StepKeeper, keeper.StepFork, keeper.StepFiles:
 	}
 	return fmt.Errorf("start a command: %s: %w", f.Text, err)
 }

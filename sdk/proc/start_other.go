@@ -34,7 +34,7 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 	process, err := os.StartProcess(c.Path, append([]string{c.Path}, c.Args...), &os.ProcAttr{
 		Dir:   c.Dir,
 		Env:   append([]string{}, c.Env...), // nil would be the plugin's
-		Files: p.streams.theirs[:],
+		Files: append(p.streams.theirs[:], c.Files...),
 		Sys:   &syscall.SysProcAttr{Setsid: true, Setctty: c.Terminal != nil},
 	})
 	p.streams.closeTheirs()
@@ -105,3 +105,6 @@ func (p *Process) end(state *os.ProcessState, begun time.Time) {
 	p.streams.finish()
 	p.result.Stdout, p.result.Stderr = p.streams.capture(Stdout), p.streams.capture(Stderr)
 }
+
+// DropKeeper does nothing: there is no process that waits for the next command.
+func DropKeeper() {}

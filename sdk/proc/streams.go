@@ -13,7 +13,10 @@ import (
 )
 
 // chunk is how much of an output is read at once.
-const chunk = 32 << 10
+const chunk = 128 << 10
+
+// pipeSize is how much an output holds that has not been read.
+const pipeSize = 256 << 10
 
 // streams are a command's standard input, output and error.
 type streams struct {
@@ -32,7 +35,7 @@ type streams struct {
 type stream struct {
 	name Stream
 	from *output.Reader
-	to   *recorder
+	to   *Recorder
 }
 
 // openStreams makes the pipes that the command needs.
@@ -82,7 +85,8 @@ func (s *streams) output(name Stream, budget tool.ByteSize) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.outputs = append(s.outputs, &stream{name, output.NewReader(r), newRecorder(budget)})
+	growPipe(r)
+	s.outputs = append(s.outputs, &stream{name, output.NewReader(r), NewRecorder(budget)})
 	return w, nil
 }
 
@@ -162,7 +166,7 @@ func (s *streams) finish() {
 func (s *streams) capture(name Stream) Capture {
 	for _, out := range s.outputs {
 		if out.name == name {
-			return out.to.capture()
+			return out.to.Capture()
 		}
 	}
 	return Capture{}

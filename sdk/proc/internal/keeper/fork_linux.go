@@ -18,7 +18,8 @@ type child struct {
 	limits   []childLimit
 	ruleset  int // -1: none
 	terminal bool
-	keeper   int // the parent's process id
+	files    []int // what becomes descriptors 0, 1 and so on
+	keeper   int   // the parent's process id
 
 	everySignal, noSignal, oldSignals uint64
 	defaultAction                     [4]uint64 // struct sigaction of the kernel: SIG_DFL
@@ -39,21 +40,24 @@ type childFailure struct {
 const signals = 64
 
 // childSteps name the steps of a child.
-var childSteps = [...]Step{StepTerminal, StepLimit, StepRules, StepExecutable}
+var childSteps = [...]Step{StepTerminal, StepLimit, StepRules, StepExecutable, StepFiles}
 
 const (
 	stepTerminal = iota
 	stepLimit
 	stepRules
 	stepExecute
+	stepFiles
 )
 
 // fork starts the command as the leader of a session of its own, under its
-// limits and rules. Package syscall can set neither in the child alone, and a
+// limits and rules. It shares the keeper's working directory, so that the keeper
+// is where the command ends, whatever that has done to its descriptors; what the
+// command starts has its own. Package syscall can set neither in the child alone, and a
 // further process that does so before it becomes the command would take as long
 // to start as the keeper itself.
-func fork(o *Order, ruleset int) (pid int, failure *Failure) {
-	c, err := newChild(o, ruleset)
+func fork(o *Order, files []int, ruleset int) (pid int, failure *Failure) {
+	c, err := newChild(o, files, ruleset)
 	if err != nil {
 		return 0, failed(StepFork, err.Error(), err)
 	}
@@ -70,15 +74,29 @@ func fork(o *Order, ruleset int) (pid int, failure *Failure) {
 	}
 	// The pipe ends when the program is executed.
 	told := (*[unsafe.Sizeof(c.failure)]byte)(unsafe.Pointer(&c.failure)) //nolint:gosec // the child writes the same
-	if n, _ := descriptor(pipe[0]).Read(told[:]); n != len(told) {
+	if n := readAtOnce(pipe[0], told[:]); n != len(told) {
 		return int(id), nil
 	}
 	_, _ = unix.Wait4(int(id), nil, 0, nil) // it has ended
 	return 0, &Failure{Step: childSteps[c.failure.step], Index: int(c.failure.index), Errno: syscall.Errno(c.failure.errno)}
 }
 
-func newChild(o *Order, ruleset int) (*child, error) {
-	c := &child{ruleset: ruleset, terminal: o.Terminal, keeper: os.Getpid(), everySignal: ^uint64(0)}
+// readAtOnce reads what comes within a moment. Go's scheduler is told nothing of
+// that: it would take the one processor away, and wake a thread to give it back.
+func readAtOnce(fd int, b []byte) int {
+	for {
+		n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b))) //nolint:gosec // as the call takes it
+		if errno == 0 {
+			return int(n)
+		}
+		if !errors.Is(errno, unix.EINTR) {
+			return 0
+		}
+	}
+}
+
+func newChild(o *Order, files []int, ruleset int) (*child, error) {
+	c := &child{ruleset: ruleset, terminal: o.Terminal, files: files, keeper: os.Getpid(), everySignal: ^uint64(0)}
 	var errs [3]error
 	c.path, errs[0] = syscall.BytePtrFromString(o.Path)
 	c.argv, errs[1] = syscall.SlicePtrFromStrings(o.Args)
@@ -100,7 +118,7 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 	// No signal handler of Go must run in the child.
 	_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 		uintptr(unsafe.Pointer(&c.everySignal)), uintptr(unsafe.Pointer(&c.oldSignals)), signals/8, 0, 0) //nolint:gosec // as the call takes it
-	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+	pid, _, errno = syscall.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD|unix.CLONE_FS), 0, 0, 0, 0, 0)
 	if pid != 0 || errno != 0 {
 		_, _, _ = syscall.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
 			uintptr(unsafe.Pointer(&c.oldSignals)), 0, signals/8, 0, 0) //nolint:gosec // as the call takes it
@@ -109,6 +127,13 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 
 	// It fails for the leader of a group only, which a new process is not.
 	_, _, _ = syscall.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+	// In this order none is overwritten before it has been copied.
+	c.failure.step = stepFiles
+	for index = range c.files {
+		if _, _, errno = syscall.RawSyscall(unix.SYS_DUP3, uintptr(c.files[index]), uintptr(index), 0); errno != 0 {
+			goto fail
+		}
+	}
 	if c.terminal {
 		if _, _, errno = syscall.RawSyscall(unix.SYS_IOCTL, 0, unix.TIOCSCTTY, 1); errno != 0 {
 			c.failure.step = stepTerminal

@@ -13,12 +13,21 @@ package keeper
 // it one.
 const Name = "toolhost-keeper"
 
-// The keeper's descriptors after standard input, output and error, which are
-// the command's.
+// The keeper's descriptors after standard input, output and error, which it does
+// not use.
 const (
-	// ControlFD brings the order, and then signals for the command, one byte
-	// each. Its end means that everything is to be killed.
+	// ControlFD is a socket. It brings the order, with the command's files beside
+	// its first byte ([Send]), and then signals for the command, one byte each, and
+	// [Spare]. Its end means that everything is to be killed. A keeper may wait for its
+	// order for as long as the plugin lives.
 	ControlFD = 3
 	// ReportFD takes reports, one line each.
 	ReportFD = 4
 )
+
+// Spare stands in the place of a signal. What the command leaves at its end is then
+// not killed: it has time to end by itself, until the socket ends.
+const Spare = 0
+
+// MaxFiles is how many files a command can have.
+const MaxFiles = 3 + 16

@@ -76,6 +76,7 @@ func TestReportArrivesAsItWasSent(t *testing.T) {
 		{Started: &keeper.Started{}},
 		{Exited: &keeper.Exited{Status: 0x8b}},
 		{Ended: &keeper.Ended{Strays: 2, CPUTime: 3 * time.Second, MaxRSS: 4096}},
+		{Ended: &keeper.Ended{Dir: "/a dir\n\"\xff"}},
 	} {
 		got, err := keeper.ParseReport(want.String())
 		if err != nil {

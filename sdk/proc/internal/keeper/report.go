@@ -26,6 +26,7 @@ const (
 	StepDir        Step = "dir"
 	StepFork       Step = "fork"
 	StepTerminal   Step = "terminal"
+	StepFiles      Step = "files"
 	StepLimit      Step = "limit" // Failure.Index is its place in the order
 	StepRules      Step = "rules"
 	StepExecutable Step = "execute"
@@ -51,7 +52,8 @@ type Exited struct {
 
 // Ended says that nothing is left of the command.
 type Ended struct {
-	Strays  int // what died of SIGKILL after the command
+	Strays  int    // what died of SIGKILL after the command
+	Dir     string // where the command ended; "" if that is no more
 	CPUTime time.Duration
 	MaxRSS  int64 // KiB
 }
@@ -67,7 +69,7 @@ func (r Report) String() string {
 	case r.Exited != nil:
 		return fmt.Sprintf("exited %d\n", uint32(r.Exited.Status))
 	default:
-		return fmt.Sprintf("ended %d %d %d\n", r.Ended.Strays, r.Ended.CPUTime, r.Ended.MaxRSS)
+		return fmt.Sprintf("ended %d %d %d %q\n", r.Ended.Strays, r.Ended.CPUTime, r.Ended.MaxRSS, r.Ended.Dir)
 	}
 }
 
@@ -93,7 +95,7 @@ func ParseReport(line string) (Report, error) {
 		_, err = fmt.Sscanf(rest, "%d", &r.Exited.Status)
 	case "ended":
 		r.Ended = &Ended{}
-		_, err = fmt.Sscanf(rest, "%d %d %d", &r.Ended.Strays, &r.Ended.CPUTime, &r.Ended.MaxRSS)
+		_, err = fmt.Sscanf(rest, "%d %d %d %q", &r.Ended.Strays, &r.Ended.CPUTime, &r.Ended.MaxRSS, &r.Ended.Dir)
 	default:
 		err = fmt.Errorf("the report %q is unknown", line)
 	}

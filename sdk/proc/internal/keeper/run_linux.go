@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -27,14 +28,14 @@ func init() { //nolint:gochecknoinits // it must run before the plugin's own cod
 }
 
 // entered says whether a plugin started this process as a keeper: it has no
-// argument, its name, and two pipes.
+// argument, its name, a socket and a pipe.
 func entered() bool {
-	return len(os.Args) == 1 && os.Args[0] == Name && isPipe(ControlFD) && isPipe(ReportFD)
+	return len(os.Args) == 1 && os.Args[0] == Name && is(unix.S_IFSOCK, ControlFD) && is(unix.S_IFIFO, ReportFD)
 }
 
-func isPipe(fd int) bool {
+func is(kind uint32, fd int) bool {
 	var stat unix.Stat_t
-	return unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFIFO
+	return unix.Fstat(fd, &stat) == nil && stat.Mode&unix.S_IFMT == kind
 }
 
 // descriptor reads from a descriptor, without what an os.File does.
@@ -62,7 +63,8 @@ func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
 
 // keep does all that a keeper does and returns its exit status.
 func keep() int {
-	order, err := DecodeOrder(descriptor(ControlFD))
+	t, failure := prepare() // while nobody waits
+	order, files, err := receive()
 	if err != nil {
 		return 2
 	}
@@ -70,20 +72,23 @@ func keep() int {
 	if os.Getppid() != order.Parent {
 		return 2 // the plugin is gone
 	}
-	t, started, failure := start(order)
+	var started *Started
+	if failure == nil {
+		started, failure = t.start(order, files)
+	}
 	if failure != nil {
 		send(Report{Failed: failure})
 		return 1
 	}
 	send(Report{Started: started})
-	// A command that closes its standard input or output is its only owner.
-	for fd := range 3 {
+	// A command that closes one of its files is its only owner.
+	for _, fd := range files {
 		_ = unix.Close(fd)
 	}
 	go t.obey(plugin) // ends with the process
 	send(Report{Exited: &Exited{Status: t.await()}})
-	strays := t.sweep()
-	ended := &Ended{Strays: strays}
+	strays := t.wait() + t.sweep()
+	ended := &Ended{Strays: strays, Dir: where()}
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &used); err == nil {
 		ended.CPUTime = time.Duration(used.Utime.Nano() + used.Stime.Nano())
@@ -92,6 +97,16 @@ func keep() int {
 	send(Report{Ended: ended})
 	_ = unix.Close(ReportFD) // the plugin need not wait until the system has cleared this process away
 	return 0
+}
+
+// where returns the working directory, which is the command's, "" if it does not
+// exist any more or cannot be seen from here.
+func where() string {
+	dir, err := unix.Getwd()
+	if err != nil || !filepath.IsAbs(dir) {
+		return ""
+	}
+	return dir
 }
 
 // openPlugin returns a descriptor that becomes readable when the plugin ends, -1
@@ -105,31 +120,37 @@ func openPlugin(pid int) int {
 	return fd
 }
 
-// start starts the command.
-func start(o *Order) (*tree, *Started, *Failure) {
+// prepare does what is the same for every command.
+func prepare() (*tree, *Failure) {
 	// A descriptor that the plugin's C code has left open is not the command's.
 	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return nil, nil, failed(StepKeeper, "close descriptors (needs Linux 5.11)", err)
+		return nil, failed(StepKeeper, "close descriptors (needs Linux 5.11)", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, nil, failed(StepKeeper, "set subreaper", err)
+		return nil, failed(StepKeeper, "set subreaper", err)
 	}
 	list, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, nil, failed(StepKeeper, "list child processes (needs /proc and a kernel with CONFIG_PROC_CHILDREN)", err)
+		return nil, failed(StepKeeper, "list child processes (needs /proc and a kernel with CONFIG_PROC_CHILDREN)", err)
 	}
+	return &tree{list: list}, nil
+}
+
+// start starts the command.
+func (t *tree) start(o *Order, files []int) (*Started, *Failure) {
 	if err := unix.Chdir(o.Dir); err != nil {
-		return nil, nil, failed(StepDir, "", err)
+		return nil, failed(StepDir, "", err)
 	}
 	ruleset, err := o.ruleset()
 	if err != nil {
-		return nil, nil, failed(StepRules, err.Error(), nil)
+		return nil, failed(StepRules, err.Error(), nil)
 	}
-	pid, failure := fork(o, ruleset)
+	pid, failure := fork(o, files, ruleset)
 	if failure != nil {
-		return nil, nil, failure
+		return nil, failure
 	}
-	return &tree{command: pid, list: list}, &Started{Restricted: ruleset >= 0}, nil
+	t.command = pid
+	return &Started{Restricted: ruleset >= 0}, nil
 }
 
 func failed(step Step, text string, err error) *Failure {
@@ -163,8 +184,10 @@ type tree struct {
 	command int
 	list    int // /proc/self/task/PID/children
 
-	mu   sync.Mutex // guards over
-	over bool       // the command's process id may be another's from here on
+	mu    sync.Mutex // guards everything below, and is held to reap what killAll may kill
+	over  bool       // the command's process id may be another's from here on
+	spare bool       // what the command leaves is not killed,
+	kill  bool       // until everything is
 }
 
 // obey passes on signals and kills the command when the plugin says so or is
@@ -176,34 +199,50 @@ func (t *tree) obey(plugin int) {
 			continue
 		}
 		if fds[1].Revents != 0 {
-			t.signal(unix.SIGKILL)
+			t.killAll()
 			return
 		}
 		var sig [1]byte
 		if _, err := descriptor(ControlFD).Read(sig[:]); err != nil {
-			t.signal(unix.SIGKILL)
+			t.killAll()
 			return
 		}
 		t.signal(syscall.Signal(sig[0]))
 	}
 }
 
-// signal signals the command and its process group.
+// signal signals the command and its process group, or notes that what it leaves
+// is to be spared.
 func (t *tree) signal(sig syscall.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over {
-		return
-	}
-	// They fail for processes that have ended.
-	_ = unix.Kill(-t.command, sig)
-	if sig == unix.SIGKILL {
-		_ = unix.Kill(t.command, sig) // it may have left the group
+	switch {
+	case t.over:
+	case sig == Spare:
+		t.spare = true
+	default:
+		_ = unix.Kill(-t.command, sig) // it fails for processes that have ended
 	}
 }
 
-// await reaps orphans until the command ends, and then kills its group and takes
-// its exit status.
+// killAll kills the command with its process group, or what it has left: wait
+// returns then at the latest.
+func (t *tree) killAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kill = true
+	switch {
+	case !t.over:
+		// They fail for processes that have ended.
+		_ = unix.Kill(-t.command, unix.SIGKILL)
+		_ = unix.Kill(t.command, unix.SIGKILL) // it may have left the group
+	case t.spare:
+		t.killChildren() // which wait reaps
+	}
+}
+
+// await reaps orphans until the command ends, and then kills its group, unless
+// that is spared, and takes its exit status.
 func (t *tree) await() syscall.WaitStatus {
 	for {
 		pid, err := nextEnded()
@@ -215,11 +254,13 @@ func (t *tree) await() syscall.WaitStatus {
 		}
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.over = true
-	t.mu.Unlock()
-	// At one stroke what is still in the group, which is the command's as long as
-	// its zombie holds the number.
-	_ = unix.Kill(-t.command, unix.SIGKILL)
+	if !t.spare || t.kill {
+		// At one stroke what is still in the group, which is the command's as long as
+		// its zombie holds the number.
+		_ = unix.Kill(-t.command, unix.SIGKILL)
+	}
 	var status unix.WaitStatus
 	for {
 		if _, err := unix.Wait4(t.command, &status, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
@@ -228,20 +269,60 @@ func (t *tree) await() syscall.WaitStatus {
 	}
 }
 
+// wait reaps what is spared, until nothing is left or all is to be killed, and
+// returns how many died of SIGKILL.
+func (t *tree) wait() (killed int) {
+	for t.waits() {
+		pid, err := nextEnded()
+		if errors.Is(err, unix.ECHILD) {
+			return killed
+		}
+		if err == nil {
+			killed += t.reap(pid)
+		}
+	}
+	return killed
+}
+
+func (t *tree) waits() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.spare && !t.kill
+}
+
+// reap gives back the number of a child that has ended. It returns 1 if SIGKILL
+// has ended it.
+func (t *tree) reap(pid int) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var status unix.WaitStatus
+	_, err := unix.Wait4(pid, &status, unix.WNOHANG|unix.WALL, nil)
+	if err == nil && status.Signaled() && status.Signal() == unix.SIGKILL {
+		return 1
+	}
+	return 0
+}
+
+// killChildren kills the children, which nobody reaps meanwhile, and returns
+// whether there are some.
+func (t *tree) killChildren() bool {
+	children := t.children()
+	for _, pid := range children {
+		// A group of this number is one that the child has made.
+		_ = unix.Kill(-pid, unix.SIGKILL)
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	return len(children) > 0
+}
+
 // sweep kills and reaps children until none is left and returns how many died of
 // SIGKILL. What they leave behind are the next children. Nobody else reaps them,
 // so that their numbers remain theirs.
 func (t *tree) sweep() (killed int) {
 	for {
-		children := t.children()
-		for _, pid := range children {
-			// A group of this number is one that the child has made.
-			_ = unix.Kill(-pid, unix.SIGKILL)
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
 		// The list may have missed some. The kernel knows whether one is left.
 		options := unix.WALL
-		if len(children) == 0 {
+		if !t.killChildren() {
 			options |= unix.WNOHANG
 		}
 		for {
