@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -16,8 +17,8 @@ import (
 // device; an error names nothing outside the workspace but what the caller
 // named.
 func TestAttacksOnPaths(t *testing.T) {
-	outside := tree(t, map[string]string{"secret.txt": "do not tell\n"})
-	dir := tree(t, map[string]string{
+	outside := filetest.Tree(t, map[string]string{"secret.txt": "do not tell\n"})
+	dir := filetest.Tree(t, map[string]string{
 		"a.txt":        "a\n",
 		"link":         "-> ../../../../../../../etc/passwd",
 		"absolute":     "-> /etc/passwd",
@@ -87,7 +88,7 @@ func TestAttacksOnPaths(t *testing.T) {
 func TestNamesKeepToTheirLine(t *testing.T) {
 	forged := "x <==\nok\n==> y\u202e\x1b[2J"
 	const shown = `x <==\nok\n==> y\u202e\x1b[2J`
-	dir := tree(t, map[string]string{forged: "evil\n", forged + ".bin": "\x00", "a.txt": "a\n"})
+	dir := filetest.Tree(t, map[string]string{forged: "evil\n", forged + ".bin": "\x00", "a.txt": "a\n"})
 	p := start(t, dir, 4*tool.KiB)
 	for _, tt := range []struct {
 		tool      string
@@ -108,7 +109,7 @@ func TestNamesKeepToTheirLine(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	dir := tree(t, map[string]string{"a.txt": numbered(100), ".env": "X=1\n", "private/a.txt": "p\n"})
+	dir := filetest.Tree(t, map[string]string{"a.txt": numbered(100), ".env": "X=1\n", "private/a.txt": "p\n"})
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{
 		Context:  tool.Context{Roots: []string{dir}, MaxOutput: tool.MiB},
 		Settings: map[string]any{"max_read": 20, "secrets": []string{"private"}},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -19,8 +20,8 @@ import (
 // what is no file, changes nothing, waits for nothing, and tells nothing of
 // what is outside. The control joins such paths and writes.
 func TestAttacksOnWrites(t *testing.T) {
-	outside := tree(t, map[string]string{"secret.txt": "do not tell\n", "dir/x": "x"})
-	dir := tree(t, map[string]string{
+	outside := filetest.Tree(t, map[string]string{"secret.txt": "do not tell\n", "dir/x": "x"})
+	dir := filetest.Tree(t, map[string]string{
 		"a.txt": "a\n", "link": "-> " + outside + "/secret.txt", "new": "-> " + outside + "/new", "directory": "-> " + outside, "up": "-> ../..",
 		"null": "-> /dev/null", "full": "-> /dev/full", ".env": "do not tell\n", "harmless.txt": "-> .env", ".git/hooks/pre-push": "#!", "hooks": "-> .git/hooks",
 		"two": "hard\n", "loop": "-> loop",
@@ -117,7 +118,7 @@ func quotedName(name string) string {
 
 // A file that may not grow further is left as it was, with nothing beside it.
 func TestFileSizeLimit(t *testing.T) {
-	dir := tree(t, map[string]string{"a.txt": "old\n"})
+	dir := filetest.Tree(t, map[string]string{"a.txt": "old\n"})
 	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
 		Env: []string{"FS_AS_PLUGIN=1", "FS_FILE_SIZE=65536"}, Context: tool.Context{Roots: []string{dir}},
 	})

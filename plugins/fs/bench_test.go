@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -15,7 +16,7 @@ func BenchmarkReadFile(b *testing.B) {
 	for _, size := range []tool.ByteSize{tool.KiB, tool.MiB} {
 		b.Run(size.String(), func(b *testing.B) {
 			line := strings.Repeat("x", 63) + "\n"
-			dir := tree(b, map[string]string{"a/b/c/file.txt": strings.Repeat(line, int(size)/len(line))})
+			dir := filetest.Tree(b, map[string]string{"a/b/c/file.txt": strings.Repeat(line, int(size)/len(line))})
 			p := start(b, dir, tool.MiB)
 			b.SetBytes(int64(size))
 			for b.Loop() {
@@ -65,7 +66,7 @@ func BenchmarkSearchFiles(b *testing.B) {
 func BenchmarkWriteFile(b *testing.B) {
 	content := strings.Repeat("x", 1023) + "\n"
 	b.Run("tool", func(b *testing.B) {
-		p := start(b, tree(b, map[string]string{"a/b/c/file.txt": content}), tool.MiB)
+		p := start(b, filetest.Tree(b, map[string]string{"a/b/c/file.txt": content}), tool.MiB)
 		for b.Loop() {
 			if got := p.Call(b.Context(), "write_file", writeFileArgs{Path: "a/b/c/file.txt", Content: content}); got.Error != nil {
 				b.Fatal(got.Error)
@@ -73,7 +74,7 @@ func BenchmarkWriteFile(b *testing.B) {
 		}
 	})
 	b.Run("system", func(b *testing.B) {
-		dir := filepath.Join(tree(b, map[string]string{"a/b/c/file.txt": content}), "a/b/c")
+		dir := filepath.Join(filetest.Tree(b, map[string]string{"a/b/c/file.txt": content}), "a/b/c")
 		d, err := os.Open(dir)
 		if err != nil {
 			b.Fatal(err)
@@ -96,7 +97,7 @@ func BenchmarkEditFile(b *testing.B) {
 	for _, size := range []tool.ByteSize{tool.KiB, tool.MiB} {
 		b.Run(size.String(), func(b *testing.B) {
 			line := strings.Repeat("x", 63) + "\n"
-			dir := tree(b, map[string]string{"a/b/c/file.txt": strings.Repeat(line, int(size)/len(line)) + "value: a\n"})
+			dir := filetest.Tree(b, map[string]string{"a/b/c/file.txt": strings.Repeat(line, int(size)/len(line)) + "value: a\n"})
 			p := start(b, dir, tool.MiB)
 			was, now := "value: a", "value: b"
 			for b.Loop() {

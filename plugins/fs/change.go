@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/roots"
@@ -29,13 +26,14 @@ type change interface {
 // succeed and has no effects. The description is the file of its name.
 func addChange[In any](p *sdk.Plugin, f *files, plan func(context.Context, *workspace, In) (change, error), spec tool.Spec) {
 	spec.Category = "files"
-	spec.Description = description(spec.Name)
+	spec.Description = sdk.Description(descriptions, spec.Name)
 	run := func(ctx context.Context, w *workspace, in In) (tool.Result, error) {
 		c, err := plan(ctx, w, in)
-		if w.approved != nil {
-			err = stillApproved(ctx, w.approved, c, err)
+		var digest []byte
+		if err == nil && w.approved != nil {
+			digest, err = digestOf(ctx, c)
 		}
-		if err != nil {
+		if err := sdk.CheckPreview(w.approved, digest, err); err != nil {
 			return tool.Result{}, err
 		}
 		return c.make(ctx)
@@ -48,7 +46,7 @@ func addChange[In any](p *sdk.Plugin, f *files, plan func(context.Context, *work
 		defer func() { _ = w.Close() }() // nothing was written
 		c, err := plan(ctx, w, in)
 		if err != nil {
-			return tool.Preview{}, err
+			return tool.Preview{}, explainMissing(err)
 		}
 		return previewOf(ctx, c)
 	}
@@ -77,45 +75,23 @@ func digestOf(ctx context.Context, c change) ([]byte, error) {
 	return sum[:], nil
 }
 
-// stillApproved refuses a change if the state is not the one of the preview. A
-// plan that failed was possible then, so that the state is another one too.
-func stillApproved(ctx context.Context, approved []byte, c change, failure error) error {
-	var known *tool.Error
-	impossible := []tool.Code{tool.NotFound, tool.Failed, tool.Conflict, tool.InvalidArgument}
-	switch {
-	case errors.As(failure, &known) && slices.Contains(impossible, known.Code):
-		return changedSince(known.Message).WithCause(failure)
-	case failure != nil:
-		return failure
-	}
-	digest, err := digestOf(ctx, c)
-	if err != nil {
-		return err
-	}
-	if !bytes.Equal(approved, digest) {
-		return changedSince("")
-	}
-	return nil
-}
-
-// changedSince says that the world is not the one that was approved.
-func changedSince(now string) *tool.Error {
-	message := "What the call concerns has changed since the preview"
-	if now != "" {
-		message += ": " + now
-	}
-	return tool.Errorf(tool.Conflict, "%s", message).WithHint("nothing was done; look at it again and repeat the call")
-}
-
 // target opens a place that the call will change. It is closed with the
 // workspace.
 func (w *workspace) target(name string, opts roots.TargetOptions) (*roots.Target, error) {
 	t, err := w.Target(name, opts)
 	if err != nil {
-		return nil, err
+		return nil, explainName(name, err)
 	}
 	w.onClose = append(w.onClose, t.Close)
 	return t, nil
+}
+
+// fileTarget opens a place that can be that of a file only.
+func (w *workspace) fileTarget(name string, opts roots.TargetOptions) (*roots.Target, error) {
+	if err := namesFile(name); err != nil {
+		return nil, err
+	}
+	return w.target(name, opts)
 }
 
 // lock locks the targets until the workspace is closed.

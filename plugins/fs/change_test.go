@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -40,7 +41,7 @@ func runChanges(t *testing.T, files map[string]string, cases []changeCase) {
 	t.Helper()
 	for _, tt := range cases {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := tree(t, files)
+			dir := filetest.Tree(t, files)
 			p := start(t, dir, 16*tool.KiB)
 			want := contents(t, dir)
 
@@ -178,7 +179,7 @@ func TestChangedSincePreview(t *testing.T) {
 		{name: "deleted link", tool: "delete_file", in: deleteFileArgs{Path: "link"}, meddle: link("link", "b.txt")},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := tree(t, map[string]string{"a.txt": "one\ntwo\n", "same.txt": "one\ntwo\n", "b.txt": "b\n", "dir/deep/f": "f", "link": "-> a.txt"})
+			dir := filetest.Tree(t, map[string]string{"a.txt": "one\ntwo\n", "same.txt": "one\ntwo\n", "b.txt": "b\n", "dir/deep/f": "f", "link": "-> a.txt"})
 			p := start(t, dir, tool.MiB)
 			preview, err := p.Preview(t.Context(), tt.tool, tt.in)
 			if err != nil {
@@ -210,7 +211,7 @@ func TestChangedSincePreview(t *testing.T) {
 // What an approver reads is whole, or says at its beginning that it is not.
 func TestPreviewIsWholeOrSaysSo(t *testing.T) {
 	long := strings.Repeat("a line of some length\n", 20_000)
-	dir := tree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		"long.txt": long, "data.bin": "\x00\x01\x02", "many.txt": strings.Repeat("\n", maxDiffLines), "big.txt": strings.Repeat("x", maxDiff+1),
 		"utf16.txt": "\xFF\xFEh\x00i\x00", "few/x": "x",
 	})

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -185,7 +186,7 @@ func TestKilledWhileWriting(t *testing.T) {
 		if n == crashBound {
 			t.Fatalf("the control was not torn in %d rounds, so the test shows nothing", n)
 		}
-		dir := tree(t, map[string]string{"f": crashContent("a")})
+		dir := filetest.Tree(t, map[string]string{"f": crashContent("a")})
 		killed(t, "control", false, dir)
 		data, err := os.ReadFile(filepath.Join(dir, "f"))
 		if err != nil {
@@ -202,7 +203,7 @@ func TestKilledWhileWriting(t *testing.T) {
 
 func killOften(t *testing.T, how string) {
 	t.Helper()
-	dirs := []string{tree(t, nil)}
+	dirs := []string{filetest.Tree(t, nil)}
 	if how == "move_file" { // within a file system it is a single step
 		dirs = append(dirs, elsewhere(t, dirs[0]))
 	}

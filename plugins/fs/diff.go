@@ -25,6 +25,9 @@ func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result
 	if in.Context < 1 || in.Context > 1000 {
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "context is %d, expected 1 to 1000", in.Context)
 	}
+	if err := w.makeRoom(ctx, 2*maxDiff); err != nil {
+		return tool.Result{}, err
+	}
 	before, err := w.wholeText(ctx, in.Path)
 	if err != nil {
 		return tool.Result{}, err
@@ -35,6 +38,9 @@ func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result
 	}
 	if before == after {
 		return tool.TextResult("[the files have the same text]"), nil
+	}
+	if ends := strings.Count(before, "\n") + strings.Count(after, "\n"); ends > maxDiffLines {
+		return tool.Result{}, tool.Errorf(tool.ResourceExhausted, "The files have %d lines together, at most %d can be compared", ends, maxDiffLines)
 	}
 	unified, err := udiff.ToUnifiedDiff(tool.VisibleName("a/"+in.Path), tool.VisibleName("b/"+in.Other), before, udiff.Lines(before, after), in.Context)
 	if err != nil {

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/roots"
@@ -21,7 +21,7 @@ type editFileArgs struct {
 	New        *string       `json:"new,omitempty" jsonschema:"the text to put there instead; empty to delete" alias:"new_string"`
 	ReplaceAll bool          `json:"replace_all,omitempty" jsonschema:"replace every occurrence of old; without it there must be exactly one" default:"false"`
 	Edits      []replacement `json:"edits,omitempty" jsonschema:"several replacements instead of old and new, each made in the result of the one before; all are made or none"`
-	ExpectHash string        `json:"expect_hash,omitempty" jsonschema:"the hash that read_file gave; if the file holds anything else by now, nothing is written"`
+	ExpectHash string        `json:"expect_hash,omitempty" jsonschema:"the hash that file_info shows; if the file holds anything else by now, nothing is written"`
 	DryRun     bool          `json:"dry_run,omitempty" jsonschema:"change nothing, only return the diff" default:"false"`
 	Encoding   string        `json:"encoding,omitempty" jsonschema:"how the bytes are text, as for read_file" enum:"auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk" default:"auto"`
 }
@@ -63,7 +63,7 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	if err != nil {
 		return nil, err
 	}
-	t, err := w.target(in.Path, roots.TargetOptions{Follow: true})
+	t, err := w.fileTarget(in.Path, roots.TargetOptions{Follow: true})
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +78,9 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 		return nil, err
 	}
 	c := &editing{target: t, dryRun: in.DryRun, budget: w.budget}
+	if err := w.makeRoom(ctx, t.Info().Size()); err != nil {
+		return nil, err
+	}
 	if c.before, err = take(ctx, t, maxEdit); err != nil {
 		return nil, err
 	}
@@ -119,10 +122,13 @@ func editable(path string, before *snapshot, name string) (text string, encoding
 	if !ok {
 		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", before.describe())
 	}
-	again, err := encoding.encode(text)
-	if err != nil || !bytes.Equal(again, before.data[min(encoding.bom, len(before.data)):]) {
+	if !encoding.keeps(text, before.data) {
 		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not all %s text, and an edit would change more than it should", encoding.name).
 			WithHint("name the right encoding, or use a program")
+	}
+	if ends := strings.Count(text, "\n"); ends > maxLines {
+		return "", encoding, tool.Errorf(tool.ResourceExhausted, "%s has %d lines, at most %d can be edited", tool.VisibleName(path), ends, maxLines).
+			WithHint("use write_file to append, or a program")
 	}
 	return text, encoding, nil
 }
@@ -133,7 +139,7 @@ func edited(before *snapshot, encoding charset, text string) ([]byte, error) {
 	if err != nil {
 		return nil, tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the new text", encoding.name).WithCause(err)
 	}
-	return append(bytes.Clone(before.data[:min(encoding.bom, len(before.data))]), data...), nil
+	return slices.Concat(before.data[:min(encoding.bom, len(before.data))], data), nil
 }
 
 // apply makes the replacements in memory.
@@ -191,7 +197,9 @@ func (c *editing) make(context.Context) (tool.Result, error) {
 	facts["added"], facts["removed"] = countLineChanges(c.old, c.new)
 	if c.dryRun {
 		d, ok := compare(tool.VisibleName("a/"+path), tool.VisibleName("b/"+path), c.old, c.new)
-		return tool.Result{Content: fitDiff(d, ok, c.budget), Metadata: facts}, nil
+		content := eolNote(c.old, c.new)
+		content = append(content, fitDiff(d, ok, c.budget-len(content)*noteRoom)...)
+		return tool.Result{Content: content, Metadata: facts}, nil
 	}
 	if err := c.target.Write(c.content, roots.WriteOptions{}); err != nil {
 		return tool.Result{}, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -22,6 +23,8 @@ func editFiles() map[string]string {
 		"bom.txt": "\xEF\xBB\xBFone\n", "utf16le.txt": "\xFF\xFEo\x00n\x00e\x00\n\x00", "utf16be.txt": "\xFE\xFF\x00h\x00i\x00\n", "latin1.txt": "caf\xe9\n",
 		"sjis.txt": "\x93\xfa\x96\x7b\n", "odd16.txt": "\xFF\xFEo\x00n", "invalid.txt": strings.Repeat("a\n", 5000) + "\xff\xfe!\n", "data.bin": "\x00\x01", "empty.txt": "",
 		"lone16.txt": "\xFF\xFE\x00\xD8o\x00", "dir/": "", "link": "-> open.txt", "repeat.txt": "x\nx\nx\n",
+		"utf32le.txt": "\xFF\xFE\x00\x00h\x00\x00\x00i\x00\x00\x00\n\x00\x00\x00", "utf32be.txt": "\x00\x00\xFE\xFF\x00\x00\x00h",
+		"tabs.py": "def f():\n\tif x:\n\t\treturn 1\n",
 	}
 }
 
@@ -86,7 +89,20 @@ func editFileCases() []changeCase {
 		{
 			name: "indentation", tool: "edit_file", in: edit("a.go", "if x {\n  return 2\n}\n", "if x {\n  if y {\n    return 3\n  }\n}\n"),
 			want: "Edited a.go: 1 replacement, the first at line 8 (ignoring indentation; the new text was indented like the old)", effects: updated("a.go"),
-			files: map[string]string{"a.go": strings.Replace(goFile, "\tif x {\n\t\treturn 2\n\t}\n", "\tif x {\n\t\tif y {\n\t\t  return 3\n\t\t}\n\t}\n", 1)},
+			files: map[string]string{"a.go": strings.Replace(goFile, "\tif x {\n\t\treturn 2\n\t}\n", "\tif x {\n\t\tif y {\n\t\t\treturn 3\n\t\t}\n\t}\n", 1)},
+		},
+		{
+			name: "indentation of one line", tool: "edit_file", in: edit("tabs.py", "  if x:\n", "  if x:\n    if y:\n      return 2\n"),
+			want: "Edited tabs.py: 1 replacement, the first at line 2 (ignoring indentation; the new text was indented like the old)", effects: updated("tabs.py"),
+			files: map[string]string{"tabs.py": "def f():\n\tif x:\n\t\tif y:\n\t\t\treturn 2\n\t\treturn 1\n"},
+		},
+		{
+			name: "unclear indentation", tool: "edit_file", in: edit("tabs.py", "if x:\n  return 1\n", "if x:\n  if y:\n     return 2\n"),
+			err: "not_found: The text to replace was not found in tabs.py",
+		},
+		{
+			name: "own line ends", tool: "edit_file", in: edit("mixed.txt", "one\ntwo\nthree", "1\ntwo\nthree\nfour"), want: "Edited mixed.txt: 1 replacement, the first at line 1", effects: updated("mixed.txt"),
+			files: map[string]string{"mixed.txt": "1\r\ntwo\nthree\nfour\n"},
 		},
 		{
 			name: "crlf", tool: "edit_file", in: edit("crlf.txt", "one\ntwo\n", "1\n2\n2b\n"), want: "Edited crlf.txt: 1 replacement, the first at line 1", effects: updated("crlf.txt"),
@@ -157,6 +173,15 @@ func editFileCases() []changeCase {
 		{name: "neither form", tool: "edit_file", in: editFileArgs{Path: "a.go"}, err: "invalid_argument: old and new are both needed, or edits"},
 		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]replacement, maxEdits+1)}, err: "invalid_argument: there are 201 edits, at most 200 are possible in one call"},
 		{name: "no file", tool: "edit_file", in: edit("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},
+		{name: "slash at the end", tool: "edit_file", in: edit("open.txt/", "one", "1"), err: "invalid_argument: open.txt/ names a directory, since it ends in /, but here is a file"},
+		{
+			name: "utf-32", tool: "edit_file", in: edit("utf32le.txt", "hi", "é€😀"), want: "Edited utf32le.txt: 1 replacement, the first at line 1", effects: updated("utf32le.txt"),
+			files: map[string]string{"utf32le.txt": "\xFF\xFE\x00\x00\xe9\x00\x00\x00\xac\x20\x00\x00\x00\xf6\x01\x00\n\x00\x00\x00"},
+		},
+		{
+			name: "utf-32be", tool: "edit_file", in: edit("utf32be.txt", "h", "i"), want: "Edited utf32be.txt: 1 replacement, the first at line 1", effects: updated("utf32be.txt"),
+			files: map[string]string{"utf32be.txt": "\x00\x00\xFE\xFF\x00\x00\x00i"},
+		},
 		{name: "directory", tool: "edit_file", in: edit("dir", "a", "b"), err: failed + "it is a directory, not a regular file"},
 	}
 }
@@ -166,7 +191,7 @@ func editFileCases() []changeCase {
 // TestLockKeepsWritersApart of package roots shows.
 func TestEditsAtTheSameTime(t *testing.T) {
 	const calls = 20
-	dir := tree(t, map[string]string{"f": numbered(calls)})
+	dir := filetest.Tree(t, map[string]string{"f": numbered(calls)})
 	p := start(t, dir, 16*tool.KiB)
 	results := make([]tool.Result, calls)
 	var wg sync.WaitGroup
@@ -187,19 +212,78 @@ func TestEditsAtTheSameTime(t *testing.T) {
 }
 
 func TestMissShowsTheNearest(t *testing.T) {
-	dir := tree(t, map[string]string{"a.go": goFile})
+	sum := "import os\n\ndef total(a, b):\n    y = compute_total(a, b)\n    return y\n"
+	dir := filetest.Tree(t, map[string]string{"a.go": goFile, "sum.py": sum, "late.txt": strings.Repeat("a\n", 5000) + "caf\xe9\n"})
 	p := start(t, dir, 16*tool.KiB)
-	for _, tt := range []struct{ old, hint string }{
-		{"\tif x {\n\t\treturn 5\n\t}\n", "copy the text exactly; the nearest is at lines 2-4:\n\tif x {\n\t\treturn 1\n\t}\n"},
-		{"fun b() {", "copy the text exactly; the nearest is at lines 7-7:\nfunc b() {\n"},
-		{"nothing like it at all", "nothing in the file is like it; read the file again"},
+	for _, tt := range []struct{ path, old, hint string }{
+		{"a.go", "\tif x {\n\t\treturn 5\n\t}\n", "copy the text exactly; the nearest is at lines 2-4:\n\tif x {\n\t\treturn 1\n\t}\n"},
+		{"a.go", "fun b() {", "copy the text exactly; the nearest is at lines 7-7:\nfunc b() {\n"},
+		{"a.go", "\tretrn 1\n", "copy the text exactly; the nearest is at lines 3-3:\n\t\treturn 1\n"},
+		{"a.go", "\t\tretrn 5\n", "copy the text exactly; the nearest is at lines 3-3:\n\t\treturn 1\n"},
+		{"sum.py", "x = compute_total(a, c)\nreturn x\n", "copy the text exactly; the nearest is at lines 4-5:\n    y = compute_total(a, b)\n    return y\n"},
+		{"sum.py", "# the sum\nx = compute_sum(a, b)", "copy the text exactly; the nearest is at lines 3-4:\ndef total(a, b):\n    y = compute_total(a, b)\n"},
+		{"late.txt", "caf\uFFFD\n", "the file has bytes that are not UTF-8, which are shown as U+FFFD; give the encoding of the file, for this call and for read_file"},
+		{"a.go", "nothing like it at all", "nothing in the file is like it; read the file again"},
 	} {
-		got := p.Call(t.Context(), "edit_file", edit("a.go", tt.old, "x"))
+		got := p.Call(t.Context(), "edit_file", edit(tt.path, tt.old, "x"))
 		if got.Error == nil {
 			t.Fatalf("edit_file(%q) = %q", tt.old, got.Text())
 		}
 		if diff := cmp.Diff(tt.hint, got.Error.Hint); diff != "" {
 			t.Errorf("edit_file(%q), hint (-want +got):\n%s", tt.old, diff)
+		}
+	}
+}
+
+// Where the indentation of the new text is not clear, nothing is written; where it
+// is, tabs and spaces are not mixed.
+func TestIndentationIsLearned(t *testing.T) {
+	for _, tt := range []struct{ name, text, old, replaced, want string }{
+		{"tabs for 2 spaces", "\tif x:\n\t\treturn 1\n", "  if x:\n    return 1\n", "  if x:\n    if y:\n      return 2\n", "\tif x:\n\t\tif y:\n\t\t\treturn 2\n"},
+		{"tabs for nothing", "\tif x:\n", "if x:\n\n", "if x:\n    if y:\n        return 2\n", ""},
+		{"tabs for 4 spaces", "\tif x:\n", "if x: ", "if x:\n    if y:\n        return 2", "\tif x:\n\t\tif y:\n\t\t\treturn 2\n"},
+		{"3 spaces and then 2", "\tif x:\n", "if x: ", "if x:\n   if y:\n     return 2", ""},
+		{"8 spaces may be two steps", "\tif x:\n", "if x: ", "if x:\n        return 2", ""},
+		{"aligned with what tabs cannot", "\tf(a,\n\t\tb)\n", "f(a,\n  b)\n", "f(a,\n  b,\n   c)\n", ""},
+		{"4 spaces for a tab", "def f():\n    if x:\n        y\n", "\tif x: \n", "\tif x:\n\t\tz\n", "def f():\n    if x:\n        z\n        y\n"},
+		{"how many spaces is not clear", "\u00a0if x:\n   y\n", "\ty\n", "\ty\n\t\tz\n", ""},
+		{"spaces for spaces", "    if x:\n", "if x: ", "if x:\n  y\n   z", "    if x:\n      y\n       z\n"},
+		{"4 spaces for 2", "    if x:\n        y\n", "  if x:\n    y\n", "  if x:\n    if y:\n      z\n", "    if x:\n        if y:\n            z\n"},
+		{"less than known", "\t\ty\n", "    y\n", "    y\n  z\nw\n", "\t\ty\n\tz\nw\n"},
+		{"less than nothing", "  y\n", "    y\n", "    y\nz\n", ""},
+		{"tabs and spaces in the new text", "\ty\n", "  y\n", "  y\n\tz\n", ""},
+		{"a file with both", "\tx\n  z\ny\n", "  y\n", "  y\n    w\n", ""},
+		{"as the file elsewhere", "\tx\ny\n", "  y\n", "  y\n    w\n", "\tx\ny\n\tw\n"},
+		{"two for the same", "\ty\n\tz\n", "  y\n    z\n", "  y\n      w\n", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, done, err := replacement{Old: tt.old, New: tt.replaced}.apply("f", tt.text)
+			if got != tt.want || (tt.want == "") != (err != nil) || err == nil && done.how != despiteIndentation {
+				t.Errorf("apply = %q, %v, %v, want %q", got, done, err, tt.want)
+			}
+			if told := tool.AsError(err); err != nil && (told.Code != tool.NotFound || !strings.Contains(told.Hint, "the nearest is at lines ")) {
+				t.Errorf("the error is %v, hint %q", told, told.Hint)
+			}
+		})
+	}
+}
+
+// Lines keep their own line ends where others come for them.
+func TestEachLineKeepsItsEnd(t *testing.T) {
+	for _, tt := range []struct{ text, old, replaced, want string }{
+		{"a\r\nb\n", "a\nb", "x\nb", "x\r\nb\n"},
+		{"a\r\nb\n", "a\nb\n", "a\ny\n", "a\r\ny\n"},
+		{"a\nb\r\nc\n", "a\nb\nc\n", "a\nc\n", "a\nc\n"},
+		{"a\r\nb\nc\r\n", "a\nb\nc\n", "a\nx\ny\nc\n", "a\r\nx\ny\nc\r\n"},
+		{"a\r\nb\nc", "a\nb\nc", "0\na\nb\nc", "0\r\na\r\nb\nc"},
+		{"a\r\nb \n", "a\nb\n", "x\ny\n", "x\r\ny\n"},
+		{"  a\r\n  b\n", "a\nb\n", "x\ny\n", "  x\r\n  y\n"},
+		{"a\r\nb\n", "a\nb", "x\r\ny", "x\r\ny\n"},
+		{"a\r\nb\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\n"},
+	} {
+		got, _, err := replacement{Old: tt.old, New: tt.replaced}.apply("f", tt.text)
+		if got != tt.want || err != nil {
+			t.Errorf("%q with %q for %q is %q, %v, want %q", tt.text, tt.replaced, tt.old, got, err, tt.want)
 		}
 	}
 }
@@ -216,7 +300,7 @@ func TestEditBounds(t *testing.T) {
 		{"too many", big, replacement{Old: "a", New: "b", All: true}, tool.ResourceExhausted},
 		{"too many lines", lines, replacement{Old: "a ", New: "b", All: true}, tool.ResourceExhausted},
 		{"too large", strings.Repeat("a\n", 1000), replacement{Old: "a", New: strings.Repeat("b", 1<<20), All: true}, tool.ResourceExhausted},
-		{"too large with indentation", strings.Repeat("\ta\n\tb\n", 1000), replacement{Old: " a\n b\n", New: strings.Repeat("b\n", 1<<19), All: true}, tool.ResourceExhausted},
+		{"too large with indentation", strings.Repeat("\ta\n\tb\n", 1000), replacement{Old: " a\n b\n", New: strings.Repeat(" b\n", 1<<19), All: true}, tool.ResourceExhausted},
 		{"endless almost", lines, replacement{Old: strings.Repeat(" a\n", 100_000) + "x", New: "b"}, tool.NotFound},
 		{"indented otherwise", strings.Repeat("\ta\n a\n", 500_000), replacement{Old: "  a\n  a\n", New: "b"}, tool.NotFound},
 		{"not unique", big[:1000], replacement{Old: "a", New: "b"}, tool.InvalidArgument},

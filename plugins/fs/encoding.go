@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -35,6 +36,8 @@ var (
 	markUTF8 = []byte("\xEF\xBB\xBF")
 	markLE   = []byte("\xFF\xFE")
 	markBE   = []byte("\xFE\xFF")
+	markLE32 = []byte("\xFF\xFE\x00\x00") // before markLE, which is its beginning
+	markBE32 = []byte("\x00\x00\xFE\xFF")
 )
 
 // detectCharset finds the charset by the head of a file: a byte order mark,
@@ -44,6 +47,10 @@ func detectCharset(head []byte, whole bool) (c charset, ok bool) {
 	switch {
 	case bytes.HasPrefix(head, markUTF8):
 		return charset{name: "utf-8", bom: len(markUTF8), unit: 1}, true
+	case bytes.HasPrefix(head, markLE32):
+		return charset{name: "utf-32le", bom: len(markLE32), decoder: utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), unit: 4}, true
+	case bytes.HasPrefix(head, markBE32):
+		return charset{name: "utf-32be", bom: len(markBE32), decoder: utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), unit: 4}, true
 	case bytes.HasPrefix(head, markLE):
 		return utf16(unicode.LittleEndian, len(markLE)), true
 	case bytes.HasPrefix(head, markBE):
@@ -128,6 +135,25 @@ func (c charset) decode(data []byte) (string, error) {
 	}
 	text, err := c.decoder.NewDecoder().Bytes(data)
 	return string(text), err
+}
+
+// loses reports whether text, which was decoded, shows U+FFFD for bytes that
+// are not of the charset.
+func (c charset) loses(text []byte) bool {
+	if c.decoder == nil {
+		return !utf8.Valid(text)
+	}
+	return c.unit == 1 && bytes.ContainsRune(text, utf8.RuneError) // which none of these can write
+}
+
+// keeps reports whether text, which was decoded of data, is written as data again.
+func (c charset) keeps(text string, data []byte) bool {
+	data = data[min(c.bom, len(data)):]
+	if c.decoder == nil {
+		return text == string(data)
+	}
+	again, err := c.encode(text)
+	return err == nil && bytes.Equal(again, data)
 }
 
 // encode returns text as the file holds it, after the byte order mark. The

@@ -16,6 +16,8 @@ type found struct {
 	most, space int  // how many of them the result shows, and bytes
 
 	files, binary, unreadable atomic.Int64
+	secret                    atomic.Int64 // of those that are not readable
+	gaps                      unsearched
 
 	// end is the path of the last file that can be shown, once that is known.
 	end atomic.Pointer[string]
@@ -91,10 +93,12 @@ func (f *found) sort() {
 func (f *found) into(r *report) {
 	f.sort()
 	for _, h := range f.kept {
+		r.add(h.path, h.hits)
 		if r.full {
+			f.gaps.until(h.rel)
 			break
 		}
-		r.add(h.path, h.hits)
 	}
-	r.files, r.binary, r.unreadable = int(f.files.Load()), int(f.binary.Load()), int(f.unreadable.Load())
+	r.files, r.binary, r.unreadable, r.secret = int(f.files.Load()), int(f.binary.Load()), int(f.unreadable.Load()), int(f.secret.Load())
+	r.notes = f.gaps.notes()
 }

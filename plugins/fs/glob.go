@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -26,6 +27,14 @@ func parseGlob(pattern string) (glob, error) {
 	if pattern == "" || len(pattern) > maxGlob || !doublestar.ValidatePattern(pattern) {
 		return "", tool.Errorf(tool.InvalidArgument, "%.100q is not a glob", pattern).
 			WithHint("use names with *, ?, [a-z], {a,b} and **, such as *.go or src/**/*.ts; a backslash takes the meaning from the character after it")
+	}
+	if path.IsAbs(pattern) {
+		return "", tool.Errorf(tool.InvalidArgument, "%.100q is absolute, but a glob is matched with paths relative to path", pattern).
+			WithHint("leave out what is before; **/ stands for any directories")
+	}
+	if slices.Contains(strings.Split(pattern, "/"), "..") {
+		return "", tool.Errorf(tool.InvalidArgument, "%.100q leads out of path, below which there is nothing called ..", pattern).
+			WithHint("set path to a directory further up")
 	}
 	if branches(pattern) > maxBranches {
 		return "", tool.Errorf(tool.InvalidArgument, "%.100q has too many alternatives", pattern).

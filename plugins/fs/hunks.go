@@ -11,20 +11,20 @@ import (
 
 // placing finds the hunks of a patch in the lines of a file, one after the other.
 type placing struct {
-	path, text string
-	lines      []line
-	// ids numbers the lines, those that are the same alike, for each tolerance
-	// that was needed.
-	ids map[tolerance]*lineIDs
+	path string
+	textLines
+	hunks []patch.Hunk
+	// numbers are the lines as numbers, for each tolerance that was needed.
+	numbers map[tolerance]lineNumbers
 	// next is the line after the hunk before, counted from 0, and shift how far
 	// that one stood from where it said.
 	next, shift int
 }
 
-// lineIDs gives every line that is different a number of its own.
-type lineIDs struct {
-	known    map[string]int
-	sequence []int
+// lineNumbers are the lines of a file as numbers.
+type lineNumbers struct {
+	ids      lineIDs // of the lines that some hunk looks for
+	sequence []int32
 }
 
 // hunkPlace is where a hunk stands.
@@ -35,41 +35,38 @@ type hunkPlace struct {
 	shift int
 }
 
-func newPlacing(path, text string) *placing {
-	return &placing{path: path, text: text, lines: splitLines(text), ids: map[tolerance]*lineIDs{}}
+func newPlacing(path, text string, hunks []patch.Hunk) *placing {
+	return &placing{path: path, textLines: splitLines(text), hunks: hunks, numbers: map[tolerance]lineNumbers{}}
 }
 
 // numbered returns the lines as numbers. Exactly means without line ends:
 // which of them a patch has is a matter of how it got here.
-func (p *placing) numbered(how tolerance) *lineIDs {
-	if ids := p.ids[how]; ids != nil {
-		return ids
+func (p *placing) numbered(how tolerance) lineNumbers {
+	if known, ok := p.numbers[how]; ok {
+		return known
 	}
-	ids := &lineIDs{known: map[string]int{}, sequence: make([]int, len(p.lines))}
-	for i, l := range p.lines {
-		folded := how.fold(l.of(p.text))
-		id, ok := ids.known[folded]
-		if !ok {
-			id = len(ids.known) + 1
-			ids.known[folded] = id
+	ids := lineIDs{}
+	for i := range p.hunks {
+		for _, l := range p.hunks[i].Lines {
+			if l.Kind != '+' {
+				ids.add(how.foldHunk(l))
+			}
 		}
-		ids.sequence[i] = id
 	}
-	p.ids[how] = ids
-	return ids
+	p.numbers[how] = lineNumbers{ids, ids.sequence(p.textLines, how)}
+	return p.numbers[how]
 }
 
-// pattern returns the lines of a hunk as numbers. It is not ok if one of them
-// is nowhere in the file.
-func (ids *lineIDs) pattern(old []patch.Line, how tolerance) (pattern []int, ok bool) {
-	for _, l := range old {
-		id := ids.known[how.fold(strings.TrimSuffix(l.Text, "\r"))]
-		if id == 0 {
-			return nil, false
-		}
-		pattern = append(pattern, id)
+// foldHunk returns what is compared of a line of a hunk.
+func (t tolerance) foldHunk(l patch.Line) string { return t.fold(strings.TrimSuffix(l.Text, "\r")) }
+
+// pattern returns lines of a hunk as numbers.
+func (n lineNumbers) pattern(old []patch.Line, how tolerance) []int32 {
+	pattern := make([]int32, len(old))
+	for i, l := range old {
+		pattern[i] = n.ids[how.foldHunk(l)]
 	}
-	return pattern, true
+	return pattern
 }
 
 // find finds the n-th hunk after those before. It stands where it says, or else
@@ -82,17 +79,14 @@ func (p *placing) find(n int, h *patch.Hunk) (hunkPlace, error) {
 	expected := h.Start - 1 + p.shift
 	early := -1
 	for _, how := range []tolerance{exactly, despiteSpaces} {
-		ids := p.numbered(how)
-		pattern, ok := ids.pattern(old, how)
-		if !ok {
-			continue
-		}
+		numbers := p.numbered(how)
+		pattern := numbers.pattern(old, how)
 		f := hunkPlace{first: expected, count: len(old), how: how}
-		if h.Start > 0 && expected >= p.next && expected+len(old) <= len(p.lines) && slices.Equal(ids.sequence[expected:expected+len(old)], pattern) && p.fits(h, f) {
+		if h.Start > 0 && expected >= p.next && expected+len(old) <= p.count() && slices.Equal(numbers.sequence[expected:expected+len(old)], pattern) && p.fits(h, f) {
 			return p.at(h, f), nil
 		}
 		var places []int
-		for _, first := range findPattern(ids.sequence, pattern) {
+		for first := range findPattern(numbers.sequence, pattern) {
 			f.first = first
 			if first < p.next {
 				early = first
@@ -125,15 +119,15 @@ func (p *placing) at(h *patch.Hunk, f hunkPlace) hunkPlace {
 // fits reports whether a hunk that must be at the end of the file is.
 func (p *placing) fits(h *patch.Hunk, f hunkPlace) bool {
 	ends := h.AtEnd || slices.ContainsFunc(h.Old(), func(l patch.Line) bool { return l.Open })
-	return !ends || f.first+f.count == len(p.lines)
+	return !ends || f.first+f.count == p.count()
 }
 
 // addition finds the place of lines that come where nothing is said about what
 // is there: the end, or a file that is empty.
 func (p *placing) addition(n int, h *patch.Hunk) (hunkPlace, error) {
-	if len(p.lines) == 0 || h.AtEnd {
-		p.next = len(p.lines)
-		return hunkPlace{first: len(p.lines)}, nil
+	if p.count() == 0 || h.AtEnd {
+		p.next = p.count()
+		return hunkPlace{first: p.count()}, nil
 	}
 	return hunkPlace{}, tool.Errorf(tool.InvalidArgument, "%s has only new lines, and the file is not empty, so it is not clear where they belong", p.hunk(n, h)).
 		WithHint("give lines of the file around them, each with a space before it; nothing was changed")
@@ -167,8 +161,8 @@ func (p *placing) anchored(anchors []string) []int {
 			from := starts[0] + 1
 			starts = nil
 			folded := despiteIndentation.fold(anchor)
-			for i := from; i < len(p.lines); i++ {
-				if same(despiteIndentation.fold(p.lines[i].of(p.text)), folded) {
+			for i := from; i < p.count(); i++ {
+				if same(despiteIndentation.fold(p.line(i)), folded) {
 					starts = append(starts, i)
 				}
 			}
@@ -190,15 +184,11 @@ func (p *placing) hunk(n int, h *patch.Hunk) string {
 
 // ambiguousHunk says that a hunk may stand in several places.
 func (p *placing) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Error {
-	lines := make([]int, 0, maxNamed)
-	for _, first := range places[:min(len(places), maxNamed)] {
-		lines = append(lines, first+1)
-	}
 	more := ""
 	if len(places) > maxNamed {
 		more = " and more"
 	}
-	return tool.Errorf(tool.InvalidArgument, "%s does not say where it belongs: its lines are in the file %d times, at lines %s%s", p.hunk(n, h), len(places), numbers(lines), more).
+	return tool.Errorf(tool.InvalidArgument, "%s does not say where it belongs: its lines are in the file %d times, at lines %s%s", p.hunk(n, h), len(places), numbers(places[:min(len(places), maxNamed)]), more).
 		WithHint("give more of the lines around the change, the right line numbers, or @@ and a line that stands before only one of them; nothing was changed")
 }
 
@@ -213,7 +203,7 @@ func (p *placing) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 	const hint = "read the file and make the patch anew; nothing was changed"
 	old := h.Old()
 	switch {
-	case len(p.lines) == 0:
+	case p.count() == 0:
 		return told("the file is empty, expected %s", quoted(old[0].Text)).WithHint(hint)
 	case early >= 0:
 		return told("its lines are at line %d, which is before the end of the hunk before it", early+1).
@@ -225,23 +215,23 @@ func (p *placing) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 	for _, l := range old {
 		sought.WriteString(strings.TrimSuffix(l.Text, "\r") + "\n")
 	}
-	candidates := alike(p.text, p.lines, sought.String())
+	candidates := alike(p.textLines, splitLines(sought.String()))
 	if len(candidates) == 0 {
 		return told("expected %s, and nothing in the file is like it", quoted(old[0].Text)).WithHint(hint)
 	}
 	first := candidates[0]
 	for i, l := range old {
-		at := first - 1 + i
-		if at >= len(p.lines) {
+		at := first + i
+		if at >= p.count() {
 			err = told("expected %s at line %d, found the end of the file", quoted(l.Text), at+1)
 			break
 		}
-		if has := p.lines[at].of(p.text); despiteSpaces.fold(has) != despiteSpaces.fold(l.Text) {
+		if has := p.line(at); despiteSpaces.fold(has) != despiteSpaces.fold(l.Text) {
 			err = told("expected %s at line %d, found %s", quoted(l.Text), at+1, quoted(has))
 			break
 		}
 	}
-	return err.WithHint("%s; %s", "nothing was changed", nearest(p.text, p.lines, first, len(old)))
+	return err.WithHint("%s; %s", "nothing was changed", nearest(p.textLines, first, len(old)))
 }
 
 // quoted shows a line in a message.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 	"time"
@@ -53,19 +55,27 @@ func (w *workspace) describeContent(ctx context.Context, name string, text *stri
 	}
 	defer f.Close()
 	fmt.Fprintf(text, "media type: %s\n", f.mediaType)
+	digest := sha256.New()
 	c, ok := detectCharset(f.head, f.whole())
-	if !ok || isMedia(f.mediaType) {
+	isText := ok && !isMedia(f.mediaType)
+	if isText {
+		fmt.Fprintf(text, "encoding: %s\n", c.describe())
+	}
+	switch {
+	case isText && f.size <= maxCountLines:
+		f.charset = c
+		all, err := f.scan(ctx, nothing, 0, digest, true)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(text, "lines: %d\nline ends: %s\n", all.lines, all.eol())
+	case f.size <= maxWhole:
+		if _, err := copyAll(ctx, digest, io.NewSectionReader(f, 0, maxWhole), maxWhole); err != nil {
+			return readError(err)
+		}
+	default:
 		return nil
 	}
-	f.charset = c
-	fmt.Fprintf(text, "encoding: %s\n", c.name)
-	if f.size > maxCountLines {
-		return nil
-	}
-	all, err := f.scan(ctx, nothing, 0, nil, true)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(text, "lines: %d\nline ends: %s\n", all.lines, all.eol())
+	fmt.Fprintf(text, "hash: sha256:%x\n", digest.Sum(nil))
 	return nil
 }

@@ -21,7 +21,7 @@ func (in searchContentArgs) nameFilter() (*nameFilter, error) {
 		if excluded, ok := strings.CutPrefix(g, "!"); ok {
 			never = append(never, excluded)
 		} else {
-			only = append(only, g)
+			only = append(only, below(g))
 		}
 	}
 	f := &nameFilter{}
@@ -40,6 +40,19 @@ func (in searchContentArgs) nameFilter() (*nameFilter, error) {
 		f.extensions = append(f.extensions, extensions...)
 	}
 	return f, nil
+}
+
+// below makes a glob for a directory, which ends in a slash, one for all that is
+// in it.
+func below(pattern string) string {
+	dir, ok := strings.CutSuffix(pattern, "/")
+	if !ok {
+		return pattern
+	}
+	if !strings.Contains(dir, "/") {
+		dir = "**/" + dir
+	}
+	return dir + "/**"
 }
 
 // skip leaves out what is excluded, and what version control keeps for itself.

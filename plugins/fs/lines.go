@@ -1,35 +1,72 @@
 package main
 
 import (
+	"iter"
 	"strings"
 )
+
+// maxLines is how many lines a file may have that is edited.
+const maxLines = 2_000_000
 
 // maxTries is how many regions with lines of the same text may be indented in
 // another way than what is looked for.
 const maxTries = 1000
 
-// line is where a line is in a text: its line end is from end to next.
-type line struct{ start, end, next int }
-
-// splitLines finds the lines of a text. A last line without a line end counts.
-func splitLines(text string) []line {
-	lines := make([]line, 0, strings.Count(text, "\n")+1)
-	for at := 0; at < len(text); {
-		l := line{start: at, end: len(text), next: len(text)}
-		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
-			l.end, l.next = at+i, at+i+1
-			if i > 0 && text[l.end-1] == '\r' {
-				l.end--
-			}
-		}
-		lines = append(lines, l)
-		at = l.next
-	}
-	return lines
+// textLines are the lines of a text, by where they begin and, last, where the text
+// ends: a few bytes each, since there may be millions. A last line without a
+// line end counts.
+type textLines struct {
+	text   string
+	starts []int32
 }
 
-// of returns the line without its end.
-func (l line) of(text string) string { return text[l.start:l.end] }
+// splitLines finds the lines of a text, which has less than 2 GiB.
+func splitLines(text string) textLines {
+	starts := make([]int32, 0, strings.Count(text, "\n")+2)
+	starts = append(starts, 0)
+	for at := 0; at < len(text); {
+		next := len(text)
+		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+			next = at + i + 1
+		}
+		starts = append(starts, int32(next))
+		at = next
+	}
+	return textLines{text, starts}
+}
+
+// count is how many there are.
+func (l textLines) count() int { return len(l.starts) - 1 }
+
+// start is where line i begins, counted from 0, and where line i-1 ends.
+func (l textLines) start(i int) int { return int(l.starts[i]) }
+
+// whole returns line i with its end.
+func (l textLines) whole(i int) string { return l.text[l.starts[i]:l.starts[i+1]] }
+
+// line returns line i without its end.
+func (l textLines) line(i int) string {
+	whole := l.whole(i)
+	return whole[:len(whole)-len(lineEnd(whole))]
+}
+
+// region returns some lines from the given one on.
+func (l textLines) region(first, count int) textLines {
+	return textLines{l.text, l.starts[first : first+count+1]}
+}
+
+// lineEnd is what a line ends with: a line feed, a carriage return and a line
+// feed, or nothing.
+func lineEnd(line string) string {
+	switch {
+	case strings.HasSuffix(line, "\r\n"):
+		return "\r\n"
+	case strings.HasSuffix(line, "\n"):
+		return "\n"
+	default:
+		return ""
+	}
+}
 
 // fold returns what is compared of a line.
 func (t tolerance) fold(text string) string {
@@ -45,41 +82,44 @@ func (t tolerance) fold(text string) string {
 
 // findLines finds old as whole lines that are the same but for what is
 // tolerated.
-func (r replacement) findLines(text string, lines []line, how tolerance) []match {
+func (r replacement) findLines(all textLines, how tolerance) []match {
 	if strings.TrimSpace(r.Old) == "" {
 		return nil // blank lines are everywhere
 	}
 	old := splitLines(r.Old)
-	style := eolOf(text)
+	style := eolOf(all.text)
 	var found []match
 	tries, next, size := 0, 0, 0
-	for _, at := range findSequence(text, lines, r.Old, old, how) {
+	indented := newIndenting(r.New, all.text)
+	for at := range findSequence(all, old, how) {
 		if at < next {
 			continue // overlaps the one before
 		}
-		region := lines[at : at+len(old)]
+		region := all.region(at, old.count())
 		replaced := r.New
 		if how == despiteIndentation {
-			indents, ok := indentation(text, region, r.Old, old)
+			fitting, ok := indented.like(old, region)
 			if tries++; !ok && tries > maxTries {
 				return nil
 			}
 			if !ok {
 				continue
 			}
-			replaced = indents.apply(replaced)
+			replaced = fitting
 		}
-		last := region[len(region)-1]
-		m := match{start: region[0].start, end: last.end, text: fitEOL(replaced, style)}
-		if strings.HasSuffix(r.Old, "\n") {
-			if last.next > last.end {
-				m.end = last.next
-			} else { // the last line of the file has no line end
-				m.text = strings.TrimSuffix(strings.TrimSuffix(m.text, "\n"), "\r")
-			}
+		m := match{start: region.start(0), end: region.start(region.count()), text: fitEOL(replaced, style)}
+		if style == "" {
+			m.text = keepEnds(replaced, old, region)
+		}
+		end := lineEnd(region.whole(region.count() - 1))
+		switch {
+		case !strings.HasSuffix(r.Old, "\n"):
+			m.end -= len(end)
+		case end == "": // the last line of the file has no line end
+			m.text = strings.TrimSuffix(strings.TrimSuffix(m.text, "\n"), "\r")
 		}
 		found = append(found, m)
-		next = at + len(old)
+		next = at + old.count()
 		if size += len(m.text); len(found) > maxMatches || size > 2*maxEdit {
 			break
 		}
@@ -87,32 +127,77 @@ func (r replacement) findLines(text string, lines []line, how tolerance) []match
 	return found
 }
 
-// findSequence returns every line where the lines of old begin, in time that
-// grows with the number of lines only (Knuth, Morris and Pratt).
-func findSequence(text string, lines []line, oldText string, old []line, how tolerance) []int {
-	ids := make(map[string]int, len(old))
-	pattern := make([]int, len(old))
-	for i, l := range old {
-		folded := how.fold(l.of(oldText))
-		id, ok := ids[folded]
-		if !ok {
-			id = len(ids) + 1
-			ids[folded] = id
+// keepEnds gives the lines of text, which come for those of the region that were
+// found as old, the line ends of those that they correspond to: the same ones at
+// the beginning and the end, and one after the other in between. A text that has
+// carriage returns itself stays as it is.
+func keepEnds(text string, old, region textLines) string {
+	if strings.Contains(text, "\r\n") {
+		return text
+	}
+	now := splitLines(text)
+	head, tail := 0, 0
+	most := min(now.count(), old.count())
+	for head < most && now.line(head) == old.line(head) {
+		head++
+	}
+	for tail < most-head && now.line(now.count()-1-tail) == old.line(old.count()-1-tail) {
+		tail++
+	}
+	var b strings.Builder
+	for i := range now.count() {
+		like := min(i, max(old.count()-tail-1, 0))
+		if back := now.count() - i; back <= tail {
+			like = old.count() - back
 		}
-		pattern[i] = id
+		end := lineEnd(now.whole(i))
+		if has := lineEnd(region.whole(like)); end != "" && has != "" {
+			end = has
+		}
+		b.WriteString(now.line(i))
+		b.WriteString(end)
 	}
-	sequence := make([]int, len(lines))
-	for i, l := range lines {
-		sequence[i] = ids[how.fold(l.of(text))]
-	}
-	return findPattern(sequence, pattern)
+	return b.String()
 }
 
-// findPattern returns every index where the pattern begins in the sequence.
-func findPattern(sequence, pattern []int) []int {
+// findSequence returns every line where lines like those of old begin.
+func findSequence(all, old textLines, how tolerance) iter.Seq[int] {
+	ids := make(lineIDs, old.count())
+	pattern := make([]int32, old.count())
+	for i := range pattern {
+		pattern[i] = ids.add(how.fold(old.line(i)))
+	}
+	return findPattern(ids.sequence(all, how), pattern)
+}
+
+// lineIDs number the lines that are looked for, from 1 on, those that are the
+// same alike.
+type lineIDs map[string]int32
+
+func (ids lineIDs) add(folded string) int32 {
+	id, ok := ids[folded]
+	if !ok {
+		id = int32(len(ids)) + 1
+		ids[folded] = id
+	}
+	return id
+}
+
+// sequence returns the numbers of all textLines; 0 is a line that is not looked for.
+func (ids lineIDs) sequence(all textLines, how tolerance) []int32 {
+	sequence := make([]int32, all.count())
+	for i := range sequence {
+		sequence[i] = ids[how.fold(all.line(i))]
+	}
+	return sequence
+}
+
+// findPattern returns every index where the pattern begins in the sequence, in
+// time that grows with their lengths only (Knuth, Morris and Pratt).
+func findPattern(sequence, pattern []int32) iter.Seq[int] {
 	// back[i] is how much of the pattern's beginning ends at i.
-	back := make([]int, len(pattern))
-	for i, n := 1, 0; i < len(pattern); i++ {
+	back := make([]int32, len(pattern))
+	for i, n := 1, int32(0); i < len(pattern); i++ {
 		for n > 0 && pattern[i] != pattern[n] {
 			n = back[n-1]
 		}
@@ -121,82 +206,18 @@ func findPattern(sequence, pattern []int) []int {
 		}
 		back[i] = n
 	}
-	var found []int
-	n := 0
-	for i, id := range sequence {
-		for n > 0 && (n == len(pattern) || pattern[n] != id) {
-			n = back[n-1]
-		}
-		if pattern[n] == id {
-			n++
-		}
-		if n == len(pattern) {
-			found = append(found, i-n+1)
-		}
-	}
-	return found
-}
-
-// indents maps the indentation that a caller wrote to that of the file.
-type indents map[string]string
-
-// indentation learns how the lines of old are indented in the region. It is
-// not ok if the same indentation means two there.
-func indentation(text string, region []line, oldText string, old []line) (indents, bool) {
-	known := indents{}
-	for i, l := range old {
-		given := l.of(oldText)
-		if strings.TrimSpace(given) == "" {
-			continue
-		}
-		from, to := indentOf(given), indentOf(region[i].of(text))
-		if before, ok := known[from]; ok && before != to {
-			return nil, false
-		}
-		known[from] = to
-	}
-	return known, true
-}
-
-func indentOf(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
-
-// apply indents text as the file is.
-func (known indents) apply(text string) string {
-	var b strings.Builder
-	for l := range strings.Lines(text) {
-		indent := indentOf(l)
-		if strings.TrimSpace(l) == "" {
-			b.WriteString(l)
-			continue
-		}
-		b.WriteString(known.of(indent))
-		b.WriteString(l[len(indent):])
-	}
-	return b.String()
-}
-
-// of returns the indentation in the file: the one that is known, or that of the
-// longest known beginning and then the rest.
-func (known indents) of(indent string) string {
-	for n := len(indent); n >= 0; n-- {
-		if to, ok := known[indent[:n]]; ok {
-			return to + indent[n:]
+	return func(yield func(int) bool) {
+		n := 0
+		for i, id := range sequence {
+			for n > 0 && (n == len(pattern) || pattern[n] != id) {
+				n = int(back[n-1])
+			}
+			if pattern[n] == id {
+				n++
+			}
+			if n == len(pattern) && !yield(i-n+1) {
+				return
+			}
 		}
 	}
-	return known.lessThan(indent)
-}
-
-// lessThan returns the indentation of a line that is indented less than every
-// known one: what the least indented has more in the file is taken along.
-func (known indents) lessThan(indent string) string {
-	least, found := "", false
-	for from := range known {
-		if strings.HasPrefix(from, indent) && (!found || len(from) < len(least)) {
-			least, found = from, true
-		}
-	}
-	if to := known[least]; found && strings.HasSuffix(to, least[len(indent):]) {
-		return strings.TrimSuffix(to, least[len(indent):])
-	}
-	return indent
 }

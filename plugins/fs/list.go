@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -15,9 +14,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxFound is how many entries one call looks at; what lies beyond is
-// reported.
-const maxFound = 100_000
+// maxCounted is how many entries are looked at to count or sort them. By name,
+// what lies beyond is reached by a cursor all the same.
+const maxCounted = 100_000
 
 type listDirectoryArgs struct {
 	Path      string `json:"path,omitempty" jsonschema:"the directory to list, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
@@ -45,60 +44,102 @@ func listDirectory(ctx context.Context, w *workspace, in listDirectoryArgs) (too
 		}
 		return skip
 	}}
-	found, notes, err := w.find(ctx, in.Path, options)
+	files, err := filetree.Open(w.Roots, in.Path, options)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	sortEntries(found, in.Sort)
-	list := newListing(page, w.budget)
-	for _, e := range found[min(page.start, len(found)):] {
-		if !list.add(e.line()) {
-			break
-		}
+	defer files.Close()
+	l := &directoryList{workspace: w, listing: newListing(page, w.budget), order: in.Sort}
+	if err := l.read(ctx, files); err != nil {
+		return tool.Result{}, err
 	}
-	if hidden > 0 {
-		notes = append(notes, fmt.Sprintf("[%d hidden entries are not shown; list them with hidden=true]", hidden))
+	l.show()
+	switch {
+	case hidden > 0 && l.more:
+		l.notes.add("more than %d hidden entries are not shown; list them with hidden=true", hidden)
+	case hidden > 0:
+		l.notes.add("%d hidden entries are not shown; list them with hidden=true", hidden)
 	}
-	return withNotes(list.result(len(found), "[nothing to list]"), notes), nil
+	return withNotes(l.result(l.total, l.more, "[nothing to list]"), &l.notes, notesRoom(w.budget)), nil
+}
+
+// directoryList is a list of a directory as it grows.
+type directoryList struct {
+	*workspace
+	*listing
+	order string
+	notes notes
+	// total is how many entries were seen; more says that there are others.
+	total int
+	more  bool
+	// sorted are those to sort.
+	sorted []listedEntry
 }
 
 // listedEntry is an entry of a list, and what is shown of it.
 type listedEntry struct {
 	rel    string
 	info   roots.Info
+	size   string
 	target string // of a symbolic link
 }
 
-// find walks through a directory and returns what is below it, and what a
-// model should know of what is not returned.
-func (w *workspace) find(ctx context.Context, name string, options filetree.Options) (found []listedEntry, notes []string, err error) {
-	files, err := filetree.Open(w.Roots, name, options)
-	if err != nil {
-		return nil, nil, err
+// read walks through a directory. In the order of names, what is on the page is
+// looked at and the rest is counted.
+func (l *directoryList) read(ctx context.Context, files *filetree.Tree) error {
+	byName := l.order == "name"
+	most := l.maxCounted
+	if byName {
+		most = max(most, l.start+l.limit+1) // one more tells that there is a next page
 	}
-	defer files.Close()
 	for e, err := range files.Walk(ctx) {
-		if err != nil {
-			if e.Path() == "" {
-				return nil, nil, err
-			}
-			notes = append(notes, "["+tool.AsError(err).Message+"]")
+		switch {
+		case err != nil && e.Path() == "":
+			return err
+		case err != nil:
+			l.notes.addError(e, err)
 			continue
+		case l.total == most:
+			l.more = true
+			if !byName {
+				l.notes.add("only the first %d entries in the order of names were sorted; sort=name lists the others", most)
+			}
+			return nil
 		}
-		if len(found) == maxFound {
-			return found, append(notes, fmt.Sprintf("[only the first %d entries were looked at]", maxFound)), nil
+		l.total++
+		switch {
+		case !byName:
+			l.sorted = append(l.sorted, l.look(e))
+		case l.total > l.start && !l.full:
+			l.add(l.look(e).line())
 		}
-		info, err := e.Info()
-		if err != nil {
-			continue // it is gone
-		}
-		one := listedEntry{rel: e.Rel(), info: info}
-		if info.Mode.Type() == fs.ModeSymlink {
-			one.target = w.shownTarget(e)
-		}
-		found = append(found, one)
 	}
-	return found, notes, nil
+	return nil
+}
+
+// look looks at an entry.
+func (l *directoryList) look(e filetree.Entry) listedEntry {
+	one := listedEntry{rel: e.Rel(), size: "?"}
+	info, err := e.Info()
+	if err != nil {
+		one.info.Mode = e.Type // it is gone, or the directory may only be read
+	} else {
+		one.info, one.size = info, strconv.FormatInt(info.Size, 10)
+	}
+	if one.info.Mode.Type() == fs.ModeSymlink {
+		one.target = l.shownTarget(e)
+	}
+	return one
+}
+
+// show adds what was sorted.
+func (l *directoryList) show() {
+	sortEntries(l.sorted, l.order)
+	for _, e := range l.sorted[min(l.start, len(l.sorted)):] {
+		if !l.add(e.line()) {
+			break
+		}
+	}
 }
 
 func sortEntries(entries []listedEntry, order string) {
@@ -115,7 +156,7 @@ func (e listedEntry) line() string {
 	name := tool.VisibleName(e.rel)
 	switch mode := e.info.Mode; {
 	case mode.IsRegular():
-		return name + "  " + strconv.FormatInt(e.info.Size, 10)
+		return name + "  " + e.size
 	case mode.IsDir():
 		return name + "/"
 	case mode.Type() == fs.ModeSymlink:

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,13 +9,18 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // project makes a small workspace in which every file has another age.
 func project(tb testing.TB) string {
 	tb.Helper()
-	dir := tree(tb, map[string]string{
+	dir := filetest.Tree(tb, map[string]string{
 		"README.md":         "# Project\n\nTODO: write\n",
 		"main.go":           "package main\n\nfunc main() {\n\tprintln(\"hello\")\n}\n",
 		"pkg/a/a.go":        "package a\n\n// Hello says Hello.\nfunc Hello() string { return \"hello\" }\n",
@@ -70,7 +76,8 @@ func listDirectoryCases() []toolCase {
 		{tool: "list_directory", name: "by size", in: listDirectoryArgs{Path: "pkg/b", Sort: "size"}, want: "big.bin  12001\ndata.json  13"},
 		{tool: "list_directory", name: "by time", in: listDirectoryArgs{Path: "pkg/a", Sort: "modified"}, want: "a.go  71\na_test.go  10"},
 		{tool: "list_directory", name: "a name that is not UTF-8", in: listDirectoryArgs{Path: "wide"}, want: `"\xff\xfe.txt"  11`},
-		{tool: "list_directory", name: "past the end", in: listDirectoryArgs{Path: "wide", pageArgs: pageArgs{Cursor: "100"}}, want: "[nothing to list]"},
+		{tool: "list_directory", name: "past the end", in: listDirectoryArgs{Path: "wide", pageArgs: pageArgs{Cursor: "100"}}, want: `[there is nothing at cursor="100": the list has 1 entries now; begin again without a cursor]`},
+		{tool: "list_directory", name: "far past the end", in: listDirectoryArgs{pageArgs: pageArgs{Cursor: "9999999999999"}}, err: `invalid_argument: cursor "9999999999999" is none that this tool gave`},
 		{tool: "list_directory", name: "a file", in: listDirectoryArgs{Path: "main.go"}, err: "failed: Not a directory: main.go"},
 		{tool: "list_directory", name: "missing", in: listDirectoryArgs{Path: "none"}, err: "not_found: File not found: none"},
 		{tool: "list_directory", name: "outside", in: listDirectoryArgs{Path: "/etc"}, err: "permission_denied: Path not allowed by security policy: /etc"},
@@ -139,6 +146,12 @@ func searchFilesCases() []toolCase {
 			want: "pkg/a/a_test.go\nvendor/x/x.go", facts: map[string]any{"next_cursor": nil},
 		},
 		{tool: "search_files", name: "ignored or not", in: map[string]any{"pattern": "a.go", "gitignore": false}, want: "pkg/a/a.go"},
+		{tool: "search_files", name: "past the end", in: searchFilesArgs{Pattern: "*.go", pageArgs: pageArgs{Cursor: "9"}}, want: `[there is nothing at cursor="9": the list has 4 entries now; begin again without a cursor]`},
+		{tool: "search_files", name: "a slash at the end", in: searchFilesArgs{Pattern: "?/", Exclude: []string{"vendor"}}, want: "pkg/a/\npkg/b/"},
+		{tool: "search_files", name: "a slash at the end of files", in: searchFilesArgs{Pattern: "?/", Type: "file"}, err: "invalid_argument: pattern ends in a slash, which only directories do, but type is file"},
+		{tool: "search_files", name: "absolute, but outside", in: searchFilesArgs{Pattern: "/etc/*"}, err: "permission_denied: Path not allowed by security policy: /etc"},
+		{tool: "search_files", name: "out of the path", in: searchFilesArgs{Pattern: "../*.go", Path: "pkg"}, err: `invalid_argument: "../*.go" leads out of path, below which there is nothing called ..`},
+		{tool: "search_files", name: "a size without a unit", in: searchFilesArgs{Pattern: "*", Size: ">1"}, err: `invalid_argument: size is ">1", expected a unit behind the number`},
 		{tool: "search_files", name: "nothing", in: searchFilesArgs{Pattern: "*.rs"}, want: "[nothing found]"},
 		{tool: "search_files", name: "bad glob", in: searchFilesArgs{Pattern: "[a"}, err: `invalid_argument: "[a" is not a glob`},
 		{tool: "search_files", name: "alternatives without end", in: searchFilesArgs{Pattern: strings.Repeat("{a,b}", 10)}, err: `invalid_argument: "` + strings.Repeat("{a,b}", 10) + `" has too many alternatives`},
@@ -147,5 +160,94 @@ func searchFilesCases() []toolCase {
 		{tool: "search_files", name: "bad time", in: searchFilesArgs{Pattern: "*", Modified: "soon"}, err: `invalid_argument: modified is "soon", expected a time or how long ago it was`},
 		{tool: "search_files", name: "missing", in: searchFilesArgs{Pattern: "*", Path: "none"}, err: "not_found: File not found: none"},
 		{tool: "search_files", name: "outside", in: searchFilesArgs{Pattern: "*", Path: ".."}, err: "permission_denied: Path not allowed by security policy: .."},
+	}
+}
+
+// An absolute pattern is for the paths that it names.
+func TestSearchFilesAbsolute(t *testing.T) {
+	dir, other := project(t), filetest.Tree(t, map[string]string{"main.go": "", "a/main.go": ""})
+	p := sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{dir, other}, MaxOutput: 4 * tool.KiB}})
+	for _, tt := range []struct{ pattern, path, want, err string }{
+		{dir + "/main.go", ".", "main.go", ""},
+		{dir + "/**/*.go", ".", "main.go\npkg/a/a.go\npkg/a/a_test.go\nvendor/x/x.go", ""},
+		{dir + "/pkg/*/", ".", "pkg/a/\npkg/b/", ""},
+		{dir + "/pkg/a/*", "pkg", "pkg/a/a.go\npkg/a/a_test.go", ""},
+		{other + "/*.go", ".", other + "/main.go", ""},
+		{dir + "/pkg/*", "vendor", "", "invalid_argument: pattern is for files below pkg, which is not below path, vendor"},
+		{dir + "/none/*", ".", "", "not_found: File not found: none"},
+	} {
+		got := p.Call(t.Context(), "search_files", searchFilesArgs{Pattern: tt.pattern, Path: tt.path})
+		if got.Text() != tt.want || message(got) != tt.err {
+			t.Errorf("search_files(%s) in %s = %q, %q, want %q, %q", strings.TrimPrefix(tt.pattern, dir), tt.path, got.Text(), message(got), tt.want, tt.err)
+		}
+	}
+}
+
+// What lies beyond what is counted is reached by a cursor, in the order of
+// names, and in another one it is said to be missing.
+func TestListDirectoryIsHonest(t *testing.T) {
+	files := map[string]string{}
+	for i := range 30 {
+		files[fmt.Sprintf("f%02d", i)] = strings.Repeat("x", i)
+	}
+	w := workspaceOf(t, filetest.Tree(t, files), 4*tool.KiB)
+	w.maxCounted = 10
+	for _, tt := range []struct {
+		in   listDirectoryArgs
+		want string
+	}{
+		{listDirectoryArgs{Sort: "name", pageArgs: pageArgs{Limit: 2}}, "f00  0\nf01  1\n[1-2 of more than 10; continue with cursor=\"2\"]"},
+		{listDirectoryArgs{Sort: "name", pageArgs: pageArgs{Limit: 2, Cursor: "20"}}, "f20  20\nf21  21\n[21-22 of more than 23; continue with cursor=\"22\"]"},
+		{listDirectoryArgs{Sort: "name", pageArgs: pageArgs{Limit: 2, Cursor: "28"}}, "f28  28\nf29  29"},
+		{
+			listDirectoryArgs{Sort: "size", pageArgs: pageArgs{Limit: 2}},
+			"f09  9\nf08  8\n[1-2 of more than 10; continue with cursor=\"2\"]\n[only the first 10 entries in the order of names were sorted; sort=name lists the others]",
+		},
+	} {
+		tt.in.Path, tt.in.Depth = ".", 1
+		got, err := listDirectory(t.Context(), w, tt.in)
+		if err != nil || got.Text() != tt.want {
+			t.Errorf("list_directory(%+v) = %q, %v, want %q", tt.in, got.Text(), err, tt.want)
+		}
+	}
+}
+
+// What another process is writing, or was when it was killed, is nobody's file.
+func TestTemporariesAreHidden(t *testing.T) {
+	const name = ".toolhost-ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp"
+	dir := filetest.Tree(t, map[string]string{
+		"a.txt": "needle\n", name: "needle\n", "sub/" + name + "/x.txt": "needle\n", ".toolhost-mine.tmp": "needle\n", "sub/b.txt": "needle\n",
+	})
+	runCases(t, dir, 4*tool.KiB, []toolCase{
+		{tool: "list_directory", name: "a list", in: listDirectoryArgs{Hidden: true, Depth: 3}, want: ".toolhost-mine.tmp  7\na.txt  7\nsub/\nsub/b.txt  7"},
+		{tool: "list_directory", name: "what is hidden", in: listDirectoryArgs{}, want: "a.txt  7\nsub/\n[1 hidden entries are not shown; list them with hidden=true]"},
+		{tool: "search_files", name: "names", in: searchFilesArgs{Pattern: "*"}, want: ".toolhost-mine.tmp\na.txt\nsub/\nsub/b.txt"},
+		{tool: "search_content", name: "content", in: searchContentArgs{Pattern: "needle", Mode: "files"}, want: ".toolhost-mine.tmp\na.txt\nsub/b.txt"},
+	})
+}
+
+// An entry that is gone when it is looked at keeps its place, so that cursors
+// do.
+func TestListDirectoryOfWhatIsGone(t *testing.T) {
+	dir := filetest.Tree(t, map[string]string{"a.txt": "", "b.txt": "b", "link": "-> a.txt"})
+	w := workspaceOf(t, dir, 4*tool.KiB)
+	files, err := filetree.Open(w.Roots, ".", filetree.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer files.Close()
+	l := &directoryList{workspace: w}
+	var got []string
+	for e, err := range files.Walk(t.Context()) {
+		if len(got) == 0 {
+			err = errors.Join(err, os.Remove(dir+"/b.txt"), os.Remove(dir+"/link"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, l.look(e).line())
+	}
+	if diff := cmp.Diff([]string{"a.txt  0", "b.txt  ?", "link -> ?"}, got); diff != "" {
+		t.Errorf("a list (-want +got):\n%s", diff)
 	}
 }

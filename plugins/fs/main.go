@@ -7,7 +7,6 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -20,14 +19,13 @@ import (
 const treeTimeout = 5 * time.Minute
 
 func main() {
-	debug.SetGCPercent(400) // what a search leaves is short-lived; the heap itself is small
 	newPlugin().Serve()
 }
 
 // newPlugin returns the plugin with all its tools.
 func newPlugin() *sdk.Plugin {
 	p := sdk.New("fs", "1.0.0")
-	f := &files{}
+	f := &files{room: newRoom()}
 	sdk.Configure(p, f.configure)
 	add(p, f, readFile, tool.Spec{Name: "read_file", Aliases: []string{"file_read"}, MaxOutput: tool.MiB})
 	add(p, f, readFiles, tool.Spec{Name: "read_files", MaxOutput: 256 * tool.KiB})
@@ -62,27 +60,18 @@ func add[In any](p *sdk.Plugin, f *files, run func(context.Context, *workspace, 
 	spec.Category = "files"
 	spec.Tier = tool.ReadOnly
 	spec.Idempotent = true
-	spec.Description = description(spec.Name)
+	spec.Description = sdk.Description(descriptions, spec.Name)
 	sdk.AddTool(p, spec, inWorkspace(f, run))
 }
 
 //go:embed descriptions
 var descriptions embed.FS
 
-// description returns what a model is told about the tool. A missing one is
-// reported by the sdk, by the tool's name, when the plugin starts.
-func description(name string) string {
-	text, err := descriptions.ReadFile("descriptions/" + name + ".md")
-	if err != nil {
-		return ""
-	}
-	return string(text)
-}
-
 // files is what the tools share: the settings, and who writes what.
 type files struct {
 	writers  roots.Writers
 	settings atomic.Pointer[settings]
+	room     *room
 }
 
 // configure takes the settings, which come before the first call.

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -12,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -21,6 +19,13 @@ func TestMain(m *testing.M) {
 	if how := os.Getenv("FS_CRASH"); how != "" {
 		fmt.Fprintln(os.Stderr, crashing(how, strings.Split(os.Getenv("FS_CRASH_DIRS"), ":")))
 		os.Exit(1)
+	}
+	if dir, other, ok := strings.Cut(os.Getenv("FS_FAULTS"), ":"); ok {
+		if err := faultyProcess(dir, other); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
 	}
 	if os.Getenv("FS_AS_PLUGIN") != "" {
 		if limit, err := strconv.ParseUint(os.Getenv("FS_FILE_SIZE"), 10, 64); err == nil {
@@ -33,6 +38,11 @@ func TestMain(m *testing.M) {
 				panic(err)
 			}
 		}
+		if limit, err := strconv.ParseUint(os.Getenv("FS_MEMORY"), 10, 64); err == nil {
+			if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+				panic(err)
+			}
+		}
 		newPlugin().Serve()
 	}
 	os.Exit(m.Run())
@@ -40,7 +50,7 @@ func TestMain(m *testing.M) {
 
 // TestProcess calls the plugin in a process of its own.
 func TestProcess(t *testing.T) {
-	dir := tree(t, map[string]string{"a.txt": "hello\n"})
+	dir := filetest.Tree(t, map[string]string{"a.txt": "hello\n"})
 	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
 		Env: []string{"FS_AS_PLUGIN=1"}, Context: tool.Context{Roots: []string{dir}, MaxOutput: tool.MiB},
 	})
@@ -53,85 +63,38 @@ func TestProcess(t *testing.T) {
 // Every property of every tool is set, by some test, to another value than its
 // default.
 func TestEveryPropertyIsTested(t *testing.T) {
-	all := map[string]property{}
-	for _, spec := range newPlugin().Tools() {
-		var root property
-		if err := json.Unmarshal(spec.InputSchema, &root); err != nil {
-			t.Fatal(err)
-		}
-		root.collect(spec.Name, all)
-	}
-	tested := map[string]bool{}
+	calls := []sdktest.Call{{Tool: "delete_file", Args: deleteFileArgs{Path: "dir", Recursive: true}}}
 	for _, c := range slices.Concat(
 		readFileCases(), readFilesCases(), listDirectoryCases(), searchFilesCases(), searchContentCases(), fileInfoCases(), diffFilesCases(),
 	) {
-		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
+		calls = append(calls, sdktest.Call{Tool: c.tool, Args: c.in})
 	}
 	for _, c := range slices.Concat(writeFileCases(), editFileCases(), applyPatchCases(), createDirectoryCases(), moveCases(), deleteCases()) {
-		noteTested(all, tested, c.tool, json.RawMessage(asJSON(t, c.in)))
+		calls = append(calls, sdktest.Call{Tool: c.tool, Args: c.in})
 	}
-	noteTested(all, tested, "delete_file", json.RawMessage(asJSON(t, deleteFileArgs{Path: "dir", Recursive: true})))
 	for _, in := range restoreFileCalls("some id") {
-		noteTested(all, tested, "restore_file", json.RawMessage(asJSON(t, in)))
+		calls = append(calls, sdktest.Call{Tool: "restore_file", Args: in})
 	}
 	for _, in := range vaultCopyCalls() {
-		noteTested(all, tested, "vault_copyto", json.RawMessage(asJSON(t, in)))
+		calls = append(calls, sdktest.Call{Tool: "vault_copyto", Args: in})
 	}
-	for path, property := range all {
-		if !tested[path] {
-			t.Errorf("no test sets %s to another value than its default (%s)", path, property.Default)
-		}
+	untested, err := sdktest.Untested(newPlugin().Tools(), calls)
+	if err != nil {
+		t.Fatal(err)
 	}
-}
-
-// noteTested notes which properties in value, an object or a list of objects,
-// are not their default.
-func noteTested(all map[string]property, tested map[string]bool, path string, value json.RawMessage) {
-	var items []json.RawMessage
-	if json.Unmarshal(value, &items) == nil {
-		for _, item := range items {
-			noteTested(all, tested, path+"[]", item)
-		}
-		return
-	}
-	var object map[string]json.RawMessage
-	if json.Unmarshal(value, &object) != nil {
-		return
-	}
-	for name, inner := range object {
-		name = path + "." + name
-		if !bytes.Equal(inner, all[name].Default) {
-			tested[name] = true
-		}
-		noteTested(all, tested, name, inner)
-	}
-}
-
-// property is what the test reads of a schema.
-type property struct {
-	Default    json.RawMessage     `json:"default"`
-	Properties map[string]property `json:"properties"`
-	Items      *property           `json:"items"`
-}
-
-// collect adds all properties of a schema by their path.
-func (p property) collect(path string, all map[string]property) {
-	for _, name := range slices.Sorted(maps.Keys(p.Properties)) {
-		inner := p.Properties[name]
-		all[path+"."+name] = inner
-		inner.collect(path+"."+name, all)
-	}
-	if p.Items != nil {
-		p.Items.collect(path+"[]", all)
+	for _, path := range untested {
+		t.Errorf("no test sets %s to another value than its default", path)
 	}
 }
 
 // The plugin keeps the contract, in this process and in one of its own.
 func TestContract(t *testing.T) {
-	dir := tree(t, map[string]string{"a.txt": "hello\n", "b.txt": "world\n"})
+	dir := filetest.Tree(t, map[string]string{"a.txt": "hello\n", "b.txt": "world\n"})
+	vault := filetest.Tree(t, map[string]string{"short.txt": "Dear all\n"})
 	options := sdktest.Options{
-		Env:     []string{"FS_AS_PLUGIN=1"},
-		Context: tool.Context{Roots: []string{dir}, MaxOutput: 64 * tool.KiB},
+		Env:      []string{"FS_AS_PLUGIN=1"},
+		Context:  tool.Context{Roots: []string{dir}, MaxOutput: 64 * tool.KiB, UserDir: t.TempDir()},
+		Settings: settings{Vaults: map[string]string{"letters": vault}},
 		Calls: []sdktest.Call{
 			{Tool: "read_file", Args: readFileArgs{Path: "a.txt"}},
 			{Tool: "read_files", Args: readFilesArgs{Items: []readFilesItem{{Path: "a.txt"}, {Path: "b.txt"}}}},
@@ -148,6 +111,8 @@ func TestContract(t *testing.T) {
 			{Tool: "move_file", Args: moveArgs{Source: "copy.txt", Dest: "moved.txt", Overwrite: true}},
 			{Tool: "delete_file", Args: deleteFileArgs{Path: "moved.txt"}},
 			{Tool: "restore_file", Args: restoreFileArgs{List: true}},
+			{Tool: "restore_file", Args: restoreFileArgs{Path: "moved.txt", Overwrite: true}},
+			{Tool: "vault_copyto", Args: vaultCopyArgs{Source: "letters/short.txt", Dest: "letter.txt", Overwrite: true}},
 		},
 	}
 	t.Run("in process", func(t *testing.T) { sdktest.Run(t, newPlugin(), options) })

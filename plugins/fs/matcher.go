@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"unicode"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
@@ -29,14 +30,15 @@ func (in searchContentArgs) compile() (*search.Pattern, error) {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
 			WithHint("set literal=true to find it as it is")
 	}
-	if in.Word {
-		expr = `\b(?:` + expr + `)\b`
-	}
 	if in.Case == "insensitive" || (in.Case != "sensitive" && !hasCapital(in.Pattern, in.Literal)) {
 		expr = "(?i:" + expr + ")"
 	}
 	if in.Multiline {
 		expr = "(?m:" + expr + ")"
+	}
+	if _, always := in.lineEnds(); always {
+		return nil, tool.Errorf(tool.InvalidArgument, "pattern has a line end, but without multiline each line is searched by itself").
+			WithHint("set multiline=true, or leave the line end out")
 	}
 	size, err := programSize(expr)
 	if err == nil && size > maxProgram {
@@ -45,12 +47,47 @@ func (in searchContentArgs) compile() (*search.Pattern, error) {
 	}
 	var pattern *search.Pattern
 	if err == nil {
-		pattern, err = search.Compile(expr, in.Multiline)
+		pattern, err = search.Compile(expr, search.How{Across: in.Multiline, Words: in.Word})
 	}
 	if err != nil {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err)
 	}
 	return pattern, nil
+}
+
+// lineEnds reports whether some matches of the pattern have a line end that it
+// names, and whether all have: without multiline these are not found.
+func (in searchContentArgs) lineEnds() (some, always bool) {
+	expr := in.Pattern
+	if in.Literal {
+		expr = regexp.QuoteMeta(expr)
+	}
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil || in.Multiline {
+		return false, false
+	}
+	return lineEndsOf(parsed)
+}
+
+func lineEndsOf(re *syntax.Regexp) (some, always bool) {
+	if re.Op == syntax.OpLiteral {
+		has := slices.Contains(re.Rune, '\n')
+		return has, has
+	}
+	all := len(re.Sub) > 0
+	for _, sub := range re.Sub {
+		one, each := lineEndsOf(sub)
+		some, always, all = some || one, always || each, all && each
+	}
+	switch re.Op { //nolint:exhaustive // the others have all their parts in each match
+	case syntax.OpAlternate:
+		always = all
+	case syntax.OpStar, syntax.OpQuest:
+		always = false
+	case syntax.OpRepeat:
+		always = always && re.Min > 0
+	}
+	return some, always
 }
 
 // programSize returns how many instructions the expression is compiled to.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -17,13 +18,17 @@ const (
 	// maxVotes is how many lines of the text that was looked for vote for one
 	// line of the file.
 	maxVotes = 8
+	// leastLikeness is how like lines are, in percent, that are shown as such,
+	// and maxCompared how much of a line is looked at for that.
+	leastLikeness = 50
+	maxCompared   = 400
 )
 
 // ambiguous says that a text stands in several places.
 func ambiguous(path, text string, found []match) *tool.Error {
 	lines := make([]int, 0, maxNamed)
 	for _, m := range found[:min(len(found), maxNamed)] {
-		lines = append(lines, lineAt(text, m.start))
+		lines = append(lines, lineAt(text, m.start)-1)
 	}
 	more := ""
 	if len(found) > maxNamed {
@@ -36,115 +41,164 @@ func ambiguous(path, text string, found []match) *tool.Error {
 // missed says that a text is not there, and what is most like it.
 func missed(path, text, old string) *tool.Error {
 	err := tool.Errorf(tool.NotFound, "The text to replace was not found in %s", tool.VisibleName(path))
-	lines := splitLines(text)
-	if len(lines) == 0 {
+	all, sought := splitLines(text), splitLines(old)
+	if all.count() == 0 {
 		return err.WithHint("the file is empty; use write_file")
 	}
-	candidates := alike(text, lines, old)
+	if strings.ContainsRune(old, utf8.RuneError) && !utf8.ValidString(text) {
+		return err.WithHint("the file has bytes that are not UTF-8, which are shown as U+FFFD; give the encoding of the file, for this call and for read_file")
+	}
+	if strings.TrimSpace(old) != "" {
+		for at := range findSequence(all, sought, despiteIndentation) {
+			return err.WithHint("its lines are indented otherwise there, and it is not clear how the new text must be; copy the text exactly; %s", nearest(all, at, sought.count()))
+		}
+	}
+	candidates := alike(all, sought)
 	if len(candidates) == 0 {
 		return err.WithHint("nothing in the file is like it; read the file again")
 	}
+	first := candidates[0]
 	if len(candidates) > 1 {
 		err = tool.Errorf(tool.NotFound, "%s; similar text is at lines %s", err.Message, numbers(candidates))
 	}
-	return err.WithHint("copy the text exactly; %s", nearest(text, lines, candidates[0], len(splitLines(old))))
+	return err.WithHint("copy the text exactly; %s", nearest(all, first, sought.count()))
 }
 
 // nearest shows the region of the file, so many lines from the first on, that is
 // most like what was looked for.
-func nearest(text string, lines []line, first, count int) string {
-	last := min(len(lines), first-1+min(count, maxRegionLines))
-	region := text[lines[first-1].start:lines[last-1].next]
+func nearest(all textLines, first, count int) string {
+	count = min(count, maxRegionLines, all.count()-first)
+	region := all.text[all.start(first):all.start(first+count)]
 	if len(region) > maxRegionBytes {
 		region = string(trimRune([]byte(region[:maxRegionBytes]))) + "..."
 	}
-	return fmt.Sprintf("the nearest is at lines %d-%d:\n%s", first, last, strings.ToValidUTF8(region, "\uFFFD"))
+	return fmt.Sprintf("the nearest is at lines %d-%d:\n%s", first+1, first+count, strings.ToValidUTF8(region, "\uFFFD"))
 }
 
+// numbers lists lines that are counted from 0.
 func numbers(lines []int) string {
 	lines = slices.Sorted(slices.Values(lines))
 	texts := make([]string, len(lines))
 	for i, n := range lines {
-		texts[i] = fmt.Sprint(n)
+		texts[i] = fmt.Sprint(n + 1)
 	}
 	return strings.Join(texts, ", ")
 }
 
-// alike returns the lines, counted from 1 and the best first, where text like
-// old begins.
-func alike(text string, lines []line, old string) []int {
-	votes := make([]int, len(lines))
+// alike returns the lines where text like the sought one begins, counted from 0
+// and the best first.
+func alike(all, sought textLines) []int {
+	votes := make([]int32, all.count())
 	some := false
-	sought := map[string][]int{}
-	for i, l := range splitLines(old) {
-		if folded := despiteIndentation.fold(l.of(old)); folded != "" && len(sought[folded]) < maxVotes {
-			sought[folded] = append(sought[folded], i)
+	wanted := map[string][]int{}
+	for i := range sought.count() {
+		if folded := despiteIndentation.fold(sought.line(i)); folded != "" && len(wanted[folded]) < maxVotes {
+			wanted[folded] = append(wanted[folded], i)
 		}
 	}
-	for i, l := range lines {
-		for _, at := range sought[despiteIndentation.fold(l.of(text))] {
+	for i := range votes {
+		for _, at := range wanted[despiteIndentation.fold(all.line(i))] {
 			votes[max(i-at, 0)]++
 			some = true
 		}
 	}
 	if !some {
-		return likest(text, lines, old)
+		return likest(votes, all, sought)
 	}
 	best := slices.Max(votes)
 	var found []int // the most votes first, then the first line
 	for start, n := range votes {
-		if n == 0 || 2*n < best || len(found) == maxNamed && n <= votes[found[maxNamed-1]-1] {
+		if n == 0 || 2*n < best || len(found) == maxNamed && n <= votes[found[maxNamed-1]] {
 			continue
 		}
 		i := len(found)
-		for i > 0 && votes[found[i-1]-1] < n {
+		for i > 0 && votes[found[i-1]] < n {
 			i--
 		}
-		found = slices.Insert(found, i, start+1)
+		found = slices.Insert(found, i, start)
 		found = found[:min(len(found), maxNamed)]
 	}
 	return found
 }
 
-// likest returns the lines most like the first of old that is not blank.
-func likest(text string, lines []line, old string) []int {
-	first, offset := "", 0
-	for i, l := range splitLines(old) {
-		if first = despiteIndentation.fold(l.of(old)); first != "" {
-			offset = i
-			break
+// likest returns the lines where text begins of which no line is quite like the
+// sought one, but of which the lines are most like its longest. The scores, one
+// for each line, are 0 before.
+func likest(scores []int32, all, sought textLines) []int {
+	for _, at := range longest(sought, maxVotes) {
+		pairs := pairsOf(despiteIndentation.fold(sought.line(at)))
+		for i := range scores {
+			if score := pairs.likeness(despiteIndentation.fold(all.line(i))); score >= leastLikeness {
+				scores[max(i-at, 0)] += int32(score)
+			}
 		}
 	}
-	best := 0
+	best := slices.Max(scores)
 	var found []int
-	for i, l := range lines {
-		score := likeness(first, despiteIndentation.fold(l.of(text)))
-		if score < 50 || score < best {
-			continue
-		}
-		if score > best {
-			best, found = score, found[:0]
-		}
-		if len(found) < maxNamed {
-			found = append(found, max(i-offset, 0)+1)
+	for start, score := range scores {
+		if score == best && best > 0 && len(found) < maxNamed {
+			found = append(found, start)
 		}
 	}
 	return found
 }
 
-// likeness is how much of two lines is the same at their beginning and end, in
-// percent of the longer.
-func likeness(a, b string) int {
-	most, least := max(len(a), len(b)), min(len(a), len(b))
-	if least == 0 {
+// longest returns which lines are the longest, at most so many and each once.
+func longest(all textLines, most int) []int {
+	var found []int
+	seen := map[string]bool{}
+	for i := range all.count() {
+		if seen[all.line(i)] || len(all.line(i)) < 2 {
+			continue
+		}
+		seen[all.line(i)] = true
+		at := len(found)
+		for at > 0 && len(all.line(found[at-1])) < len(all.line(i)) {
+			at--
+		}
+		if at < most {
+			found = slices.Insert(found, at, i)
+			found = found[:min(len(found), most)]
+		}
+	}
+	return found
+}
+
+// pairs counts the pairs of bytes that stand beside each other in a line.
+type pairs struct {
+	counts [1 << 16]int16
+	total  int
+}
+
+func pairsOf(line string) *pairs {
+	p := &pairs{}
+	line = line[:min(len(line), maxCompared)]
+	for i := 1; i < len(line); i++ {
+		p.counts[pairAt(line, i)]++
+		p.total++
+	}
+	return p
+}
+
+func pairAt(line string, i int) int { return int(line[i-1])<<8 | int(line[i]) }
+
+// likeness is how many of the pairs of two lines are the same, in percent.
+func (p *pairs) likeness(line string) int {
+	line = line[:min(len(line), maxCompared)]
+	total := max(len(line)-1, 0)
+	if both := p.total + total; both == 0 || 200*min(p.total, total) < leastLikeness*both {
 		return 0
 	}
-	head, tail := 0, 0
-	for head < least && a[head] == b[head] {
-		head++
+	same := 0
+	for i := 1; i < len(line); i++ {
+		at := pairAt(line, i)
+		if p.counts[at] > 0 {
+			same++
+		}
+		p.counts[at]--
 	}
-	for tail < least-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
-		tail++
+	for i := 1; i < len(line); i++ {
+		p.counts[pairAt(line, i)]++
 	}
-	return 100 * (head + tail) / most
+	return 200 * same / (p.total + total)
 }

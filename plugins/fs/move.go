@@ -48,6 +48,11 @@ func planTransfer(ctx context.Context, w *workspace, in moveArgs, from roots.Tar
 		return nil, err
 	}
 	c := &moving{source: source, dest: dest, options: roots.MoveOptions{Overwrite: in.Overwrite, Copy: copies}}
+	if info := source.Info(); info != nil {
+		if err := fits(dest, in.Dest, source.String(), info.Mode()); err != nil {
+			return nil, err
+		}
+	}
 	return c, source.Movable(ctx, dest, c.options)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -59,7 +60,13 @@ func moveCases() []changeCase {
 		},
 		{name: "move a secret", tool: "move_file", in: moveArgs{Source: ".env", Dest: "plain"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{name: "move nothing", tool: "move_file", in: moveArgs{Source: "none", Dest: "x"}, err: "not_found: File not found: none"},
-		{name: "move onto a directory", tool: "move_file", in: moveArgs{Source: "a.txt", Dest: "empty", Overwrite: true}, err: failed + "file exists"},
+		{name: "move onto a directory", tool: "move_file", in: moveArgs{Source: "a.txt", Dest: "empty", Overwrite: true}, err: failed + "empty is a directory, which is never replaced"},
+		{name: "move into a directory", tool: "move_file", in: moveArgs{Source: "a.txt", Dest: "new/"}, err: "invalid_argument: new/ names a directory, since it ends in /, but here is a file"},
+		{name: "copy a link into a directory", tool: "copy_file", in: moveArgs{Source: "link", Dest: "new/."}, err: "invalid_argument: new/. names a directory, since it ends in /., but here is a file"},
+		{
+			name: "move a directory to one with a slash", tool: "move_file", in: moveArgs{Source: "empty/", Dest: "new/"}, want: "Moved empty to new", effects: []tool.Effect{effect("empty", "move"), effect("new", "create")},
+			files: map[string]string{"new/": ""}, gone: []string{"empty/"},
+		},
 		{
 			name: "copy", tool: "copy_file", in: moveArgs{Source: "a.txt", Dest: "x.txt"}, want: "Copied a.txt to x.txt", effects: []tool.Effect{effect("x.txt", "create")},
 			files: map[string]string{"x.txt": "a\n"}, summary: "Copies a.txt to x.txt: 1 file, 2 bytes", shown: "Nothing is replaced.",
@@ -118,7 +125,7 @@ func TestDeleteFile(t *testing.T) {
 		},
 	} {
 		t.Run(tt.in.Path, func(t *testing.T) {
-			dir, user := tree(t, moveFiles()), t.TempDir()
+			dir, user := filetest.Tree(t, moveFiles()), t.TempDir()
 			p := sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{dir}, UserDir: user}})
 			preview, err := p.Preview(t.Context(), "delete_file", tt.in)
 			if err != nil {
@@ -173,7 +180,7 @@ func TestDeleteFile(t *testing.T) {
 // A delete that cannot be finished leaves nothing in the trash, and no error
 // tells where that is.
 func TestTrashOutOfOrder(t *testing.T) {
-	dir, user := tree(t, moveFiles()), t.TempDir()
+	dir, user := filetest.Tree(t, moveFiles()), t.TempDir()
 	if err := os.WriteFile(filepath.Join(user, "trash"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +200,7 @@ func TestTrashOutOfOrder(t *testing.T) {
 // The host's list of protected paths arrives, and the settings replace the
 // plugin's own.
 func TestProtectedPaths(t *testing.T) {
-	dir := tree(t, map[string]string{"conf/host.hcl": "x\n", "a.txt": "a\n", ".git/config": "c\n", "mine/a": "m\n"})
+	dir := filetest.Tree(t, map[string]string{"conf/host.hcl": "x\n", "a.txt": "a\n", ".git/config": "c\n", "mine/a": "m\n"})
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{
 		Context:  tool.Context{Roots: []string{dir}, Protected: []string{dir + "/conf/host.hcl"}},
 		Settings: map[string]any{"protect": []string{"mine"}},

@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -48,4 +52,66 @@ func (l *nameList) show() []tool.Content {
 		content = append([]tool.Content{tool.Text(note)}, content...)
 	}
 	return content
+}
+
+// namesFile refuses a name that is that of a directory by how it ends: roots takes
+// it for the name without that.
+func namesFile(name string) error {
+	for _, end := range []string{"/", "/.", "/.."} {
+		if strings.HasSuffix(name, end) {
+			return tool.Errorf(tool.InvalidArgument, "%s names a directory, since it ends in %s, but here is a file", tool.VisibleName(name), end).
+				WithHint("give the whole path with the name of the file, such as %s", tool.VisibleName(path.Join(name, "file.txt")))
+		}
+	}
+	return nil
+}
+
+// fits refuses a place for what has the given name and mode, if it is or is
+// called a directory: what comes there does not go into it.
+func fits(dest *roots.Target, given, source string, mode fs.FileMode) error {
+	whole := tool.VisibleName(path.Join(dest.String(), path.Base(source)))
+	if info := dest.Info(); info != nil && info.IsDir() {
+		return tool.Errorf(tool.Failed, "Failed to write file: %s is a directory, which is never replaced", tool.VisibleName(dest.String())).
+			WithHint("dest is the whole new path; to put it into the directory give %s", whole)
+	}
+	if mode.IsDir() {
+		return nil
+	}
+	return namesFile(given)
+}
+
+// explainMissing does what explainName does for the name in the error.
+func explainMissing(err error) error {
+	var known *tool.Error
+	if !errors.As(err, &known) {
+		return err
+	}
+	shown, _ := strings.CutPrefix(known.Message, "File not found: ")
+	quoted, unquoteErr := strconv.QuotedPrefix(shown)
+	if unquoteErr != nil {
+		return err
+	}
+	name, unquoteErr := strconv.Unquote(quoted)
+	if unquoteErr != nil {
+		return err
+	}
+	return explainName(name, err)
+}
+
+// explainName says more of an error if nothing was found by a name that results
+// show, but which is written otherwise, as [tool.VisibleName] does.
+func explainName(name string, err error) error {
+	var known *tool.Error
+	if !errors.As(err, &known) || known.Code != tool.NotFound || !strings.Contains(name, `\`) {
+		return err
+	}
+	real, unquoteErr := strconv.Unquote(`"` + strings.TrimSuffix(strings.TrimPrefix(name, `"`), `"`) + `"`)
+	switch {
+	case unquoteErr != nil:
+		return err
+	case !utf8.ValidString(real):
+		return known.WithHint("the real name is not UTF-8, which is shown by escapes and which no tool can name; ask the user to rename the file")
+	default:
+		return known.WithHint("names of special characters are shown in quotes with escapes; give the name as it is, without these")
+	}
 }

@@ -11,6 +11,9 @@ import (
 // maxLimit is how many entries one result lists at most.
 const maxLimit = 10_000
 
+// maxCursor is how far a list can be followed.
+const maxCursor = 1 << 30
+
 // pageArgs are the arguments of a tool that lists.
 type pageArgs struct {
 	Limit  int    `json:"limit,omitempty" jsonschema:"how many entries to return at most" default:"1000"`
@@ -28,7 +31,7 @@ func (a pageArgs) page() (page, error) {
 		return page{limit: a.Limit}, nil
 	}
 	start, err := strconv.Atoi(a.Cursor)
-	if err != nil || start < 0 {
+	if err != nil || start < 0 || start > maxCursor {
 		return page{}, tool.Errorf(tool.InvalidArgument, "cursor %.40q is none that this tool gave", a.Cursor).
 			WithHint("use the next_cursor of the result before, or leave it out to begin")
 	}
@@ -45,12 +48,12 @@ type listing struct {
 }
 
 func newListing(p page, budget int) *listing {
-	return &listing{page: p, budget: max(budget-noteRoom, 0)}
+	return &listing{page: p, budget: max(budget-noteRoom-notesRoom(budget), 0)}
 }
 
 // add appends the item's line. It reports whether there is room for more.
 func (l *listing) add(line string) bool {
-	l.full = l.shown == l.limit || (l.shown > 0 && l.text.Len()+len(line)+1 > l.budget)
+	l.full = l.full || l.shown == l.limit || (l.shown > 0 && l.text.Len()+len(line)+1 > l.budget)
 	if l.full {
 		return false
 	}
@@ -62,17 +65,25 @@ func (l *listing) add(line string) bool {
 	return true
 }
 
-// result says how to go on if there is more than was shown. The total is -1 if
-// it is not known.
-func (l *listing) result(total int, empty string) tool.Result {
+// result says how to go on if there is more than was shown. Total is how many
+// items there are, or if there are more, how many were seen; -1 if neither is
+// known.
+func (l *listing) result(total int, more bool, empty string) tool.Result {
 	next := l.start + l.shown
 	facts := map[string]any{"shown": l.shown}
 	of := ""
-	if total >= 0 {
+	switch {
+	case more:
+		of = fmt.Sprintf(" of more than %d", total)
+	case total >= 0:
 		facts["total"] = total
 		of = fmt.Sprintf(" of %d", total)
 	}
-	if l.shown == 0 {
+	switch {
+	case l.shown == 0 && l.start > 0 && !l.full:
+		empty = fmt.Sprintf("[there is nothing at cursor=\"%d\": the list has %d entries now; begin again without a cursor]", l.start, total)
+		fallthrough
+	case l.shown == 0:
 		l.text.WriteString(empty)
 	}
 	result := tool.TextResult(l.text.String())
@@ -80,18 +91,6 @@ func (l *listing) result(total int, empty string) tool.Result {
 	if l.full {
 		facts["next_cursor"] = strconv.Itoa(next)
 		result.Content = append(result.Content, tool.Text(fmt.Sprintf("[%d-%d%s; continue with cursor=\"%d\"]", l.start+1, next, of, next)))
-	}
-	return result
-}
-
-// withNotes adds notes to the end of a result.
-func withNotes(result tool.Result, notes []string) tool.Result {
-	const most = 20
-	if len(notes) > most {
-		notes = append(notes[:most], fmt.Sprintf("[%d more notes]", len(notes)-most))
-	}
-	if len(notes) > 0 {
-		result.Content = append(result.Content, tool.Text(strings.Join(notes, "\n")))
 	}
 	return result
 }

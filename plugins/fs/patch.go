@@ -98,7 +98,7 @@ func (c *patching) open(w *workspace, parts []patch.File) ([]patchSides, error) 
 // file returns the file of that name. Only what is updated may be named by a
 // symbolic link.
 func (c *patching) file(w *workspace, name string, follow bool) (*patchedFile, error) {
-	t, err := w.target(name, roots.TargetOptions{Follow: follow, Parents: true})
+	t, err := w.fileTarget(name, roots.TargetOptions{Follow: follow, Parents: true})
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +124,15 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 	}
 	var total int64
 	for _, f := range c.files {
+		if info := f.target.Info(); info != nil {
+			total += info.Size()
+		}
+	}
+	if err := w.makeRoom(ctx, total); err != nil {
+		return err
+	}
+	total = 0
+	for _, f := range c.files {
 		if f.target.Info() == nil {
 			f.before = snapshot{kept: true}
 			continue
@@ -136,17 +145,22 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 			return err
 		}
 		if total += f.before.size; !f.before.kept || total > maxPatched {
-			return f.tooLarge(f.before.size)
+			return f.tooLarge(f.before.size, total)
 		}
 		f.exists, f.data = true, f.before.data
 	}
 	return nil
 }
 
-// tooLarge says that the file is too large, or the last of too many.
-func (f *patchedFile) tooLarge(size int64) error {
-	return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; one file of a patch may have at most %d, all together %d", tool.VisibleName(f.target.String()), size, maxEdit, maxPatched).
-		WithHint("make several patches of it, or use move_file, copy_file or a program; nothing was changed")
+// tooLarge says that the file is too large, or else those up to it together.
+func (f *patchedFile) tooLarge(size, total int64) error {
+	const hint = "move_file, copy_file or a program; nothing was changed"
+	if size > maxEdit {
+		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; a file of a patch may have at most %d", tool.VisibleName(f.target.String()), size, maxEdit).
+			WithHint("use " + hint)
+	}
+	return tool.Errorf(tool.ResourceExhausted, "The files of the patch up to %s have %d bytes together; at most %d are possible", tool.VisibleName(f.target.String()), total, maxPatched).
+		WithHint("make several patches of it, or use " + hint)
 }
 
 // name says which file of the patch an error is about.
@@ -162,7 +176,7 @@ func (c *patching) check(w *workspace) error {
 	total := 0
 	for _, f := range c.files {
 		if total += len(f.data); len(f.data) > maxEdit || total > maxPatched {
-			return f.tooLarge(int64(len(f.data)))
+			return f.tooLarge(int64(len(f.data)), int64(total))
 		}
 		if f.exists {
 			if err := f.target.Writable(); err != nil {
@@ -251,10 +265,7 @@ func (c *patching) make(ctx context.Context) (tool.Result, error) {
 		err = roots.ChangeAll(c.changes())
 	}
 	if err != nil {
-		for _, id := range kept {
-			c.trash.forget(trashSlot{id: id})
-		}
-		return tool.Result{}, err
+		return tool.Result{}, c.undone(err)
 	}
 	if c.trash != nil {
 		c.trash.bound(ctx, kept...)
@@ -265,6 +276,22 @@ func (c *patching) make(ctx context.Context) (tool.Result, error) {
 		}
 	}
 	return result, nil
+}
+
+// undone forgets what was put into the trash for a change that was not made, but
+// not what could not be put back.
+func (c *patching) undone(err error) error {
+	told := *tool.AsError(err)
+	for _, f := range c.files {
+		switch {
+		case f.operation() != deleted:
+		case f.target.Gone():
+			told.Message += fmt.Sprintf("; %s is in the trash as %s", tool.VisibleName(f.target.String()), f.trashID)
+		default:
+			c.trash.forget(trashSlot{id: f.trashID})
+		}
+	}
+	return &told
 }
 
 // keep puts what is deleted into the trash, and returns the ids there.

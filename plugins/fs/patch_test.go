@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -145,6 +146,7 @@ func applyPatchCases() []changeCase {
 		refused("a character too many", begin("*** Update File: latin1.txt\n-one\n+語\n"), "failed: latin1.txt: Failed to write file: it is written in windows-1252, which lacks a character of the new text; nothing was done"),
 		refused("directory", begin("*** Update File: dir\n-a\n+b\n"), "failed: dir: Failed to write file: it is a directory, not a regular file; nothing was done"),
 		refused("link is deleted", begin("*** Delete File: link\n"), "failed: link: Failed to write file: it is a symlink, not a regular file; nothing was done"),
+		refused("name of a directory", begin("*** Add File: new/\n+x\n"), "invalid_argument: new/ names a directory, since it ends in /, but here is a file"),
 		refused("outside", begin("*** Add File: ../x\n+x\n"), "permission_denied: Path not allowed by security policy: ../x"),
 		refused("hook", begin("*** Add File: .git/hooks/pre-commit\n+x\n"), "permission_denied: Path not allowed by security policy: .git/hooks/pre-commit"),
 		refused("no patch", "hello\n", "invalid_argument: Line 1 of the patch: found hello, and nowhere the names of a file"),
@@ -153,7 +155,7 @@ func applyPatchCases() []changeCase {
 
 // What is deleted goes to the trash, with its mode; a rename keeps the mode.
 func TestApplyPatchDeletes(t *testing.T) {
-	dir, user := tree(t, patchFiles()), t.TempDir()
+	dir, user := filetest.Tree(t, patchFiles()), t.TempDir()
 	for _, name := range []string{"ten.txt", "x.txt"} {
 		if err := os.Chmod(filepath.Join(dir, name), 0o751); err != nil {
 			t.Fatal(err)
@@ -197,7 +199,7 @@ func TestApplyPatchDeletes(t *testing.T) {
 
 // A patch that sets modes.
 func TestApplyPatchModes(t *testing.T) {
-	dir := tree(t, map[string]string{"a": "a\n", "b": "b\n"})
+	dir := filetest.Tree(t, map[string]string{"a": "a\n", "b": "b\n"})
 	if err := os.Chmod(filepath.Join(dir, "b"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +217,7 @@ func TestApplyPatchModes(t *testing.T) {
 
 // A hunk that does not apply shows what the file has there.
 func TestPatchMissShowsTheNearest(t *testing.T) {
-	p := start(t, tree(t, patchFiles()), 16*tool.KiB)
+	p := start(t, filetest.Tree(t, patchFiles()), 16*tool.KiB)
 	got := p.Call(t.Context(), "apply_patch", applyPatchArgs{Patch: begin("*** Update File: a.go\n func b() {\n \tif y {\n-\t\treturn 2\n+\t\treturn 3\n")})
 	const want = "Tool execution failed: Hunk 1 of a.go (line 3 of the patch) does not apply: expected \"\\tif y {\" at line 8, found \"\\tif x {\"\n" +
 		"Hint: nothing was changed; the nearest is at lines 7-9:\nfunc b() {\n\tif x {\n\t\treturn 2\n"
@@ -241,7 +243,7 @@ func TestApplyPatchOfManyFiles(t *testing.T) {
 			parts = append(parts, "*** Update File: "+name+"\n-old\n+new\n")
 		}
 	}
-	dir := tree(t, files)
+	dir := filetest.Tree(t, files)
 	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
 		Env: []string{"FS_AS_PLUGIN=1", "FS_OPEN_FILES=256"}, Context: tool.Context{Roots: []string{dir}, UserDir: t.TempDir(), MaxOutput: 16 * tool.KiB},
 	})
@@ -255,5 +257,28 @@ func TestApplyPatchOfManyFiles(t *testing.T) {
 	}
 	if left := temporaries(t, dir); len(left) > 0 {
 		t.Errorf("there is still %q", left)
+	}
+}
+
+// A patch of too much says which bound it has passed.
+func TestApplyPatchIsTooLarge(t *testing.T) {
+	line := "0123456789abcde\n"
+	full := strings.Repeat(line, maxEdit/len(line))
+	files := map[string]string{"large": full + line}
+	var parts []string
+	for i := range maxPatched/maxEdit + 1 {
+		name := fmt.Sprintf("f%d", i)
+		files[name] = full
+		parts = append(parts, "*** Update File: "+name+"\n@@\n+x\n*** End of File\n")
+	}
+	p := start(t, filetest.Tree(t, files), 16*tool.KiB)
+	for _, tt := range []struct{ patch, want string }{
+		{begin("*** Update File: large\n@@\n+x\n*** End of File\n"), "large has 8388624 bytes; a file of a patch may have at most 8388608"},
+		{begin(parts[0]), "f0 would have 8388610 bytes or more, at most 8388608 are possible"},
+		{begin(parts...), "The files of the patch up to f4 have 41943040 bytes together; at most 33554432 are possible"},
+	} {
+		if got := p.Call(t.Context(), "apply_patch", applyPatchArgs{Patch: tt.patch}); got.Error == nil || got.Error.Code != tool.ResourceExhausted || got.Error.Message != tt.want {
+			t.Errorf("apply_patch = %s, want %q", message(got), tt.want)
+		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -19,13 +22,14 @@ import (
 // outsideSecret is what a swapped link leads to.
 const outsideSecret = "do not tell\n"
 
-// swapName makes dir/name a directory, nothing, and a link that leads out, again and
-// again until stopped.
-func swapName(t *testing.T, dir, outside string) (stop func()) {
+// swapName makes a name in dir what is called inside, nothing, and a link that leads
+// out, again and again until stopped.
+func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 	t.Helper()
 	var stopped atomic.Bool
 	ended := make(chan error, 1)
-	inside, link, name := filepath.Join(dir, "inside"), filepath.Join(dir, "link"), filepath.Join(dir, "name")
+	link := filepath.Join(dir, "link-"+name)
+	inside, name = filepath.Join(dir, inside), filepath.Join(dir, name)
 	if err := os.Symlink(outside, link); err != nil {
 		t.Fatal(err)
 	}
@@ -37,6 +41,9 @@ func swapName(t *testing.T, dir, outside string) (stop func()) {
 					if err = os.RemoveAll(name); err == nil {
 						err = os.Rename(step[0], name)
 					}
+				}
+				if errors.Is(err, os.ErrNotExist) && step[0] == name { // a tool has taken it away
+					err = os.WriteFile(step[1], []byte("old\n"), 0o600)
 				}
 				if err != nil {
 					ended <- err
@@ -62,32 +69,38 @@ func swapName(t *testing.T, dir, outside string) (stop func()) {
 // then goes by the name, reads and writes outside in the same run.
 func TestSwapRaceOfTools(t *testing.T) {
 	const (
-		least = 150  // attempts of each tool
-		bound = 2000 // attempts of each until the control must have leaked, and each tool have succeeded
+		raceTime = 5 * time.Second
+		least    = 150  // attempts of each tool
+		bound    = 2000 // attempts of each until the control must have leaked, and each tool have succeeded
 	)
-	outside := tree(t, map[string]string{"f": outsideSecret})
-	dir := tree(t, map[string]string{"inside/f": "old\n", "mine": "mine\n"})
+	outside := filetest.Tree(t, map[string]string{"f": outsideSecret})
+	dir := filetest.Tree(t, map[string]string{"inside/f": "old\n", "file": "old\n", "mine": "mine\n"})
 	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
 		Env: []string{"FS_AS_PLUGIN=1"}, Context: tool.Context{Roots: []string{dir}, MaxOutput: 64 * tool.KiB, UserDir: t.TempDir()},
 	})
+	// Every second time it is the file that is swapped, not the directory.
+	path := func(n int) string { return []string{"name/f", "swapped"}[n%2] }
 	attempts := []struct {
 		tool string
 		args func(n int) any
 	}{
-		{"read_file", func(int) any { return readFileArgs{Path: "name/f"} }},
+		{"read_file", func(n int) any { return readFileArgs{Path: path(n)} }},
 		{"list_directory", func(int) any { return listDirectoryArgs{Path: "name", Depth: 2} }},
-		{"search_content", func(int) any { return searchContentArgs{Path: "name", Pattern: "tell|old"} }},
-		{"file_info", func(int) any { return fileInfoArgs{Path: "name/f"} }},
-		{"write_file", func(int) any { return writeFileArgs{Path: "name/f", Content: "old\n"} }},
-		{"edit_file", func(int) any { return edit("name/f", "old", "old ") }},
+		{"search_content", func(n int) any {
+			return searchContentArgs{Path: []string{"name", "."}[n%2], Pattern: "tell|old"}
+		}},
+		{"file_info", func(n int) any { return fileInfoArgs{Path: path(n)} }},
+		{"write_file", func(n int) any { return writeFileArgs{Path: path(n), Content: "old\n"} }},
+		{"edit_file", func(n int) any { return edit(path(n), "old", "old ") }},
 		{"apply_patch", func(int) any { return applyPatchArgs{Patch: begin("*** Add File: name/made\n+x\n")} }},
 		{"copy_file", func(n int) any {
-			return moveArgs{Source: "name/f", Dest: fmt.Sprintf("copy-%d", n%10), Overwrite: true}
+			return moveArgs{Source: path(n), Dest: fmt.Sprintf("copy-%d", n%10), Overwrite: true}
 		}},
 		{"move_file", func(int) any { return moveArgs{Source: "mine", Dest: "name/mine", Overwrite: true} }},
 		{"delete_file", func(int) any { return deleteFileArgs{Path: "name/made"} }},
 	}
-	defer swapName(t, dir, outside)()
+	defer swapName(t, dir, "inside", "name", outside)()
+	defer swapName(t, dir, "file", "swapped", filepath.Join(outside, "f"))()
 	var leaked atomic.Bool
 	defer control(dir, &leaked)()
 	done := make(map[string]int)
@@ -99,8 +112,10 @@ func TestSwapRaceOfTools(t *testing.T) {
 		}
 		return leaked.Load()
 	}
-	for n := 0; n < least || !enough(); n++ {
-		if n == bound {
+	ctx, cancel := context.WithTimeout(t.Context(), raceTime)
+	defer cancel()
+	for n := 0; n < least || !enough() || ctx.Err() == nil; n++ {
+		if n >= bound && !enough() {
 			t.Fatalf("in %d attempts the control leaked: %v; these tools have succeeded: %v", n, leaked.Load(), done)
 		}
 		for _, a := range attempts {

@@ -10,12 +10,8 @@ import (
 	"io"
 	"math"
 	"os"
-	"path"
-	"strings"
 	"syscall"
 	"unicode/utf8"
-
-	"github.com/gabriel-vasile/mimetype"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -34,6 +30,7 @@ const (
 // lineRange is the arguments that choose lines of a file.
 type lineRange struct {
 	Offset *int `json:"offset,omitempty" jsonschema:"first line to return, counted from 1 (the default); a negative number counts from the end, so -20 returns the last 20 lines"`
+	Column *int `json:"column,omitempty" jsonschema:"where in the first line to begin, in bytes of UTF-8 counted from 1 (the default): to read on in a line that was cut"`
 	Limit  *int `json:"limit,omitempty" jsonschema:"how many lines to return at most; the default is as many as fit"`
 }
 
@@ -53,9 +50,12 @@ func readFile(ctx context.Context, w *workspace, in readFileArgs) (tool.Result, 
 
 // read returns a window of the text of a file, or what else the file is.
 func (w *workspace) read(ctx context.Context, name string, lines lineRange, encoding string) (tool.Result, error) {
-	view := window{offset: 1, limit: math.MaxInt, budget: min(w.budget-noteRoom, w.maxRead)}
+	view := window{offset: 1, column: 1, limit: math.MaxInt, budget: min(w.budget-noteRoom, w.maxRead)}
 	if lines.Offset != nil {
 		view.offset = *lines.Offset
+	}
+	if lines.Column != nil {
+		view.column = *lines.Column
 	}
 	if lines.Limit != nil {
 		view.limit = *lines.Limit
@@ -91,6 +91,9 @@ func (w *window) check() error {
 	case w.offset == 0:
 		return tool.Errorf(tool.InvalidArgument, "offset is 0, but lines are counted from 1").
 			WithHint("leave offset out to begin with the first line")
+	case w.column <= 0:
+		return tool.Errorf(tool.InvalidArgument, "column is %d, expected at least 1", w.column).
+			WithHint("leave column out to begin with the whole line")
 	case w.limit <= 0:
 		return tool.Errorf(tool.InvalidArgument, "limit is %d, expected at least 1", w.limit).
 			WithHint("leave limit out for as many lines as fit")
@@ -106,7 +109,11 @@ type file struct {
 	*os.File
 	// path is how results show it.
 	path string
+	// size is the one that it had when it was opened: of what is written to it
+	// since, nothing is read.
 	size int64
+	// shrunk says that it became shorter while it was read, to size.
+	shrunk bool
 	// head is its beginning, at most headSize bytes.
 	head      []byte
 	mediaType string
@@ -142,7 +149,7 @@ func (f *file) look() error {
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
-	f.head = head[:n]
+	f.head = head[:min(int64(n), f.size)]
 	f.mediaType = mediaTypeOf(f.head)
 	return nil
 }
@@ -165,12 +172,14 @@ func (f *file) read(ctx context.Context, view window) (tool.Result, error) {
 	if view.offset < 0 && !wholly {
 		return f.readEnd(ctx, view)
 	}
+	counted := -1
 	if view.offset < 0 {
 		all, err := f.scan(ctx, nothing, 0, nil, true)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		view.offset = max(1, all.lines+1+view.offset)
+		counted = all.lines
+		view.offset = max(1, counted+1+view.offset)
 	}
 	var digest hash.Hash
 	if wholly {
@@ -180,24 +189,49 @@ func (f *file) read(ctx context.Context, view window) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if shown.last < view.offset && view.offset > 1 {
-		return tool.Result{}, f.beyond(view.offset, shown)
+	if err := f.check(view, shown, counted); err != nil {
+		return tool.Result{}, err
 	}
 	result := f.result(shown)
 	result.Metadata["first_line"], result.Metadata["last_line"] = shown.first, shown.last
 	if shown.ended {
 		result.Metadata["total_lines"] = shown.lines
 	}
-	if digest != nil {
+	if digest != nil && !f.shrunk {
 		result.Metadata["hash"] = fmt.Sprintf("sha256:%x", digest.Sum(nil))
 	}
-	if !shown.ended || shown.last < shown.lines {
+	switch {
+	case shown.cut:
+		result.Metadata["next_offset"], result.Metadata["next_column"] = shown.last, shown.next
+	case !shown.ended || shown.last < shown.lines:
 		result.Metadata["next_offset"] = shown.last + 1
 	}
 	if note := shown.note(); note != "" {
 		result.Content = append(result.Content, tool.Text(note))
 	}
+	if f.shrunk {
+		result.Content = append(result.Content, tool.Text("[the file became shorter while it was read: this is what was left of it]"))
+	}
 	return result, nil
+}
+
+// check refuses a window that the file does not have, or has no longer: if its
+// lines were counted to find it, there must be as many now.
+func (f *file) check(view window, shown excerpt, counted int) error {
+	switch {
+	case counted >= 0 && (f.shrunk || counted != shown.lines):
+		return f.changed()
+	case shown.short && shown.bounded:
+		return tool.Errorf(tool.InvalidArgument, "column is %d, but of line %d of %s %d bytes can be read, up to the first GiB of the file", view.column, view.offset, tool.VisibleName(f.path), shown.length).
+			WithHint("use a negative offset to read from the end")
+	case shown.short:
+		return tool.Errorf(tool.InvalidArgument, "column is %d, but line %d of %s has %d bytes", view.column, view.offset, tool.VisibleName(f.path), shown.length).
+			WithHint("leave column out to begin with the whole line")
+	case shown.last < view.offset && view.offset > 1:
+		return f.beyond(view.offset, shown)
+	default:
+		return nil
+	}
 }
 
 // readEnd returns the last lines of a file that is too large to count them
@@ -209,20 +243,33 @@ func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
+	if f.shrunk {
+		return tool.Result{}, f.changed()
+	}
 	// The first line began before from.
 	offset := all.lines + 1 + view.offset
 	if offset < 2 {
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, but the last %d MiB of %s have %d lines only", view.offset, maxWhole>>20, tool.VisibleName(f.path), all.lines-1).
 			WithHint("a file of this size can be read from its end that far; use a positive offset, or search_content")
 	}
+	back := view.offset
 	view.offset = offset
 	shown, err := f.scan(ctx, view, from, nil, true)
 	if err != nil {
 		return tool.Result{}, err
 	}
+	view.offset = back
+	if err := f.check(view, shown, all.lines); err != nil {
+		return tool.Result{}, err
+	}
 	result := f.result(shown)
-	if shown.last < shown.lines || shown.cut {
-		note := fmt.Sprintf("[%d of the last %d lines; more do not fit, use an offset nearer to the end]", shown.last-shown.first+1, -view.offset)
+	switch {
+	case shown.cut:
+		result.Metadata["next_offset"], result.Metadata["next_column"] = back, shown.next
+		note := fmt.Sprintf("[the line is too long and was cut; continue in it with offset=%d column=%d]", back, shown.next)
+		result.Content = append(result.Content, tool.Text(note))
+	case shown.last < shown.lines:
+		note := fmt.Sprintf("[%d of the last %d lines; more do not fit, use an offset nearer to the end]", shown.last-shown.first+1, -back)
 		result.Content = append(result.Content, tool.Text(note))
 	}
 	return result, nil
@@ -231,12 +278,13 @@ func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
 // scan reads the text from the given byte on through the window. The digest,
 // if there is one, is of the bytes.
 func (f *file) scan(ctx context.Context, view window, from int64, digest hash.Hash, wholly bool) (excerpt, error) {
-	raw := io.Reader(io.NewSectionReader(f, from, maxScan))
+	section := io.NewSectionReader(f, from, max(min(f.size-from, maxScan), 0))
+	raw := io.Reader(section)
 	if digest != nil {
 		raw = io.TeeReader(raw, digest)
 	}
 	if from == 0 {
-		if _, err := io.CopyN(io.Discard, raw, int64(f.charset.bom)); err != nil {
+		if _, err := io.CopyN(io.Discard, raw, int64(f.charset.bom)); err != nil && !errors.Is(err, io.EOF) {
 			return excerpt{}, readError(err)
 		}
 	}
@@ -244,8 +292,19 @@ func (f *file) scan(ctx context.Context, view window, from int64, digest hash.Ha
 	if err != nil {
 		return excerpt{}, readError(err)
 	}
-	shown.ended = shown.ended && f.size-from <= maxScan
+	if read, err := section.Seek(0, io.SeekCurrent); err != nil {
+		return excerpt{}, err
+	} else if shown.ended && read < section.Size() {
+		f.size, f.shrunk = from+read, true
+	}
+	shown.bounded = shown.ended && f.size-from > maxScan
+	shown.ended = shown.ended && !shown.bounded
 	return shown, nil
+}
+
+// changed says that what was found out about the file does not hold any more.
+func (f *file) changed() error {
+	return tool.Errorf(tool.Conflict, "%s was changed while it was read", tool.VisibleName(f.path)).WithHint("read it again").WithRetry(0)
 }
 
 // beyond says that a file does not have the first line of the window.
@@ -269,12 +328,12 @@ func (f *file) result(shown excerpt) tool.Result {
 	if f.charset.bom > 0 {
 		facts["byte_order_mark"] = true
 	}
-	text := shown.text
-	if !utf8.Valid(text) {
-		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	content := []tool.Content{{Kind: tool.KindText, Data: bytes.ToValidUTF8(shown.text, []byte("\uFFFD"))}}
+	if f.charset.loses(shown.text) {
 		facts["invalid_characters"] = true
+		content = append(content, tool.Text(fmt.Sprintf("[bytes that are not %s are shown as U+FFFD; name another encoding, such as latin1]", f.charset.name)))
 	}
-	return tool.Result{Content: []tool.Content{{Kind: tool.KindText, Data: text}}, Metadata: facts}
+	return tool.Result{Content: content, Metadata: facts}
 }
 
 // note says how to go on, or "" if the window reached the end.
@@ -286,60 +345,13 @@ func (e *excerpt) note() string {
 	switch {
 	case e.ended && e.lines == 0:
 		return "[the file is empty]"
-	case e.cut && (!e.ended || e.last < e.lines):
-		return fmt.Sprintf("[line %d%s is too long and was cut; continue with offset=%d]", e.last, of, e.last+1)
+	case e.cut && e.ended && e.last < e.lines:
+		return fmt.Sprintf("[line %d%s is too long and was cut; continue in it with offset=%d column=%d, or after it with offset=%d]", e.last, of, e.last, e.next, e.last+1)
 	case e.cut:
-		return fmt.Sprintf("[line %d%s is too long and was cut; use search_content to look into it]", e.last, of)
+		return fmt.Sprintf("[line %d%s is too long and was cut; continue in it with offset=%d column=%d]", e.last, of, e.last, e.next)
 	case e.ended && e.last == e.lines:
 		return ""
 	default:
 		return fmt.Sprintf("[lines %d-%d%s; continue with offset=%d]", e.first, e.last, of, e.last+1)
 	}
-}
-
-// mediaTypeOf returns what a file is by its beginning. What has several names has
-// the one that clients know, and a PNG that moves is one all the same.
-func mediaTypeOf(head []byte) string {
-	switch found := mimetype.Detect(head).String(); found {
-	case "image/apng", "image/vnd.mozilla.apng":
-		return "image/png"
-	case "audio/x-m4a":
-		return "audio/mp4"
-	default:
-		return found
-	}
-}
-
-// isMedia reports whether a model may see or hear the type itself.
-func isMedia(mediaType string) bool {
-	switch mediaType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "audio/wav", "audio/ogg", "audio/flac", "audio/mp4":
-		return true
-	default:
-		return false
-	}
-}
-
-// readBinary returns an image or audio as content, and says what else is.
-func (w *workspace) readBinary(f *file) (tool.Result, error) {
-	facts := map[string]any{"path": f.path, "total_bytes": f.size, "media_type": f.mediaType}
-	room := int64(min(w.budget, w.maxRead))
-	if !isMedia(f.mediaType) {
-		text := fmt.Sprintf("Binary file: %s, %d bytes", f.mediaType, f.size)
-		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
-	}
-	if f.size > room {
-		text := fmt.Sprintf("%s of %d bytes, too large to show: at most %d bytes are possible", f.mediaType, f.size, room)
-		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
-	}
-	data, err := io.ReadAll(io.NewSectionReader(f, 0, room))
-	if err != nil {
-		return tool.Result{}, readError(err)
-	}
-	kind := tool.KindImage
-	if strings.HasPrefix(f.mediaType, "audio/") {
-		kind = tool.KindAudio
-	}
-	content := tool.Content{Kind: kind, MediaType: f.mediaType, Name: path.Base(f.path), Data: data}
-	return tool.Result{Content: []tool.Content{content}, Metadata: facts}, nil
 }

@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/text/encoding/unicode"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -24,7 +26,7 @@ func numbered(n int) string {
 }
 
 func TestReadFile(t *testing.T) {
-	dir := tree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		"ten.txt":     numbered(10),
 		"open.txt":    "one\ntwo",
 		"crlf.txt":    "a\r\nb\r\n",
@@ -71,19 +73,36 @@ func readFileCases() []toolCase {
 		{tool: "read_file", name: "empty", in: readFileArgs{Path: "empty.txt"}, want: "\n[the file is empty]", facts: map[string]any{"total_lines": 0, "eol": "none"}},
 		{
 			tool: "read_file", name: "long line", in: readFileArgs{Path: "long.txt"},
-			want: strings.Repeat("é", 500) + "\n[line 1 of 2 is too long and was cut; continue with offset=2]", facts: map[string]any{"next_offset": 2},
+			want:  strings.Repeat("é", 500) + "\n[line 1 of 2 is too long and was cut; continue in it with offset=1 column=1001, or after it with offset=2]",
+			facts: map[string]any{"next_offset": 1, "next_column": 1001},
 		},
+		{
+			tool: "read_file", name: "on in a long line", in: readFileArgs{Path: "long.txt", lineRange: column(1, 1202)}, // in the middle of a character
+			want:  strings.Repeat("é", 399) + "\nnext\n",
+			facts: map[string]any{"first_line": 1, "last_line": 2, "next_offset": nil, "next_column": nil},
+		},
+		{
+			tool: "read_file", name: "on in a line from the end", in: readFileArgs{Path: "long.txt", lineRange: column(-2, 998)},
+			want:  strings.Repeat("é", 500) + "\n[line 1 of 2 is too long and was cut; continue in it with offset=1 column=1999, or after it with offset=2]",
+			facts: map[string]any{"next_column": 1999},
+		},
+		{tool: "read_file", name: "the end of a line", in: readFileArgs{Path: "ten.txt", lineRange: lineRange{Column: new(7), Limit: new(1)}}, want: "\n\n[lines 1-1 of 10; continue with offset=2]"},
+		{tool: "read_file", name: "past the end of a line", in: readFileArgs{Path: "ten.txt", lineRange: column(10, 9)}, err: "invalid_argument: column is 9, but line 10 of ten.txt has 7 bytes"},
+		{tool: "read_file", name: "past the end of the last line", in: readFileArgs{Path: "open.txt", lineRange: column(2, 4)}, err: "invalid_argument: column is 4, but line 2 of open.txt has 3 bytes"},
+		{tool: "read_file", name: "past all lines", in: readFileArgs{Path: "open.txt", lineRange: column(3, 2)}, err: "invalid_argument: offset is 3, but open.txt has 2 lines"},
+		{tool: "read_file", name: "column 0", in: readFileArgs{Path: "ten.txt", lineRange: column(1, 0)}, err: "invalid_argument: column is 0, expected at least 1"},
+		{tool: "read_file", name: "column in UTF-16", in: readFileArgs{Path: "utf16le.txt", lineRange: column(1, 2)}, want: "i\n"},
 		{tool: "read_file", name: "byte order mark", in: readFileArgs{Path: "bom.txt"}, want: "hi\n", facts: map[string]any{"byte_order_mark": true, "encoding": "utf-8"}},
 		{tool: "read_file", name: "utf-16le", in: readFileArgs{Path: "utf16le.txt"}, want: "hi\n", facts: map[string]any{"encoding": "utf-16le", "total_lines": 1}},
 		{tool: "read_file", name: "utf-16be", in: readFileArgs{Path: "utf16be.txt", Encoding: "utf-16"}, want: "hi", facts: map[string]any{"encoding": "utf-16be"}},
 		{tool: "read_file", name: "utf-16 by name", in: readFileArgs{Path: "bare16.txt", Encoding: "utf-16"}, want: "hi", facts: map[string]any{"encoding": "utf-16le"}},
 		{tool: "read_file", name: "latin1 by guess", in: readFileArgs{Path: "latin1.txt"}, want: "café\n", facts: map[string]any{"encoding": "windows-1252"}},
 		{tool: "read_file", name: "latin1 by name", in: readFileArgs{Path: "latin1.txt", Encoding: "latin1"}, want: "café\n", facts: map[string]any{"encoding": "latin1"}},
-		{tool: "read_file", name: "latin1 as utf-8", in: readFileArgs{Path: "latin1.txt", Encoding: "utf-8"}, want: "caf\uFFFD\n", facts: map[string]any{"invalid_characters": true}},
+		{tool: "read_file", name: "latin1 as utf-8", in: readFileArgs{Path: "latin1.txt", Encoding: "utf-8"}, want: "caf\uFFFD\n\n[bytes that are not utf-8 are shown as U+FFFD; name another encoding, such as latin1]", facts: map[string]any{"invalid_characters": true}},
 		{tool: "read_file", name: "shift_jis", in: readFileArgs{Path: "sjis.txt", Encoding: "shift_jis"}, want: "日本\n"},
 		{tool: "read_file", name: "gbk", in: readFileArgs{Path: "gbk.txt", Encoding: "gbk"}, want: "你\n"},
 		{tool: "read_file", name: "unknown encoding", in: readFileArgs{Path: "gbk.txt", Encoding: "ebcdic"}, err: `invalid_argument: unknown encoding "ebcdic"`},
-		{tool: "read_file", name: "invalid later on", in: readFileArgs{Path: "broken.txt", lineRange: lines(-1, 0)}, want: "\uFFFD\n"},
+		{tool: "read_file", name: "invalid later on", in: readFileArgs{Path: "broken.txt", lineRange: lines(-1, 0)}, want: "\uFFFD\n\n[bytes that are not utf-8 are shown as U+FFFD; name another encoding, such as latin1]"},
 		{tool: "read_file", name: "binary", in: readFileArgs{Path: "data.bin"}, want: "Binary file: application/octet-stream, 3 bytes", facts: map[string]any{"media_type": "application/octet-stream", "total_bytes": 3}},
 		{tool: "read_file", name: "binary as text", in: readFileArgs{Path: "data.bin", Encoding: "latin1"}, want: "\x00\x01\x02"},
 		{tool: "read_file", name: "html is text", in: readFileArgs{Path: "page.html"}, want: "<!DOCTYPE html><p>hi</p>"},
@@ -92,6 +111,9 @@ func readFileCases() []toolCase {
 		{tool: "read_file", name: "outside", in: readFileArgs{Path: "../x"}, err: "permission_denied: Path not allowed by security policy: ../x"},
 	}
 }
+
+// column chooses where in a line to begin.
+func column(offset, column int) lineRange { return lineRange{Offset: &offset, Column: &column} }
 
 // lines chooses lines; limit 0 leaves it out.
 func lines(offset, limit int) lineRange {
@@ -121,7 +143,7 @@ func TestReadFileMedia(t *testing.T) {
 		{"one.m4a", "\x00\x00\x00\x20ftypM4A \x00\x00\x00\x00", "audio/mp4", tool.KindAudio},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := start(t, tree(t, map[string]string{tt.name: tt.content}), 1000).Call(t.Context(), "read_file", readFileArgs{Path: tt.name})
+			got := start(t, filetest.Tree(t, map[string]string{tt.name: tt.content}), 1000).Call(t.Context(), "read_file", readFileArgs{Path: tt.name})
 			want := []tool.Content{{Kind: tt.kind, MediaType: tt.mediaType, Name: tt.name, Data: []byte(tt.content)}}
 			if diff := cmp.Diff(want, got.Content); diff != "" {
 				t.Errorf("read_file (-want +got):\n%s", diff)
@@ -135,7 +157,7 @@ func TestReadFileMedia(t *testing.T) {
 
 // An image that exceeds what a call may return is told of, like any other file.
 func TestReadFileMediaIsBounded(t *testing.T) {
-	dir := tree(t, map[string]string{"one.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "film.mp4": "\x00\x00\x00\x20ftypisom\x00\x00\x00\x00"})
+	dir := filetest.Tree(t, map[string]string{"one.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "film.mp4": "\x00\x00\x00\x20ftypisom\x00\x00\x00\x00"})
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{
 		Context: tool.Context{Roots: []string{dir}, MaxOutput: tool.MiB}, Settings: map[string]any{"max_read": 10},
 	})
@@ -155,7 +177,7 @@ func TestReadFileWindows(t *testing.T) {
 		fmt.Fprintf(&content, "%d%s\n", i, strings.Repeat("x", i%97))
 	}
 	content.Truncate(142_857)
-	dir := tree(t, map[string]string{"big.txt": content.String()})
+	dir := filetest.Tree(t, map[string]string{"big.txt": content.String()})
 	w := workspaceOf(t, dir, 16*tool.KiB)
 	var got bytes.Buffer
 	in := readFileArgs{Path: "big.txt"}
@@ -210,7 +232,11 @@ func TestReadFileSparse(t *testing.T) {
 		wantErr string
 	}{
 		{"binary", readFileArgs{Path: "zeros"}, "Binary file: application/octet-stream, 10737418240 bytes", ""},
-		{"one line", readFileArgs{Path: "zeros", Encoding: "utf-8"}, strings.Repeat("\x00", 1000) + "\n[line 1 is too long and was cut; continue with offset=2]", ""},
+		{"one line", readFileArgs{Path: "zeros", Encoding: "utf-8"}, strings.Repeat("\x00", 1000) + "\n[line 1 is too long and was cut; continue in it with offset=1 column=1001]", ""},
+		{"on in one line", readFileArgs{Path: "zeros", Encoding: "utf-8", lineRange: column(1, 100<<20)}, strings.Repeat("\x00", 1000) + "\n[line 1 is too long and was cut; continue in it with offset=1 column=104858600]", ""},
+		{"on in the last line", readFileArgs{Path: "log", lineRange: column(-1, 4)}, "e 3\n", ""},
+		{"farther than can be read", readFileArgs{Path: "zeros", Encoding: "utf-8", lineRange: column(1, 2<<30)}, "", "invalid_argument: column is 2147483648, but of line 1 of zeros 1073741824 bytes can be read, up to the first GiB of the file"},
+		{"too far", readFileArgs{Path: "log", lineRange: column(-1, 9)}, "", "invalid_argument: column is 9, but line -1 of log has 6 bytes"},
 		{"first lines", readFileArgs{Path: "log", lineRange: lines(2, 1)}, "line 2\n\n[lines 2-2; continue with offset=3]", ""},
 		{"last lines", readFileArgs{Path: "log", lineRange: lines(-2, 0)}, "line 2\nline 3\n", ""},
 		{"beyond", readFileArgs{Path: "log", lineRange: lines(-200, 0)}, "", "invalid_argument: offset is -200, but the last 64 MiB of log have 3 lines only"},
@@ -228,7 +254,7 @@ func TestReadFileSparse(t *testing.T) {
 }
 
 func TestReadFiles(t *testing.T) {
-	dir := tree(t, map[string]string{"a.txt": "a\n", "ten.txt": numbered(10), ".env": "X=1"})
+	dir := filetest.Tree(t, map[string]string{"a.txt": "a\n", "ten.txt": numbered(10), ".env": "X=1"})
 	runCases(t, dir, 8*tool.KiB, readFilesCases())
 }
 
@@ -236,15 +262,15 @@ func readFilesCases() []toolCase {
 	return []toolCase{
 		{
 			tool: "read_files", name: "some cannot be read",
-			in: readFilesArgs{Items: []readFilesItem{{Path: "a.txt"}, {Path: "missing"}, {Path: ".env"}, {Path: "ten.txt", lineRange: lines(2, 1)}}},
-			want: "==> a.txt <==\na\n\n==> missing <==\n[File not found: missing]\n" +
-				"==> .env <==\n[Path not allowed by security policy: .env]\n" +
-				"==> ten.txt <==\nline 2\n\n[lines 2-2 of 10; continue with offset=3]",
+			in: readFilesArgs{Items: []readFilesItem{{Path: "a.txt"}, {Path: "missing"}, {Path: ".env"}, {Path: "ten.txt", lineRange: lineRange{Offset: new(2), Column: new(6), Limit: new(1)}}}},
+			want: "==> a.txt <==\na\n\n==> missing <==\n[File not found: missing; list the directory that it should be in; paths are relative to the workspace]\n" +
+				"==> .env <==\n[Path not allowed by security policy: .env; files of this name usually hold secrets; ask the user for what is needed from it]\n" +
+				"==> ten.txt <==\n2\n\n[lines 2-2 of 10; continue with offset=3]",
 			facts: map[string]any{"failed": 2},
 		},
 		{
 			tool: "read_files", name: "none can be read", in: readFilesArgs{Items: []readFilesItem{{Path: "missing"}}},
-			want: "==> missing <==\n[File not found: missing]", err: "failed: None of the 1 files could be read",
+			want: "==> missing <==\n[File not found: missing; list the directory that it should be in; paths are relative to the workspace]", err: "failed: None of the 1 files could be read",
 		},
 		{tool: "read_files", name: "none", in: readFilesArgs{}, err: "invalid_argument: items has 0 files, expected 1 to 100"},
 		{tool: "read_files", name: "too many", in: readFilesArgs{Items: make([]readFilesItem, 101)}, err: "invalid_argument: items has 101 files, expected 1 to 100"},
@@ -254,9 +280,47 @@ func readFilesCases() []toolCase {
 // What a small file leaves over is for a large one that follows, and together
 // they fit.
 func TestReadFilesShareTheRoom(t *testing.T) {
-	dir := tree(t, map[string]string{"small.txt": "s\n", "big.txt": numbered(5000)})
+	dir := filetest.Tree(t, map[string]string{"small.txt": "s\n", "big.txt": numbered(5000)})
 	got := start(t, dir, 8*tool.KiB).Call(t.Context(), "read_files", readFilesArgs{Items: []readFilesItem{{Path: "small.txt"}, {Path: "big.txt"}}})
 	if n := len(got.Text()); n > 8<<10 || n < 7<<10 {
 		t.Errorf("result has %d bytes, want nearly and at most 8 KiB", n)
+	}
+}
+
+// A line that is larger than a result can be is read by the calls that the notes
+// name, put together to what it is, whatever character is where it is cut.
+func TestReadFileLongLine(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(`{"a":[`)
+	for i := 0; b.Len() < 300_000; i++ {
+		b.WriteString([]string{"x", "é", "€", "😀", `",`}[i%5])
+	}
+	whole := b.String() + "]}\nlast\n"
+	wide, err := charset{decoder: utf16(unicode.LittleEndian, 2).decoder}.encode(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filetest.Tree(t, map[string]string{"one.json": whole, "utf16.txt": "\xFF\xFE" + string(wide)})
+	p := start(t, dir, 16*tool.KiB+1)
+	for _, path := range []string{"one.json", "utf16.txt"} {
+		var got strings.Builder
+		in := map[string]any{"path": path}
+		for rounds := 0; ; rounds++ {
+			result := p.Call(t.Context(), "read_file", in)
+			if n := len(result.Text()); result.Error != nil || n > 16<<10+1 || rounds > 100 {
+				t.Fatalf("%s, call %d: %d bytes, %v", path, rounds, n, result.Error)
+			}
+			got.Write(result.Content[0].Data)
+			if result.Metadata["next_column"] == nil {
+				break
+			}
+			in["offset"], in["column"] = result.Metadata["next_offset"], result.Metadata["next_column"]
+			if note := fmt.Sprintf("continue in it with offset=%v column=%.0f, or after it with offset=2]", in["offset"], in["column"]); !strings.HasSuffix(result.Text(), note) {
+				t.Fatalf("%s, call %d ends in %q, want %q", path, rounds, result.Text()[len(result.Text())-100:], note)
+			}
+		}
+		if got.String() != whole {
+			t.Errorf("%s: what was read has %d bytes and differs from the %d of the text", path, got.Len(), len(whole))
+		}
 	}
 }

@@ -38,9 +38,7 @@ func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result
 		}
 		if err != nil {
 			failed++
-			told := tool.AsError(err)
-			read = tool.TextResult("[" + told.Message + "]")
-			read.Metadata = map[string]any{"path": item.Path, "error": told.Code}
+			read = notRead(item.Path, tool.AsError(err))
 		}
 		header := tool.Text(fmt.Sprintf("==> %s <==", tool.VisibleName(item.Path)))
 		result.Content = append(append(result.Content, header), read.Content...)
@@ -55,4 +53,16 @@ func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result
 		result.Error = tool.Errorf(tool.Failed, "None of the %d files could be read", failed)
 	}
 	return result, nil
+}
+
+// notRead stands in the place of a file that cannot be read.
+func notRead(path string, err *tool.Error) tool.Result {
+	text, facts := shortened(err.Message, maxNote), map[string]any{"path": path, "error": err.Code}
+	if err.Hint != "" {
+		text += "; " + shortened(err.Hint, maxNote)
+		facts["hint"] = err.Hint
+	}
+	result := tool.TextResult("[" + text + "]")
+	result.Metadata = facts
+	return result
 }

@@ -53,11 +53,13 @@ func (r replacement) find(text string) ([]match, tolerance) {
 	if found := r.findExactly(text); len(found) > 0 {
 		return found, exactly
 	}
-	lines := splitLines(text)
-	if found := r.findLines(text, lines, despiteSpaces); len(found) > 0 {
-		return found, despiteSpaces
+	all := splitLines(text)
+	for _, how := range []tolerance{exactly, despiteSpaces, despiteIndentation} {
+		if found := r.findLines(all, how); len(found) > 0 {
+			return found, how
+		}
 	}
-	return r.findLines(text, lines, despiteIndentation), despiteIndentation
+	return nil, exactly
 }
 
 // findExactly finds old as it is, and if there is none with the line ends of
@@ -141,12 +143,16 @@ func (r replacement) apply(path, text string) (string, applied, error) {
 	if len(found) > maxMatches {
 		return "", applied{}, tool.Errorf(tool.ResourceExhausted, "The text to replace is in %s more than %d times", tool.VisibleName(path), maxMatches)
 	}
-	size := len(text)
+	size, ends := len(text), strings.Count(text, "\n")
 	for _, m := range found {
 		size += len(m.text) - (m.end - m.start)
+		ends += strings.Count(m.text, "\n") - strings.Count(text[m.start:m.end], "\n")
 	}
-	if size > maxEdit {
+	switch {
+	case size > maxEdit:
 		return "", applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes, at most %d are possible", tool.VisibleName(path), size, maxEdit)
+	case ends > maxLines:
+		return "", applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d lines, at most %d are possible", tool.VisibleName(path), ends, maxLines)
 	}
 	var b strings.Builder
 	b.Grow(size)

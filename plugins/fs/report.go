@@ -18,11 +18,14 @@ type report struct {
 	cut    bool // the budget had no room for more
 
 	files, matchedFiles, matches int
-	binary, unreadable           int
+	binary, unreadable, secret   int
+	notes                        *notes // of what was not searched
+	notesRoom                    int
 }
 
 func newReport(in searchContentArgs, budget int) *report {
-	return &report{mode: in.Mode, budget: max(budget-noteRoom, 0), left: in.MaxResults}
+	room := notesRoom(budget)
+	return &report{mode: in.Mode, budget: max(budget-noteRoom-room, 0), notesRoom: room, left: in.MaxResults}
 }
 
 // hits returns what takes the matches of a file: as many as can be of interest.
@@ -100,11 +103,8 @@ func (r *report) write(text string) bool {
 
 func (r *report) result() tool.Result {
 	text := strings.TrimSuffix(r.text.String(), "\n")
-	switch {
-	case text == "" && r.binary > 0:
-		text = fmt.Sprintf("[nothing found; binary files, which are not searched: %d]", r.binary)
-	case text == "":
-		text = "[nothing found]"
+	if text == "" {
+		text = r.nothing()
 	}
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{
@@ -118,7 +118,22 @@ func (r *report) result() tool.Result {
 		result.Metadata["more"] = true
 		result.Content = append(result.Content, tool.Text(r.note()))
 	}
-	return result
+	if len(r.notes.kept) > 0 {
+		result.Metadata["incomplete"] = true
+	}
+	return withNotes(result, r.notes, r.notesRoom)
+}
+
+// nothing says that nothing was found, and what is not searched by intent.
+func (r *report) nothing() string {
+	text := "nothing found"
+	if r.binary > 0 {
+		text += fmt.Sprintf("; binary files, which are not searched: %d", r.binary)
+	}
+	if r.secret > 0 {
+		text += fmt.Sprintf("; files that usually hold secrets, which are not searched: %d", r.secret)
+	}
+	return "[" + text + "]"
 }
 
 // note says what to do about results that are left out: to raise max_results

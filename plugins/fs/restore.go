@@ -47,7 +47,7 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(one thing) bool { return one.Path == "" }) // nobody knows what it is
+	all = slices.DeleteFunc(all, func(one thing) bool { return one.empty || one.Path == "" }) // nobody knows what it is
 	if in.List {
 		return &trashList{things: all, budget: w.budget}, nil
 	}
@@ -70,6 +70,11 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	if c.content.Info() == nil {
 		return nil, tool.Errorf(tool.NotFound, "%s is not in the trash any more", c.thing.id).
 			WithHint("somebody else has restored it, or it was removed for good")
+	}
+	if in.Dest != "" {
+		if err := fits(c.dest, in.Dest, c.thing.Shown, c.content.Info().Mode()); err != nil {
+			return nil, err
+		}
 	}
 	if c.contents, err = c.content.Contents(ctx, c.names.add); err != nil {
 		return nil, hidden(err)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -21,7 +23,7 @@ import (
 // named files one after the other, and returns their ids.
 func withTrash(t *testing.T, files map[string]string, settings map[string]any, names ...string) (p *sdktest.Plugin, dir, user string, ids []string) {
 	t.Helper()
-	dir, user = tree(t, files), t.TempDir()
+	dir, user = filetest.Tree(t, files), t.TempDir()
 	p = sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{dir}, UserDir: user, MaxOutput: 16 * tool.KiB}, Settings: settings})
 	for _, name := range names {
 		ids = append(ids, deleteFile(t, p, name))
@@ -152,6 +154,36 @@ func TestRestoreFileTheLast(t *testing.T) {
 	}
 }
 
+// A place to which nothing has come, since the process was killed, hides nothing,
+// and is removed by a later deletion.
+func TestEmptyPlacesInTheTrash(t *testing.T) {
+	p, dir, user, ids := withTrash(t, map[string]string{"a.txt": "first\n", "b.txt": "b\n"}, nil, "a.txt")
+	age(t, user, ids[0], 3*time.Hour)
+	path := filepath.Join(dir, "a.txt")
+	if err := os.WriteFile(path, []byte("second\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	empty := deleteFile(t, p, "a.txt")
+	place := filepath.Join(user, "trash", empty)
+	if err := os.Rename(filepath.Join(place, "content"), filepath.Join(place, ".toolhost-AAAAAAAAAAAAAAAAAAAAAAAAAA.tmp")); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Call(t.Context(), "restore_file", restoreFileArgs{List: true}); strings.Contains(got.Text(), empty) {
+		t.Errorf("the list has what did not come there: %q", got.Text())
+	}
+	if got := p.Call(t.Context(), "restore_file", restoreFileArgs{Path: path}); got.Error != nil {
+		t.Errorf("restore_file = %s", message(got))
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "first\n" {
+		t.Errorf("what came back is %q, %v", data, err)
+	}
+	age(t, user, empty, 2*time.Hour)
+	deleteFile(t, p, "b.txt")
+	if _, err := os.Stat(place); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the empty place is still there: %v", err)
+	}
+}
+
 // What is restored, and what it replaces, is what the preview has shown.
 func TestRestoreFileChangedSincePreview(t *testing.T) {
 	for _, meddle := range []func(dir, user, id string) error{
@@ -198,6 +230,7 @@ func TestRestoreFileRefused(t *testing.T) {
 		{"no such id", restoreFileArgs{ID: "../x"}, "not_found: Nothing in the trash has the id ../x", "in the trash, the last first:\n" + ids[1] + "  dir"},
 		{"taken", restoreFileArgs{Path: "a.txt"}, "failed: Failed to write file: file exists", "set overwrite to replace it"},
 		{"directory over a file", restoreFileArgs{Path: "dir", Dest: "there", Overwrite: true}, "failed: Failed to write file: file exists", "a directory does not replace a file"},
+		{"into a directory", restoreFileArgs{Path: "a.txt", Dest: "new/"}, "invalid_argument: new/ names a directory, since it ends in /, but here is a file", "give the whole path"},
 		{"outside", restoreFileArgs{Path: "dir", Dest: "../x"}, "permission_denied: Path not allowed by security policy: ../x", "use a path relative"},
 		{"hook", restoreFileArgs{Path: "a.txt", Dest: ".git/hooks/x"}, "permission_denied: Path not allowed by security policy: .git/hooks/x", "it is protected"},
 		{"was outside", restoreFileArgs{Path: "../x"}, "permission_denied: Path not allowed by security policy: ../x", "use a path relative"},
@@ -226,7 +259,7 @@ func TestRestoreFileRefused(t *testing.T) {
 // the other is not told.
 func TestRestoreFileOfAnotherWorkspace(t *testing.T) {
 	_, dir, user, ids := withTrash(t, map[string]string{"a.txt": "a\n"}, nil, "a.txt")
-	here := tree(t, nil)
+	here := filetest.Tree(t, nil)
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{Context: tool.Context{Roots: []string{here}, UserDir: user}})
 	got := p.Call(t.Context(), "restore_file", restoreFileArgs{ID: ids[0]})
 	if got.Error == nil || got.Error.Code != tool.PermissionDenied || strings.Contains(got.Error.ModelText(), dir) {

@@ -4,25 +4,31 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/text/encoding/charmap"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 	"github.com/toolhost/toolhost/sdk/roots"
 )
 
 // generated is how many patterns are searched for.
-const generated = 200
+const generated = 120
 
 // program returns the path of a program that a test compares with. In CI it has
 // to be there.
@@ -49,21 +55,36 @@ func TestRipgrepAgrees(t *testing.T) {
 	for _, tt := range []struct {
 		name, dir string
 		options   int // how many for each pattern
+		flags     []string
 	}{
-		{"generated", generateTree(t), 3},
-		{"sources", filepath.Join(strings.TrimSpace(string(goroot)), "src", "net"), 1},
+		{"generated", generateTree(t, carriageReturns), 3, nil},
+		{"sources", filepath.Join(strings.TrimSpace(string(goroot)), "src", "net"), 1, nil},
+		{"line ends of Windows", generateTree(t, windowsLines), 1, []string{"--crlf"}},
+		{"not UTF-8", generateTree(t, latin), 1, []string{"--encoding", "windows-1252"}},
+		{"zero bytes", generateTree(t, withZeros), 1, []string{"--text"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			searches, lines := 0, 0
-			odd := oddFiles(t, tt.dir)
+			odd := map[string]bool{}
+			if tt.name == "sources" {
+				odd = oddFiles(t, tt.dir)
+			}
 			for seed := range uint64(generated) {
 				w := searchWriter{rand.New(rand.NewPCG(seed, 11))}
 				in := searchContentArgs{Pattern: w.pattern()}
 				for range tt.options {
 					w.options(&in)
 					got := withoutFiles(odd, engineLines(t, tt.dir, in))
-					want := withoutFiles(odd, ripgrepLines(t, rg, tt.dir, in))
-					if diff := cmp.Diff(want, got); diff != "" {
+					want := withoutFiles(odd, ripgrepLines(t, rg, tt.dir, in, tt.flags))
+					if tt.name == "zero bytes" {
+						want = untilZero(t, tt.dir, want)
+					}
+					if in.Word && !in.Literal && strings.ContainsAny(in.Pattern, `\[.`) {
+						// Where a word may begin in several places, it tells another.
+						withoutColumns(want)
+						withoutColumns(got)
+					}
+					if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 						t.Fatalf("seed %d: %+v (-ripgrep +search):\n%s", seed, in, diff)
 					}
 					searches++
@@ -85,22 +106,24 @@ func (w searchWriter) pick(from ...string) string { return from[w.IntN(len(from)
 
 // word is one that is in the trees, often, seldom or never.
 func (w searchWriter) word() string {
-	return w.pick("func", "return", "err", "Error", "context", "Dial", "tcp", "Listener", "http", "Header", "nil", "if", "the", "connection", "buffer", "0", "Größe", "zebra", "ReadFrom", "go:build")
+	return w.pick("func", "return", "err", "Error", "context", "Dial", "tcp", "Listener", "http", "Header", "nil", "if", "the", "connection", "buffer", "0", "Größe", "zebra", "ReadFrom", "go:build", "über", "日本", "$HOME", "-foo", "(x)")
 }
 
-// pattern is one that begins and ends with a character of a word, so that "whole
-// words" means the same to both.
 func (w searchWriter) pattern() string {
-	one, other := w.word(), w.word()
-	switch w.IntN(14) {
+	one, other := regexp.QuoteMeta(w.word()), regexp.QuoteMeta(w.word())
+	switch w.IntN(16) {
 	case 0, 1:
 		return one
+	case 14:
+		return w.pick("[^a-z]", `\$`, "-", ".", "") + one + w.pick("[^x]", `\(`, `\)\.`, ".", "_")
+	case 15:
+		return `(?:` + regexp.QuoteMeta(string([]rune(w.word())[:1])) + "|" + one + "|" + other + `)` + w.pick("", "é?")
 	case 2:
 		return one + `\s+` + other
 	case 3:
 		return one + `\w*` + w.pick("", other)
 	case 4:
-		return `(?:` + one + `|` + other + `|` + w.word() + `)`
+		return `(?:` + one + `|` + other + `|` + regexp.QuoteMeta(w.word()) + `)`
 	case 5:
 		return `\b(?:` + one + `|` + other + `)\b`
 	case 6:
@@ -125,7 +148,7 @@ func (w searchWriter) pattern() string {
 func (w searchWriter) options(in *searchContentArgs) {
 	in.Case = w.pick("sensitive", "sensitive", "insensitive", "smart")
 	in.Literal = w.IntN(4) == 0
-	in.Word = w.IntN(4) == 0 && (!in.Literal || !strings.ContainsAny(in.Pattern, `\^$(`))
+	in.Word = w.IntN(3) == 0
 	in.Gitignore = w.IntN(3) > 0
 	in.Globs = [][]string{nil, nil, {"*.go"}, {"!*_test.go"}, {"*.go", "!http*"}}[w.IntN(5)]
 }
@@ -180,22 +203,17 @@ func engineLines(t *testing.T, dir string, in searchContentArgs) []string {
 
 // ripgrepLines is the same by ripgrep, told to read a pattern as package regexp
 // does.
-func ripgrepLines(t *testing.T, rg, dir string, in searchContentArgs) []string {
+func ripgrepLines(t *testing.T, rg, dir string, in searchContentArgs, flags []string) []string {
 	t.Helper()
 	args := []string{
 		"--no-config", "--no-heading", "--with-filename", "--null", "--line-number", "--column", "--hidden", "--no-require-git", "--no-ignore-dot", "--no-ignore-global",
 		"--glob", "!.git",
 	}
-	// Its own option for words takes others than the leftmost match where one may
-	// begin in several places.
-	pattern, isWord := in.Pattern, !strings.ContainsAny(in.Pattern, `\^$([. `)
-	if in.Word && !isWord {
-		pattern = `\b(?:` + pattern + `)\b`
-	}
+	args = append(args, flags...)
+	pattern := in.Pattern
 	for flag, set := range map[string]bool{
-		"--fixed-strings": in.Literal, "--word-regexp": in.Word && isWord, "--no-ignore": !in.Gitignore,
+		"--fixed-strings": in.Literal, "--word-regexp": in.Word, "--no-ignore": !in.Gitignore,
 		"--case-sensitive": in.Case == "sensitive", "--ignore-case": in.Case == "insensitive", "--smart-case": in.Case == "smart",
-		"--no-unicode": in.Word && isWord, // else it takes letters beyond ASCII for those of words
 	} {
 		if set {
 			args = append(args, flag)
@@ -231,6 +249,34 @@ func ripgrepLines(t *testing.T, rg, dir string, in searchContentArgs) []string {
 	return all
 }
 
+// untilZero leaves out what this program does not search: files with a zero byte
+// at the beginning, and of others what begins with the line of the first.
+func untilZero(t *testing.T, dir string, lines []string) []string {
+	t.Helper()
+	ends := map[string]int{}
+	return slices.DeleteFunc(lines, func(line string) bool {
+		path, rest, _ := strings.Cut(line, ":")
+		end, ok := ends[path]
+		if !ok {
+			text, err := os.ReadFile(filepath.Join(dir, path))
+			if err != nil {
+				t.Fatal(err)
+			}
+			zero := bytes.IndexByte(text, 0)
+			switch {
+			case zero < 0:
+				end = math.MaxInt
+			case zero >= headSize:
+				end = bytes.Count(text[:zero], []byte{'\n'}) + 1
+			}
+			ends[path] = end
+		}
+		number, _, _ := strings.Cut(rest, ":")
+		n, err := strconv.Atoi(number)
+		return err != nil || n >= end
+	})
+}
+
 // oddFiles returns the files in which the two mean to differ: those that are not
 // UTF-8, of which this program makes text, and those with zero bytes, of which
 // ripgrep searches the beginning, or with line ends of Windows.
@@ -260,8 +306,51 @@ func withoutFiles(odd map[string]bool, lines []string) []string {
 	})
 }
 
+func withoutColumns(lines []string) {
+	for i, line := range lines {
+		lines[i] = line[:strings.LastIndexByte(line, ':')]
+	}
+}
+
+// carriageReturns has some within lines, where they are characters like others.
+func carriageReturns(w searchWriter, text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if w.IntN(8) == 0 {
+			line = strings.Replace(line, " ", w.pick("\r", " \r "), 1)
+		}
+		b.WriteString(strings.Replace(line, "\r\n", "\r.\n", 1))
+	}
+	return b.String()
+}
+
+// windowsLines ends lines as Windows does.
+func windowsLines(_ searchWriter, text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
+
+// latin is the text in windows-1252.
+func latin(_ searchWriter, text string) string {
+	text = "Größe\n" + strings.NewReplacer("日本", "\u2020", "ſ", "ÿ", "\u212a", "\u20ac").Replace(text)
+	encoded, err := charmap.Windows1252.NewEncoder().String(text)
+	if err != nil {
+		panic(err)
+	}
+	return encoded
+}
+
+// withZeros has zero bytes, late or at the beginning.
+func withZeros(w searchWriter, text string) string {
+	switch w.IntN(3) {
+	case 0:
+		return text + "a \x00 b\n" + text
+	case 1:
+		return text + strings.Repeat("-\n", headSize) + text + "the \x00 func\n" + text
+	default:
+		return text
+	}
+}
+
 // generateTree makes files of words, some of which are to be ignored.
-func generateTree(t *testing.T) string {
+func generateTree(t *testing.T, change func(searchWriter, string) string) string {
 	t.Helper()
 	w := searchWriter{rand.New(rand.NewPCG(1, 12))}
 	files := map[string]string{
@@ -278,8 +367,8 @@ func generateTree(t *testing.T) string {
 			text.WriteByte('\n')
 		}
 		name := fmt.Sprintf("d%d/e%d/file%d%s", i%4, i%9, i, w.pick(".go", ".go", "_test.go", ".txt", ".log", ".tmp"))
-		files[name] = text.String()
+		files[name] = change(w, text.String())
 	}
 	files["d1/keep.log"] = "func keep\n"
-	return tree(t, files)
+	return filetest.Tree(t, files)
 }

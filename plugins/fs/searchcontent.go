@@ -24,7 +24,7 @@ type searchContentArgs struct {
 	Path       string   `json:"path,omitempty" jsonschema:"the directory or file to search, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
 	Literal    bool     `json:"literal,omitempty" jsonschema:"take the pattern as plain text" default:"false"`
 	Case       string   `json:"case,omitempty" jsonschema:"smart ignores case unless the pattern has a capital letter" enum:"smart,sensitive,insensitive" default:"smart"`
-	Word       bool     `json:"word,omitempty" jsonschema:"match whole words only" default:"false"`
+	Word       bool     `json:"word,omitempty" jsonschema:"find the pattern only where no letter, digit or _ is right before or after it" default:"false"`
 	Globs      []string `json:"globs,omitempty" jsonschema:"search only files that match one of these globs, such as *.go; one that begins with ! leaves out files and directories"`
 	Types      []string `json:"types,omitempty" jsonschema:"search only files of these languages" enum:"c,cpp,css,go,html,java,javascript,json,kotlin,lua,markdown,php,proto,python,ruby,rust,shell,sql,swift,toml,typescript,xml,yaml"`
 	Before     int      `json:"before,omitempty" jsonschema:"how many lines to show before each match" default:"0"`
@@ -76,6 +76,9 @@ func searchContent(ctx context.Context, w *workspace, in searchContentArgs) (too
 		return tool.Result{}, err
 	}
 	s.found.into(report)
+	if some, _ := in.lineEnds(); some {
+		report.notes.add("the line end in pattern matches with multiline=true only")
+	}
 	return report.result(), nil
 }
 
@@ -108,6 +111,7 @@ func (s *contentSearch) directory(ctx context.Context, w *workspace) error {
 func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err error) {
 	if err != nil {
 		s.found.unreadable.Add(1)
+		s.found.gaps.add(failed, gap{rel: e.Rel(), note: told(e, err)})
 		return
 	}
 	if !e.Type.IsRegular() || !s.names.match(e) || s.found.isBeyond(e) {
@@ -115,11 +119,11 @@ func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err e
 	}
 	f, err := e.Open()
 	if err != nil {
-		s.found.unreadable.Add(1)
+		s.unopened(e, err)
 		return
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	hits := s.file(searcher, f, f.Size())
+	hits := s.file(searcher, f, f.Size(), gap{rel: e.Rel(), name: e.Path()})
 	if hits.matches > 0 || hits.more {
 		s.found.add(fileHits{e.Path(), e.Rel(), hits})
 	}
@@ -132,7 +136,7 @@ func (s *contentSearch) oneFile(ctx context.Context, w *workspace, size int64) e
 		return err
 	}
 	defer f.Close()
-	hits := s.file(s.searcher(ctx), f, size)
+	hits := s.file(s.searcher(ctx), f, size, gap{name: s.args.Path})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -140,17 +144,40 @@ func (s *contentSearch) oneFile(ctx context.Context, w *workspace, size int64) e
 	return nil
 }
 
-// file searches one file. What cannot be read is counted.
-func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64) *hits {
+// unopened counts a file that cannot be opened. One that is gone has nothing to
+// find.
+func (s *contentSearch) unopened(e filetree.Entry, err error) {
+	s.found.unreadable.Add(1)
+	switch tool.AsError(err).Code { //nolint:exhaustive // the others have one cause: that it cannot be read
+	case tool.NotFound:
+	case tool.PermissionDenied:
+		s.found.secret.Add(1)
+	default:
+		s.found.gaps.add(unread, gap{rel: e.Rel(), name: e.Path()})
+	}
+}
+
+// file searches one file. What is not searched of it is noted as the gap.
+func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64, g gap) *hits {
 	hits := s.report.hits(s.args)
 	result, err := searcher.Search(f, size, func(l search.Line) bool { return hits.take(l, searcher.Begin) })
 	switch {
-	case err != nil, result == search.TooLarge:
+	case err != nil:
 		s.found.unreadable.Add(1)
+		s.found.gaps.add(unread, g)
+	case result == search.TooLarge:
+		s.found.unreadable.Add(1)
+		s.found.gaps.add(tooLarge, g)
 	case result == search.Binary:
 		s.found.binary.Add(1)
+	case result == search.Turned:
+		s.found.binary.Add(1)
+		s.found.gaps.add(turned, g)
 	default:
 		s.found.files.Add(1)
+	}
+	if g.lines = searcher.Cut(); g.lines > 0 {
+		s.found.gaps.add(longLine, g)
 	}
 	return hits
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -21,6 +23,9 @@ func TestSearchContent(t *testing.T) {
 	dir := project(t)
 	runCases(t, dir, 4*tool.KiB, searchContentCases())
 }
+
+// nothingInProject is what a search in the whole of it says that finds nothing.
+const nothingInProject = "[nothing found; binary files, which are not searched: 1; files that usually hold secrets, which are not searched: 1]"
 
 func searchContentCases() []toolCase {
 	return []toolCase{
@@ -34,16 +39,25 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "in a file", in: searchContentArgs{Pattern: "func", Path: "main.go"}, want: "main.go\n3: func main() {"},
 		{tool: "search_content", name: "smart case", in: searchContentArgs{Pattern: "Hello", Path: "pkg"}, want: "pkg/a/a.go\n3: // Hello says Hello.\n4: func Hello() string { return \"hello\" }"},
 		{tool: "search_content", name: "smart case knows escapes", in: searchContentArgs{Pattern: `todo:\S*\Write`, Path: "README.md"}, want: "[nothing found]"},
-		{tool: "search_content", name: "sensitive", in: searchContentArgs{Pattern: "todo", Case: "sensitive"}, want: "[nothing found; binary files, which are not searched: 1]"},
+		{tool: "search_content", name: "sensitive", in: searchContentArgs{Pattern: "todo", Case: "sensitive"}, want: nothingInProject},
 		{tool: "search_content", name: "insensitive", in: searchContentArgs{Pattern: "ToDo", Case: "insensitive"}, want: "README.md\n3: TODO: write"},
 		{tool: "search_content", name: "literal", in: searchContentArgs{Pattern: "main() {", Literal: true}, want: "main.go\n3: func main() {"},
-		{tool: "search_content", name: "word", in: searchContentArgs{Pattern: "pack|to", Word: true}, want: "[nothing found; binary files, which are not searched: 1]"},
+		{tool: "search_content", name: "word", in: searchContentArgs{Pattern: "pack|to", Word: true}, want: nothingInProject},
+		{tool: "search_content", name: "a word of its own", in: searchContentArgs{Pattern: "a|package", Path: "pkg", Word: true}, want: "pkg/a/a.go\n1: package a\n\npkg/a/a_test.go\n1: package a"},
 		{tool: "search_content", name: "globs", in: searchContentArgs{Pattern: "package", Globs: []string{"*.go", "!vendor", "!*_test.go"}}, want: "main.go\n1: package main\n\npkg/a/a.go\n1: package a"},
 		{tool: "search_content", name: "types", in: searchContentArgs{Pattern: "hello", Types: []string{"json", "markdown"}}, want: ".hidden/notes.md\n1: hello hidden\n\npkg/b/data.json\n1: {\"hello\": 1}"},
 		{tool: "search_content", name: "around", in: searchContentArgs{Pattern: "println", Before: 1, After: 2}, want: "main.go\n3- func main() {\n4: \tprintln(\"hello\")\n5- }"},
 		{tool: "search_content", name: "gaps", in: searchContentArgs{Pattern: "^#|TODO", Path: "README.md", Before: 0, After: 0}, want: "README.md\n1: # Project\n3: TODO: write"},
 		{tool: "search_content", name: "across lines", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`, Multiline: true}, want: "main.go\n3: func main() {\n4: \tprintln(\"hello\")"},
-		{tool: "search_content", name: "not across lines", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`}, want: "[nothing found; binary files, which are not searched: 1]"},
+		{tool: "search_content", name: "not across lines", in: searchContentArgs{Pattern: `main\(\) \{\s+println`}, want: nothingInProject},
+		{tool: "search_content", name: "a line end", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`}, err: "invalid_argument: pattern has a line end, but without multiline each line is searched by itself"},
+		{tool: "search_content", name: "a literal line end", in: searchContentArgs{Pattern: "\tprintln(\"hello\")\n}", Literal: true}, err: "invalid_argument: pattern has a line end, but without multiline each line is searched by itself"},
+		{
+			tool: "search_content", name: "a line end in some", in: searchContentArgs{Pattern: `TODO|\n\n#`, Path: "README.md"},
+			want: "README.md\n3: TODO: write\n[the line end in pattern matches with multiline=true only]", facts: map[string]any{"incomplete": true},
+		},
+		{tool: "search_content", name: "a directory as a glob", in: searchContentArgs{Pattern: "hello", Globs: []string{"a/"}, Mode: "files"}, want: "pkg/a/a.go"},
+		{tool: "search_content", name: "an absolute glob", in: searchContentArgs{Pattern: "a", Globs: []string{"/src/*.go"}}, err: `invalid_argument: "/src/*.go" is absolute, but a glob is matched with paths relative to path`},
 		{tool: "search_content", name: "files", in: searchContentArgs{Pattern: "package a", Mode: "files"}, want: "pkg/a/a.go\npkg/a/a_test.go"},
 		{tool: "search_content", name: "count", in: searchContentArgs{Pattern: "hello", Path: "pkg", Mode: "count"}, want: "pkg/a/a.go: 2\npkg/b/data.json: 1", facts: map[string]any{"matches": 3}},
 		{
@@ -79,7 +93,7 @@ func TestLanguages(t *testing.T) {
 
 func TestSearchContentLongLines(t *testing.T) {
 	long := strings.Repeat("a", 3000) + "needle" + strings.Repeat("b", 3000)
-	dir := tree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		"min.js":   long,
 		"huge.txt": strings.Repeat("x", 3<<20) + "needle\nneedle after\n",
 		"crlf.txt": "one needle\r\ntwo\r\n",
@@ -88,9 +102,9 @@ func TestSearchContentLongLines(t *testing.T) {
 	})
 	runCases(t, dir, 4*tool.KiB, []toolCase{
 		{tool: "search_content", name: "cut to what is around the match", in: searchContentArgs{Pattern: "needle", Path: "min.js"}, want: "min.js\n1: …" + strings.Repeat("a", 125) + "needle" + strings.Repeat("b", 369) + "…"},
-		{tool: "search_content", name: "searched up to a bound", in: searchContentArgs{Pattern: "needle", Path: "huge.txt"}, want: "huge.txt\n2: needle after"},
+		{tool: "search_content", name: "searched to its end", in: searchContentArgs{Pattern: "needle$", Path: "huge.txt"}, want: "huge.txt\n1: …" + strings.Repeat("x", 494) + "needle"},
 		{tool: "search_content", name: "the end of a line", in: searchContentArgs{Pattern: "needle$", Path: "crlf.txt"}, want: "crlf.txt\n1: one needle"},
-		{tool: "search_content", name: "up to what is not text", in: searchContentArgs{Pattern: "needle", Path: "late.txt"}, want: "late.txt\n1: needle\n2: needle", facts: map[string]any{"skipped_binary": 1}},
+		{tool: "search_content", name: "up to what is not text", in: searchContentArgs{Pattern: "needle", Path: "late.txt"}, want: "late.txt\n1: needle\n2: needle\n[not searched from the line on that has a zero byte: late.txt; it is not all text]", facts: map[string]any{"skipped_binary": 1}},
 		{tool: "search_content", name: "UTF-16", in: searchContentArgs{Pattern: "^needle$", Path: "u16.txt"}, want: "u16.txt\n1: needle"},
 	})
 }
@@ -102,7 +116,7 @@ func TestSearchContentSaysWhichBound(t *testing.T) {
 	for n := range 200 {
 		files[fmt.Sprintf("file-of-a-long-name-%03d.txt", n)] = "needle\n"
 	}
-	p := start(t, tree(t, files), tool.KiB)
+	p := start(t, filetest.Tree(t, files), tool.KiB)
 	for _, mode := range []string{"content", "files", "count"} {
 		for most, want := range map[int]string{
 			3:   "[there are more; narrow the pattern, the path or the globs, or raise max_results]",
@@ -177,7 +191,7 @@ func TestSearchContentIsInOrder(t *testing.T) {
 		files[fmt.Sprintf("d%d/e%d/f%03d.txt", i%5, i%3, i)] = strings.Repeat(fmt.Sprintf("needle %d\nother\n", i), i%4)
 		files[fmt.Sprintf("d%d.txt", i%5)] = "needle\n"
 	}
-	dir := tree(t, files)
+	dir := filetest.Tree(t, files)
 	var names []string
 	for name, text := range files {
 		if text != "" {
@@ -208,7 +222,7 @@ func TestSearchContentIsInOrder(t *testing.T) {
 // What git ignores is left out by the tools that search, unless they are told
 // otherwise.
 func TestGitignore(t *testing.T) {
-	dir := tree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		".gitignore": "*.log\n/build/\n!keep.log\n", "a.log": "needle\n", "a.txt": "needle\n", "build/b.txt": "needle\n",
 		"sub/.gitignore": "/own.txt\n", "sub/own.txt": "needle\n", "sub/keep.log": "needle\n", "sub/build/c.txt": "needle\n",
 	})
@@ -228,7 +242,7 @@ func TestGitignore(t *testing.T) {
 
 // Lines around matches are not shown for a match that is one too many.
 func TestSearchContentTrims(t *testing.T) {
-	dir := tree(t, map[string]string{"a.txt": "x 1\n2\n3\n4\n5\nx 6\n7\n8\nx 9\n", "b.txt": "x\n"})
+	dir := filetest.Tree(t, map[string]string{"a.txt": "x 1\n2\n3\n4\n5\nx 6\n7\n8\nx 9\n", "b.txt": "x\n"})
 	runCases(t, dir, 4*tool.KiB, []toolCase{
 		{
 			tool: "search_content", name: "two of them", in: searchContentArgs{Pattern: "x", Before: 1, After: 1, MaxResults: 2},
@@ -244,7 +258,7 @@ func TestSearchContentTrims(t *testing.T) {
 // The end of the context ends a search, also within one file that has no end
 // of line.
 func TestSearchContentEnds(t *testing.T) {
-	dir := tree(t, map[string]string{"a.txt": strings.Repeat("x", 2*headSize)})
+	dir := filetest.Tree(t, map[string]string{"a.txt": strings.Repeat("x", 2*headSize)})
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -267,11 +281,11 @@ func TestFileInfo(t *testing.T) {
 		path string
 		want []string // lines of the result
 	}{
-		{"main.go", []string{"path: main.go", "type: file", "size: 48 bytes", "mode: 0640", "media type: text/plain; charset=utf-8", "encoding: utf-8", "lines: 5", "line ends: lf"}},
+		{"main.go", []string{"path: main.go", "type: file", "size: 48 bytes", "mode: 0640", "media type: text/plain; charset=utf-8", "encoding: utf-8", "lines: 5", "line ends: lf", "hash: " + hashOf(t, dir, "main.go")}},
 		{"pkg", []string{"path: pkg", "type: directory", "mode: 0750"}},
 		{"link", []string{"type: symlink", "target: main.go"}},
 		{"out", []string{"type: symlink", "target: (outside the workspace)"}},
-		{"pkg/b/big.bin", []string{"size: 12001 bytes", "media type: application/octet-stream"}},
+		{"pkg/b/big.bin", []string{"size: 12001 bytes", "media type: application/octet-stream", "hash: " + hashOf(t, dir, "pkg/b/big.bin")}},
 	} {
 		got := p.Call(t.Context(), "file_info", fileInfoArgs{Path: tt.path})
 		for _, want := range tt.want {
@@ -283,6 +297,16 @@ func TestFileInfo(t *testing.T) {
 	runCases(t, dir, 4*tool.KiB, fileInfoCases())
 }
 
+// hashOf returns the hash of a file as results show it.
+func hashOf(t *testing.T, dir, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("sha256:%x", sha256.Sum256(data))
+}
+
 func fileInfoCases() []toolCase {
 	return []toolCase{
 		{tool: "file_info", name: "missing", in: fileInfoArgs{Path: "none"}, err: "not_found: File not found: none"},
@@ -292,7 +316,7 @@ func fileInfoCases() []toolCase {
 }
 
 func TestDiffFiles(t *testing.T) {
-	dir := tree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		"old.txt": "a\nb\nc\nd\n-- e\n", "new.txt": "a\nb\nX\nd\n", "same.txt": "a\nb\nX\nd\n", "data.bin": "\x00", "lines.txt": numbered(5000), "empty.txt": "",
 	})
 	runCases(t, dir, 4*tool.KiB, diffFilesCases())
@@ -318,7 +342,7 @@ func diffFilesCases() []toolCase {
 }
 
 func TestDiffFilesBounds(t *testing.T) {
-	dir := tree(t, map[string]string{"empty.txt": "", "lines.txt": numbered(5000), "big.txt": strings.Repeat("x", maxDiff+1)})
+	dir := filetest.Tree(t, map[string]string{"empty.txt": "", "lines.txt": numbered(5000), "big.txt": strings.Repeat("x", maxDiff+1)})
 	p := start(t, dir, 4*tool.KiB)
 	got := p.Call(t.Context(), "diff_files", diffFilesArgs{Path: "empty.txt", Other: "lines.txt"}).Text()
 	if !strings.HasSuffix(got, " bytes of the diff; use read_file to look at the rest]") || len(got) > 4<<10 {

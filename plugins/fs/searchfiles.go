@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"io/fs"
+	"path"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -28,12 +31,19 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 	if err != nil {
 		return tool.Result{}, err
 	}
+	absolute, err := in.normalize(w)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	wanted, err := in.filter(time.Now())
 	if err != nil {
 		return tool.Result{}, err
 	}
+	if absolute {
+		wanted.pattern = glob(in.Pattern) // one without a slash is for that directory only
+	}
 	list := newListing(page, w.budget)
-	var notes []string
+	var notes notes
 	matched := 0
 	files, err := filetree.Open(w.Roots, in.Path, filetree.Options{Gitignore: in.Gitignore, Skip: wanted.skip})
 	if err != nil {
@@ -45,7 +55,7 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 			if e.Path() == "" {
 				return tool.Result{}, err
 			}
-			notes = append(notes, "["+tool.AsError(err).Message+"]")
+			notes.addError(e, err)
 			continue
 		}
 		if !wanted.match(e) {
@@ -63,7 +73,42 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 			break
 		}
 	}
-	return withNotes(list.result(-1, "[nothing found]"), notes), nil
+	total := matched
+	if list.full {
+		total = -1
+	}
+	return withNotes(list.result(total, false, "[nothing found]"), &notes, notesRoom(w.budget)), nil
+}
+
+// normalize makes a pattern one for paths below the directory to search: one that
+// ends in a slash is for directories, and an absolute one names the directory
+// itself.
+func (in *searchFilesArgs) normalize(w *workspace) (absolute bool, err error) {
+	if pattern := strings.TrimRight(in.Pattern, "/"); pattern != in.Pattern && pattern != "" {
+		if in.Type == "file" || in.Type == "symlink" {
+			return false, tool.Errorf(tool.InvalidArgument, "pattern ends in a slash, which only directories do, but type is %s", in.Type).
+				WithHint("leave the slash out, or use type=directory")
+		}
+		in.Pattern, in.Type = pattern, "directory"
+	}
+	if !path.IsAbs(in.Pattern) {
+		return false, nil
+	}
+	base, pattern := doublestar.SplitPattern(path.Clean(in.Pattern))
+	dir, err := w.Display(base)
+	if err != nil {
+		return false, err
+	}
+	start, err := w.Display(in.Path)
+	if err != nil {
+		return false, err
+	}
+	if start != "." && dir != start && !strings.HasPrefix(dir, start+"/") {
+		return false, tool.Errorf(tool.InvalidArgument, "pattern is for files below %s, which is not below path, %s", tool.VisibleName(dir), tool.VisibleName(start)).
+			WithHint("leave path out, or use a pattern relative to it")
+	}
+	in.Path, in.Pattern = dir, pattern
+	return true, nil
 }
 
 // fileFilter is what search_files looks for.
@@ -141,8 +186,12 @@ func parseSize(text string) (smallest, largest int64, err error) {
 	if text == "" {
 		return 0, 0, bad
 	}
-	size, err := tool.ParseByteSize(strings.TrimSpace(text[1:]))
+	number := strings.TrimSpace(text[1:])
+	size, err := tool.ParseByteSize(number)
 	switch {
+	case number != "" && (text[0] == '>' || text[0] == '<') && strings.Trim(number, "0123456789") == "":
+		return 0, 0, tool.Errorf(tool.InvalidArgument, "size is %.40q, expected a unit behind the number", text).
+			WithHint("%sB is bytes; others are KiB, MiB and GiB", text)
 	case err != nil:
 		return 0, 0, bad
 	case text[0] == '>':

@@ -75,7 +75,7 @@ func showDiff(path string, before *snapshot, old, after string, text bool) []too
 				return []tool.Content{tool.Text("The content stays the same.")}
 			}
 			if len(d.text) <= maxPreview || len(after) > maxPreview {
-				return bounded("diff", d.text)
+				return append(eolNote(old, after), bounded("diff", d.text)...)
 			}
 		}
 	}
@@ -85,6 +85,28 @@ func showDiff(path string, before *snapshot, old, after string, text bool) []too
 	}
 	note := fmt.Sprintf("%s.\nold: %s, not shown\nnew: %d bytes, sha256:%x, as follows:", why, before.describe(), len(after), sha256.Sum256([]byte(after)))
 	return append([]tool.Content{tool.Text(note)}, bounded("content", after)...)
+}
+
+// eolNote says how the line ends change, which a diff shows as changed lines.
+func eolNote(before, after string) []tool.Content {
+	if from, to := eolName(before), eolName(after); from != to && from != "" && to != "" {
+		return []tool.Content{tool.Text(fmt.Sprintf("The line ends change from %s to %s.", from, to))}
+	}
+	return nil
+}
+
+// eolName names the line ends of a text; "" if it has none.
+func eolName(text string) string {
+	switch {
+	case !strings.Contains(text, "\n"):
+		return ""
+	case eolOf(text) == "\n":
+		return "LF"
+	case eolOf(text) == "\r\n":
+		return "CRLF"
+	default:
+		return "LF and CRLF mixed"
+	}
 }
 
 // bounded shows all of a text, or its beginning after a note that says what is

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/roots"
@@ -32,23 +33,12 @@ type snapshot struct {
 // take reads a file once. Its content is kept if it has keep bytes at most.
 // What is not there, or not a regular file, has no content.
 func take(ctx context.Context, t *roots.Target, keep int64) (snapshot, error) {
-	info := t.Info()
-	if info == nil {
-		return snapshot{kept: true}, nil
-	}
-	s := snapshot{exists: true, size: info.Size(), mark: fmt.Sprintf("%v %d %d", info.Mode().Type(), info.Size(), info.ModTime().UnixNano())}
-	if !info.Mode().IsRegular() {
-		return s, nil
-	}
-	f, err := t.Open()
-	if err != nil {
-		return snapshot{}, err
+	s, f, err := peek(t)
+	if err != nil || f == nil {
+		return s, err
 	}
 	defer f.Close()
-	s.head = make([]byte, min(headSize, s.size))
-	if n, err := f.ReadAt(s.head, 0); err != nil && !errors.Is(err, io.EOF) {
-		return snapshot{}, readError(err)
-	} else if s.head = s.head[:n]; s.size > maxWhole {
+	if s.size > maxWhole {
 		return s, nil
 	}
 	digest := sha256.New()
@@ -68,6 +58,30 @@ func take(ctx context.Context, t *roots.Target, keep int64) (snapshot, error) {
 	s.hash = "sha256:" + hex.EncodeToString(digest.Sum(nil))
 	s.data = content.Bytes()
 	return s, nil
+}
+
+// peek looks at a file without reading more than its head. The caller closes it; it
+// is nil if there is none that can be read.
+func peek(t *roots.Target) (s snapshot, f *os.File, err error) {
+	info := t.Info()
+	if info == nil {
+		return snapshot{kept: true}, nil, nil
+	}
+	s = snapshot{exists: true, size: info.Size(), mark: fmt.Sprintf("%v %d %d", info.Mode().Type(), info.Size(), info.ModTime().UnixNano())}
+	if !info.Mode().IsRegular() {
+		return s, nil, nil
+	}
+	if f, err = t.Open(); err != nil {
+		return snapshot{}, nil, err
+	}
+	s.head = make([]byte, min(headSize, s.size))
+	n, err := f.ReadAt(s.head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		_ = f.Close() // it was only read
+		return snapshot{}, nil, readError(err)
+	}
+	s.head = s.head[:n]
+	return s, f, nil
 }
 
 // copyAll copies what there is, but no more than most bytes and one more.
@@ -143,7 +157,7 @@ func (s *snapshot) expect(path, hash string) error {
 	sum, ok := strings.CutPrefix(hash, "sha256:")
 	if raw, err := hex.DecodeString(sum); !ok || err != nil || len(raw) != sha256.Size {
 		return tool.Errorf(tool.InvalidArgument, "expect_hash is %.80q, expected sha256: and 64 hex digits", hash).
-			WithHint("use the hash in the metadata of read_file")
+			WithHint("use the hash that file_info shows")
 	}
 	switch {
 	case !s.exists:
@@ -151,7 +165,7 @@ func (s *snapshot) expect(path, hash string) error {
 	case s.hash == "":
 		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared with expect_hash", tool.VisibleName(path), s.size, maxWhole)
 	case !strings.EqualFold(s.hash, hash):
-		return tool.Errorf(tool.Conflict, "%s has changed: its hash is %s", tool.VisibleName(path), s.hash).WithHint("read it again before you change it")
+		return tool.Errorf(tool.Conflict, "%s has changed: its hash is %s", tool.VisibleName(path), s.hash).WithHint("read it again before you change it, and then give this hash")
 	default:
 		return nil
 	}

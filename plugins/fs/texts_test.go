@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -39,7 +40,7 @@ func TestCasesTexts(t *testing.T) {
 		"a file cannot be read":                    "directory",
 	}
 	filled := strings.NewReplacer("{reason}", "it is a directory, not a regular file")
-	p := start(t, tree(t, map[string]string{"directory/": ""}), tool.MiB)
+	p := start(t, filetest.Tree(t, map[string]string{"directory/": ""}), tool.MiB)
 	ran := 0
 	for _, row := range table.Texts {
 		path, ok := paths[row.When]

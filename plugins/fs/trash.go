@@ -112,10 +112,22 @@ func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, conte
 	}
 	defer unlock()
 	if err := thing.MoveTo(ctx, s.content, roots.MoveOptions{}); err != nil {
+		return t.unmoved(s, err)
+	}
+	return nil
+}
+
+// unmoved says what has become of a thing that could not be moved to its place,
+// which is forgotten if nothing has come there: else it may be all that is left of
+// the thing.
+func (t *trash) unmoved(s trashSlot, err error) error {
+	if s.content.Gone() {
 		t.forget(s)
 		return err
 	}
-	return nil
+	told := *tool.AsError(err)
+	told.Message += "; what has come to the trash is there as " + s.id
+	return &told
 }
 
 // describeThing returns what is known of a thing, as info.json holds it.
@@ -142,7 +154,7 @@ func (t *trash) keep(id string, file *roots.Target, content []byte) error {
 	return hidden(roots.ChangeAll([]roots.Change{{Target: s.info, Content: info}, {Target: s.content, Content: content, Like: file}}))
 }
 
-// forget removes the place of a thing that did not get there.
+// forget removes the place of a thing that did not get there, or is gone again.
 func (t *trash) forget(s trashSlot) {
 	place, err := t.folder.Target(path.Join("trash", s.id), roots.TargetOptions{})
 	if err != nil {

@@ -34,7 +34,25 @@ type trashBounds struct {
 type thing struct {
 	trashInfo
 	id string
+	// empty says that it has not come there, or not yet, or is gone again.
+	empty bool
 }
+
+// isEmpty reports whether a place in the trash holds nothing for sure.
+func isEmpty(trash *roots.Dir, id string) bool {
+	place, err := trash.OpenDir(id)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = place.Close() }() // nothing was written to it
+	_, err = place.Info("content")
+	told, ok := errors.AsType[*tool.Error](err)
+	return ok && told.Code == tool.NotFound
+}
+
+// emptyAge is how long a place may be empty while something is on its way there:
+// a deletion takes less.
+const emptyAge = time.Hour
 
 // things returns what is in the trash, the last first.
 func (t *trash) things(ctx context.Context) ([]thing, error) {
@@ -55,9 +73,12 @@ func (t *trash) things(ctx context.Context) ([]thing, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if entry.Type.IsDir() {
-			all = append(all, t.thing(entry.Name))
+		if !entry.Type.IsDir() {
+			continue
 		}
+		one := t.thing(entry.Name)
+		one.empty = isEmpty(dir, entry.Name)
+		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b thing) int {
 		return cmp.Or(b.Deleted.Compare(a.Deleted), strings.Compare(b.id, a.id))
@@ -94,7 +115,7 @@ func (t *trash) bound(ctx context.Context, last ...string) {
 	var bytes int64
 	for i, one := range all {
 		bytes += one.Bytes
-		if !slices.Contains(last, one.id) && (i >= t.bounds.items || bytes > t.bounds.bytes || time.Since(one.Deleted) > t.bounds.age) {
+		if !slices.Contains(last, one.id) && (i >= t.bounds.items || bytes > t.bounds.bytes || time.Since(one.Deleted) > t.bounds.age || one.empty && time.Since(one.Deleted) > emptyAge) {
 			bytes -= one.Bytes
 			_ = t.remove(ctx, one.id) // see above
 		}

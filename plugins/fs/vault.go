@@ -65,7 +65,7 @@ func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change,
 	if c.source, err = w.inVault(vault, name, inside); err != nil {
 		return nil, err
 	}
-	if c.dest, err = w.target(in.Dest, roots.TargetOptions{Parents: true}); err != nil {
+	if c.dest, err = w.fileTarget(in.Dest, roots.TargetOptions{Parents: true}); err != nil {
 		return nil, err
 	}
 	if err := w.lock(ctx, c.source, c.dest); err != nil {
@@ -78,6 +78,9 @@ func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change,
 	if info.Size() > w.maxVault {
 		return nil, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be copied from a vault", tool.VisibleName(c.name), info.Size(), w.maxVault).
 			WithHint("the setting vault_max_size says so; ask the user to copy it")
+	}
+	if err := fits(c.dest, in.Dest, c.name, info.Mode()); err != nil {
+		return nil, err
 	}
 	if err := c.source.Movable(ctx, c.dest, c.options); err != nil {
 		return nil, c.inVaultTerms(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -19,8 +20,8 @@ import (
 // withVault starts the plugin with a workspace and a vault.
 func withVault(t *testing.T, settings map[string]any) (p *sdktest.Plugin, dir, vault string) {
 	t.Helper()
-	dir = tree(t, map[string]string{"a.txt": "mine\n", ".git/hooks/": ""})
-	vault = tree(t, map[string]string{
+	dir = filetest.Tree(t, map[string]string{"a.txt": "mine\n", ".git/hooks/": "", "dir/": ""})
+	vault = filetest.Tree(t, map[string]string{
 		"letter.txt": "never shown\n", "deep/er/b.bin": "\x00\x01", "link": "-> letter.txt", "linked": "-> deep", "out": "-> " + dir + "/a.txt", "big": strings.Repeat("x", 2000), ".env": "X=1\n",
 	})
 	if err := errors.Join(syscall.Mkfifo(filepath.Join(vault, "fifo"), 0o600), os.Chmod(filepath.Join(vault, "letter.txt"), 0o640)); err != nil {
@@ -125,6 +126,8 @@ func TestVaultCopyRefused(t *testing.T) {
 		{"vault in the workspace", "inside/a.txt", "x", "unavailable: The vault inside cannot be opened", "it must be"},
 		{"vault around the workspace", "above/x", "x", "unavailable: The vault above cannot be opened", "it must be"},
 		{"taken", "notes/letter.txt", "a.txt", "failed: Failed to write file: file exists", "set overwrite"},
+		{"a directory to be", "notes/letter.txt", "sub/", "invalid_argument: sub/ names a directory, since it ends in /, but here is a file", "give the whole path with the name of the file, such as sub/file.txt"},
+		{"into a directory", "notes/letter.txt", "dir", "failed: Failed to write file: dir is a directory, which is never replaced", "dest is the whole new path; to put it into the directory give dir/letter.txt"},
 		{"outside", "notes/letter.txt", "../x", denied + "../x", "use a path relative"},
 		{"hook", "notes/letter.txt", ".git/hooks/x", denied + ".git/hooks/x", "it is protected"},
 		{"back into the vault", "notes/letter.txt", vault + "/x", denied + vault + "/x", "use a path relative"},

@@ -25,8 +25,9 @@ type weaving struct {
 // weave makes the changes of a patch in the text of a file. The notes say where
 // hunks stood elsewhere than they said, or were not quite the same.
 func weave(ctx context.Context, path, text string, f *patch.File) (after string, notes []string, err error) {
-	w := &weaving{placing: newPlacing(path, text)}
+	w := &weaving{placing: newPlacing(path, text, f.Hunks)}
 	w.lineEnd, w.verbatim = newLineEnd(text, f)
+	w.out.Grow(len(text))
 	var last patch.Hunk
 	for i := range f.Hunks {
 		if ctx.Err() != nil {
@@ -45,8 +46,8 @@ func weave(ctx context.Context, path, text string, f *patch.File) (after string,
 			break
 		}
 	}
-	reachesEnd := len(f.Hunks) > 0 && w.copied == len(w.lines)
-	w.copyTo(len(w.lines))
+	reachesEnd := len(f.Hunks) > 0 && w.copied == w.count()
+	w.copyTo(w.count())
 	after = w.out.String()
 	if len(after) > maxEdit {
 		return "", nil, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes or more, at most %d are possible", tool.VisibleName(path), len(after), maxEdit)
@@ -100,7 +101,7 @@ func (w *weaving) note(n int, at hunkPlace) {
 // copyTo copies the lines of the file before the given one.
 func (w *weaving) copyTo(first int) {
 	for ; w.copied < first; w.copied++ {
-		w.put(w.text[w.lines[w.copied].start:w.lines[w.copied].next])
+		w.put(w.whole(w.copied))
 	}
 }
 

@@ -15,6 +15,9 @@ const chunkSize = 64 << 10
 type window struct {
 	// offset is the first line, counted from 1.
 	offset int
+	// column is where the first line begins, in bytes counted from 1; 0 is 1. In
+	// the middle of a character it begins with the next.
+	column int
 	// limit is how many lines there are at most.
 	limit int
 	// budget is how many bytes they have at most. A line that would exceed it
@@ -27,13 +30,21 @@ type excerpt struct {
 	text []byte
 	// first and last are the lines shown; last is first-1 if there are none.
 	first, last int
-	// cut says that the last line is not whole.
-	cut bool
+	// cut says that the last line, which is the only one, is not whole; it goes
+	// on at the column next.
+	cut  bool
+	next int
+	// short says that the first line has no such column; it has length bytes, as
+	// far as it was read.
+	short  bool
+	length int
 	// lines is how many lines the text has, if it was read to its end; else
 	// how many were seen.
 	lines int
 	// ended says that the text was read to its end.
 	ended bool
+	// bounded says that no more of it can be read than was.
+	bounded bool
 	// lf and crlf count the line ends of either kind.
 	lf, crlf int
 }
@@ -48,6 +59,10 @@ type scanner struct {
 	full    bool // the window takes no more
 	start   int  // where the line under way begins in text
 	lastCR  bool // the byte before was a carriage return
+	// left is how many bytes of the first line are before its column, and tail
+	// the last of those that were read.
+	left int
+	tail []byte
 }
 
 // scan reads text through the window. If wholly is false it stops when the
@@ -55,7 +70,8 @@ type scanner struct {
 //
 // size is about how long the text is; it need not be right.
 func scan(ctx context.Context, text io.Reader, w window, size int64, wholly bool) (excerpt, error) {
-	s := scanner{window: w, line: 1}
+	w.column = max(w.column, 1)
+	s := scanner{window: w, line: 1, left: w.column - 1}
 	s.first, s.last = w.offset, w.offset-1
 	s.text = make([]byte, 0, min(int64(w.budget), size))
 	chunk := make([]byte, min(chunkSize, size+1)) // one more sees the end at once
@@ -86,6 +102,11 @@ func (s *scanner) take(chunk []byte) {
 		if s.full || s.line < s.offset {
 			chunk = s.skip(chunk)
 			continue
+		}
+		if s.line == s.offset && s.column > 1 && len(s.text) == 0 {
+			if chunk = s.skipColumn(chunk); len(chunk) == 0 || s.full {
+				continue
+			}
 		}
 		n := bytes.IndexByte(chunk, '\n') + 1
 		ended := n > 0
@@ -122,6 +143,38 @@ func (s *scanner) skip(chunk []byte) []byte {
 	return chunk
 }
 
+// skipColumn skips what is before the column in the first line.
+func (s *scanner) skipColumn(chunk []byte) []byte {
+	n := bytes.IndexByte(chunk, '\n')
+	if n < 0 {
+		n = len(chunk)
+	}
+	skipped := min(n, s.left)
+	s.left -= skipped
+	s.partial = s.partial || skipped > 0
+	s.tail = append(s.tail, chunk[max(skipped-utf8.UTFMax, 0):skipped]...)
+	s.tail = s.tail[max(len(s.tail)-utf8.UTFMax, 0):]
+	chunk = chunk[skipped:]
+	if s.left > 0 {
+		if len(chunk) > 0 {
+			s.lacks()
+		}
+		return chunk
+	}
+	for len(chunk) > 0 && !utf8.RuneStart(chunk[0]) && len(trimRune(s.tail)) < len(s.tail) {
+		s.tail = append(s.tail, chunk[0])
+		s.column++
+		chunk = chunk[1:]
+	}
+	return chunk
+}
+
+// lacks notes that the first line ends before the column.
+func (s *scanner) lacks() {
+	s.short, s.full = true, true
+	s.length = s.column - 1 - s.left
+}
+
 // keep adds a part of the line under way to the window, if it fits.
 func (s *scanner) keep(part []byte) {
 	room := s.budget - len(s.text)
@@ -135,6 +188,7 @@ func (s *scanner) keep(part []byte) {
 	default:
 		s.text = trimRune(append(s.text, part[:room]...))
 		s.last, s.cut, s.full = s.line, true, true
+		s.next = s.column + len(s.text)
 	}
 }
 
@@ -151,6 +205,9 @@ func (s *scanner) endLine() {
 func (s *scanner) end() {
 	s.ended = true
 	s.lines = s.line - 1
+	if s.column > 1 && s.line == s.offset && s.partial && len(s.text) == 0 && !s.full {
+		s.lacks()
+	}
 	if s.partial {
 		s.lines = s.line
 		if !s.full && s.line >= s.offset {

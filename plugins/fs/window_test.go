@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,11 +23,26 @@ func plainExcerpt(text string, w window) excerpt {
 		first: w.offset, last: w.offset - 1, lines: len(lines), ended: true,
 		crlf: crlf, lf: strings.Count(text, "\n") - crlf,
 	}
+	column := max(w.column, 1)
+	if i := w.offset - 1; column > 1 && i < len(lines) {
+		first := lines[i]
+		content := strings.TrimSuffix(first, "\n")
+		at := column - 1
+		for at > 0 && at < len(content) && !utf8.RuneStart(content[at]) && len(trimRune([]byte(content[:at]))) < at {
+			at++
+		}
+		if at > len(content) || at == len(first) {
+			e.short, e.length = true, len(content)
+			return e
+		}
+		column = at + 1
+		lines[i] = first[at:]
+	}
 	for i := w.offset - 1; i < len(lines) && e.last-e.first+1 < w.limit; i++ {
 		if len(e.text)+len(lines[i]) > w.budget {
 			if i == w.offset-1 {
 				e.text = trimRune([]byte(lines[i][:w.budget]))
-				e.last, e.cut = i+1, true
+				e.last, e.cut, e.next = i+1, true, column+len(e.text)
 			}
 			break
 		}
@@ -38,18 +54,27 @@ func plainExcerpt(text string, w window) excerpt {
 
 // However the text comes, the window shows what the plain way shows.
 func FuzzWindow(f *testing.F) {
-	f.Add("a\nb\nc\n", 2, 1, 100)
-	f.Add("a\r\nb", 1, 5, 3)
-	f.Add("", 1, 1, 1)
-	f.Add("\n\n\n", 3, 1, 0)
-	f.Add("éé\né", 1, 9, 3)
-	f.Add(strings.Repeat("x", 100)+"\ny\n", 2, 9, 50)
-	f.Add("\xc3\n\xa9\r", 1, 2, 1)
-	f.Fuzz(func(t *testing.T, text string, offset, limit, budget int) {
-		if offset < 1 || limit < 1 || budget < 0 {
+	f.Add("a\nb\nc\n", 2, 1, 1, 100)
+	f.Add("a\r\nb", 1, 1, 5, 3)
+	f.Add("", 1, 1, 1, 1)
+	f.Add("", 1, 2, 1, 1)
+	f.Add("\n\n\n", 3, 1, 1, 0)
+	f.Add("éé\né", 1, 1, 9, 3)
+	f.Add("éé\né", 1, 2, 9, 3)
+	f.Add("a€€\nb", 1, 4, 9, 30)
+	f.Add("a€€\nb", 1, 8, 9, 30)
+	f.Add("ab\ncd", 2, 3, 1, 9)
+	f.Add("ab\ncd", 2, 4, 1, 9)
+	f.Add("ab\ncd", 3, 2, 1, 9)
+	f.Add("\x80\x80\x80\x80\xe2\x82\n", 1, 3, 1, 9)
+	f.Add(strings.Repeat("x", 100)+"\ny\n", 2, 1, 9, 50)
+	f.Add(strings.Repeat("x", 100)+"\ny\n", 1, 40, 9, 50)
+	f.Add("\xc3\n\xa9\r", 1, 1, 2, 1)
+	f.Fuzz(func(t *testing.T, text string, offset, column, limit, budget int) {
+		if offset < 1 || column < 1 || limit < 1 || budget < 0 {
 			return
 		}
-		w := window{offset: offset, limit: limit, budget: min(budget, math.MaxInt32)}
+		w := window{offset: offset, column: column, limit: limit, budget: min(budget, math.MaxInt32)}
 		want := plainExcerpt(text, w)
 		at := scanText(t, strings.NewReader(text), w, int64(len(text)))
 		byByte := scanText(t, iotest.OneByteReader(strings.NewReader(text)), w, 0)
@@ -74,6 +99,7 @@ func scanText(t *testing.T, r io.Reader, w window, size int64) excerpt {
 func view(e excerpt) map[string]any {
 	return map[string]any{
 		"text": string(e.text), "first": e.first, "last": e.last, "cut": e.cut, "lines": e.lines, "ended": e.ended, "lf": e.lf, "crlf": e.crlf,
+		"next": e.next, "short": e.short, "length": e.length,
 	}
 }
 

@@ -39,8 +39,12 @@ type workspace struct {
 	maxVault int64
 	// dirs are the folders as they were given.
 	dirs []string
+	// maxCounted is how many entries of a list are counted or sorted.
+	maxCounted int
 	// options are those of the folders.
 	options roots.Options
+	// room is what the calls share that hold whole files; nil means no bound.
+	room *room
 	// onClose is called in reverse order.
 	onClose []func()
 }
@@ -65,7 +69,7 @@ const (
 type settings struct {
 	MaxRead tool.ByteSize `json:"max_read,omitempty" jsonschema:"how much of one file read_file returns at most" default:"1MiB"`
 	Secrets []string      `json:"secrets,omitempty" jsonschema:"patterns of names that are never read, such as .env or *.key; a pattern covers everything below it, one that begins with ! takes back an earlier one; replaces the built-in list"`
-	Protect []string      `json:"protect,omitempty" jsonschema:"patterns of names that are never changed, read as those of secrets; replaces the built-in list, .git/hooks and .git/config"`
+	Protect []string      `json:"protect,omitempty" jsonschema:"patterns of names that are never changed, read as those of secrets; replaces the built-in list, .git"`
 
 	TrashAge   time.Duration `json:"trash_age,omitempty" jsonschema:"how long a user's trash keeps what was deleted; all bounds of the trash are looked at with each deletion, and what was deleted last always stays" default:"720h"`
 	TrashSize  tool.ByteSize `json:"trash_size,omitempty" jsonschema:"how much a user's trash holds" default:"1GiB"`
@@ -84,7 +88,8 @@ func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (to
 			return tool.Result{}, err
 		}
 		defer func() { _ = w.Close() }() // what was written is durable
-		return run(ctx, w, in)
+		result, err := run(ctx, w, in)
+		return result, explainMissing(err)
 	}
 }
 
@@ -95,7 +100,7 @@ func (f *files) open(c *sdk.Call) (*workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.userDir = c.UserDir()
+	w.userDir, w.room = c.UserDir(), f.room
 	if digest := c.PreviewDigest(); len(digest) > 0 {
 		w.approved = digest
 	}
@@ -121,6 +126,6 @@ func openWorkspace(dirs []string, options roots.Options, budget tool.ByteSize, s
 	bounds := trashBounds{age: cmp.Or(s.TrashAge, defaultTrashAge), bytes: int64(cmp.Or(s.TrashSize, defaultTrashSize)), items: cmp.Or(s.TrashItems, defaultTrashItems)}
 	return &workspace{
 		Roots: r, budget: int(budget), maxRead: int(maxRead), trashBounds: bounds,
-		vaults: s.Vaults, maxVault: int64(cmp.Or(s.VaultMaxSize, defaultVaultSize)), dirs: dirs, options: options,
+		vaults: s.Vaults, maxVault: int64(cmp.Or(s.VaultMaxSize, defaultVaultSize)), dirs: dirs, options: options, maxCounted: maxCounted,
 	}, nil
 }

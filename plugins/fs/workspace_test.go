@@ -2,10 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,29 +10,6 @@ import (
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// tree makes files below a new directory; a name that ends in a slash is a
-// directory, and the content "-> x" a symbolic link to x.
-func tree(tb testing.TB, files map[string]string) string {
-	tb.Helper()
-	dir := tb.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		err := os.MkdirAll(filepath.Dir(path), 0o755)
-		switch target, isLink := strings.CutPrefix(content, "-> "); {
-		case strings.HasSuffix(name, "/"):
-			err = errors.Join(err, os.MkdirAll(path, 0o755))
-		case isLink:
-			err = errors.Join(err, os.Symlink(target, path))
-		default:
-			err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644))
-		}
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // workspaceOf opens dir as a call would, with room for budget bytes.
 func workspaceOf(tb testing.TB, dir string, budget tool.ByteSize) *workspace {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -14,8 +18,9 @@ type writeFileArgs struct {
 	Path       string `json:"path" jsonschema:"the file to write, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
 	Content    string `json:"content" jsonschema:"the whole text to write; nothing is added to it"`
 	Mode       string `json:"mode,omitempty" jsonschema:"overwrite creates the file or replaces its content, create refuses if there is a file, append adds to its end" enum:"overwrite,create,append" default:"overwrite"`
-	ExpectHash string `json:"expect_hash,omitempty" jsonschema:"the hash that read_file gave; if the file holds anything else by now, nothing is written"`
+	ExpectHash string `json:"expect_hash,omitempty" jsonschema:"the hash that file_info shows; if the file holds anything else by now, nothing is written"`
 	CreateDirs bool   `json:"create_dirs,omitempty" jsonschema:"create missing directories on the way" default:"true"`
+	Verbatim   bool   `json:"verbatim,omitempty" jsonschema:"write the content exactly; without it, what is written to a file that begins with a byte order mark does too, and gets CRLF line ends if all of the file's are" default:"false"`
 }
 
 // writing is a call of write_file.
@@ -23,22 +28,25 @@ type writing struct {
 	writeFileArgs
 	target *roots.Target
 	before *snapshot // nil until it is needed
-	// content is what is written, in the encoding of the file it is added to.
+	// text is the content with the line ends of the file, and content what is
+	// written: in the encoding of the file it is added to, with its mark.
+	text    string
 	content []byte
+	kept    []string // of what the file is written like, in words
 }
 
 var _ change = (*writing)(nil)
 
 // planWrite looks at what a call of write_file would change.
 func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, error) {
-	t, err := w.target(in.Path, roots.TargetOptions{Follow: true, Parents: in.CreateDirs})
+	t, err := w.fileTarget(in.Path, roots.TargetOptions{Follow: true, Parents: in.CreateDirs})
 	if err != nil {
 		return nil, err
 	}
 	if err := w.lock(ctx, t); err != nil {
 		return nil, err
 	}
-	c := &writing{writeFileArgs: in, target: t, content: []byte(in.Content)}
+	c := &writing{writeFileArgs: in, target: t, text: in.Content}
 	if in.Mode == "create" && t.Info() != nil {
 		return nil, tool.Errorf(tool.Failed, "Failed to write file: file exists").
 			WithHint("%s is there already; read it, or use another mode", tool.VisibleName(t.String()))
@@ -46,7 +54,12 @@ func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, err
 	if err := t.Writable(); err != nil {
 		return nil, err
 	}
-	if in.ExpectHash != "" || in.Mode == "append" {
+	if info := t.Info(); info != nil {
+		if err := w.makeRoom(ctx, min(info.Size(), maxDiff)); err != nil {
+			return nil, err
+		}
+	}
+	if in.ExpectHash != "" || in.Mode == "append" || strings.ContainsRune(in.Content, utf8.RuneError) {
 		if err := c.look(ctx); err != nil {
 			return nil, err
 		}
@@ -54,10 +67,7 @@ func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, err
 			return nil, err
 		}
 	}
-	if in.Mode == "append" && t.Info() != nil {
-		return c, c.encode()
-	}
-	return c, nil
+	return c, c.compose(ctx)
 }
 
 // look reads what is there, once.
@@ -70,6 +80,79 @@ func (c *writing) look(ctx context.Context) error {
 	return err
 }
 
+// compose makes what is written of the content.
+func (c *writing) compose(ctx context.Context) error {
+	if c.target.Info() != nil && !c.Verbatim {
+		if err := c.adopt(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.target.Info() != nil && c.Mode == "append":
+		return c.encode()
+	case slices.Contains(c.kept, keptMark):
+		c.content = slices.Concat(markUTF8, []byte(c.text))
+	default:
+		c.content = []byte(c.text)
+	}
+	return nil
+}
+
+// What is kept of a file.
+const (
+	keptMark = "the byte order mark"
+	keptCRLF = "CRLF line ends"
+)
+
+// adopt keeps what no reader of the file sees: its byte order mark, and line ends
+// that are all CRLF. Content that has these itself is left as it is, and so is
+// what comes for a file that is no text.
+func (c *writing) adopt(ctx context.Context) error {
+	before, f, err := peek(c.target)
+	if err != nil || f == nil {
+		return err
+	}
+	defer f.Close()
+	encoding, ok := before.charset()
+	if !ok {
+		return nil
+	}
+	if c.Mode != "append" && c.loses() {
+		return tool.Errorf(tool.Failed, "Failed to write file: it has bytes that are not %s, and the content has U+FFFD, which is what they are shown as", encoding.name).
+			WithHint("use edit_file, which keeps them, or read the file with its encoding; verbatim writes U+FFFD")
+	}
+	if c.Mode != "append" && encoding.decoder == nil && encoding.bom > 0 && !strings.HasPrefix(c.text, string(markUTF8)) {
+		c.kept = append(c.kept, keptMark)
+	}
+	if eolOf(c.text) != "\n" {
+		return nil
+	}
+	start, err := encoding.decode(before.head)
+	if err == nil && strings.Contains(start, "\n") && eolOf(start) != "\r\n" {
+		return nil
+	}
+	rest := io.NewSectionReader(f, int64(encoding.bom), maxWhole)
+	all, err := scan(ctx, encoding.text(rest), nothing, min(before.size, maxWhole), true)
+	if err != nil {
+		return readError(err)
+	}
+	if all.eol() == "crlf" {
+		c.text = fitEOL(c.text, "\r\n")
+		c.kept = append(c.kept, keptCRLF)
+	}
+	return nil
+}
+
+// loses reports whether the content seems to be what was shown of a file with
+// bytes that are no text.
+func (c *writing) loses() bool {
+	if c.before == nil || !strings.ContainsRune(c.Content, utf8.RuneError) {
+		return false
+	}
+	text, encoding, ok := c.before.text()
+	return ok && encoding.loses([]byte(text))
+}
+
 // encode writes the content as the text of the file is written, so that what
 // is added to it can be read.
 func (c *writing) encode() error {
@@ -78,7 +161,7 @@ func (c *writing) encode() error {
 		return tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", c.before.describe()).
 			WithHint("nothing can be added to it; overwrite replaces it")
 	}
-	content, err := encoding.encode(c.Content)
+	content, err := encoding.encode(c.text)
 	if err != nil {
 		return tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the content", encoding.name).WithCause(err)
 	}
@@ -99,25 +182,38 @@ func (c *writing) show(ctx context.Context) (string, []tool.Content, error) {
 	}
 	path := tool.VisibleName(c.target.String())
 	old, encoding, ok := c.before.text()
-	after := c.Content
+	after := c.text
+	var notes []tool.Content
+	if len(c.kept) > 0 {
+		notes = append(notes, tool.Text(c.keptNote()))
+	}
 	summary := fmt.Sprintf("Creates %s with %s", path, plural(len(c.content), "byte"))
 	switch {
 	case c.before.exists && c.Mode == "append":
 		summary = fmt.Sprintf("Adds %s to the end of %s, which has %d", plural(len(c.content), "byte"), path, c.before.size)
 		if !c.before.kept {
 			note := "The file is too large for a diff; what it holds stays, and this is added to its end:"
-			return summary, append([]tool.Content{tool.Text(note)}, bounded("addition", after)...), nil
+			return summary, slices.Concat(notes, []tool.Content{tool.Text(note)}, bounded("addition", after)), nil
 		}
 		after = old + after
 	case c.before.exists:
 		summary = fmt.Sprintf("Replaces %s of %s by %d", plural(int(c.before.size), "byte"), path, len(c.content))
+		now := "utf-8 without a byte order mark"
+		if bytes.HasPrefix(c.content, markUTF8) {
+			now = "utf-8 with a byte order mark"
+			after = strings.TrimPrefix(after, string(markUTF8)) // as old is
+		}
+		if was := encoding.describe(); ok && was != now && (was != "utf-8" || len(after) < len(c.text)) {
+			notes = append(notes, tool.Text(fmt.Sprintf("The encoding changes from %s to %s.", was, now)))
+		}
 	}
 	content := showDiff(c.target.String(), c.before, old, after, ok && !strings.Contains(after, "\x00"))
-	if written := c.before.exists && c.Mode != "append"; written && ok && (encoding.bom > 0 || encoding.decoder != nil) {
-		note := fmt.Sprintf("The encoding changes from %s to utf-8 without a byte order mark.", encoding.describe())
-		content = append([]tool.Content{tool.Text(note)}, content...)
-	}
-	return summary, content, nil
+	return summary, append(notes, content...), nil
+}
+
+// keptNote says what is kept of the file.
+func (c *writing) keptNote() string {
+	return fmt.Sprintf("[as in the file that was there: %s; verbatim writes the content exactly]", strings.Join(c.kept, " and "))
 }
 
 // describe names the encoding and says whether there is a byte order mark.
@@ -140,6 +236,10 @@ func (c *writing) make(context.Context) (tool.Result, error) {
 	}
 	result := tool.TextResult(fmt.Sprintf("Wrote %d bytes to %s", len(c.content), tool.VisibleName(path)))
 	result.Metadata = map[string]any{"bytes_written": len(c.content), "path": path}
+	if len(c.kept) > 0 {
+		result.Content = append(result.Content, tool.Text(c.keptNote()))
+		result.Metadata["kept"] = c.kept
+	}
 	if c.Mode != "append" {
 		result.Metadata["hash"] = fmt.Sprintf("sha256:%x", sha256.Sum256(c.content))
 	}

@@ -3,16 +3,12 @@ package roots
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// copyStep is how much of a file is copied between two looks at the context.
-const copyStep = 64 << 20
 
 // CopyTo copies what is at the place to dest, whose Roots may be others. Links
 // in a directory are copied as links. Both targets must be locked. The copy
@@ -41,14 +37,14 @@ func (c copier) copyTo(ctx context.Context, from, to *Target) error {
 				return err
 			}
 			defer source.Close()
-			return c.copyBytes(ctx, f, source)
+			return copyBytes(ctx, f, source)
 		})
 		if err == nil && c.preserve {
 			preserve(to.dir, to.base, from.info)
 		}
 		return err
 	default:
-		return c.placeLink(from, to)
+		return c.placeOther(from, to)
 	}
 }
 
@@ -87,10 +83,7 @@ func (c copier) placeTree(ctx context.Context, from, to *Target) (err error) {
 	if err := to.rename(dir, name, dir); err != nil {
 		return to.explain(err)
 	}
-	if err := syncDirectory(dir); err != nil {
-		return to.explain(err)
-	}
-	return nil
+	return to.confirm(dir)
 }
 
 // fill copies what is in a directory to made.
@@ -143,15 +136,28 @@ func (c copier) copyEntry(ctx context.Context, from *os.Root, name string, to *o
 		return c.copyTree(ctx, from, name, to, info)
 	case info.Mode().IsRegular():
 		return c.copyFile(ctx, from, name, to, info)
-	case info.Mode().Type() == fs.ModeSymlink:
-		target, err := from.Readlink(name)
-		if err != nil {
-			return err
-		}
-		return to.Symlink(target, name)
 	default:
+		return c.copyOther(from, name, to, name, info)
+	}
+}
+
+// copyOther copies what is neither a file nor a directory.
+func (c copier) copyOther(from *os.Root, name string, to *os.Root, newName string, info fs.FileInfo) error {
+	if c.preserve && canMake(info.Mode()) {
+		err := makeLike(to, newName, info)
+		if err == nil {
+			preserve(to, newName, info)
+		}
+		return err
+	}
+	if info.Mode().Type() != fs.ModeSymlink {
 		return tool.Errorf(tool.Failed, "Failed to write file: %s is a %s, which cannot be copied", tool.VisibleName(name), Kind(info.Mode()))
 	}
+	target, err := from.Readlink(name)
+	if err != nil {
+		return err
+	}
+	return to.Symlink(target, newName)
 }
 
 func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
@@ -167,25 +173,11 @@ func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os
 	if err != nil {
 		return err
 	}
-	err = errors.Join(c.copyBytes(ctx, f, source), f.Close())
+	err = errors.Join(copyBytes(ctx, f, source), f.Close())
 	if err == nil && c.preserve {
 		preserve(to, name, info)
 	}
 	return err
-}
-
-func (c copier) copyBytes(ctx context.Context, to, from *os.File) error {
-	for {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if _, err := io.CopyN(to, from, copyStep); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
-		}
-	}
 }
 
 // preserve gives a copy the owner, mode and time of what it was made of, as far
@@ -198,15 +190,8 @@ func preserve(dir *os.Root, name string, info fs.FileInfo) {
 	_ = dir.Chtimes(name, info.ModTime(), info.ModTime())
 }
 
-// placeLink copies a symbolic link.
-func (c copier) placeLink(from, to *Target) (err error) {
-	if from.info.Mode().Type() != fs.ModeSymlink {
-		return tool.Errorf(tool.Failed, "Failed to write file: a %s cannot be copied", Kind(from.info.Mode()))
-	}
-	target, err := from.dir.Readlink(from.base)
-	if err != nil {
-		return from.explain(err)
-	}
+// placeOther copies what is neither a file nor a directory.
+func (c copier) placeOther(from, to *Target) (err error) {
 	made, err := to.makeParents()
 	if err != nil {
 		return err
@@ -217,15 +202,12 @@ func (c copier) placeLink(from, to *Target) (err error) {
 		return err
 	}
 	name := temporaryName()
-	if err := to.dir.Symlink(target, name); err != nil {
+	if err := c.copyOther(from.dir, from.base, to.dir, name, from.info); err != nil {
 		return to.explain(err)
 	}
 	if err := to.rename(dir, name, dir); err != nil {
 		_ = to.dir.Remove(name) // it leads where the source leads
 		return to.explain(err)
 	}
-	if err := syncDirectory(dir); err != nil {
-		return to.explain(err)
-	}
-	return nil
+	return to.confirm(dir)
 }

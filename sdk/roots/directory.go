@@ -65,7 +65,11 @@ func (t *Target) mkdir(name string) error {
 	if err := t.dir.Mkdir(name, mode); err != nil {
 		return err
 	}
-	return setMode(t.dir, name, mode)
+	err := setMode(t.dir, name, mode)
+	if err != nil {
+		_ = removeEmpty(t.dir, name) // somebody may use it by now
+	}
+	return err
 }
 
 // setMode changes a mode by a descriptor where it can: a sandbox that cannot tell
@@ -79,14 +83,16 @@ func setMode(dir *os.Root, name string, mode fs.FileMode) error {
 }
 
 // inherited is the part of a mode that the directory of the place has too: what
-// is new in it is for those whom it is open to. The mask of this process says
-// nothing about that, since a host gives its plugins a strict one.
+// is new in it is for those whom it is open to, but never for everybody to
+// change. The mask of this process says nothing about that, since a host gives
+// its plugins a strict one.
 func (t *Target) inherited(mode fs.FileMode) fs.FileMode {
+	const everybody fs.FileMode = 0o002
 	info, err := t.dir.Stat(".")
 	if err != nil {
 		return mode & 0o700
 	}
-	return mode & info.Mode().Perm()
+	return mode & info.Mode().Perm() &^ everybody
 }
 
 // end removes the directories again if what they were made for has failed, and
@@ -130,15 +136,12 @@ func (t *Target) MakeDirectory() (made bool, err error) {
 		return false, err
 	}
 	defer func() { above.end(err) }()
+	dir, err := t.directory()
+	if err != nil {
+		return false, err
+	}
 	if err := t.mkdir(t.base); err != nil {
 		return false, t.explain(err)
 	}
-	dir, err := t.directory()
-	if err != nil {
-		return true, err
-	}
-	if err := syncDirectory(dir); err != nil {
-		return true, t.explain(err)
-	}
-	return true, nil
+	return true, t.confirm(dir)
 }

@@ -48,14 +48,29 @@ func (r *Roots) explainAs(what, name string, err error) *tool.Error {
 	case errors.Is(err, syscall.ELOOP):
 		return tool.Errorf(tool.Failed, "%s: too many symbolic links", what).WithCause(err)
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(name)).WithCause(err)
+		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(name)).
+			WithHint("list the directory that it should be in; paths are relative to the workspace").WithCause(err)
 	case errors.As(err, &errno):
 		// The number's own text: that of err names the file in the host's terms.
-		return tool.Errorf(tool.Failed, "%s: %s", what, errno.Error()).WithCause(err)
+		return tool.Errorf(tool.Failed, "%s: %s", what, errno.Error()).
+			WithHint("%s", advice(errno, tool.VisibleName(name))).WithCause(err)
 	default:
 		// Whatever else os.Root reports is a name that leaves the folder.
 		return r.denied(name).WithCause(err)
 	}
+}
+
+// advice is what to do about an error of the system with a file of that name.
+func advice(errno syscall.Errno, name string) string {
+	texts := map[syscall.Errno]string{
+		syscall.EACCES:       "the permissions of " + name + ", or of the directory that it is in, do not allow it; ask the user to change them",
+		syscall.EROFS:        name + " is on a file system that is mounted read-only; write elsewhere, or ask the user",
+		syscall.ENOSPC:       "the disk is full; ask the user to make room",
+		syscall.EIO:          "the disk reports errors; tell the user",
+		syscall.ENAMETOOLONG: "the name is too long; choose a shorter one",
+	}
+	texts[syscall.EPERM], texts[syscall.EDQUOT] = texts[syscall.EACCES], texts[syscall.ENOSPC]
+	return texts[errno]
 }
 
 // explainDirectory does the same for a directory that should be listed.

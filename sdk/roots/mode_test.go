@@ -11,10 +11,11 @@ import (
 )
 
 // TestModeOfWhatIsNew checks that new files and directories are as open as the
-// directory that they are in, whatever the mask of the process is.
+// directory that they are in, whatever the mask of the process is, but that not
+// everybody can write to them.
 func TestModeOfWhatIsNew(t *testing.T) {
 	for _, tt := range []struct{ dir, file, below fs.FileMode }{
-		{0o755, 0o644, 0o755}, {0o700, 0o600, 0o700}, {0o775, 0o664, 0o775},
+		{0o755, 0o644, 0o755}, {0o700, 0o600, 0o700}, {0o775, 0o664, 0o775}, {0o777, 0o664, 0o775}, {0o777 | fs.ModeSticky, 0o664, 0o775},
 	} {
 		for _, mask := range []int{0o022, 0o077} {
 			dir := t.TempDir()

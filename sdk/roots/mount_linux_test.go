@@ -2,9 +2,12 @@ package roots_test
 
 import (
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,7 +131,8 @@ func TestProtectedMountedTwice(t *testing.T) {
 	}
 }
 
-// Between file systems a move is a copy that keeps everything.
+// Between mounts a move is a copy that keeps everything, holes and files that hold
+// nothing included.
 func TestMoveAcross(t *testing.T) {
 	elsewhere := t.TempDir()
 	mount(t, "tmpfs", elsewhere, "tmpfs", 0, "size=1m")
@@ -138,15 +142,31 @@ func TestMoveAcross(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := open(t, dir, elsewhere)
-	if err := os.Chtimes(dir+"/f", old, old); err != nil {
+	err := errors.Join(
+		os.Truncate(dir+"/f", 1<<30), os.Chtimes(dir+"/f", old, old), // which elsewhere has no room for
+		unix.Mkfifo(dir+"/d/fifo", 0o640), unix.Mkfifo(dir+"/fifo", 0o640), mksocket(dir+"/d/socket"),
+	)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for from, to := range map[string]string{"d": elsewhere + "/new/d", "f": elsewhere + "/f"} {
+	for from, to := range map[string]string{"d": elsewhere + "/new/d", "f": elsewhere + "/f", "fifo": elsewhere + "/fifo"} {
 		if got := transfer(t, r, from, to, roots.MoveOptions{}); got != "" {
 			t.Fatalf("move %s: %s", from, got)
 		}
 	}
-	want := map[string]string{"new/": "", "new/d/": "", "new/d/x": "x", "new/d/e/": "", "new/d/e/link": "-> ../x", "f": "f"}
+	if info, err := os.Stat(elsewhere + "/f"); err != nil || info.Size() != 1<<30 || !info.ModTime().Equal(old) {
+		t.Errorf("the moved file with a hole is %v, %v, want 1 GiB and time %v", info, err, old)
+	}
+	if info, err := os.Stat(elsewhere + "/new/d/fifo"); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the moved FIFO is %v, %v, want mode 0640", info, err)
+	}
+	if err := os.Truncate(elsewhere+"/f", 2); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{
+		"new/": "", "new/d/": "", "new/d/x": "x", "new/d/e/": "", "new/d/e/link": "-> ../x", "f": "f\x00",
+		"new/d/fifo": "FIFO", "new/d/socket": "socket", "fifo": "FIFO",
+	}
 	if diff := cmp.Diff(want, contents(t, elsewhere)); diff != "" {
 		t.Errorf("the moved files (-want +got):\n%s", diff)
 	}
@@ -154,13 +174,62 @@ func TestMoveAcross(t *testing.T) {
 	if err != nil || info.Mode().Perm() != 0o751 || !info.ModTime().Equal(old) {
 		t.Errorf("the moved file is %v, %v, want mode 0751 and time %v", info, err, old)
 	}
-	if info, err := os.Stat(elsewhere + "/f"); err != nil || !info.ModTime().Equal(old) {
-		t.Errorf("the moved file is %v, %v, want time %v", info, err, old)
-	}
 	if got := transfer(t, r, "big", elsewhere+"/big", roots.MoveOptions{}); got != "failed: Failed to write file: no space left on device" {
 		t.Errorf("move of what does not fit: %q", got)
 	}
 	if diff := cmp.Diff([]string{"big"}, names(contents(t, dir))); diff != "" {
 		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+}
+
+// What is put into a directory while it is moved to another mount is nowhere
+// lost: then the directory stays where it was.
+func TestMoveAcrossWhileChanged(t *testing.T) {
+	elsewhere := t.TempDir()
+	mount(t, "tmpfs", elsewhere, "tmpfs", 0, "size=16m")
+	refused, moved := 0, 0
+	for round := 0; refused == 0 || moved == 0; round++ {
+		if round == 2000 {
+			t.Fatalf("%d moves were refused and %d not, so the test shows nothing", refused, moved)
+		}
+		files := map[string]string{}
+		for n := range 20 {
+			files[fmt.Sprintf("d/%d", n)] = "x"
+		}
+		dir, to := tree(t, files), filepath.Join(elsewhere, fmt.Sprint(round))
+		r := open(t, dir, elsewhere)
+		var made []string
+		var stop atomic.Bool
+		done := make(chan struct{})
+		go func() { // ends when it is told to, or when the directory is gone
+			defer close(done)
+			for n := 0; !stop.Load(); n++ {
+				name := fmt.Sprintf("new-%d", n)
+				if os.WriteFile(filepath.Join(dir, "d", name), nil, 0o600) != nil {
+					return
+				}
+				made = append(made, name)
+				<-time.After(time.Duration(rand.Int64N(int64(time.Millisecond))))
+			}
+		}()
+		got := transfer(t, r, "d", to, roots.MoveOptions{})
+		stop.Store(true)
+		<-done
+		where, other := to, filepath.Join(dir, "d")
+		if got == "" {
+			moved++
+		} else {
+			refused++
+			where, other = other, where
+		}
+		there := contents(t, where)
+		for _, name := range append(made, "0", "19") {
+			if _, ok := there[name]; !ok {
+				t.Fatalf("%s is lost; the move ended with %q", name, got)
+			}
+		}
+		if _, err := os.Lstat(other); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("%s is there, too: %v; the move ended with %q", other, err, got)
+		}
 	}
 }

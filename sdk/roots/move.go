@@ -49,9 +49,10 @@ func (r *Roots) holds(at place) bool {
 }
 
 // MoveTo moves what is at the place to dest, whose Roots may be others; links
-// are moved, not followed. Both targets must be locked. Within a file system it
-// is a rename: whoever looks sees it in one place. Else it is a copy that is
-// made durable before the source is removed.
+// are moved, not followed. Both targets must be locked. Within a mount it is a
+// rename: whoever looks sees it in one place. Else it is a copy that is made
+// durable before the source is removed; if only that fails, the error says so,
+// and the copy stays.
 func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (err error) {
 	opts.Copy = false
 	if err := t.Movable(ctx, dest, opts); err != nil {
@@ -73,17 +74,16 @@ func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (er
 	if err := t.unchanged(); err != nil {
 		return t.explain(err)
 	}
+	unlock := lockDirectory(to)
 	err = dest.rename(from, t.base, to)
+	unlock()
 	if errors.Is(err, syscall.EXDEV) {
 		return t.moveAcross(ctx, dest)
 	}
 	if err != nil {
 		return dest.explain(err)
 	}
-	if err := errors.Join(syncDirectory(to), syncDirectory(from)); err != nil {
-		return dest.explain(err)
-	}
-	return nil
+	return t.confirm(to, from)
 }
 
 // rename gives the file the name of the target, if that is still what it was.
@@ -99,14 +99,6 @@ func (t *Target) rename(from *os.File, name string, to *os.File) error {
 		return err
 	}
 	return renameOver(int(from.Fd()), name, int(to.Fd()), t.base)
-}
-
-// moveAcross moves to another file system.
-func (t *Target) moveAcross(ctx context.Context, dest *Target) error {
-	if err := (copier{preserve: true}).copyTo(ctx, t, dest); err != nil {
-		return err
-	}
-	return t.Remove()
 }
 
 // Remove removes what is at the place, with everything below it. Links are
@@ -125,8 +117,5 @@ func (t *Target) Remove() error {
 	if err != nil {
 		return err
 	}
-	if err := syncDirectory(dir); err != nil {
-		return t.explain(err)
-	}
-	return nil
+	return t.confirm(dir)
 }

@@ -15,7 +15,7 @@ type pattern struct {
 	takeBack bool
 }
 
-// part is a pattern of one part of a name, in lower case. Most have no
+// part is a pattern of one part of a name, folded. Most have no
 // wildcards, or one star at an end, which need no more than a comparison.
 type part struct {
 	glob string
@@ -65,7 +65,7 @@ func parsePatterns(kind string, texts []string) (patterns, error) {
 	var all patterns
 	for _, text := range texts {
 		glob, takeBack := strings.CutPrefix(text, "!")
-		glob = strings.ToLower(strings.Trim(glob, "/"))
+		glob = foldName(strings.Trim(glob, "/"))
 		p := pattern{takeBack: takeBack}
 		for one := range strings.SplitSeq(glob, "/") {
 			if _, err := path.Match(one, ""); err != nil || one == "" {
@@ -91,7 +91,7 @@ func (all patterns) match(rel string) bool {
 // to go on with what is below.
 type coverage struct {
 	all patterns
-	dir string // in lower case
+	dir string // folded
 	// last is the last pattern that matches the path, or a directory that it is
 	// in; -1 if none does.
 	last int
@@ -102,7 +102,7 @@ func (all patterns) top() coverage { return coverage{all: all, last: -1} }
 
 // enter is the coverage of what has the given name in a directory.
 func (c coverage) enter(name string) coverage {
-	name = strings.ToLower(name)
+	name = foldName(name)
 	return coverage{c.all, below(c.dir, name), c.lastFor(name)}
 }
 
@@ -110,7 +110,7 @@ func (c coverage) covered() bool { return c.last >= 0 && !c.all[c.last].takeBack
 
 // covers reports whether what has the given name in the directory is covered.
 func (c coverage) covers(name string) bool {
-	c.last = c.lastFor(strings.ToLower(name))
+	c.last = c.lastFor(foldName(name))
 	return c.covered()
 }
 

@@ -10,9 +10,11 @@ import (
 )
 
 // DefaultProtect returns the patterns of names that are not written by
-// default: what git runs. They are read as those of [DefaultSecrets].
+// default: what belongs to git, since hooks, configuration and every file that
+// leads to others of them can make git run something. They are read as those of
+// [DefaultSecrets].
 func DefaultProtect() []string {
-	return []string{".git/hooks", ".git/config"}
+	return []string{".git"}
 }
 
 // CheckProtect reports, for an operator, the first pattern that [Open] would
@@ -137,7 +139,7 @@ func contains(all []fs.FileInfo, info fs.FileInfo) bool {
 // beneath reports whether abs lies below dir, or is dir itself.
 func beneath(dir, abs string, fold bool) (below, exact bool) {
 	if fold {
-		dir, abs = strings.ToLower(dir), strings.ToLower(abs)
+		dir, abs = foldName(dir), foldName(abs)
 	}
 	return strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/") && abs != dir, abs == dir
 }

@@ -53,6 +53,12 @@ func TestProtected(t *testing.T) {
 		writes("state/db"), writes("state/new"), writes("state/deep/new/file"), writes("not/yet.hcl"), writes("NOT/Yet.HCL"), writes("not/yet.hcl/x"),
 		writes("link.hcl"), writes("real.hcl"), writes("hop1/c"), writes("hop2/c"), writes("deepest/c"),
 		writes("repo/.git/config"), writes("repo/.git/hooks/new"), writes("new/.git/hooks/new"), writes(".git/config"),
+		// What makes git read another configuration, or run another's hooks.
+		writes("repo/.git/HEAD"), writes("repo/.git/commondir"), writes("repo/.git/config.worktree"), writes("repo/.git/info/attributes"),
+		writes("repo/.git/modules/m/hooks/post-checkout"), writes("sub/.git"), moves("a.txt", "sub/.git"), copies("a.txt", "sub/.git"),
+		// What a file system that ignores case takes for the same names.
+		writes("repo/.GIT/config"), writes("repo/.g\u200dit/config"), writes("repo/\uff0egit/config"), writes("repo/.git\ufe0f/config"),
+		writes("not/ye\uff54.hcl"), moves("like", ".G\uff29T"),
 		{"make a directory", func(r *roots.Roots, _ string) string { return mkdir(r, "state/new") }},
 		{"make the directory", func(r *roots.Roots, _ string) string { return mkdir(r, "not/yet.hcl") }},
 		moves("conf/host.hcl", "gone"), moves("conf", "gone"), moves("state", "gone"), moves("state/deep", "gone"), moves("link.hcl", "gone"),
@@ -85,13 +91,13 @@ func TestProtected(t *testing.T) {
 // What is beside a protected path can be changed.
 func TestBesideProtected(t *testing.T) {
 	dir := tree(t, map[string]string{
-		"conf/host.hcl": "p", "conf/other": "o", "conf2": "c", "repo/.git/hooks/x": "h", "repo/.git/HEAD": "h", "dir/b": "b",
+		"conf/host.hcl": "p", "conf/other": "o", "conf2": "c", "repo/.git/hooks/x": "h", "repo/.gitignore": "i", "dir/b": "b",
 	})
 	r := openWith(t, roots.Options{Protected: []string{dir + "/conf/host.hcl", dir + "/missing/file"}}, dir)
 	for name, got := range map[string]string{
 		"write":             write(r, "conf/other", "new", follow, roots.WriteOptions{}),
 		"write a like name": write(r, "conf/host.hcl2", "new", follow, roots.WriteOptions{}),
-		"write in .git":     write(r, "repo/.git/HEAD", "new", follow, roots.WriteOptions{}),
+		"write .gitignore":  write(r, "repo/.gitignore", "new", follow, roots.WriteOptions{}),
 		"write above":       write(r, "missing/other", "new", parents, roots.WriteOptions{}),
 		"move":              transfer(t, r, "conf2", "conf/conf2", roots.MoveOptions{}),
 		"move a repository": transfer(t, r, "repo", "repository", roots.MoveOptions{}),

@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // renameByLink does what renameNew does where the system cannot: a file gets a
@@ -53,6 +55,24 @@ func syncDirectory(dir *os.File) error {
 		return nil
 	}
 	return err
+}
+
+// confirm makes durable what was done in the directories. An error says that it
+// is done all the same.
+func (t *Target) confirm(dirs ...*os.File) error {
+	for _, dir := range dirs {
+		err := syncDirectory(dir)
+		if err == nil {
+			continue
+		}
+		reason := err
+		if errno, ok := errors.AsType[unix.Errno](err); ok {
+			reason = errno // the text of err names the file in the host's terms
+		}
+		return tool.Errorf(tool.Failed, "%s is changed, but the disk has not confirmed it (%v): the change may be lost if the machine stops", tool.VisibleName(t.String()), reason).
+			WithHint("look at it before you try again, and tell the user that the disk reports errors").WithCause(err)
+	}
+	return nil
 }
 
 // mayWrite asks the system whether the name in the open directory may be

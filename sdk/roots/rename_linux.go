@@ -1,7 +1,9 @@
 package roots
 
 import (
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +16,29 @@ func renameNew(from int, oldName string, to int, newName string) error {
 		return renameByLink(from, oldName, to, newName) // the file system cannot
 	}
 	return err
+}
+
+// mountOf says which mount a directory is in.
+func mountOf(dir *os.File) (uint64, error) {
+	var info unix.Statx_t
+	err := unix.Statx(int(dir.Fd()), "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &info)
+	if err == nil && info.Mask&unix.STATX_MNT_ID == 0 {
+		err = unix.ENOSYS
+	}
+	return info.Mnt_id, err
+}
+
+func mknodat(dir *os.File, name string, mode uint32) error {
+	return unix.Mknodat(int(dir.Fd()), name, mode, 0)
+}
+
+// changeTime is when a file was last changed, be it only its mode or name.
+func changeTime(info fs.FileInfo) syscall.Timespec {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return syscall.Timespec{}
+	}
+	return stat.Ctim
 }
 
 // syncAll makes durable everything below an open directory, at once: that of

@@ -3,7 +3,9 @@
 package roots
 
 import (
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +15,18 @@ import (
 func renameNew(from int, oldName string, to int, newName string) error {
 	return renameByLink(from, oldName, to, newName)
 }
+
+// mountOf says which file system a directory is in.
+func mountOf(dir *os.File) (uint64, error) {
+	var info unix.Stat_t
+	err := unix.Fstat(int(dir.Fd()), &info)
+	return uint64(info.Dev), err
+}
+
+func mknodat(*os.File, string, uint32) error { return unix.ENOTSUP }
+
+// changeTime is not looked at: its name differs between systems.
+func changeTime(fs.FileInfo) syscall.Timespec { return syscall.Timespec{} }
 
 // syncAll makes everything durable: there is no such thing for one directory.
 func syncAll(*os.File) error { return unix.Sync() }

@@ -94,6 +94,16 @@ func (t *Target) Identity() string { return t.at.abs() }
 // is described itself.
 func (t *Target) Info() fs.FileInfo { return t.info }
 
+// Gone looks again and reports whether there is nothing, for sure: what cannot be
+// looked at may be there.
+func (t *Target) Gone() bool {
+	if len(t.missing) > 0 {
+		return true
+	}
+	_, err := t.dir.Lstat(t.base)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // Lock waits until no other call of the process changes one of the targets,
 // what is below them or what they are in, and then looks again what is there.
 // It ends with the context.

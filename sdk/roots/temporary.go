@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,12 @@ import (
 // temporaryPattern is what the names of files look like that are about to
 // become others: nobody else has such names.
 var temporaryPattern = regexp.MustCompile(`^\.toolhost-[A-Z2-7]{26}\.tmp$`)
+
+// Temporary reports whether a name is that of a file or directory that is being
+// written, or was when its writer was killed: it is nobody's, and will be swept.
+func Temporary(name string) bool {
+	return strings.HasPrefix(name, ".toolhost-") && temporaryPattern.MatchString(name)
+}
 
 // temporaryName returns a name that nobody can guess.
 func temporaryName() string { return ".toolhost-" + rand.Text() + ".tmp" }
@@ -124,7 +131,7 @@ func sweep(dir *os.Root, started time.Time) {
 			return
 		}
 		for _, name := range names {
-			if temporaryPattern.MatchString(name) {
+			if Temporary(name) {
 				sweepOne(dir, name, started)
 			}
 		}

@@ -202,36 +202,46 @@ func setExecutable(f *os.File, mode fs.FileMode) error {
 	return f.Chmod(wanted)
 }
 
-// take makes the change.
+// take makes the change, durably.
 func (c *staged) take() error {
 	t := c.Target
 	defer t.leave()
-	if c.temp != nil {
-		placed, err := c.temp.Stat()
-		if err != nil {
-			return t.explain(err)
-		}
-		err = t.commit(c.temp)
-		if c.taken = c.temp.name == ""; c.taken {
-			c.placed = placed
-		}
-		return err
-	}
-	dir, err := t.directory()
+	dir, err := c.change()
 	if err != nil {
 		return err
 	}
-	if err := t.unchanged(); err != nil {
-		return t.explain(err)
-	}
-	if err := t.dir.Remove(t.base); err != nil {
-		return t.explain(err)
-	}
-	c.taken = true
 	if err := syncDirectory(dir); err != nil {
 		return t.explain(err)
 	}
 	return nil
+}
+
+// change makes the change in the directory that it returns.
+func (c *staged) change() (dir *os.File, err error) {
+	t := c.Target
+	if c.temp != nil {
+		placed, err := c.temp.Stat()
+		if err != nil {
+			return nil, t.explain(err)
+		}
+		if dir, err = t.put(c.temp); err != nil {
+			return nil, err
+		}
+		c.taken, c.placed = true, placed
+		return dir, nil
+	}
+	if dir, err = t.directory(); err != nil {
+		return nil, err
+	}
+	defer lockDirectory(dir)()
+	if err := t.unchanged(); err != nil {
+		return nil, t.explain(err)
+	}
+	if err := t.dir.Remove(t.base); err != nil {
+		return nil, t.explain(err)
+	}
+	c.taken = true
+	return dir, nil
 }
 
 // takeBack puts back what was changed before one change failed, and says so.

@@ -112,7 +112,8 @@ func (s *scanning) scan(ctx context.Context, dir *os.Root, name, rel string, inf
 		return err
 	}
 	if depth > maxTreeDepth {
-		return tool.Errorf(tool.ResourceExhausted, "The directory is nested deeper than %d levels", maxTreeDepth)
+		return tool.Errorf(tool.ResourceExhausted, "The directory is nested deeper than %d levels", maxTreeDepth).
+			WithHint("begin with directories further down, or ask the user to do it")
 	}
 	inner, entries, err := list(ctx, dir, name)
 	if err != nil {
@@ -191,7 +192,11 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 			return err
 		}
 	}
-	return t.scan(ctx, func(_ *os.Root, _, rel string, info fs.FileInfo) error {
+	way, err := t.crossing(dest, opts)
+	if err != nil {
+		return err
+	}
+	return t.scan(ctx, func(dir *os.Root, name, rel string, info fs.FileInfo) error {
 		from, to := place{t.at.folder, path.Join(t.at.rel, rel)}, place{dest.at.folder, path.Join(dest.at.rel, rel)}
 		if t.roots.secrets.match(from.rel) != dest.roots.secrets.match(to.rel) {
 			return t.roots.secret(from.String())
@@ -203,10 +208,10 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 		if dest.roots.protection.covers(to.abs()) || !opts.Copy && t.roots.protection.is(info) {
 			return t.roots.protected(from)
 		}
-		if opts.Copy && !info.IsDir() && !info.Mode().IsRegular() && info.Mode().Type() != fs.ModeSymlink {
-			return tool.Errorf(tool.Failed, "Failed to write file: %s is a %s, which cannot be copied", tool.VisibleName(from.String()), Kind(info.Mode()))
+		if way == nil {
+			return nil
 		}
-		return nil
+		return way.takes(dir, name, from, info)
 	})
 }
 

@@ -152,26 +152,34 @@ func keepOwner(f *os.File, like fs.FileInfo) {
 
 // commit gives the temporary file its name, if the place is still what it was.
 func (t *Target) commit(temp *temporary) error {
-	dir, err := t.directory()
+	dir, err := t.put(temp)
 	if err != nil {
 		return err
 	}
+	return t.confirm(dir)
+}
+
+// put does what commit does, and leaves it to the caller to make it durable by
+// the directory that it returns.
+func (t *Target) put(temp *temporary) (*os.File, error) {
+	dir, err := t.directory()
+	if err != nil {
+		return nil, err
+	}
+	defer lockDirectory(dir)()
 	if t.info == nil {
 		err = renameNew(int(dir.Fd()), temp.name, int(dir.Fd()), t.base)
 	} else if err = t.unchanged(); err == nil {
 		err = t.dir.Rename(temp.name, t.base)
 	}
 	if errors.Is(err, syscall.EEXIST) {
-		return t.replaced().WithCause(err)
+		return nil, t.replaced().WithCause(err)
 	}
 	if err != nil {
-		return t.explain(err)
+		return nil, t.explain(err)
 	}
 	temp.name = ""
-	if err := syncDirectory(dir); err != nil {
-		return t.explain(err)
-	}
-	return nil
+	return dir, nil
 }
 
 // unchanged refuses if what is there is not what was.
@@ -183,11 +191,12 @@ func (t *Target) unchanged() error {
 	return err
 }
 
-// sameState reports whether two descriptions are of the same file, not written
-// in between, or of the same directory.
+// sameState reports whether two descriptions are of the same file, not changed
+// in between, or of the same directory. The time of the last change of the inode
+// tells what a writer who sets back the other time would hide.
 func sameState(a, b fs.FileInfo) bool {
 	if a.IsDir() {
 		return os.SameFile(a, b)
 	}
-	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode()
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && a.Mode() == b.Mode() && changeTime(a) == changeTime(b)
 }

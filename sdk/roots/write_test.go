@@ -289,6 +289,13 @@ func TestWriteConflict(t *testing.T) {
 		{"a link", "old", func(path string) error { return errors.Join(os.Remove(path), os.Symlink("other", path)) }},
 		{"a directory", "", func(path string) error { return os.Mkdir(path, 0o755) }},
 		{"mode", "old", func(path string) error { return os.Chmod(path, 0o600) }},
+		{"edited and dated back", "old", func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(path, []byte("new"), 0o644), os.Chtimes(path, info.ModTime(), info.ModTime()))
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := tree(t, map[string]string{"other": "other"})

@@ -98,8 +98,9 @@ func TestLock(t *testing.T) {
 	})
 }
 
-// Calls that read a file and write it again do not lose what others wrote. In
-// the control, without a common lock, they meet.
+// Calls that read a file and write it again do not lose what others wrote. Without
+// common Writers, as in several processes, they meet: then some are refused, and
+// what was acknowledged is there all the same.
 func TestLockKeepsWritersApart(t *testing.T) {
 	const callers, each = 8, 20
 	count := func(writers *roots.Writers) (sum, conflicts int) {
@@ -127,8 +128,16 @@ func TestLockKeepsWritersApart(t *testing.T) {
 	if sum, conflicts := count(&roots.Writers{}); sum != callers*each || conflicts > 0 {
 		t.Errorf("%d increments gave %d with %d conflicts", callers*each, sum, conflicts)
 	}
-	if sum, conflicts := count(nil); sum == callers*each && conflicts == 0 {
-		t.Error("without the lock nobody met, so the test shows nothing")
+	met := 0
+	for range 10 {
+		sum, conflicts := count(nil)
+		if sum != callers*each-conflicts {
+			t.Errorf("%d increments were acknowledged, and gave %d", callers*each-conflicts, sum)
+		}
+		met += conflicts
+	}
+	if met == 0 {
+		t.Error("without common Writers nobody met, so the test shows nothing")
 	}
 }
 

@@ -419,9 +419,9 @@ func steer(args []string) error {
 	case "prlimit":
 		return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 5, Max: 5}, nil)
 	case "nice":
-		return unix.Setpriority(unix.PRIO_PROCESS, pid, 7)
+		return unix.Setpriority(unix.PRIO_PROCESS, pid, 19)
 	case "niceuser":
-		return unix.Setpriority(unix.PRIO_USER, owner, 7) // not 0: without a guard that is all of root's
+		return unix.Setpriority(unix.PRIO_USER, owner, 19) // not 0: without a guard that is all of root's
 	case "ioprio":
 		return setDiskPriority(ioprioOfProcess, pid, 3)
 	case "iopriouser":

@@ -38,8 +38,9 @@ func (c *classes) class(r rune) uint16 {
 }
 
 // newClasses divides the runes by what the instructions match. Line ends stand
-// alone always, and the characters of words apart.
-func newClasses(inst []syntax.Inst) *classes {
+// alone always, and the characters of words apart: those of ASCII, and of others
+// if they matter.
+func newClasses(inst []syntax.Inst, words bool) *classes {
 	edges := []rune{0, '\n', '\n' + 1, '\r', '\r' + 1, '0', '9' + 1, 'A', 'Z' + 1, '_', '_' + 1, 'a', 'z' + 1, utf8.RuneSelf}
 	var sets []*syntax.Inst // those that differ
 	seen := map[string]bool{}
@@ -53,6 +54,9 @@ func newClasses(inst []syntax.Inst) *classes {
 			sets = append(sets, in)
 			edges = append(edges, setEdges(in)...)
 		}
+	}
+	if words {
+		edges = append(edges, wordEdges()...)
 	}
 	slices.Sort(edges)
 	edges = slices.Compact(edges)
@@ -70,6 +74,8 @@ func newClasses(inst []syntax.Inst) *classes {
 			signature[0] = byte(r)
 		case syntax.IsWordChar(r):
 			signature[0] = 1
+		case words && isAnyWord(r):
+			signature[0] = 2
 		}
 		for i, in := range sets {
 			signature[i+1] = 0
@@ -82,6 +88,9 @@ func newClasses(inst []syntax.Inst) *classes {
 			id = uint16(len(c.samples))
 			known[string(signature)] = id
 			c.samples = append(c.samples, r)
+		}
+		if n := len(c.ids); n > 0 && c.ids[n-1] == id {
+			continue
 		}
 		c.starts = append(c.starts, r)
 		c.ids = append(c.ids, id)

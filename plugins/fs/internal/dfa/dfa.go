@@ -24,8 +24,10 @@ type Expression struct {
 }
 
 // Compile reads an expression of package regexp. The error is that of its
-// parser.
-func Compile(expr string) (*Expression, error) {
+// parser. If words is set, a match has no character of a word right before or
+// after it, of whatever script: of the ways to match at a place, those that end
+// in a word are none.
+func Compile(expr string, words bool) (*Expression, error) {
 	parsed, err := syntax.Parse(expr, syntax.Perl)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,10 @@ func Compile(expr string) (*Expression, error) {
 		if err != nil {
 			return nil, fmt.Errorf("compile regular expression: %w", err)
 		}
-		*one.to = newProgram(compiled, one.kind)
+		if words {
+			wholeWords(compiled)
+		}
+		*one.to = newProgram(compiled, one.kind, words)
 	}
 	return e, nil
 }

@@ -15,7 +15,7 @@ import (
 
 func compile(tb testing.TB, expr string) *dfa.Finder {
 	tb.Helper()
-	e, err := dfa.Compile(expr)
+	e, err := dfa.Compile(expr, false)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestBombs(t *testing.T) {
 func TestStops(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
-	e, err := dfa.Compile(`[ab]*a[ab]{20}c`)
+	e, err := dfa.Compile(`[ab]*a[ab]{20}c`, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestStops(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
-	if _, err := dfa.Compile("a("); err == nil || !strings.Contains(err.Error(), "missing closing )") {
+	if _, err := dfa.Compile("a(", false); err == nil || !strings.Contains(err.Error(), "missing closing )") {
 		t.Errorf("Compile = %v, want what package regexp says", err)
 	}
 }

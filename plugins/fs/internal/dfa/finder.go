@@ -1,6 +1,7 @@
 package dfa
 
 import (
+	"bytes"
 	"regexp/syntax"
 	"unicode/utf8"
 )
@@ -25,21 +26,56 @@ func (e *Expression) Finder(done <-chan struct{}) *Finder {
 // line that has "\r" in it has to be looked at again, with [Finder.Span]: it
 // may not match after all. In others there is a match.
 func (f *Finder) Line(text []byte) int {
+	return f.byLine().forward(text, 0)
+}
+
+func (f *Finder) byLine() *machine {
 	if f.line == nil {
 		f.line = newMachine(f.e.line, f.done)
 	}
-	return f.line.forward(text, 0)
+	return f.line
+}
+
+func (f *Finder) toEnd() *machine {
+	if f.forward == nil {
+		f.forward = newMachine(f.e.forward, f.done)
+		f.reverse = newMachine(f.e.reverse, f.done)
+	}
+	return f.forward
+}
+
+// Begins reports whether a line matches of which the text is the beginning, and
+// what follows is not known: so "$" and "\b" do not match at its end. It has
+// no line end.
+func (f *Finder) Begins(line []byte) bool {
+	line = bytes.TrimSuffix(trimRune(line), []byte{'\r'}) // it may belong to the line end
+	m := f.byLine()
+	if bytes.IndexByte(line, '\r') >= 0 {
+		m = f.toEnd() // for it this is a character like others
+	}
+	m.open = true
+	defer func() { m.open = false }()
+	return m.forward(line, 0) >= 0
+}
+
+// trimRune takes a character that is not whole off the end of text.
+func trimRune(text []byte) []byte {
+	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
+		if tail := text[len(text)-cut:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				break
+			}
+			return text[:len(text)-cut]
+		}
+	}
+	return text
 }
 
 // Span returns where the leftmost match begins and ends that does not begin
 // before from, as package regexp chooses it; -1 if there is none. What is
 // before from is looked at for "^" and "\b" only.
 func (f *Finder) Span(text []byte, from int) (begin, end int) {
-	if f.forward == nil {
-		f.forward = newMachine(f.e.forward, f.done)
-		f.reverse = newMachine(f.e.reverse, f.done)
-	}
-	if end = f.forward.forward(text, from); end < 0 {
+	if end = f.toEnd().forward(text, from); end < 0 {
 		return -1, -1
 	}
 	if begin = f.reverse.backward(text, from, end); begin < 0 {

@@ -38,6 +38,9 @@ type machine struct {
 	// served is how many characters the table has served before last, the
 	// place up to which they were counted.
 	served, last int
+	// open says that the text is the beginning of one that goes on: what asks
+	// for its end, or for what is there, does not match.
+	open bool
 	// slow is for how many characters to go without a table.
 	slow int
 
@@ -172,6 +175,12 @@ func (m *machine) forward(text []byte, from int) int {
 	if m.kind == byLine && len(text) > 0 && text[len(text)-1] == '\n' {
 		return -1 // the last line has ended
 	}
+	if m.open {
+		if m.endsHere(m.state(row)) {
+			return len(text)
+		}
+		return end
+	}
 	next := m.table[int(row)+int(m.end)]
 	if next == unknown {
 		next = m.after(row, m.end, len(text))
@@ -248,20 +257,22 @@ func (m *machine) before(text []byte, at int) context {
 		return afterText
 	}
 	r, _ := utf8.DecodeLastRune(text[:at])
-	return contextOf(r)
+	return m.contextAfter(r)
 }
 
-// contextOf is what a place is that comes after a rune, in the direction of
+// contextAfter is what a place is that comes after a rune, in the direction of
 // reading.
-func contextOf(r rune) context {
-	switch {
-	case r == '\n':
-		return afterLine
-	case isWord(r):
-		return afterWord
-	default:
-		return 0
+func (p *program) contextAfter(r rune) (c context) {
+	if r == '\n' {
+		c |= afterLine
 	}
+	if isWord(r) {
+		c |= afterWord
+	}
+	if p.words && isAnyWord(r) {
+		c |= afterAnyWord
+	}
+	return c
 }
 
 // crawl does what forward does without a table, for a while. It returns how far

@@ -21,10 +21,12 @@ type program struct {
 	accepts [][]uint64
 	// relevant is the part of a context that makes a difference.
 	relevant context
+	// words says that it asks for [noWordBefore] and [noWordAfter].
+	words bool
 }
 
-func newProgram(compiled *syntax.Prog, k kind) *program {
-	p := &program{kind: k, inst: compiled.Inst, classes: newClasses(compiled.Inst)}
+func newProgram(compiled *syntax.Prog, k kind, words bool) *program {
+	p := &program{kind: k, inst: compiled.Inst, classes: newClasses(compiled.Inst, words), words: words}
 	p.start = p.skip(uint32(compiled.Start))
 	p.relevant = ended | found
 	for i := range p.inst {
@@ -63,9 +65,10 @@ func (p *program) skip(at uint32) int32 {
 type context uint8
 
 const (
-	afterText context = 1 << iota // nothing is before it
-	afterLine                     // a line end is
-	afterWord                     // a character of a word is
+	afterText    context = 1 << iota // nothing is before it
+	afterLine                        // a line end is
+	afterWord                        // a character of a word is, in ASCII
+	afterAnyWord                     // one of any script is; only if that matters
 	// ended says that a match ends before the last character.
 	ended
 	// found says that a match has ended already: others that begin later are of
@@ -82,7 +85,9 @@ func asked(op syntax.EmptyOp) context {
 		return afterText | afterLine
 	case syntax.EmptyWordBoundary, syntax.EmptyNoWordBoundary:
 		return afterWord
-	case syntax.EmptyEndLine, syntax.EmptyEndText:
+	case noWordBefore:
+		return afterAnyWord
+	case noWordAfter, syntax.EmptyEndLine, syntax.EmptyEndText:
 	}
 	return 0
 }

@@ -8,7 +8,7 @@ func (m *machine) backward(text []byte, from, to int) int {
 	c := afterText
 	if to < len(text) {
 		r, _ := utf8.DecodeRune(text[to:])
-		c = contextOf(r)
+		c = m.contextAfter(r)
 	}
 	row := m.startRow(c)
 	m.last = to

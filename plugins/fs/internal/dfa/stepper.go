@@ -48,11 +48,8 @@ func (s *stepper) step(w ways, class uint16, into []int32) ways {
 			next.context |= found
 		}
 	}
-	switch {
-	case char == '\n':
-		next.context |= afterLine
-	case syntax.IsWordChar(char):
-		next.context |= afterWord
+	if char >= 0 {
+		next.context |= s.contextAfter(char)
 	}
 	next.context &= s.relevant
 	return next
@@ -74,10 +71,22 @@ func (s *stepper) allowed(c context, char rune) syntax.EmptyOp {
 	if char == '\n' {
 		allowed |= syntax.EmptyEndLine
 	}
+	if c&afterAnyWord == 0 {
+		allowed |= noWordBefore
+	}
+	if !s.words || !isAnyWord(char) {
+		allowed |= noWordAfter
+	}
 	if (c&afterWord != 0) != syntax.IsWordChar(char) {
 		return allowed | syntax.EmptyWordBoundary
 	}
 	return allowed | syntax.EmptyNoWordBoundary
+}
+
+// endsHere reports whether a match ends whatever comes next.
+func (s *stepper) endsHere(w ways) bool {
+	const known = syntax.EmptyBeginText | syntax.EmptyBeginLine | noWordBefore
+	return s.follow(w, s.allowed(w.context, -1)&known, s.end, nil)
 }
 
 // follow goes over a character on all ways, and appends where they lead to. It

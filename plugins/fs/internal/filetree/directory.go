@@ -29,7 +29,8 @@ func (d *directory) release() {
 func (e Entry) enter() (*directory, error) {
 	d := &directory{tree: e.in.tree, rel: e.Rel(), path: e.Path(), depth: e.in.depth + 1, scope: e.in.scope, base: e.in, way: []string{e.Name}}
 	if d.depth >= maxDepth {
-		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, tool.VisibleName(d.path))
+		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, tool.VisibleName(d.path)).
+			WithHint("use a path further down to reach it")
 	}
 	if !e.in.kept {
 		d.base, d.way = e.in.base, append(slices.Clip(e.in.way), e.Name)
@@ -78,8 +79,8 @@ func (d *directory) use(do func(*roots.Dir) error) error {
 	return do(dir)
 }
 
-// list returns what is in the directory and not left out, by name. What could be
-// read comes with an error too. The other error says which rules are not in
+// list returns what is in the directory and not left out, by name; what is being
+// written always is. What could be read comes with an error too. The other error says which rules are not in
 // force.
 func (d *directory) list() (entries []Entry, err, rulesErr error) {
 	var names []roots.DirEntry
@@ -94,9 +95,15 @@ func (d *directory) list() (entries []Entry, err, rulesErr error) {
 		}
 		return err
 	})
+	if failure := tool.AsError(err); err != nil && failure.Code == tool.ResourceExhausted {
+		err = failure.WithHint("what is left out is found by its own path only")
+	}
 	slices.SortFunc(names, func(a, b roots.DirEntry) int { return strings.Compare(a.Name, b.Name) })
 	entries = make([]Entry, 0, len(names))
 	for _, name := range names {
+		if roots.Temporary(name.Name) {
+			continue
+		}
 		e := Entry{name.Name, name.Type, d}
 		if d.scope != nil && d.scope.Ignored(prefix+e.Name, e.IsDir()) {
 			continue

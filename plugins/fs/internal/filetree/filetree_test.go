@@ -14,33 +14,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/gitignore"
 	"github.com/toolhost/toolhost/sdk/roots"
 )
-
-// makeTree makes files below a new directory; a name that ends in a slash is a
-// directory, and the content "-> x" a symbolic link to x.
-func makeTree(t *testing.T, files map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, content := range files {
-		path := filepath.Join(dir, name)
-		err := os.MkdirAll(filepath.Dir(path), 0o755)
-		switch target, isLink := strings.CutPrefix(content, "-> "); {
-		case strings.HasSuffix(name, "/"):
-			err = errors.Join(err, os.MkdirAll(path, 0o755))
-		case isLink:
-			err = errors.Join(err, os.Symlink(target, path))
-		default:
-			err = errors.Join(err, os.WriteFile(path, []byte(content), 0o644))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 func openRoots(t *testing.T, dirs ...string) *roots.Roots {
 	t.Helper()
@@ -96,10 +74,10 @@ func visited(ctx context.Context, r *roots.Roots, name string, opts filetree.Opt
 }
 
 func TestWalk(t *testing.T) {
-	dir := makeTree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		"b.txt": "", "a/z.txt": "", "a/deep/er/x.txt": "", "a.txt": "", ".ssh/key": "", "loop": "-> .", "out": "-> /etc",
 	})
-	other := makeTree(t, map[string]string{"o.txt": ""})
+	other := filetest.Tree(t, map[string]string{"o.txt": ""})
 	r := openRoots(t, dir, other)
 	for _, tt := range []struct {
 		name string
@@ -136,7 +114,7 @@ func TestWalk(t *testing.T) {
 // A directory that is gone, or became a link that leads out, when the walk
 // comes to it, is reported; the walk goes on.
 func TestWalkChanges(t *testing.T) {
-	dir := makeTree(t, map[string]string{"a/x": "", "b/x": "", "c/x": ""})
+	dir := filetest.Tree(t, map[string]string{"a/x": "", "b/x": "", "c/x": ""})
 	tr, err := filetree.Open(openRoots(t, dir), ".", filetree.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -162,7 +140,7 @@ func TestWalkChanges(t *testing.T) {
 }
 
 func TestEnds(t *testing.T) {
-	dir := makeTree(t, map[string]string{"a/x": "", "b/x": ""})
+	dir := filetest.Tree(t, map[string]string{"a/x": "", "b/x": ""})
 	r := openRoots(t, dir)
 	tr, err := filetree.Open(r, ".", filetree.Options{})
 	if err != nil {
@@ -228,7 +206,7 @@ func TestFewAreOpen(t *testing.T) {
 		}
 	}
 	slices.SortFunc(want, filetree.Compare)
-	r := openRoots(t, makeTree(t, files))
+	r := openRoots(t, filetest.Tree(t, files))
 	tr, err := filetree.Open(r, ".", filetree.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -296,7 +274,7 @@ func TestFewAreOpen(t *testing.T) {
 }
 
 func TestGitignore(t *testing.T) {
-	dir := makeTree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		".gitignore":             "*.log\n/top/\nbuild\n",
 		".git/info/exclude":      "*.tmp\n",
 		"a.log":                  "",
@@ -346,7 +324,7 @@ func TestGitignore(t *testing.T) {
 
 // Rules that are too many are reported, and those that can be used are.
 func TestTooManyRules(t *testing.T) {
-	dir := makeTree(t, map[string]string{
+	dir := filetest.Tree(t, map[string]string{
 		".gitignore": "*.log\n", "a/.gitignore": strings.Repeat("x\n", gitignore.MaxPatterns+1), "a/x": "", "a/b/y.log": "", "a/b/y": "",
 	})
 	const said = "[resource_exhausted: a/.gitignore is not used: it has more than 100000 patterns]"

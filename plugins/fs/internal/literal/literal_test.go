@@ -19,7 +19,7 @@ func required(tb testing.TB, expr string) literal.Required {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return literal.Of(parsed.Simplify())
+	return literal.Of(parsed.Simplify(), false)
 }
 
 func TestOf(t *testing.T) {

@@ -26,10 +26,10 @@ type Required struct {
 }
 
 // Of returns what each match of the expression contains, which must be a
-// simplified one.
-func Of(re *syntax.Regexp) Required {
+// simplified one. If bounded is set, a match has to fulfil more than it says.
+func Of(re *syntax.Regexp, bounded bool) Required {
 	found := analyse(re)
-	if !found.bounded && scanCost(found.exact) <= maxCost {
+	if !found.bounded && !bounded && scanCost(found.exact) <= maxCost {
 		return Required{Literals: withoutLonger(found.exact), Exact: true}
 	}
 	if best := cheaper(found.best, found.exact); cost(best) <= maxCost {

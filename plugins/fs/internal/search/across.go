@@ -7,8 +7,11 @@ import (
 
 // across searches a whole file at once.
 func (s *Searcher) across(f io.ReadSeeker, size int64) (Result, error) {
-	if size > maxWhole {
+	if size > MaxWhole {
 		return TooLarge, nil
+	}
+	if size >= bufferSize && !s.take() {
+		return Searched, nil
 	}
 	text, err := s.readWhole(f, size)
 	if err != nil {
@@ -21,12 +24,12 @@ func (s *Searcher) across(f io.ReadSeeker, size int64) (Result, error) {
 			return Binary, nil
 		}
 		if text = text[c.Skip:]; c.Decode != nil {
-			if text, err = io.ReadAll(io.LimitReader(c.Decode(bytes.NewReader(text)), maxWhole+1)); err != nil {
+			if text, err = io.ReadAll(io.LimitReader(c.Decode(bytes.NewReader(text)), MaxWhole+1)); err != nil {
 				return Searched, err
 			}
 		}
 	}
-	if len(text) > maxWhole {
+	if len(text) > MaxWhole {
 		return TooLarge, nil
 	}
 	if isBinary(text) {
@@ -47,8 +50,11 @@ func (s *Searcher) readWhole(r io.Reader, size int64) ([]byte, error) {
 		if err := w.fill(buffer); err != nil {
 			return nil, err
 		}
-		if w.end || len(w.text) > maxWhole {
+		if w.end || len(w.text) > MaxWhole {
 			return w.text, nil
+		}
+		if !s.take() {
+			return nil, nil
 		}
 		buffer = w.grow(buffer)
 	}

@@ -75,23 +75,60 @@ func (s *Searcher) lines(r io.Reader, size int64) (Result, Charset, error) {
 		case end > 0:
 		case w.end:
 			return Searched, Charset{}, nil
-		case len(s.buffer) < maxLine:
+		case len(s.buffer) < MaxLine:
+			if !s.take() {
+				return Searched, Charset{}, nil
+			}
 			s.buffer = w.grow(s.buffer)
 			continue
 		default:
-			end = len(w.text) // the beginning of a very long line
+			end = len(w.text)
 		}
-		result, c := s.chunk(w.text[:end], w.end)
-		if result != Searched || c.Decode != nil || w.end {
-			return result, c, nil
-		}
-		if w.text[end-1] == '\n' {
+		if w.end || w.text[end-1] == '\n' {
+			result, c := s.chunk(w.text[:end], w.end, s.next)
+			if result != Searched || c.Decode != nil || w.end {
+				return result, c, nil
+			}
 			w.text = w.text[:copy(w.text, w.text[end:])]
-		} else if err := s.skipLine(w); err != nil {
-			return Searched, Charset{}, err
+			continue
+		}
+		result, c, err := s.longLine(w)
+		if result != Searched || c.Decode != nil || err != nil {
+			return result, c, err
 		}
 	}
 	return Searched, Charset{}, nil
+}
+
+// longLine searches the beginning of a line, which is all that can be in memory,
+// and goes to the next.
+func (s *Searcher) longLine(w *window) (Result, Charset, error) {
+	matches := false
+	result, c := s.chunk(w.text, false, func(text []byte, _ int) (start, end int) {
+		if matches || !s.begins(text) {
+			return -1, -1
+		}
+		matches = true
+		return 0, len(text)
+	})
+	if result != Searched || c.Decode != nil {
+		return result, c, nil
+	}
+	if !matches && !s.stopped && !s.ended() {
+		s.cut++
+	}
+	return Searched, Charset{}, s.skipLine(w)
+}
+
+// begins reports whether a line matches of which the text is the beginning.
+func (s *Searcher) begins(line []byte) bool {
+	if s.literals != nil {
+		s.literals.Reset()
+		if s.literals.Next(line, 0) < 0 {
+			return false
+		}
+	}
+	return s.finder.Begins(line)
 }
 
 // ended reports whether the search is to end.
@@ -123,15 +160,16 @@ func (s *Searcher) skipLine(w *window) error {
 	return nil
 }
 
-// chunk searches some whole lines.
-func (s *Searcher) chunk(text []byte, last bool) (Result, Charset) {
+// chunk searches some lines, or the beginning of one. Next returns where the
+// next one that matches begins and ends, or -1.
+func (s *Searcher) chunk(text []byte, last bool, next func(text []byte, at int) (start, end int)) (Result, Charset) {
 	s.view.begin(text)
 	zero := -1 // where the first zero byte is, once that is of interest
 	if s.literals != nil {
 		s.literals.Reset()
 	}
 	for at := 0; at < len(text) && !s.stopped; {
-		start, end := s.next(text, at)
+		start, end := next(text, at)
 		if start < 0 {
 			break
 		}
@@ -144,7 +182,7 @@ func (s *Searcher) chunk(text []byte, last bool) (Result, Charset) {
 			zero = firstZero(text)
 		}
 		if zero < end {
-			return Binary, Charset{}
+			return Turned, Charset{}
 		}
 		s.show(start, end)
 		at = end + 1
@@ -153,7 +191,7 @@ func (s *Searcher) chunk(text []byte, last bool) (Result, Charset) {
 		zero = firstZero(text)
 	}
 	if !last && zero < len(text) {
-		return Binary, Charset{}
+		return Turned, Charset{}
 	}
 	if !s.known && !last { // as long as the head is there
 		if c, ok := s.charset(text); !ok || c.Decode != nil {

@@ -15,25 +15,38 @@ import (
 const (
 	// HeadSize is how much of a file is looked at to tell what it holds.
 	HeadSize = 8 << 10
-	// maxLine is how much of one line is searched.
-	maxLine = 1 << 20
-	// maxWhole is the size up to which a file is searched across lines.
-	maxWhole = 16 << 20
+	// MaxLine is how much of one line is searched: it has to be in memory.
+	MaxLine = 16 << 20
+	// MaxWhole is the size up to which a file is searched across lines.
+	MaxWhole = 16 << 20
 	// bufferSize is how much is read at a time.
 	bufferSize = 256 << 10
+	// maxLarge is how many searchers of one pattern may take more at a time, for
+	// a long line or a whole file.
+	maxLarge = 2
 )
 
 // Pattern is what is searched for. It may be used by several goroutines at once.
 type Pattern struct {
 	expression *dfa.Expression
 	required   literal.Required
-	across     bool
+	how        How
+	large      chan struct{} // has one for each searcher that takes much memory
 }
 
-// Compile reads an expression of package regexp. If it is to match across lines,
-// it is matched with the whole text, and else with each line, without its end.
-func Compile(expr string, across bool) (*Pattern, error) {
-	expression, err := dfa.Compile(expr)
+// How says what counts as a match. The zero value is one within a line.
+type How struct {
+	// Across matches with the whole text, and else with each line, without its
+	// end.
+	Across bool
+	// Words wants no character of a word, of any script, right before or after
+	// a match.
+	Words bool
+}
+
+// Compile reads an expression of package regexp.
+func Compile(expr string, how How) (*Pattern, error) {
+	expression, err := dfa.Compile(expr, how.Words)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +54,7 @@ func Compile(expr string, across bool) (*Pattern, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Pattern{expression: expression, required: literal.Of(parsed.Simplify()), across: across}
+	p := &Pattern{expression: expression, required: literal.Of(parsed.Simplify(), how.Words), how: how, large: make(chan struct{}, maxLarge)}
 	for _, l := range p.required.Literals {
 		if bytes.ContainsAny([]byte(l.Text), "\r\n") {
 			p.required.Exact = false // a line has none at its end
@@ -97,7 +110,8 @@ type Result int
 // The results of [Searcher.Search].
 const (
 	Searched Result = iota // to its end, or until it was enough
-	Binary                 // it does not hold text, or not any more from some line on
+	Binary                 // it does not hold text
+	Turned                 // it holds text up to some line only, where the search ended
 	TooLarge               // to be searched across lines
 )
 
@@ -118,8 +132,14 @@ type Searcher struct {
 	known   bool // the charset was asked for
 	whole   bool // the window holds all of the file
 	stopped bool // visit has had enough
+	large   bool // it has taken much memory
 	view    view
+	cut     int
 }
+
+// Cut is how many lines of the file that was searched last did not match in
+// their first [MaxLine] bytes, and were not searched any further.
+func (s *Searcher) Cut() int { return s.cut }
 
 // Searcher returns a new searcher.
 func (p *Pattern) Searcher(opts Options) *Searcher {
@@ -140,8 +160,9 @@ func (s *Searcher) Begin(text []byte) int {
 // false. The size is that of the file as far as it is known, or 0. An error is
 // one of reading.
 func (s *Searcher) Search(f io.ReadSeeker, size int64, visit func(Line) bool) (Result, error) {
-	s.visit, s.known, s.stopped = visit, s.opts.Charset == nil, false
-	if s.pattern.across {
+	s.visit, s.known, s.stopped, s.cut = visit, s.opts.Charset == nil, false, 0
+	defer s.free()
+	if s.pattern.how.Across {
 		return s.across(f, size)
 	}
 	result, c, err := s.lines(f, size)
@@ -153,6 +174,33 @@ func (s *Searcher) Search(f io.ReadSeeker, size int64, visit func(Line) bool) (R
 	}
 	result, _, err = s.lines(c.Decode(f), 0)
 	return result, err
+}
+
+// take waits until the file may take much memory. It is not ok if the search is
+// to end.
+func (s *Searcher) take() (ok bool) {
+	if s.large {
+		return true
+	}
+	select {
+	case s.pattern.large <- struct{}{}:
+		s.large = true
+	case <-s.opts.Done:
+	}
+	return s.large
+}
+
+// free gives back what take has taken.
+func (s *Searcher) free() {
+	if !s.large {
+		return
+	}
+	if len(s.buffer) > bufferSize {
+		s.buffer = make([]byte, bufferSize)
+	}
+	s.view = view{}
+	s.large = false
+	<-s.pattern.large
 }
 
 // charset asks for the charset by the head of a file.

@@ -16,7 +16,7 @@ import (
 
 func compile(tb testing.TB, expr string, across bool) *Pattern {
 	tb.Helper()
-	p, err := Compile(expr, across)
+	p, err := Compile(expr, How{Across: across})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -167,8 +167,8 @@ func TestBinary(t *testing.T) {
 	}{
 		{"text", "needle\n", Searched, 1},
 		{"at the beginning", "needle\n\x00", Binary, 0},
-		{"later", "needle\n" + strings.Repeat("x", HeadSize) + "\n\x00\nneedle\nneedle\n", Binary, 1},
-		{"in a line", strings.Repeat("x\n", HeadSize) + "needle\x00\n", Binary, 0},
+		{"later", "needle\n" + strings.Repeat("x", HeadSize) + "\n\x00\nneedle\nneedle\n", Turned, 1},
+		{"in a line", strings.Repeat("x\n", HeadSize) + "needle\x00\n", Turned, 0},
 	} {
 		s := compile(t, "needle", false).Searcher(Options{})
 		lines := 0
@@ -250,27 +250,73 @@ func TestHugeFiles(t *testing.T) {
 	}
 	defer f.Close()
 	s := compile(t, "needle", false).Searcher(Options{})
-	if result, err := s.Search(f, 10<<30, func(Line) bool { t.Error("a line is visited"); return true }); result != Binary || err != nil {
-		t.Errorf("a sparse file: %v, %v, want %v", result, err, Binary)
+	if result, err := s.Search(f, 10<<30, func(Line) bool { t.Error("a line is visited"); return true }); result != Turned || err != nil {
+		t.Errorf("a sparse file: %v, %v, want %v", result, err, Turned)
 	}
 	rewind(t, f)
 	none := compile(t, "nowhere", false).Searcher(Options{})
-	if result, err := none.Search(f, 10<<30, nil); result != Binary || err != nil {
-		t.Errorf("a sparse file without a match: %v, %v, want %v", result, err, Binary)
+	if result, err := none.Search(f, 10<<30, nil); result != Turned || err != nil {
+		t.Errorf("a sparse file without a match: %v, %v, want %v", result, err, Turned)
 	}
 	rewind(t, f)
 	across := compile(t, "needle", true).Searcher(Options{})
 	if result, err := across.Search(f, 10<<30, nil); result != TooLarge || err != nil {
 		t.Errorf("a sparse file, across lines: %v, %v, want %v", result, err, TooLarge)
 	}
+}
 
-	long := strings.Repeat("x", 5<<20)
-	got := found(t, compile(t, "needle", false).Searcher(Options{Numbers: true, Before: 1}), "a\n"+long+"needle"+long+"\nb\nneedle\n")
-	if diff := cmp.Diff([]string{`3 "b" -1`, `4 "needle" 0`}, got); diff != "" {
-		t.Errorf("a long line (-want +got):\n%s", diff)
+// Of a line that is too long for memory the beginning is searched: what asks for
+// its end does not match there, and the search tells how many are cut.
+func TestLongLines(t *testing.T) {
+	long := strings.Repeat("x", MaxLine)
+	for _, tt := range []struct {
+		expr, text string
+		lines, cut int
+	}{
+		{"needle", long[:5<<20] + "needle" + long[:5<<20] + "\n", 1, 0},
+		{"needle", long + "needle\nneedle\n", 1, 1},
+		{"needle", "needle" + long + "\n", 1, 0},
+		{"needle", long + "\n" + long + long + "\n" + long + "x", 0, 3},
+		{"x{3}", long + "x\n", 1, 0},
+		{"x{3}$", long + "x\n", 0, 1},
+		{"xxx$", "xxx\n" + long + "y", 1, 1}, // not at the cut
+		{`xx\b`, long + "y\n", 0, 1},
+		{`xx\B`, long[1:] + "\ny\n", 1, 0},
+		{`xx\z`, long + "y\n", 0, 1},
+		{`(?:x|\r)$`, long[1:] + "\ry\r\n", 0, 1},
+		{"[^x]", long[1:] + "é\n", 0, 1}, // half of it is no character
+	} {
+		s := compile(t, tt.expr, false).Searcher(Options{})
+		lines := 0
+		result, err := s.Search(strings.NewReader(tt.text), int64(len(tt.text)), func(Line) bool { lines++; return true })
+		if result != Searched || err != nil || lines != tt.lines || s.Cut() != tt.cut {
+			t.Errorf("%s in %d bytes: %v, %v, %d lines and %d cut, want %d and %d", tt.expr, len(tt.text), result, err, lines, s.Cut(), tt.lines, tt.cut)
+		}
+		if len(s.buffer) > bufferSize || s.large || len(s.pattern.large) > 0 {
+			t.Errorf("%s: the searcher keeps %d bytes, want at most %d", tt.expr, len(s.buffer), bufferSize)
+		}
 	}
-	if len(s.buffer) > maxLine {
-		t.Errorf("the buffer has grown to %d bytes, want at most %d", len(s.buffer), maxLine)
+}
+
+// Of searchers that need much memory, few have it at a time: others wait, until
+// they are to end.
+func TestFewAreLarge(t *testing.T) {
+	p := compile(t, "needle", false)
+	for range maxLarge {
+		p.large <- struct{}{}
+	}
+	done := make(chan struct{})
+	close(done)
+	text := strings.Repeat("x", 2*bufferSize) + "needle\n"
+	for _, how := range []How{{}, {Across: true}} {
+		p.how = how
+		s := p.Searcher(Options{Done: done})
+		if s.take() {
+			t.Fatal("a searcher takes more than there is")
+		}
+		if result, err := s.Search(strings.NewReader(text), int64(len(text)), nil); result != Searched || err != nil {
+			t.Errorf("%+v: Search = %v, %v, want that it ends", how, result, err)
+		}
 	}
 }
 

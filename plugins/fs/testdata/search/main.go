@@ -11,7 +11,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"strconv"
 	"sync"
 
@@ -21,7 +20,6 @@ import (
 )
 
 func main() {
-	debug.SetGCPercent(400) // as in the plugin
 	column := flag.Bool("column", false, "print where the first match in the line begins")
 	literal := flag.Bool("F", false, "take the pattern as plain text")
 	fold := flag.Bool("i", false, "ignore case")
@@ -31,20 +29,17 @@ func main() {
 	if *literal {
 		expr = regexp.QuoteMeta(expr)
 	}
-	if *word {
-		expr = `\b(?:` + expr + `)\b`
-	}
 	if *fold {
 		expr = "(?i:" + expr + ")"
 	}
-	if err := run(expr, flag.Arg(1), *column); err != nil {
+	if err := run(expr, *word, flag.Arg(1), *column); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(expr, dir string, column bool) error {
-	pattern, err := search.Compile(expr, false)
+func run(expr string, word bool, dir string, column bool) error {
+	pattern, err := search.Compile(expr, search.How{Words: word})
 	if err != nil {
 		return err
 	}

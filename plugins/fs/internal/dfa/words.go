@@ -1,0 +1,67 @@
+package dfa
+
+import (
+	"regexp/syntax"
+	"unicode"
+	"unicode/utf8"
+)
+
+// What package regexp cannot ask for: that no character of a word is right
+// before, or right after, in the direction of reading. So both read the same
+// backwards.
+const (
+	noWordBefore syntax.EmptyOp = 1 << (iota + 6)
+	noWordAfter
+)
+
+// wholeWords makes a program ask for both around each match.
+func wholeWords(p *syntax.Prog) {
+	for i := range p.Inst {
+		if p.Inst[i].Op == syntax.InstMatch {
+			p.Inst = append(p.Inst, p.Inst[i])
+			p.Inst[i] = syntax.Inst{Op: syntax.InstEmptyWidth, Arg: uint32(noWordAfter), Out: uint32(len(p.Inst) - 1)}
+			break // it has one only
+		}
+	}
+	p.Inst = append(p.Inst, syntax.Inst{Op: syntax.InstEmptyWidth, Arg: uint32(noWordBefore), Out: uint32(p.Start)})
+	p.Start = len(p.Inst) - 1
+}
+
+// wordTables are the characters of words beyond ASCII, as Unicode counts them
+// for regular expressions (UTS 18, annex C).
+func wordTables() []*unicode.RangeTable {
+	return []*unicode.RangeTable{unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control}
+}
+
+// isAnyWord reports whether a rune is a character of a word of any script.
+func isAnyWord(r rune) bool {
+	if r < utf8.RuneSelf {
+		return isWord(r)
+	}
+	return unicode.In(r, wordTables()...)
+}
+
+// wordEdges returns where runes begin that are characters of words, and those
+// that follow them, or more.
+func wordEdges() []rune {
+	var edges []rune
+	for _, t := range wordTables() {
+		for _, r := range t.R16 {
+			edges = appendRange(edges, rune(r.Lo), rune(r.Hi), rune(r.Stride))
+		}
+		for _, r := range t.R32 {
+			edges = appendRange(edges, rune(r.Lo), rune(r.Hi), rune(r.Stride))
+		}
+	}
+	return edges
+}
+
+func appendRange(edges []rune, from, to, stride rune) []rune {
+	if stride == 1 {
+		return append(edges, from, to+1)
+	}
+	for r := from; r <= to; r += stride {
+		edges = append(edges, r, r+1)
+	}
+	return edges
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// reason is why a search has not looked at something in which it could have
+// found something.
+type reason int
+
+const (
+	failed   reason = iota // a directory cannot be read to its end, or its rules
+	unread                 // a file cannot be read
+	tooLarge               // a file is too large to be searched across lines
+	longLine               // the end of a line is too far from its beginning
+	turned                 // a file has a zero byte, after which it is no text
+	reasons
+)
+
+const (
+	// maxGaps is how many are kept for each reason, and told of by name.
+	maxGaps = 3
+	// maxGapName is how much of each name is told.
+	maxGapName = 60
+)
+
+// gap is something that was not searched.
+type gap struct {
+	rel  string // to the start of the search
+	name string
+	// note says what is wrong with it, if that is not the same for all.
+	note string
+	// lines is how many are not searched to their end.
+	lines int
+}
+
+// unsearched is what a search on several processors has not searched. Of each
+// reason those are kept that come first, however the work was divided.
+type unsearched struct {
+	mu   sync.Mutex // guards what follows
+	gaps [reasons][]gap
+	// count is how many there are, lines how many lines of them.
+	count, lines [reasons]int
+	// partly says that there may be more of a reason than are counted.
+	partly bool
+}
+
+func (u *unsearched) add(why reason, g gap) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.count[why]++
+	u.lines[why] += g.lines
+	gaps := append(u.gaps[why], g)
+	slices.SortStableFunc(gaps, func(a, b gap) int { return filetree.Compare(a.rel, b.rel) })
+	u.gaps[why] = gaps[:min(len(gaps), maxGaps+1)]
+}
+
+// until forgets what comes after the last file that a result shows: whether it
+// was looked at before the search ended is chance.
+func (u *unsearched) until(rel string) {
+	u.partly = true
+	for why := range u.gaps {
+		u.gaps[why] = slices.DeleteFunc(u.gaps[why], func(g gap) bool { return filetree.Compare(g.rel, rel) > 0 })
+		u.count[why], u.lines[why] = len(u.gaps[why]), 0
+		for _, g := range u.gaps[why] {
+			u.lines[why] += g.lines
+		}
+	}
+}
+
+// notes says what was not searched, and what to do.
+func (u *unsearched) notes() *notes {
+	n := &notes{}
+	for _, g := range u.gaps[failed][:min(len(u.gaps[failed]), maxGaps)] {
+		n.add("%s", g.note)
+	}
+	if more := u.count[failed] - maxGaps; more > 0 {
+		n.add("and %s like it; search below a narrower path", u.andMore(more))
+	}
+	if u.count[unread] > 0 {
+		n.add("not searched, since it cannot be read: %s", u.names(unread))
+	}
+	if u.count[tooLarge] > 0 {
+		n.add("not searched, since multiline is for files up to %d MiB: %s; search without it", search.MaxWhole>>20, u.names(tooLarge))
+	}
+	if lines := u.lines[longLine]; lines > 0 {
+		n.add("not searched: what is beyond the first %d MiB of %s in %s; read_file with column reads it", search.MaxLine>>20, plural(lines, "line"), u.names(longLine))
+	}
+	if u.count[turned] > 0 {
+		n.add("not searched from the line on that has a zero byte: %s; it is not all text", u.names(turned))
+	}
+	return n
+}
+
+// names tells how many files there are and names the first.
+func (u *unsearched) names(why reason) string {
+	var names []string
+	for _, g := range u.gaps[why][:min(len(u.gaps[why]), maxGaps)] {
+		names = append(names, shortened(tool.VisibleName(g.name), maxGapName))
+	}
+	text := strings.Join(names, ", ")
+	if more := u.count[why] - len(names); more > 0 {
+		text += " and " + u.andMore(more)
+	}
+	return text
+}
+
+func (u *unsearched) andMore(n int) string {
+	if u.partly {
+		return "more"
+	}
+	return fmt.Sprintf("%d more", n)
+}

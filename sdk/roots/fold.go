@@ -1,0 +1,56 @@
+package roots
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// foldName returns what a file system that ignores case compares instead of a
+// name, as far as names of ASCII letters have other spellings: letters of either
+// case, the few other letters that fold to them, ligatures, and characters that
+// are ignored. Names that differ in nothing else are taken for the same.
+func foldName(name string) string {
+	ascii := true
+	for i := range len(name) {
+		if name[i] >= utf8.RuneSelf {
+			ascii = false
+			break
+		}
+	}
+	if ascii {
+		return strings.ToLower(name)
+	}
+	var b strings.Builder
+	for i, r := range name {
+		if r == utf8.RuneError {
+			// A byte that is no character stands for itself.
+			if _, size := utf8.DecodeRuneInString(name[i:]); size == 1 {
+				b.WriteByte(name[i])
+				continue
+			}
+		}
+		foldRune(&b, r)
+	}
+	return b.String()
+}
+
+// foldRune appends what a character folds to.
+func foldRune(b *strings.Builder, r rune) {
+	switch {
+	case r == '\u00df' || r == '\u1e9e': // sharp s
+		b.WriteString("ss")
+	case r >= '\ufb00' && r <= '\ufb06':
+		b.WriteString([...]string{"ff", "fi", "fl", "ffi", "ffl", "st", "st"}[r-'\ufb00'])
+	case r >= '\uff01' && r <= '\uff5e': // full-width forms
+		b.WriteRune(unicode.ToLower(r - '\uff01' + '!'))
+	case unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+	default:
+		// The smallest of those that fold to each other: the ASCII one, if any.
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		b.WriteRune(unicode.ToLower(least))
+	}
+}

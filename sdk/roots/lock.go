@@ -1,0 +1,34 @@
+package roots
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lockPatience is how long a change waits for one in the same directory by
+	// another process: usually these take less than a millisecond.
+	lockPatience = 2 * time.Second
+	lockPause    = time.Millisecond
+)
+
+// lockDirectory keeps other processes that use this package from changing
+// anything in the directory between a last look at it and the change. If it
+// cannot be had in time, since some other program has it, the change is made all
+// the same.
+func lockDirectory(dir *os.File) (unlock func()) {
+	fd := int(dir.Fd())
+	for deadline := time.Now().Add(lockPatience); ; {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = unix.Flock(fd, unix.LOCK_UN) } // closing does it as well
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline) {
+			return func() {}
+		}
+		<-time.After(lockPause)
+	}
+}
