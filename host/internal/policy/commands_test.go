@@ -89,6 +89,7 @@ func TestCommandsOrder(t *testing.T) {
 		name, command, dir string
 		change             func(*Options)
 		script             bool
+		input              string // of the command
 		want               Verdict
 	}{
 		{name: "allowed goes before the tier", command: "ls", want: Allow},
@@ -121,6 +122,8 @@ func TestCommandsOrder(t *testing.T) {
 		{name: "a denied command behind an unknown directory", command: "git --git-dir=.git clean -f", change: denied("git clean"), want: Deny},
 		{name: "a script is not allowed by lists", command: "ls", script: true, want: Confirm},
 		{name: "a script is denied by them", command: "ls; mkfs /dev/sda", script: true, want: Deny},
+		{name: "an allowed command that reads input", command: "ls", input: "import evil", want: Confirm},
+		{name: "a command that reads what is denied", command: "ls", input: "mkfs /dev/sda", want: Deny},
 		{name: "without lists the tier decides", command: "ls", change: func(o *Options) { o.Commands = nil }, want: Confirm},
 		{name: "what nobody may run", command: "rm -rf /", change: func(o *Options) { o.Commands = nil }, want: Deny},
 	} {
@@ -137,9 +140,12 @@ func TestCommandsOrder(t *testing.T) {
 			if tt.dir != "" {
 				paths = []Path{{Name: tt.dir, Absolute: tt.dir}}
 			}
+			commands := []Command{{Line: command.Parse(tt.command, rules.Reading([]string{"/ws"})), Script: tt.script}}
+			if tt.input != "" {
+				commands = append(commands, Command{Line: command.Parse(tt.input, rules.Reading([]string{"/ws"})), Script: true})
+			}
 			d := rules.Decide(Input{
-				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"}, Paths: paths,
-				Commands: []Command{{Line: command.Parse(tt.command, rules.Reading([]string{"/ws"})), Script: tt.script}},
+				Plugin: "shell", Tool: "shell_exec", Tier: tool.Privileged, Folders: []string{"/ws"}, Paths: paths, Commands: commands,
 			})
 			if d.Verdict != tt.want {
 				t.Errorf("%+v, want %v", d, tt.want)

@@ -272,6 +272,9 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 	if !ok || d.Verdict == Deny {
 		return d, ok
 	}
+	if d.Verdict == Allow && slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Script }) {
+		return Decision{}, false // a command that is allowed may do anything with what it reads
+	}
 	// Their words are relative to another place than they were read for.
 	lists := r.opts.Commands // without them nothing but a denial is said
 	for _, named := range in.Paths {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type backgroundArgs struct {
+	commandArgs
+	Pty  bool `json:"pty,omitempty" jsonschema:"give it a terminal, for programs that want one"`
+	Rows int  `json:"rows,omitempty" jsonschema:"the terminal's lines, 1 to 1000" default:"24"`
+	Cols int  `json:"cols,omitempty" jsonschema:"the terminal's columns, 1 to 1000" default:"80"`
+}
+
+// maxScreen bounds the lines and columns of a terminal.
+const maxScreen = 1000
+
+// background starts a job.
+func (s *shell) background(ctx context.Context, call *sdk.Call, in backgroundArgs) (tool.Result, error) {
+	term := "dumb"
+	var screen *terminal
+	if in.Pty {
+		if in.Rows < 1 || in.Rows > maxScreen || in.Cols < 1 || in.Cols > maxScreen {
+			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "a terminal of %d rows and %d cols, expected 1 to %d of each", in.Rows, in.Cols, maxScreen)
+		}
+		if in.Stdin != "" {
+			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "stdin is given to a job with a terminal").
+				WithHint("type it with process_input")
+		}
+		term, screen = "xterm-256color", &terminal{in.Rows, in.Cols}
+	}
+	p, err := s.prepare(call, in.commandArgs, term)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if in.Command != "" {
+		runBash(p, in.Command)
+	}
+	j, err := s.owners.startJob(ownerOf(call), func() (*job, error) {
+		j, err := startJob(ctx, p, screen)
+		if err != nil {
+			err = notStarted(err)
+		}
+		return j, err
+	})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	result := tool.TextResult("Started " + j.id + ". process_output shows what it writes; it ends with this session.")
+	result.Metadata = map[string]any{"job": j.id, "cwd": j.dir}
+	return result, nil
+}

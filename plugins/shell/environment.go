@@ -1,0 +1,68 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// defaultPath is the PATH of commands if not even the plugin has one.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// validVariable reports whether a command may be given a variable: none that
+// makes programs run or load something else, nor one that is the host's.
+func validVariable(name string) bool {
+	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "PLUGIN_", "TOOLHOST_", "BASH_"} {
+		if strings.HasPrefix(name, prefix) {
+			return false
+		}
+	}
+	return variableName.MatchString(name) && !slices.Contains([]string{"ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS"}, name)
+}
+
+// path is the PATH of commands that set no other.
+func (s *settings) path() string { return cmp.Or(s.Path, os.Getenv("PATH"), defaultPath) }
+
+// places are the directories of a user.
+type places struct {
+	home, tmp string
+}
+
+// environment makes the environment of a command from nothing.
+func (s *settings) environment(at places, term string, asked []string) ([]string, error) {
+	env := []string{
+		"PATH=" + s.path(),
+		"HOME=" + at.home,
+		"TMPDIR=" + at.tmp,
+		"LANG=" + cmp.Or(os.Getenv("LANG"), "C.UTF-8"),
+		"TERM=" + term,
+	}
+	for _, entry := range os.Environ() {
+		name, _, _ := strings.Cut(entry, "=")
+		if name == "TZ" || strings.HasPrefix(name, "LC_") || slices.Contains(s.Pass, name) {
+			env = append(env, entry)
+		}
+	}
+	for name, value := range s.Env {
+		env = append(env, name+"="+value)
+	}
+	for _, entry := range asked {
+		name, _, ok := strings.Cut(entry, "=")
+		switch {
+		case !ok || !variableName.MatchString(name):
+			return nil, tool.Errorf(tool.InvalidArgument, "env has %q, expected NAME=value", tool.VisibleName(entry))
+		case hasNUL(entry):
+			return nil, tool.Errorf(tool.InvalidArgument, "the variable %s contains a NUL byte, which no program can be given", name)
+		case !validVariable(name):
+			return nil, tool.Errorf(tool.InvalidArgument, "env sets %s, which no command may be given", name)
+		}
+		env = append(env, entry)
+	}
+	return env, nil
+}

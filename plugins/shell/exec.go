@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/proc"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type execArgs struct {
+	commandArgs
+	runArgs
+}
+
+// runArgs say how to run a command that a call waits for.
+type runArgs struct {
+	Timeout    int  `json:"timeout,omitempty" jsonschema:"how long it may take, in seconds; the administrator sets the default and the most"`
+	Interleave bool `json:"interleave,omitempty" jsonschema:"give both outputs as one, in the order in which they were written"`
+}
+
+// exec runs a command to its end.
+func (s *shell) exec(ctx context.Context, call *sdk.Call, in execArgs) (tool.Result, error) {
+	p, err := s.prepare(call, in.commandArgs, "dumb")
+	if err != nil {
+		return tool.Result{}, err
+	}
+	asked, err := p.settings.timeout(in.Timeout)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer s.owners.begin(ownerOf(call))()
+	out := newFollower(call)
+	c := &p.command
+	c.Output, c.Merge = out.take, in.Interleave
+	if in.Command != "" {
+		runBash(p, in.Command)
+	}
+	timeout := p.settings.within(ctx, asked)
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	result, err := proc.Run(bounded, *c)
+	ended := outcome{Result: result, timeout: timeout, short: timeout < asked}
+	if in.Command != "" {
+		ended.cwd = result.Dir
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return tool.Result{}, ctx.Err()
+	case err != nil && bounded.Err() != nil:
+		ended.TimedOut = true // before it was started
+	case err != nil:
+		return tool.Result{}, notStarted(err)
+	case ended.Canceled || ctx.Err() != nil && ended.TimedOut:
+		return tool.Result{}, ctx.Err()
+	}
+	return ended.result(budget(call)), nil
+}
+
+// notStarted is what a caller reads of a command that could not be started.
+func notStarted(err error) error {
+	e := tool.AsError(err)
+	if e.Code == tool.Internal {
+		return tool.Errorf(tool.Failed, "Execution failed: the system could not start it").WithHint("try again later").WithCause(err)
+	}
+	failed := tool.Errorf(tool.Failed, "Execution failed: %s", e.Message).WithCause(err)
+	if e.Hint != "" {
+		failed = failed.WithHint("%s", e.Hint)
+	}
+	return failed
+}
+
+// budget is how long the text of a result may be.
+func budget(call *sdk.Call) int {
+	if most := call.MaxOutput(); most > 0 {
+		return int(most)
+	}
+	return int(resultRoom)
+}
+
+// progressEvery is the least time between two reports of progress.
+const progressEvery = time.Second

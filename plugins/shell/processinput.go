@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type inputArgs struct {
+	Job  string   `json:"job" jsonschema:"the job's id"`
+	Data string   `json:"data,omitempty" jsonschema:"what to write, with its line ends" role:"script"`
+	Keys []string `json:"keys,omitempty" jsonschema:"keys to press after that, in a job with a terminal" enum:"enter,tab,escape,backspace,up,down,left,right,home,end,page_up,page_down,delete,ctrl_a,ctrl_c,ctrl_d,ctrl_e,ctrl_l,ctrl_r,ctrl_u,ctrl_z"`
+	EOF  bool     `json:"eof,omitempty" jsonschema:"end its input after that, in a job without a terminal"`
+}
+
+// keySequences are what a terminal sends for keys.
+func keySequences() map[string]string {
+	return map[string]string{
+		"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f",
+		"up": "\x1b[A", "down": "\x1b[B", "right": "\x1b[C", "left": "\x1b[D", "home": "\x1b[H", "end": "\x1b[F",
+		"page_up": "\x1b[5~", "page_down": "\x1b[6~", "delete": "\x1b[3~",
+		"ctrl_a": "\x01", "ctrl_c": "\x03", "ctrl_d": "\x04", "ctrl_e": "\x05", "ctrl_l": "\x0c", "ctrl_r": "\x12", "ctrl_u": "\x15", "ctrl_z": "\x1a",
+	}
+}
+
+// inputTime is how long a job may take to read what it is given.
+const inputTime = 10 * time.Second
+
+// input writes to a job.
+func (s *shell) input(ctx context.Context, call *sdk.Call, in inputArgs) (tool.Result, error) {
+	defer s.owners.begin(ownerOf(call))()
+	j, err := s.owners.job(ownerOf(call), in.Job)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	switch {
+	case in.Data == "" && len(in.Keys) == 0 && !in.EOF:
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "nothing to write is given: data, keys or eof")
+	case j.over():
+		return tool.Result{}, tool.Errorf(tool.Failed, "the job takes no input any more: %s", j.state())
+	case len(in.Keys) > 0 && j.keys == nil:
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "the job has no terminal to press keys in").
+			WithHint("write data, or start it with pty")
+	case in.EOF && j.keys != nil:
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "the input of a job with a terminal is not ended by eof").
+			WithHint("press the key ctrl_d")
+	}
+	data := []byte(in.Data)
+	keys := keySequences()
+	for _, key := range in.Keys {
+		data = append(data, keys[key]...)
+	}
+	if len(data) > 0 {
+		bounded, cancel := context.WithTimeout(ctx, inputTime)
+		defer cancel()
+		if err := j.write(bounded, data); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	if in.EOF {
+		_ = j.process.Stdin.Close() // it is closed at the job's end, too
+	}
+	return tool.TextResult(fmt.Sprintf("Wrote %d bytes to %s", len(data), j.id)), nil
+}

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// sessionArgs are those of a command for the shell of the session. What it does
+// depends on what came before, so no rule that knows the command alone allows it.
+type sessionArgs struct {
+	Command string `json:"command" jsonschema:"what to run, as bash reads it" role:"script" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"change to this directory first; the shell stays there" role:"path"`
+	Stdin   string `json:"stdin,omitempty" jsonschema:"what it reads from its standard input" role:"script"`
+	runArgs
+}
+
+// execSession runs a command in the shell of the session.
+func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs) (tool.Result, error) {
+	p, err := s.prepare(call, commandArgs{Command: in.Command}, "dumb") // the shell begins in the workspace
+	if err != nil {
+		return tool.Result{}, err
+	}
+	asked, err := p.settings.timeout(in.Timeout)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	o := order{id: rand.Text(), text: in.Command, stdin: os.DevNull, interleave: in.Interleave}
+	if in.Cwd != "" {
+		if o.dir, err = directory(call, in.Cwd); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	if in.Stdin != "" {
+		if o.stdin, err = s.inputFile(call, in.Stdin); err != nil {
+			return tool.Result{}, err
+		}
+		defer func() { _ = os.Remove(o.stdin) }() // the directory is emptied at the plugin's end
+	}
+	one, leave, err := s.owners.enter(ctx, ownerOf(call))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer leave()
+	if shown := call.PreviewDigest(); shown != nil && !bytes.Equal(shown, one.digest()) {
+		return tool.Result{}, tool.Errorf(tool.Conflict, "the shell of the session has run other commands meanwhile").
+			WithHint("make the call again, so that it is approved for the state that the shell is in now")
+	}
+	l, replaced, err := s.owners.living(one, func() (*living, error) { return startLiving(ctx, p) })
+	if err != nil {
+		return tool.Result{}, notStarted(err)
+	}
+	timeout := p.settings.within(ctx, asked) // it may have waited for other commands
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ended, err := l.run(bounded, o, p.settings.MaxOutput, newFollower(call).take)
+	if ctx.Err() != nil {
+		return tool.Result{}, ctx.Err()
+	}
+	one.untold = err == nil && !ended.lost
+	if err != nil {
+		return tool.Result{}, tool.Errorf(tool.Failed, "the shell of the session has ended; nobody knows how far the command had come").WithCause(err)
+	}
+	ended.timeout, ended.short, ended.replaced = timeout, timeout < asked, replaced
+	return ended.result(budget(call)), nil
+}
+
+// inputFile makes a file of what a command reads.
+func (s *shell) inputFile(call *sdk.Call, text string) (string, error) {
+	at, err := s.places(call)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(at.tmp, "stdin-")
+	if err == nil {
+		_, err = f.WriteString(text)
+		if closeErr := f.Close(); err == nil {
+			err = closeErr
+		}
+	}
+	if err != nil {
+		return "", tool.Errorf(tool.ResourceExhausted, "the input of the command cannot be kept").WithHint("give it less").WithCause(err)
+	}
+	return f.Name(), nil
+}
+
+// previewSession tells what state the command would run in.
+func (s *shell) previewSession(_ context.Context, call *sdk.Call, in sessionArgs) (tool.Preview, error) {
+	if why := s.disabled.Load(); why != nil {
+		return tool.Preview{}, why
+	}
+	one := s.owners.look(ownerOf(call))
+	summary := "Runs in a new shell, in the workspace"
+	if l := one.alive(); l != nil {
+		dir, number := l.state()
+		where := tool.VisibleName(dir)
+		if dir == "" {
+			where = "a directory that does not exist any more"
+		}
+		summary = fmt.Sprintf("Runs in the shell of the session, after %s, in %s", plural(number, "command", "commands"), where)
+	}
+	text := in.Command
+	if in.Cwd != "" {
+		text = "cd " + in.Cwd + "\n" + text
+	}
+	if in.Stdin != "" {
+		text = strings.TrimSuffix(text, "\n") + "\n\nIts input:\n" + in.Stdin
+	}
+	return tool.Preview{Summary: summary, Content: []tool.Content{tool.Text(text)}, Digest: one.digest()}, nil
+}
+
+// alive returns the session's shell, nil if it has none. The session may be nil.
+func (s *session) alive() *living {
+	if s == nil {
+		return nil
+	}
+	l := s.shell.Load()
+	if l == nil {
+		return nil
+	}
+	select {
+	case <-l.process.Done():
+		return nil
+	default:
+		return l
+	}
+}
+
+// digest identifies the state of the session's shell.
+func (s *session) digest() []byte {
+	l := s.alive()
+	if l == nil {
+		return []byte("none")
+	}
+	dir, number := l.state()
+	return fmt.Appendf(nil, "%s %d %s", l.id, number, dir)
+}
+
+func (l *living) state() (dir string, number int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dir, l.number
+}
