@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxBetween is how many commits a preview lists.
+const maxBetween = 50
+
+// between lists the commits of to that from lacks, the newest first, and one more
+// than a preview has room for.
+func (r *repository) between(ctx context.Context, from, to string) ([]Commit, error) {
+	if to == "" || from == to {
+		return nil, nil
+	}
+	var found []Commit
+	records := porcelain.NewCommits(func(c porcelain.Commit) error {
+		found = append(found, newCommit(c, 200))
+		return nil
+	})
+	args := commitLog(maxBetween+1, to)
+	if from != "" {
+		args = append(args, "^"+from)
+	}
+	if _, err := r.run(ctx, command{args: append(args, "--"), output: records}); err != nil {
+		return nil, err
+	}
+	if err := records.Close(); err != nil {
+		return nil, unreadable(err)
+	}
+	return found, nil
+}
+
+// countOf is how many commits such a list has.
+func countOf(commits []Commit) string {
+	if len(commits) > maxBetween {
+		return fmt.Sprintf("more than %d commits", maxBetween)
+	}
+	return plural(len(commits), "commit")
+}
+
+// commitsLeft lists commits for a preview.
+func commitsLeft(title string, commits []Commit) []tool.Content {
+	if len(commits) == 0 {
+		return nil
+	}
+	lines := []string{title}
+	for i, c := range commits {
+		if i == maxBetween {
+			lines = append(lines, "  [and more]")
+			break
+		}
+		lines = append(lines, fmt.Sprintf("  %s %s %s: %s", short(c.ID), c.Date[:min(len(c.Date), 10)], oneLine(c.Author), oneLine(c.Subject)))
+	}
+	return []tool.Content{tool.Text(strings.Join(lines, "\n") + "\n")}
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type blameArgs struct {
+	Path   string `json:"path" jsonschema:"the file, relative to the workspace" role:"path" alias:"file,repo"`
+	Rev    string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to look at the file in; without it, the file as it is now"`
+	Lines  string `json:"lines,omitempty" jsonschema:"the lines to look at: 10 for one, 10-20, or 10- to the end; without it, all"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+}
+
+// Blamed is a file with the commits that its lines are from.
+type Blamed struct {
+	Path       string       `json:"path"`
+	Hunks      []BlamedHunk `json:"hunks" jsonschema:"lines that follow each other and are from one commit"`
+	NextCursor string       `json:"next_cursor,omitempty"`
+}
+
+// BlamedHunk is a run of lines from one commit.
+type BlamedHunk struct {
+	First   int      `json:"first" jsonschema:"the number of the first line"`
+	Commit  string   `json:"commit" jsonschema:"its id; zeros if the lines are not committed"`
+	Author  string   `json:"author"`
+	Date    string   `json:"date"`
+	Summary string   `json:"summary"`
+	Lines   []string `json:"lines"`
+}
+
+// Text implements [sdk.Texter].
+func (b Blamed) Text() string {
+	var text strings.Builder
+	for _, h := range b.Hunks {
+		fmt.Fprintf(&text, "%s %s %s: %s\n", short(h.Commit), h.Date[:min(len(h.Date), 10)], oneLine(h.Author), oneLine(h.Summary))
+		for i, line := range h.Lines {
+			fmt.Fprintf(&text, "%6d  %s\n", h.First+i, line)
+		}
+	}
+	writeNext(&text, b.NextCursor)
+	return text.String()
+}
+
+// blame says which commit each line of a file is from.
+func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return Blamed{}, err
+	}
+	if r.focus == "." {
+		return Blamed{}, tool.Errorf(tool.InvalidArgument, "%s is not a file", tool.VisibleName(in.Path))
+	}
+	first, last, err := lineRange(in.Lines)
+	if err != nil {
+		return Blamed{}, err
+	}
+	if in.Cursor != "" {
+		from, err := strconv.Atoi(in.Cursor)
+		if err != nil || from <= first || last > 0 && from > last {
+			return Blamed{}, badCursor(in.Cursor)
+		}
+		first = from
+	}
+	args := []string{"blame", "--porcelain", "--no-textconv", "--no-progress", "--no-color-lines"}
+	if first > 1 || last > 0 {
+		lines := strconv.Itoa(first) + ","
+		if last > 0 {
+			lines += strconv.Itoa(last)
+		}
+		args = append(args, "-L"+lines)
+	}
+	if in.Rev != "" {
+		id, err := r.commit(ctx, in.Rev)
+		if err != nil {
+			return Blamed{}, err
+		}
+		args = append(args, id)
+	}
+	result := Blamed{Path: r.show(r.focus)}
+	p := &page{limit: maxLimit, room: s.budget - overhead}
+	parser := porcelain.NewBlame(func(line porcelain.Line) { result.add(line, p) })
+	if _, err := r.run(ctx, command{args: append(args, "--", r.focus), output: parser, maxOutput: maxListed}); err != nil {
+		return Blamed{}, err
+	}
+	if err := parser.Close(); err != nil {
+		return Blamed{}, unreadable(err)
+	}
+	if p.more {
+		result.NextCursor = strconv.Itoa(first + p.shown)
+	}
+	return result, nil
+}
+
+// maxBlamed is how much of a line is shown.
+const maxBlamed = 2000
+
+func (b *Blamed) add(line porcelain.Line, p *page) {
+	if len(line.Text) > maxBlamed {
+		line.Text = strings.ToValidUTF8(line.Text[:maxBlamed], "") + "..."
+	}
+	n := len(b.Hunks)
+	same := n > 0 && b.Hunks[n-1].Commit == line.Commit.ID && b.Hunks[n-1].First+len(b.Hunks[n-1].Lines) == line.Number
+	size := jsonSize(line.Text) + 10
+	if !same {
+		size += 160 + jsonSize(line.Commit.Author) + jsonSize(line.Commit.Summary)
+	}
+	if !p.take(size) {
+		return
+	}
+	if !same {
+		c := line.Commit
+		b.Hunks = append(b.Hunks, BlamedHunk{First: line.Number, Commit: c.ID, Author: c.Author, Date: c.Date.Format(time.RFC3339), Summary: c.Summary})
+		n++
+	}
+	b.Hunks[n-1].Lines = append(b.Hunks[n-1].Lines, line.Text)
+}
+
+// lineRange reads the lines that a call names; last is 0 for the end.
+func lineRange(text string) (first, last int, err error) {
+	if text == "" {
+		return 1, 0, nil
+	}
+	wrong := tool.Errorf(tool.InvalidArgument, "lines is %q, expected numbers such as 10, 10-20 or 10-", cut(text))
+	from, to, ranged := strings.Cut(text, "-")
+	if first, err = strconv.Atoi(from); err != nil || first < 1 {
+		return 0, 0, wrong
+	}
+	switch {
+	case !ranged:
+		last = first
+	case to != "":
+		if last, err = strconv.Atoi(to); err != nil || last < first {
+			return 0, 0, wrong
+		}
+	}
+	return first, last, nil
+}

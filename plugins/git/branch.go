@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type branchArgs struct {
+	Path    string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Name    string `json:"name,omitempty" jsonschema:"the branch to create, or to list alone"`
+	Create  bool   `json:"create,omitempty" jsonschema:"creates the branch, without switching to it" default:"false"`
+	Base    string `json:"base,omitempty" jsonschema:"with create, the commit, branch or tag that it begins at; without it, HEAD"`
+	Remotes bool   `json:"remotes,omitempty" jsonschema:"also list the branches of remotes, as they were when last fetched" default:"false"`
+	pageArgs
+}
+
+// Branches are the branches of a repository.
+type Branches struct {
+	Repo       string   `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Branches   []Branch `json:"branches"`
+	Total      int      `json:"total"`
+	NextCursor string   `json:"next_cursor,omitempty"`
+}
+
+// Branch is one branch.
+type Branch struct {
+	Name     string `json:"name"`
+	Remote   bool   `json:"remote,omitempty"`
+	Current  bool   `json:"current,omitempty"`
+	Commit   string `json:"commit"`
+	Upstream string `json:"upstream,omitempty"`
+	Track    string `json:"track,omitempty" jsonschema:"how it stands to its upstream: ahead N, behind N, or gone"`
+	Date     string `json:"date" jsonschema:"of its last commit"`
+	Subject  string `json:"subject" jsonschema:"of its last commit"`
+}
+
+// Text implements [sdk.Texter].
+func (l Branches) Text() string {
+	var b strings.Builder
+	if len(l.Branches) == 0 {
+		b.WriteString("No branches\n")
+	}
+	for _, branch := range l.Branches {
+		mark := " "
+		if branch.Current {
+			mark = "*"
+		}
+		fmt.Fprintf(&b, "%s %s %s %s", mark, tool.VisibleName(branch.Name), short(branch.Commit), oneLine(branch.Subject))
+		if branch.Upstream != "" {
+			fmt.Fprintf(&b, " [%s]", strings.TrimSuffix(tool.VisibleName(branch.Upstream)+": "+branch.Track, ": "))
+		}
+		b.WriteByte('\n')
+	}
+	writeNext(&b, l.NextCursor)
+	return b.String()
+}
+
+// planBranch lists branches, or looks at what a call would create.
+func planBranch(ctx context.Context, s *access, in branchArgs) (change, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Create:
+		return r.planCreate(ctx, in)
+	case in.Base != "":
+		return nil, tool.Errorf(tool.InvalidArgument, "base is given without create").WithHint("set create to make a branch")
+	}
+	list, err := r.branches(ctx, in)
+	return listing("git_branch", list), err
+}
+
+// branches lists the branches.
+func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, error) {
+	list := Branches{Repo: r.shown, Branches: []Branch{}}
+	p, err := r.page(in.pageArgs)
+	if err != nil {
+		return list, err
+	}
+	patterns := []string{"refs/heads/" + in.Name}
+	if in.Remotes {
+		patterns = append(patterns, "refs/remotes/")
+	}
+	if in.Name != "" {
+		if err := r.checkBranchName(ctx, in.Name); err != nil {
+			return list, err
+		}
+	}
+	const format = "%(refname)%00%(objectname)%00%(HEAD)%00%(upstream)%00%(upstream:track,nobracket)%00%(committerdate:iso8601-strict)%00%(contents:subject)%00"
+	var record []string
+	records := porcelain.NewRecords(func(field []byte) error {
+		record = append(record, strings.TrimPrefix(string(field), "\n"))
+		if len(record) < 7 {
+			return nil
+		}
+		b := branch(record)
+		record = record[:0]
+		if !b.named(in.Name) {
+			return nil
+		}
+		if p.take(sizeOf(b)) {
+			list.Branches = append(list.Branches, b)
+		}
+		return nil
+	})
+	args := append([]string{"for-each-ref", "--format=" + format, "--"}, patterns...)
+	if _, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed}); err != nil {
+		return list, err
+	}
+	list.Total, list.NextCursor = p.seen, p.next()
+	return list, nil
+}
+
+// named reports whether the branch has a name, or any if that is "". What a remote
+// calls its HEAD is no branch.
+func (b *Branch) named(name string) bool {
+	switch {
+	case b.Remote && strings.HasSuffix(b.Name, "/HEAD"):
+		return false
+	case b.Remote && name != "":
+		return strings.HasSuffix(b.Name, "/"+name)
+	}
+	return name == "" || b.Name == name
+}
+
+func branch(f []string) Branch {
+	b := Branch{Commit: f[1], Current: f[2] == "*", Upstream: shortRef(f[3]), Track: f[4], Date: f[5], Subject: cut(f[6])}
+	b.Name = shortRef(f[0])
+	b.Remote = strings.HasPrefix(f[0], "refs/remotes/")
+	return b
+}
+
+// shortRef is a reference as people name it.
+func shortRef(ref string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/remotes/")
+}
+
+// checkBranchName refuses what cannot be the name of a branch.
+func (r *repository) checkBranchName(ctx context.Context, name string) error {
+	if err := checkRevision(name); err != nil || strings.HasPrefix(name, "refs/") || name == "HEAD" {
+		return badBranchName(name)
+	}
+	out, err := r.run(ctx, command{args: []string{"check-ref-format", "refs/heads/" + name}, exits: []int{1}})
+	if err == nil && out.exit != 0 {
+		err = badBranchName(name)
+	}
+	return err
+}
+
+func badBranchName(name string) *tool.Error {
+	return tool.Errorf(tool.InvalidArgument, "No branch can have the name %s", tool.VisibleName(cut(name))).
+		WithHint("use letters, digits, and - _ . / between them")
+}
+
+// creating is a call of git_branch that makes one.
+type creating struct {
+	*repository
+	name string
+	at   Commit
+}
+
+func (r *repository) planCreate(ctx context.Context, in branchArgs) (change, error) {
+	if in.Name == "" {
+		return nil, tool.Errorf(tool.InvalidArgument, "create is given without name")
+	}
+	c := &creating{repository: r, name: in.Name}
+	var err error
+	c.at, err = r.newBranch(ctx, in.Name, in.Base)
+	return c, err
+}
+
+// newBranch refuses a branch that there is, and returns the commit that a new one
+// would begin at.
+func (r *repository) newBranch(ctx context.Context, name, base string) (Commit, error) {
+	if err := r.checkBranchName(ctx, name); err != nil {
+		return Commit{}, err
+	}
+	if base == "" {
+		base = "HEAD"
+	}
+	if _, err := r.commits(ctx, "refs/heads/"+name); err == nil {
+		return Commit{}, tool.Errorf(tool.Conflict, "There is a branch %s already", tool.VisibleName(name)).WithHint("git_switch to it, or choose another name")
+	} else if !isMissing(err) {
+		return Commit{}, err
+	}
+	id, err := r.commit(ctx, base)
+	if err != nil {
+		return Commit{}, err
+	}
+	return r.describe(ctx, id)
+}
+
+func (c *creating) state() string { return stateOf("git_branch", c.gitDir, c.name, c.at.ID) }
+
+func (c *creating) show(context.Context) (string, []tool.Content, error) {
+	return fmt.Sprintf("Creates the branch %s in %s at %s: %s", tool.VisibleName(c.name), c.place(), short(c.at.ID), oneLine(c.at.Subject)), nil, nil
+}
+
+func (c *creating) make(ctx context.Context) (tool.Result, error) {
+	none := strings.Repeat("0", len(c.at.ID))
+	args := []string{"update-ref", "-m", "branch: Created from " + c.at.ID, "refs/heads/" + c.name, c.at.ID, none}
+	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
+		return tool.Result{}, err
+	}
+	facts := map[string]any{"repo": c.shown, "branch": c.name, "commit": c.at.ID}
+	return done(facts, c.changedFiles(nil, "create branch"), "Created the branch %s at %s", tool.VisibleName(c.name), short(c.at.ID)), nil
+}
+
+// anybody is the identity, or a name for what needs one that nobody reads.
+func (r *repository) anybody() []string {
+	who, err := r.identity()
+	if err != nil {
+		who = identity{"toolhost", "toolhost@localhost"}
+	}
+	return who.environment()
+}
+
+// currentBranch is the branch of HEAD, "" if that is detached.
+func (r *repository) currentBranch(ctx context.Context) (string, error) {
+	out, err := r.run(ctx, command{args: []string{"symbolic-ref", "--quiet", "HEAD"}, exits: []int{1}})
+	name, _ := strings.CutPrefix(strings.TrimSpace(string(out.stdout)), "refs/heads/")
+	return name, err
+}

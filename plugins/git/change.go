@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// change is a call that changes something, after everything that it depends on was
+// looked at and before anything was done.
+type change interface {
+	// state is everything that was looked at, as one text: the change is the same as
+	// long as this is.
+	state() string
+	// show says what will happen.
+	show(ctx context.Context) (summary string, content []tool.Content, err error)
+	// make makes the change: exactly what was looked at, or nothing.
+	make(ctx context.Context) (tool.Result, error)
+}
+
+// addChange adds a tool that changes something. plan refuses what cannot succeed and
+// changes nothing. The description is the file of its name.
+func addChange[In any](p *sdk.Plugin, g *git, plan func(context.Context, *access, In) (change, error), spec tool.Spec) {
+	spec.Category = "git"
+	spec.Description = sdk.Description(descriptions, spec.Name)
+	if spec.Timeout == 0 {
+		spec.Timeout = localTimeout
+	}
+	run := func(ctx context.Context, call *sdk.Call, in In) (tool.Result, error) {
+		s := g.access(call)
+		c, err := plan(ctx, s, in)
+		var digest []byte
+		if err == nil {
+			digest = digestOf(c)
+		}
+		if err := sdk.CheckPreview(call.PreviewDigest(), digest, err); err != nil {
+			return tool.Result{}, err
+		}
+		return c.make(ctx)
+	}
+	preview := func(ctx context.Context, call *sdk.Call, in In) (tool.Preview, error) {
+		s := g.access(call)
+		s.previews = true
+		c, err := plan(ctx, s, in)
+		if err != nil {
+			return tool.Preview{}, err
+		}
+		summary, content, err := c.show(ctx)
+		if err != nil {
+			return tool.Preview{}, err
+		}
+		return tool.Preview{Summary: summary, Content: content, Digest: digestOf(c)}, nil
+	}
+	sdk.AddToolWithPreview(p, spec, run, preview)
+}
+
+// digestOf returns the digest of the state that c was computed from.
+func digestOf(c change) []byte {
+	sum := sha256.Sum256([]byte(c.state()))
+	return sum[:]
+}
+
+// stateOf makes one text of what was looked at; no two lists give the same.
+func stateOf(parts ...string) string { return fmt.Sprintf("%q", parts) }
+
+// maxPreview is how much of a change a preview shows.
+const maxPreview = 256 << 10
+
+// preview is a bounded part of what git writes, and the digest of all of it.
+type preview struct {
+	text bytes.Buffer
+	all  int64
+	sum  [sha256.Size]byte
+}
+
+// previewOf runs git for what a preview shows.
+func (r *repository) previewOf(ctx context.Context, c command) (*preview, error) {
+	p := &preview{}
+	hash := sha256.New()
+	c.output, c.maxOutput = writerFunc(func(data []byte) {
+		hash.Write(data)
+		p.all += int64(len(data))
+		p.text.Write(data[:min(len(data), max(0, maxPreview-p.text.Len()))])
+	}), tool.TiB
+	_, err := r.run(ctx, c)
+	copy(p.sum[:], hash.Sum(nil))
+	return p, err
+}
+
+// content is what a preview shows, after a note that says what is missing.
+func (p *preview) content() []tool.Content {
+	text := p.text.Bytes()
+	if p.all == 0 {
+		return nil
+	}
+	if p.all == int64(len(text)) {
+		return []tool.Content{tool.Text(strings.ToValidUTF8(string(text), "\uFFFD"))}
+	}
+	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+		text = text[:i+1]
+	}
+	note := fmt.Sprintf("NOT ALL IS SHOWN: the diff has %d bytes; %d bytes at its end are left out.", p.all, p.all-int64(len(text)))
+	return []tool.Content{tool.Text(note), tool.Text(strings.ToValidUTF8(string(text), "\uFFFD"))}
+}
+
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(data []byte) (int, error) {
+	f(data)
+	return len(data), nil
+}
+
+// done is the result of a change: what it did in words, and as facts for programs.
+func done(facts map[string]any, effects []tool.Effect, format string, args ...any) tool.Result {
+	result := tool.TextResult(fmt.Sprintf(format, args...))
+	result.Effects = effects
+	result.Structured, _ = json.Marshal(facts) // they are texts and numbers
+	return result
+}
+
+// maxEffects is how many files a result names as changed.
+const maxEffects = 500
+
+// changedFiles are the effects of a change on files, and on the repository itself.
+func (r *repository) changedFiles(paths []string, operation string) []tool.Effect {
+	effects := []tool.Effect{{Kind: "git.changed", Target: r.shown, Operation: operation}}
+	for _, path := range paths[:min(len(paths), maxEffects)] {
+		effects = append(effects, tool.Effect{Kind: "file.changed", Target: r.show(path), Operation: operation})
+	}
+	return effects
+}
+
+// refuseProtected refuses a change of files that no tool may change.
+func (r *repository) refuseProtected(paths []string) error {
+	for _, guarded := range r.call.Protected() {
+		real, err := realPath(guarded, true)
+		if err != nil || !within(real, r.worktree) {
+			continue
+		}
+		for _, path := range paths {
+			file := r.worktree + "/" + strings.TrimSuffix(path, "/")
+			if within(file, real) || within(real, file) {
+				return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).
+					WithHint("it belongs to the host, and no tool may change it")
+			}
+		}
+	}
+	return nil
+}

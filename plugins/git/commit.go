@@ -1,0 +1,294 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type commitArgs struct {
+	Path    string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; without it, that of the first file" role:"path" alias:"repo"`
+	Message string   `json:"message" jsonschema:"a subject of one line, and if need be an empty line and more"`
+	Files   []string `json:"files,omitempty" jsonschema:"commit these files and directories alone, as they are now, new and deleted ones too; without it, what is staged" role:"path"`
+}
+
+// committing is a call of git_commit.
+type committing struct {
+	*repository
+	changed
+	message string
+	author  identity
+	only    bool // files were named
+
+	head    *state
+	parents []string // the first is HEAD, the others are those of a merge
+	merge   bool
+	tree    string
+	diff    Diff
+	entries []string // what the index gets, if files were named
+	patch   *preview
+}
+
+// identity is whose commits are made.
+type identity struct{ name, email string }
+
+// planCommit looks at what a call of git_commit would commit.
+func planCommit(ctx context.Context, s *access, in commitArgs) (change, error) {
+	message, err := cleanMessage(in.Message)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.repositoryOf(ctx, in.Path, in.Files)
+	if err != nil {
+		return nil, err
+	}
+	c := &committing{repository: r, message: message, only: len(in.Files) > 0}
+	if c.author, err = r.identity(); err != nil {
+		return nil, err
+	}
+	if err := r.refuseLocked(); err != nil {
+		return nil, err
+	}
+	if err := c.look(ctx, in.Files); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// maxMessage bounds the message of a commit.
+const maxMessage = 64 << 10
+
+// cleanMessage removes spaces at the end of lines, and empty lines around.
+func cleanMessage(text string) (string, error) {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.TrimRight(line, " \t\r\n"))
+	}
+	text = strings.TrimSpace(strings.Join(lines, "\n"))
+	switch {
+	case text == "":
+		return "", tool.Errorf(tool.InvalidArgument, "the message is empty").WithHint("say in a line what the commit changes and why")
+	case len(text) > maxMessage || strings.ContainsRune(text, 0) || !utf8.ValidString(text):
+		return "", tool.Errorf(tool.InvalidArgument, "the message is longer than %d bytes, or not text", maxMessage)
+	}
+	return text + "\n", nil
+}
+
+// identity is the settings' word, else that of the repository's configuration.
+func (r *repository) identity() (identity, error) {
+	who := identity{r.settings.AuthorName, r.settings.AuthorEmail}
+	if who.name == "" {
+		who = identity{r.config.last("user", "", "name"), r.config.last("user", "", "email")}
+	}
+	if who.name == "" || who.email == "" {
+		return who, tool.Errorf(tool.Failed, "There is no identity for commits").
+			WithHint("the user must set author_name and author_email for the plugin, or user.name and user.email in the repository")
+	}
+	return who, nil
+}
+
+// environment names the identity to git.
+func (i identity) environment() []string {
+	return []string{"GIT_AUTHOR_NAME=" + i.name, "GIT_AUTHOR_EMAIL=" + i.email, "GIT_COMMITTER_NAME=" + i.name, "GIT_COMMITTER_EMAIL=" + i.email}
+}
+
+// look builds the tree of the commit, in an index of its own.
+func (c *committing) look(ctx context.Context, files []string) (err error) {
+	if c.head, err = c.lookAt(ctx, "no"); err != nil {
+		return err
+	}
+	if conflicts := c.head.conflicts(); len(conflicts) > 0 {
+		return tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", c.namesOf(conflicts)).WithHint("edit these files, then git_add them")
+	}
+	doing := c.inProgress()
+	switch c.merge = doing == "merge"; {
+	case doing != "" && doing != "bisect" && !c.merge:
+		return unfinished(doing)
+	case c.merge && c.only:
+		return tool.Errorf(tool.Conflict, "A merge is in progress, of which a part cannot be committed").WithHint("git_add the files, then commit without files")
+	}
+	if err := c.findParents(ctx); err != nil {
+		return err
+	}
+	x, err := c.newIndex()
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	if err := c.fill(ctx, x, files); err != nil {
+		return err
+	}
+	if c.tree, err = x.tree(ctx); err != nil {
+		return err
+	}
+	return c.compare(ctx, x)
+}
+
+// findParents finds the commits that the new one follows.
+func (c *committing) findParents(ctx context.Context) error {
+	if c.head.Commit != "" {
+		c.parents = []string{c.head.Commit}
+	}
+	if !c.merge {
+		return nil
+	}
+	merged, err := readSmall(filepath.Join(c.gitDir, "MERGE_HEAD"))
+	if err != nil {
+		return badRepository("what is merged cannot be read").WithCause(err)
+	}
+	ids, err := c.commits(ctx, strings.Fields(merged)...)
+	c.parents = append(c.parents, ids...)
+	return err
+}
+
+// fill puts what is to be committed into the index.
+func (c *committing) fill(ctx context.Context, x *privateIndex, files []string) error {
+	if !c.only {
+		return x.copy()
+	}
+	paths, err := c.pathsOf(files)
+	if err != nil {
+		return err
+	}
+	if c.head.Commit != "" {
+		if _, err := x.run(ctx, command{args: []string{"read-tree", c.head.Commit}}); err != nil {
+			return err
+		}
+	}
+	if c.changed, err = c.toStage(ctx, x.env, paths); err != nil {
+		return err
+	}
+	if len(c.paths) == 0 {
+		return nothingToCommit("the files are as in the last commit, ignored, or not there")
+	}
+	return x.add(ctx, c.paths)
+}
+
+func nothingToCommit(why string) *tool.Error {
+	return tool.Errorf(tool.Failed, "There is nothing to commit: %s", why).WithHint("git_status lists what has changed; git_add stages it, or name it in files")
+}
+
+// compare finds what the commit changes.
+func (c *committing) compare(ctx context.Context, x *privateIndex) error {
+	base := c.head.Commit
+	if base == "" {
+		base = emptyTree(c.tree)
+	}
+	changes := porcelain.NewChanges(0)
+	list := command{args: slices.Concat([]string{"diff-index", "--cached"}, listFlags(), []string{base, "--"}), env: x.env, output: changes, maxOutput: maxListed}
+	if _, err := c.run(ctx, list); err != nil {
+		return err
+	}
+	if err := changes.Close(); err != nil {
+		return unreadable(err)
+	}
+	if changes.Total == 0 && !c.merge {
+		return nothingToCommit("nothing is staged")
+	}
+	c.diff = Diff{Total: changes.Total, Added: changes.Added, Deleted: changes.Deleted}
+	for _, f := range changes.Files {
+		c.diff.Files = append(c.diff.Files, c.fileDiff(f))
+		if f.Status == "R" {
+			c.entries = append(c.entries, "0 "+strings.Repeat("0", len(f.OldID))+"\t"+f.From)
+		}
+		c.entries = append(c.entries, f.NewMode+" "+f.NewID+"\t"+f.Path)
+	}
+	if !c.previews {
+		return nil
+	}
+	var err error
+	c.patch, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff-index", "--cached"}, c.patchFlags(), []string{base, "--"}), env: x.env})
+	return err
+}
+
+// emptyTree is the object id of a tree without files, in the format of another id.
+func emptyTree(like string) string {
+	if len(like) == 64 {
+		return "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
+	}
+	return "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+}
+
+func (c *committing) state() string {
+	return stateOf(slices.Concat([]string{"git_commit", c.gitDir, c.head.Name, c.tree, c.message, c.author.name, c.author.email}, c.parents)...)
+}
+
+func (c *committing) show(context.Context) (string, []tool.Content, error) {
+	subject, _, _ := strings.Cut(c.message, "\n")
+	summary := fmt.Sprintf("Commits %s (+%d -%d) on %s: %s", plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted, c.head.head(), oneLine(subject))
+	var about strings.Builder
+	fmt.Fprintf(&about, "Author: %s <%s>\n\n", oneLine(c.author.name), oneLine(c.author.email))
+	for line := range strings.Lines(c.message) {
+		about.WriteString("    " + tool.Visible(line))
+	}
+	about.WriteByte('\n')
+	if c.merge {
+		about.WriteString("Finishes a merge; the diff is against the branch.\n")
+	}
+	for _, note := range c.notes(c.repository) {
+		about.WriteString(note + "\n")
+	}
+	return summary, append([]tool.Content{tool.Text(about.String())}, c.patch.content()...), nil
+}
+
+func (c *committing) make(ctx context.Context) (tool.Result, error) {
+	args := []string{"commit-tree", "--no-gpg-sign", c.tree}
+	for _, parent := range c.parents {
+		args = append(args, "-p", parent)
+	}
+	out, err := c.run(ctx, command{args: args, stdin: []byte(c.message), env: c.author.environment(), writes: true})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	id := strings.TrimSpace(string(out.stdout))
+	if err := c.advance(ctx, id); err != nil {
+		return tool.Result{}, err
+	}
+	var notes []string
+	if c.only {
+		_, err := c.run(ctx, command{args: []string{"update-index", "-z", "--index-info"}, stdin: []byte(strings.Join(c.entries, "\x00") + "\x00"), writes: true})
+		if err != nil {
+			notes = append(notes, "[the commit is made, but the index could not be brought in line: "+tool.AsError(err).Message+"]")
+		}
+	}
+	if c.merge {
+		c.endMerge()
+	}
+	subject, _, _ := strings.Cut(c.message, "\n")
+	text := fmt.Sprintf("Committed %s on %s: %s\n%s, +%d -%d", short(id), c.head.head(), oneLine(subject), plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted)
+	facts := map[string]any{"repo": c.shown, "commit": id, "branch": c.head.Name, "files": c.diff.Total, "added": c.diff.Added, "deleted": c.diff.Deleted}
+	return done(facts, c.changedFiles(nil, "commit"), "%s", strings.Join(append(append([]string{text}, c.notes(c.repository)...), notes...), "\n")), nil
+}
+
+// advance moves the branch, or HEAD without one, from the commit that was looked at
+// to the new one: if it is elsewhere by now, nothing happens.
+func (c *committing) advance(ctx context.Context, id string) error {
+	ref, old := "HEAD", strings.Repeat("0", len(id))
+	if c.head.Name != "" {
+		ref = "refs/heads/" + c.head.Name
+	}
+	if c.head.Commit != "" {
+		old = c.head.Commit
+	}
+	subject, _, _ := strings.Cut(c.message, "\n")
+	args := []string{"update-ref", "-m", "commit: " + subject}
+	if c.head.Name == "" {
+		args = append(args, "--no-deref")
+	}
+	_, err := c.run(ctx, command{args: append(args, ref, id, old), env: c.author.environment(), writes: true})
+	return err
+}
+
+// endMerge removes what git remembers of a merge until it is committed.
+func (r *repository) endMerge() {
+	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG"} {
+		_ = os.Remove(filepath.Join(r.gitDir, name)) // most are not there
+	}
+}

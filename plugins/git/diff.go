@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type diffArgs struct {
+	Path   string   `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to compare alone, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Staged bool     `json:"staged,omitempty" jsonschema:"what is staged for the next commit, instead of what is not" default:"false"`
+	Base   string   `json:"base,omitempty" jsonschema:"the commit, branch or tag to compare with, instead of the index"`
+	Head   string   `json:"head,omitempty" jsonschema:"the commit, branch or tag that is compared with base, instead of the files"`
+	Files  []string `json:"files,omitempty" jsonschema:"files and directories to compare alone, relative to the workspace" role:"path"`
+	Stat   bool     `json:"stat,omitempty" jsonschema:"only the list of files, with how many lines were added and deleted" default:"false"`
+	Cursor string   `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+}
+
+// Diff is what differs between two states.
+type Diff struct {
+	Repo       string     `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Files      []FileDiff `json:"files" jsonschema:"the files that differ; with a cursor, of a diff that is no list, none"`
+	Total      int        `json:"total" jsonschema:"how many files differ"`
+	Added      int        `json:"added" jsonschema:"lines, of all files"`
+	Deleted    int        `json:"deleted" jsonschema:"lines, of all files"`
+	Patch      string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
+	NextCursor string     `json:"next_cursor,omitempty"`
+}
+
+// FileDiff is a file that differs.
+type FileDiff struct {
+	Path    string `json:"path" jsonschema:"relative to the workspace"`
+	From    string `json:"from,omitempty" jsonschema:"where it was before it was renamed or copied"`
+	Status  string `json:"status" jsonschema:"A added, D deleted, M modified, R renamed, C copied, T type changed, U in conflict"`
+	Added   int    `json:"added"`
+	Deleted int    `json:"deleted"`
+	Binary  bool   `json:"binary,omitempty"`
+}
+
+// Text implements [sdk.Texter].
+func (d Diff) Text() string {
+	var b strings.Builder
+	if d.Patch == "" {
+		writeFiles(&b, d.Files, d.Total, d.Added, d.Deleted)
+	}
+	b.WriteString(d.Patch)
+	writeNext(&b, d.NextCursor)
+	return b.String()
+}
+
+func writeFiles(b *strings.Builder, files []FileDiff, total, added, deleted int) {
+	if total == 0 && len(files) == 0 {
+		b.WriteString("No differences\n")
+		return
+	}
+	for _, f := range files {
+		counts := fmt.Sprintf("+%d -%d", f.Added, f.Deleted)
+		if f.Binary {
+			counts = "binary"
+		}
+		fmt.Fprintf(b, "%s %s %s", f.Status, counts, tool.VisibleName(f.Path))
+		if f.From != "" {
+			fmt.Fprintf(b, " (from %s)", tool.VisibleName(f.From))
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, "%s, +%d -%d\n", plural(total, "file"), added, deleted)
+}
+
+func writeNext(b *strings.Builder, cursor string) {
+	if cursor == "" {
+		return
+	}
+	if text := b.String(); text != "" && !strings.HasSuffix(text, "\n") {
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(b, "[there is more; continue with cursor=%q]\n", cursor)
+}
+
+// plural returns "1 file" or "2 files".
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// patchFlags make a patch of what differs, whatever the configuration says; list is
+// what makes a list instead.
+func (r *repository) patchFlags() []string {
+	return append([]string{"--patch", "--unified=3", "--inter-hunk-context=0"}, append(r.prefixes(), diffFlags()...)...)
+}
+
+// undoFlags are patchFlags for what takes a state back.
+func (r *repository) undoFlags() []string {
+	p := r.prefixes()
+	reversed := []string{"-R", strings.Replace(p[1], "--dst-prefix=b", "--src-prefix=b", 1), strings.Replace(p[0], "--src-prefix=a", "--dst-prefix=a", 1)}
+	return append(r.patchFlags(), reversed...)
+}
+
+func listFlags() []string {
+	return append([]string{"--raw", "--numstat", "-z", "--no-abbrev"}, diffFlags()...)
+}
+
+func diffFlags() []string {
+	return []string{
+		"--no-ext-diff", "--no-textconv", "--submodule=short", ignoreSubmodules, "--no-color", "--no-color-moved", "--find-renames", "--no-relative",
+		"--diff-algorithm=default",
+	}
+}
+
+// diff compares two states of a repository.
+func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return Diff{}, err
+	}
+	states, err := r.states(ctx, in)
+	if err != nil {
+		return Diff{}, err
+	}
+	paths, err := r.chosen(in.Files)
+	if err != nil {
+		return Diff{}, err
+	}
+	what := append(append(states, "--"), paths...)
+	d := Diff{Repo: r.shown}
+	if in.Stat {
+		p, err := s.page(pageArgs{Limit: maxLimit, Cursor: in.Cursor})
+		if err != nil {
+			return Diff{}, err
+		}
+		err = r.listDiff(ctx, &d, what, p)
+		d.NextCursor = p.next()
+		if err == nil && d.Total == 0 {
+			err = r.refuseUnknown(ctx, paths, in)
+		}
+		return d, err
+	}
+	err = r.readDiff(ctx, &d, "diff", what, in.Cursor, s.budget-overhead)
+	if err == nil && d.Total == 0 && in.Cursor == "" {
+		err = r.refuseUnknown(ctx, paths, in)
+	}
+	return d, err
+}
+
+// refuseUnknown is refuseMissing for paths of which nothing differs. If the files are
+// not compared, what one of the states has is known, and the other has the same.
+func (r *repository) refuseUnknown(ctx context.Context, paths []string, in diffArgs) error {
+	missing := r.refuseMissing(paths)
+	if missing == nil || in.Head == "" && !in.Staged {
+		return missing
+	}
+	list := []string{"ls-files", "-z", "--"}
+	if in.Head != "" {
+		id, err := r.commit(ctx, in.Head)
+		if err != nil {
+			return err
+		}
+		list = []string{"ls-tree", "-z", "--name-only", "--full-tree", id, "--"}
+	}
+	known, err := r.list(ctx, append(list, paths...))
+	if err != nil {
+		return err
+	}
+	return r.refuseMissing(slices.DeleteFunc(paths, func(path string) bool {
+		return slices.ContainsFunc(known, func(file string) bool { return within(file, path) })
+	}))
+}
+
+// readDiff adds a part of the patch, and before the first one the files that differ.
+func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what []string, cursor string, room int) error {
+	if cursor != "" {
+		return r.readPatch(ctx, d, subcommand, what, cursor, room)
+	}
+	p := &page{limit: maxLimit, room: room / 4}
+	changes := porcelain.NewChanges(maxLimit)
+	var w *window
+	changes.Patch = func(part []byte) (err error) {
+		if w == nil { // the files are known
+			r.addFiles(d, changes, p)
+			if w, err = r.window("", room-(room/4-p.room)); err != nil {
+				return err
+			}
+		}
+		_, err = w.Write(part)
+		return err
+	}
+	args := slices.Concat([]string{subcommand}, listFlags(), r.patchFlags(), what)
+	if _, err := r.run(ctx, command{args: args, output: changes, maxOutput: tool.TiB}); err != nil {
+		return err
+	}
+	err := changes.Close()
+	if errors.Is(err, porcelain.ErrCombined) { // nothing of a patch was taken
+		return r.readConflicts(ctx, d, what, room)
+	}
+	if err != nil {
+		return unreadable(err)
+	}
+	if w == nil {
+		r.addFiles(d, changes, p)
+		return nil
+	}
+	d.Patch, d.NextCursor, err = w.take()
+	return err
+}
+
+// readConflicts is readDiff for files and an index that has conflicts: git then writes
+// a list and a patch of all that differs only one by one.
+func (r *repository) readConflicts(ctx context.Context, d *Diff, what []string, room int) error {
+	p := &page{limit: maxLimit, room: room / 4}
+	if err := r.listDiff(ctx, d, what, p); err != nil {
+		return err
+	}
+	return r.readPatch(ctx, d, "diff", what, "", room-(room/4-p.room))
+}
+
+// readPatch adds the part of the patch that a cursor says.
+func (r *repository) readPatch(ctx context.Context, d *Diff, subcommand string, what []string, cursor string, room int) error {
+	w, err := r.window(cursor, room)
+	if err != nil {
+		return err
+	}
+	if _, err := r.run(ctx, command{args: slices.Concat([]string{subcommand}, r.patchFlags(), what), output: w, maxOutput: tool.TiB}); err != nil {
+		return err
+	}
+	d.Patch, d.NextCursor, err = w.take()
+	return err
+}
+
+// states are the two states that git diff compares.
+func (r *repository) states(ctx context.Context, in diffArgs) ([]string, error) {
+	var revs []string
+	switch {
+	case in.Head != "" && in.Base == "":
+		return nil, tool.Errorf(tool.InvalidArgument, "head is given without base").WithHint("base is what head is compared with")
+	case in.Head != "" && in.Staged:
+		return nil, tool.Errorf(tool.InvalidArgument, "head and staged are both given").WithHint("base and head compare two commits; staged compares the index")
+	case in.Head != "":
+		revs = []string{in.Base, in.Head}
+	case in.Base != "":
+		revs = []string{in.Base}
+	}
+	var states []string
+	if in.Staged {
+		states = append(states, "--cached")
+	}
+	if len(revs) == 0 {
+		return states, nil
+	}
+	ids, err := r.commits(ctx, revs...)
+	return append(states, ids...), err
+}
+
+// listDiff adds the files that differ.
+func (r *repository) listDiff(ctx context.Context, d *Diff, what []string, p *page) error {
+	changes := porcelain.NewChanges(p.start + maxLimit)
+	if _, err := r.run(ctx, command{args: slices.Concat([]string{"diff"}, listFlags(), what), output: changes, maxOutput: maxListed}); err != nil {
+		return err
+	}
+	if err := changes.Close(); err != nil {
+		return unreadable(err)
+	}
+	r.addFiles(d, changes, p)
+	return nil
+}
+
+func (r *repository) addFiles(d *Diff, changes *porcelain.Changes, p *page) {
+	d.Total, d.Added, d.Deleted = changes.Total, changes.Added, changes.Deleted
+	for _, c := range changes.Files {
+		f := r.fileDiff(c)
+		if p.take(100 + jsonSize(f.Path) + jsonSize(f.From)) {
+			d.Files = append(d.Files, f)
+		}
+	}
+}
+
+func (r *repository) fileDiff(c porcelain.Change) FileDiff {
+	return FileDiff{Path: r.show(c.Path), From: r.show(c.From), Status: c.Status, Added: c.Added, Deleted: c.Deleted, Binary: c.Binary}
+}

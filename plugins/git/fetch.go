@@ -1,0 +1,192 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type fetchArgs struct {
+	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; without it, that of the branch, else origin"`
+	Branch string `json:"branch,omitempty" jsonschema:"fetch this branch alone"`
+	Prune  bool   `json:"prune,omitempty" jsonschema:"forget branches that the remote no longer has" default:"false"`
+	Tags   bool   `json:"tags,omitempty" jsonschema:"fetch the remote's tags, too" default:"false"`
+}
+
+// fetching is a call of git_fetch.
+type fetching struct {
+	*repository
+	in    fetchArgs
+	from  *remote
+	specs []string
+}
+
+// planFetch finds where a call of git_fetch goes.
+func planFetch(ctx context.Context, s *access, in fetchArgs) (change, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	branch, err := r.currentBranch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &fetching{repository: r, in: in}
+	if c.from, err = r.remote(in.Remote, branch, false); err != nil {
+		return nil, err
+	}
+	c.specs, err = r.fetchSpecs(ctx, c.from, in.Branch)
+	return c, err
+}
+
+// fetchSpecs say which branches of the remote become which references here: never
+// others than those of remotes, whatever the configuration says.
+func (r *repository) fetchSpecs(ctx context.Context, from *remote, branch string) ([]string, error) {
+	if branch != "" {
+		if err := r.checkBranchName(ctx, branch); err != nil {
+			return nil, err
+		}
+		return []string{"+refs/heads/" + branch + ":" + from.tracking(branch)}, nil
+	}
+	specs := r.config.all("remote", from.name, "fetch")
+	for _, spec := range specs {
+		source, to, _ := strings.Cut(strings.TrimPrefix(spec, "+"), ":")
+		if !strings.HasPrefix(source, "refs/heads/") || !strings.HasPrefix(to, "refs/remotes/"+from.name+"/") {
+			specs = nil
+			break
+		}
+	}
+	if len(specs) == 0 {
+		specs = []string{"+refs/heads/*:" + from.tracking("*")}
+	}
+	return specs, nil
+}
+
+func (c *fetching) state() string {
+	return stateOf(slices.Concat([]string{"git_fetch", c.gitDir, c.from.name, c.from.url, fmt.Sprint(c.in.Prune, c.in.Tags)}, c.specs)...)
+}
+
+func (c *fetching) show(context.Context) (string, []tool.Content, error) {
+	summary := fmt.Sprintf("Fetches from %s (%s) into %s", tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.place())
+	return summary, c.listed(append([]string{"Address: " + tool.VisibleName(c.from.url)}, c.specs...)), nil
+}
+
+func (c *fetching) make(ctx context.Context) (tool.Result, error) {
+	before, after, err := c.fetch(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	lines := movedReferences(before, after)
+	text := "Fetched from " + tool.VisibleName(c.from.name)
+	if len(lines) == 0 {
+		text += ": nothing new"
+	}
+	facts := map[string]any{"repo": c.shown, "remote": c.from.name, "url": c.from.url, "changed": len(lines)}
+	const most = 200
+	if more := len(lines) - most; more > 0 {
+		lines = append(lines[:most], fmt.Sprintf("[%d more]", more))
+	}
+	return done(facts, c.changedFiles(nil, "fetch"), "%s", strings.Join(append([]string{text}, lines...), "\n")), nil
+}
+
+// fetch gets the branches, and returns the references before and after.
+func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, err error) {
+	if before, err = c.references(ctx, "refs/"); err != nil {
+		return nil, nil, err
+	}
+	t, err := c.transfer(before)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer t.Close()
+	args := []string{ // quietly, git would not say which tag is another
+		"fetch", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--no-show-forced-updates", "--no-progress", "--refmap=",
+	}
+	if c.in.Tags {
+		args = append(args, "--tags")
+	} else {
+		args = append(args, "--no-tags")
+	}
+	if c.in.Prune && c.in.Branch == "" {
+		args = append(args, "--prune")
+	}
+	if _, err := t.runRemote(ctx, c.from, command{args: slices.Concat(args, []string{"--", c.from.url}, c.specs)}); err != nil {
+		return nil, nil, err
+	}
+	if after, err = t.references(ctx, "refs/"); err != nil {
+		return nil, nil, err
+	}
+	return before, after, c.move(ctx, before, after)
+}
+
+// move takes over what has become of the references: those that are gone first, since
+// others may need their names. Either part is done as a whole, or not at all if somebody
+// else has changed one of its references meanwhile: then what follows is not done.
+func (c *fetching) move(ctx context.Context, before, after map[string]string) error {
+	var gone, moved strings.Builder
+	for name, id := range before {
+		if after[name] == "" {
+			fmt.Fprintf(&gone, "delete %s %s\n", name, id)
+		}
+	}
+	for name, id := range after {
+		if old := cmp.Or(before[name], strings.Repeat("0", len(id))); old != id {
+			fmt.Fprintf(&moved, "update %s %s %s\n", name, id, old)
+		}
+	}
+	for _, changes := range []string{gone.String(), moved.String()} {
+		if changes == "" {
+			continue
+		}
+		args := []string{"update-ref", "-m", "fetch", "--stdin"}
+		if _, err := c.run(ctx, command{args: args, stdin: []byte(changes), writes: true, env: c.anybody()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxReferences bounds the list of a repository's references, in bytes.
+const maxReferences = 64 * tool.MiB
+
+// references are the references with a prefix and what they point at, but for those
+// that are another name of one.
+func (r *repository) references(ctx context.Context, prefix string) (map[string]string, error) {
+	all := map[string]string{}
+	args := []string{"for-each-ref", "--format=%(objectname) %(refname) %(symref)", "--", prefix}
+	out, err := r.run(ctx, command{args: args, maxOutput: maxReferences})
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range out.lines() {
+		if words := strings.Fields(line); len(words) == 2 {
+			all[words[1]] = words[0]
+		}
+	}
+	return all, nil
+}
+
+// movedReferences says what has become of references.
+func movedReferences(before, after map[string]string) []string {
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		switch old, is := before[name], after[name]; {
+		case old == "":
+			lines = append(lines, fmt.Sprintf("new %s at %s", tool.VisibleName(name), short(is)))
+		case old != is:
+			lines = append(lines, fmt.Sprintf("%s: %s to %s", tool.VisibleName(name), short(old), short(is)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		if after[name] == "" {
+			lines = append(lines, "gone: "+tool.VisibleName(name))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// fixedConfig is what git is told instead of what a repository says: nothing that
+// runs a program, reads a file elsewhere, or makes the output something else.
+func fixedConfig(worktree string) []string {
+	return []string{
+		// What runs programs.
+		"core.fsmonitor=false", "core.hooksPath=/dev/null", "core.editor=:", "core.pager=cat", "core.askPass=", "core.sshCommand=false",
+		"core.alternateRefsCommand=false", "core.gitProxy=", "sequence.editor=:", "interactive.diffFilter=", "merge.default=text",
+		"gpg.program=false", "gpg.openpgp.program=false", "gpg.x509.program=false", "gpg.ssh.program=false", "gpg.ssh.defaultKeyCommand=",
+		"commit.gpgSign=false", "tag.gpgSign=false", "push.gpgSign=false", "log.showSignature=false", "merge.verifySignatures=false",
+		"credential.helper=", "credential.interactive=false", "protocol.allow=never",
+		"submodule.recurse=false", "fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "status.submoduleSummary=false",
+		"gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false", "rebase.autoStash=false", "rebase.updateRefs=false",
+		// Where git works.
+		"core.bare=false", "safe.bareRepository=explicit", "safe.directory=" + worktree, "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
+		"mailmap.file=", "mailmap.blob=", "blame.ignoreRevsFile=", "diff.orderFile=/dev/null", "rerere.enabled=false",
+		// What the output looks like.
+		"color.ui=false", "column.ui=never", "log.mailmap=false", "log.showRoot=true", "log.follow=false", "i18n.commitEncoding=utf-8",
+		"i18n.logOutputEncoding=utf-8", "diff.suppressBlankEmpty=false", "diff.submodule=short", "core.quotePath=true", "core.abbrev=auto",
+		"core.commentChar=#", "user.useConfigOnly=true", "advice.detachedHead=false", "merge.conflictStyle=merge", "merge.log=false",
+		"pull.rebase=false", "push.followTags=false", "push.default=nothing", "rebase.abbreviateCommands=false",
+		// What it costs: files that are larger are neither compared nor held in memory.
+		"core.bigFileThreshold=32m", "core.deltaBaseCacheLimit=32m", "pack.windowMemory=64m", "pack.deltaCacheSize=16m", "pack.threads=2",
+		// Remotes.
+		"http.sslVerify=true", "http.proxy=", "http.followRedirects=initial", "http.cookieFile=", "http.saveCookies=false", "http.extraHeader=",
+		"http.lowSpeedLimit=1", "http.lowSpeedTime=60", "transfer.bundleURI=false", "fetch.bundleURI=", "fetch.prune=false", "fetch.pruneTags=false",
+	}
+}
+
+// harmless are values for the settings of a section that are named by whoever wrote
+// the configuration. An empty text is the value for those without.
+func harmless(s porcelain.Setting) (value string, overridden bool) {
+	switch s.Section {
+	case "filter":
+		if s.Name == "required" {
+			return "false", true
+		}
+		return "", true
+	case "diff":
+		switch {
+		case s.Subsection == "":
+			return "", s.Name == "external"
+		case s.Name == "binary":
+			return "auto", true
+		case s.Name == "cachetextconv":
+			return "false", true
+		}
+		return "", s.Name == "command" || s.Name == "textconv"
+	case "merge":
+		return "false", s.Subsection != "" && s.Name == "driver" // a conflict, rather than a merge that nobody has made
+	case "trailer":
+		return "", s.Name == "command" || s.Name == "cmd"
+	case "submodule":
+		switch s.Name {
+		case "update":
+			return "none", true
+		case "ignore":
+			return "dirty", true
+		case "fetchrecursesubmodules", "active":
+			return "false", true
+		}
+	case "protocol":
+		return "never", s.Subsection != ""
+	case "remote":
+		// Git is given addresses: nothing else of a remote's settings counts, unless it
+		// fetches what is missing by itself.
+		return "false", s.Subsection != "" && s.Name == "promisor"
+	case "pager":
+		return "false", true
+	case "branch":
+		return "", s.Name == "mergeoptions" // other than those of the call
+	}
+	return "", false
+}
+
+// Bounds of what a repository can make git be told.
+const (
+	maxOverrides    = 2000
+	maxOverrideSize = 256 << 10
+)
+
+// overridesOf is what git is told because of what a repository's configuration names:
+// "name=value", of which names may hold "=".
+func overridesOf(settings []porcelain.Setting) ([]string, error) {
+	var keys []string
+	size := 0
+	known := map[string]bool{}
+	for _, s := range settings {
+		value, overridden := harmless(s)
+		key := s.Key()
+		if !overridden || known[key] {
+			continue
+		}
+		known[key] = true
+		keys = append(keys, key, value)
+		if s.Section == "filter" { // of a filter that is required, an empty command is a failure
+			if required := "filter." + s.Subsection + ".required"; !known[required] {
+				known[required] = true
+				keys = append(keys, required, "false")
+			}
+		}
+		size += len(key) + len(value) + 64
+	}
+	if len(keys) > 2*maxOverrides || size > maxOverrideSize {
+		return nil, tool.Errorf(tool.ResourceExhausted, "The git repository cannot be used: its configuration names too many drivers, filters and addresses").
+			WithHint("at most %d, with %d bytes", maxOverrides, maxOverrideSize)
+	}
+	return keys, nil
+}
+
+// environment is all that git knows of its surroundings.
+func (r *repository) environment(c *command) []string {
+	literal := "1" // a name is no pattern
+	if c.args[0] == "stash" {
+		literal = "0" // it names patterns itself, and is given none
+	}
+	env := []string{
+		"PATH=/usr/bin:/bin", "HOME=/nonexistent", "LC_ALL=C", "TZ=UTC", "TERM=dumb",
+		"GIT_DIR=" + r.gitDir, "GIT_WORK_TREE=" + r.worktree,
+		"GIT_LITERAL_PATHSPECS=" + literal, "GIT_TERMINAL_PROMPT=0", "GIT_PAGER=cat", "GIT_OPTIONAL_LOCKS=0", "GIT_FLUSH=0",
+	}
+	if r.gitDir != r.commonDir {
+		env = append(env, "GIT_COMMON_DIR="+r.commonDir)
+	}
+	if r.objects != "" {
+		env = append(env, "GIT_OBJECT_DIRECTORY="+r.objects)
+	}
+	if r.scratch != "" {
+		env = append(env, "TMPDIR="+r.scratch)
+	}
+	// Nobody's configuration but the repository's.
+	env = append(env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1")
+	env = append(env, c.env...)
+	if r.noOverrides {
+		return env
+	}
+	env = append(env,
+		"GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:", "GIT_ASKPASS=", "SSH_ASKPASS=", "SSH_ASKPASS_REQUIRE=never", "GIT_PROXY_COMMAND=",
+		"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/nonexistent", "GIT_NO_LAZY_FETCH=1", "GIT_PROTOCOL_FROM_USER=0",
+	)
+	if !c.network {
+		env = append(env, "GIT_ALLOW_PROTOCOL=none", "GIT_SSH_COMMAND=false")
+	}
+	var pairs []string
+	for _, fixed := range fixedConfig(r.worktree) {
+		key, value, _ := strings.Cut(fixed, "=")
+		pairs = append(pairs, key, value)
+	}
+	pairs = slices.Concat(pairs, r.config.overrides, c.config)
+	for i := 0; i < len(pairs); i += 2 {
+		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i/2, pairs[i]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i/2, pairs[i+1]))
+	}
+	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(pairs)/2))
+}

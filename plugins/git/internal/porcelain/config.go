@@ -1,0 +1,37 @@
+package porcelain
+
+import "strings"
+
+// Setting is one line of git's configuration.
+type Setting struct {
+	// Section and Name are in lower case; Subsection is as it was written, and "" if
+	// there is none.
+	Section, Subsection, Name string
+	// Value is "true" for a name without a value.
+	Value string
+}
+
+// Key is the setting's name as git takes it.
+func (s Setting) Key() string {
+	if s.Subsection == "" {
+		return s.Section + "." + s.Name
+	}
+	return s.Section + "." + s.Subsection + "." + s.Name
+}
+
+// ParseConfig reads one record of git config --list -z.
+func ParseConfig(record string) (Setting, bool) {
+	key, value, valued := strings.Cut(record, "\n")
+	if !valued {
+		value = "true"
+	}
+	first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
+	if first <= 0 || last == len(key)-1 {
+		return Setting{}, false
+	}
+	s := Setting{Section: strings.ToLower(key[:first]), Name: strings.ToLower(key[last+1:]), Value: value}
+	if last > first {
+		s.Subsection = key[first+1 : last]
+	}
+	return s, true
+}

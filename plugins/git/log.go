@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type logArgs struct {
+	Path   string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it whose history is wanted, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many commits to return at most" default:"20"`
+	Rev    string `json:"rev,omitempty" jsonschema:"where to begin: a commit, branch or tag, or a range such as main..feature; without it, HEAD"`
+	Author string `json:"author,omitempty" jsonschema:"only commits whose author's name or address contains this text, in any case"`
+	Grep   string `json:"grep,omitempty" jsonschema:"only commits whose message contains this text, in any case"`
+	Since  string `json:"since,omitempty" jsonschema:"only commits after this time, such as 2026-01-31 or 2 weeks ago"`
+	Until  string `json:"until,omitempty" jsonschema:"only commits before this time"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get older commits; the other arguments must be the same"`
+}
+
+// Log is a part of a history.
+type Log struct {
+	Repo       string   `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Commits    []Commit `json:"commits" jsonschema:"the newest first"`
+	NextCursor string   `json:"next_cursor,omitempty"`
+}
+
+// Commit is one commit.
+type Commit struct {
+	ID        string   `json:"id"`
+	Parents   []string `json:"parents,omitempty" jsonschema:"in a log, those of merges alone"`
+	Author    string   `json:"author"`
+	Email     string   `json:"email"`
+	Date      string   `json:"date" jsonschema:"when it was made, ISO 8601"`
+	Committer string   `json:"committer,omitempty" jsonschema:"if it is not the author"`
+	Subject   string   `json:"subject"`
+	Body      string   `json:"body,omitempty" jsonschema:"the rest of the message; a log shortens it"`
+}
+
+// Text implements [sdk.Texter].
+func (l Log) Text() string {
+	var b strings.Builder
+	if len(l.Commits) == 0 {
+		b.WriteString("No commits\n")
+	}
+	for _, c := range l.Commits {
+		fmt.Fprintf(&b, "%s %s %s: %s\n", short(c.ID), c.Date[:min(len(c.Date), 10)], oneLine(c.Author), oneLine(c.Subject))
+		for line := range strings.Lines(c.Body) {
+			b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
+		}
+	}
+	writeNext(&b, l.NextCursor)
+	return b.String()
+}
+
+// oneLine is a text of others as part of a line.
+func oneLine(text string) string { return strings.ReplaceAll(tool.Visible(text), "\n", " ") }
+
+const (
+	// maxCommits is how many commits one result holds at most.
+	maxCommits = 1000
+	// maxBody is how much of a message a log has.
+	maxBody = 1000
+)
+
+// log lists commits.
+func log(ctx context.Context, s *access, in logArgs) (Log, error) {
+	if in.Limit < 1 || in.Limit > maxCommits {
+		return Log{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxCommits)
+	}
+	for _, text := range []struct{ name, value string }{{"author", in.Author}, {"grep", in.Grep}, {"since", in.Since}, {"until", in.Until}} {
+		if err := checkText(text.name, text.value); err != nil {
+			return Log{}, err
+		}
+	}
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return Log{}, err
+	}
+	paths, err := r.chosen(nil)
+	if err != nil {
+		return Log{}, err
+	}
+	begin, skip, err := r.begin(ctx, in)
+	if err != nil {
+		return Log{}, err
+	}
+	args := commitLog(in.Limit+1, "--no-follow", "--date-order", "--skip="+strconv.Itoa(skip), "--regexp-ignore-case", "--fixed-strings")
+	for _, filter := range []struct{ flag, value string }{{"--author=", in.Author}, {"--grep=", in.Grep}, {"--since=", in.Since}, {"--until=", in.Until}} {
+		if filter.value != "" {
+			args = append(args, filter.flag+filter.value)
+		}
+	}
+	result := Log{Repo: r.shown}
+	p := &page{limit: in.Limit, room: s.budget - overhead}
+	records := porcelain.NewCommits(func(c porcelain.Commit) error {
+		found := newCommit(c, maxBody)
+		if len(found.Parents) == 1 {
+			found.Parents = nil // it is mostly the next one
+		}
+		if p.take(found.size()) {
+			result.Commits = append(result.Commits, found)
+		}
+		return nil
+	})
+	args = append(args, "--end-of-options", begin, "--")
+	_, err = r.run(ctx, command{args: append(args, paths...), output: records, maxOutput: maxListed})
+	if isMissing(err) && in.Rev == "" {
+		return result, nil // there is no commit yet
+	}
+	if err != nil {
+		return Log{}, err
+	}
+	if err := records.Close(); err != nil {
+		return Log{}, unreadable(err)
+	}
+	if p.more {
+		result.NextCursor, err = r.logCursor(ctx, begin, skip+p.shown)
+	}
+	filtered := in.Author+in.Grep+in.Since+in.Until != "" || strings.Contains(begin, "..")
+	if p.seen == 0 && skip == 0 && !filtered { // nor does history have the path
+		err = r.refuseMissing(paths)
+	}
+	return result, err
+}
+
+// commitLog makes git write so many commits for [porcelain.NewCommits], whatever the
+// configuration says.
+func commitLog(most int, args ...string) []string {
+	return append([]string{
+		"log", "-z", porcelain.CommitFormat, "--no-color", "--no-show-signature", "--no-mailmap", "--no-notes", "--no-patch",
+		"--max-count=" + strconv.Itoa(most),
+	}, args...)
+}
+
+// begin is where a log begins: the revision, or what a cursor says.
+func (r *repository) begin(ctx context.Context, in logArgs) (rev string, skip int, err error) {
+	if in.Cursor != "" {
+		at, rev, ok := strings.Cut(in.Cursor, ":")
+		skip, err := strconv.Atoi(at)
+		if !ok || err != nil || skip < 1 || strings.Trim(rev, "0123456789abcdef.") != "" || rev == "" {
+			return "", 0, badCursor(in.Cursor)
+		}
+		return rev, skip, nil
+	}
+	if in.Rev == "" {
+		return "HEAD", 0, nil
+	}
+	rev, err = r.revisions(ctx, in.Rev)
+	return rev, 0, err
+}
+
+// logCursor is the cursor of the commits that follow, wherever the branch is by
+// then.
+func (r *repository) logCursor(ctx context.Context, begin string, skip int) (string, error) {
+	if begin == "HEAD" {
+		var err error
+		if begin, err = r.commit(ctx, begin); err != nil {
+			return "", err
+		}
+	}
+	return strconv.Itoa(skip) + ":" + begin, nil
+}
+
+func newCommit(c porcelain.Commit, most int) Commit {
+	found := Commit{ID: c.ID, Parents: c.Parents, Author: c.Author, Email: c.Email, Date: c.Date, Subject: c.Subject, Body: c.MessageBody}
+	if c.Committer != c.Author {
+		found.Committer = c.Committer
+	}
+	if len(found.Subject) > most {
+		found.Subject = strings.ToValidUTF8(found.Subject[:most], "") + "..."
+	}
+	if len(found.Body) > most {
+		found.Body = strings.ToValidUTF8(found.Body[:most], "") + "..."
+	}
+	return found
+}
+
+// size is at least what the commit takes in a result.
+func (c *Commit) size() int {
+	size := 130 + len(c.ID) + len(c.Date) + (len(c.ID)+3)*len(c.Parents)
+	return size + jsonSize(c.Author) + jsonSize(c.Email) + jsonSize(c.Committer) + jsonSize(c.Subject) + jsonSize(c.Body)
+}

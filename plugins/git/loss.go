@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // so git names objects
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// refuseLoss refuses to write some files of a tree where others lie that git does not
+// know: it would replace them, ignored ones always, and nothing would tell what they
+// held. Those that are already as the tree has them are not lost.
+func (r *repository) refuseLoss(ctx context.Context, tree string, files []string) error {
+	unknown, err := r.names(ctx, "diff-index", "--cached", "--diff-filter=D", tree)
+	if err != nil {
+		return err
+	}
+	written := map[string]bool{}
+	for _, path := range files {
+		written[path] = true
+	}
+	var inTheWay []string
+	folders := map[string]bool{}
+	for _, path := range unknown {
+		if at := r.inTheWay(path, folders); written[path] && at != "" {
+			inTheWay = append(inTheWay, at)
+		}
+	}
+	for some := range slices.Chunk(inTheWay, maxNames) {
+		lost, err := r.list(ctx, append([]string{"ls-files", "--others", "-z", "--"}, some...))
+		if err != nil {
+			return err
+		}
+		if len(lost) == 0 {
+			continue
+		}
+		same, err := r.same(ctx, tree, some)
+		if err != nil {
+			return err
+		}
+		lost = slices.DeleteFunc(lost, func(path string) bool { return same[path] })
+		if len(lost) > 0 {
+			return tool.Errorf(tool.Conflict, "Files that git does not know would be lost: %s", r.namesOf(lost)).
+				WithHint("add and commit, move or delete them first; ignored ones are among them, which git_status does not list")
+		}
+	}
+	return nil
+}
+
+// inTheWay is what lies in the worktree at a path, or above it and is no directory; ""
+// is nothing. It remembers folders.
+func (r *repository) inTheWay(path string, folders map[string]bool) string {
+	for i := range len(path) {
+		if path[i] != '/' || folders[path[:i]] {
+			continue
+		}
+		info, err := os.Lstat(filepath.Join(r.worktree, path[:i]))
+		if err != nil {
+			return "" // there is nothing
+		}
+		if !info.IsDir() {
+			return path[:i]
+		}
+		folders[path[:i]] = true
+	}
+	if _, err := os.Lstat(filepath.Join(r.worktree, path)); err != nil {
+		return ""
+	}
+	return path
+}
+
+// same are those of the paths that the worktree has as a tree has them, byte for byte,
+// with the same mode.
+func (r *repository) same(ctx context.Context, tree string, paths []string) (map[string]bool, error) {
+	entries, err := r.list(ctx, append([]string{"ls-tree", "-z", "-l", "--full-tree", tree, "--"}, paths...))
+	if err != nil {
+		return nil, err
+	}
+	same := map[string]bool{}
+	for _, entry := range entries {
+		head, path, _ := strings.Cut(entry, "\t")
+		if f := strings.Fields(head); len(f) == 4 && f[1] == "blob" { // mode, kind, id, size
+			same[path] = holds(filepath.Join(r.worktree, path), f[0], f[2], f[3])
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return same, nil
+}
+
+// holds reports whether a file is what a tree's entry says, for certain. Git is not
+// asked: it would convert the content first.
+func holds(path, mode, id, size string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || strconv.FormatInt(info.Size(), 10) != size {
+		return false
+	}
+	var content io.Reader
+	switch executable := info.Mode()&0o100 != 0; {
+	case info.Mode().Type() == fs.ModeSymlink && mode == "120000":
+		target, err := os.Readlink(path)
+		if err != nil {
+			return false
+		}
+		content = strings.NewReader(target)
+	case info.Mode().IsRegular() && (mode == "100644" && !executable || mode == "100755" && executable):
+		file, err := openFile(path)
+		if err != nil {
+			return false
+		}
+		defer file.Close()
+		content = io.LimitReader(file, info.Size()+1) // one more, if it grows
+	default:
+		return false
+	}
+	sum := sha1.New() //nolint:gosec // the same
+	if len(id) == 2*sha256.Size {
+		sum = sha256.New()
+	}
+	fmt.Fprintf(sum, "blob %s\x00", size)
+	_, err = io.Copy(sum, content)
+	return err == nil && hex.EncodeToString(sum.Sum(nil)) == id
+}
+
+// names lists the files that a command which compares finds.
+func (r *repository) names(ctx context.Context, args ...string) ([]string, error) {
+	flags := []string{"--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", ignoreSubmodules}
+	return r.list(ctx, slices.Concat(args[:1], flags, args[1:], []string{"--"}))
+}
+
+// list are the names that a command writes with -z, so many as a change can be about.
+func (r *repository) list(ctx context.Context, args []string) ([]string, error) {
+	var paths []string
+	records := porcelain.NewRecords(func(record []byte) error {
+		if len(paths) > maxHeld {
+			return tool.Errorf(tool.ResourceExhausted, "More than %d files would change", maxHeld)
+		}
+		paths = append(paths, string(record))
+		return nil
+	})
+	if _, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed}); err != nil {
+		return nil, err
+	}
+	return paths, records.Close()
+}

@@ -1,0 +1,131 @@
+// Command git is a plugin that lets an agent work with git repositories in the
+// workspace, also with those that somebody has prepared to run programs.
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Time-outs of calls. Those of the network are longer than what a remote is given,
+// so that a call says itself that the remote has not answered.
+const (
+	localTimeout   = 2 * time.Minute
+	networkTimeout = 31 * time.Minute
+)
+
+func main() {
+	// What git writes into a worktree is for those who may enter that: the mask of the
+	// sandbox would take the files of a branch away from everybody else.
+	syscall.Umask(0o022)
+	// A call makes more garbage than the plugin holds; the host bounds both.
+	debug.SetGCPercent(400)
+	newPlugin(layers{}).Serve()
+}
+
+// layers says which of the two layers that keep a repository from running programs
+// are left out, in tests of the other one.
+type layers struct {
+	noRules     bool // git may execute anything
+	noOverrides bool // git does what the repository's configuration says
+}
+
+// newPlugin returns the plugin with all its tools.
+func newPlugin(l layers) *sdk.Plugin {
+	p := sdk.New("git", "1.0.0")
+	g := &git{layers: l, configs: newConfigCache()}
+	sdk.Configure(p, func(ctx context.Context, c sdk.Config, s settings) error { return g.configure(ctx, p, c, s) })
+	add(p, g, status, tool.Spec{Name: "git_status", MaxOutput: 64 * tool.KiB})
+	add(p, g, diff, tool.Spec{Name: "git_diff", MaxOutput: 64 * tool.KiB})
+	add(p, g, log, tool.Spec{Name: "git_log", MaxOutput: 64 * tool.KiB})
+	add(p, g, show, tool.Spec{Name: "git_show", MaxOutput: 64 * tool.KiB})
+	add(p, g, blame, tool.Spec{Name: "git_blame", MaxOutput: 64 * tool.KiB})
+	addChange(p, g, planAdd, tool.Spec{Name: "git_add", Tier: tool.SideEffecting, Idempotent: true})
+	addChange(p, g, planCommit, tool.Spec{Name: "git_commit", Tier: tool.SideEffecting})
+	addChange(p, g, planBranch, tool.Spec{
+		Name: "git_branch", Tier: tool.ReadOnly, MaxOutput: 64 * tool.KiB,
+		TierWhen: []tool.TierRule{when("create", true, tool.SideEffecting)},
+	})
+	addChange(p, g, planSwitch, tool.Spec{Name: "git_switch", Tier: tool.SideEffecting})
+	addChange(p, g, planStash, tool.Spec{
+		Name: "git_stash", Tier: tool.ReadOnly, MaxOutput: 64 * tool.KiB,
+		TierWhen: []tool.TierRule{
+			when("action", "push", tool.SideEffecting), when("action", "apply", tool.SideEffecting), when("action", "pop", tool.SideEffecting),
+			when("action", "drop", tool.Privileged),
+		},
+	})
+	addChange(p, g, planRestore, tool.Spec{Name: "git_restore", Tier: tool.Privileged, Destructive: true})
+	addChange(p, g, planReset, tool.Spec{Name: "git_reset", Tier: tool.Privileged, Destructive: true})
+	addChange(p, g, planFetch, tool.Spec{Name: "git_fetch", Tier: tool.SideEffecting, OpenWorld: true, Idempotent: true, Timeout: networkTimeout})
+	addChange(p, g, planPull, tool.Spec{Name: "git_pull", Tier: tool.SideEffecting, OpenWorld: true, Timeout: networkTimeout})
+	addChange(p, g, planPush, tool.Spec{Name: "git_push", Tier: tool.Privileged, OpenWorld: true, Destructive: true, Timeout: networkTimeout})
+	return p
+}
+
+// add adds a tool that reads. Its description is the file of its name.
+func add[In, Out any](p *sdk.Plugin, g *git, run func(context.Context, *access, In) (Out, error), spec tool.Spec) {
+	spec.Category = "git"
+	spec.Tier = tool.ReadOnly
+	spec.Idempotent = true
+	spec.Timeout = localTimeout
+	spec.Description = sdk.Description(descriptions, spec.Name)
+	sdk.AddTool(p, spec, func(ctx context.Context, c *sdk.Call, in In) (Out, error) {
+		return run(ctx, g.access(c), in)
+	})
+}
+
+// when gives calls another tier whose argument has the value.
+func when(property string, value any, tier tool.Tier) tool.TierRule {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return tool.TierRule{} // it is a constant; the sdk reports a rule without a property
+	}
+	return tool.TierRule{Property: property, Equals: text, Tier: tier}
+}
+
+//go:embed descriptions
+var descriptions embed.FS
+
+// git is what the tools share.
+type git struct {
+	layers
+	settings atomic.Pointer[settings]
+	scratch  string // for temporary files
+	configs  *configCache
+	loaders  sync.Map // of programs: what one names does not change
+}
+
+// access is what one call may use.
+type access struct {
+	*git
+	call     *sdk.Call
+	settings settings
+	// budget is the size in bytes that a result should have at most.
+	budget int
+	// previews says that nothing may be changed, objects of the repository included.
+	previews bool
+}
+
+func (g *git) access(c *sdk.Call) *access {
+	s := &access{git: g, call: c, budget: int(c.MaxOutput())}
+	if set := g.settings.Load(); set != nil {
+		s.settings = *set
+	}
+	s.settings.complete()
+	if s.budget <= 0 {
+		s.budget = int(defaultBudget)
+	}
+	return s
+}
+
+// defaultBudget is the size of a result if the host names none.
+const defaultBudget = 16 * tool.KiB

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type pullArgs struct {
+	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; without it, that of the branch, else origin"`
+	Branch string `json:"branch,omitempty" jsonschema:"the remote's branch; without it, the one that this branch tracks"`
+	Mode   string `json:"mode,omitempty" jsonschema:"ff_only refuses if both sides have commits, merge makes a merge of them, rebase puts the commits here on top of the remote's" enum:"ff_only,merge,rebase" default:"ff_only"`
+}
+
+// pulling is a call of git_pull.
+type pulling struct {
+	fetching
+	mode   string
+	head   *state
+	branch string // of the remote
+}
+
+// planPull finds where a call of git_pull goes.
+func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.refuseLocked(); err != nil {
+		return nil, err
+	}
+	c := &pulling{fetching: fetching{repository: r}, mode: in.Mode}
+	if c.head, err = r.lookAt(ctx, "no"); err != nil {
+		return nil, err
+	}
+	switch conflicts, doing := c.head.conflicts(), r.inProgress(); {
+	case c.head.Name == "":
+		return nil, detached("pull into")
+	case c.head.Commit == "":
+		return nil, tool.Errorf(tool.NotFound, "There is no commit yet on branch %s", tool.VisibleName(c.head.Name)).WithHint("git_fetch, then git_switch to a branch of the remote")
+	case len(conflicts) > 0:
+		return nil, tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", r.namesOf(conflicts)).WithHint("edit these files, then git_add and git_commit")
+	case doing != "":
+		return nil, unfinished(doing)
+	}
+	if c.mode != "ff_only" {
+		if _, err := r.identity(); err != nil {
+			return nil, err
+		}
+	}
+	if c.from, err = r.remote(in.Remote, c.head.Name, false); err != nil {
+		return nil, err
+	}
+	if c.branch, err = r.upstreamOf(c.head.Name, c.from, in.Branch); err != nil {
+		return nil, err
+	}
+	c.in.Branch = c.branch
+	c.specs, err = r.fetchSpecs(ctx, c.from, c.branch)
+	return c, err
+}
+
+// unfinished refuses a change while an operation was begun and not finished.
+func unfinished(doing string) *tool.Error {
+	err := tool.Errorf(tool.Conflict, "A %s is in progress", doing)
+	if doing == "merge" {
+		return err.WithHint("git_add the files that are resolved and git_commit, or undo it with git_reset in mode merge")
+	}
+	return err.WithHint("the user must finish it (git %s --continue) or undo it (git %[1]s --abort)", doing)
+}
+
+func detached(what string) *tool.Error {
+	return tool.Errorf(tool.Failed, "HEAD is detached: there is no branch to %s", what).WithHint("git_switch to a branch, or create one")
+}
+
+// upstreamOf is the branch of the remote that a branch here tracks.
+func (r *repository) upstreamOf(branch string, from *remote, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	merged := r.config.last("branch", branch, "merge")
+	if r.config.last("branch", branch, "remote") != from.name || !strings.HasPrefix(merged, "refs/heads/") {
+		return "", tool.Errorf(tool.Failed, "The branch %s has no upstream at %s", tool.VisibleName(branch), tool.VisibleName(from.name)).
+			WithHint("name the remote's branch, or git_push with set_upstream")
+	}
+	return strings.TrimPrefix(merged, "refs/heads/"), nil
+}
+
+func (c *pulling) state() string {
+	return stateOf("git_pull", c.gitDir, c.from.name, c.from.url, c.branch, c.mode, c.head.Name, c.head.Commit)
+}
+
+func (c *pulling) show(context.Context) (string, []tool.Content, error) {
+	how := map[string]string{"ff_only": "fast-forward only", "merge": "with a merge if need be", "rebase": "with a rebase if need be"}[c.mode]
+	summary := fmt.Sprintf("Pulls %s from %s (%s) into %s of %s, %s", tool.VisibleName(c.branch), tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.head.head(), c.place(), how)
+	return summary, nil, nil
+}
+
+func (c *pulling) make(ctx context.Context) (tool.Result, error) {
+	if _, _, err := c.fetch(ctx); err != nil {
+		return tool.Result{}, err
+	}
+	ids, err := c.commits(ctx, c.from.tracking(c.branch), "HEAD")
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if ids[1] != c.head.Commit {
+		return tool.Result{}, sdk.ChangedSincePreview("the branch has moved")
+	}
+	to := ids[0]
+	facts := map[string]any{"repo": c.shown, "remote": c.from.name, "branch": c.branch, "before": c.head.Commit}
+	if known, err := c.contains(ctx, c.head.Commit, to); err != nil || known {
+		facts["commit"] = c.head.Commit
+		return done(facts, c.changedFiles(nil, "fetch"), "Nothing new: %s has all of %s", c.head.head(), tool.VisibleName(c.from.name+"/"+c.branch)), err
+	}
+	files, err := c.differing(ctx, c.head.Commit, to)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if err := c.refuseProtected(files); err != nil {
+		return tool.Result{}, err
+	}
+	if err := c.refuseLossByPull(ctx, to); err != nil {
+		return tool.Result{}, err
+	}
+	if err := c.integrate(ctx, to); err != nil {
+		return tool.Result{}, err
+	}
+	now, err := c.commit(ctx, "HEAD")
+	if err != nil {
+		return tool.Result{}, err
+	}
+	facts["commit"] = now
+	return done(facts, c.changedFiles(files, "pull"), "Pulled %s: %s from %s to %s, %s changed there", tool.VisibleName(c.from.name+"/"+c.branch),
+		c.head.head(), short(c.head.Commit), short(now), plural(len(files), "file")), nil
+}
+
+// refuseLossByPull is refuseLoss for the files that the remote has changed since both
+// sides had the same.
+func (c *pulling) refuseLossByPull(ctx context.Context, to string) error {
+	out, err := c.run(ctx, command{args: []string{"merge-base", c.head.Commit, to}, exits: []int{1}})
+	if err != nil || out.exit != 0 {
+		return err // of histories that have nothing in common git says more
+	}
+	files, err := c.differing(ctx, strings.TrimSpace(string(out.stdout)), to)
+	if err != nil {
+		return err
+	}
+	return c.refuseLoss(ctx, to, files)
+}
+
+// contains reports whether a commit has another one in its history.
+func (r *repository) contains(ctx context.Context, commit, other string) (bool, error) {
+	out, err := r.run(ctx, command{args: []string{"merge-base", "--is-ancestor", other, commit}, exits: []int{1}})
+	return out.exit == 0, err
+}
+
+// integrate takes the commits of the remote into the branch.
+func (c *pulling) integrate(ctx context.Context, to string) error {
+	if c.mode == "rebase" {
+		return c.rebase(ctx, to)
+	}
+	args := []string{"merge", "--quiet", "--no-edit", "--no-stat", "--no-verify", "--no-gpg-sign", "--no-verify-signatures", "--no-autostash", "--no-progress"}
+	if c.mode == "ff_only" {
+		args = append(args, "--ff-only")
+	} else {
+		args = append(args, "--ff", "-m", fmt.Sprintf("Merge branch '%s' of %s", c.branch, c.from.name))
+	}
+	out, err := c.run(ctx, command{args: append(args, to), writes: true, env: c.anybody(), exits: []int{1}})
+	if err != nil || out.exit == 0 {
+		return err
+	}
+	if s, err := c.lookAt(ctx, "no"); err == nil {
+		if conflicts := s.conflicts(); len(conflicts) > 0 {
+			return tool.Errorf(tool.Conflict, "The merge has conflicts in %s", c.namesOf(conflicts)).
+				WithHint("edit these files, git_add them and git_commit; or git_reset with mode merge to undo the merge")
+		}
+	}
+	return c.explain(nil, output{stderr: out.stderr + string(out.stdout), exit: out.exit})
+}
+
+// rebase puts the commits of the branch on top of others, or leaves all as it was.
+func (c *pulling) rebase(ctx context.Context, onto string) error {
+	args := []string{"rebase", "--quiet", "--no-stat", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash", onto}
+	out, err := c.run(ctx, command{args: args, writes: true, env: c.anybody(), exits: []int{1, 128}})
+	if err == nil && out.exit == 0 {
+		return nil
+	}
+	// Also if the call was given up: what was begun is undone.
+	ctx = context.WithoutCancel(ctx)
+	var conflicts []string
+	if s, err := c.lookAt(ctx, "no"); err == nil {
+		conflicts = s.conflicts()
+	}
+	if c.inProgress() == "rebase" {
+		if err := c.undoRebase(ctx); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if len(conflicts) > 0 {
+		return tool.Errorf(tool.Conflict, "The rebase has conflicts in %s; all is as it was", c.namesOf(conflicts)).WithHint("call it with mode merge, where conflicts can be resolved")
+	}
+	return c.explain(nil, output{stderr: cmp.Or(out.stderr, string(out.stdout)), exit: out.exit})
+}
+
+// undoRebase ends the rebase that is in progress, so that all is as it was before.
+func (c *pulling) undoRebase(ctx context.Context) error {
+	_, err := c.run(ctx, command{args: []string{"rebase", "--abort"}, writes: true, env: c.anybody()})
+	if err == nil {
+		return nil
+	}
+	// One that was ended as it began has not noted all that an abort needs, and not
+	// moved HEAD from its branch yet.
+	out, failed := c.run(ctx, command{args: []string{"symbolic-ref", "--quiet", "HEAD"}, exits: []int{1}})
+	if failed == nil && out.exit == 0 {
+		_, err = c.run(ctx, command{args: []string{"rebase", "--quit"}, writes: true, env: c.anybody()})
+	}
+	return err
+}

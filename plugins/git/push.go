@@ -1,0 +1,217 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type pushArgs struct {
+	Path           string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Remote         string `json:"remote,omitempty" jsonschema:"the name of the remote; without it, that of the branch, else origin"`
+	Branch         string `json:"branch,omitempty" jsonschema:"the branch to push; without it, the current one"`
+	SetUpstream    bool   `json:"set_upstream,omitempty" jsonschema:"the branch tracks the remote's from then on" default:"false"`
+	ForceWithLease bool   `json:"force_with_lease,omitempty" jsonschema:"replaces the remote's branch even if it has commits that this one lacks, but only if it is what was last fetched" default:"false"`
+}
+
+// pushing is a call of git_push. Everything that it shows is known without asking the
+// remote.
+type pushing struct {
+	*repository
+	in       pushArgs
+	to       *remote
+	branch   string
+	target   string // the remote's branch
+	commitID string
+	tracked  string // what the remote's branch was when it was last seen, "" for nothing
+	outgoing []Commit
+	lost     []Commit // that the remote's branch loses
+	diff     *preview
+}
+
+// planPush finds what a call of git_push would send, and where.
+func planPush(ctx context.Context, s *access, in pushArgs) (change, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	c := &pushing{repository: r, in: in, branch: in.Branch}
+	if c.branch == "" {
+		if c.branch, err = r.currentBranch(ctx); err != nil {
+			return nil, err
+		}
+		if c.branch == "" {
+			return nil, detached("push")
+		}
+	}
+	if err := r.checkBranchName(ctx, c.branch); err != nil {
+		return nil, err
+	}
+	if c.commitID, err = r.commitOrNone(ctx, "refs/heads/"+c.branch); err != nil {
+		return nil, err
+	}
+	if c.commitID == "" {
+		return nil, tool.Errorf(tool.NotFound, "There is no commit on a branch %s", tool.VisibleName(c.branch)).WithHint("git_branch lists them")
+	}
+	if c.to, err = r.remote(in.Remote, c.branch, true); err != nil {
+		return nil, err
+	}
+	c.target = c.branch
+	if merged, ok := strings.CutPrefix(r.config.last("branch", c.branch, "merge"), "refs/heads/"); ok && r.config.last("branch", c.branch, "remote") == c.to.name {
+		if c.target = merged; in.SetUpstream {
+			c.target = c.branch
+		}
+	}
+	if err := r.checkBranchName(ctx, c.target); err != nil {
+		return nil, err
+	}
+	return c, c.look(ctx)
+}
+
+// look finds which commits go.
+func (c *pushing) look(ctx context.Context) (err error) {
+	if c.tracked, err = c.commitOrNone(ctx, c.to.tracking(c.target)); err != nil {
+		return err
+	}
+	switch {
+	case c.tracked == "" && c.in.ForceWithLease:
+		return tool.Errorf(tool.Failed, "The branch %s of %s was never fetched, so nobody knows what would be replaced", tool.VisibleName(c.target), tool.VisibleName(c.to.name)).
+			WithHint("git_fetch first, or push without force_with_lease")
+	case c.tracked == c.commitID && !c.in.SetUpstream:
+		return tool.Errorf(tool.Failed, "There is nothing to push: %s is at %s, as %s was when it was last fetched", tool.VisibleName(c.branch), short(c.commitID), tool.VisibleName(c.to.name+"/"+c.target)).
+			WithHint("commit first, or git_fetch to see whether the remote has changed")
+	}
+	from := c.tracked
+	if from != "" {
+		if c.lost, err = c.between(ctx, c.commitID, from); err != nil {
+			return err
+		}
+		if len(c.lost) > 0 && !c.in.ForceWithLease {
+			return tool.Errorf(tool.Conflict, "%s has commits that %s lacks", tool.VisibleName(c.to.name+"/"+c.target), tool.VisibleName(c.branch)).
+				WithHint("git_pull first, then push again")
+		}
+	}
+	if c.outgoing, err = c.unknownTo(ctx, c.to, from, c.commitID); err != nil || !c.previews {
+		return err
+	}
+	base, err := c.knownBase(ctx, from)
+	if err != nil {
+		return err
+	}
+	c.diff, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, c.patchFlags(), []string{base, c.commitID, "--"})})
+	return err
+}
+
+// knownBase is what the outgoing commits are compared with: what the remote's branch
+// was, else the last commit that they share with the remote's other branches, else
+// nothing.
+func (c *pushing) knownBase(ctx context.Context, from string) (string, error) {
+	if from != "" {
+		return from, nil
+	}
+	known, err := c.references(ctx, "refs/remotes/"+c.to.name+"/")
+	if err != nil || len(known) == 0 {
+		return emptyTree(c.commitID), err
+	}
+	// The best common ancestor of the commit and of all others taken together.
+	args := append([]string{"merge-base", c.commitID}, slices.Sorted(maps.Values(known))...)
+	out, err := c.run(ctx, command{args: args[:min(len(args), maxNames)], exits: []int{1}})
+	return cmp.Or(strings.TrimSpace(string(out.stdout)), emptyTree(c.commitID)), err
+}
+
+// unknownTo lists the commits that the remote has not got: those that the branch has
+// there, or any of its branches.
+func (r *repository) unknownTo(ctx context.Context, to *remote, from, id string) ([]Commit, error) {
+	if from != "" {
+		return r.between(ctx, from, id)
+	}
+	known, err := r.references(ctx, "refs/remotes/"+to.name+"/")
+	if err != nil {
+		return nil, err
+	}
+	var found []Commit
+	records := porcelain.NewCommits(func(c porcelain.Commit) error {
+		found = append(found, newCommit(c, 200))
+		return nil
+	})
+	input := []string{id}
+	for _, other := range known {
+		input = append(input, "^"+other)
+	}
+	if _, err := r.run(ctx, command{args: commitLog(maxBetween+1, "--stdin"), stdin: []byte(strings.Join(input, "\n") + "\n"), output: records, maxOutput: maxListed}); err != nil {
+		return nil, err
+	}
+	if err := records.Close(); err != nil {
+		return nil, unreadable(err)
+	}
+	return found, nil
+}
+
+func (c *pushing) state() string {
+	return stateOf("git_push", c.gitDir, c.to.name, c.to.url, c.branch, "refs/heads/"+c.target, c.commitID, c.tracked, fmt.Sprint(c.in.ForceWithLease, c.in.SetUpstream))
+}
+
+func (c *pushing) show(context.Context) (string, []tool.Content, error) {
+	how := "Pushes"
+	if c.in.ForceWithLease {
+		how = "Force-pushes"
+	}
+	summary := fmt.Sprintf("%s %s of branch %s to %s (%s), branch %s", how, countOf(c.outgoing), tool.VisibleName(c.branch), tool.VisibleName(c.to.name), tool.VisibleName(c.to.url), tool.VisibleName(c.target))
+	was := "it was not known here"
+	if c.tracked != "" {
+		was = "it was at " + c.tracked + " when last fetched"
+	}
+	about := []string{"Address: " + tool.VisibleName(c.to.url), fmt.Sprintf("refs/heads/%s becomes %s; %s", tool.VisibleName(c.target), c.commitID, was)}
+	content := c.listed(about)
+	content = append(content, commitsLeft("Commits that the remote's branch loses:", c.lost)...)
+	content = append(content, commitsLeft("Commits that go:", c.outgoing)...)
+	return summary, append(content, c.diff.content()...), nil
+}
+
+func (c *pushing) make(ctx context.Context) (tool.Result, error) {
+	args := []string{"push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no", "--no-progress", "--no-thin"}
+	if c.in.ForceWithLease {
+		args = append(args, "--force-with-lease=refs/heads/"+c.target+":"+c.tracked)
+	}
+	// The object that was looked at, wherever the branch is by now.
+	args = append(args, "--", c.to.url, c.commitID+":refs/heads/"+c.target)
+	t, err := c.transfer(nil)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer t.Close()
+	out, err := t.runRemote(ctx, c.to, command{args: args, exits: []int{1}})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if out.exit != 0 {
+		return tool.Result{}, t.explain(nil, output{stderr: string(out.stdout) + out.stderr, exit: out.exit})
+	}
+	notes := c.remember(ctx)
+	facts := map[string]any{"repo": c.shown, "remote": c.to.name, "url": c.to.url, "branch": c.target, "commit": c.commitID, "before": c.tracked}
+	effects := []tool.Effect{{Kind: "git.pushed", Target: c.to.url + " refs/heads/" + c.target, Operation: "update"}}
+	return done(facts, effects, "Pushed %s to %s: branch %s is at %s%s", countOf(c.outgoing), tool.VisibleName(c.to.name), tool.VisibleName(c.target), short(c.commitID), notes), nil
+}
+
+// remember notes here where the remote's branch is, and that the branch tracks it. It
+// returns what of that has failed: the push has not.
+func (c *pushing) remember(ctx context.Context) (notes string) {
+	commands := [][]string{{"update-ref", "-m", "update by push", c.to.tracking(c.target), c.commitID}}
+	if c.in.SetUpstream {
+		commands = append(commands,
+			[]string{"config", "--replace-all", "branch." + c.branch + ".remote", c.to.name},
+			[]string{"config", "--replace-all", "branch." + c.branch + ".merge", "refs/heads/" + c.target})
+	}
+	for _, args := range commands {
+		if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
+			notes += "\n[it could not be noted in the repository: " + tool.AsError(err).Message + "]"
+		}
+	}
+	return notes
+}

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// repository is a worktree with its git directory, both inside the workspace. Its
+// paths are real: they hold no symbolic links.
+type repository struct {
+	*access
+	// worktree holds the files, gitDir what belongs to this worktree alone, and
+	// commonDir what all worktrees share. The last two are mostly the same.
+	worktree, gitDir, commonDir string
+	// shown is the worktree as results show it: relative to the workspace, "." for
+	// that itself.
+	shown string
+	// focus is what the call has named, relative to the worktree, "." for that itself.
+	focus string
+	// folders are the real paths of the folders of the workspace.
+	folders []string
+	// alternates are further directories with objects, in the workspace too.
+	alternates []string
+	// objects is where the objects are, "" for their place in commonDir.
+	objects string
+	// config is the repository's configuration.
+	config *config
+	// secret is what git was told for a remote, which is not repeated, and secretName
+	// its name.
+	secret, secretName string
+}
+
+// folder is a folder of the workspace as it was given and as it is.
+type folder struct{ given, real string }
+
+func (s *access) folders() ([]folder, error) {
+	var all []folder
+	for _, given := range s.call.Roots() {
+		real, err := filepath.EvalSymlinks(given)
+		if err != nil {
+			return nil, tool.Errorf(tool.Unavailable, "The workspace cannot be opened").WithCause(err)
+		}
+		all = append(all, folder{filepath.Clean(given), real})
+	}
+	if len(all) == 0 {
+		return nil, tool.Errorf(tool.Unavailable, "There is no workspace")
+	}
+	return all, nil
+}
+
+// locate returns the real path of a name in the workspace, of which the last part
+// need not exist and is not followed, if it is a link, unless follow says so.
+func locate(folders []folder, name string, follow bool) (string, error) {
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folders[0].given, path)
+	}
+	path = filepath.Clean(path)
+	real, err := realPath(path, follow)
+	if err != nil {
+		return "", tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(name)).WithCause(err)
+	}
+	if !slices.ContainsFunc(folders, func(f folder) bool { return within(real, f.real) }) {
+		return "", notAllowed(name)
+	}
+	return real, nil
+}
+
+func notAllowed(name string) *tool.Error {
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
+		WithHint("it is outside of the workspace; name a path in it")
+}
+
+// realPath follows the links of what exists of a path.
+func realPath(path string, follow bool) (string, error) {
+	if follow {
+		if real, err := filepath.EvalSymlinks(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return real, err
+		}
+	}
+	dir, base := filepath.Split(path)
+	if base == "" {
+		return path, nil
+	}
+	dir = filepath.Clean(dir)
+	real, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		real, err = realPath(dir, false)
+	}
+	return filepath.Join(real, base), err
+}
+
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// open finds the repository that holds the file or directory of the given name, and
+// reads its configuration.
+func (s *access) open(name string) (*repository, error) {
+	folders, err := s.folders()
+	if err != nil {
+		return nil, err
+	}
+	start, err := locate(folders, name, true)
+	if err != nil {
+		return nil, err
+	}
+	top := slices.IndexFunc(folders, func(f folder) bool { return within(start, f.real) })
+	for dir := start; ; dir = filepath.Dir(dir) {
+		gitDir, err := gitDirOf(dir)
+		if err != nil {
+			return nil, err
+		}
+		if gitDir != "" {
+			r, err := s.openAt(folders, dir, gitDir)
+			if err != nil {
+				return nil, err
+			}
+			return r, r.look(folders, name, start)
+		}
+		if dir == folders[top].real {
+			return nil, tool.Errorf(tool.NotFound, "Not a git repository: %s", tool.VisibleName(name)).
+				WithHint("name a directory that holds .git, or a file below one; repositories are looked for within the workspace")
+		}
+	}
+}
+
+// look sets the focus to the file or directory of the given name, a link itself if
+// the repository holds it, else what it leads to.
+func (r *repository) look(folders []folder, name, real string) error {
+	itself, err := locate(folders, name, false)
+	if err != nil || !within(itself, r.worktree) {
+		itself = real
+	}
+	r.focus, err = r.relative(itself, name)
+	return err
+}
+
+// chosen are the paths that a call is about: the files that it names, else its
+// focus; none for all.
+func (r *repository) chosen(files []string) ([]string, error) {
+	if len(files) > 0 {
+		return r.pathsOf(files)
+	}
+	if r.focus == "." {
+		return nil, nil
+	}
+	return []string{r.focus}, nil
+}
+
+// maxLink bounds the files that say where a git directory is.
+const maxLink = 8 << 10
+
+// gitDirOf returns where .git in a directory leads, "" if there is none.
+func gitDirOf(dir string) (string, error) {
+	path := filepath.Join(dir, ".git")
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err != nil && !isDir(dir):
+		return "", nil
+	case err != nil:
+		return "", badRepository("its .git cannot be read").WithCause(err)
+	case info.IsDir():
+		return path, nil
+	case !info.Mode().IsRegular():
+		return "", badRepository("its .git is a %s", roots.Kind(info.Mode()))
+	}
+	text, err := readSmall(path)
+	target, ok := strings.CutPrefix(text, "gitdir: ")
+	if err != nil || !ok || target == "" {
+		return "", badRepository("its .git says nowhere where the repository is").WithCause(err)
+	}
+	if !filepath.IsAbs(target) {
+		target = filepath.Join(dir, target)
+	}
+	return target, nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func badRepository(format string, args ...any) *tool.Error {
+	return tool.Errorf(tool.Failed, "The git repository cannot be used: "+format, args...).WithHint("the user must repair it, or make it anew")
+}
+
+// readSmall reads the only line of a small file.
+func readSmall(path string) (string, error) {
+	f, err := openFile(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxLink))
+	return string(bytes.TrimRight(text, "\r\n")), err
+}
+
+// openFile opens a file of a git directory to read it. Opening what is no file could
+// wait for ever.
+func openFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("it is a %s", roots.Kind(info.Mode()))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// openAt opens the repository with these directories if all of it is in the
+// workspace.
+func (s *access) openAt(folders []folder, worktree, gitDir string) (*repository, error) {
+	r := &repository{access: s, worktree: worktree}
+	for _, f := range folders {
+		r.folders = append(r.folders, f.real)
+	}
+	var err error
+	if r.gitDir, err = r.inside(gitDir, "its git directory"); err != nil {
+		return nil, err
+	}
+	r.commonDir = r.gitDir
+	common, err := readSmall(filepath.Join(r.gitDir, "commondir"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, badRepository("its commondir cannot be read").WithCause(err)
+	}
+	if err == nil {
+		if !filepath.IsAbs(common) {
+			common = filepath.Join(r.gitDir, common)
+		}
+		if r.commonDir, err = r.inside(common, "the repository that its worktree belongs to"); err != nil {
+			return nil, err
+		}
+	}
+	for _, part := range []string{"objects", "refs", "config", "HEAD", "index", "info", "logs"} {
+		for _, dir := range []string{r.gitDir, r.commonDir} {
+			if err := r.noWayOut(filepath.Join(dir, part)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if err := r.checkAlternates(filepath.Join(r.commonDir, "objects"), 0); err != nil {
+		return nil, err
+	}
+	r.shown = "."
+	if rel, err := filepath.Rel(r.folders[0], worktree); err == nil && filepath.IsLocal(rel) {
+		r.shown = filepath.ToSlash(rel)
+	} else {
+		i := slices.IndexFunc(folders, func(f folder) bool { return within(worktree, f.real) })
+		r.shown = folders[i].given + strings.TrimPrefix(worktree, folders[i].real)
+	}
+	return r, nil
+}
+
+// inside returns the real path of a directory of the repository.
+func (r *repository) inside(dir, what string) (string, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return "", badRepository("%s is not there", what).WithCause(err)
+	}
+	if !slices.ContainsFunc(r.folders, func(f string) bool { return within(real, f) }) {
+		return "", tool.Errorf(tool.PermissionDenied, "The git repository cannot be used: %s is outside of the workspace", what).
+			WithHint("it is a linked worktree or a submodule, or .git leads out; work with a repository that is in the workspace as a whole")
+	}
+	return real, nil
+}
+
+// noWayOut refuses a part of the repository that is a link out of the workspace.
+func (r *repository) noWayOut(path string) error {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		_, err := r.inside(path, "a part of its git directory")
+		return err
+	}
+	return nil // of what is missing git says more
+}
+
+// maxAlternates is how deep object directories may refer to others, as in git.
+const maxAlternates = 5
+
+// checkAlternates refuses object directories elsewhere, whose content would be
+// shown.
+func (r *repository) checkAlternates(objects string, depth int) error {
+	f, err := openFile(filepath.Join(objects, "info", "alternates"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return badRepository("its list of alternate object directories cannot be read").WithCause(err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxLink+1))
+	if err != nil || len(text) > maxLink || depth == maxAlternates {
+		return badRepository("it has too many alternate object directories").WithCause(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		dir := strings.TrimRight(line, "\n")
+		if dir == "" || strings.HasPrefix(dir, "#") {
+			continue
+		}
+		if strings.HasPrefix(dir, `"`) {
+			return badRepository("an alternate object directory has a quoted name")
+		}
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(objects, dir)
+		}
+		real, err := r.inside(dir, "an alternate object directory")
+		if err != nil {
+			return err
+		}
+		r.alternates = append(r.alternates, real)
+		if err := r.checkAlternates(real, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repository opens the repository that a call names.
+func (s *access) repository(ctx context.Context, name string) (*repository, error) {
+	r, err := s.open(name)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.readConfig(ctx)
+}
+
+// inProgress is the operation that was begun and not finished, "" if none is.
+func (r *repository) inProgress() string {
+	for _, state := range []struct{ file, doing string }{
+		{"rebase-merge", "rebase"},
+		{"rebase-apply", "rebase"},
+		{"MERGE_HEAD", "merge"},
+		{"CHERRY_PICK_HEAD", "cherry-pick"},
+		{"REVERT_HEAD", "revert"},
+		{"BISECT_LOG", "bisect"},
+	} {
+		if _, err := os.Lstat(filepath.Join(r.gitDir, state.file)); err == nil {
+			return state.doing
+		}
+	}
+	return ""
+}

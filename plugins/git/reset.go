@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type resetArgs struct {
+	Path string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Rev  string `json:"rev,omitempty" jsonschema:"the commit, branch or tag that the branch is set to" default:"HEAD"`
+	Mode string `json:"mode,omitempty" jsonschema:"soft moves the branch alone; mixed also unstages everything; keep also takes the files along and refuses if they have changed; merge undoes a merge that is in progress; hard throws all changes away" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
+}
+
+// resetting is a call of git_reset.
+type resetting struct {
+	*repository
+	head  *state
+	mode  string
+	to    Commit
+	left  []Commit // commits that the branch loses, a few of them
+	lost  *preview // of files that change
+	files []string
+}
+
+// planReset looks at what a call of git_reset would undo.
+func planReset(ctx context.Context, s *access, in resetArgs) (change, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.refuseLocked(); err != nil {
+		return nil, err
+	}
+	c := &resetting{repository: r, mode: in.Mode}
+	id, err := r.commit(ctx, in.Rev)
+	if err != nil {
+		return nil, err
+	}
+	if c.head, err = r.lookAt(ctx, "no"); err != nil {
+		return nil, err
+	}
+	if c.to, err = r.describe(ctx, id); err != nil {
+		return nil, err
+	}
+	if c.left, err = r.between(ctx, id, c.head.Commit); err != nil {
+		return nil, err
+	}
+	args := slices.Concat([]string{"diff"}, r.undoFlags(), []string{id, "--"})
+	if in.Mode == "soft" || in.Mode == "mixed" {
+		args = slices.Concat([]string{"diff-index", "--cached"}, r.undoFlags(), []string{id, "--"})
+	} else {
+		if c.files, err = r.differing(ctx, id); err != nil {
+			return nil, err
+		}
+		if err := r.refuseProtected(c.files); err != nil {
+			return nil, err
+		}
+		if err := r.refuseLoss(ctx, id, c.files); err != nil {
+			return nil, err
+		}
+	}
+	c.lost, err = r.previewOf(ctx, command{args: args})
+	return c, err
+}
+
+func (c *resetting) state() string {
+	return stateOf("git_reset", c.gitDir, c.mode, c.head.Name, c.head.Commit, c.to.ID, fmt.Sprintf("%x", c.lost.sum))
+}
+
+func (c *resetting) show(context.Context) (string, []tool.Content, error) {
+	summary := fmt.Sprintf("Resets %s (%s) to %s: %s", c.head.head(), c.mode, short(c.to.ID), oneLine(c.to.Subject))
+	if c.mode == "hard" {
+		summary += fmt.Sprintf("; changes to %s are thrown away", plural(len(c.files), "file"))
+	}
+	return summary, append(commitsLeft("Commits that are no longer on it:", c.left), c.lost.content()...), nil
+}
+
+func (c *resetting) make(ctx context.Context) (tool.Result, error) {
+	args := []string{"reset", "--" + c.mode, "--quiet", "--no-recurse-submodules", c.to.ID}
+	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
+		return tool.Result{}, err
+	}
+	facts := map[string]any{"repo": c.shown, "commit": c.to.ID, "before": c.head.Commit}
+	text := fmt.Sprintf("Reset %s to %s: %s", c.head.head(), short(c.to.ID), oneLine(c.to.Subject))
+	if c.head.Commit != c.to.ID {
+		text += "\nIt was at " + c.head.Commit
+	}
+	return done(facts, c.changedFiles(c.files, "reset"), "%s", text), nil
+}

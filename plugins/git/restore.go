@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type restoreArgs struct {
+	Path   string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; without it, that of the first file" role:"path" alias:"repo"`
+	Files  []string `json:"files" jsonschema:"files and directories to restore, relative to the workspace" role:"path"`
+	Where  string   `json:"where,omitempty" jsonschema:"files: the files become what is staged, or what source holds; index: they are no longer staged; both" enum:"files,index,both" default:"files"`
+	Source string   `json:"source,omitempty" jsonschema:"the commit, branch or tag to restore from; without it, the index, and for the index HEAD"`
+}
+
+// restoring is a call of git_restore.
+type restoring struct {
+	*repository
+	paths  []string
+	where  string
+	source string // an object id; "" is the index
+	lost   *preview
+	files  []string
+}
+
+// planRestore looks at what a call of git_restore would undo.
+func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error) {
+	if len(in.Files) == 0 {
+		return nil, tool.Errorf(tool.InvalidArgument, "files is empty").WithHint("name the files to restore; the repository's directory stands for all")
+	}
+	r, err := s.repositoryOf(ctx, in.Path, in.Files)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.refuseLocked(); err != nil {
+		return nil, err
+	}
+	c := &restoring{repository: r, where: in.Where}
+	if c.paths, err = r.pathsOf(in.Files); err != nil {
+		return nil, err
+	}
+	if in.Source == "" && in.Where != "files" {
+		in.Source = "HEAD"
+	}
+	if in.Source != "" {
+		if c.source, err = r.commit(ctx, in.Source); err != nil {
+			return nil, err
+		}
+	}
+	states := []string{}
+	if in.Where == "index" {
+		states = append(states, "--cached")
+	}
+	if c.source != "" {
+		states = append(states, c.source)
+	}
+	what := slices.Concat(states, []string{"--"}, c.paths)
+	if c.files, err = r.differing(ctx, what[:len(states)]...); err != nil {
+		return nil, err
+	}
+	c.files = below(c.files, c.paths)
+	if len(c.files) == 0 {
+		return nil, tool.Errorf(tool.NotFound, "There is nothing to restore in %s", r.shownNames(in.Files)).
+			WithHint("the files are as they were, or git does not know them; git_status lists what has changed")
+	}
+	if in.Where != "index" {
+		if err := r.refuseProtected(c.files); err != nil {
+			return nil, err
+		}
+	}
+	if in.Where != "index" && c.source != "" {
+		if err := r.refuseLoss(ctx, c.source, c.files); err != nil {
+			return nil, err
+		}
+	}
+	// As it will be done: from what there is to what there was.
+	c.lost, err = r.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, r.undoFlags(), what)})
+	return c, err
+}
+
+// below are the files that are among the paths, or below one.
+func below(files, paths []string) []string {
+	return slices.DeleteFunc(files, func(file string) bool {
+		return !slices.ContainsFunc(paths, func(path string) bool { return path == "." || within(file, path) })
+	})
+}
+
+func (c *restoring) state() string {
+	return stateOf("git_restore", c.gitDir, c.where, c.source, strings.Join(c.paths, "\x00"), fmt.Sprintf("%x", c.lost.sum))
+}
+
+func (c *restoring) show(context.Context) (string, []tool.Content, error) {
+	what := map[string]string{"files": "Undoes changes to", "index": "Unstages", "both": "Undoes changes, staged ones too, to"}[c.where]
+	return fmt.Sprintf("%s %s in %s", what, plural(len(c.files), "file"), c.place()), c.lost.content(), nil
+}
+
+func (c *restoring) make(ctx context.Context) (tool.Result, error) {
+	args := []string{"restore", "--no-recurse-submodules", "--no-progress", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul"}
+	if c.where != "files" {
+		args = append(args, "--staged")
+	}
+	if c.where != "index" {
+		args = append(args, "--worktree")
+	}
+	if c.source != "" {
+		args = append(args, "--source="+c.source)
+	}
+	if _, err := c.run(ctx, command{args: args, stdin: []byte(strings.Join(c.paths, "\x00") + "\x00"), writes: true}); err != nil {
+		return tool.Result{}, err
+	}
+	did := map[string]string{"files": "Restored", "index": "Unstaged", "both": "Restored and unstaged"}[c.where]
+	facts := map[string]any{"repo": c.shown, "files": len(c.files)}
+	effects := c.changedFiles(nil, "unstage")
+	if c.where != "index" {
+		effects = c.changedFiles(c.files, "restore")
+	}
+	return done(facts, effects, "%s %s: %s", did, plural(len(c.files), "file"), c.namesOf(c.files)), nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type showArgs struct {
+	Path    string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to look at alone, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Rev     string `json:"rev,omitempty" jsonschema:"the commit, branch or tag" default:"HEAD"`
+	Content bool   `json:"content,omitempty" jsonschema:"what the file at path held in that commit, instead of what the commit has changed" default:"false"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+}
+
+// Shown is a commit with what it has changed, or a file in it.
+type Shown struct {
+	Repo   string     `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Commit Commit     `json:"commit"`
+	Files  []FileDiff `json:"files" jsonschema:"what the commit has changed, of a merge against its first parent; none with a cursor or content"`
+	Total  int        `json:"total" jsonschema:"how many files it has changed"`
+	Patch  string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
+
+	Content    string `json:"content,omitempty" jsonschema:"the file's content, or a part of it"`
+	Bytes      int64  `json:"bytes,omitempty" jsonschema:"the size of the whole file"`
+	Binary     bool   `json:"binary,omitempty" jsonschema:"the file is not text, and not shown"`
+	NextCursor string `json:"next_cursor,omitempty"`
+
+	content bool
+}
+
+// Text implements [sdk.Texter].
+func (s Shown) Text() string {
+	var b strings.Builder
+	switch {
+	case s.Binary:
+		fmt.Fprintf(&b, "[binary, %d bytes]\n", s.Bytes)
+	case s.content:
+		b.WriteString(s.Content)
+	default:
+		c := s.Commit
+		fmt.Fprintf(&b, "commit %s\nAuthor: %s <%s>\nDate: %s\n\n    %s\n", c.ID, oneLine(c.Author), oneLine(c.Email), c.Date, oneLine(c.Subject))
+		for line := range strings.Lines(c.Body) {
+			b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
+		}
+		b.WriteString("\n" + s.Patch)
+	}
+	writeNext(&b, s.NextCursor)
+	return b.String()
+}
+
+// maxShownBody is how much of a message git_show has.
+const maxShownBody = 8 << 10
+
+// show shows a commit or a file in it.
+func show(ctx context.Context, s *access, in showArgs) (Shown, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return Shown{}, err
+	}
+	id, err := r.commit(ctx, in.Rev)
+	if err != nil {
+		return Shown{}, err
+	}
+	result := Shown{Repo: r.shown, content: in.Content}
+	if result.Commit, err = r.describe(ctx, id); err != nil {
+		return Shown{}, err
+	}
+	if in.Content {
+		return result, r.showFile(ctx, &result, id, in.Cursor)
+	}
+	paths, err := r.chosen(nil)
+	if err != nil {
+		return Shown{}, err
+	}
+	what := slices.Concat([]string{"--root", "--no-commit-id", "-r", "--diff-merges=first-parent", id, "--"}, paths)
+	room := s.budget - overhead - result.Commit.size()
+	var d Diff
+	if err := r.readDiff(ctx, &d, "diff-tree", what, in.Cursor, room); err != nil {
+		return Shown{}, err
+	}
+	result.Files, result.Total, result.Patch, result.NextCursor = d.Files, d.Total, d.Patch, d.NextCursor
+	return result, nil
+}
+
+// describe reads a commit.
+func (r *repository) describe(ctx context.Context, id string) (Commit, error) {
+	var found Commit
+	records := porcelain.NewCommits(func(c porcelain.Commit) error {
+		found = newCommit(c, min(maxShownBody, r.budget/4))
+		return nil
+	})
+	if _, err := r.run(ctx, command{args: commitLog(1, id, "--"), output: records}); err != nil {
+		return found, err
+	}
+	if err := records.Close(); err != nil {
+		return found, unreadable(err)
+	}
+	return found, nil
+}
+
+// showFile adds what a file held in a commit.
+func (r *repository) showFile(ctx context.Context, result *Shown, commit, cursor string) error {
+	if r.focus == "." {
+		return tool.Errorf(tool.InvalidArgument, "content needs the path of a file").WithHint("give the file in path; without content, the commit is shown")
+	}
+	blob, size, err := r.blob(ctx, commit, r.focus)
+	if err != nil {
+		return err
+	}
+	result.Bytes = size
+	w, err := r.window(cursor, r.budget-overhead-result.Commit.size())
+	if err != nil {
+		return err
+	}
+	if _, err := r.run(ctx, command{args: []string{"cat-file", "blob", blob}, output: w, maxOutput: tool.TiB}); err != nil {
+		return err
+	}
+	if cursor == "" && bytes.IndexByte(w.kept[:min(len(w.kept), 8000)], 0) >= 0 {
+		result.Binary = true
+		return nil
+	}
+	result.Content, result.NextCursor, err = w.take()
+	return err
+}
+
+// blob finds a file in a commit.
+func (r *repository) blob(ctx context.Context, commit, path string) (id string, size int64, err error) {
+	out, err := r.run(ctx, command{args: []string{"ls-tree", "-z", "-l", "--full-tree", commit, "--", path}})
+	if err != nil {
+		return "", 0, err
+	}
+	var mode, kind string
+	line, _, found := strings.Cut(string(out.stdout), "\x00")
+	head, name, _ := strings.Cut(line, "\t")
+	if !found || name != path {
+		return "", 0, tool.Errorf(tool.NotFound, "There is no %s in the commit %s", tool.VisibleName(r.show(path)), short(commit)).
+			WithHint("git_log with this path shows the commits that have changed it")
+	}
+	if _, err := fmt.Sscan(head, &mode, &kind, &id, new(string)); err != nil {
+		return "", 0, unreadable(err)
+	}
+	if kind != "blob" {
+		return "", 0, tool.Errorf(tool.InvalidArgument, "%s is not a file in the commit %s", tool.VisibleName(r.show(path)), short(commit)).
+			WithHint("name a file in it")
+	}
+	if _, err := fmt.Sscan(head, &mode, &kind, &id, &size); err != nil {
+		return "", 0, unreadable(err)
+	}
+	return id, size, nil
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type statusArgs struct {
+	Path      string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to look at alone, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Untracked string `json:"untracked,omitempty" jsonschema:"files that git does not know: normal names a new directory alone, all every file in it, no none" enum:"normal,all,no" default:"normal"`
+	pageArgs
+}
+
+// Status is the state of a repository.
+type Status struct {
+	Repo     string `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Branch   string `json:"branch,omitempty" jsonschema:"the branch; left out if HEAD is detached"`
+	Detached bool   `json:"detached,omitempty" jsonschema:"HEAD is a commit, not a branch"`
+	Commit   string `json:"commit,omitempty" jsonschema:"the commit of HEAD; left out if there is none yet"`
+	Upstream string `json:"upstream,omitempty" jsonschema:"the branch that this one tracks"`
+	Ahead    int    `json:"ahead,omitempty" jsonschema:"commits that the upstream lacks"`
+	Behind   int    `json:"behind,omitempty" jsonschema:"commits that this branch lacks"`
+	Gone     bool   `json:"upstream_gone,omitempty" jsonschema:"the upstream does not exist"`
+	Stashes  int    `json:"stashes,omitempty"`
+	Doing    string `json:"in_progress,omitempty" jsonschema:"an operation that is not finished: merge, rebase, cherry-pick, revert, bisect"`
+	Clean    bool   `json:"clean" jsonschema:"there is nothing to commit and nothing untracked"`
+
+	Files      []FileStatus `json:"files"`
+	Total      int          `json:"total" jsonschema:"how many files there are to list"`
+	Conflicts  int          `json:"conflicts,omitempty" jsonschema:"how many of all are in conflict"`
+	NextCursor string       `json:"next_cursor,omitempty"`
+}
+
+// FileStatus is the state of a file.
+type FileStatus struct {
+	Path      string `json:"path" jsonschema:"relative to the workspace; a directory ends in a slash"`
+	From      string `json:"from,omitempty" jsonschema:"where it was before it was renamed or copied"`
+	Index     string `json:"index" jsonschema:"what is staged: . nothing, M modified, T type changed, A added, D deleted, R renamed, C copied; with a worktree state, U is a conflict"`
+	Worktree  string `json:"worktree" jsonschema:"what has changed since it was staged, in the same letters; ? is untracked"`
+	Conflict  bool   `json:"conflict,omitempty"`
+	Submodule bool   `json:"submodule,omitempty" jsonschema:"it is a submodule; what was changed inside of it is not looked at"`
+}
+
+// Text implements [sdk.Texter].
+func (s Status) Text() string {
+	var b strings.Builder
+	switch {
+	case s.Detached:
+		fmt.Fprintf(&b, "HEAD is detached at %s\n", short(s.Commit))
+	case s.Commit == "":
+		fmt.Fprintf(&b, "On branch %s, no commits yet\n", tool.VisibleName(s.Branch))
+	default:
+		fmt.Fprintf(&b, "On branch %s at %s\n", tool.VisibleName(s.Branch), short(s.Commit))
+	}
+	switch {
+	case s.Gone:
+		fmt.Fprintf(&b, "Upstream %s is gone\n", tool.VisibleName(s.Upstream))
+	case s.Upstream != "":
+		fmt.Fprintf(&b, "Upstream %s: ahead %d, behind %d\n", tool.VisibleName(s.Upstream), s.Ahead, s.Behind)
+	}
+	if s.Doing != "" {
+		fmt.Fprintf(&b, "In progress: %s\n", s.Doing)
+	}
+	if s.Stashes > 0 {
+		fmt.Fprintf(&b, "Stashes: %d\n", s.Stashes)
+	}
+	if s.Clean {
+		b.WriteString("Nothing to commit, clean\n")
+	}
+	for _, f := range s.Files {
+		fmt.Fprintf(&b, "%s%s %s", f.Index, f.Worktree, tool.VisibleName(f.Path))
+		if f.From != "" {
+			fmt.Fprintf(&b, " (from %s)", tool.VisibleName(f.From))
+		}
+		if f.Conflict {
+			b.WriteString(" (conflict)")
+		}
+		b.WriteByte('\n')
+	}
+	if s.NextCursor != "" {
+		fmt.Fprintf(&b, "[%d files in all; continue with cursor=%q]\n", s.Total, s.NextCursor)
+	}
+	return b.String()
+}
+
+func short(id string) string { return id[:min(len(id), 10)] }
+
+// statusCommand asks git for the state of the given paths, or of all.
+func statusCommand(untracked string, paths ...string) command {
+	args := []string{
+		"status", "--porcelain=v2", "-z", "--branch", "--show-stash", "--untracked-files=" + untracked, "--ignored=no", "--find-renames",
+		"--ahead-behind", ignoreSubmodules, "--",
+	}
+	return command{args: append(args, paths...), maxOutput: maxListed}
+}
+
+// maxListed bounds the lists that git writes, which are read as they come.
+const maxListed = tool.GiB
+
+// status lists what has changed.
+func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return Status{}, err
+	}
+	p, err := s.page(in.pageArgs)
+	if err != nil {
+		return Status{}, err
+	}
+	result := Status{Repo: r.shown}
+	parser := porcelain.NewStatus(func(e porcelain.Entry) {
+		if e.Kind == porcelain.Unmerged {
+			result.Conflicts++
+		}
+		f := FileStatus{
+			Path: r.show(e.Path), From: r.show(e.From), Index: e.Index, Worktree: e.Worktree,
+			Conflict: e.Kind == porcelain.Unmerged, Submodule: strings.HasPrefix(e.Submodule, "S"),
+		}
+		if p.take(sizeOfFile(&f)) {
+			result.Files = append(result.Files, f)
+		}
+	})
+	paths, err := r.chosen(nil)
+	if err != nil {
+		return Status{}, err
+	}
+	c := statusCommand(in.Untracked, paths...)
+	c.output = parser
+	if _, err := r.run(ctx, c); err != nil {
+		return Status{}, err
+	}
+	if err := parser.Close(); err != nil {
+		return Status{}, unreadable(err)
+	}
+	b, err := r.trueHead(parser.Branch)
+	if err != nil {
+		return Status{}, err
+	}
+	if p.seen == 0 {
+		if err := r.refuseMissing(paths); err != nil {
+			return Status{}, err
+		}
+	}
+	result.Branch, result.Commit, result.Detached = b.Name, b.Commit, b.Name == ""
+	result.Upstream, result.Ahead, result.Behind, result.Gone = b.Upstream, b.Ahead, b.Behind, b.Upstream != "" && !b.Tracked && b.Commit != ""
+	result.Stashes, result.Total, result.NextCursor = b.Stashes, p.seen, p.next()
+	result.Clean = p.seen == 0 && in.Untracked != "no"
+	result.Doing = r.inProgress()
+	return result, nil
+}
+
+// sizeOfFile is at least what an entry takes in a result, whose names could be
+// escaped.
+func sizeOfFile(f *FileStatus) int { return 90 + jsonSize(f.Path) + jsonSize(f.From) }
+
+// unreadable says that git has written something else than it should.
+func unreadable(err error) *tool.Error {
+	return tool.Errorf(tool.Failed, "What git says cannot be read").
+		WithHint("another version of git may help, or the repository changed meanwhile: try again").WithCause(err)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type switchArgs struct {
+	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Branch string `json:"branch" jsonschema:"the branch to work on; one that only a remote has is made here and tracks that; with detach, any commit or tag" alias:"name"`
+	Create bool   `json:"create,omitempty" jsonschema:"makes the branch first" default:"false"`
+	Base   string `json:"base,omitempty" jsonschema:"with create, the commit, branch or tag that it begins at; without it, HEAD"`
+	Detach bool   `json:"detach,omitempty" jsonschema:"looks at a commit without being on a branch" default:"false"`
+}
+
+// switching is a call of git_switch.
+type switching struct {
+	*repository
+	head   *state
+	to     string   // as people read it
+	args   []string // of git switch
+	target string   // a commit
+	files  []string // that become others
+}
+
+// planSwitch looks at what a call of git_switch would change.
+func planSwitch(ctx context.Context, s *access, in switchArgs) (change, error) {
+	r, err := s.repository(ctx, in.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.refuseLocked(); err != nil {
+		return nil, err
+	}
+	c := &switching{repository: r}
+	if c.head, err = r.lookAt(ctx, "no"); err != nil {
+		return nil, err
+	}
+	if conflicts := c.head.conflicts(); len(conflicts) > 0 {
+		return nil, tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", r.namesOf(conflicts)).WithHint("edit these files, then git_add and git_commit")
+	}
+	if doing := r.inProgress(); doing != "" && doing != "bisect" {
+		return nil, unfinished(doing)
+	}
+	if err := c.choose(ctx, in); err != nil {
+		return nil, err
+	}
+	from := c.head.Commit
+	if from == "" {
+		from = emptyTree(c.target)
+	}
+	if from != c.target {
+		if c.files, err = r.differing(ctx, from, c.target); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.refuseProtected(c.files); err != nil {
+		return nil, err
+	}
+	return c, r.refuseLoss(ctx, c.target, c.files)
+}
+
+// choose finds where to go.
+func (c *switching) choose(ctx context.Context, in switchArgs) error {
+	if err := checkRevision(in.Branch); err != nil {
+		return err
+	}
+	switch {
+	case in.Create && in.Detach:
+		return tool.Errorf(tool.InvalidArgument, "create and detach are both given")
+	case in.Create:
+		at, err := c.newBranch(ctx, in.Branch, in.Base)
+		c.to, c.target, c.args = "the new branch "+tool.VisibleName(in.Branch), at.ID, []string{"--create", in.Branch, "--no-track", at.ID}
+		return err
+	case in.Base != "":
+		return tool.Errorf(tool.InvalidArgument, "base is given without create")
+	case in.Detach:
+		id, err := c.commit(ctx, in.Branch)
+		c.to, c.target, c.args = "the commit "+short(id)+", on no branch", id, []string{"--detach", id}
+		return err
+	}
+	id, err := c.commit(ctx, "refs/heads/"+in.Branch)
+	if err == nil {
+		c.to, c.target, c.args = "the branch "+tool.VisibleName(in.Branch), id, []string{in.Branch}
+		return nil
+	}
+	if !isMissing(err) {
+		return err
+	}
+	return c.fromRemote(ctx, in.Branch)
+}
+
+// fromRemote finds a branch that one remote alone has.
+func (c *switching) fromRemote(ctx context.Context, name string) error {
+	var found []string
+	for _, remote := range c.config.subsections("remote") {
+		if ids, err := c.commits(ctx, "refs/remotes/"+remote+"/"+name); err == nil {
+			found, c.target = append(found, remote+"/"+name), ids[0]
+		}
+	}
+	switch len(found) {
+	case 1:
+		c.to = fmt.Sprintf("the new branch %s, which tracks %s", tool.VisibleName(name), tool.VisibleName(found[0]))
+		c.args = []string{"--create", name, "--track=direct", found[0]}
+		return nil
+	case 0:
+		return tool.Errorf(tool.NotFound, "There is no branch %s", tool.VisibleName(cut(name))).
+			WithHint("git_branch lists them; set create to make one, or detach to look at a commit")
+	}
+	return tool.Errorf(tool.InvalidArgument, "Several remotes have a branch %s: %s", tool.VisibleName(name), strings.Join(found, ", ")).
+		WithHint("set create, and base to one of these")
+}
+
+// differing lists the files that two states do not have alike.
+func (r *repository) differing(ctx context.Context, states ...string) ([]string, error) {
+	return r.names(ctx, append([]string{"diff"}, states...)...)
+}
+
+func (c *switching) state() string {
+	return stateOf("git_switch", c.gitDir, c.head.Name, c.head.Commit, c.target, strings.Join(c.args, "\x00"))
+}
+
+func (c *switching) show(context.Context) (string, []tool.Content, error) {
+	summary := fmt.Sprintf("Switches %s from %s to %s at %s: %s change", c.place(), c.head.head(), c.to, short(c.target), plural(len(c.files), "file"))
+	var lines []string
+	for _, path := range c.files {
+		lines = append(lines, tool.VisibleName(c.repository.show(path)))
+	}
+	return summary, c.listed(lines), nil
+}
+
+func (c *switching) make(ctx context.Context) (tool.Result, error) {
+	args := append([]string{"switch", "--no-guess", "--no-progress", "--no-recurse-submodules", "--quiet"}, c.args...)
+	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
+		return tool.Result{}, err
+	}
+	facts := map[string]any{"repo": c.shown, "commit": c.target, "files": len(c.files)}
+	return done(facts, c.changedFiles(c.files, "switch"), "Switched to %s at %s: %s changed", c.to, short(c.target), plural(len(c.files), "file")), nil
+}

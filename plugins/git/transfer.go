@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// transfer is a git directory of the plugin's own for what reaches a remote: it has
+// the objects of a repository, and of all else only what is put into it. So nothing
+// that the repository says, before the call or while it runs, has a part in where git
+// connects to, whom it trusts and what it tells. Even an address could be the name of
+// a remote there, with other settings.
+type transfer struct{ repository }
+
+// transfer makes one that knows the given references. The caller closes it.
+func (r *repository) transfer(references map[string]string) (*transfer, error) {
+	dir, err := os.MkdirTemp(r.scratch, "remote-")
+	if err != nil {
+		return nil, noRoom(err)
+	}
+	t := &transfer{*r}
+	t.worktree, t.gitDir, t.commonDir = dir, dir, dir
+	t.objects = filepath.Join(r.commonDir, "objects")
+	t.alternates = append(slices.Clone(r.alternates), t.objects)
+	t.config = &config{}
+	if err := t.fill(r, references); err != nil {
+		t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// Close removes it.
+func (t *transfer) Close() { _ = os.RemoveAll(t.gitDir) } // it is temporary
+
+// fill writes what makes a directory one of git.
+func (t *transfer) fill(of *repository, references map[string]string) error {
+	config := "[core]\n\trepositoryFormatVersion = 0\n"
+	if format := of.config.last("extensions", "", "objectformat"); format == "sha256" {
+		config = "[core]\n\trepositoryFormatVersion = 1\n[extensions]\n\tobjectFormat = sha256\n"
+	}
+	var packed strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(references)) {
+		fmt.Fprintf(&packed, "%s %s\n", references[name], name)
+	}
+	err := os.Mkdir(filepath.Join(t.gitDir, "refs"), 0o700)
+	for name, text := range map[string]string{"HEAD": "ref: refs/heads/none\n", "config": config, "packed-refs": packed.String()} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(t.gitDir, name), []byte(text), 0o600))
+	}
+	if err != nil {
+		return noRoom(err)
+	}
+	// Of a shallow clone, this says where its history ends.
+	return copyFile(filepath.Join(t.gitDir, "shallow"), filepath.Join(of.commonDir, "shallow"))
+}
+
+func noRoom(err error) *tool.Error {
+	return tool.Errorf(tool.Unavailable, "There is no room for temporary files").WithCause(err)
+}
+
+// copyFile copies a file of a git directory, if it is there, to a new one.
+func copyFile(to, from string) error {
+	source, err := openFile(from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return badRepository("its %s cannot be read", filepath.Base(from)).WithCause(err)
+	}
+	defer source.Close()
+	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return noRoom(err)
+	}
+	_, err = io.Copy(file, source)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return noRoom(err)
+	}
+	return nil
+}

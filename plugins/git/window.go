@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxStream bounds what is passed on, beyond what a result shows, for the host to
+// keep.
+const maxStream = 64 << 20
+
+// window is a part of a long output: as much as a result has room for, from a cursor
+// on. It holds no more than that in memory.
+type window struct {
+	start  int64
+	expect string // what the cursor says of all that is before
+	room   int
+
+	pos    int64
+	before hash.Hash
+	kept   []byte
+	// stream, if not nil, gets all of the output, up to maxStream.
+	stream func([]byte) (int, error)
+}
+
+// digestSize is how many bytes of the digest a cursor has.
+const digestSize = 8
+
+// window makes the window of a cursor. The whole output goes to the host with the
+// first, so that it can be read as one, too.
+func (s *access) window(cursor string, room int) (*window, error) {
+	w := &window{room: max(room, 1), before: sha256.New()}
+	if cursor == "" {
+		w.stream = s.call.Write
+		return w, nil
+	}
+	at, digest, ok := strings.Cut(cursor, "-")
+	start, err := strconv.ParseInt(at, 10, 64)
+	if !ok || err != nil || start <= 0 || len(digest) != 2*digestSize {
+		return nil, badCursor(cursor)
+	}
+	w.start, w.expect = start, digest
+	return w, nil
+}
+
+// Write takes the next part. It fails with enough when nothing more is needed.
+func (w *window) Write(data []byte) (int, error) {
+	size := len(data)
+	if w.stream != nil && w.pos < maxStream {
+		if _, err := w.stream(data); err != nil {
+			return 0, err
+		}
+	}
+	if skip := min(int64(len(data)), max(0, w.start-w.pos)); skip > 0 {
+		w.before.Write(data[:skip])
+		data = data[skip:]
+	}
+	w.pos += int64(size)
+	w.kept = append(w.kept, data[:min(len(data), w.room+1-len(w.kept))]...)
+	if len(w.kept) > w.room && (w.stream == nil || w.pos >= maxStream) {
+		return size, enough
+	}
+	return size, nil
+}
+
+// take returns the part, whole lines if one fits, and the cursor of what follows, ""
+// if nothing does.
+func (w *window) take() (text, next string, err error) {
+	if w.start > 0 && (w.pos < w.start || hex.EncodeToString(w.before.Sum(nil)[:digestSize]) != w.expect) {
+		return "", "", tool.Errorf(tool.Conflict, "What the cursor belongs to has changed").WithHint("begin again without a cursor")
+	}
+	fits, size := 0, 0
+	for line := range bytes.Lines(w.kept) {
+		size += jsonSize(string(line)) - 2
+		if size > w.room || fits+len(line) > w.room {
+			break
+		}
+		fits += len(line)
+	}
+	if fits == 0 && len(w.kept) > 0 { // one line is too long
+		for size = 0; fits < len(w.kept) && size < w.room-8; {
+			_, n := utf8.DecodeRune(w.kept[fits:])
+			size += max(n, jsonSize(string(w.kept[fits:fits+n]))-2)
+			fits += n
+		}
+	}
+	if fits == len(w.kept) && w.start+int64(fits) >= w.pos {
+		return string(w.kept), "", nil
+	}
+	w.before.Write(w.kept[:fits])
+	return string(w.kept[:fits]), fmt.Sprintf("%d-%x", w.start+int64(fits), w.before.Sum(nil)[:digestSize]), nil
+}
