@@ -1,0 +1,189 @@
+package fetch
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/klauspost/compress/zstd"
+)
+
+// packer packs what is written to it.
+func packer(tb testing.TB, name string, w io.Writer) io.WriteCloser {
+	tb.Helper()
+	switch name {
+	case "gzip", "x-gzip":
+		return gzip.NewWriter(w)
+	case "br":
+		return brotli.NewWriter(w)
+	case "zstd":
+		packer, err := zstd.NewWriter(w)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return packer
+	}
+	tb.Fatalf("no packer %q", name)
+	return nil
+}
+
+// packed returns data packed by each of the names, one after the other.
+func packed(tb testing.TB, data io.Reader, names ...string) []byte {
+	tb.Helper()
+	for _, name := range names {
+		var out bytes.Buffer
+		w := packer(tb, name, &out)
+		if _, err := io.Copy(w, data); err != nil {
+			tb.Fatal(err)
+		}
+		if err := w.Close(); err != nil {
+			tb.Fatal(err)
+		}
+		data = &out
+	}
+	all, err := io.ReadAll(data)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return all
+}
+
+// zeros is a number of zero bytes.
+func zeros(n int64) io.Reader { return io.LimitReader(endless{}, n) }
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+func TestDecode(t *testing.T) {
+	text := strings.Repeat("some text ", 1000)
+	for _, names := range [][]string{{}, {"gzip"}, {"x-gzip"}, {"br"}, {"zstd"}, {"gzip", "br"}, {"zstd", "gzip"}} {
+		d := &decoder{limit: int64(len(text))}
+		got, err := d.decode(bytes.NewReader(packed(t, strings.NewReader(text), names...)), []string{strings.Join(names, ", ")})
+		if err != nil || string(got) != text {
+			t.Errorf("%q: %d bytes, %v", names, len(got), err)
+		}
+		d = &decoder{limit: int64(len(text)) - 1}
+		if got, err := d.decode(bytes.NewReader(packed(t, strings.NewReader(text), names...)), names); !errors.Is(err, errTooLarge) || string(got) != text[:len(got)] || len(got) < len(text)-1 {
+			t.Errorf("%q, one byte more than may be: %d bytes, %v", names, len(got), err)
+		}
+	}
+	for _, length := range []int64{-1, 0, 1, 5, 100, 1 << 60} { // whatever the server says
+		if got, err := (&decoder{limit: 1 << 20, length: length}).decode(strings.NewReader("hello"), nil); string(got) != "hello" || err != nil {
+			t.Errorf("of %d bytes: %q, %v", length, got, err)
+		}
+	}
+	thrice := packed(t, strings.NewReader(text), "gzip", "gzip", "gzip")
+	if got, err := (&decoder{limit: 1 << 20}).decode(bytes.NewReader(thrice), []string{"gzip, gzip, gzip"}); err == nil {
+		t.Errorf("packed three times: %d bytes", len(got))
+	}
+	var wide bytes.Buffer
+	w, err := zstd.NewWriter(&wide, zstd.WithWindowSize(4*maxWindow))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(w, zeros(5*maxWindow)); err != nil || w.Close() != nil {
+		t.Fatal(err)
+	}
+	if got, err := (&decoder{limit: 8 * maxWindow}).decode(&wide, []string{"zstd"}); err == nil {
+		t.Errorf("with a window of %d: %d bytes", 4*maxWindow, len(got))
+	}
+	for name, encodings := range map[string][]string{"unknown": {"rot13"}, "not packed": {"gzip"}, "identity among": {"identity, br, identity, rot13"}} {
+		if got, err := (&decoder{limit: 1 << 20}).decode(strings.NewReader("hello, hello, hello"), encodings); err == nil {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got, err := (&decoder{limit: 1 << 20}).decode(strings.NewReader("hello"), []string{"identity"}); string(got) != "hello" || err != nil {
+		t.Errorf("identity: %q, %v", got, err)
+	}
+	for _, names := range []string{"gzip", "br", "zstd", "gzip, br", "deflate"} {
+		if got, err := (&decoder{limit: 1 << 20}).decode(strings.NewReader(""), []string{names}); len(got) != 0 || err != nil {
+			t.Errorf("no body, packed by %s: %q, %v", names, got, err)
+		}
+	}
+}
+
+// A bomb stops within 64 KiB of the limit, however it is packed. As a control, the
+// same bytes are unpacked without a limit.
+func TestBombs(t *testing.T) {
+	const size, limit, slack = 32 << 20, 1 << 20, 64 << 10
+	for _, names := range [][]string{{"gzip"}, {"br"}, {"zstd"}, {"gzip", "gzip"}, {"gzip", "br"}, {"zstd", "zstd"}} {
+		t.Run(strings.Join(names, " "), func(t *testing.T) {
+			bomb := packed(t, zeros(size), names...)
+			d := &decoder{limit: limit}
+			_, err := d.decode(bytes.NewReader(bomb), names)
+			if !errors.Is(err, errTooLarge) || d.unpacked > limit+slack {
+				t.Errorf("%d bytes became %d: %v; want at most %d", len(bomb), d.unpacked, err, limit+slack)
+			}
+			control := &decoder{limit: size}
+			if all, err := control.decode(bytes.NewReader(bomb), names); err != nil || len(all) != size {
+				t.Errorf("control: %d bytes became %d: %v", len(bomb), len(all), err)
+			}
+		})
+	}
+	d := &decoder{limit: limit}
+	if _, err := d.decode(endless{}, nil); !errors.Is(err, errTooLarge) || d.unpacked > limit+slack {
+		t.Errorf("an endless body became %d bytes: %v", d.unpacked, err)
+	}
+}
+
+// A server that is slow with a packed body keeps no more memory than what has come:
+// these headers ask for 16 MiB each.
+func TestSlowBombs(t *testing.T) {
+	head := binary.LittleEndian.AppendUint32(nil, 0b1111|2<<5|0xffffff<<7|1<<31) // of brotli: what follows is not packed
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	places := make(chan struct{}, 1)
+	var decoding sync.WaitGroup
+	var servers []*io.PipeWriter
+	for range 16 {
+		body, server := io.Pipe()
+		servers = append(servers, server)
+		decoding.Go(func() {
+			if _, err := (&decoder{limit: 5 << 20, places: places}).decode(body, []string{"br, br"}); err == nil {
+				t.Error("a body that was cut is whole")
+			}
+		})
+		if _, err := server.Write(slices.Concat(head, head, make([]byte, 100_000))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64<<20 {
+		t.Errorf("16 bodies of 100 KB take %d MiB", grown>>20)
+	}
+	if _, err := (&decoder{limit: 1 << 20, places: places}).decode(bytes.NewReader(packed(t, strings.NewReader("hello"), "br")), []string{"br"}); err != nil {
+		t.Errorf("another body: %v", err)
+	}
+	for _, server := range servers {
+		_ = server.Close()
+	}
+	decoding.Wait()
+}
+
+// FuzzDecode reads bodies that are not packed as they say.
+func FuzzDecode(f *testing.F) {
+	for _, name := range []string{"gzip", "br", "zstd"} {
+		f.Add(packed(f, strings.NewReader("hello"), name), name)
+	}
+	f.Add([]byte("hello"), "gzip, br")
+	f.Fuzz(func(t *testing.T, body []byte, encoding string) {
+		d := &decoder{limit: 1 << 20}
+		if got, err := d.decode(bytes.NewReader(body), []string{encoding}); err == nil && len(got) > 1<<20 {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package page
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"golang.org/x/net/html/charset"
+)
+
+// decode returns the text of a document, and the name of the encoding that it was
+// in: what its server says, what it says itself, or what it looks like. Bytes that
+// are no text in that encoding become U+FFFD.
+func decode(body []byte, contentType string, isHTML bool) (string, string) {
+	head := body
+	if !isHTML {
+		head = nil // what looks like a meta element is none there
+	}
+	encoding, name, certain := charset.DetermineEncoding(head[:min(len(head), 1024)], contentType)
+	marked := bytes.HasPrefix(body, []byte("\xEF\xBB\xBF"))
+	if name == "utf-8" || marked || !certain && utf8.Valid(body) {
+		return string(bytes.ToValidUTF8(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")), []byte("\uFFFD"))), "utf-8"
+	}
+	if encoding == nil || name == "replacement" {
+		return string(bytes.ToValidUTF8(body, []byte("\uFFFD"))), "utf-8"
+	}
+	if !certain && (bytes.HasPrefix(body, []byte("\xFE\xFF")) || bytes.HasPrefix(body, []byte("\xFF\xFE"))) {
+		encoding, name, _ = charset.DetermineEncoding(body[:min(len(body), 1024)], "")
+	}
+	text, err := encoding.NewDecoder().Bytes(body)
+	if err != nil {
+		return string(bytes.ToValidUTF8(body, []byte("\uFFFD"))), "utf-8"
+	}
+	return string(text), name
+}

@@ -1,0 +1,45 @@
+package page
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/strikethrough"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+)
+
+// markdown writes what was taken of a page as CommonMark, with tables.
+func markdown(found extract) (text string, err error) {
+	defer func() {
+		if r := recover(); r != nil { // a page that the library was not made for
+			err = fmt.Errorf("write markdown: %v", r)
+		}
+	}()
+	conv := converter.NewConverter(converter.WithPlugins(
+		base.NewBasePlugin(), strikethrough.NewStrikethroughPlugin(),
+		commonmark.NewCommonmarkPlugin(commonmark.WithListEndComment(false), commonmark.WithLinkEmptyHrefBehavior(commonmark.LinkBehaviorSkip)),
+		table.NewTablePlugin(
+			table.WithHeaderPromotion(true), table.WithSkipEmptyRows(true), table.WithCellPaddingBehavior(table.CellPaddingBehaviorNone),
+			table.WithNewlineBehavior(table.NewlineBehaviorPreserve),
+		),
+	))
+	var out bytes.Buffer
+	if found.how == "article" && found.title != "" && !found.heading() {
+		fmt.Fprintf(&out, "# %s\n\n", line(found.title))
+	}
+	for i, n := range found.nodes {
+		part, err := conv.ConvertNode(n)
+		if err != nil {
+			return "", err
+		}
+		if i > 0 {
+			out.WriteString("\n\n")
+		}
+		out.Write(bytes.TrimSpace(part))
+	}
+	out.WriteByte('\n')
+	return out.String(), nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// So many requests run at once, and begin in a minute, as the settings say; a host is
+// one, whatever the port.
+func TestLimits(t *testing.T) {
+	const perHost, total = 2, 5
+	var mu sync.Mutex
+	running, most := map[string]int{}, map[string]int{}
+	full, release := make(chan struct{}), make(chan struct{})
+	w := newWorld(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		host, _, _ := strings.Cut(r.Host, ":")
+		mu.Lock()
+		for _, name := range []string{host, "all"} {
+			running[name]++
+			most[name] = max(most[name], running[name])
+		}
+		if running["all"] == total {
+			close(full)
+		}
+		mu.Unlock()
+		<-release
+		mu.Lock()
+		running[host]--
+		running["all"]--
+		mu.Unlock()
+		_, _ = fmt.Fprint(out, "done")
+	}))
+	p := w.start(t, sdktest.Options{Settings: map[string]any{
+		"robots": false, "host_concurrency": perHost, "concurrency": total, "host_rate": 100_000,
+	}})
+	var calls sync.WaitGroup
+	for i := range 64 {
+		calls.Go(func() {
+			address := fmt.Sprintf("https://h%d.example.com%s/%d", i%4, []string{"", ":8443"}[i/4%2], i)
+			toolCall{tool: "web_fetch", in: webFetchArgs{URL: address}, want: "done"}.check(t, p)
+		})
+	}
+	<-full
+	close(release)
+	calls.Wait()
+	for name, got := range most {
+		if limit := map[bool]int{true: total, false: perHost}[name == "all"]; got > limit {
+			t.Errorf("%s: %d requests at once, want at most %d", name, got, limit)
+		}
+	}
+	slow := w.start(t, sdktest.Options{Settings: map[string]any{"robots": false, "host_rate": 1, "timeout": "5s"}})
+	for range hostBurst {
+		toolCall{tool: "web_fetch", in: webFetchArgs{URL: "https://slow.example.com/"}, want: "done"}.check(t, slow)
+	}
+	for _, address := range []string{"https://slow.example.com/", "http://slow.example.com/", "https://slow.example.com:8443/"} {
+		toolCall{tool: "web_fetch", in: webFetchArgs{URL: address}, want: "too many requests", code: tool.RateLimited}.check(t, slow)
+	}
+	toolCall{tool: "web_fetch", in: webFetchArgs{URL: "https://other.example.com/"}, want: "done"}.check(t, slow)
+}
+
+// Whoever waits for a host that does not answer keeps nobody from another one.
+func TestSlowHost(t *testing.T) {
+	var reached atomic.Int64
+	hanging := make(chan struct{})
+	w := newWorld(t, site{
+		"slow.example/x": func(_ http.ResponseWriter, r *http.Request) {
+			if reached.Add(1) == 2 {
+				close(hanging)
+			}
+			<-r.Context().Done()
+		},
+		"other.example/x": serve("text/plain", "other"),
+	})
+	p := w.start(t, sdktest.Options{Settings: map[string]any{
+		"robots": false, "host_rate": 100_000, "host_concurrency": 2, "concurrency": 4, "timeout": "2m",
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	for range 16 {
+		calls.Go(func() { _ = p.Call(ctx, "web_fetch", webFetchArgs{URL: "https://slow.example/x"}) })
+	}
+	<-hanging
+	toolCall{tool: "web_fetch", in: webFetchArgs{URL: "https://other.example/x"}, want: "other"}.check(t, p)
+	if got := reached.Load(); got != 2 {
+		t.Errorf("%d requests are at the slow host at once, want 2", got)
+	}
+	cancel()
+	calls.Wait()
+}
+
+// The cookies of the sessions that were used last are kept, and of no more.
+func TestJarsAreBounded(t *testing.T) {
+	var j jars
+	u := &url.URL{Scheme: "https", Host: "example.com", Path: "/"}
+	first := j.of(session{"ada", "0"})
+	first.SetCookies(u, []*http.Cookie{{Name: "a", Value: "b"}})
+	for i := range 3 * maxJars {
+		_ = j.of(session{"ada", fmt.Sprint(i + 1)})
+		if got := j.of(session{"ada", "0"}).Cookies(u); len(got) != 1 {
+			t.Fatalf("after %d sessions a session in use has the cookies %v", i, got)
+		}
+	}
+	if len(j.byKey) != maxJars || len(j.order) != maxJars {
+		t.Errorf("%d and %d sessions are kept, want %d", len(j.byKey), len(j.order), maxJars)
+	}
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func linkPage() string {
+	var page strings.Builder
+	page.WriteString(`<base href="/dir/"><a href="hidden.html" hidden>Hidden</a><a href="a.html#x">First</a> <a href="a.html">Again</a> <a href="https://other.example/b"><img alt="Picture"></a>
+<a href="javascript:alert(1)">No</a> <a href="mailto:a@b.example">Mail</a> <map><area href="/c" alt="Area"></map> <a href="//other.example/d" title="Titled"></a>`)
+	for i := range 200 {
+		fmt.Fprintf(&page, `<a href="n%03d">Number %d</a> `, i, i)
+	}
+	return page.String()
+}
+
+func linksCalls() []toolCall {
+	call := func(name string, in webLinksArgs, want string, code tool.Code) toolCall {
+		if in.URL == "" {
+			in.URL = "https://example.com/links"
+		}
+		if in.Limit == 0 {
+			in.Limit = 100
+		}
+		return toolCall{name: name, tool: "web_links", in: in, want: want, code: code}
+	}
+	return []toolCall{
+		call("whole addresses, with the base of the page", webLinksArgs{}, "First\n  https://example.com/dir/a.html\n", ""),
+		call("the text of a picture", webLinksArgs{}, "Picture\n  https://other.example/b\n", ""),
+		call("the title of a link without text", webLinksArgs{}, "Titled\n  https://other.example/d\n", ""),
+		call("areas", webLinksArgs{}, "Area\n  https://example.com/c\n", ""),
+		call("as many as are wanted", webLinksArgs{Limit: 3}, "[links 0-3 of 204; continue with offset=3]", ""),
+		call("on", webLinksArgs{Offset: 200}, "Number 199\n  https://example.com/dir/n199\n", ""),
+		call("beyond the end", webLinksArgs{Offset: 1000}, "[begin", ""),
+		call("by a word", webLinksArgs{Match: "NUMBER 17"}, "Number 170\n", ""),
+		call("by a word that is in none", webLinksArgs{Match: "zebra"}, "[no links]", ""),
+		call("of the host", webLinksArgs{SameHost: true, Limit: 2}, "First\n  https://example.com/dir/a.html\nArea\n", ""),
+		call("of a page that was not fetched", webLinksArgs{URL: "https://example.com/other"}, "not in the cache", tool.NotFound),
+		call("after a redirect", webLinksArgs{URL: "https://example.com/moved"}, "First", ""),
+		call("of what has none", webLinksArgs{URL: "https://example.com/text"}, "[no links]", ""),
+		call("of no address", webLinksArgs{URL: "nowhere"}, "", tool.InvalidArgument),
+		call("none", webLinksArgs{Limit: -1}, "expected 1 or more", tool.InvalidArgument),
+		call("before the start", webLinksArgs{Offset: -1}, "expected 0 or more", tool.InvalidArgument),
+	}
+}
+
+func TestLinks(t *testing.T) {
+	w := newWorld(t, site{
+		"/links": serve("text/html", linkPage()),
+		"/text":  serve("text/plain", "https://example.com/"),
+		"/moved": redirect("/links", 301),
+	})
+	p := w.start(t, sdktest.Options{})
+	for _, path := range []string{"/links", "/text", "/moved"} {
+		if got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://example.com" + path}); got.Error != nil {
+			t.Fatal(got.Error)
+		}
+	}
+	before := len(w.dials())
+	for _, c := range linksCalls() {
+		t.Run(c.name, func(t *testing.T) { c.check(t, p) })
+	}
+	if after := len(w.dials()); after != before {
+		t.Errorf("web_links dialled %d times", after-before)
+	}
+	got := p.Call(t.Context(), "web_links", webLinksArgs{URL: "https://example.com/links", Limit: 2})
+	var data struct {
+		Links []struct{ URL, Text string }
+		Total int
+	}
+	if err := json.Unmarshal(got.Structured, &data); err != nil || len(data.Links) != 2 || data.Total != 204 || data.Links[0].Text != "First" {
+		t.Errorf("structured %s, %v", got.Structured, err)
+	}
+	if got.Metadata["untrusted"] != true || got.Metadata["next_offset"] != float64(2) {
+		t.Errorf("metadata %v", got.Metadata)
+	}
+	// Nobody else sees what a user has fetched.
+	other := p.Run(t.Context(), tool.Call{
+		ID: "tc_1", Tool: "web_links", Arguments: []byte(`{"url":"https://example.com/links","limit":1}`), Context: tool.Context{User: "eve"},
+	}, tool.Sink{})
+	if other.Error == nil || other.Error.Code != tool.NotFound {
+		t.Errorf("another user gets %q, %v", other.Text(), other.Error)
+	}
+	// However a page was come by, its links can be listed, unless it may not be kept.
+	for _, cookies := range []string{"call", "session"} {
+		w := newWorld(t, site{
+			"/found": redirect("/page", http.StatusFound),
+			"/page":  serve("text/html", `<a href="https://EXAMPLE.com:443/x">X</a>`),
+			"/unkept": func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Cache-Control", "no-store")
+				w.Header().Set("Content-Type", "text/html")
+				_, _ = io.WriteString(w, "<a href=/x>X</a>")
+			},
+			"/cookie": func(w http.ResponseWriter, r *http.Request) {
+				if _, err := r.Cookie("seen"); err != nil {
+					http.SetCookie(w, &http.Cookie{Name: "seen", Value: "x"})
+					http.Redirect(w, r, "/cookie", http.StatusFound)
+					return
+				}
+				serve("text/html", "<a href=/x>X</a>")(w, r)
+			},
+		})
+		p := w.start(t, sdktest.Options{Settings: map[string]any{"cookies": cookies}})
+		for path, code := range map[string]tool.Code{"/found": "", "/page": "", "/cookie": "", "/unkept": tool.NotFound} {
+			address := "https://example.com" + path
+			if got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: address}); got.Error != nil {
+				t.Fatal(got.Error)
+			}
+			want := "X\n  https://"
+			if code != "" {
+				want = "its server does not let it be kept"
+			}
+			toolCall{tool: "web_links", in: webLinksArgs{URL: address, SameHost: true, Limit: 100}, want: want, code: code}.check(t, p)
+		}
+	}
+	// A result fits.
+	small := w.start(t, sdktest.Options{Context: tool.Context{MaxOutput: 2 * tool.KiB}})
+	_ = small.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://example.com/links"})
+	got = small.Call(t.Context(), "web_links", webLinksArgs{URL: "https://example.com/links", Limit: 100})
+	if size := len(got.Text()) + len(got.Structured); got.Error != nil || size > 2048 || size < 500 {
+		t.Errorf("%d bytes, %v; want at most 2048", size, got.Error)
+	}
+}
+
+// Whoever goes on as the results say comes to the end of the links, past those that
+// are too long to show.
+func TestLongLinks(t *testing.T) {
+	var all []string
+	for i := range 12 {
+		address := fmt.Sprintf("https://example.com/%02d", i)
+		if i%3 != 1 && i < 10 {
+			address += strings.Repeat("x", 3000)
+		}
+		all = append(all, address)
+	}
+	all = append(all, "https://example.com/last"+strings.Repeat("x", 3000))
+	w := newWorld(t, site{"/links": serve("text/html", "<a href="+strings.Join(all, ">link</a><a href=")+">link</a>")})
+	p := w.start(t, sdktest.Options{Context: tool.Context{MaxOutput: 2 * tool.KiB}})
+	if got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://example.com/links"}); got.Error != nil {
+		t.Fatal(got.Error)
+	}
+	var seen []string
+	left := 0
+	for offset, more := 0, true; more; {
+		got := p.Call(t.Context(), "web_links", webLinksArgs{URL: "https://example.com/links", Limit: 100, Offset: offset})
+		var data struct{ Links []struct{ URL string } }
+		if err := json.Unmarshal(got.Structured, &data); err != nil || got.Error != nil {
+			t.Fatal(err, got.Error)
+		}
+		for _, link := range data.Links {
+			seen = append(seen, link.URL)
+		}
+		if contains(got.Text(), "1 link of 13 left out") {
+			left++
+		}
+		var next float64
+		if next, more = got.Metadata["next_offset"].(float64); more && (int(next) <= offset || !contains(got.Text(), fmt.Sprintf("continue with offset=%v]", next))) {
+			t.Fatalf("after %d comes %v: %q", offset, next, got.Text())
+		}
+		offset = int(next)
+	}
+	short := slices.DeleteFunc(slices.Clone(all), func(address string) bool { return len(address) > 3000 })
+	if !slices.Equal(seen, short) || left != len(all)-len(short) {
+		t.Errorf("%d are left out, and shown are %q, want %q", left, seen, short)
+	}
+}

@@ -1,0 +1,85 @@
+// Command web is a plugin that lets an agent read the web: fetch pages, search,
+// and send requests to the hosts that it may. It reaches nothing else: no private
+// network, and no address that a name only leads to on the second look.
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolhost/toolhost/plugins/web/internal/page"
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// version is the plugin's.
+const version = "1.0.0"
+
+func main() {
+	page.ServeChild() // if this process is to read one document
+	newPlugin(outside{}).Serve()
+}
+
+// newPlugin returns the plugin with all its tools.
+func newPlugin(o outside) *sdk.Plugin {
+	p := sdk.New("web", version)
+	w := &web{outside: o, stop: p.OnStop}
+	sdk.Configure(p, w.configure)
+	p.OnSessionEnd(w.endSession)
+	sdk.AddTool(p, described(tool.Spec{
+		Name: "web_fetch", Aliases: []string{"fetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,
+		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
+	}), with(w, webFetch))
+	sdk.AddToolWithPreview(p, described(tool.Spec{
+		Name: "http_request", Tier: tool.Privileged, Destructive: true, OpenWorld: true,
+		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
+		TierWhen: []tool.TierRule{
+			{Property: "method", Equals: json.RawMessage(`"GET"`), Tier: tool.SideEffecting},
+			{Property: "method", Equals: json.RawMessage(`"HEAD"`), Tier: tool.SideEffecting},
+		},
+	}), with(w, httpRequest), with(w, previewRequest))
+	sdk.AddTool(p, described(tool.Spec{
+		Name: "web_search", Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
+	}), with(w, webSearch))
+	sdk.AddTool(p, described(tool.Spec{
+		Name: "web_links", Tier: tool.ReadOnly, Idempotent: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
+	}), with(w, webLinks))
+	return p
+}
+
+//go:embed descriptions
+var descriptions embed.FS
+
+// described returns the spec with what a model is told about the tool, and where lists
+// have it.
+func described(spec tool.Spec) tool.Spec {
+	spec.Description = sdk.Description(descriptions, spec.Name)
+	spec.Category = "web"
+	return spec
+}
+
+// web is what the tools share.
+type web struct {
+	outside outside
+	stop    func(func())
+	parts   atomic.Pointer[parts]
+}
+
+// errUnconfigured is for calls that come before the settings.
+var errUnconfigured = tool.Errorf(tool.Unavailable, "the web plugin has no settings yet").WithRetry(0)
+
+// with makes the function of a tool out of one that gets the parts that the
+// settings made.
+func with[In, Out any](w *web, run func(context.Context, *parts, *sdk.Call, In) (Out, error)) func(context.Context, *sdk.Call, In) (Out, error) {
+	return func(ctx context.Context, c *sdk.Call, in In) (Out, error) {
+		p := w.parts.Load()
+		if p == nil {
+			var none Out
+			return none, errUnconfigured
+		}
+		return run(ctx, p, c, in)
+	}
+}

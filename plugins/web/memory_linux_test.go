@@ -1,0 +1,188 @@
+//go:build !race
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// The plugin's process has as much memory as its test says, as a host gives it.
+func init() { //nolint:gochecknoinits // TestMain is for all systems
+	bytes, err := strconv.ParseUint(os.Getenv("WEB_MEMORY"), 10, 64)
+	if err != nil {
+		return
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: bytes, Max: bytes}); err != nil {
+		panic(err)
+	}
+}
+
+// full answers with a body of almost 5 MiB that has three times as many as UTF-8, and
+// holds its end back until so many answers are there at the same time.
+type full struct {
+	body []byte
+	at   int
+
+	mu   sync.Mutex // guards what follows
+	here int
+	all  chan struct{} // closed when they are there
+}
+
+func newFull(at int) *full {
+	return &full{body: bytes.Repeat([]byte("\x80"), 4_900_000), at: at, all: make(chan struct{})}
+}
+
+// again holds answers back anew, while there are none.
+func (f *full) again() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.here, f.all = 0, make(chan struct{})
+}
+
+// ServeHTTP implements [http.Handler].
+func (f *full) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=windows-1252")
+	if r.URL.Query().Has("kept") {
+		_, _ = w.Write(f.body)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(f.body[1:])
+	_ = http.NewResponseController(w).Flush()
+	f.mu.Lock()
+	if f.here++; f.here == f.at {
+		close(f.all)
+	}
+	all := f.all
+	f.mu.Unlock()
+	select {
+	case <-all:
+	case <-r.Context().Done():
+	}
+	_, _ = w.Write(f.body[:1])
+}
+
+// start runs the plugin as a process with the memory that a host gives it unless it
+// is told otherwise.
+func (f *full) start(t *testing.T) (*sdktest.Plugin, string) {
+	t.Helper()
+	server := httptest.NewServer(f)
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	port := int(netip.MustParseAddrPort(server.Listener.Addr().String()).Port())
+	return sdktest.StartBinary(t, os.Args[0], sdktest.Options{
+		Env: []string{"WEB_AS_PLUGIN=1", fmt.Sprintf("WEB_MEMORY=%d", 512<<20), "GOMEMLIMIT=400MiB"},
+		Settings: map[string]any{
+			"ports": []int{port}, "allow_private": []string{"127.0.0.1/32"}, "robots": false, "host_rate": 100_000,
+			"host_concurrency": 64, "concurrency": f.at, "timeout": "2m", "cookies": "session",
+		},
+	}), server.URL
+}
+
+// sessions makes a call in each of many sessions at the same time, and returns the
+// errors.
+func sessions(t *testing.T, p *sdktest.Plugin, n int, name, arguments string) []*tool.Error {
+	t.Helper()
+	failed := make([]*tool.Error, n)
+	var calls sync.WaitGroup
+	for i := range n {
+		calls.Go(func() {
+			failed[i] = p.Run(t.Context(), tool.Call{
+				ID: fmt.Sprint("tc_", i), Tool: name, Arguments: fmt.Appendf(nil, arguments, i), Context: tool.Context{Session: fmt.Sprint("session ", i)},
+			}, tool.Sink{}).Error
+		})
+	}
+	calls.Wait()
+	return failed
+}
+
+// However many sessions get answers of the largest size at once, the plugin's process
+// keeps to the memory that a host gives it by default. Without the bound on answers at
+// the same time it does not.
+func TestMemoryOfManySessions(t *testing.T) {
+	t.Run("bounded", func(t *testing.T) {
+		f := newFull(16)
+		p, url := f.start(t)
+		for _, call := range []struct{ tool, arguments string }{
+			{"web_fetch", `{"url":"` + url + `/?%d","format":"raw","max_length":100}`},
+			{"http_request", `{"url":"` + url + `/?%d","method":"GET"}`},
+			{"web_fetch", `{"url":"` + url + `/?kept=%d","format":"raw","max_length":100}`},
+			{"web_links", `{"url":"` + url + `/?kept=%d","limit":10}`},
+		} {
+			f.again()
+			done := 0
+			for i, err := range sessions(t, p, 24, call.tool, call.arguments) {
+				if err == nil {
+					done++
+				}
+				// Of what is kept there are not all: they are more than the cache has.
+				if err != nil && (call.tool != "web_links" || err.Code != tool.NotFound) {
+					t.Fatalf("%s in session %d: %v\n%.2000s", call.tool, i, err, p.Stderr())
+				}
+			}
+			if done == 0 {
+				t.Errorf("%s: no session has its answer", call.tool)
+			}
+		}
+	})
+	t.Run("control", func(t *testing.T) {
+		f := newFull(64)
+		p, url := f.start(t)
+		crashed := 0
+		for _, err := range sessions(t, p, 64, "web_fetch", `{"url":"`+url+`/?%d","format":"raw","max_length":100}`) {
+			if err != nil && err.Code == tool.PluginCrashed {
+				crashed++
+			}
+		}
+		if crashed == 0 {
+			t.Error("64 answers at the same time fit, so that the bound proves nothing")
+		}
+	})
+}
+
+// However many pages there are, two are read at the same time: each may take as much
+// memory as its process is given.
+func TestReadersAreBounded(t *testing.T) {
+	w := newWorld(t, site{"/brackets": serve("text/html", "<p>"+strings.Repeat("[", 200_000))})
+	p := w.start(t, sdktest.Options{Settings: map[string]any{"robots": false, "host_rate": 100_000}})
+	ctx, cancel := context.WithCancel(t.Context())
+	var calls sync.WaitGroup
+	var left atomic.Int64
+	left.Store(6)
+	for range 6 {
+		calls.Go(func() {
+			defer left.Add(-1)
+			if got := p.Call(ctx, "web_fetch", webFetchArgs{URL: "https://example.com/brackets"}); got.Error == nil {
+				t.Error("the page is read in the end, so that nobody waits for it")
+			}
+		})
+	}
+	most, looks := 0, 0
+	for left.Load() > 0 && looks < 200 { // from when there is one
+		if most = max(most, len(readers(t))); most > 0 {
+			looks++
+		}
+	}
+	cancel()
+	calls.Wait()
+	if most < 1 || most > maxApart {
+		t.Errorf("%d pages are read at the same time, want 1 to %d", most, maxApart)
+	}
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// What fails at a host to which a robots.txt leads is not said of the host that was
+// asked for: its robots.txt cannot be had, or the other one is named.
+func TestRobotsElsewhere(t *testing.T) {
+	w := newWorld(t, site{
+		"/page":                    serve("text/html", "<p>hello"),
+		"one.example/robots.txt":   redirect("https://nowhere.example/robots.txt", http.StatusFound),
+		"two.example/robots.txt":   redirect("https://expired.example.com/robots.txt", http.StatusFound),
+		"three.example/robots.txt": redirect("https://refused.example/robots.txt", http.StatusFound),
+		"four.example/robots.txt":  redirect("https://busy.example/robots.txt", http.StatusFound),
+	})
+	w.names["nowhere.example"] = [][]string{{}}
+	w.names["refused.example"] = [][]string{{"10.0.0.1"}}
+	p := w.start(t, sdktest.Options{Settings: map[string]any{"host_rate": 1, "timeout": "5s"}})
+	for _, host := range []string{"one.example", "two.example", "three.example"} {
+		call := toolCall{
+			tool: "web_fetch", in: webFetchArgs{URL: "https://" + host + "/page"}, code: tool.Unavailable,
+			want: "the robots.txt of " + host + " cannot be had",
+		}
+		call.check(t, p)
+		before := len(w.dials())
+		call.check(t, p)
+		if after := len(w.dials()); after != before {
+			t.Errorf("%s: that it cannot be had is not kept: %d connections more", host, after-before)
+		}
+	}
+	for range hostBurst - 1 { // and its robots.txt
+		toolCall{tool: "web_fetch", in: webFetchArgs{URL: "https://busy.example/page"}, want: "hello"}.check(t, p)
+	}
+	toolCall{tool: "web_fetch", in: webFetchArgs{URL: "https://four.example/page"}, want: "too many requests to busy.example", code: tool.RateLimited}.check(t, p)
+}

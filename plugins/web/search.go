@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/web/internal/search"
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+type webSearchArgs struct {
+	Query     string `json:"query" jsonschema:"what to search for, as in a search engine" raw:"true"`
+	Count     int    `json:"count,omitempty" jsonschema:"how many results to return, 1 to 20" default:"10"`
+	Freshness string `json:"freshness,omitempty" jsonschema:"only what was published, or changed, in the last day, week, month or year" enum:"day,week,month,year"`
+	Site      string `json:"site,omitempty" jsonschema:"only results of this domain, as docs.python.org"`
+}
+
+const (
+	maxCount = 20
+	maxQuery = 1000
+)
+
+// webSearch is the tool web_search.
+func webSearch(ctx context.Context, p *parts, c *sdk.Call, in webSearchArgs) (tool.Result, error) {
+	if p.search == nil {
+		return tool.Result{}, tool.Errorf(tool.Unavailable, "no search service is configured").
+			WithHint("the administrator adds search = { provider = \"searxng\", url = \"https://...\" } to the config block of the web plugin, or provider brave, tavily or kagi with its key as a secret; without one, web_fetch reads pages whose address is known")
+	}
+	query := search.Query{Text: strings.TrimSpace(in.Query), Count: in.Count, Freshness: in.Freshness, Site: strings.TrimSpace(in.Site)}
+	switch {
+	case query.Text == "":
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "query is empty")
+	case len(query.Text) > maxQuery:
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "query has %d bytes, at most %d are possible", len(query.Text), maxQuery).
+			WithHint("search for a few words")
+	case in.Count < 1 || in.Count > maxCount:
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "count is %d, expected 1 to %d", in.Count, maxCount)
+	}
+	if query.Site != "" {
+		site, err := p.guard.Name(query.Site)
+		if err != nil {
+			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "site is %q, expected a domain that may be contacted", in.Site).
+				WithHint("a site is given as docs.python.org, without https://").WithCause(err)
+		}
+		query.Site = site
+	}
+	if name := p.searchSecret(); name != "" {
+		key, err := c.Secret(ctx, name)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		query.Key = strings.TrimSpace(key)
+	}
+	leave, err := enter(ctx, p.asking)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer leave()
+	results, err := p.search.Search(ctx, query)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	return p.searchResult(results[:min(len(results), in.Count)], room(c.MaxOutput(), p.search.Origin()))
+}
+
+// searchResult shows as many results as fit, as text and as data.
+func (p *parts) searchResult(found []search.Result, budget int) (tool.Result, error) {
+	var out strings.Builder
+	shown := []search.Result{}
+	for i, r := range found {
+		text := fmt.Sprintf("%d. %s\n   %s\n", i+1, r.Title, r.URL)
+		if r.Published != "" {
+			text += "   " + r.Published + "\n"
+		}
+		if r.Snippet != "" {
+			text += "   " + r.Snippet + "\n"
+		}
+		if 3*(out.Len()+len(text)) > budget { // once more as data
+			break
+		}
+		out.WriteString(text)
+		shown = append(shown, r)
+	}
+	note := ""
+	switch {
+	case len(found) == 0:
+		note = "[no results]"
+	case len(shown) < len(found):
+		note = fmt.Sprintf("[%d of %d results fit]", len(shown), len(found))
+	}
+	structured, err := json.Marshal(map[string]any{"results": shown})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	origin := p.search.Origin()
+	facts := outsideFacts(origin)
+	facts["provider"], facts["shown"] = p.settings.Search.Provider, len(shown)
+	return tool.Result{Content: fromOutside(origin, out.String(), note), Structured: structured, Metadata: facts}, nil
+}

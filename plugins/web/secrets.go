@@ -1,0 +1,131 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// secretMark stands in a header for the value of a secret.
+var secretMark = regexp.MustCompile(`\{\{ *secret: *([A-Za-z0-9][A-Za-z0-9_.-]{0,63}) *\}\}`)
+
+// secretsIn returns the names of the secrets in headers, sorted, and refuses those
+// that may not be sent to the host of an address.
+func (p *parts) secretsIn(header http.Header, u *url.URL) ([]string, error) {
+	found := make(map[string]bool)
+	for _, values := range header {
+		for _, match := range secretMark.FindAllStringSubmatch(strings.Join(values, " "), -1) {
+			found[match[1]] = true
+		}
+	}
+	names := slices.Sorted(maps.Keys(found))
+	for _, name := range names {
+		hosts := p.secrets[name]
+		switch {
+		case hosts == nil:
+			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may be sent to no host", name).
+				WithHint("the administrator lists it, with the hosts that it is for, under secrets in the plugin's settings")
+		case !hosts.Have(u.Hostname()):
+			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may not be sent to %s", name, tool.VisibleName(u.Hostname())).
+				WithHint("the administrator says under secrets in the plugin's settings which hosts it is for")
+		case u.Scheme != "https" && !loopback(u.Hostname()):
+			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q would be sent unencrypted", name).WithHint("use https")
+		}
+	}
+	return names, nil
+}
+
+// loopback reports whether a host is this machine, by number.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+// reveal puts the values of secrets into the headers, and returns them by name.
+func (r *requestPlan) reveal(ctx context.Context, c *sdk.Call) (map[string]string, error) {
+	values := make(map[string]string)
+	for _, name := range r.secrets {
+		value, err := c.Secret(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		value = strings.TrimSpace(value)
+		if strings.ContainsAny(value, "\r\n\x00") || value == "" {
+			return nil, tool.Errorf(tool.Failed, "the secret %q cannot stand in a header: it is empty, or more than one line", name)
+		}
+		values[name] = value
+	}
+	for _, all := range r.header {
+		for i, value := range all {
+			all[i] = secretMark.ReplaceAllStringFunc(value, func(mark string) string {
+				return values[secretMark.FindStringSubmatch(mark)[1]]
+			})
+		}
+	}
+	return values, nil
+}
+
+// hider takes the values of secrets out of what a server sends: it may send back what
+// it was sent.
+type hider struct {
+	replacer *strings.Replacer
+	values   []string
+	longest  int // how many bytes the longest value has
+}
+
+// newHider returns what hides the values of secrets, which are given by name.
+func newHider(secrets map[string]string) *hider {
+	type pair struct{ value, name string }
+	var pairs []pair
+	for name, value := range secrets {
+		pairs = append(pairs, pair{value, name})
+		if escaped := url.QueryEscape(value); escaped != value {
+			pairs = append(pairs, pair{escaped, name})
+		}
+	}
+	// The longest first: another one may be its beginning.
+	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(len(b.value)-len(a.value), strings.Compare(a.name, b.name)) })
+	h := &hider{}
+	var replacements []string
+	for _, p := range pairs {
+		replacements = append(replacements, p.value, "[secret "+p.name+"]")
+		h.values = append(h.values, p.value)
+		h.longest = max(h.longest, len(p.value))
+	}
+	h.replacer = strings.NewReplacer(replacements...)
+	return h
+}
+
+// hide returns a text without the values.
+func (h *hider) hide(text string) string { return h.replacer.Replace(text) }
+
+// beginning returns the beginning of a text without the values, and without the start
+// of one at its end.
+func (h *hider) beginning(text string) string {
+	for start := h.startAtEnd(text); start < len(text); start = h.startAtEnd(text) {
+		text = text[:start]
+	}
+	return h.hide(text)
+}
+
+// startAtEnd returns where the start of a value begins that a text ends with; the
+// length of the text if it ends with none.
+func (h *hider) startAtEnd(text string) int {
+	for at := max(0, len(text)-h.longest); at < len(text); at++ {
+		for _, value := range h.values {
+			if len(text)-at < len(value) && strings.HasPrefix(value, text[at:]) {
+				return at
+			}
+		}
+	}
+	return len(text)
+}
