@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxExport is how many notes a page of an export has.
+const maxExport = 1000
+
+type exportArgs struct {
+	Format string `json:"format,omitempty" jsonschema:"jsonl gives notes as JSON Lines, in pages; snapshot writes all of them to a file in the plugin's own directory, from which memory_import brings them back" enum:"jsonl,snapshot" default:"jsonl"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many notes a page has at most, 1 to 1000" default:"200"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the page to go on after"`
+}
+
+// exported is the result of memory_export.
+type exported struct {
+	Data  string `json:"data,omitempty"`
+	Notes int    `json:"notes"`
+	// LeftOut are the note_id of notes that are too large for a page.
+	LeftOut  []string `json:"left_out,omitempty"`
+	Next     string   `json:"next_cursor,omitempty"`
+	Snapshot string   `json:"snapshot,omitempty"`
+	Bytes    int64    `json:"bytes,omitempty"`
+}
+
+// export is the tool memory_export.
+func export(ctx context.Context, c *call, in exportArgs) (tool.Result, error) {
+	if in.Format == "snapshot" {
+		return snapshot(ctx, c)
+	}
+	if in.Limit < 1 || in.Limit > maxExport {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxExport)
+	}
+	after, err := cursor(in.Cursor)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	var out exported
+	var data, notices strings.Builder
+	// The text and its copy in JSON both count. A note that does not fit so has a page
+	// of its own, if its copy fits.
+	room := c.room() / 3
+	var failed error
+	err = c.user.Store().All(ctx, after, c.now, func(n *store.Note) bool {
+		line, err := json.Marshal(show(n))
+		inJSON, again := json.Marshal(string(line))
+		if failed = errors.Join(err, again); failed != nil {
+			return false
+		}
+		tooLarge := len(inJSON) > c.room()
+		if tooLarge {
+			line = fmt.Appendf(nil, "%s: memory_get gives %s in parts, and a snapshot has it]", leftOutNotice, n.NoteID)
+		}
+		told := out.Notes + len(out.LeftOut)
+		if told == in.Limit || told > 0 && data.Len()+notices.Len()+len(line) > room {
+			out.Next = strconv.FormatInt(after, 10)
+			return false
+		}
+		after = n.ID
+		if tooLarge {
+			notices.Write(append(line, '\n'))
+			out.LeftOut = append(out.LeftOut, n.NoteID)
+			return true
+		}
+		data.Write(append(line, '\n'))
+		out.Notes++
+		return true
+	})
+	if err := errors.Join(err, failed); err != nil {
+		return tool.Result{}, err
+	}
+	out.Data = data.String()
+	text := out.Data + notices.String()
+	if out.Next != "" {
+		text += fmt.Sprintf("%s: cursor=%s]\n", moreNotice, out.Next)
+	}
+	return answer(text, out)
+}
+
+// How lines of an export begin that are no notes. memory_import passes over them.
+const (
+	leftOutNotice = "[left out, too large for a page"
+	moreNotice    = "[there are more"
+)
+
+// snapshotName is what the files of snapshots are called.
+var snapshotName = regexp.MustCompile(`^snapshot-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z$`)
+
+// snapshotDir is where the snapshots of a call's user are: beside the file, by
+// whose name they are kept apart from those of others.
+func (c *call) snapshotDir() string {
+	return strings.TrimSuffix(c.user.Store().Path(), ".db") + "-snapshots"
+}
+
+// snapshot writes all notes to a file, and removes the oldest snapshots.
+func snapshot(ctx context.Context, c *call) (tool.Result, error) {
+	dir := c.snapshotDir()
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return tool.Result{}, tool.Errorf(tool.Failed, "The snapshot could not be written").WithCause(err)
+	}
+	sweep(c, dir)
+	out := exported{Snapshot: "snapshot-" + c.now.UTC().Format("20060102T150405.000Z")}
+	var err error
+	if out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db")); err != nil {
+		return tool.Result{}, err
+	}
+	there, err := c.user.Store().Stats(ctx, c.now)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	out.Notes = there.Notes + there.Expired // which the snapshot has, too
+	names, err := snapshots(dir)
+	if err != nil {
+		return tool.Result{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
+	}
+	for _, old := range names[:max(len(names)-c.Snapshots, 0)] {
+		if err := os.Remove(filepath.Join(dir, old+".db")); err != nil {
+			c.Logger().Warn("an old snapshot could not be removed", "error", err)
+		}
+	}
+	return answer(fmt.Sprintf("Wrote %s: %d notes, %d bytes", out.Snapshot, out.Notes, out.Bytes), out)
+}
+
+// leftOver is the age at which a snapshot that is not whole has no writer any
+// more.
+const leftOver = time.Hour
+
+// sweep removes what is left of snapshots whose writer was killed.
+func sweep(c *call, dir string) {
+	left, err := filepath.Glob(filepath.Join(dir, "snapshot-*"+store.Part+"*"))
+	for _, path := range left {
+		info, failed := os.Stat(path)
+		if failed == nil && c.now.Sub(info.ModTime()) > leftOver {
+			failed = os.Remove(path)
+		}
+		err = errors.Join(err, failed)
+	}
+	if err != nil {
+		c.Logger().Warn("what is left of a snapshot could not be removed", "error", err)
+	}
+}
+
+// snapshots lists the names of snapshots, the oldest first.
+func snapshots(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), ".db"); ok && snapshotName.MatchString(name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// snapshotBatch is how many bytes of notes of a snapshot are in memory at a time.
+const snapshotBatch = 4 << 20
+
+// noteSize is about what a note takes beside its content.
+const noteSize = 1 << 10
+
+// readSnapshot reads the notes of a snapshot.
+func readSnapshot(ctx context.Context, c *call, name string, take func([]incoming) error) error {
+	names, err := snapshots(c.snapshotDir())
+	if err != nil {
+		return tool.Errorf(tool.Failed, "The snapshots cannot be read").WithCause(err)
+	}
+	if !slices.Contains(names, name) {
+		there := "there is none; memory_export makes one"
+		if len(names) > 0 {
+			there = "there are " + strings.Join(names, ", ")
+		}
+		return tool.Errorf(tool.NotFound, "There is no snapshot %.60q", name).WithHint("%s", there)
+	}
+	var notes []incoming
+	size := 0 // of notes
+	err = store.ReadSnapshot(ctx, filepath.Join(c.snapshotDir(), name+".db"), c.User(), func(n *store.Note) error {
+		n.ID = 0
+		notes = append(notes, incoming{Note: *n, named: true})
+		if size += len(n.Content) + noteSize; size < snapshotBatch {
+			return nil
+		}
+		defer func() { notes, size = nil, 0 }()
+		return take(notes)
+	})
+	if errors.Is(err, store.ErrFile) {
+		return tool.Errorf(tool.Failed, "The snapshot %s is damaged: nothing was imported", name).WithHint("import another one: there are %s", strings.Join(names, ", ")).WithCause(err)
+	}
+	if err != nil {
+		return err
+	}
+	return take(notes)
+}

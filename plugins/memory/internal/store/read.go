@@ -1,0 +1,230 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/keywords"
+	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
+)
+
+// Terms returns the terms of a text with how often each is there, in the order of
+// their first occurrence.
+func Terms(text string) []keywords.Term {
+	return Count(terms.Words(text))
+}
+
+// Count counts the terms of words.
+func Count(words []terms.Word) []keywords.Term {
+	places := make(map[string]int, len(words))
+	var all []keywords.Term
+	for _, w := range words {
+		place, known := places[w.Term]
+		if !known {
+			place = len(all)
+			places[w.Term] = place
+			all = append(all, keywords.Term{Text: w.Term})
+		}
+		all[place].Count++
+	}
+	return all
+}
+
+// one returns the note that a query finds.
+func (s *Store) one(ctx context.Context, query string, args ...any) (Note, error) {
+	n, err := Note{}, ErrNotFound
+	failed := s.query(ctx, query, func(rows *sql.Rows) error {
+		n, err = scan(rows)
+		return err
+	}, args...)
+	if failed != nil {
+		return Note{}, failed
+	}
+	return n, err
+}
+
+// ByNoteID returns a note that has not expired, or [ErrNotFound].
+func (s *Store) ByNoteID(ctx context.Context, id string, now time.Time) (Note, error) {
+	return s.one(ctx, "SELECT "+noteColumns+" FROM note WHERE note_id = ? AND (expires IS NULL OR expires > ?)", id, now.UnixMilli())
+}
+
+// ByKey returns a note that has not expired, or [ErrNotFound].
+func (s *Store) ByKey(ctx context.Context, key string, now time.Time) (Note, error) {
+	return s.one(ctx, "SELECT "+noteColumns+" FROM note WHERE key = ? AND (expires IS NULL OR expires > ?)", key, now.UnixMilli())
+}
+
+// ByIDs returns those of the notes that are there, in the order in which they are
+// named.
+func (s *Store) ByIDs(ctx context.Context, ids []int64) ([]Note, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	notes := make([]Note, 0, len(ids))
+	err = s.query(ctx, "SELECT "+noteColumns+" FROM note WHERE id IN (SELECT value FROM json_each(?))", func(rows *sql.Rows) error {
+		n, err := scan(rows)
+		notes = append(notes, n)
+		return err
+	}, string(list))
+	places := make(map[int64]int, len(ids))
+	for i, id := range ids {
+		places[id] = i
+	}
+	slices.SortFunc(notes, func(a, b Note) int { return cmp.Compare(places[a.ID], places[b.ID]) })
+	return notes, err
+}
+
+// Listing says which notes [Store.List] returns, the newest first.
+type Listing struct {
+	Category *recall.Category
+	// Prefix is what a note's key must begin with, if it is not "".
+	Prefix string
+	// Pinned leaves out notes that are not pinned.
+	Pinned bool
+	// Before is the number of the note to go on after; 0 begins.
+	Before int64
+	Limit  int
+	Now    time.Time
+}
+
+// maxListed is how much of a note's content a list has, in bytes.
+const maxListed = 1 << 10
+
+// List returns notes, the newest first, with the beginning of what they say, in
+// which the last character may be a part of one.
+func (s *Store) List(ctx context.Context, l Listing) ([]Note, error) {
+	begin := fmt.Sprintf("substr(CAST(content AS BLOB), 1, %d)", maxListed) // a text would end at NUL
+	query := "SELECT " + strings.Replace(noteColumns, "content", begin, 1) + " FROM note WHERE (expires IS NULL OR expires > ?)"
+	args := []any{l.Now.UnixMilli()}
+	add := func(condition string, values ...any) {
+		query += " AND " + condition
+		args = append(args, values...)
+	}
+	if l.Category != nil {
+		add("category = ?", int(*l.Category))
+	}
+	if l.Prefix != "" {
+		add("substr(key, 1, ?) = ?", len([]rune(l.Prefix)), l.Prefix)
+	}
+	if l.Pinned {
+		add("pinned = 1")
+	}
+	if l.Before > 0 {
+		add("id < ?", l.Before)
+	}
+	var notes []Note
+	err := s.query(ctx, query+" ORDER BY id DESC LIMIT ?", func(rows *sql.Rows) error {
+		n, err := scan(rows)
+		notes = append(notes, n)
+		return err
+	}, append(args, l.Limit)...)
+	return notes, err
+}
+
+// errEnough ends a query.
+var errEnough = errors.New("enough was read")
+
+// All tells notes in the order in which they were saved, those after a number,
+// until take returns false.
+func (s *Store) All(ctx context.Context, after int64, now time.Time, take func(*Note) bool) error {
+	err := s.query(ctx, "SELECT "+noteColumns+" FROM note WHERE id > ? AND (expires IS NULL OR expires > ?) ORDER BY id", func(rows *sql.Rows) error {
+		n, err := scan(rows)
+		if err == nil && !take(&n) {
+			err = errEnough
+		}
+		return err
+	}, after, now.UnixMilli())
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+// Match returns the notes that an expression of FTS5 finds, the best first. An
+// expression that is wrong finds nothing.
+func (s *Store) Match(ctx context.Context, expression string, limit int) ([]int64, error) {
+	var ids []int64
+	err := s.query(ctx, "SELECT rowid FROM note_text WHERE note_text MATCH ? ORDER BY rank LIMIT ?", func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, expression, limit)
+	return ids, err
+}
+
+// Containing returns notes that have a text in them as it stands, the newest
+// first.
+func (s *Store) Containing(ctx context.Context, text string, limit int) ([]int64, error) {
+	var ids []int64
+	err := s.query(ctx, "SELECT id FROM note WHERE instr(content, ?) > 0 ORDER BY id DESC LIMIT ?", func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		ids = append(ids, id)
+		return err
+	}, text, limit)
+	return ids, err
+}
+
+// Phrase is the expression that finds a text as it stands; prefix finds words
+// that begin with its last one.
+func Phrase(text string, prefix bool) string {
+	quoted := `"` + strings.ReplaceAll(strings.ReplaceAll(text, "\x00", " "), `"`, `""`) + `"`
+	if prefix {
+		return quoted + "*"
+	}
+	return quoted
+}
+
+// AnyOf is the expression that finds any of the words.
+func AnyOf(words []string) string {
+	var all []string
+	for _, word := range slices.Compact(slices.Sorted(slices.Values(words))) {
+		all = append(all, Phrase(word, false))
+	}
+	return strings.Join(all, " OR ")
+}
+
+// Stats are figures about the notes that have not expired; Expired are the others,
+// which were not removed yet.
+type Stats struct {
+	Notes, Expired, Pinned  int
+	Core, Daily, Said       int
+	Passages, Pending, Keys int
+	Oldest, Newest          time.Time
+	Rev                     int64
+}
+
+// Stats counts.
+func (s *Store) Stats(ctx context.Context, now time.Time) (Stats, error) {
+	var st Stats
+	var oldest, newest sql.NullInt64
+	err := s.query(ctx, `SELECT count(*), (SELECT count(*) FROM note WHERE expires <= ?1), count(iif(pinned, 1, NULL)),
+		count(iif(category = 0, 1, NULL)), count(iif(category = 1, 1, NULL)), count(iif(category = 2, 1, NULL)),
+		count(key), min(created), max(created) FROM note WHERE expires IS NULL OR expires > ?1`, func(rows *sql.Rows) error {
+		return rows.Scan(&st.Notes, &st.Expired, &st.Pinned, &st.Core, &st.Daily, &st.Said, &st.Keys, &oldest, &newest)
+	}, now.UnixMilli())
+	if err != nil {
+		return st, err
+	}
+	st.Oldest, st.Newest = fromMillis(oldest), fromMillis(newest)
+	if err := s.query(ctx, "SELECT count(*) FROM passage", func(rows *sql.Rows) error { return rows.Scan(&st.Passages) }); err != nil {
+		return st, err
+	}
+	if st.Pending, err = s.Pending(ctx); err != nil {
+		return st, err
+	}
+	st.Rev, err = s.Rev(ctx)
+	return st, err
+}

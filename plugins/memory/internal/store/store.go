@@ -1,0 +1,256 @@
+// Package store keeps the notes of one user in one SQLite file, which is the
+// truth: what is not in it does not exist, and what a method has written without
+// an error is on disk. Several processes may use the same file. Each change has a
+// number, so that whoever keeps something in memory can ask what has changed.
+//
+// A file that is damaged, of another program, of another user or of a newer
+// version is refused and left as it is.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// Reasons for which notes cannot be read or written.
+var (
+	// ErrFile says that the file is not one of this user's notes, or is damaged.
+	ErrFile = errors.New("the file cannot be used")
+	// ErrNewer says that a newer version of the plugin has written the file.
+	ErrNewer = errors.New("it was written by a newer version of the plugin")
+	// ErrFull says that there is no room.
+	ErrFull = errors.New("there is no room")
+	// ErrBusy says that another process was writing for too long.
+	ErrBusy = errors.New("another process is writing")
+	// ErrNotFound says that there is no such note.
+	ErrNotFound = errors.New("there is no such note")
+	// ErrTooMany says that the user has as many notes as may be.
+	ErrTooMany = errors.New("there are too many notes")
+)
+
+// Options say where the notes are.
+type Options struct {
+	// Path is the file's; its directory exists.
+	Path string
+	// User is whose notes they are. A file of another user is refused.
+	User string
+	// Embedder is the name of whoever makes vectors now.
+	Embedder string
+	// MaxNotes is how many notes there may be; 0 is no bound.
+	MaxNotes int
+}
+
+// Store is an open file. Its methods may be called concurrently.
+type Store struct {
+	opts     Options
+	writer   *sql.DB
+	reader   *sql.DB
+	embedder int64
+	file     os.FileInfo
+	maxPages int64 // that the file may have; 0 is no bound
+
+	writing sync.Mutex // held while something is written; guards conn, owed
+	conn    *sql.Conn  // the one connection of writer
+	owed    bool       // the log holds what was deleted; see Forget
+
+	mu    sync.Mutex // guards stmts
+	stmts map[statement]*sql.Stmt
+}
+
+// statement is a query of one of the two sides.
+type statement struct {
+	side  preparer
+	query string
+}
+
+// preparer is [sql.DB] for reading, and [sql.Conn] for writing.
+type preparer interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}
+
+// maxReaders bounds the connections for reading.
+const maxReaders = 2
+
+// openPatience is how long Open tries if another process has just made the file:
+// SQLite does not wait while one turns its log on.
+const openPatience = 10 * time.Second
+
+// Open opens the file, makes it if there is none, and brings its tables up to
+// date.
+func Open(ctx context.Context, opts Options) (*Store, error) {
+	for began := time.Now(); ; {
+		s := &Store{opts: opts, stmts: map[statement]*sql.Stmt{}}
+		err := s.open(ctx)
+		if err == nil {
+			return s, nil
+		}
+		err = errors.Join(explain(err), s.Close())
+		if !errors.Is(err, ErrBusy) || time.Since(began) > openPatience {
+			return nil, err
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Store) open(ctx context.Context) error {
+	if err := check(ctx, s.opts.Path); err != nil {
+		return err
+	}
+	var err error
+	if s.writer, err = connect(s.opts.Path, writerParams); err != nil {
+		return err
+	}
+	s.writer.SetMaxOpenConns(1)
+	s.writer.SetMaxIdleConns(1)
+	if err := migrate(ctx, s.writer, s.opts.User, migrations); err != nil {
+		return err
+	}
+	var user string
+	if err := s.writer.QueryRowContext(ctx, "SELECT user FROM meta").Scan(&user); err != nil {
+		return err
+	}
+	if user != s.opts.User {
+		return fmt.Errorf("%w: it holds the notes of another user", ErrFile)
+	}
+	if err := s.findEmbedder(ctx); err != nil {
+		return err
+	}
+	if s.conn, err = s.writer.Conn(ctx); err != nil {
+		return err
+	}
+	if s.maxPages = maxPages(); s.maxPages > 0 {
+		if _, err := s.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA max_page_count = %d", s.maxPages)); err != nil {
+			return err
+		}
+	}
+	if s.reader, err = connect(s.opts.Path, readerParams); err != nil {
+		return err
+	}
+	s.reader.SetMaxOpenConns(maxReaders)
+	s.reader.SetMaxIdleConns(maxReaders)
+	s.file, err = os.Stat(s.opts.Path)
+	return err
+}
+
+// findEmbedder gives the embedder a number in this file.
+func (s *Store) findEmbedder(ctx context.Context) error {
+	const find = "SELECT id FROM embedder WHERE name = ?"
+	err := s.writer.QueryRowContext(ctx, find, s.opts.Embedder).Scan(&s.embedder)
+	if !errors.Is(err, sql.ErrNoRows) {
+		return err
+	}
+	if _, err := s.writer.ExecContext(ctx, "INSERT OR IGNORE INTO embedder (name, dimension) VALUES (?, 0)", s.opts.Embedder); err != nil {
+		return err
+	}
+	return s.writer.QueryRowContext(ctx, find, s.opts.Embedder).Scan(&s.embedder)
+}
+
+// Current reports whether the file is still the one at its path: somebody may
+// have removed it, or put another one there.
+func (s *Store) Current() bool {
+	now, err := os.Stat(s.opts.Path)
+	return err == nil && os.SameFile(now, s.file)
+}
+
+// Size returns the bytes that the file and its log take.
+func (s *Store) Size() int64 {
+	var size int64
+	for _, path := range []string{s.opts.Path, s.opts.Path + "-wal"} {
+		if info, err := os.Stat(path); err == nil {
+			size += info.Size()
+		}
+	}
+	return size
+}
+
+// Path returns the path of the file.
+func (s *Store) Path() string { return s.opts.Path }
+
+// Close closes the file, which nobody uses any more. What was written is durable
+// without it. Further calls do nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, stmt := range s.stmts {
+		errs = append(errs, stmt.Close())
+	}
+	s.stmts = nil
+	if s.conn != nil {
+		errs = append(errs, s.conn.Close())
+		s.conn = nil
+	}
+	// The writer goes last: its end moves the log into the file.
+	for _, db := range []*sql.DB{s.reader, s.writer} {
+		if db != nil {
+			errs = append(errs, db.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// prepared returns a compiled statement, which belongs to the store.
+func (s *Store) prepared(ctx context.Context, side preparer, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stmts == nil {
+		return nil, sql.ErrConnDone
+	}
+	if stmt := s.stmts[statement{side, query}]; stmt != nil {
+		return stmt, nil
+	}
+	stmt, err := side.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %q: %w", query, err)
+	}
+	s.stmts[statement{side, query}] = stmt
+	return stmt, nil
+}
+
+// query reads rows; f is called for each.
+func (s *Store) query(ctx context.Context, query string, f func(*sql.Rows) error, args ...any) error {
+	stmt, err := s.prepared(ctx, s.reader, query)
+	if err != nil {
+		return explain(err)
+	}
+	rows, err := stmt.QueryContext(ctx, args...)
+	if err != nil {
+		return explain(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return explain(err)
+		}
+	}
+	return explain(rows.Err())
+}
+
+// explain adds to an error of SQLite which of the reasons it is.
+func explain(err error) error {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Code() & 0xff {
+	case sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR:
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY:
+		return fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	return err
+}

@@ -1,0 +1,265 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+)
+
+// Unembedded is a passage without a vector of the embedder of now.
+type Unembedded struct {
+	ID   int64
+	Text string
+}
+
+// Pending returns how many passages the embedder of now was not asked for.
+func (s *Store) Pending(ctx context.Context) (int, error) {
+	var n int
+	err := s.query(ctx, "SELECT (SELECT count(*) FROM passage) - (SELECT count(*) FROM passage WHERE embedder = ?)",
+		func(rows *sql.Rows) error { return rows.Scan(&n) }, s.embedder)
+	return n, err
+}
+
+// Refused returns for how many passages the embedder of now has refused to make a
+// vector. It looks at all of them.
+func (s *Store) Refused(ctx context.Context) (int, error) {
+	var n int
+	err := s.query(ctx, "SELECT count(*) FROM passage WHERE embedder = ? AND vector IS NULL", func(rows *sql.Rows) error { return rows.Scan(&n) }, s.embedder)
+	return n, err
+}
+
+// Unembedded returns some passages that the embedder of now was not asked for.
+func (s *Store) Unembedded(ctx context.Context, limit int) ([]Unembedded, error) {
+	var all []Unembedded
+	err := s.query(ctx, `SELECT p.id, p.start, p.stop, n.content FROM passage p JOIN note n ON n.id = p.note
+		WHERE p.embedder IS NULL OR p.embedder < ?1 OR p.embedder > ?1 LIMIT ?2`, func(rows *sql.Rows) error {
+		var u Unembedded
+		var start, stop int
+		var content string
+		if err := rows.Scan(&u.ID, &start, &stop, &content); err != nil {
+			return err
+		}
+		u.Text = content[min(start, len(content)):min(stop, len(content))]
+		all = append(all, u)
+		return nil
+	}, s.embedder, limit)
+	return all, err
+}
+
+// Known returns the vector that the embedder of now has made of the same text
+// earlier, or nil.
+func (s *Store) Known(ctx context.Context, text string) ([]float32, error) {
+	var vector []float32
+	err := s.query(ctx, "SELECT vector FROM passage WHERE hash = ? AND embedder = ? AND vector IS NOT NULL LIMIT 1", func(rows *sql.Rows) error {
+		var data []byte
+		err := rows.Scan(&data)
+		vector = decodeVector(data)
+		return err
+	}, PassageHash(text), s.embedder)
+	return vector, err
+}
+
+// SetVectors gives passages their vectors, nil to one that the embedder has
+// refused, and returns for how many it did. A passage that is gone, or whose text
+// is another one now, is left out.
+func (s *Store) SetVectors(ctx context.Context, passages []Unembedded, vectors [][]float32) (int, error) {
+	set := 0
+	err := s.Write(ctx, func(t *Tx) error {
+		set = 0
+		for i, p := range passages {
+			if err := t.Dimension(vectors[i]); err != nil {
+				return err
+			}
+			r, err := t.exec("UPDATE passage SET vector = ?, embedder = ? WHERE id = ? AND hash = ?",
+				encodeVector(vectors[i]), s.embedder, p.ID, PassageHash(p.Text))
+			if err != nil {
+				return err
+			}
+			if n, err := r.RowsAffected(); err != nil || n == 0 {
+				continue
+			}
+			set++
+			t.grows = t.grows || vectors[i] != nil
+			rev, err := t.change()
+			if err != nil {
+				return err
+			}
+			if _, err := t.exec("UPDATE note SET rev = ? WHERE id = (SELECT note FROM passage WHERE id = ?)", rev, p.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return set, err
+}
+
+// purged is how many notes one call of Upkeep removes at most by a rule.
+const purged = 1000
+
+// Upkeep removes notes that have expired, and those of a category that were
+// written longer ago than its age in keep and are not pinned. It returns how many
+// it has removed; if that are many, there may be more. What was deleted, also
+// earlier, does not stay in the log.
+func (s *Store) Upkeep(ctx context.Context, now time.Time, keep map[recall.Category]time.Duration) (int, error) {
+	removed := 0
+	var errs []error
+	for _, r := range rulesOf(now, keep) {
+		found, err := s.due(ctx, r)
+		if err == nil && len(found) > 0 {
+			var n int
+			n, err = s.purge(ctx, r, found)
+			removed += n
+		}
+		errs = append(errs, err) // one rule does not keep the others from being followed
+	}
+	return removed, errors.Join(append(errs, s.Forget(ctx))...)
+}
+
+// rule is a condition for which notes go.
+type rule struct {
+	condition string
+	values    []any
+}
+
+func rulesOf(now time.Time, keep map[recall.Category]time.Duration) []rule {
+	rules := []rule{{"expires <= ?", []any{now.UnixMilli()}}}
+	for category, age := range keep {
+		if age > 0 {
+			rules = append(rules, rule{"category = ? AND pinned = 0 AND updated < ?", []any{int(category), now.Add(-age).UnixMilli()}})
+		}
+	}
+	return rules
+}
+
+// due returns notes that a rule is for.
+func (s *Store) due(ctx context.Context, r rule) ([]int64, error) {
+	var found []int64
+	err := s.query(ctx, "SELECT id FROM note WHERE "+r.condition+" LIMIT ?", func(rows *sql.Rows) error {
+		var id int64
+		err := rows.Scan(&id)
+		found = append(found, id)
+		return err
+	}, append(r.values, purged)...)
+	return found, err
+}
+
+// purge removes those notes that the rule is still for, and returns how many.
+func (s *Store) purge(ctx context.Context, r rule, found []int64) (int, error) {
+	removed := 0
+	err := s.Write(ctx, func(t *Tx) error {
+		removed = 0
+		for _, id := range found { // one may have been pinned meanwhile, or given more time
+			still, err := t.ids("SELECT id FROM note WHERE "+r.condition+" AND id = ?", append(r.values, id)...)
+			if err != nil {
+				return err
+			}
+			if len(still) == 0 {
+				continue
+			}
+			if err := t.Delete(id); err != nil {
+				return err
+			}
+			removed++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return removed, nil
+}
+
+// Part is what the name of a snapshot ends in that is not whole yet.
+const Part = ".part"
+
+// Snapshot writes the notes as they are now to another file, which must not
+// exist, and returns its size. The file is there as a whole or not at all; a
+// process that is killed leaves one behind whose name goes on with [Part].
+func (s *Store) Snapshot(ctx context.Context, path string) (int64, error) {
+	if _, err := os.Lstat(path); err == nil {
+		return 0, fmt.Errorf("%s is there already", path)
+	}
+	db, err := connect(s.opts.Path, checkParams)
+	if err != nil {
+		return 0, err
+	}
+	part := path + Part
+	_, err = db.ExecContext(ctx, "VACUUM INTO ?", part)
+	if err = errors.Join(explain(err), db.Close()); err == nil {
+		err = publish(part, path)
+	}
+	if err != nil {
+		for _, left := range []string{part, part + "-journal"} {
+			if removed := os.Remove(left); !errors.Is(removed, os.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
+		}
+		return 0, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// publish gives a file that is whole its name, durably.
+func publish(part, path string) error {
+	f, err := os.Open(part)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(part, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// ReadSnapshot reads the notes of a snapshot of a user, without changing it.
+func ReadSnapshot(ctx context.Context, path, user string, take func(*Note) error) error {
+	if _, err := os.Lstat(path); err != nil {
+		return err // check would make an empty file
+	}
+	if err := check(ctx, path); err != nil {
+		return explain(err)
+	}
+	db, err := connect(path, checkParams)
+	if err != nil {
+		return explain(err)
+	}
+	return explain(errors.Join(readAll(ctx, db, user, take), db.Close()))
+}
+
+func readAll(ctx context.Context, db *sql.DB, user string, take func(*Note) error) error {
+	var owner string
+	if err := db.QueryRowContext(ctx, "SELECT user FROM meta").Scan(&owner); err != nil {
+		return err
+	}
+	if owner != user {
+		return fmt.Errorf("%w: it holds the notes of another user", ErrFile)
+	}
+	rows, err := db.QueryContext(ctx, "SELECT "+noteColumns+" FROM note ORDER BY id")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n, err := scan(rows)
+		if err == nil {
+			err = take(&n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -1,0 +1,152 @@
+// Package terms says which terms a text is found by: words without regard to
+// case, accents and endings, and pairs of characters where a script puts no
+// spaces between words. Any text is accepted; the same text always gives the
+// same terms. Terms that are stored were made by one [Version].
+package terms
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Version changes whenever a text may give other terms than before: what was
+// stored by another version is made anew.
+const Version = 1
+
+// maxWord bounds a word, in characters; the rest of a longer one is left out.
+const maxWord = 40
+
+// A Word is a word of a text as it is written, folded, and the term that it is
+// found by.
+type Word struct {
+	// Folded is the word without regard to case and accents.
+	Folded string
+	// Term is Folded without its ending.
+	Term string
+}
+
+// Of returns the terms of a text in their order, without words that say nothing
+// ("the", "what").
+func Of(text string) []string {
+	words := Words(text)
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = w.Term
+	}
+	return all
+}
+
+// Words returns the words of a text that say something.
+func Words(text string) []Word {
+	var found []Word
+	for _, w := range Split(text) {
+		if !stopWords[w] {
+			found = append(found, Word{Folded: w, Term: stem(w)})
+		}
+	}
+	return found
+}
+
+// Split returns all words of a text, folded. Of a script without spaces it
+// returns each character and each pair.
+func Split(text string) []string {
+	s := splitter{}
+	for _, r := range norm.NFKC.String(strings.ToValidUTF8(text, " ")) {
+		s.add(r)
+	}
+	s.end()
+	return s.words
+}
+
+// splitter makes words of characters.
+type splitter struct {
+	words []string
+	word  []byte
+	runes int
+	// before is the character before, if it is of a script without spaces.
+	before rune
+	// apostrophe says that the word comes after one, as the s of "Ann's".
+	apostrophe bool
+}
+
+func (s *splitter) add(r rune) {
+	switch {
+	case r < utf8.RuneSelf:
+		s.addASCII(byte(r))
+	case unspaced(r):
+		before := s.before
+		s.end()
+		s.words = append(s.words, string(r))
+		if before != 0 {
+			s.words = append(s.words, string([]rune{before, r}))
+		}
+		s.before = r
+	case unicode.IsLetter(r) || unicode.IsDigit(r):
+		s.append(fold(r))
+	case unicode.Is(unicode.M, r): // an accent that has no letter of its own
+	case unicode.Is(unicode.So, r): // an emoji is a word
+		s.end()
+		s.words = append(s.words, string(r))
+	case r == '’':
+		s.end()
+		s.apostrophe = true
+	default:
+		s.end()
+	}
+}
+
+func (s *splitter) addASCII(c byte) {
+	switch {
+	case 'A' <= c && c <= 'Z':
+		s.append(rune(c + 'a' - 'A'))
+	case 'a' <= c && c <= 'z' || '0' <= c && c <= '9':
+		s.append(rune(c))
+	case c == '\'':
+		s.end()
+		s.apostrophe = true
+	default:
+		s.end()
+	}
+}
+
+func (s *splitter) append(r rune) {
+	s.before = 0
+	if s.runes++; s.runes <= maxWord {
+		s.word = utf8.AppendRune(s.word, r)
+	}
+}
+
+// end ends a word.
+func (s *splitter) end() {
+	if s.runes > 0 && (!s.apostrophe || s.runes > 2) { // not the rest of "it's", "we'll"
+		s.words = append(s.words, string(s.word))
+	}
+	s.word, s.runes, s.before, s.apostrophe = s.word[:0], 0, 0, false
+}
+
+// fold returns a letter without case and accent.
+func fold(r rune) rune {
+	r = unicode.ToLower(r)
+	if r == 'й' || !unicode.In(r, unicode.Latin, unicode.Cyrillic, unicode.Greek) {
+		return r
+	}
+	var whole [utf8.UTFMax]byte
+	parts := norm.NFD.Bytes(whole[:utf8.EncodeRune(whole[:], r)])
+	if base, _ := utf8.DecodeRune(parts); base != utf8.RuneError {
+		return base
+	}
+	return r
+}
+
+// Unspaced reports whether a text has characters of scripts that put no spaces
+// between words, so that a word may stand within what looks like another.
+func Unspaced(text string) bool { return strings.ContainsFunc(text, unspaced) }
+
+// unspaced reports whether a character belongs to a script that puts no spaces
+// between words.
+func unspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
+}

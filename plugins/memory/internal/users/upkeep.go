@@ -1,0 +1,213 @@
+package users
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/embed"
+)
+
+const (
+	// upkeepEvery is how often notes are looked at that have expired, and files
+	// that are not used.
+	upkeepEvery = time.Minute
+	// The embedder is asked again so long after it has failed, twice as long each
+	// time.
+	firstRest, longestRest = time.Second, 2 * time.Minute
+)
+
+// upkeep does what is done from time to time, until ctx ends.
+func (s *Set) upkeep(ctx context.Context) {
+	tick := time.NewTicker(upkeepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.closeUnused(s.opts.Idle)
+			s.each(func(u *User) { u.purge(ctx) })
+		}
+	}
+}
+
+// embedding embeds in the background what has no vector, until ctx ends.
+func (s *Set) embedding(ctx context.Context) {
+	var again <-chan time.Time
+	rest := firstRest
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.kick:
+		case <-again:
+		}
+		again = nil
+		if s.embedPending(ctx) {
+			rest = firstRest
+			continue
+		}
+		again = time.After(rest)
+		rest = min(2*rest, longestRest)
+	}
+}
+
+// embedPending embeds what is pending of all users, in turn a little of each, and
+// reports whether all of it was.
+func (s *Set) embedPending(ctx context.Context) bool {
+	failed := map[*User]bool{}
+	for more := true; more && ctx.Err() == nil; {
+		more = false
+		s.each(func(u *User) {
+			if failed[u] || ctx.Err() != nil {
+				return
+			}
+			left, err := u.embedSome(ctx)
+			if failed[u] = err != nil; err != nil && ctx.Err() == nil {
+				s.opts.Logger.Warn("notes could not be embedded; it is tried again", "error", err)
+			}
+			more = more || left && err == nil
+		})
+	}
+	for _, f := range failed {
+		if f {
+			return false
+		}
+	}
+	return true
+}
+
+// each calls f for every user whose file is open, one after the other: nobody is
+// kept from being closed but the one whose turn it is.
+func (s *Set) each(f func(*User)) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.users))
+	s.mu.Unlock()
+	for _, u := range all {
+		s.mu.Lock()
+		if u.dropped {
+			s.mu.Unlock()
+			continue
+		}
+		u.calls++
+		s.mu.Unlock()
+		if u.ready() {
+			f(u)
+		}
+		s.mu.Lock()
+		u.calls--
+		last := u.dropped && u.calls == 0
+		s.mu.Unlock()
+		if last {
+			u.close()
+		}
+	}
+}
+
+// ready reports whether the file is open: a call may just be opening it.
+func (u *User) ready() bool {
+	u.opening.Lock()
+	defer u.opening.Unlock()
+	return u.store != nil
+}
+
+// closeUnused closes the files that were not used for a while.
+func (s *Set) closeUnused(since time.Duration) {
+	s.mu.Lock()
+	var idle []*User
+	for path, u := range s.users {
+		if u.calls == 0 && time.Since(u.used) >= since {
+			delete(s.users, path)
+			u.dropped = true
+			idle = append(idle, u)
+		}
+	}
+	s.mu.Unlock()
+	for _, u := range idle {
+		u.close()
+	}
+}
+
+// purge removes what has expired.
+func (u *User) purge(ctx context.Context) {
+	n, err := u.store.Upkeep(ctx, time.Now(), u.set.opts.Keep)
+	if err != nil && ctx.Err() == nil {
+		u.set.opts.Logger.Warn("notes that have expired could not be removed", "error", err)
+	}
+	if n > 0 {
+		u.set.opts.Logger.Debug("removed notes that have expired", "notes", n)
+	}
+}
+
+// embedSome gives some passages vectors that have none of this embedder, and
+// reports whether there may be more.
+func (u *User) embedSome(ctx context.Context) (more bool, err error) {
+	pending, err := u.store.Unembedded(ctx, embed.Batch)
+	if err != nil || len(pending) == 0 {
+		return false, err
+	}
+	texts := make([]string, len(pending))
+	for i, p := range pending {
+		texts[i] = p.Text
+	}
+	vectors, err := u.set.vectors(ctx, texts)
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	u.set.queries.note(err)
+	if err != nil {
+		return false, err
+	}
+	done, err := u.store.SetVectors(ctx, pending, vectors)
+	if err != nil {
+		return false, err
+	}
+	if done == 0 {
+		return false, errNoProgress
+	}
+	u.set.touch(u)
+	if len(pending) < embed.Batch {
+		_, err = u.Index(ctx)
+	}
+	return len(pending) == embed.Batch, err
+}
+
+// errNoProgress says that none of some passages is as it was read.
+var errNoProgress = errors.New("the passages have changed meanwhile")
+
+// touch says that a user was used just now.
+func (s *Set) touch(u *User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.used = time.Now()
+}
+
+// plain is a text that an embedder that works does not refuse.
+const plain = "hello"
+
+// vectors embeds texts. One that the embedder refuses, and no other, has no vector.
+func (s *Set) vectors(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors, err := s.opts.Embedder.Embed(ctx, texts)
+	if !errors.Is(err, embed.ErrRefused) {
+		return vectors, err
+	}
+	if _, err := s.opts.Embedder.Embed(ctx, []string{plain}); err != nil {
+		return nil, err // whatever it is asked for
+	}
+	vectors = make([][]float32, len(texts))
+	for i, text := range texts {
+		one, err := s.opts.Embedder.Embed(ctx, []string{text})
+		if errors.Is(err, embed.ErrRefused) {
+			s.opts.Logger.Warn("the embedder refuses a text: it is found by its words only", "bytes", len(text), "error", err)
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		vectors[i] = one[0]
+	}
+	return vectors, nil
+}

@@ -1,0 +1,80 @@
+// Command memory is a plugin that keeps notes for an agent between conversations
+// and finds them again: each user's in a file of the user's own.
+package main
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// bulkTimeout is what an import may take, or an export.
+const bulkTimeout = 5 * time.Minute
+
+// gcPercent is how far the heap grows until it is collected: it is mostly an index
+// that stays.
+const gcPercent = 200
+
+func main() {
+	debug.SetGCPercent(gcPercent)
+	newPlugin().Serve()
+}
+
+// newPlugin returns the plugin with all its tools.
+func newPlugin() *sdk.Plugin {
+	p := sdk.New("memory", "1.0.0")
+	m := &memory{plugin: p}
+	sdk.Configure(p, m.configure)
+	add(p, m, search, tool.Spec{Name: "memory_search", Aliases: []string{"memory_recall"}, Tier: tool.ReadOnly, MaxOutput: 64 * tool.KiB})
+	add(p, m, save, tool.Spec{Name: "memory_save", Aliases: []string{"memory_store"}, Tier: tool.SideEffecting})
+	add(p, m, update, tool.Spec{Name: "memory_update", Tier: tool.SideEffecting})
+	add(p, m, remove, tool.Spec{Name: "memory_delete", Aliases: []string{"memory_forget"}, Tier: tool.SideEffecting, Destructive: true})
+	add(p, m, get, tool.Spec{Name: "memory_get", Tier: tool.ReadOnly, MaxOutput: 64 * tool.KiB})
+	add(p, m, list, tool.Spec{Name: "memory_list", Tier: tool.ReadOnly, MaxOutput: 64 * tool.KiB})
+	add(p, m, stats, tool.Spec{Name: "memory_stats", Tier: tool.ReadOnly})
+	add(p, m, export, tool.Spec{Name: "memory_export", Tier: tool.SideEffecting, MaxOutput: tool.MiB, Timeout: bulkTimeout})
+	add(p, m, importNotes, tool.Spec{Name: "memory_import", Tier: tool.SideEffecting, Timeout: bulkTimeout})
+	return p
+}
+
+// add adds a tool. Its description is the file of its name.
+func add[In any](p *sdk.Plugin, m *memory, run func(context.Context, *call, In) (tool.Result, error), spec tool.Spec) {
+	spec.Category = "memory"
+	spec.Idempotent = spec.Tier == tool.ReadOnly
+	spec.Description = sdk.Description(descriptions, spec.Name)
+	sdk.AddTool(p, spec, func(ctx context.Context, c *sdk.Call, in In) (tool.Result, error) {
+		opened, done, err := m.open(ctx, c)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		defer done()
+		r, err := run(ctx, opened, in)
+		return r, told(err)
+	})
+}
+
+//go:embed descriptions
+var descriptions embed.FS
+
+// memory is what the tools share.
+type memory struct {
+	plugin *sdk.Plugin
+	state  atomic.Pointer[state]
+}
+
+// answer returns a result with a text for a model, and the same as JSON.
+func answer(text string, structured any) (tool.Result, error) {
+	data, err := json.Marshal(structured)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r := tool.TextResult(text)
+	r.Structured = data
+	return r, nil
+}

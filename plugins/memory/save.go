@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// What a note has at most beside its content.
+const (
+	maxName = 512 // bytes of a key, a source, a session, a tag
+	maxTags = 32
+)
+
+type saveArgs struct {
+	Content     string   `json:"content" jsonschema:"what to remember, in words that make sense later on their own"`
+	Key         string   `json:"key,omitempty" jsonschema:"a name for the note, such as user/favourite-editor: a note of the same key is replaced"`
+	Category    string   `json:"category,omitempty" jsonschema:"core for what stays true, daily for what concerns some days, conversation for what was said (searched only on request)" enum:"core,daily,conversation" default:"core"`
+	Tags        []string `json:"tags,omitempty" jsonschema:"words to group notes by"`
+	Pinned      bool     `json:"pinned,omitempty" jsonschema:"important: it is kept whatever its age, and does not count less with it" default:"false"`
+	Expires     string   `json:"expires,omitempty" jsonschema:"when it is to be forgotten: a duration (12h, 30d), a date, or a time with its zone"`
+	Source      string   `json:"source,omitempty" jsonschema:"who said it, or where it comes from; notes whose source a query names are found first"`
+	Session     string   `json:"session,omitempty" jsonschema:"the conversation that it belongs to"`
+	Seq         *int64   `json:"seq,omitempty" jsonschema:"its place in the conversation: an answer is found with its question"`
+	OccurredAt  string   `json:"occurred_at,omitempty" jsonschema:"when it was said or happened, if not now: a date, or a time with its zone"`
+	OnDuplicate string   `json:"on_duplicate,omitempty" jsonschema:"if the same is there already, but for case and space, and of the time, source and session that are given: exact makes no second note of it, other than in conversations; merge also gives a note that is nearly the same the new content; reject fails; force saves another one" enum:"exact,merge,reject,force" default:"exact"`
+}
+
+// saved is the result of a change of one note.
+type saved struct {
+	NoteID  string `json:"note_id,omitempty"`
+	Message string `json:"message"`
+}
+
+func (s saved) result() (tool.Result, error) { return answer(s.Message, s) }
+
+// save is the tool memory_save.
+func save(ctx context.Context, c *call, in saveArgs) (tool.Result, error) {
+	n, err := newNote(c, in)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if n.Passages, err = c.user.Prepare(ctx, n.Content); err != nil {
+		return tool.Result{}, err
+	}
+	var alike *store.Note
+	looksForAlike := in.OnDuplicate != "force" && n.Key == "" && (n.Category != recall.Conversation || in.OnDuplicate != "exact")
+	if looksForAlike {
+		if alike, err = c.user.Alike(ctx, &n, c.now); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	var out saved
+	err = c.user.Store().Write(ctx, func(tx *store.Tx) error {
+		out, err = put(tx, &n, in.OnDuplicate, alike, looksForAlike, c.now)
+		return err
+	})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	c.follow(ctx)
+	return out.result()
+}
+
+// put saves a note as on_duplicate says. alike is a note that is nearly the same.
+func put(tx *store.Tx, n *store.Note, onDuplicate string, alike *store.Note, unique bool, now time.Time) (saved, error) {
+	if n.Key != "" {
+		return putKey(tx, n, now)
+	}
+	if unique {
+		same, err := tx.Same(n, now)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return saved{}, err
+		}
+		if err == nil {
+			alike = &same
+		}
+		switch {
+		case alike != nil && onDuplicate == "reject":
+			return saved{}, tool.Errorf(tool.Conflict, "The note %s says the same, or nearly", alike.NoteID).
+				WithHint("change that one with memory_update, or save with on_duplicate force")
+		case err == nil, alike != nil && onDuplicate == "merge":
+			return merge(tx, alike, n, err == nil)
+		}
+	}
+	if err := tx.Put(n); err != nil {
+		return saved{}, err
+	}
+	out := saved{NoteID: n.NoteID, Message: "Stored memory: " + n.NoteID}
+	if alike != nil {
+		out.Message += fmt.Sprintf("\nThe note %s is nearly the same: %q. If it is outdated, delete it with memory_delete", alike.NoteID, excerpt(alike.Content, 200))
+	}
+	return out, nil
+}
+
+// putKey saves a note in the place of the one with its key, if there is one.
+func putKey(tx *store.Tx, n *store.Note, now time.Time) (saved, error) {
+	before, err := tx.ByKey(n.Key)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return saved{}, err
+	case before.Expired(now): // it is not there any more
+		if err := tx.Delete(before.ID); err != nil {
+			return saved{}, err
+		}
+	default:
+		n.ID, n.NoteID, n.Created = before.ID, before.NoteID, before.Created
+	}
+	if err := tx.Put(n); err != nil {
+		return saved{}, err
+	}
+	return saved{NoteID: n.NoteID, Message: "Stored memory: " + n.Key}, nil
+}
+
+// merge adds to a note what a new one that says the same has beside it; if it
+// says it in other words, also these.
+func merge(tx *store.Tx, into, n *store.Note, same bool) (saved, error) {
+	merged, err := tx.ByID(into.ID) // as it is now
+	if errors.Is(err, store.ErrNotFound) {
+		merged = *n
+	} else if err != nil {
+		return saved{}, err
+	}
+	if merged.ID != 0 {
+		for _, tag := range n.Tags {
+			if !slices.Contains(merged.Tags, tag) && len(merged.Tags) < maxTags {
+				merged.Tags = append(merged.Tags, tag)
+			}
+		}
+		merged.Pinned = merged.Pinned || n.Pinned
+		if n.Expires.IsZero() || merged.Expires.Before(n.Expires) && !merged.Expires.IsZero() {
+			merged.Expires = n.Expires
+		}
+		merged.Content, merged.Passages, merged.Updated = n.Content, n.Passages, n.Updated
+	}
+	if err := tx.Put(&merged); err != nil {
+		return saved{}, err
+	}
+	if same && into.Content == n.Content {
+		return saved{NoteID: merged.NoteID, Message: "Stored memory: " + merged.NoteID + ", which said the same already"}, nil
+	}
+	return saved{NoteID: merged.NoteID, Message: fmt.Sprintf("Stored memory: %s, in the place of %q", merged.NoteID, excerpt(into.Content, 200))}, nil
+}
+
+// newNote checks the arguments of a save.
+func newNote(c *call, in saveArgs) (store.Note, error) {
+	n := store.Note{
+		NoteID: "note-" + uuid.NewString(), Key: in.Key, Content: in.Content, Tags: in.Tags, Pinned: in.Pinned,
+		Source: in.Source, Session: in.Session, Seq: -1, Created: c.now.UTC().Truncate(time.Millisecond),
+		Origin: store.Origin{Client: excerpt(c.Client(), maxName), Session: c.Session()},
+	}
+	n.Updated = n.Created
+	if err := checkContent(c, in.Content); err != nil {
+		return n, err
+	}
+	for _, name := range []struct{ what, text string }{{"key", in.Key}, {"source", in.Source}, {"session", in.Session}} {
+		if err := checkName(name.what, name.text); err != nil {
+			return n, err
+		}
+	}
+	if err := checkTags(in.Tags); err != nil {
+		return n, err
+	}
+	if in.Seq != nil {
+		if n.Seq = *in.Seq; n.Seq < 0 {
+			return n, tool.Errorf(tool.InvalidArgument, "seq is %d, expected 0 or more", n.Seq)
+		}
+	}
+	var err error
+	if n.Category, err = categoryOf(in.Category); err != nil {
+		return n, err
+	}
+	if n.Occurred, err = point("occurred_at", in.OccurredAt, c.now, 0, false); err != nil {
+		return n, err
+	}
+	if n.Expires, err = point("expires", in.Expires, c.now, 1, true); err != nil {
+		return n, err
+	}
+	if !n.Expires.IsZero() && !n.Expires.After(c.now) {
+		return n, tool.Errorf(tool.InvalidArgument, "the note would be forgotten at once: expires is in the past").WithHint("leave expires out, or name a later time")
+	}
+	return n, nil
+}
+
+func checkContent(c *call, content string) error {
+	switch {
+	case strings.TrimSpace(content) == "":
+		return tool.Errorf(tool.InvalidArgument, "the content is empty").WithHint("say what to remember")
+	case len(content) > int(c.MaxNote):
+		return tool.Errorf(tool.InvalidArgument, "the content has %d bytes, a note has at most %d", len(content), int(c.MaxNote)).
+			WithHint("save what matters of it, or several notes")
+	}
+	return nil
+}
+
+// checkName makes sure that a name fits into a line of a list.
+func checkName(what, text string) error {
+	if len(text) > maxName {
+		return tool.Errorf(tool.InvalidArgument, "the %s is %d bytes long, expected at most %d", what, len(text), maxName)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }) {
+		return tool.Errorf(tool.InvalidArgument, "the %s holds a line break or another control character: %.60q", what, text).WithHint("write it in one line; the content may have several")
+	}
+	return nil
+}
+
+func checkTags(tags []string) error {
+	if len(tags) > maxTags {
+		return tool.Errorf(tool.InvalidArgument, "there are %d tags, expected at most %d", len(tags), maxTags)
+	}
+	for _, tag := range tags {
+		if tag == "" {
+			return tool.Errorf(tool.InvalidArgument, "a tag is empty").WithHint("leave it out")
+		}
+		if err := checkName("tag", tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/users"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxQuery bounds what is read of a query, in bytes.
+	maxQuery = 16 << 10
+	// maxExcerpt is how much a search shows of a note, in characters.
+	maxExcerpt = 1200
+)
+
+type searchArgs struct {
+	Query        string   `json:"query" jsonschema:"what to look for: a question or words. A phrase in quotation marks must stand in the note as it is; word* is any word that begins so"`
+	TopK         int      `json:"top_k,omitempty" jsonschema:"how many notes to return at most, 1 to 20" default:"5" alias:"limit"`
+	Conversation bool     `json:"include_conversation,omitempty" jsonschema:"also search what was said in conversations" default:"false"`
+	Category     string   `json:"category,omitempty" jsonschema:"only notes of this category; conversation includes what was said in conversations" enum:"core,daily,conversation"`
+	Tags         []string `json:"tags,omitempty" jsonschema:"only notes that have all of these tags"`
+	Since        string   `json:"since,omitempty" jsonschema:"only notes from then on: a date, a time with its zone, or how long ago (7d)"`
+	Until        string   `json:"until,omitempty" jsonschema:"only notes up to then, in the same form; a date is included"`
+	Mode         string   `json:"mode,omitempty" jsonschema:"hybrid goes by words, also misspelled ones, and by likeness; vector by likeness only; keyword by the words as they are written, apart from endings" enum:"hybrid,vector,keyword" default:"hybrid"`
+	Order        string   `json:"order,omitempty" jsonschema:"relevance, or recent: the newest first of what fits about as well as the best" enum:"relevance,recent" default:"relevance"`
+}
+
+// hit is a note that was found.
+type hit struct {
+	Text     string  `json:"text"`
+	Source   string  `json:"source"`
+	Score    float64 `json:"score"`
+	NoteID   string  `json:"note_id"`
+	Key      string  `json:"key,omitempty"`
+	Category string  `json:"category"`
+	At       string  `json:"at"`
+	// Cut says that Text is a part of the note.
+	Cut bool `json:"cut,omitempty"`
+}
+
+// hits is the result of a search.
+type hits struct {
+	Results []hit `json:"results"`
+	// Note is what the caller should know of the search.
+	Note string `json:"note,omitempty"`
+}
+
+// search is the tool memory_search.
+func search(ctx context.Context, c *call, in searchArgs) (tool.Result, error) {
+	s := users.Search{
+		Mode: users.Mode(in.Mode), Limit: in.TopK, Words: c.words, Near: c.near, Recent: in.Order == "recent", Now: c.now,
+		Filter: recall.Filter{Conversation: in.Conversation, Tags: in.Tags},
+	}
+	if strings.TrimSpace(in.Query) == "" {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "the query is empty").WithHint("say what to look for; memory_list lists notes")
+	}
+	s.Text = in.Query[:min(len(in.Query), maxQuery)]
+	if s.Limit < 1 || s.Limit > 20 {
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "top_k is %d, expected 1 to 20", in.TopK)
+	}
+	var err error
+	if in.Category != "" {
+		if s.Filter.Only, err = categoryOf(in.Category); err != nil {
+			return tool.Result{}, err
+		}
+		s.Filter.OnlySet = true
+		s.Filter.Conversation = s.Filter.Conversation || s.Filter.Only == recall.Conversation
+	}
+	if s.Filter.Since, err = point("since", in.Since, c.now, -1, false); err != nil {
+		return tool.Result{}, err
+	}
+	if s.Filter.Until, err = point("until", in.Until, c.now, -1, true); err != nil {
+		return tool.Result{}, err
+	}
+	found, note, err := c.user.Search(ctx, s)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	out := hits{Results: []hit{}, Note: note}
+	var text strings.Builder
+	fmt.Fprintf(&text, "Found %d memories:\n\n", len(found))
+	for i := range found {
+		h, err := showHit(&found[i], c.room()/len(found))
+		if err != nil {
+			return tool.Result{}, err
+		}
+		out.Results = append(out.Results, h)
+		fmt.Fprintf(&text, "- **%s**: %s\n", name(&found[i].Note), indented(h.Text))
+	}
+	if len(found) == 0 {
+		text.Reset()
+		text.WriteString("No matching memories found")
+	}
+	if note != "" {
+		text.WriteString("\n[" + note + "]")
+	}
+	return answer(strings.TrimSuffix(text.String(), "\n"), out)
+}
+
+// showHit returns a note as a search shows it, in so many bytes of JSON: of a long
+// one the part that was found.
+func showHit(f *users.Found, room int) (hit, error) {
+	h := hit{
+		Source: f.Source, Score: math.Round(f.Score*1e4) / 1e4, NoteID: f.NoteID, Key: f.Key,
+		Category: categoryNames[f.Category], At: stamp(f.At()),
+	}
+	text, err := fitting(excerpt(f.Part, maxExcerpt), h, room)
+	if err != nil {
+		return h, err
+	}
+	h.Text = text
+	if h.Cut = len(h.Text) < len(f.Content); h.Cut && !strings.HasSuffix(h.Text, "[…]") {
+		h.Text += " […]"
+	}
+	if h.Cut && !strings.HasPrefix(f.Content, f.Part) {
+		h.Text = "[…] " + h.Text
+	}
+	return h, nil
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// categoryNames are the categories as callers name them.
+var categoryNames = [...]string{recall.Core: "core", recall.Daily: "daily", recall.Conversation: "conversation"}
+
+// categoryOf returns the category with a name. The schema knows no other names.
+func categoryOf(name string) (recall.Category, error) {
+	for c, known := range categoryNames {
+		if name == known {
+			return recall.Category(c), nil
+		}
+	}
+	return 0, tool.Errorf(tool.InvalidArgument, "there is no category %q", name).WithHint("it is core, daily or conversation")
+}
+
+// shown is a note as results have it.
+type shown struct {
+	NoteID   string   `json:"note_id"`
+	Key      string   `json:"key,omitempty"`
+	Category string   `json:"category"`
+	Content  string   `json:"content"`
+	Tags     []string `json:"tags,omitempty"`
+	Pinned   bool     `json:"pinned,omitempty"`
+	Source   string   `json:"source,omitempty"`
+	Session  string   `json:"session,omitempty"`
+	Seq      *int64   `json:"seq,omitempty"`
+	Occurred string   `json:"occurred_at,omitempty"`
+	Expires  string   `json:"expires,omitempty"`
+	Created  string   `json:"created"`
+	Updated  string   `json:"updated,omitempty"`
+	// Origin is who saved it.
+	Client       string `json:"saved_by_client,omitempty"`
+	SavedSession string `json:"saved_in_session,omitempty"`
+}
+
+// show returns a note as results have it.
+func show(n *store.Note) shown {
+	s := shown{
+		NoteID: n.NoteID, Key: n.Key, Category: categoryNames[n.Category], Content: n.Content, Tags: n.Tags, Pinned: n.Pinned,
+		Source: n.Source, Session: n.Session, Occurred: stamp(n.Occurred), Expires: stamp(n.Expires), Created: stamp(n.Created),
+		Client: n.Origin.Client, SavedSession: n.Origin.Session,
+	}
+	if n.Seq >= 0 {
+		s.Seq = &n.Seq
+	}
+	if !n.Updated.Equal(n.Created) {
+		s.Updated = stamp(n.Updated)
+	}
+	return s
+}
+
+// stamp writes a time; "" for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.999Z07:00")
+}
+
+// name is how a note is called in texts: by its key, or its number.
+func name(n *store.Note) string {
+	if n.Key != "" {
+		return n.Key
+	}
+	return n.NoteID
+}
+
+// resultRoom is left of the output for what stands beside the notes.
+const resultRoom = 4 << 10
+
+// room is how many bytes of JSON the notes of a result may take.
+func (c *call) room() int { return max(int(c.MaxOutput())-resultRoom, resultRoom) }
+
+// fitting returns the beginning of a text for which there is room as JSON, beside
+// the value that it becomes a part of; at least a little of it.
+func fitting(text string, beside any, room int) (string, error) {
+	const least = 200
+	data, err := json.Marshal(beside)
+	if err != nil {
+		return "", err
+	}
+	room = max(room-len(data), least)
+	for at, r := range text {
+		if room -= jsonSize(r); room < 0 {
+			return text[:at], nil
+		}
+	}
+	return text, nil
+}
+
+// jsonSize is how many bytes a character takes in JSON at most.
+func jsonSize(r rune) int {
+	switch {
+	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError:
+		return len(`\u0000`)
+	case r == '"', r == '\\':
+		return 2
+	}
+	return utf8.RuneLen(r)
+}
+
+// indented is a text as an item of a list: its further lines do not look like other
+// items.
+func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
+
+// excerpt cuts a text to about n characters.
+func excerpt(text string, n int) string {
+	if len(text) <= n || utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	end := 0
+	for range n {
+		_, size := utf8.DecodeRuneInString(text[end:])
+		end += size
+	}
+	return text[:end] + " […]"
+}
+
+// facts are what stands beside a note's text, for a model.
+func facts(s *shown) string {
+	var all []string
+	add := func(label, value string) {
+		if value != "" {
+			all = append(all, label+value)
+		}
+	}
+	add("", s.Category)
+	add("key ", s.Key)
+	add("tags ", strings.Join(s.Tags, ", "))
+	if s.Pinned {
+		all = append(all, "pinned")
+	}
+	add("source ", s.Source)
+	add("session ", s.Session)
+	if s.Seq != nil {
+		all = append(all, fmt.Sprintf("seq %d", *s.Seq))
+	}
+	add("occurred ", s.Occurred)
+	add("expires ", s.Expires)
+	add("created ", s.Created)
+	add("updated ", s.Updated)
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// A snapshot whose writer was killed is none, and what is left of it goes away.
+func TestASnapshotIsKilled(t *testing.T) {
+	dir := t.TempDir()
+	run := func() *plugin {
+		return &plugin{sdktest.StartBinary(t, os.Args[0], sdktest.Options{
+			Env: []string{"MEMORY_AS_PLUGIN=1", "MEMORY_PID_FILE=" + filepath.Join(dir, "pid")}, Context: tool.Context{UserDir: dir},
+		}), t}
+	}
+	p := run()
+	var lines strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&lines, "{\"content\":\"number%d %s\"}\n", i, strings.Repeat("word ", 50))
+	}
+	p.must("memory_import", args{"data": lines.String()}, nil)
+	parts := func() []string {
+		t.Helper()
+		all, err := filepath.Glob(filepath.Join(dir, "*-snapshots", "*.part*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all
+	}
+	for deadline := time.Now().Add(time.Minute); len(parts()) == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("no snapshot was interrupted within a minute")
+		}
+		pid, made := readPID(t, filepath.Join(dir, "pid")), make(chan struct{})
+		go func() { // ends with the call
+			defer close(made)
+			p.Call(t.Context(), "memory_export", args{"format": "snapshot"})
+		}()
+		for waiting := true; waiting; { // until it has begun
+			select {
+			case <-made:
+				waiting = false
+			default:
+				waiting = len(parts()) == 0
+			}
+		}
+		_ = pid.Kill() // that it has ended is seen below
+		<-made
+		p.Close()
+		p = run()
+	}
+	r := p.Call(t.Context(), "memory_import", args{"snapshot": "none"})
+	if codeOf(r) != tool.NotFound || strings.Contains(r.Error.Hint, store.Part) {
+		t.Errorf("memory_import of no snapshot = %v", r.Error)
+	}
+	for name := range strings.SplitSeq(r.Error.Hint, " ") { // those that were made before it was killed
+		if name = strings.Trim(name, ","); strings.HasPrefix(name, "snapshot-") {
+			p.must("memory_import", args{"snapshot": name}, nil)
+		}
+	}
+	for _, part := range parts() {
+		old := time.Now().Add(-2 * leftOver)
+		if err := os.Chtimes(part, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var made exported
+	p.must("memory_export", args{"format": "snapshot"}, &made)
+	if left := parts(); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+	p.must("memory_import", args{"snapshot": made.Snapshot}, nil)
+}
+
+// A snapshot that is damaged is told by its name, and nothing comes of it.
+func TestASnapshotIsDamaged(t *testing.T) {
+	dir := t.TempDir()
+	p := startIn(t, dir, nil)
+	p.save(args{"content": "one"})
+	var made exported
+	p.must("memory_export", args{"format": "snapshot"}, &made)
+	files, err := filepath.Glob(filepath.Join(dir, "*-snapshots", made.Snapshot+".db"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("snapshots: %v, %v", files, err)
+	}
+	whole, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(files[0], whole[:len(whole)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := p.Call(t.Context(), "memory_import", args{"snapshot": made.Snapshot})
+	if codeOf(r) != tool.Failed || !strings.Contains(r.Error.Message, made.Snapshot+" is damaged") {
+		t.Errorf("memory_import of a damaged snapshot = %v", r.Error)
+	}
+	if got := p.find(args{"query": "one"}); len(got) != 1 {
+		t.Errorf("afterwards %q is found", got)
+	}
+}
