@@ -239,7 +239,9 @@ func (f *Flight) Cancel() {
 		f.follows.Cancel()
 		return
 	}
-	f.cancel(errCanceled)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop(errCanceled)
 }
 
 // GiveUp ends the flight unless others hold it too: the request that held it
@@ -252,12 +254,21 @@ func (f *Flight) giveUp(cause error) bool {
 		return f.follows.giveUp(cause)
 	}
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	shared := f.holders > 1
-	f.mu.Unlock()
 	if !shared {
-		f.cancel(cause)
+		f.stop(cause)
 	}
 	return !shared
+}
+
+// stop ends the flight for a reason. What its tool asks ends with it, and not
+// later because whoever attended has left, which would be another reason. f.mu
+// is held.
+func (f *Flight) stop(cause error) {
+	f.cancel(cause)
+	f.asker = nil
+	f.endInput(inputEnd{err: errCanceled})
 }
 
 // Release gives the flight up. It must be called once by whoever got it from

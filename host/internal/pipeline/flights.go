@@ -165,7 +165,9 @@ func (p *Pipeline) Revoke(counts func(auth.Caller) bool) {
 	defer p.flights.mu.Unlock()
 	for _, f := range p.flights.byID {
 		if !counts(f.call.Caller) {
-			f.cancel(errRevoked)
+			f.mu.Lock()
+			f.stop(errRevoked)
+			f.mu.Unlock()
 		}
 	}
 }
@@ -349,7 +351,7 @@ func (s *flights) expire(f *Flight, lease int) {
 	case f.state == Done:
 		s.forget(f)
 	case f.state == Running || f.state == AwaitingInput:
-		f.cancel(errAbandoned)
+		f.stop(errAbandoned)
 	case f.state == AwaitingApproval: // abandoned anew when it is answered
 	}
 }
@@ -401,7 +403,9 @@ func (s *flights) close() {
 	s.mu.Lock()
 	s.closed = true
 	for _, f := range s.byID {
-		f.cancel(ErrStopping)
+		f.mu.Lock()
+		f.stop(ErrStopping)
+		f.mu.Unlock()
 	}
 	for f, timer := range s.timers {
 		timer.Stop()

@@ -250,6 +250,21 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 		t.Errorf("the question was answered after its call has ended, which is %s", f.Info().State)
 	}
 
+	// Whoever gives a call up leaves it, too. A tool that hears of that before it
+	// hears of the end of the call has not found its user absent.
+	slow := asks(question())
+	run := slow.run
+	slow.run = func(ctx context.Context, plugin string, call tool.Call, sink tool.Sink) (tool.Result, error) {
+		return run(context.WithoutCancel(ctx), plugin, call, sink)
+	}
+	h = newHost(t, pipeline.Options{Runner: slow}, echoSpec())
+	f, _ = h.asked(t, attended())
+	f.GiveUp()
+	f.Leave()
+	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
+		t.Errorf("the call that was given up came to %v, want canceled", got)
+	}
+
 	left := make(chan error, 1)
 	late := make(chan func(context.Context, tool.Question) (tool.Answer, error), 1)
 	h = newHost(t, pipeline.Options{Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, sink tool.Sink) (tool.Result, error) {
