@@ -82,6 +82,12 @@ func (e *Entry) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	return e.Schema.ValuesOf(role, arguments)
 }
 
+// ListsOf returns the texts of every value with a role, value by value; see
+// [schema.Schema.ListsOf].
+func (e *Entry) ListsOf(role tool.Role, arguments map[string]any) [][]string {
+	return e.Schema.ListsOf(role, arguments)
+}
+
 // Hidden returns the arguments of a call as they may be shown and recorded,
 // with "(hidden)" for each secret, and true. If there is none, it returns the
 // arguments themselves and false.

@@ -21,6 +21,7 @@ type rootBlock struct {
 	Approvals []approvalsBlock `hcl:"approvals,block"`
 	Results   []resultsBlock   `hcl:"results,block"`
 	Journal   []journalBlock   `hcl:"journal,block"`
+	Secrets   []secretBlock    `hcl:"secret,block"`
 	Sandboxes []sandboxBlock   `hcl:"sandbox,block"`
 	Plugins   []pluginBlock    `hcl:"plugin,block"`
 }
@@ -138,6 +139,15 @@ type journalBlock struct {
 	MaxSize *hcl.Attribute `hcl:"max_size"`
 }
 
+// secretBlock is a value that plugins ask for by its name.
+type secretBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+	Range     hcl.Range `hcl:",def_range"`
+
+	Value *hcl.Attribute `hcl:"value"`
+}
+
 // sandboxBlock is a sandbox that plugins name.
 type sandboxBlock struct {
 	Name      string    `hcl:"name,label"`
@@ -231,6 +241,7 @@ type pluginBlock struct {
 	Sandbox     []inlineSandboxBlock `hcl:"sandbox,block"`
 	Start       *hcl.Attribute       `hcl:"start"`
 	IdleTimeout *hcl.Attribute       `hcl:"idle_timeout"`
+	Secrets     *hcl.Attribute       `hcl:"secrets"`
 	Config      []configBlock        `hcl:"config,block"`
 	Approval    []approvalBlock      `hcl:"approval,block"`
 	Tools       []toolBlock          `hcl:"tool,block"`
@@ -288,7 +299,7 @@ func onceBlocks(block string) []string {
 func laterNames(block string) []string {
 	switch block {
 	case "":
-		return []string{"secret", "toolset", "telemetry"}
+		return []string{"toolset", "telemetry"}
 	case "server":
 		return []string{"tls"}
 	case "auth":
@@ -298,7 +309,7 @@ func laterNames(block string) []string {
 	case "network":
 		return []string{"allow"}
 	case "plugin":
-		return []string{"isolation_scope", "secrets"}
+		return []string{"isolation_scope"}
 	}
 	return nil
 }

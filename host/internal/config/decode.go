@@ -30,6 +30,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	cfg.Approvals = d.approvals(root.Approvals)
 	cfg.Results = d.results(root.Results)
 	cfg.Journal = d.journal(root.Journal)
+	granted := d.grantable(root.Secrets)
 	sandboxes := d.sandboxes(root.Sandboxes)
 	firsts := make(map[string]hcl.Range)
 	plugins := make(map[string]policy.Plugin)
@@ -50,6 +51,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 				"%q is what the host's own tools are listed under. Give the plugin another name.", block.Name)
 		}
 		p, own := d.plugin(block, sandboxes, cfg.PluginDir)
+		p.Supervisor.Secrets = d.granted(block.Secrets, granted)
 		cfg.Plugins, unchecked = append(cfg.Plugins, p), append(unchecked, own)
 		if levels := d.levels(block, p.Catalog.Ceiling); len(levels.Tiers)+len(levels.Tools) > 0 {
 			plugins[block.Name] = levels

@@ -133,3 +133,39 @@ func TestFileIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestGrantedSecrets: a plugin has the secrets that its block lists, and no others;
+// also those that are written out are hidden.
+func TestGrantedSecrets(t *testing.T) {
+	dir := write(t, map[string]string{"config.hcl": `workspace = "."
+state_dir = "` + filepath.ToSlash(t.TempDir()) + `/state"
+secret "one" {
+  value = env("KEY")
+}
+secret "two" {
+  value = "written out"
+}
+plugin "a" {
+  path    = "/bin/a"
+  tier    = "read_only"
+  secrets = ["one"]
+}
+plugin "b" {
+  path = "/bin/b"
+  tier = "read_only"
+}
+`})
+	cfg, err := config.Load(filepath.Join(dir, "config.hcl"), config.LoadOptions{LookupEnv: func(string) (string, bool) { return "hunter2-hunter2", true }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.Plugins[0].Supervisor.Secrets; len(got) != 1 || got["one"] != "hunter2-hunter2" {
+		t.Errorf("the plugin that is granted one secret has %q", got)
+	}
+	if got := cfg.Plugins[1].Supervisor.Secrets; len(got) != 0 {
+		t.Errorf("the plugin that is granted none has %q", got)
+	}
+	if got := cfg.Hide("written out, hunter2-hunter2"); got != "(hidden), (hidden)" {
+		t.Errorf("Hide = %q", got)
+	}
+}

@@ -50,7 +50,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	p.mcp = mcpserver.New(mcpserver.Options{
 		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience(cfg),
 		ElicitationFrom: cfg.Approvals.ElicitationFrom, LocalToken: d.agent.Name,
-		SessionEnded: p.grants.EndSession, Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
+		SessionEnded: p.endSession, Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	server, err := httpapi.New(httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
@@ -63,6 +63,12 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	}
 	p.front = newFront(ctx, server)
 	return nil
+}
+
+// endSession ends what was for a session alone.
+func (p *parts) endSession(id string) {
+	p.grants.EndSession(id)
+	p.supervisor.EndSession(id)
 }
 
 // patience is how long a caller waits for a person.

@@ -110,7 +110,7 @@ func unchangeable(old, next *config.Config) error {
 		}
 	}
 	if !slices.Equal(old.Secrets, next.Secrets) {
-		return errors.New("a value that env() or file() gives has changed, which a reload cannot take up; stop the host and start it again")
+		return errors.New("a value that env(), file() or a secret block gives has changed, which a reload cannot take up; stop the host and start it again")
 	}
 	return nil
 }

@@ -63,7 +63,11 @@ func (j *lateJSON) MarshalJSON() ([]byte, error) { return j.late.add(j.data, tru
 // write writes the part as JSON, in one line.
 func (p *latePart) write(to *bytes.Buffer) error {
 	if p.json {
-		return json.Compact(to, p.data)
+		if bytes.IndexByte(p.data, '\n') >= 0 || bytes.IndexByte(p.data, '\r') >= 0 {
+			return json.Compact(to, p.data)
+		}
+		to.Write(p.data)
+		return nil
 	}
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)

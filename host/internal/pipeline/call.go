@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -156,7 +157,8 @@ func (c *call) check() error {
 }
 
 // nameFiles finds the files that the arguments name. A patch that cannot be read is
-// refused: the policy could not judge the files in it.
+// refused, and a name with a NUL byte, which some programs end or join there: the
+// policy could not judge the files that are meant.
 func (c *call) nameFiles() error {
 	c.names = c.entry.ValuesOf(tool.RolePath, c.arguments.Values)
 	for _, text := range c.entry.ValuesOf(tool.RolePatch, c.arguments.Values) {
@@ -165,6 +167,12 @@ func (c *call) nameFiles() error {
 			return err
 		}
 		c.names = append(c.names, patch.Paths(files)...)
+	}
+	for _, name := range c.names {
+		if strings.ContainsRune(name, 0) {
+			return tool.Errorf(tool.InvalidArgument, "the path %s holds a NUL byte", tool.VisibleName(name)).
+				WithHint("no file has such a name; write the path without it")
+		}
 	}
 	return nil
 }

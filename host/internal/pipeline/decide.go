@@ -97,8 +97,14 @@ func (s *Settings) commands(c *call) []policy.Command {
 	var all []policy.Command
 	for _, role := range []tool.Role{tool.RoleCommand, tool.RoleScript} {
 		for _, text := range c.entry.ValuesOf(role, c.arguments.Values) {
+			if role == tool.RoleScript && text == "" {
+				continue // no input
+			}
 			all = append(all, policy.Command{Line: command.Parse(text, s.Policy.Reading(s.Roots)), Script: role == tool.RoleScript})
 		}
+	}
+	for _, words := range c.entry.ListsOf(tool.RoleArgv, c.arguments.Values) {
+		all = append(all, policy.Command{Line: command.Parse(command.Join(words), s.Policy.Reading(s.Roots))})
 	}
 	return all
 }

@@ -45,3 +45,17 @@ func TestFilesInPatches(t *testing.T) {
 		})
 	}
 }
+
+// A program that takes a name to end before a NUL byte, or goes on after it, means
+// another file than the one that was judged.
+func TestNamesWithNUL(t *testing.T) {
+	spec := addSpec()
+	spec.Tier, spec.HasPreview = tool.ReadOnly, false
+	spec.InputSchema = json.RawMessage(`{"type":"object","properties":{"file":{"type":"string","description":"a file","x-role":"path"}}}`)
+	plugin := &counter{value: "1"}
+	h := newHost(t, pipeline.Options{Runner: plugin, Roots: []string{"/project"}}, spec)
+	got := h.Call(t.Context(), request("add", `{"file":"sec\u0000ret"}`)).Result.Error
+	if got == nil || got.Code != tool.InvalidArgument || plugin.calls() != "" {
+		t.Errorf("the call ends with %v, the plugin got %q", got, plugin.calls())
+	}
+}

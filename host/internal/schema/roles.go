@@ -29,6 +29,45 @@ func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	return values
 }
 
+// ListsOf returns, for every value that has a role, all texts in it and below,
+// and for a list whose items have it those of all items: the words of a command.
+// See [Schema.ValuesOf].
+func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
+	want := roleSetOf(role)
+	if s.roles.within&want == 0 {
+		return nil
+	}
+	var lists [][]string
+	var visit func(spots []*spot, value any)
+	visit = func(spots []*spot, value any) {
+		spots = besides(spots, value)
+		whole := rolesOf(spots)&want != 0
+		if items, ok := value.([]any); ok && !whole {
+			for i, item := range items {
+				whole = whole || rolesOf(besides(ofItem(spots, i), item))&want != 0
+			}
+		}
+		if whole {
+			var words []string
+			eachText(spots, want, value, func(text string, _ roleSet) { words = append(words, text) })
+			lists = append(lists, words)
+			return
+		}
+		switch v := value.(type) {
+		case map[string]any:
+			for _, name := range slices.Sorted(maps.Keys(v)) {
+				visit(ofProperty(spots, name), v[name])
+			}
+		case []any:
+			for i, item := range v {
+				visit(ofItem(spots, i), item)
+			}
+		}
+	}
+	visit([]*spot{s.roles}, arguments)
+	return lists
+}
+
 // Hidden returns a copy of arguments in which "(hidden)" stands for each value
 // of [tool.RoleSecret], whatever its type, and true. If there is none, it
 // returns the arguments themselves and false. The arguments have passed

@@ -28,6 +28,33 @@ func checked(tb testing.TB, s *schema.Schema, arguments string) schema.Arguments
 	return args
 }
 
+func TestListsOf(t *testing.T) {
+	const word = `{"type":"string","x-role":"argv"}`
+	for _, tt := range []struct {
+		name, properties, arguments string
+		want                        [][]string
+	}{
+		{"a list with the role", `"a":{"type":"array","items":{"type":"string"},"description":"d","x-role":"argv"}`, `{"a":["ls","-l"]}`, [][]string{{"ls", "-l"}}},
+		{"a list whose items have it", `"a":{"type":"array","items":` + word + `,"description":"d"}`, `{"a":["ls","-l"]}`, [][]string{{"ls", "-l"}}},
+		{"two lists", `"b":{"type":"array","items":` + word + `,"description":"d"},"a":{"type":"array","items":` + word + `,"description":"d"}`, `{"b":["ls"],"a":["rm","x"]}`, [][]string{{"rm", "x"}, {"ls"}}},
+		{
+			"lists in a list", `"a":{"type":"array","description":"d","items":{"type":"object","properties":{"run":{"type":"array","items":` + word + `,"description":"d"}}}}`,
+			`{"a":[{"run":["ls","-l"]},{"run":["rm"]}]}`,
+			[][]string{{"ls", "-l"}, {"rm"}},
+		},
+		{"a text", `"a":{"type":"string","description":"d","x-role":"argv"}`, `{"a":"ls"}`, [][]string{{"ls"}}},
+		{"left out", `"a":{"type":"array","items":` + word + `,"description":"d"}`, `{}`, nil},
+		{"another role", `"a":{"type":"array","items":{"type":"string"},"description":"d","x-role":"path"}`, `{"a":["ls"]}`, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := compile(t, `{"type":"object","properties":{`+tt.properties+`}}`)
+			if diff := cmp.Diff(tt.want, s.ListsOf(tool.RoleArgv, checked(t, s, tt.arguments).Values)); diff != "" {
+				t.Errorf("lists (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestValuesOf(t *testing.T) {
 	for _, tt := range []struct {
 		name, properties, defs, arguments string

@@ -58,14 +58,26 @@ func deafen(stream connectedStream) error {
 
 // request sends a question and returns where its answer goes.
 func (q *requester) request(ticket []byte, question, schema string) chan *toolpluginv1.HostMessage {
+	return q.send(&toolpluginv1.PluginMessage{Ticket: ticket, Request: &toolpluginv1.PluginMessage_AskUser{
+		AskUser: &toolpluginv1.AskUserRequest{Question: question, SchemaJson: []byte(schema)},
+	}})
+}
+
+// secret asks for a secret and returns where its value goes.
+func (q *requester) secret(ticket []byte, name string) chan *toolpluginv1.HostMessage {
+	return q.send(&toolpluginv1.PluginMessage{Ticket: ticket, Request: &toolpluginv1.PluginMessage_Secret{
+		Secret: &toolpluginv1.SecretRequest{Name: name},
+	}})
+}
+
+func (q *requester) send(m *toolpluginv1.PluginMessage) chan *toolpluginv1.HostMessage {
 	answer := make(chan *toolpluginv1.HostMessage, 1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.last++
 	q.waiting[q.last] = answer
-	must(q.stream.Send(&toolpluginv1.PluginMessage{Id: q.last, Ticket: ticket, Request: &toolpluginv1.PluginMessage_AskUser{
-		AskUser: &toolpluginv1.AskUserRequest{Question: question, SchemaJson: []byte(schema)},
-	}}))
+	m.Id = q.last
+	must(q.stream.Send(m))
 	return answer
 }
 
@@ -75,9 +87,10 @@ type askArgs struct {
 	Raw      []byte // a ticket of another process
 	Question int    // bytes of it
 	Schema   int
-	Twice    bool // another one before the first is answered
-	Times    int  // how often
-	Hold     bool // stays after it has asked, until the call is canceled
+	Twice    bool   // another one before the first is answered
+	Times    int    // how often
+	Secret   string // asks for a secret of this name instead
+	Hold     bool   // stays after it has asked, until the call is canceled
 }
 
 // ask tells what the host answers to a question, or to several: the code of the
@@ -104,6 +117,9 @@ func (q *requester) ask(r *toolpluginv1.CallRequest, stream callStream) error {
 	if args.Raw != nil {
 		ticket = args.Raw
 	}
+	if args.Secret != "" {
+		return text(stream, tell(<-q.secret(ticket, args.Secret)))
+	}
 	var said []string
 	for range max(1, args.Times) {
 		first := q.request(ticket, strings.Repeat("q", max(1, args.Question)), strings.Repeat(" ", args.Schema))
@@ -124,6 +140,9 @@ func (q *requester) ask(r *toolpluginv1.CallRequest, stream callStream) error {
 func tell(m *toolpluginv1.HostMessage) string {
 	if e := m.GetError(); e != nil {
 		return e.GetCode() + ": " + e.GetMessage()
+	}
+	if secret := m.GetSecret(); secret != nil {
+		return "secret " + string(secret.GetValue())
 	}
 	return fmt.Sprint(m.GetAskUser().GetAnswered(), " ", string(m.GetAskUser().GetAnswerJson()))
 }

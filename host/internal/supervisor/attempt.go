@@ -48,6 +48,10 @@ func (k *keeper) start(ctx context.Context, a *attempt, scope string) {
 	// The process outlives its start.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	disconnected := k.connect(life, i)
+	if i.can("end_session") {
+		i.sessions = make(chan string, maxEnded)
+		k.s.tasks.Go(func() { k.tellSessions(life, i) }) // ends with the process; Close waits
+	}
 	i.revision = k.publish(i.digest, i.about.Tools)
 
 	k.mu.Lock()

@@ -45,6 +45,9 @@ type instance struct {
 	// gaveUp has room for one signal: that a call was given up which it may
 	// still work on, and how long it has to end that.
 	gaveUp chan time.Duration
+	// sessions are those that have ended and that it is to be told of; nil if it
+	// does not want to know.
+	sessions chan string
 
 	// The rest is guarded by the keeper's mu.
 	stopping bool

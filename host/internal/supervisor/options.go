@@ -69,6 +69,8 @@ type Plugin struct {
 	// beside those of the contract, a fixed PATH and LANG, TMPDIR and, from the
 	// host, TZ.
 	PassEnv []string
+	// Secrets are the values that its calls may ask for, by name.
+	Secrets map[string]string
 	// Eager starts it with the host instead of at its first call, and keeps it
 	// when it is idle.
 	Eager bool
@@ -95,6 +97,9 @@ func (p Plugin) withDefaults() Plugin {
 	}
 	if len(p.Protected) == 0 {
 		p.Protected = nil
+	}
+	if len(p.Secrets) == 0 {
+		p.Secrets = nil
 	}
 	c := &p.Confinement
 	if c.TmpSize == 0 {

@@ -189,6 +189,8 @@ func (p *testPlugin) Describe(context.Context, *toolpluginv1.DescribeRequest) (*
 		d.Capabilities = []string{"drain"}
 	case "telling":
 		d.Capabilities = []string{"drain", "drain_call"}
+	case "sessions":
+		d.Capabilities = []string{"drain", "end_session"}
 	case "manyempty":
 		d.ProtoReflect().SetUnknown(empty(6))
 	case "manytools":
@@ -215,6 +217,17 @@ func (p *testPlugin) Configure(_ context.Context, r *toolpluginv1.ConfigureReque
 		})
 	}
 	return res, nil
+}
+
+// EndSession says so in the log. The session "slow" takes longer than any host
+// waits.
+func (p *testPlugin) EndSession(ctx context.Context, r *toolpluginv1.EndSessionRequest) (*toolpluginv1.EndSessionResponse, error) {
+	fmt.Fprintf(os.Stderr, "%s hears of the end of %s\n", p.mode, r.GetSession())
+	if r.GetSession() == "slow" {
+		<-ctx.Done() // which the process can see before the host does
+		return nil, status.FromContextError(ctx.Err()).Err()
+	}
+	return &toolpluginv1.EndSessionResponse{}, nil
 }
 
 func (p *testPlugin) misbehave(phase string) {

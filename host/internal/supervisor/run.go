@@ -2,12 +2,8 @@ package supervisor
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +38,7 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 	// The clock is the host's: it may be stopped while a person is asked.
 	callCtx, stop := withoutDeadline(ctx)
 	defer stop()
-	ticket, revoke := i.wire.tickets.issue(callCtx, sink.Ask)
+	ticket, revoke := i.wire.tickets.issue(callCtx, sink.Ask, len(i.wire.secrets) > 0)
 	defer revoke()
 	call.Context.Ticket = ticket
 
@@ -118,12 +114,11 @@ func (k *keeper) complete(call *tool.Call) error {
 	if c.UserDir != "" || c.User == "" {
 		return nil
 	}
-	// A hash: a user's name may hold anything, "../" too.
-	sum := sha256.Sum256([]byte(c.User))
-	c.UserDir = filepath.Join(k.stateDir(), "users", hex.EncodeToString(sum[:16]))
-	if err := os.MkdirAll(c.UserDir, 0o700); err != nil {
+	dir, err := k.userDir(c.User)
+	if err != nil {
 		return fmt.Errorf("make the user's directory: %w", err)
 	}
+	c.UserDir = dir
 	return nil
 }
 

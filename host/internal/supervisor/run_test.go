@@ -341,7 +341,7 @@ func TestEnvironment(t *testing.T) {
 func TestConnect(t *testing.T) {
 	k := keep(t, "connected", "disconnecting")
 	k.mustCall(t, "connected", "echo")
-	k.log.await(t, "the host answered 7 unavailable")
+	k.log.await(t, "the host answered 7 permission_denied")
 	// The end of the channel is the end of the process, whoever ends it.
 	k.mustCall(t, "disconnecting", "echo")
 	if live := k.live("disconnecting"); live != nil {

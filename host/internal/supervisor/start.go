@@ -62,6 +62,7 @@ func (k *keeper) launch(ctx context.Context, scope string) (_ *instance, err err
 	if err := i.phase(ctx, k.s.timing.start, "the connection", i.connect); err != nil {
 		return nil, err
 	}
+	i.wire.secrets = k.plugin.Secrets
 	k.setPhase(Configuring)
 	settings, err := k.describe(ctx, i)
 	if err != nil {

@@ -26,15 +26,15 @@ type tickets struct {
 }
 
 type ticket struct {
-	ask   asking
-	asked int  // how many questions there were
-	busy  bool // one waits for its answer
+	ask   asking // nil: nobody can be asked
+	asked int    // how many questions there were
+	busy  bool   // one waits for its answer
 }
 
 // issue makes a ticket for a call, which counts until revoke. ctx is the call's.
-// A call whose user nobody can ask has none.
-func (t *tickets) issue(ctx context.Context, ask asking) (name []byte, revoke func()) {
-	if ask == nil {
+// A call whose user nobody can ask has none, unless it can ask for secrets.
+func (t *tickets) issue(ctx context.Context, ask asking, secrets bool) (name []byte, revoke func()) {
+	if ask == nil && !secrets {
 		return nil, func() {}
 	}
 	var key [ticketSize]byte
@@ -44,7 +44,11 @@ func (t *tickets) issue(ctx context.Context, ask asking) (name []byte, revoke fu
 	if t.open == nil {
 		t.open = make(map[[ticketSize]byte]*ticket)
 	}
-	t.open[key] = &ticket{ask: whileBoth(ctx, ask)}
+	one := &ticket{}
+	if ask != nil {
+		one.ask = whileBoth(ctx, ask)
+	}
+	t.open[key] = one
 	return key[:], func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
@@ -72,14 +76,12 @@ func (t *tickets) take(name []byte) (ask asking, done func(), err *tool.Error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var one *ticket
-	if len(name) == ticketSize {
-		one = t.open[[ticketSize]byte(name)]
-	}
+	one, err := t.find(name)
 	switch {
-	case one == nil:
-		return nil, nil, tool.Errorf(tool.PermissionDenied, "the ticket is that of no call which this process runs").
-			WithHint("ask while the call runs, with the ticket that came with it")
+	case err != nil:
+		return nil, nil, err
+	case one.ask == nil:
+		return nil, nil, tool.Errorf(tool.Unavailable, "the user cannot be asked on behalf of this call")
 	case one.busy:
 		return nil, nil, tool.Errorf(tool.Conflict, "the call has a question already that was not answered yet").
 			WithHint("ask one question at a time")
@@ -93,4 +95,23 @@ func (t *tickets) take(name []byte) (ask asking, done func(), err *tool.Error) {
 		defer t.mu.Unlock()
 		one.busy = false
 	}, nil
+}
+
+// check refuses a ticket that is not that of a call which this process runs.
+func (t *tickets) check(name []byte) *tool.Error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, err := t.find(name)
+	return err
+}
+
+// find returns the ticket of a name; t.mu is held.
+func (t *tickets) find(name []byte) (*ticket, *tool.Error) {
+	if len(name) == ticketSize {
+		if one := t.open[[ticketSize]byte(name)]; one != nil {
+			return one, nil
+		}
+	}
+	return nil, tool.Errorf(tool.PermissionDenied, "the ticket is that of no call which this process runs").
+		WithHint("ask while the call runs, with the ticket that came with it")
 }

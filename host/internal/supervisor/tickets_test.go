@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -72,6 +73,38 @@ func TestAskUser(t *testing.T) {
 		return tool.Answer{}, nil
 	}}); err != nil || asked.Text != "qqq" || string(asked.Schema) != "  " {
 		t.Errorf("the user was asked %+v, %v", asked, err)
+	}
+}
+
+// TestSecrets asks for secrets: a plugin gets those that it was granted, and only
+// for a call of its own that runs.
+func TestSecrets(t *testing.T) {
+	granted := map[string]string{"key": "s3cr3t-value"}
+	k := keepPlugins(t,
+		Plugin{Name: "asking", Path: program(t, "asking"), Confinement: plain, Limits: sandbox.DefaultLimits(), Secrets: granted},
+		Plugin{Name: "asking2", Path: program(t, "asking2"), Confinement: plain, Limits: sandbox.DefaultLimits()},
+	)
+	for _, tt := range []struct {
+		name, plugin string
+		args         askArgs
+		ask          asking
+		want         string
+	}{
+		{"granted", "asking", askArgs{Secret: "key"}, yes, "secret s3cr3t-value"},
+		{"granted, nobody can be asked", "asking", askArgs{Secret: "key"}, nil, "secret s3cr3t-value"},
+		{"another name", "asking", askArgs{Secret: "other"}, yes, "permission_denied: the plugin was not granted a secret other"},
+		{"granted to another plugin", "asking2", askArgs{Secret: "key"}, yes, "permission_denied: the plugin was not granted a secret key"},
+		{"no ticket", "asking", askArgs{Secret: "key", Ticket: "none"}, yes, "permission_denied: the ticket is that of no call"},
+		{"a forged ticket", "asking", askArgs{Secret: "key", Ticket: "forged"}, yes, "permission_denied: the ticket is that of no call"},
+		{"of a call that has ended", "asking", askArgs{Secret: "key", Ticket: "tc_granted"}, yes, "permission_denied: the ticket is that of no call"},
+		{"a question by a ticket for secrets", "asking", askArgs{}, nil, "unavailable: the user cannot be asked on behalf of this call"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := k.askWith(t, tt.plugin, "tc_"+tt.name, tt.args, tool.Sink{Ask: tt.ask})
+			if err != nil || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("the plugin heard %q, %v; want %q", got, err, tt.want)
+			}
+		})
 	}
 }
 

@@ -43,6 +43,7 @@ type wire struct {
 	conn    *grpc.ClientConn
 	client  toolpluginv1.PluginServiceClient
 	tickets tickets
+	secrets map[string]string // that calls may ask for, by name
 }
 
 // wirePlugin makes a wire of go-plugin's connection.
@@ -182,6 +183,12 @@ func (w *wire) drain(ctx context.Context) error {
 // drainCall returns when the plugin has finished one call, if it can tell.
 func (w *wire) drainCall(ctx context.Context, id string) error {
 	_, err := w.client.Drain(ctx, &toolpluginv1.DrainRequest{CallId: id})
+	return err
+}
+
+// endSession tells the plugin that a session has ended.
+func (w *wire) endSession(ctx context.Context, id string) error {
+	_, err := w.client.EndSession(ctx, &toolpluginv1.EndSessionRequest{Session: id})
 	return err
 }
 

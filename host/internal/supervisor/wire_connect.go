@@ -71,6 +71,16 @@ func (w *wire) answerRequests(ctx context.Context, stream connectStream, replies
 			return err
 		}
 		reply := &toolpluginv1.HostMessage{Id: request.GetId()}
+		if wanted := request.GetSecret(); wanted != nil {
+			value, refused := w.secret(request.GetTicket(), wanted.GetName())
+			if reply.Error = errorTo(refused); refused == nil {
+				reply.Reply = &toolpluginv1.HostMessage_Secret{Secret: &toolpluginv1.SecretReply{Value: []byte(value)}}
+			}
+			if !offer(replies, reply) {
+				return errUnread
+			}
+			continue
+		}
 		ask, done, refused := w.admit(request)
 		if refused == nil {
 			q := tool.Question{
@@ -88,12 +98,34 @@ func (w *wire) answerRequests(ctx context.Context, stream connectStream, replies
 			continue
 		}
 		reply.Error = errorTo(refused)
-		select {
-		case replies <- reply:
-		default:
+		if !offer(replies, reply) {
 			return errUnread
 		}
 	}
+}
+
+// offer hands over a reply, unless too many wait already.
+func offer(replies chan<- *toolpluginv1.HostMessage, reply *toolpluginv1.HostMessage) bool {
+	select {
+	case replies <- reply:
+		return true
+	default:
+		return false
+	}
+}
+
+// secret returns the value of a secret that the plugin was granted, to a call that
+// runs.
+func (w *wire) secret(ticket []byte, name string) (string, *tool.Error) {
+	value, granted := w.secrets[name]
+	if !granted {
+		return "", tool.Errorf(tool.PermissionDenied, "the plugin was not granted a secret %s", tool.VisibleName(name)).
+			WithHint("the administrator makes a secret block of this name, and lists it under secrets in the plugin's block")
+	}
+	if refused := w.tickets.check(ticket); refused != nil {
+		return "", refused
+	}
+	return value, nil
 }
 
 // admit refuses what no call may ask for, or not now.
@@ -101,7 +133,7 @@ func (w *wire) admit(request *toolpluginv1.PluginMessage) (ask asking, done func
 	question := request.GetAskUser()
 	text, form := len(question.GetQuestion()), len(question.GetSchemaJson())
 	switch {
-	case question == nil: // secrets, changes of the tools
+	case question == nil: // changes of the tools
 		return nil, nil, tool.Errorf(tool.Unavailable, "this host does not answer such requests of plugins")
 	case text > maxQuestion || form > maxForm:
 		return nil, nil, tool.Errorf(tool.ResourceExhausted, "the question has %d bytes and its schema %d, more than the %v and %v that are allowed",
@@ -124,7 +156,10 @@ func answerReply(reply *toolpluginv1.HostMessage, answer tool.Answer, err error)
 	return reply
 }
 
-// errorTo is an error as a plugin reads it, without its cause.
+// errorTo is an error as a plugin reads it, without its cause; nil is none.
 func errorTo(e *tool.Error) *toolpluginv1.Error {
+	if e == nil {
+		return nil
+	}
 	return &toolpluginv1.Error{Code: string(e.Code), Message: e.Message, Retryable: e.Retryable, Hint: e.Hint}
 }

@@ -36,7 +36,7 @@ plugin "fs" {
   claims       = "trusted"
   start        = "egaer"
   idle_timeout = "-10s"
-  secrets      = []
+  isolation_scope = "user"
   rate         = "30/m"
   sandbox      = "small"
   sandbox {
