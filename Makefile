@@ -28,8 +28,10 @@ run: build
 test:
 	go test ./...
 
+# race looks for data races in all but SQLite, which is C made into Go: watched, it
+# takes five times as long, and the tests with it.
 race:
-	go test -race ./...
+	go test -race -gcflags 'modernc.org/...=-race=false' ./...
 
 # nested tests the modules that ./... does not enter.
 nested:
@@ -56,6 +58,9 @@ bench: build peers
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/journal
 	go test -run "^$$" -bench "Decide|Parse|Commands|Covering" ./host/internal/config ./host/internal/command ./host/internal/policy ./host/internal/approval
 	CGO_ENABLED=0 go test -run "^$$" -bench . -benchtime 300x ./sdk/proc
+	go test -run "^$$" -bench . -benchtime 100x ./plugins/memory
+	test -z "$$TOOLHOST_LOCOMO" || go run ./bench/locomo
+	go test -run "^$$" -bench . -benchtime 3x ./plugins/web
 
 # generated compares the generated Go with what its source gives now.
 generated:

@@ -37,6 +37,14 @@ server {
 policy {
   mode             = "supervised"
   actions_per_hour = 600 # calls of each user that change something; or "unlimited"
+
+  # Shell commands: what they may begin with to run unasked, and what none may.
+  # Only harmless uses of a program that the host knows are covered: "find", and
+  # not "find -delete".
+  commands {
+    allow = ["ls", "cat", "head", "tail", "wc", "grep", "find", "pwd", "echo", "git status", "git log", "git diff"]
+    deny  = ["sudo", "su", "mkfs", "dd", "shutdown", "reboot"]
+  }
 }
 
 # How long you have to answer.
@@ -142,4 +150,143 @@ plugin "fs" {
   }
   # A tool block also takes enabled, tier, timeout, max_output and aliases; see
   # docs/configuration.md.
+}
+
+# Repositories in the workspace, by the program git. What a repository says itself
+# (filters, hooks, drivers, aliases) is never executed.
+plugin "git" {
+  path   = "git"
+  tier   = "privileged"
+  claims = "trust"
+
+  # To reach remotes, the plugin needs the network (below), and for anything but
+  # https a word here.
+  # config {
+  #   protocols   = ["https", "ssh"]
+  #   credentials = [{ url = "https://example.com/", username = "git", secret = "example" }]
+  # }
+
+  approval {
+    side_effecting = "ask"
+  }
+
+  sandbox {
+    limits {
+      file_size = "4GiB"   # packs and large files of repositories
+      tmp_size  = "256MiB" # what previews of commits take
+    }
+    filesystem {
+      # git with its own programs, and what is needed for remotes with credentials
+      # or by ssh. Without a remote, git may execute itself and nothing else.
+      exec = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core", "/bin/sh", "/usr/bin/ssh"]
+    }
+    # network { mode = "host" }
+  }
+}
+
+# Runs commands, with the programs of the system and of the workspace.
+plugin "shell" {
+  path   = "shell"
+  tier   = "privileged"
+  claims = "trust"
+
+  # A session's jobs and shell end with it; one that nobody ends, when it has
+  # called nothing for session_idle. The plugin must not stop before.
+  idle_timeout = "4h"
+
+  config {
+    backend      = "host" # each command in a shell of its own; "session", in one that lives on; or "disabled"
+    timeout      = "60s"  # for a command that says nothing else,
+    max_timeout  = "10m"  # and the most that one may ask for
+    max_output   = "1MiB" # how much of each output is kept
+    session_idle = "4h"
+    path         = "/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+  }
+
+  # Each command is confirmed, but those that commands.allow of the policy lists.
+  approval {
+    privileged = "confirm"
+  }
+
+  sandbox {
+    limits {
+      memory     = "2GiB"
+      processes  = 1024
+      open_files = 4096
+      file_size  = "2GiB"
+      tmp_size   = "2GiB"
+    }
+    filesystem {
+      exec = ["system", "workspace", "tmp"]
+    }
+  }
+}
+
+# The plugin that reads the web: public hosts and nothing else. No file of the
+# workspace is there for it.
+plugin "web" {
+  path   = "web"
+  tier   = "privileged"
+  claims = "trust"
+
+  config {
+    # The only domains that may be contacted, each with those below it; none
+    # means any.
+    # allow_domains = ["example.org"]
+
+    # What web_search asks: a SearXNG server of yours, or "brave", "tavily",
+    # "kagi" with the secret that is the key.
+    # search = { provider = "searxng", url = "https://search.example.org" }
+
+    # Which secrets http_request may put into headers, and for which domains. A
+    # secret block holds the value, and secrets above grants it to the plugin.
+    # secrets = { github = ["api.github.com"] }
+  }
+
+  sandbox {
+    limits {
+      memory = "1GiB" # with two processes that read documents, each with 320MiB at most
+    }
+    filesystem {
+      workspace = "none"
+      read      = ["/proc"] # where these are watched, if it has none of its own
+    }
+    network {
+      mode = "host" # what it may contact is decided by the plugin itself
+    }
+  }
+
+  # Reading runs; http_request asks by its method.
+  tool "web_fetch" {
+    approval = "allow"
+  }
+  tool "web_search" {
+    approval = "allow"
+  }
+}
+
+# Notes that the agent keeps between conversations, each user's in a file of the
+# user's own. It reaches nothing but these files, and no network.
+plugin "memory" {
+  path   = "memory"
+  tier   = "side_effecting"
+  claims = "trust"
+
+  config {
+    embedder = "local" # finds words, also misspelled ones; for meaning: "ollama", "openai"
+  }
+
+  approval {
+    side_effecting = "allow" # notes can be changed and deleted without asking you
+  }
+
+  sandbox {
+    limits {
+      memory    = "1GiB" # two fifths of it for the indexes of notes in use
+      file_size = "4GiB" # the notes of one user
+    }
+    filesystem {
+      workspace = "none"
+    }
+  }
 }

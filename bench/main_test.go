@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,6 +23,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	flag.Parse()
+	if flag.Lookup("test.bench").Value.String() == "" {
+		os.Exit(m.Run()) // only benchmarks need the programs
 	}
 	os.Exit(run(m))
 }
@@ -44,7 +49,8 @@ func run(m *testing.M) int {
 const copies = 5
 
 // buildAll builds the host, the plugin of examples/hello, as many copies of it
-// under other names, the plugin that answers with a large text, and that for files.
+// under other names, the plugin that answers with a large text, those that ship, and
+// what makes markdown of pages.
 func buildAll(dir string) error {
 	errs := []error{
 		build("../host", dir, "toolhost", "."),
@@ -52,6 +58,10 @@ func buildAll(dir string) error {
 		build("../host", dir, "probe", "./testdata/plugins/probe"),
 		build("../plugins/fs", dir, "search", "./testdata/search"),
 		build("..", dir, "fs", "./plugins/fs"),
+		build("..", dir, "git", "./plugins/git"),
+		build("..", dir, "shell", "./plugins/shell"),
+		build("../plugins/web", dir, "article", "./testdata/article"),
+		build("..", dir, "memory", "./plugins/memory"),
 	}
 	for i := range copies {
 		errs = append(errs, buildCopy(dir, fmt.Sprintf("hello%d", i+1)))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/client"
@@ -15,14 +16,17 @@ import (
 type firstCall struct{ what, words string }
 
 // firstCalls returns a call that reads and runs at once, and one that changes
-// something and waits for a person: those that need the least to be said. The
-// host knows no tool by name, so it looks at what its plugins offer.
+// something and waits for a person: those that need the least to be said, of the
+// first plugin that has one, and nothing beyond this machine. The host knows no tool
+// by name, so it looks at what its plugins offer.
 func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 	_ = a.asAgent(ctx, func(c *client.Client) error { // an extra: the host serves without it
 		tools, err := c.Tools(ctx)
 		if err != nil {
 			return err
 		}
+		tools = slices.DeleteFunc(tools, func(t httpapi.Tool) bool { return t.OpenWorld })
+		slices.SortStableFunc(tools, func(a, b httpapi.Tool) int { return strings.Compare(a.Plugin, b.Plugin) })
 		is := func(t httpapi.Tool, words []string, verdict policy.Verdict) bool {
 			arguments, err := a.arguments(words)
 			if err != nil {

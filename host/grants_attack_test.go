@@ -13,7 +13,7 @@ import (
 
 const granting = `
 server { listen = "127.0.0.1:0" }
-plugin "shell" {
+plugin "commands" {
   tier   = "privileged"
   claims = "trust"
 }

@@ -112,7 +112,7 @@ func inspect(t *testing.T, inspector func(args ...string) *exec.Cmd) {
 		{
 			[]string{"read_file", "--tool-arg", "path=none.txt"},
 			inspected{
-				Content: []inspectedContent{{Type: "text", Text: "Tool execution failed: File not found: none.txt"}},
+				Content: []inspectedContent{{Type: "text", Text: "Tool execution failed: File not found: none.txt\nHint: list the directory that it should be in; paths are relative to the workspace"}},
 				IsError: true,
 			},
 			inspectorToolFailed,

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,17 +72,32 @@ func lookAtSources() error {
 	return nil
 }
 
+// shippedPlugins returns the names of the plugins that ship.
+func shippedPlugins() (names []string, err error) {
+	dirs, err := os.ReadDir("../plugins")
+	for _, dir := range dirs {
+		names = append(names, dir.Name())
+	}
+	return names, err
+}
+
 // buildAll builds the host, the plugins that ship, the examples and the plugins
 // that only tests use.
 func buildAll(dir string) error {
 	builds := []struct{ in, out, pkg string }{
 		{".", "toolhost", "."},
-		{"..", "plugins/fs", "./plugins/fs"},
 		{"../examples/hello", "plugins/hello", "."},
 		{"../examples/disk", "plugins/disk", "."},
 		{".", "plugins/probe", "./testdata/plugins/probe"},
-		{".", "plugins/shell", "./testdata/plugins/shell"},
+		{".", "plugins/commands", "./testdata/plugins/commands"},
 		{".", "plugins/conformance", "./testdata/plugins/conformance"},
+	}
+	names, err := shippedPlugins()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		builds = append(builds, struct{ in, out, pkg string }{"..", "plugins/" + name, "./plugins/" + name})
 	}
 	for _, b := range builds {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, b.out), b.pkg)
@@ -123,18 +142,41 @@ func let(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], found[1])
 }
 
+// serveSite is the command of a script that serves the files of a directory over
+// HTTP, on a port of its own that it keeps as a variable. What is sent to it, it
+// answers with.
+func serveSite(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: site DIR VARIABLE")
+	}
+	files := http.FileServer(http.Dir(ts.MkAbs(args[0])))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			files.ServeHTTP(w, r)
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		_, _ = fmt.Fprintf(w, "%s of %q with %q", r.Method, body, r.Header.Get("Authorization"))
+	}))
+	ts.Defer(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	ts.Check(err)
+	ts.Setenv(args[1], port)
+}
+
 // TestScripts runs testdata/script/*.txtar, each in a folder of its own, with
 // the real binaries.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
-		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor, "let": let},
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"waitfor": waitFor, "let": let, "site": serveSite},
 		UpdateScripts:       *update,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("BIN", bin)
 			env.Setenv("PLUGINS", filepath.Join(bin, "plugins"))
+			env.Setenv("CI", os.Getenv("CI"))
 			env.Setenv("XDG_STATE_HOME", filepath.Join(env.WorkDir, ".state"))
 			return nil
 		},

@@ -16,7 +16,7 @@ import (
 func TestDenialsHoldInAutonomousMode(t *testing.T) {
 	h := serve(t, writeConfig(t, `
 server { listen = "127.0.0.1:0" }
-plugin "shell" {
+plugin "commands" {
   tier   = "privileged"
   claims = "trust"
 }

@@ -133,8 +133,12 @@ func checkout(t *testing.T) (dir, port string) {
 		os.WriteFile(filepath.Join(dir, "config.hcl"), []byte(config), 0o600),
 		os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o600),
 		os.Link(filepath.Join(bin, "toolhost"), filepath.Join(dir, "bin", "toolhost")),
-		os.Link(filepath.Join(bin, "plugins", "fs"), filepath.Join(dir, "bin", "plugins", "fs")),
 	)
+	names, listErr := shippedPlugins()
+	err = errors.Join(err, listErr)
+	for _, name := range names {
+		err = errors.Join(err, os.Link(filepath.Join(bin, "plugins", name), filepath.Join(dir, "bin", "plugins", name)))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

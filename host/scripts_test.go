@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,4 +80,55 @@ func flagOf(cmd *cobra.Command, word string) *pflag.Flag {
 		return cmd.Flags().ShorthandLookup(name)
 	}
 	return nil
+}
+
+// called finds the tools that a script calls with success.
+var called = regexp.MustCompile(`(?m)^exec toolhost call ([a-z_]+)`)
+
+// shippedTool is what a program reads of a tool.
+type shippedTool struct {
+	Name, Plugin, Description, Category string
+	Aliases                             []string
+}
+
+// shippedTools lists the tools of the configuration that ships.
+func shippedTools(t *testing.T) (tools []shippedTool) {
+	t.Helper()
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	dir, _ := checkout(t)
+	out, stderr, code := cli(filepath.Join(dir, "config.hcl"), "tools", "--json")
+	if err := json.Unmarshal([]byte(out), &tools); err != nil || code != 0 || len(tools) < 10 {
+		t.Fatalf("tools --json = %.200q, %q, exit code %d", out, stderr, code)
+	}
+	return tools
+}
+
+func TestShippedToolsAreDescribed(t *testing.T) {
+	for _, tool := range shippedTools(t) {
+		if tool.Description == "" || tool.Category == "" {
+			t.Errorf("%s has the description %.40q and the category %q", tool.Name, tool.Description, tool.Category)
+		}
+	}
+}
+
+// TestScriptsCallEveryTool finds tools of the configuration that ships which no
+// script calls with success, through the host and in the sandbox. The host's own
+// need what only a program can pass on: TestLongResultIsReadOn and TestApprovalWaitOverMCP call them.
+func TestScriptsCallEveryTool(t *testing.T) {
+	all := map[string]bool{}
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range scripts {
+		for _, name := range called.FindAllStringSubmatch(readFile(t, script), -1) {
+			all[name[1]] = true
+		}
+	}
+	for _, tool := range shippedTools(t) {
+		names := append(tool.Aliases, tool.Name)
+		if tool.Plugin != "toolhost" && !slices.ContainsFunc(names, func(name string) bool { return all[name] }) {
+			t.Errorf("no script calls %s", tool.Name)
+		}
+	}
 }

@@ -37,7 +37,7 @@ func TestCasesShellThroughTheHost(t *testing.T) {
 	}
 	h := serve(t, writeConfig(t, fmt.Sprintf(`
 server { listen = "127.0.0.1:0" }
-plugin "shell" {
+plugin "commands" {
   tier   = "privileged"
   claims = "trust"
 }

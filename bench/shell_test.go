@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// shellPlugin enables the shell plugin, in its sandbox, without a person.
+const shellPlugin = `plugin "shell" {
+  path   = "shell"
+  tier   = "privileged"
+  claims = "trust"
+  approval {
+    privileged = "allow"
+  }
+  sandbox {
+    filesystem {
+      exec = ["system"]
+    }
+  }
+}
+policy {
+  actions_per_hour = "unlimited"
+}
+`
+
+// bashTrue runs true as a program would without the plugin.
+func bashTrue(b *testing.B) time.Duration {
+	b.Helper()
+	begun := time.Now()
+	if err := exec.Command("bash", "--noprofile", "--norc", "-c", "true").Run(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(begun)
+}
+
+// startShell starts the shell plugin alone: its process and gRPC, without host and
+// sandbox.
+func startShell(b *testing.B) *sdktest.Plugin {
+	b.Helper()
+	return sdktest.StartBinary(b, filepath.Join(bin, "shell"), sdktest.Options{
+		Settings: map[string]any{"unconfined": true}, Env: []string{"PATH=" + os.Getenv("PATH")},
+	})
+}
+
+// BenchmarkShellTrue runs true: with bash alone, through the plugin's process, and
+// through the host and the plugin in its sandbox, over MCP.
+func BenchmarkShellTrue(b *testing.B) {
+	plugin := startShell(b)
+	c := call{tool: "shell_exec", args: map[string]any{"command": "true"}}
+	host := startStdio(b, toolhost(writeConfig(b, shellPlugin), "mcp"), c)
+	var bash, through []time.Duration
+	for b.Loop() {
+		for range 10 {
+			bash = append(bash, bashTrue(b))
+			begun := time.Now()
+			if got := plugin.Call(b.Context(), c.tool, c.args); got.Error != nil {
+				b.Fatal(got.Error)
+			}
+			through = append(through, time.Since(begun))
+		}
+		host.round(b, 10, 1)
+	}
+	report(b, "plugin", "µs/call", [2]string{"plugin", "bash"}, median(through), median(bash))
+	report(b, "host", "µs/call", [2]string{"host", "bash"}, median(host.took), median(bash))
+}
+
+// BenchmarkShellStream streams 100 MB of a command's output to a caller.
+func BenchmarkShellStream(b *testing.B) {
+	const size = 100_000_000
+	plugin := startShell(b)
+	var took []time.Duration
+	for b.Loop() {
+		begun, got := time.Now(), 0
+		result := plugin.Run(b.Context(), tool.Call{Tool: "shell_exec", Arguments: json.RawMessage(`{"command": "head -c 100000000 /dev/zero"}`)}, tool.Sink{
+			Chunk: func(c tool.Chunk) { got += len(c.Data) },
+		})
+		if result.Error != nil || got != size {
+			b.Fatalf("%d bytes, %v", got, result.Error)
+		}
+		took = append(took, time.Since(begun))
+	}
+	b.ReportMetric(size/1e6/median(took).Seconds(), "MB/s")
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkShellTimeout gives commands that do much against their end a second,
+// and tells how much later the plugin answers.
+func BenchmarkShellTimeout(b *testing.B) {
+	plugin := startShell(b)
+	commands := map[string]string{
+		"sleep":  "sleep 1000",
+		"deaf":   "trap '' TERM INT HUP; while :; do :; done",
+		"flood":  "yes",
+		"detach": "for i in {1..200}; do setsid sleep 1000 & done; wait",
+	}
+	late := make(map[string][]time.Duration)
+	for b.Loop() {
+		for name, command := range commands {
+			begun := time.Now()
+			got := plugin.Call(b.Context(), "shell_exec", map[string]any{"command": command, "timeout": 1})
+			if got.Error == nil || got.Error.Code != tool.Timeout {
+				b.Fatal(got.Error)
+			}
+			late[name] = append(late[name], time.Since(begun)-time.Second)
+		}
+	}
+	for name, took := range late {
+		b.ReportMetric(median(took).Seconds()*1e3, name+"-ms-late")
+		b.ReportMetric(slices.Max(took).Seconds()*1e3, name+"-ms-latest")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// BenchmarkShellEndless has a command write without end for 30 s, and tells by how
+// much the plugin has grown at most.
+func BenchmarkShellEndless(b *testing.B) {
+	for b.Loop() {
+		plugin := startShell(b)
+		peak := func() (kib float64) {
+			got := plugin.Call(b.Context(), "shell_exec", map[string]any{"command": "grep VmHWM /proc/$(awk '/PPid/{print $2}' /proc/$PPID/status)/status"})
+			if _, err := fmt.Sscanf(got.Text(), "VmHWM: %f kB", &kib); err != nil {
+				b.Fatalf("%q, %v", got.Text(), got.Error)
+			}
+			return kib
+		}
+		before := peak()
+		got := plugin.Call(b.Context(), "shell_exec", map[string]any{"command": "yes", "timeout": 30})
+		var facts struct {
+			Written float64 `json:"stdout_bytes"`
+		}
+		if err := json.Unmarshal(got.Structured, &facts); err != nil {
+			b.Fatalf("%v, %v", got.Error, err)
+		}
+		b.ReportMetric(facts.Written/1e9, "GB-written")
+		b.ReportMetric((peak()-before)/1024, "MiB-grown")
+	}
+	b.ReportMetric(0, "ns/op")
+}

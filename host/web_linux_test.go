@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/client"
+)
+
+// reading enables the plugin that reads the web for a server of this machine, at a
+// level of isolation.
+func reading(server *httptest.Server, isolation, filesystem string) string {
+	return fmt.Sprintf(`
+plugin "web" {
+  tier   = "privileged"
+  claims = "trust"
+  config {
+    ports         = [%d]
+    allow_private = ["127.0.0.1/32"]
+    host_rate     = 100000
+  }
+  sandbox {
+    isolation = %q
+    filesystem {
+      workspace = "none"
+      %s
+    }
+    network {
+      mode = "host"
+    }
+  }
+  approval {
+    side_effecting = "allow"
+  }
+}
+`, netip.MustParseAddrPort(server.Listener.Addr().String()).Port(), isolation, filesystem)
+}
+
+// Pages are read by processes of the plugin, at each level of isolation.
+func TestPagesAtEachLevel(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<p>Hello <b>there</b>")
+	}))
+	t.Cleanup(server.Close) // the levels are tested at the same time, later
+	levels := workingLevels(t)
+	for _, isolation := range []string{"off", "basic", "isolated", "strict", "auto"} {
+		if !levels[isolation] {
+			continue // TestProgramsOfPlugins has what happens then
+		}
+		t.Run(isolation, func(t *testing.T) {
+			t.Parallel()
+			h := serve(t, writeConfig(t, listening+reading(server, isolation, `read = ["/proc"]`)))
+			if o := h.post(t, "web_fetch", map[string]any{"url": server.URL}); o.Status != client.Success || !strings.Contains(asJSON(o), "Hello **there**") {
+				t.Errorf("web_fetch = %s\n%s", asJSON(o), h.said())
+			}
+		})
+	}
+	if levels["basic"] {
+		t.Run("without proc", func(t *testing.T) {
+			t.Parallel()
+			h := serve(t, writeConfig(t, listening+reading(server, "basic", "")))
+			if o := h.post(t, "web_fetch", map[string]any{"url": server.URL}); o.Error == nil || !strings.Contains(o.Error.Hint, `read = ["/proc"]`) {
+				t.Errorf("web_fetch = %s", asJSON(o))
+			}
+		})
+	}
+}
+
+// Calls of one session take turns, those of several do not: the plugin has the memory
+// for the largest answers of many at once.
+func TestSessionsReadAtOnce(t *testing.T) {
+	const sessions = 32
+	largest := bytes.Repeat([]byte("\x80"), 4_900_000) // each three bytes as text
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=windows-1252")
+		_, _ = w.Write(largest)
+	}))
+	defer server.Close()
+	h := serve(t, writeConfig(t, listening+reading(server, "auto", `read = ["/proc"]`)))
+	for tool, more := range map[string]string{"web_fetch": `"max_length":100`, "http_request": `"method":"GET"`} {
+		var calls sync.WaitGroup
+		for i := range sessions {
+			calls.Go(func() {
+				body := fmt.Sprintf(`{"tool":%q,"arguments":{"url":"%s/%d",%s}}`, tool, server.URL, i, more)
+				status, text, err := h.send("POST", "/v1/calls", h.token, body, "Toolhost-Session", fmt.Sprint("s", i))
+				if err != nil || status != http.StatusOK || !strings.Contains(text, `"status":"success"`) {
+					t.Errorf("%s in session %d: %d %.500s, %v", tool, i, status, text, err)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", h.plugin(t, "web").PID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if strings.HasPrefix(line, "VmHWM") || strings.HasPrefix(line, "VmData") {
+			t.Log(strings.TrimSpace(line))
+		}
+	}
+}
