@@ -100,8 +100,9 @@ func buildAll(dir string) error {
 		builds = append(builds, struct{ in, out, pkg string }{"..", "plugins/" + name, "./plugins/" + name})
 	}
 	for _, b := range builds {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, b.out), b.pkg)
+		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, b.out), b.pkg)
 		cmd.Dir = b.in
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the Makefile
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build %s: %w\n%s", b.pkg, err, out)
 		}

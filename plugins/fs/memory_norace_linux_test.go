@@ -76,7 +76,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	for _, together := range []int{1, workers} {
 		t.Run(fmt.Sprintf("%d at a time", together), func(t *testing.T) {
 			p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
-				Env:     []string{"FS_AS_PLUGIN=1", fmt.Sprintf("FS_MEMORY=%d", limit), fmt.Sprintf("GOMEMLIMIT=%d", limit/10*8)},
+				Env:     []string{"FS_AS_PLUGIN=1", fmt.Sprintf("FS_MEMORY=%d", limit), fmt.Sprintf("GOMEMLIMIT=%d", (limit-64<<20)/10*8)},
 				Context: tool.Context{Roots: []string{dir}, MaxOutput: 64 * tool.KiB, UserDir: t.TempDir()},
 			})
 			queue := make(chan greedyCall)

@@ -20,7 +20,7 @@ func (w *workspace) limited(memory tool.ByteSize) {
 	w.Helper()
 	env := []string{"GIT_AS_PLUGIN=1"}
 	if !raced {
-		env = append(env, fmt.Sprintf("GIT_DATA_LIMIT=%d", memory), fmt.Sprintf("GOMEMLIMIT=%d", memory/10*8))
+		env = append(env, fmt.Sprintf("GIT_DATA_LIMIT=%d", memory), fmt.Sprintf("GOMEMLIMIT=%d", (memory-64<<20)/10*8))
 	}
 	w.plugin = sdktest.StartBinary(w.TB, os.Args[0], sdktest.Options{
 		Env: env, Config: sdk.Config{ScratchDir: w.scratch},

@@ -88,7 +88,7 @@ func (f *full) start(t *testing.T) (*sdktest.Plugin, string) {
 	})
 	port := int(netip.MustParseAddrPort(server.Listener.Addr().String()).Port())
 	return sdktest.StartBinary(t, os.Args[0], sdktest.Options{
-		Env: []string{"WEB_AS_PLUGIN=1", fmt.Sprintf("WEB_MEMORY=%d", 512<<20), "GOMEMLIMIT=400MiB"},
+		Env: []string{"WEB_AS_PLUGIN=1", fmt.Sprintf("WEB_MEMORY=%d", 512<<20), "GOMEMLIMIT=358MiB"},
 		Settings: map[string]any{
 			"ports": []int{port}, "allow_private": []string{"127.0.0.1/32"}, "robots": false, "host_rate": 100_000,
 			"host_concurrency": 64, "concurrency": f.at, "timeout": "2m", "cookies": "session",

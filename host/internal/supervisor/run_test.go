@@ -328,7 +328,7 @@ func TestEnvironment(t *testing.T) {
 	if strings.Contains(env, "hidden") || strings.Contains(env, "HOME=") {
 		t.Errorf("the plugin sees more of the host's environment than it should:\n%s", env)
 	}
-	for _, want := range []string{"SUPERVISOR_TEST_PASSED=seen\n", "\nPATH=" + os.Getenv("PATH") + "\n", "LANG=C.UTF-8\n", "GOMEMLIMIT=", "TMPDIR=", "PLUGIN_CLIENT_CERT="} {
+	for _, want := range []string{"SUPERVISOR_TEST_PASSED=seen\n", "\nPATH=" + os.Getenv("PATH") + "\n", "LANG=C.UTF-8\n", "GOMEMLIMIT=375809632\n", "TMPDIR=", "PLUGIN_CLIENT_CERT="} {
 		if !strings.Contains("\n"+env, want) {
 			t.Errorf("the environment lacks %q:\n%s", want, env)
 		}

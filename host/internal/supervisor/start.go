@@ -172,8 +172,7 @@ func (k *keeper) environ(scratch string) []string {
 		"TMPDIR=" + scratch,
 	}
 	if memory := k.plugin.Limits.Memory; memory > 0 {
-		// The garbage collector works harder before the limit kills.
-		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", memory/10*8))
+		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", heapLimit(memory)))
 	}
 	for _, name := range append([]string{"TZ"}, k.plugin.PassEnv...) {
 		value, ok := os.LookupEnv(name)
@@ -185,6 +184,15 @@ func (k *keeper) environ(scratch string) []string {
 		env = append(env, name+"="+value)
 	}
 	return env
+}
+
+// heapLimit is from where on the garbage collector of a Go program works harder,
+// before the limit on its memory kills it. RLIMIT_DATA counts what the collector
+// does not: about 64 MiB that the runtime maps for itself and its threads, and
+// what is free in between or was given back, but is still mapped.
+func heapLimit(memory tool.ByteSize) tool.ByteSize {
+	const runtime = 64 * tool.MiB
+	return (memory - runtime) / 10 * 8
 }
 
 // handshake starts the process; [processRunner.Start] bounds it.

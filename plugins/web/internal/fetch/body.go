@@ -53,7 +53,7 @@ func (d *decoder) decode(body io.Reader, encodings []string) ([]byte, error) {
 		}
 	}
 	last := &bounded{reader: body, left: d.limit}
-	came, err := read(last, min(d.length, d.limit))
+	came, err := read(last, d.length, d.limit)
 	d.unpacked = d.limit - last.left
 	if len(names) == 0 || len(came) == 0 || err != nil && !errors.Is(err, errTooLarge) {
 		return came, err // the answer to a HEAD, say, has no body to unpack
@@ -83,19 +83,34 @@ func (d *decoder) unpack(packed []byte, names []string) ([]byte, error) {
 		defer closing()
 		last = &bounded{reader: unpacked, left: d.limit}
 	}
-	all, err := read(last, 0)
+	all, err := read(last, 0, d.limit)
 	d.unpacked = d.limit - last.left
 	return all, err
 }
 
-// read reads all there is, with room for so many bytes from the beginning.
-func read(from io.Reader, length int64) ([]byte, error) {
-	var out bytes.Buffer
+// read reads all there is. It begins with room for length bytes, if that is known,
+// and never has room for more than most and one, which is where the end is found.
+func read(from io.Reader, length, most int64) ([]byte, error) {
+	room := int64(512)
 	if length > 0 {
-		out.Grow(int(length)) // once, not twice as much again and again
+		room = length + 1
 	}
-	_, err := io.CopyBuffer(struct{ io.Writer }{&out}, from, make([]byte, step))
-	return out.Bytes(), err
+	out := make([]byte, 0, min(room, most+1))
+	for {
+		if len(out) == cap(out) {
+			grown := make([]byte, len(out), min(2*int64(cap(out)), most+1))
+			copy(grown, out)
+			out = grown
+		}
+		n, err := from.Read(out[len(out):min(len(out)+step, cap(out))])
+		out = out[:len(out)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return out, nil
+		case err != nil:
+			return out, err
+		}
+	}
 }
 
 // unpack returns a reader of what is packed, and what lets go of it.
