@@ -25,13 +25,15 @@ $(plugins):
 run: build
 	bin/toolhost serve --config config.hcl
 
+# test gives a package half an hour: the host's tests run programs all the time, and
+# take more than Go's ten minutes on a busy machine.
 test:
-	go test ./...
+	go test -timeout 30m ./...
 
 # race looks for data races in all but SQLite, which is C made into Go: watched, it
 # takes five times as long, and the tests with it.
 race:
-	go test -race -gcflags 'modernc.org/...=-race=false' ./...
+	go test -race -timeout 30m -gcflags 'modernc.org/...=-race=false' ./...
 
 # nested tests the modules that ./... does not enter.
 nested:

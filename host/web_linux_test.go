@@ -29,6 +29,9 @@ plugin "web" {
   }
   sandbox {
     isolation = %q
+    limits {
+      memory = "1GiB" # as in config.hcl
+    }
     filesystem {
       workspace = "none"
       %s
