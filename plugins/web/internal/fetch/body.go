@@ -89,7 +89,8 @@ func (d *decoder) unpack(packed []byte, names []string) ([]byte, error) {
 }
 
 // read reads all there is. It begins with room for length bytes, if that is known,
-// and never has room for more than most and one, which is where the end is found.
+// and never has room for more than most and one, which is where the end is found. What
+// it returns takes the memory of its length.
 func read(from io.Reader, length, most int64) ([]byte, error) {
 	room := int64(512)
 	if length > 0 {
@@ -105,6 +106,8 @@ func read(from io.Reader, length, most int64) ([]byte, error) {
 		n, err := from.Read(out[len(out):min(len(out)+step, cap(out))])
 		out = out[:len(out)+n]
 		switch {
+		case errors.Is(err, io.EOF) && cap(out) > len(out)+1:
+			return bytes.Clone(out), nil
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:

@@ -66,6 +66,25 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// A body takes the memory of its length, and never more than the bound, whatever
+// length the server has told.
+func TestBodyTakesItsLength(t *testing.T) {
+	const limit = 1 << 20
+	for _, size := range []int64{0, 1, 511, 512, 513, 6 << 10, 700_000, limit - 1, limit, limit + 1, 3 * limit} {
+		for _, told := range []int64{-1, 0, size, size / 2, 2 * size, 1 << 40} {
+			d := decoder{limit: limit, length: told}
+			body, err := d.decode(zeros(size), nil)
+			want := min(size, limit)
+			if int64(len(body)) != want || errors.Is(err, errTooLarge) != (size > limit) {
+				t.Errorf("%d bytes, told as %d: %d came, %v", size, told, len(body), err)
+			}
+			if most := want + want/8 + 16; int64(cap(body)) > most {
+				t.Errorf("%d bytes, told as %d: room for %d, want %d at most", size, told, cap(body), most)
+			}
+		}
+	}
+}
+
 func TestDecode(t *testing.T) {
 	text := strings.Repeat("some text ", 1000)
 	for _, names := range [][]string{{}, {"gzip"}, {"x-gzip"}, {"br"}, {"zstd"}, {"gzip", "br"}, {"zstd", "gzip"}} {
