@@ -251,6 +251,16 @@ func TestStash(t *testing.T) {
 	w.git("r", "checkout", "-q", "-f")
 	w.must("git_stash", args{"path": "r", "action": "drop"})
 	w.refused("git_stash", args{"path": "r", "action": "drop", "stash": 5}, tool.NotFound)
+
+	w.write(map[string]string{"r/dir/unknown.txt": "precious\n"})
+	w.must("git_stash", args{"path": "r", "action": "push", "untracked": true})
+	_, text = w.preview("git_stash", args{"path": "r", "action": "drop"})
+	contains(t, text, "with changes to 2 files: ", "b/r/dir/unknown.txt", "+precious", "b/r/new.txt")
+	w.start(started{options: func(o *sdktest.Options) {
+		o.Context.Protected = []string{filepath.Join(w.dir, "r/dir/unknown.txt")}
+	}})
+	w.refused("git_stash", args{"path": "r", "action": "apply"}, tool.PermissionDenied)
+	w.must("git_stash", args{"path": "r", "action": "drop"})
 }
 
 func TestRestoreAndReset(t *testing.T) {
@@ -280,6 +290,29 @@ func TestRestoreAndReset(t *testing.T) {
 	contains(t, w.refused("git_restore", args{"files": []string{"r/a.txt", "r/none"}, "source": "HEAD"}, tool.NotFound), "git knows no file r/none")
 	w.refused("git_restore", args{"files": []string{}}, tool.InvalidArgument)
 	w.refused("git_restore", args{"files": []string{"r/a.txt"}, "source": "--staged"}, tool.InvalidArgument)
+
+	// What is staged is undone, too, whatever the file holds.
+	staged := func(content string) {
+		w.git("r", "reset", "-q", "--hard")
+		w.write(map[string]string{"r/a.txt": content})
+		w.git("r", "add", "a.txt")
+		w.write(map[string]string{"r/a.txt": "one\nmore\n"})
+	}
+	for name, in := range map[string]args{
+		"git_reset": {"path": "r", "mode": "hard"}, "git_restore": {"path": "r", "files": []string{"r/a.txt"}, "where": "both"},
+	} {
+		staged("much work\n")
+		p, text := w.preview(name, in)
+		contains(t, text, "changes", " 1 file", "Of what is staged:", "-much work\n+one\n")
+		staged("more work\n")
+		if got := w.approved(name, in, p); got.Error == nil || got.Error.Code != tool.Conflict || w.git("r", "show", ":a.txt") != "more work" {
+			t.Errorf("%s of what was staged since = %v", name, got.Error)
+		}
+		p, _ = w.preview(name, in)
+		if got := w.approved(name, in, p); got.Error != nil || w.git("r", "status", "--porcelain") != "" {
+			t.Errorf("%s = %v", name, got.Error)
+		}
+	}
 
 	before := w.git("r", "rev-parse", "HEAD")
 	change()
@@ -422,7 +455,10 @@ func TestSettings(t *testing.T) {
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
-	for address, want := range map[string]bool{"https://x/team/a": true, "https://X/team": true, "https://x/teams": false, "https://y/team": false, "http://x/team/a": false, "http://x:80/a": true} {
+	for address, want := range map[string]bool{
+		"https://x/team/a": true, "https://X/team": true, "https://x/teams": false, "https://y/team": false, "http://x/team/a": false, "http://x:80/a": true,
+		"https://x/team/../other": false, "https://x/other/../team/a": false, "https://x/team/%2e%2e/other": false, "https://x/other%2f..%2fteam/a": false, "https://x/team/%2e/a": false, "https://x/team/a%20b": true, "https://x/team/": true, "http://x:80": true, "http://x:80//a": false,
+	} {
 		if got := good.credential(address) != nil; got != want {
 			t.Errorf("there are credentials for %s: %t", address, got)
 		}

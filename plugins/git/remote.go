@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -154,10 +155,15 @@ func (r *repository) checkFile(to *remote) error {
 	return nil
 }
 
-// credential is what the settings say for an address, nil for nothing.
+// credential is what the settings say for an address, nil for nothing. There is none
+// for a path with ".." or with letters that are written another way than they need be:
+// what is asked for is then not what it begins with.
 func (s *settings) credential(address string) *credential {
 	u, err := url.Parse(address)
-	if err != nil {
+	if err != nil || u.RawPath != "" {
+		return nil
+	}
+	if asked := strings.TrimSuffix(u.Path, "/"); asked != "" && path.Clean(asked) != asked {
 		return nil
 	}
 	for i := range s.Credentials {
@@ -286,7 +292,7 @@ func (t *transfer) runRemote(ctx context.Context, to *remote, c command) (output
 // tracking is the reference by which a branch of the remote is known here.
 func (to *remote) tracking(branch string) string { return "refs/remotes/" + to.name + "/" + branch }
 
-// branchOrNone is the commit of a reference, "" if there is none.
+// commitOrNone is the commit of a reference, "" if there is none.
 func (r *repository) commitOrNone(ctx context.Context, ref string) (string, error) {
 	id, err := r.commit(ctx, ref)
 	if isMissing(err) {

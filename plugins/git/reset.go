@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -21,8 +20,8 @@ type resetting struct {
 	mode  string
 	to    Commit
 	left  []Commit // commits that the branch loses, a few of them
-	lost  *preview // of files that change
-	files []string
+	lost  *undone
+	files []string // that change
 }
 
 // planReset looks at what a call of git_reset would undo.
@@ -48,26 +47,22 @@ func planReset(ctx context.Context, s *access, in resetArgs) (change, error) {
 	if c.left, err = r.between(ctx, id, c.head.Commit); err != nil {
 		return nil, err
 	}
-	args := slices.Concat([]string{"diff"}, r.undoFlags(), []string{id, "--"})
 	if in.Mode == "soft" || in.Mode == "mixed" {
-		args = slices.Concat([]string{"diff-index", "--cached"}, r.undoFlags(), []string{id, "--"})
-	} else {
-		if c.files, err = r.differing(ctx, id); err != nil {
-			return nil, err
-		}
-		if err := r.refuseProtected(c.files); err != nil {
-			return nil, err
-		}
-		if err := r.refuseLoss(ctx, id, c.files); err != nil {
-			return nil, err
-		}
+		c.lost, err = r.undo(ctx, "index", id, nil)
+		return c, err
 	}
-	c.lost, err = r.previewOf(ctx, command{args: args})
-	return c, err
+	if c.lost, err = r.undo(ctx, "both", id, nil); err != nil {
+		return nil, err
+	}
+	c.files = c.lost.files
+	if err := r.refuseProtected(c.files); err != nil {
+		return nil, err
+	}
+	return c, r.refuseLoss(ctx, id, c.files)
 }
 
 func (c *resetting) state() string {
-	return stateOf("git_reset", c.gitDir, c.mode, c.head.Name, c.head.Commit, c.to.ID, fmt.Sprintf("%x", c.lost.sum))
+	return stateOf("git_reset", c.gitDir, c.mode, c.head.Name, c.head.Commit, c.to.ID, c.lost.digest())
 }
 
 func (c *resetting) show(context.Context) (string, []tool.Content, error) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -22,7 +21,7 @@ type restoring struct {
 	paths  []string
 	where  string
 	source string // an object id; "" is the index
-	lost   *preview
+	lost   *undone
 	files  []string
 }
 
@@ -50,18 +49,10 @@ func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error)
 			return nil, err
 		}
 	}
-	states := []string{}
-	if in.Where == "index" {
-		states = append(states, "--cached")
-	}
-	if c.source != "" {
-		states = append(states, c.source)
-	}
-	what := slices.Concat(states, []string{"--"}, c.paths)
-	if c.files, err = r.differing(ctx, what[:len(states)]...); err != nil {
+	if c.lost, err = r.undo(ctx, in.Where, c.source, c.paths); err != nil {
 		return nil, err
 	}
-	c.files = below(c.files, c.paths)
+	c.files = c.lost.files
 	if len(c.files) == 0 {
 		return nil, tool.Errorf(tool.NotFound, "There is nothing to restore in %s", r.shownNames(in.Files)).
 			WithHint("the files are as they were, or git does not know them; git_status lists what has changed")
@@ -76,20 +67,11 @@ func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error)
 			return nil, err
 		}
 	}
-	// As it will be done: from what there is to what there was.
-	c.lost, err = r.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, r.undoFlags(), what)})
-	return c, err
-}
-
-// below are the files that are among the paths, or below one.
-func below(files, paths []string) []string {
-	return slices.DeleteFunc(files, func(file string) bool {
-		return !slices.ContainsFunc(paths, func(path string) bool { return path == "." || within(file, path) })
-	})
+	return c, nil
 }
 
 func (c *restoring) state() string {
-	return stateOf("git_restore", c.gitDir, c.where, c.source, strings.Join(c.paths, "\x00"), fmt.Sprintf("%x", c.lost.sum))
+	return stateOf("git_restore", c.gitDir, c.where, c.source, strings.Join(c.paths, "\x00"), c.lost.digest())
 }
 
 func (c *restoring) show(context.Context) (string, []tool.Content, error) {

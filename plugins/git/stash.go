@@ -46,7 +46,7 @@ func (l Stashes) Text() string {
 		fmt.Fprintf(&b, "%d %s %s: %s\n", s.Number, short(s.Commit), s.Date, oneLine(s.Message))
 	}
 	if more := l.Total - len(l.Stashes); more > 0 {
-		fmt.Fprintf(&b, "[%s]\n", plural(more, "older stash"))
+		fmt.Fprintf(&b, "[%d more, older]\n", more)
 	}
 	return b.String()
 }
@@ -208,6 +208,7 @@ type bringingBack struct {
 	action string
 	stash  Stash
 	diff   *preview
+	others *preview // files that git did not know, nil if there are none
 	files  []string
 }
 
@@ -217,15 +218,35 @@ func (c *bringingBack) look(ctx context.Context) (err error) {
 	if c.files, err = c.differing(ctx, parents...); err != nil {
 		return err
 	}
+	known := c.files
+	if err := c.lookAtOthers(ctx); err != nil {
+		return err
+	}
 	if c.action != "drop" {
 		if err := c.refuseProtected(c.files); err != nil {
 			return err
 		}
-		if err := c.refuseLoss(ctx, c.stash.Commit, c.files); err != nil {
+		if err := c.refuseLoss(ctx, c.stash.Commit, known); err != nil {
 			return err
 		}
 	}
 	c.diff, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, c.patchFlags(), parents, []string{"--"})})
+	return err
+}
+
+// lookAtOthers finds the files in the stash that git did not know. They are in a
+// commit of their own; git does not bring them back where others lie.
+func (c *bringingBack) lookAtOthers(ctx context.Context) error {
+	id, err := c.commitOrNone(ctx, c.stash.Commit+"^3")
+	if err != nil || id == "" {
+		return err
+	}
+	others, err := c.list(ctx, []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", id})
+	if err != nil {
+		return err
+	}
+	c.files = slices.Concat(c.files, others)
+	c.others, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, c.patchFlags(), []string{emptyTree(id), id, "--"})})
 	return err
 }
 
@@ -236,7 +257,11 @@ func (c *bringingBack) state() string {
 func (c *bringingBack) show(context.Context) (string, []tool.Content, error) {
 	what := map[string]string{"apply": "Brings back", "pop": "Brings back and removes", "drop": "Throws away"}[c.action]
 	summary := fmt.Sprintf("%s stash %d of %s, with changes to %s: %s", what, c.stash.Number, c.place(), plural(len(c.files), "file"), oneLine(c.stash.Message))
-	return summary, c.diff.content(), nil
+	shown := c.diff.content()
+	if c.others != nil {
+		shown = append(shown, c.others.content()...)
+	}
+	return summary, shown, nil
 }
 
 func (c *bringingBack) make(ctx context.Context) (tool.Result, error) {
