@@ -432,7 +432,7 @@ func TestSettings(t *testing.T) {
 		"host_rate":        {"host_rate": 0},
 		"host_concurrency": {"host_concurrency": 1000},
 		"concurrency":      {"concurrency": -1},
-		"user_agent":       {"user_agent": "a\nb"},
+		"user_agent":       {"user_agent": "a\x7fb"},
 		"secrets":          {"secrets": map[string][]string{"x": {}}},
 		"secret hosts":     {"secrets": map[string][]string{"x": {"http://y"}}},
 		"search":           {"search": map[string]any{"url": "https://x.example"}},

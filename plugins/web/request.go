@@ -38,11 +38,12 @@ const (
 // httpRequest is the tool http_request.
 func httpRequest(ctx context.Context, p *parts, c *sdk.Call, in httpRequestArgs) (tool.Result, error) {
 	plan, err := p.plan(c, in)
-	if err != nil {
-		return tool.Result{}, err
+	var digest []byte
+	if err == nil {
+		digest = plan.digest()
 	}
-	if shown := c.PreviewDigest(); shown != nil && string(shown) != string(plan.digest()) {
-		return tool.Result{}, tool.Errorf(tool.Conflict, "the request is not the one that was shown").WithHint("ask again")
+	if err := sdk.CheckPreview(c.PreviewDigest(), digest, err); err != nil {
+		return tool.Result{}, err
 	}
 	values, err := plan.reveal(ctx, c)
 	if err != nil {
@@ -258,8 +259,8 @@ func shownHeaders(r *fetch.Response, h *hider) (string, map[string]string) {
 	headers := make(map[string]string)
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %d %s\n", r.Proto, r.Status, http.StatusText(r.Status))
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		value := h.hide(tool.Visible(strings.Join(r.Header.Values(name), ", ")))
+	for _, key := range slices.Sorted(maps.Keys(r.Header)) {
+		name, value := h.hide(key), h.hide(tool.Visible(strings.Join(r.Header[key], ", ")))
 		if len(value) > maxShownHeader {
 			value = strings.ToValidUTF8(value[:maxShownHeader], "") + "..."
 		}
@@ -279,6 +280,7 @@ func (p *parts) shownBody(ctx context.Context, r *fetch.Response, h *hider) (bod
 		Body: r.Body, ContentType: r.Header.Get("Content-Type"), URL: r.URL.String(), Format: page.Raw, Plain: true,
 		Part: page.Part{Bytes: maxShownBody + h.longest},
 	})
+	document.MediaType = h.hide(document.MediaType) // the server's words, too
 	switch {
 	case ctx.Err() != nil:
 		return "", "", "", ctx.Err()

@@ -160,13 +160,22 @@ func TestSecretsInRedirects(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Repeat("x", maxShownBody-12)+key(r)+strings.Repeat("y", 1<<20))
 		},
 		"/overflow": to(func(key string) string { return "/" + strings.Repeat(key, 20) }),
+		"/type": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/"+key(r))
+			_, _ = io.WriteString(w, "text")
+		},
+		"/binary": func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/"+key(r))
+			_, _ = w.Write([]byte{0, 1, 2, 0xff})
+		},
+		"/name": func(w http.ResponseWriter, r *http.Request) { w.Header().Set("0"+key(r), "x") },
 	})
 	w.names[value+".missing.example"] = [][]string{{}}
 	p := w.start(t, sdktest.Options{
 		Secrets:  map[string]string{"token": value, "part": "hunter2"},
 		Settings: map[string]any{"host_rate": 100_000, "secrets": map[string][]string{"token": {"api.example.com"}, "part": {"api.example.com"}}},
 	})
-	for _, path := range []string{"/echo", "/query", "/host", "/down", "/port", "/circle", "/nowhere", "/overflow", "/end"} {
+	for _, path := range []string{"/echo", "/query", "/host", "/down", "/port", "/circle", "/nowhere", "/overflow", "/end", "/type", "/binary", "/name"} {
 		for range 5 { // in whatever order the secrets come
 			in := httpRequestArgs{URL: "https://api.example.com" + path, Method: "GET", Headers: map[string]string{"X-Key": "{{secret:token}}", "X-Part": "{{secret:part}}"}}
 			if path == "/end" {

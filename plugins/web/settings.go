@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/plugins/web/internal/fetch"
@@ -151,8 +152,8 @@ func (s *settings) check() error {
 			all = append(all, setting("%s is %s, expected %s", []any{b.name, b.shown, b.unitful}, b.name))
 		}
 	}
-	if agent := strings.TrimSpace(s.UserAgent); agent == "" || strings.ContainsAny(agent, "\r\n\x00") {
-		all = append(all, setting("user_agent is empty, or more than one line", nil, "user_agent"))
+	if strings.TrimSpace(s.UserAgent) == "" || !httpguts.ValidHeaderFieldValue(s.UserAgent) {
+		all = append(all, setting("user_agent is empty, or holds characters that no header may have, such as a line break", nil, "user_agent"))
 	}
 	return errors.Join(all...)
 }

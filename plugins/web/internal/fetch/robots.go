@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"path"
-	"slices"
 	"strings"
 	"time"
 )
@@ -76,7 +75,7 @@ func (c *Client) robotsOf(ctx context.Context, u *url.URL) (*Response, error) {
 	_, unread := errors.AsType[*bodyError](err)
 	switch {
 	case err == nil:
-		answer.Status, answer.Body = response.Status, slices.Clip(response.Body)
+		answer.Status, answer.Body = response.Status, response.Body
 		response.Release()
 		if answer.Status < 500 && answer.Status != http.StatusTooManyRequests {
 			lifetime = robotsAge
