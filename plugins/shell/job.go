@@ -131,8 +131,8 @@ func (j *job) write(ctx context.Context, data []byte) error {
 	}
 	written := make(chan error, 1)
 	go func() { // ends with the job at the latest
-		defer j.writing.Store(false)
 		_, err := j.input.Write(data)
+		j.writing.Store(false)
 		written <- err
 	}()
 	select {

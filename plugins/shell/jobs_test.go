@@ -252,6 +252,7 @@ func jobMistakes(ended, running string) []shellCase {
 		call("keys without a terminal", "process_input", tool.InvalidArgument, "the job has no terminal", map[string]any{"job": running, "keys": []string{"enter"}}),
 		call("more input than it reads", "process_input", tool.Timeout, "the job has not read all of its input yet", map[string]any{"job": running, "data": strings.Repeat("x", 300<<10)}),
 		call("and more still", "process_input", tool.Conflict, "the job has not read its earlier input yet", map[string]any{"job": running, "data": "x", "eof": true}),
+		call("and its end before that", "process_input", tool.Conflict, "the job has not read its earlier input yet", map[string]any{"job": running, "eof": true}),
 		call("a kill of a job that is not there", "process_kill", tool.NotFound, "there is no job job_x", map[string]any{"job": "job_x", "signal": "TERM"}),
 		call("a terminal of no lines", "shell_background", tool.InvalidArgument, "a terminal of 0 rows and 80 cols", map[string]any{"command": "ls", "pty": true, "rows": 0, "cols": 80}),
 		call("a terminal and input", "shell_background", tool.InvalidArgument, "stdin is given to a job with a terminal", map[string]any{"command": "ls", "pty": true, "stdin": "x"}),

@@ -53,12 +53,10 @@ func (s *shell) input(ctx context.Context, call *sdk.Call, in inputArgs) (tool.R
 	for _, key := range in.Keys {
 		data = append(data, keys[key]...)
 	}
-	if len(data) > 0 {
-		bounded, cancel := context.WithTimeout(ctx, inputTime)
-		defer cancel()
-		if err := j.write(bounded, data); err != nil {
-			return tool.Result{}, err
-		}
+	bounded, cancel := context.WithTimeout(ctx, inputTime)
+	defer cancel()
+	if err := j.write(bounded, data); err != nil { // also before eof alone: what is being written comes first
+		return tool.Result{}, err
 	}
 	if in.EOF {
 		_ = j.process.Stdin.Close() // it is closed at the job's end, too

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -48,9 +47,8 @@ func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs)
 		return tool.Result{}, err
 	}
 	defer leave()
-	if shown := call.PreviewDigest(); shown != nil && !bytes.Equal(shown, one.digest()) {
-		return tool.Result{}, tool.Errorf(tool.Conflict, "the shell of the session has run other commands meanwhile").
-			WithHint("make the call again, so that it is approved for the state that the shell is in now")
+	if sdk.CheckPreview(call.PreviewDigest(), one.digest(), nil) != nil {
+		return tool.Result{}, sdk.ChangedSincePreview("the shell of the session has run other commands")
 	}
 	l, replaced, err := s.owners.living(one, func() (*living, error) { return startLiving(ctx, p) })
 	if err != nil {
