@@ -261,10 +261,13 @@ func (c *patching) make(ctx context.Context) (tool.Result, error) {
 		return result, nil
 	}
 	kept, err := c.keep()
-	if err == nil {
-		err = roots.ChangeAll(c.changes())
+	if err != nil { // nothing is changed yet
+		for _, id := range kept {
+			c.trash.forget(id)
+		}
+		return tool.Result{}, err
 	}
-	if err != nil {
+	if err := roots.ChangeAll(c.changes()); err != nil {
 		return tool.Result{}, c.undone(err)
 	}
 	if c.trash != nil {
@@ -288,7 +291,7 @@ func (c *patching) undone(err error) error {
 		case f.target.Gone():
 			told.Message += fmt.Sprintf("; %s is in the trash as %s", tool.VisibleName(f.target.String()), f.trashID)
 		default:
-			c.trash.forget(trashSlot{id: f.trashID})
+			c.trash.forget(f.trashID)
 		}
 	}
 	return &told

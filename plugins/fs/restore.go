@@ -189,7 +189,7 @@ func (c *restoring) make(ctx context.Context) (tool.Result, error) {
 	if err := c.content.MoveTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, hidden(err)
 	}
-	c.trash.forget(trashSlot{id: c.thing.id})
+	c.trash.forget(c.thing.id)
 	text := fmt.Sprintf("Restored %s (%s)", tool.VisibleName(path), inventory(&c.contents))
 	if c.older > 0 {
 		text += fmt.Sprintf("; %d more that were deleted there before are still in the trash", c.older)

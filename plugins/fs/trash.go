@@ -122,7 +122,7 @@ func (t *trash) put(ctx context.Context, s trashSlot, thing *roots.Target, conte
 // the thing.
 func (t *trash) unmoved(s trashSlot, err error) error {
 	if s.content.Gone() {
-		t.forget(s)
+		t.forget(s.id)
 		return err
 	}
 	told := *tool.AsError(err)
@@ -155,8 +155,8 @@ func (t *trash) keep(id string, file *roots.Target, content []byte) error {
 }
 
 // forget removes the place of a thing that did not get there, or is gone again.
-func (t *trash) forget(s trashSlot) {
-	place, err := t.folder.Target(path.Join("trash", s.id), roots.TargetOptions{})
+func (t *trash) forget(id string) {
+	place, err := t.folder.Target(path.Join("trash", id), roots.TargetOptions{})
 	if err != nil {
 		return
 	}

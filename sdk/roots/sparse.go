@@ -34,11 +34,16 @@ func copyBytes(ctx context.Context, to, from *os.File) error {
 		}
 		return to.Truncate(info.Size()) // it may end with a hole
 	}
-	_, err = io.CopyN(to, from, copyStep) // of unknown size
-	if errors.Is(err, io.EOF) {
-		return nil
+	for { // of unknown size
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(to, from, copyStep); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // dataFrom returns where in a file the next data is, not beyond size. A file
