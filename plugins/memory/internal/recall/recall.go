@@ -70,10 +70,8 @@ type Index struct {
 	sources map[string][]uint32
 	// threads holds the notes of a session in order.
 	threads map[uint32][]uint32
-	// pending is the number of passages without a vector.
+	// pending is the number of passages without a vector, or with one that did not fit.
 	pending int
-	// refused is the number of vectors that did not fit.
-	refused int
 	// firstExpiry is the earliest expiry of all, in seconds.
 	firstExpiry int64
 }
@@ -160,7 +158,7 @@ func (x *Index) add(ctx context.Context, n *Note) error {
 		err := x.near[n.Category.collection()].Add(ctx, slot, p.Vector)
 		switch {
 		case errors.Is(err, vectors.ErrDimension), errors.Is(err, vectors.ErrValue):
-			x.refused++ // one bad vector must not hide the others
+			kept.pending++ // one bad vector must not hide the others
 		case err != nil:
 			return fmt.Errorf("note %d: %w", n.ID, err)
 		}
@@ -268,7 +266,7 @@ func (x *Index) Bytes() int64 {
 func (x *Index) Pending() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.pending + x.refused
+	return x.pending
 }
 
 // Worn reports whether so much was removed that the index should be made anew.

@@ -262,6 +262,9 @@ func TestChanges(t *testing.T) {
 	if x.Len() != 4 || x.Pending() != 2 {
 		t.Errorf("%d notes, %d pending, want 4 and 2", x.Len(), x.Pending())
 	}
+	if err := x.Put(t.Context(), []Note{noteOf(4, Core, "juice")}); err != nil || x.Pending() != 1 {
+		t.Errorf("%d pending after the vector that did not fit was replaced, %v; want 1", x.Pending(), err)
+	}
 	if diff := cmp.Diff([]int64{3}, x.Alike([]keywords.Term{{Text: "milk", Count: 1}}, Core, now)); diff != "" {
 		t.Errorf("Alike() (-want +got):\n%s", diff)
 	}

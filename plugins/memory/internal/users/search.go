@@ -167,7 +167,7 @@ func (u *User) read(ctx context.Context, hits []recall.Hit, now time.Time) ([]Fo
 	}
 	found := make([]Found, 0, len(notes))
 	for _, n := range notes {
-		if n.Expires.IsZero() || n.Expires.After(now) {
+		if !n.Expired(now) {
 			found = append(found, Found{n, byID[n.ID].Score, part(n.Content, byID[n.ID].Passage)})
 		}
 	}
