@@ -206,7 +206,7 @@ func startLeaf(how string) error {
 			return err
 		}
 		_, err := bufio.NewReader(os.Stdin).ReadString('\n') // the leaves have said who they are
-		return errors.Join(err, unix.Kill(os.Getppid(), unix.SIGKILL), unix.Pause())
+		return errors.Join(err, unix.Kill(os.Getppid(), unix.SIGKILL), untilKilled())
 	default:
 		return fmt.Errorf("parent %q", how)
 	}
@@ -228,7 +228,17 @@ func leaf(args []string) error {
 			return err
 		}
 	}
-	return unix.Pause()
+	return untilKilled()
+}
+
+// untilKilled waits for the signal that ends the process. Those with which Go's
+// runtime preempts a goroutine end a pause, too.
+func untilKilled() error {
+	for {
+		if err := unix.Pause(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 // plugin runs a command like one, and ends when its standard input does.

@@ -143,7 +143,7 @@ func hostDeathPrograms() map[string]func(args []string) error {
 				if err := cmd.Start(); err != nil {
 					return err
 				}
-				return unix.Pause()
+				return untilKilled()
 			}
 			return fmt.Errorf("cling %q", args[0])
 		},
@@ -171,7 +171,7 @@ func beHost(ctx context.Context, text string) error {
 	}
 	fmt.Fprintln(os.Stdout, proc.PID())
 	_, err = io.Copy(os.Stdout, proc.Stdout)
-	return errors.Join(err, unix.Pause())
+	return errors.Join(err, untilKilled())
 }
 
 // onOtherThread runs f on a thread that is not the first of the process.

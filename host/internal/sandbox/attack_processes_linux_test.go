@@ -257,7 +257,7 @@ func processPrograms() map[string]func(args []string) error {
 			if err := unix.Kill(os.Getpid(), unix.SIGSTOP); err != nil {
 				return err
 			}
-			return unix.Pause()
+			return untilKilled()
 		},
 		"daemon": beDaemon,
 		"answer": answer,
@@ -273,7 +273,7 @@ func beDaemon(args []string) error {
 		if err := cmd.Run(); err != nil {
 			return err
 		}
-		return unix.Pause()
+		return untilKilled()
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0); err != nil {
 		return err

@@ -143,7 +143,17 @@ func startLeaf(how string) error {
 // leaf says its process id and lives until it is killed.
 func leaf([]string) error {
 	fmt.Fprintln(os.Stdout, os.Getpid())
-	return unix.Pause()
+	return untilKilled()
+}
+
+// untilKilled waits for the signal that ends the process. Those with which Go's
+// runtime preempts a goroutine end a pause, too.
+func untilKilled() error {
+	for {
+		if err := unix.Pause(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }
 
 // host is a host that gets killed: it starts a program, prints its process id
@@ -181,7 +191,7 @@ func host(args []string) error {
 	if _, err := io.Copy(os.Stdout, p.Stdout); err != nil {
 		return err
 	}
-	return unix.Pause()
+	return untilKilled()
 }
 
 // awaitStop prints the process id of a child that has been stopped, and waits
@@ -191,7 +201,7 @@ func awaitStop(pid int) error {
 		return err
 	}
 	fmt.Fprintln(os.Stdout, pid)
-	return unix.Pause()
+	return untilKilled()
 }
 
 // ignoreHost outlives its host and says so in the named pipe.
