@@ -115,30 +115,3 @@ func quotedName(name string) string {
 	}
 	return `"` + b.String() + `"`
 }
-
-// A file that may not grow further is left as it was, with nothing beside it.
-func TestFileSizeLimit(t *testing.T) {
-	dir := filetest.Tree(t, map[string]string{"a.txt": "old\n"})
-	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
-		Env: []string{"FS_AS_PLUGIN=1", "FS_FILE_SIZE=65536"}, Context: tool.Context{Roots: []string{dir}},
-	})
-	want := contents(t, dir)
-	large := strings.Repeat("0123456789abcde\n", 8192)
-	for name, in := range map[string]any{
-		"write_file":  writeFileArgs{Path: "a.txt", Content: large},
-		"edit_file":   edit("a.txt", "old", large),
-		"apply_patch": applyPatchArgs{Patch: begin("*** Add File: x/new\n+x\n", "*** Update File: a.txt\n-old\n+"+strings.ReplaceAll(strings.TrimSuffix(large, "\n"), "\n", "\n+")+"\n")},
-	} {
-		got := p.Call(t.Context(), name, in)
-		if message(got) != "failed: Failed to write file: file too large" && message(got) != "failed: a.txt: Failed to write file: file too large; nothing was done" {
-			t.Errorf("%s = %q, %q", name, got.Text(), message(got))
-		}
-	}
-	got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "x/y/new", Content: large, CreateDirs: true})
-	if message(got) != "failed: Failed to write file: file too large" {
-		t.Errorf("write_file of a new file = %q, %q", got.Text(), message(got))
-	}
-	if diff := cmp.Diff(want, contents(t, dir)); diff != "" {
-		t.Errorf("the files (-want +got):\n%s", diff)
-	}
-}

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
@@ -28,21 +26,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if os.Getenv("FS_AS_PLUGIN") != "" {
-		if limit, err := strconv.ParseUint(os.Getenv("FS_FILE_SIZE"), 10, 64); err == nil {
-			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-				panic(err)
-			}
-		}
-		if limit, err := strconv.ParseUint(os.Getenv("FS_OPEN_FILES"), 10, 64); err == nil {
-			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-				panic(err)
-			}
-		}
-		if limit, err := strconv.ParseUint(os.Getenv("FS_MEMORY"), 10, 64); err == nil {
-			if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-				panic(err)
-			}
-		}
 		newPlugin().Serve()
 	}
 	os.Exit(m.Run())

@@ -69,14 +69,15 @@ func greedyCalls() []greedyCall {
 // came before it or are made at the same time: each ends, and so does an innocent
 // one after it.
 func TestMemoryIsBounded(t *testing.T) {
-	const limit, workers = 512 << 20, 12
+	const workers = 12
 	dir := filetest.Tree(t, greedyFiles())
 	calls := greedyCalls()
 	random := rand.New(rand.NewPCG(1, 2)) // the same orders each time
 	for _, together := range []int{1, workers} {
 		t.Run(fmt.Sprintf("%d at a time", together), func(t *testing.T) {
 			p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
-				Env:     []string{"FS_AS_PLUGIN=1", fmt.Sprintf("FS_MEMORY=%d", limit), fmt.Sprintf("GOMEMLIMIT=%d", (limit-64<<20)/10*8)},
+				Env:     []string{"FS_AS_PLUGIN=1"},
+				Limits:  sdktest.Limits{Memory: 512 * tool.MiB}, // as config.hcl gives it
 				Context: tool.Context{Roots: []string{dir}, MaxOutput: 64 * tool.KiB, UserDir: t.TempDir()},
 			})
 			queue := make(chan greedyCall)

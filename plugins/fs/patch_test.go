@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
-	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -223,40 +222,6 @@ func TestPatchMissShowsTheNearest(t *testing.T) {
 		"Hint: nothing was changed; the nearest is at lines 7-9:\nfunc b() {\n\tif x {\n\t\treturn 2\n"
 	if got.Error == nil || got.Error.ModelText() != want {
 		t.Errorf("a model reads %v, want %q", got.Error, want)
-	}
-}
-
-// A patch of as many files as there may be needs no more descriptors than the
-// host allows by default.
-func TestApplyPatchOfManyFiles(t *testing.T) {
-	files := map[string]string{}
-	var parts []string
-	for i := range patch.MaxFiles {
-		name := fmt.Sprintf("d%d/f%d", i%10, i)
-		files[name] = "old\n"
-		switch i % 3 {
-		case 0:
-			parts = append(parts, "*** Delete File: "+name+"\n")
-		case 1:
-			parts = append(parts, "*** Add File: new/"+name+"\n+new\n")
-		default:
-			parts = append(parts, "*** Update File: "+name+"\n-old\n+new\n")
-		}
-	}
-	dir := filetest.Tree(t, files)
-	p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
-		Env: []string{"FS_AS_PLUGIN=1", "FS_OPEN_FILES=256"}, Context: tool.Context{Roots: []string{dir}, UserDir: t.TempDir(), MaxOutput: 16 * tool.KiB},
-	})
-	in := applyPatchArgs{Patch: begin(parts...)}
-	preview, err := p.Preview(t.Context(), "apply_patch", in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := callWith(t, p, preview.Digest, "apply_patch", in); got.Error != nil || len(got.Effects) != patch.MaxFiles {
-		t.Fatalf("apply_patch = %q, %d effects", message(got), len(got.Effects))
-	}
-	if left := temporaries(t, dir); len(left) > 0 {
-		t.Errorf("there is still %q", left)
 	}
 }
 

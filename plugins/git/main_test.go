@@ -9,10 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/toolhost/toolhost/sdk"
@@ -20,14 +18,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin when it is told so, with as much memory as it is told.
+// The test binary is the plugin when it is told so.
 func TestMain(m *testing.M) {
 	if os.Getenv("GIT_AS_PLUGIN") != "" {
-		if limit, err := strconv.ParseUint(os.Getenv("GIT_DATA_LIMIT"), 10, 64); err == nil {
-			if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
-				panic(err)
-			}
-		}
 		newPlugin(layers{}).Serve()
 	}
 	flag.Parse()

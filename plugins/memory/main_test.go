@@ -31,7 +31,6 @@ func TestMain(m *testing.M) {
 				panic(err)
 			}
 		}
-		limitFileSize(os.Getenv("MEMORY_FILE_SIZE"))
 		newPlugin().Serve()
 	}
 	os.Exit(m.Run())

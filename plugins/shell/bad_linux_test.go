@@ -68,7 +68,7 @@ func TestForkBomb(t *testing.T) {
 		return
 	}
 	options := shellOptions(nil)
-	options.Env = append(options.Env, "SHELL_PROCESSES=1000")
+	options.Limits.Processes = 1000
 	p := sdktest.StartBinary(t, os.Args[0], options)
 	job := startJobOf(t, p, map[string]any{"command": "sleep 1000"})
 	m := newMark()

@@ -2,31 +2,20 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The test binary is the plugin when it is told so, with as many processes as
-// SHELL_PROCESSES says.
+// The test binary is the plugin when it is told so.
 func TestMain(m *testing.M) {
 	if os.Getenv("SHELL_AS_PLUGIN") != "" {
-		if most, err := strconv.ParseUint(os.Getenv("SHELL_PROCESSES"), 10, 64); err == nil {
-			if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: most}); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				os.Exit(1)
-			}
-		}
 		newPlugin().Serve()
 	}
 	os.Exit(m.Run())

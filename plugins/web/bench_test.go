@@ -41,7 +41,7 @@ func BenchmarkFetch64(b *testing.B) {
 			}))
 			defer server.Close()
 			before := children(b)
-			p := sdktest.StartBinary(b, os.Args[0], sdktest.Options{Env: []string{"WEB_AS_PLUGIN=1", "GOMEMLIMIT=358MiB"}, Settings: map[string]any{
+			p := sdktest.StartBinary(b, os.Args[0], sdktest.Options{Env: []string{"WEB_AS_PLUGIN=1"}, Limits: sdktest.Limits{Memory: 512 * tool.MiB}, Settings: map[string]any{
 				"ports":         []int{int(netip.MustParseAddrPort(server.Listener.Addr().String()).Port())},
 				"allow_private": []string{"127.0.0.1/32"}, "robots": false, "host_rate": 100_000, "host_concurrency": 64, "timeout": "2m",
 			}})

@@ -10,27 +10,14 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// The plugin's process has as much memory as its test says, as a host gives it.
-func init() { //nolint:gochecknoinits // TestMain is for all systems
-	bytes, err := strconv.ParseUint(os.Getenv("WEB_MEMORY"), 10, 64)
-	if err != nil {
-		return
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_DATA, &syscall.Rlimit{Cur: bytes, Max: bytes}); err != nil {
-		panic(err)
-	}
-}
 
 // full answers with a body of almost 5 MiB that has three times as many as UTF-8, and
 // holds its end back until so many answers are there at the same time.
@@ -88,7 +75,7 @@ func (f *full) start(t *testing.T) (*sdktest.Plugin, string) {
 	})
 	port := int(netip.MustParseAddrPort(server.Listener.Addr().String()).Port())
 	return sdktest.StartBinary(t, os.Args[0], sdktest.Options{
-		Env: []string{"WEB_AS_PLUGIN=1", fmt.Sprintf("WEB_MEMORY=%d", 512<<20), "GOMEMLIMIT=358MiB"},
+		Env: []string{"WEB_AS_PLUGIN=1"}, Limits: sdktest.Limits{Memory: 512 * tool.MiB},
 		Settings: map[string]any{
 			"ports": []int{port}, "allow_private": []string{"127.0.0.1/32"}, "robots": false, "host_rate": 100_000,
 			"host_concurrency": 64, "concurrency": f.at, "timeout": "2m", "cookies": "session",

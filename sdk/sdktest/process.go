@@ -47,7 +47,7 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 	if err != nil {
 		return fmt.Errorf("make a directory: %w", err)
 	}
-	run := &process{log: &logBuffer{}, ended: make(chan struct{})}
+	run := &process{limits: p.options.Limits, log: &logBuffer{}, ended: make(chan struct{})}
 	link := &dispenser{}
 	client := plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: toolpluginv1.Handshake(),
@@ -66,7 +66,7 @@ func startProcess(ctx context.Context, p *Plugin, path string) error {
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, socketDir string) (runner.Runner, error) {
 			run.socketDir = socketDir
 			run.cmd = exec.Command(path)
-			run.cmd.Env = append(append(spec.Env, "PLUGIN_CLIENT_CERT="+certificatePEM), p.options.Env...)
+			run.cmd.Env = slices.Concat(spec.Env, []string{"PLUGIN_CLIENT_CERT=" + certificatePEM}, run.limits.environ(), p.options.Env)
 			run.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			return run, nil
 		},
@@ -127,6 +127,7 @@ func (d *dispenser) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *gr
 // no plugin.
 type process struct {
 	cmd            *exec.Cmd
+	limits         Limits
 	stdin          *os.File
 	stdout, stderr *os.File
 	socketDir      string // where its socket must be
@@ -169,16 +170,23 @@ func (r *process) Start(ctx context.Context) error {
 	r.readers.Go(func() { r.readStdout(lines) })             // ends with the process
 	r.readers.Go(func() { _, _ = io.Copy(r.log, r.stderr) }) // ends with the process
 	go r.reap()                                              // ends with the process; stop waits for it
+	if err := r.limits.set(r.cmd.Process.Pid); err != nil {
+		go discard(lines)
+		return fmt.Errorf("limit the process: %w", err)
+	}
 	line, err := r.awaitHandshake(ctx, lines)
-	go func() { // ends with readStdout
-		for range lines {
-		}
-	}()
+	go discard(lines)
 	if err != nil {
 		return err
 	}
 	r.handshake = line
 	return checkHandshake(line, r.socketDir)
+}
+
+// discard reads lines until readStdout ends.
+func discard(lines <-chan string) {
+	for range lines {
+	}
 }
 
 // reap waits for the process, and a moment for what is left in its pipes: a

@@ -56,6 +56,8 @@ type Options struct {
 	// Env is added to the environment of a binary, as "KEY=value". It has
 	// nothing else of this process's environment.
 	Env []string
+	// Limits are the resource limits of a binary.
+	Limits Limits
 	// Calls are calls that must succeed. [Run] makes them to see the tools'
 	// results, alone and at the same time.
 	Calls []Call

@@ -3,6 +3,7 @@ package sdktest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 
@@ -36,8 +37,14 @@ func (t Target) launch(ctx context.Context, options Options) (*Plugin, error) {
 	options.Context.Session = cmp.Or(options.Context.Session, "sdktest")
 	options.Context.Attempt = max(options.Context.Attempt, 1)
 	p := &Plugin{options: options}
+	if err := options.Limits.check(); err != nil {
+		return nil, err
+	}
 	if t.path != "" {
 		return p, startProcess(ctx, p, t.path)
+	}
+	if options.Limits != (Limits{}) {
+		return nil, errors.New("limits are those of a process: start a binary")
 	}
 	if t.err != nil {
 		if err := t.err(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/host/internal/launch"
+	"github.com/toolhost/toolhost/internal/memlimit"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -44,9 +45,8 @@ type Limits struct {
 	AddressSpace tool.ByteSize `json:"address_space,omitempty"`
 }
 
-// MinMemory is the least Memory with which a Go plugin with TLS starts
-// reliably (measured: about 160 MiB).
-const MinMemory = 192 * tool.MiB
+// MinMemory is the least Memory with which a Go plugin starts.
+const MinMemory tool.ByteSize = memlimit.Min
 
 // MinCPUs is the least CPUs: the kernel's least quota is 1 ms in 100 ms.
 const MinCPUs = 0.01

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/internal/memlimit"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -172,7 +173,7 @@ func (k *keeper) environ(scratch string) []string {
 		"TMPDIR=" + scratch,
 	}
 	if memory := k.plugin.Limits.Memory; memory > 0 {
-		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", heapLimit(memory)))
+		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", memlimit.Heap(int64(memory))))
 	}
 	for _, name := range append([]string{"TZ"}, k.plugin.PassEnv...) {
 		value, ok := os.LookupEnv(name)
@@ -184,15 +185,6 @@ func (k *keeper) environ(scratch string) []string {
 		env = append(env, name+"="+value)
 	}
 	return env
-}
-
-// heapLimit is from where on the garbage collector of a Go program works harder,
-// before the limit on its memory kills it. RLIMIT_DATA counts what the collector
-// does not: about 64 MiB that the runtime maps for itself and its threads, and
-// what is free in between or was given back, but is still mapped.
-func heapLimit(memory tool.ByteSize) tool.ByteSize {
-	const runtime = 64 * tool.MiB
-	return (memory - runtime) / 10 * 8
 }
 
 // handshake starts the process; [processRunner.Start] bounds it.

@@ -15,17 +15,17 @@ import (
 )
 
 // limited starts the plugin in a process of its own, in which it and each git have so
-// much memory; as under a host, its garbage collector knows that.
+// much memory.
 func (w *workspace) limited(memory tool.ByteSize) {
 	w.Helper()
-	env := []string{"GIT_AS_PLUGIN=1"}
-	if !raced {
-		env = append(env, fmt.Sprintf("GIT_DATA_LIMIT=%d", memory), fmt.Sprintf("GOMEMLIMIT=%d", (memory-64<<20)/10*8))
-	}
-	w.plugin = sdktest.StartBinary(w.TB, os.Args[0], sdktest.Options{
-		Env: env, Config: sdk.Config{ScratchDir: w.scratch},
+	options := sdktest.Options{
+		Env: []string{"GIT_AS_PLUGIN=1"}, Config: sdk.Config{ScratchDir: w.scratch},
 		Context: tool.Context{Roots: []string{w.dir}, MaxOutput: 64 * tool.KiB},
-	})
+	}
+	if !raced {
+		options.Limits.Memory = memory
+	}
+	w.plugin = sdktest.StartBinary(w.TB, os.Args[0], options)
 }
 
 // A blob of 1 GB is listed, compared and shown in little memory.

@@ -1,0 +1,18 @@
+// Package memlimit says how a Go program gets along with a limit on its memory by
+// RLIMIT_DATA: how little will do, and when its garbage collector has to work
+// harder.
+package memlimit
+
+// Min is the least memory, in bytes, with which a Go plugin with TLS starts
+// reliably (measured: about 160 MiB).
+const Min = 192 << 20
+
+// reserve is what the runtime maps for itself and its threads, about.
+const reserve = 64 << 20
+
+// Heap is GOMEMLIMIT, in bytes, of a program that has so many bytes of memory, at
+// least [Min]. The limit counts what the collector does not: the reserve, and what
+// is free in between or was given back, but is still mapped.
+func Heap(memory int64) int64 {
+	return (memory - reserve) / 10 * 8
+}

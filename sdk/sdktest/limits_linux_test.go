@@ -1,0 +1,49 @@
+package sdktest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestLimits(t *testing.T) {
+	_, options := fixture("sdk")
+	options.Limits = Limits{Memory: 512 * tool.MiB, FileSize: tool.MiB, OpenFiles: 100, Processes: 1000}
+	p := StartBinary(t, os.Args[0], options)
+	pid := p.process.cmd.Process.Pid
+	for resource, want := range map[int]uint64{
+		unix.RLIMIT_DATA: 512 << 20, unix.RLIMIT_FSIZE: 1 << 20, unix.RLIMIT_NOFILE: 100, unix.RLIMIT_NPROC: 1000,
+	} {
+		var got unix.Rlimit
+		if err := unix.Prlimit(pid, resource, nil, &got); err != nil || got.Cur != want || got.Max != want {
+			t.Errorf("resource %d is limited to %+v, %v, want %d", resource, got, err, want)
+		}
+	}
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil || !strings.Contains(string(environ), "\x00GOMEMLIMIT=375809632\x00") {
+		t.Errorf("the environment is %q, %v, want four fifths of what 64 MiB leave as GOMEMLIMIT", environ, err)
+	}
+}
+
+func TestLimitsMistakes(t *testing.T) {
+	binary, options := fixture("sdk")
+	for _, tt := range []struct {
+		target Target
+		limits Limits
+		want   string
+	}{
+		{binary, Limits{FileSize: -1}, "file_size is limited to -1 bytes"},
+		{binary, Limits{Memory: 100 * tool.MiB}, "memory is limited to 100MiB, expected 192MiB or more"},
+		{InProcess(sample()), Limits{OpenFiles: 100}, "start a binary"},
+	} {
+		options.Limits = tt.limits
+		if p, err := tt.target.launch(t.Context(), options); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("launch with %+v = %v, %v, want %q", tt.limits, p, err, tt.want)
+		}
+	}
+}
