@@ -31,8 +31,7 @@ type committing struct {
 	parents []string // the first is HEAD, the others are those of a merge
 	merge   bool
 	tree    string
-	diff    Diff
-	entries []string // what the index gets, if files were named
+	diff    *porcelain.Changes
 	patch   *preview
 }
 
@@ -181,24 +180,16 @@ func (c *committing) compare(ctx context.Context, x *privateIndex) error {
 	if base == "" {
 		base = emptyTree(c.tree)
 	}
-	changes := porcelain.NewChanges(0)
-	list := command{args: slices.Concat([]string{"diff-index", "--cached"}, listFlags(), []string{base, "--"}), env: x.env, output: changes, maxOutput: maxListed}
+	c.diff = porcelain.NewChanges(0)
+	list := command{args: slices.Concat([]string{"diff-index", "--cached"}, listFlags(), []string{base, "--"}), env: x.env, output: c.diff, maxOutput: maxListed}
 	if _, err := c.run(ctx, list); err != nil {
 		return err
 	}
-	if err := changes.Close(); err != nil {
+	if err := c.diff.Close(); err != nil {
 		return unreadable(err)
 	}
-	if changes.Total == 0 && !c.merge {
+	if c.diff.Total == 0 && !c.merge {
 		return nothingToCommit("nothing is staged")
-	}
-	c.diff = Diff{Total: changes.Total, Added: changes.Added, Deleted: changes.Deleted}
-	for _, f := range changes.Files {
-		c.diff.Files = append(c.diff.Files, c.fileDiff(f))
-		if f.Status == "R" {
-			c.entries = append(c.entries, "0 "+strings.Repeat("0", len(f.OldID))+"\t"+f.From)
-		}
-		c.entries = append(c.entries, f.NewMode+" "+f.NewID+"\t"+f.Path)
 	}
 	if !c.previews {
 		return nil
@@ -253,8 +244,7 @@ func (c *committing) make(ctx context.Context) (tool.Result, error) {
 	}
 	var notes []string
 	if c.only {
-		_, err := c.run(ctx, command{args: []string{"update-index", "-z", "--index-info"}, stdin: []byte(strings.Join(c.entries, "\x00") + "\x00"), writes: true})
-		if err != nil {
+		if err := c.stage(ctx); err != nil {
 			notes = append(notes, "[the commit is made, but the index could not be brought in line: "+tool.AsError(err).Message+"]")
 		}
 	}
@@ -283,6 +273,19 @@ func (c *committing) advance(ctx context.Context, id string) error {
 		args = append(args, "--no-deref")
 	}
 	_, err := c.run(ctx, command{args: append(args, ref, id, old), env: c.author.environment(), writes: true})
+	return err
+}
+
+// stage gives the index what was committed of the files that were named.
+func (c *committing) stage(ctx context.Context) error {
+	var entries strings.Builder
+	for _, f := range c.diff.Files {
+		if f.Status == "R" {
+			fmt.Fprintf(&entries, "0 %s\t%s\x00", strings.Repeat("0", len(f.ID)), f.From)
+		}
+		fmt.Fprintf(&entries, "%s %s\t%s\x00", f.Mode, f.ID, f.Path)
+	}
+	_, err := c.run(ctx, command{args: []string{"update-index", "-z", "--index-info"}, stdin: []byte(entries.String()), writes: true})
 	return err
 }
 

@@ -18,8 +18,8 @@ type Line struct {
 
 // BlamedCommit is what git blame says of a commit.
 type BlamedCommit struct {
-	ID, Author, Email, Summary string
-	Date                       time.Time
+	ID, Author, Summary string
+	Date                time.Time
 }
 
 // Blame reads the output of git blame --porcelain: lines, of which those with the
@@ -74,8 +74,6 @@ func (b *Blame) line(text string) error {
 	switch name {
 	case "author":
 		b.now.Author = value
-	case "author-mail":
-		b.now.Email = strings.Trim(value, "<>")
 	case "author-time":
 		seconds, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {

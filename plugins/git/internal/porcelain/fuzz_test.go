@@ -16,7 +16,7 @@ func FuzzParsers(f *testing.F) {
 	f.Add(nul("# branch.oid "+id, "# branch.ab +1 -2", "1 .M N... 1 2 3 4 5 a b", "2 R. N... 1 2 3 4 5 R100 to", "from", "u UU N... 1 2 3 4 5 6 7 both", "? x"), 30)
 	f.Add(nul(":1 2 3 4 R100", "a", "b", "1\t2\t", "a", "b", "-\t-\tc"), 9)
 	f.Add(nul(":1 2 3 4 M", "a", "1\t2\ta", "")+"diff --git a b\n", 20)
-	f.Add(nul(id, "", "Ada", "a@b", "2026", "Bea", "2026", "one\n\ntwo", ""), 50)
+	f.Add(nul(id, "", "Ada", "a@b", "2026", "Bea", "one\n\ntwo", ""), 50)
 	f.Add(id+" 1 1 2\nauthor Ada\nauthor-time 7\nsummary s\n\ttext\n", 20)
 	f.Add(nul("core.bare\nfalse", "filter.a.b.clean\nx"), 3)
 	f.Fuzz(func(t *testing.T, text string, at int) {

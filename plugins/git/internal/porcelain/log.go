@@ -3,10 +3,10 @@ package porcelain
 import "strings"
 
 // CommitFormat makes git write what [NewCommits] reads, together with -z.
-const CommitFormat = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%cI%x00%B%x00"
+const CommitFormat = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%B%x00"
 
 // commitFields are those of CommitFormat.
-const commitFields = 8
+const commitFields = 7
 
 // Commit is one commit of a log.
 type Commit struct {
@@ -16,9 +16,7 @@ type Commit struct {
 	Email       string
 	Date        string // of the author, ISO 8601
 	Committer   string
-	CommitDate  string
-	Message     string // without line breaks at its end
-	Subject     string // its first paragraph, as one line
+	Subject     string // the first paragraph of the message, as one line
 	MessageBody string // what comes after that
 }
 
@@ -37,11 +35,9 @@ func NewCommits(each func(Commit) error) *Records {
 }
 
 func commit(f []string) Commit {
-	c := Commit{
-		ID: f[0], Parents: strings.Fields(f[1]), Author: f[2], Email: f[3], Date: f[4], Committer: f[5], CommitDate: f[6],
-		Message: strings.TrimRight(f[7], "\n"),
+	subject, body, _ := strings.Cut(strings.TrimRight(f[6], "\n"), "\n\n")
+	return Commit{
+		ID: f[0], Parents: strings.Fields(f[1]), Author: f[2], Email: f[3], Date: f[4], Committer: f[5],
+		Subject: strings.ReplaceAll(subject, "\n", " "), MessageBody: strings.Trim(body, "\n"),
 	}
-	subject, body, _ := strings.Cut(c.Message, "\n\n")
-	c.Subject, c.MessageBody = strings.Join(strings.Split(subject, "\n"), " "), strings.Trim(body, "\n")
-	return c
 }

@@ -12,8 +12,8 @@ import (
 type Change struct {
 	// Status is A, C, D, M, R, T or U.
 	Status string
-	// OldMode and NewMode are in octal, OldID and NewID the object ids.
-	OldMode, NewMode, OldID, NewID string
+	// Mode, in octal, and ID, the object id, are those of the newer state.
+	Mode, ID string
 	// Path is relative to the worktree, and From where it was before a rename.
 	Path, From string
 	// Added and Deleted count lines; Binary says that there are none to count.
@@ -128,7 +128,7 @@ func (c *Changes) raw(record []byte) error {
 	if status == "" {
 		return fmt.Errorf("a change without a state: %.80q", record)
 	}
-	c.pending = &Change{Status: status[:1], OldMode: f[0], NewMode: f[1], OldID: f[2], NewID: f[3]}
+	c.pending = &Change{Status: status[:1], Mode: f[1], ID: f[3]}
 	c.names = 1
 	if strings.ContainsAny(status[:1], "RC") {
 		c.names = 2

@@ -5,6 +5,7 @@ package porcelain
 import (
 	"bytes"
 	"fmt"
+	"strings"
 )
 
 // MaxRecord is how long one record may be.
@@ -63,19 +64,13 @@ func (r *Records) Close() error {
 // fields takes n words off a record, each followed by a space. What remains is a
 // name, which may hold spaces.
 func fields(record []byte, n int) (words []string, rest string, err error) {
-	text := string(record)
+	rest = string(record)
 	for range n {
-		end := -1
-		for i := range len(text) {
-			if text[i] == ' ' {
-				end = i
-				break
-			}
-		}
-		if end < 0 {
+		word, after, ok := strings.Cut(rest, " ")
+		if !ok {
 			return nil, "", fmt.Errorf("a record has %d words, expected %d and a name: %.80q", len(words), n, record)
 		}
-		words, text = append(words, text[:end]), text[end+1:]
+		words, rest = append(words, word), after
 	}
-	return words, text, nil
+	return words, rest, nil
 }

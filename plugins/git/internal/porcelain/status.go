@@ -26,14 +26,9 @@ type Entry struct {
 	Index, Worktree string
 	// Submodule is "N..." for no submodule, else "S" and three letters.
 	Submodule string
-	// HeadMode, IndexMode and WorktreeMode are file modes in octal.
-	HeadMode, IndexMode, WorktreeMode string
-	// HeadID and IndexID are the object ids there.
-	HeadID, IndexID string
-	// Path is relative to the worktree, and From where it was before a rename.
+	// Path is relative to the worktree, and From where it was before a rename, or
+	// what it is a copy of.
 	Path, From string
-	// Copied says that From is still there.
-	Copied bool
 }
 
 // Branch is what a status says of the branch.
@@ -142,14 +137,12 @@ func (s *Status) changed(record []byte, words int) error {
 	if err != nil {
 		return err
 	}
-	e := Entry{
-		Kind: Changed, Submodule: f[1], HeadMode: f[2], IndexMode: f[3], WorktreeMode: f[4], HeadID: f[5], IndexID: f[6], Path: path,
-	}
+	e := Entry{Kind: Changed, Submodule: f[1], Path: path}
 	if e.Index, e.Worktree, err = letters(f[0]); err != nil {
 		return err
 	}
 	if words == 8 {
-		e.Kind, e.Copied = Renamed, strings.HasPrefix(f[7], "C")
+		e.Kind = Renamed
 		s.rename = &e
 		return nil
 	}
@@ -162,7 +155,7 @@ func (s *Status) unmerged(record []byte) error {
 	if err != nil {
 		return err
 	}
-	e := Entry{Kind: Unmerged, Submodule: f[1], WorktreeMode: f[5], Path: path}
+	e := Entry{Kind: Unmerged, Submodule: f[1], Path: path}
 	if e.Index, e.Worktree, err = letters(f[0]); err != nil {
 		return err
 	}
