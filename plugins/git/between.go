@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
@@ -12,22 +13,23 @@ import (
 // maxBetween is how many commits a preview lists.
 const maxBetween = 50
 
-// between lists the commits of to that from lacks, the newest first, and one more
-// than a preview has room for.
-func (r *repository) between(ctx context.Context, from, to string) ([]Commit, error) {
-	if to == "" || from == to {
+// between lists the commits of to that all of from lack, the newest first, and one
+// more than a preview has room for.
+func (r *repository) between(ctx context.Context, to string, from ...string) ([]Commit, error) {
+	if to == "" || slices.Contains(from, to) {
 		return nil, nil
+	}
+	var input strings.Builder // there may be more of them than arguments can be
+	input.WriteString(to + "\n")
+	for _, id := range from {
+		input.WriteString("^" + id + "\n")
 	}
 	var found []Commit
 	records := porcelain.NewCommits(func(c porcelain.Commit) error {
 		found = append(found, newCommit(c, 200))
 		return nil
 	})
-	args := commitLog(maxBetween+1, to)
-	if from != "" {
-		args = append(args, "^"+from)
-	}
-	if _, err := r.run(ctx, command{args: append(args, "--"), output: records}); err != nil {
+	if _, err := r.run(ctx, command{args: commitLog(maxBetween+1, "--stdin"), stdin: []byte(input.String()), output: records, maxOutput: maxListed}); err != nil {
 		return nil, err
 	}
 	if err := records.Close(); err != nil {

@@ -104,7 +104,7 @@ func (c *committing) look(ctx context.Context, files []string) (err error) {
 		return err
 	}
 	if conflicts := c.head.conflicts(); len(conflicts) > 0 {
-		return tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", c.namesOf(conflicts)).WithHint("edit these files, then git_add them")
+		return c.unresolved(conflicts)
 	}
 	doing := c.inProgress()
 	switch c.merge = doing == "merge"; {

@@ -19,7 +19,7 @@ import (
 // config is what a repository's own configuration says, with what it includes.
 type config struct {
 	settings  []porcelain.Setting
-	overrides []string // see overridesOf
+	overrides []string // names and values in turn, see overridesOf
 }
 
 // last is the value that counts of a setting, "" if there is none.
@@ -59,9 +59,8 @@ const maxConfig = tool.MiB
 // readConfig asks git for the repository's configuration, which executes nothing of
 // it, unless its files are the same as when it was asked last.
 func (r *repository) readConfig(ctx context.Context) error {
-	key := r.gitDir
 	now := r.configState()
-	if r.config = r.configs.find(key, now); r.config != nil {
+	if r.config = r.configs.find(r.gitDir, now); r.config != nil {
 		return nil
 	}
 	c := &config{}
@@ -89,7 +88,7 @@ func (r *repository) readConfig(ctx context.Context) error {
 	r.config = c
 	// What is included may change with the branch, and where nobody looks here.
 	if !included {
-		r.configs.keep(key, now, c)
+		r.configs.keep(r.gitDir, now, c)
 	}
 	return nil
 }

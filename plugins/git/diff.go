@@ -90,8 +90,7 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// patchFlags make a patch of what differs, whatever the configuration says; list is
-// what makes a list instead.
+// patchFlags make a patch of what differs, whatever the configuration says.
 func (r *repository) patchFlags() []string {
 	return append([]string{"--patch", "--unified=3", "--inter-hunk-context=0"}, append(r.prefixes(), diffFlags()...)...)
 }
@@ -103,6 +102,7 @@ func (r *repository) undoFlags() []string {
 	return append(r.patchFlags(), reversed...)
 }
 
+// listFlags make a list for [porcelain.Changes] instead.
 func listFlags() []string {
 	return append([]string{"--raw", "--numstat", "-z", "--no-abbrev"}, diffFlags()...)
 }

@@ -72,7 +72,7 @@ var complaints = []complaint{
 }
 
 // explain says why git has failed.
-func (r *repository) explain(_ *command, out output) error {
+func (r *repository) explain(out output) error {
 	said := r.hidePaths(out.stderr)
 	r.call.Logger().Trace("git has failed", "exit", out.exit, "said", said)
 	for _, known := range complaints {
@@ -118,10 +118,11 @@ func (r *repository) hidePaths(said string) string {
 		said = strings.ReplaceAll(said, dir+"/", "")
 		said = strings.ReplaceAll(said, dir, ".")
 	}
-	for _, dir := range append([]string{r.scratch}, r.folders...) {
-		if dir != "" {
-			said = strings.ReplaceAll(said, filepath.Clean(dir), ".")
-		}
+	if r.scratch != "" {
+		said = strings.ReplaceAll(said, filepath.Clean(r.scratch), ".")
+	}
+	for _, f := range r.folders {
+		said = strings.ReplaceAll(said, f.real, ".")
 	}
 	return said
 }

@@ -91,7 +91,7 @@ const (
 )
 
 // overridesOf is what git is told because of what a repository's configuration names:
-// "name=value", of which names may hold "=".
+// names, which may hold "=", and values in turn.
 func overridesOf(settings []porcelain.Setting) ([]string, error) {
 	var keys []string
 	size := 0

@@ -80,6 +80,12 @@ func (s *state) conflicts() []string {
 	return paths
 }
 
+// unresolved refuses a change while there are conflicts.
+func (r *repository) unresolved(conflicts []string) *tool.Error {
+	return tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", r.namesOf(conflicts)).
+		WithHint("edit these files, then git_add and git_commit")
+}
+
 // head is HEAD as a person reads it.
 func (s *state) head() string {
 	switch {

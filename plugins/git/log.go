@@ -179,7 +179,7 @@ func newCommit(c porcelain.Commit, most int) Commit {
 	return found
 }
 
-// size is at least what the commit takes in a result.
+// size is the most that the commit takes in a result.
 func (c *Commit) size() int {
 	size := 130 + len(c.ID) + len(c.Date) + (len(c.ID)+3)*len(c.Parents)
 	return size + jsonSize(c.Author) + jsonSize(c.Email) + jsonSize(c.Committer) + jsonSize(c.Subject) + jsonSize(c.Body)

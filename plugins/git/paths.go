@@ -15,11 +15,7 @@ func (r *repository) pathOf(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
 		return "", tool.Errorf(tool.InvalidArgument, "a path is empty or holds a NUL byte")
 	}
-	folders, err := r.access.folders()
-	if err != nil {
-		return "", err
-	}
-	real, err := locate(folders, name, false)
+	real, err := locate(r.folders, name, false)
 	if err != nil {
 		return "", err
 	}
@@ -90,7 +86,11 @@ func (r *repository) show(rel string) string {
 	if r.shown == "." || rel == "" {
 		return rel
 	}
-	return path.Join(r.shown, rel) + strings.Repeat("/", strings.Count(rel[max(len(rel)-1, 0):], "/"))
+	shown := path.Join(r.shown, rel)
+	if strings.HasSuffix(rel, "/") {
+		shown += "/"
+	}
+	return shown
 }
 
 // place is the repository in a sentence.

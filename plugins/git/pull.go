@@ -44,7 +44,7 @@ func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
 	case c.head.Commit == "":
 		return nil, tool.Errorf(tool.NotFound, "There is no commit yet on branch %s", tool.VisibleName(c.head.Name)).WithHint("git_fetch, then git_switch to a branch of the remote")
 	case len(conflicts) > 0:
-		return nil, tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", r.namesOf(conflicts)).WithHint("edit these files, then git_add and git_commit")
+		return nil, r.unresolved(conflicts)
 	case doing != "":
 		return nil, unfinished(doing)
 	}
@@ -180,7 +180,7 @@ func (c *pulling) integrate(ctx context.Context, to string) error {
 				WithHint("edit these files, git_add them and git_commit; or git_reset with mode merge to undo the merge")
 		}
 	}
-	return c.explain(nil, output{stderr: out.stderr + string(out.stdout), exit: out.exit})
+	return c.explain(output{stderr: out.stderr + string(out.stdout), exit: out.exit})
 }
 
 // rebase puts the commits of the branch on top of others, or leaves all as it was.
@@ -207,7 +207,7 @@ func (c *pulling) rebase(ctx context.Context, onto string) error {
 	if len(conflicts) > 0 {
 		return tool.Errorf(tool.Conflict, "The rebase has conflicts in %s; all is as it was", c.namesOf(conflicts)).WithHint("call it with mode merge, where conflicts can be resolved")
 	}
-	return c.explain(nil, output{stderr: cmp.Or(out.stderr, string(out.stdout)), exit: out.exit})
+	return c.explain(output{stderr: cmp.Or(out.stderr, string(out.stdout)), exit: out.exit})
 }
 
 // undoRebase ends the rebase that is in progress, so that all is as it was before.

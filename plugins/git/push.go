@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -87,9 +86,8 @@ func (c *pushing) look(ctx context.Context) (err error) {
 		return tool.Errorf(tool.Failed, "There is nothing to push: %s is at %s, as %s was when it was last fetched", tool.VisibleName(c.branch), short(c.commitID), tool.VisibleName(c.to.name+"/"+c.target)).
 			WithHint("commit first, or git_fetch to see whether the remote has changed")
 	}
-	from := c.tracked
-	if from != "" {
-		if c.lost, err = c.between(ctx, c.commitID, from); err != nil {
+	if c.tracked != "" {
+		if c.lost, err = c.between(ctx, c.tracked, c.commitID); err != nil {
 			return err
 		}
 		if len(c.lost) > 0 && !c.in.ForceWithLease {
@@ -97,10 +95,14 @@ func (c *pushing) look(ctx context.Context) (err error) {
 				WithHint("git_pull first, then push again")
 		}
 	}
-	if c.outgoing, err = c.unknownTo(ctx, c.to, from, c.commitID); err != nil || !c.previews {
+	known, err := c.known(ctx)
+	if err != nil {
 		return err
 	}
-	base, err := c.knownBase(ctx, from)
+	if c.outgoing, err = c.between(ctx, c.commitID, known...); err != nil || !c.previews {
+		return err
+	}
+	base, err := c.base(ctx, known)
 	if err != nil {
 		return err
 	}
@@ -108,49 +110,29 @@ func (c *pushing) look(ctx context.Context) (err error) {
 	return err
 }
 
-// knownBase is what the outgoing commits are compared with: what the remote's branch
-// was, else the last commit that they share with the remote's other branches, else
-// nothing.
-func (c *pushing) knownBase(ctx context.Context, from string) (string, error) {
-	if from != "" {
-		return from, nil
+// known are commits that the remote has: what its branch was when it was last seen, else
+// what all its branches were.
+func (c *pushing) known(ctx context.Context) ([]string, error) {
+	if c.tracked != "" {
+		return []string{c.tracked}, nil
 	}
-	known, err := c.references(ctx, "refs/remotes/"+c.to.name+"/")
-	if err != nil || len(known) == 0 {
-		return emptyTree(c.commitID), err
-	}
-	// The best common ancestor of the commit and of all others taken together.
-	args := append([]string{"merge-base", c.commitID}, slices.Sorted(maps.Values(known))...)
-	out, err := c.run(ctx, command{args: args[:min(len(args), maxNames)], exits: []int{1}})
-	return cmp.Or(strings.TrimSpace(string(out.stdout)), emptyTree(c.commitID)), err
+	branches, err := c.references(ctx, "refs/remotes/"+c.to.name+"/")
+	return slices.Sorted(maps.Values(branches)), err
 }
 
-// unknownTo lists the commits that the remote has not got: those that the branch has
-// there, or any of its branches.
-func (r *repository) unknownTo(ctx context.Context, to *remote, from, id string) ([]Commit, error) {
-	if from != "" {
-		return r.between(ctx, from, id)
+// base is what the outgoing commits are compared with: what the remote's branch was, else
+// the last commit that they share with the remote's other branches, else nothing.
+func (c *pushing) base(ctx context.Context, known []string) (string, error) {
+	switch {
+	case c.tracked != "":
+		return c.tracked, nil
+	case len(known) == 0:
+		return emptyTree(c.commitID), nil
 	}
-	known, err := r.references(ctx, "refs/remotes/"+to.name+"/")
-	if err != nil {
-		return nil, err
-	}
-	var found []Commit
-	records := porcelain.NewCommits(func(c porcelain.Commit) error {
-		found = append(found, newCommit(c, 200))
-		return nil
-	})
-	input := []string{id}
-	for _, other := range known {
-		input = append(input, "^"+other)
-	}
-	if _, err := r.run(ctx, command{args: commitLog(maxBetween+1, "--stdin"), stdin: []byte(strings.Join(input, "\n") + "\n"), output: records, maxOutput: maxListed}); err != nil {
-		return nil, err
-	}
-	if err := records.Close(); err != nil {
-		return nil, unreadable(err)
-	}
-	return found, nil
+	// The best common ancestor of the commit and of all others taken together.
+	args := append([]string{"merge-base", c.commitID}, known...)
+	out, err := c.run(ctx, command{args: args[:min(len(args), maxNames)], exits: []int{1}})
+	return cmp.Or(strings.TrimSpace(string(out.stdout)), emptyTree(c.commitID)), err
 }
 
 func (c *pushing) state() string {
@@ -191,7 +173,7 @@ func (c *pushing) make(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if out.exit != 0 {
-		return tool.Result{}, t.explain(nil, output{stderr: string(out.stdout) + out.stderr, exit: out.exit})
+		return tool.Result{}, t.explain(output{stderr: string(out.stdout) + out.stderr, exit: out.exit})
 	}
 	notes := c.remember(ctx)
 	facts := map[string]any{"repo": c.shown, "remote": c.to.name, "url": c.to.url, "branch": c.target, "commit": c.commitID, "before": c.tracked}

@@ -22,7 +22,8 @@ type remote struct {
 	url string
 }
 
-// remote finds the remote of a name, else that of the branch, else the only one.
+// remote finds the remote of a name, else that of the branch, else origin or the only
+// one.
 func (r *repository) remote(name, branch string, push bool) (*remote, error) {
 	names := r.config.subsections("remote")
 	if name == "" {
@@ -141,14 +142,11 @@ func (r *repository) checkHTTP(to *remote) error {
 // checkFile refuses a repository outside of the workspace.
 func (r *repository) checkFile(to *remote) error {
 	path := strings.TrimPrefix(to.url, "file://")
-	folders, err := r.access.folders()
-	if err != nil {
-		return err
-	}
 	if !strings.HasPrefix(path, "/") {
 		path = r.worktree + "/" + path
 	}
-	if to.url, err = locate(folders, path, true); err != nil {
+	var err error
+	if to.url, err = locate(r.folders, path, true); err != nil {
 		return tool.Errorf(tool.PermissionDenied, "The repository of the remote %s is outside of the workspace, or not there", tool.VisibleName(to.name)).
 			WithHint("name a remote that is in the workspace, or on another machine").WithCause(err)
 	}

@@ -29,8 +29,8 @@ type repository struct {
 	shown string
 	// focus is what the call has named, relative to the worktree, "." for that itself.
 	focus string
-	// folders are the real paths of the folders of the workspace.
-	folders []string
+	// folders are those of the workspace, as they were when the call began.
+	folders []folder
 	// alternates are further directories with objects, in the workspace too.
 	alternates []string
 	// objects is where the objects are, "" for their place in commonDir.
@@ -129,7 +129,7 @@ func (s *access) open(name string) (*repository, error) {
 			if err != nil {
 				return nil, err
 			}
-			return r, r.look(folders, name, start)
+			return r, r.look(name, start)
 		}
 		if dir == folders[top].real {
 			return nil, tool.Errorf(tool.NotFound, "Not a git repository: %s", tool.VisibleName(name)).
@@ -140,8 +140,8 @@ func (s *access) open(name string) (*repository, error) {
 
 // look sets the focus to the file or directory of the given name, a link itself if
 // the repository holds it, else what it leads to.
-func (r *repository) look(folders []folder, name, real string) error {
-	itself, err := locate(folders, name, false)
+func (r *repository) look(name, real string) error {
+	itself, err := locate(r.folders, name, false)
 	if err != nil || !within(itself, r.worktree) {
 		itself = real
 	}
@@ -229,10 +229,7 @@ func openFile(path string) (*os.File, error) {
 // openAt opens the repository with these directories if all of it is in the
 // workspace.
 func (s *access) openAt(folders []folder, worktree, gitDir string) (*repository, error) {
-	r := &repository{access: s, worktree: worktree}
-	for _, f := range folders {
-		r.folders = append(r.folders, f.real)
-	}
+	r := &repository{access: s, worktree: worktree, folders: folders}
 	var err error
 	if r.gitDir, err = r.inside(gitDir, "its git directory"); err != nil {
 		return nil, err
@@ -261,7 +258,7 @@ func (s *access) openAt(folders []folder, worktree, gitDir string) (*repository,
 		return nil, err
 	}
 	r.shown = "."
-	if rel, err := filepath.Rel(r.folders[0], worktree); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(folders[0].real, worktree); err == nil && filepath.IsLocal(rel) {
 		r.shown = filepath.ToSlash(rel)
 	} else {
 		i := slices.IndexFunc(folders, func(f folder) bool { return within(worktree, f.real) })
@@ -276,7 +273,7 @@ func (r *repository) inside(dir, what string) (string, error) {
 	if err != nil {
 		return "", badRepository("%s is not there", what).WithCause(err)
 	}
-	if !slices.ContainsFunc(r.folders, func(f string) bool { return within(real, f) }) {
+	if !slices.ContainsFunc(r.folders, func(f folder) bool { return within(real, f.real) }) {
 		return "", tool.Errorf(tool.PermissionDenied, "The git repository cannot be used: %s is outside of the workspace", what).
 			WithHint("it is a linked worktree or a submodule, or .git leads out; work with a repository that is in the workspace as a whole")
 	}

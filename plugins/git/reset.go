@@ -44,7 +44,7 @@ func planReset(ctx context.Context, s *access, in resetArgs) (change, error) {
 	if c.to, err = r.describe(ctx, id); err != nil {
 		return nil, err
 	}
-	if c.left, err = r.between(ctx, id, c.head.Commit); err != nil {
+	if c.left, err = r.between(ctx, c.head.Commit, id); err != nil {
 		return nil, err
 	}
 	if in.Mode == "soft" || in.Mode == "mixed" {

@@ -91,7 +91,7 @@ func (r *repository) run(ctx context.Context, c command) (output, error) {
 	case result.Signal != 0:
 		return out, tool.Errorf(tool.ResourceExhausted, "git was ended: %v", result.Signal).WithHint("ask for less, or raise the limits of the plugin's sandbox")
 	case result.ExitCode != 0 && !slices.Contains(c.exits, result.ExitCode):
-		return out, r.explain(&c, out)
+		return out, r.explain(out)
 	}
 	return out, nil
 }

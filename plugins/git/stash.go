@@ -156,7 +156,7 @@ func (r *repository) planPutAway(ctx context.Context, in stashArgs) (change, err
 	case c.head.Commit == "":
 		return nil, tool.Errorf(tool.NotFound, "There is no commit yet").WithHint("git_commit makes the first")
 	case len(conflicts) > 0:
-		return nil, tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", r.namesOf(conflicts)).WithHint("edit these files, then git_add them")
+		return nil, r.unresolved(conflicts)
 	case len(c.head.files) == 0:
 		return nil, tool.Errorf(tool.Failed, "There is nothing to put away").WithHint("nothing has changed; with untracked, files that git does not know go, too")
 	}
@@ -306,5 +306,5 @@ func (c *bringingBack) notApplied(ctx context.Context, out output) error {
 				WithHint("edit these files, then git_add them")
 		}
 	}
-	return c.explain(nil, out)
+	return c.explain(out)
 }

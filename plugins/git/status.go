@@ -153,8 +153,7 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 	return result, nil
 }
 
-// sizeOfFile is at least what an entry takes in a result, whose names could be
-// escaped.
+// sizeOfFile is the most that an entry takes in a result.
 func sizeOfFile(f *FileStatus) int { return 90 + jsonSize(f.Path) + jsonSize(f.From) }
 
 // unreadable says that git has written something else than it should.

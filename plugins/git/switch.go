@@ -40,7 +40,7 @@ func planSwitch(ctx context.Context, s *access, in switchArgs) (change, error) {
 		return nil, err
 	}
 	if conflicts := c.head.conflicts(); len(conflicts) > 0 {
-		return nil, tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", r.namesOf(conflicts)).WithHint("edit these files, then git_add and git_commit")
+		return nil, r.unresolved(conflicts)
 	}
 	if doing := r.inProgress(); doing != "" && doing != "bisect" {
 		return nil, unfinished(doing)
