@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
@@ -111,6 +113,14 @@ func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, err
 	args := append([]string{"for-each-ref", "--format=" + format, "--"}, patterns...)
 	if _, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed}); err != nil {
 		return list, err
+	}
+	_, _ = records.Write([]byte{0}) // ends the line break after the last branch; it never fails
+	err = records.Close()
+	if err == nil && !slices.Equal(record, []string{""}) {
+		err = errors.New("the output ends within a branch")
+	}
+	if err != nil {
+		return list, unreadable(err)
 	}
 	list.Total, list.NextCursor = p.seen, p.next()
 	return list, nil

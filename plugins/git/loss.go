@@ -144,14 +144,19 @@ func (r *repository) names(ctx context.Context, args ...string) ([]string, error
 func (r *repository) list(ctx context.Context, args []string) ([]string, error) {
 	var paths []string
 	records := porcelain.NewRecords(func(record []byte) error {
-		if len(paths) > maxHeld {
-			return tool.Errorf(tool.ResourceExhausted, "More than %d files would change", maxHeld)
+		if len(paths) <= maxHeld {
+			paths = append(paths, string(record))
 		}
-		paths = append(paths, string(record))
 		return nil
 	})
 	if _, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed}); err != nil {
 		return nil, err
 	}
-	return paths, records.Close()
+	if err := records.Close(); err != nil {
+		return nil, unreadable(err)
+	}
+	if len(paths) > maxHeld {
+		return nil, tool.Errorf(tool.ResourceExhausted, "More than %d files would change", maxHeld)
+	}
+	return paths, nil
 }

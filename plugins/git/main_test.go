@@ -109,6 +109,16 @@ func (w *workspace) start(how started) {
 	w.plugin = sdktest.Start(w.TB, newPlugin(how.layers), options)
 }
 
+// pretend puts a shell script in the place of git, before which it does something else.
+func (w *workspace) pretend(before string) {
+	w.Helper()
+	program := filepath.Join(w.scratch, "git")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+before+"\nexec git \"$@\"\n"), 0o700); err != nil {
+		w.Fatal(err)
+	}
+	w.start(started{settings: map[string]any{"protocols": []string{"file"}, "program": program}, layers: layers{noRules: true}})
+}
+
 // environment is that of the git of tests, which knows nobody's configuration.
 func environment(home string) []string {
 	return []string{

@@ -127,7 +127,10 @@ func (r *repository) stashes(ctx context.Context) (Stashes, error) {
 	if err != nil {
 		return list, err
 	}
-	return list, records.Close()
+	if err := records.Close(); err != nil {
+		return list, unreadable(err)
+	}
+	return list, nil
 }
 
 // puttingAway is a call of git_stash that pushes.

@@ -97,8 +97,12 @@ func (c *switching) choose(ctx context.Context, in switchArgs) error {
 func (c *switching) fromRemote(ctx context.Context, name string) error {
 	var found []string
 	for _, remote := range c.config.subsections("remote") {
-		if ids, err := c.commits(ctx, "refs/remotes/"+remote+"/"+name); err == nil {
-			found, c.target = append(found, remote+"/"+name), ids[0]
+		id, err := c.commitOrNone(ctx, "refs/remotes/"+remote+"/"+name)
+		if err != nil {
+			return err
+		}
+		if id != "" {
+			found, c.target = append(found, remote+"/"+name), id
 		}
 	}
 	switch len(found) {
