@@ -63,6 +63,22 @@ func TestAdd(t *testing.T) {
 	contains(t, w.git("r", "status", "--porcelain"), "?? inner/")
 }
 
+// Of a file that was renamed, the old name is staged as well: git shows one change if
+// the new one was announced (git add --intent-to-add).
+func TestAddRenamed(t *testing.T) {
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.git("r", "mv", "a.txt", "moved.txt")
+	w.git("r", "reset", "-q")
+	w.git("r", "add", "--intent-to-add", "moved.txt")
+	contains(t, w.must("git_add", args{"files": []string{"r"}}), "Staged 2 files")
+	if got := w.git("r", "status", "--porcelain"); got != "R  a.txt -> moved.txt" {
+		t.Errorf("the status is\n%s", got)
+	}
+	_, text := w.preview("git_stash", args{"path": "r", "action": "push"})
+	contains(t, text, "the changes to 2 files", "D. r/a.txt", "A. r/moved.txt")
+}
+
 func TestCommit(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.git("", "init", "-q", "-b", "main", "r")

@@ -18,7 +18,8 @@ type state struct {
 	files []porcelain.Entry
 }
 
-// lookAt lists what has changed below the paths, or everywhere.
+// lookAt lists what has changed below the paths, or everywhere. A file that was renamed
+// is two.
 func (r *repository) lookAt(ctx context.Context, untracked string, paths ...string) (*state, error) {
 	return r.lookAtIndex(ctx, nil, untracked, paths...)
 }
@@ -31,7 +32,7 @@ func (r *repository) lookAtIndex(ctx context.Context, env []string, untracked st
 			s.files = append(s.files, e)
 		}
 	})
-	c := statusCommand(untracked, paths...)
+	c := statusCommand("--no-renames", untracked, paths...)
 	c.output, c.env = parser, env
 	if _, err := r.run(ctx, c); err != nil {
 		return nil, err

@@ -89,10 +89,11 @@ func (s Status) Text() string {
 
 func short(id string) string { return id[:min(len(id), 10)] }
 
-// statusCommand asks git for the state of the given paths, or of all.
-func statusCommand(untracked string, paths ...string) command {
+// statusCommand asks git for the state of the given paths, or of all. Renames are
+// "--find-renames" or "--no-renames".
+func statusCommand(renames, untracked string, paths ...string) command {
 	args := []string{
-		"status", "--porcelain=v2", "-z", "--branch", "--show-stash", "--untracked-files=" + untracked, "--ignored=no", "--find-renames",
+		"status", "--porcelain=v2", "-z", "--branch", "--show-stash", "--untracked-files=" + untracked, "--ignored=no", renames,
 		"--ahead-behind", ignoreSubmodules, "--",
 	}
 	return command{args: append(args, paths...), maxOutput: maxListed}
@@ -128,7 +129,7 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	c := statusCommand(in.Untracked, paths...)
+	c := statusCommand("--find-renames", in.Untracked, paths...)
 	c.output = parser
 	if _, err := r.run(ctx, c); err != nil {
 		return Status{}, err
