@@ -79,6 +79,19 @@ func TestAddRenamed(t *testing.T) {
 	contains(t, text, "the changes to 2 files", "D. r/a.txt", "A. r/moved.txt")
 }
 
+// A path with a colon is one, and no list.
+func TestCommitInAFolderWithAColon(t *testing.T) {
+	for _, name := range []string{"a:b", `a:\"b`} {
+		w := newWorkspace(t, started{})
+		w.repo(name)
+		w.write(map[string]string{name + "/a.txt": "changed\n"})
+		p, _ := w.preview("git_commit", args{"message": "x", "files": []string{name + "/a.txt"}})
+		if got := w.approved("git_commit", args{"message": "x", "files": []string{name + "/a.txt"}}, p); got.Error != nil {
+			t.Error(got.Error)
+		}
+	}
+}
+
 func TestCommit(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.git("", "init", "-q", "-b", "main", "r")

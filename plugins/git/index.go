@@ -30,7 +30,9 @@ func (r *repository) newIndex() (*privateIndex, error) {
 			x.Close()
 			return nil, noRoom(err)
 		}
-		x.env = append(x.env, "GIT_OBJECT_DIRECTORY="+objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+filepath.Join(r.commonDir, "objects"))
+		// In quotes, a colon ends no path.
+		others := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(filepath.Join(r.commonDir, "objects")) + `"`
+		x.env = append(x.env, "GIT_OBJECT_DIRECTORY="+objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+others)
 	}
 	return x, nil
 }
