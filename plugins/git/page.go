@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -85,14 +87,16 @@ func sizeOf(value any) int {
 // jsonSize is what a text takes in JSON as encoding/json writes it.
 func jsonSize(text string) int {
 	size := len(text) + 2
-	for i := range len(text) {
-		switch c := text[i]; {
+	for i, c := range text {
+		switch {
 		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t', c == '\b', c == '\f':
 			size++
-		case c < ' ', c == '<', c == '>', c == '&', c == 0x7f:
+		case c < ' ', c == '<', c == '>', c == '&':
 			size += 5
-		case c >= 0x80:
-			size += 2 // a line separator, or a byte that is not UTF-8
+		case c == '\u2028', c == '\u2029': // ends of lines
+			size += 3
+		case c == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // a byte that is not UTF-8
+			size += 5
 		}
 	}
 	return size

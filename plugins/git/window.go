@@ -31,13 +31,16 @@ type window struct {
 	stream func([]byte) (int, error)
 }
 
+// minRoom is the room of a window at least, so that each shows something.
+const minRoom = 64
+
 // digestSize is how many bytes of the digest a cursor has.
 const digestSize = 8
 
 // window makes the window of a cursor. The whole output goes to the host with the
 // first, so that it can be read as one, too.
 func (s *access) window(cursor string, room int) (*window, error) {
-	w := &window{room: max(room, 1), before: sha256.New()}
+	w := &window{room: max(room, minRoom), before: sha256.New()}
 	if cursor == "" {
 		w.stream = s.call.Write
 		return w, nil

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestJSONSize(t *testing.T) {
+	texts := []string{"", "a b", "\u2028\u2029", "\uFFFD", "\xe2\x80", "\u00fc", "\U0001F600", "a\xffb\u2028c\"", "\xed\xa0\x80"}
+	for c := range 256 {
+		texts = append(texts, string([]byte{byte(c)}))
+	}
+	for _, text := range texts {
+		written, err := json.Marshal(text)
+		if got := jsonSize(text); err != nil || got != len(written) {
+			t.Errorf("jsonSize(%q) = %d, want %d of %s, %v", text, got, len(written), written, err)
+		}
+	}
+}
+
+// parts reads a long result to its end, and returns how many parts it has.
+func (w *workspace) parts(name string, in args, budget tool.ByteSize) (n int) {
+	w.Helper()
+	for n = 1; n < 1000; n++ {
+		got := w.call(name, in)
+		if got.Error != nil {
+			w.Fatalf("part %d of %s(%v): %v", n, name, in, got.Error)
+		}
+		if len(got.Structured) > int(budget) {
+			w.Errorf("part %d of %s(%v) has %d bytes, more than fit", n, name, in, len(got.Structured))
+		}
+		var page struct {
+			Next string `json:"next_cursor"`
+		}
+		if err := json.Unmarshal(got.Structured, &page); err != nil {
+			w.Fatal(err)
+		}
+		if page.Next == "" {
+			return n
+		}
+		in["cursor"] = page.Next
+	}
+	w.Fatalf("%s(%v) has no end", name, in)
+	return n
+}
+
+// What is not UTF-8 takes more room in a result than it has bytes.
+func TestPartsOfOtherEncodings(t *testing.T) {
+	w := newWorkspace(t, started{budget: 4 * tool.KiB})
+	w.repo("r")
+	w.write(map[string]string{"r/a.txt": strings.Repeat(strings.Repeat("\xfc", 60)+"\n", 200)})
+	if n := w.parts("git_diff", args{"path": "r"}, 4*tool.KiB); n < 2 {
+		t.Errorf("the diff has %d parts", n)
+	}
+	w.parts("git_blame", args{"path": "r/a.txt"}, 4*tool.KiB)
+}
+
+// However little room there is, a result goes on.
+func TestPartsWithoutRoom(t *testing.T) {
+	w := newWorkspace(t, started{budget: tool.KiB})
+	w.repo("r")
+	w.write(map[string]string{"r/a.txt": strings.Repeat("x", 300) + "\n"})
+	w.parts("git_diff", args{"path": "r"}, 2*tool.KiB)
+	w.parts("git_show", args{"path": "r/a.txt", "content": true}, 2*tool.KiB)
+}
