@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -65,4 +66,24 @@ func TestPartsWithoutRoom(t *testing.T) {
 	w.write(map[string]string{"r/a.txt": strings.Repeat("x", 300) + "\n"})
 	w.parts("git_diff", args{"path": "r"}, 2*tool.KiB)
 	w.parts("git_show", args{"path": "r/a.txt", "content": true}, 2*tool.KiB)
+}
+
+// A stash has its number, also if a list has no room for it.
+func TestStashBeyondTheList(t *testing.T) {
+	w := newWorkspace(t, started{budget: 2 * tool.KiB})
+	w.repo("r")
+	for i := range 20 {
+		w.write(map[string]string{"r/a.txt": fmt.Sprintf("change %d\n", i)})
+		w.git("r", "stash", "push", "-q", "-m", strings.Repeat("m", 60))
+	}
+	if got := structured[Stashes](w, "git_stash", args{"path": "r"}); len(got.Stashes) > 15 || got.Total != 20 {
+		t.Fatalf("the list has %d of %d stashes", len(got.Stashes), got.Total)
+	}
+	w.must("git_stash", args{"path": "r", "action": "apply", "stash": 19})
+	if got := w.read("r/a.txt"); got != "change 0\n" {
+		t.Errorf("the file holds %q", got)
+	}
+	for _, stash := range []int{20, -1} {
+		w.refused("git_stash", args{"path": "r", "action": "apply", "stash": stash}, tool.NotFound)
+	}
 }

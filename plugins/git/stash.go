@@ -82,8 +82,8 @@ func planStash(ctx context.Context, s *access, in stashArgs) (change, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := r.stashes(ctx)
-	if err != nil || in.Action == "list" {
+	if in.Action == "list" {
+		list, err := r.stashes(ctx, &page{limit: maxStashes, room: r.budget - overhead})
 		return listing("git_stash", list), err
 	}
 	if err := r.refuseLocked(); err != nil {
@@ -92,21 +92,24 @@ func planStash(ctx context.Context, s *access, in stashArgs) (change, error) {
 	if in.Action == "push" {
 		return r.planPutAway(ctx, in)
 	}
-	if in.Stash < 0 || in.Stash >= len(list.Stashes) {
+	list, err := r.stashes(ctx, &page{start: in.Stash, limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if in.Stash < 0 || len(list.Stashes) == 0 {
 		return nil, tool.Errorf(tool.NotFound, "There is no stash %d", in.Stash).WithHint("git_stash with action list shows which there are")
 	}
-	c := &bringingBack{repository: r, action: in.Action, stash: list.Stashes[in.Stash]}
+	c := &bringingBack{repository: r, action: in.Action, stash: list.Stashes[0]}
 	return c, c.look(ctx)
 }
 
 // maxStashes is how many stashes are listed.
 const maxStashes = 1000
 
-// stashes lists the stashes.
-func (r *repository) stashes(ctx context.Context) (Stashes, error) {
+// stashes lists the stashes of a page.
+func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 	list := Stashes{Repo: r.shown, Stashes: []Stash{}}
 	var f []string
-	p := &page{limit: maxStashes, room: r.budget - overhead}
 	records := porcelain.NewRecords(func(field []byte) error {
 		if f = append(f, string(field)); len(f) < 4 { // the fourth is the empty one of -z
 			return nil
