@@ -50,7 +50,7 @@ func planAdd(ctx context.Context, s *access, in addArgs) (change, error) {
 	}
 	c.changed, err = r.toStage(ctx, nil, paths)
 	if err == nil && len(c.paths) == 0 {
-		return nil, tool.Errorf(tool.NotFound, "There is nothing to stage in %s", r.shownNames(in.Files)).
+		return nil, tool.Errorf(tool.NotFound, "There is nothing to stage in %s", shownNames(in.Files)).
 			WithHint("the files are unchanged or staged already, ignored by .gitignore, or not there; git_status lists what has changed")
 	}
 	return c, err
@@ -67,7 +67,8 @@ func (s *access) repositoryOf(ctx context.Context, path string, files []string) 
 	return s.repository(ctx, path)
 }
 
-func (r *repository) shownNames(names []string) string {
+// shownNames lists names on a line, a few of them.
+func shownNames(names []string) string {
 	const most = 10
 	var shown []string
 	for _, name := range names[:min(len(names), most)] {

@@ -46,7 +46,7 @@ func knownRemotes(names []string) string {
 	if len(names) == 0 {
 		return "the repository has none; the user can add one (git remote add)"
 	}
-	return "the repository has " + strings.Join(names, ", ")
+	return "the repository has " + shownNames(names)
 }
 
 // address is the address of a remote, rewritten as the configuration says.

@@ -458,6 +458,11 @@ func TestRemotesThatAreRefused(t *testing.T) {
 		})
 	}
 	w.git("r", "config", "remote.origin.url", "https://127.0.0.1:1/x")
+	w.git("r", "config", "remote.\x1b[31m.url", "x")
+	if said := w.refused("git_fetch", args{"path": "r", "remote": "none"}, tool.NotFound); strings.ContainsRune(said, '\x1b') || !strings.Contains(said, "origin") {
+		t.Errorf("the remotes are %q", said)
+	}
+	w.git("r", "config", "--remove-section", "remote.\x1b[31m")
 	w.git("r", "config", "--add", "remote.origin.pushurl", "https://127.0.0.1:1/y")
 	w.git("r", "config", "--add", "remote.origin.pushurl", "https://127.0.0.1:1/z")
 	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "several addresses")

@@ -54,7 +54,7 @@ func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error)
 	}
 	c.files = c.lost.files
 	if len(c.files) == 0 {
-		return nil, tool.Errorf(tool.NotFound, "There is nothing to restore in %s", r.shownNames(in.Files)).
+		return nil, tool.Errorf(tool.NotFound, "There is nothing to restore in %s", shownNames(in.Files)).
 			WithHint("the files are as they were, or git does not know them; git_status lists what has changed")
 	}
 	if in.Where != "index" {

@@ -114,7 +114,7 @@ func (c *switching) fromRemote(ctx context.Context, name string) error {
 		return tool.Errorf(tool.NotFound, "There is no branch %s", tool.VisibleName(cut(name))).
 			WithHint("git_branch lists them; set create to make one, or detach to look at a commit")
 	}
-	return tool.Errorf(tool.InvalidArgument, "Several remotes have a branch %s: %s", tool.VisibleName(name), strings.Join(found, ", ")).
+	return tool.Errorf(tool.InvalidArgument, "Several remotes have a branch %s: %s", tool.VisibleName(name), shownNames(found)).
 		WithHint("set create, and base to one of these")
 }
 
