@@ -108,7 +108,7 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 	})
 	args = append(args, "--end-of-options", begin, "--")
 	_, err = r.run(ctx, command{args: append(args, paths...), output: records, maxOutput: maxListed})
-	if isMissing(err) && in.Rev == "" {
+	if isMissing(err) && begin == "HEAD" {
 		return result, nil // there is no commit yet
 	}
 	if err != nil {

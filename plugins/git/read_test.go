@@ -432,3 +432,10 @@ func TestPathsOfHistory(t *testing.T) {
 	}
 	w.refused("git_log", args{"path": "r/none"}, tool.NotFound)
 }
+
+// A log does not go on behind a commit that is not there.
+func TestCursorOfALostCommit(t *testing.T) {
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.refused("git_log", args{"path": "r", "cursor": "1:" + strings.Repeat("1", 40)}, tool.NotFound)
+}
