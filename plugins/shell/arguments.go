@@ -34,6 +34,7 @@ type program struct {
 	settings *settings
 	command  proc.Command
 	shown    string // the command for people
+	at       places
 }
 
 // prepare makes a command of what a call asks for.
@@ -62,18 +63,17 @@ func (s *shell) prepare(call *sdk.Call, in commandArgs, term string) (*program, 
 	if path := p.command.Path; strings.ContainsRune(path, '/') && !filepath.IsAbs(path) {
 		p.command.Path = filepath.Join(dir, path)
 	}
-	at, err := s.places(call)
-	if err != nil {
+	if p.at, err = s.places(call); err != nil {
 		return nil, err
 	}
-	env, err := p.settings.environment(at, term, in.Env)
+	env, err := p.settings.environment(p.at, term, in.Env)
 	if err != nil {
 		return nil, err
 	}
 	c := &p.command
 	c.Dir, c.Env, c.Stdin = dir, env, []byte(in.Stdin)
 	c.MaxOutput, c.Limits, c.Grace = p.settings.MaxOutput, p.settings.Limits.proc(), p.settings.Grace
-	c.Rules = p.settings.rules(call.Roots(), at)
+	c.Rules = p.settings.rules(call.Roots(), p.at)
 	return p, nil
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/proc"
@@ -78,6 +77,3 @@ func budget(call *sdk.Call) int {
 	}
 	return int(resultRoom)
 }
-
-// progressEvery is the least time between two reports of progress.
-const progressEvery = time.Second

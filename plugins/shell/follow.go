@@ -14,6 +14,8 @@ const (
 	// maxStreamed is how much of its output a command streams to the host, which
 	// keeps no more. The rest is read and counted.
 	maxStreamed = 256 * tool.MiB
+	// progressEvery is the least time between two reports of progress.
+	progressEvery = time.Second
 	// maxLine is how much of a line a report of progress shows.
 	maxLine = 200
 )

@@ -15,12 +15,6 @@ type log struct {
 
 func newLog(keep int) *log { return &log{keep: keep, changed: make(chan struct{})} }
 
-// Write implements [io.Writer]. It never fails.
-func (l *log) Write(data []byte) (int, error) {
-	l.write(data)
-	return len(data), nil
-}
-
 func (l *log) write(data []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -37,7 +37,7 @@ func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs)
 		}
 	}
 	if in.Stdin != "" {
-		if o.stdin, err = s.inputFile(call, in.Stdin); err != nil {
+		if o.stdin, err = p.at.inputFile(in.Stdin); err != nil {
 			return tool.Result{}, err
 		}
 		defer func() { _ = os.Remove(o.stdin) }() // the directory is emptied at the plugin's end
@@ -70,11 +70,7 @@ func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs)
 }
 
 // inputFile makes a file of what a command reads.
-func (s *shell) inputFile(call *sdk.Call, text string) (string, error) {
-	at, err := s.places(call)
-	if err != nil {
-		return "", err
-	}
+func (at places) inputFile(text string) (string, error) {
 	f, err := os.CreateTemp(at.tmp, "stdin-")
 	if err == nil {
 		_, err = f.WriteString(text)
