@@ -291,6 +291,17 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// A command gets as many files as it can be given.
+func TestMostFiles(t *testing.T) {
+	_, end := pipe(t)
+	c := proc.Command{
+		Path: "sh", Args: []string{"-c", fmt.Sprintf("test -e /proc/$$/fd/%d", 2+proc.MaxFiles)}, Files: slices.Repeat([]*os.File{end}, proc.MaxFiles),
+	}
+	if got, err := proc.Run(t.Context(), c); err != nil || got.ExitCode != 0 {
+		t.Errorf("Run() = %+v, %v", got, err)
+	}
+}
+
 func pipe(t *testing.T) (r, w *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()

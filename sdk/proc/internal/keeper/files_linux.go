@@ -36,7 +36,7 @@ var errFiles = errors.New("the command's files have not come")
 // descriptors, which ascend, so that none is overwritten before it was copied.
 func receive() (*Order, []int, error) {
 	var first [1]byte
-	oob := make([]byte, unix.CmsgSpace(4*MaxFiles))
+	oob := make([]byte, unix.CmsgSpace(4*(3+MaxFiles)))
 	for {
 		n, size, _, _, err := unix.Recvmsg(ControlFD, first[:], oob, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {

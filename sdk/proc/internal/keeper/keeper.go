@@ -29,5 +29,6 @@ const (
 // not killed: it has time to end by itself, until the socket ends.
 const Spare = 0
 
-// MaxFiles is how many files a command can have.
-const MaxFiles = 3 + 16
+// MaxFiles is how many files a command can have beside its standard input, output and
+// error.
+const MaxFiles = 16
