@@ -38,7 +38,7 @@ func (t *Target) moveAcross(ctx context.Context, dest *Target) error {
 		return aside.remove(t)
 	}
 	if backErr := aside.putBack(t.base); backErr != nil {
-		return dest.stays(t, backErr)
+		return t.stays(backErr)
 	}
 	return dest.withdraw(t, err)
 }
@@ -47,15 +47,22 @@ func (t *Target) moveAcross(ctx context.Context, dest *Target) error {
 // returns why. If it has taken the place of something else it stays.
 func (t *Target) withdraw(source *Target, err error) error {
 	if t.info != nil || t.dir.RemoveAll(t.base) != nil {
-		return t.stays(source, err)
+		return source.stays(err)
 	}
 	return source.explain(err)
 }
 
-// stays says that the copy of a source stays, which could not be removed.
-func (t *Target) stays(source *Target, err error) error {
-	told := *tool.AsError(source.explain(err))
-	told.Message = fmt.Sprintf("%s is at its new place as a copy, but could not be removed from where it was: %s", tool.VisibleName(source.String()), told.Message)
+// stays says that there is a copy of what is at the place, which itself could not
+// be removed.
+func (t *Target) stays(err error) error {
+	what := tool.VisibleName(t.String()) + " is at its new place as a copy, but could not be removed from where it was"
+	err = t.explain(err)
+	known, ok := errors.AsType[*tool.Error](err)
+	if !ok { // the call has ended
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	told := *known
+	told.Message = what + ": " + known.Message
 	return &told
 }
 
@@ -119,7 +126,7 @@ func (a *aside) remove(source *Target) error {
 		err = a.dir.RemoveAll(a.base) // what is left is swept by a later process
 	}
 	if err != nil {
-		return a.stays(source, err)
+		return source.stays(err)
 	}
 	return source.confirm(a.in)
 }

@@ -60,17 +60,23 @@ func (r *Roots) explainAs(what, name string, err error) *tool.Error {
 	}
 }
 
-// advice is what to do about an error of the system with a file of that name.
+// advice is what to do about an error of the system with a file of that name; ""
+// if there is none.
 func advice(errno syscall.Errno, name string) string {
-	texts := map[syscall.Errno]string{
-		syscall.EACCES:       "the permissions of " + name + ", or of the directory that it is in, do not allow it; ask the user to change them",
-		syscall.EROFS:        name + " is on a file system that is mounted read-only; write elsewhere, or ask the user",
-		syscall.ENOSPC:       "the disk is full; ask the user to make room",
-		syscall.EIO:          "the disk reports errors; tell the user",
-		syscall.ENAMETOOLONG: "the name is too long; choose a shorter one",
+	switch errno { //nolint:exhaustive // the others are told by their own text
+	case syscall.EACCES, syscall.EPERM:
+		return "the permissions of " + name + ", or of the directory that it is in, do not allow it; ask the user to change them"
+	case syscall.EROFS:
+		return name + " is on a file system that is mounted read-only; write elsewhere, or ask the user"
+	case syscall.ENOSPC, syscall.EDQUOT:
+		return "the disk is full; ask the user to make room"
+	case syscall.EIO:
+		return "the disk reports errors; tell the user"
+	case syscall.ENAMETOOLONG:
+		return "the name is too long; choose a shorter one"
+	default:
+		return ""
 	}
-	texts[syscall.EPERM], texts[syscall.EDQUOT] = texts[syscall.EACCES], texts[syscall.ENOSPC]
-	return texts[errno]
 }
 
 // explainDirectory does the same for a directory that should be listed.
