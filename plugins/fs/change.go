@@ -104,6 +104,22 @@ func (w *workspace) lock(ctx context.Context, targets ...*roots.Target) error {
 	return nil
 }
 
+// The operations of effects on files.
+const (
+	created = "create"
+	updated = "update"
+	deleted = "delete"
+	movedTo = "move"
+)
+
+// arrival is the operation of what will be put at a place.
+func arrival(at *roots.Target) string {
+	if at.Info() != nil {
+		return updated
+	}
+	return created
+}
+
 // changed is the effect of a change on one file.
 func changed(path, operation string) tool.Effect {
 	return tool.Effect{Kind: "file.changed", Target: path, Operation: operation}

@@ -72,7 +72,7 @@ func (c *deleting) state(ctx context.Context) (string, error) {
 func (c *deleting) show(ctx context.Context) (string, []tool.Content, error) {
 	path := tool.VisibleName(c.target.String())
 	if !c.target.Info().IsDir() {
-		before, err := take(ctx, c.target, maxDiff)
+		before, err := take(ctx, c.target, 0)
 		if err != nil {
 			return "", nil, err
 		}
@@ -95,6 +95,6 @@ func (c *deleting) make(ctx context.Context) (tool.Result, error) {
 	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", tool.VisibleName(path), inventory(&c.contents), c.slot.id)
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.id, "files": c.contents.Files, "bytes": c.contents.Bytes}
-	result.Effects = []tool.Effect{changed(path, "delete")}
+	result.Effects = []tool.Effect{changed(path, deleted)}
 	return result, nil
 }

@@ -63,6 +63,6 @@ func (c *making) make(context.Context) (tool.Result, error) {
 	}
 	result := tool.TextResult("Created directory " + tool.VisibleName(path))
 	result.Metadata = map[string]any{"path": path, "created": true}
-	result.Effects = []tool.Effect{changed(path, "create")}
+	result.Effects = []tool.Effect{changed(path, created)}
 	return result, nil
 }

@@ -210,7 +210,7 @@ func (c *editing) make(context.Context) (tool.Result, error) {
 	}
 	result := tool.TextResult(text)
 	result.Metadata = facts
-	result.Effects = []tool.Effect{changed(path, "update")}
+	result.Effects = []tool.Effect{changed(path, updated)}
 	return result, nil
 }
 

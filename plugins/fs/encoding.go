@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -57,7 +58,7 @@ func detectCharset(head []byte, whole bool) (c charset, ok bool) {
 		return utf16(unicode.BigEndian, len(markBE)), true
 	case bytes.IndexByte(head, 0) >= 0:
 		return charset{}, false
-	case validUTF8(head, whole):
+	case utf8.Valid(head), !whole && utf8.Valid(dfa.TrimRune(head)): // its last character may be cut
 		return charset{name: "utf-8", unit: 1}, true
 	default:
 		return charset{name: "windows-1252", decoder: charmap.Windows1252, unit: 1}, true
@@ -166,19 +167,4 @@ func (c charset) encode(text string) ([]byte, error) {
 		return nil, encoding.ErrInvalidUTF8
 	}
 	return c.decoder.NewEncoder().Bytes([]byte(text))
-}
-
-// validUTF8 reports whether head is UTF-8. If it is not the whole file, its
-// last character may be cut.
-func validUTF8(head []byte, whole bool) bool {
-	if utf8.Valid(head) {
-		return true
-	}
-	for cut := 1; !whole && cut < utf8.UTFMax && cut <= len(head); cut++ {
-		tail := head[len(head)-cut:]
-		if utf8.RuneStart(tail[0]) {
-			return !utf8.FullRune(tail) && utf8.Valid(head[:len(head)-cut])
-		}
-	}
-	return false
 }

@@ -231,7 +231,7 @@ func (p *placing) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 			break
 		}
 	}
-	return err.WithHint("%s; %s", "nothing was changed", nearest(p.textLines, first, len(old)))
+	return err.WithHint("nothing was changed; %s", nearest(p.textLines, first, len(old)))
 }
 
 // quoted shows a line in a message.

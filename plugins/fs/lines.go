@@ -183,7 +183,7 @@ func (ids lineIDs) add(folded string) int32 {
 	return id
 }
 
-// sequence returns the numbers of all textLines; 0 is a line that is not looked for.
+// sequence returns the numbers of all lines; 0 is a line that is not looked for.
 func (ids lineIDs) sequence(all textLines, how tolerance) []int32 {
 	sequence := make([]int32, all.count())
 	for i := range sequence {

@@ -80,7 +80,7 @@ type directoryList struct {
 type listedEntry struct {
 	rel    string
 	info   roots.Info
-	size   string
+	gone   bool   // or the directory may only be read: nothing is known but the kind
 	target string // of a symbolic link
 }
 
@@ -119,12 +119,10 @@ func (l *directoryList) read(ctx context.Context, files *filetree.Tree) error {
 
 // look looks at an entry.
 func (l *directoryList) look(e filetree.Entry) listedEntry {
-	one := listedEntry{rel: e.Rel(), size: "?"}
 	info, err := e.Info()
-	if err != nil {
-		one.info.Mode = e.Type // it is gone, or the directory may only be read
-	} else {
-		one.info, one.size = info, strconv.FormatInt(info.Size, 10)
+	one := listedEntry{rel: e.Rel(), info: info, gone: err != nil}
+	if one.gone {
+		one.info.Mode = e.Type
 	}
 	if one.info.Mode.Type() == fs.ModeSymlink {
 		one.target = l.shownTarget(e)
@@ -155,8 +153,10 @@ func sortEntries(entries []listedEntry, order string) {
 func (e listedEntry) line() string {
 	name := tool.VisibleName(e.rel)
 	switch mode := e.info.Mode; {
+	case mode.IsRegular() && e.gone:
+		return name + "  ?"
 	case mode.IsRegular():
-		return name + "  " + e.size
+		return name + "  " + strconv.FormatInt(e.info.Size, 10)
 	case mode.IsDir():
 		return name + "/"
 	case mode.Type() == fs.ModeSymlink:

@@ -6,13 +6,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
 	// maxNamed is how many lines an error names.
 	maxNamed = 10
-	// maxRegion is how much of a file an error shows, in lines and bytes.
+	// maxRegionLines and maxRegionBytes are how much of a file an error shows.
 	maxRegionLines = 20
 	maxRegionBytes = 2000
 	// maxVotes is how many lines of the text that was looked for vote for one
@@ -70,7 +71,7 @@ func nearest(all textLines, first, count int) string {
 	count = min(count, maxRegionLines, all.count()-first)
 	region := all.text[all.start(first):all.start(first+count)]
 	if len(region) > maxRegionBytes {
-		region = string(trimRune([]byte(region[:maxRegionBytes]))) + "..."
+		region = string(dfa.TrimRune([]byte(region[:maxRegionBytes]))) + "..."
 	}
 	return fmt.Sprintf("the nearest is at lines %d-%d:\n%s", first+1, first+count, strings.ToValidUTF8(region, "\uFFFD"))
 }

@@ -131,12 +131,8 @@ func inventory(c *roots.Contents) string {
 }
 
 func (c *moving) make(ctx context.Context) (tool.Result, error) {
-	operation := "create"
-	if c.dest.Info() != nil {
-		operation = "update"
-	}
-	from, to := c.source.String(), c.dest.String()
-	run, effects := c.source.MoveTo, []tool.Effect{changed(from, "move"), changed(to, operation)}
+	from, to, operation := c.source.String(), c.dest.String(), arrival(c.dest)
+	run, effects := c.source.MoveTo, []tool.Effect{changed(from, movedTo), changed(to, operation)}
 	if c.options.Copy {
 		run, effects = c.source.CopyTo, effects[1:]
 	}
@@ -144,7 +140,7 @@ func (c *moving) make(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	result := tool.TextResult(fmt.Sprintf("%s %s to %s", c.verb("Moved", "Copied"), tool.VisibleName(from), tool.VisibleName(to)))
-	result.Metadata = map[string]any{"source": from, "dest": to, "replaced": operation == "update"}
+	result.Metadata = map[string]any{"source": from, "dest": to, "replaced": operation == updated}
 	result.Effects = effects
 	return result, nil
 }

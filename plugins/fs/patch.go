@@ -204,14 +204,6 @@ func (c *patching) check(w *workspace) error {
 	return nil
 }
 
-// The operations of effects on files.
-const (
-	created = "create"
-	updated = "update"
-	deleted = "delete"
-	movedTo = "move"
-)
-
 // operation is what becomes of the file, "" if nothing does.
 func (f *patchedFile) operation() string {
 	switch {

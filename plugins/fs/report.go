@@ -36,11 +36,8 @@ func (r *report) hits(in searchContentArgs) *hits {
 	return &hits{limit: math.MaxInt, first: r.mode == "files"}
 }
 
-// add adds what was found in one file.
+// add adds what was found in one file, which is something.
 func (r *report) add(path string, found *hits) {
-	if found.matches == 0 && !found.more {
-		return
-	}
 	if r.left == 0 {
 		r.full = true
 		return

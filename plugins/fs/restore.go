@@ -181,11 +181,7 @@ func (c *restoring) show(ctx context.Context) (string, []tool.Content, error) {
 }
 
 func (c *restoring) make(ctx context.Context) (tool.Result, error) {
-	operation := created
-	if c.dest.Info() != nil {
-		operation = updated
-	}
-	path := c.dest.String()
+	path, operation := c.dest.String(), arrival(c.dest)
 	if err := c.content.MoveTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, hidden(err)
 	}

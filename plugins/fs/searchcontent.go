@@ -123,10 +123,8 @@ func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err e
 		return
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	hits := s.file(searcher, f, f.Size(), gap{rel: e.Rel(), name: e.Path()})
-	if hits.matches > 0 || hits.more {
-		s.found.add(fileHits{e.Path(), e.Rel(), hits})
-	}
+	path, rel := e.Path(), e.Rel()
+	s.found.add(fileHits{path, rel, s.file(searcher, f, f.Size(), gap{rel: rel, name: path})})
 }
 
 // oneFile searches the file that was named.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -122,7 +123,7 @@ func bounded(what, text string) []tool.Content {
 	if i := strings.LastIndexByte(shown, '\n'); i >= 0 {
 		shown = shown[:i+1]
 	} else {
-		shown = string(trimRune([]byte(shown)))
+		shown = string(dfa.TrimRune([]byte(shown)))
 	}
 	note := fmt.Sprintf("NOT ALL IS SHOWN: the %s has %d bytes in %d lines; %d bytes in %d lines at its end are left out.",
 		what, len(text), countLines(text), len(text)-len(shown), countLines(text[len(shown):]))

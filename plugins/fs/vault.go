@@ -62,10 +62,10 @@ func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change,
 		return nil, err
 	}
 	c := &vaulted{name: path.Join(name, inside), options: roots.MoveOptions{Overwrite: in.Overwrite, Copy: true}}
-	if c.source, err = w.inVault(vault, name, inside); err != nil {
+	if c.source, err = c.find(w, vault, inside); err != nil {
 		return nil, err
 	}
-	if c.dest, err = w.fileTarget(in.Dest, roots.TargetOptions{Parents: true}); err != nil {
+	if c.dest, err = w.target(in.Dest, roots.TargetOptions{Parents: true}); err != nil {
 		return nil, err
 	}
 	if err := w.lock(ctx, c.source, c.dest); err != nil {
@@ -133,18 +133,17 @@ func within(dir, abs string) bool {
 	return abs == dir || strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// inVault opens a file of the vault, to which no link may lead.
-func (w *workspace) inVault(vault *roots.Roots, name, inside string) (*roots.Target, error) {
-	shown := tool.VisibleName(path.Join(name, inside))
-	at := &vaulted{name: path.Join(name, inside)}
+// find opens the file in the vault, to which no link may lead.
+func (c *vaulted) find(w *workspace, vault *roots.Roots, inside string) (*roots.Target, error) {
+	shown := tool.VisibleName(c.name)
 	root, err := vault.Target(".", roots.TargetOptions{Read: true})
 	if err != nil {
-		return nil, at.inVaultTerms(err)
+		return nil, c.inVaultTerms(err)
 	}
 	defer root.Close()
 	t, err := vault.Target(inside, roots.TargetOptions{Read: true})
 	if err != nil {
-		return nil, at.inVaultTerms(err)
+		return nil, c.inVaultTerms(err)
 	}
 	w.onClose = append(w.onClose, t.Close)
 	info := t.Info()
@@ -237,11 +236,7 @@ func (c *vaulted) show(ctx context.Context) (string, []tool.Content, error) {
 }
 
 func (c *vaulted) make(ctx context.Context) (tool.Result, error) {
-	operation := created
-	if c.dest.Info() != nil {
-		operation = updated
-	}
-	path := c.dest.String()
+	path, operation := c.dest.String(), arrival(c.dest)
 	if err := c.source.CopyTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, c.inVaultTerms(err)
 	}

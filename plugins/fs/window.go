@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
 )
 
 // chunkSize is how much of a file is read at once.
@@ -161,7 +163,7 @@ func (s *scanner) skipColumn(chunk []byte) []byte {
 		}
 		return chunk
 	}
-	for len(chunk) > 0 && !utf8.RuneStart(chunk[0]) && len(trimRune(s.tail)) < len(s.tail) {
+	for len(chunk) > 0 && !utf8.RuneStart(chunk[0]) && len(dfa.TrimRune(s.tail)) < len(s.tail) {
 		s.tail = append(s.tail, chunk[0])
 		s.column++
 		chunk = chunk[1:]
@@ -186,7 +188,7 @@ func (s *scanner) keep(part []byte) {
 		s.text = s.text[:s.start] // whole lines only
 		s.full = true
 	default:
-		s.text = trimRune(append(s.text, part[:room]...))
+		s.text = dfa.TrimRune(append(s.text, part[:room]...))
 		s.last, s.cut, s.full = s.line, true, true
 		s.next = s.column + len(s.text)
 	}
@@ -241,18 +243,4 @@ func (e *excerpt) eol() string {
 	default:
 		return "none"
 	}
-}
-
-// trimRune takes a character that was cut off the end of text.
-func trimRune(text []byte) []byte {
-	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
-		tail := text[len(text)-cut:]
-		if utf8.RuneStart(tail[0]) {
-			if !utf8.FullRune(tail) {
-				return text[:len(text)-cut]
-			}
-			return text
-		}
-	}
-	return text
 }

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
 )
 
 // plainExcerpt is what the window shows, found in the plainest way: with all
@@ -28,7 +30,7 @@ func plainExcerpt(text string, w window) excerpt {
 		first := lines[i]
 		content := strings.TrimSuffix(first, "\n")
 		at := column - 1
-		for at > 0 && at < len(content) && !utf8.RuneStart(content[at]) && len(trimRune([]byte(content[:at]))) < at {
+		for at > 0 && at < len(content) && !utf8.RuneStart(content[at]) && len(dfa.TrimRune([]byte(content[:at]))) < at {
 			at++
 		}
 		if at > len(content) || at == len(first) {
@@ -41,7 +43,7 @@ func plainExcerpt(text string, w window) excerpt {
 	for i := w.offset - 1; i < len(lines) && e.last-e.first+1 < w.limit; i++ {
 		if len(e.text)+len(lines[i]) > w.budget {
 			if i == w.offset-1 {
-				e.text = trimRune([]byte(lines[i][:w.budget]))
+				e.text = dfa.TrimRune([]byte(lines[i][:w.budget]))
 				e.last, e.cut, e.next = i+1, true, column+len(e.text)
 			}
 			break

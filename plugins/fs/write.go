@@ -225,11 +225,7 @@ func (c charset) describe() string {
 }
 
 func (c *writing) make(context.Context) (tool.Result, error) {
-	operation := "update"
-	if c.target.Info() == nil {
-		operation = "create"
-	}
-	path := c.target.String()
+	path, operation := c.target.String(), arrival(c.target)
 	options := roots.WriteOptions{Create: c.Mode == "create", Append: c.Mode == "append"}
 	if err := c.target.Write(c.content, options); err != nil {
 		return tool.Result{}, err

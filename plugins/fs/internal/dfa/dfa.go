@@ -51,10 +51,6 @@ func Compile(expr string, words bool) (*Expression, error) {
 	return e, nil
 }
 
-// Size is how many instructions the expression has. What a character costs at
-// most is in proportion to it.
-func (e *Expression) Size() int { return len(e.forward.inst) }
-
 // Same reports whether the expression cannot tell the runes apart: what it
 // matches stays the same if one takes the place of another.
 func (e *Expression) Same(runes []rune) bool {

@@ -2,7 +2,6 @@ package dfa
 
 import (
 	"bytes"
-	"regexp/syntax"
 	"unicode/utf8"
 )
 
@@ -48,7 +47,7 @@ func (f *Finder) toEnd() *machine {
 // what follows is not known: so "$" and "\b" do not match at its end. It has
 // no line end.
 func (f *Finder) Begins(line []byte) bool {
-	line = bytes.TrimSuffix(trimRune(line), []byte{'\r'}) // it may belong to the line end
+	line = bytes.TrimSuffix(TrimRune(line), []byte{'\r'}) // it may belong to the line end
 	m := f.byLine()
 	if bytes.IndexByte(line, '\r') >= 0 {
 		m = f.toEnd() // for it this is a character like others
@@ -58,8 +57,8 @@ func (f *Finder) Begins(line []byte) bool {
 	return m.forward(line, 0) >= 0
 }
 
-// trimRune takes a character that is not whole off the end of text.
-func trimRune(text []byte) []byte {
+// TrimRune takes a character that is not whole off the end of text.
+func TrimRune(text []byte) []byte {
 	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
 		if tail := text[len(text)-cut:]; utf8.RuneStart(tail[0]) {
 			if utf8.FullRune(tail) {
@@ -105,5 +104,3 @@ func (f *Finder) Spans(text []byte, each func(begin, end int) bool) {
 		at += max(size, 1)
 	}
 }
-
-func isWord(r rune) bool { return syntax.IsWordChar(r) }

@@ -1,6 +1,9 @@
 package dfa
 
-import "unicode/utf8"
+import (
+	"regexp/syntax"
+	"unicode/utf8"
+)
 
 const (
 	// maxTable is about how many bytes the states of one machine take.
@@ -266,7 +269,7 @@ func (p *program) contextAfter(r rune) (c context) {
 	if r == '\n' {
 		c |= afterLine
 	}
-	if isWord(r) {
+	if syntax.IsWordChar(r) {
 		c |= afterWord
 	}
 	if p.words && isAnyWord(r) {

@@ -36,7 +36,7 @@ func wordTables() []*unicode.RangeTable {
 // isAnyWord reports whether a rune is a character of a word of any script.
 func isAnyWord(r rune) bool {
 	if r < utf8.RuneSelf {
-		return isWord(r)
+		return syntax.IsWordChar(r)
 	}
 	return unicode.In(r, wordTables()...)
 }

@@ -79,9 +79,9 @@ func (d *directory) use(do func(*roots.Dir) error) error {
 	return do(dir)
 }
 
-// list returns what is in the directory and not left out, by name; what is being
-// written always is. What could be read comes with an error too. The other error says which rules are not in
-// force.
+// list returns what is in the directory, by name, without what is left out: files
+// that are being written always are. err comes with what could be read all the
+// same, and rulesErr says which rules are not in force.
 func (d *directory) list() (entries []Entry, err, rulesErr error) {
 	var names []roots.DirEntry
 	prefix := ""

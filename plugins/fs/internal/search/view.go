@@ -39,7 +39,7 @@ func (s *Searcher) number(at int) int {
 	return v.line
 }
 
-// line is the line that begins and ends at the places.
+// lineAt is the line that begins and ends at the places.
 func (s *Searcher) lineAt(start, end int) Line {
 	return Line{Number: s.number(start), Text: bytes.TrimSuffix(s.view.text[start:end], []byte{'\r'}), Begin: -1}
 }
