@@ -161,6 +161,49 @@ func TestRevalidationUpdates(t *testing.T) {
 	toolCall{tool: "http_request", in: httpRequestArgs{URL: "https://example.com/other", Method: "POST"}, want: "404"}.check(t, p)
 }
 
+// An answer that a server confirms is kept as the confirmation says.
+func TestRevalidationKeeps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		confirms map[string]string
+		want     []any  // how the cache takes part, from the second time on
+		tag      string // that the server is asked about the last time
+	}{
+		"nothing else":    {nil, []any{"revalidated", "revalidated"}, `"1"`},
+		"another tag":     {map[string]string{"ETag": `"2"`}, []any{"revalidated", "revalidated"}, `"2"`},
+		"no-store":        {map[string]string{"Cache-Control": "no-store, max-age=600"}, []any{"revalidated", nil}, ""},
+		"Vary: *":         {map[string]string{"Cache-Control": "max-age=600", "Vary": "*"}, []any{"revalidated", nil}, ""},
+		"an age":          {map[string]string{"Cache-Control": "max-age=600", "Age": "600"}, []any{"revalidated", "revalidated"}, `"1"`},
+		"no age any more": {map[string]string{"Cache-Control": "max-age=600"}, []any{"revalidated", "fresh"}, `"1"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var tag string
+			w := newWorld(t, site{"/page": func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("ETag", `"1"`)
+				if tag = r.Header.Get("If-None-Match"); tag != "" {
+					for name, value := range tt.confirms {
+						w.Header().Set(name, value)
+					}
+					w.WriteHeader(http.StatusNotModified)
+					return
+				}
+				w.Header().Set("Cache-Control", "max-age=0")
+				w.Header().Set("Age", "3600")
+				_, _ = fmt.Fprint(w, "answer")
+			}})
+			p := w.start(t, sdktest.Options{})
+			for i, want := range append([]any{nil}, tt.want...) {
+				got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://example.com/page"})
+				if got.Error != nil || got.Metadata["cache"] != want || !strings.Contains(got.Text(), "answer") {
+					t.Errorf("call %d: %v, %v %q; want %v", i, got.Metadata["cache"], got.Error, got.Text(), want)
+				}
+			}
+			if tag != tt.tag {
+				t.Errorf("the last time the server was asked about %s, want %s", tag, tt.tag)
+			}
+		})
+	}
+}
+
 // What was answered to cookies is for that request only, and who has cookies gets no
 // answer that was for somebody without.
 func TestCacheAndCookies(t *testing.T) {

@@ -36,8 +36,6 @@ type decoder struct {
 	// places has one for each body that is unpacked at the same time: each may take
 	// 32 MiB for what was unpacked before, beside what it becomes. Nil bounds nothing.
 	places chan struct{}
-	// unpacked is how many bytes were, in the end.
-	unpacked int64
 }
 
 // decode reads a body that is packed as its Content-Encoding says. It stops when
@@ -52,9 +50,7 @@ func (d *decoder) decode(body io.Reader, encodings []string) ([]byte, error) {
 			names = append(names, name)
 		}
 	}
-	last := &bounded{reader: body, left: d.limit}
-	came, err := read(last, d.length, d.limit)
-	d.unpacked = d.limit - last.left
+	came, err := read(&bounded{reader: body, left: d.limit}, d.length, d.limit)
 	if len(names) == 0 || len(came) == 0 || err != nil && !errors.Is(err, errTooLarge) {
 		return came, err // the answer to a HEAD, say, has no body to unpack
 	}
@@ -83,9 +79,7 @@ func (d *decoder) unpack(packed []byte, names []string) ([]byte, error) {
 		defer closing()
 		last = &bounded{reader: unpacked, left: d.limit}
 	}
-	all, err := read(last, 0, d.limit)
-	d.unpacked = d.limit - last.left
-	return all, err
+	return read(last, 0, d.limit)
 }
 
 // read reads all there is. It begins with room for length bytes, if that is known,

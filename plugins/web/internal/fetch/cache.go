@@ -37,9 +37,10 @@ type cached struct {
 	once bool
 }
 
-// storable returns an answer as it is kept, and whether it may be. plain says that
-// no cookies were sent for it.
-func storable(r *Response, plain bool) (*cached, bool) {
+// storable returns an answer as it is kept, and whether it may be. at is when the
+// server sent it, or said that it is still right; plain says that no cookies were
+// sent for it.
+func storable(r *Response, at time.Time, plain bool) (*cached, bool) {
 	directives := cacheControl(r.Header)
 	if _, never := directives["no-store"]; never {
 		return nil, false
@@ -56,7 +57,7 @@ func storable(r *Response, plain bool) (*cached, bool) {
 	age, _ := seconds(r.Header.Get("Age"))
 	answer := *r
 	answer.turn = nil
-	return &cached{answer: answer, born: r.Fetched.Add(-age), lifetime: lifetime, once: once}, true
+	return &cached{answer: answer, born: at.Add(-age), lifetime: lifetime, once: once}, true
 }
 
 // lifetimeOf returns how long an answer counts as fresh, and whether it says so
@@ -119,18 +120,17 @@ func (e *cached) condition(h http.Header) {
 	}
 }
 
-// updated returns the answer after the server said that it is still right.
-func (e *cached) updated(h http.Header, now time.Time) *cached {
-	answer := e.answer
-	answer.Header = answer.Header.Clone()
-	for _, name := range []string{"Cache-Control", "Date", "ETag", "Expires", "Last-Modified", "Vary", "Age"} {
+// updated returns the answer after the server said, with these headers, that it is
+// still right.
+func (e *cached) updated(h http.Header) *Response {
+	r := e.response("revalidated")
+	r.Header.Del("Age") // is that of an answer which came earlier
+	for _, name := range []string{"Cache-Control", "Date", "Etag", "Expires", "Last-Modified", "Vary", "Age"} {
 		if values := h.Values(name); len(values) > 0 {
-			answer.Header[name] = values
+			r.Header[name] = values
 		}
 	}
-	age, _ := seconds(h.Get("Age"))
-	lifetime, _ := lifetimeOf(answer.Header, cacheControl(answer.Header))
-	return &cached{answer: answer, born: now.Add(-age), lifetime: lifetime}
+	return r
 }
 
 // response returns the answer for a caller.

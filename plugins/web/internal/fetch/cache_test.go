@@ -16,8 +16,8 @@ func TestCacheCountsHeaders(t *testing.T) {
 	for i := range 100 {
 		entry, ok := storable(&Response{
 			Status: http.StatusOK, URL: &url.URL{Scheme: "https", Host: "example.com", Path: "/" + strconv.Itoa(i)}, Body: make([]byte, 0, 50<<10),
-			Header: http.Header{"X-Long": {strings.Repeat("x", 200<<10)}}, Fetched: time.Now(),
-		}, true)
+			Header: http.Header{"X-Long": {strings.Repeat("x", 200<<10)}},
+		}, time.Now(), true)
 		if !ok {
 			t.Fatal("it may not be kept")
 		}

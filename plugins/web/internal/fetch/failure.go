@@ -41,8 +41,6 @@ func (e *bodyError) Error() string { return "the body cannot be read: " + e.caus
 // Unwrap returns why.
 func (e *bodyError) Unwrap() error { return e.cause }
 
-func isRefusal(err error) bool { return errors.Is(err, guard.ErrRefused) }
-
 // Refused is what a model reads about an address that the guard refuses.
 func Refused(err error) *tool.Error {
 	r, ok := errors.AsType[*guard.RefusalError](err)
@@ -77,7 +75,7 @@ func (c *Client) explain(call, ctx context.Context, asked *url.URL, err error) e
 	if robots, ok := errors.AsType[*robotsError](err); ok {
 		return explainRobots(asked, robots)
 	}
-	if isRefusal(err) {
+	if _, ok := errors.AsType[*guard.RefusalError](err); ok {
 		return Refused(err)
 	}
 	if errors.Is(err, errNoTurn) {

@@ -225,10 +225,11 @@ func (c *Client) follow(ctx context.Context, r Request) (*Response, error) {
 		}
 		response.Release()
 		here := r.URL.String()
-		if seen[here+"\n"+cookies(r.Jar, r.URL)] {
+		visit := here + "\n" + cookies(r.Jar, r.URL)
+		if seen[visit] {
 			return nil, &redirectError{from: r.URL, to: next, reason: "the redirects go round in a circle"}
 		}
-		seen[here+"\n"+cookies(r.Jar, r.URL)] = true
+		seen[visit] = true
 		redirects = append(redirects, here)
 		if len(redirects) > c.options.MaxRedirects {
 			return nil, &redirectError{from: &first, to: next, reason: "there are too many redirects"}
@@ -298,13 +299,12 @@ func (c *Client) hop(ctx context.Context, r Request, own bool) (*Response, error
 	if err != nil {
 		return nil, err
 	}
+	came := response.Fetched
 	if old != nil && response.Status == http.StatusNotModified {
 		response.Release()
-		updated := old.updated(response.Header, c.options.Now())
-		c.cache.put(key, updated)
-		return updated.response("revalidated"), nil
+		response = old.updated(response.Header)
 	}
-	if entry, ok := storable(response, plain); ok {
+	if entry, ok := storable(response, came, plain); ok {
 		c.cache.put(key, entry)
 	} else {
 		c.cache.drop(key)
@@ -326,9 +326,6 @@ func (c *Client) exchange(ctx context.Context, r Request, header http.Header) (r
 	request, err := http.NewRequestWithContext(ctx, r.Method, r.URL.String(), bytes.NewReader(r.Body))
 	if err != nil {
 		return nil, err
-	}
-	if r.Body == nil {
-		request.Body, request.GetBody, request.ContentLength = nil, nil, 0
 	}
 	request.Header = header
 	if header.Get("User-Agent") == "" {

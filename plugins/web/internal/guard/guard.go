@@ -8,7 +8,6 @@
 package guard
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -30,9 +29,6 @@ type Options struct {
 	Allow, Deny []string
 }
 
-// DefaultPorts are those of the web.
-func DefaultPorts() []int { return []int{80, 443, 8080, 8443} }
-
 // Guard judges addresses. Make it with [New]; it may be used by several
 // goroutines at once.
 type Guard struct {
@@ -47,7 +43,7 @@ func New(o Options) (*Guard, error) {
 	g := &Guard{public: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())}
 	ports := o.Ports
 	if len(ports) == 0 {
-		ports = DefaultPorts()
+		ports = []int{80, 443, 8080, 8443}
 	}
 	for _, port := range ports {
 		if port < 1 || port > 65535 {
@@ -138,9 +134,6 @@ func (h Hosts) Have(host string) bool {
 	})
 }
 
-// ErrRefused is in every refusal.
-var ErrRefused = errors.New("refused")
-
 // RefusalError says why an address may not be contacted.
 type RefusalError struct {
 	// Address is what was refused, for a person to read.
@@ -155,9 +148,6 @@ type RefusalError struct {
 
 // Error implements error.
 func (r *RefusalError) Error() string { return fmt.Sprintf("%s: %s", r.Address, r.Reason) }
-
-// Is makes every refusal an [ErrRefused].
-func (r *RefusalError) Is(target error) bool { return target == ErrRefused }
 
 func refuse(address, format string, args ...any) *RefusalError {
 	return &RefusalError{Address: address, Reason: fmt.Sprintf(format, args...)}
