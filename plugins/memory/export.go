@@ -108,13 +108,22 @@ func (c *call) snapshotDir() string {
 
 // snapshot writes all notes to a file, and removes the oldest snapshots.
 func snapshot(ctx context.Context, c *call) (tool.Result, error) {
+	select {
+	case c.snapshotting <- struct{}{}:
+		defer func() { <-c.snapshotting }()
+	case <-ctx.Done():
+		return tool.Result{}, context.Cause(ctx)
+	}
 	dir := c.snapshotDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return tool.Result{}, tool.Errorf(tool.Failed, "The snapshot could not be written").WithCause(err)
 	}
 	sweep(c, dir)
-	out := exported{Snapshot: "snapshot-" + c.now.UTC().Format("20060102T150405.000Z")}
+	var out exported
 	var err error
+	if out.Snapshot, err = newSnapshot(dir); err != nil {
+		return tool.Result{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
+	}
 	if out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db")); err != nil {
 		return tool.Result{}, err
 	}
@@ -133,6 +142,20 @@ func snapshot(ctx context.Context, c *call) (tool.Result, error) {
 		}
 	}
 	return answer(fmt.Sprintf("Wrote %s: %d notes, %d bytes", out.Snapshot, out.Notes, out.Bytes), out)
+}
+
+// newSnapshot returns the name of a snapshot that is made now.
+func newSnapshot(dir string) (string, error) {
+	for at := time.Now().UTC(); ; at = at.Add(time.Millisecond) {
+		name := "snapshot-" + at.Format("20060102T150405.000Z")
+		_, err := os.Lstat(filepath.Join(dir, name+".db"))
+		if errors.Is(err, os.ErrNotExist) {
+			return name, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
 }
 
 // leftOver is the age at which a snapshot that is not whole has no writer any

@@ -43,6 +43,8 @@ type state struct {
 	users       *users.Set
 	key         *key
 	words, near float64 // the weights of a hybrid search
+	// snapshotting has one while a snapshot is written: whoever wants another waits.
+	snapshotting chan struct{}
 }
 
 // configure takes the settings, which come before the first call.
@@ -84,7 +86,7 @@ func (m *memory) configure(ctx context.Context, c sdk.Config, s settings) error 
 	}
 	opts := s.users(c)
 	opts.Embedder, opts.Logger = embedder, m.plugin.Logger()
-	made := &state{settings: s, key: k, users: users.New(ctx, opts)}
+	made := &state{settings: s, key: k, users: users.New(ctx, opts), snapshotting: make(chan struct{}, 1)}
 	made.words, made.near = s.weights()
 	if before := m.state.Swap(made); before != nil {
 		before.users.Close()

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -104,5 +106,33 @@ func TestASnapshotIsDamaged(t *testing.T) {
 	}
 	if got := p.find(args{"query": "one"}); len(got) != 1 {
 		t.Errorf("afterwards %q is found", got)
+	}
+}
+
+// Snapshots that are asked for at the same time are all written, each under a name
+// of its own.
+func TestSnapshotsAtOnce(t *testing.T) {
+	const calls = 20
+	p := start(t, map[string]any{"snapshots": calls})
+	p.save(args{"content": "I like tea"})
+	results := make([]tool.Result, calls)
+	var all sync.WaitGroup
+	for i := range results {
+		all.Go(func() { results[i] = p.Call(t.Context(), "memory_export", args{"format": "snapshot"}) })
+	}
+	all.Wait()
+	names := map[string]bool{}
+	for _, r := range results {
+		var out exported
+		if r.Error != nil || json.Unmarshal(r.Structured, &out) != nil || out.Notes != 1 || out.Bytes == 0 {
+			t.Fatalf("memory_export = %s, %v: %v", r.Structured, r.Error, r.Error.Unwrap())
+		}
+		names[out.Snapshot] = true
+	}
+	if len(names) != calls {
+		t.Errorf("%d snapshots have %d names", calls, len(names))
+	}
+	for name := range names {
+		p.must("memory_import", args{"snapshot": name}, nil)
 	}
 }

@@ -191,8 +191,9 @@ func (s *Store) Snapshot(ctx context.Context, path string) (int64, error) {
 	}
 	part := path + Part
 	_, err = db.ExecContext(ctx, "VACUUM INTO ?", part)
+	var size int64
 	if err = errors.Join(explain(err), db.Close()); err == nil {
-		err = publish(part, path)
+		size, err = publish(part, path)
 	}
 	if err != nil {
 		for _, left := range []string{part, part + "-journal"} {
@@ -202,26 +203,24 @@ func (s *Store) Snapshot(ctx context.Context, path string) (int64, error) {
 		}
 		return 0, err
 	}
-	info, err := os.Stat(path)
+	return size, nil
+}
+
+// publish gives a file that is whole its name, durably, and returns its size: under
+// that name another process may remove it at any time.
+func publish(part, path string) (int64, error) {
+	f, err := os.Open(part)
 	if err != nil {
 		return 0, err
 	}
-	return info.Size(), nil
-}
-
-// publish gives a file that is whole its name, durably.
-func publish(part, path string) error {
-	f, err := os.Open(part)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return 0, err
 	}
 	if err := os.Rename(part, path); err != nil {
-		return err
+		return 0, err
 	}
-	return syncDir(filepath.Dir(path))
+	return info.Size(), syncDir(filepath.Dir(path))
 }
 
 // ReadSnapshot reads the notes of a snapshot of a user, without changing it.
