@@ -115,6 +115,12 @@ func behaviour() []session {
 			{tool: "memory_search", args: args{"query": "inter*", "mode": "vector"}, want: []string{"Found 1 memories", "internationalization"}},
 			{tool: "memory_search", args: args{"query": `int* "the question"`}, want: []string{"No matching"}},
 		}},
+		{"of a long note the part is found that fits", []step{
+			{"memory_save", args{"key": "birds", "content": strings.Repeat("alpha ", 150) + "\n\n" + strings.Repeat("heron ", 150) + "\n\n" + strings.Repeat("omega ", 150)}, nil, ""},
+			{"memory_search", args{"query": "alpha"}, []string{"**: alpha alpha", " […]", "!heron"}, ""},
+			{"memory_search", args{"query": "heron"}, []string{"**: […] heron heron", "\n   […]", "!alpha", "!omega"}, ""},
+			{"memory_search", args{"query": "omega"}, []string{"**: […] omega omega", "!omega  […]", "!heron"}, ""},
+		}},
 		{"a long note is read in parts", []step{
 			{tool: "memory_save", args: args{"content": strings.Repeat("<é> \"word\" ", 9000) + "the end"}},
 			{tool: "memory_get", args: args{"note_id": "NOTE"}, want: []string{"<é> \"word\"", "!the end", "[the note goes on: offset="}},

@@ -11,12 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-const (
-	// maxQuery bounds what is read of a query, in bytes.
-	maxQuery = 16 << 10
-	// maxExcerpt is how much a search shows of a note, in characters.
-	maxExcerpt = 1200
-)
+// maxQuery bounds what is read of a query, in bytes.
+const maxQuery = 16 << 10
 
 type searchArgs struct {
 	Query        string   `json:"query" jsonschema:"what to look for: a question or words. A phrase in quotation marks must stand in the note as it is; word* is any word that begins so"`
@@ -109,15 +105,15 @@ func showHit(f *users.Found, room int) (hit, error) {
 		Source: f.Source, Score: math.Round(f.Score*1e4) / 1e4, NoteID: f.NoteID, Key: f.Key,
 		Category: categoryNames[f.Category], At: stamp(f.At()),
 	}
-	text, err := fitting(excerpt(f.Part, maxExcerpt), h, room)
+	text, err := fitting(f.Content[f.Part.Start:f.Part.Stop], h, room)
 	if err != nil {
 		return h, err
 	}
-	h.Text = text
-	if h.Cut = len(h.Text) < len(f.Content); h.Cut && !strings.HasSuffix(h.Text, "[…]") {
+	h.Text, h.Cut = text, len(text) < len(f.Content)
+	if f.Part.Start+len(text) < len(f.Content) {
 		h.Text += " […]"
 	}
-	if h.Cut && !strings.HasPrefix(f.Content, f.Part) {
+	if f.Part.Start > 0 {
 		h.Text = "[…] " + h.Text
 	}
 	return h, nil

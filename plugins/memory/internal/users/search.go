@@ -47,7 +47,7 @@ type Found struct {
 	store.Note
 	Score float64
 	// Part is what of the content fits best.
-	Part string
+	Part terms.Passage
 }
 
 // ErrVectors says that a search by vectors cannot be made; errors that wrap it
@@ -174,12 +174,10 @@ func (u *User) read(ctx context.Context, hits []recall.Hit, now time.Time) ([]Fo
 	return found, nil
 }
 
-// part returns a passage of a content.
-func part(content string, passage int) string {
-	if parts := terms.Passages(content); passage < len(parts) {
-		return content[parts[passage].Start:parts[passage].Stop]
-	}
-	return content // it was changed meanwhile
+// part returns a passage of a content, the last if it has become shorter meanwhile.
+func part(content string, passage int) terms.Passage {
+	parts := terms.Passages(content)
+	return parts[min(passage, len(parts)-1)]
 }
 
 const (
