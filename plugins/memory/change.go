@@ -47,7 +47,7 @@ func (n named) in(tx *store.Tx, now time.Time) (store.Note, error) {
 
 // there says if a note was found that has not expired.
 func (n named) there(note *store.Note, err error, now time.Time) error {
-	if isNotFound(err) || err == nil && note.Expired(now) {
+	if errors.Is(err, store.ErrNotFound) || err == nil && note.Expired(now) {
 		return n.unknown()
 	}
 	return err
@@ -60,17 +60,17 @@ type updateArgs struct {
 }
 
 // update is the tool memory_update.
-func update(ctx context.Context, c *call, in updateArgs) (tool.Result, error) {
+func update(ctx context.Context, c *call, in updateArgs) (saved, error) {
 	which := named{in.NoteID, in.Key}
 	if err := which.check(); err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	if err := checkContent(c, in.Content); err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	passages, err := c.user.Prepare(ctx, in.Content)
 	if err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	var n store.Note
 	err = c.user.Store().Write(ctx, func(tx *store.Tx) error {
@@ -81,10 +81,10 @@ func update(ctx context.Context, c *call, in updateArgs) (tool.Result, error) {
 		return tx.Put(&n)
 	})
 	if err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	c.follow(ctx)
-	return saved{NoteID: n.NoteID, Message: "Updated memory: " + name(&n)}.result()
+	return saved{NoteID: n.NoteID, Message: "Updated memory: " + name(&n)}, nil
 }
 
 type removeArgs struct {
@@ -93,10 +93,10 @@ type removeArgs struct {
 }
 
 // remove is the tool memory_delete.
-func remove(ctx context.Context, c *call, in removeArgs) (tool.Result, error) {
+func remove(ctx context.Context, c *call, in removeArgs) (saved, error) {
 	which := named(in)
 	if err := which.check(); err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	var n store.Note
 	deleting := func(tx *store.Tx) error {
@@ -111,13 +111,13 @@ func remove(ctx context.Context, c *call, in removeArgs) (tool.Result, error) {
 		err = c.user.Store().Write(ctx, deleting)
 	}
 	if err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	if err := c.user.Store().Forget(ctx); err != nil {
 		c.Logger().Warn("the log still holds a note that was deleted", "error", err) // until it is written over
 	}
 	c.follow(ctx)
-	return saved{Message: "Deleted memory: " + name(&n)}.result()
+	return saved{Message: "Deleted memory: " + name(&n)}, nil
 }
 
 // follow brings the index up to date after a change, so that the next search

@@ -28,29 +28,50 @@ type exportArgs struct {
 
 // exported is the result of memory_export.
 type exported struct {
-	Data  string `json:"data,omitempty"`
-	Notes int    `json:"notes"`
-	// LeftOut are the note_id of notes that are too large for a page.
-	LeftOut  []string `json:"left_out,omitempty"`
-	Next     string   `json:"next_cursor,omitempty"`
-	Snapshot string   `json:"snapshot,omitempty"`
-	Bytes    int64    `json:"bytes,omitempty"`
+	Data     string   `json:"data,omitempty" jsonschema:"the notes as JSON Lines"`
+	Notes    int      `json:"notes" jsonschema:"how many there are in data, or in the snapshot"`
+	LeftOut  []string `json:"left_out,omitempty" jsonschema:"the note_id of notes that are too large for a page"`
+	Next     string   `json:"next_cursor,omitempty" jsonschema:"the cursor to go on with; left out if there are no more"`
+	Snapshot string   `json:"snapshot,omitempty" jsonschema:"the name of the snapshot"`
+	Bytes    int64    `json:"bytes,omitempty" jsonschema:"the size of the snapshot"`
+}
+
+// Text implements [sdk.Texter].
+func (e exported) Text() string {
+	if e.Snapshot != "" {
+		return fmt.Sprintf("Wrote %s: %d notes, %d bytes", e.Snapshot, e.Notes, e.Bytes)
+	}
+	var text strings.Builder
+	text.WriteString(e.Data)
+	for _, id := range e.LeftOut {
+		text.WriteString(notice(id))
+	}
+	if e.Next != "" {
+		fmt.Fprintf(&text, "%s: cursor=%s]\n", moreNotice, e.Next)
+	}
+	return text.String()
+}
+
+// notice is the line for a note that is left out.
+func notice(id string) string {
+	return fmt.Sprintf("%s: memory_get gives %s in parts, and a snapshot has it]\n", leftOutNotice, id)
 }
 
 // export is the tool memory_export.
-func export(ctx context.Context, c *call, in exportArgs) (tool.Result, error) {
+func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 	if in.Format == "snapshot" {
 		return snapshot(ctx, c)
 	}
 	if in.Limit < 1 || in.Limit > maxExport {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxExport)
+		return exported{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxExport)
 	}
 	after, err := cursor(in.Cursor)
 	if err != nil {
-		return tool.Result{}, err
+		return exported{}, err
 	}
 	var out exported
-	var data, notices strings.Builder
+	var data strings.Builder
+	size := 0 // of the text
 	// The text and its copy in JSON both count. A note that does not fit so has a page
 	// of its own, if its copy fits.
 	room := c.room() / 3
@@ -61,34 +82,31 @@ func export(ctx context.Context, c *call, in exportArgs) (tool.Result, error) {
 		if failed = errors.Join(err, again); failed != nil {
 			return false
 		}
+		line = append(line, '\n')
 		tooLarge := len(inJSON) > c.room()
 		if tooLarge {
-			line = fmt.Appendf(nil, "%s: memory_get gives %s in parts, and a snapshot has it]", leftOutNotice, n.NoteID)
+			line = []byte(notice(n.NoteID))
 		}
 		told := out.Notes + len(out.LeftOut)
-		if told == in.Limit || told > 0 && data.Len()+notices.Len()+len(line) > room {
+		if told == in.Limit || told > 0 && size+len(line) > room {
 			out.Next = strconv.FormatInt(after, 10)
 			return false
 		}
 		after = n.ID
+		size += len(line)
 		if tooLarge {
-			notices.Write(append(line, '\n'))
 			out.LeftOut = append(out.LeftOut, n.NoteID)
 			return true
 		}
-		data.Write(append(line, '\n'))
+		data.Write(line)
 		out.Notes++
 		return true
 	})
 	if err := errors.Join(err, failed); err != nil {
-		return tool.Result{}, err
+		return exported{}, err
 	}
 	out.Data = data.String()
-	text := out.Data + notices.String()
-	if out.Next != "" {
-		text += fmt.Sprintf("%s: cursor=%s]\n", moreNotice, out.Next)
-	}
-	return answer(text, out)
+	return out, nil
 }
 
 // How lines of an export begin that are no notes. memory_import passes over them.
@@ -107,41 +125,41 @@ func (c *call) snapshotDir() string {
 }
 
 // snapshot writes all notes to a file, and removes the oldest snapshots.
-func snapshot(ctx context.Context, c *call) (tool.Result, error) {
+func snapshot(ctx context.Context, c *call) (exported, error) {
 	select {
 	case c.snapshotting <- struct{}{}:
 		defer func() { <-c.snapshotting }()
 	case <-ctx.Done():
-		return tool.Result{}, context.Cause(ctx)
+		return exported{}, context.Cause(ctx)
 	}
 	dir := c.snapshotDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return tool.Result{}, tool.Errorf(tool.Failed, "The snapshot could not be written").WithCause(err)
+		return exported{}, tool.Errorf(tool.Failed, "The snapshot could not be written").WithCause(err)
 	}
 	sweep(c, dir)
 	var out exported
 	var err error
 	if out.Snapshot, err = newSnapshot(dir); err != nil {
-		return tool.Result{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
+		return exported{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
 	}
 	if out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db")); err != nil {
-		return tool.Result{}, err
+		return exported{}, err
 	}
 	there, err := c.user.Store().Stats(ctx, c.now)
 	if err != nil {
-		return tool.Result{}, err
+		return exported{}, err
 	}
 	out.Notes = there.Notes + there.Expired // which the snapshot has, too
 	names, err := snapshots(dir)
 	if err != nil {
-		return tool.Result{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
+		return exported{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
 	}
 	for _, old := range names[:max(len(names)-c.Snapshots, 0)] {
 		if err := os.Remove(filepath.Join(dir, old+".db")); err != nil {
 			c.Logger().Warn("an old snapshot could not be removed", "error", err)
 		}
 	}
-	return answer(fmt.Sprintf("Wrote %s: %d notes, %d bytes", out.Snapshot, out.Notes, out.Bytes), out)
+	return out, nil
 }
 
 // newSnapshot returns the name of a snapshot that is made now.

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,8 +12,6 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-func isNotFound(err error) bool { return errors.Is(err, store.ErrNotFound) }
 
 type getArgs struct {
 	NoteID string `json:"note_id,omitempty" jsonschema:"the note to read, as memory_save and memory_search name it"`
@@ -24,17 +22,26 @@ type getArgs struct {
 // got is the result of memory_get.
 type got struct {
 	shown
-	// Offset is where Content begins in the note, in bytes, and Next where the next
-	// part does, if there is one.
-	Offset int `json:"offset,omitempty"`
-	Next   int `json:"next_offset,omitempty"`
+	Offset int `json:"offset,omitempty" jsonschema:"where content begins in the note, in bytes"`
+	Next   int `json:"next_offset,omitempty" jsonschema:"where the next part begins; left out if there is none"`
+
+	size int // of the whole note
+}
+
+// Text implements [sdk.Texter].
+func (g got) Text() string {
+	text := g.Content
+	if g.Next > 0 {
+		text += fmt.Sprintf("\n[the note goes on: offset=%d of %d bytes]", g.Next, g.size)
+	}
+	return fmt.Sprintf("%s\n\n[%s; %s]", text, g.NoteID, facts(&g.shown))
 }
 
 // get is the tool memory_get.
-func get(ctx context.Context, c *call, in getArgs) (tool.Result, error) {
+func get(ctx context.Context, c *call, in getArgs) (got, error) {
 	which := named{in.NoteID, in.Key}
 	if err := which.check(); err != nil {
-		return tool.Result{}, err
+		return got{}, err
 	}
 	find, what := c.user.Store().ByNoteID, in.NoteID
 	if in.Key != "" {
@@ -42,29 +49,26 @@ func get(ctx context.Context, c *call, in getArgs) (tool.Result, error) {
 	}
 	n, err := find(ctx, what, c.now)
 	if err := which.there(&n, err, c.now); err != nil {
-		return tool.Result{}, err
+		return got{}, err
 	}
 	if in.Offset < 0 || in.Offset > len(n.Content) || in.Offset < len(n.Content) && !utf8.RuneStart(n.Content[in.Offset]) {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "there is no such offset in the note: %d", in.Offset).WithHint("take next_offset of an earlier result, or leave offset out")
+		return got{}, tool.Errorf(tool.InvalidArgument, "there is no such offset in the note: %d", in.Offset).WithHint("take next_offset of an earlier result, or leave offset out")
 	}
-	out := got{shown: show(&n), Offset: in.Offset}
+	out := got{shown: show(&n), Offset: in.Offset, size: len(n.Content)}
 	rest := n.Content[in.Offset:]
 	out.Content = ""
 	if out.Content, err = fitting(rest, out, c.room()); err != nil {
-		return tool.Result{}, err
+		return got{}, err
 	}
-	text := out.Content
-	if len(text) < len(rest) {
-		out.Next = in.Offset + len(text)
-		text += fmt.Sprintf("\n[the note goes on: offset=%d of %d bytes]", out.Next, len(n.Content))
+	if len(out.Content) < len(rest) {
+		out.Next = in.Offset + len(out.Content)
 	}
-	return answer(fmt.Sprintf("%s\n\n[%s; %s]", text, n.NoteID, facts(&out.shown)), out)
+	return out, nil
 }
 
 // How many notes a list has.
 const (
-	defaultList = 20
-	maxList     = 100
+	maxList = 100
 	// maxLine is how much of a note a list shows, in characters.
 	maxLine = 200
 )
@@ -79,59 +83,66 @@ type listArgs struct {
 
 // listed is the result of memory_list.
 type listed struct {
-	Notes []shown `json:"notes"`
-	Next  string  `json:"next_cursor,omitempty"`
+	Notes []shown `json:"notes" jsonschema:"the newest first, with the beginning of what they say"`
+	Next  string  `json:"next_cursor,omitempty" jsonschema:"the cursor to go on with; left out if there are no more"`
+}
+
+// Text implements [sdk.Texter].
+func (l listed) Text() string {
+	var text strings.Builder
+	for i := range l.Notes {
+		fmt.Fprintf(&text, "- **%s**: %s [%s]\n", cmp.Or(l.Notes[i].Key, l.Notes[i].NoteID), indented(l.Notes[i].Content), facts(&l.Notes[i]))
+	}
+	if len(l.Notes) == 0 {
+		text.WriteString("No memories")
+	}
+	if l.Next != "" {
+		fmt.Fprintf(&text, "[there are more: cursor=%s]", l.Next)
+	}
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // list is the tool memory_list.
-func list(ctx context.Context, c *call, in listArgs) (tool.Result, error) {
+func list(ctx context.Context, c *call, in listArgs) (listed, error) {
 	if in.Limit < 1 || in.Limit > maxList {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxList)
+		return listed{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxList)
 	}
 	l := store.Listing{Prefix: in.Prefix, Pinned: in.Pinned, Limit: in.Limit + 1, Now: c.now}
 	if in.Category != "" {
 		category, err := categoryOf(in.Category)
 		if err != nil {
-			return tool.Result{}, err
+			return listed{}, err
 		}
 		l.Category = &category
 	}
 	var err error
 	if l.Before, err = cursor(in.Cursor); err != nil {
-		return tool.Result{}, err
+		return listed{}, err
 	}
 	notes, err := c.user.Store().List(ctx, l)
 	if err != nil {
-		return tool.Result{}, err
+		return listed{}, err
 	}
 	out := listed{Notes: []shown{}}
 	if len(notes) > in.Limit {
 		notes = notes[:in.Limit]
 		out.Next = strconv.FormatInt(notes[in.Limit-1].ID, 10)
 	}
-	var text strings.Builder
 	room := c.room()
 	for i := range notes {
 		s := show(&notes[i])
 		s.Content = excerpt(strings.ToValidUTF8(s.Content, ""), maxLine)
 		data, err := json.Marshal(s)
 		if err != nil {
-			return tool.Result{}, err
+			return listed{}, err
 		}
 		if room -= len(data); room < 0 && i > 0 { // the rest comes with the next page
 			out.Next = strconv.FormatInt(notes[i-1].ID, 10)
 			break
 		}
 		out.Notes = append(out.Notes, s)
-		fmt.Fprintf(&text, "- **%s**: %s [%s]\n", name(&notes[i]), indented(s.Content), facts(&s))
 	}
-	if len(notes) == 0 {
-		text.WriteString("No memories")
-	}
-	if out.Next != "" {
-		fmt.Fprintf(&text, "[there are more: cursor=%s]", out.Next)
-	}
-	return answer(strings.TrimSuffix(text.String(), "\n"), out)
+	return out, nil
 }
 
 // cursor reads a cursor; "" begins.
@@ -148,35 +159,47 @@ func cursor(text string) (int64, error) {
 
 // figures is the result of memory_stats.
 type figures struct {
-	Notes        int    `json:"notes"`
+	Notes        int    `json:"notes" jsonschema:"how many notes there are that have not expired"`
 	Core         int    `json:"core"`
 	Daily        int    `json:"daily"`
 	Conversation int    `json:"conversation"`
 	Pinned       int    `json:"pinned"`
 	WithKey      int    `json:"with_key"`
-	Expired      int    `json:"expired"`
-	Oldest       string `json:"oldest,omitempty"`
-	Newest       string `json:"newest,omitempty"`
-	Bytes        int64  `json:"bytes"`
-	Embedder     string `json:"embedder"`
-	Passages     int    `json:"passages"`
-	Embedded     int    `json:"embedded"`
-	// Trouble says why the embedder does not work, or what is not searched.
-	Trouble string `json:"trouble,omitempty"`
+	Expired      int    `json:"expired" jsonschema:"how many others there are, which are removed soon"`
+	Oldest       string `json:"oldest,omitempty" jsonschema:"when the first of the notes was saved"`
+	Newest       string `json:"newest,omitempty" jsonschema:"when the last of the notes was saved"`
+	Bytes        int64  `json:"bytes" jsonschema:"what all takes on disk"`
+	Embedder     string `json:"embedder" jsonschema:"what makes vectors"`
+	Passages     int    `json:"passages" jsonschema:"how many parts the notes have that a search finds"`
+	Embedded     int    `json:"embedded" jsonschema:"how many of these have a vector"`
+	Trouble      string `json:"trouble,omitempty" jsonschema:"why the embedder does not work, or what is not searched"`
+}
+
+// Text implements [sdk.Texter].
+func (f figures) Text() string {
+	text := fmt.Sprintf("%d memories: %d core, %d daily, %d conversation; %d pinned, %d with a key, %d expired\n%d bytes on disk\nembedder %s: %d of %d passages have a vector",
+		f.Notes, f.Core, f.Daily, f.Conversation, f.Pinned, f.WithKey, f.Expired, f.Bytes, f.Embedder, f.Embedded, f.Passages)
+	if f.Oldest != "" {
+		text += "\nsaved from " + f.Oldest + " to " + f.Newest
+	}
+	if f.Trouble != "" {
+		text += "\n" + f.Trouble
+	}
+	return text
 }
 
 type statsArgs struct{}
 
 // stats is the tool memory_stats.
-func stats(ctx context.Context, c *call, _ statsArgs) (tool.Result, error) {
+func stats(ctx context.Context, c *call, _ statsArgs) (figures, error) {
 	s, err := c.user.Store().Stats(ctx, c.now)
 	if err != nil {
-		return tool.Result{}, err
+		return figures{}, err
 	}
 	refused := 0
 	if c.Embedder != "local" { // which embeds everything
 		if refused, err = c.user.Store().Refused(ctx); err != nil {
-			return tool.Result{}, err
+			return figures{}, err
 		}
 	}
 	out := figures{
@@ -187,13 +210,5 @@ func stats(ctx context.Context, c *call, _ statsArgs) (tool.Result, error) {
 	if refused > 0 && out.Trouble == "" {
 		out.Trouble = fmt.Sprintf("the embedder refuses %d passages: they are found by their words only", refused)
 	}
-	text := fmt.Sprintf("%d memories: %d core, %d daily, %d conversation; %d pinned, %d with a key, %d expired\n%d bytes on disk\nembedder %s: %d of %d passages have a vector",
-		out.Notes, out.Core, out.Daily, out.Conversation, out.Pinned, out.WithKey, out.Expired, out.Bytes, out.Embedder, out.Embedded, out.Passages)
-	if out.Oldest != "" {
-		text += "\nsaved from " + out.Oldest + " to " + out.Newest
-	}
-	if out.Trouble != "" {
-		text += "\n" + out.Trouble
-	}
-	return answer(text, out)
+	return out, nil
 }

@@ -31,21 +31,26 @@ type importArgs struct {
 
 // imported is the result of memory_import.
 type imported struct {
-	Added    int `json:"added"`
-	Replaced int `json:"replaced"`
-	Skipped  int `json:"skipped"`
+	Added    int `json:"added" jsonschema:"how many notes are new"`
+	Replaced int `json:"replaced" jsonschema:"how many came in the place of others"`
+	Skipped  int `json:"skipped" jsonschema:"how many were there already, and were kept"`
+}
+
+// Text implements [sdk.Texter].
+func (i imported) Text() string {
+	return fmt.Sprintf("Imported %d notes: %d added, %d replaced; %d skipped", i.Added+i.Replaced, i.Added, i.Replaced, i.Skipped)
 }
 
 // importNotes is the tool memory_import: all notes come in, or none.
-func importNotes(ctx context.Context, c *call, in importArgs) (tool.Result, error) {
+func importNotes(ctx context.Context, c *call, in importArgs) (imported, error) {
 	var feed func(take func([]incoming) error) error
 	switch {
 	case (in.Data == "") == (in.Snapshot == ""):
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "expected either data or snapshot").WithHint("give the notes as JSON Lines in data, or the name of a snapshot")
+		return imported{}, tool.Errorf(tool.InvalidArgument, "expected either data or snapshot").WithHint("give the notes as JSON Lines in data, or the name of a snapshot")
 	case in.Data != "":
 		notes, err := readLines(c, in.Data) // all mistakes are told before anything is changed
 		if err != nil {
-			return tool.Result{}, err
+			return imported{}, err
 		}
 		feed = func(take func([]incoming) error) error { return take(notes) }
 	default:
@@ -66,10 +71,10 @@ func importNotes(ctx context.Context, c *call, in importArgs) (tool.Result, erro
 		})
 	})
 	if err != nil {
-		return tool.Result{}, err
+		return imported{}, err
 	}
 	c.follow(ctx)
-	return answer(fmt.Sprintf("Imported %d notes: %d added, %d replaced; %d skipped", out.Added+out.Replaced, out.Added, out.Replaced, out.Skipped), out)
+	return out, nil
 }
 
 // incoming is a note that is imported.

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"embed"
-	"encoding/json"
 	"runtime/debug"
 	"sync/atomic"
 	"time"
@@ -44,18 +43,18 @@ func newPlugin() *sdk.Plugin {
 }
 
 // add adds a tool. Its description is the file of its name.
-func add[In any](p *sdk.Plugin, m *memory, run func(context.Context, *call, In) (tool.Result, error), spec tool.Spec) {
+func add[In, Out any](p *sdk.Plugin, m *memory, run func(context.Context, *call, In) (Out, error), spec tool.Spec) {
 	spec.Category = "memory"
 	spec.Idempotent = spec.Tier == tool.ReadOnly
 	spec.Description = sdk.Description(descriptions, spec.Name)
-	sdk.AddTool(p, spec, func(ctx context.Context, c *sdk.Call, in In) (tool.Result, error) {
+	sdk.AddTool(p, spec, func(ctx context.Context, c *sdk.Call, in In) (out Out, err error) {
 		opened, done, err := m.open(ctx, c)
 		if err != nil {
-			return tool.Result{}, err
+			return out, err
 		}
 		defer done()
-		r, err := run(ctx, opened, in)
-		return r, told(err)
+		out, err = run(ctx, opened, in)
+		return out, told(err)
 	})
 }
 
@@ -66,15 +65,4 @@ var descriptions embed.FS
 type memory struct {
 	plugin *sdk.Plugin
 	state  atomic.Pointer[state]
-}
-
-// answer returns a result with a text for a model, and the same as JSON.
-func answer(text string, structured any) (tool.Result, error) {
-	data, err := json.Marshal(structured)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	r := tool.TextResult(text)
-	r.Structured = data
-	return r, nil
 }

@@ -117,20 +117,41 @@ func asJSON(t *testing.T, v any) string {
 // args are the arguments of a call.
 type args = map[string]any
 
-// The plugin keeps the contract, in this process and in one of its own.
+// The plugin keeps the contract, in this process and in one of its own: so the
+// results of each tool are as its schema says.
 func TestContract(t *testing.T) {
 	options := sdktest.Options{
 		Env: []string{"MEMORY_AS_PLUGIN=1"},
 		Calls: []sdktest.Call{
-			{Tool: "memory_save", Args: args{"key": "drink", "content": "I like green tea"}},
 			{Tool: "memory_search", Args: args{"query": "tea"}},
-			{Tool: "memory_update", Args: args{"key": "drink", "content": "I like black tea"}},
-			{Tool: "memory_get", Args: args{"key": "drink"}},
 			{Tool: "memory_list"},
 			{Tool: "memory_stats"},
 			{Tool: "memory_export"},
+			{Tool: "memory_save", Args: args{"key": "drink", "content": "I like green tea"}},
+			{Tool: "memory_save", Args: args{
+				"content": "I like milk", "category": "conversation", "tags": []string{"food"}, "pinned": true, "expires": "2999-01-01",
+				"source": "Ann", "session": "s1", "seq": 7, "occurred_at": "2026-01-31",
+			}},
+			{Tool: "memory_save", Args: args{"key": "long", "content": strings.Repeat("I like milk in my tea. ", 10_000)}},
+			{Tool: "memory_search", Args: args{"query": "tea", "include_conversation": true}},
+			{Tool: "memory_update", Args: args{"key": "drink", "content": "I like black tea"}},
+			{Tool: "memory_get", Args: args{"key": "drink"}},
+			{Tool: "memory_get", Args: args{"key": "long"}},
+			{Tool: "memory_get", Args: args{"key": "long", "offset": 10}},
+			{Tool: "memory_list"},
+			{Tool: "memory_list", Args: args{"limit": 1}},
+			{Tool: "memory_stats"},
+			{Tool: "memory_export"},
+			{Tool: "memory_export", Args: args{"limit": 1}},
+			{Tool: "memory_export", Args: args{"format": "snapshot"}},
 			{Tool: "memory_import", Args: args{"data": `{"content":"I like coffee"}`}},
+			{Tool: "memory_delete", Args: args{"key": "drink"}},
 		},
+	}
+	for _, spec := range newPlugin().Tools() {
+		if spec.OutputSchema == nil {
+			t.Errorf("%s does not say what its result is", spec.Name)
+		}
 	}
 	t.Run("in process", func(t *testing.T) { sdktest.Run(t, newPlugin(), options) })
 	t.Run("binary", func(t *testing.T) { sdktest.RunBinary(t, os.Args[0], options) })

@@ -38,26 +38,27 @@ type saveArgs struct {
 
 // saved is the result of a change of one note.
 type saved struct {
-	NoteID  string `json:"note_id,omitempty"`
-	Message string `json:"message"`
+	NoteID  string `json:"note_id,omitempty" jsonschema:"the note; left out if it was deleted"`
+	Message string `json:"message" jsonschema:"what was done"`
 }
 
-func (s saved) result() (tool.Result, error) { return answer(s.Message, s) }
+// Text implements [sdk.Texter].
+func (s saved) Text() string { return s.Message }
 
 // save is the tool memory_save.
-func save(ctx context.Context, c *call, in saveArgs) (tool.Result, error) {
+func save(ctx context.Context, c *call, in saveArgs) (saved, error) {
 	n, err := newNote(c, in)
 	if err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	if n.Passages, err = c.user.Prepare(ctx, n.Content); err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	var alike *store.Note
 	looksForAlike := in.OnDuplicate != "force" && n.Key == "" && (n.Category != recall.Conversation || in.OnDuplicate != "exact")
 	if looksForAlike {
 		if alike, err = c.user.Alike(ctx, &n, c.now); err != nil {
-			return tool.Result{}, err
+			return saved{}, err
 		}
 	}
 	var out saved
@@ -66,10 +67,10 @@ func save(ctx context.Context, c *call, in saveArgs) (tool.Result, error) {
 		return err
 	})
 	if err != nil {
-		return tool.Result{}, err
+		return saved{}, err
 	}
 	c.follow(ctx)
-	return out.result()
+	return out, nil
 }
 
 // put saves a note as on_duplicate says. alike is a note that is nearly the same.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -28,74 +29,79 @@ type searchArgs struct {
 
 // hit is a note that was found.
 type hit struct {
-	Text     string  `json:"text"`
-	Source   string  `json:"source"`
-	Score    float64 `json:"score"`
+	Text     string  `json:"text" jsonschema:"what the note says; of a long one the part that fits"`
+	Source   string  `json:"source" jsonschema:"who said it, or where it comes from; empty if that is not known"`
+	Score    float64 `json:"score" jsonschema:"how well it fits, beside the others"`
 	NoteID   string  `json:"note_id"`
 	Key      string  `json:"key,omitempty"`
 	Category string  `json:"category"`
-	At       string  `json:"at"`
-	// Cut says that Text is a part of the note.
-	Cut bool `json:"cut,omitempty"`
+	At       string  `json:"at" jsonschema:"when it was said, or else written the last time"`
+	Cut      bool    `json:"cut,omitempty" jsonschema:"text is a part of the note"`
 }
 
 // hits is the result of a search.
 type hits struct {
-	Results []hit `json:"results"`
-	// Note is what the caller should know of the search.
-	Note string `json:"note,omitempty"`
+	Results []hit  `json:"results" jsonschema:"the best first"`
+	Note    string `json:"note,omitempty" jsonschema:"what was not searched, or not as was asked for"`
+}
+
+// Text implements [sdk.Texter].
+func (h hits) Text() string {
+	var text strings.Builder
+	if len(h.Results) == 0 {
+		text.WriteString("No matching memories found")
+	} else {
+		fmt.Fprintf(&text, "Found %d memories:\n\n", len(h.Results))
+	}
+	for _, one := range h.Results {
+		fmt.Fprintf(&text, "- **%s**: %s\n", cmp.Or(one.Key, one.NoteID), indented(one.Text))
+	}
+	if h.Note != "" {
+		text.WriteString("\n[" + h.Note + "]")
+	}
+	return strings.TrimSuffix(text.String(), "\n")
 }
 
 // search is the tool memory_search.
-func search(ctx context.Context, c *call, in searchArgs) (tool.Result, error) {
+func search(ctx context.Context, c *call, in searchArgs) (hits, error) {
 	s := users.Search{
 		Mode: users.Mode(in.Mode), Limit: in.TopK, Words: c.words, Near: c.near, Recent: in.Order == "recent", Now: c.now,
 		Filter: recall.Filter{Conversation: in.Conversation, Tags: in.Tags},
 	}
 	if strings.TrimSpace(in.Query) == "" {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "the query is empty").WithHint("say what to look for; memory_list lists notes")
+		return hits{}, tool.Errorf(tool.InvalidArgument, "the query is empty").WithHint("say what to look for; memory_list lists notes")
 	}
 	s.Text = in.Query[:min(len(in.Query), maxQuery)]
 	if s.Limit < 1 || s.Limit > 20 {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "top_k is %d, expected 1 to 20", in.TopK)
+		return hits{}, tool.Errorf(tool.InvalidArgument, "top_k is %d, expected 1 to 20", in.TopK)
 	}
 	var err error
 	if in.Category != "" {
 		if s.Filter.Only, err = categoryOf(in.Category); err != nil {
-			return tool.Result{}, err
+			return hits{}, err
 		}
 		s.Filter.OnlySet = true
 		s.Filter.Conversation = s.Filter.Conversation || s.Filter.Only == recall.Conversation
 	}
 	if s.Filter.Since, err = point("since", in.Since, c.now, -1, false); err != nil {
-		return tool.Result{}, err
+		return hits{}, err
 	}
 	if s.Filter.Until, err = point("until", in.Until, c.now, -1, true); err != nil {
-		return tool.Result{}, err
+		return hits{}, err
 	}
 	found, note, err := c.user.Search(ctx, s)
 	if err != nil {
-		return tool.Result{}, err
+		return hits{}, err
 	}
 	out := hits{Results: []hit{}, Note: note}
-	var text strings.Builder
-	fmt.Fprintf(&text, "Found %d memories:\n\n", len(found))
 	for i := range found {
 		h, err := showHit(&found[i], c.room()/len(found))
 		if err != nil {
-			return tool.Result{}, err
+			return hits{}, err
 		}
 		out.Results = append(out.Results, h)
-		fmt.Fprintf(&text, "- **%s**: %s\n", name(&found[i].Note), indented(h.Text))
 	}
-	if len(found) == 0 {
-		text.Reset()
-		text.WriteString("No matching memories found")
-	}
-	if note != "" {
-		text.WriteString("\n[" + note + "]")
-	}
-	return answer(strings.TrimSuffix(text.String(), "\n"), out)
+	return out, nil
 }
 
 // showHit returns a note as a search shows it, in so many bytes of JSON: of a long

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -30,19 +31,19 @@ type shown struct {
 	NoteID   string   `json:"note_id"`
 	Key      string   `json:"key,omitempty"`
 	Category string   `json:"category"`
-	Content  string   `json:"content"`
+	Content  string   `json:"content" jsonschema:"what the note says, or a part of it"`
 	Tags     []string `json:"tags,omitempty"`
 	Pinned   bool     `json:"pinned,omitempty"`
-	Source   string   `json:"source,omitempty"`
-	Session  string   `json:"session,omitempty"`
-	Seq      *int64   `json:"seq,omitempty"`
-	Occurred string   `json:"occurred_at,omitempty"`
-	Expires  string   `json:"expires,omitempty"`
-	Created  string   `json:"created"`
-	Updated  string   `json:"updated,omitempty"`
-	// Origin is who saved it.
-	Client       string `json:"saved_by_client,omitempty"`
-	SavedSession string `json:"saved_in_session,omitempty"`
+	Source   string   `json:"source,omitempty" jsonschema:"who said it, or where it comes from"`
+	Session  string   `json:"session,omitempty" jsonschema:"the conversation that it belongs to"`
+	Seq      *int64   `json:"seq,omitempty" jsonschema:"its place in the conversation"`
+	Occurred string   `json:"occurred_at,omitempty" jsonschema:"when it was said or happened"`
+	Expires  string   `json:"expires,omitempty" jsonschema:"when it is forgotten"`
+	Created  string   `json:"created" jsonschema:"when it was saved"`
+	Updated  string   `json:"updated,omitempty" jsonschema:"when it was changed last"`
+
+	Client       string `json:"saved_by_client,omitempty" jsonschema:"the program that has saved it"`
+	SavedSession string `json:"saved_in_session,omitempty" jsonschema:"the session of that program"`
 }
 
 // show returns a note as results have it.
@@ -70,12 +71,7 @@ func stamp(t time.Time) string {
 }
 
 // name is how a note is called in texts: by its key, or its number.
-func name(n *store.Note) string {
-	if n.Key != "" {
-		return n.Key
-	}
-	return n.NoteID
-}
+func name(n *store.Note) string { return cmp.Or(n.Key, n.NoteID) }
 
 // resultRoom is left of the output for what stands beside the notes.
 const resultRoom = 4 << 10
