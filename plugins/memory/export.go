@@ -145,11 +145,9 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 	if out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db")); err != nil {
 		return exported{}, err
 	}
-	there, err := c.user.Store().Stats(ctx, c.now)
-	if err != nil {
+	if out.Notes, err = c.user.Store().Len(ctx); err != nil {
 		return exported{}, err
 	}
-	out.Notes = there.Notes + there.Expired // which the snapshot has, too
 	names, err := snapshots(dir)
 	if err != nil {
 		return exported{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)

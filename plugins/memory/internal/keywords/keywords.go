@@ -61,7 +61,8 @@ type scratch struct {
 	found  []uint32
 }
 
-// Add adds a text, and keeps nothing of terms. Slots grow: a slot that was left out is a text without terms.
+// Add adds a text, and keeps nothing of terms. Slots grow: a slot that was left
+// out is a text without terms.
 func (x *Index) Add(slot uint32, terms []Term) {
 	for uint32(len(x.lengths)) <= slot {
 		x.lengths = append(x.lengths, 0)
@@ -109,9 +110,6 @@ func (x *Index) Remove(slot uint32) {
 		x.texts--
 	}
 }
-
-// Texts returns the number of texts.
-func (x *Index) Texts() int { return x.texts }
 
 // Count returns how many texts have a term.
 func (x *Index) Count(term string) int {

@@ -54,13 +54,13 @@ func TestSearch(t *testing.T) {
 			}
 		})
 	}
-	if x.Texts() != 4 || x.Count("black") != 2 || x.Rarity("milk") <= x.Rarity("tea") || x.Rarity("never") < x.Rarity("milk") {
-		t.Errorf("%d texts, black in %d, rarity of milk %v, tea %v, never %v", x.Texts(), x.Count("black"), x.Rarity("milk"), x.Rarity("tea"), x.Rarity("never"))
+	if x.texts != 4 || x.Count("black") != 2 || x.Rarity("milk") <= x.Rarity("tea") || x.Rarity("never") < x.Rarity("milk") {
+		t.Errorf("%d texts, black in %d, rarity of milk %v, tea %v, never %v", x.texts, x.Count("black"), x.Rarity("milk"), x.Rarity("tea"), x.Rarity("never"))
 	}
 	x.Remove(0)
 	x.Remove(99)
-	if x.Texts() != 3 {
-		t.Errorf("%d texts after one was removed, want 3", x.Texts())
+	if x.texts != 3 {
+		t.Errorf("%d texts after one was removed, want 3", x.texts)
 	}
 }
 

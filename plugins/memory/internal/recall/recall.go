@@ -35,8 +35,8 @@ type Note struct {
 	Category Category
 	Pinned   bool
 	Tags     []string
-	// Source, Session and Seq say who said it, in which conversation, and as the
-	// how manieth; Seq is -1 if it has no place there.
+	// Source, Session and Seq say who said it, in which conversation, and at which
+	// place; Seq is -1 if it has none.
 	Source  string
 	Session string
 	Seq     int64
@@ -236,13 +236,6 @@ func (x *Index) remove(ctx context.Context, id int64) error {
 		}
 	}
 	return nil
-}
-
-// Len returns the number of notes.
-func (x *Index) Len() int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return len(x.byID)
 }
 
 // About what the index takes of memory beside words and vectors.

@@ -259,8 +259,8 @@ func TestChanges(t *testing.T) {
 			t.Errorf("Search(%s) (-want +got):\n%s", text, diff)
 		}
 	}
-	if x.Len() != 4 || x.Pending() != 2 {
-		t.Errorf("%d notes, %d pending, want 4 and 2", x.Len(), x.Pending())
+	if len(x.byID) != 4 || x.Pending() != 2 {
+		t.Errorf("%d notes, %d pending, want 4 and 2", len(x.byID), x.Pending())
 	}
 	if err := x.Put(t.Context(), []Note{noteOf(4, Core, "juice")}); err != nil || x.Pending() != 1 {
 		t.Errorf("%d pending after the vector that did not fit was replaced, %v; want 1", x.Pending(), err)

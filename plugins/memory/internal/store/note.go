@@ -35,8 +35,6 @@ type Note struct {
 	Occurred, Expires, Created, Updated time.Time
 	// Origin is who saved it.
 	Origin Origin
-	// Rev is the number of its last change.
-	Rev int64
 	// Passages are what it is found by. Reading a note leaves them out.
 	Passages []Passage
 }
@@ -79,7 +77,7 @@ func PassageHash(text string) []byte {
 }
 
 // noteColumns are those that scan reads.
-const noteColumns = "id, note_id, key, content, category, tags, pinned, source, session, seq, occurred, expires, created, updated, origin, rev"
+const noteColumns = "id, note_id, key, content, category, tags, pinned, source, session, seq, occurred, expires, created, updated, origin"
 
 // scan reads a note.
 func scan(row interface{ Scan(...any) error }) (Note, error) {
@@ -88,7 +86,7 @@ func scan(row interface{ Scan(...any) error }) (Note, error) {
 	var seq, occurred, expires sql.NullInt64
 	var created, updated int64
 	var tags, origin string
-	err := row.Scan(&n.ID, &n.NoteID, &key, &n.Content, &n.Category, &tags, &n.Pinned, &n.Source, &n.Session, &seq, &occurred, &expires, &created, &updated, &origin, &n.Rev)
+	err := row.Scan(&n.ID, &n.NoteID, &key, &n.Content, &n.Category, &tags, &n.Pinned, &n.Source, &n.Session, &seq, &occurred, &expires, &created, &updated, &origin)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Note{}, ErrNotFound
 	}
@@ -104,8 +102,7 @@ func scan(row interface{ Scan(...any) error }) (Note, error) {
 	return n, errors.Join(json.Unmarshal([]byte(tags), &n.Tags), json.Unmarshal([]byte(origin), &n.Origin))
 }
 
-// values returns what noteColumns hold of a note, without the number and the
-// change.
+// values returns what noteColumns hold of a note, without the number.
 func (n *Note) values() ([]any, error) {
 	tags, err := json.Marshal(n.Tags)
 	if err != nil {

@@ -203,7 +203,6 @@ type Stats struct {
 	Core, Daily, Said       int
 	Passages, Pending, Keys int
 	Oldest, Newest          time.Time
-	Rev                     int64
 }
 
 // Stats counts.
@@ -222,9 +221,14 @@ func (s *Store) Stats(ctx context.Context, now time.Time) (Stats, error) {
 	if err := s.query(ctx, "SELECT count(*) FROM passage", func(rows *sql.Rows) error { return rows.Scan(&st.Passages) }); err != nil {
 		return st, err
 	}
-	if st.Pending, err = s.Pending(ctx); err != nil {
-		return st, err
-	}
-	st.Rev, err = s.Rev(ctx)
+	st.Pending, err = s.Pending(ctx)
 	return st, err
+}
+
+// Len returns how many notes there are, also those that have expired and were not
+// removed yet.
+func (s *Store) Len(ctx context.Context) (int, error) {
+	var n int
+	err := s.query(ctx, "SELECT notes FROM meta", func(rows *sql.Rows) error { return rows.Scan(&n) })
+	return n, err
 }

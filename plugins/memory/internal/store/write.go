@@ -178,18 +178,19 @@ func (t *Tx) Same(n *Note, now time.Time) (Note, error) {
 		ContentHash(n.Content), int(n.Category), now.UnixMilli(), n.Source, n.Session, n.Seq, toMillis(n.Occurred)))
 }
 
-// Put saves a note: a new one if its ID is 0, else in the place of that one. It
-// sets ID and Rev.
+// Put saves a note, and sets its ID: a new one if that is 0, else in the place of
+// the one that has it.
 func (t *Tx) Put(n *Note) error {
 	values, err := n.values()
 	if err != nil {
 		return err
 	}
 	t.grows = true
-	if n.Rev, err = t.change(); err != nil {
+	rev, err := t.change()
+	if err != nil {
 		return err
 	}
-	values = append(values, n.Rev, ContentHash(n.Content))
+	values = append(values, rev, ContentHash(n.Content))
 	if n.ID == 0 {
 		err = t.insert(n, values)
 	} else {

@@ -1,6 +1,8 @@
 package terms
 
 import (
+	"strings"
+
 	"github.com/kljensen/snowball/english"
 	"github.com/kljensen/snowball/russian"
 )
@@ -40,3 +42,14 @@ var irregular = forms(map[string]string{
 	"mouse": "mice", "person": "people", "shelf": "shelves", "tooth": "teeth", "wife": "wives", "wolf": "wolves", "woman": "women",
 	"good": "better best", "bad": "worse worst",
 })
+
+// forms turns words and their forms into forms and their word.
+func forms(words map[string]string) map[string]string {
+	all := map[string]string{}
+	for word, list := range words {
+		for form := range strings.FieldsSeq(list) {
+			all[form] = word
+		}
+	}
+	return all
+}

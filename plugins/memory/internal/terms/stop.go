@@ -17,14 +17,3 @@ func set(words string) map[string]bool {
 	}
 	return all
 }
-
-// forms turns words and their forms into forms and their word.
-func forms(words map[string]string) map[string]string {
-	all := map[string]string{}
-	for word, list := range words {
-		for form := range strings.FieldsSeq(list) {
-			all[form] = word
-		}
-	}
-	return all
-}

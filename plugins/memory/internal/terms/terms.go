@@ -28,18 +28,8 @@ type Word struct {
 	Term string
 }
 
-// Of returns the terms of a text in their order, without words that say nothing
+// Words returns the words of a text in their order, without those that say nothing
 // ("the", "what").
-func Of(text string) []string {
-	words := Words(text)
-	all := make([]string, len(words))
-	for i, w := range words {
-		all[i] = w.Term
-	}
-	return all
-}
-
-// Words returns the words of a text that say something.
 func Words(text string) []Word {
 	var found []Word
 	for _, w := range Split(text) {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOf(t *testing.T) {
+func TestWords(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"", ""},
 		{"What is the?", ""},
@@ -30,8 +30,12 @@ func TestOf(t *testing.T) {
 		{"one\x00two\xff three", "one two three"},
 		{strings.Repeat("x", 100), strings.Repeat("x", maxWord)},
 	} {
-		if got := strings.Join(Of(tt.text), " "); got != tt.want {
-			t.Errorf("Of(%q) = %q, want %q", tt.text, got, tt.want)
+		var all []string
+		for _, w := range Words(tt.text) {
+			all = append(all, w.Term)
+		}
+		if got := strings.Join(all, " "); got != tt.want {
+			t.Errorf("Words(%q) have the terms %q, want %q", tt.text, got, tt.want)
 		}
 	}
 }

@@ -58,26 +58,26 @@ func (s *Set) embedding(ctx context.Context) {
 // embedPending embeds what is pending of all users, in turn a little of each, and
 // reports whether all of it was.
 func (s *Set) embedPending(ctx context.Context) bool {
-	failed := map[*User]bool{}
-	for more := true; more && ctx.Err() == nil; {
-		more = false
+	failed := map[*User]bool{} // are left alone until the next time
+	for {
+		left := false
 		s.each(func(u *User) {
-			if failed[u] || ctx.Err() != nil {
+			if ctx.Err() != nil || failed[u] {
 				return
 			}
-			left, err := u.embedSome(ctx)
-			if failed[u] = err != nil; err != nil && ctx.Err() == nil {
+			more, err := u.embedSome(ctx)
+			switch {
+			case err == nil:
+				left = left || more
+			case ctx.Err() == nil:
+				failed[u] = true
 				s.opts.Logger.Warn("notes could not be embedded; it is tried again", "error", err)
 			}
-			more = more || left && err == nil
 		})
-	}
-	for _, f := range failed {
-		if f {
-			return false
+		if !left {
+			return len(failed) == 0
 		}
 	}
-	return true
 }
 
 // each calls f for every user whose file is open, one after the other: nobody is
@@ -87,24 +87,25 @@ func (s *Set) each(f func(*User)) {
 	all := slices.Collect(maps.Values(s.users))
 	s.mu.Unlock()
 	for _, u := range all {
-		s.mu.Lock()
-		if u.dropped {
-			s.mu.Unlock()
+		if !s.hold(u) {
 			continue
 		}
-		u.calls++
-		s.mu.Unlock()
 		if u.ready() {
 			f(u)
 		}
-		s.mu.Lock()
-		u.calls--
-		last := u.dropped && u.calls == 0
-		s.mu.Unlock()
-		if last {
-			u.close()
-		}
+		s.leave(u)
 	}
+}
+
+// hold keeps a user from being closed until leave. It reports false for one that
+// was dropped.
+func (s *Set) hold(u *User) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !u.dropped {
+		u.calls++
+	}
+	return !u.dropped
 }
 
 // ready reports whether the file is open: a call may just be opening it.
@@ -177,13 +178,6 @@ func (u *User) embedSome(ctx context.Context) (more bool, err error) {
 
 // errNoProgress says that none of some passages is as it was read.
 var errNoProgress = errors.New("the passages have changed meanwhile")
-
-// touch says that a user was used just now.
-func (s *Set) touch(u *User) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	u.used = time.Now()
-}
 
 // plain is a text that an embedder that works does not refuse.
 const plain = "hello"

@@ -41,12 +41,12 @@ func TestUpkeepComesByItself(t *testing.T) {
 		done()
 		<-time.After(50 * time.Minute)
 		synctest.Wait()
-		if s.Open() != 1 {
+		if openFiles(s) != 1 {
 			t.Error("the file was closed too early")
 		}
 		<-time.After(15 * time.Minute)
 		synctest.Wait()
-		if s.Open() != 0 {
+		if openFiles(s) != 0 {
 			t.Error("the file is open, which nobody has used for an hour")
 		}
 		s.Close()
@@ -90,7 +90,7 @@ func TestEmbeddingHoldsOneUser(t *testing.T) {
 	s.Embed()
 	<-asked
 	s.closeUnused(0)
-	if n := s.Open(); n != 1 {
+	if n := openFiles(s); n != 1 {
 		t.Errorf("%d users are open while the notes of one are embedded, want that one", n)
 	}
 }

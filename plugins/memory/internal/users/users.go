@@ -112,12 +112,24 @@ func (s *Set) find(path, user string) *User {
 	return u
 }
 
-// release says that a call of the user has ended. The last one closes the file if
-// the user was dropped meanwhile.
+// release says that a call of the user has ended.
 func (s *Set) release(u *User) {
+	s.touch(u)
+	s.leave(u)
+}
+
+// touch says that a user was used just now.
+func (s *Set) touch(u *User) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u.used = time.Now()
+}
+
+// leave ends what find or hold began. The last one closes the file if the user was
+// dropped meanwhile.
+func (s *Set) leave(u *User) {
 	s.mu.Lock()
 	u.calls--
-	u.used = time.Now() // not by what runs in the background
 	last := u.dropped && u.calls == 0
 	s.mu.Unlock()
 	if last {
@@ -176,13 +188,6 @@ func (s *Set) roomFor(u *User, bytes int64) bool {
 		}
 	}
 	return s.opts.Budget <= 0 || bytes <= s.opts.Budget
-}
-
-// Open returns how many users' files are open.
-func (s *Set) Open() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.users)
 }
 
 // errReplaced says that the file at a path is no longer the one that is open.

@@ -38,6 +38,13 @@ func newSet(t *testing.T, change ...func(*Options)) *Set {
 	return s
 }
 
+// openFiles returns how many users' files are open.
+func openFiles(s *Set) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.users)
+}
+
 // saved saves a note of a user.
 func saved(ctx context.Context, t tester, s *Set, user, dir, content string) string {
 	t.Helper()
@@ -123,7 +130,7 @@ func TestUsersAreClosed(t *testing.T) {
 	for i := range 10 {
 		saved(t.Context(), t, s, fmt.Sprint(i), dir, fmt.Sprintf("the word%d", i))
 	}
-	if n := s.Open(); n > 3 {
+	if n := openFiles(s); n > 3 {
 		t.Errorf("%d users are open, want 3 at most", n)
 	}
 	for i := range 10 {
@@ -132,12 +139,12 @@ func TestUsersAreClosed(t *testing.T) {
 		}
 	}
 	s.closeUnused(time.Hour)
-	if s.Open() == 0 {
+	if openFiles(s) == 0 {
 		t.Error("users were closed that were just active")
 	}
-	for deadline := time.Now().Add(time.Minute); s.Open() > 0; s.closeUnused(0) { // the background may have one in use
+	for deadline := time.Now().Add(time.Minute); openFiles(s) > 0; s.closeUnused(0) { // the background may have one in use
 		if time.Now().After(deadline) {
-			t.Fatalf("%d users are open, want none", s.Open())
+			t.Fatalf("%d users are open, want none", openFiles(s))
 		}
 	}
 }

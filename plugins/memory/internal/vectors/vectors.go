@@ -70,9 +70,6 @@ func refuse(context.Context, string) ([]float32, error) {
 	return nil, errors.New("a text came without its vector")
 }
 
-// Len returns the number of vectors.
-func (x *Index) Len() int { return x.live }
-
 // vectorBytes is about what a vector takes beside its numbers, mostly in the
 // collection.
 const vectorBytes = 240

@@ -89,8 +89,8 @@ func TestSearch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]uint32{8, 3}, found(t, x, []float32{0, 2, 0}, 2, nil)); diff != "" || x.Len() != 3 {
-		t.Errorf("Search() after a removal of %d (-want +got):\n%s", x.Len(), diff)
+	if diff := cmp.Diff([]uint32{8, 3}, found(t, x, []float32{0, 2, 0}, 2, nil)); diff != "" || x.live != 3 {
+		t.Errorf("Search() after a removal of %d (-want +got):\n%s", x.live, diff)
 	}
 }
 
