@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -239,7 +240,7 @@ func TestCloseKillsEverything(t *testing.T) {
 }
 
 func TestManyLaunchesLeakNothing(t *testing.T) {
-	const launches = 200
+	const launches, atOnce = 200, 25
 	ignore := goleak.IgnoreCurrent()
 	binary := open(t, "/bin/true")
 	before := openDescriptors(t)
@@ -248,34 +249,22 @@ func TestManyLaunchesLeakNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	failed := make(chan error, launches)
-	for i := range launches {
-		go func() { // ends with its program; failed holds what each sends
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			if i%4 == 0 {
-				go cancel() // at once: before, while or after it starts
-			}
-			proc, err := l.Launch(ctx, Profile{Binary: binary, Path: "/bin/true"})
-			if err != nil {
-				if i%4 == 0 && errors.Is(err, context.Canceled) {
-					err = nil
+	numbers := make(chan int)
+	var launching sync.WaitGroup
+	for range atOnce {
+		launching.Go(func() { // ends with numbers
+			for i := range numbers {
+				if err := launchTrue(t.Context(), l, binary, i%4 == 0); err != nil {
+					t.Errorf("launch %d: %v", i, err)
 				}
-				failed <- err
-				return
 			}
-			if !proc.Exit().State.Success() {
-				err = errors.New(proc.Exit().State.String())
-			}
-			proc.closeStdio()
-			failed <- err
-		}()
+		})
 	}
-	for range launches {
-		if err := <-failed; err != nil {
-			t.Error(err)
-		}
+	for i := range launches {
+		numbers <- i
 	}
+	close(numbers)
+	launching.Wait()
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -283,6 +272,28 @@ func TestManyLaunchesLeakNothing(t *testing.T) {
 		t.Errorf("%d descriptors are open, %d before", after, before)
 	}
 	goleak.VerifyNone(t, ignore)
+}
+
+// launchTrue launches a program that only succeeds, and waits for its end. One that
+// is canceled may be so before, while or after it starts.
+func launchTrue(ctx context.Context, l *Launcher, binary *os.File, canceled bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if canceled {
+		go cancel()
+	}
+	proc, err := l.Launch(ctx, Profile{Binary: binary, Path: "/bin/true"})
+	if canceled && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer proc.closeStdio()
+	if state := proc.Exit().State; !state.Success() {
+		return errors.New(state.String())
+	}
+	return nil
 }
 
 func openDescriptors(t *testing.T) int {
