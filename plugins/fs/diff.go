@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -77,7 +76,7 @@ func (w *workspace) wholeText(ctx context.Context, name string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	return string(bytes.ToValidUTF8(all.text, []byte("\uFFFD"))), nil
+	return strings.ToValidUTF8(string(all.text), "\uFFFD"), nil
 }
 
 // countChanges counts the lines that a diff adds and removes.

@@ -328,9 +328,10 @@ func (f *file) result(shown excerpt) tool.Result {
 	if f.charset.bom > 0 {
 		facts["byte_order_mark"] = true
 	}
-	content := []tool.Content{{Kind: tool.KindText, Data: bytes.ToValidUTF8(shown.text, []byte("\uFFFD"))}}
+	content := []tool.Content{{Kind: tool.KindText, Data: shown.text}}
 	if f.charset.loses(shown.text) {
 		facts["invalid_characters"] = true
+		content[0].Data = bytes.ToValidUTF8(shown.text, []byte("\uFFFD"))
 		content = append(content, tool.Text(fmt.Sprintf("[bytes that are not %s are shown as U+FFFD; name another encoding, such as latin1]", f.charset.name)))
 	}
 	return tool.Result{Content: content, Metadata: facts}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,20 +61,18 @@ type lateJSON struct {
 // MarshalJSON implements [json.Marshaler].
 func (j *lateJSON) MarshalJSON() ([]byte, error) { return j.late.add(j.data, true), nil }
 
-// write writes the part as JSON, in one line.
-func (p *latePart) write(to *bytes.Buffer) error {
-	if p.json {
-		if bytes.IndexByte(p.data, '\n') >= 0 || bytes.IndexByte(p.data, '\r') >= 0 {
-			return json.Compact(to, p.data)
-		}
-		to.Write(p.data)
-		return nil
+// appendTo appends the part as JSON, in one line.
+func (p *latePart) appendTo(message []byte) ([]byte, error) {
+	switch {
+	case !p.json:
+		return appendQuoted(message, p.data), nil
+	case bytes.IndexByte(p.data, '\n') < 0 && bytes.IndexByte(p.data, '\r') < 0:
+		return append(message, p.data...), nil
+	default:
+		whole := bytes.NewBuffer(message)
+		err := json.Compact(whole, p.data)
+		return whole.Bytes(), err
 	}
-	encoder := json.NewEncoder(to)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(string(p.data))
-	to.Truncate(to.Len() - 1) // the end of the line
-	return err
 }
 
 // text returns a text as part of a result.
@@ -131,7 +130,8 @@ func (l *late) fill(message []byte) ([]byte, error) {
 	if l.none() {
 		return message, nil
 	}
-	var whole bytes.Buffer
+	var whole []byte
+	var err error
 	for {
 		at := bytes.Index(message, []byte(markStart))
 		if at < 0 || at+markLength > len(message) {
@@ -140,20 +140,18 @@ func (l *late) fill(message []byte) ([]byte, error) {
 		end := at + markLength
 		part, ok := l.take(string(message[at:end]))
 		if !ok { // it is part of the result
-			whole.Write(message[:end])
+			whole = append(whole, message[:end]...)
 			message = message[end:]
 			continue
 		}
-		whole.Grow(at + len(part.data) + len(part.data)/16 + len(message))
-		whole.Write(message[:at])
+		whole = append(slices.Grow(whole, at+len(part.data)+len(part.data)/16+len(message)), message[:at]...)
 		message = message[end:]
-		if err := part.write(&whole); err != nil {
+		if whole, err = part.appendTo(whole); err != nil {
 			return nil, fmt.Errorf("encode a result: %w", err)
 		}
 	}
-	if whole.Len() == 0 {
+	if whole == nil {
 		return message, nil
 	}
-	whole.Write(message)
-	return whole.Bytes(), nil
+	return append(whole, message...), nil
 }

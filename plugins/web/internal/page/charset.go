@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"strings"
 	"unicode/utf8"
 
 	"golang.org/x/net/html/charset"
@@ -18,17 +19,17 @@ func decode(body []byte, contentType string, isHTML bool) (string, string) {
 	encoding, name, certain := charset.DetermineEncoding(head[:min(len(head), 1024)], contentType)
 	marked := bytes.HasPrefix(body, []byte("\xEF\xBB\xBF"))
 	if name == "utf-8" || marked || !certain && utf8.Valid(body) {
-		return string(bytes.ToValidUTF8(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF")), []byte("\uFFFD"))), "utf-8"
+		return strings.ToValidUTF8(string(bytes.TrimPrefix(body, []byte("\xEF\xBB\xBF"))), "\uFFFD"), "utf-8"
 	}
 	if encoding == nil || name == "replacement" {
-		return string(bytes.ToValidUTF8(body, []byte("\uFFFD"))), "utf-8"
+		return strings.ToValidUTF8(string(body), "\uFFFD"), "utf-8"
 	}
 	if !certain && (bytes.HasPrefix(body, []byte("\xFE\xFF")) || bytes.HasPrefix(body, []byte("\xFF\xFE"))) {
 		encoding, name, _ = charset.DetermineEncoding(body[:min(len(body), 1024)], "")
 	}
 	text, err := encoding.NewDecoder().Bytes(body)
 	if err != nil {
-		return string(bytes.ToValidUTF8(body, []byte("\uFFFD"))), "utf-8"
+		return strings.ToValidUTF8(string(body), "\uFFFD"), "utf-8"
 	}
 	return string(text), name
 }

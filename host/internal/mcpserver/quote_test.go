@@ -1,0 +1,67 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// FuzzAppendQuoted compares with encoding/json.
+func FuzzAppendQuoted(f *testing.F) {
+	for c := range 256 {
+		f.Add([]byte(strings.Repeat("x", c%17) + string([]byte{byte(c)}) + "yz"))
+	}
+	for _, text := range []string{
+		"", "a line of text\n", "\u2028\u2029\u202a", "\ufffd\xff\xe2\x80", "<a&b>", `"quoted"\\`, "日本語 🎉 é",
+		"\x1f \x20\x21\x22\x23\x5b\x5c\x5d\x7e\x7f\x80\xa0\xa2\xdc",
+	} {
+		f.Add([]byte(text))
+		f.Add([]byte(strings.Repeat(text, 9)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var want bytes.Buffer
+		encoder := json.NewEncoder(&want)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(string(text)); err != nil {
+			t.Fatal(err)
+		}
+		want.Truncate(want.Len() - 1) // the end of the line
+		var wanted, got string
+		quoted := appendQuoted(nil, text)
+		if err := json.Unmarshal(quoted, &got); err != nil {
+			t.Fatalf("%q is %s: %v", text, quoted, err)
+		}
+		if err := json.Unmarshal(want.Bytes(), &wanted); err != nil {
+			t.Fatal(err)
+		}
+		if got != wanted || bytes.ContainsAny(quoted, "\n\r\u2028\u2029") {
+			t.Errorf("%q is %s, want %s", text, quoted, want.Bytes())
+		}
+	})
+}
+
+func BenchmarkAppendQuoted(b *testing.B) {
+	for name, line := range map[string]string{"ASCII": strings.Repeat("0123456789abcde", 4) + "abc\n", "Japanese": strings.Repeat("日本語", 21) + "\n"} {
+		text := []byte(strings.Repeat(line, 1<<20/len(line)))
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			to := make([]byte, 0, 2*len(text))
+			for b.Loop() {
+				appendQuoted(to, text)
+			}
+		})
+		b.Run(name+"/encoding/json", func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			var to bytes.Buffer
+			for b.Loop() {
+				to.Reset()
+				encoder := json.NewEncoder(&to)
+				encoder.SetEscapeHTML(false)
+				if err := encoder.Encode(string(text)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
