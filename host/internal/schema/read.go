@@ -1,9 +1,8 @@
 package schema
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -17,10 +16,6 @@ const (
 	MaxArguments = 1 * tool.MiB
 	// MaxDepth is how deep objects and arrays may be nested.
 	MaxDepth = 64
-	// maxNumber is the longest text of a number, and maxExponent the largest
-	// exponent: arithmetic on longer ones costs more than a call should.
-	maxNumber   = 256
-	maxExponent = 999
 	// maxValues is how many values one text may hold, that of arguments of
 	// [MaxArguments] at most: each takes far more memory than its text.
 	maxValues = int(MaxArguments) / 2
@@ -91,13 +86,21 @@ func (r *reader) document() (any, error) {
 	return value, nil
 }
 
-func (r *reader) value() (any, error) {
+// begin passes white space and counts the value that follows it.
+func (r *reader) begin() error {
 	r.space()
 	if r.pos == len(r.text) {
-		return nil, r.expected("a JSON value")
+		return r.expected("a JSON value")
 	}
 	if r.values++; r.values > maxValues {
-		return nil, r.errorAt(r.pos, fmt.Sprintf("more than %d values", maxValues))
+		return r.errorAt(r.pos, fmt.Sprintf("more than %d values", maxValues))
+	}
+	return nil
+}
+
+func (r *reader) value() (any, error) {
+	if err := r.begin(); err != nil {
+		return nil, err
 	}
 	switch c := r.text[r.pos]; {
 	case c == '{':
@@ -108,17 +111,15 @@ func (r *reader) value() (any, error) {
 		return r.str()
 	case c == '-' || isDigit(c):
 		return r.number()
+	case r.takeWord("true"):
+		return true, nil
+	case r.takeWord("false"):
+		return false, nil
+	case r.takeWord("null"):
+		return nil, nil
+	default:
+		return nil, r.expected("a JSON value")
 	}
-	for _, word := range []struct {
-		text  string
-		value any
-	}{{"true", true}, {"false", false}, {"null", nil}} {
-		if rest := r.text[r.pos:]; len(rest) >= len(word.text) && string(rest[:len(word.text)]) == word.text {
-			r.pos += len(word.text)
-			return word.value, nil
-		}
-	}
-	return nil, r.expected("a JSON value")
 }
 
 func (r *reader) object() (any, error) {
@@ -195,54 +196,6 @@ func (r *reader) enter() error {
 	return nil
 }
 
-func (r *reader) number() (any, error) {
-	start := r.pos
-	if r.text[r.pos] == '-' {
-		r.pos++
-	}
-	switch {
-	case r.pos < len(r.text) && r.text[r.pos] == '0':
-		r.pos++
-	case !r.digits():
-		return nil, r.expected("a digit")
-	}
-	if r.pos < len(r.text) && r.text[r.pos] == '.' {
-		r.pos++
-		if !r.digits() {
-			return nil, r.expected("a digit")
-		}
-	}
-	if r.pos < len(r.text) && r.text[r.pos]|0x20 == 'e' {
-		r.pos++
-		if r.pos < len(r.text) && (r.text[r.pos] == '+' || r.text[r.pos] == '-') {
-			r.pos++
-		}
-		exponent := r.pos
-		if !r.digits() {
-			return nil, r.expected("a digit")
-		}
-		if n, err := strconv.Atoi(string(r.text[exponent:r.pos])); err != nil || n > maxExponent {
-			return nil, r.errorAt(exponent, fmt.Sprintf("an exponent larger than %d", maxExponent))
-		}
-		if _, err := strconv.ParseFloat(string(r.text[start:r.pos]), 64); err != nil {
-			return nil, r.errorAt(start, fmt.Sprintf("a number beyond %.2g, the largest that programs hold", math.MaxFloat64))
-		}
-	}
-	if r.pos-start > maxNumber {
-		return nil, r.errorAt(start, fmt.Sprintf("a number of more than %d characters", maxNumber))
-	}
-	return json.Number(r.text[start:r.pos]), nil
-}
-
-// digits passes digits and reports whether there was at least one.
-func (r *reader) digits() bool {
-	start := r.pos
-	for r.pos < len(r.text) && isDigit(r.text[r.pos]) {
-		r.pos++
-	}
-	return r.pos > start
-}
-
 // take passes white space and then c, and reports whether c was there.
 func (r *reader) take(c byte) bool {
 	r.space()
@@ -250,6 +203,15 @@ func (r *reader) take(c byte) bool {
 		return false
 	}
 	r.pos++
+	return true
+}
+
+// takeWord passes a word, and reports whether it was there.
+func (r *reader) takeWord(word string) bool {
+	if !bytes.HasPrefix(r.text[r.pos:], []byte(word)) {
+		return false
+	}
+	r.pos += len(word)
 	return true
 }
 
@@ -286,5 +248,3 @@ func (r *reader) errorAt(offset int, message string) error {
 		message: message,
 	}
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }

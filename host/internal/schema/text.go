@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -8,61 +9,62 @@ import (
 
 // str reads a string; the reader stands on its first quote.
 func (r *reader) str() (string, error) {
+	start := r.pos + 1
+	escapes, err := r.passString()
+	if err != nil {
+		return "", err
+	}
+	s := r.text[start : r.pos-1]
+	if !escapes {
+		return string(s), nil
+	}
+	return unescape(s), nil
+}
+
+// passString passes a string, and reports whether it has escapes; the reader
+// stands on its first quote.
+func (r *reader) passString() (escapes bool, err error) {
 	r.pos++
-	start := r.pos
-	plain := true // one-byte characters only, nothing to decode or to check
+	run, ascii := r.pos, true // what stands from run to the reader has no escape
 	for r.pos < len(r.text) {
 		switch c := r.text[r.pos]; {
-		case c == '"':
-			s := r.text[start:r.pos]
-			if !plain && !utf8.Valid(s) {
-				return "", r.errorAt(start+validPrefix(s), "text that is not UTF-8")
-			}
-			r.pos++
-			return string(s), nil
-		case c == '\\':
-			return r.escapedString(start)
-		case c < 0x20:
-			return "", r.errorAt(r.pos, "a control character in a string, expected an escape such as \\n")
+		case c < ' ':
+			return false, r.errorAt(r.pos, "a control character in a string, expected an escape such as \\n")
 		case c >= utf8.RuneSelf:
-			plain = false
+			ascii = false
+		case c == '"', c == '\\':
+			if s := r.text[run:r.pos]; !ascii && !utf8.Valid(s) {
+				return false, r.errorAt(run+validPrefix(s), "text that is not UTF-8")
+			}
+			if c == '"' {
+				r.pos++
+				return escapes, nil
+			}
+			if _, err := r.escape(); err != nil {
+				return false, err
+			}
+			escapes, run, ascii = true, r.pos, true
+			continue
 		}
 		r.pos++
 	}
-	return "", r.expected("the '\"' that ends the string")
+	return false, r.expected("the '\"' that ends the string")
 }
 
-// escapedString reads on at the first backslash of a string that began at
-// start.
-func (r *reader) escapedString(start int) (string, error) {
-	s := make([]byte, 0, 2*(r.pos-start)+64)
-	plain := start // what stands from here to the reader is taken as it is
-	for r.pos < len(r.text) {
-		c := r.text[r.pos]
-		if c < 0x20 {
-			return "", r.errorAt(r.pos, "a control character in a string, expected an escape such as \\n")
+// unescape decodes what stands between the quotes of a string without mistakes.
+func unescape(text []byte) string {
+	r := reader{text: text}
+	s := make([]byte, 0, len(text))
+	for {
+		next := bytes.IndexByte(text[r.pos:], '\\')
+		if next < 0 {
+			return string(append(s, text[r.pos:]...))
 		}
-		if c != '"' && c != '\\' {
-			r.pos++
-			continue
-		}
-		run := r.text[plain:r.pos]
-		if !utf8.Valid(run) {
-			return "", r.errorAt(plain+validPrefix(run), "text that is not UTF-8")
-		}
-		s = append(s, run...)
-		if c == '"' {
-			r.pos++
-			return string(s), nil
-		}
-		char, err := r.escape()
-		if err != nil {
-			return "", err
-		}
+		s = append(s, text[r.pos:r.pos+next]...)
+		r.pos += next
+		char, _ := r.escape()
 		s = utf8.AppendRune(s, char)
-		plain = r.pos
 	}
-	return "", r.expected("the '\"' that ends the string")
 }
 
 // escape reads a backslash and what belongs to it.
