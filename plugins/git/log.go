@@ -88,7 +88,7 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 	if err != nil {
 		return Log{}, err
 	}
-	args := commitLog(in.Limit+1, "--no-follow", "--date-order", "--skip="+strconv.Itoa(skip), "--regexp-ignore-case", "--fixed-strings")
+	args := commitLog(in.Limit+1, "--no-follow", "--skip="+strconv.Itoa(skip), "--regexp-ignore-case", "--fixed-strings")
 	for _, filter := range []struct{ flag, value string }{{"--author=", in.Author}, {"--grep=", in.Grep}, {"--since=", in.Since}, {"--until=", in.Until}} {
 		if filter.value != "" {
 			args = append(args, filter.flag+filter.value)

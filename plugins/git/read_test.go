@@ -439,3 +439,18 @@ func TestCursorOfALostCommit(t *testing.T) {
 	w.repo("r")
 	w.refused("git_log", args{"path": "r", "cursor": "1:" + strings.Repeat("1", 40)}, tool.NotFound)
 }
+
+// A log reads of the history what it shows, and not the rest of what may be a million
+// commits.
+func TestLogReadsWhatItShows(t *testing.T) {
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	for range 8 {
+		w.git("r", "commit", "-q", "--allow-empty", "-m", "another")
+	}
+	root := strings.TrimSpace(w.git("r", "rev-parse", "HEAD~9"))
+	w.remove("r/.git/objects/" + root[:2] + "/" + root[2:])
+	if got := structured[Log](w, "git_log", args{"path": "r", "limit": 5}); len(got.Commits) != 5 || got.NextCursor == "" {
+		t.Errorf("the log without its oldest commit is %+v", got)
+	}
+}
