@@ -55,7 +55,7 @@ type testPlugin struct {
 
 var testTools = []string{
 	"echo", "block", "exit", "panic", "allocate", "open_files", "large_file", "large", "large_chunks", "two_results", "no_result",
-	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_json", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid", "ask",
+	"many_parts", "long_metadata", "long_structured", "ignore", "text", "wait_file", "attached", "bad_code", "bad_text", "bad_structured", "bad_kind", "status", "stop", "fork", "flood", "environment", "limits", "tool_error", "log", "pid", "ask",
 }
 
 // pidFileEnv names the file to which the plugin writes its process ids.
@@ -379,8 +379,8 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 		return send(stream, &toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "oops", Message: "m"}})
 	case "bad_text":
 		return text(stream, "\xff")
-	case "bad_json":
-		return send(stream, &toolpluginv1.Result{StructuredJson: []byte(`{"a":NaN}`)})
+	case "bad_structured":
+		return send(stream, &toolpluginv1.Result{StructuredJson: []byte("{\"a\":\"\xff\"}")})
 	case "bad_kind":
 		return send(stream, &toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 42}}})
 	case "status":

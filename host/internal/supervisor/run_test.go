@@ -37,7 +37,7 @@ func TestCallsThatFail(t *testing.T) {
 		{"no_result", tool.OutputInvalid, "without a result"},
 		{"bad_code", tool.OutputInvalid, `unknown code "oops"`},
 		{"bad_text", tool.OutputInvalid, "content 0 is text that is not valid UTF-8"},
-		{"bad_json", tool.OutputInvalid, "the structured result is not JSON"},
+		{"bad_structured", tool.OutputInvalid, "the structured result is not valid UTF-8"},
 		{"bad_kind", tool.OutputInvalid, "content 0 has the unknown kind 42"},
 		{"status", tool.OutputInvalid, `answered with a protocol error (FailedPrecondition) instead of a result`},
 		{"unavailable", tool.OutputInvalid, `answered with a protocol error (Unavailable)`},

@@ -32,8 +32,8 @@ func maxAnswer(output tool.ByteSize) tool.ByteSize {
 	return min(max(2*output+11*tool.MiB, minAnswer), toolpluginv1.MaxMessageBytes)
 }
 
-// resultFrom checks what later steps rely on: known codes and kinds, UTF-8,
-// and JSON that is JSON.
+// resultFrom checks what later steps rely on: known codes and kinds, and UTF-8.
+// Whether the structured result is JSON shows when it is held against its schema.
 func resultFrom(r *toolpluginv1.Result) (tool.Result, error) {
 	var result tool.Result
 	switch {
@@ -54,8 +54,8 @@ func resultFrom(r *toolpluginv1.Result) (tool.Result, error) {
 		result.Content = append(result.Content, content)
 	}
 	if s := r.GetStructuredJson(); len(s) > 0 {
-		if !json.Valid(s) || !utf8.Valid(s) {
-			return tool.Result{}, fmt.Errorf("%w: the structured result is not JSON", errNonsense)
+		if !utf8.Valid(s) {
+			return tool.Result{}, fmt.Errorf("%w: the structured result is not valid UTF-8", errNonsense)
 		}
 		result.Structured = s
 	}
