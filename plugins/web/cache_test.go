@@ -169,7 +169,9 @@ func TestRevalidationKeeps(t *testing.T) {
 		tag      string // that the server is asked about the last time
 	}{
 		"nothing else":    {nil, []any{"revalidated", "revalidated"}, `"1"`},
-		"another tag":     {map[string]string{"ETag": `"2"`}, []any{"revalidated", "revalidated"}, `"2"`},
+		"another tag":     {map[string]string{"Cache-Control": "max-age=600", "ETag": `"2"`}, []any{"revalidated", nil}, ""},
+		"a weak tag":      {map[string]string{"ETag": `W/"1"`}, []any{"revalidated", "revalidated"}, `W/"1"`},
+		"another time":    {map[string]string{"ETag": "", "Last-Modified": "Mon, 02 Jan 2006 15:04:05 GMT"}, []any{"revalidated", nil}, ""},
 		"no-store":        {map[string]string{"Cache-Control": "no-store, max-age=600"}, []any{"revalidated", nil}, ""},
 		"Vary: *":         {map[string]string{"Cache-Control": "max-age=600", "Vary": "*"}, []any{"revalidated", nil}, ""},
 		"an age":          {map[string]string{"Cache-Control": "max-age=600", "Age": "600"}, []any{"revalidated", "revalidated"}, `"1"`},

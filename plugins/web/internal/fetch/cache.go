@@ -38,15 +38,15 @@ type cached struct {
 }
 
 // storable returns an answer as it is kept, and whether it may be. at is when the
-// server sent it, or said that it is still right; plain says that no cookies were
-// sent for it.
-func storable(r *Response, at time.Time, plain bool) (*cached, bool) {
+// server sent it, or said that it is still right; again says that another request
+// may get it, too.
+func storable(r *Response, at time.Time, again bool) (*cached, bool) {
 	directives := cacheControl(r.Header)
 	if _, never := directives["no-store"]; never {
 		return nil, false
 	}
 	lifetime, explicit := lifetimeOf(r.Header, directives)
-	once := !plain || strings.Contains(r.Header.Get("Vary"), "*")
+	once := !again || strings.Contains(r.Header.Get("Vary"), "*")
 	switch r.Status {
 	case http.StatusOK, http.StatusMovedPermanently, http.StatusPermanentRedirect, http.StatusNotFound, http.StatusGone:
 	case http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect:
@@ -120,18 +120,34 @@ func (e *cached) condition(h http.Header) {
 	}
 }
 
-// updated returns the answer after the server said, with these headers, that it is
-// still right.
-func (e *cached) updated(h http.Header) *Response {
-	r := e.response("revalidated")
+// confirmed returns the answer after the server said, with these headers, that it is
+// still right, and whether that is said of this answer.
+func (e *cached) confirmed(h http.Header) (r *Response, meant bool) {
+	r = e.response("revalidated")
+	if !e.isNamed(h) {
+		return r, false // "MUST NOT use the new response to update any stored responses" (RFC 9111, 4.3.4)
+	}
 	r.Header.Del("Age") // is that of an answer which came earlier
 	for _, name := range []string{"Cache-Control", "Date", "Etag", "Expires", "Last-Modified", "Vary", "Age"} {
 		if values := h.Values(name); len(values) > 0 {
 			r.Header[name] = values
 		}
 	}
-	return r
+	return r, true
 }
+
+// isNamed reports whether the headers name no other answer than this one.
+func (e *cached) isNamed(h http.Header) bool {
+	if tag := h.Get("ETag"); tag != "" {
+		return opaque(tag) == opaque(e.answer.Header.Get("ETag"))
+	}
+	changed := h.Get("Last-Modified")
+	return changed == "" || changed == e.answer.Header.Get("Last-Modified")
+}
+
+// opaque is an entity tag without what says that it is weak: a server may call an
+// answer that it has packed W/"1", and confirm it as "1".
+func opaque(tag string) string { return strings.TrimPrefix(tag, "W/") }
 
 // response returns the answer for a caller.
 func (e *cached) response(how string) *Response {

@@ -299,12 +299,12 @@ func (c *Client) hop(ctx context.Context, r Request, own bool) (*Response, error
 	if err != nil {
 		return nil, err
 	}
-	came := response.Fetched
+	came, again := response.Fetched, plain
 	if old != nil && response.Status == http.StatusNotModified {
 		response.Release()
-		response = old.updated(response.Header)
+		response, again = old.confirmed(response.Header)
 	}
-	if entry, ok := storable(response, came, plain); ok {
+	if entry, ok := storable(response, came, again); ok {
 		c.cache.put(key, entry)
 	} else {
 		c.cache.drop(key)
