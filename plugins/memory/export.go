@@ -138,11 +138,12 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 	}
 	sweep(c, dir)
 	var out exported
-	var err error
-	if out.Snapshot, err = newSnapshot(dir); err != nil {
-		return exported{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
+	err := os.ErrExist
+	for at := time.Now().UTC(); errors.Is(err, os.ErrExist); at = at.Add(time.Millisecond) { // that has no snapshot yet
+		out.Snapshot = "snapshot-" + at.Format("20060102T150405.000Z")
+		out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db"))
 	}
-	if out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db")); err != nil {
+	if err != nil {
 		return exported{}, err
 	}
 	if out.Notes, err = c.user.Store().Len(ctx); err != nil {
@@ -158,20 +159,6 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 		}
 	}
 	return out, nil
-}
-
-// newSnapshot returns the name of a snapshot that is made now.
-func newSnapshot(dir string) (string, error) {
-	for at := time.Now().UTC(); ; at = at.Add(time.Millisecond) {
-		name := "snapshot-" + at.Format("20060102T150405.000Z")
-		_, err := os.Lstat(filepath.Join(dir, name+".db"))
-		if errors.Is(err, os.ErrNotExist) {
-			return name, nil
-		}
-		if err != nil {
-			return "", err
-		}
-	}
 }
 
 // leftOver is the age at which a snapshot that is not whole has no writer any

@@ -136,3 +136,44 @@ func TestSnapshotsAtOnce(t *testing.T) {
 		p.must("memory_import", args{"snapshot": name}, nil)
 	}
 }
+
+// Two processes write snapshots of one file at the same time, each under a name of
+// its own.
+func TestSnapshotsOfTwoProcesses(t *testing.T) {
+	const each = 30
+	dir := t.TempDir()
+	var processes []*plugin
+	for range 2 {
+		p := &plugin{sdktest.StartBinary(t, os.Args[0], sdktest.Options{
+			Env: []string{"MEMORY_AS_PLUGIN=1"}, Settings: map[string]any{"snapshots": 2 * each}, Context: tool.Context{UserDir: dir},
+		}), t}
+		p.save(args{"content": "I like tea"})
+		processes = append(processes, p)
+	}
+	results := make([][each]tool.Result, len(processes))
+	var all sync.WaitGroup
+	for i, p := range processes {
+		all.Go(func() {
+			for n := range each {
+				results[i][n] = p.Call(t.Context(), "memory_export", args{"format": "snapshot"})
+			}
+		})
+	}
+	all.Wait()
+	names := map[string]bool{}
+	for i := range results {
+		for _, r := range results[i] {
+			var out exported
+			if r.Error != nil {
+				t.Fatalf("memory_export in process %d = %v: %v", i, r.Error, r.Error.Unwrap())
+			}
+			if err := json.Unmarshal(r.Structured, &out); err != nil {
+				t.Fatal(err)
+			}
+			names[out.Snapshot] = true
+		}
+	}
+	if len(names) != 2*each {
+		t.Errorf("%d snapshots have %d names", 2*each, len(names))
+	}
+}

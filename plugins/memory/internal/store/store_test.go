@@ -308,9 +308,15 @@ func TestSnapshots(t *testing.T) {
 	if size, err := s.Snapshot(t.Context(), copied); err != nil || size == 0 {
 		t.Fatalf("Snapshot() = %d, %v", size, err)
 	}
-	if _, err := s.Snapshot(t.Context(), copied); err == nil {
-		t.Error("Snapshot() writes over a file")
+	if _, err := s.Snapshot(t.Context(), copied); !errors.Is(err, os.ErrExist) {
+		t.Errorf("Snapshot() to a file that is there = %v", err)
 	}
+	written := path + ".written" // by another process
+	must(t, os.WriteFile(written+Part, nil, 0o600))
+	if _, err := s.Snapshot(t.Context(), written); !errors.Is(err, os.ErrExist) {
+		t.Errorf("Snapshot() to a file that is being written = %v", err)
+	}
+	must(t, os.Remove(written+Part)) // it is still there
 	var ids []string
 	take := func(n *Note) error { ids = append(ids, n.NoteID); return nil }
 	if err := ReadSnapshot(t.Context(), copied, "ada", take); err != nil || !cmp.Equal(ids, []string{"note-1", "note-2"}) {

@@ -178,21 +178,22 @@ func (s *Store) purge(ctx context.Context, r rule, found []int64) (int, error) {
 // Part is what the name of a snapshot ends in that is not whole yet.
 const Part = ".part"
 
-// Snapshot writes the notes as they are now to another file, which must not
-// exist, and returns its size. The file is there as a whole or not at all; a
-// process that is killed leaves one behind whose name goes on with [Part].
+// Snapshot writes the notes as they are now to another file, and returns its size.
+// It fails with [os.ErrExist] if the file is there, or is being written by another
+// process. The file is there as a whole or not at all; a process that is killed
+// leaves one behind whose name goes on with [Part].
 func (s *Store) Snapshot(ctx context.Context, path string) (int64, error) {
-	if _, err := os.Lstat(path); err == nil {
-		return 0, fmt.Errorf("%s is there already", path)
-	}
-	db, err := connect(s.opts.Path, checkParams)
-	if err != nil {
+	part := path + Part
+	if err := reserve(part, path); err != nil {
 		return 0, err
 	}
-	part := path + Part
-	_, err = db.ExecContext(ctx, "VACUUM INTO ?", part)
+	db, err := connect(s.opts.Path, checkParams)
+	if err == nil {
+		_, err = db.ExecContext(ctx, "VACUUM INTO ?", part)
+		err = errors.Join(explain(err), db.Close())
+	}
 	var size int64
-	if err = errors.Join(explain(err), db.Close()); err == nil {
+	if err == nil {
 		size, err = publish(part, path)
 	}
 	if err != nil {
@@ -204,6 +205,23 @@ func (s *Store) Snapshot(ctx context.Context, path string) (int64, error) {
 		return 0, err
 	}
 	return size, nil
+}
+
+// reserve makes an empty file at part, into which SQLite writes: of several
+// processes only one can.
+func reserve(part, path string) error {
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	err = f.Close()
+	if _, missing := os.Lstat(path); missing == nil { // whoever had part before has published it by now
+		err = fmt.Errorf("%s: %w", path, os.ErrExist)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return nil
 }
 
 // publish gives a file that is whole its name, durably, and returns its size: under
