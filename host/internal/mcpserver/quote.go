@@ -2,7 +2,6 @@ package mcpserver
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/bits"
 	"unicode/utf8"
 )
@@ -21,8 +20,8 @@ func appendQuoted(to, text []byte) []byte {
 			}
 		}
 		r, size := utf8.DecodeRune(text[at:])
-		if escape := escapeOf(r, size); escape != "" {
-			to = append(append(to, text[written:at]...), escape...)
+		if isEscaped(r, size) {
+			to = appendEscape(append(to, text[written:at]...), r)
 			written = at + size
 		}
 		at += size
@@ -45,30 +44,31 @@ func unescaped(text []byte) int {
 			return n + bits.TrailingZeros64(found)/8
 		}
 	}
-	for n < len(text) && text[n] < utf8.RuneSelf && escapeOf(rune(text[n]), 1) == "" {
+	for n < len(text) && text[n] < utf8.RuneSelf && !isEscaped(rune(text[n]), 1) {
 		n++
 	}
 	return n
 }
 
-// escapeOf is what stands for a character of a string in JSON, "" for itself.
-func escapeOf(r rune, size int) string {
-	switch {
-	case r > '\\' && r < '\u2028':
-		return ""
-	case r == '"':
-		return `\"`
-	case r == '\\':
-		return `\\`
-	case r == '\n':
-		return `\n`
-	case r == '\r':
-		return `\r`
-	case r == '\t':
-		return `\t`
-	case r == utf8.RuneError && size == 1, r < ' ', r == '\u2028', r == '\u2029':
-		return fmt.Sprintf(`\u%04x`, r)
+// isEscaped reports whether a character does not stand for itself in a string of
+// JSON. One that is not UTF-8 has a size of 1.
+func isEscaped(r rune, size int) bool {
+	return r < ' ' || r == '"' || r == '\\' || r == '\u2028' || r == '\u2029' || r == utf8.RuneError && size == 1
+}
+
+// appendEscape appends what stands for a character of at most 16 bits.
+func appendEscape(to []byte, r rune) []byte {
+	const digits = "0123456789abcdef"
+	switch r {
+	case '"', '\\':
+		return append(to, '\\', byte(r))
+	case '\n':
+		return append(to, `\n`...)
+	case '\r':
+		return append(to, `\r`...)
+	case '\t':
+		return append(to, `\t`...)
 	default:
-		return ""
+		return append(to, '\\', 'u', digits[r>>12], digits[r>>8&15], digits[r>>4&15], digits[r&15])
 	}
 }

@@ -41,6 +41,16 @@ func FuzzAppendQuoted(f *testing.F) {
 	})
 }
 
+// A text of nothing but escapes, such as the colours of a terminal, takes no memory
+// for each of them.
+func TestAppendQuotedAllocates(t *testing.T) {
+	text := bytes.Repeat([]byte("\x1b\x00\xff\u2028\"\\\n\r\t"), 1000)
+	to := make([]byte, 0, 6*len(text)+2)
+	if n := testing.AllocsPerRun(10, func() { appendQuoted(to, text) }); n > 0 {
+		t.Errorf("%d bytes take %v allocations", len(text), n)
+	}
+}
+
 func BenchmarkAppendQuoted(b *testing.B) {
 	for name, line := range map[string]string{"ASCII": strings.Repeat("0123456789abcde", 4) + "abc\n", "Japanese": strings.Repeat("日本語", 21) + "\n"} {
 		text := []byte(strings.Repeat(line, 1<<20/len(line)))
