@@ -40,6 +40,8 @@ func TestCache(t *testing.T) {
 		{"aged on the way", map[string]string{"Cache-Control": "max-age=60", "Age": "50"}, 200, 11 * time.Second, ""},
 		{"Expires, soon", map[string]string{"Expires": date(start.Add(time.Minute)), "Date": date(start)}, 200, 59 * time.Second, "fresh"},
 		{"Expires, later", map[string]string{"Expires": date(start.Add(time.Minute)), "Date": date(start)}, 200, 61 * time.Second, ""},
+		{"Expires without a date, soon", map[string]string{"Expires": date(start.Add(time.Minute)), "Date": ""}, 200, 59 * time.Second, "fresh"},
+		{"Expires without a date, later", map[string]string{"Expires": date(start.Add(time.Minute)), "Date": ""}, 200, 61 * time.Second, ""},
 		{"Expires that is no date", map[string]string{"Expires": "0", "Date": date(start)}, 200, 0, ""},
 		{"changed ten minutes ago, soon", map[string]string{"Last-Modified": date(start.Add(-10 * time.Minute)), "Date": date(start)}, 200, 59 * time.Second, "fresh"},
 		{"changed ten minutes ago, later", map[string]string{"Last-Modified": date(start.Add(-10 * time.Minute)), "Date": date(start)}, 200, 61 * time.Second, "revalidated"},
@@ -203,6 +205,36 @@ func TestRevalidationKeeps(t *testing.T) {
 				t.Errorf("the last time the server was asked about %s, want %s", tag, tt.tag)
 			}
 		})
+	}
+}
+
+// An answer that a server confirms late, without a date, is fresh from then on.
+func TestRevalidationWithoutDate(t *testing.T) {
+	start := time.Now().Truncate(time.Second)
+	var clock atomic.Int64
+	now := func() time.Time { return start.Add(time.Duration(clock.Load())) }
+	w := newWorld(t, site{"/page": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"1"`)
+		w.Header().Set("Expires", now().Add(time.Minute).UTC().Format(http.TimeFormat))
+		if r.Header.Get("If-None-Match") != "" {
+			w.Header()["Date"] = nil // without it, net/http adds one
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Header().Set("Date", now().UTC().Format(http.TimeFormat))
+		_, _ = fmt.Fprint(w, "answer")
+	}})
+	w.outside.now = now
+	p := w.start(t, sdktest.Options{})
+	for _, call := range []struct {
+		after time.Duration
+		want  any
+	}{{0, nil}, {time.Hour, "revalidated"}, {time.Hour + 59*time.Second, "fresh"}, {time.Hour + 61*time.Second, "revalidated"}} {
+		clock.Store(int64(call.after))
+		got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://example.com/page"})
+		if got.Error != nil || got.Metadata["cache"] != call.want {
+			t.Errorf("after %v: %v, %v; want %v", call.after, got.Metadata["cache"], got.Error, call.want)
+		}
 	}
 }
 

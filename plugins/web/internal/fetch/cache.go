@@ -45,7 +45,7 @@ func storable(r *Response, at time.Time, again bool) (*cached, bool) {
 	if _, never := directives["no-store"]; never {
 		return nil, false
 	}
-	lifetime, explicit := lifetimeOf(r.Header, directives)
+	lifetime, explicit := lifetimeOf(r.Header, directives, at)
 	once := !again || strings.Contains(r.Header.Get("Vary"), "*")
 	switch r.Status {
 	case http.StatusOK, http.StatusMovedPermanently, http.StatusPermanentRedirect, http.StatusNotFound, http.StatusGone:
@@ -60,9 +60,9 @@ func storable(r *Response, at time.Time, again bool) (*cached, bool) {
 	return &cached{answer: answer, born: at.Add(-age), lifetime: lifetime, once: once}, true
 }
 
-// lifetimeOf returns how long an answer counts as fresh, and whether it says so
-// itself.
-func lifetimeOf(h http.Header, directives map[string]string) (time.Duration, bool) {
+// lifetimeOf returns how long an answer that came at a time counts as fresh, and
+// whether it says so itself.
+func lifetimeOf(h http.Header, directives map[string]string, at time.Time) (time.Duration, bool) {
 	if _, always := directives["no-cache"]; always {
 		return 0, true
 	}
@@ -72,7 +72,7 @@ func lifetimeOf(h http.Header, directives map[string]string) (time.Duration, boo
 	}
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
-		return 0, false
+		date = at // "MUST record the time it was received" (RFC 9110, 6.6.1)
 	}
 	if text := h.Get("Expires"); text != "" {
 		expires, err := http.ParseTime(text)
@@ -127,7 +127,8 @@ func (e *cached) confirmed(h http.Header) (r *Response, meant bool) {
 	if !e.isNamed(h) {
 		return r, false // "MUST NOT use the new response to update any stored responses" (RFC 9111, 4.3.4)
 	}
-	r.Header.Del("Age") // is that of an answer which came earlier
+	r.Header.Del("Age") // it and the date are those of an answer which came earlier
+	r.Header.Del("Date")
 	for _, name := range []string{"Cache-Control", "Date", "Etag", "Expires", "Last-Modified", "Vary", "Age"} {
 		if values := h.Values(name); len(values) > 0 {
 			r.Header[name] = values
