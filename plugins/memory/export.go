@@ -153,7 +153,8 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 	if err != nil {
 		return exported{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
 	}
-	for _, old := range names[:max(len(names)-c.Snapshots, 0)] {
+	names = slices.DeleteFunc(names, func(name string) bool { return name == out.Snapshot }) // it stays, whatever the clock said earlier
+	for _, old := range names[:max(len(names)+1-c.Snapshots, 0)] {
 		if err := os.Remove(filepath.Join(dir, old+".db")); err != nil {
 			c.Logger().Warn("an old snapshot could not be removed", "error", err)
 		}

@@ -137,6 +137,29 @@ func TestSnapshotsAtOnce(t *testing.T) {
 	}
 }
 
+// A snapshot that was just written stays, also if the clock was put back since
+// those before it.
+func TestASnapshotOfAnEarlierTime(t *testing.T) {
+	dir := t.TempDir()
+	p := startIn(t, dir, map[string]any{"snapshots": 1})
+	p.save(args{"content": "I like tea"})
+	var before, made exported
+	p.must("memory_export", args{"format": "snapshot"}, &before)
+	files, err := filepath.Glob(filepath.Join(dir, "*-snapshots", before.Snapshot+".db"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("snapshots: %v, %v", files, err)
+	}
+	later := filepath.Join(filepath.Dir(files[0]), "snapshot-99990101T000000.000Z.db")
+	if err := os.Rename(files[0], later); err != nil {
+		t.Fatal(err)
+	}
+	p.must("memory_export", args{"format": "snapshot"}, &made)
+	p.must("memory_import", args{"snapshot": made.Snapshot}, nil)
+	if _, err := os.Stat(later); !os.IsNotExist(err) {
+		t.Errorf("there are more snapshots than may be: %v", err)
+	}
+}
+
 // Two processes write snapshots of one file at the same time, each under a name of
 // its own.
 func TestSnapshotsOfTwoProcesses(t *testing.T) {
