@@ -62,6 +62,10 @@ func appendEscape(to []byte, r rune) []byte {
 	switch r {
 	case '"', '\\':
 		return append(to, '\\', byte(r))
+	case '\b':
+		return append(to, `\b`...)
+	case '\f':
+		return append(to, `\f`...)
 	case '\n':
 		return append(to, `\n`...)
 	case '\r':

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzAppendQuoted compares with encoding/json.
+// FuzzAppendQuoted checks that each byte is as encoding/json writes it.
 func FuzzAppendQuoted(f *testing.F) {
 	for c := range 256 {
 		f.Add([]byte(strings.Repeat("x", c%17) + string([]byte{byte(c)}) + "yz"))
@@ -26,17 +26,8 @@ func FuzzAppendQuoted(f *testing.F) {
 		if err := encoder.Encode(string(text)); err != nil {
 			t.Fatal(err)
 		}
-		want.Truncate(want.Len() - 1) // the end of the line
-		var wanted, got string
-		quoted := appendQuoted(nil, text)
-		if err := json.Unmarshal(quoted, &got); err != nil {
-			t.Fatalf("%q is %s: %v", text, quoted, err)
-		}
-		if err := json.Unmarshal(want.Bytes(), &wanted); err != nil {
-			t.Fatal(err)
-		}
-		if got != wanted || bytes.ContainsAny(quoted, "\n\r\u2028\u2029") {
-			t.Errorf("%q is %s, want %s", text, quoted, want.Bytes())
+		if got := appendQuoted(nil, text); !bytes.Equal(got, bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
+			t.Errorf("%q is %s, want %s", text, got, want.Bytes())
 		}
 	})
 }
