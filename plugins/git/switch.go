@@ -97,7 +97,11 @@ func (c *switching) choose(ctx context.Context, in switchArgs) error {
 func (c *switching) fromRemote(ctx context.Context, name string) error {
 	var found []string
 	for _, remote := range c.config.subsections("remote") {
-		id, err := c.commitOrNone(ctx, "refs/remotes/"+remote+"/"+name)
+		ref := "refs/remotes/" + remote + "/" + name
+		if checkRevision(ref) != nil {
+			continue // a remote can have any name; this one cannot be asked for
+		}
+		id, err := c.commitOrNone(ctx, ref)
 		if err != nil {
 			return err
 		}
