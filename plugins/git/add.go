@@ -74,6 +74,9 @@ func shownNames(names []string) string {
 	for _, name := range names[:min(len(names), most)] {
 		shown = append(shown, tool.VisibleName(name))
 	}
+	if more := len(names) - most; more > 0 {
+		shown = append(shown, fmt.Sprintf("and %d more", more))
+	}
 	return strings.Join(shown, ", ")
 }
 

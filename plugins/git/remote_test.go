@@ -463,6 +463,13 @@ func TestRemotesThatAreRefused(t *testing.T) {
 		t.Errorf("the remotes are %q", said)
 	}
 	w.git("r", "config", "--remove-section", "remote.\x1b[31m")
+	for i := range 10 {
+		w.git("r", "config", fmt.Sprintf("remote.x%d.url", i), "x")
+	}
+	contains(t, w.refused("git_fetch", args{"path": "r", "remote": "none"}, tool.NotFound), "origin, x0, x1, x2, x3, x4, x5, x6, x7, x8, and 1 more")
+	for i := range 10 {
+		w.git("r", "config", "--remove-section", fmt.Sprintf("remote.x%d", i))
+	}
 	w.git("r", "config", "--add", "remote.origin.pushurl", "https://127.0.0.1:1/y")
 	w.git("r", "config", "--add", "remote.origin.pushurl", "https://127.0.0.1:1/z")
 	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "several addresses")
