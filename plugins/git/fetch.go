@@ -74,7 +74,11 @@ func (c *fetching) state() string {
 
 func (c *fetching) show(context.Context) (string, []tool.Content, error) {
 	summary := fmt.Sprintf("Fetches from %s (%s) into %s", tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.place())
-	return summary, c.listed(append([]string{"Address: " + tool.VisibleName(c.from.url)}, c.specs...)), nil
+	lines := []string{"Address: " + tool.VisibleName(c.from.url)}
+	for _, spec := range c.specs {
+		lines = append(lines, tool.VisibleName(spec))
+	}
+	return summary, c.listed(lines), nil
 }
 
 func (c *fetching) make(ctx context.Context) (tool.Result, error) {

@@ -476,7 +476,13 @@ func TestRemotesThatAreRefused(t *testing.T) {
 	w.git("r", "config", "--unset-all", "remote.origin.pushurl")
 	w.git("r", "config", "url.https://127.0.0.1:1/pushed.pushInsteadOf", "https://127.0.0.1:1/x")
 	w.git("r", "config", "remote.origin.url", "https://127.0.0.1:1/x")
-	_, text := w.preview("git_push", args{"path": "r"})
+	w.git("r", "config", "remote.origin.fetch", "+refs/heads/a:refs/remotes/origin/a\nAddress: \x1b[1mhttps://elsewhere/")
+	_, text := w.preview("git_fetch", args{"path": "r"})
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); len(lines) != 3 || strings.ContainsRune(text, '\x1b') {
+		t.Errorf("the preview of git_fetch is %q, want three lines that can be seen", text)
+	}
+	w.git("r", "config", "--unset-all", "remote.origin.fetch")
+	_, text = w.preview("git_push", args{"path": "r"})
 	contains(t, text, "(https://127.0.0.1:1/pushed)")
 	w.git("r", "checkout", "-q", "--detach")
 	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "HEAD is detached")
