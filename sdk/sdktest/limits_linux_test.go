@@ -12,12 +12,18 @@ import (
 )
 
 func TestLimits(t *testing.T) {
+	var own unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NPROC, &own); err != nil {
+		t.Fatal(err)
+	}
+	// Memory has room for what the race detector maps, and processes for what else
+	// the user runs, so that the plugin starts.
 	_, options := fixture("sdk")
-	options.Limits = Limits{Memory: 512 * tool.MiB, FileSize: tool.MiB, OpenFiles: 100, Processes: 1000}
+	options.Limits = Limits{Memory: 4 * tool.GiB, FileSize: tool.MiB, OpenFiles: 100, Processes: own.Cur - 1}
 	p := StartBinary(t, os.Args[0], options)
 	pid := p.process.cmd.Process.Pid
 	for resource, want := range map[int]uint64{
-		unix.RLIMIT_DATA: 512 << 20, unix.RLIMIT_FSIZE: 1 << 20, unix.RLIMIT_NOFILE: 100, unix.RLIMIT_NPROC: 1000,
+		unix.RLIMIT_DATA: 4 << 30, unix.RLIMIT_FSIZE: 1 << 20, unix.RLIMIT_NOFILE: 100, unix.RLIMIT_NPROC: own.Cur - 1,
 	} {
 		var got unix.Rlimit
 		if err := unix.Prlimit(pid, resource, nil, &got); err != nil || got.Cur != want || got.Max != want {
@@ -25,7 +31,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-	if err != nil || !strings.Contains(string(environ), "\x00GOMEMLIMIT=375809632\x00") {
+	if err != nil || !strings.Contains(string(environ), "\x00GOMEMLIMIT=3382286744\x00") {
 		t.Errorf("the environment is %q, %v, want four fifths of what 64 MiB leave as GOMEMLIMIT", environ, err)
 	}
 }
