@@ -62,6 +62,7 @@ var complaints = []complaint{
 	knows(`is already (?:checked out|used by worktree)`, tool.Conflict, "The branch is checked out in another worktree", "switch to another branch"),
 	knows(`No stash entries found|is not a valid reference|stash@\{\d+\} is not|log for 'stash' only has|is not a stash`, tool.NotFound, "There is no such stash", "git_stash with action list shows which there are"),
 	knows(`does not have any commits yet|bad default revision|ambiguous argument 'HEAD'|You do not have the initial commit`, tool.NotFound, "There is no commit yet", "git_commit makes the first"),
+	knows(`current branch appears to be broken|bad object HEAD`, tool.Failed, "The git repository is damaged: its branch leads to no commit", "the user can see more with git fsck"),
 	knows(`unknown revision|bad revision|Needed a single revision|Invalid revision range|bad object`, tool.NotFound, "There is no such revision", "git_log and git_branch show which there are"),
 	knows(`[Oo]ut of memory|cannot allocate memory|mmap failed`, tool.ResourceExhausted, "git has not got enough memory", "ask for less, or raise limits.memory of the plugin's sandbox"),
 	knows(`No space left on device|File too large|Disk quota exceeded|unable to write`, tool.ResourceExhausted, "git cannot write: there is no room, or the file is too large", "git_add large files first, then git_commit without files; the user can raise limits.file_size and limits.tmp_size of the plugin's sandbox"),

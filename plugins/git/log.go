@@ -106,7 +106,11 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 		}
 		return nil
 	})
-	args = append(args, "--end-of-options", begin, "--")
+	args = append(args, "--end-of-options")
+	if begin != "HEAD" { // without it, git tells a branch that is damaged from one without commits
+		args = append(args, begin)
+	}
+	args = append(args, "--")
 	_, err = r.run(ctx, command{args: append(args, paths...), output: records, maxOutput: maxListed})
 	if isMissing(err) && begin == "HEAD" {
 		return result, nil // there is no commit yet
