@@ -130,7 +130,9 @@ func (q *requester) ask(r *toolpluginv1.CallRequest, stream callStream) error {
 		said = append(said, tell(<-first))
 	}
 	if args.Hold {
-		must(stream.Send(chunk([]byte("inside"))))
+		if err := stream.Send(chunk([]byte("inside"))); err != nil {
+			return err // the call has ended
+		}
 		<-stream.Context().Done()
 		return stream.Context().Err()
 	}

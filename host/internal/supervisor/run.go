@@ -20,7 +20,8 @@ import (
 // Run carries one call to the plugin that owns the tool and waits for its
 // result. It starts the plugin if it is not running. When ctx ends, Run tells
 // the plugin to stop and returns at once with code [tool.Timeout] or
-// [tool.Canceled]; it never waits for the plugin to agree.
+// [tool.Canceled]; it never waits for the plugin to agree. A result that has
+// come by then is returned all the same.
 //
 // digest is what [Options.Publish] was told with the tools that the call was
 // checked against; "" means any. If the plugin has others by now, the call is

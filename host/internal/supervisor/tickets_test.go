@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
@@ -172,7 +173,8 @@ func TestOneQuestionAtATime(t *testing.T) {
 }
 
 // TestQuestionEndsWithItsCall cancels a call whose user is being asked, and
-// kills a process that waits for an answer.
+// kills a process that waits for an answer. The plugin does not answer the call
+// after that: a result could come before the call is seen to have ended.
 func TestQuestionEndsWithItsCall(t *testing.T) {
 	k := keep(t, "asking")
 	for _, tt := range []struct {
@@ -185,9 +187,11 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			var asked atomic.Bool
 			over := make(chan error, 1)
-			_, _, err := k.Run(ctx, "asking", "", tool.Call{ID: "tc_1", Tool: "ask", Arguments: []byte(`{}`)}, tool.Sink{
+			_, _, err := k.Run(ctx, "asking", "", tool.Call{ID: "tc_1", Tool: "ask", Arguments: []byte(`{"Hold":true}`)}, tool.Sink{
 				Ask: func(asking context.Context, _ tool.Question) (tool.Answer, error) {
+					asked.Store(true)
 					tt.end(cancel)
 					<-asking.Done()
 					over <- asking.Err()
@@ -196,6 +200,9 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 			})
 			if err == nil {
 				t.Error("Run() = nil, want an error")
+			}
+			if !asked.Load() {
+				t.Fatalf("the user was not asked: %v", err)
 			}
 			if got := <-over; got == nil {
 				t.Error("the question did not end")
