@@ -107,18 +107,23 @@ func TestSlowPreview(t *testing.T) {
 	k.timing.preview = time.Hour
 	k.mustCall(t, "calm", "echo")
 	first := k.live("calm")
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := k.Preview(ctx, "calm", "", tool.Call{ID: "tc_1", Tool: "ignore", Arguments: []byte(`{}`)})
-	if tool.AsError(err).Code != tool.Timeout {
-		t.Errorf("Preview() = %v, want timeout by its context", err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { // ends with cancel
+		_, err := k.Preview(ctx, "calm", "", tool.Call{ID: "tc_1", Tool: "ignore", Arguments: []byte(`{}`)})
+		ended <- err
+	}()
+	k.log.await(t, "goes on with a preview")
+	cancel()
+	if err := <-ended; tool.AsError(err).Code != tool.Canceled {
+		t.Errorf("Preview() = %v, want canceled", err)
 	}
 	<-first.ended
-	canceled, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = k.Preview(canceled, "calm", "", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{}`)})
-	if tool.AsError(err).Code != tool.Canceled {
-		t.Errorf("Preview() = %v, want canceled", err)
+	late, cancel := context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	_, err := k.Preview(late, "calm", "", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{}`)})
+	if tool.AsError(err).Code != tool.Timeout {
+		t.Errorf("Preview() = %v, want timeout by its context", err)
 	}
 }
 

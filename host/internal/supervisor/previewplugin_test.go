@@ -34,6 +34,7 @@ func (p *testPlugin) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest
 		_, ok := ctx.Deadline()
 		return all(fmt.Append(nil, ok)), nil
 	case "ignore":
+		fmt.Fprintln(os.Stderr, "goes on with a preview")
 		select {}
 	case "block":
 		<-ctx.Done()

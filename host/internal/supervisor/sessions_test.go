@@ -11,8 +11,8 @@ import (
 // and no others. One that does not answer keeps nobody.
 func TestEndSession(t *testing.T) {
 	k := keep(t, "sessions", "draining")
-	k.timing.probe = 10 * time.Millisecond
-	k.EndSession("before") // nothing runs
+	k.timing.probe = 500 * time.Millisecond // enough for those that answer
+	k.EndSession("before")                  // nothing runs
 	k.mustCall(t, "sessions", "echo")
 	k.mustCall(t, "draining", "echo")
 	for _, id := range []string{"mcp_one", "slow", "mcp_two"} {
