@@ -254,6 +254,27 @@ func TestBranchAndSwitch(t *testing.T) {
 	w.refused("git_switch", args{"path": "r", "branch": "x", "base": "main"}, tool.InvalidArgument)
 }
 
+// What git is told is what the preview shows, whatever a repository calls its remotes
+// and branches.
+func TestSwitchToABranchOfAnOddRemote(t *testing.T) {
+	for _, remote := range []string{"--create=other", "-Cother", "--detach", "-x", "origin"} {
+		w := newWorkspace(t, started{})
+		w.repo("r")
+		w.git("r", "update-ref", "refs/remotes/"+remote+"/theirs", "HEAD~1")
+		w.git("r", "update-ref", "refs/heads/"+remote+"/theirs", "HEAD") // which may be meant, too
+		w.git("r", "config", "remote."+remote+".url", "https://127.0.0.1:1/x")
+		w.git("r", "config", "remote."+remote+".fetch", "+refs/heads/*:refs/remotes/"+remote+"/*")
+		want := w.git("r", "rev-parse", "HEAD~1")
+		contains(t, w.must("git_switch", args{"path": "r", "branch": "theirs"}), "the new branch theirs, which tracks "+remote+"/theirs at "+want[:10])
+		if got := w.git("r", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD"); got != want+"\nrefs/heads/theirs" {
+			t.Errorf("with the remote %s, HEAD is %s, want %s", remote, got, want)
+		}
+		if got := w.git("r", "config", "branch.theirs.remote") + " " + w.git("r", "config", "branch.theirs.merge"); got != remote+" refs/heads/theirs" {
+			t.Errorf("with the remote %s, the branch tracks %s", remote, got)
+		}
+	}
+}
+
 func TestStash(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")

@@ -112,7 +112,8 @@ func (c *switching) fromRemote(ctx context.Context, name string) error {
 	switch len(found) {
 	case 1:
 		c.to = fmt.Sprintf("the new branch %s, which tracks %s", tool.VisibleName(name), tool.VisibleName(found[0]))
-		c.args = []string{"--create", name, "--track=direct", found[0]}
+		// Its full name: the remote's may look like an option, or be that of a branch, too.
+		c.args = []string{"--create", name, "--track=direct", "refs/remotes/" + found[0]}
 		return nil
 	case 0:
 		return tool.Errorf(tool.NotFound, "There is no branch %s", tool.VisibleName(cut(name))).
