@@ -138,6 +138,10 @@ func TestLogReadsWhatItShows(t *testing.T) {
 // A branch that is damaged is not one without commits.
 func TestLogOfADamagedBranch(t *testing.T) {
 	w := newWorkspace(t, started{})
+	for _, branch := range []string{"fix-SSL", "TLS", "certificate"} { // which other complaints of git have in them
+		w.git("", "init", "-q", "-b", branch, "of-"+branch)
+		contains(t, w.must("git_log", args{"path": "of-" + branch}), "No commits")
+	}
 	for name, branch := range map[string]string{"garbage": "xyz\n", "empty": "", "missing": strings.Repeat("1", 40) + "\n"} {
 		w.git("", "init", "-q", "-b", "main", name)
 		contains(t, w.must("git_log", args{"path": name}), "No commits")
