@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
@@ -115,8 +116,11 @@ const (
 	moreNotice    = "[there are more"
 )
 
-// snapshotName is what the files of snapshots are called.
+// snapshotName is what the files of snapshots are called, and snapshotTime how a name
+// tells when one was made: in their order.
 var snapshotName = regexp.MustCompile(`^snapshot-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z$`)
+
+const snapshotTime = "snapshot-20060102T150405.000Z"
 
 // snapshotDir is where the snapshots of a call's user are: beside the file, by
 // whose name they are kept apart from those of others.
@@ -134,14 +138,26 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 	}
 	dir := c.snapshotDir()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return exported{}, tool.Errorf(tool.Failed, "The snapshot could not be written").WithCause(err)
+		return exported{}, notWritten(err)
 	}
 	sweep(c, dir)
+	names, err := snapshots(dir)
+	if err != nil {
+		return exported{}, notWritten(err)
+	}
+	at := time.Now().UTC()
+	if len(names) > 0 {
+		if newest, err := time.Parse(snapshotTime, names[len(names)-1]); err == nil && !newest.Before(at) { // the clock was put back
+			at = newest.Add(time.Millisecond)
+		}
+	}
 	var out exported
-	err := os.ErrExist
-	for at := time.Now().UTC(); errors.Is(err, os.ErrExist); at = at.Add(time.Millisecond) { // that has no snapshot yet
-		out.Snapshot = "snapshot-" + at.Format("20060102T150405.000Z")
+	for err = os.ErrExist; errors.Is(err, os.ErrExist); at = at.Add(time.Millisecond) { // that has no snapshot yet
+		out.Snapshot = at.Format(snapshotTime)
 		out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db"))
+	}
+	if _, ok := errors.AsType[syscall.Errno](err); ok {
+		return exported{}, notWritten(err)
 	}
 	if err != nil {
 		return exported{}, err
@@ -149,17 +165,30 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 	if out.Notes, err = c.user.Store().Len(ctx); err != nil {
 		return exported{}, err
 	}
-	names, err := snapshots(dir)
-	if err != nil {
+	if err := prune(c, dir, out.Snapshot); err != nil {
 		return exported{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == out.Snapshot }) // it stays, whatever the clock said earlier
-	for _, old := range names[:max(len(names)+1-c.Snapshots, 0)] {
-		if err := os.Remove(filepath.Join(dir, old+".db")); err != nil {
+	return out, nil
+}
+
+func notWritten(err error) error {
+	return tool.Errorf(tool.Failed, "The snapshot could not be written").WithCause(err)
+}
+
+// prune removes the snapshots before one that are too many with it. Another process
+// may do the same: the newest of all stays.
+func prune(c *call, dir, made string) error {
+	names, err := snapshots(dir)
+	if err != nil {
+		return err
+	}
+	tooMany := max(slices.Index(names, made)+1-c.Snapshots, 0)
+	for _, old := range names[:tooMany] {
+		if err := os.Remove(filepath.Join(dir, old+".db")); err != nil && !errors.Is(err, os.ErrNotExist) {
 			c.Logger().Warn("an old snapshot could not be removed", "error", err)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // leftOver is the age at which a snapshot that is not whole has no writer any
@@ -174,7 +203,9 @@ func sweep(c *call, dir string) {
 		if failed == nil && c.now.Sub(info.ModTime()) > leftOver {
 			failed = os.Remove(path)
 		}
-		err = errors.Join(err, failed)
+		if !errors.Is(failed, os.ErrNotExist) { // its writer may have come first
+			err = errors.Join(err, failed)
+		}
 	}
 	if err != nil {
 		c.Logger().Warn("what is left of a snapshot could not be removed", "error", err)

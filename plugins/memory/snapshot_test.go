@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -137,13 +138,13 @@ func TestSnapshotsAtOnce(t *testing.T) {
 	}
 }
 
-// A snapshot that was just written stays, also if the clock was put back since
-// those before it.
-func TestASnapshotOfAnEarlierTime(t *testing.T) {
+// Snapshots go in the order in which they were written, also if the clock was put
+// back since the first.
+func TestSnapshotsOfAnEarlierTime(t *testing.T) {
 	dir := t.TempDir()
-	p := startIn(t, dir, map[string]any{"snapshots": 1})
+	p := startIn(t, dir, map[string]any{"snapshots": 2})
 	p.save(args{"content": "I like tea"})
-	var before, made exported
+	var before exported
 	p.must("memory_export", args{"format": "snapshot"}, &before)
 	files, err := filepath.Glob(filepath.Join(dir, "*-snapshots", before.Snapshot+".db"))
 	if err != nil || len(files) != 1 {
@@ -153,10 +154,76 @@ func TestASnapshotOfAnEarlierTime(t *testing.T) {
 	if err := os.Rename(files[0], later); err != nil {
 		t.Fatal(err)
 	}
-	p.must("memory_export", args{"format": "snapshot"}, &made)
-	p.must("memory_import", args{"snapshot": made.Snapshot}, nil)
-	if _, err := os.Stat(later); !os.IsNotExist(err) {
-		t.Errorf("there are more snapshots than may be: %v", err)
+	made := make([]exported, 3)
+	for i := range made {
+		p.must("memory_export", args{"format": "snapshot"}, &made[i])
+	}
+	var left []string
+	for _, of := range made[1:] {
+		left = append(left, filepath.Join(filepath.Dir(later), of.Snapshot+".db"))
+		p.must("memory_import", args{"snapshot": of.Snapshot}, nil)
+	}
+	if got, err := filepath.Glob(filepath.Join(filepath.Dir(later), "*")); err != nil || !slices.Equal(got, left) {
+		t.Errorf("there are %q, want %q: %v", got, left, err)
+	}
+}
+
+// A place where no snapshot can be written is a failure that is told.
+func TestASnapshotWithoutAPlace(t *testing.T) {
+	dir := t.TempDir()
+	p := startIn(t, dir, nil)
+	p.save(args{"content": "I like tea"})
+	p.must("memory_export", args{"format": "snapshot"}, nil)
+	snapshots, err := filepath.Glob(filepath.Join(dir, "*-snapshots"))
+	if err != nil || len(snapshots) != 1 {
+		t.Fatalf("directories of snapshots: %v, %v", snapshots, err)
+	}
+	if err := os.RemoveAll(snapshots[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("/proc/self", snapshots[0]); err != nil {
+		t.Fatal(err)
+	}
+	if r := p.Call(t.Context(), "memory_export", args{"format": "snapshot"}); codeOf(r) != tool.Failed || !strings.Contains(r.Error.Message, "could not be written") {
+		t.Errorf("memory_export = %v", r.Error)
+	}
+}
+
+// twoProcesses keep the notes of one user.
+func twoProcesses(t *testing.T, dir string, snapshots int) []*plugin {
+	t.Helper()
+	var processes []*plugin
+	for range 2 {
+		p := &plugin{sdktest.StartBinary(t, os.Args[0], sdktest.Options{
+			Env: []string{"MEMORY_AS_PLUGIN=1"}, Settings: map[string]any{"snapshots": snapshots}, Context: tool.Context{UserDir: dir},
+		}), t}
+		p.save(args{"content": "I like tea"})
+		processes = append(processes, p)
+	}
+	return processes
+}
+
+// Of the snapshots that two processes write at the same time, the newest stays.
+func TestTheNewestSnapshotStays(t *testing.T) {
+	processes := twoProcesses(t, t.TempDir(), 1)
+	for range 40 {
+		results := make([]tool.Result, len(processes))
+		var all sync.WaitGroup
+		for i, p := range processes {
+			all.Go(func() { results[i] = p.Call(t.Context(), "memory_export", args{"format": "snapshot"}) })
+		}
+		all.Wait()
+		newest := ""
+		for _, r := range results {
+			var out exported
+			if r.Error != nil || json.Unmarshal(r.Structured, &out) != nil {
+				t.Fatalf("memory_export = %s, %v", r.Structured, r.Error)
+			}
+			newest = max(newest, out.Snapshot)
+		}
+		if r := processes[0].Call(t.Context(), "memory_import", args{"snapshot": newest}); r.Error != nil {
+			t.Fatalf("memory_import of the newest snapshot = %v", r.Error)
+		}
 	}
 }
 
@@ -164,15 +231,7 @@ func TestASnapshotOfAnEarlierTime(t *testing.T) {
 // its own.
 func TestSnapshotsOfTwoProcesses(t *testing.T) {
 	const each = 30
-	dir := t.TempDir()
-	var processes []*plugin
-	for range 2 {
-		p := &plugin{sdktest.StartBinary(t, os.Args[0], sdktest.Options{
-			Env: []string{"MEMORY_AS_PLUGIN=1"}, Settings: map[string]any{"snapshots": 2 * each}, Context: tool.Context{UserDir: dir},
-		}), t}
-		p.save(args{"content": "I like tea"})
-		processes = append(processes, p)
-	}
+	processes := twoProcesses(t, t.TempDir(), 2*each)
 	results := make([][each]tool.Result, len(processes))
 	var all sync.WaitGroup
 	for i, p := range processes {
