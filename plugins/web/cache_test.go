@@ -38,6 +38,7 @@ func TestCache(t *testing.T) {
 		{"no number", map[string]string{"Cache-Control": "max-age=soon"}, 200, time.Second, ""},
 		{"more than a year", map[string]string{"Cache-Control": "max-age=99999999999999"}, 200, 364 * 24 * time.Hour, "fresh"},
 		{"aged on the way", map[string]string{"Cache-Control": "max-age=60", "Age": "50"}, 200, 11 * time.Second, ""},
+		{"aged on the way without a word", map[string]string{"Cache-Control": "max-age=60", "Date": date(start.Add(-50 * time.Second))}, 200, 11 * time.Second, ""},
 		{"Expires, soon", map[string]string{"Expires": date(start.Add(time.Minute)), "Date": date(start)}, 200, 59 * time.Second, "fresh"},
 		{"Expires, later", map[string]string{"Expires": date(start.Add(time.Minute)), "Date": date(start)}, 200, 61 * time.Second, ""},
 		{"Expires without a date, soon", map[string]string{"Expires": date(start.Add(time.Minute)), "Date": ""}, 200, 59 * time.Second, "fresh"},

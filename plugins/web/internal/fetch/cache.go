@@ -55,6 +55,9 @@ func storable(r *Response, at time.Time, again bool) (*cached, bool) {
 		return nil, false
 	}
 	age, _ := seconds(r.Header.Get("Age"))
+	if date, err := http.ParseTime(r.Header.Get("Date")); err == nil {
+		age = max(age, at.Sub(date)) // what keeps it on the way need not say so (RFC 9111, 4.2.3)
+	}
 	answer := *r
 	answer.turn = nil
 	return &cached{answer: answer, born: at.Add(-age), lifetime: lifetime, once: once}, true
@@ -139,11 +142,15 @@ func (e *cached) confirmed(h http.Header) (r *Response, meant bool) {
 
 // isNamed reports whether the headers name no other answer than this one.
 func (e *cached) isNamed(h http.Header) bool {
-	if tag := h.Get("ETag"); tag != "" {
-		return opaque(tag) == opaque(e.answer.Header.Get("ETag"))
+	tag, changed := h.Get("ETag"), h.Get("Last-Modified")
+	own, ownChange := e.answer.Header.Get("ETag"), e.answer.Header.Get("Last-Modified")
+	switch {
+	case tag == "":
+		return changed == "" || changed == ownChange
+	case own == "" && strings.HasPrefix(tag, "W/"): // one that this answer came without
+		return changed != "" && changed == ownChange
 	}
-	changed := h.Get("Last-Modified")
-	return changed == "" || changed == e.answer.Header.Get("Last-Modified")
+	return opaque(tag) == opaque(own)
 }
 
 // opaque is an entity tag without what says that it is weak: a server may call an

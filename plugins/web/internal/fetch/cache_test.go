@@ -39,6 +39,38 @@ func TestCacheForgets(t *testing.T) {
 	}
 }
 
+// A confirmation is of the answer that it names, or of the only one if it names none
+// (RFC 9111, 4.3.4).
+func TestConfirmationNamesItsAnswer(t *testing.T) {
+	headers := func(tag, changed string) http.Header {
+		h := make(http.Header)
+		h.Set("ETag", tag)
+		h.Set("Last-Modified", changed)
+		return h
+	}
+	for _, tt := range []struct {
+		name      string
+		kept, now http.Header
+		want      bool
+	}{
+		{"no name", headers("a", "1"), headers("", ""), true},
+		{"its tag", headers("a", "1"), headers("a", "1"), true},
+		{"its tag, weak", headers("a", ""), headers("W/a", ""), true},
+		{"another tag", headers("a", "1"), headers("b", "1"), false},
+		{"its time", headers("a", "1"), headers("", "1"), true},
+		{"another time", headers("a", "1"), headers("", "2"), false},
+		{"a tag that it had not", headers("", "1"), headers("a", "1"), false},
+		{"a weak tag that it had not, and its time", headers("", "1"), headers("W/a", "1"), true},
+		{"a weak tag that it had not, and another time", headers("", "1"), headers("W/a", "2"), false},
+		{"a weak tag that it had not, alone", headers("", "1"), headers("W/a", ""), false},
+	} {
+		e := &cached{answer: Response{Header: tt.kept}}
+		if got := e.isNamed(tt.now); got != tt.want {
+			t.Errorf("%s: isNamed = %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 	for text, want := range map[string]time.Duration{
