@@ -26,7 +26,7 @@ const (
 // of it is none. What stands beside it stays, and the text of it is kept.
 func (p *Pipeline) fitStructured(c *call, result tool.Result) (tool.Result, *whole) {
 	size, budget := len(result.Structured), c.entry.MaxOutput
-	if size <= int(budget) {
+	if size <= int(budget) || !json.Valid(result.Structured) { // which the check of the output refuses
 		return result, nil
 	}
 	c.dropStream() // the structured result is what is kept

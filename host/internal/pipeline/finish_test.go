@@ -138,7 +138,9 @@ func TestStructuredOutput(t *testing.T) {
 		{"no schema", `[1]`, nil, ""},
 		{"does not fit", `{"n":"x"}`, []func(*tool.Spec){withSchema}, "output_invalid: the tool's structured result does not fit the schema that it publishes"},
 		{"not JSON", `{"n":`, nil, "output_invalid: the tool's structured result is not JSON"},
-		{"too large to be looked at", `{"n":` + strings.Repeat(" ", 17<<10), []func(*tool.Spec){withSchema}, "resource_exhausted: the tool's structured result has 17,413 bytes, more than its budget of 16KiB"},
+		{"too large, and not JSON", `{"n":` + strings.Repeat(" ", 17<<10), []func(*tool.Spec){withSchema}, "output_invalid: the tool's structured result is not JSON"},
+		{"too large, and not JSON, without a schema", strings.Repeat("]", 17<<10), nil, "output_invalid: the tool's structured result is not JSON"},
+		{"too large, and does not fit", `{"n":"` + strings.Repeat("x", 17<<10) + `"}`, []func(*tool.Spec){withSchema}, "resource_exhausted: the tool's structured result has 17,416 bytes, more than its budget of 16KiB"},
 		{"too large", string(large), nil, "resource_exhausted: the tool's structured result has 142,865 bytes, more than its budget of 16KiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
