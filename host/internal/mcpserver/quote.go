@@ -7,8 +7,8 @@ import (
 )
 
 // appendQuoted appends text as a string of JSON, with the escapes of encoding/json
-// but those for HTML. It takes a third of the time: long texts are most of what a
-// host writes.
+// but those for HTML. Texts with few escapes, which are most of what a host writes,
+// take a third of the time.
 func appendQuoted(to, text []byte) []byte {
 	to = append(to, '"')
 	written := 0

@@ -10,9 +10,10 @@ import (
 // The processes that want to know are told of ended sessions, in their order,
 // and no others. One that does not answer keeps nobody.
 func TestEndSession(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "sessions", "draining")
-	k.timing.probe = 500 * time.Millisecond // enough for those that answer
-	k.EndSession("before")                  // nothing runs
+	k.timing.probe = 5 * time.Second // enough for those that answer
+	k.EndSession("before")           // nothing runs
 	k.mustCall(t, "sessions", "echo")
 	k.mustCall(t, "draining", "echo")
 	for _, id := range []string{"mcp_one", "slow", "mcp_two"} {
