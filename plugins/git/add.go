@@ -111,6 +111,13 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 // filtered are the files of which git would keep something else than they hold, by a
 // filter that is not run here.
 func (r *repository) filtered(ctx context.Context, paths []string) ([]string, error) {
+	return r.attributed(ctx, "filter", paths, func(value string) bool {
+		return value != "unspecified" && value != "unset" && value != "set"
+	})
+}
+
+// attributed are the files of which an attribute has a value that is meant.
+func (r *repository) attributed(ctx context.Context, name string, paths []string, meant func(value string) bool) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
 	}
@@ -119,14 +126,14 @@ func (r *repository) filtered(ctx context.Context, paths []string) ([]string, er
 		if record = append(record, string(field)); len(record) < 3 {
 			return nil
 		}
-		if value := record[2]; value != "unspecified" && value != "unset" && value != "set" {
+		if meant(record[2]) {
 			found = append(found, record[0])
 		}
 		record = record[:0]
 		return nil
 	})
 	_, err := r.run(ctx, command{
-		args: []string{"check-attr", "-z", "--stdin", "filter"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00"), output: records, maxOutput: maxListed,
+		args: []string{"check-attr", "-z", "--stdin", name}, stdin: []byte(strings.Join(paths, "\x00") + "\x00"), output: records, maxOutput: maxListed,
 	})
 	if err != nil {
 		return nil, err

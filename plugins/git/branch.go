@@ -162,6 +162,21 @@ func (r *repository) checkBranchName(ctx context.Context, name string) error {
 	return err
 }
 
+// refuseSymbolic refuses a reference that is another name of one: to write it is to
+// write that.
+func (r *repository) refuseSymbolic(ctx context.Context, ref string) error {
+	out, err := r.run(ctx, command{args: []string{"symbolic-ref", "--quiet", ref}, exits: []int{1}})
+	if err == nil && out.exit == 0 {
+		return isSymbolic(ref, strings.TrimSpace(string(out.stdout)))
+	}
+	return err
+}
+
+func isSymbolic(ref, other string) *tool.Error {
+	return tool.Errorf(tool.Conflict, "The reference %s is another name of %s", tool.VisibleName(ref), tool.VisibleName(other)).
+		WithHint("the user must remove it (git symbolic-ref --delete)")
+}
+
 func badBranchName(name string) *tool.Error {
 	return tool.Errorf(tool.InvalidArgument, "No branch can have the name %s", tool.VisibleName(cut(name))).
 		WithHint("use letters, digits, and - _ . / between them")
@@ -193,7 +208,10 @@ func (r *repository) newBranch(ctx context.Context, name, base string) (Commit, 
 	if base == "" {
 		base = "HEAD"
 	}
-	if _, err := r.commits(ctx, "refs/heads/"+name); err == nil {
+	if err := r.refuseSymbolic(ctx, "refs/heads/"+name); err != nil {
+		return Commit{}, err
+	}
+	if _, err := r.exact(ctx, "refs/heads/"+name); err == nil {
 		return Commit{}, tool.Errorf(tool.Conflict, "There is a branch %s already", tool.VisibleName(name)).WithHint("git_switch to it, or choose another name")
 	} else if !isMissing(err) {
 		return Commit{}, err
@@ -213,7 +231,7 @@ func (c *creating) show(context.Context) (string, []tool.Content, error) {
 
 func (c *creating) make(ctx context.Context) (tool.Result, error) {
 	none := strings.Repeat("0", len(c.at.ID))
-	args := []string{"update-ref", "-m", "branch: Created from " + c.at.ID, "refs/heads/" + c.name, c.at.ID, none}
+	args := []string{"update-ref", "--no-deref", "-m", "branch: Created from " + c.at.ID, "refs/heads/" + c.name, c.at.ID, none}
 	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
 		return tool.Result{}, err
 	}

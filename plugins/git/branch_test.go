@@ -55,7 +55,8 @@ func TestSwitchToABranchOfAnOddRemote(t *testing.T) {
 		w.git("r", "update-ref", "refs/remotes/"+remote+"/theirs", "HEAD~1")
 		w.git("r", "update-ref", "refs/heads/"+remote+"/theirs", "HEAD") // which may be meant, too
 		w.git("r", "config", "remote."+remote+".url", "https://127.0.0.1:1/x")
-		w.git("r", "config", "remote."+remote+".fetch", "+refs/heads/*:refs/remotes/"+remote+"/*")
+		w.git("r", "config", "remote.other.url", "https://127.0.0.1:2/x")
+		w.git("r", "config", "remote.other.fetch", "+refs/heads/*:refs/remotes/"+remote+"/*")
 		want := w.git("r", "rev-parse", "HEAD~1")
 		contains(t, w.must("git_switch", args{"path": "r", "branch": "theirs"}), "the new branch theirs, which tracks "+remote+"/theirs at "+want[:10])
 		if got := w.git("r", "rev-parse", "HEAD", "--symbolic-full-name", "HEAD"); got != want+"\nrefs/heads/theirs" {

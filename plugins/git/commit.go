@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -160,6 +161,9 @@ func (c *committing) fill(ctx context.Context, x *privateIndex, files []string) 
 		if _, err := x.run(ctx, command{args: []string{"read-tree", c.head.Commit}}); err != nil {
 			return err
 		}
+		if err := c.leaveOut(ctx, x); err != nil {
+			return err
+		}
 	}
 	if c.changed, err = c.toStage(ctx, x.env, paths); err != nil {
 		return err
@@ -168,6 +172,32 @@ func (c *committing) fill(ctx context.Context, x *privateIndex, files []string) 
 		return nothingToCommit("the files are as in the last commit, ignored, or not there")
 	}
 	return x.add(ctx, c.paths)
+}
+
+// leaveOut marks in the index what the repository's own says is not in the worktree, of
+// a sparse checkout: it is not deleted.
+func (c *committing) leaveOut(ctx context.Context, x *privateIndex) error {
+	away, err := c.marked(ctx, "-t", "S")
+	if err != nil || len(away) == 0 {
+		return err
+	}
+	slices.Sort(away)
+	var stdin bytes.Buffer
+	records := porcelain.NewRecords(func(path []byte) error { // one that was added since is not in this index
+		if _, ok := slices.BinarySearch(away, string(path)); ok {
+			stdin.Write(path)
+			stdin.WriteByte(0)
+		}
+		return nil
+	})
+	if _, err := x.run(ctx, command{args: []string{"ls-files", "-z", "--cached"}, output: records, maxOutput: maxListed}); err != nil {
+		return err
+	}
+	if err := records.Close(); err != nil {
+		return unreadable(err)
+	}
+	_, err = x.run(ctx, command{args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, stdin: stdin.Bytes()})
+	return err
 }
 
 func nothingToCommit(why string) *tool.Error {
@@ -211,7 +241,7 @@ func (c *committing) state() string {
 	return stateOf(slices.Concat([]string{"git_commit", c.gitDir, c.head.Name, c.tree, c.message, c.author.name, c.author.email}, c.parents)...)
 }
 
-func (c *committing) show(context.Context) (string, []tool.Content, error) {
+func (c *committing) show(ctx context.Context) (string, []tool.Content, error) {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	summary := fmt.Sprintf("Commits %s (+%d -%d) on %s: %s", plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted, c.head.head(), oneLine(subject))
 	var about strings.Builder
@@ -222,6 +252,17 @@ func (c *committing) show(context.Context) (string, []tool.Content, error) {
 	about.WriteByte('\n')
 	if c.merge {
 		about.WriteString("Finishes a merge; the diff is against the branch.\n")
+	}
+	var paths []string
+	for _, f := range c.diff.Files {
+		paths = append(paths, f.Path)
+	}
+	hidden, err := c.attributed(ctx, "diff", paths, func(value string) bool { return value == "unset" })
+	if err != nil {
+		return "", nil, err
+	}
+	if len(hidden) > 0 {
+		about.WriteString("NOT ALL IS SHOWN: .gitattributes says that there is no diff of " + c.namesOf(hidden) + "\n")
 	}
 	for _, note := range c.notes(c.repository) {
 		about.WriteString(note + "\n")

@@ -63,9 +63,13 @@ func (r *repository) fetchSpecs(ctx context.Context, from *remote, branch string
 		}
 	}
 	if len(specs) == 0 {
-		specs = []string{"+refs/heads/*:" + from.tracking("*")}
+		return []string{"+refs/heads/*:" + from.tracking("*")}, nil
 	}
-	return specs, nil
+	var forced []string // as git fetches them: it is told not to look what has been replaced
+	for _, spec := range specs {
+		forced = append(forced, "+"+strings.TrimPrefix(spec, "+"))
+	}
+	return forced, nil
 }
 
 func (c *fetching) state() string {
@@ -101,7 +105,8 @@ func (c *fetching) make(ctx context.Context) (tool.Result, error) {
 
 // fetch gets the branches, and returns the references before and after.
 func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, err error) {
-	if before, err = c.references(ctx, "refs/"); err != nil {
+	before, symbolic, err := c.references(ctx, "refs/")
+	if err != nil {
 		return nil, nil, err
 	}
 	t, err := c.transfer(before)
@@ -123,8 +128,17 @@ func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, 
 	if _, err := t.runRemote(ctx, c.from, command{args: slices.Concat(args, []string{"--", c.from.url}, c.specs)}); err != nil {
 		return nil, nil, err
 	}
-	if after, err = t.references(ctx, "refs/"); err != nil {
+	if after, _, err = t.references(ctx, "refs/"); err != nil {
 		return nil, nil, err
+	}
+	if head := c.from.tracking("HEAD"); symbolic[head] != "" { // which says what the remote's branch is, and is no branch
+		delete(symbolic, head)
+		delete(after, head)
+	}
+	for name, other := range symbolic {
+		if after[name] != "" {
+			return nil, nil, isSymbolic(name, other)
+		}
 	}
 	return before, after, c.move(ctx, before, after)
 }
@@ -148,7 +162,7 @@ func (c *fetching) move(ctx context.Context, before, after map[string]string) er
 		if changes == "" {
 			continue
 		}
-		args := []string{"update-ref", "-m", "fetch", "--stdin"}
+		args := []string{"update-ref", "--no-deref", "-m", "fetch", "--stdin"}
 		if _, err := c.run(ctx, command{args: args, stdin: []byte(changes), writes: true, env: c.anybody()}); err != nil {
 			return err
 		}
@@ -159,21 +173,25 @@ func (c *fetching) move(ctx context.Context, before, after map[string]string) er
 // maxReferences bounds the list of a repository's references, in bytes.
 const maxReferences = 64 * tool.MiB
 
-// references are the references with a prefix and what they point at, but for those
+// references are the references with a prefix and what they point at; symbolic are those
 // that are another name of one.
-func (r *repository) references(ctx context.Context, prefix string) (map[string]string, error) {
-	all := map[string]string{}
+func (r *repository) references(ctx context.Context, prefix string) (all, symbolic map[string]string, err error) {
+	all, symbolic = map[string]string{}, map[string]string{}
 	args := []string{"for-each-ref", "--format=%(objectname) %(refname) %(symref)", "--", prefix}
 	out, err := r.run(ctx, command{args: args, maxOutput: maxReferences})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, line := range out.lines() {
-		if words := strings.Fields(line); len(words) == 2 {
+		switch words := strings.Split(line, " "); { // a name can have any other space in it
+		case len(words) != 3:
+		case words[2] != "":
+			symbolic[words[1]] = words[2]
+		default:
 			all[words[1]] = words[0]
 		}
 	}
-	return all, nil
+	return all, symbolic, nil
 }
 
 // movedReferences says what has become of references.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,8 @@ import (
 )
 
 // fixedConfig is what git is told instead of what a repository says: nothing that
-// runs a program, reads a file elsewhere, or makes the output something else.
+// runs a program, reads a file elsewhere, makes the output something else, or a change
+// another one than was shown.
 func fixedConfig(worktree string) []string {
 	return []string{
 		// What runs programs.
@@ -29,7 +31,12 @@ func fixedConfig(worktree string) []string {
 		"color.ui=false", "column.ui=never", "log.mailmap=false", "log.showRoot=true", "log.follow=false", "i18n.commitEncoding=utf-8",
 		"i18n.logOutputEncoding=utf-8", "diff.suppressBlankEmpty=false", "diff.submodule=short", "core.quotePath=true", "core.abbrev=auto",
 		"core.commentChar=#", "user.useConfigOnly=true", "advice.detachedHead=false", "merge.conflictStyle=merge", "merge.log=false",
-		"pull.rebase=false", "push.followTags=false", "push.default=nothing", "rebase.abbreviateCommands=false",
+		"core.warnAmbiguousRefs=true",
+		// What it does: instructions of a rebase can run programs, and the strategy "ours" merges nothing.
+		"pull.rebase=false", "pull.twohead=ort", "rebase.backend=merge", "rebase.instructionFormat=%s", "rebase.abbreviateCommands=false",
+		"commit.cleanup=verbatim", "push.followTags=false", "push.default=nothing",
+		// What it sees: a file for itself, whatever the case of its name, and its changes.
+		"core.ignoreStat=false", "core.ignoreCase=" + strconv.FormatBool(runtime.GOOS != "linux"),
 		// What it costs: files that are larger are neither compared nor held in memory.
 		"core.bigFileThreshold=32m", "core.deltaBaseCacheLimit=32m", "pack.windowMemory=64m", "pack.deltaCacheSize=16m", "pack.threads=2",
 		// Remotes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"strings"
@@ -65,6 +66,9 @@ func (r *repository) trueHead(b porcelain.Branch) (porcelain.Branch, error) {
 	name, branch := strings.CutPrefix(ref, "refs/heads/")
 	if !branch {
 		return b, tool.Errorf(tool.Failed, "HEAD is %s, which is no branch", tool.VisibleName(cut(ref))).WithHint("the user must git switch to a branch")
+	}
+	if status := cmp.Or(b.Name, "(detached)"); status != name {
+		return b, tool.Errorf(tool.Failed, "HEAD is %s, which leads to no branch", tool.VisibleName(cut(ref))).WithHint("the user must git switch to a branch")
 	}
 	b.Name = name
 	return b, nil

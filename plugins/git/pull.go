@@ -168,7 +168,7 @@ func (c *pulling) integrate(ctx context.Context, to string) error {
 	if c.mode == "ff_only" {
 		args = append(args, "--ff-only")
 	} else {
-		args = append(args, "--ff", "-m", fmt.Sprintf("Merge branch '%s' of %s", c.branch, c.from.name))
+		args = append(args, "--ff", "-m", fmt.Sprintf("Merge branch '%s' of %s\n", c.branch, c.from.name))
 	}
 	out, err := c.run(ctx, command{args: append(args, to), writes: true, env: c.anybody(), exits: []int{1}})
 	if err != nil || out.exit == 0 {

@@ -116,7 +116,7 @@ func (c *pushing) known(ctx context.Context) ([]string, error) {
 	if c.tracked != "" {
 		return []string{c.tracked}, nil
 	}
-	branches, err := c.references(ctx, "refs/remotes/"+c.to.name+"/")
+	branches, _, err := c.references(ctx, "refs/remotes/"+c.to.name+"/")
 	return slices.Sorted(maps.Values(branches)), err
 }
 
@@ -184,16 +184,30 @@ func (c *pushing) make(ctx context.Context) (tool.Result, error) {
 // remember notes here where the remote's branch is, and that the branch tracks it. It
 // returns what of that has failed: the push has not.
 func (c *pushing) remember(ctx context.Context) (notes string) {
-	commands := [][]string{{"update-ref", "-m", "update by push", c.to.tracking(c.target), c.commitID}}
+	args := []string{"update-ref", "--no-deref", "-m", "update by push", c.to.tracking(c.target), c.commitID}
+	_, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()})
+	notes = unnoted(err)
 	if c.in.SetUpstream {
-		commands = append(commands,
-			[]string{"config", "--replace-all", "branch." + c.branch + ".remote", c.to.name},
-			[]string{"config", "--replace-all", "branch." + c.branch + ".merge", "refs/heads/" + c.target})
-	}
-	for _, args := range commands {
-		if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
-			notes += "\n[it could not be noted in the repository: " + tool.AsError(err).Message + "]"
-		}
+		notes += unnoted(c.setUpstream(ctx, c.branch, c.to.name, c.target))
 	}
 	return notes
+}
+
+// setUpstream notes that a branch tracks one of a remote.
+func (r *repository) setUpstream(ctx context.Context, branch, remote, upstream string) error {
+	for _, setting := range [][]string{{"branch." + branch + ".remote", remote}, {"branch." + branch + ".merge", "refs/heads/" + upstream}} {
+		args := append([]string{"config", "--replace-all", "--"}, setting...)
+		if _, err := r.run(ctx, command{args: args, writes: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unnoted tells what could not be noted after the rest was done.
+func unnoted(err error) string {
+	if err == nil {
+		return ""
+	}
+	return "\n[it could not be noted in the repository: " + tool.AsError(err).Message + "]"
 }

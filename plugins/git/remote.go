@@ -290,9 +290,9 @@ func (t *transfer) runRemote(ctx context.Context, to *remote, c command) (output
 // tracking is the reference by which a branch of the remote is known here.
 func (to *remote) tracking(branch string) string { return "refs/remotes/" + to.name + "/" + branch }
 
-// commitOrNone is the commit of a reference, "" if there is none.
+// commitOrNone is the commit of a reference of this full name, "" if there is none.
 func (r *repository) commitOrNone(ctx context.Context, ref string) (string, error) {
-	id, err := r.commit(ctx, ref)
+	id, err := r.exact(ctx, ref)
 	if isMissing(err) {
 		return "", nil
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -25,6 +26,9 @@ func checkRevision(rev string) error {
 	return nil
 }
 
+// ambiguous is what git says of a name that several references have.
+var ambiguous = regexp.MustCompile(`(?m)^warning: refname '(.*)' is ambiguous\.$`)
+
 func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 80)], "") }
 
 // commits returns the object ids of the commits that revisions name. Git reads them
@@ -43,6 +47,12 @@ func (r *repository) commits(ctx context.Context, revs ...string) ([]string, err
 	out, err := r.run(ctx, command{args: []string{"cat-file", "--batch-check=%(objectname) %(objecttype)"}, stdin: []byte(input.String())})
 	if err != nil {
 		return nil, err
+	}
+	for _, found := range ambiguous.FindAllStringSubmatch(out.stderr, -1) {
+		if name := found[1]; name != "HEAD" && !strings.HasPrefix(name, "refs/") { // which git takes for what they say
+			return nil, tool.Errorf(tool.InvalidArgument, "%s names more than one thing", tool.VisibleName(cut(name))).
+				WithHint("name it in full: refs/heads/ and the branch, refs/tags/ and the tag, or the commit's id")
+		}
 	}
 	lines := out.lines()
 	if len(lines) != len(revs) {
@@ -66,6 +76,28 @@ func (r *repository) commit(ctx context.Context, rev string) (string, error) {
 		return "", err
 	}
 	return ids[0], nil
+}
+
+// exact is commit for the full name of a reference. Without the reference, git would
+// take it for the name of a branch or tag: refs/heads/refs/stash.
+func (r *repository) exact(ctx context.Context, ref string) (string, error) {
+	there, err := r.exists(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	if !there {
+		return "", noCommit(ref, false)
+	}
+	return r.commit(ctx, ref)
+}
+
+// exists reports whether there is a reference of this full name.
+func (r *repository) exists(ctx context.Context, ref string) (bool, error) {
+	if err := checkRevision(ref); err != nil {
+		return false, err
+	}
+	out, err := r.run(ctx, command{args: []string{"show-ref", "--verify", "--quiet", "--", ref}, exits: []int{1}})
+	return err == nil && out.exit == 0, err
 }
 
 func noCommit(rev string, ambiguous bool) *tool.Error {

@@ -109,6 +109,9 @@ const maxStashes = 1000
 // stashes lists the stashes of a page.
 func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 	list := Stashes{Repo: r.shown, Stashes: []Stash{}}
+	if there, err := r.exists(ctx, "refs/stash"); err != nil || !there {
+		return list, err
+	}
 	var f []string
 	records := porcelain.NewRecords(func(field []byte) error {
 		if f = append(f, string(field)); len(f) < 4 { // the fourth is the empty one of -z
@@ -124,9 +127,6 @@ func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 	})
 	args := []string{"log", "-z", "--walk-reflogs", "--first-parent", "--no-patch", "--no-color", "--format=tformat:%H%x00%cI%x00%gs%x00", "refs/stash", "--"}
 	_, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed})
-	if isMissing(err) {
-		return list, nil
-	}
 	if err != nil {
 		return list, err
 	}
@@ -150,6 +150,12 @@ func (r *repository) planPutAway(ctx context.Context, in stashArgs) (change, err
 		return nil, err
 	}
 	c := &puttingAway{repository: r, in: in}
+	if err := r.refuseUnseen(ctx, nil); err != nil {
+		return nil, err
+	}
+	if err := r.refuseSymbolic(ctx, "refs/stash"); err != nil {
+		return nil, err
+	}
 	untracked := "no"
 	if in.Untracked {
 		untracked = "all"
@@ -158,6 +164,10 @@ func (r *repository) planPutAway(ctx context.Context, in stashArgs) (change, err
 	if c.head, err = r.lookAt(ctx, untracked); err != nil {
 		return nil, err
 	}
+	// Git stash passes over submodules and other repositories.
+	c.head.files = slices.DeleteFunc(c.head.files, func(e porcelain.Entry) bool {
+		return strings.HasPrefix(e.Submodule, "S") || e.Kind == porcelain.Untracked && strings.HasSuffix(e.Path, "/")
+	})
 	switch conflicts := c.head.conflicts(); {
 	case c.head.Commit == "":
 		return nil, tool.Errorf(tool.NotFound, "There is no commit yet").WithHint("git_commit makes the first")
@@ -243,8 +253,11 @@ func (c *bringingBack) look(ctx context.Context) (err error) {
 // lookAtOthers finds the files in the stash that git did not know. They are in a
 // commit of their own; git does not bring them back where others lie.
 func (c *bringingBack) lookAtOthers(ctx context.Context) error {
-	id, err := c.commitOrNone(ctx, c.stash.Commit+"^3")
-	if err != nil || id == "" {
+	id, err := c.commit(ctx, c.stash.Commit+"^3")
+	if isMissing(err) {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	others, err := c.list(ctx, []string{"ls-tree", "-r", "-z", "--name-only", "--full-tree", id})
@@ -300,7 +313,7 @@ func (c *bringingBack) drop(ctx context.Context) error {
 	if id, err := c.commit(ctx, "refs/"+name); err != nil || id != c.stash.Commit {
 		return sdk.ChangedSincePreview("the stash has another number").WithCause(err)
 	}
-	_, err := c.run(ctx, command{args: []string{"stash", "drop", "--quiet", name}, writes: true, env: c.anybody()})
+	_, err := c.run(ctx, command{args: []string{"stash", "drop", "--quiet", strconv.Itoa(c.stash.Number)}, writes: true, env: c.anybody()})
 	return err
 }
 

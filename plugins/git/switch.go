@@ -24,6 +24,8 @@ type switching struct {
 	args   []string // of git switch
 	target string   // a commit
 	files  []string // that become others
+	branch string   // the new one
+	remote string   // that has it, and that it tracks; "" for none
 }
 
 // planSwitch looks at what a call of git_switch would change.
@@ -82,7 +84,10 @@ func (c *switching) choose(ctx context.Context, in switchArgs) error {
 		c.to, c.target, c.args = "the commit "+short(id)+", on no branch", id, []string{"--detach", id}
 		return err
 	}
-	id, err := c.commit(ctx, "refs/heads/"+in.Branch)
+	if err := c.checkBranchName(ctx, in.Branch); err != nil {
+		return err
+	}
+	id, err := c.exact(ctx, "refs/heads/"+in.Branch)
 	if err == nil {
 		c.to, c.target, c.args = "the branch "+tool.VisibleName(in.Branch), id, []string{in.Branch}
 		return nil
@@ -112,8 +117,8 @@ func (c *switching) fromRemote(ctx context.Context, name string) error {
 	switch len(found) {
 	case 1:
 		c.to = fmt.Sprintf("the new branch %s, which tracks %s", tool.VisibleName(name), tool.VisibleName(found[0]))
-		// Its full name: the remote's may look like an option, or be that of a branch, too.
-		c.args = []string{"--create", name, "--track=direct", "refs/remotes/" + found[0]}
+		c.args = []string{"--create", name, "--no-track", c.target}
+		c.branch, c.remote = name, strings.TrimSuffix(found[0], "/"+name)
 		return nil
 	case 0:
 		return tool.Errorf(tool.NotFound, "There is no branch %s", tool.VisibleName(cut(name))).
@@ -129,7 +134,7 @@ func (r *repository) differing(ctx context.Context, states ...string) ([]string,
 }
 
 func (c *switching) state() string {
-	return stateOf("git_switch", c.gitDir, c.head.Name, c.head.Commit, c.target, strings.Join(c.args, "\x00"))
+	return stateOf("git_switch", c.gitDir, c.head.Name, c.head.Commit, c.target, c.remote, strings.Join(c.args, "\x00"))
 }
 
 func (c *switching) show(context.Context) (string, []tool.Content, error) {
@@ -146,6 +151,10 @@ func (c *switching) make(ctx context.Context) (tool.Result, error) {
 	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
 		return tool.Result{}, err
 	}
+	notes := ""
+	if c.remote != "" { // git would look which remote's settings lead to the reference
+		notes = unnoted(c.setUpstream(ctx, c.branch, c.remote, c.branch))
+	}
 	facts := map[string]any{"repo": c.shown, "commit": c.target, "files": len(c.files)}
-	return done(facts, c.changedFiles(c.files, "switch"), "Switched to %s at %s: %s changed", c.to, short(c.target), plural(len(c.files), "file")), nil
+	return done(facts, c.changedFiles(c.files, "switch"), "Switched to %s at %s: %s changed%s", c.to, short(c.target), plural(len(c.files), "file"), notes), nil
 }

@@ -82,7 +82,12 @@ func copyFile(to, from string) error {
 		return noRoom(err)
 	}
 	_, err = io.Copy(file, source)
-	if err = errors.Join(err, file.Close()); err != nil {
+	info, statErr := source.Stat()
+	if err = errors.Join(err, statErr, file.Close()); err != nil {
+		return noRoom(err)
+	}
+	// By the time of its index, git knows which files may have changed since.
+	if err := os.Chtimes(to, info.ModTime(), info.ModTime()); err != nil {
 		return noRoom(err)
 	}
 	return nil

@@ -20,6 +20,11 @@ type undone struct {
 // for the index. Where is "files", "index" or "both"; without paths it is everything.
 func (r *repository) undo(ctx context.Context, where, source string, paths []string) (*undone, error) {
 	u := &undone{}
+	if where != "index" {
+		if err := r.refuseUnseen(ctx, paths); err != nil {
+			return nil, err
+		}
+	}
 	for _, part := range []struct {
 		where  string
 		states []string
