@@ -24,22 +24,28 @@ func knows(said string, code tool.Code, message, hint string) complaint {
 
 // complaints are in their order: the first that fits counts.
 var complaints = []complaint{
-	knows(`error processing config|unable to access '[^']*': Permission denied`, tool.PermissionDenied, "The git repository cannot be used: its configuration includes a file outside of it", "the user can remove the include from .git/config"),
+	// These name files, in which all others can be found.
+	knows(`(?m)^error: The following untracked working tree files would be (?:overwritten|removed) by [^\n]*\n\t([^\n]*)`, tool.Conflict,
+		"Files that git does not know are in the way, first $path", "add and commit, move or delete them first; git_status lists them"),
+	knows(`(?m)^error: Your local changes to the following files would be overwritten|^error: Entry '.*' (?:would be overwritten by|not uptodate\. Cannot)`, tool.Conflict,
+		"Changes that are not committed are in the way", "commit, stash or restore them first; git_status lists them"),
+	knows(`(?m)^error: pathspec '(.*)' did not match`, tool.NotFound, "git knows no file $path", "git_status and search_files show which there are"),
+	knows(`(?m)^fatal: no such path '([^\n]*)' in HEAD$`, tool.NotFound, "There is no $path in that commit", "name another path or commit"),
+	knows(`(?m)^fatal: no such path ([^\n]*) in [^ \n]+$`, tool.NotFound, "There is no $path in that commit", "name another path or commit"),
+	knows(`(?m)^fatal: file (.*) has only (\d+) lines?`, tool.InvalidArgument, "The file has only $2 lines", "ask for lines that are there"),
+	knows(`(?m)^(?:fatal: )?error processing config|^(?:fatal|warning): unable to access '[^']*': Permission denied`, tool.PermissionDenied, "The git repository cannot be used: its configuration includes a file outside of it", "the user can remove the include from .git/config"),
 	knows(`Unable to create '[^']*?([^/']+\.lock)': File exists`, tool.Conflict, "Another git process works in the repository, or one was killed and has left $1",
 		"try again; if it stays, the user must see that no git runs there and remove $1"),
-	knows(`cannot lock ref '([^']*)'`, tool.Conflict, "The reference $1 was changed or is locked by another process", "look at it again and repeat the call"),
-	knows(`not a git repository`, tool.NotFound, "Not a git repository", "its git directory is damaged or not one"),
-	knows(`(?:Author|Committer) identity unknown|empty ident name|unable to auto-detect email|no (?:email|name) was given`, tool.Failed,
+	knows(`(?m)^(?:fatal|error): (?:[^\n]*: )?cannot lock ref '([^\n]*)': '([^\n]*)' exists; cannot create`, tool.Conflict, "There cannot be $1 while there is $2", "choose another name; of a remote's branches, set prune to forget those that are gone"),
+	knows(`(?m)^(?:fatal|error): (?:[^\n]*: )?cannot lock ref '([^\n]*)': (?:is at|reference |unable to resolve)`, tool.Conflict, "The reference $1 was changed or is locked by another process", "look at it again and repeat the call"),
+	knows(`(?m)^fatal: not a git repository`, tool.NotFound, "Not a git repository", "its git directory is damaged or not one"),
+	knows(`(?m)^(?:Author|Committer) identity unknown|^fatal: (?:empty ident name|unable to auto-detect email|no (?:email|name) was given)`, tool.Failed,
 		"There is no identity for commits", "the user must set author_name and author_email for the plugin, or user.name and user.email in the repository"),
-	knows(`untracked working tree files would be (?:overwritten|removed) by [^\n]*\n\t([^\n]*)`, tool.Conflict,
-		"Files that git does not know are in the way, first $path", "add and commit, move or delete them first; git_status lists them"),
-	knows(`Your local changes to the following files would be overwritten|would be overwritten by (?:merge|checkout)|not uptodate\. Cannot`, tool.Conflict,
-		"Changes that are not committed are in the way", "commit, stash or restore them first; git_status lists them"),
 	knows(`you need to resolve your current index first|unmerged files|needs merge|Committing is not possible|cannot (?:create|save).*unmerged`, tool.Conflict,
 		"There are conflicts that are not resolved", "edit the files that git_status lists as unmerged, then git_add them"),
 	knows(`Not possible to fast-forward|Diverging branches can't be fast-forwarded`, tool.Conflict, "The branch and its upstream have both got commits", "call it with mode merge or rebase"),
 	knows(`refusing to merge unrelated histories`, tool.Conflict, "The two branches have no commit in common", "look whether the remote and the branch are the right ones"),
-	knows(`\[rejected\].*\((?:fetch first|non-fast-forward)\)|Updates were rejected`, tool.Conflict, "The remote has rejected the push: it has commits that the branch lacks", "git_pull first, then push again"),
+	knows(`(?m)\[rejected\].*\((?:fetch first|non-fast-forward)\)$|^(?:hint: )?Updates were rejected`, tool.Conflict, "The remote has rejected the push: it has commits that the branch lacks", "git_pull first, then push again"),
 	knows(`\[(?:remote )?rejected\].*\(stale info\)`, tool.Conflict, "The remote has rejected the push: its branch is not what was last fetched", "git_fetch, and look at what came"),
 	knows(`\[remote rejected\].*\(([^)]*)\)`, tool.Failed, "The remote has refused the push: $1", "the remote's rules forbid it; push to another branch, or ask the user"),
 	knows(`\[rejected\] +(\S+) .*would clobber existing tag`, tool.Conflict, "The remote has another tag $1 than the repository", "the user can delete the one here; without tags, branches alone are fetched"),
@@ -53,9 +59,6 @@ var complaints = []complaint{
 	knows(`Operation too slow|timed out`, tool.Timeout, "The remote does not answer", "try again later"),
 	knows(`[Rr]epository (?:'[^']*' )?not found|does not appear to be a git repository`, tool.NotFound, "There is no repository at the remote's address", "look at the address of the remote"),
 	knows(`couldn't find remote ref (\S+)`, tool.NotFound, "The remote has no $1", "leave the branch out, or name one that is there"),
-	knows(`pathspec '([^']*)' did not match`, tool.NotFound, "git knows no file $path", "git_status and search_files show which there are"),
-	knows(`[Nn]o such path '?([^'\n]*?)'? in`, tool.NotFound, "There is no $path in that commit", "name another path or commit"),
-	knows(`file (.*) has only (\d+) lines?`, tool.InvalidArgument, "The file has only $2 lines", "ask for lines that are there"),
 	knows(`a branch named '([^']*)' already exists`, tool.Conflict, "There is a branch $1 already", "git_switch to it, or choose another name"),
 	knows(`'([^']*)' is not a valid branch name`, tool.InvalidArgument, "No branch can have the name $1", "use letters, digits, and - _ . / between them"),
 	knows(`invalid reference: (.*)`, tool.NotFound, "There is no branch $1", "git_branch lists them; set create to make one"),
@@ -75,9 +78,10 @@ var complaints = []complaint{
 // explain says why git has failed.
 func (r *repository) explain(out output) error {
 	said := r.hidePaths(out.stderr)
+	own := remoteLines.ReplaceAllString(said, "") // a remote can say anything
 	r.call.Logger().Trace("git has failed", "exit", out.exit, "said", said)
 	for _, known := range complaints {
-		found := known.said.FindStringSubmatch(said)
+		found := known.said.FindStringSubmatch(own)
 		if found == nil {
 			continue
 		}
@@ -98,6 +102,8 @@ func (r *repository) explain(out output) error {
 	}
 	return tool.Errorf(tool.Failed, "git has failed: %s", first).WithHint("git_status shows the state of the repository").WithCause(&gitError{out.exit, said})
 }
+
+var remoteLines = regexp.MustCompile(`(?m)^remote: .*$`)
 
 // gitError is what git itself has said, for the log.
 type gitError struct {

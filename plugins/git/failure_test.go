@@ -1,0 +1,63 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// What git complains of is not found in the names of files.
+func TestComplaintsAboutNames(t *testing.T) {
+	for _, name := range []string{
+		"not a git repository.md", "error processing config", "empty ident name", "cannot lock ref 'x'", "a in b.txt", "x: bad object y",
+		"Connection refused.md", "timed out.log", "needs merge.txt", "TLS certificate.pem", "Permission denied",
+	} {
+		w := newWorkspace(t, started{})
+		w.repo("r")
+		w.git("r", "branch", "side")
+		for _, text := range []string{"one\n", "two\n"} {
+			w.write(map[string]string{"r/" + name: text})
+			w.git("r", "add", "-A")
+			w.git("r", "commit", "-qm", text)
+		}
+		contains(t, w.refused("git_blame", args{"path": "r/" + name, "lines": "9-10"}, tool.InvalidArgument), "The file has only 1 line")
+		contains(t, w.refused("git_blame", args{"path": "r/" + name, "rev": "side"}, tool.NotFound), "r/"+name+" in that commit")
+		w.write(map[string]string{"r/" + name: "mine\n"})
+		for tool, in := range map[string]args{"git_switch": {"path": "r", "branch": "side"}, "git_reset": {"path": "r", "rev": "HEAD~1", "mode": "keep"}} {
+			contains(t, w.refused(tool, in, "conflict"), "not committed are in the way")
+		}
+	}
+}
+
+// Nor in what a remote says.
+func TestComplaintsOfARemote(t *testing.T) {
+	w := newWorkspace(t, started{})
+	s := serve(w, "")
+	w.repo("r")
+	s.repository(w, "r")
+	w.start(started{settings: map[string]any{"ca_file": s.ca}})
+	hook := filepath.Join(s.dir, "r.git/hooks/pre-receive")
+	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho 'this branch needs merge approval' >&2\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.git("r", "commit", "-q", "--allow-empty", "-m", "x")
+	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "The remote has refused the push: pre-receive hook declined")
+}
+
+// A reference that another one keeps from being made is not one that others change.
+func TestComplaintsAboutReferences(t *testing.T) {
+	w := diverged(t, layers{})
+	for name, in := range map[string]args{"git_branch": {"path": "r", "name": "main/x", "create": true}, "git_switch": {"path": "r", "branch": "main/x", "create": true}} {
+		contains(t, w.refused(name, in, tool.Conflict), "There cannot be refs/heads/main/x while there is refs/heads/main")
+	}
+	w.git("r", "update-ref", "refs/remotes/origin/a", "HEAD")
+	w.git("theirs", "push", "-q", "origin", "HEAD:refs/heads/a/b")
+	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Conflict), "There cannot be refs/remotes/origin/a/b while there is refs/remotes/origin/a")
+	w.must("git_fetch", args{"path": "r", "prune": true})
+	w.git("r", "remote", "set-head", "origin", "main")
+	w.git("theirs", "push", "-q", "origin", "HEAD:refs/heads/HEAD")
+	w.git("theirs", "push", "-q", "origin", "HEAD:refs/heads/more")
+	contains(t, w.must("git_fetch", args{"path": "r"}), "new refs/remotes/origin/more at ")
+}
