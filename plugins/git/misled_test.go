@@ -184,6 +184,25 @@ func TestCommitOfASparseCheckout(t *testing.T) {
 	}
 }
 
+// That a switch takes files away which a sparse checkout leaves out is said before.
+func TestSwitchOfASparseCheckout(t *testing.T) {
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.git("r", "branch", "side", "HEAD~1")
+	_, text := w.preview("git_switch", args{"path": "r", "branch": "side"})
+	if strings.Contains(text, "sparse") {
+		t.Errorf("without one, the preview is %q", text)
+	}
+	w.git("r", "config", "core.sparseCheckout", "yes")
+	w.write(map[string]string{"r/.git/info/sparse-checkout": "/a.txt\n"})
+	_, text = w.preview("git_switch", args{"path": "r", "branch": "side"})
+	contains(t, text, "NOT ALL IS SHOWN: the checkout is sparse", "r/a.txt")
+	w.must("git_switch", args{"path": "r", "branch": "side"})
+	if _, err := os.Stat(filepath.Join(w.dir, "r/dir/b.txt")); !os.IsNotExist(err) {
+		t.Errorf("dir/b.txt is there: the test proves nothing (%v)", err)
+	}
+}
+
 // What attributes hide from a diff is said to be hidden.
 func TestHiddenDiffs(t *testing.T) {
 	w := newWorkspace(t, started{})

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -143,7 +144,17 @@ func (c *switching) show(context.Context) (string, []tool.Content, error) {
 	for _, path := range c.files {
 		lines = append(lines, tool.VisibleName(c.repository.show(path)))
 	}
-	return summary, c.listed(lines), nil
+	content := c.listed(lines)
+	if c.isSparse() {
+		content = append([]tool.Content{tool.Text("NOT ALL IS SHOWN: the checkout is sparse; files that .git/info/sparse-checkout leaves out are removed")}, content...)
+	}
+	return summary, content, nil
+}
+
+// isSparse reports whether git may take files out of the worktree that a commit has.
+func (r *repository) isSparse() bool {
+	values := r.config.all("core", "", "sparsecheckout")
+	return len(values) > 0 && !slices.Contains([]string{"false", "no", "off", "0"}, strings.ToLower(values[len(values)-1]))
 }
 
 func (c *switching) make(ctx context.Context) (tool.Result, error) {
