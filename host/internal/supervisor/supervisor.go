@@ -204,17 +204,25 @@ func (k *keeper) refusedNow() *refusedError {
 }
 
 // Restart stops a plugin if it runs, forgets its crashes and starts it. Its
-// error says, to an operator, why it did not start.
+// error says, to an operator, why it did not start. A process that had no calls
+// has ended when Restart returns, unless ctx ends before: it takes seconds if it
+// hangs. Others may still finish theirs.
 func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 	for {
 		k := s.keeper(plugin)
 		if k == nil {
 			return fmt.Errorf("there is no plugin %q", plugin)
 		}
-		k.stop()
+		idle := k.stop()
 		err := k.ensure(ctx)
 		switch {
 		case err == nil:
+			for _, ended := range idle {
+				select {
+				case <-ended:
+				case <-ctx.Done():
+				}
+			}
 			return nil
 		case !errors.Is(err, errSuperseded):
 			return fmt.Errorf("start plugin %q: %w", plugin, operatorError(err))
@@ -222,8 +230,9 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 	}
 }
 
-// stop ends the plugin's processes and forgets its crashes.
-func (k *keeper) stop() {
+// stop ends the plugin's processes and forgets its crashes. It returns what is closed
+// when those have ended that have no calls.
+func (k *keeper) stop() (idle []<-chan struct{}) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.backoff, k.refused = restarts{}, nil
@@ -231,8 +240,12 @@ func (k *keeper) stop() {
 		if i.stopping { // an operator does not wait for its calls
 			i.runner.end("")
 		}
+		if i.calls == 0 {
+			idle = append(idle, i.ended)
+		}
 		k.retire(i)
 	}
+	return idle
 }
 
 // Close stops all plugins and returns when nothing of them is left: at once if
