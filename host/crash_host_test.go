@@ -14,19 +14,17 @@ import (
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// TestKillUnderLoad kills a host a hundred times under calls of every kind, on
+// TestKillUnderLoad kills a host again and again under calls of every kind, on
 // one state directory. What was acknowledged is in the journal, whose chain is
 // whole, and nothing has run twice: no call, no approval, no idempotency key.
 // What happens without those guards, TestApprovedCallRunsOnce and
 // TestKeyedCallRunsOnce show.
 func TestKillUnderLoad(t *testing.T) {
 	t.Parallel()
-	rounds := 100
-	if testing.Short() {
-		rounds = 10
-	}
+	rounds := soak.Rounds(12, 100)
 	began := time.Now()
 	h := serve(t, writeConfig(t, listening+writing+counting))
 	l := &load{host: h, ended: map[string]ended{}, sent: map[string]int{}}

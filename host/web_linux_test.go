@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
 // reading enables the plugin that reads the web for a server of this machine, at a
@@ -81,7 +82,7 @@ func TestPagesAtEachLevel(t *testing.T) {
 // Calls of one session take turns, those of several do not: the plugin has the memory
 // for the largest answers of many at once.
 func TestSessionsReadAtOnce(t *testing.T) {
-	const sessions = 32
+	sessions := soak.Rounds(16, 32)
 	largest := bytes.Repeat([]byte("\x80"), 4_900_000) // each three bytes as text
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=windows-1252")

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -169,13 +170,9 @@ func elsewhere(t *testing.T, dir string) string {
 	return ""
 }
 
-// The crash tests kill so often: until there were least kills while a file was
-// written, but not more than bound times.
-const (
-	crashRounds = 60
-	crashLeast  = 20
-	crashBound  = 600
-)
+// crashBound is how often a crash test kills at most, until enough kills came while
+// a file was written.
+const crashBound = 600
 
 // After kill -9 a file is wholly the old or wholly the new one, and what the
 // process left is removed by the next. In the control, which writes in place,
@@ -209,8 +206,9 @@ func killOften(t *testing.T, how string) {
 	}
 	between := 0 // kills between the creation of a file and its renaming
 	half := 0    // kills that left one file old and the other new, or one twice
+	rounds, least := soak.Rounds(12, 60), soak.Rounds(4, 20)
 	n := 0
-	for ; n < crashRounds || between < crashLeast && n < crashBound; n++ {
+	for ; n < rounds || between < least && n < crashBound; n++ {
 		for _, name := range []string{"f", "g"} { // what it expects
 			if err := os.WriteFile(filepath.Join(dirs[0], name), []byte(crashContent("a")), 0o600); err != nil {
 				t.Fatal(err)
@@ -232,7 +230,7 @@ func killOften(t *testing.T, how string) {
 			half++
 		}
 	}
-	if between < crashLeast {
+	if between < least {
 		t.Errorf("%d of %d kills came while a file was written, so the test shows little", between, n)
 	}
 	t.Logf("%d of %d kills came while a file was written, %d left the change half made", between, n, half)

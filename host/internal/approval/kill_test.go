@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
 // In the environment, victimDir makes this binary a host that works in that
@@ -177,7 +178,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	before.close(t)
 	before.desk, before.grants = nil, nil
 	var said []string
-	for range 50 {
+	rounds := soak.Rounds(15, 50)
+	for range rounds {
 		round(t, dir, false, 1+rand.IntN(60), &said)
 	}
 	r := open(t, dir, approval.Options{})
@@ -204,8 +206,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"asked", "approved", "rejected", "ran"} {
-		if seen[what] < 50 {
-			t.Errorf("%q was said %d times in 50 rounds: the rounds are too short", what, seen[what])
+		if seen[what] < rounds {
+			t.Errorf("%q was said %d times in %d rounds: the rounds are too short", what, seen[what], rounds)
 		}
 	}
 	if len(asked) == seen["asked"] {
