@@ -49,8 +49,20 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	return m.Run()
+	code := m.Run()
+	if races, _ := filepath.Glob(filepath.Join(dir, raceReport+".*")); len(races) > 0 {
+		for _, report := range races {
+			text, _ := os.ReadFile(report)
+			fmt.Fprintf(os.Stderr, "a host under test has a data race:\n%s", text)
+		}
+		return 1
+	}
+	return code
 }
+
+// raceReport begins the names of the files into which hosts write the data races
+// that they find in themselves.
+const raceReport = "race"
 
 // sources are what the binaries are built from, besides modules of others.
 var sources = []string{".", "../sdk", "../proto", "../plugins", "../examples"}
@@ -82,7 +94,7 @@ func shippedPlugins() (names []string, err error) {
 }
 
 // buildAll builds the host, the plugins that ship, the examples and the plugins
-// that only tests use.
+// that only tests use. With the race detector on, the host watches itself, too.
 func buildAll(dir string) error {
 	builds := []struct{ in, out, pkg string }{
 		{".", "toolhost", "."},
@@ -99,10 +111,16 @@ func buildAll(dir string) error {
 	for _, name := range names {
 		builds = append(builds, struct{ in, out, pkg string }{"..", "plugins/" + name, "./plugins/" + name})
 	}
-	for _, b := range builds {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, b.out), b.pkg)
+	for i, b := range builds {
+		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, b.out))
 		cmd.Dir = b.in
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the Makefile
+		if raced && i == 0 {
+			cmd.Args = append(cmd.Args, "-race", "-gcflags", "modernc.org/...=-race=false")
+			cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
+			os.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+filepath.Join(dir, raceReport))
+		}
+		cmd.Args = append(cmd.Args, b.pkg)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build %s: %w\n%s", b.pkg, err, out)
 		}
