@@ -4,11 +4,12 @@
 plugins := $(notdir $(patsubst %/,%,$(wildcard plugins/*/)))
 nested  := examples/hello examples/disk internal/tools/protogen
 lint    := go tool -modfile=internal/tools/lint/go.mod
+module  := $(shell go list -m)
 version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 export GOLANGCI_LINT_CACHE ?= $(CURDIR)/bin/.lint-cache
 
-.PHONY: build run test race lint proto generated bench check nested peers $(plugins)
+.PHONY: build run test soak race rest lint proto generated bench check nested peers $(plugins)
 
 # build makes bin/toolhost and bin/plugins/<name>, linked statically: they start
 # faster, and a plugin needs no file of the system. Binaries that a group can write
@@ -25,15 +26,37 @@ $(plugins):
 run: build
 	bin/toolhost serve --config config.hcl
 
-# test gives a package half an hour: the host's tests run programs all the time, and
-# take more than Go's ten minutes on a busy machine.
+# test runs every test once, a few rounds of those that repeat: it needs Go only.
+# It gives a package half an hour, for a busy machine.
 test:
 	go test -timeout 30m ./...
 
-# race looks for data races in all but SQLite, which is C made into Go: watched, it
-# takes five times as long, and the tests with it.
+# soak is test with all rounds of the tests that repeat.
+soak:
+	TOOLHOST_SOAK=1 go test -timeout 4h ./...
+
+# race and rest together run every test once. In the packages of programs, tests run
+# programs all the time, which start ten times as slowly when they are watched for
+# data races, and of which the detector sees nothing: rest runs them without it. It
+# also runs the tests that cannot be watched, in files with a tag "!race".
+#
+# race watches the other packages, and a host that is served, reloaded and called. It
+# leaves SQLite out, which is C made into Go and takes five times as long.
+programs := ./bench ./host ./host/internal/launch ./host/internal/sandbox ./internal/archtest \
+	./plugins/git ./plugins/shell ./sdk/proc
+race := go test -race -vet=off -timeout 30m -gcflags 'modernc.org/...=-race=false'
+others := grep -vxF "$$(printf '%s\n' $(programs))"
+
+race: export GORACE = atexit_sleep_ms=0
 race:
-	go test -race -timeout 30m -gcflags 'modernc.org/...=-race=false' ./...
+	$(race) $$(go list ./... | sed 's,^$(module),.,' | $(others))
+	$(race) -run TestReloadUnderTraffic ./host
+
+rest:
+	go test -vet=off -timeout 30m $(programs)
+	files=$$(grep -rl --include='*_test.go' '^//go:build.*!race' host internal plugins sdk) && \
+	names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$files | paste -sd '|' -) && \
+	go test -vet=off -timeout 30m -run "^($$names)\$$" $$(dirname $$files | sort -u | sed 's,^,./,' | $(others))
 
 # nested tests the modules that ./... does not enter.
 nested:
@@ -72,5 +95,5 @@ generated:
 
 # check is what CI runs.
 check: build lint nested generated
-	$(MAKE) test
 	$(MAKE) race
+	$(MAKE) rest
