@@ -131,25 +131,41 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 					return err
 				}
 				if a.json {
-					return a.printJSON(record)
+					err = a.printJSON(record)
+				} else {
+					err = a.printApproval(record.Record)
 				}
-				if _, err = fmt.Fprint(a.stdout, approval.Show(record.Record).Text(a.columns())); err == nil && record.State == approval.Open {
-					_, err = fmt.Fprintf(a.stderr, "hint: %s\nhint: %s\n", a.command("approvals approve "+id), a.command("approvals reject "+id))
-					if record.Standing && err == nil {
-						session := ""
-						if auth.SessionEnds(record.Session) {
-							session = "--session, "
-						}
-						_, err = fmt.Fprintf(a.stderr, "hint: %s, or with %s--for 8h, --uses 3, lets later calls run unasked, too\n",
-							a.command("approvals approve "+id+" --always"), session)
-					}
+				if err != nil || record.State != approval.Open {
+					return err
 				}
-				return err
+				if err := a.noteShown(record.Record); err != nil {
+					return fmt.Errorf("remember what was shown, without which only a terminal can decide: %w", err)
+				}
+				return nil
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "show the one that was asked last")
 	return cmd
+}
+
+// printApproval prints all that there is to know about a call, and what to type to
+// decide about it.
+func (a *app) printApproval(r approval.Record) error {
+	if _, err := fmt.Fprint(a.stdout, approval.Show(r).Text(a.columns())); err != nil || r.State != approval.Open {
+		return err
+	}
+	hints := fmt.Sprintf("hint: %s\nhint: %s\n", a.command("approvals approve "+r.ID), a.command("approvals reject "+r.ID))
+	if r.Standing {
+		session := ""
+		if auth.SessionEnds(r.Session) {
+			session = "--session, "
+		}
+		hints += fmt.Sprintf("hint: %s, or with %s--for 8h, --uses 3, lets later calls run unasked, too\n",
+			a.command("approvals approve "+r.ID+" --always"), session)
+	}
+	_, err := fmt.Fprint(a.stderr, hints)
+	return err
 }
 
 func (a *app) approveCommand() *cobra.Command {
@@ -159,7 +175,9 @@ func (a *app) approveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve [ID]",
 		Short: "Let a call run, once; or later ones, too",
-		Long: `Let a call run, once. Without an ID, the one that waits.
+		Long: `Let a call run, once. Without an ID, the one that waits. On a terminal, the
+command shows the call and asks. Elsewhere it takes only the call that the last
+toolhost approvals show of this account has shown.
 
 With --always, --session, --for or --uses, later calls of the tool by this user run
 unasked, too: a grant, which toolhost grants list shows. It covers every call of the
@@ -175,9 +193,8 @@ it, --path and --command say which calls it covers.`,
 			if answer.Grant, err = grant.terms(cmd.Flags()); err != nil {
 				return err
 			}
-			return a.decide(cmd.Context(), args, last, func(c *client.Client, id string) (approval.Record, error) {
-				return c.Approve(cmd.Context(), id, answer)
-			})
+			question := approveQuestion(cmd.Flags(), answer.Grant != nil)
+			return a.decide(cmd.Context(), args, last, question, answer, (*client.Client).Approve)
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "approve the one that was asked last")
@@ -229,64 +246,18 @@ func (a *app) rejectCommand() *cobra.Command {
 	var answer client.Answer
 	last := false
 	cmd := &cobra.Command{
-		Use:     "reject [ID]",
-		Short:   "Refuse a call",
-		Long:    "Refuse a call. Without an ID, the one that waits.",
+		Use:   "reject [ID]",
+		Short: "Refuse a call",
+		Long: `Refuse a call. Without an ID, the one that waits. On a terminal, the command shows
+the call and asks. Elsewhere it takes only the call that the last toolhost
+approvals show of this account has shown.`,
 		Example: `  toolhost approvals reject --last --message "wrong file"`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decide(cmd.Context(), args, last, func(c *client.Client, id string) (approval.Record, error) {
-				return c.Reject(cmd.Context(), id, answer)
-			})
+			return a.decide(cmd.Context(), args, last, "Refuse this call?", answer, (*client.Client).Reject)
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "refuse the one that was asked last")
 	cmd.Flags().StringVar(&answer.Message, "message", "", "what to tell the model")
 	return cmd
-}
-
-// decide carries a decision out and prints what was decided.
-func (a *app) decide(ctx context.Context, args []string, last bool, answer func(*client.Client, string) (approval.Record, error)) error {
-	return a.asApprover(ctx, func(c *client.Client) error {
-		id, err := chooseApproval(ctx, c, args, last)
-		if err != nil {
-			return err
-		}
-		record, err := answer(c, id)
-		if err != nil {
-			return err
-		}
-		if a.json {
-			return a.printJSON(record)
-		}
-		_, err = fmt.Fprintf(a.stdout, "%s %s: %s\n", record.State, record.ID, line(record.Summary))
-		for _, g := range record.Grants {
-			if err == nil {
-				_, err = fmt.Fprintf(a.stdout, "granted to %s %s: %s\n", line(g.User), lasts(g), line(g.Covers))
-				fmt.Fprintf(a.stderr, "hint: %s takes that back\n", a.command("grants revoke "+g.ID))
-			}
-		}
-		return err
-	})
-}
-
-// chooseApproval returns the id that a command is about: the one that it names,
-// the last one that was asked, or the only one that is open.
-func chooseApproval(ctx context.Context, c *client.Client, args []string, last bool) (string, error) {
-	switch {
-	case len(args) == 1 && last:
-		return "", &usageError{errors.New("an ID and --last exclude each other")}
-	case len(args) == 1:
-		return args[0], nil
-	}
-	open, err := c.Approvals(ctx, client.ApprovalFilter{States: []approval.State{approval.Open}})
-	switch {
-	case err != nil:
-		return "", err
-	case len(open) == 0:
-		return "", errors.New("no call waits for a person")
-	case len(open) == 1 || last:
-		return open[0].ID, nil
-	}
-	return "", &usageError{fmt.Errorf("%d calls wait for a person: give the ID of one, which toolhost approvals list shows, or --last", len(open))}
 }

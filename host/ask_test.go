@@ -208,7 +208,7 @@ func TestQuestionsOfUntrusted(t *testing.T) {
 				defer close(ended)
 				id := h.open(t, 1)[0].ID
 				approved.Store(true)
-				h.ok(t, "approvals", "approve", id)
+				h.answer(t, "approve", id)
 			}()
 			r, err := s.CallTool(t.Context(), askTool("probe_survey", "How many?"))
 			<-ended

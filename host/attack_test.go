@@ -22,7 +22,7 @@ import (
 func TestOneDecisionCounts(t *testing.T) {
 	h := serve(t, writeConfig(t, listening+counting))
 	call, id := h.begin(t, "probe_count", map[string]any{"note": "rejected"})
-	h.ok(t, "approvals", "reject", id, "--message", "no")
+	h.answer(t, "reject", id, "--message", "no")
 	if _, stderr, code := h.cli("approvals", "approve", id); code != 1 || !strings.Contains(stderr, "rejected by") {
 		t.Errorf("a second decision exits with %d and says %q, want who was first", code, stderr)
 	}
@@ -31,7 +31,7 @@ func TestOneDecisionCounts(t *testing.T) {
 	}
 
 	call, id = h.begin(t, "probe_count", map[string]any{"note": "raced"})
-	approver := h.approver(t)
+	approver, answer := h.approver(t), client.Answer{}.Seen(h.open(t, 1)[0])
 	var deciders sync.WaitGroup
 	won := make(chan approval.Record, 8)
 	for i := range cap(won) {
@@ -40,7 +40,7 @@ func TestOneDecisionCounts(t *testing.T) {
 			if i%2 == 1 {
 				decide = approver.Reject
 			}
-			if r, err := decide(t.Context(), id, client.Answer{}); err == nil {
+			if r, err := decide(t.Context(), id, answer); err == nil {
 				won <- r
 			} else if !strings.Contains(err.Error(), " by ") && !strings.Contains(err.Error(), "used already") {
 				t.Errorf("a decision that lost = %v, want what was decided", err)
@@ -76,7 +76,7 @@ func TestLateDecision(t *testing.T) {
 		t.Errorf("calls have run: %v", ran)
 	}
 	_, id = h.begin(t, "probe_count", map[string]any{"note": "late"}) // the control: in time
-	h.ok(t, "approvals", "approve", id)
+	h.answer(t, "approve", id)
 	eventually(t, "the call has run", func() bool { return len(h.counted()) == 1 })
 }
 
@@ -124,16 +124,22 @@ func TestNoArgumentApproves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := approver.Approve(t.Context(), b, client.Answer{ArgumentsHash: whole.ArgumentsHash}); err == nil || !strings.Contains(err.Error(), "not about what was shown") {
+	if _, err := approver.Approve(t.Context(), b, client.Answer{}); err == nil || !strings.Contains(err.Error(), "lacks its arguments_hash") {
+		t.Errorf("approving %s by a channel that does not say what was shown: %v", b, err)
+	}
+	if _, err := approver.Approve(t.Context(), b, client.Answer{}.Seen(whole.Record)); err == nil || !strings.Contains(err.Error(), "not about what was shown") {
 		t.Errorf("approving %s by somebody who was shown another call: %v", b, err)
 	}
 	if ran := h.counted(); len(ran) > 0 {
 		t.Errorf("calls have run: %v", ran)
 	}
-	if _, err := approver.Approve(t.Context(), b, client.Answer{}); err != nil {
-		t.Errorf("control: a channel that does not say what was shown: %v", err)
+	if whole, err = approver.Approval(t.Context(), b); err != nil {
+		t.Fatal(err)
 	}
-	eventually(t, "control: the call that was not shown has run", func() bool {
+	if _, err := approver.Approve(t.Context(), b, client.Answer{}.Seen(whole.Record)); err != nil {
+		t.Errorf("control: what was shown: %v", err)
+	}
+	eventually(t, "control: the call that was shown has run", func() bool {
 		ran := h.counted()
 		return len(ran) == 1 && strings.HasSuffix(ran[0], ",b")
 	})
@@ -191,7 +197,7 @@ func TestKeyOfTheSocketIsNoneOfTheNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.ok(t, "reload")
-	h.must(t, 200, "POST", "/v1/approvals/"+id+"/approve", key, "{}")
+	h.must(t, 200, "POST", "/v1/approvals/"+id+"/approve", key, h.seen(t, id))
 	eventually(t, "control: the call has run", func() bool { return len(h.counted()) == 1 })
 }
 
@@ -203,7 +209,7 @@ func TestStaleApproval(t *testing.T) {
 	h.write(t, "a.txt", "old\n")
 	call, id := h.begin(t, "write_file", map[string]any{"path": "a.txt", "content": "new\n"})
 	h.write(t, "a.txt", "theirs\n")
-	h.ok(t, "approvals", "approve", id)
+	h.answer(t, "approve", id)
 	again := h.open(t, 1)[0]
 	if again.ID == id || again.Call != call || h.file("a.txt") != "theirs\n" {
 		t.Fatalf("%+v is open, the file holds %q; want a new question about %s, and nothing written", again, h.file("a.txt"), call)
@@ -211,7 +217,7 @@ func TestStaleApproval(t *testing.T) {
 	if shown := h.ok(t, "approvals", "show", again.ID); !strings.Contains(shown, "-theirs") {
 		t.Errorf("the new question shows\n%s\nwant what is there now", shown)
 	}
-	h.ok(t, "approvals", "approve", again.ID)
+	h.answer(t, "approve", again.ID)
 	if o := h.outcome(t, call); o.Status != client.Success || h.file("a.txt") != "new\n" {
 		t.Errorf("the call = %s, and the file holds %q", asJSON(o), h.file("a.txt"))
 	}
@@ -220,7 +226,7 @@ func TestStaleApproval(t *testing.T) {
 	for _, text := range []string{"1\n", "2\n", "3\n"} { // somebody is faster each time
 		record := h.open(t, 1)[0]
 		h.write(t, "a.txt", text)
-		h.ok(t, "approvals", "approve", record.ID)
+		h.answer(t, "approve", record.ID)
 		eventually(t, "the question is closed", func() bool {
 			var whole approval.Record
 			decode(t, h.ok(t, "approvals", "show", record.ID, "--json"), &whole)
@@ -234,7 +240,7 @@ func TestStaleApproval(t *testing.T) {
 	h.write(t, "b.txt", "old\n")
 	call, id = h.begin(t, "probe_overwrite", map[string]any{"path": "b.txt", "content": "new\n"})
 	h.write(t, "b.txt", "theirs\n")
-	h.ok(t, "approvals", "approve", id)
+	h.answer(t, "approve", id)
 	if o := h.outcome(t, call); o.Status != client.Success || h.file("b.txt") != "new\n" {
 		t.Errorf("control: without a preview the call = %s, and the file holds %q", asJSON(o), h.file("b.txt"))
 	}

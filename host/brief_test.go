@@ -39,6 +39,9 @@ func asking(t *testing.T, config string) (end func()) {
 		id = regexp.MustCompile(`ap_[-0-9a-f]+`).FindString(line)
 	}
 	return sync.OnceFunc(func() {
+		if _, stderr, code := cli(config, "approvals", "show", id); code != 0 {
+			t.Errorf("toolhost approvals show exits with %d: %s", code, stderr)
+		}
 		if _, stderr, code := cli(config, "approvals", "reject", id); code != 0 {
 			t.Errorf("toolhost approvals reject exits with %d: %s", code, stderr)
 			_ = cmd.Process.Kill()

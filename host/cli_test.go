@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/journal"
 )
 
@@ -45,6 +46,28 @@ func (h *host) ok(t *testing.T, args ...string) string {
 		t.Fatalf("toolhost %v exits with %d\n%s%s", args, code, stdout, stderr)
 	}
 	return stdout
+}
+
+// answer has the command line show an approval, the one that its ID names or the
+// one that waits, and decides about it.
+func (h *host) answer(t *testing.T, decide ...string) string {
+	t.Helper()
+	show := []string{"approvals", "show"}
+	if len(decide) > 1 && !strings.HasPrefix(decide[1], "-") {
+		show = append(show, decide[1])
+	}
+	h.ok(t, show...)
+	return h.ok(t, append([]string{"approvals"}, decide...)...)
+}
+
+// seen is the body of a decision over REST by somebody who has seen an approval.
+func (h *host) seen(t *testing.T, id string) string {
+	t.Helper()
+	whole, err := h.approver(t).Approval(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return asJSON(client.Answer{}.Seen(whole.Record))
 }
 
 // open returns the approvals that are open, when there are as many as wanted.

@@ -172,7 +172,7 @@ func decideAll(ctx context.Context, c *client.Client) {
 			if rand.N(5) == 0 {
 				decide = c.Reject
 			}
-			_, _ = decide(ctx, r.ID, client.Answer{}) // the end is seen above
+			_, _ = decide(ctx, r.ID, client.Answer{}.Seen(r)) // the end is seen above
 		}
 	}
 }

@@ -71,7 +71,7 @@ func TestFullDisk(t *testing.T) {
 				status, _, err := h.send("GET", "/healthz", "", "")
 				return err == nil && status == 200
 			})
-			h.ok(t, "approvals", "approve", id)
+			h.answer(t, "approve", id)
 			if o := h.outcome(t, call); o.Status != client.Success {
 				t.Errorf("with space again the approved call = %s", asJSON(o))
 			}

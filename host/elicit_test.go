@@ -139,7 +139,7 @@ func TestElicitationOfOthers(t *testing.T) {
 					t.Errorf("the user was asked %d times, and the call came to %q", asked.Load(), textOf(r))
 				}
 				if !tt.trusted {
-					h.ok(t, "approvals", "reject", h.open(t, 1)[0].ID)
+					h.answer(t, "reject", h.open(t, 1)[0].ID)
 					return
 				}
 				for _, row := range h.journal(t, "--tool", "write_file", "--limit", "2") {
@@ -162,7 +162,7 @@ func TestOneDecidesBefore(t *testing.T) {
 				taken := make(chan struct{})
 				s := connect(t, h, revision, &mcp.ClientOptions{
 					ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-						h.ok(t, "approvals", "approve", h.open(t, 1)[0].ID)
+						h.answer(t, "approve", h.open(t, 1)[0].ID)
 						<-ctx.Done()
 						close(taken)
 						return nil, ctx.Err()
@@ -211,7 +211,7 @@ func TestFormsThatAreClosed(t *testing.T) {
 					t.Errorf("the user was asked %d times, want once", got)
 				}
 				if tt.code == "pending_approval" {
-					h.ok(t, "approvals", "reject", h.open(t, 1)[0].ID)
+					h.answer(t, "reject", h.open(t, 1)[0].ID)
 				}
 			})
 		}

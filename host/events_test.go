@@ -112,7 +112,7 @@ func TestEventsOfAnApprovedWrite(t *testing.T) {
 	mine, his := follow(t, h, h.token, ""), follow(t, h, bobs, "")
 
 	call, id := h.begin(t, "write_file", map[string]any{"path": "a.txt", "content": "hello\n"}, "Toolhost-Session", "s1")
-	h.ok(t, "approvals", "approve", id)
+	h.answer(t, "approve", id)
 	h.outcome(t, call)
 	events := eventsTo(t, mine, "agent.state idle")
 	want := []string{
@@ -172,7 +172,7 @@ func TestEventsOfARejectedWrite(t *testing.T) {
 	h := serve(t, writeConfig(t, listening+writing))
 	events := follow(t, h, h.token, "")
 	call, id := h.begin(t, "write_file", map[string]any{"path": "a.txt", "content": "hello\n"})
-	h.ok(t, "approvals", "reject", id, "--message", "no")
+	h.answer(t, "reject", id, "--message", "no")
 	h.outcome(t, call)
 	want := []string{
 		"tool.call write_file true",

@@ -69,7 +69,7 @@ func TestGrantsCoverNoMore(t *testing.T) {
 		if err != nil || len(open) != 1 {
 			return fmt.Sprintf("%d approvals are open, %v", len(open), err)
 		}
-		if _, err := person.Reject(t.Context(), open[0].ID, client.Answer{}); err != nil {
+		if _, err := person.Reject(t.Context(), open[0].ID, client.Answer{}.Seen(open[0])); err != nil {
 			return err.Error()
 		}
 		if a := <-ended; a.err != nil || !a.failed {
@@ -82,7 +82,7 @@ func TestGrantsCoverNoMore(t *testing.T) {
 		if said, failed, err := all[0].call(t.Context(), c.tool, c.args); err != nil || !failed {
 			t.Fatalf("%v came to %q, %v; want it to wait", c, said, err)
 		}
-		h.ok(t, append([]string{"approvals", "approve"}, terms...)...)
+		h.answer(t, append([]string{"approve"}, terms...)...)
 	}
 	grant(command("git push first"), "--always", "--command", "git push *")
 	grant(write("src/first"), "--for", "1h", "--path", "src")

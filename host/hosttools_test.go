@@ -118,7 +118,7 @@ func TestApprovalWaitOverMCP(t *testing.T) {
 				eventually(t, "the model is told what to call", func() bool {
 					return strings.Contains(textOf(wait()), `call approval_wait {"id":"`+id+`"} again`)
 				})
-				h.ok(t, "approvals", "approve", id)
+				h.answer(t, "approve", id)
 				var r *mcp.CallToolResult
 				eventually(t, "the result can be collected", func() bool {
 					r = wait()

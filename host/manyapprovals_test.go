@@ -77,7 +77,7 @@ func TestThousandOpenApprovals(t *testing.T) {
 	}
 	var whole approval.Record
 	decode(t, h.must(t, 200, "GET", "/v1/approvals/"+mine[0].ID, secret, ""), &whole)
-	h.must(t, 200, "POST", "/v1/approvals/"+whole.ID+"/approve", secret, "{}")
+	h.must(t, 200, "POST", "/v1/approvals/"+whole.ID+"/approve", secret, h.seen(t, whole.ID))
 	if o := call(7, whole.Arguments); o.Status != client.Success {
 		t.Errorf("the approved call, sent again = %s", asJSON(o))
 	}

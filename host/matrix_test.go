@@ -77,7 +77,7 @@ func ends() []end {
 				ended := make(chan struct{})
 				go func() { // ends with the decision
 					defer close(ended)
-					h.ok(t, "approvals", "approve", h.open(t, 1)[0].ID)
+					h.answer(t, "approve", h.open(t, 1)[0].ID)
 				}()
 				defer func() { <-ended }()
 				return plainWrite(t, h, s)
@@ -96,7 +96,7 @@ func ends() []end {
 				if code, hint := codeOf(r), fmt.Sprintf(`approval_wait with {"id":%q}`, id); code != "pending_approval" || !strings.Contains(textOf(r), hint) {
 					t.Fatalf("the model reads %q with code %s, want %q", textOf(r), code, hint)
 				}
-				h.ok(t, "approvals", "approve", id)
+				h.answer(t, "approve", id)
 				eventually(t, "the result can be collected", func() bool {
 					r, err = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "approval_wait", Arguments: map[string]any{"id": id}})
 					return err != nil || codeOf(r) != "pending_approval"

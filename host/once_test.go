@@ -21,7 +21,7 @@ func TestKillWithOpenApprovals(t *testing.T) {
 	if records := h.open(t, 2); !slices.ContainsFunc(records, func(r approval.Record) bool { return r.ID == first }) {
 		t.Fatalf("after the restart %+v are open, want %s", records, first)
 	}
-	h.ok(t, "approvals", "approve", first)
+	h.answer(t, "approve", first)
 	h.kill() // approved, and not used
 	h.restart(t)
 
@@ -41,7 +41,7 @@ func TestKillWithOpenApprovals(t *testing.T) {
 	}
 
 	// The control: with a standing answer the same call runs as often as it is made.
-	h.ok(t, "approvals", "approve", second, "--always")
+	h.answer(t, "approve", second, "--always")
 	h.outcome(t, call)
 	if o := h.post(t, "probe_count", args); o.Status != client.Success || len(h.counted()) != 3 {
 		t.Errorf("control: the call = %s, calls that ran: %v", asJSON(o), h.counted())
@@ -60,7 +60,7 @@ func TestApprovedCallRunsOnce(t *testing.T) {
 		eventually(t, "the call runs", func() bool { return len(h.counted()) == want })
 		h.kill()
 	}
-	h.ok(t, "approvals", "approve", id)
+	h.answer(t, "approve", id)
 	runOnce(1)
 	h.restart(t)
 	if _, again := h.begin(t, "probe_count", args); again == id {

@@ -27,7 +27,7 @@ func TestPendingOverMCP(t *testing.T) {
 					t.Fatalf("the model reads %q, want that the call waits for %s", text, id)
 				}
 			}
-			h.ok(t, "approvals", "approve")
+			h.answer(t, "approve")
 			var r *mcp.CallToolResult
 			eventually(t, "the result can be collected", func() (done bool) {
 				var err error

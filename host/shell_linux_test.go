@@ -137,7 +137,7 @@ func TestShippedProfileRunsGoTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.ok(t, "approvals", "list", "--wait")
-	h.ok(t, "approvals", "approve")
+	h.answer(t, "approve")
 	if err := cmd.Wait(); err != nil || !strings.HasPrefix(out.String(), "ok  \texample.com/small\t") {
 		t.Errorf("go test: %v\n%s\n%s", err, out.String(), told.String())
 	}

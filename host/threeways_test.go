@@ -78,7 +78,7 @@ func ask(t *testing.T, h *host, w way, args map[string]any, decide ...string) an
 	if before := h.file(path); before != "" {
 		t.Fatalf("over %s %s holds %q before anybody has approved that", w.name, path, before)
 	}
-	h.ok(t, append([]string{"approvals", decide[0], id}, decide[1:]...)...)
+	h.answer(t, append([]string{decide[0], id}, decide[1:]...)...)
 	return <-ended
 }
 
@@ -181,8 +181,9 @@ func TestAgentsDecideNothing(t *testing.T) {
 	if records := h.open(t, 1); records[0].ID != id || h.file("a.txt") != "" {
 		t.Fatalf("after the attacks %+v is open, and the file holds %q", records, h.file("a.txt"))
 	}
+	seen := h.seen(t, id)
 	for _, r := range requests {
-		h.must(t, r.approver, r.method, r.path, secret, r.body)
+		h.must(t, r.approver, r.method, r.path, secret, strings.Replace(r.body, "{}", seen, 1))
 	}
 	eventually(t, "control: the write has run", func() bool { return h.file("a.txt") == "hello\n" })
 
@@ -198,7 +199,7 @@ func TestAgentsDecideNothing(t *testing.T) {
 	if records := h.open(t, 1); records[0].ID != id || h.file("b.txt") != "" {
 		t.Fatalf("after the attack %+v is open, and the file holds %q", records, h.file("b.txt"))
 	}
-	if _, err := h.approver(t).Approve(t.Context(), id, client.Answer{}); err != nil {
+	if _, err := h.approver(t).Approve(t.Context(), id, client.Answer{}.Seen(h.open(t, 1)[0])); err != nil {
 		t.Fatalf("control: with the key: %v", err)
 	}
 	eventually(t, "control: the second write has run", func() bool { return h.file("b.txt") == "hello\n" })
@@ -211,7 +212,7 @@ func TestApprovingOneFreesNoOther(t *testing.T) {
 	a, approvalOfA := h.begin(t, "probe_count", map[string]any{"note": "a"})
 	alike, _ := h.begin(t, "probe_count", map[string]any{"note": "a"})
 	b, _ := h.begin(t, "probe_count", map[string]any{"note": "b"})
-	h.ok(t, "approvals", "approve", approvalOfA)
+	h.answer(t, "approve", approvalOfA)
 	if o := h.outcome(t, a); o.Status != client.Success {
 		t.Errorf("the approved call = %s", asJSON(o))
 	}
@@ -225,7 +226,7 @@ func TestApprovingOneFreesNoOther(t *testing.T) {
 		t.Errorf("calls have run: %v, want %v", h.counted(), want)
 	}
 	for _, r := range h.open(t, 2) { // the control: they run as soon as they are approved
-		h.ok(t, "approvals", "approve", r.ID)
+		h.answer(t, "approve", r.ID)
 	}
 	eventually(t, "all calls have run", func() bool { return bytes.Count([]byte(h.file("count")), []byte("\n")) == 3 })
 }

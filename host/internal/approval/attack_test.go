@@ -30,7 +30,7 @@ func (r *rig) state(tb testing.TB, id string) approval.State {
 // decide decides as user, and returns the code of the error, or "".
 func (r *rig) decide(tb testing.TB, dec approval.Decision) tool.Code {
 	tb.Helper()
-	_, err := r.desk.Decide(tb.Context(), dec)
+	_, err := r.desk.Decide(tb.Context(), r.seeing(tb, dec))
 	return code(err)
 }
 
@@ -88,7 +88,7 @@ func TestAttacks(t *testing.T) {
 			return dec
 		}, func(s *approval.Sight) { s.Decision.ArgumentsHash = s.Record.ArgumentsHash })},
 		{"a decision about another preview than was shown", decided(tool.Conflict, func(r *rig) approval.Decision {
-			dec := approve(r)
+			dec := r.seeing(r.tb, approve(r))
 			dec.PreviewDigest = "sha256:0"
 			return dec
 		}, func(s *approval.Sight) { s.Decision.PreviewDigest = s.Record.PreviewDigest })},
@@ -264,7 +264,7 @@ func TestForeignIsMissing(t *testing.T) {
 		same bool
 	}{{"eve", true}, {"ada", false}} { // for ada, who may decide it, the two differ
 		refused := func(id string) string {
-			_, err := r.desk.Decide(t.Context(), approval.Decision{ID: id, By: approver(tt.by), Approve: true, ArgumentsHash: "sha256:0"})
+			_, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: id, By: approver(tt.by), Approve: true, ArgumentsHash: "sha256:0"}))
 			return strings.ReplaceAll(err.Error(), id, "ID")
 		}
 		if foreign, missing := refused(record.ID), refused("ap_0"); (foreign == missing) != tt.same {
@@ -306,9 +306,9 @@ func TestOneDecisionOfAHundredCounts(t *testing.T) {
 	hundred(func() bool {
 		n := number.Add(1)
 		by := approver("ada")
-		got, err := r.desk.Decide(t.Context(), approval.Decision{
+		got, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{
 			ID: record.ID, By: by, Approve: n%2 == 0, Grant: terms(n%4 == 0), Message: strings.Repeat("x", int(n)), Via: "cli",
-		})
+		}))
 		if err == nil {
 			won.Add(1)
 		} else if code(err) != tool.Conflict {
@@ -356,7 +356,8 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 		{"an admin that is no approver", approval.Decision{By: auth.Caller{User: "ada", Roles: auth.Admin}, Approve: true}, tool.PermissionDenied},
 		{"a long message", approval.Decision{By: plain, Message: strings.Repeat("é", 2001)}, tool.InvalidArgument},
 		{"a standing rejection", approval.Decision{By: plain, Grant: &approval.Terms{}}, tool.InvalidArgument},
-		{"another preview", approval.Decision{By: plain, Approve: true, PreviewDigest: "sha256:0"}, tool.Conflict},
+		{"another preview", approval.Decision{By: plain, Approve: true, ArgumentsHash: record.ArgumentsHash, PreviewDigest: "sha256:0"}, tool.Conflict},
+		{"other arguments", approval.Decision{By: plain, Approve: true, ArgumentsHash: "sha256:0"}, tool.Conflict},
 		{"another user's", approval.Decision{By: auth.Caller{User: "eve", Roles: auth.Approver, Approves: []string{"bob"}}}, tool.NotFound},
 	} {
 		tt.dec.ID = record.ID
@@ -405,4 +406,36 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	if all, err := r.desk.List(t.Context(), approval.Filter{By: approver("ada")}); len(all) > 0 || err != nil {
 		t.Errorf("List = %v, %v; want none", all, err)
 	}
+}
+
+// TestDecisionSaysWhatWasSeen leaves a record open for each decision that does not
+// say what the approver saw of it, approval and rejection alike.
+func TestDecisionSaysWhatWasSeen(t *testing.T) {
+	r := open(t, t.TempDir(), approval.Options{})
+	q := question(`{}`)
+	q.Preview = &tool.Preview{Summary: "Writes a.txt"}
+	record := r.ask(t, q)
+	for _, approve := range []bool{true, false} {
+		for _, tt := range []struct {
+			arguments, preview string
+			want               tool.Code
+		}{
+			{"", "", tool.InvalidArgument},
+			{record.ArgumentsHash, "", tool.InvalidArgument},
+			{"", record.PreviewDigest, tool.InvalidArgument},
+			{record.ArgumentsHash, "sha256:0", tool.Conflict},
+			{"sha256:0", record.PreviewDigest, tool.Conflict},
+		} {
+			_, err := r.desk.Decide(t.Context(), approval.Decision{
+				ID: record.ID, By: approver("ada"), Approve: approve, ArgumentsHash: tt.arguments, PreviewDigest: tt.preview,
+			})
+			if code(err) != tt.want {
+				t.Errorf("Decide(approve %t, %q, %q) = %v, want %s", approve, tt.arguments, tt.preview, err, tt.want)
+			}
+		}
+	}
+	if got := r.state(t, record.ID); got != approval.Open {
+		t.Errorf("the record is %s, want it open", got)
+	}
+	r.approve(t, record.ID)
 }

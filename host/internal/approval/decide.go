@@ -29,7 +29,8 @@ type Decision struct {
 	// Via is the channel through which the answer came, e.g. "cli".
 	Via string
 	// ArgumentsHash and PreviewDigest are those of the record that the approver
-	// saw. "" means that the channel does not say; a wrong one is refused.
+	// saw, PreviewDigest "" if it has no preview. A decision without them, or with
+	// others, is refused.
 	ArgumentsHash, PreviewDigest string
 }
 
@@ -141,12 +142,21 @@ func (dec *Decision) fits(r Record) error {
 	switch {
 	case !dec.By.MayApprove(r.User):
 		return unknown(dec.ID)
-	case dec.ArgumentsHash != "" && dec.ArgumentsHash != r.ArgumentsHash,
-		dec.PreviewDigest != "" && dec.PreviewDigest != r.PreviewDigest:
+	case dec.ArgumentsHash == "":
+		return unsaid(r.ID, "arguments_hash")
+	case dec.PreviewDigest == "" && r.PreviewDigest != "":
+		return unsaid(r.ID, "preview_digest")
+	case dec.ArgumentsHash != r.ArgumentsHash, dec.PreviewDigest != r.PreviewDigest:
 		return tool.Errorf(tool.Conflict, "Approval %s is not about what was shown", r.ID).WithHint("show it again, then decide")
 	case dec.Grant != nil && !r.Standing:
 		return tool.Errorf(tool.PermissionDenied, "Approval %s cannot be answered with a grant", r.ID).
 			WithHint("approve it once: %s", cmp.Or(r.NoGrant, "the policy wants a person to see each such call"))
 	}
 	return nil
+}
+
+// unsaid is the error of a decision that does not say what the approver saw.
+func unsaid(id, missing string) error {
+	return tool.Errorf(tool.InvalidArgument, "The decision about approval %s lacks its %s, so it does not count", id, missing).
+		WithHint("show the approval, then send the arguments_hash and the preview_digest that it has with the decision")
 }

@@ -56,6 +56,7 @@ func example(ctx context.Context) error {
 	// Somebody else, elsewhere.
 	if _, err := desk.Decide(ctx, approval.Decision{
 		ID: record.ID, Approve: true, Via: "cli", By: auth.Caller{User: "ada", Roles: auth.Approver},
+		ArgumentsHash: record.ArgumentsHash, PreviewDigest: record.PreviewDigest,
 	}); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func TestUnansweredExpires(t *testing.T) {
 		if diff := cmp.Diff([]approval.State{approval.Open, approval.Expired}, seen.states(record.ID)); diff != "" {
 			t.Errorf("Changed saw (-want +got):\n%s", diff)
 		}
-		_, err = r.desk.Decide(t.Context(), approval.Decision{ID: record.ID, By: approver("ada"), Approve: true})
+		_, err = r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
 		if code := tool.AsError(err).Code; code != tool.Conflict {
 			t.Errorf("Decide after that = %v, want %s", err, tool.Conflict)
 		}
@@ -125,7 +125,7 @@ func TestClockThatIsSet(t *testing.T) {
 				synctest.Wait() // the clock has looked, and sleeps
 				clock.set(tt.jump)
 				wait(tt.sleep)
-				got, err := r.desk.Decide(t.Context(), approval.Decision{ID: record.ID, By: approver("ada"), Approve: true})
+				got, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
 				if got.State != tt.want || (err == nil) != (tt.want == approval.Approved) {
 					t.Errorf("Decide = %q, %v; want %q", got.State, err, tt.want)
 				}

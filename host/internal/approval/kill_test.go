@@ -96,7 +96,10 @@ func victim(ctx context.Context, dir string, careless bool) error {
 		}
 		fmt.Fprintln(os.Stdout, "asked", r.ID)
 		if r.State == approval.Open {
-			if r, err = desk.Decide(ctx, approval.Decision{ID: r.ID, By: approver("ada"), Approve: n%3 > 0, Grant: terms(n%3 > 0 && n%7 == 1)}); err != nil {
+			if r, err = desk.Decide(ctx, approval.Decision{
+				ID: r.ID, By: approver("ada"), Approve: n%3 > 0, Grant: terms(n%3 > 0 && n%7 == 1),
+				ArgumentsHash: r.ArgumentsHash, PreviewDigest: r.PreviewDigest,
+			}); err != nil {
 				return err
 			}
 			fmt.Fprintln(os.Stdout, r.State, r.ID)
@@ -169,7 +172,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	q := question(`{}`)
 	q.Tool = "few"
 	record := before.ask(t, q)
-	if _, err := before.desk.Decide(t.Context(), approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{Uses: fewUses}}); err != nil {
+	if _, err := before.desk.Decide(t.Context(), before.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{Uses: fewUses}})); err != nil {
 		t.Fatal(err)
 	}
 	if err := before.desk.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {

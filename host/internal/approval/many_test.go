@@ -42,7 +42,7 @@ func TestThousandOpen(t *testing.T) {
 		answers.Go(func() {
 			for n := part; n < len(ids); n += 10 {
 				dec := approval.Decision{ID: ids[n], By: approver("ada"), Approve: n%2 == 1, Message: fmt.Sprint(n)}
-				if _, err := r.desk.Decide(t.Context(), dec); err != nil {
+				if _, err := r.desk.Decide(t.Context(), r.seeing(t, dec)); err != nil {
 					t.Errorf("Decide = %v", err)
 				}
 			}
@@ -124,7 +124,7 @@ func TestDiskIsRight(t *testing.T) {
 		q := question(`{}`)
 		record := r.ask(t, q)
 		r.exec(t, "UPDATE approvals SET state = 'rejected', decided_by = 'bob', via = 'rest', closed = 1 WHERE id = ?", record.ID)
-		got, err := r.desk.Decide(t.Context(), approval.Decision{ID: record.ID, By: approver("ada"), Approve: true})
+		got, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
 		if code(err) != tool.Conflict || got.State != approval.Rejected || got.DecidedBy != "bob" {
 			t.Errorf("Decide = %+v, %v; want bob's rejection", got, err)
 		}

@@ -120,7 +120,7 @@ func TestWaitAfterRestart(t *testing.T) {
 			got <- r
 		}()
 		synctest.Wait()
-		if _, err := r.desk.Decide(t.Context(), approval.Decision{ID: id, By: approver("ada"), Message: "wrong file"}); err != nil {
+		if _, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: id, By: approver("ada"), Message: "wrong file"})); err != nil {
 			t.Fatal(err)
 		}
 		if r := <-got; r.State != approval.Rejected || r.Message != "wrong file" {
@@ -238,7 +238,7 @@ func TestList(t *testing.T) {
 		q.User = user
 		ids[user] = r.ask(t, q).ID
 	}
-	if _, err := r.desk.Decide(t.Context(), approval.Decision{ID: ids["bob"], By: approver("bob"), Approve: true}); err != nil {
+	if _, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: ids["bob"], By: approver("bob"), Approve: true})); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {

@@ -112,7 +112,7 @@ type attack func(r *rig, guard bool) bool
 // keeps the check from seeing why.
 func decided(want tool.Code, attempt func(r *rig) approval.Decision, blind func(*approval.Sight)) attack {
 	return func(r *rig, guard bool) bool {
-		dec := attempt(r)
+		dec := r.seeing(r.tb, attempt(r))
 		if guard {
 			if got := r.decide(r.tb, dec); got != want {
 				r.tb.Errorf("Decide = %q, want %s", got, want)
@@ -142,7 +142,7 @@ func decidedAgain(before func(r *rig, id string), approve bool) attack {
 		was := r.state(r.tb, record.ID)
 		dec := approval.Decision{ID: record.ID, By: approver("ada"), Approve: approve, Message: "second"}
 		if guard {
-			got, err := r.desk.Decide(r.tb.Context(), dec)
+			got, err := r.desk.Decide(r.tb.Context(), r.seeing(r.tb, dec))
 			if code(err) != tool.Conflict || got.State != was || !strings.Contains(err.Error(), string(was)) {
 				r.tb.Errorf("Decide = %+v, %v; want that it was %s before", got, err, was)
 			}

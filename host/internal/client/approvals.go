@@ -62,9 +62,16 @@ type Answer struct {
 	// Message is for the caller.
 	Message string `json:"message,omitempty"`
 	// ArgumentsHash and PreviewDigest are those of the approval as the person
-	// saw it. If it is another one, the answer is refused.
-	ArgumentsHash string `json:"arguments_hash,omitempty"`
+	// saw it; see [Answer.Seen]. Without them, or if they are of another one, the
+	// answer is refused.
+	ArgumentsHash string `json:"arguments_hash"`
 	PreviewDigest string `json:"preview_digest,omitempty"`
+}
+
+// Seen returns the answer of a person who saw a record.
+func (a Answer) Seen(r approval.Record) Answer {
+	a.ArgumentsHash, a.PreviewDigest = r.ArgumentsHash, r.PreviewDigest
+	return a
 }
 
 // Terms say which later calls an answer covers too, and for how long; see

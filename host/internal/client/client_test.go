@@ -123,7 +123,7 @@ func TestApprovals(t *testing.T) {
 	if _, err := person.Approve(t.Context(), open[0].ID, client.Answer{ArgumentsHash: "sha256:0"}); status(err) != http.StatusConflict {
 		t.Errorf("Approve of other arguments: %v, want a conflict", err)
 	}
-	record, err := person.Approve(t.Context(), open[0].ID, client.Answer{Grant: &client.Terms{For: "8h"}, Message: "ok", ArgumentsHash: whole.ArgumentsHash})
+	record, err := person.Approve(t.Context(), open[0].ID, client.Answer{Grant: &client.Terms{For: "8h"}, Message: "ok"}.Seen(whole.Record))
 	if err != nil || record.Via != "cli" {
 		t.Errorf("Approve = %+v, %v", record, err)
 	}
@@ -145,7 +145,13 @@ func TestApprovals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := person.Reject(t.Context(), pending.ApprovalID, client.Answer{Message: "wrong"}); err != nil {
+	if whole, err = person.Approval(t.Context(), pending.ApprovalID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := person.Reject(t.Context(), pending.ApprovalID, client.Answer{Message: "wrong"}); status(err) != http.StatusBadRequest {
+		t.Errorf("Reject of what was not seen: %v, want a bad request", err)
+	}
+	if _, err := person.Reject(t.Context(), pending.ApprovalID, client.Answer{Message: "wrong"}.Seen(whole.Record)); err != nil {
 		t.Error(err)
 	}
 	got, err := agent.Outcome(t.Context(), pending.ToolCallID, time.Minute)

@@ -188,7 +188,7 @@ func TestChangesWaitForAPerson(t *testing.T) {
 		if approve {
 			answer, want = d.approver.Approve, client.Success
 		}
-		if _, err := answer(t.Context(), open[0].ID, client.Answer{}); err != nil {
+		if _, err := answer(t.Context(), open[0].ID, client.Answer{}.Seen(open[0])); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := d.agent.Outcome(t.Context(), begun.ToolCallID, time.Minute); err != nil || got.Status != want {

@@ -213,7 +213,10 @@ func (h *host) ask(t *testing.T, name, text string) (call, question string) {
 // decide answers a question.
 func (h *host) decide(t *testing.T, id string, approve bool, message string) {
 	t.Helper()
-	_, err := h.desk.Decide(t.Context(), approval.Decision{
+	record, err := h.desk.Get(t.Context(), id)
+	must(t, err)
+	_, err = h.desk.Decide(t.Context(), approval.Decision{
+		ArgumentsHash: record.ArgumentsHash, PreviewDigest: record.PreviewDigest,
 		ID: id, By: auth.Caller{User: "ann", Roles: auth.Approver}, Approve: approve, Message: message, Via: "cli",
 	})
 	must(t, err)

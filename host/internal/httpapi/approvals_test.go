@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -53,6 +54,20 @@ func pend(t *testing.T, h *httpapitest.Host, token, body string) outcome {
 	return pending
 }
 
+// seen is the body of a decision by somebody who has seen an approval.
+func seen(t *testing.T, h *httpapitest.Host, id, more string) string {
+	t.Helper()
+	r, err := h.Desk.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf(`{"arguments_hash":%q,"preview_digest":%q`, r.ArgumentsHash, r.PreviewDigest)
+	if more != "" {
+		body += "," + more
+	}
+	return body + "}"
+}
+
 func TestApprove(t *testing.T) {
 	h := asking(t)
 	pending := pend(t, h, h.Agent, `{"tool":"write","arguments":{"text":"hi"},"context":"because"}`)
@@ -70,7 +85,12 @@ func TestApprove(t *testing.T) {
 	}
 
 	// What an approver has not seen is not approved.
-	ask(t, h, h.Approver, "POST", path+"/approve", `{"arguments_hash":"sha256:0"}`).problem(t, http.StatusConflict, "")
+	for _, verb := range []string{"/approve", "/reject"} {
+		ask(t, h, h.Approver, "POST", path+verb, `{"arguments_hash":"sha256:0"}`).problem(t, http.StatusConflict, "")
+		ask(t, h, h.Approver, "POST", path+verb, `{"arguments_hash":"`+whole.ArgumentsHash+`","preview_digest":"sha256:0"}`).problem(t, http.StatusConflict, "")
+		ask(t, h, h.Approver, "POST", path+verb, "").problem(t, http.StatusBadRequest, "arguments_hash")
+		askControl(t, h, h.Key, "POST", path+verb, `{"message":"fine"}`).problem(t, http.StatusBadRequest, "arguments_hash")
+	}
 	var got record
 	ask(t, h, h.Approver, "POST", path+"/approve", `{"arguments_hash":"`+whole.ArgumentsHash+`","message":"fine"}`).into(t, http.StatusOK, &got)
 	if got.DecidedBy != httpapitest.Ann || got.Via != "rest" || got.Message != "fine" {
@@ -81,8 +101,8 @@ func TestApprove(t *testing.T) {
 	if done.Status != "success" || done.Result.Content != `write {"text":"hi"}` {
 		t.Errorf("the call = %+v", done)
 	}
-	ask(t, h, h.Approver, "POST", path+"/approve", "").problem(t, http.StatusConflict, "")
-	ask(t, h, h.Approver, "POST", path+"/reject", "").problem(t, http.StatusConflict, "")
+	ask(t, h, h.Approver, "POST", path+"/approve", seen(t, h, pending.ApprovalID, "")).problem(t, http.StatusConflict, "")
+	ask(t, h, h.Approver, "POST", path+"/reject", seen(t, h, pending.ApprovalID, "")).problem(t, http.StatusConflict, "")
 }
 
 func TestReject(t *testing.T) {
@@ -91,7 +111,7 @@ func TestReject(t *testing.T) {
 	path := "/v1/approvals/" + pending.ApprovalID
 	ask(t, h, h.Approver, "POST", path+"/reject", `{"always":true}`).problem(t, http.StatusBadRequest, "always")
 	var got record
-	askControl(t, h, h.Key, "POST", path+"/reject", `{"message":"wrong file"}`).into(t, http.StatusOK, &got)
+	askControl(t, h, h.Key, "POST", path+"/reject", seen(t, h, pending.ApprovalID, `"message":"wrong file"`)).into(t, http.StatusOK, &got)
 	if got.State != "rejected" || got.Via != "cli" {
 		t.Errorf("the decision = %+v", got)
 	}
@@ -138,7 +158,7 @@ func TestApproversReach(t *testing.T) {
 		t.Errorf("the approver of both sees %+v", list)
 	}
 	var got record
-	ask(t, h, h.BothApprover, "POST", path+"/approve", "").into(t, http.StatusOK, &got)
+	ask(t, h, h.BothApprover, "POST", path+"/approve", seen(t, h, a.ApprovalID, "")).into(t, http.StatusOK, &got)
 	var done outcome
 	ask(t, h, h.BobsAgent, "GET", "/v1/calls/"+a.ToolCallID+"?wait=1m", "").into(t, http.StatusOK, &done)
 	ask(t, h, h.BobsAgent, "GET", "/v1/calls/"+b.ToolCallID, "").into(t, http.StatusAccepted, &done)
@@ -171,7 +191,7 @@ func TestGrants(t *testing.T) {
 	h := asking(t)
 	pending := pend(t, h, h.Agent, `{"tool":"write"}`)
 	var got record
-	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", `{"grant":{}}`).into(t, http.StatusOK, &got)
+	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", seen(t, h, pending.ApprovalID, `"grant":{}`)).into(t, http.StatusOK, &got)
 	var grants []struct{ ID, User, Tool string }
 	ask(t, h, h.Approver, "GET", "/v1/grants", "").into(t, http.StatusOK, &grants)
 	if len(grants) != 1 || grants[0].Tool != "write" || grants[0].User != httpapitest.Ann {
@@ -228,12 +248,12 @@ func TestGrantTerms(t *testing.T) {
 	} {
 		pending := pend(t, h, h.Agent, `{"tool":"write"}`)
 		path := "/v1/approvals/" + pending.ApprovalID
-		ask(t, h, h.Approver, "POST", path+"/approve", tt.body).problem(t, http.StatusBadRequest, tt.problem)
-		ask(t, h, h.Approver, "POST", path+"/reject", `{}`).into(t, http.StatusOK, &record{})
+		ask(t, h, h.Approver, "POST", path+"/approve", seen(t, h, pending.ApprovalID, tt.body[1:len(tt.body)-1])).problem(t, http.StatusBadRequest, tt.problem)
+		ask(t, h, h.Approver, "POST", path+"/reject", seen(t, h, pending.ApprovalID, "")).into(t, http.StatusOK, &record{})
 	}
 	pending := pend(t, h, h.Agent, `{"tool":"write"}`)
 	var got struct{ Grants []approval.Grant }
-	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", `{"grant":{"plugin":true,"for":"30m","uses":3}}`).
+	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", seen(t, h, pending.ApprovalID, `"grant":{"plugin":true,"for":"30m","uses":3}`)).
 		into(t, http.StatusOK, &got)
 	if len(got.Grants) != 1 {
 		t.Fatalf("approve gives the grants %+v", got.Grants)

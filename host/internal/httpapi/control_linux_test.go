@@ -73,7 +73,7 @@ func TestPluginsChildCannotApprove(t *testing.T) {
 			t.Errorf("%s: %v, %s; want 403", program, err, out)
 		}
 	}
-	got := askControl(t, h, h.Key, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", "")
+	got := askControl(t, h, h.Key, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", seen(t, h, pending.ApprovalID, ""))
 	if got.status != http.StatusOK {
 		t.Errorf("the host's own process: %d %s, want 200", got.status, got.body)
 	}

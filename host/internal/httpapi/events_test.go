@@ -117,7 +117,7 @@ func TestEventsOfAnApprovedCall(t *testing.T) {
 	})
 	w := watch(t, h, h.Agent, "")
 	pending := pend(t, h, h.Agent, `{"tool":"write","arguments":{"text":"hi"}}`)
-	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", "").into(t, http.StatusOK, &struct{}{})
+	ask(t, h, h.Approver, "POST", "/v1/approvals/"+pending.ApprovalID+"/approve", seen(t, h, pending.ApprovalID, "")).into(t, http.StatusOK, &struct{}{})
 	var got []string
 	for len(got) == 0 || got[len(got)-1] != "agent.state idle" {
 		e := w.event(t)

@@ -112,12 +112,19 @@ func standingMeans(r approval.Record) string {
 	return means
 }
 
+// shown says what of which record a client's user is shown.
+type shown struct {
+	ID            string `json:"id,omitempty"`
+	ArgumentsHash string `json:"arguments_hash,omitempty"`
+	PreviewDigest string `json:"preview_digest,omitempty"`
+}
+
 // decide takes the answer of a client's user to the question about a record. It
 // reports whether there was one: a form that was closed leaves the decision to
 // others. Somebody else may have decided before, which then counts.
-func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answer *mcp.ElicitResult) bool {
+func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, answer *mcp.ElicitResult) bool {
 	decision := approval.Decision{
-		ID: id, Via: via,
+		ID: asked.ID, ArgumentsHash: asked.ArgumentsHash, PreviewDigest: asked.PreviewDigest, Via: via,
 		// The client speaks for its user, which is what the admin trusts it with.
 		By: auth.Caller{User: caller.User, Client: caller.Client, Session: caller.Session, Roles: auth.Approver},
 	}
@@ -141,7 +148,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, id string, answ
 	}
 	_, err := s.opts.Desk.Decide(ctx, decision)
 	if err != nil {
-		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", id, "error", err)
+		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", asked.ID, "error", err)
 	}
 	// In a conflict somebody else has decided before.
 	return err == nil || tool.AsError(err).Code == tool.Conflict
@@ -183,8 +190,7 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 			return outcome
 		default:
 			left--
-			if question, _ := s.question(ctx, outcome.Approval); question == nil ||
-				!s.elicitDecision(ctx, req, r.caller, flight, outcome.Approval, question) {
+			if q := s.question(ctx, outcome.Approval); q == nil || !s.elicitDecision(ctx, req, r.caller, flight, *q) {
 				left = 0
 			}
 		}
@@ -194,18 +200,18 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 // elicitDecision shows the question about a record until it is answered, or
 // until somebody else has decided, and returns when the call goes on. It reports
 // whether it does.
-func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight, id string, question *mcp.ElicitParams) bool {
-	answer, err := s.show(ctx, req, flight, id, question)
+func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight, q question) bool {
+	answer, err := s.show(ctx, req, flight, q.shown.ID, q.form)
 	switch {
 	case err != nil:
-		s.opts.Logger.Debug("a client did not ask its user", "approval", id, "error", err)
+		s.opts.Logger.Debug("a client did not ask its user", "approval", q.shown.ID, "error", err)
 		return false
 	case answer == nil:
 		return ctx.Err() == nil
-	case !s.decide(ctx, caller, id, answer):
+	case !s.decide(ctx, caller, q.shown, answer):
 		return false
 	}
-	flight.Resumed(ctx, id)
+	flight.Resumed(ctx, q.shown.ID)
 	return true
 }
 
@@ -239,12 +245,23 @@ func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, flight *pip
 	}
 }
 
-// question returns the form about an approval and until when it can be
-// answered; nil if there is none that would show it whole.
-func (s *Server) question(ctx context.Context, id string) (*mcp.ElicitParams, time.Time) {
+// question is what a client's user is asked about an approval, until it expires.
+type question struct {
+	shown   shown
+	form    *mcp.ElicitParams
+	expires time.Time
+}
+
+// question returns the question about an approval; nil if no form would show it
+// whole.
+func (s *Server) question(ctx context.Context, id string) *question {
 	record, err := s.opts.Desk.Get(ctx, id)
 	if err != nil || record.State != approval.Open {
-		return nil, time.Time{}
+		return nil
 	}
-	return form(record), record.Expires
+	form := form(record)
+	if form == nil {
+		return nil
+	}
+	return &question{shown{record.ID, record.ArgumentsHash, record.PreviewDigest}, form, record.Expires}
 }

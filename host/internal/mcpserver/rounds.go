@@ -54,10 +54,10 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 	r.before = state
 	flight.Attend()
 	// An answer counts for what its round was about, and for nothing else.
-	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval != "" && s.mayElicit(req, r.caller) {
+	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval.ID != "" && s.mayElicit(req, r.caller) {
 		r.dismissed = !s.decide(ctx, r.caller, state.Approval, answer)
 		if !r.dismissed {
-			flight.Resumed(ctx, state.Approval)
+			flight.Resumed(ctx, state.Approval.ID)
 		}
 	}
 	if answer, ok := req.Params.InputResponses[inputQuestion].(*mcp.ElicitResult); ok && state.Question != "" && showsForms(req) {
@@ -92,12 +92,12 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 			return outcome, nil
 		}
 		mayApprove = false // unless it is now, it is left to others
-		if r.dismissed && outcome.Approval == r.before.Approval {
+		if r.dismissed && outcome.Approval == r.before.Approval.ID {
 			continue
 		}
-		if question, expires := s.question(ctx, outcome.Approval); question != nil {
-			state.Approval, state.Expires = outcome.Approval, expires.Add(afterwards)
-			return outcome, s.needInput(req, r, flight, inputApproval, question, state)
+		if q := s.question(ctx, outcome.Approval); q != nil {
+			state.Approval, state.Expires = q.shown, q.expires.Add(afterwards)
+			return outcome, s.needInput(req, r, flight, inputApproval, q.form, state)
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // run is in the approval's record alone.
 type requestState struct {
 	Flight   string    `json:"flight"`   // the id of the call
-	Approval string    `json:"approval"` // which the user was asked about; "" if it was a question
+	Approval shown     `json:"approval"` // which the user was asked about; none if it was a question
 	Question string    `json:"question"` // of the tool, which the user was asked; "" if it was about an approval
 	Owner    string    `json:"owner"`    // who called
 	Tool     string    `json:"tool"`

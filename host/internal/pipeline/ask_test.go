@@ -89,9 +89,16 @@ func (h *host) record(t *testing.T, id string) approval.Record {
 // answer decides a question.
 func (h *host) answer(t *testing.T, id string, approve bool) {
 	t.Helper()
-	if _, err := h.opts.Desk.Decide(t.Context(), approval.Decision{ID: id, By: approver, Approve: approve, Message: "since I say so", Via: "test"}); err != nil {
+	decision := approval.Decision{ID: id, By: approver, Approve: approve, Message: "since I say so", Via: "test"}
+	if _, err := h.opts.Desk.Decide(t.Context(), seeing(h.record(t, id), decision)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// seeing is a decision by somebody who has seen a record.
+func seeing(record approval.Record, decision approval.Decision) approval.Decision {
+	decision.ArgumentsHash, decision.PreviewDigest = record.ArgumentsHash, record.PreviewDigest
+	return decision
 }
 
 // rows waits until the journal has a number of rows about a call, and returns
@@ -335,7 +342,7 @@ func TestStandingAnswer(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
 	decision := approval.Decision{ID: question.ID, By: approver, Approve: true, Grant: &approval.Terms{}, Via: "test"}
-	if _, err := h.opts.Desk.Decide(t.Context(), decision); err != nil {
+	if _, err := h.opts.Desk.Decide(t.Context(), seeing(question, decision)); err != nil {
 		t.Fatal(err)
 	}
 	f.Wait(t.Context(), pipeline.Forever)
@@ -408,7 +415,7 @@ func TestCallerGivesUpTheQuestion(t *testing.T) {
 		t.Errorf("Wait = %v, want %s", got, tool.Canceled)
 	}
 	decision := approval.Decision{ID: question.ID, By: approver, Approve: true, Via: "test"}
-	if _, err := h.opts.Desk.Decide(t.Context(), decision); err == nil {
+	if _, err := h.opts.Desk.Decide(t.Context(), seeing(question, decision)); err == nil {
 		t.Error("a question of a caller that gave up can be answered")
 	}
 	if plugin.calls() != "" {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -96,17 +97,36 @@ func sendApproval(ctx context.Context, stateDir, id string) (string, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(stateDir, "control.sock"))
 		},
 	}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/v1/approvals/"+id+"/approve", strings.NewReader("{}"))
+	send := func(method, path, body string) (int, []byte, error) {
+		request, err := http.NewRequestWithContext(ctx, method, "http://localhost/v1/approvals/"+path, strings.NewReader(body))
+		if err != nil {
+			return 0, nil, err
+		}
+		request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+		request.Header.Set("Content-Type", "application/json")
+		response, err := client.Do(request)
+		if err != nil {
+			return 0, nil, err
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+		return response.StatusCode, text, err
+	}
+	status, text, err := send(http.MethodGet, id, "")
+	if err != nil || status != http.StatusOK {
+		return fmt.Sprintf("%d %s", status, text), err
+	}
+	var seen struct {
+		ArgumentsHash string `json:"arguments_hash"`
+		PreviewDigest string `json:"preview_digest"`
+	}
+	if err := json.Unmarshal(text, &seen); err != nil {
+		return "", err
+	}
+	body, err := json.Marshal(seen)
 	if err != nil {
 		return "", err
 	}
-	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
-	request.Header.Set("Content-Type", "application/json")
-	response, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
-	return fmt.Sprintf("%d %s", response.StatusCode, body), err
+	status, text, err = send(http.MethodPost, id+"/approve", string(body))
+	return fmt.Sprintf("%d %s", status, text), err
 }

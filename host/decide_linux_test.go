@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/host/internal/approval"
+	"github.com/toolhost/toolhost/host/internal/client"
+)
+
+// screen is a command that runs on a terminal of its own.
+type screen struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+	text   string // what was read of it
+}
+
+// onTerminal runs toolhost on a terminal on which something was typed before.
+func (h *host) onTerminal(t *testing.T, typed string, args ...string) *screen {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY|unix.O_NONBLOCK, 0) // so that a read of it ends with Close
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slave.Close()
+	s := &screen{t: t, master: master}
+	s.types(typed)
+	s.cmd = exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), append(args, "--config", h.config)...)
+	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = slave, slave, slave
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *screen) types(text string) {
+	s.t.Helper()
+	if _, err := s.master.WriteString(text); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// shows reads what the command writes until it holds a text.
+func (s *screen) shows(text string) {
+	s.t.Helper()
+	part := make([]byte, 4096)
+	for !strings.Contains(s.text, text) {
+		n, err := s.master.Read(part)
+		if err != nil {
+			s.t.Fatalf("the terminal shows\n%s\nthen %v; want %q", s.text, err, text)
+		}
+		s.text += string(bytes.ReplaceAll(part[:n], []byte("\r"), nil))
+	}
+}
+
+// TestApproveAsks decides on a terminal, with and without an ID: the call is shown,
+// and only a yes that was typed after the question counts. The control is the same
+// command with that yes.
+func TestApproveAsks(t *testing.T) {
+	h := serve(t, writeConfig(t, listening+counting))
+	call, id := h.begin(t, "probe_count", map[string]any{"note": "look at me"})
+	for _, args := range [][]string{{"approve"}, {"approve", id, "--always"}, {"reject", id}} {
+		s := h.onTerminal(t, "y\ny\n", append([]string{"approvals"}, args...)...)
+		s.shows(`look at me`)
+		s.shows("? [y/N] ")
+		if got := h.open(t, 1)[0]; got.State != approval.Open {
+			t.Errorf("while %v asks the approval is %s", args, got.State)
+		}
+		s.types("\n")
+		s.shows("approval " + id + " stays open")
+		if err := s.cmd.Wait(); err == nil {
+			t.Errorf("%v without a yes succeeds", args)
+		}
+	}
+	if records, ran := h.open(t, 1), h.counted(); records[0].ID != id || len(ran) > 0 {
+		t.Fatalf("%+v is open, and calls have run: %v", records, ran)
+	}
+	s := h.onTerminal(t, "", "approvals", "approve", id)
+	s.shows("Let this call run, once? [y/N] ")
+	s.types("y\n")
+	s.shows("approved " + id)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("control: a yes: %v\n%s", err, s.text)
+	}
+	if o := h.outcome(t, call); o.Status != client.Success {
+		t.Errorf("the approved call = %s", asJSON(o))
+	}
+}
+
+// TestApproveTakesWhatWasShown has the command line decide without a terminal: only
+// about the approval that it has shown last. The control is the same command after
+// the approval was shown.
+func TestApproveTakesWhatWasShown(t *testing.T) {
+	h := serve(t, writeConfig(t, listening+counting))
+	_, a := h.begin(t, "probe_count", map[string]any{"note": "a"})
+	_, b := h.begin(t, "probe_count", map[string]any{"note": "b"})
+	refused := func(args ...string) {
+		t.Helper()
+		if _, stderr, code := h.cli(append([]string{"approvals"}, args...)...); code != 1 || !strings.Contains(stderr, "not the last one that you were shown") {
+			t.Errorf("%v exits with %d and says %q", args, code, stderr)
+		}
+	}
+	path := filepath.Join(h.stateDir, shownFile)
+	refused("approve", a)
+	refused("approve", "--last")
+	refused("reject", a)
+	h.ok(t, "approvals", "show", a)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%s has %v, %v; want it for its owner only", path, info, err)
+	}
+	refused("approve", b)
+	h.ok(t, "approvals", "show", b, "--json")
+	refused("approve", a)
+	whole, err := h.approver(t).Approval(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{
+		"", "null", "[]", asJSON(shown{ID: a}),
+		asJSON(shown{a, "sha256:0", whole.PreviewDigest}), asJSON(shown{a, whole.ArgumentsHash, "sha256:0"}),
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refused("approve", a)
+	}
+	if ran := h.counted(); len(ran) > 0 {
+		t.Fatalf("calls have run: %v", ran)
+	}
+	h.answer(t, "approve", a)
+	eventually(t, "control: the call has run", func() bool { return len(h.counted()) == 1 })
+}
