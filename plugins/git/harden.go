@@ -1,35 +1,30 @@
 package main
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/gitenv"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// fixedConfig is what git is told instead of what a repository says: nothing that
-// runs a program, reads a file elsewhere, makes the output something else, or a change
-// another one than was shown.
+// fixedConfig is what git is told beside [gitenv.Config] instead of what a repository
+// says: nothing that reaches a remote by itself, reads a file elsewhere, makes the
+// output something else, or a change another one than was shown.
 func fixedConfig(worktree string) []string {
 	return []string{
-		// What runs programs.
-		"core.fsmonitor=false", "core.hooksPath=/dev/null", "core.editor=:", "core.pager=cat", "core.askPass=", "core.sshCommand=false",
-		"core.alternateRefsCommand=false", "core.gitProxy=", "sequence.editor=:", "interactive.diffFilter=", "merge.default=text",
-		"gpg.program=false", "gpg.openpgp.program=false", "gpg.x509.program=false", "gpg.ssh.program=false", "gpg.ssh.defaultKeyCommand=",
-		"commit.gpgSign=false", "tag.gpgSign=false", "push.gpgSign=false", "log.showSignature=false", "merge.verifySignatures=false",
-		"credential.helper=", "credential.interactive=false", "protocol.allow=never",
-		"submodule.recurse=false", "fetch.recurseSubmodules=false", "push.recurseSubmodules=no", "status.submoduleSummary=false",
+		// What runs programs to reach remotes, or by itself.
+		"core.askPass=", "core.sshCommand=false", "core.gitProxy=", "credential.helper=", "credential.interactive=false", "protocol.allow=never",
 		"gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false", "rebase.autoStash=false", "rebase.updateRefs=false",
 		// Where git works.
-		"core.bare=false", "safe.bareRepository=explicit", "safe.directory=" + worktree, "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
+		"core.bare=false", "safe.directory=" + worktree, "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
 		"mailmap.file=", "mailmap.blob=", "blame.ignoreRevsFile=", "diff.orderFile=/dev/null", "rerere.enabled=false",
 		// What the output looks like.
 		"color.ui=false", "column.ui=never", "log.mailmap=false", "log.showRoot=true", "log.follow=false", "i18n.commitEncoding=utf-8",
-		"i18n.logOutputEncoding=utf-8", "diff.suppressBlankEmpty=false", "diff.submodule=short", "core.quotePath=true", "core.abbrev=auto",
+		"i18n.logOutputEncoding=utf-8", "diff.suppressBlankEmpty=false", "core.quotePath=true", "core.abbrev=auto",
 		"core.commentChar=#", "user.useConfigOnly=true", "advice.detachedHead=false", "merge.conflictStyle=merge", "merge.log=false",
 		"core.warnAmbiguousRefs=true",
 		// What it does: instructions of a rebase can run programs, and the strategy "ours" merges nothing.
@@ -152,21 +147,15 @@ func (r *repository) environment(c *command) []string {
 	if r.noOverrides {
 		return env
 	}
-	env = append(env,
-		"GIT_EDITOR=:", "GIT_SEQUENCE_EDITOR=:", "GIT_ASKPASS=", "SSH_ASKPASS=", "SSH_ASKPASS_REQUIRE=never", "GIT_PROXY_COMMAND=",
-		"GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/nonexistent", "GIT_NO_LAZY_FETCH=1", "GIT_PROTOCOL_FROM_USER=0",
-	)
+	env = append(env, gitenv.Variables()...)
+	env = append(env, "GIT_PROXY_COMMAND=", "GIT_NO_REPLACE_OBJECTS=1", "GIT_GRAFT_FILE=/nonexistent")
 	if !c.network {
 		env = append(env, "GIT_ALLOW_PROTOCOL=none", "GIT_SSH_COMMAND=false")
 	}
-	var pairs []string
+	pairs := gitenv.Config()
 	for _, fixed := range fixedConfig(r.worktree) {
 		key, value, _ := strings.Cut(fixed, "=")
 		pairs = append(pairs, key, value)
 	}
-	pairs = slices.Concat(pairs, r.config.overrides, c.config)
-	for i := 0; i < len(pairs); i += 2 {
-		env = append(env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i/2, pairs[i]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i/2, pairs[i+1]))
-	}
-	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(pairs)/2))
+	return append(env, gitenv.Settings(slices.Concat(pairs, r.config.overrides, c.config))...)
 }

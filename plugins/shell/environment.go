@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/gitenv"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -18,7 +19,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // validVariable reports whether a command may be given a variable: none that
 // makes programs run or load something else, nor one that is the host's.
 func validVariable(name string) bool {
-	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "PLUGIN_", "TOOLHOST_", "BASH_"} {
+	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "SSH_ASKPASS", "PLUGIN_", "TOOLHOST_", "BASH_"} {
 		if strings.HasPrefix(name, prefix) {
 			return false
 		}
@@ -49,6 +50,7 @@ func (s *settings) environment(at places, term string, asked []string) ([]string
 			env = append(env, entry)
 		}
 	}
+	env = append(env, gitenv.Environment()...) // no GIT_ variable of the settings or of a call comes after it
 	for name, value := range s.Env {
 		env = append(env, name+"="+value)
 	}
