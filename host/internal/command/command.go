@@ -137,6 +137,10 @@ type Segment struct {
 	// redirected, as they are written.
 	Files []string `json:"-"`
 
+	// Dirs are the directories that the program changes to before anything else, each
+	// relative to the one before: those of git -C.
+	Dirs []string `json:"-"`
+
 	// Words are Argv without options of the program itself that change nothing, such
 	// as those of git before its command; "" is a word that is not known.
 	Words []string `json:"-"`
@@ -201,6 +205,10 @@ func Parse(text string, opts Options) *Line {
 	}
 	return line
 }
+
+// Doubt adds why the line is not known as a whole, of high risk: something beside its
+// words makes what it does.
+func (l *Line) Doubt(why string) { l.problem(High, "%s", why) }
 
 // unread notes why there is more in the line than could be read.
 func (l *Line) unread(risk Risk, why string, args ...any) {

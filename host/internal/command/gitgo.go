@@ -9,7 +9,7 @@ const gitCommon = `stat stat= shortstat numstat dirstat summary name-only name-s
 	word-diff word-diff= color color= no-color color-words find-renames find-renames= find-copies find-copies= no-renames
 	ignore-space-change ignore-all-space ignore-blank-lines ignore-space-at-eol unified= inter-hunk-context= function-context
 	full-index abbrev abbrev= binary cached staged merge-base exit-code quiet check no-ext-diff no-textconv no-prefix relative relative= text
-	diff-filter= submodule submodule= ignore-submodules ignore-submodules= compact-summary pickaxe-all pickaxe-regex`
+	diff-filter= ignore-submodules ignore-submodules= compact-summary pickaxe-all pickaxe-regex`
 
 const gitLog = gitCommon + ` oneline pretty pretty= format= graph decorate decorate= no-decorate all branches branches= tags tags= remotes
 	remotes= max-count= skip= since= after= until= before= author= committer= grep= all-match invert-grep regexp-ignore-case extended-regexp
@@ -48,6 +48,7 @@ func (r *reader) git(s *Segment, words []word) {
 		switch {
 		case rest[0].text == "-C" && len(rest) > 1:
 			r.path(s, rest[1])
+			s.Dirs = append(s.Dirs, rest[1].text)
 			rest = rest[2:]
 		case rest[0].text == "--no-pager" || rest[0].text == "--no-optional-locks" || rest[0].text == "--literal-pathspecs":
 			rest = rest[1:]

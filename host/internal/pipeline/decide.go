@@ -30,12 +30,14 @@ func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
 
 // input describes a call to the policy.
 func (s *Settings) input(c *call) policy.Input {
-	return policy.Input{
+	in := policy.Input{
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
 		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
 		Asks:   c.entry.Spec.Asks, Folders: s.spelled, Paths: s.paths(c), Commands: s.commands(c),
 		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
+	doubtRepositories(&in)
+	return in
 }
 
 // judge asks the policy, and once more with the standing answer that covers

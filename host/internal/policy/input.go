@@ -51,7 +51,7 @@ type file struct {
 func (in *Input) files() []file {
 	var all []file
 	for _, c := range in.Commands {
-		bases := in.bases(c.Line)
+		bases, _ := in.Places(c.Line)
 		add := func(name string, reads bool) {
 			if filepath.IsAbs(name) {
 				all = append(all, file{Path{name, filepath.Clean(name)}, reads})
@@ -76,12 +76,17 @@ func (in *Input) files() []file {
 // maxBases bounds the directories to which the words of a line may be relative.
 const maxBases = 32
 
-// bases are the directories to which the words of a line may be relative.
-func (in *Input) bases(line *command.Line) []string {
-	var bases []string
+// Places returns the directories in which the commands of a line may run, to which
+// their words may be relative. It reports false if there are more than it returns.
+func (in *Input) Places(line *command.Line) (bases []string, all bool) {
+	all = true
 	add := func(base string) {
-		if !slices.Contains(bases, base) && len(bases) < maxBases {
+		switch {
+		case slices.Contains(bases, base):
+		case len(bases) < maxBases:
 			bases = append(bases, base)
+		default:
+			all = false
 		}
 	}
 	if len(in.Folders) > 0 {
@@ -102,7 +107,7 @@ func (in *Input) bases(line *command.Line) []string {
 	if len(bases) == 0 {
 		add(string(filepath.Separator))
 	}
-	return bases
+	return bases, all
 }
 
 // inside reports whether a path is one of the folders that callers work in, or below.

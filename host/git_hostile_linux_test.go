@@ -1,0 +1,59 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/internal/hostilegit"
+)
+
+// A command that only looks at a repository, and that the policy lists, starts no
+// program of the repository: it is asked about, or git runs without the program. That
+// plain git starts nearly all of these programs, package hostilegit tests.
+func TestHostileRepositories(t *testing.T) {
+	h := serve(t, writeConfig(t, `
+server { listen = "127.0.0.1:0" }
+policy {
+  actions_per_hour = "unlimited"
+  commands { allow = ["git status", "git diff", "git log"] }
+}
+approvals { patience = "0s" }
+plugin "shell" {
+  tier   = "privileged"
+  claims = "trust"
+  sandbox {
+    filesystem { exec = ["system", "workspace", "tmp"] }
+  }
+}
+`))
+	ran, asked := 0, 0
+	person := h.approver(t)
+	for _, c := range append(hostilegit.Cases(), hostilegit.Case{Name: "plain", Held: true}) {
+		mark := c.Make(t, filepath.Join(h.dir, "ws", c.Name))
+		lines := hostilegit.Commands(filepath.Join(c.Name, c.Dir))
+		got := h.post(t, "shell_exec", map[string]any{"command": strings.Join(lines, "; ")})
+		switch {
+		case got.ApprovalID != "":
+			asked++
+			if _, err := person.Reject(t.Context(), got.ApprovalID, client.Answer{}); err != nil {
+				t.Fatal(err)
+			}
+		case !c.Held:
+			t.Errorf("%s runs unasked: %+v", c.Name, got)
+		case got.Error != nil:
+			t.Errorf("%s: %+v", c.Name, got.Error)
+		default:
+			ran++
+		}
+		if _, err := os.Stat(mark); err == nil {
+			t.Errorf("%s: a program of the repository was started", c.Name)
+		}
+	}
+	if ran < 5 || asked < 20 {
+		t.Errorf("%d ran and %d were asked about: the test proves little", ran, asked)
+	}
+	t.Logf("%d ran, %d were asked about", ran, asked)
+}

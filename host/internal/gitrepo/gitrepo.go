@@ -1,0 +1,173 @@
+// Package gitrepo says whether git, run in a directory, may start a program that a
+// repository names. It reads the repository's configuration as git finds it, within
+// bounds, and runs nothing. What it does not understand it takes for a program.
+//
+// It holds together with package gitenv, whose environment overrides what has a fixed
+// name; what that overrides is no reason here.
+package gitrepo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxConfig bounds a configuration, maxLink a file that says where another is, and
+	// maxIndex the list of files.
+	maxConfig = 1 << 20
+	maxLink   = 8 << 10
+	maxIndex  = 256 << 20
+)
+
+// Doubt says why git may start a program of the repository that it would use in a
+// directory; "" if there is none, or no reason.
+func Doubt(dir string) string {
+	dir, err := filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "" // git cannot go there
+	}
+	if err != nil {
+		return "the directory cannot be looked at"
+	}
+	for {
+		why, found := at(dir)
+		if why != "" || found {
+			return why
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return ""
+		}
+		dir = parent
+	}
+}
+
+// at looks at a repository whose top may be the directory, and reports whether git
+// looks for none above.
+func at(dir string) (why string, found bool) {
+	path := filepath.Join(dir, ".git")
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		if complete(dir) {
+			return "it is a bare repository, or in the directory .git", true
+		}
+		return "", false
+	case err != nil:
+		return "its .git cannot be looked at", true
+	case info.IsDir():
+		return inspect(dir, path), complete(path)
+	}
+	text, err := read(path, maxLink)
+	target, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
+	if err != nil || !ok {
+		return "its .git says nowhere where the repository is", true
+	}
+	return inspect(dir, from(dir, target)), true
+}
+
+// complete reports whether git would take a directory for a repository's own.
+func complete(dir string) bool {
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
+			_, err := os.Lstat(filepath.Join(dir, "commondir"))
+			return name != "HEAD" && err == nil
+		}
+	}
+	return true
+}
+
+// inspect looks at the git directory of a worktree.
+func inspect(worktree, gitDir string) string {
+	common := gitDir
+	text, err := read(filepath.Join(gitDir, "commondir"), maxLink)
+	switch {
+	case err == nil:
+		common = from(gitDir, strings.TrimRight(string(text), "\r\n"))
+	case !missing(err):
+		return "its commondir cannot be read"
+	}
+	for _, path := range []string{filepath.Join(common, "config"), filepath.Join(gitDir, "config.worktree"), filepath.Join(common, "config.worktree")} {
+		text, err := read(path, maxConfig)
+		if missing(err) {
+			continue
+		}
+		if err != nil {
+			return "its configuration cannot be read"
+		}
+		settings, err := parse(text)
+		if err != nil {
+			return fmt.Sprintf("its configuration cannot be read: %v", err)
+		}
+		for _, s := range settings {
+			if s.key() == "core.worktree" && sameFile(from(filepath.Dir(path), s.value), worktree) {
+				continue // as in a submodule
+			}
+			if !s.harmless() {
+				return "its configuration sets " + tool.VisibleName(s.key())
+			}
+		}
+	}
+	return submodules(filepath.Join(gitDir, "index"))
+}
+
+// from is where a path leads that is relative to a directory.
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	// Not cleaned: ".." after a link leads elsewhere.
+	return dir + string(filepath.Separator) + path
+}
+
+func sameFile(a, b string) bool {
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
+}
+
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// open opens a regular file. Opening what is none could wait for ever.
+func open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("it is not a regular file")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// read reads a small file.
+func read(path string, most int64) ([]byte, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = errors.New("it is too large")
+	}
+	return bytes.TrimPrefix(text, []byte("\ufeff")), err
+}
