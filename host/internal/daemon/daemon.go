@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -31,10 +32,12 @@ type Options struct {
 
 // Daemon is a running host. It holds its state directory.
 type Daemon struct {
-	opts  Options
-	ready chan struct{} // closed when the tools of every plugin are known
-	parts parts
-	agent auth.Token // the host's own, for agents on this machine
+	opts Options
+	// config is opts.Config, or what a reload has put in its place.
+	config atomic.Pointer[config.Config]
+	ready  chan struct{} // closed when the tools of every plugin are known
+	parts  parts
+	agent  auth.Token // the host's own, for agents on this machine
 
 	reloading sync.Mutex // one reload at a time
 	close     func() error
@@ -49,6 +52,7 @@ type HeldError = store.HeldError
 // [*HeldError].
 func New(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, ready: make(chan struct{})}
+	d.config.Store(opts.Config)
 	d.close = sync.OnceValue(func() error { return d.parts.stop(context.WithoutCancel(ctx)) })
 	if err := d.build(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())

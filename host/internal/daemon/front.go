@@ -94,7 +94,7 @@ func (d *Daemon) withAgent(tokens []auth.Token) []auth.Token {
 // ServeControl serves the control socket in the state directory from now on,
 // until Close.
 func (d *Daemon) ServeControl(ctx context.Context) error {
-	listener, err := auth.ListenControl(ctx, d.opts.Config.StateDir)
+	listener, err := auth.ListenControl(ctx, d.config.Load().StateDir)
 	if err != nil {
 		return err
 	}
@@ -105,12 +105,13 @@ func (d *Daemon) ServeControl(ctx context.Context) error {
 // ServeHTTP serves the configured address from now on, until Close. It returns
 // the address, "" if none is configured.
 func (d *Daemon) ServeHTTP(ctx context.Context) (address string, err error) {
-	if d.opts.Config.Listen == "" {
+	address = d.config.Load().Listen
+	if address == "" {
 		return "", nil
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", d.opts.Config.Listen)
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return "", fmt.Errorf("listen on %s: %w; server.listen in the configuration names another address", d.opts.Config.Listen, err)
+		return "", fmt.Errorf("listen on %s: %w; server.listen in the configuration names another address", address, err)
 	}
 	d.parts.front.serve(listener, d.parts.front.server.Serve)
 	return listener.Addr().String(), nil

@@ -35,7 +35,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	if err := untouched(cfg, d.parts.supervisor.Suspects(), accept); err != nil {
 		return err
 	}
-	if err := unchangeable(d.opts.Config, cfg); err != nil {
+	if err := unchangeable(d.config.Load(), cfg); err != nil {
 		return err
 	}
 	rules, err := policy.New(cfg.Policy)
@@ -61,7 +61,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	// which is a mistake of the configuration.
 	if err := d.parts.catalog.Apply(catalog.Options{Plugins: listed(cfg, toList)}); err != nil {
 		change.Discard()
-		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.opts.Config.Tokens)))
+		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens)))
 	}
 	d.parts.pipeline.Apply(pipeline.Settings{
 		Policy: rules, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
@@ -69,7 +69,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	change.Commit()
 	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.pipeline.Revoke(d.parts.tokens.Count)
-	d.opts.Config = cfg
+	d.config.Store(cfg)
 	d.opts.Logger.Info("reloaded the configuration", "files", cfg.Files, "policy", rules.Revision())
 	return nil
 }
