@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,6 +49,12 @@ func (a *app) serveMCP(ctx context.Context) error {
 	for early := 0; ; {
 		began := time.Now()
 		err := a.takeTurns(ctx, stateDir, forClients, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
+		if isStatus(err, http.StatusServiceUnavailable) && ctx.Err() == nil { // it is stopping, and goes soon
+			if s.clientLeft() || pause(ctx, retryTakeover) != nil {
+				return nil
+			}
+			continue
+		}
 		gone := errors.Is(err, relay.ErrGone)
 		if !gone && !hostGone(err) || ctx.Err() != nil {
 			return err
@@ -129,7 +136,11 @@ func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 		_ = host.Close() // a pipe's never fails
 		served <- err
 	}()
-	err := s.relay.Serve(ctx, conn)
+	// Until the host ends, which it does some time after ctx: calls may finish.
+	err := s.relay.Serve(context.WithoutCancel(ctx), conn)
+	if ctx.Err() != nil && errors.Is(err, relay.ErrGone) {
+		err = nil
+	}
 	return cmp.Or(<-served, err)
 }
 

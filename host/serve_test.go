@@ -18,7 +18,10 @@ import (
 // listening lets a host choose its port, and lifts the bound on how much an
 // agent may do in an hour.
 const listening = `
-server { listen = "127.0.0.1:0" }
+server {
+  listen = "127.0.0.1:0"
+  grace  = "1s"
+}
 policy { actions_per_hour = "unlimited" }
 `
 

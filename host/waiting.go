@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/client"
@@ -44,10 +45,13 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 	call.Asks = true // the person at the terminal is told what it waits for
 	w := &waiting{app: a, call: call}
 	var err error
-	for range maxHosts {
+	for lost := 0; lost < maxHosts; {
 		err = a.asAgent(ctx, func(c *client.Client) error { return w.wait(ctx, c) })
 		if err == nil && w.ended() || err != nil && !hostGone(err) || pause(ctx, betweenHosts) != nil {
 			break
+		}
+		if err != nil || !w.turnedAway() { // a host that stops says so each time
+			lost++
 		}
 	}
 	if err == nil && w.outcome.Status == client.Pending {
@@ -99,10 +103,12 @@ func (w *waiting) tell() {
 
 // ended reports whether the call has ended, and not only its host: a call that
 // a stopping host turned away is made to the next one.
-func (w *waiting) ended() bool {
+func (w *waiting) ended() bool { return w.outcome.Status != client.Pending && !w.turnedAway() }
+
+// turnedAway reports whether a host that stops did not run the call.
+func (w *waiting) turnedAway() bool {
 	failure := w.outcome.Failure()
-	turnedAway := failure != nil && failure.Code == tool.Unavailable && failure.Message == pipeline.Stopping
-	return w.outcome.Status != client.Pending && !turnedAway
+	return failure != nil && failure.Code == tool.Unavailable && strings.HasPrefix(failure.Message, pipeline.Stopping)
 }
 
 // hostGone reports whether a host went away while it was asked.

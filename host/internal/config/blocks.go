@@ -32,6 +32,7 @@ type localsBlock struct {
 
 type serverBlock struct {
 	Listen *hcl.Attribute `hcl:"listen"`
+	Grace  *hcl.Attribute `hcl:"grace"`
 }
 
 type authBlock struct {

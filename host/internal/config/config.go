@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
@@ -40,6 +41,8 @@ type Config struct {
 	// port, e.g. "127.0.0.1:7780"; port 0 is any that is free, and "" is no
 	// HTTP.
 	Listen string
+	// Grace is how long calls under way may take to finish when the host stops.
+	Grace time.Duration
 	// Policy is what runs unasked, what is asked about, and what is denied.
 	Policy policy.Options
 	// ActionsPerHour bounds the calls of each caller; 0 is no bound.

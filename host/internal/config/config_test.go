@@ -279,6 +279,7 @@ func TestLoad(t *testing.T) {
 		PluginDir: filepath.Join(dir, "plugins"),
 		StateDir:  filepath.Join(dir, "state"),
 		Listen:    "127.0.0.1:0",
+		Grace:     10 * time.Second,
 		LocalUser: "ada",
 		Tokens: []auth.Token{
 			{Name: "ci-agent", SHA256: strings.Repeat("1b", 32), User: "ci", Roles: auth.Agent},

@@ -25,6 +25,7 @@ func load(t *testing.T, blocks string) (*config.Config, error) {
 func TestScalars(t *testing.T) {
 	type scalars struct {
 		Listen         string
+		Grace          time.Duration
 		Mode           policy.Mode
 		ActionsPerHour int
 		Approvals      config.Approvals
@@ -36,7 +37,7 @@ func TestScalars(t *testing.T) {
 		days    = 24 * time.Hour
 	)
 	defaults := scalars{
-		"127.0.0.1:7780", policy.Supervised, 600,
+		"127.0.0.1:7780", 10 * time.Second, policy.Supervised, 600,
 		config.Approvals{Timeout: minutes, Patience: 45 * time.Second},
 		config.Results{TTL: time.Hour, Quota: 256 * tool.MiB},
 		config.Journal{Keep: 90 * days, MaxSize: tool.GiB},
@@ -54,6 +55,8 @@ func TestScalars(t *testing.T) {
 		{"empty blocks", "server {}\nauth {}\npolicy {}\napprovals {}\nresults {}\njournal {}", defaults},
 		{"null is nothing", "server { listen = null }\npolicy { actions_per_hour = null }", defaults},
 		{"no HTTP", `server { listen = "" }`, with(func(s *scalars) { s.Listen = "" })},
+		{"a long grace", "server {\n grace = \"10m\"\n}", with(func(s *scalars) { s.Grace = minutes })},
+		{"no grace", `server { grace = "0s" }`, with(func(s *scalars) { s.Grace = 0 })},
 		{"read only", `policy { mode = "read_only" }`, with(func(s *scalars) { s.Mode = policy.ReadOnly })},
 		{"unlimited actions", `policy { actions_per_hour = "unlimited" }`, with(func(s *scalars) { s.ActionsPerHour = 0 })},
 		{"actions in words", `policy { actions_per_hour = "12" }`, with(func(s *scalars) { s.ActionsPerHour = 12 })},
@@ -82,7 +85,7 @@ func TestScalars(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := scalars{cfg.Listen, cfg.Policy.Mode, cfg.ActionsPerHour, cfg.Approvals, cfg.Results, cfg.Journal}
+			got := scalars{cfg.Listen, cfg.Grace, cfg.Policy.Mode, cfg.ActionsPerHour, cfg.Approvals, cfg.Results, cfg.Journal}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("Load (-want +got):\n%s", diff)
 			}

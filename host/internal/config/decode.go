@@ -24,7 +24,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		PluginDir: d.pluginDir(root.PluginDir),
 	}
 	cfg.StateDir = d.stateDir(root.StateDir, root.Workspace, cfg.Workspace)
-	cfg.Listen = d.listen(root.Server)
+	cfg.Listen, cfg.Grace = d.server(root.Server)
 	cfg.LocalUser, cfg.Tokens = d.auth(root.Auth)
 	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace)
 	cfg.Approvals = d.approvals(root.Approvals)

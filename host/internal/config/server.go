@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 )
@@ -11,15 +12,25 @@ import (
 // defaultListen is where HTTP is served if nothing is said of it.
 const defaultListen = "127.0.0.1:7780"
 
-// listen reads the server block.
-func (d *decoder) listen(blocks []serverBlock) string {
-	listen := defaultListen
+// Calls under way may take defaultGrace to finish when the host stops if nothing is
+// said of it, and never longer than maxGrace.
+const (
+	defaultGrace = 10 * time.Second
+	maxGrace     = 10 * time.Minute
+)
+
+// server reads the server block.
+func (d *decoder) server(blocks []serverBlock) (listen string, grace time.Duration) {
+	listen, grace = defaultListen, defaultGrace
 	for _, block := range blocks {
 		if address, ok := d.loopback(block.Listen); ok {
 			listen = address
 		}
+		if t, ok := d.durationWithin(block.Grace, 0, maxGrace, `a duration from "0s" to "10m"`); ok {
+			grace = t
+		}
 	}
-	return listen
+	return listen, grace
 }
 
 // loopback reads an address of this machine that no other can reach, or "".

@@ -40,7 +40,10 @@ type Daemon struct {
 	agent  auth.Token // the host's own, for agents on this machine
 
 	reloading sync.Mutex // one reload at a time
-	close     func() error
+
+	stopping chan struct{} // closed when the host begins to stop
+	drained  func() error  // begins to stop, once, and returns when no call is under way
+	close    func() error
 }
 
 // HeldError says that another host holds the state directory: calls go to that
@@ -51,9 +54,11 @@ type HeldError = store.HeldError
 // any case. If another process holds the state directory, the error is a
 // [*HeldError].
 func New(ctx context.Context, opts Options) (*Daemon, error) {
-	d := &Daemon{opts: opts, ready: make(chan struct{})}
+	d := &Daemon{opts: opts, ready: make(chan struct{}), stopping: make(chan struct{})}
 	d.config.Store(opts.Config)
-	d.close = sync.OnceValue(func() error { return d.parts.stop(context.WithoutCancel(ctx)) })
+	living := context.WithoutCancel(ctx)
+	d.drained = sync.OnceValue(func() error { return d.drain(living) })
+	d.close = sync.OnceValue(func() error { return errors.Join(d.drained(), d.parts.stop(living)) })
 	if err := d.build(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -78,10 +83,18 @@ func (d *Daemon) Start(ctx context.Context) error {
 
 // ServeMCP starts the daemon and serves one MCP client over a pair of streams
 // until it closes in or ctx ends. The client is answered at once; what depends
-// on the tools of plugins that are still starting waits for them.
+// on the tools of plugins that are still starting waits for them. At the end of ctx
+// calls have the time to finish that the configuration gives them.
 func (d *Daemon) ServeMCP(ctx context.Context, in io.ReadCloser, out io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	drained := make(chan error, 1)
+	stop := context.AfterFunc(ctx, func() { // ends with the calls, waited for below
+		defer end()
+		drained <- d.drained()
+	})
 	started := make(chan error, 1)
 	go func() { // ends with ctx, waited for below
 		err := d.Start(ctx)
@@ -90,7 +103,10 @@ func (d *Daemon) ServeMCP(ctx context.Context, in io.ReadCloser, out io.Writer) 
 		}
 		started <- err
 	}()
-	err := d.parts.mcp.ServeStdio(ctx, in, out)
+	err := d.parts.mcp.ServeStdio(serving, in, out)
+	if !stop() {
+		err = errors.Join(err, <-drained)
+	}
 	cancel(nil)
 	if startErr := <-started; !errors.Is(startErr, context.Canceled) {
 		err = errors.Join(err, startErr)

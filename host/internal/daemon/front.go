@@ -56,7 +56,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready,
-		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, Logger: d.opts.Logger.Named("http"),
+		Stopping: d.stopping, Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {
 		return err
@@ -129,25 +129,6 @@ func (f *front) note(err error) {
 
 // close tells the listeners to end. Requests that wait for calls end with them.
 func (f *front) close() { f.stop() }
-
-// maxFinish is how long calls of clients that have to leave may go on: a command
-// that happened to be the host must not cost a client its call.
-const maxFinish = time.Second
-
-// linger returns when every request has been answered, or after maxFinish.
-func (f *front) linger() {
-	answered := make(chan struct{})
-	go func() { // ends with the requests, which wait waits for
-		f.serving.Wait()
-		close(answered)
-	}()
-	timer := time.NewTimer(maxFinish)
-	defer timer.Stop()
-	select {
-	case <-answered:
-	case <-timer.C:
-	}
-}
 
 // wait returns when every request has been answered.
 func (f *front) wait() error {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -165,51 +164,4 @@ func (d *Daemon) buildPipeline(context.Context) error {
 		Pipeline: p.pipeline, Desk: p.desk, Results: p.results, Patience: patience(cfg),
 	})
 	return err
-}
-
-// stop takes down what build has built, last first: callers are turned away,
-// calls end, processes end, and what they have left is written.
-func (p *parts) stop(ctx context.Context) error {
-	var errs []error
-	if p.front != nil {
-		p.front.close()
-		p.front.linger()
-	}
-	if p.pipeline != nil {
-		errs = append(errs, p.pipeline.Close())
-	}
-	if p.front != nil {
-		errs = append(errs, p.front.wait())
-	}
-	if p.mcp != nil {
-		errs = append(errs, p.mcp.Close())
-	}
-	if p.supervisor != nil {
-		errs = append(errs, p.supervisor.Close())
-	}
-	if p.watcher != nil {
-		p.watcher.stop()
-	}
-	if p.launcher != nil {
-		errs = append(errs, p.launcher.Close())
-	}
-	if p.desk != nil {
-		errs = append(errs, p.desk.Close())
-	}
-	if p.grants != nil {
-		errs = append(errs, p.grants.Close())
-	}
-	if p.results != nil {
-		errs = append(errs, p.results.Close())
-	}
-	if p.journal != nil {
-		errs = append(errs, p.journal.Close(ctx))
-	}
-	if p.store != nil {
-		errs = append(errs, p.store.Close())
-	}
-	if p.lock != nil {
-		errs = append(errs, p.lock.Close())
-	}
-	return errors.Join(errs...)
 }

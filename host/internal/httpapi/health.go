@@ -7,7 +7,7 @@ import (
 
 // Health is how the host is.
 type Health struct {
-	// Status is "ok", "unhealthy", "ready" or "starting".
+	// Status is "ok", "unhealthy", "ready", "starting" or "stopping".
 	Status string `json:"status"`
 	// Problems say what is wrong.
 	Problems []string `json:"problems,omitempty"`
@@ -23,8 +23,21 @@ func (s *Server) health(w http.ResponseWriter, _ *request) error {
 	return s.write(w, http.StatusOK, Health{Status: "ok"})
 }
 
+// stopping reports whether the host has begun to stop.
+func (s *Server) stopping() bool {
+	select {
+	case <-s.opts.Stopping:
+		return true
+	default:
+		return false
+	}
+}
+
 // readiness answers GET /readyz.
 func (s *Server) readiness(w http.ResponseWriter, _ *request) error {
+	if s.stopping() {
+		return s.write(w, http.StatusServiceUnavailable, Health{"stopping", []string{"the host is stopping: it begins no calls"}})
+	}
 	if s.opts.Ready != nil {
 		select {
 		case <-s.opts.Ready:

@@ -52,6 +52,8 @@ type Options struct {
 	// Ready is closed when the tools of every plugin are known; nil means that
 	// they are from the start.
 	Ready <-chan struct{}
+	// Stopping is closed when the host begins to stop; nil means never.
+	Stopping <-chan struct{}
 	// Reload reads the configuration again; nil means that it cannot be. accept is
 	// the digest of one that a plugin may have changed, "" for none.
 	Reload func(ctx context.Context, accept string) error

@@ -73,8 +73,6 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink too
 		outcome = s.waitAsking(ctx, req, r, flight)
 	}
 	switch {
-	case outcome.Pending && errors.Is(context.Cause(ctx), pipeline.ErrStopping):
-		outcome = stopped(ctx, flight, outcome)
 	case outcome.Pending && ctx.Err() != nil:
 		flight.GiveUp() // nobody reads the answer
 	case outcome.Pending:
@@ -107,21 +105,6 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context
 
 // errGone ends the calls of a client that cannot read their results any more.
 var errGone = errors.New("the client is gone")
-
-// stopped is the outcome of a call whose host stops. One that waits for a person
-// has had no effect, and its question stays open for the next host; one that
-// runs is canceled.
-func stopped(ctx context.Context, flight *pipeline.Flight, outcome pipeline.Outcome) pipeline.Outcome {
-	if flight.Info().State == pipeline.AwaitingApproval {
-		outcome.Result = tool.ErrorResult(tool.Errorf(tool.Unavailable, "%s, and the call has not run", pipeline.Stopping).
-			WithHint("when a host has been started again, call approval_wait with {\"id\":%q} for its result", outcome.Approval))
-		return outcome
-	}
-	flight.GiveUp()
-	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxStop/2)
-	defer cancel()
-	return flight.Wait(soon, pipeline.Forever)
-}
 
 // callerOf returns who calls: by the credential over HTTP, else this host's own
 // user.

@@ -64,6 +64,9 @@ type Server struct {
 	late     late
 	stop     func() // ends follow, and waits for it
 
+	leaving  chan struct{} // closed when the host begins to stop
+	farewell time.Duration // how long calls then go on at most; set before leaving is closed
+
 	mu        sync.Mutex                // guards published
 	published map[string]*catalog.Entry // what the SDK lists, by tool name
 }
@@ -75,7 +78,7 @@ func New(opts Options) *Server {
 		opts.Patience = 45 * time.Second
 	}
 	logger := logHandler{opts.Logger}
-	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}, sessions: sessions{ended: opts.SessionEnded}}
+	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}, sessions: sessions{ended: opts.SessionEnded}, leaving: make(chan struct{})}
 	s.sdk = mcp.NewServer(
 		&mcp.Implementation{Name: "toolhost", Title: "toolhost", Version: opts.Version},
 		&mcp.ServerOptions{
@@ -99,6 +102,14 @@ func (s *Server) Close() error {
 	s.stop()
 	s.sessions.close()
 	return nil
+}
+
+// Leave tells relayed clients that the host stops: they send nothing more, and have
+// answers to what they have sent. Calls go on for grace at most. It must be called at
+// most once.
+func (s *Server) Leave(grace time.Duration) {
+	s.farewell = grace
+	close(s.leaving)
 }
 
 // onlyOffered refuses what the SDK would answer although the host does not

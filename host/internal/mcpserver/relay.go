@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/relay"
@@ -23,12 +24,13 @@ const RelayProtocol = "toolhost-mcp-stdio"
 // the value "true": when it has ended, nobody starts it again.
 const BriefHeader = "Toolhost-Brief"
 
-// maxFarewell bounds how long a host that stops goes on to serve a relayed client.
+// maxFarewell bounds how long a host that stops goes on to serve a relayed client
+// when the client's calls have ended.
 const maxFarewell = 5 * time.Second
 
 // ServeRelay answers a request for [RelayProtocol] and serves MCP over its
-// connection until the client closes its side. When the request's context ends, it
-// asks the client to do so, and answers what was sent before.
+// connection until the client closes its side. When the host stops, or the request's
+// context ends, it asks the client to do so, and answers what was sent before.
 func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), RelayProtocol) {
 		w.Header().Set("Upgrade", RelayProtocol)
@@ -52,35 +54,50 @@ func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	left := make(chan struct{})
-	stop := context.AfterFunc(r.Context(), func() { // ends with ctx, waited for below
-		defer close(left)
+	var farewell sync.WaitGroup
+	farewell.Go(func() { // ends with ctx
 		defer cancel()
-		leave(ctx, conn)
+		select {
+		case <-s.leaving:
+			leave(ctx, conn, s.farewell, r.Context().Done())
+		case <-r.Context().Done():
+			leave(ctx, conn, 0, r.Context().Done())
+		case <-ctx.Done():
+		}
 	})
 	err = s.ServeStdio(ctx, in, conn)
-	if cancel(); !stop() {
-		<-left
-	}
+	cancel()
+	farewell.Wait()
 	if err != nil {
 		s.opts.Logger.Warn("a relayed client was served badly", "error", err)
 	}
 }
 
 // leave tells a relayed client that the host ends, and waits until the client is
-// served, for some seconds at most.
-func leave(ctx context.Context, conn net.Conn) {
-	ctx, cancel := context.WithTimeout(ctx, maxFarewell)
-	defer cancel()
-	deadline, _ := ctx.Deadline()
-	if conn.SetWriteDeadline(deadline) != nil {
+// served. Calls may go on for grace, unless the host ends before; the answers take some
+// seconds at most.
+func leave(ctx context.Context, conn net.Conn, grace time.Duration, ended <-chan struct{}) {
+	most := grace + maxFarewell
+	if conn.SetWriteDeadline(time.Now().Add(most)) != nil {
 		return // it is closed already
 	}
 	// One Write is one line, also beside those of answers.
-	if _, err := fmt.Fprintf(conn, `{"jsonrpc":"2.0","method":%q}`+"\n", relay.Leaving); err != nil {
+	if _, err := fmt.Fprintln(conn, relay.Farewell(grace)); err != nil {
 		return
 	}
-	<-ctx.Done()
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return
+	}
+	soon := time.NewTimer(maxFarewell)
+	defer soon.Stop()
+	select {
+	case <-soon.C:
+	case <-ctx.Done():
+	}
 }
 
 // accept says that the connection is MCP's from now on, and takes the bounds of

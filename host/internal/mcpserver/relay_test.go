@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/relay"
 )
@@ -21,10 +22,10 @@ func TestLeaveIsBounded(t *testing.T) {
 			left := make(chan struct{})
 			go func() { // ends by its own bound
 				defer close(left)
-				leave(context.WithoutCancel(t.Context()), host)
+				leave(context.WithoutCancel(t.Context()), host, time.Minute, nil)
 			}()
 			if reads {
-				const want = `{"jsonrpc":"2.0","method":"` + relay.Leaving + `"}` + "\n"
+				want := relay.Farewell(time.Minute) + "\n"
 				if got, err := bufio.NewReader(client).ReadString('\n'); got != want || err != nil {
 					t.Errorf("the client hears %q, %v, want %q", got, err, want)
 				}

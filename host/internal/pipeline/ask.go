@@ -158,6 +158,8 @@ func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (
 		return decided, nil
 	case ctx.Err() == nil:
 		return record, err
+	case errors.Is(context.Cause(ctx), ErrStopping):
+		return record, waitsForNextHost(record.ID)
 	}
 	return record, causeOf(ctx)
 }

@@ -131,7 +131,7 @@ func lost(c *call, sent bool, err error) error {
 	if failure.Code == tool.Timeout || failure.Code == tool.Canceled {
 		return failure.WithHint(hint)
 	}
-	return tool.Errorf(tool.UnknownOutcome, "the outcome of %s is unknown: %s", c.entry.Spec.Name, failure.Message).
+	return tool.Errorf(tool.UnknownOutcome, "the outcome of %s (call %s) is unknown: %s", c.entry.Spec.Name, c.id, failure.Message).
 		WithHint(hint).WithCause(err)
 }
 

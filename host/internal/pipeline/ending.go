@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -20,13 +21,31 @@ var errReplaced = errors.New("tool replaced")
 // had any effect: it is made anew.
 var errStale = errors.New("approved state gone")
 
-// Stopping is the message of the error, of code [tool.Unavailable], of a call
-// that a stopping host turned away. It has had no effect.
+// Stopping begins the message of the error, of code [tool.Unavailable], of a call
+// that a stopping host refused or ended. The call has had no effect.
 const Stopping = "the host is stopping"
 
 // ErrStopping ends the calls of a host that stops, and the requests that wait for
 // them.
 var ErrStopping = tool.Errorf(tool.Unavailable, Stopping).WithRetry(time.Second)
+
+// refusedByStop is what the caller of a call reads that [ErrStopping] has ended and
+// that has had no effect.
+func refusedByStop(c *call) *tool.Error {
+	if c.sent {
+		return tool.Errorf(tool.Unavailable, "%s and stopped the call, which changes nothing", Stopping).
+			WithRetry(time.Second).WithHint("call again when a host has been started")
+	}
+	return tool.Errorf(tool.Unavailable, "%s, and the call was not begun", Stopping).
+		WithRetry(time.Second).WithHint("call again when a host has been started")
+}
+
+// waitsForNextHost is what the caller of a call reads that waited for a person when
+// its host stopped. The question stays open.
+func waitsForNextHost(approval string) *tool.Error {
+	return tool.Errorf(tool.Unavailable, "%s, and the call has not run", Stopping).WithRetry(time.Second).
+		WithHint("when a host has been started again, call %s with {\"id\":%q} for its result", catalog.ApprovalWait, approval)
+}
 
 // errRevoked ends the calls of a credential that was revoked.
 var errRevoked = tool.Errorf(tool.PermissionDenied, "the credential that made the call does not count any more")

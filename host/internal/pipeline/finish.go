@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,6 +48,9 @@ func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err 
 // callerError returns what the caller may know of an error. What it may not
 // know goes to the log, under the call's id.
 func (p *Pipeline) callerError(c *call, err error) *tool.Error {
+	if errors.Is(err, ErrStopping) && (!c.begun || !c.sent) {
+		err = refusedByStop(c)
+	}
 	e := tool.AsError(err)
 	if e.Code == tool.Internal {
 		p.opts.Logger.Error("call ended with an internal error", "call", c.id, "tool", c.Tool, "error", err)

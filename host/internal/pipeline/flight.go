@@ -22,6 +22,7 @@ type Flight struct {
 
 	mu       sync.Mutex    // guards what follows; taken after flights.mu
 	holders  int           // who may still Wait
+	begun    bool          // the plugin may have the call: a host that stops lets it finish
 	state    FlightState   // what it does
 	key      flightKey     // which calls are the same one made again, once that is known
 	lease    int           // counts the holds, so that an old timer does not end a new one
@@ -132,9 +133,9 @@ func (f *Flight) waitDone(ctx context.Context, patience time.Duration, attending
 			return true
 		case <-changed:
 		case <-impatient:
-			return false
+			return f.isDone() // both may have come
 		case <-ctx.Done():
-			return false
+			return f.isDone()
 		}
 	}
 }
@@ -298,6 +299,19 @@ func (f *Flight) identify(key flightKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.key = key
+}
+
+// begin says that the plugin gets the call from now on, unless the flight was stopped
+// before. The host's own tools wait and read: a host that stops need not let them
+// finish.
+func (f *Flight) begin(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if ctx.Err() != nil {
+		return causeOf(ctx)
+	}
+	f.begun = !f.call.entry.OfHost()
+	return nil
 }
 
 // carries reports whether the flight's call is the same as c. The client does

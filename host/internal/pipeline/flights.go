@@ -26,9 +26,10 @@ type flights struct {
 	timers map[*Flight]*time.Timer
 	users  map[string]int // how many flights each user has
 	// others leads from the ids of flights that follow one to that one.
-	others map[string]*Flight
-	closed bool
-	flying sync.WaitGroup
+	others   map[string]*Flight
+	draining bool // no flight is added
+	closed   bool // none is left either
+	flying   sync.WaitGroup
 }
 
 // flightKey says which calls are the same call made again.
@@ -191,11 +192,11 @@ func visible(f *Flight, by auth.Caller) bool {
 	return by.Roles.Has(auth.Admin) || f.call.Caller.User == by.User
 }
 
-// add makes a flight known; it fails when the pipeline is closed.
+// add makes a flight known; it fails when the pipeline drains or is closed.
 func (s *flights) add(f *Flight) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.draining {
 		return false
 	}
 	s.flying.Add(1)
@@ -398,10 +399,34 @@ func (s *flights) forget(f *Flight) {
 	}
 }
 
+// drain ends the flights whose calls have not begun, and returns when the others
+// have ended, or ctx has. No flight is added from now on.
+func (s *flights) drain(ctx context.Context) {
+	s.mu.Lock()
+	s.draining = true
+	for _, f := range s.byID {
+		f.mu.Lock()
+		if !f.begun {
+			f.stop(ErrStopping)
+		}
+		f.mu.Unlock()
+	}
+	s.mu.Unlock()
+	ended := make(chan struct{})
+	go func() { // ends with the flights, which close waits for
+		s.flying.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
 // close cancels every flight and returns when none is under way.
 func (s *flights) close() {
 	s.mu.Lock()
-	s.closed = true
+	s.draining, s.closed = true, true
 	for _, f := range s.byID {
 		f.mu.Lock()
 		f.stop(ErrStopping)

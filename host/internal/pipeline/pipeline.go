@@ -9,6 +9,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -168,6 +169,11 @@ func (s *Settings) spell() {
 		}
 	}
 }
+
+// Drain begins no call any more: calls that have not begun, and those made later, end
+// at once with an error that says so. It returns when the others have ended, or ctx
+// has: Close cancels what is left.
+func (p *Pipeline) Drain(ctx context.Context) { p.flights.drain(ctx) }
 
 // Close cancels all calls and returns when none is under way. Questions to
 // people stay open: the same call made to the next host finds the answer.

@@ -28,6 +28,9 @@ const maxToolName = 128
 // recorded does not run, and one that the policy would by now ask about or deny
 // begins anew, its approval used up.
 func (p *Pipeline) begin(ctx context.Context, c *call) error {
+	if err := c.flight.begin(ctx); err != nil {
+		return err
+	}
 	if p.replaced(c) {
 		return fmt.Errorf("%w: %w", errReplaced, errChanging) // it may have another tier by now
 	}

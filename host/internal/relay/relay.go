@@ -7,6 +7,7 @@ package relay
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,9 +26,11 @@ const (
 	maxAnswer = 64 * tool.MiB
 	// maxWelcome bounds how long a host takes to take a client over.
 	maxWelcome = 15 * time.Second
-	// maxFarewell bounds how long a host that leaves takes to answer what it has.
-	// It is longer than a host gives itself.
+	// maxFarewell bounds how long a host that leaves takes to answer what it has
+	// when its calls have ended. It is longer than a host gives itself.
 	maxFarewell = 15 * time.Second
+	// maxGrace bounds what a host that leaves may say that its calls take.
+	maxGrace = 10 * time.Minute
 	// maxUnread is how long a client may leave its last answers unread.
 	maxUnread = time.Second
 	// lookEvery is how often a client that says nothing more is looked at: whether
@@ -39,6 +42,24 @@ const (
 // relay then closes its side, and the host answers all that it was sent before
 // it closes its own: no call is lost between the two.
 const Leaving = "notifications/toolhost/leaving"
+
+// Farewell is the notification of a host whose calls go on for grace at most.
+func Farewell(grace time.Duration) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"grace_ms":%d}}`, Leaving, grace.Milliseconds())
+}
+
+// graceOf is what a host that leaves says that its calls take at most.
+func graceOf(farewell []byte) time.Duration {
+	var m struct {
+		Params struct {
+			GraceMS int64 `json:"grace_ms"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(farewell, &m) != nil || m.Params.GraceMS < 0 || m.Params.GraceMS > maxGrace.Milliseconds() {
+		return 0
+	}
+	return time.Duration(m.Params.GraceMS) * time.Millisecond
+}
 
 // ErrGone says that the host has ended, and that its client is still there.
 var ErrGone = errors.New("the host that served this client has ended")
@@ -65,6 +86,7 @@ type host struct {
 	gone    <-chan struct{} // closed when it is
 	leaving chan struct{}   // closed when it says that it leaves, by leave
 	leave   func()
+	grace   time.Duration // how long its calls then go on at most; set before leaving is closed
 }
 
 // isLeaving reports whether the host has said that it leaves.
@@ -117,7 +139,7 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	}
 	switch {
 	case errors.Is(err, errLeaving):
-		defer time.AfterFunc(maxFarewell, cancel).Stop()
+		defer time.AfterFunc(h.grace+maxFarewell, cancel).Stop()
 		err = ErrGone
 	case errors.Is(err, errLeft):
 		go r.endWithClient(serving, cancel) // ends with serving
@@ -287,6 +309,9 @@ func (r *Relay) deliver(h *host) error {
 		case m.isRequest():
 			line = questionOf(h.number, m, line)
 		case m.Method == Leaving:
+			if !h.isLeaving() {
+				h.grace = graceOf(line)
+			}
 			h.leave()
 			continue
 		case m.Method == "notifications/cancelled":

@@ -16,6 +16,8 @@ import (
 type note struct {
 	Note string `json:"note" jsonschema:"what to write down"`
 	Hold bool   `json:"hold,omitempty" jsonschema:"whether to wait after that until the call is canceled"`
+	// Until is opened, which blocks until somebody writes to it.
+	Until string `json:"until,omitempty" jsonschema:"a FIFO of the workspace that is waited for after that"`
 }
 
 type claim struct {
@@ -62,6 +64,13 @@ func (b *probe) count(ctx context.Context, c *sdk.Call, in note) (string, error)
 		defer b.inside.Add(-1)
 		<-ctx.Done()
 		return "", ctx.Err()
+	}
+	if in.Until != "" {
+		b.inside.Add(1)
+		defer b.inside.Add(-1)
+		if _, err := os.ReadFile(filepath.Join(c.Roots()[0], filepath.Base(in.Until))); err != nil {
+			return "", err
+		}
 	}
 	return "counted " + in.Note, nil
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// caller makes a call of probe_tally over one front end, and returns how it ends, as
+// "code: text".
+type caller func(t *testing.T, h *host) func(args map[string]any) string
+
+// callers are the front ends of a host that serves.
+func callers() map[string]caller {
+	all := map[string]caller{
+		"REST": func(t *testing.T, h *host) func(map[string]any) string {
+			t.Helper()
+			return func(args map[string]any) string {
+				status, text, err := h.send("POST", "/v1/calls", h.token, asJSON(map[string]any{"tool": "probe_tally", "arguments": args}))
+				if err != nil {
+					return err.Error()
+				}
+				o := outcomeOf(t, status, text, err)
+				if o.Error == nil {
+					return ": " + o.Result.Content
+				}
+				return strings.ToLower(o.Error.Code) + ": " + o.Error.Message
+			}
+		},
+	}
+	for _, revision := range revisions[:2] {
+		all["MCP over HTTP "+revision] = func(t *testing.T, h *host) func(map[string]any) string {
+			t.Helper()
+			return tallies(t, connectHTTP(t, h, h.token, revision, "test", nil))
+		}
+		all["a guest "+revision] = func(t *testing.T, h *host) func(map[string]any) string {
+			t.Helper()
+			s, _, _ := relayed(t, h.config, revision)
+			return tallies(t, s)
+		}
+	}
+	return all
+}
+
+// tallies calls probe_tally over a session.
+func tallies(t *testing.T, s *session) func(map[string]any) string {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	return func(args map[string]any) string {
+		r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "probe_tally", Arguments: args})
+		if err != nil {
+			return "no answer: " + err.Error()
+		}
+		return codeOf(r) + ": " + textOf(r)
+	}
+}
+
+// TestStopUnderCalls tells a host to stop under a call that finishes within the grace,
+// and under one that does not: each caller has the result, or reads that the outcome is
+// unknown, with the call's id. No call is begun meanwhile, and none runs twice.
+func TestStopUnderCalls(t *testing.T) {
+	for name, connect := range callers() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := serve(t, writeConfig(t, strings.Replace(listening, `"1s"`, `"2s"`, 1)+writing+counting))
+			call := connect(t, h)
+			fifo := filepath.Join(h.dir, "ws", "go")
+			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			hung, finished := make(chan string, 1), make(chan string, 1)
+			go func() { hung <- call(map[string]any{"note": "a", "hold": true}) }() // ends with the host
+			eventually(t, "the first call has begun", func() bool { return len(h.counted()) == 1 })
+			// Calls of one session run one at a time; this one is another's.
+			go func() { // ends with the call
+				status, text, err := h.send("POST", "/v1/calls", h.token, `{"tool":"probe_tally","arguments":{"note":"b","until":"go"}}`, "Toolhost-Session", "other")
+				if err != nil {
+					finished <- err.Error()
+					return
+				}
+				finished <- outcomeOf(t, status, text, err).Status
+			}()
+			eventually(t, "the second call has begun", func() bool { return len(h.counted()) == 2 })
+
+			if err := h.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the host says that it stops", func() bool {
+				_, text, err := h.send("GET", "/readyz", h.token, "")
+				return err == nil && strings.Contains(text, "stopping")
+			})
+			late := h.post(t, "probe_tally", map[string]any{"note": "c"})
+			if late.Error == nil || late.Error.Code != "UNAVAILABLE" || !strings.Contains(late.Error.Message, "was not begun") {
+				t.Errorf("a late call ends with %+v, want that it was not begun", late.Error)
+			}
+			if err := os.WriteFile(fifo, []byte("go"), 0); err != nil { // returns when the call has read it
+				t.Fatal(err)
+			}
+			if got := <-finished; got != "success" {
+				t.Errorf("the call that finishes in time ends with %q, want success", got)
+			}
+			got := <-hung
+			if !strings.HasPrefix(got, "unknown_outcome: ") || !strings.Contains(got, h.countedCall(0)) {
+				t.Errorf("the call that does not finish ends with %q, want an unknown outcome of %s", got, h.countedCall(0))
+			}
+			h.stop()
+			if n := len(h.counted()); n != 2 {
+				t.Errorf("%d calls ran, want 2: %v", n, h.counted())
+			}
+		})
+	}
+}
+
+// countedCall returns the id of a call that has counted.
+func (h *host) countedCall(n int) string {
+	id, _, _ := strings.Cut(h.counted()[n], ",")
+	return id
+}
+
+// TestMCPHostStopsUnderAGuest ends the client's process that is the host while a guest
+// of it has a call under way, by a signal and by the end of its own client.
+func TestMCPHostStopsUnderAGuest(t *testing.T) {
+	for name, stop := range map[string]func(cmd *os.Process, s *session) error{
+		"signal": func(p *os.Process, _ *session) error { return p.Signal(syscall.SIGTERM) },
+		"end":    func(_ *os.Process, s *session) error { return s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := writeConfig(t, listening+writing+counting)
+			h := host{dir: filepath.Dir(config), config: config}
+			cmd := toolhost(context.WithoutCancel(t.Context()), config, "mcp")
+			own := connectTo(t, cmd, revisions[1], nil)
+			own.must(t, "probe_process", nil)
+			guest, _, _ := relayed(t, config, revisions[0])
+			ended, owns := make(chan string, 1), make(chan string, 1)
+			go func() { ended <- tallies(t, guest)(map[string]any{"note": "a", "hold": true}) }() // ends with the host
+			eventually(t, "the guest's call has begun", func() bool { return len(h.counted()) == 1 })
+			if name == "signal" {
+				go func() { owns <- tallies(t, own)(map[string]any{"note": "b", "hold": true}) }() // ends with the host
+				eventually(t, "the host's own call has begun", func() bool { return len(h.counted()) == 2 })
+			}
+			if err := stop(cmd.Process, own); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-ended; !strings.HasPrefix(got, "unknown_outcome: ") || !strings.Contains(got, h.countedCall(0)) {
+				t.Errorf("the guest's call ends with %q, want an unknown outcome of %s", got, h.countedCall(0))
+			}
+			if name == "signal" {
+				if got := <-owns; !strings.HasPrefix(got, "unknown_outcome: ") || !strings.Contains(got, h.countedCall(1)) {
+					t.Errorf("the host's own call ends with %q, want an unknown outcome of %s", got, h.countedCall(1))
+				}
+			}
+			before := len(h.counted())
+			guest.must(t, "probe_tally", map[string]any{"note": "c"}) // of the next host
+			if got := len(h.counted()); got != before+1 {
+				t.Errorf("%d calls have run, want %d", got, before+1)
+			}
+		})
+	}
+}
