@@ -294,7 +294,7 @@ func TestMistakes(t *testing.T) {
 // a type that has no schema hides no other mistake.
 func TestMistakesAllAtOnce(t *testing.T) {
 	p := sdk.New("Bad Name", "one")
-	p.WantSecrets("", "a b", "fine", "fine")
+	p.WantSecrets("", "a b", "fine")
 	sdk.Configure[struct{}](p, nil)
 	with[struct {
 		A any    `json:"a" jsonschema:"x"`
@@ -307,7 +307,7 @@ func TestMistakesAllAtOnce(t *testing.T) {
 	}](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "z", Tier: tool.ReadOnly}}})(p)
 	got := strings.Split(p.Err().Error(), "\n")
 	want := []string{
-		"the plugin's name", "the plugin's version", `the name "" of a secret`, `the name "a b" of a secret`, `the secret "fine" is wanted twice`,
+		"the plugin's name", "the plugin's version", `the name "" of a secret`, `the name "a b" of a secret`,
 		"Configure was given no function", "has no description; a model", "has no tier", `a tier rule names "z"`,
 		"a: type interface {}", "b: has no description", `c: role "nothing"`, `d: tag "roles"`, "d.next: type sdk_test.loop contains itself",
 		`e: default "c" is not in the enum`, "f: has no description", "f: type func()", `g: the jsonschema tag is ""`,

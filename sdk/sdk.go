@@ -90,19 +90,18 @@ func (p *Plugin) Logger() hclog.Logger { return p.logger }
 
 // WantSecrets says which secrets the plugin would like to ask for with
 // [Call.Secret]. The administrator grants them by name: a letter or digit, then
-// up to 63 letters, digits, "_", "-" and ".".
+// up to 63 letters, digits, "_", "-" and ".". To name one again changes nothing.
 func (p *Plugin) WantSecrets(names ...string) {
 	for _, name := range names {
-		p.mu.Lock()
-		again := slices.Contains(p.secrets, name)
-		p.secrets = append(p.secrets, name)
-		p.mu.Unlock()
-		switch {
-		case !secretPattern.MatchString(name):
+		if !secretPattern.MatchString(name) {
 			p.mistake("", "", "the name %q of a secret is not valid: expected a letter or digit, then up to 63 letters, digits, _, - and .", name)
-		case again:
-			p.mistake("", "", "the secret %q is wanted twice", name)
+			continue
 		}
+		p.mu.Lock()
+		if !slices.Contains(p.secrets, name) {
+			p.secrets = append(p.secrets, name)
+		}
+		p.mu.Unlock()
 	}
 }
 
