@@ -15,10 +15,10 @@ import (
 )
 
 // decodeArguments reads the arguments of a call over the defaults.
-func decodeArguments[In any](raw, defaults json.RawMessage) (In, error) {
+func decodeArguments[In any](raw json.RawMessage, defaults defaults) (In, error) {
 	var in In
-	if defaults != nil {
-		if err := json.Unmarshal(defaults, &in); err != nil {
+	if missing := defaults.missing(raw); missing != nil {
+		if err := json.Unmarshal(missing, &in); err != nil {
 			return in, fmt.Errorf("decode defaults: %w", err)
 		}
 	}

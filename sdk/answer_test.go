@@ -50,7 +50,7 @@ func FuzzDecodeArguments(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if _, err := decodeArguments[in](raw, []byte(`{"text":"x"}`)); err != nil && codeOf(err) != tool.InvalidArgument {
+		if _, err := decodeArguments[in](raw, defaults{"text": {value: []byte(`"x"`)}, "map": {value: []byte(`{"b":2}`)}}); err != nil && codeOf(err) != tool.InvalidArgument {
 			t.Errorf("decodeArguments(%q) = %v, want code %q", raw, err, tool.InvalidArgument)
 		}
 	})

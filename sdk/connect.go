@@ -60,8 +60,8 @@ func (c *Call) AskUser(ctx context.Context, question string, answer any) (bool, 
 	if err != nil || !reply.answered {
 		return false, err
 	}
-	if form.defaults != nil {
-		if err := json.Unmarshal(form.defaults, answer); err != nil {
+	if missing := form.defaults.missing(reply.answer); missing != nil {
+		if err := json.Unmarshal(missing, answer); err != nil {
 			return false, fmt.Errorf("ask the user: set the defaults: %w", err)
 		}
 	}

@@ -33,9 +33,8 @@ type inferred struct {
 	schema json.RawMessage
 	// properties are the names at the top level.
 	properties []string
-	// defaults is a JSON object to decode before the data; nil if there are
-	// none.
-	defaults json.RawMessage
+	// defaults are to be decoded before the data.
+	defaults defaults
 	mistakes []DefinitionError
 }
 
@@ -54,30 +53,13 @@ func infer(t reflect.Type, use purpose) inferred {
 	default:
 		i.mistake("", "type %s is not written as a JSON object", t)
 	}
-	out := inferred{properties: slices.Sorted(maps.Keys(s.Properties))}
-	if defaults := defaultsOf(s); len(defaults) > 0 {
-		// Raw messages that were checked before: Marshal cannot fail.
-		out.defaults, _ = json.Marshal(defaults)
-	}
+	out := inferred{properties: slices.Sorted(maps.Keys(s.Properties)), defaults: defaultsOf(s)}
 	var err error
 	if out.schema, err = json.Marshal(s); err != nil {
 		i.mistake("", "%v", err)
 	}
 	out.mistakes = i.mistakes
 	return out
-}
-
-// defaultsOf collects the defaults of an object and of the objects in it.
-func defaultsOf(s *jsonschema.Schema) map[string]json.RawMessage {
-	defaults := map[string]json.RawMessage{}
-	for name, property := range s.Properties {
-		if property.Default != nil {
-			defaults[name] = property.Default
-		} else if nested := defaultsOf(property); len(nested) > 0 {
-			defaults[name], _ = json.Marshal(nested)
-		}
-	}
-	return defaults
 }
 
 type inferrer struct {

@@ -297,6 +297,109 @@ func TestArguments(t *testing.T) {
 	}
 }
 
+// TestDefaultsAreReplaced shows that what is given takes the place of a default
+// as a whole: nothing of a map, a list or a struct is mixed into it.
+func TestDefaultsAreReplaced(t *testing.T) {
+	type part struct {
+		A int `json:"a,omitempty" jsonschema:"x"`
+		B int `json:"b,omitempty" jsonschema:"x"`
+	}
+	type inner struct {
+		Labels map[string]string `json:"labels,omitempty" jsonschema:"x" default:"{\"in\":\"default\"}"`
+		Depth  int               `json:"depth,omitempty" jsonschema:"x" default:"3"`
+	}
+	type in struct {
+		Labels map[string]string `json:"labels,omitempty" jsonschema:"x" default:"{\"a\":\"default\"}"`
+		Parts  []part            `json:"parts,omitempty" jsonschema:"x" default:"[{\"a\":1,\"b\":2}]"`
+		One    part              `json:"one,omitzero" jsonschema:"x" default:"{\"a\":1,\"b\":2}"`
+		Inner  inner             `json:"inner,omitzero" jsonschema:"x"`
+	}
+	p := sdk.New("defaults", "1.0.0")
+	var got in
+	sdk.AddTool(p, spec("take"), func(_ context.Context, _ *sdk.Call, args in) (string, error) {
+		got = args
+		return "", nil
+	})
+	running := sdktest.Start(t, p, sdktest.Options{})
+	text := func(key, value string) map[string]string { return map[string]string{key: value} }
+	for _, tt := range []struct {
+		args string
+		want in
+	}{
+		{`{}`, in{text("a", "default"), []part{{1, 2}}, part{1, 2}, inner{text("in", "default"), 3}}},
+		{`{"labels":{"b":"given"},"parts":[{"a":5}],"one":{"a":5}}`, in{text("b", "given"), []part{{A: 5}}, part{A: 5}, inner{text("in", "default"), 3}}},
+		{`{"labels":{},"parts":[],"one":{},"inner":{"labels":{"c":"given"}}}`, in{map[string]string{}, []part{}, part{}, inner{text("c", "given"), 3}}},
+		{`{"inner":{"depth":7}}`, in{text("a", "default"), []part{{1, 2}}, part{1, 2}, inner{text("in", "default"), 7}}},
+	} {
+		got = in{}
+		if result := running.Call(t.Context(), "take", json.RawMessage(tt.args)); result.Error != nil {
+			t.Errorf("%s: %v", tt.args, result.Error)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.args, diff)
+		}
+	}
+}
+
+// TestIntegers shows that each type of integer takes its smallest and largest
+// value, says so in its schema, and refuses what is beyond them.
+func TestIntegers(t *testing.T) {
+	type in struct {
+		I8  int8   `json:"i8,omitempty" jsonschema:"x"`
+		I16 int16  `json:"i16,omitempty" jsonschema:"x"`
+		I32 int32  `json:"i32,omitempty" jsonschema:"x"`
+		I64 int64  `json:"i64,omitempty" jsonschema:"x"`
+		U   uint   `json:"u,omitempty" jsonschema:"x"`
+		U8  uint8  `json:"u8,omitempty" jsonschema:"x"`
+		U16 uint16 `json:"u16,omitempty" jsonschema:"x"`
+		U32 uint32 `json:"u32,omitempty" jsonschema:"x"`
+		U64 uint64 `json:"u64,omitempty" jsonschema:"x"`
+	}
+	p := sdk.New("integers", "1.0.0")
+	sdk.AddTool(p, spec("take"), func(_ context.Context, _ *sdk.Call, args in) (in, error) { return args, nil })
+	running := sdktest.Start(t, p, sdktest.Options{})
+	var schema struct {
+		Properties map[string]struct{ Type, Minimum, Maximum json.RawMessage }
+	}
+	if err := json.Unmarshal(running.Tools()[0].InputSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name                         string
+		minimum, maximum             string // in the schema
+		smallest, largest, low, high string
+	}{
+		{"i8", "-128", "127", "-128", "127", "-129", "128"},
+		{"i16", "-32768", "32767", "-32768", "32767", "-32769", "32768"},
+		{"i32", "-2147483648", "2147483647", "-2147483648", "2147483647", "-2147483649", "2147483648"},
+		{"i64", "", "", "-9223372036854775808", "9223372036854775807", "-9223372036854775809", "9223372036854775808"},
+		{"u", "0", "", "1", "18446744073709551615", "-1", "18446744073709551616"},
+		{"u8", "0", "255", "1", "255", "-1", "256"},
+		{"u16", "0", "65535", "1", "65535", "-1", "65536"},
+		{"u32", "0", "4294967295", "1", "4294967295", "-1", "4294967296"},
+		{"u64", "0", "", "1", "18446744073709551615", "-1", "18446744073709551616"},
+	} {
+		property := schema.Properties[tt.name]
+		if string(property.Type) != `"integer"` || string(property.Minimum) != tt.minimum || string(property.Maximum) != tt.maximum {
+			t.Errorf("the schema of %s is %s from %s to %s, want integer from %s to %s", tt.name, property.Type, property.Minimum, property.Maximum, tt.minimum, tt.maximum)
+		}
+		call := func(value string) tool.Result {
+			return running.Call(t.Context(), "take", json.RawMessage(fmt.Sprintf(`{%q:%s}`, tt.name, value)))
+		}
+		for _, value := range []string{tt.smallest, tt.largest} {
+			result := call(value)
+			if want := fmt.Sprintf(`{%q:%s}`, tt.name, value); string(result.Structured) != want || result.Error != nil {
+				t.Errorf("%s = %s comes back as %s (%v), want %s", tt.name, value, result.Structured, result.Error, want)
+			}
+		}
+		for _, value := range []string{tt.low, tt.high, "1.5"} {
+			if result := call(value); result.Error == nil || result.Error.Code != tool.InvalidArgument {
+				t.Errorf("%s = %s: %v, want code %q", tt.name, value, result.Error, tool.InvalidArgument)
+			}
+		}
+	}
+}
+
 // TestServeByHand shows what a person reads who starts a plugin, or one whose
 // code is wrong.
 func TestServeByHand(t *testing.T) {
