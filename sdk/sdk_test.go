@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 		faultyPlugin().Serve()
 	case "stops":
 		stopsPlugin().Serve()
+	case "prints":
+		printsPlugin().Serve()
 	case "mistaken":
 		p := sdk.New("mistaken", "1.0.0")
 		with[struct{}](tool.Spec{Name: "Bad"})(p)
@@ -78,6 +80,38 @@ func TestReadStdin(t *testing.T) {
 	running := sdktest.StartBinary(t, os.Args[0], sdktest.Options{Env: []string{fixtureVariable + "=faulty"}})
 	if got := running.Call(t.Context(), "read_stdin", nil); got.Text() != "0 bytes" || got.Error != nil {
 		t.Errorf("read_stdin = %q (%v), want nothing to read", got.Text(), got.Error)
+	}
+}
+
+// printsPlugin prints before it serves, and has standard streams of its own.
+func printsPlugin() *sdk.Plugin {
+	p := sdk.New("prints", "1.0.0")
+	fmt.Println("1|1|unix|/not/this/one|grpc|")
+	stdout, stderr := os.NewFile(2, "out"), os.NewFile(2, "err")
+	os.Stdout, os.Stderr = stdout, stderr
+	sdk.AddTool(p, spec("streams"), func(context.Context, *sdk.Call, struct{}) (string, error) {
+		if os.Stdout != stdout || os.Stderr != stderr {
+			return "replaced", nil
+		}
+		fmt.Println("printed in a call")
+		return "the plugin's own", nil
+	})
+	return p
+}
+
+// TestStandardStreams shows that serving leaves a plugin's standard streams
+// alone, which its goroutines may use at any time, and that the host reads its
+// handshake and nothing that is printed.
+func TestStandardStreams(t *testing.T) {
+	running := sdktest.StartBinary(t, os.Args[0], sdktest.Options{Env: []string{fixtureVariable + "=prints"}})
+	if got := running.Call(t.Context(), "streams", nil).Text(); got != "the plugin's own" {
+		t.Errorf("the standard streams are %q, want %q", got, "the plugin's own")
+	}
+	running.Close() // from now on Stderr has everything
+	for _, want := range []string{"1|1|unix|/not/this/one|grpc|\n", "printed in a call\n"} {
+		if !strings.Contains(running.Stderr(), want) {
+			t.Errorf("standard error has %q, want %q in it", running.Stderr(), want)
+		}
 	}
 }
 

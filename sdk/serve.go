@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
@@ -75,7 +76,8 @@ func (p *Plugin) serve() error {
 	if err != nil {
 		return err
 	}
-	if err := passHandshake(identity.certificate()); err != nil {
+	host, err := claimStdout()
+	if err != nil {
 		return err
 	}
 	stdin, err := claimStdin()
@@ -83,6 +85,15 @@ func (p *Plugin) serve() error {
 		return err
 	}
 	go p.exitWithHost(stdin) // ends with the process
+	listening := make(chan *plugin.ReattachConfig, 1)
+	defer close(listening)
+	go func() { // ends with the handshake, or without one when Serve returns
+		if at, ok := <-listening; ok {
+			writeHandshake(host, at.Addr, identity.certificate())
+		}
+	}()
+	// A terminal sends it to the host's whole group: the host decides.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 
 	config := &plugin.ServeConfig{
 		HandshakeConfig: toolpluginv1.Handshake(),
@@ -91,6 +102,11 @@ func (p *Plugin) serve() error {
 		},
 		Logger:     p.logger,
 		GRPCServer: newGRPCServer,
+		// Otherwise go-plugin sets os.Stdout and os.Stderr while goroutines of
+		// the plugin may use them, and sends what is printed through gRPC,
+		// where it gets lost when the process dies and blocks it when nobody
+		// reads; and its handshake has no certificate.
+		Test: &plugin.ServeTestConfig{ReattachConfigCh: listening},
 	}
 	if identity != nil {
 		config.TLSProvider = func() (*tls.Config, error) { return identity.config, nil }

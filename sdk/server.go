@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"runtime/debug"
-	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -33,11 +32,9 @@ type server struct {
 	toolpluginv1.UnimplementedPluginServiceServer
 	plugin *Plugin
 	gate   gate
-	once   sync.Once // the first request
 }
 
 func (s *server) Describe(context.Context, *toolpluginv1.DescribeRequest) (*toolpluginv1.DescribeResponse, error) {
-	s.once.Do(restoreStdio)
 	p := s.plugin
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +77,6 @@ func sdkVersion() string {
 }
 
 func (s *server) Configure(ctx context.Context, r *toolpluginv1.ConfigureRequest) (*toolpluginv1.ConfigureResponse, error) {
-	s.once.Do(restoreStdio)
 	diagnostics := s.plugin.configure(ctx, Config{
 		StateDir:    r.GetStateDir(),
 		ScratchDir:  r.GetScratchDir(),

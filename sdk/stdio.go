@@ -1,12 +1,11 @@
 package sdk
 
 import (
-	"bufio"
 	"encoding/base64"
 	"fmt"
 	"io"
+	"net"
 	"os"
-	"strings"
 	"sync"
 
 	"github.com/hashicorp/go-plugin"
@@ -50,56 +49,14 @@ var claimStdin = sync.OnceValues(func() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "death pipe"), nil
 })
 
-// standardError is the program's own: go-plugin replaces the variable.
-var standardError = os.Stderr
-
-// passHandshake gives go-plugin a pipe as os.Stdout and copies its handshake
-// line to the host, with the certificate appended: go-plugin itself leaves
-// that field empty when it is given a TLS configuration.
-func passHandshake(certificate []byte) error {
-	host, err := claimStdout()
-	if err != nil {
-		return err
+// writeHandshake tells the host where the plugin listens and by which
+// certificate it is known, in one line.
+func writeHandshake(host io.Writer, address net.Addr, certificate []byte) {
+	line := fmt.Sprintf("%d|%d|%s|%s|%s|%s", plugin.CoreProtocolVersion, toolpluginv1.Version, address.Network(), address,
+		plugin.ProtocolGRPC, base64.RawStdEncoding.EncodeToString(certificate))
+	if os.Getenv("PLUGIN_MULTIPLEX_GRPC") != "" {
+		line += "|true" // such a host expects to be told that go-plugin can do it
 	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		return fmt.Errorf("make a pipe for the handshake: %w", err)
-	}
-	os.Stdout = w
-	go copyHandshake(host, standardError, r, certificate) // ends with the process
-	return nil
-}
-
-// copyHandshake passes the handshake line to host and everything else, such as
-// a print of another goroutine at that moment, to other. It returns when r
-// ends.
-func copyHandshake(host, other io.Writer, r io.Reader, certificate []byte) {
-	start := fmt.Sprintf("%d|%d|unix|", plugin.CoreProtocolVersion, toolpluginv1.Version)
-	lines := bufio.NewReader(r)
-	for {
-		line, err := lines.ReadString('\n')
-		if at := strings.LastIndex(line, start); at >= 0 {
-			// core version, version, network, address, protocol, certificate
-			fields := strings.Split(strings.TrimSpace(line[at:]), "|")
-			if len(fields) >= 6 {
-				fields[5] = base64.RawStdEncoding.EncodeToString(certificate)
-				fmt.Fprintln(host, strings.Join(fields, "|"))
-				line = line[:at]
-			}
-		}
-		fmt.Fprint(other, line)
-		if err != nil {
-			return
-		}
-	}
-}
-
-// restoreStdio undoes what go-plugin does to os.Stdout and os.Stderr once it
-// serves: it would send them through gRPC, where prints get lost when the
-// process dies and block it when nobody reads. Everything printed goes to the
-// process's own standard error instead.
-func restoreStdio() {
-	if startedByHost() {
-		os.Stdout, os.Stderr = standardError, standardError
-	}
+	// A host that does not read is gone, and its end of standard input says so.
+	_, _ = fmt.Fprintln(host, line)
 }

@@ -1,27 +1,29 @@
 package sdk
 
 import (
+	"net"
 	"strings"
 	"testing"
 )
 
-// TestCopyHandshake shows that the host reads the handshake and nothing else,
-// whatever is printed around it.
-func TestCopyHandshake(t *testing.T) {
-	const line = "1|1|unix|/run/p.sock|grpc|"
-	for _, tt := range []struct{ name, in, host, other string }{
-		{"alone", line + "\n", line + "AQI\n", ""},
-		{"before", "Starting up\n1|x\n" + line + "\n", line + "AQI\n", "Starting up\n1|x\n"},
-		{"on the same line", "Starting up... " + line + "\n", line + "AQI\n", "Starting up... "},
-		{"after", line + "\nready\nand", line + "AQI\n", "ready\nand"},
-		{"a further field", line + "|true\n", line + "AQI|true\n", ""},
-		{"none", "hello\n", "", "hello\n"},
+// TestWriteHandshake shows the line that a host reads, with the further field
+// for a host that asks for it.
+func TestWriteHandshake(t *testing.T) {
+	for _, tt := range []struct {
+		name, multiplex string
+		certificate     []byte
+		want            string
+	}{
+		{"with a certificate", "", []byte{1, 2}, "1|1|unix|/run/p.sock|grpc|AQI\n"},
+		{"without", "", nil, "1|1|unix|/run/p.sock|grpc|\n"},
+		{"a further field", "true", []byte{1, 2}, "1|1|unix|/run/p.sock|grpc|AQI|true\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var host, other strings.Builder
-			copyHandshake(&host, &other, strings.NewReader(tt.in), []byte{1, 2})
-			if host.String() != tt.host || other.String() != tt.other {
-				t.Errorf("host reads %q and stderr %q, want %q and %q", host.String(), other.String(), tt.host, tt.other)
+			t.Setenv("PLUGIN_MULTIPLEX_GRPC", tt.multiplex)
+			var host strings.Builder
+			writeHandshake(&host, &net.UnixAddr{Net: "unix", Name: "/run/p.sock"}, tt.certificate)
+			if host.String() != tt.want {
+				t.Errorf("host reads %q, want %q", host.String(), tt.want)
 			}
 		})
 	}
