@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -30,7 +31,7 @@ type Dir struct {
 	roots   *Roots
 	at      place
 	fd      int
-	secrets coverage
+	secrets sensitive.Coverage
 }
 
 // DirEntry is a name in a directory.
@@ -64,7 +65,7 @@ func (r *Roots) OpenDir(name string, each func(*Dir)) (*Dir, error) {
 		return nil, r.explainDirectory(at.String(), err)
 	}
 	defer f.Close()
-	d := &Dir{roots: r, at: place{at.folder, "."}, secrets: r.secrets.top()}
+	d := &Dir{roots: r, at: place{at.folder, "."}, secrets: r.secrets.Top()}
 	if d.fd, err = unix.Openat(int(f.Fd()), ".", openDir, 0); err != nil {
 		return nil, r.explainDirectory(at.String(), err)
 	}
@@ -100,9 +101,17 @@ func (d *Dir) Rel() string {
 // below is what has the given name in the directory, as results show it.
 func (d *Dir) below(name string) string { return below(d.Path(), name) }
 
+// below is [path.Join] for a name that needs no cleaning.
+func below(dir, name string) string {
+	if dir == "" || dir == "." {
+		return name
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + name
+}
+
 // Secret reports whether the name is one that usually holds secrets: it is
 // neither opened nor entered.
-func (d *Dir) Secret(name string) bool { return d.secrets.covers(name) }
+func (d *Dir) Secret(name string) bool { return d.secrets.Covers(name) }
 
 // checked refuses what is not a name in the directory, and secrets.
 func (d *Dir) checked(name string) error {
@@ -124,7 +133,7 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err != nil {
 		return nil, d.roots.explainDirectory(d.below(name), err)
 	}
-	return &Dir{roots: d.roots, at: place{d.at.folder, below(d.at.rel, name)}, fd: fd, secrets: d.secrets.enter(name)}, nil
+	return &Dir{roots: d.roots, at: place{d.at.folder, below(d.at.rel, name)}, fd: fd, secrets: d.secrets.Enter(name)}, nil
 }
 
 // Open opens a regular file in it, without waiting for one that is not, and

@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
 // DefaultProtect returns the patterns of names that are not written by
 // default: what belongs to git, since hooks, configuration and every file that
 // leads to others of them can make git run something. They are read as those of
-// [DefaultSecrets].
+// [sensitive.Parse].
 func DefaultProtect() []string {
 	return []string{".git"}
 }
@@ -26,7 +28,7 @@ func CheckProtect(texts []string) error {
 
 // protection knows which places must not be changed.
 type protection struct {
-	patterns patterns
+	patterns sensitive.Patterns
 	given    []string // absolute
 	once     sync.Once
 
@@ -139,7 +141,7 @@ func contains(all []fs.FileInfo, info fs.FileInfo) bool {
 // beneath reports whether abs lies below dir, or is dir itself.
 func beneath(dir, abs string, fold bool) (below, exact bool) {
 	if fold {
-		dir, abs = foldName(dir), foldName(abs)
+		dir, abs = sensitive.Fold(dir), sensitive.Fold(abs)
 	}
 	return strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/") && abs != dir, abs == dir
 }

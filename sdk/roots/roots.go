@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -34,8 +35,8 @@ const maxName = 4095
 // Options are the settings of [Open]. The zero value is usable.
 type Options struct {
 	// Secrets are patterns of names that are refused; nil means
-	// [DefaultSecrets], and an empty list that none is. See there for what a
-	// pattern means.
+	// [DefaultSecrets], and an empty list that none is. [sensitive.Parse] says
+	// what a pattern means.
 	Secrets []string
 	// Protect are patterns of names that may be read but not changed; nil
 	// means [DefaultProtect], and an empty list that none is.
@@ -53,7 +54,7 @@ type Options struct {
 // goroutines at once. Close it after use.
 type Roots struct {
 	folders    []*folder
-	secrets    patterns
+	secrets    sensitive.Patterns
 	protection protection
 	writers    *Writers
 }

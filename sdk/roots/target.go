@@ -135,7 +135,7 @@ func (t *Target) allowed() error {
 
 // mayChange reports whether a place may be changed, by its name.
 func (r *Roots) mayChange(at place) bool {
-	return !r.protection.patterns.match(at.rel) && !r.protection.covers(at.abs())
+	return !r.protection.patterns.Match(at.rel) && !r.protection.covers(at.abs())
 }
 
 // look goes as far on the way as there are directories, and looks what is at

@@ -198,10 +198,10 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 	}
 	return t.scan(ctx, func(dir *os.Root, name, rel string, info fs.FileInfo) error {
 		from, to := place{t.at.folder, path.Join(t.at.rel, rel)}, place{dest.at.folder, path.Join(dest.at.rel, rel)}
-		if t.roots.secrets.match(from.rel) != dest.roots.secrets.match(to.rel) {
+		if t.roots.secrets.Match(from.rel) != dest.roots.secrets.Match(to.rel) {
 			return t.roots.secret(from.String())
 		}
-		was, becomes := t.roots.protection.patterns.match(from.rel), dest.roots.protection.patterns.match(to.rel)
+		was, becomes := t.roots.protection.patterns.Match(from.rel), dest.roots.protection.patterns.Match(to.rel)
 		if becomes && !was || was && !becomes && !opts.Copy {
 			return t.roots.protected(from)
 		}

@@ -1,4 +1,4 @@
-package roots
+package sensitive
 
 import (
 	"strings"
@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// foldName returns what a file system that ignores case compares instead of a
+// Fold returns what a file system that ignores case compares instead of a
 // name, as far as names of ASCII letters have other spellings: letters of either
 // case, the few other letters that fold to them, ligatures, and characters that
 // are ignored. Names that differ in nothing else are taken for the same.
-func foldName(name string) string {
+func Fold(name string) string {
 	ascii := true
 	for i := range len(name) {
 		if name[i] >= utf8.RuneSelf {

@@ -1,0 +1,188 @@
+package sensitive
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Patterns are parsed patterns of names; the last one that matches counts.
+type Patterns []pattern
+
+type pattern struct {
+	text     string // as it was given
+	parts    []part
+	takeBack bool
+	anchored bool // it is an absolute path
+}
+
+// part is a pattern of one part of a name, folded. Most have no
+// wildcards, or one star at an end, which need no more than a comparison.
+type part struct {
+	glob string
+	kind partKind
+	text string // without the star
+}
+
+type partKind uint8
+
+const (
+	anyGlob partKind = iota
+	plain
+	ending    // *text
+	beginning // text*
+)
+
+func newPart(glob string) part {
+	p := part{glob: glob}
+	wild := strings.IndexAny(glob, `*?[\`)
+	switch {
+	case wild < 0:
+		p.kind, p.text = plain, glob
+	case wild == len(glob)-1 && glob[wild] == '*':
+		p.kind, p.text = beginning, glob[:wild]
+	case glob[0] == '*' && !strings.ContainsAny(glob[1:], `*?[\`):
+		p.kind, p.text = ending, glob[1:]
+	}
+	return p
+}
+
+func (p part) match(name string) bool {
+	switch p.kind {
+	case plain:
+		return name == p.text
+	case ending:
+		return strings.HasSuffix(name, p.text)
+	case beginning:
+		return strings.HasPrefix(name, p.text)
+	case anyGlob:
+	}
+	ok, err := path.Match(p.glob, name)
+	return err == nil && ok
+}
+
+// Parse reads patterns. One is compared with the parts of a name,
+// ignoring case, wherever they stand in it: ".ssh" covers ".ssh" in every folder
+// and everything below it, and ".docker/config.json" the file in every ".docker".
+// "**/" before it changes nothing. A part may hold the wildcards of [path.Match].
+// A pattern that begins with "!" takes back what an earlier one covered, and one
+// that begins with "/" is an absolute path.
+func Parse(texts []string) (Patterns, error) {
+	var all Patterns
+	for _, text := range texts {
+		glob, takeBack := strings.CutPrefix(text, "!")
+		rest, anchored := strings.CutPrefix(glob, "/")
+		if !anchored {
+			rest = strings.TrimPrefix(rest, "**/")
+		}
+		rest = Fold(strings.TrimRight(rest, "/"))
+		p := pattern{text: text, takeBack: takeBack, anchored: anchored}
+		for one, more := "", true; more; {
+			one, rest, more = strings.Cut(rest, "/")
+			// "**" in the middle would stand for one name only.
+			if _, err := path.Match(one, ""); err != nil || one == "" || one == "**" && more {
+				return nil, fmt.Errorf("pattern %q is not a glob, expected names with *, ? and [a-z] such as \"*.key\"", text)
+			}
+			p.parts = append(p.parts, newPart(one))
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Match reports whether rel, or a directory that it is in, is covered.
+func (all Patterns) Match(rel string) bool {
+	c := all.Top()
+	for name := range strings.SplitSeq(rel, "/") {
+		c = c.Enter(name)
+	}
+	return c.Covered()
+}
+
+// Coverage is what the patterns say of a path, and what they need to know of it
+// to go on with what is below.
+type Coverage struct {
+	all Patterns
+	dir string // folded
+	// last is the last pattern that matches the path, or a directory that it is
+	// in; -1 if none does.
+	last int
+}
+
+// Top is the coverage of a folder, which no pattern matches.
+func (all Patterns) Top() Coverage { return Coverage{all: all, last: -1} }
+
+// Enter is the coverage of what has the given name in a directory.
+func (c Coverage) Enter(name string) Coverage {
+	name = Fold(name)
+	return Coverage{c.all, below(c.dir, name), c.lastFor(name)}
+}
+
+// Covered reports whether the path is covered.
+func (c Coverage) Covered() bool { return c.last >= 0 && !c.all[c.last].takeBack }
+
+// Covers reports whether what has the given name in the directory is covered.
+func (c Coverage) Covers(name string) bool {
+	c.last = c.lastFor(Fold(name))
+	return c.Covered()
+}
+
+func (c Coverage) lastFor(name string) int {
+	for i := len(c.all) - 1; i > c.last; i-- {
+		if !c.all[i].anchored && c.all[i].endsAt(c.dir, name) {
+			return i
+		}
+	}
+	return c.last
+}
+
+// Find returns the pattern that covers an absolute, clean path, or a directory
+// that it is in. What is above a folder is not held against patterns of names:
+// folder is "", or the path or a directory above it.
+func (all Patterns) Find(abs, folder string) (text string, ok bool) {
+	above := 0
+	if folder = strings.Trim(folder, "/"); folder != "" {
+		above = strings.Count(folder, "/") + 1
+	}
+	last, dir, depth := -1, "", 0
+	for name := range strings.SplitSeq(Fold(strings.TrimPrefix(abs, "/")), "/") {
+		depth++
+		for i := len(all) - 1; i > last; i-- {
+			p := &all[i]
+			if p.anchored && depth != len(p.parts) || !p.anchored && depth <= above || !p.endsAt(dir, name) {
+				continue
+			}
+			last = i
+		}
+		dir = below(dir, name)
+	}
+	if last < 0 || all[last].takeBack {
+		return "", false
+	}
+	return all[last].text, true
+}
+
+// endsAt reports whether the pattern matches the end of the path of a name in a
+// directory.
+func (p pattern) endsAt(dir, name string) bool {
+	for i, part := range slices.Backward(p.parts) {
+		if !part.match(name) {
+			return false
+		}
+		if i > 0 && dir == "" {
+			return false
+		}
+		slash := strings.LastIndexByte(dir, '/')
+		dir, name = dir[:max(slash, 0)], dir[slash+1:]
+	}
+	return true
+}
+
+// below is [path.Join] for a name that needs no cleaning.
+func below(dir, name string) string {
+	if dir == "" || dir == "." {
+		return name
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + name
+}
