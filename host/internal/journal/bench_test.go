@@ -109,3 +109,24 @@ func BenchmarkDurableStart(b *testing.B) {
 	}
 	b.ReportMetric(rows*float64(b.N)/took.Seconds(), "rows/s")
 }
+
+// BenchmarkOpen measures how long a host waits for a journal of 100,000 rows.
+func BenchmarkOpen(b *testing.B) {
+	const rows = 100_000
+	dir := b.TempDir()
+	more(b, dir, rows, Options{})
+	s := openStore(b, dir)
+	var took time.Duration
+	for b.Loop() {
+		began := time.Now()
+		j, err := Open(b.Context(), Options{Store: s, KeyPath: keyPath(dir)})
+		took += time.Since(began)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := j.Close(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(took.Seconds()*1000/float64(b.N), "ms/open")
+}

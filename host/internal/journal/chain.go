@@ -36,10 +36,12 @@ func asDigest(column []byte) (d digest, ok bool) {
 }
 
 // The domains keep a MAC of one kind from passing for one of another: the MAC
-// of an old row is none of a head that ends there.
+// of an old row is none of a head that ends there, and that of an old head none
+// of a head file.
 const (
 	rowDomain  = "toolhost journal row 1\x00"
 	headDomain = "toolhost journal head 1\x00"
+	fileDomain = "toolhost journal head file 1\x00"
 )
 
 // chain computes hashes and MACs. It is not for concurrent use.
@@ -82,9 +84,14 @@ func (c *chain) rowMAC(content, hash digest) []byte {
 }
 
 // headMAC returns the MAC of a head's body.
-func (c *chain) headMAC(body string) []byte {
+func (c *chain) headMAC(body string) []byte { return c.textMAC(headDomain, body) }
+
+// fileMAC returns the MAC of a slot's body in the head file.
+func (c *chain) fileMAC(body string) []byte { return c.textMAC(fileDomain, body) }
+
+func (c *chain) textMAC(domain, text string) []byte {
 	c.mac.Reset()
-	c.mac.Write(append(append(c.buf[:0], headDomain...), body...))
+	c.mac.Write(append(append(c.buf[:0], domain...), text...))
 	return c.mac.Sum(nil)
 }
 
@@ -103,6 +110,8 @@ type head struct {
 	OpenFrom int64 `json:"open_from"`
 	// Bytes is the size of the rows that are kept; see rowSize.
 	Bytes int64 `json:"bytes"`
+	// Filed says that there is a head file: without one the journal is refused.
+	Filed bool `json:"filed,omitzero"`
 }
 
 // seal returns the head as it is stored.

@@ -2,10 +2,13 @@
 // each holds a hash over itself and the row before, and each row and the head
 // carry a MAC with a key that no plugin can see. So a row that was changed,
 // removed, inserted or moved, a tail that was cut and a chain that was computed
-// anew are found, and where: see [Journal.Verify].
+// anew are found, and where: see [Journal.Verify]. A file beside the database,
+// journal.head, names the last row too, so that an older copy of the database
+// and a removed write-ahead log are found.
 //
-// What cannot be found: that the whole database was put back to an earlier
-// state while no host ran. Keep copies elsewhere if that matters.
+// What cannot be found: that the database and journal.head were put back to an
+// earlier state together while no host ran. Keep copies elsewhere if that
+// matters.
 //
 // Rows are ordered by their number, never by the clock.
 package journal
@@ -15,7 +18,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
 	"sync"
 	"time"
 
@@ -45,10 +50,15 @@ type Options struct {
 	// MaxLag is how long a row that need not be durable at once may wait; the
 	// default is 50 ms.
 	MaxLag time.Duration
+	// Older says that [Open] also begins to check the rows before those that it
+	// checks at once; see [Journal.Integrity].
+	Older bool
 	// Now is the wall clock; the default is [time.Now].
 	Now func() time.Time
 	// Logger takes what happens without a caller; nil drops it.
 	Logger hclog.Logger
+
+	step func(what string) // for tests: called before each step that a crash may prevent
 }
 
 const defaultLag = 50 * time.Millisecond
@@ -64,6 +74,7 @@ type Journal struct {
 
 	wake    chan struct{} // holds one; tells the writer to look
 	stopped chan struct{} // closed when the writer has ended
+	checks  checks
 
 	mu     sync.Mutex // guards all below
 	queue  queue
@@ -73,8 +84,12 @@ type Journal struct {
 	open   map[string]int64 // starts without an end that are committed, by call
 	left   map[string]int64 // those of them that were there at Open
 	closed bool
+	// unfiled says why the head file could not be written; nil if it could.
+	// Only the writer sets it.
+	unfiled error
 
 	// The writer's own.
+	file       *headFile
 	headMAC    []byte
 	starts     []start   // committed, in order; those at the front may have ended
 	oldest     time.Time // that of the oldest row; zero if it must be read
@@ -90,9 +105,14 @@ type start struct {
 // ErrClosed is in the chain of an error after [Journal.Close].
 var ErrClosed = errors.New("the journal is closed")
 
+// ErrChanged is in the chain of an error if the journal is not as the host wrote
+// it: somebody else changed it, or put it back to an earlier state.
+var ErrChanged = errors.New("the journal was changed")
+
 // Open opens the journal in a store, and begins it if there is none. It
-// refuses a journal whose key is missing, or whose head or last row is not as
-// it left them: see [Verify]. ctx bounds the opening only.
+// refuses a journal whose key is missing, and, with [ErrChanged], one whose head,
+// head file or newest rows are not as it left them: see [Verify]. ctx bounds the
+// opening only.
 func Open(ctx context.Context, opts Options) (*Journal, error) {
 	if opts.Store == nil || opts.KeyPath == "" {
 		return nil, errors.New("open the journal: no store or no path of the key is given")
@@ -106,6 +126,9 @@ func Open(ctx context.Context, opts Options) (*Journal, error) {
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
+	if opts.step == nil {
+		opts.step = func(string) {}
+	}
 	j := &Journal{
 		opts:    opts,
 		logger:  opts.Logger,
@@ -117,9 +140,13 @@ func Open(ctx context.Context, opts Options) (*Journal, error) {
 		left:    map[string]int64{},
 	}
 	if err := j.load(ctx); err != nil {
+		if j.file != nil {
+			err = errors.Join(err, j.file.file.Close())
+		}
 		return nil, fmt.Errorf("open the journal: %w", err)
 	}
-	// The writer outlives ctx; Close ends it and waits.
+	// Both outlive ctx; Close ends them and waits.
+	j.checks.begin(context.WithoutCancel(ctx), j)
 	go j.write(context.WithoutCancel(ctx))
 	return j, nil
 }
@@ -143,10 +170,32 @@ func (j *Journal) load(ctx context.Context) error {
 	if _, j.headMAC, err = readHead(ctx, j.opts.Store.Read()); err != nil {
 		return err
 	}
-	if err := j.checkEnd(ctx); err != nil {
+	if err := j.checkNewest(ctx); err != nil {
+		return err
+	}
+	if err := j.loadFile(ctx); err != nil {
 		return err
 	}
 	return j.loadOpen(ctx)
+}
+
+// loadFile opens the head file and compares it with the head. It makes one for
+// a journal of a version that had none.
+func (j *Journal) loadFile(ctx context.Context) (err error) {
+	var last lastRow
+	path := headPath(j.opts.Store)
+	j.file, last, err = openHeadFile(path, j.chain, j.opts.step)
+	switch {
+	case errors.Is(err, errNoHeadFile) && !j.head.Filed:
+		j.file, err = makeHeadFile(path, j.chain, lastRow{j.head.Seq, j.head.Hash}, j.opts.step)
+	case err == nil:
+		var what string
+		if what, err = last.disagrees(ctx, j.opts.Store.Read(), j.head); what != "" {
+			err = tampered(what)
+		}
+	}
+	j.head.Filed = true
+	return err
 }
 
 // openHead returns the key and the head that it seals. It begins a journal if
@@ -160,8 +209,8 @@ func openHead(ctx context.Context, opts Options) (key []byte, h head, err error)
 	key, err = readKey(opts.KeyPath)
 	switch {
 	case err == nil && !begun:
-		return nil, head{}, fmt.Errorf("the journal in %s is gone, but its key %s is there; if you removed the journal, remove the key too",
-			opts.Store.Path(), opts.KeyPath)
+		return nil, head{}, fmt.Errorf("%w: the journal in %s is gone, but its key %s is there; if you removed the journal, remove the key and %s too",
+			ErrChanged, opts.Store.Path(), opts.KeyPath, headName)
 	case errors.Is(err, errNoKey) && begun:
 		// The host may have been killed before the key had its lasting name.
 		var errNew error
@@ -171,6 +220,9 @@ func openHead(ctx context.Context, opts Options) (key []byte, h head, err error)
 		}
 		err = keepKey(opts.KeyPath)
 	case errors.Is(err, errNoKey):
+		if err := mayBegin(opts); err != nil {
+			return nil, head{}, err
+		}
 		return begin(ctx, opts)
 	}
 	if err != nil {
@@ -186,17 +238,42 @@ func openHead(ctx context.Context, opts Options) (key []byte, h head, err error)
 	return key, h, nil
 }
 
-// begin makes a key and a head. Only when both are durable does the key get
-// its lasting name, so that a key without a journal tells that the journal was
-// removed.
+// mayBegin refuses to begin where a head file tells of a journal, unless a host
+// was killed while it began this one.
+func mayBegin(opts Options) error {
+	path := headPath(opts.Store)
+	_, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if _, errNew := os.Lstat(opts.KeyPath + newSuffix); err != nil || errNew == nil {
+		return err
+	}
+	return fmt.Errorf("%w: the journal in %s and its key are gone, but %s is there; if you removed them, remove it too",
+		ErrChanged, opts.Store.Path(), path)
+}
+
+// begin makes a key, a head file and a head. Only when all are durable does the
+// key get its lasting name, so that a key without a journal tells that the
+// journal was removed.
 func begin(ctx context.Context, opts Options) (key []byte, h head, err error) {
+	opts.step("make the key")
 	if key, err = makeKey(opts.KeyPath + newSuffix); err != nil {
 		return nil, head{}, fmt.Errorf("make the key: %w", err)
 	}
+	file, err := makeHeadFile(headPath(opts.Store), newChain(key), lastRow{}, opts.step)
+	if err != nil {
+		return nil, head{}, err
+	}
+	if err := file.file.Close(); err != nil {
+		return nil, head{}, err
+	}
+	h.Filed = true
 	body, mac, err := h.seal(newChain(key))
 	if err != nil {
 		return nil, head{}, err
 	}
+	opts.step("commit the head")
 	err = opts.Store.Do(ctx, func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, "INSERT INTO journal_head (id, body, mac) VALUES (1, ?, ?)", body, mac)
 		return err
@@ -204,6 +281,7 @@ func begin(ctx context.Context, opts Options) (key []byte, h head, err error) {
 	if err != nil {
 		return nil, head{}, err
 	}
+	opts.step("keep the key")
 	return key, h, keepKey(opts.KeyPath)
 }
 
@@ -220,26 +298,7 @@ type querier interface {
 }
 
 // tampered is the error for a journal that somebody else wrote to.
-func tampered(what string) error {
-	return fmt.Errorf("%s; look with toolhost journal verify, keep a copy for whoever has to know, then move the database and the key away", what)
-}
-
-// checkEnd makes sure that the last row is the one that the head names.
-func (j *Journal) checkEnd(ctx context.Context) error {
-	var seq int64
-	var hash []byte
-	err := j.opts.Store.Read().QueryRowContext(ctx, "SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").Scan(&seq, &hash)
-	if errors.Is(err, sql.ErrNoRows) {
-		seq, hash, err = j.head.AnchorSeq, j.head.AnchorHash[:], nil
-	}
-	if err != nil {
-		return err
-	}
-	if got, ok := asDigest(hash); seq != j.head.Seq || !ok || got != j.head.Hash {
-		return tampered(fmt.Sprintf("its last row is %d, expected %d, or was changed", seq, j.head.Seq))
-	}
-	return nil
-}
+func tampered(what string) error { return fmt.Errorf("%w: %s", ErrChanged, what) }
 
 // loadOpen collects the starts without an end.
 func (j *Journal) loadOpen(ctx context.Context) error {
@@ -270,12 +329,19 @@ func (j *Journal) loadOpen(ctx context.Context) error {
 	return rows.Err()
 }
 
-// Healthy returns nil if the last rows could be written, and otherwise why
-// they could not. While it is not nil, calls that are not read_only are refused
-// by [Journal.Start].
+// Healthy returns nil if the last rows could be written and the journal is as
+// the host wrote it as far as that was checked, and otherwise what is wrong.
+// While it is not nil, calls that are not read_only are refused by
+// [Journal.Start].
 func (j *Journal) Healthy() error {
+	if j.checks.integrity() == Changed {
+		return errFoundChanged
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.unfiled != nil {
+		return j.unfiled
+	}
 	if len(j.queue.rows) == 0 && errors.Is(j.queue.sick, store.ErrUnwritable) {
 		return j.opts.Store.Healthy() // which tries again when the journal has nothing to write
 	}
@@ -290,6 +356,7 @@ func (j *Journal) Close(ctx context.Context) error {
 	j.closed = true
 	j.mu.Unlock()
 	j.signal()
+	j.checks.end()
 	select {
 	case <-j.stopped:
 	case <-ctx.Done():

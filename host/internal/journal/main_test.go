@@ -15,10 +15,11 @@ import (
 const (
 	crashDir = "TOOLHOST_JOURNAL_TEST_CRASH"
 	limitDir = "TOOLHOST_JOURNAL_TEST_LIMIT"
+	stepDir  = "TOOLHOST_JOURNAL_TEST_STEP"
 )
 
 func TestMain(m *testing.M) {
-	for name, program := range map[string]func(dir string) error{crashDir: writeUntilKilled, limitDir: fillLimited} {
+	for name, program := range map[string]func(dir string) error{crashDir: writeUntilKilled, limitDir: fillLimited, stepDir: writeToStep} {
 		if dir := os.Getenv(name); dir != "" {
 			if err := program(dir); err != nil {
 				fmt.Fprintln(os.Stdout, err)

@@ -38,8 +38,27 @@ func TestOpenRefuses(t *testing.T) {
 			tamper(v.t, v.dir, "DELETE FROM journal", "DELETE FROM journal_head")
 		}, "is gone"},
 		{"the database is gone", func(v victim) { remove(v.t, databasePath(v.dir)) }, "is gone"},
-		{"the tail is cut", func(v victim) { tamper(v.t, v.dir, "DELETE FROM journal WHERE seq > 2") }, "its last row is 2, expected 3"},
-		{"all rows are gone", func(v victim) { tamper(v.t, v.dir, "DELETE FROM journal") }, "its last row is 0, expected 3"},
+		{"the database and the key are gone", func(v victim) {
+			remove(v.t, databasePath(v.dir))
+			remove(v.t, keyPath(v.dir))
+		}, "its key are gone, but"},
+		{"the head file is gone", func(v victim) { remove(v.t, headIn(v.dir)) }, "journal.head is missing"},
+		{"the head file is empty", func(v victim) { write(v.t, headIn(v.dir), "") }, "journal.head was changed"},
+		{"the head file is that of another journal", func(v victim) {
+			other := written(v.t)
+			if err := os.Rename(headIn(other), headIn(v.dir)); err != nil {
+				v.t.Fatal(err)
+			}
+		}, "journal.head was changed"},
+		{"one slot of the head file was cut short", func(v victim) { damageSlot(v.t, v.dir, 0) }, ""},
+		{"the other slot of the head file was cut short", func(v victim) { damageSlot(v.t, v.dir, 1) }, ""},
+		{"both slots of the head file are damaged", func(v victim) {
+			damageSlot(v.t, v.dir, 0)
+			damageSlot(v.t, v.dir, 1)
+		}, "journal.head was changed"},
+		{"an old row is changed", func(v victim) { tamper(v.t, v.dir, "UPDATE journal SET call = 'tc_x' WHERE seq = 1") }, "row 1: changed"},
+		{"the tail is cut", func(v victim) { tamper(v.t, v.dir, "DELETE FROM journal WHERE seq > 2") }, "row 3: missing at the end"},
+		{"all rows are gone", func(v victim) { tamper(v.t, v.dir, "DELETE FROM journal") }, "rows 1-3: missing at the end"},
 		{"the head is changed", func(v victim) {
 			tamper(v.t, v.dir, `UPDATE journal_head SET body = replace(body, '"seq":3', '"seq":2')`)
 		}, "its head was changed"},

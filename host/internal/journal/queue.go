@@ -66,6 +66,9 @@ func (q *queue) due(lag time.Duration) (now bool, wait time.Duration) {
 // [Journal.Unfinished].)
 func (j *Journal) Start(ctx context.Context, r Record) error {
 	r.Kind = Start
+	if j.checks.integrity() == Changed {
+		return fmt.Errorf("record the start of a call: %w", errFoundChanged)
+	}
 	if err := j.record(ctx, r, true); err != nil {
 		return fmt.Errorf("record the start of a call: %w", err)
 	}

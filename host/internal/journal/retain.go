@@ -38,6 +38,7 @@ func (j *Journal) retain(ctx context.Context) (more bool) {
 		last = min(last, j.head.OpenFrom-1)
 	}
 	next, mac := j.head, j.headMAC
+	j.opts.step("remove rows")
 	err := j.opts.Store.Do(ctx, func(tx *sql.Tx) error {
 		next, mac = j.head, j.headMAC
 		rows, err := tx.QueryContext(ctx, "SELECT seq, call, body, hash, mac FROM journal WHERE seq > ? AND seq <= ? ORDER BY seq", next.AnchorSeq, last)

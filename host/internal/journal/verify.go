@@ -61,13 +61,14 @@ func Verify(ctx context.Context, opts Options) (Report, error) {
 // verify checks with the key in its file, or, if that is not there, with the
 // one that is known. known is a head that the journal had a moment ago.
 func verify(ctx context.Context, opts Options, key []byte, known *head) (Report, error) {
+	v := verifier{key: key, known: known}
+	v.prepare(opts.KeyPath, headPath(opts.Store))
 	tx, err := opts.Store.Read().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return Report{}, fmt.Errorf("verify the journal: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
-	v := verifier{key: key, known: known}
-	if err := v.verify(ctx, tx, opts.KeyPath); err != nil {
+	if err := v.verify(ctx, tx); err != nil {
 		return Report{}, fmt.Errorf("verify the journal: %w", err)
 	}
 	slices.SortStableFunc(v.report.Problems, func(a, b Problem) int { return int(a.From - b.From) })
@@ -78,6 +79,8 @@ func verify(ctx context.Context, opts Options, key []byte, known *head) (Report,
 type verifier struct {
 	key     []byte
 	known   *head
+	filed   lastRow // what the head file says
+	noFile  error   // why that is not known
 	report  Report
 	chain   *chain
 	head    head
@@ -89,16 +92,29 @@ type verifier struct {
 	trusted  bool   // and is as the host wrote it
 }
 
-func (v *verifier) verify(ctx context.Context, tx *sql.Tx, keyPath string) error {
-	v.checkKey(keyPath)
-	v.chain = newChain(v.key)
+func (v *verifier) verify(ctx context.Context, tx *sql.Tx) error {
 	if err := v.checkHead(ctx, tx); err != nil {
 		return err
 	}
-	rows, err := tx.QueryContext(ctx, "SELECT seq, call, body, hash, mac FROM journal ORDER BY seq")
+	rows, err := tx.QueryContext(ctx, selectRows+" ORDER BY seq")
 	if err != nil {
 		return err
 	}
+	if err := v.rows(rows, func(stored) {}); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		v.problem(v.expected, v.expected, "this row and those after it cannot be read: "+err.Error())
+		return nil
+	}
+	v.end()
+	return v.checkIndex(ctx, tx)
+}
+
+const selectRows = "SELECT seq, call, body, hash, mac FROM journal"
+
+// rows checks rows, and hands on each that it has checked.
+func (v *verifier) rows(rows *sql.Rows, checked func(stored)) error {
 	defer rows.Close()
 	for rows.Next() {
 		var s stored
@@ -109,16 +125,9 @@ func (v *verifier) verify(ctx context.Context, tx *sql.Tx, keyPath string) error
 		}
 		s.call, s.body = call.String, body.String
 		v.row(s, hash, mac)
+		checked(s)
 	}
-	if err := rows.Err(); err != nil {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		v.problem(v.expected, v.expected, "this row and those after it cannot be read: "+err.Error())
-		return nil
-	}
-	v.end()
-	return v.checkIndex(ctx, tx)
+	return rows.Err()
 }
 
 // checkKey reads the key.
@@ -134,6 +143,32 @@ func (v *verifier) checkKey(path string) {
 	default:
 		v.problem(0, 0, err.Error()+"; without it a journal that was written anew looks genuine")
 	}
+}
+
+// prepare reads the key, and the head file, which only the key proves. It comes
+// before the transaction: the head file is never ahead of the rows.
+func (v *verifier) prepare(keyPath, headPath string) {
+	v.checkKey(keyPath)
+	v.chain = newChain(v.key)
+	if v.key != nil {
+		v.filed, v.noFile = readHeadFile(headPath, v.chain)
+	}
+}
+
+// checkFile compares the head file with the head.
+func (v *verifier) checkFile(ctx context.Context, tx *sql.Tx) error {
+	switch {
+	case errors.Is(v.noFile, errNoHeadFile) && !v.head.Filed, v.key == nil:
+		return nil // a journal of a version that had none
+	case v.noFile != nil:
+		v.problem(0, 0, v.noFile.Error())
+		return nil
+	}
+	what, err := v.filed.disagrees(ctx, tx, v.head)
+	if what != "" {
+		v.problem(0, 0, what)
+	}
+	return err
 }
 
 // checkHead reads the head.
@@ -159,8 +194,9 @@ func (v *verifier) checkHead(ctx context.Context, tx *sql.Tx) error {
 	v.expected, v.prev, v.hasPrev, v.trusted = h.AnchorSeq+1, h.AnchorHash, true, true
 	if k := v.known; k != nil && h.Seq < k.Seq {
 		v.problem(h.Seq+1, k.Seq, "missing at the end, and the head is an earlier one")
+		return nil
 	}
-	return nil
+	return v.checkFile(ctx, tx)
 }
 
 // row checks one row, by itself and against the one before.
@@ -195,7 +231,7 @@ func (v *verifier) row(s stored, hash, mac []byte) {
 	switch {
 	case v.key == nil && !follows:
 		v.problem(s.seq, s.seq, "changed, or the row before it was: its hash does not fit")
-	case !genuine && follows:
+	case !genuine && follows && v.hasPrev:
 		v.problem(s.seq, s.seq, "written anew without the host's key: its hash fits, its MAC does not")
 	case !genuine:
 		v.problem(s.seq, s.seq, "changed: its hash and its MAC do not fit")

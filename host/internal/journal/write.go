@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/store"
 )
 
 const (
@@ -32,10 +35,12 @@ func insertRows(n int) string {
 // old ones, until the journal is closed.
 func (j *Journal) write(ctx context.Context) {
 	defer close(j.stopped)
+	defer j.closeFile()
 	retain := time.NewTicker(retainEvery)
 	defer retain.Stop()
 	more := false // rows to remove
 	for {
+		j.syncFile()
 		j.mu.Lock()
 		closed := j.closed
 		waiting := len(j.queue.rows) > 0
@@ -62,13 +67,17 @@ func (j *Journal) write(ctx context.Context) {
 			more = j.retain(ctx)
 			continue
 		}
-		var lag <-chan time.Time
+		var lag, sync <-chan time.Time
 		if waiting {
 			lag = time.After(wait)
+		}
+		if due := j.file.due; !due.IsZero() {
+			sync = time.After(time.Until(due))
 		}
 		select {
 		case <-j.wake:
 		case <-lag:
+		case <-sync:
 		case <-retain.C:
 			more = true
 		}
@@ -78,10 +87,18 @@ func (j *Journal) write(ctx context.Context) {
 // commit writes the batch, and tells those who wait. It reports whether that
 // was possible.
 func (j *Journal) commit(ctx context.Context, batch []*row) bool {
+	if j.unfiled != nil {
+		// The head file must not fall further behind.
+		if err := j.writeFile(j.head); err != nil {
+			j.failed(batch, err)
+			return false
+		}
+	}
 	next, args := j.link(batch)
 	next.OpenFrom = j.openFrom(batch)
 	body, mac, err := next.seal(j.chain)
 	if err == nil {
+		j.opts.step("commit rows")
 		err = j.opts.Store.Do(ctx, func(tx *sql.Tx) error { return j.insertAll(ctx, tx, args, body, mac) })
 	}
 	if err != nil {
@@ -89,8 +106,53 @@ func (j *Journal) commit(ctx context.Context, batch []*row) bool {
 		return false
 	}
 	j.headMAC = mac
+	// Its error refuses the next starts: these rows are on disk.
+	_ = j.writeFile(next)
+	j.opts.step("tell the callers")
 	j.committed(batch, next)
 	return true
+}
+
+// writeFile writes h to the head file.
+func (j *Journal) writeFile(h head) error {
+	err := j.file.write(lastRow{h.Seq, h.Hash})
+	return j.setUnfiled(err)
+}
+
+// syncFile puts the head file on disk if that is due, and writes it again if
+// that failed before.
+func (j *Journal) syncFile() {
+	if j.file.due.IsZero() || time.Now().Before(j.file.due) {
+		return
+	}
+	if j.unfiled != nil && j.writeFile(j.head) != nil {
+		j.file.due = time.Now().Add(headLag)
+		return
+	}
+	_ = j.setUnfiled(j.file.sync()) // which Healthy tells, and the next try mends
+}
+
+// closeFile puts the head file on disk and closes it.
+func (j *Journal) closeFile() {
+	if err := errors.Join(j.file.sync(), j.file.file.Close()); err != nil {
+		j.logger.Error("the file of the journal's head may be behind", "error", err)
+	}
+}
+
+// setUnfiled remembers how writing the head file went, logs the change, and
+// returns it.
+func (j *Journal) setUnfiled(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w: %s: %w", store.ErrUnwritable, headName, err)
+	}
+	j.mu.Lock()
+	before := j.unfiled
+	j.unfiled = err
+	j.mu.Unlock()
+	if before == nil && err != nil {
+		j.logger.Error("the file of the journal's head cannot be written", "error", err)
+	}
+	return err
 }
 
 // link gives each row its place, its time and its hash. It returns the head

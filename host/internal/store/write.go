@@ -220,3 +220,10 @@ func unwritable(err error) bool {
 	}
 	return false
 }
+
+// Damaged reports whether err says that the file cannot be read because it is
+// damaged.
+func Damaged(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
