@@ -24,6 +24,8 @@ type diagnosis struct {
 	// Files and Mistakes are those of the configuration, if there is one.
 	Files    []string         `json:"files,omitempty"`
 	Mistakes []config.Mistake `json:"mistakes"`
+	// Journal is that of the configuration's state directory, if there is one.
+	Journal *journalDiagnosis `json:"journal,omitempty"`
 }
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -36,7 +38,7 @@ that runs as another user may get more or less.
 
 With a configuration it also says what each plugin would get. It starts no plugin,
 and needs no running host. The exit code is 1 if something cannot be had that the
-configuration requires.`,
+configuration requires, or if the journal was changed.`,
 		Example: `  toolhost doctor
   toolhost doctor --config /etc/toolhost
   toolhost doctor --json | jq .machine.strongest`,
@@ -51,11 +53,12 @@ func (a *app) doctor(ctx context.Context) error {
 	if none {
 		wrong = nil
 	}
+	found := a.diagnoseJournal(ctx)
 	examination, err := daemon.Examine(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	d := diagnosis{OK: wrong == nil, Examination: examination, Mistakes: []config.Mistake{}}
+	d := diagnosis{OK: wrong == nil && !found.wrong(), Examination: examination, Mistakes: []config.Mistake{}, Journal: found}
 	for _, p := range d.Plugins {
 		d.OK = d.OK && p.Starts
 	}
@@ -83,7 +86,7 @@ func (a *app) doctor(ctx context.Context) error {
 }
 
 func (a *app) printDiagnosis(d diagnosis) error {
-	return errors.Join(printMachine(a.stdout, d.Machine), printLevels(a.stdout, d.Machine), printExamined(a.stdout, d))
+	return errors.Join(printMachine(a.stdout, d.Machine), printLevels(a.stdout, d.Machine), printExamined(a.stdout, d), printJournal(a.stdout, d.Journal))
 }
 
 // printMachine prints what the layers depend on.

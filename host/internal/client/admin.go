@@ -49,7 +49,8 @@ func (c *Client) Health(ctx context.Context) (httpapi.Health, error) {
 	return c.health(ctx, "/healthz")
 }
 
-// Readiness returns whether the tools of all plugins are known.
+// Readiness returns whether the tools of all plugins are known and calls can be
+// recorded.
 func (c *Client) Readiness(ctx context.Context) (httpapi.Health, error) {
 	return c.health(ctx, "/readyz")
 }

@@ -69,7 +69,7 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	}
 	if p.journal, err = journal.Open(ctx, journal.Options{
 		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
-		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Logger: d.opts.Logger.Named("journal"),
+		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Older: !d.opts.Brief, Logger: d.opts.Logger.Named("journal"),
 	}); err != nil {
 		return err
 	}

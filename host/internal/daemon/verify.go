@@ -9,6 +9,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/store"
 )
 
+// Database is the name of the database in a state directory.
+const Database = store.FileName
+
 // VerifyJournal checks the journal in a state directory that no host holds. It
 // changes nothing.
 func VerifyJournal(ctx context.Context, stateDir string) (report journal.Report, err error) {

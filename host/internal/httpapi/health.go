@@ -3,6 +3,8 @@ package httpapi
 import (
 	"errors"
 	"net/http"
+
+	"github.com/toolhost/toolhost/host/internal/journal"
 )
 
 // Health is how the host is.
@@ -11,16 +13,30 @@ type Health struct {
 	Status string `json:"status"`
 	// Problems say what is wrong.
 	Problems []string `json:"problems,omitempty"`
+	// Journal says whether the journal is as the host wrote it.
+	Journal journal.Integrity `json:"journal,omitempty"`
 }
 
 // health answers GET /healthz. Anybody may ask, so it names no paths.
 func (s *Server) health(w http.ResponseWriter, _ *request) error {
-	if errors.Join(s.opts.Store.Healthy(), s.opts.Journal.Healthy()) != nil {
-		return s.write(w, http.StatusServiceUnavailable, Health{"unhealthy", []string{
-			"the journal cannot be written: calls that change something are refused",
-		}})
+	integrity := s.opts.Journal.Integrity()
+	if problems := s.problems(); problems != nil {
+		return s.write(w, http.StatusServiceUnavailable, Health{"unhealthy", problems, integrity})
 	}
-	return s.write(w, http.StatusOK, Health{Status: "ok"})
+	return s.write(w, http.StatusOK, Health{Status: "ok", Journal: integrity})
+}
+
+// problems returns why calls that change something are refused; nil if they are
+// not.
+func (s *Server) problems() []string {
+	err := errors.Join(s.opts.Store.Healthy(), s.opts.Journal.Healthy())
+	switch {
+	case errors.Is(err, journal.ErrChanged):
+		return []string{"the journal was changed: calls that change something are refused; toolhost journal verify says where"}
+	case err != nil:
+		return []string{"the journal cannot be written: calls that change something are refused"}
+	}
+	return nil
 }
 
 // stopping reports whether the host has begun to stop.
@@ -36,14 +52,17 @@ func (s *Server) stopping() bool {
 // readiness answers GET /readyz.
 func (s *Server) readiness(w http.ResponseWriter, _ *request) error {
 	if s.stopping() {
-		return s.write(w, http.StatusServiceUnavailable, Health{"stopping", []string{"the host is stopping: it begins no calls"}})
+		return s.write(w, http.StatusServiceUnavailable, Health{Status: "stopping", Problems: []string{"the host is stopping: it begins no calls"}})
 	}
 	if s.opts.Ready != nil {
 		select {
 		case <-s.opts.Ready:
 		default:
-			return s.write(w, http.StatusServiceUnavailable, Health{"starting", []string{"plugins are starting"}})
+			return s.write(w, http.StatusServiceUnavailable, Health{Status: "starting", Problems: []string{"plugins are starting"}})
 		}
+	}
+	if problems := s.problems(); problems != nil {
+		return s.write(w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
 	return s.write(w, http.StatusOK, Health{Status: "ready"})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/httpapi/httpapitest"
+	"github.com/toolhost/toolhost/host/internal/journal"
 )
 
 // Every route, asked with every kind of credential. What a row expects of one
@@ -139,8 +140,8 @@ func TestHealth(t *testing.T) {
 	close(ready)
 	ask(t, h, "", "GET", "/readyz", "").into(t, http.StatusOK, &health)
 	ask(t, h, "", "GET", "/healthz", "").into(t, http.StatusOK, &health)
-	if health.Status != "ok" {
-		t.Errorf("healthz says %+v, want ok", health)
+	if health.Status != "ok" || health.Journal != journal.Verified {
+		t.Errorf("healthz says %+v, want ok, with a journal that was checked", health)
 	}
 }
 

@@ -172,7 +172,7 @@ func TestOpenOfDamagedPages(t *testing.T) {
 		at := rnd.IntN(len(data)/4096)*4096 + rnd.IntN(100)
 		data[at] ^= byte(1 + rnd.IntN(255))
 		dir := t.TempDir()
-		path := filepath.Join(dir, fileName)
+		path := filepath.Join(dir, FileName)
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestOpenAfterKill(t *testing.T) {
 	for _, suffix := range []string{"", "-wal"} {
 		data, err := os.ReadFile(s.Path() + suffix)
 		if err == nil {
-			err = os.WriteFile(filepath.Join(left, fileName+suffix), data, 0o600)
+			err = os.WriteFile(filepath.Join(left, FileName+suffix), data, 0o600)
 		}
 		if err != nil {
 			t.Fatal(err)

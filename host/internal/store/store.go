@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// fileName is the database's, in the state directory.
-	fileName = "toolhost.db"
+	// FileName is the database's, in the state directory.
+	FileName = "toolhost.db"
 	// maxReaders bounds the connections for reading; a further reader waits.
 	maxReaders = 4
 )
@@ -73,7 +73,7 @@ func Open(ctx context.Context, opts Options) (*Store, error) {
 		opts.Logger = hclog.NewNullLogger()
 	}
 	s := &Store{
-		path:     filepath.Join(opts.Dir, fileName),
+		path:     filepath.Join(opts.Dir, FileName),
 		logger:   opts.Logger,
 		requests: make(chan *request, maxQueue),
 		closing:  make(chan struct{}),
