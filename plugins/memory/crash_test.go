@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
-	crashRounds  = 60
 	crashCallers = 8
 	// crashCalls is how many acknowledged calls a round has before the process is
 	// killed, at least.
@@ -53,7 +53,8 @@ func TestCrash(t *testing.T) {
 	}
 	var all atomic.Int64
 	change := 0
-	for round := range crashRounds {
+	rounds := soak.Rounds(12, 60)
+	for round := range rounds {
 		p := sdktest.StartBinary(t, os.Args[0], sdktest.Options{
 			Env: []string{"MEMORY_AS_PLUGIN=1", "MEMORY_PID_FILE=" + filepath.Join(dir, "pid")}, Context: tool.Context{UserDir: dir},
 		})
@@ -84,9 +85,9 @@ func TestCrash(t *testing.T) {
 		change += 10_000
 		p.Close()
 	}
-	t.Logf("%d acknowledged calls over %d rounds", all.Load(), crashRounds)
-	if all.Load() < 10_000 {
-		t.Errorf("%d acknowledged calls, want 10,000", all.Load())
+	t.Logf("%d acknowledged calls over %d rounds", all.Load(), rounds)
+	if want := int64(rounds * crashCalls); all.Load() < want {
+		t.Errorf("%d acknowledged calls, want %d", all.Load(), want)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -128,11 +129,12 @@ func crash(t *testing.T, dir string, after int, env ...string) (acknowledged []s
 	return acknowledged
 }
 
-// TestKill9 kills a host under load a hundred times: each row that it
+// TestKill9 kills a host under load again and again: each row that it
 // acknowledged is there, the chain verifies, and Unfinished is exact. In every
 // second directory old rows are removed meanwhile.
 func TestKill9(t *testing.T) {
-	const killed, perDir = 100, 10
+	const perDir = 10
+	killed := soak.Rounds(40, 100)
 	rnd := rand.New(rand.NewPCG(7, 8))
 	var dir string
 	var env []string
