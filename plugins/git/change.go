@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -138,6 +139,12 @@ func (r *repository) changedFiles(paths []string, operation string) []tool.Effec
 
 // refuseProtected refuses a change of files that no tool may change.
 func (r *repository) refuseProtected(paths []string) error {
+	for _, path := range paths {
+		if protect.Covers(protect.Presets(), path) {
+			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).
+				WithHint("editors, agents or hooks read it, and no tool may change it; the user can do this with git itself")
+		}
+	}
 	for _, guarded := range r.call.Protected() {
 		real, err := realPath(guarded, true)
 		if err != nil || !within(real, r.worktree) {

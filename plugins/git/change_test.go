@@ -416,6 +416,26 @@ func TestProtected(t *testing.T) {
 	w.must("git_stash", args{"path": "r", "action": "pop"})
 }
 
+// What editors, agents and hooks read is not changed by way of git, in any case.
+func TestProtectedNames(t *testing.T) {
+	for _, name := range []string{".vscode/tasks.json", "sub/.MCP.json", ".husky/pre-commit", ".claude/settings.json", "sub/.envrc"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t, started{})
+			w.repo("r")
+			w.git("r", "branch", "before")
+			w.write(map[string]string{"r/" + name: "one\n"})
+			w.git("r", "add", name)
+			w.git("r", "commit", "-q", "-m", "settings")
+			w.refused("git_switch", args{"path": "r", "branch": "before"}, tool.PermissionDenied)
+			w.refused("git_reset", args{"path": "r", "rev": "before", "mode": "hard"}, tool.PermissionDenied)
+			w.write(map[string]string{"r/" + name: "two\n"})
+			w.refused("git_restore", args{"files": []string{"r/" + name}}, tool.PermissionDenied)
+			w.refused("git_stash", args{"path": "r", "action": "push"}, tool.PermissionDenied)
+		})
+	}
+}
+
 // Settings are checked when the plugin starts.
 func TestSettings(t *testing.T) {
 	for name, s := range map[string]settings{

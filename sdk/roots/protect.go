@@ -8,15 +8,16 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
 // DefaultProtect returns the patterns of names that are not written by
 // default: what belongs to git, since hooks, configuration and every file that
-// leads to others of them can make git run something. They are read as those of
-// [sensitive.Parse].
+// leads to others of them can make git run something, and the names of all presets
+// of package protect. They are read as those of [sensitive.Parse].
 func DefaultProtect() []string {
-	return []string{".git"}
+	return append([]string{protect.GitDir}, protect.Names(protect.Presets())...)
 }
 
 // CheckProtect reports, for an operator, the first pattern that [Open] would
@@ -141,7 +142,7 @@ func contains(all []fs.FileInfo, info fs.FileInfo) bool {
 // beneath reports whether abs lies below dir, or is dir itself.
 func beneath(dir, abs string, fold bool) (below, exact bool) {
 	if fold {
-		dir, abs = sensitive.Fold(dir), sensitive.Fold(abs)
+		dir, abs = protect.Fold(dir), protect.Fold(abs)
 	}
 	return strings.HasPrefix(abs, strings.TrimSuffix(dir, "/")+"/") && abs != dir, abs == dir
 }

@@ -19,6 +19,7 @@ func TestProtected(t *testing.T) {
 		"alias": "-> conf", "to-file": "-> conf/host.hcl", "abs": "-> $DIR/conf", "link.hcl": "-> real.hcl", "real.hcl": "r",
 		"hop1": "-> hop2", "hop2": "-> deepest", "deepest/c": "c",
 		"repo/.git/hooks/pre-commit": "h", "repo/.git/config": "c", "repo/.git/HEAD": "h", "like/hooks/pre-commit": "h", "like/config": "c",
+		"ide/.vscode/tasks.json": "t", "to-editor": "-> ide/.vscode",
 	}
 	protected := func(dir string) []string {
 		return []string{
@@ -59,6 +60,11 @@ func TestProtected(t *testing.T) {
 		// What a file system that ignores case takes for the same names.
 		writes("repo/.GIT/config"), writes("repo/.g\u200dit/config"), writes("repo/\uff0egit/config"), writes("repo/.git\ufe0f/config"),
 		writes("not/ye\uff54.hcl"), moves("like", ".G\uff29T"),
+		// What editors, agents and hooks are told by, in a case of its own, with dots at the end, and through links.
+		writes(".envrc"), writes("new/.vscode/tasks.json"), writes("new/.VSCode/x"), writes(".idea/x"), writes(".claude/settings.json"), writes(".mcp.json"),
+		writes(".mcp.json."), writes(".cursor/mcp.json"), writes(".codex/x"), writes(".husky/pre-commit"), writes(".pre-commit-config.yaml"),
+		writes("repo/.git./config"), writes("repo/git~1/config"), writes("to-editor/tasks.json"), moves("like", ".husky"), copies("a.txt", "dir/.envrc"),
+		removes("ide/.vscode/tasks.json"), moves("ide/.vscode", "gone"),
 		{"make a directory", func(r *roots.Roots, _ string) string { return mkdir(r, "state/new") }},
 		{"make the directory", func(r *roots.Roots, _ string) string { return mkdir(r, "not/yet.hcl") }},
 		moves("conf/host.hcl", "gone"), moves("conf", "gone"), moves("state", "gone"), moves("state/deep", "gone"), moves("link.hcl", "gone"),
@@ -80,7 +86,7 @@ func TestProtected(t *testing.T) {
 			if diff := cmp.Diff(want, contents(t, dir)); diff != "" {
 				t.Errorf("the files (-want +got):\n%s", diff)
 			}
-			control := openWith(t, roots.Options{Protect: []string{}}, dir)
+			control := openWith(t, roots.Options{Protect: []string{}, Secrets: []string{}}, dir)
 			if got := tt.do(control, dir); got != "" {
 				t.Errorf("without protection: %q, so the test shows nothing", got)
 			}

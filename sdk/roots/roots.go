@@ -95,7 +95,7 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 	if err != nil {
 		return nil, err
 	}
-	protect, err := parsePatterns("protect", opts.Protect)
+	kept, err := parsePatterns("protect", opts.Protect)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 		}
 	}
 	r := &Roots{secrets: secrets, writers: opts.Writers}
-	r.protection.patterns, r.protection.given = protect, opts.Protected
+	r.protection.patterns, r.protection.given = kept, opts.Protected
 	for i, dir := range dirs {
 		f, err := openFolder(dir)
 		if err != nil {

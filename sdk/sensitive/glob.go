@@ -1,6 +1,10 @@
 package sensitive
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/toolhost/toolhost/sdk/protect"
+)
 
 // Overlap is how likely a glob of a shell names a file that is covered.
 type Overlap int
@@ -21,7 +25,7 @@ const minLiterals = 2
 // could name a file that a pattern covers, or one in a directory that it covers.
 // What takes a pattern back is not considered.
 func (all Patterns) Overlap(glob string) (text string, how Overlap) {
-	names := strings.Split(strings.TrimPrefix(Fold(glob), "/"), "/")
+	names := strings.Split(strings.TrimPrefix(protect.Fold(glob), "/"), "/")
 	parts := make([]tokens, len(names))
 	for i, name := range names {
 		parts[i] = tokensOf(name)
@@ -66,7 +70,7 @@ func (p *pattern) overlaps(parts []tokens) bool {
 // Touches reports whether a part of a path is the last part of a pattern: if none
 // is, [Patterns.Find] finds nothing in it wherever it is relative to.
 func (all Patterns) Touches(name string) bool {
-	for part := range strings.SplitSeq(Fold(name), "/") {
+	for part := range strings.SplitSeq(protect.Fold(name), "/") {
 		for i := range all {
 			if p := &all[i]; !p.takeBack && p.parts[len(p.parts)-1].match(part) {
 				return true

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/sdk/protect"
 )
 
 // Patterns are parsed patterns of names; the last one that matches counts.
@@ -39,7 +41,7 @@ func newPart(glob string) part {
 	wild := strings.IndexAny(glob, `*?[\`)
 	switch {
 	case wild < 0:
-		p.kind, p.text = plain, glob
+		p.kind, p.text = plain, protect.Name(glob)
 	case wild == len(glob)-1 && glob[wild] == '*':
 		p.kind, p.text = beginning, glob[:wild]
 	case glob[0] == '*' && !strings.ContainsAny(glob[1:], `*?[\`):
@@ -76,7 +78,7 @@ func Parse(texts []string) (Patterns, error) {
 		if !anchored {
 			rest = strings.TrimPrefix(rest, "**/")
 		}
-		rest = Fold(strings.TrimRight(rest, "/"))
+		rest = protect.Fold(strings.TrimRight(rest, "/"))
 		p := pattern{text: text, takeBack: takeBack, anchored: anchored}
 		for one, more := "", true; more; {
 			one, rest, more = strings.Cut(rest, "/")
@@ -115,7 +117,7 @@ func (all Patterns) Top() Coverage { return Coverage{all: all, last: -1} }
 
 // Enter is the coverage of what has the given name in a directory.
 func (c Coverage) Enter(name string) Coverage {
-	name = Fold(name)
+	name = protect.Name(name)
 	return Coverage{c.all, below(c.dir, name), c.lastFor(name)}
 }
 
@@ -124,7 +126,7 @@ func (c Coverage) Covered() bool { return c.last >= 0 && !c.all[c.last].takeBack
 
 // Covers reports whether what has the given name in the directory is covered.
 func (c Coverage) Covers(name string) bool {
-	c.last = c.lastFor(Fold(name))
+	c.last = c.lastFor(protect.Name(name))
 	return c.Covered()
 }
 
@@ -146,7 +148,8 @@ func (all Patterns) Find(abs, folder string) (text string, ok bool) {
 		above = strings.Count(folder, "/") + 1
 	}
 	last, dir, depth := -1, "", 0
-	for name := range strings.SplitSeq(Fold(strings.TrimPrefix(abs, "/")), "/") {
+	for name := range strings.SplitSeq(strings.TrimPrefix(abs, "/"), "/") {
+		name = protect.Name(name)
 		depth++
 		for i := len(all) - 1; i > last; i-- {
 			p := &all[i]
