@@ -95,11 +95,14 @@ sandbox "default" {
 
   # What it may do with files, beside its program and a directory of its own.
   filesystem {
-    workspace = "rw"           # read and change; or "ro", "none"
-    read      = []             # paths elsewhere to read,
-    write     = []             # to read and change,
-    exec      = []             # and to execute, with the words "system", "workspace", "tmp"
-    protect   = [".git/hooks"] # what it may not change in the workspace
+    workspace = "rw" # read and change; or "ro", "none"
+    read      = []   # paths elsewhere to read,
+    write     = []   # to read and change,
+    exec      = []   # and to execute, with the words "system", "workspace", "tmp"
+
+    # What it may not change in the workspace: files that have git, editors and
+    # agents run programs, wherever they are; and paths.
+    protect = ["git", "hooks", "editor", "agents"]
   }
 
   network {
@@ -179,6 +182,9 @@ plugin "git" {
       # git with its own programs, and what is needed for remotes with credentials
       # or by ssh. Without a remote, git may execute itself and nothing else.
       exec = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core", "/bin/sh", "/usr/bin/ssh"]
+
+      # All but "git": branches and remotes are in a repository's configuration.
+      protect = ["hooks", "editor", "agents"]
     }
     # network { mode = "host" }
   }

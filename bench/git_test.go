@@ -23,7 +23,8 @@ const gitPlugin = `plugin "git" {
   }
   sandbox {
     filesystem {
-      exec = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core"]
+      exec    = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core"]
+      protect = ["hooks", "editor", "agents"]
     }
   }
 }

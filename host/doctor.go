@@ -251,6 +251,9 @@ func printExamined(w io.Writer, d diagnosis) error {
 		for _, text := range gapLines(*p.Sandbox) {
 			fmt.Fprintf(w, "%s: missing: %s\n", p.Name, text)
 		}
+		if len(p.Protect) > 0 {
+			fmt.Fprintf(w, "%s: protect: %s: as found when it starts; the kernel does not hold repositories and files that appear later\n", p.Name, strings.Join(p.Protect, ", "))
+		}
 		if len(p.Exposed) > 0 {
 			fmt.Fprintf(w, "%s: exposed: %s: where it may write; it can change one that is replaced while it runs, so keep them elsewhere\n", p.Name, line(strings.Join(p.Exposed, ", ")))
 		}

@@ -96,7 +96,8 @@ plugin "git" {
   sandbox {
     filesystem {
       read = [%q]
-      exec = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core", "/bin/sh"]
+      exec    = ["/usr/bin/git", "/usr/lib/git-core", "/usr/libexec/git-core", "/bin/sh"]
+      protect = ["hooks", "editor", "agents"]
     }
     network { mode = %q }
   }

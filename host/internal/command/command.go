@@ -107,6 +107,8 @@ type Line struct {
 	Unread bool
 	// Files are those that redirections without a command name, as they are written.
 	Files []string
+	// Writes are the files to which output is redirected, as they are written.
+	Writes []string
 	// Directories are those that the line changes to, as they are written.
 	Directories []string
 

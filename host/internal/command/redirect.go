@@ -18,6 +18,9 @@ func (r *reader) redirects(s *syntax.Stmt, first int) {
 		risk, why, file := r.redirect(redirect)
 		r.inside(redirect.Word)
 		r.inside(redirect.Hdoc)
+		if file != "" && redirect.Op != syntax.RdrIn {
+			r.line.Writes = append(r.line.Writes, file)
+		}
 		switch {
 		case redirect.N == nil:
 		case strings.HasPrefix(redirect.N.Value, "{"):

@@ -20,6 +20,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/sdk/protect"
 )
 
 // Config is a configuration without mistakes. Every path in it is absolute.
@@ -134,7 +135,14 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	paths := d.hostPaths(cfg)
 	cfg.Hidden, cfg.Protected = spellings(cfg.StateDir), paths.protected()
 	for i := range cfg.Plugins {
-		cfg.Plugins[i].Supervisor.Protected = cfg.Protected
+		p := &cfg.Plugins[i].Supervisor
+		p.Protected = cfg.Protected
+		if presets := p.Confinement.Presets; len(presets) < len(protect.Presets()) {
+			if cfg.Policy.Protect == nil {
+				cfg.Policy.Protect = map[string][]string{}
+			}
+			cfg.Policy.Protect[p.Name] = presets
+		}
 	}
 	cfg.Policy.Hidden = cfg.Hidden
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)

@@ -199,7 +199,7 @@ func TestLoad(t *testing.T) {
 					read      = ["data/../shared", "/usr/share/zoneinfo"]
 					write     = ["../beside"]
 					exec      = ["workspace", "system", "./tools", "/opt/git/bin", "tmp"]
-					protect   = [".git/hooks", "./.git/config/"]
+					protect   = ["agents", ".git/hooks", "./.git/config/"]
 				}
 				network {
 					mode = "none"
@@ -288,6 +288,7 @@ func TestLoad(t *testing.T) {
 		Policy: policy.Options{
 			Mode:      policy.Autonomous,
 			ModePlace: filepath.Join(dir, "10-host.hcl") + ":23",
+			Protect:   map[string][]string{"fs": {"agents"}},
 			Plugins: map[string]policy.Plugin{"fs": {
 				Tiers: map[tool.Tier]policy.Level{
 					tool.ReadOnly:      {Verdict: policy.Allow, Place: filepath.Join(dir, "20-plugins.hcl") + ":15"},
@@ -325,6 +326,7 @@ func TestLoad(t *testing.T) {
 						Write:         []string{filepath.Join(filepath.Dir(dir), "beside")},
 						Exec:          []string{sandbox.ExecWorkspace, sandbox.ExecSystem, filepath.Join(dir, "tools"), "/opt/git/bin", sandbox.ExecTmp},
 						Protect:       []string{".git/hooks", ".git/config"},
+						Presets:       []string{"agents"},
 						TmpSize:       77 * tool.MiB,
 					},
 					PassEnv:     []string{"LANG", "TZ"},

@@ -52,7 +52,7 @@ func TestConfinement(t *testing.T) {
 		{
 			"back to the built-in one", lax, "sandbox {\n isolation = \"auto\"\n require = [\"rlimits\", \"no_new_privs\"]\n on_missing = \"refuse\"\n run_as = \"auto\"\n" +
 				"limits {\n processes = 0\n tmp_size = \"64MiB\"\n }\n" +
-				"filesystem {\n workspace = \"rw\"\n read = []\n write = []\n exec = []\n protect = [\".git/hooks\"]\n }\n network {\n mode = \"none\"\n }\n}",
+				"filesystem {\n workspace = \"rw\"\n read = []\n write = []\n exec = []\n protect = [\"git\", \"hooks\", \"editor\", \"agents\"]\n }\n network {\n mode = \"none\"\n }\n}",
 			sandbox.DefaultConfinement(), 0,
 		},
 		{"level", lax, `sandbox { isolation = "strict" }`, over(laxed, func(c *sandbox.Confinement) { c.Isolation = sandbox.Strict }), 0},

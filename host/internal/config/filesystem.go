@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/sdk/protect"
 )
 
 // What a plugin may do with a path, by the name of the list that holds it.
@@ -43,7 +44,7 @@ func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
 		c.access.Exec = d.exec(c, block.Exec)
 	}
 	if !d.absent(block.Protect) {
-		c.access.Protect = d.protect(block.Protect)
+		c.access.Protect, c.access.Presets = d.protect(block.Protect)
 	}
 }
 
@@ -107,11 +108,13 @@ func (d *decoder) sandboxPath(w word, use string) (string, bool) {
 	return "", false
 }
 
-// protect reads what cannot be changed in the workspace.
-func (d *decoder) protect(attr *hcl.Attribute) []string {
-	var list []string
-	for _, w := range d.words(attr, `a list of paths in the workspace such as [".git/hooks"]`) {
+// protect reads what cannot be changed in the workspace: words, which stand for names
+// anywhere in it, and paths.
+func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
+	for _, w := range d.words(attr, `a list of words and paths in the workspace such as ["git", "conf/live.yaml"]`) {
 		switch path := filepath.Clean(w.text); {
+		case slices.Contains(protect.Presets(), w.text):
+			presets = d.addTo(presets, w.text, w)
 		case strings.ContainsRune(w.text, 0):
 			d.mistake(w.expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
 		case w.text != "" && path == ".":
@@ -124,7 +127,7 @@ func (d *decoder) protect(attr *hcl.Attribute) []string {
 			list = d.addTo(list, path, w)
 		}
 	}
-	return list
+	return list, presets
 }
 
 // addTo adds an entry to a list that holds it once.

@@ -35,6 +35,10 @@ type ExaminedPlugin struct {
 	// one is replaced, the plugin can change the new one until its process is
 	// replaced, too.
 	Exposed []string `json:"exposed,omitempty"`
+	// Protect are the words for what is protected by its name in a workspace that the
+	// plugin may write. The kernel holds what bears such a name when the plugin's
+	// process starts; repositories and files that appear later it does not hold.
+	Protect []string `json:"protect,omitempty"`
 	// Problem says why it would not start; "" if it would.
 	Problem string `json:"problem,omitempty"`
 }
@@ -63,6 +67,9 @@ func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error)
 		examined := ExaminedPlugin{
 			Name: p.Supervisor.Name, Place: p.Place, Isolation: p.Supervisor.Confinement.Isolation, Starts: true,
 			Exposed: exposed(cfg, p.Supervisor),
+		}
+		if p.Supervisor.Confinement.Workspace == sandbox.WriteWorkspace {
+			examined.Protect = p.Supervisor.Confinement.Presets
 		}
 		report, err := supervisor.Confined(ctx, opts, p.Supervisor)
 		if err != nil {

@@ -37,6 +37,11 @@ func (s *Settings) input(c *call) policy.Input {
 		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
 	doubtRepositories(&in)
+	for _, read := range in.Commands {
+		for _, name := range s.Policy.Touched(&in, read) {
+			read.Line.Doubt("it may change " + tool.VisibleName(name) + ", which is protected by its name")
+		}
+	}
 	return in
 }
 

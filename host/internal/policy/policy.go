@@ -31,6 +31,9 @@ type Options struct {
 	// may name, nor anything below them or a folder around them: the host's own
 	// files.
 	Protected []string `json:"protected,omitempty"`
+	// Protect are the words of package protect for what a plugin may not change by
+	// its name, by the plugin's name; a plugin that is not there may change none.
+	Protect map[string][]string `json:"protect,omitempty"`
 	// Hidden are absolute, clean paths which no call at all may name, nor
 	// anything below them: the host's state, with its keys.
 	Hidden []string `json:"hidden,omitempty"`

@@ -1,12 +1,15 @@
 package policy_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -184,5 +187,76 @@ func BenchmarkDecide(b *testing.B) {
 	input := at(in("p", "asked", tool.SideEffecting), "/project/a.txt")
 	for b.Loop() {
 		rules.Decide(input)
+	}
+}
+
+// What is protected by its name is not changed, however it is spelled, wherever it is
+// below the folders that callers work in; the folders may bear such names.
+func TestProtectedNames(t *testing.T) {
+	rules, err := policy.New(policy.Options{Protect: map[string][]string{"git": {protect.Hooks, protect.Editor, protect.Agents}, "free": {}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ws = "/home/u/.claude/worktrees/w"
+	for _, tt := range []struct {
+		plugin, path string
+		tier         tool.Tier
+		denied       bool
+	}{
+		{"fs", ".git/config", tool.SideEffecting, true},
+		{"fs", "sub/.git/config", tool.SideEffecting, true},
+		{"fs", ".git/modules/m/hooks/x", tool.Privileged, true},
+		{"fs", ".git/info/attributes", tool.SideEffecting, true},
+		{"fs", ".GIT/Config", tool.SideEffecting, true},
+		{"fs", ".git./config", tool.SideEffecting, true},
+		{"fs", ".vscode/tasks.json", tool.SideEffecting, true},
+		{"fs", ".claude/settings.json", tool.SideEffecting, true},
+		{"fs", "a/.mcp.json", tool.SideEffecting, true},
+		{"fs", ".envrc", tool.SideEffecting, true},
+		{"fs", ".git", tool.SideEffecting, true},
+		{"fs", ".git/config", tool.ReadOnly, false},
+		{"fs", "src/config", tool.SideEffecting, false},
+		{"fs", "", tool.SideEffecting, false},
+		{"git", ".git/config", tool.SideEffecting, false},
+		{"git", ".git/hooks/x", tool.SideEffecting, true},
+		{"git", ".husky/x", tool.SideEffecting, true},
+		{"free", ".git/hooks/x", tool.SideEffecting, false},
+	} {
+		input := at(in(tt.plugin, "x", tt.tier), filepath.Join(ws, tt.path))
+		input.Folders = []string{ws}
+		if got := rules.Decide(input); (got.Verdict == policy.Deny) != tt.denied {
+			t.Errorf("%s changes %q: %v (%s), want denied: %t", tt.plugin, tt.path, got.Verdict, got.Rule, tt.denied)
+		}
+	}
+	for _, tt := range []struct {
+		line   string
+		denied bool
+		words  []string // that a person has to see
+	}{
+		{"echo x > .envrc", true, nil},
+		{"echo x >> sub/.git/config", true, nil},
+		{"> .vscode/tasks.json", true, nil},
+		{"cd .git && echo x > config", true, nil},
+		{"sort -o .envrc x", false, []string{".envrc"}},
+		{"sed -i s/a/b/ .git/config", false, []string{".git/config"}},
+		{"cat .git/config", false, nil},
+		{"cp a .GIT/hooks/pre-commit", false, []string{".GIT/hooks/pre-commit"}},
+		{"touch " + ws + "/.mcp.json", false, []string{ws + "/.mcp.json"}},
+		{"cd .git && tee config", false, []string{"config"}},
+		{"cat .envrc", false, nil},
+		{"cat < .envrc", false, nil},
+		{"echo x > out.txt", false, nil},
+		{"make config", false, nil},
+	} {
+		input := in("shell", "x", tool.Privileged)
+		input.Folders = []string{ws}
+		read := policy.Command{Line: command.Parse(tt.line, rules.Reading(input.Folders))}
+		input.Commands = []policy.Command{read}
+		if got := rules.Decide(input); (got.Verdict == policy.Deny) != tt.denied {
+			t.Errorf("%s: %v (%s), want denied: %t", tt.line, got.Verdict, got.Rule, tt.denied)
+		}
+		if diff := cmp.Diff(tt.words, rules.Touched(&input, read)); diff != "" {
+			t.Errorf("%s touches (-want +got):\n%s", tt.line, diff)
+		}
 	}
 }

@@ -2,9 +2,12 @@ package policy
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -12,7 +15,11 @@ import (
 func (r *Rules) deny(in *Input) (Decision, bool) {
 	for _, path := range in.Paths {
 		// The folders that callers work in may be around everything.
-		if r.hides(path.Absolute) || in.Tier != tool.ReadOnly && !slices.Contains(in.Folders, path.Absolute) && r.protects(path.Absolute) {
+		changes := in.Tier != tool.ReadOnly && !slices.Contains(in.Folders, path.Absolute)
+		if changes && r.protectsName(in, path.Absolute) {
+			return protectedName(path.Name), true
+		}
+		if r.hides(path.Absolute) || changes && r.protects(path.Absolute) {
 			return Decision{
 				Verdict: Deny, Rule: "the protection of the host's own files",
 				Reason: "Path not allowed by security policy: " + tool.VisibleName(path.Name),
@@ -29,6 +36,9 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 				Reason: "Path blocked by security policy: " + tool.VisibleName(named.Name),
 			}, true
 		}
+	}
+	if name, ok := r.writesProtected(in); ok {
+		return protectedName(name), true
 	}
 	if in.Tier != tool.ReadOnly && r.opts.Mode == ReadOnly {
 		return Decision{
@@ -60,6 +70,76 @@ func (r *Rules) protects(path string) bool {
 		}
 	}
 	return false
+}
+
+// presets are what is protected from a plugin by its name: all, unless the
+// configuration says less.
+func (r *Rules) presets(plugin string) []string {
+	if own, ok := r.opts.Protect[plugin]; ok {
+		return own
+	}
+	return protect.Presets()
+}
+
+// protectsName reports whether the plugin may not change a path for its name. It counts
+// below the folders that callers work in: these may have any names themselves.
+func (r *Rules) protectsName(in *Input, path string) bool {
+	presets := r.presets(in.Plugin)
+	return slices.ContainsFunc(in.Folders, func(folder string) bool {
+		return below(path, folder) && protect.Covers(presets, path[len(strings.TrimSuffix(folder, "/")):])
+	})
+}
+
+// protectedName is the decision about a change of what bears a protected name.
+func protectedName(name string) Decision {
+	return Decision{
+		Verdict: Deny, Rule: "the protection of files that have programs run", Reason: "Path not allowed by security policy: " + tool.VisibleName(name),
+		Change: "leave the word for it out of protect in the plugin's sandbox",
+	}
+}
+
+// writesProtected returns a file of a protected name to which a command redirects its
+// output.
+func (r *Rules) writesProtected(in *Input) (string, bool) {
+	for _, c := range in.Commands {
+		bases, _ := in.Places(c.Line)
+		for _, name := range c.Line.Writes {
+			for _, base := range bases {
+				if r.protectsName(in, from(base, name)) {
+					return name, true
+				}
+			}
+		}
+	}
+	return "", false
+}
+
+// Touched returns the words of a call's commands by which they may change something of
+// a protected name: those of commands that are not known to do no more than read. A
+// person has to see what becomes of them.
+func (r *Rules) Touched(in *Input, c Command) []string {
+	var touched []string
+	bases, _ := in.Places(c.Line)
+	for i := range c.Line.Segments {
+		s := &c.Line.Segments[i]
+		if s.Risk == command.Low || s.Known && s.Risk == command.Medium { // it writes by a redirection alone
+			continue
+		}
+		for _, name := range s.Files {
+			if slices.ContainsFunc(bases, func(base string) bool { return r.protectsName(in, from(base, name)) }) && !slices.Contains(touched, name) {
+				touched = append(touched, name)
+			}
+		}
+	}
+	return touched
+}
+
+// from is a path, which may be relative to a directory.
+func from(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
 }
 
 // Within reports whether a clean path is a folder or lies below it, by their components

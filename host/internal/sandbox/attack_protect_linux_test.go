@@ -15,7 +15,7 @@ func protectAttacks() []attack {
 			return attempt{program: program, happened: changed(s.path(path), content)}
 		}
 	}
-	return []attack{
+	return append(presetAttacks(), []attack{
 		{name: "change a protected file (`.git/hooks/*`)", root: "is", stage: keep(hook, "true", "overwrite", ".git/hooks/pre-commit")},
 		{name: "add a file to a protected directory", root: "is", stage: func(s *scene) attempt {
 			return attempt{program: []string{"create", ".git/hooks/post-commit"}, happened: exists(s.path("workspace/.git/hooks/post-commit"))}
@@ -176,7 +176,7 @@ func protectAttacks() []attack {
 				happened: changed(s.other+"/notes", s.secret),
 			}
 		}},
-	}
+	}...)
 }
 
 func (s *scene) giveWorkspace() {

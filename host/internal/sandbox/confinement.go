@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -35,6 +36,9 @@ type Confinement struct {
 	// Protect are paths relative to the workspace that can be read and not
 	// changed, removed or renamed, nor any directory above them.
 	Protect []string
+	// Presets are words of package protect: names that are protected in the same way,
+	// wherever in the workspace something bears one when the program starts.
+	Presets []string
 	// Network is what the program reaches; the zero value is nothing.
 	Network Network
 	// TmpSize bounds what the program has in its temporary directories, if
@@ -60,7 +64,7 @@ func DefaultConfinement() Confinement {
 	return Confinement{
 		Require:   here([]Layer{LayerRlimits, LayerNoNewPrivs}),
 		Workspace: WriteWorkspace,
-		Protect:   []string{".git/hooks"},
+		Presets:   protect.Presets(),
 		TmpSize:   DefaultTmpSize,
 	}
 }

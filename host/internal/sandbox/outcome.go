@@ -87,6 +87,9 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	if p.checksOnly() {
 		miss(LayerMounts, "", "what it must not change in the workspace is protected by checks only")
 	}
+	if p.profile.cut && p.on[LayerMounts] {
+		miss(LayerMounts, "name what matters in protect, or make the workspace smaller", "the workspace is too large to look for all that is protected by its name: what was not found is protected by checks only")
+	}
 	for _, path := range done.ReadOnly {
 		miss(LayerRunAs, "give it to that user (chown), or name its owner with run_as", "user %d may not write %s", p.user.UID, path)
 	}

@@ -52,6 +52,11 @@ type Profile struct {
 	// Protected are paths that it must not change, remove or rename, wherever they
 	// are.
 	Protected []string
+
+	// found are the paths of the workspace whose names the presets stand for, and cut
+	// says that there may be more.
+	found []string
+	cut   bool
 }
 
 // check refuses what no launcher could start, so that the operator reads a
@@ -127,6 +132,10 @@ func (p *Profile) checkPaths() error {
 			return fmt.Errorf("the protected path %q is not below the workspace", path)
 		}
 	}
+	if p.Workspace != "" && anyWithin(p.writable(), p.Workspace) {
+		found, all := searchProtected(p.Workspace, c.Presets)
+		p.found, p.cut = found, !all
+	}
 	for _, path := range p.protected() {
 		// Without a look at it, nothing can be mounted on it.
 		if _, err := os.Lstat(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
@@ -144,7 +153,7 @@ func (p *Profile) protected() []string {
 			all = append(all, filepath.Join(dir, path))
 		}
 	}
-	return append(all, p.Protected...)
+	return slices.Concat(all, p.found, p.Protected)
 }
 
 // writable are the directories, beside its own, that it may change.

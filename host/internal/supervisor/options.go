@@ -108,7 +108,7 @@ func (p Plugin) withDefaults() Plugin {
 	if len(c.Require) == 0 {
 		c.Require = nil
 	}
-	for _, list := range []*[]string{&c.Read, &c.Write, &c.Exec, &c.Protect} {
+	for _, list := range []*[]string{&c.Read, &c.Write, &c.Exec, &c.Protect, &c.Presets} {
 		if len(*list) == 0 {
 			*list = nil
 		}

@@ -1,0 +1,130 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolhost/toolhost/sdk/protect"
+)
+
+// Bounds of the search for what presets protect. What is deeper or later than they let
+// it look is not mounted read-only.
+const (
+	maxSearched = 20_000 // directories
+	maxFound    = 500    // paths
+)
+
+// search looks for the files and directories in a workspace whose names presets stand
+// for, the directories near its top first. It follows no link.
+type search struct {
+	names, inGit   []string
+	found          []string
+	searched       int
+	tooMuch        bool
+	waiting, inner []string // directories to look at; those that submodules may be in
+}
+
+// searchProtected returns the paths that are there, with those at the top of the
+// workspace that may come to be. It reports false if there was too much to look at.
+func searchProtected(workspace string, presets []string) (found []string, all bool) {
+	s := &search{names: protect.Names(presets), inGit: protect.GitNames(presets), waiting: []string{workspace}}
+	if len(s.names)+len(s.inGit) == 0 {
+		return nil, true
+	}
+	for _, name := range s.names {
+		s.found = append(s.found, filepath.Join(workspace, name))
+	}
+	for _, name := range s.inGit {
+		s.found = append(s.found, filepath.Join(workspace, protect.GitDir, name))
+	}
+	for len(s.waiting) > 0 && !s.tooMuch {
+		dir := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		s.directory(dir)
+		for len(s.inner) > 0 && !s.tooMuch {
+			dir := s.inner[0]
+			s.inner = s.inner[1:]
+			s.submodule(dir)
+		}
+	}
+	slices.Sort(s.found)
+	return slices.Compact(s.found), !s.tooMuch
+}
+
+// read returns the entries of a directory. One that cannot be read is protected as a
+// whole: a program may have closed it when it ran before.
+func (s *search) read(dir string) []os.DirEntry {
+	if s.searched++; s.searched > maxSearched || len(s.found) > maxFound {
+		s.tooMuch = true
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.found = append(s.found, dir)
+	}
+	return entries
+}
+
+// directory looks at one directory of the workspace.
+func (s *search) directory(dir string) {
+	entries := s.read(dir)
+	if repository(entries) { // a bare one
+		s.gitDir(dir, entries)
+		return
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		switch name := protect.Name(entry.Name()); {
+		case slices.Contains(s.names, name):
+			s.found = append(s.found, path)
+		case name == protect.GitDir && len(s.inGit) > 0:
+			if entry.IsDir() {
+				s.gitDir(path, s.read(path))
+			} else {
+				s.found = append(s.found, path) // it says where the repository is
+			}
+		case entry.IsDir() && name != protect.GitDir:
+			s.waiting = append(s.waiting, path)
+		}
+	}
+}
+
+// repository reports whether entries are those of a repository's own directory.
+func repository(entries []os.DirEntry) bool {
+	here := func(name string) bool {
+		return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return protect.Name(e.Name()) == name })
+	}
+	return here("head") && (here("objects") && here("refs") || here("commondir"))
+}
+
+// gitDir looks at a repository's own directory, and where submodules and worktrees
+// have theirs.
+func (s *search) gitDir(dir string, entries []os.DirEntry) {
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		switch name := protect.Name(entry.Name()); {
+		case slices.Contains(s.inGit, name):
+			s.found = append(s.found, path)
+		case entry.IsDir() && (name == "modules" || name == "worktrees"):
+			s.inner = append(s.inner, path)
+		}
+	}
+}
+
+// submodule looks at a directory that holds the own directories of repositories, or is
+// one.
+func (s *search) submodule(dir string) {
+	entries := s.read(dir)
+	if repository(entries) {
+		s.gitDir(dir, entries)
+		return
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			s.inner = append(s.inner, filepath.Join(dir, entry.Name()))
+		}
+	}
+}
