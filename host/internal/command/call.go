@@ -48,6 +48,8 @@ func (r *reader) assignment(a *syntax.Assign) string {
 // setting says why a variable may not have a value, "" if it may.
 func (r *reader) setting(name string, value word) string {
 	switch {
+	case strings.HasPrefix(name, "GIT_"): // whatever is listed: they name programs, and other repositories
+		return "it sets " + name + ", which tells git what to do"
 	case !slices.Contains(r.opts.Assign, name):
 		return "it sets " + name + " for the program"
 	case !value.static:

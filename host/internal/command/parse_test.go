@@ -93,6 +93,19 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// A variable of git is never one that may be set.
+func TestVariablesOfGit(t *testing.T) {
+	opts := command.Options{Workspace: "/home/x/ws", Assign: []string{"LANG", "GIT_DIR", "GIT_CONFIG_COUNT"}}
+	for text, want := range map[string]command.Risk{
+		"LANG=C git status": command.Low, "GIT_DIR=x git status": command.High, "GIT_CONFIG_COUNT=0 git status": command.High,
+		"env GIT_DIR=x git status": command.High, "env LANG=C git status": command.Low,
+	} {
+		if got := command.Parse(text, opts).Risk(); got != want {
+			t.Errorf("%s: the risk is %v, want %v", text, got, want)
+		}
+	}
+}
+
 // What nobody should run, however it is written.
 func TestForbidden(t *testing.T) {
 	for text, want := range map[string]bool{
