@@ -38,6 +38,8 @@ func TestFullDisk(t *testing.T) {
 			}
 			space := tt.fill(t, h)
 
+			h.ok(t, "approvals", "show", id) // what was shown is kept on the same disk
+
 			ran, o := 0, client.Outcome{}
 			for o.Error == nil { // there may be space inside of the files
 				if ran = len(h.counted()); ran > 2000 {

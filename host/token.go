@@ -3,11 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -27,10 +29,10 @@ func (a *app) tokenCommand() *cobra.Command {
 the configuration. The token is shown this once; the configuration holds its
 digest only.`,
 		Example: `  toolhost token new ci-agent --user ci
-  toolhost token new lead --user ann --role approver --role admin --approves ci`,
+  toolhost token new lead --user ann --role approver,admin --approves ci,bob`,
 		Args: oneArgument("a NAME for the token"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			block, err := tokenBlock(args[0], user, roles, approves)
+			block, err := tokenBlock(args[0], auth.LocalUser(user), roles, approves)
 			if err != nil {
 				return &usageError{err}
 			}
@@ -46,8 +48,8 @@ digest only.`,
 	}
 	flags := create.Flags()
 	flags.StringVar(&user, "user", "", "whose calls it makes, or decides (default: the local user)")
-	flags.StringArrayVar(&roles, "role", []string{"agent"}, "agent, or approver and admin")
-	flags.StringArrayVar(&approves, "approves", nil, "for an approver: whose calls besides its own user's")
+	flags.StringSliceVar(&roles, "role", []string{"agent"}, "agent, or approver and admin")
+	flags.StringSliceVar(&approves, "approves", nil, "for an approver: whose calls besides its own user's")
 	token := &cobra.Command{
 		Use:   "token",
 		Short: "Make tokens for programs and people",
@@ -69,13 +71,24 @@ func tokenBlock(name, user string, roles, approves []string) (string, error) {
 	case !tool.ValidPluginName(name):
 		return "", fmt.Errorf("%q cannot be a token's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)
 	}
+	if err := config.CheckUser(user); err != nil {
+		return "", err
+	}
+	for i, name := range approves {
+		if err := config.CheckUser(name); err != nil {
+			return "", fmt.Errorf("--approves: %w", err)
+		}
+		if name == user || slices.Contains(approves[:i], name) {
+			return "", fmt.Errorf("--approves names %q twice, or the token's own user, whose calls it decides anyway", name)
+		}
+	}
 	width := len("sha256") // of the longest name in the block
 	if len(approves) > 0 {
 		width = len("approves")
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "  token %q {\n    %-*s = \"DIGEST\"\n    %-*s = %q\n    %-*s = %s\n", name,
-		width, "sha256", width, "user", auth.LocalUser(user), width, "roles", quoted(parsed.Names()))
+		width, "sha256", width, "user", user, width, "roles", quoted(parsed.Names()))
 	if len(approves) > 0 {
 		fmt.Fprintf(&b, "    %-*s = %s\n", width, "approves", quoted(approves))
 	}

@@ -102,9 +102,13 @@ func (t *Tokens) Count(caller Caller) bool {
 }
 
 // Lookup returns the caller that a secret makes, with the token's name as its
-// client. It takes the same time for every secret, whether a token has it, and
-// which. The caller must not change Approves.
+// client. A secret shorter than [MinSecret] makes none. For others it takes the
+// same time, whether a token has them, and which. The caller must not change
+// Approves.
 func (t *Tokens) Lookup(secret string) (Caller, bool) {
+	if len(secret) < MinSecret {
+		return Caller{}, false
+	}
 	sum := sha256.Sum256([]byte(secret))
 	var found Caller
 	ok := false

@@ -13,7 +13,11 @@ func TestLookup(t *testing.T) {
 	agent, agentSum := auth.NewToken()
 	approver, approverSum := auth.NewToken()
 	stranger, _ := auth.NewToken()
+	short := strings.Repeat("a", auth.MinSecret-1)
 	tokens, err := auth.NewTokens([]auth.Token{
+		{Name: "empty", SHA256: auth.Digest(""), User: "ada", Roles: auth.Approver | auth.Admin},
+		{Name: "short", SHA256: auth.Digest(short), User: "ada", Roles: auth.Approver | auth.Admin},
+		{Name: "long", SHA256: auth.Digest(short + "a"), User: "ada", Roles: auth.Agent},
 		{Name: "ci", SHA256: agentSum, User: "ci", Roles: auth.Agent},
 		{Name: "boss", SHA256: strings.ToUpper(approverSum), User: "ada", Roles: auth.Approver | auth.Admin, Approves: []string{"ci"}},
 	})
@@ -29,6 +33,8 @@ func TestLookup(t *testing.T) {
 		{"an approver's", approver, auth.Caller{User: "ada", Client: "boss", Token: "boss", Roles: auth.Approver | auth.Admin, Approves: []string{"ci"}}, true},
 		{"nobody's", stranger, auth.Caller{}, false},
 		{"none", "", auth.Caller{}, false},
+		{"a short one", short, auth.Caller{}, false},
+		{"the shortest that counts", short + "a", auth.Caller{User: "ada", Client: "long", Token: "long", Roles: auth.Agent}, true},
 		{"the digest itself", agentSum, auth.Caller{}, false},
 		{"one character more", agent + "A", auth.Caller{}, false},
 	} {
@@ -178,5 +184,17 @@ func TestCount(t *testing.T) {
 		if !tokens.Count(local) {
 			t.Errorf("%s: a caller without a token does not count", tt.name)
 		}
+	}
+}
+
+func TestGuessable(t *testing.T) {
+	_, made := auth.NewToken()
+	for secret, want := range map[string]bool{"": true, "\n": true, "secret": true, "secret\n": true, "ci-agent": true, "ci-agent-2": false} {
+		if got := auth.Guessable(auth.Digest(secret), "ci-agent", "ada"); got != want {
+			t.Errorf("Guessable(the digest of %q) = %t, want %t", secret, got, want)
+		}
+	}
+	if auth.Guessable(made) {
+		t.Error("a token that was made counts as guessable")
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -21,6 +22,10 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 		for _, token := range block.Tokens {
 			d.tokenName(token, names)
 			t := d.token(token)
+			if t.SHA256 != "" && auth.Guessable(t.SHA256, t.Name, t.User) {
+				d.mistake(token.SHA256.Expr.Range(), "Guessable token",
+					"This is the hash of an empty secret, or of a word that anybody would try. Make a token with toolhost token new, and write its sha256 here.")
+			}
 			if first, taken := hashes[t.SHA256]; taken {
 				d.mistake(token.SHA256.Expr.Range(), "Duplicate token",
 					"The token %q at %s has this sha256 already. Make a token for each: toolhost token new.", first.Name, place(first.NameRange))
@@ -145,6 +150,14 @@ func (d *decoder) user(attr *hcl.Attribute) (string, bool) {
 // account may be called, such as CORP\ada, is a name.
 func validUser(name string) bool {
 	return isLabel(name, maxUser)
+}
+
+// CheckUser returns an error for what cannot be the name of a user.
+func CheckUser(name string) error {
+	if !validUser(name) {
+		return fmt.Errorf("%q cannot be the name of a user: expected 1 to %d bytes, all of which can be seen, without space around them", name, maxUser)
+	}
+	return nil
 }
 
 func (d *decoder) invalidUser(expr hcl.Expression) {

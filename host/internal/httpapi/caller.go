@@ -121,7 +121,8 @@ func (s *Server) bearer(r *http.Request, tokens *auth.Tokens) (auth.Caller, erro
 	p := unauthorized().problem("the token does not count here").
 		hint("agent.token in the state directory counts over HTTP, approver.key on the control socket only; the configuration lists the others")
 	if err := auth.CheckForm(secret); err != nil {
-		p = unauthorized().problem("%v", err)
+		p = unauthorized().problem("%v", err).
+			hint("toolhost token new makes one; a secret shorter than %d characters never counts", auth.MinSecret)
 	}
 	return auth.Caller{}, p
 }
