@@ -107,7 +107,18 @@ func TestCommandsOrder(t *testing.T) {
 		{name: "the tool's own confirm", command: "ls", change: toolLevel(Confirm), want: Confirm},
 		{name: "the tool's own deny", command: "ls", change: toolLevel(Deny), want: Deny},
 		{name: "the tool's own ask", command: "ls", change: toolLevel(Ask), want: Allow},
-		{name: "autonomous", command: "rm x", change: func(o *Options) { o.Mode = Autonomous }, want: Allow},
+		{name: "autonomous", command: "npm test", change: func(o *Options) { o.Mode = Autonomous }, want: Allow},
+		{name: "autonomous, but of high risk", command: "rm x", change: func(o *Options) { o.Mode = Autonomous }, want: Confirm},
+		{name: "autonomous, but of high risk that asks", command: "rm x", change: func(o *Options) {
+			o.Mode, o.Commands.Risk = Autonomous, map[command.Risk]Verdict{command.High: Ask}
+		}, want: Ask},
+		{name: "autonomous, and of high risk that is allowed", command: "rm x", change: func(o *Options) {
+			o.Mode, o.Commands.Risk = Autonomous, map[command.Risk]Verdict{command.High: Allow}
+		}, want: Allow},
+		{name: "autonomous without lists, of high risk", command: "rm x", change: func(o *Options) {
+			toolLevel(Ask)(o)
+			o.Mode, o.Commands = Autonomous, nil
+		}, want: Ask},
 		{name: "autonomous, but blocked", command: "rm x", change: func(o *Options) { o.Mode, o.Commands.BlockHighRisk = Autonomous, true }, want: Deny},
 		{name: "autonomous, but the tool's own confirm", command: "rm x", change: func(o *Options) { o.Mode = Autonomous; toolLevel(Confirm)(o) }, want: Confirm},
 		{name: "autonomous, but nobody can read it all", command: "ls '", change: func(o *Options) { o.Mode = Autonomous }, want: Confirm},

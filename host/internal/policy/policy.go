@@ -157,8 +157,8 @@ func (r *Rules) Reading(folders []string) command.Options {
 // Decide decides a call. What denies comes first; then the strictest of the rules and
 // lists that ask; then a rule or list that allows, unless the tool's own level is
 // [Confirm]; then the level of the tool or of its tier. The mode and a grant can only
-// soften an [Ask] that no locked rule asks for, the mode also what a command's risk
-// asks for, and a grant a [Confirm] where the admin allows that.
+// soften an [Ask] that no locked rule asks for, the mode not that of a command of high
+// risk, and a grant also a [Confirm] where the admin allows that.
 func (r *Rules) Decide(in Input) Decision {
 	o := r.consult(&in)
 	d := r.decide(&in, &o)
@@ -201,7 +201,7 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 		d.NoGrant = "the command cannot be read as a whole"
 		return d
 	}
-	if r.opts.Mode == Autonomous && !o.locked && (d.Verdict == Ask || d.Verdict == Confirm && byRisk) {
+	if r.opts.Mode == Autonomous && !o.locked && d.Verdict == Ask && !r.highRisk(in) {
 		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
 	}
 	switch {
@@ -222,6 +222,15 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 		return Decision{Verdict: Allow, Rule: "grant " + strings.Join(in.Grants, ", "), By: ByGrant, Grants: in.Grants, Standing: true, Change: "toolhost grants revoke " + in.Grants[0]}
 	}
 	return d
+}
+
+// highRisk reports whether a command of the call is of high risk, unless the admin has
+// written that such commands run unasked.
+func (r *Rules) highRisk(in *Input) bool {
+	if c := r.opts.Commands; c != nil && c.level(command.High) == Allow {
+		return false
+	}
+	return slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Line.Risk() == command.High })
 }
 
 // unread reports whether a command of the call could not be read as a whole.
