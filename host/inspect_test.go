@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -67,6 +68,19 @@ In force:   nothing, since it is refused; toolhost doctor says what a start woul
 Crashes:    0
 
 web is refused: its sandbox requires netns
+`},
+		{"one that is kept off", httpapi.Plugin{State: supervisor.State{
+			Name: "web", Phase: supervisor.Broken, Isolation: sandbox.Strict, Crashes: 5, RetryAt: time.Unix(0, 0).UTC(),
+		}}, `
+Plugin:     web
+Phase:      broken, since 0001-01-01T00:00:00Z
+Version:    -
+SHA-256:    -
+Limits:     core 0B
+Isolation:  strict
+Crashes:    5
+
+web is started again at the first call after 1970-01-01T00:00:00Z, or by: toolhost plugins restart web
 `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -109,6 +110,10 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 func (a *app) printTrouble(v httpapi.Plugin) {
 	if why := problem(v.State); why != "" {
 		fmt.Fprintf(a.stdout, "\n%s\n", why)
+	}
+	if !v.RetryAt.IsZero() {
+		fmt.Fprintf(a.stdout, "\n%s is started again at the first call after %s, or by: %s\n",
+			v.Name, v.RetryAt.Format(time.RFC3339), a.command("plugins restart "+v.Name))
 	}
 	for _, r := range v.RefusedTools {
 		fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))

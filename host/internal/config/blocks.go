@@ -242,10 +242,19 @@ type pluginBlock struct {
 	Sandbox     []inlineSandboxBlock `hcl:"sandbox,block"`
 	Start       *hcl.Attribute       `hcl:"start"`
 	IdleTimeout *hcl.Attribute       `hcl:"idle_timeout"`
+	Restart     []restartBlock       `hcl:"restart,block"`
 	Secrets     *hcl.Attribute       `hcl:"secrets"`
 	Config      []configBlock        `hcl:"config,block"`
 	Approval    []approvalBlock      `hcl:"approval,block"`
 	Tools       []toolBlock          `hcl:"tool,block"`
+}
+
+// restartBlock says when a plugin that crashes is kept off for a while.
+type restartBlock struct {
+	MaxCrashes *hcl.Attribute `hcl:"max_crashes"`
+	Within     *hcl.Attribute `hcl:"within"`
+	Pause      *hcl.Attribute `hcl:"pause"`
+	MaxPause   *hcl.Attribute `hcl:"max_pause"`
 }
 
 // approvalBlock holds a verdict for each tier of a plugin's calls.
@@ -289,7 +298,7 @@ func onceBlocks(block string) []string {
 	case "sandbox":
 		return []string{"limits", "filesystem", "network", "env"}
 	case "plugin":
-		return []string{"sandbox", "config", "approval"}
+		return []string{"sandbox", "restart", "config", "approval"}
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 			Limits:      confined.limits,
 			Confinement: confined.access,
 			PassEnv:     confined.passEnv,
+			Restart:     d.restart(block.Restart),
 			Settings:    own.evaluate,
 			Locate:      own.locate,
 		},

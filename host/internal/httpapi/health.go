@@ -2,9 +2,12 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/supervisor"
 )
 
 // Health is how the host is.
@@ -64,5 +67,15 @@ func (s *Server) readiness(w http.ResponseWriter, _ *request) error {
 	if problems := s.problems(); problems != nil {
 		return s.write(w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
-	return s.write(w, http.StatusOK, Health{Status: "ready"})
+	return s.write(w, http.StatusOK, Health{Status: "ready", Problems: s.keptOff()})
+}
+
+// keptOff says which plugins stay off for a while because they crash.
+func (s *Server) keptOff() (problems []string) {
+	for _, p := range s.opts.Supervisor.Plugins() {
+		if p.Phase == supervisor.Broken && !p.RetryAt.IsZero() {
+			problems = append(problems, fmt.Sprintf("the plugin %q crashed too often and stays off until %s", p.Name, p.RetryAt.UTC().Format(time.RFC3339)))
+		}
+	}
+	return problems
 }

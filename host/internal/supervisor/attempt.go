@@ -127,7 +127,12 @@ func (k *keeper) failed(ctx context.Context, scope string, err error) {
 		return
 	}
 	k.refused = nil
-	k.recordCrash(crashOf(err), 0)
+	if crashed, ok := errors.AsType[*crashError](err); ok && !crashed.slow {
+		k.recordCrash(crashed.crash, 0)
+	} else { // of the host, or perhaps
+		k.lastCrash = crashOf(err)
+		k.backoff.failed(k.lastCrash.Time)
+	}
 	k.enterBackoff(ctx)
 	k.log.Error("plugin did not start", "error", err)
 }
@@ -136,7 +141,7 @@ func (k *keeper) failed(ctx context.Context, scope string, err error) {
 func (k *keeper) recordCrash(c *Crash, ready time.Duration) {
 	k.lastCrash = c
 	k.crashes++
-	k.backoff.crashed(c.Time, ready)
+	k.backoff.crashed(c.Time, ready, k.plugin.Restart)
 	if k.backoff.broken {
 		k.brokenFor = lookAt(k.plugin.Path)
 	}
@@ -145,11 +150,11 @@ func (k *keeper) recordCrash(c *Crash, ready time.Duration) {
 // enterBackoff follows the crash of the newest process. It is called with mu
 // held.
 func (k *keeper) enterBackoff(ctx context.Context) {
-	if k.backoff.broken {
+	if k.backoff.open(time.Now()) {
 		k.enter(Broken)
-		return
+	} else {
+		k.enter(Backoff)
 	}
-	k.enter(Backoff)
 	if k.plugin.Eager && !k.closed() && !k.leaving {
 		k.again = time.AfterFunc(k.backoff.wait(time.Now()), func() { k.startAgain(ctx) })
 	}

@@ -34,7 +34,7 @@ func (r *processRunner) awaitHandshake(ctx context.Context, lines <-chan string)
 		case <-ctx.Done():
 			r.end(fmt.Sprintf("did not print its handshake within %v", r.limit))
 			<-r.exited // bounded: the process was killed
-			return "", &crashError{crash: r.crash("its start")}
+			return "", &crashError{crash: r.crash("its start"), slow: true}
 		}
 	}
 }

@@ -214,10 +214,10 @@ func (k *keeper) mayStart() error {
 		return errSuperseded
 	case k.closed():
 		return k.unavailable(0, errClosed, "is stopped: the host is stopping")
-	case k.backoff.broken && k.brokenFor == lookAt(k.plugin.Path):
-		return k.unavailable(0, nil, "crashed %d times within %v and stays off; the last time it %s", breakerCrashes, breakerWindow, k.lastCrash.Cause).
-			WithHint("an operator must look at it; the host's log says more")
-	case k.backoff.broken:
+	case wait > 0 && k.backoff.broken && k.brokenFor == lookAt(k.plugin.Path):
+		return k.unavailable(wait, nil, "%s; the last time it %s", k.plugin.Restart.reason(), k.lastCrash.Cause).
+			WithHint("it is started again at the first call after %v; the host's log says more", wait.Round(time.Second))
+	case wait > 0 && k.backoff.broken:
 		k.backoff = restarts{} // a new binary deserves a new chance
 	case wait > 0:
 		return k.unavailable(wait, nil, "crashed and is not started again yet: it %s", k.lastCrash.Cause)

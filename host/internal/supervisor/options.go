@@ -77,6 +77,8 @@ type Plugin struct {
 	// IdleTimeout stops it when it has had no call for that long; 0 means 10
 	// minutes.
 	IdleTimeout time.Duration
+	// Restart says when it is kept off for a while because it crashes.
+	Restart Restart
 	// Settings evaluates the plugin's own settings against the JSON Schema
 	// that it publishes ("" if it publishes none) and returns a JSON object.
 	// Its error tells the operator every mistake with file and line. nil means
@@ -92,6 +94,7 @@ func (p Plugin) withDefaults() Plugin {
 	if p.IdleTimeout <= 0 {
 		p.IdleTimeout = defaultIdleTimeout
 	}
+	p.Restart = p.Restart.withDefaults()
 	if len(p.PassEnv) == 0 {
 		p.PassEnv = nil
 	}

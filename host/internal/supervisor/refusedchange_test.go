@@ -96,7 +96,7 @@ func TestBrokenPluginDoesNotBlock(t *testing.T) {
 			k := keepPlugins(t, calm, broken)
 			_ = k.Start(t.Context()) // says what is broken
 			if mode == "breaker" {
-				for range breakerCrashes {
+				for range defaultRestart().MaxCrashes {
 					k.mustCall(t, "broken", "echo")
 					if _, err := k.call(t, "broken", "exit", `{}`); tool.AsError(err).Code != tool.PluginCrashed {
 						t.Fatalf("Run() = %v, want a crash", err)

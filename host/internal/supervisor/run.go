@@ -217,9 +217,6 @@ func (k *keeper) explainEnd(i *instance, q question, err error) error {
 	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", k.plugin.Name, cause).WithCause(err)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.backoff.broken {
-		return lost.WithHint("it crashed %d times within %v and stays off until an operator has looked at it; the host's log says more", breakerCrashes, breakerWindow)
-	}
 	when := "at the next call"
 	wait := k.backoff.wait(time.Now())
 	if wait > 0 {

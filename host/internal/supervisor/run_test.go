@@ -177,7 +177,7 @@ func TestKill(t *testing.T) {
 
 func TestBackoffAndBreaker(t *testing.T) {
 	k := keep(t, "calm")
-	for n := range breakerCrashes {
+	for n := range defaultRestart().MaxCrashes {
 		k.mustCall(t, "calm", "echo")
 		_, err := k.call(t, "calm", "exit", `{}`)
 		if tool.AsError(err).Code != tool.PluginCrashed {
@@ -185,12 +185,52 @@ func TestBackoffAndBreaker(t *testing.T) {
 		}
 	}
 	_, err := k.call(t, "calm", "echo", `{}`)
-	wantUnavailable(t, err, "crashed 5 times within 2m0s and stays off; the last time it exited with code 5", false)
+	wantUnavailable(t, err, "crashed 5 times within 2m0s, or again after a pause, and stays off for a while; the last time it exited with code 5", true)
 	if s := k.state(t, "calm"); s.Phase != Broken {
 		t.Errorf("state is %v, want broken", s.Phase)
 	}
+	k.pauseEnds("calm")
+	if s := k.state(t, "calm"); s.Phase != Stopped || !s.RetryAt.IsZero() {
+		t.Errorf("after the pause the state is %v until %v, want stopped", s.Phase, s.RetryAt)
+	}
+	k.mustCall(t, "calm", "echo") // half-open: the call is the trial
+	_, _ = k.call(t, "calm", "exit", `{}`)
+	if s := k.state(t, "calm"); s.Phase != Broken || time.Until(s.RetryAt) < 50*time.Second {
+		t.Errorf("after a crash of the trial the state is %v until %v, want broken for a minute", s.Phase, s.RetryAt)
+	}
 	if err := k.Restart(t.Context(), "calm"); err != nil {
 		t.Fatalf("Restart() = %v", err)
+	}
+	k.mustCall(t, "calm", "echo")
+}
+
+// pauseEnds lets a plugin start again that has failed.
+func (k *kept) pauseEnds(plugin string) {
+	keeper := k.keepers[plugin]
+	keeper.mu.Lock()
+	defer keeper.mu.Unlock()
+	keeper.backoff.until = time.Now()
+}
+
+// TestHostFailureIsNoCrash takes the directory away in which the host makes what a
+// process needs: the plugin starts as soon as it is back.
+func TestHostFailureIsNoCrash(t *testing.T) {
+	t.Parallel()
+	k := keep(t, "calm")
+	away := k.run.path + ".away"
+	if err := os.Rename(k.run.path, away); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 * defaultRestart().MaxCrashes {
+		_, err := k.call(t, "calm", "echo", `{}`)
+		wantUnavailable(t, err, "could not be started: something is wrong on the host", true)
+		k.pauseEnds("calm")
+	}
+	if s := k.state(t, "calm"); s.Phase != Stopped || s.Crashes != 0 {
+		t.Errorf("state is %v with %d crashes, want stopped with none", s.Phase, s.Crashes)
+	}
+	if err := os.Rename(away, k.run.path); err != nil {
+		t.Fatal(err)
 	}
 	k.mustCall(t, "calm", "echo")
 }

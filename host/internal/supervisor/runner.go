@@ -238,6 +238,7 @@ func (r *processRunner) HostToPlugin(network, address string) (string, string, e
 type crashError struct {
 	crash *Crash
 	wire  error // what gRPC says of a process that had not ended by itself
+	slow  bool  // it was ended because it took too long, for which the host may be the reason
 }
 
 func (e *crashError) Error() string {

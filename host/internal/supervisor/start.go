@@ -206,7 +206,7 @@ func notExecuted(err error) error {
 	if missing, ok := errors.AsType[*sandbox.MissingError](err); ok {
 		return refuse("its sandbox cannot be had on this machine", "%w", missing)
 	}
-	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, context.DeadlineExceeded} {
+	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EINTR, context.DeadlineExceeded} {
 		if errors.Is(err, passing) {
 			return err
 		}
@@ -255,6 +255,7 @@ func (i *instance) phase(ctx context.Context, limit time.Duration, name string, 
 		return refuse("it broke the contract in "+name, "%s: %w", name, err)
 	case errors.Is(context.Cause(stepCtx), tooSlow), status.Code(err) == codes.DeadlineExceeded: // gRPC's clock may be the first
 		i.runner.end(tooSlow.Error())
+		crashed.slow = true
 	case answered(err):
 		i.runner.end("failed in " + name)
 		crashed.wire = err

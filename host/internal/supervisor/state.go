@@ -27,7 +27,8 @@ const (
 	Draining
 	// Backoff: it crashed and is not started again yet.
 	Backoff
-	// Broken: it cannot be started, or has crashed too often.
+	// Broken: it cannot be started, or has crashed so often that it stays off until
+	// State.RetryAt.
 	Broken
 )
 
@@ -71,6 +72,9 @@ type State struct {
 	Crashes int `json:"crashes"`
 	// LastCrash is nil if it never crashed.
 	LastCrash *Crash `json:"last_crash,omitempty"`
+	// RetryAt is when the next call may start it again, of a plugin that has failed;
+	// zero if it may start now.
+	RetryAt time.Time `json:"retry_at,omitzero"`
 	// Limits are those of its processes.
 	Limits sandbox.Limits `json:"limits"`
 	// Isolation is how far its configuration wants it kept apart.
@@ -103,7 +107,11 @@ func (k *keeper) state() State {
 		Name: k.plugin.Name, Limits: k.plugin.Limits, Isolation: k.plugin.Confinement.Isolation, Phase: k.phase, Since: k.since,
 		Digest: k.digest, Version: k.version, Crashes: k.crashes, LastCrash: k.lastCrash,
 	}
-	if k.phase == Backoff && k.backoff.wait(time.Now()) == 0 {
+	switch waits := k.backoff.wait(time.Now()) > 0; {
+	case k.phase != Backoff && (k.phase != Broken || k.refused != nil):
+	case waits:
+		state.RetryAt = k.backoff.until
+	default:
 		state.Phase = Stopped // the next call starts it
 	}
 	newest := 0

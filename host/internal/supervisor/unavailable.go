@@ -30,9 +30,6 @@ func (k *keeper) startFailed(err error) error {
 		return k.unavailable(0, err, "is stopped: the host is stopping")
 	}
 	retry := max(k.backoff.wait(time.Now()), time.Millisecond)
-	if k.backoff.broken {
-		retry = 0
-	}
 	return k.unavailable(retry, err, "did not start: it %s", crashOf(err).Cause)
 }
 
@@ -44,7 +41,7 @@ func (k *keeper) redacted(err error) error {
 		return &refusedError{brief: refused.brief, err: &redactedError{redact(refused.Error()), refused.err}, digest: refused.digest}
 	}
 	if crashed, ok := errors.AsType[*crashError](err); ok && crashed.wire != nil {
-		return &crashError{crash: crashed.crash, wire: errors.New(redact(crashed.wire.Error()))}
+		return &crashError{crash: crashed.crash, wire: errors.New(redact(crashed.wire.Error())), slow: crashed.slow}
 	}
 	return err
 }
