@@ -95,14 +95,14 @@ func (k *keeper) warnOfMissing(r sandbox.Report) {
 // newGeneration counts a process that is about to be started from a binary. It
 // returns the refusal instead if that binary was refused after an earlier
 // start: nothing will be different.
-func (k *keeper) newGeneration(digest string) (int, error) {
+func (k *keeper) newGeneration(program *binary) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.refused != nil && k.refused.digest == digest {
+	if k.refused != nil && k.refused.digest == program.digest {
 		return 0, k.refused
 	}
 	k.generation++
-	k.tried = digest
+	k.tried, k.triedFile = program.digest, program.id
 	k.enter(Starting)
 	return k.generation, nil
 }
@@ -127,9 +127,15 @@ func (k *keeper) failed(ctx context.Context, scope string, err error) {
 		return
 	}
 	k.refused = nil
-	if crashed, ok := errors.AsType[*crashError](err); ok && !crashed.slow {
+	crashed, ok := errors.AsType[*crashError](err)
+	switch {
+	case ok && !crashed.slow:
 		k.recordCrash(crashed.crash, 0)
-	} else { // of the host, or perhaps
+	case ok: // which the host may be the reason for
+		k.lastCrash = crashed.crash
+		k.crashes++
+		k.backoff.failed(crashed.crash.Time)
+	default: // of the host
 		k.lastCrash = crashOf(err)
 		k.backoff.failed(k.lastCrash.Time)
 	}
@@ -142,9 +148,6 @@ func (k *keeper) recordCrash(c *Crash, ready time.Duration) {
 	k.lastCrash = c
 	k.crashes++
 	k.backoff.crashed(c.Time, ready, k.plugin.Restart)
-	if k.backoff.broken {
-		k.brokenFor = lookAt(k.plugin.Path)
-	}
 }
 
 // enterBackoff follows the crash of the newest process. It is called with mu

@@ -2,30 +2,76 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"sync"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 )
 
-// exposed retires a process that has become able to change what it must not, since
-// somebody has replaced that: the next process is kept from it again. It reports
-// whether it did. It is called with mu held.
-func (k *keeper) exposed(i *instance) bool {
-	now := time.Now()
-	if i.stopping || now.Sub(i.looked) < k.s.timing.look {
-		return false
+// A look finds out whether a process has become able to change what it must not, since
+// somebody has replaced that: then the process is retired, and the next one is kept from
+// it again. The file system may take its time, or never answer: nothing is held
+// meanwhile, and no more than one look at a process is under way.
+type look struct{ done chan struct{} }
+
+// look returns when it is known whether a process is exposed. It is called with mu held
+// and returns with mu held; it releases it meanwhile. Its error is for callers.
+func (k *keeper) look(ctx context.Context, i *instance) error {
+	if i.stopping || time.Since(i.looked) < k.s.timing.look {
+		return nil
 	}
-	i.looked = now
-	paths := i.runner.proc.Exposed()
-	if len(paths) == 0 {
-		return false
+	under := k.beginLook(ctx, i)
+	k.mu.Unlock()
+	var err error
+	select {
+	case <-under.done:
+	case <-i.ended:
+	case <-ctx.Done():
+		err = endedCall(ctx, errors.New("the file system did not say in time whether the process can change what it must not"))
+	case <-k.closing:
+		err = k.unavailable(0, errClosed, "is stopped: the host is stopping")
 	}
-	k.s.suspects.note(k.plugin.Name, paths)
-	k.log.Warn("the plugin's process is replaced: somebody has replaced or made what it must not change, which it now could", "paths", paths)
+	k.mu.Lock()
+	return err
+}
+
+// beginLook begins a look unless one is under way. It is called with mu held.
+func (k *keeper) beginLook(ctx context.Context, i *instance) *look {
+	if i.looking != nil {
+		return i.looking
+	}
+	under := &look{done: make(chan struct{})}
+	i.looking = under
+	ctx = context.WithoutCancel(ctx)
+	k.s.tasks.Go(func() { // ends when the file system answers; Close waits, not for ever
+		defer close(under.done)
+		began := time.Now()
+		paths := k.s.exposed(i.runner.proc)
+		found := suspectsAt(k.plugin.Name, paths)
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		i.looking, i.looked = nil, began
+		switch {
+		case i.stopping:
+		case len(paths) > 0:
+			k.s.suspects.note(found)
+			k.log.Warn("the plugin's process is replaced: somebody has replaced or made what it must not change, which it now could", "paths", paths)
+			k.succeed(ctx, i)
+		}
+	})
+	return under
+}
+
+// succeed retires a process that another one is to succeed. It is called with mu held.
+func (k *keeper) succeed(ctx context.Context, i *instance) {
+	_, n := k.oldest(i.key.scope)
 	i.patience = k.s.timing.drain
 	k.retire(i)
-	return true
+	if n < maxGenerations && k.plugin.Eager && k.mayStart() == nil {
+		k.begin(ctx, i.key.scope)
+	}
 }
 
 // suspects are files that somebody has put where a process could then change them.
@@ -39,15 +85,22 @@ type suspect struct {
 	plugin string
 }
 
-func (s *suspects) note(plugin string, paths []string) {
+// suspectsAt identifies the files at the paths that a plugin could change.
+func suspectsAt(plugin string, paths []string) map[string]suspect {
+	found := make(map[string]suspect, len(paths))
+	for _, path := range paths {
+		found[path] = suspect{sandbox.Identify(path), plugin}
+	}
+	return found
+}
+
+func (s *suspects) note(found map[string]suspect) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files == nil {
 		s.files = map[string]suspect{}
 	}
-	for _, path := range paths { // as many as are protected
-		s.files[path] = suspect{sandbox.Identify(path), plugin}
-	}
+	maps.Copy(s.files, found) // as many as are protected
 }
 
 // Suspects returns the files that a plugin could change since somebody has put them
@@ -56,23 +109,32 @@ func (s *suspects) note(plugin string, paths []string) {
 // none.
 func (s *Supervisor) Suspects() map[string]string {
 	for _, k := range s.all() {
-		k.mu.Lock()
-		for _, i := range k.instances {
-			if proc := i.runner.proc; proc != nil {
-				s.suspects.note(k.plugin.Name, proc.Exposed())
-			}
+		for _, proc := range k.processes() {
+			s.suspects.note(suspectsAt(k.plugin.Name, s.exposed(proc)))
 		}
-		k.mu.Unlock()
 	}
 	s.suspects.mu.Lock()
-	defer s.suspects.mu.Unlock()
+	files := maps.Clone(s.suspects.files)
+	s.suspects.mu.Unlock()
 	found := map[string]string{}
-	for path, suspect := range s.suspects.files {
+	for path, suspect := range files {
 		if sandbox.Identify(path) == suspect.file {
 			found[path] = suspect.plugin
 		}
 	}
 	return found
+}
+
+// processes returns those that run.
+func (k *keeper) processes() (all []*sandbox.Process) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, i := range k.instances {
+		if i.runner.proc != nil {
+			all = append(all, i.runner.proc)
+		}
+	}
+	return all
 }
 
 // Trust forgets that files were suspects: somebody has looked at them. A process that
@@ -85,11 +147,11 @@ func (s *Supervisor) Trust(paths []string) {
 	}
 }
 
-// patrol is exposed for a process that may have no calls.
+// patrol begins a look at a process that may have no calls.
 func (k *keeper) patrol(ctx context.Context, i *instance) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if _, n := k.oldest(i.key.scope); k.exposed(i) && n < maxGenerations && k.plugin.Eager && k.mayStart() == nil {
-		k.begin(ctx, i.key.scope)
+	if !i.stopping {
+		k.beginLook(ctx, i)
 	}
 }

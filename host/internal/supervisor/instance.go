@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"os"
 	"slices"
 	"time"
@@ -57,7 +58,8 @@ type instance struct {
 	calls    int
 	lastUsed time.Time // when a call last began or ended
 	heard    time.Time // when it last completed something
-	looked   time.Time // when it was last looked whether it is exposed
+	looked   time.Time // when the last look began whether it is exposed
+	looking  *look     // the one that is under way; nil: none is
 	misses   int       // health checks without an answer, in a row
 }
 
@@ -100,6 +102,18 @@ func (i *instance) discard() {
 		if err := os.RemoveAll(dir); err != nil {
 			i.log.Warn("a directory of the plugin is left over", "error", err)
 		}
+	}
+}
+
+// endsWithin is [within] for no longer than ctx.
+func endsWithin(ctx context.Context, d time.Duration, done <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return within(0, done)
 	}
 }
 

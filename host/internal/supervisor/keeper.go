@@ -61,13 +61,13 @@ type keeper struct {
 	generation int                 // of the newest process
 	crashes    int
 	backoff    restarts
-	brokenFor  fileID // the binary that crashed too often
 	lastCrash  *Crash
 	refused    *refusedError // why it cannot start, nil if it can
 	digest     string
 	version    string
 	again      *time.Timer // starts an eager plugin after its backoff
 	tried      string      // digest of the binary that was last started or recalled
+	triedFile  fileID      // the file of the one that was last started
 	learned    learned
 	leaving    bool // another one has replaced it
 }
@@ -154,10 +154,23 @@ func (k *keeper) acquire(ctx context.Context, scope string) (*instance, error) {
 	// A process that was started may be gone before this call sees it, but
 	// not again and again: that is what the backoff is for.
 	for range 3 {
+		var err error
+		i := k.current(scope)
+		if i != nil {
+			err = k.look(ctx, i)
+		} else {
+			err = k.chance(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
 		if k.leaving {
 			return nil, errSuperseded
 		}
-		if i := k.current(scope); i != nil && !k.exposed(i) {
+		if now := k.current(scope); now != nil && now != i {
+			continue // another one has taken its place meanwhile
+		}
+		if i != nil && !i.stopping && k.instances[i.key] == i {
 			if i.misses >= missesDegraded {
 				return nil, k.unavailable(degradedRetry, nil, "does not answer")
 			}
@@ -171,7 +184,7 @@ func (k *keeper) acquire(ctx context.Context, scope string) (*instance, error) {
 		if k.waiting >= maxWaiting {
 			return nil, k.unavailable(time.Second, nil, "is starting, and %d calls wait for it already", k.waiting)
 		}
-		err := k.await(ctx, scope)
+		err = k.await(ctx, scope)
 		if k.leaving && ctx.Err() == nil {
 			return nil, errSuperseded
 		}
@@ -214,15 +227,36 @@ func (k *keeper) mayStart() error {
 		return errSuperseded
 	case k.closed():
 		return k.unavailable(0, errClosed, "is stopped: the host is stopping")
-	case wait > 0 && k.backoff.broken && k.brokenFor == lookAt(k.plugin.Path):
+	case wait > 0 && k.backoff.broken:
 		return k.unavailable(wait, nil, "%s; the last time it %s", k.plugin.Restart.reason(), k.lastCrash.Cause).
 			WithHint("it is started again at the first call after %v; the host's log says more", wait.Round(time.Second))
-	case wait > 0 && k.backoff.broken:
-		k.backoff = restarts{} // a new binary deserves a new chance
 	case wait > 0:
 		return k.unavailable(wait, nil, "crashed and is not started again yet: it %s", k.lastCrash.Cause)
 	}
 	return nil
+}
+
+// chance forgets the crashes of a plugin that stays off if there is a new binary. It is
+// called with mu held and returns with mu held; it releases it meanwhile.
+func (k *keeper) chance(ctx context.Context) error {
+	if k.closed() || !k.backoff.open(time.Now()) {
+		return nil
+	}
+	file := make(chan fileID, 1)
+	k.s.tasks.Go(func() { file <- lookAt(k.plugin.Path) }) // ends when the file system answers; Close waits, not for ever
+	k.mu.Unlock()
+	var err error
+	var now fileID
+	select {
+	case now = <-file:
+	case <-ctx.Done():
+		err = endedCall(ctx, nil)
+	}
+	k.mu.Lock()
+	if err == nil && now != k.triedFile && k.backoff.open(time.Now()) {
+		k.backoff = restarts{}
+	}
+	return err
 }
 
 // await waits until a start, or a stop that must precede it, is over. It is

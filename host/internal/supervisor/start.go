@@ -35,7 +35,7 @@ func (k *keeper) launch(ctx context.Context, scope string) (_ *instance, err err
 	}
 	defer program.file.Close()
 
-	generation, err := k.newGeneration(program.digest)
+	generation, err := k.newGeneration(program)
 	if err != nil {
 		return nil, err
 	}

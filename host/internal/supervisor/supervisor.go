@@ -21,6 +21,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -50,6 +51,9 @@ type timing struct {
 	// drain is how long a process that was replaced may take for its calls
 	// before it is stopped.
 	drain time.Duration
+	// hang is how long the end of the host waits for what is under way. What takes
+	// longer waits for a file system that does not answer.
+	hang time.Duration
 }
 
 func defaultTiming() timing {
@@ -61,6 +65,7 @@ func defaultTiming() timing {
 		preview: 5 * time.Second,
 		obey:    5 * time.Second, finish: 2 * time.Second,
 		drain: 30 * time.Second,
+		hang:  30 * time.Second,
 	}
 }
 
@@ -70,7 +75,9 @@ type Supervisor struct {
 	timing timing
 	run    *runDir
 	hashes hashCache
-	tasks  sync.WaitGroup // starts, watchers and the like; Close waits for them
+	// exposed asks the file system what a process could change that it must not.
+	exposed func(*sandbox.Process) []string
+	tasks   sync.WaitGroup // starts, watchers and the like; Close waits for them
 	// changing holds one token while there is a [Change].
 	changing chan struct{}
 
@@ -116,7 +123,7 @@ func New(opts Options) (*Supervisor, error) {
 	}
 	opts.Plugins = nil
 	s := &Supervisor{
-		opts: opts, timing: defaultTiming(), changing: make(chan struct{}, 1), plugins: plugins,
+		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, changing: make(chan struct{}, 1), plugins: plugins,
 		keepers: make(map[string]*keeper), prepared: make(map[*keeper]struct{}), leaving: make(map[string]*keeper),
 	}
 	for _, p := range plugins {
@@ -250,11 +257,20 @@ func (k *keeper) stop() (idle []<-chan struct{}) {
 
 // Close stops all plugins and returns when nothing of them is left: at once if
 // they are well, after some seconds if they hang. Calls under way fail, and
-// count as sent. It is idempotent.
+// count as sent. If a file system does not answer, Close returns after half a minute
+// with an error that says so. It is idempotent.
 func (s *Supervisor) Close() error {
 	s.closing.Do(func() {
 		s.closeKeepers()
-		s.tasks.Wait()
+		over := make(chan struct{})
+		go func() { // ends with the tasks: with the process if a file system hangs
+			s.tasks.Wait()
+			close(over)
+		}()
+		if !within(s.timing.hang, over) {
+			s.closeErr = fmt.Errorf("a file system does not answer: the host does not wait for it after %v", s.timing.hang)
+			return
+		}
 		s.closeErr = s.run.Close()
 	})
 	return s.closeErr
