@@ -23,50 +23,50 @@ const (
 
 // carry hands the call to the plugin and waits for the result. It hands it over
 // again only if that can do no harm: it was certainly not sent, or it changes
-// nothing and may succeed the next time.
-func (p *Pipeline) carry(ctx context.Context, c *call) (tool.Result, error) {
+// nothing and may succeed the next time. All of it has the tool's time-out, which
+// stops while the tool asks its user.
+func (p *Pipeline) carry(caller context.Context, c *call) (tool.Result, error) {
+	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
+	ctx, clock, cancel := withClock(caller, c.entry.Timeout, late)
+	defer cancel()
 	for {
 		c.attempts++
-		result, sent, err := p.attempt(ctx, c)
+		result, sent, err := p.attempt(ctx, c, clock)
 		c.sent = c.sent || sent
 		switch {
 		case errors.Is(err, errReplaced):
 			return tool.Result{}, err
 		case ctx.Err() == nil && c.attempts < maxAttempts && repeatable(c, sent, result, err):
 			if err := pause(ctx, c.attempts, wanted(result, err)); err != nil {
-				return tool.Result{}, err
+				return tool.Result{}, lost(c, c.sent, err)
 			}
 			continue
 		case err != nil:
 			return tool.Result{}, lost(c, sent, err)
-		case p.stale(ctx, c, result):
+		case p.stale(caller, c, result):
 			return result, errStale
 		}
 		return result, nil
 	}
 }
 
-// attempt hands the call over once, for the tool's time-out at most, which stops
-// while the tool asks its user. The error is [errReplaced] if the plugin has not got the call and the tool is another
-// one by now.
-func (p *Pipeline) attempt(ctx context.Context, c *call) (tool.Result, bool, error) {
-	late := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
-	attemptCtx, clock, cancel := withClock(ctx, c.entry.Timeout, late)
-	defer cancel()
+// attempt hands the call over once. The error is [errReplaced] if the plugin has not
+// got the call and the tool is another one by now.
+func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Result, bool, error) {
 	c.dropStream() // of the attempt before
 	asker := &asker{p: p, c: c, clock: clock}
 	c.flight.letAsk(asker)
 	defer c.flight.letAsk(nil)
 	sink := c.flight.toSink()
 	sink.Ask = asker.ask
-	result, sent, err := p.opts.Runner.Run(attemptCtx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), sink)
+	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), sink)
 	switch {
 	case err == nil:
 		return result, true, nil
-	case attemptCtx.Err() == nil && !sent && p.replaced(c):
+	case ctx.Err() == nil && !sent && p.replaced(c):
 		return tool.Result{}, false, fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	return tool.Result{}, sent, endOf(attemptCtx, err)
+	return tool.Result{}, sent, endOf(ctx, err)
 }
 
 // replaced reports whether the tool is no longer the one that the call was

@@ -96,3 +96,37 @@ func TestLateWrite(t *testing.T) {
 		}
 	})
 }
+
+// TestOneTimeOutForAllAttempts: a read that never ends holds its caller for the tool's
+// time-out, once; so does one that fails late, again and again.
+func TestOneTimeOutForAllAttempts(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		after time.Duration // until an attempt fails; 0: it never ends
+		tries int
+	}{{"never ends", 0, 1}, {"fails late", 40 * time.Second, 2}} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tries := 0
+				spec := echoSpec()
+				spec.Timeout = time.Minute
+				h := newHost(t, pipeline.Options{Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+					tries++
+					if tt.after > 0 {
+						failing, cancel := context.WithTimeout(ctx, tt.after)
+						defer cancel()
+						ctx = failing
+					}
+					<-ctx.Done()
+					return tool.Result{}, tool.Errorf(tool.Timeout, "too slow").WithRetry(time.Millisecond)
+				}}}, spec)
+				began := time.Now()
+				got := h.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Error
+				if took := time.Since(began); got == nil || got.Code != tool.Timeout || tries != tt.tries || took != time.Minute {
+					t.Errorf("after %d attempts and %v: %v; want a time-out after %d attempts and a minute", tries, took, got, tt.tries)
+				}
+			})
+		})
+	}
+}

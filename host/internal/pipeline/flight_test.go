@@ -176,7 +176,7 @@ func TestPatience(t *testing.T) {
 func TestAbandonedFlights(t *testing.T) {
 	by := auth.Caller{User: "ann"}
 	synctest.Test(t, func(t *testing.T) {
-		h := newHost(t, pipeline.Options{Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+		h := newHost(t, pipeline.Options{Keep: 5 * time.Minute, Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
 			<-ctx.Done()
 			return tool.Result{}, ctx.Err()
 		}}}, func() tool.Spec {
@@ -187,18 +187,18 @@ func TestAbandonedFlights(t *testing.T) {
 		f := h.Start(t.Context(), request("echo", `{"text":"a"}`))
 		<-time.After(time.Minute)
 		f.Release()
-		<-time.After(9 * time.Minute)
+		<-time.After(4 * time.Minute)
 		if flights := h.Flights(by); len(flights) != 1 || flights[0].State != pipeline.Running {
-			t.Errorf("after 9 minutes alone: %v, want it to run", flights)
+			t.Errorf("after 4 minutes alone: %v, want it to run", flights)
 		}
 		<-time.After(time.Minute + time.Second)
 		synctest.Wait()
 		if flights := h.Flights(by); len(flights) != 1 || flights[0].State != pipeline.Done {
-			t.Errorf("after 10 minutes alone: %v, want it to have ended", flights)
+			t.Errorf("after 5 minutes alone: %v, want it to have ended", flights)
 		}
-		<-time.After(10*time.Minute + time.Second)
+		<-time.After(5*time.Minute + time.Second)
 		if flights := h.Flights(by); len(flights) != 0 {
-			t.Errorf("after 20 minutes alone: %v, want it to be forgotten", flights)
+			t.Errorf("after 10 minutes alone: %v, want it to be forgotten", flights)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -174,7 +174,7 @@ func (k *keeper) explain(ctx context.Context, i *instance, q question, err error
 	if k.alive(ctx, i) { // it made up the code of a broken connection
 		return k.protocolError(status.Code(err), cause)
 	}
-	return k.explainEnd(i, q, cause)
+	return k.explainEnd(ctx, i, q, cause)
 }
 
 func (k *keeper) protocolError(code codes.Code, cause error) error {
@@ -194,13 +194,17 @@ func (k *keeper) alive(ctx context.Context, i *instance) bool {
 }
 
 // explainEnd says how the process ended under a call: gRPC knows only that the
-// connection did.
-func (k *keeper) explainEnd(i *instance, q question, err error) error {
-	if !within(exitGrace, i.ended) {
+// connection did. It does not outlive ctx: a process that hangs in the kernel may take
+// long to end.
+func (k *keeper) explainEnd(ctx context.Context, i *instance, q question, err error) error {
+	if !endsWithin(ctx, exitGrace, i.ended) {
 		i.runner.end("lost its connection to the host")
-		if !within(deathTimeout, i.ended) {
+		if !endsWithin(ctx, deathTimeout, i.ended) {
 			err = errors.Join(err, errors.New("the process does not end although it was killed"))
 		}
+	}
+	if ctx.Err() != nil && !within(0, i.ended) {
+		return endedCall(ctx, err)
 	}
 	cause := "was stopped by the host"
 	select {

@@ -391,3 +391,17 @@ func TestConnect(t *testing.T) {
 		t.Errorf("the last crash is %+v, want a closed connection", s.LastCrash)
 	}
 }
+
+// TestTimeOutDoesNotWaitForAProcess: a process that does not end although it was killed
+// keeps its caller no longer than the call may take.
+func TestTimeOutDoesNotWaitForAProcess(t *testing.T) {
+	t.Parallel()
+	k := keep(t, "calm").keepers["calm"]
+	i := &instance{runner: &processRunner{}, ended: make(chan struct{})}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	err := k.explainEnd(ctx, i, question{sent: true}, errors.New("connection lost"))
+	if got := tool.AsError(err); got.Code != tool.Timeout {
+		t.Errorf("explainEnd() = %v, want that the time is over", got)
+	}
+}
