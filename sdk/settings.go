@@ -88,6 +88,15 @@ func Configure[Settings any](p *Plugin, f func(context.Context, Config, Settings
 	}
 }
 
+// lowerMemoryLimit makes the collector work within so many bytes: the rest is for
+// stacks, descriptors and what the collector is late with. A host knows better what its
+// limit leaves to the collector, and sets less by GOMEMLIMIT: that holds.
+func lowerMemoryLimit(bytes int64) {
+	if bytes < debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(bytes)
+	}
+}
+
 // configure hands the settings to the author's function and returns what is to
 // be said about them.
 func (p *Plugin) configure(ctx context.Context, cfg Config, raw json.RawMessage) []*SettingError {
@@ -100,9 +109,7 @@ func (p *Plugin) configure(ctx context.Context, cfg Config, raw json.RawMessage)
 	}
 	p.proxy.Store(proxy)
 	if cfg.MemoryLimit > 0 {
-		// The rest is for stacks, descriptors and what the collector is late
-		// with.
-		debug.SetMemoryLimit(int64(cfg.MemoryLimit) / 10 * 8)
+		lowerMemoryLimit(int64(cfg.MemoryLimit) / 10 * 8)
 	}
 
 	p.mu.Lock()
