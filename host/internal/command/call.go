@@ -91,6 +91,7 @@ func (r *reader) run(words []word, maybe bool) {
 	if !s.Transparent {
 		r.judge(&s, words)
 	}
+	s.Bulk = r.bulk(&s, words)
 	r.forbid(&s, words)
 	if (s.Name == "cd" || s.Name == "pushd") && len(words) > 1 {
 		r.line.Directories = append(r.line.Directories, words[len(words)-1].text)

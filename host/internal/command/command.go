@@ -112,6 +112,10 @@ type Line struct {
 	// Directories are those that the line changes to, as they are written.
 	Directories []string
 
+	// Mentions are all words that may name files, without quotes, and parts of words
+	// that may.
+	Mentions []Mention
+
 	// moves says that a command changes the directory, and relative is a file to which
 	// output may be redirected in the first one.
 	moves    bool
@@ -167,6 +171,9 @@ type Segment struct {
 	// options; more than there are if further words may not. 0 means that no pattern
 	// covers it, since more than its words make what it does.
 	Least int `json:"-"`
+
+	// Bulk says why it reads files that it does not name; "" if it is not known to.
+	Bulk string `json:"-"`
 
 	// guess is what is feared of a program that is not known.
 	guess Problem

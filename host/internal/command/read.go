@@ -49,6 +49,7 @@ func (r *reader) read(text string, depth int) {
 	inner := *r
 	inner.text, inner.depth = text, depth
 	inner.comments(file)
+	inner.mentions(file)
 	inner.statements(file.Stmts)
 }
 

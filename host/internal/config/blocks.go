@@ -115,6 +115,9 @@ type riskBlock struct {
 type pathsBlock struct {
 	WorkspaceOnly *hcl.Attribute `hcl:"workspace_only"`
 	Forbidden     *hcl.Attribute `hcl:"forbidden"`
+
+	Sensitive        *hcl.Attribute `hcl:"sensitive"`
+	SensitiveVerdict *hcl.Attribute `hcl:"sensitive_verdict"`
 }
 
 // urlsBlock judges arguments that are addresses.

@@ -121,6 +121,7 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 			}
 			rules.Forbidden = append(rules.Forbidden, policy.PathRule{Pattern: pattern, Place: place(w.expr.Range())})
 		}
+		rules.Sensitive = d.sensitive(b, workspace)
 	}
 	return rules
 }

@@ -20,6 +20,8 @@ type Paths struct {
 	// Forbidden are patterns of paths that no call may name, nor anything below
 	// them, in commands neither.
 	Forbidden []PathRule `json:"forbidden,omitempty"`
+	// Sensitive are the files about which a person is asked.
+	Sensitive Sensitive `json:"sensitive"`
 }
 
 // PathRule is a pattern of paths: absolute, or beginning with "**/". "*" and "?"

@@ -111,6 +111,7 @@ const (
 // Rules is a policy. It never changes.
 type Rules struct {
 	opts     Options
+	secrets  secrets
 	revision string
 	byTool   sync.Map // of the rules about a tool, by its name
 }
@@ -127,12 +128,16 @@ func New(opts Options) (*Rules, error) {
 			return nil, err
 		}
 	}
+	secrets, err := newSecrets(opts.Paths.Sensitive)
+	if err != nil {
+		return nil, fmt.Errorf("policy: sensitive files: %w", err)
+	}
 	text, err := json.Marshal(opts)
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
 	sum := sha256.Sum256(text)
-	return &Rules{opts: opts, revision: "sha256:" + hex.EncodeToString(sum[:])}, nil
+	return &Rules{opts: opts, secrets: secrets, revision: "sha256:" + hex.EncodeToString(sum[:])}, nil
 }
 
 // Revision identifies the policy: two of the same revision decide alike.
@@ -158,7 +163,8 @@ func (r *Rules) Reading(folders []string) command.Options {
 // lists that ask; then a rule or list that allows, unless the tool's own level is
 // [Confirm]; then the level of the tool or of its tier. The mode and a grant can only
 // soften an [Ask] that no locked rule asks for, the mode not that of a command of high
-// risk, and a grant also a [Confirm] where the admin allows that.
+// risk, and a grant also a [Confirm] where the admin allows that. Nothing softens what is
+// asked about sensitive files with [Confirm].
 func (r *Rules) Decide(in Input) Decision {
 	o := r.consult(&in)
 	d := r.decide(&in, &o)
@@ -199,7 +205,17 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 			d = Decision{Verdict: Confirm, Rule: "a command that cannot be read as a whole"}
 		}
 		d.NoGrant = "the command cannot be read as a whole"
+	}
+	switch sensitive, ok := r.secrets.decide(in); {
+	case ok && sensitive.Verdict == Deny:
+		return sensitive
+	case d.NoGrant != "": // it is confirmed each time
 		return d
+	case ok && sensitive.Verdict == Confirm:
+		sensitive.NoGrant = "calls that name sensitive files are confirmed each time"
+		return sensitive
+	case ok && d.Verdict < Ask:
+		d = sensitive
 	}
 	if r.opts.Mode == Autonomous && !o.locked && d.Verdict == Ask && !r.highRisk(in) {
 		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}

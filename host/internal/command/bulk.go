@@ -1,0 +1,87 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// bulk says why a command reads files that it does not name, "" if it is not known to:
+// those below a directory, or those that something else lists.
+func (r *reader) bulk(s *Segment, words []word) string {
+	args := words[1:]
+	switch s.Name {
+	case "grep", "egrep", "fgrep", "zgrep", "bzgrep", "xzgrep", "zstdgrep":
+		if given(args, "r", "recursive") || given(args, "R", "dereference-recursive") || slices.ContainsFunc(args, recurses) {
+			return s.Name + " searches all files below a directory"
+		}
+	case "rgrep", "ag", "ack", "ugrep", "ug", "sift", "pt":
+		return s.Name + " searches all files below a directory"
+	case "rg":
+		return r.ripgrep(args)
+	case "find", "fd", "fdfind":
+		if slices.ContainsFunc(args, func(w word) bool { return executes(w) || fdExecutes[w.text] }) {
+			return s.Name + " runs a command with the files that it finds"
+		}
+	case "xargs", "parallel":
+		return s.Name + " runs a command with the files that it is given"
+	case "tar", "bsdtar", "zip", "7z", "7za", "cpio", "pax", "rsync":
+		return s.Name + " takes whole directories"
+	case "cp", "scp":
+		if given(args, "r", "recursive") || given(args, "R", "archive") || given(args, "a", "archive") {
+			return s.Name + " copies whole directories"
+		}
+	case "diff":
+		if given(args, "r", "recursive") {
+			return "diff compares all files below directories"
+		}
+	case "git":
+		if len(s.Words) > 1 && gitBulk[s.Words[1]] {
+			return "git " + s.Words[1] + " reads all files that git knows"
+		}
+	}
+	return ""
+}
+
+//nolint:gochecknoglobals // tables
+var (
+	fdExecutes = set("-x -X --exec --exec-batch")
+	gitBulk    = set("grep archive bundle fast-export")
+)
+
+// recurses reports whether a word makes grep enter directories: a long option may be
+// abbreviated.
+func recurses(w word) bool {
+	name, value, valued := strings.Cut(w.text, "=")
+	long := func(full string, least int) bool { return len(name) >= least && strings.HasPrefix(full, name) }
+	return long("--recursive", 5) || long("--dereference-recursive", 5) ||
+		long("--directories", 4) && (!valued || strings.HasPrefix("recurse", value)) || strings.HasPrefix(w.text, "-d")
+}
+
+// ripgrep says why rg reads hidden files, and notes the globs that make it read some.
+func (r *reader) ripgrep(args []word) string {
+	for i, w := range args {
+		name, value, valued := strings.Cut(w.text, "=")
+		switch {
+		case name == "--glob" || name == "--iglob" || name == "-g":
+			if !valued && i+1 < len(args) {
+				value = args[i+1].text
+			}
+		case strings.HasPrefix(w.text, "-g"):
+			value = w.text[2:]
+		default:
+			continue
+		}
+		if value != "" && !strings.HasPrefix(value, "!") {
+			r.mention(value, true)
+		}
+	}
+	if slices.ContainsFunc(args, func(w word) bool { return w.text == "--files" || w.text == "--type-list" }) {
+		return "" // it prints names
+	}
+	for _, w := range args {
+		if given([]word{w}, "u", "unrestricted") || given([]word{w}, ".", "hidden") || strings.HasPrefix(w.text, "--no-ignore") {
+			return "rg searches hidden and ignored files"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Mention is a part of a line that may name a file, whatever is done with it.
+type Mention struct {
+	// Text is what is left of it without quotes and what is known only when it runs.
+	Text string
+	// Glob says that Text holds wildcards, and a backslash before each character
+	// that is none.
+	Glob bool
+}
+
+// maxMentions bounds those of a line; the rest is unread.
+const maxMentions = 20_000
+
+// mentions adds all words, wherever they stand: arguments, redirections, the words of
+// a loop, assignments, what an expansion stands for if a variable is not set.
+func (r *reader) mentions(file *syntax.File) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Redirect:
+			if n.Hdoc == nil {
+				return true
+			}
+			for _, part := range n.Hdoc.Parts { // the text itself names nothing
+				if _, text := part.(*syntax.Lit); !text {
+					syntax.Walk(part, r.mentioned)
+				}
+			}
+			return false
+		default:
+			return r.mentioned(n)
+		}
+	})
+}
+
+// mentioned adds a word.
+func (r *reader) mentioned(n syntax.Node) bool {
+	w, ok := n.(*syntax.Word)
+	if !ok {
+		return true
+	}
+	var s shape
+	for _, part := range w.Parts {
+		s.add(part)
+	}
+	texts := []string{s.text.String()}
+	if s.wild {
+		texts[0] = s.glob.String()
+	}
+	if s.brace {
+		texts = append(texts, r.source(w))
+	}
+	for _, text := range texts {
+		r.mention(text, s.wild)
+		if strings.HasPrefix(text, "-") && len(text) > 2 {
+			r.mention(text[2:], s.wild)
+		}
+		if parts := strings.FieldsFunc(text, separates); len(parts) != 1 || parts[0] != text {
+			for _, part := range parts {
+				r.mention(part, s.wild)
+			}
+		}
+	}
+	return true
+}
+
+// separates reports whether names may stand on both sides of a character in a word, as
+// in HEAD:a, --file=a, @a and {a,b}.
+func separates(c rune) bool { return strings.ContainsRune("=:,@{}", c) }
+
+func (r *reader) mention(text string, glob bool) {
+	m := Mention{text, glob}
+	switch {
+	case text == "" || len(r.line.Mentions) > 0 && slices.Contains(r.line.Mentions[max(0, len(r.line.Mentions)-8):], m):
+	case len(r.line.Mentions) >= maxMentions:
+		r.line.unread(High, "it holds more than %d words", maxMentions)
+	default:
+		r.line.Mentions = append(r.line.Mentions, m)
+	}
+}
+
+// shape is a word while its quotes and expansions are left out.
+type shape struct {
+	text, glob  strings.Builder
+	wild, brace bool
+}
+
+func (s *shape) literal(c byte) {
+	s.text.WriteByte(c)
+	if strings.IndexByte(`*?[\`, c) >= 0 {
+		s.glob.WriteByte('\\')
+	}
+	s.glob.WriteByte(c)
+}
+
+func (s *shape) wildcard(c byte) {
+	s.wild = true
+	s.text.WriteByte(c)
+	s.glob.WriteByte(c)
+}
+
+func (s *shape) add(part syntax.WordPart) {
+	switch part := part.(type) {
+	case *syntax.Lit:
+		s.unquoted(part.Value)
+	case *syntax.SglQuoted:
+		for i := range len(part.Value) {
+			s.literal(part.Value[i])
+		}
+	case *syntax.DblQuoted:
+		for _, inner := range part.Parts {
+			if lit, ok := inner.(*syntax.Lit); ok {
+				s.quoted(lit.Value)
+			}
+		}
+	}
+}
+
+// unquoted adds what is written outside of quotes. What braces hold may be anything.
+func (s *shape) unquoted(value string) {
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; c {
+		case '\\':
+			if i++; i < len(value) && value[i] != '\n' {
+				s.literal(value[i])
+			}
+		case '*', '?', '[':
+			s.wildcard(c)
+		case '{':
+			end := strings.LastIndexByte(value, '}')
+			if end < i || !braces(value[i:end+1]) {
+				s.literal(c)
+				continue
+			}
+			s.brace, i = true, end
+			s.wildcard('*')
+		default:
+			s.literal(c)
+		}
+	}
+}
+
+// quoted adds what is written in double quotes.
+func (s *shape) quoted(value string) {
+	for i := 0; i < len(value); i++ {
+		if value[i] == '\\' && i+1 < len(value) && strings.IndexByte("$`\"\\\n", value[i+1]) >= 0 {
+			if i++; value[i] == '\n' {
+				continue
+			}
+		}
+		s.literal(value[i])
+	}
+}

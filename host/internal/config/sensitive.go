@@ -1,0 +1,52 @@
+package config
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/sensitive"
+)
+
+// builtInList stands for the built-in list of sensitive files.
+const builtInList = "default"
+
+// sensitive reads which files calls are asked about that name them.
+func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
+	var s policy.Sensitive
+	if verdict, ok := d.verdict(b.SensitiveVerdict); ok {
+		s.Verdict, s.Place = verdict, place(b.SensitiveVerdict.NameRange)
+	}
+	if d.absent(b.Sensitive) {
+		return s
+	}
+	s.Patterns, s.Place = []string{}, place(b.Sensitive.NameRange)
+	for _, w := range d.words(b.Sensitive, `a list of patterns such as ["default", "**/*.tfvars", "!**/test.pem"]`) {
+		if w.text == builtInList {
+			s.Patterns = append(s.Patterns, sensitive.Default()...)
+			continue
+		}
+		pattern, takeBack := strings.CutPrefix(w.text, "!")
+		if pattern == "~" || strings.HasPrefix(pattern, "~/") {
+			d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, use pathexpand.")
+			continue
+		}
+		if pattern != "" && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
+			pattern = path.Join(workspace, pattern)
+		}
+		if takeBack {
+			pattern = "!" + pattern
+		}
+		if _, err := sensitive.Parse([]string{pattern}); err != nil {
+			d.mistake(w.expr.Range(), "Not a pattern", "%s cannot be used: %v.", quote(w.expr, w.text), err)
+			continue
+		}
+		if slices.Contains(s.Patterns, pattern) {
+			d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+			continue
+		}
+		s.Patterns = append(s.Patterns, pattern)
+	}
+	return s
+}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestShippedConfigurationExplainsSensitiveFiles: with the configuration that ships, no
+// call that reads a sensitive file runs unasked, and ordinary ones do.
+func TestShippedConfigurationExplainsSensitiveFiles(t *testing.T) {
+	t.Parallel()
+	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
+	if !found {
+		t.Fatal("config.hcl has no server block")
+	}
+	h := serve(t, writeConfig(t, "#"+strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1)))
+	h.write(t, ".env", "KEY=1\n")
+	for _, tt := range []struct {
+		verdict string
+		call    []string
+	}{
+		{"confirm", []string{"shell_exec", "command=cat .env"}},
+		{"confirm", []string{"shell_exec", "command=git show HEAD:.env"}},
+		{"confirm", []string{"shell_exec", "command=head credentials.json"}},
+		{"ask", []string{"shell_exec", "command=grep -r KEY ."}},
+		{"confirm", []string{"read_file", "path=.env"}},
+		{"confirm", []string{"read_file", "path=" + filepath.Join(h.dir, "ws", "a", "..", ".env")}},
+		{"confirm", []string{"git_show", "path=.env", "content=true"}},
+		{"confirm", []string{"git_diff", `files=[".env"]`}},
+		{"allow", []string{"shell_exec", "command=git status --porcelain"}},
+		{"allow", []string{"shell_exec", "command=cat hello.txt"}},
+		{"allow", []string{"read_file", "path=hello.txt"}},
+		{"allow", []string{"search_content", "pattern=KEY"}},
+	} {
+		if said := h.ok(t, append([]string{"explain"}, tt.call...)...); !strings.HasPrefix(said, tt.verdict+": ") {
+			t.Errorf("explain %q says\n%swant %s", tt.call, said, tt.verdict)
+		}
+	}
+	if said := h.ok(t, "explain", "read_file", "path=.env"); !strings.Contains(said, `paths.sensitive ".env"`) {
+		t.Errorf("explain says\n%swant the pattern", said)
+	}
+}
