@@ -111,6 +111,9 @@ func (r *report) result() tool.Result {
 	if r.mode != "files" {
 		result.Metadata["matches"] = r.matches
 	}
+	if r.secret > 0 {
+		result.Metadata["sensitive_left_out"] = r.secret
+	}
 	if r.full {
 		result.Metadata["more"] = true
 		result.Content = append(result.Content, tool.Text(r.note()))
@@ -128,7 +131,7 @@ func (r *report) nothing() string {
 		text += fmt.Sprintf("; binary files, which are not searched: %d", r.binary)
 	}
 	if r.secret > 0 {
-		text += fmt.Sprintf("; files that usually hold secrets, which are not searched: %d", r.secret)
+		text += fmt.Sprintf("; %s left out", plural(r.secret, "sensitive file"))
 	}
 	return "[" + text + "]"
 }

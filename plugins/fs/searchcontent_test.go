@@ -25,7 +25,7 @@ func TestSearchContent(t *testing.T) {
 }
 
 // nothingInProject is what a search in the whole of it says that finds nothing.
-const nothingInProject = "[nothing found; binary files, which are not searched: 1; files that usually hold secrets, which are not searched: 1]"
+const nothingInProject = "[nothing found; binary files, which are not searched: 1; 1 sensitive file left out]"
 
 func searchContentCases() []toolCase {
 	return []toolCase{
@@ -33,7 +33,7 @@ func searchContentCases() []toolCase {
 			tool: "search_content", name: "defaults", in: searchContentArgs{Pattern: "hello"},
 			want: ".hidden/notes.md\n1: hello hidden\n\nmain.go\n4: \tprintln(\"hello\")\n\npkg/a/a.go\n3: // Hello says Hello.\n4: func Hello() string { return \"hello\" }\n\n" +
 				"pkg/b/data.json\n1: {\"hello\": 1}\n\nvendor/x/x.go\n1: package x // hello\n\n\"wide/\\xff\\xfe.txt\"\n1: hello wide",
-			facts: map[string]any{"matches": 7, "files_matched": 6, "skipped_binary": 1, "skipped_unreadable": 1},
+			facts: map[string]any{"matches": 7, "files_matched": 6, "skipped_binary": 1, "skipped_unreadable": 1, "sensitive_left_out": 1},
 		},
 		{tool: "search_content", name: "below a path", in: searchContentArgs{Pattern: "hello", Path: "pkg/b"}, want: "pkg/b/data.json\n1: {\"hello\": 1}"},
 		{tool: "search_content", name: "in a file", in: searchContentArgs{Pattern: "func", Path: "main.go"}, want: "main.go\n3: func main() {"},

@@ -18,12 +18,14 @@ func (t *Target) CopyTo(ctx context.Context, dest *Target, opts MoveOptions) err
 	if err := t.Movable(ctx, dest, opts); err != nil {
 		return err
 	}
-	return copier{}.copyTo(ctx, t, dest)
+	return copier{from: t.roots}.copyTo(ctx, t, dest)
 }
 
 type copier struct {
 	// preserve keeps owners and times as well.
 	preserve bool
+	// from, if not nil, refuses secrets under another name.
+	from *Roots
 }
 
 func (c copier) copyTo(ctx context.Context, from, to *Target) error {
@@ -168,6 +170,11 @@ func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os
 	defer source.Close()
 	if opened, err := source.Stat(); err != nil || !os.SameFile(info, opened) {
 		return errors.Join(errReplaced, err)
+	}
+	if c.from != nil {
+		if err := c.from.unlinkedFile(name, source); err != nil {
+			return err
+		}
 	}
 	f, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
 	if err != nil {

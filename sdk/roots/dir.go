@@ -60,14 +60,28 @@ func (r *Roots) OpenDir(name string, each func(*Dir)) (*Dir, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := at.root.Open(".")
+	return r.openDirectory(at, each)
+}
+
+// openFolder opens a folder.
+func (r *Roots) openFolder(f *folder) (*Dir, error) {
+	self, err := f.root.Open(".")
 	if err != nil {
-		return nil, r.explainDirectory(at.String(), err)
+		return nil, r.explainDirectory(place{f, "."}.String(), err)
 	}
-	defer f.Close()
-	d := &Dir{roots: r, at: place{at.folder, "."}, secrets: r.secrets.Top()}
-	if d.fd, err = unix.Openat(int(f.Fd()), ".", openDir, 0); err != nil {
-		return nil, r.explainDirectory(at.String(), err)
+	defer self.Close()
+	d := &Dir{roots: r, at: place{f, "."}, secrets: r.secrets.Top()}
+	if d.fd, err = unix.Openat(int(self.Fd()), ".", openDir, 0); err != nil {
+		return nil, r.explainDirectory(place{f, "."}.String(), err)
+	}
+	return d, nil
+}
+
+// openDirectory opens a place in which no link is left, one directory after the other.
+func (r *Roots) openDirectory(at place, each func(*Dir)) (*Dir, error) {
+	d, err := r.openFolder(at.folder)
+	if err != nil {
+		return nil, err
 	}
 	if at.rel == "." {
 		return d, nil
@@ -129,6 +143,11 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err := d.checked(name); err != nil {
 		return nil, err
 	}
+	return d.enter(name)
+}
+
+// enter opens a directory in it, which may be a secret.
+func (d *Dir) enter(name string) (*Dir, error) {
 	fd, err := retry(func() (int, error) { return unix.Openat(d.fd, name, openDir, 0) })
 	if err != nil {
 		return nil, d.roots.explainDirectory(d.below(name), err)
@@ -139,27 +158,38 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 // Open opens a regular file in it, without waiting for one that is not, and
 // refuses others. The caller closes the file.
 func (d *Dir) Open(name string) (*File, error) {
-	if err := d.checked(name); err != nil {
+	fd, size, err := d.open(name, d.below(name))
+	if err != nil {
 		return nil, err
 	}
-	fd, err := retry(func() (int, error) {
+	return &File{fd: fd, size: size}, nil
+}
+
+// open is Open for a descriptor; the file is called shown in messages.
+func (d *Dir) open(name, shown string) (fd int, size int64, err error) {
+	if err := d.checked(name); err != nil {
+		return -1, 0, err
+	}
+	fd, err = retry(func() (int, error) {
 		return unix.Openat(d.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	})
 	if err != nil {
-		return nil, d.roots.explain(d.below(name), err)
+		return -1, 0, d.roots.explain(shown, err)
 	}
-	f := &File{fd: fd}
 	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		_ = f.Close()
-		return nil, d.roots.explain(d.below(name), err)
+	switch err = unix.Fstat(fd, &stat); {
+	case err != nil:
+		err = d.roots.explain(shown, err)
+	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
+		err = notRegular(fileMode(&stat))
+	default:
+		err = d.roots.unlinked(shown, &stat)
 	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		_ = f.Close()
-		return nil, tool.Errorf(tool.Failed, "Failed to read file: it is a %s, not a regular file", Kind(fileMode(&stat)))
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, 0, err
 	}
-	f.size = stat.Size
-	return f, nil
+	return fd, stat.Size, nil
 }
 
 // Info describes what has the given name, which may be a secret; a symbolic link

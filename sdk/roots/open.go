@@ -3,14 +3,15 @@ package roots
 import (
 	"io/fs"
 	"os"
-	"syscall"
+	"path"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Open opens the regular file of the given name for reading, following
 // symbolic links that stay below the folders. Directories, FIFOs, sockets and
-// devices are refused without waiting for them. The caller closes the file.
+// devices are refused without waiting for them, and so is a file that is a secret
+// under another name (a hard link). The caller closes the file.
 func (r *Roots) Open(name string) (*os.File, error) {
 	at, err := r.resolve(name, true)
 	if err != nil {
@@ -30,20 +31,18 @@ func (r *Roots) openRegular(at place, name string) (*os.File, error) {
 	if err := regular(info); err != nil {
 		return nil, err
 	}
-	f, err := at.root.OpenFile(at.rel, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	// A link that was placed since the name was resolved is not followed: it could
+	// lead to a secret.
+	dir, err := r.openDirectory(place{at.folder, path.Dir(at.rel)}, nil)
 	if err != nil {
-		return nil, r.explain(name, err)
-	}
-	if info, err = f.Stat(); err != nil {
-		err = r.explain(name, err)
-	} else {
-		err = regular(info)
-	}
-	if err != nil {
-		_ = f.Close()
 		return nil, err
 	}
-	return f, nil
+	defer dir.Close()
+	fd, _, err := dir.open(path.Base(at.rel), name)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), at.abs()), nil
 }
 
 // regular refuses everything that is not a regular file.
@@ -51,8 +50,12 @@ func regular(info fs.FileInfo) error {
 	if info.Mode().IsRegular() {
 		return nil
 	}
-	err := tool.Errorf(tool.Failed, "Failed to read file: it is a %s, not a regular file", Kind(info.Mode()))
-	if info.IsDir() {
+	return notRegular(info.Mode())
+}
+
+func notRegular(mode fs.FileMode) error {
+	err := tool.Errorf(tool.Failed, "Failed to read file: it is a %s, not a regular file", Kind(mode))
+	if mode.IsDir() {
 		return err.WithHint("list the directory, or name a file in it")
 	}
 	return err

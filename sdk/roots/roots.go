@@ -48,6 +48,9 @@ type Options struct {
 	// Writers keeps those apart that change the same file through other Roots
 	// of the process; nil means that there are none.
 	Writers *Writers
+	// HardLinks remembers for other Roots of the process which secrets have several
+	// names; nil means that there are none.
+	HardLinks *HardLinks
 }
 
 // Roots are the folders that may be used. Its methods may be used by several
@@ -57,6 +60,7 @@ type Roots struct {
 	secrets    sensitive.Patterns
 	protection protection
 	writers    *Writers
+	links      *HardLinks
 }
 
 // folder is one allowed folder.
@@ -91,6 +95,9 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 	if opts.Writers == nil {
 		opts.Writers = &Writers{}
 	}
+	if opts.HardLinks == nil {
+		opts.HardLinks = &HardLinks{}
+	}
 	secrets, err := parsePatterns("secret", opts.Secrets)
 	if err != nil {
 		return nil, err
@@ -104,7 +111,7 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 			return nil, fmt.Errorf("open roots: protected path %q is not absolute", p)
 		}
 	}
-	r := &Roots{secrets: secrets, writers: opts.Writers}
+	r := &Roots{secrets: secrets, writers: opts.Writers, links: opts.HardLinks}
 	r.protection.patterns, r.protection.given = kept, opts.Protected
 	for i, dir := range dirs {
 		f, err := openFolder(dir)

@@ -277,7 +277,9 @@ func (t *Target) Open() (*os.File, error) {
 	case !os.SameFile(t.info, opened):
 		err = t.replaced()
 	default:
-		return f, nil
+		if err = t.roots.unlinkedFile(t.String(), f); err == nil {
+			return f, nil
+		}
 	}
 	_ = f.Close()
 	return nil, err

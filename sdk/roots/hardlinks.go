@@ -1,0 +1,136 @@
+package roots
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxLinkedAge is how long it is remembered which secrets have several names.
+	maxLinkedAge = 5 * time.Second
+	// clockTick is how far the times of a file system may be behind the clock.
+	clockTick = 20 * time.Millisecond
+	// maxLinkedEntries bounds what is looked through for them in one folder.
+	maxLinkedEntries = 500_000
+	// maxLinkedDepth bounds how deep.
+	maxLinkedDepth = 256
+)
+
+// HardLinks remembers for some seconds which secrets below the folders have several
+// names, so that they are not read by another one. The zero value is ready; several
+// Roots of a process can share it.
+type HardLinks struct {
+	mu      sync.Mutex        // guards what follows, and is held while a folder is looked through
+	folders map[string]linked // by path
+}
+
+// linked are the secrets of a folder that have several names.
+type linked struct {
+	started time.Time
+	files   map[identity]bool
+	partly  bool // there are more files than are looked at
+}
+
+type identity struct{ dev, ino uint64 }
+
+// unlinked refuses a file that was opened under a harmless name, and that is a secret
+// under another one.
+func (r *Roots) unlinked(name string, stat *unix.Stat_t) error {
+	if stat.Nlink < 2 || len(r.secrets) == 0 {
+		return nil
+	}
+	changed := time.Unix(stat.Ctim.Unix())
+	for _, f := range r.folders {
+		known := r.links.of(r, f, changed)
+		if known.files[identityOf(stat)] {
+			return r.secret(name)
+		}
+		if known.partly {
+			return tool.Errorf(tool.ResourceExhausted, "Failed to read file: it has %d names (hard links), and there are too many files to tell whether one of them holds secrets", stat.Nlink).
+				WithHint("ask the user to copy the file")
+		}
+	}
+	return nil
+}
+
+// unlinkedFile is unlinked for an open file.
+func (r *Roots) unlinkedFile(name string, f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return r.explain(name, err)
+	}
+	var stat unix.Stat_t
+	if controlErr := raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) }); controlErr != nil || err != nil {
+		return r.explain(name, errors.Join(controlErr, err))
+	}
+	return r.unlinked(name, &stat)
+}
+
+func identityOf(stat *unix.Stat_t) identity { return identity{uint64(stat.Dev), stat.Ino} } //nolint:unconvert // it differs between systems
+
+// of returns what is known of a folder, which is looked through again if it was long
+// ago, or if a file has changed since: a new name is a change of the file.
+func (l *HardLinks) of(r *Roots, f *folder, changed time.Time) linked {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known, ok := l.folders[f.real]
+	if now := time.Now(); ok && now.Sub(known.started) < maxLinkedAge && changed.Before(known.started.Add(-clockTick)) {
+		return known
+	}
+	search := linkSearch{linked: linked{started: time.Now(), files: map[identity]bool{}}}
+	search.folder(r, f)
+	if l.folders == nil {
+		l.folders = map[string]linked{}
+	}
+	l.folders[f.real] = search.linked
+	return search.linked
+}
+
+// linkSearch looks through a folder.
+type linkSearch struct {
+	linked
+
+	seen int
+}
+
+func (s *linkSearch) folder(r *Roots, f *folder) {
+	d, err := r.openFolder(f)
+	if err != nil {
+		s.partly = true
+		return
+	}
+	defer d.Close()
+	s.directory(d, 1)
+}
+
+// directory notes the secrets in a directory, all of them if it is one itself.
+func (s *linkSearch) directory(d *Dir, depth int) {
+	entries, err := d.Read(nil)
+	if s.seen += len(entries); s.seen > maxLinkedEntries || depth > maxLinkedDepth || errors.Is(err, errTooMany) {
+		s.partly = true
+	}
+	for _, e := range entries {
+		switch {
+		case s.partly:
+			return
+		case e.Type.IsDir():
+			inner, err := d.enter(e.Name)
+			if err != nil {
+				continue // it is gone, or cannot be read: then nor can what is in it
+			}
+			s.directory(inner, depth+1)
+			_ = inner.Close()
+		case e.Type.IsRegular() && d.Secret(e.Name):
+			var stat unix.Stat_t
+			if unix.Fstatat(d.fd, e.Name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && stat.Nlink > 1 {
+				s.files[identityOf(&stat)] = true
+			}
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package roots_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+)
+
+// TestSecretRace: a link that is placed between the check of a name and its use leads to
+// no secret, whether it stands for the file or for a directory above.
+func TestSecretRace(t *testing.T) {
+	const (
+		secret = "KEY=1"
+		least  = 20_000 // attempts
+	)
+	dir := tree(t, map[string]string{
+		".env": secret, ".ssh/f": secret, "file": "harmless", "inside/f": "harmless", "toFile": "-> .env", "toDir": "-> .ssh",
+	})
+	var stopped atomic.Bool
+	done := make(chan error, 1)
+	swap := func(harmless, link, name string) error {
+		harmless, link, name = filepath.Join(dir, harmless), filepath.Join(dir, link), filepath.Join(dir, name)
+		return errors.Join(os.Rename(harmless, name), os.Rename(name, harmless), os.Rename(link, name), os.Rename(name, link))
+	}
+	go func() { // ends when stopped, which the test waits for
+		var err error
+		for err == nil && !stopped.Load() {
+			err = errors.Join(swap("file", "toFile", "name"), swap("inside", "toDir", "above"))
+		}
+		done <- err
+	}()
+	defer func() {
+		stopped.Store(true)
+		if err := <-done; err != nil {
+			t.Errorf("swap: %v", err)
+		}
+	}()
+	r := open(t, dir)
+	harmless := 0
+	for range least {
+		for _, name := range []string{"name", "above/f"} {
+			switch read(r, name) {
+			case secret:
+				t.Fatalf("a link that was swapped for %s let a secret be read", name)
+			case "harmless":
+				harmless++
+			}
+		}
+	}
+	if harmless == 0 {
+		t.Error("no attempt read the harmless file, so the test shows nothing")
+	}
+}
+
+// TestSecretByHardLink: a secret is not read under another name, also if that is made
+// after the secrets were looked for; and other files with several names are.
+func TestSecretByHardLink(t *testing.T) {
+	t.Parallel()
+	dir := tree(t, map[string]string{"a/.env": "KEY=1", "a/.ssh/deep/key": "KEY=2", "plain": "harmless", "notes": "KEY=3"})
+	link := func(from, to string) {
+		t.Helper()
+		if err := os.Link(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	links := &roots.HardLinks{}
+	r := openWith(t, roots.Options{HardLinks: links}, dir)
+	link("plain", "plain2")
+	link("a/.env", "x")
+	if got := read(r, "plain2"); got != "harmless" {
+		t.Errorf("a file with two harmless names reads %q", got)
+	}
+	if got := read(r, "x"); got == "KEY=1" {
+		t.Error("a secret is read by a hard link")
+	}
+	link("a/.ssh/deep/key", "y")
+	if got := read(openWith(t, roots.Options{HardLinks: links}, dir), "y"); got == "KEY=2" {
+		t.Error("a secret is read by a hard link that was made later")
+	}
+	link("notes", ".netrc")
+	if got := read(r, "notes"); got == "KEY=3" {
+		t.Error("a file is read that got the name of a secret later")
+	}
+	d, err := r.OpenDir(".", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if f, err := d.Open("x"); err == nil {
+		_ = f.Close()
+		t.Error("a secret is opened in a directory by a hard link")
+	}
+	target, err := r.Target("x", roots.TargetOptions{Read: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer target.Close()
+	if f, err := target.Open(); err == nil {
+		_ = f.Close()
+		t.Error("a secret is opened as a target by a hard link")
+	}
+	if got := transfer(t, r, "x", "copied", roots.MoveOptions{Copy: true}); got == "" {
+		t.Error("a secret is copied by a hard link")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link("a/.env", "d/x")
+	if got := transfer(t, r, "d", "e", roots.MoveOptions{Copy: true}); got == "" {
+		t.Error("a secret is copied with its directory by a hard link")
+	}
+	none := openWith(t, roots.Options{Secrets: []string{}}, dir)
+	if got := read(none, "x"); got != "KEY=1" {
+		t.Errorf("without secrets the file reads %q", got)
+	}
+}
