@@ -29,6 +29,7 @@ type Diff struct {
 	Added      int        `json:"added" jsonschema:"lines, of all files"`
 	Deleted    int        `json:"deleted" jsonschema:"lines, of all files"`
 	Patch      string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
+	LeftOut    int        `json:"sensitive_left_out,omitempty" jsonschema:"how many files that usually hold secrets are left out; one that files names is not"`
 	NextCursor string     `json:"next_cursor,omitempty"`
 }
 
@@ -49,6 +50,7 @@ func (d Diff) Text() string {
 		writeFiles(&b, d.Files, d.Total, d.Added, d.Deleted)
 	}
 	b.WriteString(d.Patch)
+	b.WriteString(leftOutNote(d.LeftOut))
 	writeNext(&b, d.NextCursor)
 	return b.String()
 }
@@ -128,22 +130,25 @@ func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
 	if err != nil {
 		return Diff{}, err
 	}
-	what := append(append(states, "--"), paths...)
 	d := Diff{Repo: r.shown}
 	if in.Stat {
 		p, err := s.page(pageArgs{Limit: maxLimit, Cursor: in.Cursor})
 		if err != nil {
 			return Diff{}, err
 		}
-		err = r.listDiff(ctx, &d, what, p)
+		err = r.listDiff(ctx, &d, selection{args: slices.Concat(states, []string{"--"}, paths)}, p)
 		d.NextCursor = p.next()
 		if err == nil && d.Total == 0 {
 			err = r.refuseUnknown(ctx, paths, in)
 		}
 		return d, err
 	}
+	what, err := r.withoutSensitive(ctx, "diff", states, paths)
+	if err != nil {
+		return Diff{}, err
+	}
 	err = r.readDiff(ctx, &d, "diff", what, in.Cursor, s.budget-overhead)
-	if err == nil && d.Total == 0 && in.Cursor == "" {
+	if err == nil && d.Total == 0 && d.LeftOut == 0 && in.Cursor == "" {
 		err = r.refuseUnknown(ctx, paths, in)
 	}
 	return d, err
@@ -174,7 +179,8 @@ func (r *repository) refuseUnknown(ctx context.Context, paths []string, in diffA
 }
 
 // readDiff adds a part of the patch, and before the first one the files that differ.
-func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what []string, cursor string, room int) error {
+func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what selection, cursor string, room int) error {
+	d.LeftOut = what.leftOut
 	if cursor != "" {
 		return r.readPatch(ctx, d, subcommand, what, cursor, room)
 	}
@@ -191,8 +197,8 @@ func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, w
 		_, err = w.Write(part)
 		return err
 	}
-	args := slices.Concat([]string{subcommand}, listFlags(), r.patchFlags(), what)
-	if _, err := r.run(ctx, command{args: args, output: changes, maxOutput: tool.TiB}); err != nil {
+	args := slices.Concat([]string{subcommand}, listFlags(), r.patchFlags(), what.args)
+	if _, err := r.run(ctx, command{args: args, patterns: what.patterns, output: changes, maxOutput: tool.TiB}); err != nil {
 		return err
 	}
 	err := changes.Close()
@@ -212,7 +218,7 @@ func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, w
 
 // readConflicts is readDiff for files and an index that has conflicts: git then writes
 // a list and a patch of all that differs only one by one.
-func (r *repository) readConflicts(ctx context.Context, d *Diff, what []string, room int) error {
+func (r *repository) readConflicts(ctx context.Context, d *Diff, what selection, room int) error {
 	p := &page{limit: maxLimit, room: room / 4}
 	if err := r.listDiff(ctx, d, what, p); err != nil {
 		return err
@@ -221,12 +227,12 @@ func (r *repository) readConflicts(ctx context.Context, d *Diff, what []string, 
 }
 
 // readPatch adds the part of the patch that a cursor says.
-func (r *repository) readPatch(ctx context.Context, d *Diff, subcommand string, what []string, cursor string, room int) error {
+func (r *repository) readPatch(ctx context.Context, d *Diff, subcommand string, what selection, cursor string, room int) error {
 	w, err := r.window(cursor, room)
 	if err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, command{args: slices.Concat([]string{subcommand}, r.patchFlags(), what), output: w, maxOutput: tool.TiB}); err != nil {
+	if _, err := r.run(ctx, command{args: slices.Concat([]string{subcommand}, r.patchFlags(), what.args), patterns: what.patterns, output: w, maxOutput: tool.TiB}); err != nil {
 		return err
 	}
 	d.Patch, d.NextCursor, err = w.take()
@@ -258,9 +264,9 @@ func (r *repository) states(ctx context.Context, in diffArgs) ([]string, error) 
 }
 
 // listDiff adds the files that differ.
-func (r *repository) listDiff(ctx context.Context, d *Diff, what []string, p *page) error {
+func (r *repository) listDiff(ctx context.Context, d *Diff, what selection, p *page) error {
 	changes := porcelain.NewChanges(p.start + maxLimit)
-	if _, err := r.run(ctx, command{args: slices.Concat([]string{"diff"}, listFlags(), what), output: changes, maxOutput: maxListed}); err != nil {
+	if _, err := r.run(ctx, command{args: slices.Concat([]string{"diff"}, listFlags(), what.args), patterns: what.patterns, output: changes, maxOutput: maxListed}); err != nil {
 		return err
 	}
 	if err := changes.Close(); err != nil {

@@ -124,8 +124,8 @@ func overridesOf(settings []porcelain.Setting) ([]string, error) {
 // environment is all that git knows of its surroundings.
 func (r *repository) environment(c *command) []string {
 	literal := "1" // a name is no pattern
-	if c.args[0] == "stash" {
-		literal = "0" // it names patterns itself, and is given none
+	if c.patterns || c.args[0] == "stash" {
+		literal = "0" // stash names patterns itself, and is given none
 	}
 	env := []string{
 		"PATH=/usr/bin:/bin", "HOME=/nonexistent", "LC_ALL=C", "TZ=UTC", "TERM=dumb",

@@ -17,6 +17,8 @@ import (
 type command struct {
 	// args begin with the subcommand.
 	args []string
+	// patterns says that its paths are written as git's patterns.
+	patterns bool
 	// stdin is what it reads.
 	stdin []byte
 	// env is added to its environment, and config, names and values, to its

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
@@ -25,6 +24,8 @@ type Shown struct {
 	Files  []FileDiff `json:"files" jsonschema:"what the commit has changed, of a merge against its first parent; none with a cursor or content"`
 	Total  int        `json:"total" jsonschema:"how many files it has changed"`
 	Patch  string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
+
+	LeftOut int `json:"sensitive_left_out,omitempty" jsonschema:"how many files that usually hold secrets are left out; one that path names is not"`
 
 	Content    string `json:"content,omitempty" jsonschema:"the file's content, or a part of it"`
 	Bytes      int64  `json:"bytes,omitempty" jsonschema:"the size of the whole file"`
@@ -48,7 +49,7 @@ func (s Shown) Text() string {
 		for line := range strings.Lines(c.Body) {
 			b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
 		}
-		b.WriteString("\n" + s.Patch)
+		b.WriteString("\n" + s.Patch + leftOutNote(s.LeftOut))
 	}
 	writeNext(&b, s.NextCursor)
 	return b.String()
@@ -78,13 +79,17 @@ func show(ctx context.Context, s *access, in showArgs) (Shown, error) {
 	if err != nil {
 		return Shown{}, err
 	}
-	what := slices.Concat([]string{"--root", "--no-commit-id", "-r", "--diff-merges=first-parent", id, "--"}, paths)
+	what, err := r.withoutSensitive(ctx, "diff-tree", []string{"--root", "--no-commit-id", "-r", "--diff-merges=first-parent", id}, paths)
+	if err != nil {
+		return Shown{}, err
+	}
 	room := s.budget - overhead - result.Commit.size()
 	var d Diff
 	if err := r.readDiff(ctx, &d, "diff-tree", what, in.Cursor, room); err != nil {
 		return Shown{}, err
 	}
 	result.Files, result.Total, result.Patch, result.NextCursor = d.Files, d.Total, d.Patch, d.NextCursor
+	result.LeftOut = d.LeftOut
 	return result, nil
 }
 

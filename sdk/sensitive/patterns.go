@@ -25,6 +25,8 @@ type part struct {
 	glob string
 	kind partKind
 	text string // without the star
+	// tokens are those of glob.
+	tokens tokens
 }
 
 type partKind uint8
@@ -37,7 +39,7 @@ const (
 )
 
 func newPart(glob string) part {
-	p := part{glob: glob}
+	p := part{glob: glob, tokens: tokensOf(glob)}
 	wild := strings.IndexAny(glob, `*?[\`)
 	switch {
 	case wild < 0:

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// TestSensitiveFiles: diffs and commits are shown without files that usually hold
+// secrets, and say how many, unless a call names one.
+func TestSensitiveFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.write(map[string]string{"r/.env": "KEY=first\n", "r/dir/.ssh/k": "KEY=second\n", "r/:(top)x.pem": "KEY=third\n", "r/c.txt": "shown\n"})
+	w.git("r", "add", "-A")
+	check := func(name string, in args, leftOut int, want ...string) {
+		t.Helper()
+		got := w.must(name, in)
+		contains(t, got, want...)
+		if leftOut > 0 && strings.Contains(got, "KEY=") {
+			t.Errorf("%s(%v) shows a secret:\n%s", name, in, got)
+		}
+		if found := structured[Diff](w, name, in); found.LeftOut != leftOut {
+			t.Errorf("%s(%v) leaves out %d files, want %d", name, in, found.LeftOut, leftOut)
+		}
+	}
+	check("git_diff", args{"path": "r", "staged": true}, 3, "+shown", "[3 sensitive files left out; to see one, name it]")
+	check("git_diff", args{"path": "r/dir", "staged": true}, 1, "No differences", "[1 sensitive file left out")
+	check("git_diff", args{"path": "r", "staged": true, "files": []string{"r/dir", "r/c.txt"}}, 1, "+shown")
+	check("git_diff", args{"path": "r", "staged": true, "files": []string{"r/.env"}}, 0, "+KEY=first")
+	check("git_diff", args{"path": "r", "staged": true, "files": []string{"r/dir/.ssh"}}, 0, "+KEY=second")
+	check("git_diff", args{"path": "r", "staged": true, "files": []string{"r/:(top)x.pem", "r/.env"}}, 0, "+KEY=third")
+	w.git("r", "commit", "-qm", "third")
+	check("git_show", args{"path": "r"}, 3, "+shown", "[3 sensitive files left out")
+	check("git_show", args{"path": "r/.env"}, 0, "+KEY=first")
+	check("git_diff", args{"path": "r", "base": "HEAD~1", "head": "HEAD"}, 3, "+shown")
+	w.git("r", "mv", ".env", "plain")
+	if got := structured[Diff](w, "git_diff", args{"path": "r", "staged": true}); got.LeftOut != 1 || strings.Contains(got.Patch, "-KEY=") {
+		t.Errorf("of a secret that was renamed, git_diff leaves out %d files and shows\n%s", got.LeftOut, got.Patch)
+	}
+	w.git("r", "reset", "-q", "--hard")
+	w.write(map[string]string{"r/.ENV": "KEY=fourth\n"})
+	w.git("r", "add", "-A")
+	check("git_diff", args{"path": "r", "staged": true}, 1, "No differences")
+
+	all := newWorkspace(t, started{settings: map[string]any{"secrets": []string{"c.txt"}}})
+	all.repo("r")
+	all.write(map[string]string{"r/.env": "KEY=first\n", "r/c.txt": "hidden\n"})
+	all.git("r", "add", "-A")
+	if got := all.must("git_diff", args{"path": "r", "staged": true}); !strings.Contains(got, "+KEY=first") || strings.Contains(got, "hidden") {
+		t.Errorf("with other secrets, git_diff shows\n%s", got)
+	}
+	bad := settings{Secrets: []string{"[x"}}
+	if err := bad.check(); err == nil || !strings.Contains(err.Error(), "is not a glob") {
+		t.Errorf("check of a bad pattern returns %v", err)
+	}
+}
+
+// TestSensitiveFilesInParts: the parts of a long diff leave the same files out.
+func TestSensitiveFilesInParts(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{budget: 8 * tool.KiB})
+	w.repo("r")
+	w.write(map[string]string{"r/.env": "KEY=first\n", "r/z.pem": "KEY=last\n", "r/long.txt": strings.Repeat("a line of some length\n", 2000)})
+	w.git("r", "add", "-A")
+	in := args{"path": "r", "staged": true}
+	parts := 0
+	for {
+		got := structured[Diff](w, "git_diff", in)
+		if parts++; strings.Contains(got.Patch, "KEY=") || got.LeftOut != 2 {
+			t.Fatalf("part %d leaves out %d files:\n%s", parts, got.LeftOut, got.Patch)
+		}
+		if got.NextCursor == "" {
+			break
+		}
+		in["cursor"] = got.NextCursor
+	}
+	if parts < 3 {
+		t.Errorf("the diff has %d parts: the test shows nothing", parts)
+	}
+}
