@@ -52,7 +52,7 @@ func Cases() []Case {
 		{Name: "signature-openpgp", setup: signed + `git config format.pretty %G?; git config gpg.openpgp.program $EVIL`, Held: true},
 		{Name: "pager", setup: `git config core.pager $EVIL`, Quiet: true, Held: true},
 		{Name: "submodule-fsmonitor", setup: submodule + `git -C sm config core.fsmonitor $EVIL`},
-		{Name: "inner-fsmonitor", setup: `mkdir in; git -C in init -q; git -C in config core.fsmonitor $EVIL`, Dir: "in", Held: true},
+		{Name: "inner-fsmonitor", setup: `git init -q in; git -C in -c user.name=a -c user.email=a@b commit -q --allow-empty -m i; git -C in config core.fsmonitor $EVIL`, Dir: "in", Held: true},
 		{Name: "worktree-fsmonitor", setup: `git config extensions.worktreeConfig true; git config --worktree core.fsmonitor $EVIL`, Held: true},
 		// What bears a name of the repository's own.
 		{Name: "clean", setup: text + `git config filter.x.clean $EVIL`},

@@ -11,16 +11,20 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// fixedConfig is what git is told beside [gitenv.Config] instead of what a repository
-// says: nothing that reaches a remote by itself, reads a file elsewhere, makes the
-// output something else, or a change another one than was shown.
+// fixedConfig is what git is told instead of what a repository says: nothing that runs
+// a program, reaches a remote by itself, reads a file elsewhere, makes the output
+// something else, or a change another one than was shown.
 func fixedConfig(worktree string) []string {
-	return []string{
+	var all []string
+	for pair := range slices.Chunk(gitenv.Config(), 2) {
+		all = append(all, pair[0]+"="+pair[1])
+	}
+	return append(all,
 		// What runs programs to reach remotes, or by itself.
 		"core.askPass=", "core.sshCommand=false", "core.gitProxy=", "credential.helper=", "credential.interactive=false", "protocol.allow=never",
 		"gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false", "rebase.autoStash=false", "rebase.updateRefs=false",
 		// Where git works.
-		"core.bare=false", "safe.directory=" + worktree, "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
+		"core.bare=false", "safe.directory="+worktree, "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
 		"mailmap.file=", "mailmap.blob=", "blame.ignoreRevsFile=", "diff.orderFile=/dev/null", "rerere.enabled=false",
 		// What the output looks like.
 		"color.ui=false", "column.ui=never", "log.mailmap=false", "log.showRoot=true", "log.follow=false", "i18n.commitEncoding=utf-8",
@@ -31,13 +35,13 @@ func fixedConfig(worktree string) []string {
 		"pull.rebase=false", "pull.twohead=ort", "rebase.backend=merge", "rebase.instructionFormat=%s", "rebase.abbreviateCommands=false",
 		"commit.cleanup=verbatim", "push.followTags=false", "push.default=nothing",
 		// What it sees: a file for itself, whatever the case of its name, and its changes.
-		"core.ignoreStat=false", "core.ignoreCase=" + strconv.FormatBool(runtime.GOOS != "linux"),
+		"core.ignoreStat=false", "core.ignoreCase="+strconv.FormatBool(runtime.GOOS != "linux"),
 		// What it costs: files that are larger are neither compared nor held in memory.
 		"core.bigFileThreshold=32m", "core.deltaBaseCacheLimit=32m", "pack.windowMemory=64m", "pack.deltaCacheSize=16m", "pack.threads=2",
 		// Remotes.
 		"http.sslVerify=true", "http.proxy=", "http.followRedirects=initial", "http.cookieFile=", "http.saveCookies=false", "http.extraHeader=",
 		"http.lowSpeedLimit=1", "http.lowSpeedTime=60", "transfer.bundleURI=false", "fetch.bundleURI=", "fetch.prune=false", "fetch.pruneTags=false",
-	}
+	)
 }
 
 // harmless are values for the settings of a section that are named by whoever wrote
@@ -152,7 +156,7 @@ func (r *repository) environment(c *command) []string {
 	if !c.network {
 		env = append(env, "GIT_ALLOW_PROTOCOL=none", "GIT_SSH_COMMAND=false")
 	}
-	pairs := gitenv.Config()
+	var pairs []string
 	for _, fixed := range fixedConfig(r.worktree) {
 		key, value, _ := strings.Cut(fixed, "=")
 		pairs = append(pairs, key, value)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/sdk/gitenv"
 	"github.com/toolhost/toolhost/sdk/proc"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -333,6 +334,11 @@ func TestEnvironment(t *testing.T) {
 	}
 	p, _ := startShell(t, nil)
 	want := []string{"HOME", "LANG", "LC_TIME", "PATH", "PWD", "SHLVL", "TERM", "TMPDIR", "TZ", "_"}
+	for _, entry := range gitenv.Environment() {
+		name, _, _ := strings.Cut(entry, "=")
+		want = append(want, name)
+	}
+	slices.Sort(want)
 	if got := names(p.Call(t.Context(), "shell_exec", map[string]any{"command": "env"})); !slices.Equal(got, want) {
 		t.Errorf("a command has %q, want %q", got, want)
 	}

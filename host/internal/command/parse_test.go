@@ -61,6 +61,7 @@ func TestParse(t *testing.T) {
 		{"git writes after -U", "git diff -U --output=x", `high ["git" "diff" "-U" "--output=x"]`},
 		{"git writes after --unified", "git diff --unified --output=x", `high ["git" "diff" "--unified" "--output=x"]`},
 		{"git writes after --submodule", "git log --submodule --output=x", `high ["git" "log" "--submodule" "--output=x"]`},
+		{"git runs itself in submodules", "git log -p --submodule=diff", `high ["git" "log" "-p" "--submodule=diff"]`},
 		{"git writes after --format", "git log --format --output=x", `high ["git" "log" "--format" "--output=x"]`},
 		{"git writes after --abbrev", "git log --abbrev --output=x", `high ["git" "log" "--abbrev" "--output=x"]`},
 		{"git reads a file of revisions", "git blame -S /etc/passwd a", `high ["git" "blame" "-S" "/etc/passwd" "a"]`},

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/gitrepo"
@@ -57,10 +58,16 @@ func doubt(in *policy.Input, line *command.Line, s *command.Segment) string {
 func changes(line *command.Line, of int) int {
 	for i := range line.Segments {
 		s := &line.Segments[i]
-		harmless := s.Transparent || s.Maybe || s.Known && s.Risk == command.Low
+		harmless := s.Transparent || s.Maybe || s.Known && s.Risk == command.Low || keepsConfiguration(s)
 		if i != of && !harmless {
 			return i
 		}
 	}
 	return -1
+}
+
+// keepsConfiguration reports whether a command is one of git's that makes no repository
+// and changes the configuration of none in a way that matters.
+func keepsConfiguration(s *command.Segment) bool {
+	return s.Name == "git" && !s.Loose && len(s.Words) > 1 && slices.Contains([]string{"add", "commit", "fetch", "push", "tag"}, s.Words[1])
 }
