@@ -80,7 +80,7 @@ func (s *Schema) Names() map[string]bool {
 
 // Arguments are the arguments of a call that fit the tool's schema.
 type Arguments struct {
-	// Values are the arguments by name, as [Read] makes them.
+	// Values are the arguments by name, as [Read] makes them, defaults filled in.
 	Values map[string]any
 	// Canonical is their one text; see [Canonical].
 	Canonical json.RawMessage
@@ -89,7 +89,8 @@ type Arguments struct {
 }
 
 // Check checks arguments that came from [Read], which it may change. It
-// repairs what loses nothing; otherwise the error, of code
+// repairs what loses nothing, and fills in the defaults of the schema, so that who
+// judges and who runs the call see the same; otherwise the error, of code
 // [tool.InvalidArgument], names every mistake, what was expected and what may
 // have been meant.
 func (s *Schema) Check(value any) (Arguments, *tool.Error) {
@@ -98,6 +99,10 @@ func (s *Schema) Check(value any) (Arguments, *tool.Error) {
 		if value, repairs, err = s.repair(value, err); err != nil {
 			return Arguments{}, s.explain(value, err)
 		}
+	}
+	// A default that does not fit beside what is given is one for readers only.
+	if whole, any := s.filled(s.doc, value, 0); any && s.validator.Validate(whole) == nil {
+		value = whole
 	}
 	return Arguments{Values: object(value), Canonical: Canonical(value), Repairs: repairs}, nil
 }
