@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -45,6 +46,13 @@ func (p *Pipeline) recall(ctx context.Context, c *call) (result tool.Result, kno
 	}
 	if len(c.IdempotencyKey) > maxKey || !utf8.ValidString(c.IdempotencyKey) {
 		return tool.Result{}, false, tool.Errorf(tool.InvalidArgument, "the idempotency key is not usable: expected UTF-8 of at most %d bytes", maxKey)
+	}
+	// The key may come from another client than the call that has it. What that one
+	// got is for nobody whom the policy denies the call now.
+	if decision := p.judge(c); decision.Verdict == policy.Deny {
+		c.decision = decision
+		p.announce(c)
+		return tool.Result{}, false, denied(decision)
 	}
 	first, same := p.flights.claim(c)
 	switch {
