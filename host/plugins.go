@@ -69,7 +69,13 @@ func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err er
 	}
 	if answers(ctx, stateDir) {
 		err = a.asApprover(ctx, func(c *client.Client) error {
-			plugins, err = c.Plugins(ctx)
+			if plugins, err = c.Plugins(ctx); err != nil {
+				return err
+			}
+			health, err := c.Readiness(ctx)
+			for _, problem := range health.Problems {
+				fmt.Fprintf(a.stderr, "toolhost: %s\n", line(problem))
+			}
 			return err
 		})
 		return plugins, err

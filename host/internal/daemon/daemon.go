@@ -40,6 +40,7 @@ type Daemon struct {
 	agent  auth.Token // the host's own, for agents on this machine
 
 	reloading sync.Mutex // one reload at a time
+	ruled     ruled
 
 	stopping chan struct{} // closed when the host begins to stop
 	drained  func() error  // begins to stop, once, and returns when no call is under way
@@ -68,8 +69,8 @@ func New(ctx context.Context, opts Options) (*Daemon, error) {
 // Start learns the tools of every plugin, starting those that it does not know
 // yet, and records how calls ended under which the last host was killed. A
 // plugin that cannot be started is logged and listed with the reason; it does
-// not keep the host from starting. Wrong settings do: a configuration is used
-// as a whole or not at all. Start is called once.
+// not keep the host from starting. Wrong settings do, and rules that fit no tool:
+// a configuration is used as a whole or not at all. Start is called once.
 func (d *Daemon) Start(ctx context.Context) error {
 	defer close(d.ready)
 	if err := d.endUnfinished(ctx); err != nil {
@@ -78,7 +79,8 @@ func (d *Daemon) Start(ctx context.Context) error {
 	if err := d.parts.supervisor.Start(ctx); err != nil {
 		return fmt.Errorf("start plugins: %w", err)
 	}
-	return nil
+	// Only now are the tools known of plugins that were never started.
+	return d.ruled.begin(d.opts)
 }
 
 // ServeMCP starts the daemon and serves one MCP client over a pair of streams

@@ -110,7 +110,7 @@ func (d *Daemon) buildPlugins(context.Context) (err error) {
 	if p.catalog, err = listing(d.opts, toList); err != nil {
 		return err
 	}
-	p.watcher = watch(p.catalog, p.events)
+	p.watcher = watch(p.catalog, p.events, func() { d.ruled.look(d.opts.Version, d.opts.Logger) })
 	p.supervisor, err = supervisor.New(supervisor.Options{
 		Plugins:   toRun,
 		Launcher:  p.launcher,

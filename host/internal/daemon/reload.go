@@ -66,6 +66,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	d.parts.pipeline.Apply(pipeline.Settings{
 		Policy: rules, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,
 	})
+	d.ruled.use(cfg) // before the new plugins publish anything
 	change.Commit()
 	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.pipeline.Revoke(d.parts.tokens.Count)

@@ -3,7 +3,11 @@ package daemon
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
@@ -72,4 +76,60 @@ func refuseRules(cfg *config.Config, version string) error {
 		lines = append(lines, fmt.Sprintf("%s: %s", m.Place, m.Text))
 	}
 	return errors.New(strings.Join(lines, "\n"))
+}
+
+// ruled is what is known of the rules in force: those of a plugin that could not be
+// started before are held against its tools when these are known.
+type ruled struct {
+	mu    sync.Mutex // guards what follows
+	cfg   *config.Config
+	wrong []string
+}
+
+// begin checks the rules when the plugins were started, and refuses what a reload
+// would refuse.
+func (r *ruled) begin(opts Options) error {
+	if err := refuseRules(opts.Config, opts.Version); err != nil {
+		return err
+	}
+	r.use(opts.Config)
+	r.look(opts.Version, opts.Logger)
+	return nil
+}
+
+// use says which configuration is in force from now on, whose rules were checked.
+func (r *ruled) use(cfg *config.Config) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cfg, r.wrong = cfg, nil
+}
+
+// look checks the rules against the tools that are known now, and logs what was not
+// wrong before.
+func (r *ruled) look(version string, logger hclog.Logger) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.cfg == nil || len(r.cfg.Policy.Rules) == 0 {
+		return
+	}
+	check, err := CheckRules(r.cfg, version)
+	if err != nil {
+		logger.Error("the rules of the policy cannot be checked", "error", err)
+		return
+	}
+	var wrong []string
+	for _, m := range check.Mistakes {
+		text := fmt.Sprintf("%s: %s", m.Place, m.Text)
+		if wrong = append(wrong, text); !slices.Contains(r.wrong, text) {
+			logger.Error("a rule of the policy is wrong", "at", m.Place, "mistake", m.Text)
+		}
+	}
+	r.wrong = wrong
+}
+
+// problems returns what is wrong with the rules.
+func (r *ruled) problems() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.wrong)
 }

@@ -13,8 +13,9 @@ type watcher struct {
 	running sync.WaitGroup
 }
 
-// watch begins to watch a catalog. The caller must stop it.
-func watch(c *catalog.Catalog, events *event.Bus) *watcher {
+// watch begins to watch a catalog, and calls changed when it has changed. The caller
+// must stop it.
+func watch(c *catalog.Catalog, events *event.Bus, changed func()) *watcher {
 	w := &watcher{stopped: make(chan struct{})}
 	changes, unsubscribe := c.Changed()
 	w.running.Go(func() { // ends with stop
@@ -23,6 +24,7 @@ func watch(c *catalog.Catalog, events *event.Bus) *watcher {
 			select {
 			case <-changes:
 				events.Publish("", event.CatalogChanged{Tools: len(c.Entries())})
+				changed()
 			case <-w.stopped:
 				return
 			}

@@ -67,7 +67,11 @@ func (s *Server) readiness(w http.ResponseWriter, _ *request) error {
 	if problems := s.problems(); problems != nil {
 		return s.write(w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
-	return s.write(w, http.StatusOK, Health{Status: "ready", Problems: s.keptOff()})
+	ready := Health{Status: "ready", Problems: s.keptOff()}
+	if s.opts.RuleProblems != nil && len(s.opts.RuleProblems()) > 0 {
+		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: toolhost policy test says which")
+	}
+	return s.write(w, http.StatusOK, ready)
 }
 
 // keptOff says which plugins stay off for a while because they crash.

@@ -54,6 +54,9 @@ type Options struct {
 	Ready <-chan struct{}
 	// Stopping is closed when the host begins to stop; nil means never.
 	Stopping <-chan struct{}
+	// RuleProblems says what is wrong with the rules of the policy since the tools of
+	// a plugin became known that could not be started before; nil means nothing.
+	RuleProblems func() []string
 	// Reload reads the configuration again; nil means that it cannot be. accept is
 	// the digest of one that a plugin may have changed, "" for none.
 	Reload func(ctx context.Context, accept string) error
