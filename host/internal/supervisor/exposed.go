@@ -50,6 +50,7 @@ func (k *keeper) beginLook(ctx context.Context, i *instance) *look {
 		began := time.Now()
 		paths := k.s.exposed(i.runner.proc)
 		found := suspectsAt(k.plugin.Name, paths)
+		now := k.s.readOnly(k.s.opts.Workspace)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		i.looking, i.looked = nil, began
@@ -58,6 +59,9 @@ func (k *keeper) beginLook(ctx context.Context, i *instance) *look {
 		case len(paths) > 0:
 			k.s.suspects.note(found)
 			k.log.Warn("the plugin's process is replaced: somebody has replaced or made what it must not change, which it now could", "paths", paths)
+			k.succeed(ctx, i)
+		case now != i.readOnly:
+			k.log.Warn("the plugin's process is replaced: the workspace has become read-only, or is so no more", "read_only", now)
 			k.succeed(ctx, i)
 		}
 	})

@@ -67,6 +67,29 @@ func TestHungFileSystem(t *testing.T) {
 	}
 }
 
+// TestWorkspaceBecomesWritable: the process that sees it as it was is replaced.
+func TestWorkspaceBecomesWritable(t *testing.T) {
+	t.Parallel()
+	k := keep(t, "calm")
+	k.timing.look = 0
+	var writable atomic.Bool
+	k.readOnly = func(string) bool { return !writable.Load() }
+	k.mustCall(t, "calm", "echo")
+	first := k.state(t, "calm").PID
+	k.mustCall(t, "calm", "echo")
+	if now := k.state(t, "calm").PID; now != first {
+		t.Fatal("the process was replaced although nothing has changed")
+	}
+	writable.Store(true)
+	k.mustCall(t, "calm", "echo")
+	if k.state(t, "calm").PID == first {
+		t.Error("the process was not replaced")
+	}
+	if readOnly(t.TempDir()) {
+		t.Error("a temporary directory is said to be read-only")
+	}
+}
+
 // TestCloseDoesNotWaitForAHungFileSystem: the host ends without an answer.
 func TestCloseDoesNotWaitForAHungFileSystem(t *testing.T) {
 	t.Parallel()

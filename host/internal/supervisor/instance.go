@@ -31,6 +31,7 @@ type instance struct {
 	digest   string // of its binary
 	revision string // of what it published
 	scratch  string
+	readOnly bool      // whether the workspace was read-only when it was started
 	ready    time.Time // when it began to take calls
 
 	// stop is closed to ask the watcher to stop the process.

@@ -94,10 +94,12 @@ func (k *keeper) newInstance(program *binary, key instanceKey) (*instance, error
 		log:     k.log,
 		digest:  program.digest,
 		scratch: scratch,
-		stop:    make(chan struct{}),
-		ended:   make(chan struct{}),
-		unused:  make(chan struct{}),
-		gaveUp:  make(chan time.Duration, 1),
+		// A mount keeps what it was for the process, whatever becomes of it outside.
+		readOnly: k.s.readOnly(k.s.opts.Workspace),
+		stop:     make(chan struct{}),
+		ended:    make(chan struct{}),
+		unused:   make(chan struct{}),
+		gaveUp:   make(chan time.Duration, 1),
 		runner: &processRunner{
 			launcher:  k.s.opts.Launcher,
 			log:       newPluginLog(k.log, k.s.opts.Redact),

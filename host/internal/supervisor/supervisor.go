@@ -77,7 +77,9 @@ type Supervisor struct {
 	hashes hashCache
 	// exposed asks the file system what a process could change that it must not.
 	exposed func(*sandbox.Process) []string
-	tasks   sync.WaitGroup // starts, watchers and the like; Close waits for them
+	// readOnly asks it whether nothing can be written in the workspace.
+	readOnly func(dir string) bool
+	tasks    sync.WaitGroup // starts, watchers and the like; Close waits for them
 	// changing holds one token while there is a [Change].
 	changing chan struct{}
 
@@ -123,7 +125,7 @@ func New(opts Options) (*Supervisor, error) {
 	}
 	opts.Plugins = nil
 	s := &Supervisor{
-		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, changing: make(chan struct{}, 1), plugins: plugins,
+		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, readOnly: readOnly, changing: make(chan struct{}, 1), plugins: plugins,
 		keepers: make(map[string]*keeper), prepared: make(map[*keeper]struct{}), leaving: make(map[string]*keeper),
 	}
 	for _, p := range plugins {

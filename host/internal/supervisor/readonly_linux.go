@@ -1,0 +1,10 @@
+package supervisor
+
+import "golang.org/x/sys/unix"
+
+// readOnly reports whether a directory is on a file system, or behind a mount, on which
+// nothing can be written.
+func readOnly(dir string) bool {
+	var stat unix.Statfs_t
+	return dir != "" && unix.Statfs(dir, &stat) == nil && stat.Flags&unix.ST_RDONLY != 0
+}
