@@ -21,7 +21,7 @@ const maxSocketPath = 103
 // whatever the length of the directory's path. The caller must hold the lock of
 // the directory: a socket that is there already is one of a dead host and is
 // removed. Closing the listener removes the socket.
-func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
+func ListenControl(ctx context.Context, dir string) (*ControlListener, error) {
 	path := filepath.Join(dir, ControlSocket)
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -43,7 +43,7 @@ func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	l := &controlListener{Listener: listener, path: path}
+	l := &ControlListener{Listener: listener, path: path}
 	if unix, ok := listener.(*net.UnixListener); ok {
 		unix.SetUnlinkOnClose(false) // by the name that it was bound to, which may be gone
 	}
@@ -51,20 +51,36 @@ func ListenControl(ctx context.Context, dir string) (net.Listener, error) {
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
+	if l.socket, err = os.Lstat(path); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
+	}
 	return l, nil
 }
 
-// controlListener removes its socket when it is closed.
-type controlListener struct {
+// ControlListener removes its socket when it is closed.
+type ControlListener struct {
 	net.Listener
-	path string
+	path   string
+	socket fs.FileInfo
+}
+
+// Bound reports whether the socket is still there, so that clients find the host.
+func (l *ControlListener) Bound() bool {
+	info, err := os.Lstat(l.path)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist) // else there is no telling
+	}
+	return os.SameFile(info, l.socket)
 }
 
 // Close implements [net.Listener].
-func (l *controlListener) Close() error {
+func (l *ControlListener) Close() error {
 	err := l.Listener.Close()
 	if errors.Is(err, net.ErrClosed) {
 		return err
+	}
+	if l.socket != nil && !l.Bound() {
+		return err // somebody has removed it
 	}
 	return errors.Join(err, os.Remove(l.path))
 }

@@ -18,7 +18,9 @@ import (
 type front struct {
 	server *httpapi.Server
 	// serve serves one more listener, until stop.
-	serve   func(listener net.Listener, serve func(context.Context, net.Listener) error)
+	serve func(listener net.Listener, serve func(context.Context, net.Listener) error)
+	// beside runs a task with a context that ends with stop.
+	beside  func(task func(context.Context))
 	stop    context.CancelFunc
 	serving sync.WaitGroup
 
@@ -83,6 +85,9 @@ func newFront(ctx context.Context, server *httpapi.Server) *front {
 	f.serve = func(listener net.Listener, serve func(context.Context, net.Listener) error) {
 		f.serving.Go(func() { f.note(serve(running, listener)) }) // ends with stop; wait waits for it
 	}
+	f.beside = func(task func(context.Context)) {
+		f.serving.Go(func() { task(running) }) // ends with stop; wait waits for it
+	}
 	return f
 }
 
@@ -92,14 +97,48 @@ func (d *Daemon) withAgent(tokens []auth.Token) []auth.Token {
 }
 
 // ServeControl serves the control socket in the state directory from now on,
-// until Close.
+// until Close. If somebody removes the socket, it is made again.
 func (d *Daemon) ServeControl(ctx context.Context) error {
 	listener, err := auth.ListenControl(ctx, d.config.Load().StateDir)
 	if err != nil {
 		return err
 	}
-	d.parts.front.serve(listener, d.parts.front.server.ServeControl)
+	f := d.parts.front
+	f.serve(listener, f.server.ServeControl)
+	f.beside(func(ctx context.Context) { d.keepControl(ctx, listener) })
 	return nil
+}
+
+// lookAtSocket is how often it is looked whether the control socket is still there.
+const lookAtSocket = time.Second
+
+// keepControl makes the control socket again when it is gone. The connections that there
+// are go on.
+func (d *Daemon) keepControl(ctx context.Context, listener *auth.ControlListener) {
+	f, failed := d.parts.front, ""
+	tick := time.NewTicker(lookAtSocket)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if listener.Bound() {
+			continue
+		}
+		again, err := auth.ListenControl(ctx, d.config.Load().StateDir)
+		if err != nil {
+			if failed != err.Error() { // else the log says it already
+				d.opts.Logger.Error("the control socket is gone, and cannot be made again", "error", err)
+			}
+			failed = err.Error()
+			continue
+		}
+		d.opts.Logger.Warn("the control socket was removed and is made again")
+		listener, failed = again, ""
+		f.serve(listener, f.server.ServeControl)
+	}
 }
 
 // ServeHTTP serves the configured address from now on, until Close. It returns
