@@ -90,23 +90,44 @@ type hostReply struct {
 // connection is the plugin's way to the host, while there is one. The zero
 // connection has none.
 type connection struct {
-	mu      sync.Mutex // guards everything below
-	send    func(id uint64, r hostRequest) error
-	last    uint64
-	waiting map[uint64]chan hostReply
+	mu       sync.Mutex // guards everything below
+	requests chan numbered
+	gone     chan struct{} // closed when the host goes; nil without a host
+	last     uint64
+	waiting  map[uint64]chan hostReply
+}
 
-	sendMu sync.Mutex // one message at a time; never taken with mu
+// numbered is a request on its way.
+type numbered struct {
+	id      uint64
+	request hostRequest
 }
 
 // attach opens the connection. It reports false if there is one already.
 func (c *connection) attach(send func(uint64, hostRequest) error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.send != nil {
+	if c.gone != nil {
 		return false
 	}
-	c.send, c.waiting = send, map[uint64]chan hostReply{}
+	c.requests, c.gone, c.waiting = make(chan numbered), make(chan struct{}), map[uint64]chan hostReply{}
+	go c.sendAll(send, c.requests, c.gone) // ends with the connection, or with the send that is then under way
 	return true
+}
+
+// sendAll sends one request after the other: a host that does not read blocks
+// it, and nobody who asks.
+func (c *connection) sendAll(send func(uint64, hostRequest) error, requests <-chan numbered, gone <-chan struct{}) {
+	for {
+		select {
+		case r := <-requests:
+			if err := send(r.id, r.request); err != nil {
+				c.deliver(r.id, hostReply{err: errNotConnected().WithCause(err)})
+			}
+		case <-gone:
+			return
+		}
+	}
 }
 
 // detach closes the connection and fails what waits.
@@ -116,10 +137,11 @@ func (c *connection) detach() {
 	for _, reply := range c.waiting {
 		reply <- hostReply{err: errNotConnected()}
 	}
-	c.send, c.waiting = nil, nil
+	close(c.gone)
+	c.requests, c.gone, c.waiting = nil, nil, nil
 }
 
-// deliver hands an answer to whoever asked. Nobody waits for an answer that
+// deliver hands an answer to the one who asked. Nobody waits for an answer that
 // comes too late.
 func (c *connection) deliver(id uint64, r hostReply) {
 	c.mu.Lock()
@@ -135,8 +157,8 @@ func (c *connection) ask(ctx context.Context, r hostRequest) (hostReply, error) 
 	// It has room for the one answer, so that nobody who answers waits.
 	reply := make(chan hostReply, 1)
 	c.mu.Lock()
-	send := c.send
-	if send == nil {
+	requests := c.requests
+	if c.gone == nil {
 		c.mu.Unlock()
 		return hostReply{}, errNotConnected()
 	}
@@ -154,20 +176,18 @@ func (c *connection) ask(ctx context.Context, r hostRequest) (hostReply, error) 
 		delete(c.waiting, id)
 	}()
 
-	c.sendMu.Lock()
-	err := send(id, r)
-	c.sendMu.Unlock()
-	if err != nil {
-		return hostReply{}, errNotConnected().WithCause(err)
-	}
-	select {
-	case answer := <-reply:
-		if answer.err != nil {
-			return hostReply{}, answer.err
+	for {
+		select {
+		case requests <- numbered{id, r}:
+			requests = nil // it is sent once
+		case answer := <-reply:
+			if answer.err != nil {
+				return hostReply{}, answer.err
+			}
+			return answer, nil
+		case <-ctx.Done():
+			return hostReply{}, toError(ctx, ctx.Err())
 		}
-		return answer, nil
-	case <-ctx.Done():
-		return hostReply{}, toError(ctx, ctx.Err())
 	}
 }
 

@@ -73,5 +73,40 @@ func TestConnection(t *testing.T) {
 		if _, err := c.ask(t.Context(), hostRequest{}); codeOf(err) != tool.Unavailable {
 			t.Errorf("a request that cannot be sent = %v, want code %q", err, tool.Unavailable)
 		}
+		c.detach()
+	})
+}
+
+// TestConnectionThatIsNotRead shows that who asks a host that does not read is
+// not kept beyond the end of its context, nor by those who asked before.
+func TestConnectionThatIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &connection{}
+		release := make(chan struct{})
+		c.attach(func(uint64, hostRequest) error {
+			<-release
+			return nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		asked := make(chan error, 2)
+		for range cap(asked) {
+			go func() { // ends with ctx
+				_, err := c.ask(ctx, hostRequest{})
+				asked <- err
+			}()
+		}
+		synctest.Wait() // one is being sent, the other waits for it
+		cancel()
+		synctest.Wait()
+		if len(asked) != cap(asked) {
+			t.Errorf("%d of %d requests end with their context", len(asked), cap(asked))
+		}
+		for len(asked) > 0 {
+			if err := <-asked; codeOf(err) != tool.Canceled {
+				t.Errorf("a request that was given up = %v, want code %q", err, tool.Canceled)
+			}
+		}
+		close(release)
+		c.detach()
 	})
 }
