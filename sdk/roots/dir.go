@@ -240,8 +240,19 @@ func (d *Dir) Read(entries []DirEntry) ([]DirEntry, error) {
 
 var errTooMany = errors.New("too many entries")
 
-// Close closes the directory. What was opened in it stays open.
-func (d *Dir) Close() error { return unix.Close(d.fd) }
+// Close closes the directory. What was opened in it stays open. It may be called
+// again.
+func (d *Dir) Close() error { return closeOnce(&d.fd) }
+
+// closeOnce closes a descriptor and forgets it: its number soon is another's.
+func closeOnce(fd *int) error {
+	open := *fd
+	if open < 0 {
+		return nil
+	}
+	*fd = -1
+	return unix.Close(open)
+}
 
 // retry calls open again while a signal interrupts it.
 func retry(open func() (int, error)) (int, error) {

@@ -236,3 +236,45 @@ func readOnTheWayDown(r *roots.Roots, name string) (string, error) {
 	content, err := io.ReadAll(f)
 	return string(content), err
 }
+
+// A directory or file that is closed again closes nothing else: the number of its
+// descriptor is another file's by then.
+func TestCloseAgain(t *testing.T) {
+	dir := tree(t, map[string]string{"d/f": "text"})
+	d, err := open(t, dir).OpenDir("d", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := d.Open("f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, closer := range []io.Closer{f, d} {
+		if err := closer.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	others := make([]*os.File, 64)
+	for i := range others {
+		if others[i], err = os.Open(filepath.Join(dir, "d", "f")); err != nil {
+			t.Fatal(err)
+		}
+		defer others[i].Close()
+	}
+	for _, closer := range []io.Closer{f, d} {
+		if err := closer.Close(); err != nil {
+			t.Errorf("closing again: %v", err)
+		}
+	}
+	for _, other := range others {
+		if text, err := io.ReadAll(other); string(text) != "text" || err != nil {
+			t.Errorf("another file reads %q, %v", text, err)
+		}
+	}
+	if _, err := f.Read(make([]byte, 1)); err == nil {
+		t.Error("a closed file can be read")
+	}
+	if _, err := d.Open("f"); err == nil {
+		t.Error("something can be opened in a closed directory")
+	}
+}

@@ -43,5 +43,5 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	return unix.Seek(f.fd, offset, whence)
 }
 
-// Close closes the file.
-func (f *File) Close() error { return unix.Close(f.fd) }
+// Close closes the file. It may be called again.
+func (f *File) Close() error { return closeOnce(&f.fd) }
