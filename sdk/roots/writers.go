@@ -21,7 +21,7 @@ type Writers struct {
 	held []string   // absolute paths
 	free chan struct{}
 
-	sweeping sync.Mutex // guards what follows, and is held during a sweep
+	sweeping sync.Mutex // guards what follows
 	started  time.Time
 	swept    []os.FileInfo
 }
@@ -79,11 +79,18 @@ func overlap(a, b string) bool {
 }
 
 // sweep removes what earlier processes left in the directory, the first time
-// that it is asked to.
+// that it is asked to. Others who write there do not wait for it.
 func (w *Writers) sweep(dir *os.Root) {
+	if started, first := w.begin(dir); first {
+		sweep(dir, started)
+	}
+}
+
+// begin reports whether the directory was not swept yet, and notes that it is.
+func (w *Writers) begin(dir *os.Root) (started time.Time, first bool) {
 	info, err := dir.Stat(".")
 	if err != nil {
-		return // whoever wants to write there is told
+		return time.Time{}, false // who wants to write there is told
 	}
 	w.sweeping.Lock()
 	defer w.sweeping.Unlock()
@@ -91,11 +98,11 @@ func (w *Writers) sweep(dir *os.Root) {
 		w.started = time.Now()
 	}
 	if contains(w.swept, info) {
-		return
+		return w.started, false
 	}
 	if len(w.swept) == maxSwept {
 		w.swept = nil // begin anew; what is swept twice takes time only
 	}
 	w.swept = append(w.swept, info)
-	sweep(dir, w.started)
+	return w.started, true
 }
