@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"regexp/syntax"
 	"slices"
+	"strings"
 	"unicode"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
@@ -23,14 +24,15 @@ func (in searchContentArgs) compile() (*search.Pattern, error) {
 	if in.Pattern == "" || len(in.Pattern) > maxPattern {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern has %d bytes, expected 1 to %d", len(in.Pattern), maxPattern)
 	}
-	expr := in.Pattern
-	if in.Literal {
-		expr = regexp.QuoteMeta(expr)
-	} else if _, err := syntax.Parse(expr, syntax.Perl); err != nil {
-		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
-			WithHint("set literal=true to find it as it is")
+	expr := regexp.QuoteMeta(in.Pattern)
+	if !in.Literal {
+		if _, err := syntax.Parse(in.Pattern, syntax.Perl); err != nil {
+			return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
+				WithHint("set literal=true to find it as it is")
+		}
+		expr = withoutQuotes(in.Pattern)
 	}
-	if in.Case == "insensitive" || (in.Case != "sensitive" && !hasCapital(in.Pattern, in.Literal)) {
+	if in.Case == "insensitive" || (in.Case != "sensitive" && !hasCapital(expr)) {
 		expr = "(?i:" + expr + ")"
 	}
 	if in.Multiline {
@@ -103,15 +105,36 @@ func programSize(expr string) (int, error) {
 	return len(program.Inst), nil
 }
 
-// hasCapital reports whether the pattern has a capital letter that stands for
+// withoutQuotes writes \Q...\E of an expression with a backslash before each
+// character that needs one: a quote that has no end would take what follows the
+// expression, and within one a backslash is a character.
+func withoutQuotes(expr string) string {
+	var b strings.Builder
+	for {
+		at := strings.IndexByte(expr, '\\')
+		if at < 0 || at+1 == len(expr) {
+			return b.String() + expr
+		}
+		if expr[at+1] != 'Q' {
+			b.WriteString(expr[:at+2])
+			expr = expr[at+2:]
+			continue
+		}
+		quoted, rest, _ := strings.Cut(expr[at+2:], `\E`)
+		b.WriteString(expr[:at] + regexp.QuoteMeta(quoted))
+		expr = rest
+	}
+}
+
+// hasCapital reports whether the expression has a capital letter that stands for
 // itself: \S does not.
-func hasCapital(pattern string, literal bool) bool {
+func hasCapital(expr string) bool {
 	escaped := false
-	for _, c := range pattern {
+	for _, c := range expr {
 		if unicode.IsUpper(c) && !escaped {
 			return true
 		}
-		escaped = c == '\\' && !escaped && !literal
+		escaped = c == '\\' && !escaped
 	}
 	return false
 }
