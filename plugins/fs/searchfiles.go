@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io/fs"
+	"math"
 	"path"
 	"strconv"
 	"strings"
@@ -194,8 +195,10 @@ func parseSize(text string) (smallest, largest int64, err error) {
 			WithHint("%sB is bytes; others are KiB, MiB and GiB", text)
 	case err != nil:
 		return 0, 0, bad
+	case text[0] == '>' && size == math.MaxInt64:
+		return 1, 0, nil // no file is larger
 	case text[0] == '>':
-		return int64(size) + 1, 1<<63 - 1, nil
+		return int64(size) + 1, math.MaxInt64, nil
 	case text[0] == '<' && size > 0:
 		return 0, int64(size) - 1, nil
 	default:
