@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,8 +43,9 @@ type decoder struct {
 // there are more bytes than there may be, and returns those that it has.
 //
 // All of a body is there before it is unpacked, so that no server can keep the memory
-// that this takes by being slow.
-func (d *decoder) decode(body io.Reader, encodings []string) ([]byte, error) {
+// that this takes by being slow. It waits for its place until ctx ends, and stops to
+// unpack then.
+func (d *decoder) decode(ctx context.Context, body io.Reader, encodings []string) ([]byte, error) {
 	var names []string
 	for name := range strings.SplitSeq(strings.Join(encodings, ","), ",") {
 		if name = strings.ToLower(strings.TrimSpace(name)); name != "" && name != "identity" {
@@ -55,10 +57,14 @@ func (d *decoder) decode(body io.Reader, encodings []string) ([]byte, error) {
 		return came, err // the answer to a HEAD, say, has no body to unpack
 	}
 	if d.places != nil {
-		d.places <- struct{}{}
-		defer func() { <-d.places }()
+		select {
+		case d.places <- struct{}{}:
+			defer func() { <-d.places }()
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	unpacked, unpackErr := d.unpack(came, names)
+	unpacked, unpackErr := d.unpack(ctx, came, names)
 	if err != nil {
 		return unpacked, err
 	}
@@ -66,11 +72,11 @@ func (d *decoder) decode(body io.Reader, encodings []string) ([]byte, error) {
 }
 
 // unpack unpacks what was packed by these names, the last one last.
-func (d *decoder) unpack(packed []byte, names []string) ([]byte, error) {
+func (d *decoder) unpack(ctx context.Context, packed []byte, names []string) ([]byte, error) {
 	if len(names) > maxCodings {
 		return nil, fmt.Errorf("it is packed %d times, at most %d are possible", len(names), maxCodings)
 	}
-	last := &bounded{reader: bytes.NewReader(packed), left: d.limit}
+	last := &bounded{reader: until(ctx, bytes.NewReader(packed)), left: d.limit}
 	for _, name := range slices.Backward(names) {
 		unpacked, closing, err := unpack(name, last)
 		if err != nil {
@@ -79,8 +85,24 @@ func (d *decoder) unpack(packed []byte, names []string) ([]byte, error) {
 		defer closing()
 		last = &bounded{reader: unpacked, left: d.limit}
 	}
-	return read(last, 0, d.limit)
+	return read(until(ctx, last), 0, d.limit)
 }
+
+// until returns a reader that fails when ctx has ended.
+func until(ctx context.Context, from io.Reader) io.Reader {
+	return readerFunc(func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return from.Read(p)
+	})
+}
+
+// readerFunc is a function that reads.
+type readerFunc func(p []byte) (int, error)
+
+// Read implements [io.Reader].
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // read reads all there is. It begins with room for length bytes, if that is known,
 // and never has room for more than most and one, which is where the end is found. What

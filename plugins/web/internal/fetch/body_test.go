@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -73,7 +74,7 @@ func TestBodyTakesItsLength(t *testing.T) {
 	for _, size := range []int64{0, 1, 511, 512, 513, 6 << 10, 700_000, limit - 1, limit, limit + 1, 3 * limit} {
 		for _, told := range []int64{-1, 0, size, size / 2, 2 * size, 1 << 40} {
 			d := decoder{limit: limit, length: told}
-			body, err := d.decode(zeros(size), nil)
+			body, err := d.decode(t.Context(), zeros(size), nil)
 			want := min(size, limit)
 			if int64(len(body)) != want || errors.Is(err, errTooLarge) != (size > limit) {
 				t.Errorf("%d bytes, told as %d: %d came, %v", size, told, len(body), err)
@@ -89,22 +90,22 @@ func TestDecode(t *testing.T) {
 	text := strings.Repeat("some text ", 1000)
 	for _, names := range [][]string{{}, {"gzip"}, {"x-gzip"}, {"br"}, {"zstd"}, {"gzip", "br"}, {"zstd", "gzip"}} {
 		d := &decoder{limit: int64(len(text))}
-		got, err := d.decode(bytes.NewReader(packed(t, strings.NewReader(text), names...)), []string{strings.Join(names, ", ")})
+		got, err := d.decode(t.Context(), bytes.NewReader(packed(t, strings.NewReader(text), names...)), []string{strings.Join(names, ", ")})
 		if err != nil || string(got) != text {
 			t.Errorf("%q: %d bytes, %v", names, len(got), err)
 		}
 		d = &decoder{limit: int64(len(text)) - 1}
-		if got, err := d.decode(bytes.NewReader(packed(t, strings.NewReader(text), names...)), names); !errors.Is(err, errTooLarge) || string(got) != text[:len(got)] || len(got) < len(text)-1 {
+		if got, err := d.decode(t.Context(), bytes.NewReader(packed(t, strings.NewReader(text), names...)), names); !errors.Is(err, errTooLarge) || string(got) != text[:len(got)] || len(got) < len(text)-1 {
 			t.Errorf("%q, one byte more than may be: %d bytes, %v", names, len(got), err)
 		}
 	}
 	for _, length := range []int64{-1, 0, 1, 5, 100, 1 << 60} { // whatever the server says
-		if got, err := (&decoder{limit: 1 << 20, length: length}).decode(strings.NewReader("hello"), nil); string(got) != "hello" || err != nil {
+		if got, err := (&decoder{limit: 1 << 20, length: length}).decode(t.Context(), strings.NewReader("hello"), nil); string(got) != "hello" || err != nil {
 			t.Errorf("of %d bytes: %q, %v", length, got, err)
 		}
 	}
 	thrice := packed(t, strings.NewReader(text), "gzip", "gzip", "gzip")
-	if got, err := (&decoder{limit: 1 << 20}).decode(bytes.NewReader(thrice), []string{"gzip, gzip, gzip"}); err == nil {
+	if got, err := (&decoder{limit: 1 << 20}).decode(t.Context(), bytes.NewReader(thrice), []string{"gzip, gzip, gzip"}); err == nil {
 		t.Errorf("packed three times: %d bytes", len(got))
 	}
 	var wide bytes.Buffer
@@ -115,19 +116,19 @@ func TestDecode(t *testing.T) {
 	if _, err := io.Copy(w, zeros(5*maxWindow)); err != nil || w.Close() != nil {
 		t.Fatal(err)
 	}
-	if got, err := (&decoder{limit: 8 * maxWindow}).decode(&wide, []string{"zstd"}); err == nil {
+	if got, err := (&decoder{limit: 8 * maxWindow}).decode(t.Context(), &wide, []string{"zstd"}); err == nil {
 		t.Errorf("with a window of %d: %d bytes", 4*maxWindow, len(got))
 	}
 	for name, encodings := range map[string][]string{"unknown": {"rot13"}, "not packed": {"gzip"}, "identity among": {"identity, br, identity, rot13"}} {
-		if got, err := (&decoder{limit: 1 << 20}).decode(strings.NewReader("hello, hello, hello"), encodings); err == nil {
+		if got, err := (&decoder{limit: 1 << 20}).decode(t.Context(), strings.NewReader("hello, hello, hello"), encodings); err == nil {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got, err := (&decoder{limit: 1 << 20}).decode(strings.NewReader("hello"), []string{"identity"}); string(got) != "hello" || err != nil {
+	if got, err := (&decoder{limit: 1 << 20}).decode(t.Context(), strings.NewReader("hello"), []string{"identity"}); string(got) != "hello" || err != nil {
 		t.Errorf("identity: %q, %v", got, err)
 	}
 	for _, names := range []string{"gzip", "br", "zstd", "gzip, br", "deflate"} {
-		if got, err := (&decoder{limit: 1 << 20}).decode(strings.NewReader(""), []string{names}); len(got) != 0 || err != nil {
+		if got, err := (&decoder{limit: 1 << 20}).decode(t.Context(), strings.NewReader(""), []string{names}); len(got) != 0 || err != nil {
 			t.Errorf("no body, packed by %s: %q, %v", names, got, err)
 		}
 	}
@@ -140,17 +141,17 @@ func TestBombs(t *testing.T) {
 	for _, names := range [][]string{{"gzip"}, {"br"}, {"zstd"}, {"gzip", "gzip"}, {"gzip", "br"}, {"zstd", "zstd"}} {
 		t.Run(strings.Join(names, " "), func(t *testing.T) {
 			bomb := packed(t, zeros(size), names...)
-			got, err := (&decoder{limit: limit}).decode(bytes.NewReader(bomb), names)
+			got, err := (&decoder{limit: limit}).decode(t.Context(), bytes.NewReader(bomb), names)
 			if !errors.Is(err, errTooLarge) || len(got) != limit {
 				t.Errorf("%d bytes became %d: %v; want %d", len(bomb), len(got), err, limit)
 			}
 			control := &decoder{limit: size}
-			if all, err := control.decode(bytes.NewReader(bomb), names); err != nil || len(all) != size {
+			if all, err := control.decode(t.Context(), bytes.NewReader(bomb), names); err != nil || len(all) != size {
 				t.Errorf("control: %d bytes became %d: %v", len(bomb), len(all), err)
 			}
 		})
 	}
-	if got, err := (&decoder{limit: limit}).decode(endless{}, nil); !errors.Is(err, errTooLarge) || len(got) != limit {
+	if got, err := (&decoder{limit: limit}).decode(t.Context(), endless{}, nil); !errors.Is(err, errTooLarge) || len(got) != limit {
 		t.Errorf("an endless body became %d bytes: %v", len(got), err)
 	}
 }
@@ -169,7 +170,7 @@ func TestSlowBombs(t *testing.T) {
 		body, server := io.Pipe()
 		servers = append(servers, server)
 		decoding.Go(func() {
-			if _, err := (&decoder{limit: 5 << 20, places: places}).decode(body, []string{"br, br"}); err == nil {
+			if _, err := (&decoder{limit: 5 << 20, places: places}).decode(t.Context(), body, []string{"br, br"}); err == nil {
 				t.Error("a body that was cut is whole")
 			}
 		})
@@ -182,13 +183,38 @@ func TestSlowBombs(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 64<<20 {
 		t.Errorf("16 bodies of 100 KB take %d MiB", grown>>20)
 	}
-	if _, err := (&decoder{limit: 1 << 20, places: places}).decode(bytes.NewReader(packed(t, strings.NewReader("hello"), "br")), []string{"br"}); err != nil {
+	if _, err := (&decoder{limit: 1 << 20, places: places}).decode(t.Context(), bytes.NewReader(packed(t, strings.NewReader("hello"), "br")), []string{"br"}); err != nil {
 		t.Errorf("another body: %v", err)
 	}
 	for _, server := range servers {
 		_ = server.Close()
 	}
 	decoding.Wait()
+}
+
+// Who waits for a place to unpack a body, or unpacks one, ends with its context.
+func TestUnpackingEnds(t *testing.T) {
+	gave := errors.New("gave up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	places := make(chan struct{}, 1)
+	places <- struct{}{} // another body is unpacked
+	body := packed(t, zeros(1<<20), "gzip")
+	ended := make(chan error)
+	go func() { // ends with ctx
+		_, err := (&decoder{limit: 2 << 20, places: places}).decode(ctx, bytes.NewReader(body), []string{"gzip"})
+		ended <- err
+	}()
+	cancel(gave)
+	if err := <-ended; !errors.Is(err, gave) {
+		t.Errorf("a body that waits for its place: %v, want %v", err, gave)
+	}
+	<-places
+	if got, err := (&decoder{limit: 2 << 20, places: places}).decode(ctx, bytes.NewReader(body), []string{"gzip"}); !errors.Is(err, gave) || len(got) > 0 {
+		t.Errorf("a body that is unpacked: %d bytes, %v, want %v", len(got), err, gave)
+	}
+	if len(places) > 0 {
+		t.Error("a place is not given back")
+	}
 }
 
 // FuzzDecode reads bodies that are not packed as they say.
@@ -199,7 +225,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("hello"), "gzip, br")
 	f.Fuzz(func(t *testing.T, body []byte, encoding string) {
 		d := &decoder{limit: 1 << 20}
-		if got, err := d.decode(bytes.NewReader(body), []string{encoding}); err == nil && len(got) > 1<<20 {
+		if got, err := d.decode(t.Context(), bytes.NewReader(body), []string{encoding}); err == nil && len(got) > 1<<20 {
 			t.Errorf("%d bytes", len(got))
 		}
 	})

@@ -348,7 +348,7 @@ func (c *Client) exchange(ctx context.Context, r Request, header http.Header) (r
 	if r.beginning > 0 {
 		limit = r.beginning
 	}
-	body, err := (&decoder{limit: limit, length: answer.ContentLength, places: c.unpacking}).decode(answer.Body, answer.Header.Values("Content-Encoding"))
+	body, err := (&decoder{limit: limit, length: answer.ContentLength, places: c.unpacking}).decode(request.Context(), answer.Body, answer.Header.Values("Content-Encoding"))
 	if err != nil && (r.beginning == 0 || !errors.Is(err, errTooLarge)) {
 		return nil, &bodyError{cause: err}
 	}
