@@ -204,6 +204,10 @@ func (l *living) run(ctx context.Context, o order, keep tool.ByteSize, take func
 	select {
 	case told, alive = <-l.ended:
 	case <-ctx.Done():
+		select {
+		case told, alive = <-l.ended: // the command has ended, too
+		default:
+		}
 	}
 	result := outcome{cwd: told.dir, lost: !alive, newShell: l.fresh()}
 	if !alive {

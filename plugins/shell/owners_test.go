@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -231,5 +232,40 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 	}
 	if got := listed("bob", "s1"); !strings.Contains(got, bobs) {
 		t.Errorf("another user has %q", got)
+	}
+}
+
+// bothDone is a context that has ended when the shell has told of its command: who
+// waits for either finds both.
+type bothDone struct {
+	context.Context
+
+	shell *living
+}
+
+// Done implements [context.Context].
+func (b bothDone) Done() <-chan struct{} {
+	b.shell.ended <- <-b.shell.ended
+	return b.Context.Done()
+}
+
+// A command that ends exactly at its deadline has ended, and its shell lives on.
+func TestEndsAtTheDeadline(t *testing.T) {
+	set := defaults()
+	shell, err := startLiving(t.Context(), &program{settings: &set})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		shell.stop()
+		<-shell.process.Done()
+	}()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for n := range 20 {
+		got, err := shell.run(bothDone{ended, shell}, order{id: fmt.Sprint("order", n), text: "exit_code() { return 7; }; exit_code", stdin: "/dev/null"}, tool.KiB, func(proc.Stream, []byte) {})
+		if err != nil || got.lost || got.ExitCode != 7 {
+			t.Fatalf("command %d: %+v, %v; want exit code 7", n, got, err)
+		}
 	}
 }
