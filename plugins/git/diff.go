@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -187,14 +188,16 @@ func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, w
 	p := &page{limit: maxLimit, room: room / 4}
 	changes := porcelain.NewChanges(maxLimit)
 	var w *window
+	var patch io.Writer
 	changes.Patch = func(part []byte) (err error) {
 		if w == nil { // the files are known
 			r.addFiles(d, changes, p)
 			if w, err = r.window("", room-(room/4-p.room)); err != nil {
 				return err
 			}
+			patch = r.headings(w)
 		}
-		_, err = w.Write(part)
+		_, err = patch.Write(part)
 		return err
 	}
 	args := slices.Concat([]string{subcommand}, listFlags(), r.patchFlags(), what.args)
@@ -232,7 +235,7 @@ func (r *repository) readPatch(ctx context.Context, d *Diff, subcommand string, 
 	if err != nil {
 		return err
 	}
-	if _, err := r.run(ctx, command{args: slices.Concat([]string{subcommand}, r.patchFlags(), what.args), patterns: what.patterns, output: w, maxOutput: tool.TiB}); err != nil {
+	if _, err := r.run(ctx, command{args: slices.Concat([]string{subcommand}, r.patchFlags(), what.args), patterns: what.patterns, output: r.headings(w), maxOutput: tool.TiB}); err != nil {
 		return err
 	}
 	d.Patch, d.NextCursor, err = w.take()

@@ -320,9 +320,60 @@ func TestDiffOfConflicts(t *testing.T) {
 			}
 		}
 	}
-	conflict := []FileDiff{{Path: "f", Status: "U"}, {Path: "f", Status: "M", Added: 103}}
-	check(conflict...)
-	contains(t, w.must("git_diff", args{"stat": true}), "U +0 -0 f\nM +103 -0 f\n")
+	conflict := FileDiff{Path: "f", Status: "U", Added: 103}
+	check(conflict)
+	contains(t, w.must("git_diff", args{"stat": true}), "U +103 -0 f\n1 file, ")
 	w.write(map[string]string{"a": "changed\n", "z": "changed\n"})
-	check(FileDiff{Path: "a", Status: "M", Added: 1, Deleted: 1}, conflict[0], conflict[1], FileDiff{Path: "z", Status: "M", Added: 1, Deleted: 1})
+	check(FileDiff{Path: "a", Status: "M", Added: 1, Deleted: 1}, conflict, FileDiff{Path: "z", Status: "M", Added: 1, Deleted: 1})
+}
+
+// A patch of files in conflict names them relative to the workspace, as every other,
+// also where git knows no prefix: in the headings of combined and of unmerged files.
+func TestDiffOfConflictsBelow(t *testing.T) {
+	for _, repo := range []string{"r", "r/ä \"q\""} {
+		w := newWorkspace(t, started{})
+		w.write(map[string]string{repo + "/d/f": "base\n", repo + "/ö": "base\n"})
+		w.git(repo, "init", "-q", "-b", "main")
+		w.git(repo, "config", "user.name", "Ada")
+		w.git(repo, "config", "user.email", "ada@example.com")
+		commit := func(text string) {
+			w.write(map[string]string{repo + "/d/f": text, repo + "/ö": text})
+			w.git(repo, "add", "-A")
+			w.git(repo, "commit", "-qm", "commit")
+		}
+		commit("base\ndiff --cc x\n")
+		w.git(repo, "checkout", "-qb", "other")
+		commit("other\ndiff --cc x\n")
+		w.git(repo, "checkout", "-q", "main")
+		commit("main\ndiff --cc x\n")
+		if _, err := w.tryGit(repo, "merge", "-q", "other"); err == nil {
+			t.Fatal("the merge has no conflicts")
+		}
+		patch := structured[Diff](w, "git_diff", args{"path": repo}).Patch
+		staged := structured[Diff](w, "git_diff", args{"path": repo, "staged": true}).Patch
+		for _, name := range []string{repo + "/d/f", repo + "/ö"} {
+			contains(t, "\n"+patch, "\ndiff --cc "+quotedPath(name)+"\n")
+			contains(t, "\n"+staged, "\n* Unmerged path "+name+"\n")
+		}
+		contains(t, patch, "  diff --cc x\n")
+	}
+}
+
+// quotedPath is a path as git quotes it.
+func quotedPath(path string) string {
+	var b strings.Builder
+	for _, c := range []byte(path) {
+		switch {
+		case c == '"':
+			b.WriteString(`\"`)
+		case c >= 0x80:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	if b.String() == path {
+		return path
+	}
+	return `"` + b.String() + `"`
 }

@@ -40,11 +40,12 @@ type Changes struct {
 	// Patch, if not nil, gets the patch as it comes, after Files are all there.
 	Patch func(part []byte) error
 
-	pending *Change // whose names come next
-	names   int     // of them
-	counted int     // files that the second part has told of
-	listed  bool    // and the patch follows
-	line    Change  // the counts that names follow
+	pending  *Change // whose names come next
+	names    int     // of them
+	conflict string  // the path of the last change if it is U
+	counted  int     // files that the second part has told of
+	listed   bool    // and the patch follows
+	line     Change  // the counts that names follow
 }
 
 // NewChanges returns a reader that keeps so many files.
@@ -110,8 +111,15 @@ func (c *Changes) name(name string) error {
 		c.pending = nil
 		return c.put(c.line)
 	}
-	if c.Total++; c.Keep == 0 || len(c.Files) < c.Keep {
-		c.Files = append(c.Files, *c.pending)
+	// A file in conflict is told of twice: that it is, and how it differs.
+	if again := name == c.conflict; !again {
+		if c.Total++; c.Keep == 0 || len(c.Files) < c.Keep {
+			c.Files = append(c.Files, *c.pending)
+		}
+	}
+	c.conflict = ""
+	if c.pending.Status == "U" {
+		c.conflict = name
 	}
 	c.pending = nil
 	return nil
@@ -160,11 +168,14 @@ func (c *Changes) count(text string) error {
 	return c.put(c.line)
 }
 
-// put adds counts to the change that they are about: the raw part may tell of one
-// more often, in a conflict.
+// put adds counts to the change that they are about. Of a file in conflict there are
+// two: none, and then its own.
 func (c *Changes) put(counts Change) error {
 	c.Added += counts.Added
 	c.Deleted += counts.Deleted
+	if c.counted > 0 && c.Files[c.counted-1].Path == counts.Path {
+		c.counted--
+	}
 	for ; c.counted < len(c.Files); c.counted++ {
 		if f := &c.Files[c.counted]; f.Path == counts.Path {
 			f.Added, f.Deleted, f.Binary = counts.Added, counts.Deleted, counts.Binary

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// headings passes a patch on and puts a prefix before the paths in headings for
+// which git has no option: those of combined diffs and of files in conflict. Lines of
+// files never begin as these do.
+type headings struct {
+	to     io.Writer
+	prefix string
+
+	line []byte // the current one, as long as it may be a heading
+	rest bool   // the current line is none
+}
+
+// headings returns a writer that passes a patch of the repository on, with headings
+// that name files as the others of its paths: relative to the workspace.
+func (r *repository) headings(to io.Writer) io.Writer {
+	if r.shown == "." {
+		return to
+	}
+	return &headings{to: to, prefix: strings.TrimPrefix(r.shown, "/") + "/"}
+}
+
+// maxHeading is longer than any heading.
+const maxHeading = 32 << 10
+
+// Write implements [io.Writer].
+func (h *headings) Write(data []byte) (int, error) {
+	var out []byte
+	for part := range bytes.Lines(data) {
+		ends := part[len(part)-1] == '\n'
+		if !h.rest {
+			h.line = append(h.line, part...)
+			switch {
+			case !mayBeHeading(h.line) || len(h.line) > maxHeading:
+				out, h.rest = append(out, h.line...), true
+			case ends:
+				out = h.appendHeading(out)
+			default:
+				continue
+			}
+			h.line = h.line[:0]
+		} else {
+			out = append(out, part...)
+		}
+		if ends {
+			h.rest = false
+		}
+	}
+	if _, err := h.to.Write(out); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// The beginnings of headings. Git quotes the path of the first, not of the second.
+const (
+	combined = "diff --cc "
+	unmerged = "* Unmerged path "
+)
+
+// mayBeHeading reports whether a line that begins so may be a heading.
+func mayBeHeading(line []byte) bool {
+	begins := func(heading string) bool {
+		n := min(len(line), len(heading))
+		return string(line[:n]) == heading[:n]
+	}
+	return begins(combined) || begins(unmerged)
+}
+
+// appendHeading appends the heading with the prefix.
+func (h *headings) appendHeading(out []byte) []byte {
+	line := string(h.line)
+	if path, ok := strings.CutPrefix(line, unmerged); ok {
+		return append(out, unmerged+h.prefix+path...)
+	}
+	path := strings.TrimSuffix(strings.TrimPrefix(line, combined), "\n")
+	prefix := quoteForGit(h.prefix)
+	if inner, quoted := strings.CutPrefix(path, `"`); quoted {
+		path = `"` + prefix + inner
+	} else if prefix != h.prefix {
+		path = `"` + prefix + path + `"`
+	} else {
+		path = prefix + path
+	}
+	return append(out, combined+path+"\n"...)
+}
+
+// quoteForGit quotes a text as git does within quotes.
+func quoteForGit(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		switch {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
