@@ -94,7 +94,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.C
 	ctx, end := answering(r)
 	defer end()
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, &exchange{ctx: r.Context(), caller: caller}))
-	w = &patientWriter{ResponseWriter: w, late: &s.late}
+	patient := &patientWriter{ResponseWriter: w, late: filler{late: &s.late}}
+	defer patient.finish()
+	w = patient
 	if r.Method == http.MethodPost && !readMessage(w, r) {
 		return
 	}
@@ -226,7 +228,7 @@ func refuse(w http.ResponseWriter, status int, code int64, why string) {
 type patientWriter struct {
 	http.ResponseWriter
 
-	late *late
+	late filler
 }
 
 // Write implements [io.Writer].
@@ -240,6 +242,14 @@ func (w *patientWriter) Write(data []byte) (int, error) {
 		return 0, err
 	}
 	return len(data), nil
+}
+
+// finish writes what was held back: it was not the beginning of a mark.
+func (w *patientWriter) finish() {
+	if len(w.late.held) > 0 {
+		w.extend()
+		_, _ = w.ResponseWriter.Write(w.late.held) // nobody is left to tell
+	}
 }
 
 // FlushError implements what [http.ResponseController] looks for.

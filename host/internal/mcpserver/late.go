@@ -18,6 +18,9 @@ const (
 	// lateFor is how long a part waits to be written: many times what lies between the
 	// encoding of a message and its writing.
 	lateFor = 5 * time.Minute
+	// maxLate bounds the bytes of all parts that wait: a part for which there is no
+	// room is encoded where it is.
+	maxLate = 64 << 20
 	// markStart begins every mark, and markLength is that of a whole one with its quotes.
 	markStart  = `"toolhost-late-`
 	markLength = len(markStart) + 26 + 1
@@ -28,8 +31,9 @@ const (
 // encodes has a mark where a long part belongs, and whoever writes the message puts the
 // part there. The zero value is ready.
 type late struct {
-	mu    sync.Mutex // guards parts
+	mu    sync.Mutex // guards parts, bytes
 	parts map[string]latePart
+	bytes int // of all parts
 }
 
 // latePart is what belongs in the place of a mark, as JSON or as text.
@@ -49,7 +53,13 @@ type lateText struct {
 
 // MarshalJSON implements [json.Marshaler].
 func (t *lateText) MarshalJSON() ([]byte, error) {
-	return append(append([]byte(`{"type":"text","text":`), t.late.add(t.data, false)...), '}'), nil
+	out := []byte(`{"type":"text","text":`)
+	if mark := t.late.add(t.data, false); mark != nil {
+		out = append(out, mark...)
+	} else {
+		out = appendQuoted(out, t.data)
+	}
+	return append(out, '}'), nil
 }
 
 // lateJSON is JSON that is written late.
@@ -59,7 +69,12 @@ type lateJSON struct {
 }
 
 // MarshalJSON implements [json.Marshaler].
-func (j *lateJSON) MarshalJSON() ([]byte, error) { return j.late.add(j.data, true), nil }
+func (j *lateJSON) MarshalJSON() ([]byte, error) {
+	if mark := j.late.add(j.data, true); mark != nil {
+		return mark, nil
+	}
+	return j.data, nil
+}
 
 // appendTo appends the part as JSON, in one line.
 func (p *latePart) appendTo(message []byte) ([]byte, error) {
@@ -91,7 +106,7 @@ func (l *late) structured(data json.RawMessage) any {
 	return &lateJSON{late: l, data: data}
 }
 
-// add returns the mark of a part, a string of JSON.
+// add returns the mark of a part, a string of JSON; nil if there is no room for it.
 func (l *late) add(data []byte, isJSON bool) []byte {
 	mark := markStart + rand.Text() + `"`
 	now := time.Now()
@@ -102,9 +117,13 @@ func (l *late) add(data []byte, isJSON bool) []byte {
 	}
 	for mark, part := range l.parts { // those whose message was never written
 		if now.Sub(part.since) > lateFor {
-			delete(l.parts, mark)
+			l.remove(mark)
 		}
 	}
+	if l.bytes+len(data) > maxLate {
+		return nil
+	}
+	l.bytes += len(data)
 	l.parts[mark] = latePart{data: data, json: isJSON, since: now}
 	return []byte(mark)
 }
@@ -114,8 +133,14 @@ func (l *late) take(mark string) (latePart, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	part, ok := l.parts[mark]
-	delete(l.parts, mark)
+	l.remove(mark)
 	return part, ok
+}
+
+// remove forgets a part. The caller holds mu.
+func (l *late) remove(mark string) {
+	l.bytes -= len(l.parts[mark].data)
+	delete(l.parts, mark)
 }
 
 func (l *late) none() bool {
@@ -124,34 +149,87 @@ func (l *late) none() bool {
 	return len(l.parts) == 0
 }
 
-// fill puts the parts into a message in the place of their marks. The message is
-// returned as it is if it has none.
+// fill puts the parts into a whole message in the place of their marks. The message
+// is returned as it is if it has none.
 func (l *late) fill(message []byte) ([]byte, error) {
-	if l.none() {
-		return message, nil
+	f := filler{late: l}
+	whole, err := f.fill(message)
+	if err != nil || len(f.held) == 0 {
+		return whole, err
+	}
+	return append(slices.Clip(whole), f.held...), nil
+}
+
+// filler puts the parts into messages that are written in pieces of any size.
+type filler struct {
+	late *late
+	held []byte // the end of what was written: it may be the beginning of a mark
+}
+
+// fill returns what can be written now that data has come. It may be data itself.
+func (f *filler) fill(data []byte) ([]byte, error) {
+	if len(f.held) > 0 {
+		data = append(f.held, data...)
+		f.held = nil
+	} else if f.late.none() {
+		return data, nil
 	}
 	var whole []byte
 	var err error
 	for {
-		at := bytes.Index(message, []byte(markStart))
-		if at < 0 || at+markLength > len(message) {
+		at, length := findMark(data)
+		if length < markLength {
+			f.held, data = slices.Clone(data[at:]), data[:at]
 			break
 		}
 		end := at + markLength
-		part, ok := l.take(string(message[at:end]))
+		part, ok := f.late.take(string(data[at:end]))
 		if !ok { // it is part of the result
-			whole = append(whole, message[:end]...)
-			message = message[end:]
+			end = at + 1
+			whole, data = append(whole, data[:end]...), data[end:]
 			continue
 		}
-		whole = append(slices.Grow(whole, at+len(part.data)+len(part.data)/16+len(message)), message[:at]...)
-		message = message[end:]
+		whole = append(slices.Grow(whole, at+len(part.data)+len(part.data)/16+len(data)), data[:at]...)
+		data = data[end:]
 		if whole, err = part.appendTo(whole); err != nil {
 			return nil, fmt.Errorf("encode a result: %w", err)
 		}
 	}
 	if whole == nil {
-		return message, nil
+		return data, nil
 	}
-	return append(whole, message...), nil
+	return append(whole, data...), nil
+}
+
+// findMark returns where the first mark is, or what can be the beginning of one at
+// the end of data, and how much of it is there; the end of data and 0 if there is
+// none.
+func findMark(data []byte) (at, length int) {
+	for ; ; at++ {
+		next := bytes.IndexByte(data[at:], markStart[0])
+		if next < 0 {
+			return len(data), 0
+		}
+		at += next
+		if length = markIn(data[at:]); length == markLength || length == len(data)-at {
+			return at, length
+		}
+	}
+}
+
+// markIn returns how many bytes at the start of data a mark can begin with.
+func markIn(data []byte) int {
+	n := 0
+	for n < min(len(data), markLength) {
+		c := data[n]
+		switch {
+		case n < len(markStart) && c == markStart[n]:
+		case n >= len(markStart) && n < markLength-1 && (c >= 'A' && c <= 'Z' || c >= '2' && c <= '7'): // as in rand.Text
+		case n == markLength-1 && c == '"':
+		default:
+			return n
+		}
+		n++
+	}
+	return n
 }

@@ -2,6 +2,8 @@ package mcpserver
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,6 +83,71 @@ func TestLate(t *testing.T) {
 				t.Error("a part is kept that was written")
 			}
 		})
+	}
+}
+
+// A message has its parts in it however it is written: at once, in pieces of any
+// size, and whatever is held back meanwhile can really be the beginning of a mark.
+func TestLateInPieces(t *testing.T) {
+	text := strings.Repeat("a line of text\n", 2000)
+	r := tool.Result{Content: []tool.Content{tool.Text(text), tool.Text(markStart + "A"), tool.Text(text)}, Structured: json.RawMessage(`{"a":"` + strings.Repeat("b", lateFrom) + `"}`)}
+	var all late
+	_, want := encoded(t, &all, r)
+	for size := 1; size < 2*markLength; size++ {
+		var l late
+		message, err := json.Marshal(map[string]any{"id": 1, "result": l.render(pipeline.Outcome{ID: "tc_1", Result: r}, "2025-11-25")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := filler{late: &l}
+		var got strings.Builder
+		for piece := range slices.Chunk(message, size) {
+			out, err := f.fill(slices.Clone(piece))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Write(out)
+			if len(f.held) > 0 && markIn(f.held) != len(f.held) {
+				t.Fatalf("%q is held back", f.held)
+			}
+		}
+		if len(f.held) > 0 || got.String() != want || !l.none() {
+			t.Fatalf("in pieces of %d it ends in %.100q, and %q is held back", size, got.String(), f.held)
+		}
+	}
+	f := filler{late: &late{}}
+	f.late.add([]byte("waits"), false)
+	for _, piece := range []string{`{"a":"`, `"toolhost`, `-late-ABC`, "abc", `"toolhost-late-"`, "}\n"} {
+		out, err := f.fill([]byte(piece))
+		if held := map[string]string{`{"a":"`: `"`, `"toolhost`: `"toolhost`, `-late-ABC`: `"toolhost-late-ABC`, `"toolhost-late-"`: `"`}[piece]; err != nil || string(f.held) != held {
+			t.Errorf("after %q %q was written and %q is held back, %v; want %q", piece, out, f.held, err, held)
+		}
+	}
+}
+
+// What waits to be written late is bounded in bytes; what exceeds them is written
+// where it is.
+func TestLateBytesAreBounded(t *testing.T) {
+	var l late
+	part := []byte(strings.Repeat("x", maxLate/4))
+	for range 4 {
+		if l.add(part, false) == nil {
+			t.Fatal("a part has no room")
+		}
+	}
+	text := strings.Repeat("a\n", lateFrom)
+	_, message := encoded(t, &late{}, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", lateFrom) + `"`)})
+	if _, full := encoded(t, &l, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", lateFrom) + `"`)}); full != message {
+		t.Errorf("beyond the bound the message is %.200s, want %.200s", full, message)
+	}
+	if len(l.parts) != 4 || l.bytes != maxLate {
+		t.Errorf("%d parts of %d bytes wait, want 4 of %d", len(l.parts), l.bytes, maxLate)
+	}
+	for mark := range maps.Clone(l.parts) {
+		l.take(mark)
+	}
+	if l.bytes != 0 {
+		t.Errorf("%d bytes wait when all parts are written", l.bytes)
 	}
 }
 
