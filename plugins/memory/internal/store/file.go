@@ -104,7 +104,7 @@ func check(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(inspect(ctx, db, path, info.Size()), db.Close())
+	return errors.Join(inspect(ctx, db, path), db.Close())
 }
 
 // makeFile makes an empty file, durably.
@@ -129,7 +129,7 @@ func syncDir(path string) error {
 }
 
 // inspect reads whose file it is and whether it is whole.
-func inspect(ctx context.Context, db *sql.DB, path string, size int64) error {
+func inspect(ctx context.Context, db *sql.DB, path string) error {
 	var id, pages, pageSize int64
 	var version, tables int
 	for _, q := range []struct {
@@ -157,9 +157,16 @@ func inspect(ctx context.Context, db *sql.DB, path string, size int64) error {
 	if err := known(version, names); err != nil {
 		return err
 	}
-	log, err := os.Stat(path + "-wal")
-	if unclean := err == nil && log.Size() > 0; !unclean && size < pages*pageSize {
-		return fmt.Errorf("%w: it has %d bytes of %d", ErrFile, size, pages*pageSize)
+	// A process that closes the file as the last one moves its log into it: the log
+	// comes first here, and the size, as it is now, after it.
+	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		if size := info.Size(); size < pages*pageSize {
+			return fmt.Errorf("%w: it has %d bytes of %d", ErrFile, size, pages*pageSize)
+		}
 	}
 	if pages*pageSize > maxQuickCheck {
 		return nil
