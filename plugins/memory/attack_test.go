@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed/embedtest"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -18,6 +20,17 @@ import (
 func (p *plugin) as(user, name string, in args) tool.Result {
 	p.t.Helper()
 	return p.Run(p.t.Context(), tool.Call{Tool: name, Arguments: json.RawMessage(asJSON(p.t, in)), Context: tool.Context{User: user}}, tool.Sink{})
+}
+
+// A call that does not say whose it is gets no notes.
+func TestNoUser(t *testing.T) {
+	m := &memory{}
+	m.state.Store(&state{})
+	_, _, err := m.open(t.Context(), &sdk.Call{})
+	var told *tool.Error
+	if !errors.As(err, &told) || told.Code != tool.Unavailable || !strings.Contains(told.Message, "without a user") || told.Hint == "" {
+		t.Errorf("a call without a user = %v, want code %q and a hint", err, tool.Unavailable)
+	}
 }
 
 // Users whose names are made to escape have notes of their own, in files below
