@@ -11,7 +11,7 @@ import (
 // denied says that name is not below a folder. Nothing tells whether it exists.
 func (r *Roots) denied(name string) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
-		WithHint("use a path relative to the workspace, or an absolute one below %s", r)
+		WithHint("use a path relative to the workspace")
 }
 
 // secret says that name is one of those that hold secrets.

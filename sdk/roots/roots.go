@@ -149,15 +149,6 @@ func (r *Roots) Close() error {
 	return errors.Join(errs...)
 }
 
-// String lists the folders as they were given, for a hint.
-func (r *Roots) String() string {
-	paths := make([]string, len(r.folders))
-	for i, f := range r.folders {
-		paths[i] = f.path
-	}
-	return strings.Join(paths, ", ")
-}
-
 // Display returns name as results should show it: relative to the first
 // folder, or absolute in another. It reads no file; it fails with
 // [tool.PermissionDenied] if name is not below a folder, whether it exists or

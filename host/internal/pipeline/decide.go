@@ -118,6 +118,9 @@ func (s *Settings) commands(c *call) []policy.Command {
 
 // denied is what the caller of a denied call reads.
 func denied(d policy.Decision) error {
+	if filepath.IsAbs(d.Where) {
+		d.Where = filepath.Base(d.Where) // a model learns no folder of the host
+	}
 	rule := decidedBy(d)
 	refused := tool.Errorf(tool.PermissionDenied, "%s", d.Reason)
 	if d.Change == "" {
