@@ -14,9 +14,16 @@ import (
 // version is set by the linker.
 var version = "dev"
 
+// collectFrom is how many bytes the host takes before it collects its garbage as
+// often as it takes to need no more: many large results at once are much garbage.
+const collectFrom = 128 << 20
+
 func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(400) // short-lived garbage of JSON and gRPC; the heap itself is small
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(collectFrom)
 	}
 	// A reader that goes away is an error of the write, not the end of the host
 	// without its clean-up. (Ignoring the signal would reach the plugins.)

@@ -92,7 +92,7 @@ func (s *Server) readCall(w http.ResponseWriter, r *request, withContext bool) (
 // writeOutcome answers with how a call stands.
 func (s *Server) writeOutcome(w http.ResponseWriter, outcome pipeline.Outcome) error {
 	if !outcome.Pending {
-		return s.write(w, http.StatusOK, outcome)
+		return s.writeResult(w, outcome)
 	}
 	path := "/v1/calls/" + outcome.ID
 	w.Header().Set("Location", path)

@@ -79,6 +79,7 @@ type Server struct {
 	underWay underWay
 	streams  underWay // that clients hold open for as long as they like
 	timing   timing
+	encoding chan struct{} // a place for each large result that is encoded
 
 	network, control http.Handler
 	complaints       rate.Sometimes // bounds what the log gets about clients
@@ -124,6 +125,7 @@ func New(opts Options) (*Server, error) {
 		opts.Logger = hclog.NewNullLogger()
 	}
 	s := &Server{
+		encoding:   make(chan struct{}, maxEncoding),
 		opts:       opts,
 		underWay:   underWay{most: maxAtOnce},
 		streams:    underWay{most: maxStreams, all: maxAllStreams},

@@ -18,9 +18,23 @@ const maxElements = 20_000
 
 // codec is gRPC's own codec, except that it looks at a message of a plugin
 // before it makes objects of it.
-type codec struct{ encoding.CodecV2 }
+type codec struct {
+	encoding.CodecV2
 
-func newCodec() codec { return codec{encoding.GetCodecV2(grpcproto.Name)} }
+	turns chan struct{} // a place for each large message that is decoded
+}
+
+const (
+	// largeMessage is the size from which messages take turns: each is in memory
+	// three times while it is decoded.
+	largeMessage = 64 << 10
+	// maxDecoding is how many large messages of a process are decoded at a time.
+	maxDecoding = 2
+)
+
+func newCodec() codec {
+	return codec{encoding.GetCodecV2(grpcproto.Name), make(chan struct{}, maxDecoding)}
+}
 
 // answer is where a plugin's message goes. err is why it was not decoded: gRPC
 // would keep no more of an error than its text.
@@ -31,6 +45,10 @@ type answer struct {
 
 // Unmarshal implements [encoding.CodecV2].
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
+	if data.Len() > largeMessage {
+		c.turns <- struct{}{} // nothing that has a turn waits for anything
+		defer func() { <-c.turns }()
+	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
 	switch v := v.(type) {
