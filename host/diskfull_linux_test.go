@@ -135,3 +135,40 @@ func mountSmall(t *testing.T, dir string) {
 		}
 	})
 }
+
+// TestDatabaseIsTakenAway moves the database away under a host: what changes
+// something is refused and does not run, /readyz and doctor say so, and all goes
+// on when it is back.
+func TestDatabaseIsTakenAway(t *testing.T) {
+	config := writeConfig(t, listening+writing+counting)
+	h := serve(t, config)
+	if o := h.post(t, "probe_tally", map[string]any{"note": "before"}); o.Status != client.Success {
+		t.Fatalf("control: with the database a call = %s", asJSON(o))
+	}
+	path := filepath.Join(filepath.Dir(config), "state", "toolhost.db")
+	if err := os.Rename(path, path+".aside"); err != nil {
+		t.Fatal(err)
+	}
+	o := h.post(t, "probe_tally", map[string]any{"note": "gone"})
+	if o.Error == nil || !strings.Contains(o.Error.Message, "cannot be recorded") || !strings.Contains(o.Error.Hint, "database was removed") {
+		t.Errorf("without the database a call = %s, want that it cannot be recorded", asJSON(o))
+	}
+	for _, route := range []string{"/healthz", "/readyz"} {
+		if text := h.must(t, 503, "GET", route, "", ""); !strings.Contains(text, "the database was removed or replaced") {
+			t.Errorf("%s = %s", route, text)
+		}
+	}
+	if out, _, code := h.cli("doctor"); code != 1 || !strings.Contains(out, "journal: not known: the database is gone, but a host runs") {
+		t.Errorf("doctor exits with %d and says %q", code, out)
+	}
+	if got := len(h.counted()); got != 1 {
+		t.Errorf("%d calls have run, want the one before", got)
+	}
+	if err := os.Rename(path+".aside", path); err != nil {
+		t.Fatal(err)
+	}
+	if o := h.post(t, "probe_tally", map[string]any{"note": "after"}); o.Status != client.Success {
+		t.Errorf("with the database back a call = %s", asJSON(o))
+	}
+	h.must(t, 200, "GET", "/readyz", "", "")
+}

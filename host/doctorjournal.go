@@ -18,10 +18,14 @@ type journalDiagnosis struct {
 	State journal.Integrity `json:"state,omitempty"`
 	// Problem says what is wrong, or why there is no telling.
 	Problem string `json:"problem,omitempty"`
+
+	lost bool // a host runs that cannot record calls
 }
 
-// wrong reports whether the journal was changed.
-func (d *journalDiagnosis) wrong() bool { return d != nil && d.State == journal.Changed }
+// wrong reports whether the journal was changed, or calls cannot be recorded.
+func (d *journalDiagnosis) wrong() bool {
+	return d != nil && (d.State == journal.Changed || d.lost)
+}
 
 // diagnoseJournal asks the host that runs, or looks itself. It returns nil if no
 // configuration names a state directory with a journal, and makes none.
@@ -32,7 +36,7 @@ func (a *app) diagnoseJournal(ctx context.Context) *journalDiagnosis {
 	}
 	if _, err := os.Stat(filepath.Join(stateDir, daemon.Database)); err != nil {
 		if answers(ctx, stateDir) {
-			return &journalDiagnosis{Problem: "the database is gone, but a host runs: stop it, and bring the database back"}
+			return &journalDiagnosis{Problem: "the database is gone, but a host runs: stop it, and bring the database back", lost: true}
 		}
 		return nil
 	}
@@ -44,7 +48,7 @@ func (a *app) diagnoseJournal(ctx context.Context) *journalDiagnosis {
 	case err != nil:
 		return &journalDiagnosis{Problem: err.Error()}
 	case len(report.Problems) > 0:
-		return &journalDiagnosis{journal.Changed, report.Problems[0].String()}
+		return &journalDiagnosis{State: journal.Changed, Problem: report.Problems[0].String()}
 	}
 	return &journalDiagnosis{State: journal.Verified}
 }
@@ -62,7 +66,7 @@ func askJournal(ctx context.Context, stateDir string) *journalDiagnosis {
 	}
 	d := &journalDiagnosis{State: health.Journal}
 	if len(health.Problems) > 0 {
-		d.Problem = health.Problems[0]
+		d.Problem, d.lost = health.Problems[0], true
 	}
 	return d
 }

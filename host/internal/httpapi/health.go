@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
 )
 
@@ -36,6 +37,8 @@ func (s *Server) problems() []string {
 	switch {
 	case errors.Is(err, journal.ErrChanged):
 		return []string{"the journal was changed: calls that change something are refused; toolhost journal verify says where"}
+	case errors.Is(err, store.ErrGone):
+		return []string{"the database was removed or replaced under the host: calls that change something are refused; stop the host and bring the database back"}
 	case err != nil:
 		return []string{"the journal cannot be written: calls that change something are refused"}
 	}

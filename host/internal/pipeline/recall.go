@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/journal"
 	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -249,6 +250,13 @@ func passing(failure *tool.Error) bool {
 // notWritten is what a caller reads when something that must outlive the host
 // cannot be written.
 func notWritten(what string, err error) error {
+	hint := "the host's disk may be full"
+	switch {
+	case errors.Is(err, store.ErrGone):
+		hint = "the host's database was removed or replaced"
+	case errors.Is(err, journal.ErrChanged):
+		hint = "the host's journal was changed"
+	}
 	return tool.Errorf(tool.Unavailable, "%s cannot be recorded, and nothing that changes something runs without a record", what).
-		WithHint("the host's disk may be full: tell whoever runs the host").WithCause(err)
+		WithHint("%s: tell the person who runs the host", hint).WithCause(err)
 }

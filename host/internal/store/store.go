@@ -51,6 +51,7 @@ type Store struct {
 	logger hclog.Logger
 	writer *sql.DB // one connection
 	reader *sql.DB
+	files  []openFile
 
 	requests chan *request
 	closing  chan struct{} // closed by Close
@@ -106,6 +107,9 @@ func (s *Store) open(ctx context.Context) error {
 	}
 	s.reader.SetMaxOpenConns(maxReaders)
 	s.reader.SetMaxIdleConns(maxReaders)
+	if s.files, err = openFiles(s.path); err != nil {
+		return fmt.Errorf("open the database: %w", err)
+	}
 	return nil
 }
 
@@ -130,10 +134,13 @@ func (s *Store) Prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// Healthy returns nil if the last write was possible, and otherwise why it was
-// not. The store finds out by itself, within seconds, when writing is possible
-// again.
+// Healthy returns nil if the last write was possible and the database is where
+// it was opened, and otherwise what is wrong. The store finds out by itself,
+// within seconds, when writing is possible again.
 func (s *Store) Healthy() error {
+	if err := s.present(); err != nil {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sick

@@ -158,6 +158,9 @@ func (e *functionError) Error() string { return e.err.Error() }
 // writes what is there already, to find out whether that is possible. Its
 // error is nil, a *functionError or has [ErrUnwritable] in its chain.
 func (s *Store) commit(ctx context.Context, group []*request) error {
+	if err := s.present(); err != nil {
+		return err
+	}
 	tx, err := s.writer.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnwritable, err)
