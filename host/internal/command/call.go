@@ -75,6 +75,9 @@ func (r *reader) run(words []word, maybe bool) {
 	program := words[0]
 	if program.static {
 		s.Name = nameOf(program.text)
+		if why := evaluates(s.Name, words); why != "" && !maybe {
+			r.line.unread(High, "%s", why)
+		}
 	}
 	switch {
 	case !program.static:

@@ -102,8 +102,9 @@ type Line struct {
 	Problems []Problem
 	// Forbidden says why nobody should run the line; "" if there is no reason.
 	Forbidden string
-	// Unread says that there is more in the line than could be read: it may run
-	// commands that are not among the segments.
+	// Unread says that there is more in the line than could be read, or a construct
+	// that bash may read differently: it may run commands that are not among the
+	// segments.
 	Unread bool
 	// Files are those that redirections without a command name, as they are written.
 	Files []string

@@ -15,13 +15,6 @@ func (r *reader) inside(n syntax.Node) {
 	syntax.Walk(n, func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.CmdSubst:
-			if n.TempFile || n.ReplyVar {
-				r.line.problem(High, "a substitution that runs in the shell itself")
-			}
-			// In double quotes, bash expands them although they are quoted again.
-			if n.Backquotes && braces(r.source(n)) {
-				r.line.problem(High, "braces in backquotes")
-			}
 			r.statements(n.Stmts)
 			return false
 		case *syntax.ProcSubst:
@@ -41,8 +34,6 @@ func (r *reader) inside(n syntax.Node) {
 			if !numbers(n.X) {
 				r.line.problem(High, "arithmetic, which may run what its variables hold")
 			}
-		case *syntax.ExtGlob:
-			r.line.problem(Medium, "an extended pattern")
 		case syntax.Command: // of a kind that cannot be here
 			r.line.problem(High, "a construct that is not read here")
 		}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -48,7 +46,7 @@ func (r *reader) read(text string, depth int) {
 	}
 	inner := *r
 	inner.text, inner.depth = text, depth
-	inner.comments(file)
+	inner.disagreements(file)
 	inner.mentions(file)
 	inner.statements(file.Stmts)
 }
@@ -71,59 +69,6 @@ func (r *reader) words(text string) {
 		}
 		r.add(Segment{Argv: words, Name: nameOf(words[0]), Risk: Medium, Why: "it cannot be parsed", Words: words, Maybe: true})
 	}
-}
-
-// characters finds what a person who approves the line would not see.
-func (r *reader) characters(text string) {
-	if !utf8.ValidString(text) {
-		r.line.problem(Medium, "it is not valid UTF-8")
-		return
-	}
-	for _, c := range text {
-		switch {
-		case c == '\n', c == '\t', c >= ' ' && c < 0x7f:
-		case unicode.IsSpace(c) || unicode.IsControl(c) || !unicode.IsPrint(c):
-			r.line.problem(Medium, "it holds the character %U, which cannot be seen or told apart", c)
-			return
-		}
-	}
-}
-
-// continuations finds lines that end with a backslash where the parser is known to read
-// them in other ways than bash: in a comment, which they do not lengthen; in a
-// here-document, whose end may follow; and in the middle of a sign, as in "$\
-// (rm x)". Left are those after white space.
-func (r *reader) continuations(text string) {
-	documents := strings.Contains(text, "<<")
-	for from := 0; ; {
-		at := strings.Index(text[from:], "\\\n")
-		if at < 0 {
-			return
-		}
-		at += from
-		line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
-		if documents || strings.Contains(line, "#") || line != "" && strings.TrimRight(line, " \t") == line {
-			r.line.problem(High, "a backslash at the end of a line, in the middle of a word, a comment or a document")
-			return
-		}
-		from = at + 2
-	}
-}
-
-// comments finds those that bash takes for the rest of a word, as in <<'E'# rm.
-func (r *reader) comments(file *syntax.File) {
-	if !strings.Contains(r.text, "#") {
-		return
-	}
-	syntax.Walk(file, func(n syntax.Node) bool {
-		if c, ok := n.(*syntax.Comment); ok {
-			before := r.text[:min(int(c.Hash.Offset()), len(r.text))]
-			if at := len(before) - 1; at >= 0 && (strings.IndexByte(" \t\n;&|(", before[at]) < 0 || at > 0 && before[at] != '\n' && before[at-1] == '\\') {
-				r.line.problem(High, "what may be a comment or the rest of a word")
-			}
-		}
-		return true
-	})
 }
 
 // openings counts what could open a construct in which another one lies.
@@ -162,9 +107,6 @@ func (r *reader) statement(s *syntax.Stmt) {
 	background, fed := r.background, r.fed
 	r.background = background || s.Background || s.Coprocess || s.Disown
 	r.fed = fed || slices.ContainsFunc(s.Redirs, feeds)
-	if s.Coprocess || s.Disown {
-		r.line.problem(High, "a background command that bash does not know")
-	}
 	first := len(r.line.Segments)
 	r.command(s.Cmd)
 	r.redirects(s, first)
@@ -180,10 +122,6 @@ func (r *reader) command(c syntax.Command) {
 	case *syntax.BinaryCmd:
 		r.statement(c.X)
 		pipe, fed := c.Op == syntax.Pipe || c.Op == syntax.PipeAll, r.fed
-		if _, timed := c.Y.Cmd.(*syntax.TimeClause); timed && pipe {
-			// There it is no word of the shell, but a program.
-			r.line.problem(Medium, "the program time, in a pipe")
-		}
 		r.fed = fed || pipe
 		r.statement(c.Y)
 		r.fed = fed
@@ -218,7 +156,6 @@ func (r *reader) command(c syntax.Command) {
 	case *syntax.DeclClause:
 		r.declaration(c)
 	case *syntax.CoprocClause:
-		r.line.problem(High, "a coprocess")
 		r.statement(c.Stmt)
 	case *syntax.ArithmCmd:
 		r.line.problem(High, "arithmetic, which may run what its variables hold")
