@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -297,6 +298,36 @@ func (o *bashRun) violations(line *command.Line, redirects []string) []string {
 	for _, name := range o.written {
 		if !slices.Contains(redirects, name) || !slices.ContainsFunc(line.Segments, func(s command.Segment) bool { return slices.Contains(s.Files, name) }) {
 			all = append(all, fmt.Sprintf("it wrote %q", name))
+		}
+	}
+	return all
+}
+
+// names reports whether all programs that a line runs are named among its segments: it
+// was read as a whole, and none is known only when it runs.
+func names(line *command.Line) bool {
+	return !line.Unread && !slices.ContainsFunc(line.Segments, func(s command.Segment) bool {
+		switch s.Name {
+		case "":
+			return !s.Maybe && strings.ContainsAny(s.Argv[0], "$`*?[{~<>")
+		case "source", ".", "jobs", "trap": // what they run stands elsewhere
+			return true
+		case "env", "nice", "timeout", "stdbuf", "time", "command", "builtin", "exec", "eval":
+			return slices.Contains(s.Words, "")
+		}
+		return false
+	})
+}
+
+// unnamed says which programs a line ran that no segment names.
+func (o *bashRun) unnamed(line *command.Line) []string {
+	var all []string
+	for _, argv := range append(slices.Clone(o.called), o.traced...) {
+		if strings.Contains(argv[0], "=") || strings.HasPrefix(argv[0], "((") || argv[0] == "select" { // no program
+			continue
+		}
+		if !slices.ContainsFunc(line.Segments, func(s command.Segment) bool { return s.Name == path.Base(argv[0]) || s.Name == argv[0] }) {
+			all = append(all, fmt.Sprintf("it ran %q", argv))
 		}
 	}
 	return all

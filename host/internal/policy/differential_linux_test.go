@@ -6,12 +6,15 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
 // judged is a line that the lists let run.
 type judged struct {
 	text string
 	line *command.Line
+	// allowed is false for one of which only the programs are known.
+	allowed bool
 }
 
 // differential is a reader, and the lists by which its lines are judged.
@@ -32,10 +35,11 @@ func newDifferential(tb testing.TB) (*differential, *shellCases) {
 }
 
 // allowed reads a line, and reports whether it may run unasked.
-func (d *differential) allowed(text string) (judged, bool) {
+func (d *differential) allowed(text string) (j judged, allowed bool) {
 	line := d.parse(text, "/ws")
 	decision, _ := d.lists.judge(Command{Line: line})
-	return judged{text, line}, decision.Verdict == Allow
+	allowed = decision.Verdict == Allow
+	return judged{text, line, allowed}, allowed
 }
 
 // check runs a line that is allowed, and returns what it did beside what is listed.
@@ -45,12 +49,23 @@ func (d *differential) check(tb testing.TB, box *shellBox, j judged) (wrong []st
 	if err != nil {
 		tb.Fatalf("%q: %v", j.text, err)
 	}
-	return o.violations(j.line, d.lists.WriteRedirects), o.late
+	return d.wrong(&o, j), o.late
 }
 
-// Bash is the judge of the reader: of what is allowed it runs only what was listed.
-func TestBashRunsWhatIsListed(t *testing.T) {
-	const seed, most, tried = 20240607, 2500, 120_000
+// wrong says what a line did beside what is listed, or, if nothing allows it, which
+// programs it ran that are not named: a list that denies them would not have seen them.
+func (d *differential) wrong(o *bashRun, j judged) []string {
+	if j.allowed {
+		return o.violations(j.line, d.lists.WriteRedirects)
+	}
+	return o.unnamed(j.line)
+}
+
+// Bash is the judge of the reader: of what is allowed it runs only what was listed, and
+// of what was read as a whole no program that was not named.
+func TestDifferential(t *testing.T) {
+	const most = 1000                // lines made for each that runs
+	rounds := soak.Rounds(250, 2500) // lines of each kind that run
 	d, table := newDifferential(t)
 	rows := table.allowedRows()
 	lines := make(chan judged)
@@ -66,7 +81,7 @@ func TestBashRunsWhatIsListed(t *testing.T) {
 					t.Errorf("%q: %v", j.text, err)
 					continue
 				}
-				if wrong := o.violations(j.line, d.lists.WriteRedirects); len(wrong) > 0 {
+				if wrong := d.wrong(&o, j); len(wrong) > 0 {
 					t.Errorf("%q: %q", j.text, wrong)
 				}
 				mu.Lock()
@@ -78,34 +93,49 @@ func TestBashRunsWhatIsListed(t *testing.T) {
 			}
 		})
 	}
-	g := newGenerator(seed)
+	g := newGenerator(soak.Seed(t))
 	seen := map[string]bool{}
-	made, sent, allowed := 0, 0, 0
+	made, allowed, named := 0, 0, 0
 	send := func(text string) {
 		made++
-		j, ok := d.allowed(text)
-		if !ok || seen[text] {
+		if seen[text] {
 			return
 		}
 		seen[text] = true
-		allowed++
-		// Those run first in which something lies hidden.
-		if sent < most && (strings.Contains(text, "rm") || sent < most/2) {
-			sent++
-			lines <- j
+		j, ok := d.allowed(text)
+		switch {
+		case ok && allowed < rounds:
+			allowed++
+		case !ok && named < rounds && strings.Contains(text, "rm") && names(j.line):
+			named++
+		default:
+			return
 		}
+		lines <- j
 	}
-	for _, row := range rows {
-		send(row)
-	}
-	for made < tried && sent < most {
+	for made < most*rounds && (allowed < rounds || named < rounds) {
 		send(g.line(rows))
 	}
 	close(lines)
 	workers.Wait()
-	t.Logf("%d lines made, %d allowed, %d run in bash, %d of them stopped", made, allowed, ran, late)
-	if ran < most || late > most/100 {
-		t.Errorf("%d lines run, want %d; %d were stopped", ran, most, late)
+	t.Logf("%d lines made, %d run that are allowed and %d that are only named, %d of them stopped", made, allowed, named, late)
+	if ran < 2*rounds || late > rounds/50 {
+		t.Errorf("%d lines run, want %d; %d were stopped", ran, 2*rounds, late)
+	}
+}
+
+// Every row of the cases that may run does what is listed.
+func TestBashRunsTheCasesAsListed(t *testing.T) {
+	d, table := newDifferential(t)
+	box := newShellBox(t, t.TempDir())
+	for _, row := range table.allowedRows() {
+		j, ok := d.allowed(row)
+		if !ok {
+			t.Errorf("%q is not allowed", row)
+		}
+		if wrong, late := d.check(t, box, j); late || len(wrong) > 0 {
+			t.Errorf("%q: stopped %v, %q", row, late, wrong)
+		}
 	}
 }
 
@@ -133,7 +163,10 @@ func TestBashFindsABlindReader(t *testing.T) {
 			t.Errorf("%q: found %q, want %s", tt.text, wrong, tt.want)
 		}
 	}
-	if wrong, late := d.check(t, box, judged{"while true; do true; done", d.parse("true", "")}); !late || len(wrong) != 0 {
+	if wrong, _ := d.check(t, box, judged{"!(rm x)", d.parse("ls", ""), false}); !strings.Contains(strings.Join(wrong, "\n"), `it ran ["rm" "x"]`) {
+		t.Errorf("a program that is not named: found %q", wrong)
+	}
+	if wrong, late := d.check(t, box, judged{"while true; do true; done", d.parse("true", ""), true}); !late || len(wrong) != 0 {
 		t.Errorf("an endless loop: stopped %v, found %q", late, wrong)
 	}
 }

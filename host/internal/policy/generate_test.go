@@ -49,6 +49,9 @@ func (g *generator) word() string {
 	case 5:
 		return "\"`" + strings.NewReplacer(`\`, `\\`, "`", "\\`").Replace(g.nested()) + "`\""
 	case 6:
+		if g.chance(4) {
+			return `"` + g.expansion() + `"`
+		}
 		return pick(g, `"$x"`, `"${x}"`, `"${x:-a}"`, `"${x:-'a'}"`, `"${x#a}"`, `"${x%'}'}"`, `"${x:-"a b"}"`, `"${#x}"`, `"a${x}b"`, `"$1"`, `"${x+a}"`,
 			`"${x:-$(`+g.nested()+`)}"`, `"${x:-`+g.word()+`}"`, `"$((1+2))"`, `"$?"`, `"${x//a/b}"`, `"$$"`, `"$-"`)
 	case 7:
@@ -220,6 +223,62 @@ func (g *generator) command() string {
 	}
 }
 
+// expansion is a ${} whose operand bash evaluates: $x is set and $y is not. In double
+// quotes and here-documents, bash takes single quotes in it for characters.
+func (g *generator) expansion() string {
+	operator := pick(g, "y:-", "y-", "x:+", "x+", "y:-a", "x+'a'")
+	if g.chance(4) {
+		return "${" + operator + g.word() + "}"
+	}
+	operand := pick(g, "'$(%)'", "'$(%)", "a'$(%)'b", "'`%`'", `\'$(%)\'`, `'"$(%)"'`, `"'$(%)'"`, "$'$(%)'", "'}'$(%)'", "'a'", "'", "'}'", "a")
+	return "${" + operator + strings.ReplaceAll(operand, "%", g.ran()) + "}"
+}
+
+// opened is a here-document whose end stands inside an expansion or a substitution.
+func (g *generator) opened() string {
+	g.ends++
+	end := fmt.Sprintf("E%d", g.ends)
+	within := pick(g, "a\n", "\n", "") + end + "\n" + g.ran() + "\n"
+	body := pick(g, "${y:-\n%}", "${x+\n%}", "${y:-'\n%'}", "${y:-\"\n%\"}", "a ${y:-$(ls\n%)}", "$(ls\n%)", "`ls\n%`", "$((1+\n%1))",
+		"$(echo '%')", "$(echo a '\n%')", "$(echo \"%\")", "`echo '%'`", "a $(ls; echo '%')", "$(ls <<'X'\n%X\n)")
+	return "cat " + pick(g, "<<", "<<-") + end + "\n" + strings.ReplaceAll(body, "%", within) + "\n" + end + "\n"
+}
+
+// ran is a command that no list of the cases allows, or one that they do.
+func (g *generator) ran() string { return pick(g, "rm x", "rm x", "rm x", "rm", "ls") }
+
+// disputed is a line with a construct that has been read otherwise than by bash, as it
+// is or among others.
+func (g *generator) disputed() string {
+	command := g.ran()
+	line := pick(g,
+		func() string {
+			return pick(g, "echo ", "printf ", "echo a ", "[[ -n ", "cat <<< ") + `"` + pick(g, "", "a", "a ") + g.expansion() + `"`
+		},
+		func() string { return "cat <<E\n" + pick(g, "", "a ", "'") + g.expansion() + "\nE\n" },
+		g.opened, g.opened,
+		func() string {
+			return "ls " + pick(g, ">&", "2>&", "<&") + pick(g, " ", "") + pick(g, "'o$(%)'", `o\$\(%\)`, "'`%`'")
+		},
+		func() string { return pick(g, "!", "!", "!", "@", "?", "*", "+") + "(%)" },
+		func() string {
+			return pick(g, "ls && !(%)", "if !(%)\nthen ls; fi", "ls; !(%)", "! !(%)", "{ !(%)\n}", "time !(%)", "!(%) | ls", "!(ls|%)")
+		},
+	)()
+	line = strings.ReplaceAll(line, "%", command)
+	if strings.HasPrefix(line, "[[") {
+		line += " ]]"
+	}
+	if g.chance(3) {
+		line = pick(g, "%\nls", "ls; %", "{ %\n}", "ls && %", "( %\n)", "if ls\nthen %\nfi", "echo $( %\n)")
+		line = strings.ReplaceAll(line, "%", g.disputed())
+	}
+	if g.chance(5) {
+		line = g.edit(line)
+	}
+	return line
+}
+
 // tokens are what edits insert: signs that open, close, quote and separate.
 //
 //nolint:gochecknoglobals // a table
@@ -267,9 +326,11 @@ func (g *generator) soup() string {
 // line is one of all kinds; rows are whole lines to begin with.
 func (g *generator) line(rows []string) string {
 	g.depth, g.ends = 0, 0
-	switch g.IntN(10) {
+	switch g.IntN(11) {
 	case 0, 1, 2:
 		return g.list()
+	case 10:
+		return g.disputed()
 	case 3, 4, 5:
 		return g.edit(g.list())
 	case 6:

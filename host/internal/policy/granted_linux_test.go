@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -27,7 +28,8 @@ func grantedBy(rules *Rules, patterns []command.Pattern, text string) (*command.
 // Of what grants let through, bash runs what the lists allow and the grants name, with
 // no further options.
 func TestBashRunsWhatIsGranted(t *testing.T) {
-	const seed, most, tried = 7, 700, 200_000
+	const tried = 200_000
+	most := soak.Rounds(150, 700)
 	_, lists := readShellCases(t)
 	lists.WriteRedirects = append(lists.WriteRedirects, "out.log")
 	lists.AllowStanding = true
@@ -57,7 +59,7 @@ func TestBashRunsWhatIsGranted(t *testing.T) {
 		return false
 	}
 	box := newShellBox(t, t.TempDir())
-	g := newGenerator(seed)
+	g := newGenerator(soak.Seed(t))
 	seen := map[string]bool{}
 	ran, late := 0, 0
 	for made := 0; made < tried && ran < most; made++ {
