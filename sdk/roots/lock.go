@@ -21,14 +21,21 @@ const (
 // the same.
 func lockDirectory(dir *os.File) (unlock func()) {
 	fd := int(dir.Fd())
-	for deadline := time.Now().Add(lockPatience); ; {
+	patience, pause := time.NewTimer(lockPatience), time.NewTicker(lockPause)
+	defer patience.Stop()
+	defer pause.Stop()
+	for {
 		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
 			return func() { _ = unix.Flock(fd, unix.LOCK_UN) } // closing does it as well
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) || time.Now().After(deadline) {
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
 			return func() {}
 		}
-		<-time.After(lockPause)
+		select {
+		case <-pause.C:
+		case <-patience.C:
+			return func() {}
+		}
 	}
 }

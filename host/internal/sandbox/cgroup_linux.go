@@ -306,13 +306,17 @@ func removeGroup(dir string) {
 			removeGroup(filepath.Dir(file))
 		}
 	}
-	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
-		if err := unix.Rmdir(dir); !errors.Is(err, unix.EBUSY) {
-			return
-		}
+	patience, pause := time.NewTimer(time.Second), time.NewTicker(time.Millisecond)
+	defer patience.Stop()
+	defer pause.Stop()
+	for errors.Is(unix.Rmdir(dir), unix.EBUSY) {
 		// There is no event for that: a killed process is in its group until its
 		// parent has reaped it.
-		<-time.After(time.Millisecond)
+		select {
+		case <-pause.C:
+		case <-patience.C:
+			return
+		}
 	}
 }
 

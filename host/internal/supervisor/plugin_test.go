@@ -250,7 +250,12 @@ func (p *testPlugin) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMe
 	case "deaf":
 		return deafen(stream)
 	case "slowconnect":
-		<-time.After(200 * time.Millisecond)
+		slow := time.NewTimer(200 * time.Millisecond)
+		defer slow.Stop()
+		select { // a call that did not wait for this would come first
+		case <-slow.C:
+		case <-stream.Context().Done():
+		}
 	}
 	p.attached.Store(true)
 	if err := stream.SendHeader(nil); err != nil {

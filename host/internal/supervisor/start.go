@@ -174,6 +174,7 @@ func (k *keeper) environ(scratch string) []string {
 		"LANG=C.UTF-8",
 		"TMPDIR=" + scratch,
 	}
+	env = append(env, k.s.env...)
 	if memory := k.plugin.Limits.Memory; memory > 0 {
 		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", memlimit.Heap(int64(memory))))
 	}

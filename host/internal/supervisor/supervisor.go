@@ -73,6 +73,7 @@ func defaultTiming() timing {
 type Supervisor struct {
 	opts   Options // without the plugins
 	timing timing
+	env    []string // for tests: what every plugin gets of an environment, too
 	run    *runDir
 	hashes hashCache
 	// exposed asks the file system what a process could change that it must not.

@@ -95,6 +95,7 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.env = []string{"GORACE=atexit_sleep_ms=0"} // a race detector would have each plugin end a second late
 	k.Supervisor = s
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
