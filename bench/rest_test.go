@@ -97,11 +97,12 @@ func BenchmarkMemory(b *testing.B) {
 				plugin = append(plugin, pss(b, pid))
 			}
 		}
-		for deadline := time.Now().Add(maxIdle); len(descendants(b, p.pid)) > 1; {
+		deadline, look := time.Now().Add(maxIdle), time.Tick(50*time.Millisecond)
+		for len(descendants(b, p.pid)) > 1 {
 			if time.Now().After(deadline) {
 				b.Fatal("the plugins are not stopped")
 			}
-			<-time.After(50 * time.Millisecond)
+			<-look
 		}
 		idle = append(idle, pss(b, p.pid))
 		p.stop()

@@ -136,14 +136,20 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	pattern, err := regexp.Compile("(?m)" + strings.Join(args[1:], ""))
 	ts.Check(err)
-	for range 6000 {
+	patience, look := time.NewTimer(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer patience.Stop()
+	defer look.Stop()
+	for {
 		_, err := os.Stat(ts.MkAbs(args[0]))
 		if err == nil && (len(args) == 1 || pattern.MatchString(ts.ReadFile(args[0]))) {
 			return
 		}
-		<-time.After(10 * time.Millisecond)
+		select {
+		case <-look.C:
+		case <-patience.C:
+			ts.Fatalf("%s did not come", strings.Join(args, " with "))
+		}
 	}
-	ts.Fatalf("%s did not come", strings.Join(args, " with "))
 }
 
 // let is the command of a script that keeps what the group of a pattern finds in

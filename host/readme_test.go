@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -208,12 +209,14 @@ func (term *terminal) prints(t *testing.T, want string) {
 // ends waits for the end of what was typed, which has to succeed.
 func (term *terminal) ends(t *testing.T) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
 	select {
 	case err := <-term.ended:
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", term.typed, err, term.printed())
 		}
-	case <-time.After(2 * patience):
+	case <-ctx.Done():
 		t.Fatalf("%s has not ended\n%s", term.typed, term.printed())
 	}
 }

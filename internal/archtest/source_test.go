@@ -61,6 +61,95 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
+// TestNothingSleeps finds waits for a time instead of an event: time.Sleep and,
+// where it is a statement or in a test, a receive from time.After. In files
+// with testing/synctest they move the clock of a bubble.
+func TestNothingSleeps(t *testing.T) {
+	for _, path := range goFiles(t, root(t)) {
+		if text := readFile(t, path); generated.MatchString(text) || strings.Contains(text, "\t\"testing/synctest\"\n") {
+			continue
+		}
+		test := strings.HasSuffix(path, "_test.go")
+		inspect(t, path, func(n ast.Node) {
+			if sleeps(n, test) {
+				t.Errorf("%s waits for a time: wait for an event, and bound that by a context or a timer", path)
+			}
+		})
+	}
+}
+
+// sleeps reports whether a node waits for a time.
+func sleeps(n ast.Node, test bool) bool {
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		return isTimeFunc(n, "Sleep")
+	case *ast.UnaryExpr:
+		return test && isReceiveAfter(n)
+	case *ast.BlockStmt:
+		return !test && slices.ContainsFunc(n.List, isWait)
+	case *ast.CaseClause:
+		return !test && slices.ContainsFunc(n.Body, isWait)
+	case *ast.CommClause:
+		return !test && slices.ContainsFunc(n.Body, isWait)
+	case *ast.ForStmt:
+		return !test && isWait(n.Post)
+	}
+	return false
+}
+
+func isWait(s ast.Stmt) bool {
+	statement, ok := s.(*ast.ExprStmt)
+	return ok && isReceiveAfter(statement.X)
+}
+
+func isReceiveAfter(n ast.Expr) bool {
+	receive, ok := n.(*ast.UnaryExpr)
+	if !ok || receive.Op != token.ARROW {
+		return false
+	}
+	call, ok := receive.X.(*ast.CallExpr)
+	return ok && isTimeFunc(call, "After")
+}
+
+func isTimeFunc(call *ast.CallExpr, name string) bool {
+	selector, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || selector.Sel.Name != name {
+		return false
+	}
+	pkg, ok := selector.X.(*ast.Ident)
+	return ok && pkg.Name == "time"
+}
+
+func TestSleepsAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		statement string
+		test      bool
+		want      bool
+	}{
+		{"time.Sleep(1)", false, true},
+		{"time.Sleep(1)", true, true},
+		{"<-time.After(1)", false, true},
+		{"<-time.After(1)", true, true},
+		{"select { case <-time.After(1): }", false, false},
+		{"select { case <-time.After(1): }", true, true},
+		{"<-timer.C", true, false},
+		{"_ = time.After(1)", false, false},
+	} {
+		f, err := parser.ParseFile(token.NewFileSet(), "", "package p\nfunc f() { "+tt.statement+" }", parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := false
+		ast.Inspect(f, func(n ast.Node) bool {
+			got = got || n != nil && sleeps(n, tt.test)
+			return true
+		})
+		if got != tt.want {
+			t.Errorf("sleeps(%s) in a test %v = %v, want %v", tt.statement, tt.test, got, tt.want)
+		}
+	}
+}
+
 // TestHostKnowsNoPlugin finds the names of the first-party tools and plugins
 // and looks for them in the host's code.
 func TestHostKnowsNoPlugin(t *testing.T) {

@@ -95,11 +95,13 @@ func killed(t *testing.T, how string, onSight bool, dirs ...string) (left int) {
 	if onSight {
 		moment = time.After(5 * time.Second)
 	}
+	look := time.NewTicker(10 * time.Microsecond)
+	defer look.Stop()
 	for due := false; !due && (!onSight || len(temporaries(t, dirs...)) == 0); {
 		select {
 		case <-moment:
 			due = true
-		case <-time.After(10 * time.Microsecond):
+		case <-look.C:
 		}
 	}
 	if err := cmd.Process.Kill(); err != nil {

@@ -34,6 +34,8 @@ func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 		t.Fatal(err)
 	}
 	go func() { // ends when stopped, which the test waits for
+		pause := time.NewTimer(0)
+		defer pause.Stop()
 		for n := 0; !stopped.Load(); n++ {
 			for _, step := range [][2]string{{inside, name}, {name, inside}, {link, name}, {name, link}} {
 				err := os.Rename(step[0], step[1])
@@ -50,7 +52,8 @@ func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 					return
 				}
 				if n%16 == 0 { // long enough for a tool that writes durably
-					<-time.After(3 * time.Millisecond)
+					pause.Reset(3 * time.Millisecond)
+					<-pause.C
 				}
 			}
 		}

@@ -136,11 +136,13 @@ func plainGit(t *testing.T, w *workspace, mark string, args []string) string {
 		defer close(ended)
 		_ = plain.Wait() // many fail
 	}()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
 	for {
 		select {
 		case <-ended:
 			return out.String()
-		case <-time.After(10 * time.Millisecond):
+		case <-look.C:
 			if _, err := os.Stat(mark); err == nil {
 				_ = syscall.Kill(-plain.Process.Pid, syscall.SIGKILL) // it may have ended
 				<-ended

@@ -16,13 +16,16 @@ import (
 // waitFor waits until something is so, for as long as a slow machine may take.
 func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for range 6000 {
-		if so() {
-			return
+	patience, look := time.NewTimer(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer patience.Stop()
+	defer look.Stop()
+	for !so() {
+		select {
+		case <-look.C:
+		case <-patience.C:
+			t.Fatalf("%s: waited in vain", what)
 		}
-		<-time.After(10 * time.Millisecond)
 	}
-	t.Fatalf("%s: waited in vain", what)
 }
 
 func there(w *workspace, name string) bool {

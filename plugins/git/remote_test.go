@@ -376,10 +376,12 @@ func TestRemoteHangs(t *testing.T) {
 		(<-accepted).Close()
 	}
 	go func() { ended <- w.plugin.Call(ctx, "git_push", args{"path": "r"}) }()
+	waiting, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
 	select {
 	case c := <-accepted: // the push is under way
 		defer c.Close()
-	case <-time.After(20 * time.Second):
+	case <-waiting.Done():
 		t.Fatal("the remote was not asked")
 	}
 	if len(gitsIn(t, w.scratch)) == 0 {
@@ -389,13 +391,8 @@ func TestRemoteHangs(t *testing.T) {
 	if got := <-ended; got.Error == nil || got.Error.Code != tool.Canceled {
 		t.Errorf("git_push = %+v, %v, want it canceled", got, got.Error)
 	}
-	for range 1000 { // the client does not wait for the call's end
-		if len(gitsIn(t, w.scratch)) == 0 {
-			return
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	t.Errorf("left running: %q", gitsIn(t, w.scratch))
+	// The client does not wait for the call's end.
+	waitFor(t, "no git is left running", func() bool { return len(gitsIn(t, w.scratch)) == 0 })
 }
 
 // gitsIn are the processes that know a directory by their environment.

@@ -172,7 +172,7 @@ func TestCrashControl(t *testing.T) {
 		if _, err := fmt.Fscanln(out, new(int)); err != nil {
 			t.Fatal(err)
 		}
-		<-time.After(time.Duration(rand.Int64N(int64(3 * time.Millisecond)))) // any moment will do
+		<-time.NewTimer(time.Duration(rand.Int64N(int64(3 * time.Millisecond)))).C // any moment will do
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

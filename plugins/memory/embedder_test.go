@@ -42,7 +42,7 @@ func TestTheKeyIsASecret(t *testing.T) {
 
 	p = run(dir, map[string]string{"embedding": "sesame\n"})
 	p.save(args{"content": "The physician is on holiday"})
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) { // the first note is embedded in the background
+	for deadline, look := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-look { // the first note is embedded in the background
 		r := p.must("memory_stats", nil, nil)
 		if strings.Contains(r.Text(), "2 of 2 passages") {
 			break
@@ -79,7 +79,7 @@ func TestImportDoesNotWait(t *testing.T) {
 	server := embedtest.Start(t)
 	p := start(t, map[string]any{"embedder": "ollama", "base_url": server.URL, "embed_wait": "1m"})
 	p.must("memory_import", args{"data": `{"content":"My automobile needs new tyres"}` + "\n" + `{"content":"The physician is on holiday"}`}, nil)
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+	for deadline, look := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-look {
 		r := p.must("memory_stats", nil, nil)
 		if strings.Contains(r.Text(), "2 of 2 passages") {
 			break
@@ -107,7 +107,7 @@ func TestRefusedTextsAreTold(t *testing.T) {
 	p.save(args{"content": "an unspeakable automobile"})
 	p.save(args{"content": "My automobile needs new tyres"})
 	const want = "1 of 2 passages have a vector"
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) { // it is found out in the background
+	for deadline, look := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-look { // it is found out in the background
 		r := p.must("memory_stats", nil, nil)
 		if strings.Contains(r.Text(), want) && strings.Contains(r.Text(), "the embedder refuses 1 passages") {
 			break

@@ -203,13 +203,16 @@ func TestMoveAcrossWhileChanged(t *testing.T) {
 		done := make(chan struct{})
 		go func() { // ends when it is told to, or when the directory is gone
 			defer close(done)
+			pause := time.NewTimer(0)
+			defer pause.Stop()
 			for n := 0; !stop.Load(); n++ {
 				name := fmt.Sprintf("new-%d", n)
 				if os.WriteFile(filepath.Join(dir, "d", name), nil, 0o600) != nil {
 					return
 				}
 				made = append(made, name)
-				<-time.After(time.Duration(rand.Int64N(int64(time.Millisecond))))
+				pause.Reset(1 + time.Duration(rand.Int64N(int64(time.Millisecond))))
+				<-pause.C
 			}
 		}()
 		got := transfer(t, r, "d", to, roots.MoveOptions{})

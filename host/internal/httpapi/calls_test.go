@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -340,13 +339,13 @@ func TestToolsWaitForPlugins(t *testing.T) {
 	answers := make(chan answer, 1)
 	go func() { answers <- ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"late"}`) }()
 	spec := tool.Spec{Name: "late", Description: "Comes late.", Tier: tool.ReadOnly, InputSchema: json.RawMessage(`{"type":"object"}`)}
+	if err := h.Catalog.Publish("test", "digest", []tool.Spec{spec}); err != nil {
+		t.Fatal(err)
+	}
 	select {
 	case a := <-answers:
 		t.Fatalf("answered before the plugins were known: %s", a.body)
-	case <-time.After(20 * time.Millisecond): // a wrong host would have answered; a slow one passes
-	}
-	if err := h.Catalog.Publish("test", "digest", []tool.Spec{spec}); err != nil {
-		t.Fatal(err)
+	case ready <- struct{}{}: // only a call that waits takes it
 	}
 	close(ready)
 	var got outcome

@@ -104,11 +104,15 @@ func fill(dir string, makeSpace func() error) error {
 	if err := makeSpace(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Minute); j.Healthy() != nil; {
-		if time.Now().After(deadline) {
+	patience, look := time.NewTimer(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer patience.Stop()
+	defer look.Stop()
+	for j.Healthy() != nil {
+		select {
+		case <-look.C:
+		case <-patience.C:
 			return fmt.Errorf("a minute after there is space: %w", j.Healthy())
 		}
-		<-time.After(10 * time.Millisecond)
 	}
 	if err := j.Start(ctx, call(kept+2)); err != nil {
 		return fmt.Errorf("with space again: %w", err)

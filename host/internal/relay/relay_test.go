@@ -54,6 +54,8 @@ func (s *side) says(line string) {
 // hears reads a line, which has to hold what is wanted.
 func (s *side) hears(want ...string) string {
 	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
 	select {
 	case line, ok := <-s.in:
 		for _, w := range want {
@@ -62,7 +64,7 @@ func (s *side) hears(want ...string) string {
 			}
 		}
 		return line
-	case <-time.After(patience):
+	case <-ctx.Done():
 		s.t.Fatalf("heard nothing, want %q", want)
 		return ""
 	}
@@ -112,10 +114,12 @@ func (c *served) host(ctx context.Context) *scripted {
 // end returns what Serve has said when it ended.
 func (h *scripted) end() error {
 	h.t.Helper()
+	ctx, cancel := context.WithTimeout(h.t.Context(), patience)
+	defer cancel()
 	select {
 	case err := <-h.ended:
 		return err
-	case <-time.After(patience):
+	case <-ctx.Done():
 		h.t.Fatal("Serve has not ended")
 		return nil
 	}
@@ -274,12 +278,14 @@ func TestServeEndsWithItsContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
+	late, stop := context.WithTimeout(t.Context(), patience)
+	defer stop()
 	select {
 	case err := <-ended:
 		if err != nil {
 			t.Errorf("Serve = %v", err)
 		}
-	case <-time.After(patience):
+	case <-late.Done():
 		t.Error("Serve has not ended")
 	}
 }

@@ -101,11 +101,15 @@ func fill(dir string, makeSpace func() error) error {
 	if err := makeSpace(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Minute); s.Healthy() != nil; {
-		if time.Now().After(deadline) {
+	patience, look := time.NewTimer(time.Minute), time.NewTicker(10*time.Millisecond)
+	defer patience.Stop()
+	defer look.Stop()
+	for s.Healthy() != nil {
+		select {
+		case <-look.C:
+		case <-patience.C:
 			return fmt.Errorf("a minute after there is space: %w", s.Healthy())
 		}
-		<-time.After(10 * time.Millisecond)
 	}
 	if err := s.Do(ctx, add(kept, text)); err != nil {
 		return fmt.Errorf("with space again: %w", err)

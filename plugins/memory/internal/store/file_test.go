@@ -201,7 +201,7 @@ func TestMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It writes from here on; any moment will do, but for the end, which does not come.
-	for deadline := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+	for deadline, look := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-look {
 		if log, err := os.Stat(path + "-wal"); err == nil && log.Size() > 100*pageSize {
 			break
 		}

@@ -261,7 +261,7 @@ func embedded(t *testing.T, s *Set, user, dir string) {
 		t.Fatal(err)
 	}
 	defer done()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline, look := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-look {
 		if n, err := u.Store().Pending(t.Context()); err != nil || n == 0 {
 			if err != nil {
 				t.Fatal(err)
@@ -272,7 +272,6 @@ func embedded(t *testing.T, s *Set, user, dir string) {
 			t.Fatal("the notes were not embedded within a minute")
 		}
 		s.Embed()
-		<-time.After(time.Millisecond)
 	}
 }
 
