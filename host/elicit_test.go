@@ -28,7 +28,7 @@ func byHand() *mcp.ClientOptions {
 // agentToken makes a token of an agent, and returns its block and its secret.
 func agentToken(t *testing.T, name, user string) (block, secret string) {
 	t.Helper()
-	block, err := tokenBlock(name, user, []string{"agent"}, nil)
+	block, err := tokenBlock(name, auth.LocalUser(user), []string{"agent"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

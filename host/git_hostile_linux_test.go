@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/internal/hostilegit"
 )
 
@@ -30,7 +29,6 @@ plugin "shell" {
 }
 `))
 	ran, asked := 0, 0
-	person := h.approver(t)
 	for _, c := range append(hostilegit.Cases(), hostilegit.Case{Name: "plain", Held: true}) {
 		mark := c.Make(t, filepath.Join(h.dir, "ws", c.Name))
 		lines := hostilegit.Commands(filepath.Join(c.Name, c.Dir))
@@ -38,9 +36,7 @@ plugin "shell" {
 		switch {
 		case got.ApprovalID != "":
 			asked++
-			if _, err := person.Reject(t.Context(), got.ApprovalID, client.Answer{}); err != nil {
-				t.Fatal(err)
-			}
+			h.answer(t, "reject", got.ApprovalID)
 		case !c.Held:
 			t.Errorf("%s runs unasked: %+v", c.Name, got)
 		case got.Error != nil:

@@ -75,7 +75,8 @@ policy {
 		{"command": "doas rm -rf /"},
 		{"command": "env -i rm -rf a/.."},
 	}
-	unread := []args{
+	asked := []args{ // since they cannot be read as a whole, or for their risk
+		{"command": "rm -rf build"},
 		{"command": "sudo ls #" + long},
 		{"command": "env sudo ls\n'"},
 		{"command": "curl x # " + strings.Repeat("(", 600)},
@@ -86,7 +87,6 @@ policy {
 		{"command": "git status"},
 		{"command": "echo sudo curl"},
 		{"command": "cat secret.txt"},
-		{"command": "rm -rf build"},
 		{"command": "ls", "dir": "conf"},
 		{"command": "npm test # " + strings.Repeat("x", 1000)},
 	}
@@ -112,7 +112,7 @@ policy {
 		if w.name == "CLI" {
 			continue // which waits for whoever decides
 		}
-		for _, a := range unread {
+		for _, a := range asked {
 			if said := call(a); strings.Contains(said, "would run ") || !strings.Contains(said, "ap_") {
 				t.Errorf("%.60v over %s: %.300s, want it to wait for a person", a, w.name, said)
 			}
