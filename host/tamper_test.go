@@ -177,7 +177,7 @@ func (f tamperer) rewrite(from int64) {
 
 // TestTamperedJournal changes a journal in four ways: each is found at its
 // place. The control is the copy that nobody has touched. A host that is
-// started on what it cannot continue says so and leaves it as it is.
+// started on a changed one says so and leaves it as it is.
 func TestTamperedJournal(t *testing.T) {
 	original, last := recorded(t)
 	for _, tt := range []struct {
@@ -187,12 +187,12 @@ func TestTamperedJournal(t *testing.T) {
 		refuse string   // what a host says that is started on it; "": it starts
 	}{
 		{"nothing", func(tamperer) {}, nil, ""},
-		{"one flipped bit", func(f tamperer) { f.flip(5, "marker-2") }, []string{"5"}, ""},
-		{"one removed row", func(f tamperer) { f.exec("DELETE FROM journal WHERE seq = 6") }, []string{"6"}, ""},
+		{"one flipped bit", func(f tamperer) { f.flip(5, "marker-2") }, []string{"5"}, "row 5: changed"},
+		{"one removed row", func(f tamperer) { f.exec("DELETE FROM journal WHERE seq = 6") }, []string{"6"}, "row 6: missing"},
 		{
 			"a cut tail", func(f tamperer) { f.exec("DELETE FROM journal WHERE seq > ?", f.last-3) },
 			[]string{fmt.Sprintf("%d-%d", last-2, last)},
-			fmt.Sprintf("its last row is %d, expected %d", last-3, last),
+			fmt.Sprintf("rows %d-%d: missing at the end", last-2, last),
 		},
 		{
 			"a chain with correct hashes", func(f tamperer) { f.rewrite(7) },
