@@ -2,6 +2,7 @@ package pipeline_test
 
 import (
 	"context"
+	"database/sql"
 	"strings"
 	"testing"
 
@@ -83,4 +84,32 @@ func TestDrainEndsWithTheLastCall(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, pipeline.Options{Runner: fakeRunner{}}, echoSpec())
 	h.Drain(context.WithoutCancel(t.Context())) // returns, though its context never ends
+}
+
+// A call whose key is being recorded when the host begins to stop has not begun, and
+// says so: whoever made it may make it again at the next host.
+func TestDrainWhileAKeyIsRecorded(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, pipeline.Options{Runner: fakeRunner{}}, echoSpec())
+	writing, release := make(chan struct{}), make(chan struct{})
+	go func() { // ends when release is closed
+		_ = h.opts.Store.Do(context.WithoutCancel(t.Context()), func(*sql.Tx) error {
+			close(writing)
+			<-release
+			return nil
+		})
+	}()
+	<-writing
+	req := request("echo", `{"text":"a","create":"x"}`)
+	req.IdempotencyKey = "k"
+	f := h.Start(t.Context(), req)
+	t.Cleanup(f.Release)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	h.Drain(gone) // does not wait for the call
+	close(release)
+	const want = "unavailable: the host is stopping"
+	if got := ending(f.Wait(t.Context(), pipeline.Forever)); !strings.HasPrefix(got, want) {
+		t.Errorf("the call ends with %q, want %q", got, want)
+	}
 }

@@ -158,7 +158,7 @@ func (p *Pipeline) takeKey(ctx context.Context, c *call) (earlier keyedCall, err
 		return err
 	})
 	if err != nil {
-		return keyedCall{}, notWritten("the idempotency key", err)
+		return keyedCall{}, notWritten(ctx, "the idempotency key", err)
 	}
 	return earlier, nil
 }
@@ -174,7 +174,7 @@ func (p *Pipeline) startKey(ctx context.Context, c *call) error {
 		return err
 	})
 	if err != nil {
-		return notWritten("the idempotency key", err)
+		return notWritten(ctx, "the idempotency key", err)
 	}
 	return nil
 }
@@ -248,8 +248,11 @@ func passing(failure *tool.Error) bool {
 }
 
 // notWritten is what a caller reads when something that must outlive the host
-// cannot be written.
-func notWritten(what string, err error) error {
+// cannot be written. If ctx has ended, what has ended it is why.
+func notWritten(ctx context.Context, what string, err error) error {
+	if ctx.Err() != nil {
+		return causeOf(ctx)
+	}
 	hint := "the host's disk may be full"
 	switch {
 	case errors.Is(err, store.ErrGone):

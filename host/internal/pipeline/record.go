@@ -50,10 +50,7 @@ func (p *Pipeline) begin(ctx context.Context, c *call) error {
 			return err
 		}
 		if err := p.opts.Journal.Start(ctx, p.record(c)); err != nil {
-			if ctx.Err() != nil {
-				return causeOf(ctx)
-			}
-			return notWritten("the call", err)
+			return notWritten(ctx, "the call", err)
 		}
 		c.begun = true
 		p.cache.empty(c)
