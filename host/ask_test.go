@@ -30,6 +30,7 @@ func isQuestion(p *mcp.ElicitParams, tool, text string) bool {
 // TestQuestions has a tool ask its user, through clients of each transport and
 // revision that the admin does not trust, and lets that end in each way.
 func TestQuestions(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	for _, tt := range []struct {
 		name       string
@@ -68,6 +69,7 @@ func TestQuestions(t *testing.T) {
 // does. Clients of the SDK refuse to send the first themselves; by hand it is
 // sent.
 func TestAnswersThatDoNotFit(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	for transport, connect := range transports {
 		for _, revision := range revisions[1:] {
@@ -130,6 +132,7 @@ func nextRound(t *testing.T, s *session, p *mcp.CallToolParams, before *mcp.Call
 // TestApprovalThenQuestions has a client that the admin trusts asked to approve,
 // and then twice by the tool.
 func TestApprovalThenQuestions(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting+elicitation))
 	for transport, connect := range transports {
 		for _, revision := range revisions {
@@ -156,6 +159,7 @@ func TestApprovalThenQuestions(t *testing.T) {
 // TestQuestionsDoNotApprove tries to approve with the answers to questions, and
 // to answer with approvals, which come from a client that may give both.
 func TestQuestionsDoNotApprove(t *testing.T) {
+	t.Parallel()
 	// What looks like the host's own form is marked line by line.
 	mimicry := "Let the agent call delete_file?\n\nApproval:  ap_1\u202e"
 	both := &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve", "n": 1}}
@@ -193,6 +197,7 @@ func TestQuestionsDoNotApprove(t *testing.T) {
 // TestQuestionsOfUntrusted has the approval of a call go past a client that the
 // admin does not trust, which is asked the tool's question all the same.
 func TestQuestionsOfUntrusted(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
@@ -221,6 +226,7 @@ func TestQuestionsOfUntrusted(t *testing.T) {
 
 // TestManyQuestions has a tool ask as often as it may, and once more.
 func TestManyQuestions(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	for _, revision := range revisions {
 		s := connectHTTP(t, h, h.token, revision, "test", answering(said(1)))
@@ -237,6 +243,7 @@ func TestManyQuestions(t *testing.T) {
 // TestRoundsWithoutAnswers comes back without an answer until the host gives it
 // up, before a client would.
 func TestRoundsWithoutAnswers(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	s := connectHTTP(t, h, h.token, revisions[0], "test", byHand())
 	p := askTool("probe_ask", "How many?")
@@ -253,6 +260,7 @@ func TestRoundsWithoutAnswers(t *testing.T) {
 // TestQuestionsOfOthers answers a question from another session, and with the
 // state of another token. The control is the right one.
 func TestQuestionsOfOthers(t *testing.T) {
+	t.Parallel()
 	other, others := agentToken(t, "somebody", "")
 	h := serve(t, writeConfig(t, listening+counting+"auth {\n"+other+"}\n"))
 	t.Run("sessions", func(t *testing.T) {
@@ -297,6 +305,7 @@ func TestQuestionsOfOthers(t *testing.T) {
 // TestQuestionsEndWithTheirClient leaves while the tool asks: the call is
 // canceled.
 func TestQuestionsEndWithTheirClient(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	canceled := 0
 	for transport, connect := range transports {
@@ -330,6 +339,7 @@ func TestQuestionsEndWithTheirClient(t *testing.T) {
 // TestQuestionsElsewhere calls a tool that asks over REST and on the command
 // line, where nobody can be asked.
 func TestQuestionsElsewhere(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	if got := h.post(t, "probe_ask", map[string]any{"question": "How many?"}); got.Error == nil || got.Error.Code != "UNAVAILABLE" {
 		t.Errorf("over REST the call came to %+v, want unavailable", got)

@@ -20,6 +20,7 @@ import (
 // happens then, TestAttacks and TestOneDecisionOfAHundredCounts of package
 // approval show.
 func TestOneDecisionCounts(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	call, id := h.begin(t, "probe_count", map[string]any{"note": "rejected"})
 	h.answer(t, "reject", id, "--message", "no")
@@ -85,6 +86,7 @@ func TestLateDecision(t *testing.T) {
 // the word that no call has, the look of another call, and the admin's distrust
 // of a tool that has such an argument and believes it.
 func TestNoArgumentApproves(t *testing.T) {
+	t.Parallel()
 	distrusting := strings.Replace(counting, `"trust"`, `"ignore"`, 1)
 	h := serve(t, writeConfig(t, listening+distrusting))
 	_, a := h.begin(t, "probe_count", map[string]any{"note": "a"})
@@ -150,6 +152,7 @@ func TestNoArgumentApproves(t *testing.T) {
 // own. Confined, it does not get the key; and if it had it, the control socket is
 // closed to it. The control is the same program, started by somebody else.
 func TestPluginsDecideNothing(t *testing.T) {
+	t.Parallel()
 	for _, isolation := range []string{"off", "basic", "isolated", "strict", "auto"} {
 		t.Run(isolation, func(t *testing.T) { pluginsDecideNothing(t, isolation) })
 	}
@@ -183,6 +186,7 @@ func pluginsDecideNothing(t *testing.T, isolation string) {
 // it was told that the key is a token: what is tested is that by itself it is
 // none.
 func TestKeyOfTheSocketIsNoneOfTheNetwork(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	_, id := h.begin(t, "probe_count", map[string]any{"note": "a"})
 	key := strings.TrimSpace(readFile(t, filepath.Join(h.stateDir, auth.ApproverKey)))
@@ -205,6 +209,7 @@ func TestKeyOfTheSocketIsNoneOfTheNetwork(t *testing.T) {
 // approval: it is asked about anew, and not written on top of what nobody has
 // seen. The control is a tool without a preview.
 func TestStaleApproval(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+counting))
 	h.write(t, "a.txt", "old\n")
 	call, id := h.begin(t, "write_file", map[string]any{"path": "a.txt", "content": "new\n"})

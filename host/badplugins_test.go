@@ -11,6 +11,7 @@ import (
 // TestBadPluginsAreExplained enables binaries that cannot be plugins, each
 // beside a good one, and reads what the list says of it.
 func TestBadPluginsAreExplained(t *testing.T) {
+	t.Parallel()
 	good, err := os.ReadFile(filepath.Join(bin, "plugins", "hello"))
 	if err != nil {
 		t.Fatal(err)

@@ -84,6 +84,7 @@ func looped(t *testing.T, config string, args ...string) (stop func()) {
 // the host, and lets others follow it, one after the other. No client is thrown
 // out, each call is answered by a host, and in the end that is one that stays.
 func TestClientsBesideCommands(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
 	for round := range 3 {
 		end := asking(t, config)
@@ -137,6 +138,7 @@ func TestClientsBesideCommands(t *testing.T) {
 // and does not end. Both are answered by the host, the question stays, and the
 // client goes on.
 func TestCommandEndsUnderCalls(t *testing.T) {
+	t.Parallel()
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
 			config := writeConfig(t, listening+writing+counting)

@@ -35,6 +35,7 @@ plugin "conformance" {
 // each revision that it knows. What fails has to be in the revision's list, and
 // what is in the list has to fail.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	node, program := peerProgram(t, "conformance")
 	h := serve(t, writeConfig(t, listening+conformanceBlock))
 	h.post(t, "test_simple_text", nil) // the plugin runs from here on: the suite waits for half a second only

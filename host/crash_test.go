@@ -65,6 +65,7 @@ plugin "other" {
 // TestKilledPluginCostsOnlyItsOwnCalls kills one of two plugins while each
 // has calls inside.
 func TestKilledPluginCostsOnlyItsOwnCalls(t *testing.T) {
+	t.Parallel()
 	const each = 8
 	config := writeConfig(t, probeBlock("")+otherProbe)
 	s := connect(t, config, revisions[0], nil)

@@ -77,6 +77,7 @@ func (s *screen) shows(text string) {
 // and only a yes that was typed after the question counts. The control is the same
 // command with that yes.
 func TestApproveAsks(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	call, id := h.begin(t, "probe_count", map[string]any{"note": "look at me"})
 	for _, args := range [][]string{{"approve"}, {"approve", id, "--always"}, {"reject", id}} {
@@ -111,6 +112,7 @@ func TestApproveAsks(t *testing.T) {
 // about the approval that it has shown last. The control is the same command after
 // the approval was shown.
 func TestApproveTakesWhatWasShown(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	_, a := h.begin(t, "probe_count", map[string]any{"note": "a"})
 	_, b := h.begin(t, "probe_count", map[string]any{"note": "b"})

@@ -17,6 +17,7 @@ import (
 // changes something is refused and does not run, /healthz says so, and all goes
 // on by itself when there is space again.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		// fill makes the disk full and returns what makes space again.
@@ -139,6 +140,7 @@ func mountSmall(t *testing.T, dir string) {
 // something is refused and does not run, /readyz and doctor say so, and all goes
 // on when it is back.
 func TestDatabaseIsTakenAway(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
 	h := serve(t, config)
 	if o := h.post(t, "probe_tally", map[string]any{"note": "before"}); o.Status != client.Success {

@@ -17,6 +17,7 @@ var hclBlock = regexp.MustCompile("(?s)```hcl\n(.*?)```")
 
 // TestConfigurationsInDocsAreValid loads what the pages tell people to write.
 func TestConfigurationsInDocsAreValid(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -72,6 +73,7 @@ var shellBlock = regexp.MustCompile("(?s)```(?:sh)?\n(.*?)```")
 // TestCommandsInDocsExist asks the host for the help of every command that the
 // pages tell people to type, with its flags.
 func TestCommandsInDocsExist(t *testing.T) {
+	t.Parallel()
 	words := regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 	for page, least := range map[string]int{"../README.md": 10, "../docs/cli.md": 15} {
 		text, err := os.ReadFile(page)
@@ -104,6 +106,7 @@ func TestCommandsInDocsExist(t *testing.T) {
 // TestPlacesInDocsAreRight compares the line of config.hcl that a page names
 // with the configuration that ships.
 func TestPlacesInDocsAreRight(t *testing.T) {
+	t.Parallel()
 	page, want := readFile(t, "../docs/cli.md"), askedAt(t)
 	if said := strings.Count(page, "approval of side_effecting calls at"); said == 0 || said != strings.Count(page, want) {
 		t.Errorf("docs/cli.md does not say each time that side_effecting calls are asked about at %s", want)
@@ -124,6 +127,7 @@ func askedAt(t *testing.T) string {
 // TestNewcomersLeaveNothing compares what README tells people to make with what
 // git ignores.
 func TestNewcomersLeaveNothing(t *testing.T) {
+	t.Parallel()
 	readme, ignored := readFile(t, "../README.md"), strings.Fields(readFile(t, "../.gitignore"))
 	made := regexp.MustCompile(`toolhost call (?:write_file|create_directory) .*?path=(\S+)`).FindAllStringSubmatch(readme, -1)
 	if len(made) < 2 {
@@ -139,6 +143,7 @@ func TestNewcomersLeaveNothing(t *testing.T) {
 // TestReadmeRunsWhatMakeRuns compares what people are told to run with the
 // Makefile.
 func TestReadmeRunsWhatMakeRuns(t *testing.T) {
+	t.Parallel()
 	makefile, err := os.ReadFile("../Makefile")
 	if err != nil {
 		t.Fatal(err)

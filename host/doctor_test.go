@@ -46,6 +46,7 @@ func everything() sandbox.Machine {
 }
 
 func TestDiagnosis(t *testing.T) {
+	t.Parallel()
 	broken := everything()
 	broken.Levels[1] = sandbox.Level{Isolation: sandbox.Basic, Problem: "the machine\nis overloaded"}
 	for _, tt := range []struct {
@@ -155,6 +156,7 @@ b.hcl:5: plugin "gone": there is no program
 }
 
 func TestHas(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		layer, missing string
 		want           string

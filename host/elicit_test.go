@@ -40,6 +40,7 @@ func agentToken(t *testing.T, name, user string) (block, secret string) {
 // the one that the host gave for it. The control is the right one, which runs
 // the call; sent again it repeats the answer, and the call does not run again.
 func TestRequestStates(t *testing.T) {
+	t.Parallel()
 	bob, bobs := agentToken(t, "bob", "bob")
 	other, others := agentToken(t, trusted, "")
 	h := serve(t, writeConfig(t, listening+counting+elicitation+"auth {\n"+bob+other+"}\n"))
@@ -108,6 +109,7 @@ func writeOf(text string) *mcp.CallToolParams {
 // TestElicitationOfOthers has clients that the admin does not trust ask for
 // forms: none is shown, and none counts. The control is a trusted one.
 func TestElicitationOfOthers(t *testing.T) {
+	t.Parallel()
 	own, owns := agentToken(t, "somebody", "")
 	named, nameds := agentToken(t, trusted, "")
 	both := strings.Replace(elicitation, "]\n", "]\n  patience = \"0s\"\n", 1)
@@ -155,6 +157,7 @@ func TestElicitationOfOthers(t *testing.T) {
 // TestOneDecidesBefore leaves a form open while somebody else decides: the call
 // goes on, and the form is taken back.
 func TestOneDecidesBefore(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+elicitation))
 	for _, revision := range revisions[1:] {
 		for transport, connect := range transports {
@@ -183,6 +186,7 @@ func TestOneDecidesBefore(t *testing.T) {
 // TestFormsThatAreClosed has a user who closes the form, or sends nonsense: the
 // decision is left to others, and declining is one.
 func TestFormsThatAreClosed(t *testing.T) {
+	t.Parallel()
 	short := strings.Replace(elicitation, "]\n", "]\n  patience = \"0s\"\n", 1)
 	h := serve(t, writeConfig(t, listening+writing+short))
 	for _, revision := range revisions {
@@ -220,6 +224,7 @@ func TestFormsThatAreClosed(t *testing.T) {
 
 // TestAlwaysOverElicitation answers "always", after which nobody is asked.
 func TestAlwaysOverElicitation(t *testing.T) {
+	t.Parallel()
 	for _, revision := range revisions {
 		h := serve(t, writeConfig(t, listening+writing+elicitation))
 		var asked atomic.Int32

@@ -106,6 +106,7 @@ func texts(events []told) (all []string) {
 // in which order, what a watcher that comes back gets, and that no other user
 // sees any of it.
 func TestEventsOfAnApprovedWrite(t *testing.T) {
+	t.Parallel()
 	bobs, digest := auth.NewToken()
 	h := serve(t, writeConfig(t, listening+writing+counting+fmt.Sprintf(
 		"auth {\n token \"bob\" {\n sha256 = %q\n user = \"bob\"\n roles = [\"agent\"]\n }\n}\n", digest)))
@@ -169,6 +170,7 @@ func TestEventsOfAnApprovedWrite(t *testing.T) {
 // TestEventsOfARejectedWrite follows a write that is rejected: nothing is told
 // to run.
 func TestEventsOfARejectedWrite(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
 	events := follow(t, h, h.token, "")
 	call, id := h.begin(t, "write_file", map[string]any{"path": "a.txt", "content": "hello\n"})

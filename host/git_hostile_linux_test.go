@@ -13,6 +13,7 @@ import (
 // program of the repository: it is asked about, or git runs without the program. That
 // plain git starts nearly all of these programs, package hostilegit tests.
 func TestHostileRepositories(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, `
 server { listen = "127.0.0.1:0" }
 policy {

@@ -37,6 +37,7 @@ policy {
 // TestGrantsCoverNoMore gives a grant for a command and one for a folder, and makes
 // calls beside them as an agent over every way into a running host.
 func TestGrantsCoverNoMore(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, granting))
 	for _, dir := range []string{"src/deep", "srcs"} {
 		if err := os.MkdirAll(filepath.Join(h.dir, "ws", dir), 0o755); err != nil {

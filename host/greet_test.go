@@ -12,6 +12,7 @@ import (
 // TestPortInUse starts a host whose port another program has. It says what to
 // do, and gives the state directory up.
 func TestPortInUse(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -34,6 +35,7 @@ func TestPortInUse(t *testing.T) {
 
 // TestNextPort names ports to clients: never 0, which is another one each time.
 func TestNextPort(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]string{
 		"127.0.0.1:7780": "127.0.0.1:7781", "[::1]:1": "[::1]:2", "127.0.0.1:65535": "127.0.0.1:65534",
 	} {
@@ -45,6 +47,7 @@ func TestNextPort(t *testing.T) {
 
 // TestSimplestCall chooses the call that needs the least to be said.
 func TestSimplestCall(t *testing.T) {
+	t.Parallel()
 	schema := func(required string) string {
 		return `{"properties": {"a": {"type": "string"}, "b": {"type": "string"}, "n": {"type": "integer"}}, "required": [` + required + `]}`
 	}

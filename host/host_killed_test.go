@@ -9,6 +9,7 @@ import (
 // line that changes something. The command becomes the host itself, and must
 // not make the call again: nobody knows whether it has had its effect.
 func TestKilledHostDoesNotRepeatACall(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	done := make(chan [2]string, 1)
 	go func() { // ends with the call

@@ -16,6 +16,7 @@ const hostile = "a\x1b[2J\x1b]0;title\a\x9b31m\u202etxt.exe\u2066\u200b\u00ad\r\
 // TestHostileTextIsShown puts hostile text wherever an agent can, and reads
 // what the approver sees. The control looks for the same in the text itself.
 func TestHostileTextIsShown(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
 	if found := unsafe(hostile); len(found) < 10 {
 		t.Fatalf("control: only %q is found in the text itself", found)

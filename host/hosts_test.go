@@ -17,6 +17,7 @@ import (
 // TestCallWithAndWithoutAHost makes the same calls while a host runs and while
 // none does: what is printed and recorded is the same.
 func TestCallWithAndWithoutAHost(t *testing.T) {
+	t.Parallel()
 	type result struct {
 		Stdout, Stderr string
 		Code           int
@@ -59,6 +60,7 @@ func TestCallWithAndWithoutAHost(t *testing.T) {
 // TestTwoMCP runs two `toolhost mcp` on one state directory: the second is
 // served by the first, and ends with its client.
 func TestTwoMCP(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
 	first := toolhost(context.WithoutCancel(t.Context()), config, "mcp")
 	a := connectTo(t, first, revisions[0], nil)
@@ -79,6 +81,7 @@ func TestTwoMCP(t *testing.T) {
 
 // TestTwoServe starts a second host on the state directory of the first.
 func TestTwoServe(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
 	_, stderr, code := h.cli("serve")
 	if want := fmt.Sprintf("is used by process %d", h.cmd.Process.Pid); code != 1 || !strings.Contains(stderr, want) {
@@ -92,6 +95,7 @@ func TestTwoServe(t *testing.T) {
 // TestDamagedDatabase starts a host on a database that is none any more. It
 // names the file and what to do, and leaves it as it is.
 func TestDamagedDatabase(t *testing.T) {
+	t.Parallel()
 	original, _ := recorded(t)
 	whole := readFile(t, filepath.Join(filepath.Dir(original), "state", "toolhost.db"))
 	scribbled := []byte(whole)
@@ -134,6 +138,7 @@ func TestDamagedDatabase(t *testing.T) {
 // TestReloadWithMistakes sends SIGHUP after a change that has a mistake: the
 // configuration before goes on. The control is the change without it.
 func TestReloadWithMistakes(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+counting))
 	before := readFile(t, h.config)
 	change := func(block string) {

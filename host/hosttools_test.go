@@ -52,6 +52,7 @@ func (s *session) readWhole(t *testing.T, handle string, cursor int) string {
 // TestLongResultIsReadOn reads 200 KB in parts, byte for byte, by what a model
 // is told; and again after kill -9 of the host.
 func TestLongResultIsReadOn(t *testing.T) {
+	t.Parallel()
 	const size = 200_000
 	var want strings.Builder
 	for i := 0; want.Len() < size; i++ {
@@ -90,6 +91,7 @@ func TestLongResultIsReadOn(t *testing.T) {
 // TestApprovalWaitOverMCP waits for a write: while nobody decides, when somebody
 // has, and in a host that was started again after the question.
 func TestApprovalWaitOverMCP(t *testing.T) {
+	t.Parallel()
 	const impatient = "approvals {\n  patience = \"0s\"\n}\n"
 	for _, restart := range []bool{false, true} {
 		for _, revision := range revisions {

@@ -14,6 +14,7 @@ import (
 )
 
 func TestInspection(t *testing.T) {
+	t.Parallel()
 	crash := &supervisor.Crash{Cause: "panicked", Detail: "exit code 2: panic: oh\x1b", Stderr: "panic: oh\n\ngoroutine 1"}
 	for _, tt := range []struct {
 		name string

@@ -59,6 +59,7 @@ const (
 // TestInspector drives the host with a client that is neither ours nor of our
 // SDK, over both transports and in both eras of the protocol.
 func TestInspector(t *testing.T) {
+	t.Parallel()
 	node, program := peerProgram(t, "mcp-inspector")
 	h := serve(t, writeConfig(t, listening+fsBlock+conformanceBlock))
 	alone := writeConfig(t, fsBlock+conformanceBlock)

@@ -27,6 +27,7 @@ func TestManyLargeResults(t *testing.T) {
 	args := map[string]any{"path": "large.txt"}
 	overMCP := func(s *session) func(*testing.T) {
 		return func(t *testing.T) {
+			t.Helper()
 			if got, failed := s.call(t.Context(), t, "read_file", args); failed || got != text {
 				t.Errorf("read_file = %d bytes, failed %v, want %d", len(got), failed, len(text))
 			}
@@ -34,8 +35,10 @@ func TestManyLargeResults(t *testing.T) {
 	}
 	for name, begin := range map[string]func(*testing.T) (pid int, read func(*testing.T)){
 		"REST": func(t *testing.T) (int, func(*testing.T)) {
+			t.Helper()
 			h := serve(t, config)
 			return h.cmd.Process.Pid, func(t *testing.T) {
+				t.Helper()
 				var got struct{ Result struct{ Content string } }
 				postCall(t, h, `{"tool":"read_file","arguments":{"path":"large.txt"}}`, &got)
 				if got.Result.Content != text {
@@ -44,10 +47,12 @@ func TestManyLargeResults(t *testing.T) {
 			}
 		},
 		"HTTP": func(t *testing.T) (int, func(*testing.T)) {
+			t.Helper()
 			h := serve(t, config)
 			return h.cmd.Process.Pid, overMCP(connectHTTP(t, h, h.token, revisions[0], "test", nil))
 		},
 		"stdio": func(t *testing.T) (int, func(*testing.T)) {
+			t.Helper()
 			cmd := toolhost(t.Context(), config, "mcp")
 			s := connectTo(t, cmd, revisions[0], nil)
 			return cmd.Process.Pid, overMCP(s)

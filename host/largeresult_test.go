@@ -10,6 +10,7 @@ import (
 // TestLargeResultsArriveWhole reads a file with every kind of character over each
 // transport and revision.
 func TestLargeResultsArriveWhole(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+`
 plugin "fs" {
   tier   = "privileged"

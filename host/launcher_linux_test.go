@@ -10,6 +10,7 @@ import (
 // The launcher runs before packages are initialised that it does not need: most of
 // a program's start is that.
 func TestLauncherComesFirst(t *testing.T) {
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "toolhost"), "__launch")
 	cmd.Env = []string{"GODEBUG=inittrace=1"}
 	out, err := cmd.CombinedOutput()

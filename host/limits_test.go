@@ -29,6 +29,7 @@ plugin "probe" {
 // TestLimitsAreInForce gives each of the eight limits an odd value and reads
 // them back from the kernel.
 func TestLimitsAreInForce(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, probeBlock(`
       memory        = "471859201B"
       open_files    = 251
@@ -72,6 +73,7 @@ func TestLimitsAreInForce(t *testing.T) {
 
 // TestLimitsAreNamed exceeds a limit and reads which one it was.
 func TestLimitsAreNamed(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, probeBlock(`
       memory     = "256MiB"
       open_files = 64
@@ -98,6 +100,7 @@ func TestLimitsAreNamed(t *testing.T) {
 
 // TestPluginInheritsNothing looks at the environment that a plugin sees.
 func TestPluginInheritsNothing(t *testing.T) {
+	t.Parallel()
 	cmd := toolhost(t.Context(), writeConfig(t, probeBlock("")), "call", "probe_environment")
 	cmd.Env = append(os.Environ(), "HOST_SECRET=hunter2")
 	out, err := cmd.Output()
@@ -111,6 +114,7 @@ func TestPluginInheritsNothing(t *testing.T) {
 
 // TestOutputIsCut asks for more than the budget.
 func TestOutputIsCut(t *testing.T) {
+	t.Parallel()
 	s := connect(t, writeConfig(t, probeBlock("")), revisions[0], nil)
 	text := s.must(t, "probe_text", map[string]any{"n": 142857})
 	const suffix = "[output truncated — original size: 142,857 bytes]"
@@ -121,6 +125,7 @@ func TestOutputIsCut(t *testing.T) {
 
 // TestFloodsAreSurvived lets a plugin print without end.
 func TestFloodsAreSurvived(t *testing.T) {
+	t.Parallel()
 	s := connect(t, writeConfig(t, probeBlock("")), revisions[0], nil)
 	if got := s.must(t, "probe_print", map[string]any{"n": 20 << 20}); got != "printed" {
 		t.Errorf("probe_print = %q", got)

@@ -10,6 +10,7 @@ import (
 )
 
 func TestLogWriterPassesLinesOn(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	w := newLogWriter(&log)
 	for i := range 3 {

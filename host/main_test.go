@@ -49,7 +49,7 @@ func testMain(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	code := m.Run()
+	code := runWatched(m, dir)
 	if races, _ := filepath.Glob(filepath.Join(dir, raceReport+".*")); len(races) > 0 {
 		for _, report := range races {
 			text, _ := os.ReadFile(report)
@@ -58,6 +58,22 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// runWatched runs the tests. With the race detector on, they run in a process of
+// their own, with the environment that tells hosts where to write what they find.
+func runWatched(m *testing.M, dir string) int {
+	if !raced {
+		return m.Run()
+	}
+	again := exec.Command("/proc/self/exe", os.Args[1:]...)
+	again.Env = append(os.Environ(), binVariable+"="+dir, "GORACE=atexit_sleep_ms=0 log_path="+filepath.Join(dir, raceReport))
+	again.Stdin, again.Stdout, again.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := again.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
 }
 
 // raceReport begins the names of the files into which hosts write the data races
@@ -118,7 +134,6 @@ func buildAll(dir string) error {
 		if raced && i == 0 {
 			cmd.Args = append(cmd.Args, "-race", "-gcflags", "modernc.org/...=-race=false")
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
-			os.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+filepath.Join(dir, raceReport))
 		}
 		cmd.Args = append(cmd.Args, b.pkg)
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -192,6 +207,7 @@ func serveSite(ts *testscript.TestScript, neg bool, args []string) {
 // TestScripts runs testdata/script/*.txtar, each in a folder of its own, with
 // the real binaries.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,

@@ -16,6 +16,7 @@ import (
 // question of each is refused, and the thousand that are open can be listed,
 // decided, and found again after a kill.
 func TestThousandOpenApprovals(t *testing.T) {
+	t.Parallel()
 	const users, each = 50, 20
 	var tokens []string
 	blocks := []string{"auth {"}

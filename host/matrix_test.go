@@ -127,6 +127,7 @@ func ends() []end {
 // and lets it end in each way. The journal has the same rows of it, wherever it
 // came from.
 func TestMatrix(t *testing.T) {
+	t.Parallel()
 	for _, end := range ends() {
 		t.Run(end.name, func(t *testing.T) {
 			h := serve(t, writeConfig(t, listening+writing+end.config))

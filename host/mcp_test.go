@@ -32,6 +32,7 @@ func eachClient(t *testing.T, blocks string, test func(t *testing.T, connected f
 // TestMCPInEveryRevision lists and calls with a real client, once per transport
 // and era.
 func TestMCPInEveryRevision(t *testing.T) {
+	t.Parallel()
 	eachClient(t, fsBlock+probeBlock("")+conformanceBlock, func(t *testing.T, connected func(*mcp.ClientOptions) *session) {
 		t.Helper()
 		var mu sync.Mutex
@@ -102,6 +103,7 @@ func TestMCPInEveryRevision(t *testing.T) {
 // TestCancelReachesThePlugin gives up a call, and then lets the host end by
 // itself, if it is the client's own.
 func TestCancelReachesThePlugin(t *testing.T) {
+	t.Parallel()
 	eachClient(t, probeBlock(""), func(t *testing.T, connected func(*mcp.ClientOptions) *session) {
 		t.Helper()
 		s := connected(nil)
@@ -130,6 +132,7 @@ func TestCancelReachesThePlugin(t *testing.T) {
 // TestToolsChange takes tools away and gives them back while clients of each
 // transport and revision listen, which hear of it without having asked.
 func TestToolsChange(t *testing.T) {
+	t.Parallel()
 	for transport, connect := range transports {
 		for _, revision := range revisions {
 			t.Run(transport+" "+revision, func(t *testing.T) {

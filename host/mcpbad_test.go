@@ -15,6 +15,7 @@ import (
 // TestBadRequestsOverHTTP sends what no client should, and checks that each is
 // answered with what is wrong, and that the next good request is served.
 func TestBadRequestsOverHTTP(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fsBlock))
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	header := func(pairs ...string) http.Header {
@@ -89,6 +90,7 @@ func TestBadRequestsOverHTTP(t *testing.T) {
 // TestSessionsAreTheirCredentials has one user speak in another one's session,
 // and end it. The control is its own.
 func TestSessionsAreTheirCredentials(t *testing.T) {
+	t.Parallel()
 	bob, bobs := agentToken(t, "bob", "bob")
 	other, others := agentToken(t, "other", "")
 	h := serve(t, writeConfig(t, listening+fsBlock+"auth {\n"+bob+other+"}\n"))
@@ -117,6 +119,7 @@ func TestSessionsAreTheirCredentials(t *testing.T) {
 // TestAnswersOfOthers answers the form of one session from another one, of the
 // same user. The control is the same answer in the right one.
 func TestAnswersOfOthers(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+elicitation))
 	asked, foe := rawClient{h: h, token: h.token}, rawClient{h: h, token: h.token}
 	asked.initialize(t)
@@ -149,6 +152,7 @@ func TestAnswersOfOthers(t *testing.T) {
 // TestClientsThatVanish drops the connection in the middle of a call: the tool
 // is told to stop. While it waits for a person, the question is closed.
 func TestClientsThatVanish(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+probeBlock("")))
 	inside := func(want string) func() bool {
 		s := connectHTTP(t, h, h.token, revisions[0], "test", nil)
@@ -197,6 +201,7 @@ func TestClientsThatVanish(t *testing.T) {
 // TestManyIdleSessions begins more sessions than a credential may have: those
 // that were idle for longest end, the host stays small, and serves.
 func TestManyIdleSessions(t *testing.T) {
+	t.Parallel()
 	const most = 1024
 	h := serve(t, writeConfig(t, listening+fsBlock))
 	begun := make([]rawClient, most+10)
@@ -218,6 +223,7 @@ func TestManyIdleSessions(t *testing.T) {
 // TestManyStreams opens more streams than a credential may have: it is told, its
 // calls go on, and others are served.
 func TestManyStreams(t *testing.T) {
+	t.Parallel()
 	const most = 256
 	bob, bobs := agentToken(t, "bob", "bob")
 	h := serve(t, writeConfig(t, listening+fsBlock+"auth {\n"+bob+"}\n"))
@@ -262,6 +268,7 @@ func residentMiB(t *testing.T, pid int) int {
 // TestHalfOpenConnections leaves many requests half said: others are served,
 // and the host ends when it is told to.
 func TestHalfOpenConnections(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fsBlock))
 	address := strings.TrimPrefix(h.url, "http://")
 	for i := range 200 {

@@ -33,6 +33,7 @@ func connectHTTP(t *testing.T, h *host, token, revision, name string, opts *mcp.
 
 // TestMCPOverHTTP lists and calls in each revision over HTTP.
 func TestMCPOverHTTP(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fsBlock))
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {

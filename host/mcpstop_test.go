@@ -13,6 +13,7 @@ import (
 // TestStopAnswersCalls stops a host while calls wait for a person: each client is
 // told that its call has not run. The questions stay open for the next host.
 func TestStopAnswersCalls(t *testing.T) {
+	t.Parallel()
 	for transport, connect := range transports {
 		for _, revision := range revisions {
 			t.Run(transport+" "+revision, func(t *testing.T) {
@@ -49,6 +50,7 @@ func TestStopAnswersCalls(t *testing.T) {
 // TestTooManyRequests sends more calls than a client may have under way, and
 // reads nothing before: those beyond are refused, the others go on.
 func TestTooManyRequests(t *testing.T) {
+	t.Parallel()
 	const most, more = 128, 5
 	cmd := toolhost(t.Context(), writeConfig(t, probeBlock("")), "mcp")
 	in, err := cmd.StdinPipe()
@@ -90,6 +92,7 @@ func TestTooManyRequests(t *testing.T) {
 // TestKilledClient kills a relayed client with its process: its call ends with
 // it, and the question of one that waits for a person is closed.
 func TestKilledClient(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+probeBlock("")))
 	watch := connectHTTP(t, h, h.token, revisions[0], "test", nil)
 	for _, tool := range []string{"probe_wait", "write_file"} {

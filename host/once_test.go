@@ -12,6 +12,7 @@ import (
 // TestKillWithOpenApprovals kills a host under a call that waits: the question
 // is there after the restart, can be answered, and lets the same call run once.
 func TestKillWithOpenApprovals(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	args := map[string]any{"note": "a"}
 	_, first := h.begin(t, "probe_count", args)
@@ -52,6 +53,7 @@ func TestKillWithOpenApprovals(t *testing.T) {
 // approval is spent: the call is asked about anew. The control brings the
 // approval back, past the host.
 func TestApprovedCallRunsOnce(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	args := map[string]any{"note": "a", "hold": true}
 	_, id := h.begin(t, "probe_count", args)
@@ -81,6 +83,7 @@ func TestApprovedCallRunsOnce(t *testing.T) {
 // TestKeyedCallRunsOnce kills a host while a call with an idempotency key runs,
 // and sends it again. The control sends one without a key.
 func TestKeyedCallRunsOnce(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	held := func(key ...string) {
 		ctx, cancel := context.WithCancel(t.Context())

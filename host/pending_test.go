@@ -11,6 +11,7 @@ import (
 // come back, and the same call made again collects the result of the first,
 // which ran once.
 func TestPendingOverMCP(t *testing.T) {
+	t.Parallel()
 	impatient := "approvals {\n  patience = \"0s\"\n}\n"
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 // host that asks nobody: what is denied, and what nobody can read, never reaches the
 // plugin. Beside each stands a call that does.
 func TestDenialsHoldInAutonomousMode(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, `
 server { listen = "127.0.0.1:0" }
 plugin "commands" {

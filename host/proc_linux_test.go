@@ -275,6 +275,7 @@ func descendants(t *testing.T, pid int) []int {
 // TestProgramsOfAnOrdinaryUser runs the tests of this file again with hosts of an
 // ordinary user.
 func TestProgramsOfAnOrdinaryUser(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		return // these are
 	}

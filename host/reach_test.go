@@ -3,6 +3,7 @@ package main
 import "testing"
 
 func TestCommandToPaste(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		app  app

@@ -30,6 +30,7 @@ func relayed(t *testing.T, config, revision string) (s *session, changes *atomic
 // TestRelaySurvivesItsHost kills the host of a client that does nothing: the
 // client goes on, and in its eras with sessions hears that tools may differ.
 func TestRelaySurvivesItsHost(t *testing.T) {
+	t.Parallel()
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
 			h := serve(t, writeConfig(t, listening+writing+counting))
@@ -67,6 +68,7 @@ func TestRelaySurvivesItsHost(t *testing.T) {
 // TestRelayDoesNotRepeatACall kills the host under a call that changes
 // something: the client is told that nobody knows, and the call ran once.
 func TestRelayDoesNotRepeatACall(t *testing.T) {
+	t.Parallel()
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
 			h := serve(t, writeConfig(t, listening+writing+counting))
@@ -92,6 +94,7 @@ func TestRelayDoesNotRepeatACall(t *testing.T) {
 // TestRelayedClientsTakeOver ends the host of two clients as its own client
 // ends it: one of them becomes the host, and serves the other.
 func TestRelayedClientsTakeOver(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
 	first := connect(t, config, revisions[1], nil)
 	var clients []*session
@@ -117,6 +120,7 @@ func TestRelayedClientsTakeOver(t *testing.T) {
 // TestRelayPassesHostsOn kills one host after the other, each a client's
 // process that was relayed to the one before.
 func TestRelayPassesHostsOn(t *testing.T) {
+	t.Parallel()
 	config := writeConfig(t, listening+writing+counting)
 	s, _, _ := relayed(t, config, revisions[1]) // it is the first host
 	last := s

@@ -20,6 +20,7 @@ var ran = regexp.MustCompile(`(?m)^exec (?:.*\bexec )?toolhost([^>\n]*)`)
 // TestScriptsRunEverything finds commands that no script in testdata runs with
 // success, and flags that none gives then.
 func TestScriptsRunEverything(t *testing.T) {
+	t.Parallel()
 	root := (&app{}).root(func() {})
 	root.InitDefaultCompletionCmd()
 	root.InitDefaultVersionFlag()

@@ -55,6 +55,7 @@ func sleeping(mark string) string {
 // Nothing of a command, a job or a session's shell outlives a host that is
 // killed, or stopped.
 func TestShellLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	for end, stop := range map[string]func(*host){"kill -9": (*host).kill, "stop": (*host).stop} {
 		for _, backend := range []string{"host", "session"} {
 			t.Run(backend+"/"+end, func(t *testing.T) {
@@ -80,6 +81,7 @@ func TestShellLeavesNothingBehind(t *testing.T) {
 // A client of MCP goes: the jobs and the shell of its session end, and another
 // client's go on.
 func TestShellEndsWithItsSession(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+fmt.Sprintf(shellUnasked, "session")))
 	marks := []string{"survivor-" + rand.Text(), "survivor-" + rand.Text()}
 	var sessions []*session
@@ -103,6 +105,7 @@ func TestShellEndsWithItsSession(t *testing.T) {
 
 // Without a sandbox there are no commands: no_new_privs alone is none.
 func TestShellWithoutSandbox(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+strings.Replace(fmt.Sprintf(shellUnasked, "host"), "sandbox {", "sandbox {\n    isolation = \"off\"", 1)))
 	got := h.post(t, "shell_exec", map[string]any{"command": "echo ran"})
 	if got.Error == nil || !strings.Contains(got.Error.Message, "the plugin has no sandbox") {
@@ -113,6 +116,7 @@ func TestShellWithoutSandbox(t *testing.T) {
 // The tests of a module run with the profile that ships, once a person has
 // approved them.
 func TestShippedProfileRunsGoTest(t *testing.T) {
+	t.Parallel()
 	_, block, found := strings.Cut(readFile(t, "../config.hcl"), "\nplugin \"shell\" {")
 	if !found {
 		t.Fatal("config.hcl has no shell")

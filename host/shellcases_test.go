@@ -13,6 +13,7 @@ import (
 // over every way into a running host: what is not to be allowed never reaches the
 // plugin, which says what it would run.
 func TestCasesShellThroughTheHost(t *testing.T) {
+	t.Parallel()
 	dir := os.Getenv("TOOLHOST_CASES")
 	if dir == "" {
 		dir = filepath.Join("internal", "policy", "testdata", "cases")

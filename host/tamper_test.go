@@ -179,6 +179,7 @@ func (f tamperer) rewrite(from int64) {
 // place. The control is the copy that nobody has touched. A host that is
 // started on a changed one says so and leaves it as it is.
 func TestTamperedJournal(t *testing.T) {
+	t.Parallel()
 	original, last := recorded(t)
 	for _, tt := range []struct {
 		name   string

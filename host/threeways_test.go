@@ -86,6 +86,7 @@ func ask(t *testing.T, h *host, w way, args map[string]any, decide ...string) an
 // line: each waits, runs when it is approved, does not when it is rejected, and
 // leaves the same rows. The control is a configuration that asks nobody.
 func TestThreeWaysAreOne(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
 	args := map[string]any{"path": "a.txt", "content": "hello\n"}
 	var approved, rejected [][]journal.Record
@@ -159,6 +160,7 @@ func plain(rows []journal.Record) []journal.Record {
 // in its role alone; a binary has no other way to put the guard away. Over the
 // control socket, where there is no token, it is the key.
 func TestAgentsDecideNothing(t *testing.T) {
+	t.Parallel()
 	user := auth.LocalUser("")
 	secret, digest := auth.NewToken()
 	token := fmt.Sprintf("auth {\n token \"lead\" {\n sha256 = %q\n user = %q\n roles = [\"approver\"]\n }\n}\n", digest, user)
@@ -208,6 +210,7 @@ func TestAgentsDecideNothing(t *testing.T) {
 // TestApprovingOneFreesNoOther lets three calls wait, two of which are alike,
 // and approves one.
 func TestApprovingOneFreesNoOther(t *testing.T) {
+	t.Parallel()
 	h := serve(t, writeConfig(t, listening+counting))
 	a, approvalOfA := h.begin(t, "probe_count", map[string]any{"note": "a"})
 	alike, _ := h.begin(t, "probe_count", map[string]any{"note": "a"})

@@ -86,14 +86,14 @@ func TestReadStdin(t *testing.T) {
 // printsPlugin prints before it serves, and has standard streams of its own.
 func printsPlugin() *sdk.Plugin {
 	p := sdk.New("prints", "1.0.0")
-	fmt.Println("1|1|unix|/not/this/one|grpc|")
+	fmt.Fprintln(os.Stdout, "1|1|unix|/not/this/one|grpc|")
 	stdout, stderr := os.NewFile(2, "out"), os.NewFile(2, "err")
 	os.Stdout, os.Stderr = stdout, stderr
 	sdk.AddTool(p, spec("streams"), func(context.Context, *sdk.Call, struct{}) (string, error) {
 		if os.Stdout != stdout || os.Stderr != stderr {
 			return "replaced", nil
 		}
-		fmt.Println("printed in a call")
+		fmt.Fprintln(os.Stdout, "printed in a call")
 		return "the plugin's own", nil
 	})
 	return p

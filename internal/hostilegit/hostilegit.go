@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -99,13 +100,17 @@ func (c Case) Make(t *testing.T, dir string) (mark string) {
 	t.Helper()
 	mark = filepath.Join(filepath.Dir(dir), c.Name+".fired")
 	program := filepath.Join(filepath.Dir(dir), c.Name+".evil")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\nMARK='"+mark+"'\n"+evil), 0o755); err != nil {
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nMARK='"+mark+"'\n"+evil), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	setup := exec.CommandContext(t.Context(), "bash", "-ec", start+"\n"+c.setup)
+	setup := exec.CommandContext(t.Context(), "bash", "-e")
+	setup.Stdin = strings.NewReader(start + "\n" + c.setup)
 	setup.Dir, setup.Env = dir, append(Environment(filepath.Dir(dir)), "EVIL="+program)
 	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", c.Name, err, out)

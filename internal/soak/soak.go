@@ -29,18 +29,18 @@ func Rounds(few, all int) int {
 
 // Seed returns the seed for what a test draws, and logs it. It changes every
 // day, so that a year of runs tries much and the runs of a day are alike; the
-// value of [SeedVariable] takes its place. A value that is no number fails t.
-func Seed(t testing.TB) uint64 {
-	t.Helper()
+// value of [SeedVariable] takes its place. A value that is no number fails tb.
+func Seed(tb testing.TB) uint64 {
+	tb.Helper()
 	seed := uint64(time.Now().Unix()) / uint64(day/time.Second)
 	if text := os.Getenv(SeedVariable); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)
 		if err != nil {
-			t.Fatalf("%s=%q is not a decimal number of 64 bits", SeedVariable, text)
+			tb.Fatalf("%s=%q is not a decimal number of 64 bits", SeedVariable, text)
 		}
 		seed = n
 	}
-	t.Logf("seed %d; repeat with %s=%d", seed, SeedVariable, seed)
+	tb.Logf("seed %d; repeat with %s=%d", seed, SeedVariable, seed)
 	return seed
 }
 

@@ -238,7 +238,7 @@ func TestEndedJobsAreForgotten(t *testing.T) {
 // bothDone is a context that has ended when the shell has told of its command: who
 // waits for either finds both.
 type bothDone struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 
 	shell *living
 }

@@ -105,7 +105,7 @@ func (s *linkSearch) folder(r *Roots, f *folder) {
 		s.partly = true
 		return
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }() // it was only read
 	s.directory(d, 1)
 }
 

@@ -37,7 +37,7 @@ func (r *Roots) openRegular(at place, name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer dir.Close()
+	defer func() { _ = dir.Close() }() // it was only looked into
 	fd, _, err := dir.open(path.Base(at.rel), name)
 	if err != nil {
 		return nil, err

@@ -10,11 +10,11 @@ import (
 type Overlap int
 
 const (
-	// None: it cannot.
+	// None means that it cannot.
 	None Overlap = iota
-	// Broad: it says so little that it names most files.
+	// Broad means that it says so little that it names most files.
 	Broad
-	// Aimed: it says a part of such a name.
+	// Aimed means that it says a part of such a name.
 	Aimed
 )
 

@@ -82,7 +82,8 @@ func Parse(texts []string) (Patterns, error) {
 		}
 		rest = protect.Fold(strings.TrimRight(rest, "/"))
 		p := pattern{text: text, takeBack: takeBack, anchored: anchored}
-		for one, more := "", true; more; {
+		for more := true; more; {
+			var one string
 			one, rest, more = strings.Cut(rest, "/")
 			// "**" in the middle would stand for one name only.
 			if _, err := path.Match(one, ""); err != nil || one == "" || one == "**" && more {

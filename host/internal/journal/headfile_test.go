@@ -77,6 +77,7 @@ func TestOlderDatabase(t *testing.T) {
 		want   string // "" if nothing is wrong
 	}{
 		{"an older copy", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 5, Options{})
 			old := t.TempDir()
 			copyState(t, dir, old, dbName)
@@ -84,6 +85,7 @@ func TestOlderDatabase(t *testing.T) {
 			copyState(t, old, dir, dbName)
 		}, "it ends with row 5, but had row 10"},
 		{"an older copy, after rows were removed by age", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 1000, Options{MaxSize: 20 * tool.KiB})
 			old := t.TempDir()
 			copyState(t, dir, old, dbName)
@@ -91,6 +93,7 @@ func TestOlderDatabase(t *testing.T) {
 			copyState(t, old, dir, dbName)
 		}, "it ends with row 1000, but had row 1001"},
 		{"its log removed while the host was killed", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 5, Options{})
 			killed := t.TempDir()
 			j, _ := openIn(t, killed, Options{})
@@ -102,6 +105,7 @@ func TestOlderDatabase(t *testing.T) {
 			copyState(t, killed, dir, dbName, keyName, headName)
 		}, "it ends with row 1, but had row 2"},
 		{"another continuation of an older copy", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 5, Options{})
 			other := t.TempDir()
 			copyState(t, dir, other, dbName, keyName, headName)
@@ -110,6 +114,7 @@ func TestOlderDatabase(t *testing.T) {
 			copyState(t, other, dir, dbName)
 		}, "row 7 is not the one that journal.head names"},
 		{"a continuation of the same length", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 5, Options{})
 			other := t.TempDir()
 			copyState(t, dir, other, dbName, keyName, headName)
@@ -118,6 +123,7 @@ func TestOlderDatabase(t *testing.T) {
 			copyState(t, other, dir, dbName)
 		}, "row 7 is not the one that journal.head names"},
 		{"the head of the older database as head file", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 5, Options{})
 			body, mac, err := readHead(t.Context(), database(t, dir))
 			if err != nil {
@@ -128,6 +134,7 @@ func TestOlderDatabase(t *testing.T) {
 			write(t, headIn(dir), fmt.Sprintf("%-300s", fmt.Sprintf("%s %x\n", body, mac)))
 		}, "journal.head was changed"},
 		{"control: the head file is behind, since the machine lost power", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 5, Options{})
 			old := t.TempDir()
 			copyState(t, dir, old, headName)
@@ -135,6 +142,7 @@ func TestOlderDatabase(t *testing.T) {
 			copyState(t, old, dir, headName)
 		}, ""},
 		{"control: so far behind that its row was removed by age", func(t *testing.T, dir string) {
+			t.Helper()
 			more(t, dir, 5, Options{})
 			old := t.TempDir()
 			copyState(t, dir, old, headName)
@@ -142,6 +150,7 @@ func TestOlderDatabase(t *testing.T) {
 			copyState(t, old, dir, headName)
 		}, ""},
 		{"control: all is copied", func(t *testing.T, dir string) {
+			t.Helper()
 			from := written(t)
 			copyState(t, from, dir, dbName, keyName, headName)
 		}, ""},

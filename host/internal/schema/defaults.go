@@ -1,6 +1,9 @@
 package schema
 
-import "maps"
+import (
+	"maps"
+	"slices"
+)
 
 // filled returns a value with the defaults of properties that it does not have, at
 // any depth of the objects that it has, and whether there were any. The value itself
@@ -30,7 +33,7 @@ func (s *Schema) filled(schema map[string]any, value any, depth int) (any, bool)
 	}
 	same, _ := schema["allOf"].([]any)
 	if ref, ok := schema["$ref"].(string); ok {
-		same = append(same[:len(same):len(same)], at(s.doc, ref))
+		same = append(slices.Clip(same), at(s.doc, ref))
 	}
 	for _, sub := range same {
 		if next, any := s.filled(object(sub), given, depth+1); any {

@@ -102,9 +102,8 @@ func TestBreakerPauses(t *testing.T) {
 	if r.open(now) {
 		t.Fatal("the breaker opened at the first crash")
 	}
-	for n, want := range []time.Duration{10, 20, 35, 35} {
+	for n, want := range []time.Duration{10 * time.Second, 20 * time.Second, 35 * time.Second, 35 * time.Second} {
 		r.crashed(now, time.Second, limits)
-		want *= time.Second
 		if got := r.wait(now); got != want || !r.open(now) {
 			t.Errorf("crash %d keeps the plugin off for %v, want %v", n+2, got, want)
 		}
