@@ -25,7 +25,8 @@ func byHand() *mcp.ClientOptions {
 	return opts
 }
 
-// agentToken makes a token of an agent, and returns its block and its secret.
+// agentToken makes a token of an agent, and returns its block and its secret. An
+// empty user is the local one.
 func agentToken(t *testing.T, name, user string) (block, secret string) {
 	t.Helper()
 	block, err := tokenBlock(name, auth.LocalUser(user), []string{"agent"}, nil)
