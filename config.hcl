@@ -52,9 +52,9 @@ approvals {
   timeout  = "10m" # then the call is refused
   patience = "45s" # then the agent is told to come back for the answer
 
-  # MCP clients that may show the question to their own user, and bring back
-  # the answer: only those that cannot answer it by themselves.
-  # elicitation_from = ["claude-code"]
+  # To be asked in an MCP client itself, give it a token of its own: run
+  # toolhost token new NAME --elicitation. Only for a client that shows you the
+  # question, and cannot answer it by itself.
 }
 
 # How much is kept of output that was too long for its caller, which reads on

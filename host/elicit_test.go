@@ -29,7 +29,7 @@ func byHand() *mcp.ClientOptions {
 // empty user is the local one.
 func agentToken(t *testing.T, name, user string) (block, secret string) {
 	t.Helper()
-	block, err := tokenBlock(name, auth.LocalUser(user), []string{"agent"}, nil)
+	block, err := tokenBlock(name, auth.LocalUser(user), []string{"agent"}, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,9 +43,9 @@ func agentToken(t *testing.T, name, user string) (block, secret string) {
 func TestRequestStates(t *testing.T) {
 	t.Parallel()
 	bob, bobs := agentToken(t, "bob", "bob")
-	other, others := agentToken(t, trusted, "")
-	h := serve(t, writeConfig(t, listening+counting+elicitation+"auth {\n"+bob+other+"}\n"))
-	s := connectHTTP(t, h, h.token, revisions[0], trusted, byHand())
+	other, others := agentToken(t, "other", "")
+	h := serve(t, writeConfig(t, listening+counting+"auth {\n"+asker+bob+other+"}\n"))
+	s := connectAsker(t, h, revisions[0], byHand())
 	ask := func(s *session, tool, n, state string, answer *mcp.ElicitResult) (*mcp.CallToolResult, error) {
 		p := &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"note": n}, RequestState: state}
 		if answer != nil {
@@ -63,20 +63,21 @@ func TestRequestStates(t *testing.T) {
 	}
 	state := first.RequestState
 	for _, tt := range []struct {
-		name, token, client string
-		tool, n, state      string
+		name, token    string
+		tool, n, state string
 	}{
-		{"a changed state", h.token, trusted, "probe_count", "one", state[:len(state)-2] + "AA"},
-		{"a cut state", h.token, trusted, "probe_count", "one", state[:len(state)/2]},
-		{"no state of ours", h.token, trusted, "probe_count", "one", "eyJmbGlnaHQiOiJ0Y18xIn0"},
-		{"a long one", h.token, trusted, "probe_count", "one", strings.Repeat(state, 50)},
-		{"other arguments", h.token, trusted, "probe_count", "two", state},
-		{"another tool", h.token, trusted, "probe_tally", "one", state},
-		{"another user", bobs, trusted, "probe_count", "one", state},
-		{"another token of the user", others, trusted, "probe_count", "one", state},
+		{"a changed state", askers, "probe_count", "one", state[:len(state)-2] + "AA"},
+		{"a cut state", askers, "probe_count", "one", state[:len(state)/2]},
+		{"no state of ours", askers, "probe_count", "one", "eyJmbGlnaHQiOiJ0Y18xIn0"},
+		{"a long one", askers, "probe_count", "one", strings.Repeat(state, 50)},
+		{"other arguments", askers, "probe_count", "two", state},
+		{"another tool", askers, "probe_tally", "one", state},
+		{"another user", bobs, "probe_count", "one", state},
+		{"the local token of the user", h.token, "probe_count", "one", state},
+		{"another token of the user", others, "probe_count", "one", state},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			foe := connectHTTP(t, h, tt.token, revisions[0], tt.client, byHand())
+			foe := connectHTTP(t, h, tt.token, revisions[0], testClient, byHand())
 			r, err := ask(foe, tt.tool, tt.n, tt.state, approveForm())
 			if err == nil || !strings.Contains(err.Error(), "request state") {
 				t.Errorf("the answer is %+v, %v; want an error about the request state", r, err)
@@ -108,27 +109,34 @@ func writeOf(text string) *mcp.CallToolParams {
 }
 
 // TestElicitationOfOthers has clients that the admin does not trust ask for
-// forms: none is shown, and none counts. The control is a trusted one.
+// forms, by whatever name: none is shown, and none counts. The control is a
+// client with a token for it.
 func TestElicitationOfOthers(t *testing.T) {
 	t.Parallel()
-	own, owns := agentToken(t, "somebody", "")
-	named, nameds := agentToken(t, trusted, "")
-	both := strings.Replace(elicitation, "]\n", "]\n  patience = \"0s\"\n", 1)
-	h := serve(t, writeConfig(t, listening+writing+both+"auth {\n"+own+named+"}\n"))
+	named, nameds := agentToken(t, testClient, "")
+	h := serve(t, writeConfig(t, listening+writing+impatient+"auth {\n"+asker+named+"}\n"))
+	with := func(token, client string) connector {
+		return func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
+			t.Helper()
+			return connectHTTP(t, h, token, revision, client, opts)
+		}
+	}
 	for _, tt := range []struct {
-		name, token, client string
-		trusted             bool
+		name    string
+		connect connector
+		trusted bool
 	}{
-		{"the name of another client", h.token, "mallory", false},
-		{"no name", h.token, "", false},
-		{"a token of another name, whatever the client calls itself", owns, trusted, false},
-		{"control: the name", h.token, trusted, true},
-		{"control: a token of the name, whatever the client calls itself", nameds, "mallory", true},
+		{"the local token, by the name of a trusted token", with(h.token, "asker"), false},
+		{"the local token, by the name of a trusted client", with(h.token, testClient), false},
+		{"the local token, by no name", with(h.token, ""), false},
+		{"standard input and output", transports["stdio"], false},
+		{"a token without elicitation", with(nameds, "asker"), false},
+		{"control: a token with elicitation, by whatever name", with(askers, "mallory"), true},
 	} {
 		for _, revision := range revisions {
 			t.Run(tt.name+" "+revision, func(t *testing.T) {
 				var asked atomic.Int32
-				s := connectHTTP(t, h, tt.token, revision, tt.client, &mcp.ClientOptions{
+				s := tt.connect(t, h, revision, &mcp.ClientOptions{
 					ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 						asked.Add(1)
 						return approveForm(), nil
@@ -161,26 +169,24 @@ func TestOneDecidesBefore(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+elicitation))
 	for _, revision := range revisions[1:] {
-		for transport, connect := range transports {
-			t.Run(transport+" "+revision, func(t *testing.T) {
-				taken := make(chan struct{})
-				s := connect(t, h, revision, &mcp.ClientOptions{
-					ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-						h.answer(t, "approve", h.open(t, 1)[0].ID)
-						<-ctx.Done()
-						close(taken)
-						return nil, ctx.Err()
-					},
-				})
-				if r, err := plainWrite(t, h, s); err != nil || r.IsError || h.file("a.txt") != "hello\n" {
-					t.Errorf("the call came to %+v, %v", r, err)
-				}
-				<-taken
-				if err := removeFile(h, "a.txt"); err != nil {
-					t.Error(err)
-				}
+		t.Run(revision, func(t *testing.T) {
+			taken := make(chan struct{})
+			s := connectAsker(t, h, revision, &mcp.ClientOptions{
+				ElicitationHandler: func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+					h.answer(t, "approve", h.open(t, 1)[0].ID)
+					<-ctx.Done()
+					close(taken)
+					return nil, ctx.Err()
+				},
 			})
-		}
+			if r, err := plainWrite(t, h, s); err != nil || r.IsError || h.file("a.txt") != "hello\n" {
+				t.Errorf("the call came to %+v, %v", r, err)
+			}
+			<-taken
+			if err := removeFile(h, "a.txt"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 
@@ -188,8 +194,7 @@ func TestOneDecidesBefore(t *testing.T) {
 // decision is left to others, and declining is one.
 func TestFormsThatAreClosed(t *testing.T) {
 	t.Parallel()
-	short := strings.Replace(elicitation, "]\n", "]\n  patience = \"0s\"\n", 1)
-	h := serve(t, writeConfig(t, listening+writing+short))
+	h := serve(t, writeConfig(t, listening+writing+impatient+elicitation))
 	for _, revision := range revisions {
 		for _, tt := range []struct {
 			name   string
@@ -202,7 +207,7 @@ func TestFormsThatAreClosed(t *testing.T) {
 		} {
 			t.Run(tt.name+" "+revision, func(t *testing.T) {
 				var asked atomic.Int32
-				s := connectHTTP(t, h, h.token, revision, trusted, &mcp.ClientOptions{
+				s := connectAsker(t, h, revision, &mcp.ClientOptions{
 					ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 						asked.Add(1)
 						return tt.answer, nil
@@ -229,7 +234,7 @@ func TestAlwaysOverElicitation(t *testing.T) {
 	for _, revision := range revisions {
 		h := serve(t, writeConfig(t, listening+writing+elicitation))
 		var asked atomic.Int32
-		s := connectHTTP(t, h, h.token, revision, trusted, &mcp.ClientOptions{
+		s := connectAsker(t, h, revision, &mcp.ClientOptions{
 			ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 				asked.Add(1)
 				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "always"}}, nil

@@ -9,26 +9,42 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/journal"
 )
 
-// trusted is the name of a client through which its user may be asked.
-const trusted = "test-client"
-
 const (
-	elicitation = "approvals {\n  elicitation_from = [\"" + trusted + "\"]\n}\n"
-	impatient   = "approvals {\n  patience = \"0s\"\n}\n"
+	// testClient is what a client calls itself.
+	testClient = "test-client"
+	// askers is the secret of a token whose client may ask its user to approve.
+	askers    = "secret-of-the-token-asker"
+	impatient = "approvals {\n  patience = \"0s\"\n}\n"
 )
 
+var (
+	asker = fmt.Sprintf("  token \"asker\" {\n    sha256 = %q\n    user = %q\n    roles = [\"agent\"]\n    elicitation = true\n  }\n",
+		auth.Digest(askers), auth.LocalUser(""))
+	elicitation = "auth {\n" + asker + "}\n"
+)
+
+// connectAsker connects a client that may ask its user to approve.
+func connectAsker(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
+	t.Helper()
+	return connectHTTP(t, h, askers, revision, testClient, opts)
+}
+
+// connector connects a client of a revision to a host.
+type connector func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session
+
 // transports are the ways in which an MCP client reaches a host.
-var transports = map[string]func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session{
+var transports = map[string]connector{
 	"stdio": func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
 		t.Helper()
-		return connectAs(t, toolhost(context.WithoutCancel(t.Context()), h.config, "mcp"), revision, trusted, opts)
+		return connectAs(t, toolhost(context.WithoutCancel(t.Context()), h.config, "mcp"), revision, testClient, opts)
 	},
 	"http": func(t *testing.T, h *host, revision string, opts *mcp.ClientOptions) *session {
 		t.Helper()
-		return connectHTTP(t, h, h.token, revision, trusted, opts)
+		return connectHTTP(t, h, h.token, revision, testClient, opts)
 	},
 }
 
@@ -132,7 +148,11 @@ func TestMatrix(t *testing.T) {
 		t.Run(end.name, func(t *testing.T) {
 			h := serve(t, writeConfig(t, listening+writing+end.config))
 			var first []journal.Record
-			for transport, connect := range transports {
+			ways := transports
+			if end.config == elicitation { // by a token, which only HTTP has
+				ways = map[string]connector{"http": connectAsker}
+			}
+			for transport, connect := range ways {
 				for _, revision := range revisions {
 					at := transport + " " + revision
 					seen := len(h.journal(t, "--limit", "1000"))

@@ -121,7 +121,7 @@ func TestSessionsAreTheirCredentials(t *testing.T) {
 func TestAnswersOfOthers(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing+elicitation))
-	asked, foe := rawClient{h: h, token: h.token}, rawClient{h: h, token: h.token}
+	asked, foe := rawClient{h: h, token: askers}, rawClient{h: h, token: askers}
 	asked.initialize(t)
 	foe.initialize(t)
 	next := messages(t, asked.send(t, "POST", callOf(2, "write_file", `{"path":"a.txt","content":"hello\n"}`)).Body)

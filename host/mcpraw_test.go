@@ -72,7 +72,7 @@ func (c *rawClient) ask(t *testing.T, method, body string) (status int, text str
 func (c *rawClient) initialize(t *testing.T) {
 	t.Helper()
 	response := c.send(t, "POST", fmt.Sprintf(
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":%q,"version":"1"}}}`, trusted))
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":%q,"version":"1"}}}`, testClient))
 	if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("initialize = %s, %v", response.Status, err)
 	}

@@ -22,6 +22,7 @@ type newToken struct {
 func (a *app) tokenCommand() *cobra.Command {
 	var user string
 	var roles, approves []string
+	var elicitation bool
 	create := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a token, and print it with the block that lets it count",
@@ -29,10 +30,11 @@ func (a *app) tokenCommand() *cobra.Command {
 the configuration. The token is shown this once; the configuration holds its
 digest only.`,
 		Example: `  toolhost token new ci-agent --user ci
+  toolhost token new claude-code --elicitation
   toolhost token new lead --user ann --role approver,admin --approves ci,bob`,
 		Args: oneArgument("a NAME for the token"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			block, err := tokenBlock(args[0], auth.LocalUser(user), roles, approves)
+			block, err := tokenBlock(args[0], auth.LocalUser(user), roles, approves, elicitation)
 			if err != nil {
 				return &usageError{err}
 			}
@@ -50,6 +52,7 @@ digest only.`,
 	flags.StringVar(&user, "user", "", "whose calls it makes, or decides (default: the local user)")
 	flags.StringSliceVar(&roles, "role", []string{"agent"}, "agent, or approver and admin")
 	flags.StringSliceVar(&approves, "approves", nil, "for an approver: whose calls besides its own user's")
+	flags.BoolVar(&elicitation, "elicitation", false, "for an agent: let its MCP client ask its user to approve its calls")
 	token := &cobra.Command{
 		Use:   "token",
 		Short: "Make tokens for programs and people",
@@ -61,13 +64,15 @@ digest only.`,
 }
 
 // tokenBlock is the block of a token, with DIGEST in the place of its digest.
-func tokenBlock(name, user string, roles, approves []string) (string, error) {
+func tokenBlock(name, user string, roles, approves []string, elicitation bool) (string, error) {
 	parsed, err := auth.ParseRoles(roles)
 	switch {
 	case err != nil:
 		return "", err
 	case len(approves) > 0 && !parsed.Has(auth.Approver):
 		return "", errors.New("--approves is for a token with --role approver")
+	case elicitation && !parsed.Has(auth.Agent):
+		return "", errors.New("--elicitation is for a token with --role agent")
 	case !tool.ValidPluginName(name):
 		return "", fmt.Errorf("%q cannot be a token's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)
 	}
@@ -83,7 +88,10 @@ func tokenBlock(name, user string, roles, approves []string) (string, error) {
 		}
 	}
 	width := len("sha256") // of the longest name in the block
-	if len(approves) > 0 {
+	switch {
+	case elicitation:
+		width = len("elicitation")
+	case len(approves) > 0:
 		width = len("approves")
 	}
 	var b strings.Builder
@@ -91,6 +99,9 @@ func tokenBlock(name, user string, roles, approves []string) (string, error) {
 		width, "sha256", width, "user", user, width, "roles", quoted(parsed.Names()))
 	if len(approves) > 0 {
 		fmt.Fprintf(&b, "    %-*s = %s\n", width, "approves", quoted(approves))
+	}
+	if elicitation {
+		b.WriteString("    elicitation = true\n")
 	}
 	b.WriteString("  }\n")
 	return b.String(), nil

@@ -26,6 +26,9 @@ type Caller struct {
 	Token string
 	// Roles are what the credential allows.
 	Roles Roles
+	// Elicitation lets the client ask its own user to approve the caller's calls,
+	// and bring back the answer (MCP's elicitation).
+	Elicitation bool
 	// Approves names the users beside the caller's own whose calls an approver
 	// may decide.
 	Approves []string

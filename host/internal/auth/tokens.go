@@ -22,10 +22,12 @@ type Token struct {
 	Name string
 	// SHA256 is the hex digest of the secret.
 	SHA256 string
-	// User, Roles and Approves are those of the [Caller] that it becomes.
-	User     string
-	Roles    Roles
-	Approves []string
+	// User, Roles, Approves and Elicitation are those of the [Caller] that it
+	// becomes. Elicitation needs the role [Agent].
+	User        string
+	Roles       Roles
+	Approves    []string
+	Elicitation bool
 }
 
 // Tokens knows the tokens that count. Its methods may be called from any
@@ -41,8 +43,8 @@ type knownToken struct {
 }
 
 // NewTokens returns the tokens of a list. It refuses names or digests that
-// stand twice, a digest that is none, and a token without a user or with roles
-// that [ParseRoles] would refuse.
+// stand twice, a digest that is none, a token without a user or with roles
+// that [ParseRoles] would refuse, and elicitation for one that makes no calls.
 func NewTokens(list []Token) (*Tokens, error) {
 	t := &Tokens{}
 	if err := t.Replace(list); err != nil {
@@ -83,21 +85,28 @@ func (t Token) check() (knownToken, error) {
 		return knownToken{}, errors.New("it has no user")
 	case t.Roles == 0:
 		return knownToken{}, errors.New("it has no role")
+	case t.Elicitation && !t.Roles.Has(Agent):
+		return knownToken{}, errors.New("it has elicitation without the role agent")
 	}
 	if _, err := ParseRoles(t.Roles.Names()); err != nil {
 		return knownToken{}, err
 	}
 	return knownToken{
-		sum:    [sha256.Size]byte(sum),
-		caller: Caller{User: t.User, Client: t.Name, Token: t.Name, Roles: t.Roles, Approves: slices.Clone(t.Approves)},
+		sum: [sha256.Size]byte(sum),
+		caller: Caller{
+			User: t.User, Client: t.Name, Token: t.Name, Roles: t.Roles,
+			Approves: slices.Clone(t.Approves), Elicitation: t.Elicitation,
+		},
 	}, nil
 }
 
 // Count reports whether the token that a caller has still counts, for the same
-// user and roles. Callers without a token always do.
+// user and roles, and has not lost elicitation. Callers without a token always
+// do.
 func (t *Tokens) Count(caller Caller) bool {
 	return caller.Token == "" || slices.ContainsFunc(*t.known.Load(), func(k knownToken) bool {
-		return k.caller.Token == caller.Token && k.caller.User == caller.User && k.caller.Roles == caller.Roles
+		return k.caller.Token == caller.Token && k.caller.User == caller.User && k.caller.Roles == caller.Roles &&
+			(k.caller.Elicitation || !caller.Elicitation)
 	})
 }
 

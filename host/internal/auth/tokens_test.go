@@ -11,6 +11,7 @@ import (
 
 func TestLookup(t *testing.T) {
 	agent, agentSum := auth.NewToken()
+	asker, askerSum := auth.NewToken()
 	approver, approverSum := auth.NewToken()
 	stranger, _ := auth.NewToken()
 	short := strings.Repeat("a", auth.MinSecret-1)
@@ -19,6 +20,7 @@ func TestLookup(t *testing.T) {
 		{Name: "short", SHA256: auth.Digest(short), User: "ada", Roles: auth.Approver | auth.Admin},
 		{Name: "long", SHA256: auth.Digest(short + "a"), User: "ada", Roles: auth.Agent},
 		{Name: "ci", SHA256: agentSum, User: "ci", Roles: auth.Agent},
+		{Name: "asker", SHA256: askerSum, User: "ada", Roles: auth.Agent, Elicitation: true},
 		{Name: "boss", SHA256: strings.ToUpper(approverSum), User: "ada", Roles: auth.Approver | auth.Admin, Approves: []string{"ci"}},
 	})
 	if err != nil {
@@ -30,6 +32,7 @@ func TestLookup(t *testing.T) {
 		ok           bool
 	}{
 		{"an agent's", agent, auth.Caller{User: "ci", Client: "ci", Token: "ci", Roles: auth.Agent}, true},
+		{"an agent's with elicitation", asker, auth.Caller{User: "ada", Client: "asker", Token: "asker", Roles: auth.Agent, Elicitation: true}, true},
 		{"an approver's", approver, auth.Caller{User: "ada", Client: "boss", Token: "boss", Roles: auth.Approver | auth.Admin, Approves: []string{"ci"}}, true},
 		{"nobody's", stranger, auth.Caller{}, false},
 		{"none", "", auth.Caller{}, false},
@@ -85,6 +88,7 @@ func TestNewTokensRefuses(t *testing.T) {
 		{"no role", []auth.Token{{Name: "a", SHA256: sum, User: "u"}}, "no role"},
 		{"an agent that approves", []auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent | auth.Approver}}, "must not decide"},
 		{"an agent that administers", []auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent | auth.Admin}}, "must not decide"},
+		{"an approver with elicitation", []auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Approver, Elicitation: true}}, "without the role agent"},
 		{"a name twice", []auth.Token{good, {Name: "a", SHA256: other, User: "u", Roles: auth.Agent}}, "two tokens"},
 		{"a secret twice", []auth.Token{good, {Name: "b", SHA256: strings.ToUpper(sum), User: "u", Roles: auth.Approver}}, "another token"},
 	} {
@@ -157,29 +161,35 @@ func BenchmarkLookup(b *testing.B) {
 func TestCount(t *testing.T) {
 	_, first := auth.NewToken()
 	_, second := auth.NewToken()
-	list := func(roles auth.Roles) []auth.Token {
-		return []auth.Token{{Name: "a", SHA256: first, User: "ada", Roles: roles}, {Name: "b", SHA256: second, User: "bob", Roles: auth.Agent}}
+	list := func(roles auth.Roles, elicitation bool) []auth.Token {
+		return []auth.Token{{Name: "a", SHA256: first, User: "ada", Roles: roles, Elicitation: elicitation}, {Name: "b", SHA256: second, User: "bob", Roles: auth.Agent}}
 	}
-	tokens, err := auth.NewTokens(list(auth.Agent))
+	tokens, err := auth.NewTokens(list(auth.Agent, true))
 	if err != nil {
 		t.Fatal(err)
 	}
-	ada := auth.Caller{User: "ada", Token: "a", Roles: auth.Agent}
+	plain := auth.Caller{User: "ada", Token: "a", Roles: auth.Agent}
+	ada := plain
+	ada.Elicitation = true
 	local := auth.Caller{User: "ada", Roles: auth.Agent}
 	for _, tt := range []struct {
-		name string
-		list []auth.Token
-		want bool
+		name        string
+		list        []auth.Token
+		plain, want bool // plain is the caller without elicitation
 	}{
-		{"the same tokens", list(auth.Agent), true},
-		{"other roles", list(auth.Approver), false},
-		{"without it", list(auth.Agent)[1:], false},
+		{"the same tokens", list(auth.Agent, true), true, true},
+		{"other roles", list(auth.Approver, false), false, false},
+		{"without it", list(auth.Agent, true)[1:], false, false},
+		{"without elicitation", list(auth.Agent, false), true, false},
 	} {
 		if err := tokens.Replace(tt.list); err != nil {
 			t.Fatal(err)
 		}
 		if got := tokens.Count(ada); got != tt.want {
 			t.Errorf("%s: Count = %v, want %v", tt.name, got, tt.want)
+		}
+		if got := tokens.Count(plain); got != tt.plain {
+			t.Errorf("%s: Count without elicitation = %v, want %v", tt.name, got, tt.plain)
 		}
 		if !tokens.Count(local) {
 			t.Errorf("%s: a caller without a token does not count", tt.name)

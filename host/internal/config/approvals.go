@@ -1,11 +1,6 @@
 package config
 
-import (
-	"slices"
-	"time"
-	"unicode"
-	"unicode/utf8"
-)
+import "time"
 
 // Approvals say how long people have to answer.
 type Approvals struct {
@@ -16,9 +11,6 @@ type Approvals struct {
 	// call is pending; 0 tells it at once. At most 10 minutes, and never more
 	// than Timeout.
 	Patience time.Duration
-	// ElicitationFrom names the MCP clients that may show a question to their
-	// own user and bring back the answer.
-	ElicitationFrom []string
 }
 
 const (
@@ -42,29 +34,6 @@ func (d *decoder) approvals(blocks []approvalsBlock) Approvals {
 			}
 			a.Patience = patience
 		}
-		a.ElicitationFrom = append(a.ElicitationFrom, d.clients(block)...)
 	}
 	return a
-}
-
-// maxClientName bounds the bytes of a client's name, as what it says of itself
-// is cut.
-const maxClientName = 100
-
-// clients reads the names of trusted clients.
-func (d *decoder) clients(block approvalsBlock) []string {
-	var names []string
-	for _, w := range d.words(block.ElicitationFrom, `a list of names of MCP clients such as ["claude-code"]`) {
-		hidden := func(r rune) bool { return !unicode.IsPrint(r) }
-		switch {
-		case w.text == "" || len(w.text) > maxClientName || !utf8.ValidString(w.text) || slices.ContainsFunc([]rune(w.text), hidden):
-			d.mistake(w.expr.Range(), "Invalid client name",
-				"%s cannot be the name of a client: expected 1 to %d printable characters, as the client calls itself.", quote(w.expr, w.text), maxClientName)
-		case slices.Contains(names, w.text):
-			d.mistake(w.expr.Range(), "Duplicate client", "%s is in the list already.", quote(w.expr, w.text))
-		default:
-			names = append(names, w.text)
-		}
-	}
-	return names
 }

@@ -45,10 +45,11 @@ type tokenBlock struct {
 	NameRange hcl.Range `hcl:"name,label_range"`
 	Range     hcl.Range `hcl:",def_range"`
 
-	SHA256   *hcl.Attribute `hcl:"sha256"`
-	User     *hcl.Attribute `hcl:"user"`
-	Roles    *hcl.Attribute `hcl:"roles"`
-	Approves *hcl.Attribute `hcl:"approves"`
+	SHA256      *hcl.Attribute `hcl:"sha256"`
+	User        *hcl.Attribute `hcl:"user"`
+	Roles       *hcl.Attribute `hcl:"roles"`
+	Approves    *hcl.Attribute `hcl:"approves"`
+	Elicitation *hcl.Attribute `hcl:"elicitation"`
 }
 
 // policyBlock is a part of the policy: all blocks together are read as one, so that
@@ -128,9 +129,8 @@ type urlsBlock struct {
 }
 
 type approvalsBlock struct {
-	Timeout         *hcl.Attribute `hcl:"timeout"`
-	Patience        *hcl.Attribute `hcl:"patience"`
-	ElicitationFrom *hcl.Attribute `hcl:"elicitation_from"`
+	Timeout  *hcl.Attribute `hcl:"timeout"`
+	Patience *hcl.Attribute `hcl:"patience"`
 }
 
 type resultsBlock struct {

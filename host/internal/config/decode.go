@@ -80,15 +80,15 @@ func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
 	}
 	var root rootBlock
 	for _, diag := range gohcl.DecodeBody(hcl.MergeBodies(merged), d.ctx, &root) {
-		d.explainLater(diag)
+		d.explainName(diag)
 		d.mistakes = append(d.mistakes, diag)
 	}
 	return root
 }
 
-// explainLater rewrites the report of an unknown name if a later version will
-// know it.
-func (d *decoder) explainLater(diag *hcl.Diagnostic) {
+// explainName rewrites the report of an unknown name if a later version will know
+// it, or an earlier one did.
+func (d *decoder) explainName(diag *hcl.Diagnostic) {
 	if diag.Subject == nil {
 		return
 	}
@@ -102,7 +102,11 @@ func (d *decoder) explainLater(diag *hcl.Diagnostic) {
 	if n := len(around); n > 0 {
 		parent = around[n-1].Type
 	}
-	if slices.Contains(laterNames(parent), name) {
+	switch {
+	case parent == "approvals" && name == "elicitation_from":
+		diag.Summary = "Elicitation needs a token"
+		diag.Detail = "Any program can give itself any name, so a name gives no rights. Remove elicitation_from, and write elicitation = true in the block of the client's own token. toolhost token new NAME --elicitation prints such a block."
+	case slices.Contains(laterNames(parent), name):
 		diag.Summary = "Not available yet"
 		diag.Detail = fmt.Sprintf("This version does not have %q yet. Remove it: nothing would enforce what it says.", name)
 	}

@@ -53,7 +53,7 @@ func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 
 // token reads one token block.
 func (d *decoder) token(block tokenBlock) auth.Token {
-	t := auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block)}
+	t := auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false)}
 	if d.absent(block.User) {
 		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides: add user = \"...\".", block.Name)
 	} else {
@@ -62,6 +62,11 @@ func (d *decoder) token(block tokenBlock) auth.Token {
 	if block.Approves != nil && t.Roles != 0 && !t.Roles.Has(auth.Approver) {
 		d.mistake(block.Approves.NameRange, "Useless approves",
 			"Only a token with the role %q decides about calls. Remove approves, or give this token that role.", auth.Approver)
+	}
+	if block.Elicitation != nil && t.Roles != 0 && !t.Roles.Has(auth.Agent) {
+		d.mistake(block.Elicitation.NameRange, "Useless elicitation",
+			"Only a token with the role %q makes calls, which its client can ask its user about. Remove elicitation.", auth.Agent)
+		t.Elicitation = false
 	}
 	for _, w := range d.words(block.Approves, `a list of users such as ["ci"]`) {
 		switch {

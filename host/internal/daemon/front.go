@@ -51,7 +51,6 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
 		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience(cfg),
-		ElicitationFrom: cfg.Approvals.ElicitationFrom, LocalToken: d.agent.Name,
 		SessionEnded: p.endSession, Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	server, err := httpapi.New(httpapi.Options{

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/config"
@@ -99,7 +98,6 @@ func unchangeable(old, next *config.Config) error {
 		{"auth.local_user", old.LocalUser, next.LocalUser},
 		{"approvals.timeout", old.Approvals.Timeout.String(), next.Approvals.Timeout.String()},
 		{"approvals.patience", old.Approvals.Patience.String(), next.Approvals.Patience.String()},
-		{"approvals.elicitation_from", strings.Join(old.Approvals.ElicitationFrom, ", "), strings.Join(next.Approvals.ElicitationFrom, ", ")},
 		{"results.ttl", old.Results.TTL.String(), next.Results.TTL.String()},
 		{"results.quota", old.Results.Quota.String(), next.Results.Quota.String()},
 		{"journal.keep", old.Journal.Keep.String(), next.Journal.Keep.String()},

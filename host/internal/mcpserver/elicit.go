@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,22 +42,11 @@ const (
 )
 
 // mayElicit reports whether the user of a request's client may be asked to
-// approve through the client.
-func (s *Server) mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
-	// Trust first: the capabilities are decoded for each request.
-	return s.trusts(caller) && showsForms(req)
-}
-
-// trusts reports whether the admin lets a client bring back its user's answers.
-// A client with a token of its own is known by the token's name, which it
-// cannot choose. Programs of the host's own account all have the same
-// credential: there, a client is what it calls itself.
-func (s *Server) trusts(caller auth.Caller) bool {
-	name := caller.Token
-	if name == "" || name == s.opts.LocalToken {
-		name = caller.Client
-	}
-	return name != "" && slices.Contains(s.opts.ElicitationFrom, name)
+// approve through the client. What the client says of itself counts for what it
+// can show only: its token says whether the admin trusts it with the answer.
+func mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
+	// The credential first: the capabilities are decoded for each request.
+	return caller.Elicitation && showsForms(req)
 }
 
 // form is the question about a record, or nil if the form could not show all of
@@ -169,7 +157,7 @@ func bounded(text string, most int) string {
 // has a client of a revision with sessions ask its user meanwhile.
 func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) pipeline.Outcome {
 	left := 0 // questions about approvals
-	if s.mayElicit(req, r.caller) {
+	if mayElicit(req, r.caller) {
 		left = maxRounds
 	}
 	for {

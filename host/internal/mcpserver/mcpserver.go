@@ -37,12 +37,6 @@ type Options struct {
 	// Patience is how long a client waits for a person to approve a call before
 	// it is told to come back; 0 means 45 seconds.
 	Patience time.Duration
-	// ElicitationFrom names the clients whose users may be asked to approve
-	// calls through the client itself; none by default. See [Server.trusts].
-	ElicitationFrom []string
-	// LocalToken names the token of this host's own account, which all programs
-	// of the account share.
-	LocalToken string
 	// SessionEnded is called with the id of each session that has ended. It must return
 	// at once and must not call the Server. Nil drops it.
 	SessionEnded func(id string)

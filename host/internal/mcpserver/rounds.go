@@ -54,7 +54,7 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 	r.before = state
 	flight.Attend()
 	// An answer counts for what its round was about, and for nothing else.
-	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval.ID != "" && s.mayElicit(req, r.caller) {
+	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval.ID != "" && mayElicit(req, r.caller) {
 		r.dismissed = !s.decide(ctx, r.caller, state.Approval, answer)
 		if !r.dismissed {
 			flight.Resumed(ctx, state.Approval.ID)
@@ -71,7 +71,7 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 // instead.
 func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) (pipeline.Outcome, *mcp.CallToolResult) {
 	state := requestState{Round: r.before.Round + 1}
-	mayApprove := state.Round <= maxRounds && s.mayElicit(req, r.caller)
+	mayApprove := state.Round <= maxRounds && mayElicit(req, r.caller)
 	for {
 		patience := s.opts.Patience
 		if mayApprove {

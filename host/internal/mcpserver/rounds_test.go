@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,14 +19,12 @@ import (
 const (
 	stateless   = "2026-07-28"
 	withSession = "2025-11-25"
-	// trusted is the name of a client that may bring back its user's answers.
-	trusted = "trusted"
 )
 
 // begin starts a host whose clients have no patience.
 func begin(t *testing.T, run func(context.Context, tool.Call, tool.Sink) (tool.Result, error)) *httpapitest.Host {
 	t.Helper()
-	return httpapitest.Start(t, httpapitest.Options{MCP: true, Patience: time.Millisecond, ElicitationFrom: []string{trusted}, Run: run})
+	return httpapitest.Start(t, httpapitest.Options{MCP: true, Patience: time.Millisecond, Run: run})
 }
 
 // bearer sends a token with every request.
@@ -45,13 +44,25 @@ type client struct {
 	ctx context.Context //nolint:containedctx // of all its requests
 }
 
-// connect connects a client of a name to a host.
-func connect(t *testing.T, h *httpapitest.Host, revision, name string, opts *mcp.ClientOptions) *client {
+// connect connects a client of Ann to a host, under the name of a token that it
+// does not have.
+func connect(t *testing.T, h *httpapitest.Host, revision string, opts *mcp.ClientOptions) *client {
+	t.Helper()
+	return connectWith(t, h, h.Agent, revision, "asker", opts)
+}
+
+// connectAsker connects a client of Ann that may ask her to approve.
+func connectAsker(t *testing.T, h *httpapitest.Host, revision string, opts *mcp.ClientOptions) *client {
+	t.Helper()
+	return connectWith(t, h, h.Asker, revision, "test", opts)
+}
+
+func connectWith(t *testing.T, h *httpapitest.Host, secret, revision, name string, opts *mcp.ClientOptions) *client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	session, err := mcp.NewClient(&mcp.Implementation{Name: name, Version: "1"}, opts).Connect(ctx, &mcp.StreamableClientTransport{
-		Endpoint: h.URL + "/mcp", HTTPClient: &http.Client{Transport: bearer(h.Agent)},
+		Endpoint: h.URL + "/mcp", HTTPClient: &http.Client{Transport: bearer(secret)},
 	}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 	if err != nil {
 		t.Fatalf("connect with revision %s: %v", revision, err)
@@ -112,7 +123,7 @@ func records(t *testing.T, h *httpapitest.Host) []approval.Record {
 // asks a few times, and then leaves the decision to others.
 func TestRoundsAreBounded(t *testing.T) {
 	h := begin(t, nil)
-	c := connect(t, h, stateless, trusted, byHand(nil))
+	c := connectAsker(t, h, stateless, byHand(nil))
 	r := c.write(t, "a", nil, nil)
 	asked := 0
 	for ; r.NeedsInput() && asked < 20; asked++ {
@@ -126,24 +137,34 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 }
 
-// TestAnswersOfTheUntrusted has a client that the admin does not trust go on
-// with the call of one that is, of the same token. The control is the same
-// answer of the trusted one.
+// TestAnswersOfTheUntrusted takes elicitation away from a token while the form
+// is open: the answer does not count. The control is the same answer when the
+// token has it again.
 func TestAnswersOfTheUntrusted(t *testing.T) {
 	h := begin(t, nil)
-	asked := connect(t, h, stateless, trusted, byHand(nil))
-	foe := connect(t, h, stateless, "mallory", byHand(nil))
-	r := asked.write(t, "a", nil, nil)
+	c := connectAsker(t, h, stateless, byHand(nil))
+	trust := func(elicitation bool) {
+		list := slices.Clone(h.TokenList)
+		for i := range list {
+			list[i].Elicitation = elicitation && list[i].Name == "asker"
+		}
+		if err := h.Tokens.Replace(list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := c.write(t, "a", nil, nil)
 	if !r.NeedsInput() {
 		t.Fatalf("the call came to %+v, want that it needs input", r)
 	}
-	if got := foe.write(t, "a", r, approve()); got.NeedsInput() || codeOf(got) != "pending_approval" {
+	trust(false)
+	if got := c.write(t, "a", r, approve()); got.NeedsInput() || codeOf(got) != "pending_approval" {
 		t.Errorf("the answer of an untrusted client came to %+v, want that the call is pending", got)
 	}
 	if got := records(t, h); len(got) != 1 || got[0].State != approval.Open {
 		t.Errorf("after that the approvals are %+v, want one that is open", got)
 	}
-	if got := asked.write(t, "a", r, approve()); got.NeedsInput() || codeOf(got) != "" {
+	trust(true)
+	if got := c.write(t, "a", r, approve()); got.NeedsInput() || codeOf(got) != "" {
 		t.Errorf("control: the answer of the trusted client came to %+v, want the result", got)
 	}
 }
@@ -163,11 +184,27 @@ func TestClientsWithoutForms(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.opts.MultiRoundTrip = &mcp.MultiRoundTripOptions{Disabled: true}
-			r := connect(t, begin(t, nil), stateless, trusted, tt.opts).write(t, "a", nil, nil)
+			r := connectAsker(t, begin(t, nil), stateless, tt.opts).write(t, "a", nil, nil)
 			if r.NeedsInput() != tt.shows || (codeOf(r) == "pending_approval") == tt.shows {
 				t.Errorf("the call came to %+v, want that the client is asked: %t", r, tt.shows)
 			}
 		})
+	}
+}
+
+// TestElicitationNeedsAToken has a client with the token that all programs of an
+// account share ask for forms, by the name of a trusted one. None is shown.
+func TestElicitationNeedsAToken(t *testing.T) {
+	for _, revision := range []string{stateless, withSession} {
+		h := begin(t, nil)
+		opts := byHand(approve())
+		opts.MultiRoundTrip = nil
+		if r := connect(t, h, revision, opts).write(t, "a", nil, nil); codeOf(r) != "pending_approval" {
+			t.Errorf("%s: the call came to %+v, want that it is pending", revision, r)
+		}
+		if got := records(t, h); len(got) != 1 || got[0].State != approval.Open {
+			t.Errorf("%s: the approvals are %+v, want one that is open", revision, got)
+		}
 	}
 }
 
@@ -184,7 +221,7 @@ func TestElicitationIsRecorded(t *testing.T) {
 		for _, answer := range []*mcp.ElicitResult{approve(), reject} {
 			opts := byHand(answer)
 			opts.MultiRoundTrip = nil
-			connect(t, h, revision, trusted, opts).write(t, "a", nil, nil)
+			connectAsker(t, h, revision, opts).write(t, "a", nil, nil)
 		}
 		var got []decision
 		for _, r := range records(t, h) {
@@ -200,7 +237,7 @@ func TestElicitationIsRecorded(t *testing.T) {
 // TestListsArePrivate looks at who may keep a list of tools: nobody who would
 // give it to another client.
 func TestListsArePrivate(t *testing.T) {
-	list, err := connect(t, begin(t, nil), stateless, "test", nil).ListTools(t.Context(), nil)
+	list, err := connect(t, begin(t, nil), stateless, nil).ListTools(t.Context(), nil)
 	if err != nil || len(list.Tools) == 0 || list.CacheScope != "private" {
 		t.Errorf("tools/list = %+v, %v; want tools, for a private cache", list, err)
 	}
@@ -214,7 +251,7 @@ func TestTraceparent(t *testing.T) {
 		got = call.Context.Traceparent
 		return tool.Result{}, nil
 	})
-	c := connect(t, h, stateless, "test", nil)
+	c := connect(t, h, stateless, nil)
 	for _, tt := range []struct {
 		name  string
 		given any

@@ -90,7 +90,10 @@ func TestDrainEndsWithTheLastCall(t *testing.T) {
 // says so: whoever made it may make it again at the next host.
 func TestDrainWhileAKeyIsRecorded(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, pipeline.Options{Runner: fakeRunner{}}, echoSpec())
+	h := newHost(t, pipeline.Options{
+		Runner: fakeRunner{},
+		Policy: rules(t, policy.Options{Plugins: map[string]policy.Plugin{"test": {Tools: map[string]policy.Level{"add": {Verdict: policy.Allow}}}}}),
+	}, addSpec())
 	writing, release := make(chan struct{}), make(chan struct{})
 	go func() { // ends when release is closed
 		_ = h.opts.Store.Do(context.WithoutCancel(t.Context()), func(*sql.Tx) error {
@@ -100,7 +103,7 @@ func TestDrainWhileAKeyIsRecorded(t *testing.T) {
 		})
 	}()
 	<-writing
-	req := request("echo", `{"text":"a","create":"x"}`)
+	req := request("add", `{"text":"a"}`)
 	req.IdempotencyKey = "k"
 	f := h.Start(t.Context(), req)
 	t.Cleanup(f.Release)

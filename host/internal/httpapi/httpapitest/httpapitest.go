@@ -48,10 +48,8 @@ type Options struct {
 	Patience time.Duration
 	Ready    <-chan struct{}
 	Reload   func(context.Context, string) error
-	// MCP serves /mcp too. The token "agent" is the one that programs of the
-	// host's account share, and ElicitationFrom that of the server.
-	MCP             bool
-	ElicitationFrom []string
+	// MCP serves /mcp too.
+	MCP bool
 	// Configure changes the server before it serves; nil leaves it.
 	Configure func(*httpapi.Server)
 }
@@ -61,9 +59,10 @@ type Host struct {
 	// URL is the address of the network listener, StateDir the directory of the
 	// control socket.
 	URL, StateDir string
-	// The secrets of tokens: agents of Ann and Bob, Ann's approver, one of
-	// Ann's that approves Bob's too, an admin, and the approver's key.
-	Agent, BobsAgent, Approver, BothApprover, Admin, Key string
+	// The secrets of tokens: agents of Ann and Bob, one of Ann with elicitation,
+	// Ann's approver, one of Ann's that approves Bob's too, an admin, and the
+	// approver's key.
+	Agent, BobsAgent, Asker, Approver, BothApprover, Admin, Key string
 	// Started receives the id of each call of the tool "slow".
 	Started chan string
 
@@ -157,7 +156,6 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	if opts.MCP {
 		h.MCP = mcpserver.New(mcpserver.Options{
 			Catalog: h.Catalog, Pipeline: h.Pipeline, Desk: h.Desk, User: Ann, Patience: opts.Patience,
-			ElicitationFrom: opts.ElicitationFrom, LocalToken: "agent",
 			Version: "test", Logger: hclog.NewNullLogger(),
 		})
 		serveMCP = h.MCP.ServeHTTP
@@ -238,6 +236,7 @@ func (h *Host) makeTokens() (err error) {
 	}{
 		{"agent", &h.Agent, auth.Token{User: Ann, Roles: auth.Agent}},
 		{"bobs-agent", &h.BobsAgent, auth.Token{User: Bob, Roles: auth.Agent}},
+		{"asker", &h.Asker, auth.Token{User: Ann, Roles: auth.Agent, Elicitation: true}},
 		{"approver", &h.Approver, auth.Token{User: Ann, Roles: auth.Approver}},
 		{"both-approver", &h.BothApprover, auth.Token{User: Ann, Roles: auth.Approver, Approves: []string{Bob}}},
 		{"admin", &h.Admin, auth.Token{User: "root", Roles: auth.Admin}},
