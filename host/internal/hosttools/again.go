@@ -38,19 +38,11 @@ func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, e
 }
 
 // again makes a call again that an earlier run of the host was asked for: the
-// same one finds its question, or the approval, and uses it once. For a
-// question that is closed it says how that ended.
+// same one finds its question, or the approval, and uses it once.
 func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record) (*pipeline.Flight, error) {
-	own := auth.Caller{User: caller.User}
-	if r.State.Closed() {
-		if flight, ok := t.opts.Pipeline.Flight(r.SpentBy, own); ok {
-			return flight, nil
-		}
-		return nil, ended(r)
-	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if flight, ok := t.opts.Pipeline.Flight(t.begun[r.ID], own); ok {
+	if flight, ok := t.opts.Pipeline.Flight(t.begun[r.ID], auth.Caller{User: caller.User}); ok {
 		return flight, nil
 	}
 	switch {
@@ -77,8 +69,17 @@ func (t *Tools) forget() {
 	})
 }
 
-// ended says how a closed question ended.
-func ended(r approval.Record) error {
+// ended says how a closed question ended: one whose approval was used, as the
+// call that used it. What that gave is for the client that made it.
+func (t *Tools) ended(ctx context.Context, caller auth.Caller, r approval.Record) (tool.Result, error) {
+	if r.State == approval.Spent && r.Client == caller.Client {
+		return t.opts.Pipeline.Recorded(ctx, caller.User, r.SpentBy)
+	}
+	return tool.Result{}, refusal(r)
+}
+
+// refusal says how a closed question ended.
+func refusal(r approval.Record) error {
 	failure := r.Refusal()
 	switch r.State {
 	case approval.Rejected:

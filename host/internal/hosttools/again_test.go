@@ -1,6 +1,10 @@
 package hosttools_test
 
 import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -145,11 +149,91 @@ func TestClosedQuestions(t *testing.T) {
 		must(t, h.desk.Cancel(t.Context(), question))
 		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.Canceled, "was canceled", "if it is still wanted")
 	})
-	t.Run("used", func(t *testing.T) {
-		h, _, question := restarted(t, "add", "a")
+}
+
+// used returns a host over the state of one in which a person has let a call
+// run, whose result was given to its caller, and the ids of both.
+func used(t *testing.T, key string, run func(context.Context, tool.Call, tool.Sink) (tool.Result, error)) (h *host, call, question string) {
+	t.Helper()
+	dir := t.TempDir()
+	h = open(t, options{dir: dir, run: run})
+	req := request(ann, "add", map[string]any{"text": "a"})
+	req.IdempotencyKey = key
+	f := h.Start(t.Context(), req)
+	question = <-h.questions
+	h.decide(t, question, true, "")
+	h.result(t, f)
+	f.Release()
+	h.stop()
+	return open(t, options{dir: dir}), f.ID(), question
+}
+
+// TestUsedApprovals says how the calls ended that approvals were used for.
+func TestUsedApprovals(t *testing.T) {
+	t.Run("well", func(t *testing.T) {
+		h, call, question := used(t, "", nil)
+		for _, id := range []string{call, question} {
+			if got := h.wait(t, ann, id); got.Error != nil || got.Text() != "["+call+" ended well; its result is not kept]" {
+				t.Errorf("approval_wait = %q, %v", got.Text(), got.Error)
+			}
+		}
+	})
+	t.Run("with a long result", func(t *testing.T) {
+		long := strings.Repeat("x", int(65*tool.KiB))
+		h, call, question := used(t, "", func(context.Context, tool.Call, tool.Sink) (tool.Result, error) {
+			return tool.TextResult(long), nil
+		})
+		if got := h.wait(t, ann, question); got.Error != nil || !strings.HasPrefix(got.Text(), "[the whole: "+readOn(call, 0)+"]\n") {
+			t.Errorf("approval_wait = %q, %v", got.Text(), got.Error)
+		}
+	})
+	t.Run("with a result that is kept for its key", func(t *testing.T) {
+		h, _, question := used(t, "k1", nil)
+		if got := h.wait(t, ann, question); got.Error != nil || got.Text() != `added {"text":"a"}` {
+			t.Errorf("approval_wait = %q, %v", got.Text(), got.Error)
+		}
+	})
+	t.Run("with an error", func(t *testing.T) {
+		h, call, question := used(t, "", func(context.Context, tool.Call, tool.Sink) (tool.Result, error) {
+			return tool.ErrorResult(tool.Errorf(tool.ResourceExhausted, "no room for a").WithCause(errors.New("ENOSPC"))), nil
+		})
+		got := h.wait(t, ann, question).Error
+		wantError(t, "approval_wait", got, tool.ResourceExhausted, "no room for a", call)
+		if strings.Contains(got.Message, "ENOSPC") {
+			t.Errorf("the model reads the cause: %q", got.Message)
+		}
+	})
+	t.Run("by a plugin that is gone", func(t *testing.T) {
+		h, call, question := used(t, "", func(context.Context, tool.Call, tool.Sink) (tool.Result, error) {
+			return tool.Result{}, tool.Errorf(tool.PluginCrashed, "the plugin is gone")
+		})
+		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.UnknownOutcome, call, "had its effect")
+	})
+	t.Run("not, since the host was killed", func(t *testing.T) {
+		dir, copied := t.TempDir(), t.TempDir()
+		running, finish := make(chan string, 1), make(chan struct{})
+		h := open(t, options{dir: dir, run: func(_ context.Context, call tool.Call, _ tool.Sink) (tool.Result, error) {
+			running <- call.ID
+			<-finish
+			return tool.TextResult("done"), nil
+		}})
+		_, question := h.ask(t, "add", "a")
 		h.decide(t, question, true, "")
-		ran := h.call(t, ann, "add", map[string]any{"text": "a"})
-		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.Conflict, "was used already, by call "+ran.ID, "see what it has changed")
+		call := <-running
+		must(t, os.CopyFS(copied, os.DirFS(dir))) // what a kill would leave
+		must(t, os.Chmod(filepath.Join(copied, "journal.key"), 0o600))
+		close(finish)
+		h = open(t, options{dir: copied})
+		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.UnknownOutcome, call, "had its effect")
+		if h.calls() != 0 {
+			t.Errorf("%d calls ran", h.calls())
+		}
+	})
+	t.Run("for another client", func(t *testing.T) {
+		h, call, question := used(t, "k1", nil)
+		other := ann
+		other.Client = "another"
+		wantError(t, "approval_wait", h.wait(t, other, question).Error, tool.Conflict, "was used already, by call "+call, "see what it has changed")
 	})
 }
 

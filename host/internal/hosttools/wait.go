@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
@@ -51,9 +52,12 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 		return tool.Result{}, err
 	}
 	defer leave()
-	flight, err := t.find(ctx, caller, in.ID)
-	if err != nil {
+	flight, record, err := t.find(ctx, caller, in.ID)
+	switch {
+	case err != nil:
 		return tool.Result{}, err
+	case flight == nil:
+		return t.ended(ctx, caller, record)
 	}
 	defer flight.Release()
 	if info := flight.Info(); info.Tool == catalog.ApprovalWait { // a ring of them would wait for ever
@@ -119,25 +123,31 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 	}, nil
 }
 
-// find returns the flight that an id of an approval or of a call names. It is
+// find returns the flight that an id of an approval or of a call names, or the
+// record of the approval if that is closed and there is no flight any more. It is
 // one of the caller's user; what belongs to another one is as good as nothing.
-func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*pipeline.Flight, error) {
+func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*pipeline.Flight, approval.Record, error) {
 	own := auth.Caller{User: caller.User} // an admin collects nobody's results either
 	find := t.opts.Pipeline.Flight
 	if strings.HasPrefix(id, "ap_") {
 		find = t.opts.Pipeline.Asking
 	}
 	if flight, ok := find(id, own); ok {
-		return flight, nil
+		return flight, approval.Record{}, nil
 	}
 	record, err := t.record(ctx, caller.User, id)
 	if err != nil {
-		return nil, err
+		return nil, approval.Record{}, err
 	}
 	if flight, ok := t.opts.Pipeline.Asking(record.ID, own); ok {
-		return flight, nil
+		return flight, record, nil
 	}
-	return t.again(ctx, caller, record)
+	if record.State.Closed() {
+		flight, _ := t.opts.Pipeline.Flight(record.SpentBy, own)
+		return flight, record, nil
+	}
+	flight, err := t.again(ctx, caller, record)
+	return flight, record, err
 }
 
 // unknown is the error for an id that names nothing, or nothing of the user's.

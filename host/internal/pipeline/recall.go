@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -88,16 +87,12 @@ func (p *Pipeline) recall(ctx context.Context, c *call) (result tool.Result, kno
 // lostResult is the answer about an earlier call of which no result was kept
 // because its host stopped: how it ended if the journal knows, else the error.
 func (p *Pipeline) lostResult(ctx context.Context, c *call, earlier keyedCall, unknown error) (tool.Result, bool, error) {
-	rows, err := p.opts.Journal.Query(ctx, journal.Query{Call: earlier.call, Limit: 1})
-	if err != nil || len(rows) == 0 || rows[0].Kind != journal.End || rows[0].Code == string(tool.UnknownOutcome) {
+	end, ok, err := p.journaledEnd(ctx, earlier.call)
+	if err != nil || !ok || end.Code == string(tool.UnknownOutcome) {
 		return tool.Result{}, false, unknown
 	}
 	c.replay = earlier.call
-	if rows[0].Code != "" {
-		message, _, _ := strings.Cut(rows[0].Error, causeMark)
-		return tool.ErrorResult(tool.Errorf(tool.Code(rows[0].Code), "%s", message)), true, nil
-	}
-	return tool.TextResult(fmt.Sprintf("[%s ended well; its result is lost, since the host stopped]", earlier.call)), true, nil
+	return resultOf(end, "is lost, since the host stopped"), true, nil
 }
 
 // errOtherCall is what a caller reads that uses a key for two calls.
@@ -123,11 +118,8 @@ func (k keyedCall) answer(c *call) (tool.Result, bool, error) {
 		return tool.Result{}, false, tool.Errorf(tool.UnknownOutcome, "the outcome of the call %s is unknown: its host stopped under it", k.call).
 			WithHint("see whether it has had its effect before you call it again, with another idempotency key")
 	}
-	var result tool.Result
-	if err := json.Unmarshal(k.result, &result); err != nil {
-		return tool.Result{}, false, fmt.Errorf("read the recorded result of %s: %w", k.call, err)
-	}
-	return result, true, nil
+	result, err := k.recorded()
+	return result, err == nil, err
 }
 
 // takeKey records the key as that of this call, and returns the call that has
