@@ -44,8 +44,8 @@ func (a *app) serveMCP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &mcpService{app: a, stateDir: stateDir}
-	defer s.close()
+	s := &mcpService{app: a, stateDir: stateDir, relay: relay.New(a.stdin, a.stdout)}
+	defer s.relay.Close()
 	for early := 0; ; {
 		began := time.Now()
 		err := a.takeTurns(ctx, stateDir, forClients, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
@@ -59,7 +59,7 @@ func (a *app) serveMCP(ctx context.Context) error {
 		if !gone && !hostGone(err) || ctx.Err() != nil {
 			return err
 		}
-		if early++; gone && s.brief || time.Since(began) > shortLife {
+		if early++; gone && s.brief || errors.Is(err, relay.ErrStopped) || time.Since(began) > shortLife {
 			early = 0 // it has not ended because of this client
 		}
 		if early == maxHosts {
@@ -86,25 +86,11 @@ const (
 type mcpService struct {
 	app      *app
 	stateDir string
-	relay    *relay.Relay // nil until the client is relayed for the first time
-	brief    bool         // whether the last host that took the client was there for one command only
+	relay    *relay.Relay
+	brief    bool // whether the last host that took the client was there for one command only
 }
 
-// relayed returns what passes the client's messages on.
-func (s *mcpService) relayed() *relay.Relay {
-	if s.relay == nil {
-		s.relay = relay.New(s.app.stdin, s.app.stdout)
-	}
-	return s.relay
-}
-
-func (s *mcpService) close() {
-	if s.relay != nil {
-		s.relay.Close()
-	}
-}
-
-// asGuest lets another process serve the client.
+// asGuest lets the host that holds the state directory serve the client.
 func (s *mcpService) asGuest(ctx context.Context) error {
 	c, err := client.New(client.Options{StateDir: s.stateDir})
 	if err != nil {
@@ -116,32 +102,26 @@ func (s *mcpService) asGuest(ctx context.Context) error {
 		return err
 	}
 	s.brief = conn.Brief
-	return s.relayed().Serve(ctx, conn)
+	return s.relay.Serve(ctx, conn)
 }
 
-// asHost serves the client in this process: directly, unless it has had a host
-// before.
+// asHost lets a host in this process serve the client, as one in another would:
+// so the client stays when this host makes room for the next.
 func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
-	s.brief = false
 	if err := d.ServeControl(ctx); err != nil {
 		return err
 	}
-	if s.relay == nil {
-		return d.ServeMCP(ctx, s.app.stdin, s.app.stdout)
+	err := d.StartFor(ctx, func(serving context.Context) error {
+		err := s.asGuest(serving)
+		if err == nil && serving.Err() != nil {
+			return relay.ErrStopped // before the client had taken its answers
+		}
+		return err
+	})
+	if ctx.Err() != nil && (errors.Is(err, relay.ErrGone) || hostGone(err)) {
+		return nil
 	}
-	conn, host := relay.Pipe()
-	served := make(chan error, 1)
-	go func() { // ends with the connection, waited for below
-		err := d.ServeMCP(ctx, host.In, host.Out)
-		_ = host.Close() // a pipe's never fails
-		served <- err
-	}()
-	// Until the host ends, which it does some time after ctx: calls may finish.
-	err := s.relay.Serve(context.WithoutCancel(ctx), conn)
-	if ctx.Err() != nil && errors.Is(err, relay.ErrGone) {
-		err = nil
-	}
-	return cmp.Or(<-served, err)
+	return err
 }
 
 // awaitHost waits some time for the next host, unless the last one was there for
@@ -163,9 +143,6 @@ func (s *mcpService) awaitHost(ctx context.Context) bool {
 
 // clientLeft reports whether the client has closed its side.
 func (s *mcpService) clientLeft() bool {
-	if s.relay == nil {
-		return false
-	}
 	select {
 	case <-s.relay.Left():
 		return true

@@ -7,9 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -43,6 +43,7 @@ type Daemon struct {
 	ruled     ruled
 
 	stopping chan struct{} // closed when the host begins to stop
+	idle     chan struct{} // closed when it does, and no call is under way
 	drained  func() error  // begins to stop, once, and returns when no call is under way
 	close    func() error
 }
@@ -55,7 +56,7 @@ type HeldError = store.HeldError
 // any case. If another process holds the state directory, the error is a
 // [*HeldError].
 func New(ctx context.Context, opts Options) (*Daemon, error) {
-	d := &Daemon{opts: opts, ready: make(chan struct{}), stopping: make(chan struct{})}
+	d := &Daemon{opts: opts, ready: make(chan struct{}), stopping: make(chan struct{}), idle: make(chan struct{})}
 	d.config.Store(opts.Config)
 	living := context.WithoutCancel(ctx)
 	d.drained = sync.OnceValue(func() error { return d.drain(living) })
@@ -83,37 +84,50 @@ func (d *Daemon) Start(ctx context.Context) error {
 	return d.ruled.begin(d.opts)
 }
 
-// ServeMCP starts the daemon and serves one MCP client over a pair of streams
-// until it closes in or ctx ends. The client is answered at once; what depends
-// on the tools of plugins that are still starting waits for them. At the end of ctx
-// calls have the time to finish that the configuration gives them.
-func (d *Daemon) ServeMCP(ctx context.Context, in io.ReadCloser, out io.Writer) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	serving, end := context.WithCancel(context.WithoutCancel(ctx))
-	defer end()
-	drained := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() { // ends with the calls, waited for below
-		defer end()
-		drained <- d.drained()
-	})
+// maxAnswers bounds how long a client is served on when no call is under way any more.
+const maxAnswers = 5 * time.Second
+
+// StartFor starts the daemon and runs serve meanwhile, which is to serve one client
+// over the control socket until the client has left or the daemon has let it go. It
+// does when it cannot start, and when ctx ends: calls then have the time to finish that the
+// configuration gives them, and the context of serve ends with the client's last chance
+// to take its answers. Close must follow.
+func (d *Daemon) StartFor(ctx context.Context, serve func(context.Context) error) error {
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	letGo := func() { _ = d.drained() } // Close returns the error
+	defer context.AfterFunc(ctx, letGo)()
 	started := make(chan error, 1)
-	go func() { // ends with ctx, waited for below
-		err := d.Start(ctx)
+	go func() { // ends with starting, waited for below
+		err := d.Start(starting)
 		if err != nil {
-			cancel(err)
+			letGo()
 		}
 		started <- err
 	}()
-	err := d.parts.mcp.ServeStdio(serving, in, out)
-	if !stop() {
-		err = errors.Join(err, <-drained)
-	}
-	cancel(nil)
-	if startErr := <-started; !errors.Is(startErr, context.Canceled) {
-		err = errors.Join(err, startErr)
+	serving, end := context.WithCancel(context.WithoutCancel(ctx))
+	var ending sync.WaitGroup
+	ending.Go(func() { d.endWhenIdle(serving, end) })
+	err := serve(serving)
+	end()
+	ending.Wait()
+	cancel()
+	if startErr := <-started; startErr != nil && !errors.Is(startErr, context.Canceled) {
+		return startErr
 	}
 	return err
+}
+
+// endWhenIdle ends the service of a client some time after no call is under way.
+func (d *Daemon) endWhenIdle(serving context.Context, end context.CancelFunc) {
+	select {
+	case <-d.idle:
+	case <-serving.Done():
+		return
+	}
+	timer := time.AfterFunc(maxAnswers, end)
+	defer timer.Stop()
+	<-serving.Done()
 }
 
 // Close stops everything in order and returns when no process is left. It may

@@ -21,6 +21,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/relay"
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
@@ -277,17 +278,48 @@ func TestWrongSettingsStartNothing(t *testing.T) {
 	if !ok || len(mistakes.Mistakes) != 1 || mistakes.Mistakes[0].Line != 11 || !strings.Contains(mistakes.Mistakes[0].Detail, `"greeting"`) {
 		t.Errorf("Start() = %v; want the mistake with its line and the nearest name", err)
 	}
-	in, feed := io.Pipe()
+	cfg := load(t, `greting = "Hi"`)
+	d := build(t, cfg)
+	if err := d.ServeControl(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	in, feed := io.Pipe() // a client that stays
 	defer feed.Close()
-	d := build(t, load(t, `greting = "Hi"`))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, ok := errors.AsType[*config.Error](d.ServeMCP(ctx, in, io.Discard)); !ok {
-		t.Error("ServeMCP served half a host")
+	r := relay.New(in, io.Discard)
+	defer r.Close()
+	err = d.StartFor(t.Context(), func(ctx context.Context) error {
+		c, err := client.New(client.Options{StateDir: cfg.StateDir})
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		conn, err := c.DialMCP(ctx)
+		if err != nil {
+			return err
+		}
+		return r.Serve(ctx, conn)
+	})
+	if _, ok := errors.AsType[*config.Error](err); !ok {
+		t.Errorf("StartFor() = %v, want the mistake", err)
 	}
 	_, err = daemon.Try(t.Context(), daemon.Options{Config: load(t, `greting = "Hi"`), Version: "1", Logger: hclog.NewNullLogger()})
 	if _, ok := errors.AsType[*config.Error](err); !ok {
 		t.Errorf("Try() = %v, want the mistake", err)
+	}
+}
+
+// TestStartForEnds stops a daemon under a client that takes none of its answers.
+func TestStartForEnds(t *testing.T) {
+	t.Parallel()
+	d := build(t, load(t, ""))
+	ctx, stop := context.WithCancel(t.Context())
+	err := d.StartFor(ctx, func(serving context.Context) error {
+		stop()
+		<-serving.Done()
+		return context.Cause(serving)
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("StartFor() = %v, want what the service came to", err)
 	}
 }
 

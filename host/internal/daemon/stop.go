@@ -10,6 +10,7 @@ import (
 // outcomes of their calls.
 func (d *Daemon) drain(ctx context.Context) error {
 	close(d.stopping)
+	defer close(d.idle)
 	p := &d.parts
 	if p.pipeline == nil {
 		return nil

@@ -64,8 +64,8 @@ func TestHostThatLeavesAndStays(t *testing.T) {
 		c.says(request("1", "tools/call"))
 		h.hears("tools/call")
 		h.says(leaving)
-		if err := h.end(); !errors.Is(err, relay.ErrGone) {
-			t.Errorf("Serve = %v, want %v", err, relay.ErrGone)
+		if err := h.end(); !errors.Is(err, relay.ErrStopped) {
+			t.Errorf("Serve = %v, want %v", err, relay.ErrStopped)
 		}
 		c.hears(`"id":1`, "nobody knows")
 	})

@@ -64,6 +64,9 @@ func graceOf(farewell []byte) time.Duration {
 // ErrGone says that the host has ended, and that its client is still there.
 var ErrGone = errors.New("the host that served this client has ended")
 
+// ErrStopped is an [ErrGone] of a host that has said before that it ends.
+var ErrStopped = fmt.Errorf("%w, as it had said", ErrGone)
+
 // errLeft says that the client has closed its side, errLeaving that its host is
 // about to.
 var (
@@ -116,7 +119,7 @@ func New(in io.Reader, out io.Writer) *Relay {
 
 // Serve lets a host serve the client, beginning with what the one before has
 // left. It returns nil when the client has closed its side and has its answers,
-// or takes none, or when ctx ends; [ErrGone] if the host has ended before; another
+// or takes none, or when ctx ends; [ErrGone] or [ErrStopped] if the host has ended before; another
 // error if the host does not take the client over, or an answer cannot be written.
 // It closes the connection.
 func (r *Relay) Serve(ctx context.Context, conn Conn) error {
@@ -147,7 +150,9 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 		cancel()
 	}
 	answering := <-delivered // also what a host has said before it went
+	end := ErrGone
 	if h.isLeaving() {
+		end = ErrStopped
 		r.underWay.spare()
 	}
 	switch {
@@ -158,7 +163,7 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	case errors.Is(err, errLeft):
 		return nil // Close answers what the host has not
 	case errors.Is(err, ErrGone):
-		return cmp.Or(r.answerLost(ctx.Done(), r.underWay.lose()), ErrGone)
+		return cmp.Or(r.answerLost(ctx.Done(), r.underWay.lose()), end)
 	}
 	return err
 }

@@ -99,13 +99,13 @@ func newServed(t *testing.T) *served {
 type scripted struct {
 	*side
 
-	pipe  *relay.HostSide
+	pipe  *hostSide
 	ended chan error
 }
 
 // host lets a host serve the client from now on.
 func (c *served) host(ctx context.Context) *scripted {
-	conn, host := relay.Pipe()
+	conn, host := newPipe()
 	h := &scripted{newSide(c.t, host.In, host.Out), host, make(chan error, 1)}
 	c.serving.Go(func() { h.ended <- c.relay.Serve(ctx, conn) }) // ends with the host, or ctx
 	return h
@@ -241,7 +241,7 @@ func TestClientGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := relay.New(in, out)
-	conn, pipe := relay.Pipe()
+	conn, pipe := newPipe()
 	h := &scripted{newSide(t, pipe.In, pipe.Out), pipe, make(chan error, 1)}
 	go func() { h.ended <- r.Serve(t.Context(), conn) }() // ends with the client
 	t.Cleanup(func() {
@@ -270,7 +270,7 @@ func TestServeEndsWithItsContext(t *testing.T) {
 	r := relay.New(in, out)
 	defer r.Close()
 	defer says.Close()
-	conn, host := relay.Pipe()
+	conn, host := newPipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- r.Serve(ctx, conn) }() // ends with ctx

@@ -5,8 +5,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-
-	"github.com/toolhost/toolhost/host/internal/relay"
 )
 
 func request(id, method string) string {
@@ -58,7 +56,7 @@ func TestRequestThatEndsHosts(t *testing.T) {
 // TestCallThatNoHostHad is sent to the next host: it cannot have had its effect.
 func TestCallThatNoHostHad(t *testing.T) {
 	c := newServed(t)
-	conn, host := relay.Pipe()
+	conn, host := newPipe()
 	ended := make(chan error, 1)
 	go func() { ended <- c.relay.Serve(t.Context(), conn) }() // ends with the host
 	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"pad":"` + strings.Repeat("x", 100<<10) + `"}}`

@@ -1,22 +1,26 @@
-package relay
+package relay_test
 
-import "io"
+import (
+	"io"
 
-// Pipe returns the two sides of a connection to a host in this process.
-func Pipe() (toHost Conn, host *HostSide) {
+	"github.com/toolhost/toolhost/host/internal/relay"
+)
+
+// newPipe returns the two sides of a connection to a host in this process.
+func newPipe() (toHost relay.Conn, host *hostSide) {
 	in, said := io.Pipe()
 	answers, out := io.Pipe()
-	return &clientSide{answers, said}, &HostSide{In: in, Out: out}
+	return &clientSide{answers, said}, &hostSide{In: in, Out: out}
 }
 
-// HostSide are the streams of a host that a relay is connected to.
-type HostSide struct {
+// hostSide are the streams of a host that a relay is connected to.
+type hostSide struct {
 	In  io.ReadCloser
 	Out io.WriteCloser
 }
 
 // Close tells the relay that the host has gone.
-func (h *HostSide) Close() error {
+func (h *hostSide) Close() error {
 	_ = h.In.Close() // a pipe's never fails
 	return h.Out.Close()
 }
@@ -31,7 +35,7 @@ type clientSide struct {
 // Write implements [io.Writer].
 func (c *clientSide) Write(p []byte) (int, error) { return c.out.Write(p) }
 
-// CloseWrite implements [Conn].
+// CloseWrite implements [relay.Conn].
 func (c *clientSide) CloseWrite() error { return c.out.Close() }
 
 // Close implements [io.Closer].
