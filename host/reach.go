@@ -85,11 +85,12 @@ func (a *app) reach(ctx context.Context, stateDir string, f func() error) error 
 }
 
 // stay is what a host in this process is there for.
-type stay bool
+type stay int
 
 const (
-	forOneCommand stay = false
-	forClients    stay = true
+	forOneCommand stay = iota
+	forClients         // as long as a client of this process
+	forGood            // until it is told to stop
 )
 
 // takeTurns runs guest if a host answers in the state directory, else owner
@@ -168,7 +169,7 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 	}
 	defer log.Close()
 	d, err := daemon.New(ctx, daemon.Options{
-		Config: cfg, Load: a.loadConfig, Brief: stay == forOneCommand, Version: version, Logger: logger,
+		Config: cfg, Load: a.loadConfig, Brief: stay == forOneCommand, Yields: stay != forGood, Version: version, Logger: logger,
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +24,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Run the host until it is told to stop",
 		Long: `Run the host until it is told to stop (SIGTERM or Ctrl-C). Other commands with
 the same configuration talk to it over its control socket, programs over REST.
+It takes over from a "toolhost mcp" that is the host, whose client stays.
 SIGHUP, like toolhost reload, makes it read its configuration again. Logs go to
 standard error.`,
 		Example: `  toolhost serve --config /etc/toolhost/`,
@@ -36,30 +36,6 @@ standard error.`,
 			defer signal.Stop(hangups)
 			return a.afterOthers(cmd.Context(), func(d *daemon.Daemon) error { return a.serve(cmd.Context(), d, hangups) })
 		},
-	}
-}
-
-// maxOthers is how long a host that serves waits for a command that is the host
-// for as long as it runs.
-const maxOthers = 2 * time.Second
-
-// afterOthers is withDaemon for a host that is to stay.
-func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) error {
-	waiting, cancel := context.WithTimeout(ctx, maxOthers)
-	defer cancel()
-	for {
-		err := a.withDaemon(ctx, forClients, f)
-		held, ok := errors.AsType[*daemon.HeldError](err)
-		if !ok {
-			return err
-		}
-		if pause(waiting, retryTakeover) == nil {
-			continue
-		}
-		if held.PID == 0 {
-			return err
-		}
-		return &hintError{err, fmt.Sprintf("that process is the host already, and every command reaches it; to have another one in its place: kill %d", held.PID)}
 	}
 }
 

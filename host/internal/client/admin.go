@@ -44,6 +44,14 @@ func (c *Client) Reload(ctx context.Context, accept string) error {
 	return c.do(ctx, request{method: "POST", path: path}, &struct{}{})
 }
 
+// HandOver asks the host to make room for one that stays. If it is to stay itself, it
+// refuses.
+func (c *Client) HandOver(ctx context.Context) (httpapi.Handover, error) {
+	var handover httpapi.Handover
+	err := c.do(ctx, request{method: "POST", path: "/v1/handover"}, &handover)
+	return handover, err
+}
+
 // Health returns how the host is, healthy or not.
 func (c *Client) Health(ctx context.Context) (httpapi.Health, error) {
 	return c.health(ctx, "/healthz")

@@ -18,14 +18,18 @@ import (
 	"github.com/toolhost/toolhost/host/internal/store"
 )
 
-// Options are what a Daemon is built from; all but Load and Brief are required.
+// Options are what a Daemon is built from; all but Load, Brief and Yields are
+// required.
 type Options struct {
 	Config *config.Config
 	// Load reads the configuration anew for a reload; nil means that there is
 	// none.
 	Load func() (*config.Config, error)
 	// Brief says that the daemon is there for one command only.
-	Brief   bool
+	Brief bool
+	// Yields says that the daemon makes room for one that stays. Unless it is brief, it
+	// lets its clients go when it is asked to, and is then to be closed.
+	Yields  bool
 	Version string
 	Logger  hclog.Logger
 }
@@ -45,6 +49,7 @@ type Daemon struct {
 	stopping chan struct{} // closed when the host begins to stop
 	idle     chan struct{} // closed when it does, and no call is under way
 	drained  func() error  // begins to stop, once, and returns when no call is under way
+	yield    func()        // begins to stop, once, and returns before
 	close    func() error
 }
 
@@ -60,6 +65,9 @@ func New(ctx context.Context, opts Options) (*Daemon, error) {
 	d.config.Store(opts.Config)
 	living := context.WithoutCancel(ctx)
 	d.drained = sync.OnceValue(func() error { return d.drain(living) })
+	d.yield = sync.OnceFunc(func() {
+		d.parts.front.beside(func(context.Context) { _ = d.drained() }) // Close returns the error
+	})
 	d.close = sync.OnceValue(func() error { return errors.Join(d.drained(), d.parts.stop(living)) })
 	if err := d.build(ctx); err != nil {
 		return nil, errors.Join(err, d.Close())
@@ -89,9 +97,9 @@ const maxAnswers = 5 * time.Second
 
 // StartFor starts the daemon and runs serve meanwhile, which is to serve one client
 // over the control socket until the client has left or the daemon has let it go. It
-// does when it cannot start, and when ctx ends: calls then have the time to finish that the
-// configuration gives them, and the context of serve ends with the client's last chance
-// to take its answers. Close must follow.
+// does when it cannot start, when it yields, and when ctx ends: calls then have the time
+// to finish that the configuration gives them, and the context of serve ends with the
+// client's last chance to take its answers. Close must follow.
 func (d *Daemon) StartFor(ctx context.Context, serve func(context.Context) error) error {
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -53,11 +53,15 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience(cfg),
 		SessionEnded: p.endSession, Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
+	var handOver func() httpapi.Handover
+	if d.opts.Yields {
+		handOver = d.handOver
+	}
 	server, err := httpapi.New(httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems,
-		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, Logger: d.opts.Logger.Named("http"),
+		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {
 		return err

@@ -3,6 +3,8 @@ package daemon
 import (
 	"context"
 	"errors"
+
+	"github.com/toolhost/toolhost/host/internal/httpapi"
 )
 
 // drain begins no call any more, lets those under way finish for as long as
@@ -23,6 +25,15 @@ func (d *Daemon) drain(ctx context.Context) error {
 	defer cancel()
 	p.pipeline.Drain(ctx)
 	return p.pipeline.Close()
+}
+
+// handOver makes room for a host that stays. One that is brief ends with its command
+// anyway, which needs it until then.
+func (d *Daemon) handOver() httpapi.Handover {
+	if !d.opts.Brief {
+		d.yield()
+	}
+	return httpapi.Handover{Brief: d.opts.Brief, GraceMS: d.config.Load().Grace.Milliseconds()}
 }
 
 // stop takes down what build has built, last first, when no call is under way: callers

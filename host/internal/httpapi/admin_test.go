@@ -219,6 +219,16 @@ func TestReload(t *testing.T) {
 	ask(t, h, h.Admin, "POST", "/v1/reload", "").problem(t, http.StatusUnprocessableEntity, "config.hcl:3")
 }
 
+func TestHandOver(t *testing.T) {
+	want := httpapi.Handover{Brief: true, GraceMS: 1500}
+	h := httpapitest.Start(t, httpapitest.Options{HandOver: func() httpapi.Handover { return want }})
+	var got httpapi.Handover
+	askControl(t, h, h.Key, "POST", "/v1/handover", "").into(t, http.StatusOK, &got)
+	if got != want {
+		t.Errorf("handover = %+v, want %+v", got, want)
+	}
+}
+
 func TestNew(t *testing.T) {
 	_, err := httpapi.New(httpapi.Options{})
 	if err == nil || !strings.Contains(err.Error(), "no pipeline") {

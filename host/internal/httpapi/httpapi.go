@@ -60,6 +60,9 @@ type Options struct {
 	// Reload reads the configuration again; nil means that it cannot be. accept is
 	// the digest of one that a plugin may have changed, "" for none.
 	Reload func(ctx context.Context, accept string) error
+	// HandOver begins to make room for a host that stays, and says how; it may be called
+	// more than once. Nil means that this host stays.
+	HandOver func() Handover
 	// Relay serves MCP over a connection to the control socket; nil means that
 	// it cannot be.
 	Relay http.HandlerFunc

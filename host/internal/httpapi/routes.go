@@ -57,6 +57,7 @@ func routes() []route {
 		{method: "GET", path: "/v1/journal/tail", roles: auth.Admin, handle: (*Server).tailJournal},
 		{method: "GET", path: "/v1/journal/verify", roles: auth.Admin, handle: (*Server).verifyJournal},
 		{method: "POST", path: "/v1/reload", roles: auth.Admin, handle: (*Server).reload},
+		{method: "POST", path: "/v1/handover", roles: auth.Admin, handle: (*Server).handOver},
 
 		{method: "GET", path: "/healthz", roles: 0, handle: (*Server).health},
 		{method: "GET", path: "/readyz", roles: 0, handle: (*Server).readiness},

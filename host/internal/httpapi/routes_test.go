@@ -48,6 +48,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
 		{"GET", "/v1/journal/verify", "", no, no, ok, ok},
 		{"POST", "/v1/reload", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity},
+		{"POST", "/v1/handover", "", no, no, none, http.StatusUnprocessableEntity}, // there is none over the network
 		{"GET", "/healthz", "", ok, ok, ok, ok},
 		{"GET", "/readyz", "", ok, ok, ok, ok},
 	}

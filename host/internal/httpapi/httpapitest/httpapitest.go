@@ -44,10 +44,11 @@ type Options struct {
 	// Run does what a tool does; nil answers with the arguments, and lets the
 	// tool "slow" take until it is canceled.
 	Run func(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, error)
-	// Patience, Ready and Reload are those of the server.
+	// Patience, Ready, Reload and HandOver are those of the server.
 	Patience time.Duration
 	Ready    <-chan struct{}
 	Reload   func(context.Context, string) error
+	HandOver func() httpapi.Handover
 	// MCP serves /mcp too.
 	MCP bool
 	// Configure changes the server before it serves; nil leaves it.
@@ -163,7 +164,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	h.Server, err = httpapi.New(httpapi.Options{
 		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Desk: h.Desk, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens,
-		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, MCP: serveMCP,
+		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, HandOver: opts.HandOver, MCP: serveMCP,
 	})
 	if err != nil {
 		return err
