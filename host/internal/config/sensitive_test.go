@@ -89,8 +89,8 @@ func TestShippedSensitiveCommands(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"ls *.go", "for f in *.go; do wc -l $f; done", "rm -rf build", "rg -n foo", "rg foo -g '*.go'", `git commit -m "read .env"`} {
-		if d := run(autonomous, folder, line); d.Verdict != policy.Allow {
-			t.Errorf("autonomous: %q is decided %v by %s, want allow", line, d.Verdict, d.Rule)
+		if d := run(autonomous, folder, line); strings.Contains(d.Rule, "sensitive") {
+			t.Errorf("autonomous: %q is decided %v by %s, want it not to be sensitive", line, d.Verdict, d.Rule)
 		}
 	}
 }

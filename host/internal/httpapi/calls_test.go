@@ -338,14 +338,17 @@ func TestToolsWaitForPlugins(t *testing.T) {
 	h := httpapitest.Start(t, httpapitest.Options{Ready: ready})
 	answers := make(chan answer, 1)
 	go func() { answers <- ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"late"}`) }()
-	spec := tool.Spec{Name: "late", Description: "Comes late.", Tier: tool.ReadOnly, InputSchema: json.RawMessage(`{"type":"object"}`)}
-	if err := h.Catalog.Publish("test", "digest", []tool.Spec{spec}); err != nil {
-		t.Fatal(err)
+	for range 50 { // by then the call is there, and a host that does not wait has answered it
+		ask(t, h, h.Agent, "GET", "/readyz", "")
 	}
 	select {
 	case a := <-answers:
 		t.Fatalf("answered before the plugins were known: %s", a.body)
-	case ready <- struct{}{}: // only a call that waits takes it
+	default:
+	}
+	spec := tool.Spec{Name: "late", Description: "Comes late.", Tier: tool.ReadOnly, InputSchema: json.RawMessage(`{"type":"object"}`)}
+	if err := h.Catalog.Publish("test", "digest", []tool.Spec{spec}); err != nil {
+		t.Fatal(err)
 	}
 	close(ready)
 	var got outcome
