@@ -256,7 +256,7 @@ func (a *app) printReport(report journal.Report) error {
 		fmt.Fprintf(a.stdout, "%s\n", line(p.String()))
 	}
 	if n := len(report.Problems); n > 0 {
-		_, err := fmt.Fprintf(a.stdout, "the journal was changed: %d problems in %d rows\n", n, report.Rows)
+		_, err := fmt.Fprintf(a.stdout, "the journal was changed; problems: %d, rows: %d\n", n, report.Rows)
 		return err
 	}
 	_, err := fmt.Fprintf(a.stdout, "%d rows, from %d to %d: nothing was changed\n", report.Rows, report.First, report.Last)

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestReloadUnderTraffic reloads a host again and again while clients of every
-// kind come, call, ask for approvals, and go. Each gets its answer. With the race
+// TestReloadUnderTraffic reloads a host again and again while clients come
+// over MCP, REST and the command line, call a tool, look at what waits, and go. Each gets its answer. With the race
 // detector on (`make race`), the host watches itself meanwhile.
 func TestReloadUnderTraffic(t *testing.T) {
 	t.Parallel()

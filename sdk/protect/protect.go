@@ -1,6 +1,6 @@
 // Package protect knows the names of files that have a program run something when it
 // is only used: the configuration and hooks of git repositories, of editors and of
-// agents. Who may write one of them can have its user run anything.
+// agents. A program that can write one of them can make its user run anything.
 //
 // It knows names alone and reads no file. The host and the package roots share it, so
 // that what one of them protects the other does.

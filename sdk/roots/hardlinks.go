@@ -49,7 +49,7 @@ func (r *Roots) unlinked(name string, stat *unix.Stat_t) error {
 	for _, f := range r.folders {
 		known := r.links.of(r, f, changed)
 		if known.files[identityOf(stat)] {
-			return r.secret(name)
+			return r.secret(name).WithHint("this file has another name, and files of that name usually hold secrets; ask the user for what is needed from it")
 		}
 		if known.partly {
 			return tool.Errorf(tool.ResourceExhausted, "Failed to read file: it has %d names (hard links), and there are too many files to tell whether one of them holds secrets", stat.Nlink).

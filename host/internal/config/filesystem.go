@@ -115,6 +115,9 @@ func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
 		switch path := filepath.Clean(w.text); {
 		case slices.Contains(protect.Presets(), w.text):
 			presets = d.addTo(presets, w.text, w)
+		case !strings.ContainsAny(w.text, "/.") && didYouMean(w.text, protect.Presets()) != "":
+			d.mistake(w.expr.Range(), "Unknown word", "Expected %s or a path in the workspace, not %s.%s For a file of this name, write %q.",
+				listWords(protect.Presets()), quote(w.expr, w.text), didYouMean(w.text, protect.Presets()), "./"+w.text)
 		case strings.ContainsRune(w.text, 0):
 			d.mistake(w.expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
 		case w.text != "" && path == ".":

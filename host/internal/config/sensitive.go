@@ -27,7 +27,16 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 			s.Patterns = append(s.Patterns, sensitive.Default()...)
 			continue
 		}
+		if suggestion := didYouMean(w.text, []string{builtInList}); suggestion != "" {
+			d.mistake(w.expr.Range(), "Unknown word", "Expected %q for the built-in list, or a pattern, not %s.%s For a file of this name, write %q.",
+				builtInList, quote(w.expr, w.text), suggestion, "./"+w.text)
+			continue
+		}
 		pattern, takeBack := strings.CutPrefix(w.text, "!")
+		if takeBack && len(s.Patterns) == 0 {
+			d.mistake(w.expr.Range(), "Nothing to take back", "No pattern before %s covers a file. To keep the built-in list, begin with %q.", quote(w.expr, w.text), builtInList)
+			continue
+		}
 		if pattern == "~" || strings.HasPrefix(pattern, "~/") {
 			d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, use pathexpand.")
 			continue

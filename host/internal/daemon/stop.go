@@ -7,7 +7,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 )
 
-// drain begins no call any more, lets those under way finish for as long as
+// drain starts no new calls, lets those under way finish for as long as
 // server.grace says, and cancels the others. Callers are served meanwhile, and have the
 // outcomes of their calls.
 func (d *Daemon) drain(ctx context.Context) error {

@@ -170,7 +170,7 @@ func (s *Settings) spell() {
 	}
 }
 
-// Drain begins no call any more: calls that have not begun, and those made later, end
+// Drain starts no new calls: calls that have not begun, and those made later, end
 // at once with an error that says so. It returns when the others have ended, or ctx
 // has: Close cancels what is left.
 func (p *Pipeline) Drain(ctx context.Context) { p.flights.drain(ctx) }

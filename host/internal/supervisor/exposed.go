@@ -58,10 +58,10 @@ func (k *keeper) beginLook(ctx context.Context, i *instance) *look {
 		case i.stopping:
 		case len(paths) > 0:
 			k.s.suspects.note(found)
-			k.log.Warn("the plugin's process is replaced: somebody has replaced or made what it must not change, which it now could", "paths", paths)
+			k.log.Warn("the plugin is restarted: protected files were replaced or made, and its process could change them", "paths", paths)
 			k.succeed(ctx, i)
 		case now != i.readOnly:
-			k.log.Warn("the plugin's process is replaced: the workspace has become read-only, or is so no more", "read_only", now)
+			k.log.Warn("the plugin is restarted: the workspace became read-only or writable", "read_only", now)
 			k.succeed(ctx, i)
 		}
 	})
