@@ -44,7 +44,7 @@ soak:
 # race watches the other packages, and a host that is served, reloaded and called. It
 # leaves SQLite out, which is C made into Go and takes five times as long.
 programs := ./bench ./host ./host/internal/launch ./host/internal/sandbox ./internal/archtest \
-	./plugins/git ./plugins/shell ./sdk/proc
+	./plugins/git ./plugins/memory ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc
 race := go test -race -vet=off -timeout 30m -gcflags 'modernc.org/...=-race=false'
 others := grep -vxF "$$(printf '%s\n' $(programs))"
 

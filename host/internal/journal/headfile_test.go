@@ -299,7 +299,11 @@ func writeToStep(dir string) error {
 			if err := j.Start(ctx, r); err != nil {
 				return err
 			}
-			fmt.Fprintln(os.Stdout, "row:", j.head.Seq)
+			var last int64
+			if err := s.Read().QueryRowContext(ctx, "SELECT max(seq) FROM journal").Scan(&last); err != nil {
+				return err
+			}
+			fmt.Fprintln(os.Stdout, "row:", last)
 			if err := j.End(ctx, r, true); err != nil {
 				return err
 			}
