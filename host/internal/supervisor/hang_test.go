@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -56,10 +58,14 @@ func TestHungFileSystem(t *testing.T) {
 	if err := <-ended; tool.AsError(err).Code != tool.Canceled {
 		t.Errorf("Run() = %v, want that the call was canceled", err)
 	}
+	calm := k.keepers["calm"]
+	calm.mu.Lock()
+	processes := slices.Collect(maps.Values(calm.instances))
+	calm.mu.Unlock()
 	closed := make(chan error, 1)
 	go func() { closed <- k.Close() }() // ends when the file system answers
-	for _, i := range k.keepers["calm"].instances {
-		<-i.ended // the process goes, though nobody can look at it
+	for _, i := range processes {
+		<-i.ended // the process goes, though it cannot be looked at
 	}
 	answer()
 	if err := <-closed; err != nil {
