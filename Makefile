@@ -36,10 +36,10 @@ test:
 soak:
 	TOOLHOST_SOAK=1 go test -timeout 4h ./...
 
-# race and rest together run every test once. In the packages of programs, tests run
-# programs all the time, which start ten times as slowly when they are watched for
-# data races, and of which the detector sees nothing: rest runs them without it. It
-# also runs the tests that cannot be watched, in files with a tag "!race".
+# race and rest together run every test once. Tests in the packages below start
+# programs all the time. The race detector does not see into programs, and makes them
+# start ten times as slowly, so rest runs these packages without it. rest also runs the
+# tests in files with the tag "!race".
 #
 # race watches the other packages, and a host that is served, reloaded and called. It
 # leaves SQLite out, which is C made into Go and takes five times as long.
