@@ -57,15 +57,25 @@ func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Pro
 	}
 	return os.StartProcess(self, []string{"toolhost", launch.Argument}, &os.ProcAttr{
 		Dir: "/",
-		// Without its own the launcher has the host's, with its secrets. With one
-		// processor the Go runtime starts faster; it has nothing for a second one.
-		Env: []string{"GOMAXPROCS=1"},
+		Env: ownEnv(),
 		Files: []*os.File{
 			p.stdin.r, p.stdout.w, p.stderr.w,
 			launch.ProgramFD: binary, launch.OrderFD: p.order.r, launch.NoticeFD: p.report.w,
 		},
 		Sys: sys,
 	})
+}
+
+// ownEnv is the environment of a launcher and of a guard: without one they have the
+// host's, with its secrets. With one processor the Go runtime starts faster; they have
+// nothing for a second one. GORACE holds the options of a race detector, without which
+// each would end a second late.
+func ownEnv() []string {
+	env := []string{"GOMAXPROCS=1"}
+	if options, ok := os.LookupEnv("GORACE"); ok {
+		env = append(env, "GORACE="+options)
+	}
+	return env
 }
 
 // runThread runs forks on one OS thread, which lives as long as the launcher:

@@ -29,7 +29,7 @@ func startGuard() (*guard, error) {
 	}
 	process, err := os.StartProcess(self, []string{"toolhost", launch.GuardArgument}, &os.ProcAttr{
 		Dir:   "/",
-		Env:   []string{"GOMAXPROCS=1"},
+		Env:   ownEnv(),
 		Files: []*os.File{r},
 		Sys:   &syscall.SysProcAttr{Setsid: true}, // whatever ends the host's session is not its end
 	})

@@ -45,6 +45,7 @@ func (k *kept) change(t *testing.T, plugins ...Plugin) {
 // comes, one gets other limits, one another sandbox, one other settings, and one
 // another program.
 func TestChange(t *testing.T) {
+	t.Parallel()
 	stays, goes, limited, set, upgraded := configured(t, "stays", `{"a":1}`), configured(t, "goes", `{}`), configured(t, "limited", `{}`), configured(t, "set", `{}`), configured(t, "upgraded", `{}`)
 	confined := configured(t, "confined", `{}`)
 	confined.Confinement = sandbox.Confinement{Isolation: sandbox.Basic, Read: []string{"/srv", "/opt"}}
@@ -280,6 +281,7 @@ func TestPrepareRefusesNames(t *testing.T) {
 // TestCloseEndsChanges closes a Supervisor in each state of a change. The
 // cleanup looks for what is left.
 func TestCloseEndsChanges(t *testing.T) {
+	t.Parallel()
 	closeNow := func(t *testing.T, k *kept) {
 		t.Helper()
 		if err := k.Close(); err != nil {

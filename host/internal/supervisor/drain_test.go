@@ -33,6 +33,7 @@ func (k *kept) inside(t *testing.T, plugin, file string) <-chan error {
 
 // TestCallsEndOnTheOldProcess changes a plugin under a call.
 func TestCallsEndOnTheOldProcess(t *testing.T) {
+	t.Parallel()
 	for _, change := range []string{"changed", "removed"} {
 		t.Run(change, func(t *testing.T) {
 			p := configured(t, "calm", `{}`)

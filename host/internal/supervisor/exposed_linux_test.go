@@ -13,6 +13,7 @@ import (
 // editor does that saves a file: what the kernel keeps the plugin's process from is
 // the file that was there before.
 func TestReplacedFilesStayProtected(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name    string
 		replace func(t *testing.T, path string)

@@ -24,6 +24,7 @@ func (k *kept) names(plugin string) []string {
 }
 
 func TestToolsAreKnownWithoutAStart(t *testing.T) {
+	t.Parallel()
 	stateDir := t.TempDir()
 	settings := `{"color":"red"}`
 	calm := Plugin{
@@ -81,6 +82,7 @@ func TestToolsAreKnownWithoutAStart(t *testing.T) {
 // first one looked at it: too late to believe that its digest stays. A later
 // one notes the file, so that those after it need not read it.
 func TestManifestLearnsTheFile(t *testing.T) {
+	t.Parallel()
 	stateDir := t.TempDir()
 	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
 	if err := keepIn(t, stateDir, calm).Start(t.Context()); err != nil {

@@ -94,6 +94,7 @@ func TestPreviewsThatFail(t *testing.T) {
 
 // TestSlowPreview asks plugins that stop when they are told to, and that go on.
 func TestSlowPreview(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "calm", "draining")
 	k.timing.preview, k.timing.obey, k.timing.finish = 50*time.Millisecond, time.Millisecond, time.Minute
 	for _, plugin := range []string{"calm", "draining"} {

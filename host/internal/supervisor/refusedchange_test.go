@@ -12,6 +12,7 @@ import (
 // TestRefusedChange checks that everything that is wrong is found before
 // anything changes, and that the old set goes on.
 func TestRefusedChange(t *testing.T) {
+	t.Parallel()
 	wrong := errors.New("config.hcl:9: no such setting")
 	for _, tt := range []struct {
 		name   string
@@ -78,6 +79,7 @@ func TestRefusedChange(t *testing.T) {
 // started: one that leaves it alone, one that makes it no better, and one that
 // mends it.
 func TestBrokenPluginDoesNotBlock(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"crashstart", "liar", "usage", "missing", "settings", "breaker"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -132,6 +134,7 @@ func TestBrokenPluginDoesNotBlock(t *testing.T) {
 // TestProgramThatIsMendedInPlace replaces a program that cannot be started, and
 // one that cannot be found, without another word of the configuration.
 func TestProgramThatIsMendedInPlace(t *testing.T) {
+	t.Parallel()
 	p := configured(t, "calm", `{}`)
 	good, err := os.ReadFile(p.Path)
 	if err != nil {

@@ -79,6 +79,7 @@ func TestFailureOfTheToolNamesTheLimit(t *testing.T) {
 }
 
 func TestFloodsDoNotHarm(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "calm")
 	if got := k.mustCall(t, "calm", "flood"); got != "flooded" {
 		t.Errorf("the result is %q", got)
@@ -105,6 +106,7 @@ func TestFloodsDoNotHarm(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "stubborn")
 	ctx, cancel := context.WithCancel(t.Context())
 	inside := tool.Sink{Chunk: func(tool.Chunk) { cancel() }}
@@ -124,6 +126,7 @@ func TestCancel(t *testing.T) {
 // TestKill kills one of two plugins with 16 calls in each, proved to be inside
 // by a barrier.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	const calls = 16
 	k := keep(t, "stubborn", "calm")
 	type end struct {
@@ -176,6 +179,7 @@ func TestKill(t *testing.T) {
 }
 
 func TestBackoffAndBreaker(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "calm")
 	for n := range defaultRestart().MaxCrashes {
 		k.mustCall(t, "calm", "echo")
@@ -314,6 +318,7 @@ func TestStoppedPluginIsEnded(t *testing.T) {
 }
 
 func TestLeftChildrenDie(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "calm")
 	pid, err := strconv.Atoi(k.mustCall(t, "calm", "fork"))
 	if err != nil {
@@ -339,6 +344,7 @@ func gone(pid int) bool {
 }
 
 func TestIdlePluginStops(t *testing.T) {
+	t.Parallel()
 	k := keepPlugins(t, Plugin{Name: "connected", Path: program(t, "connected"), Confinement: plain, IdleTimeout: time.Millisecond})
 	for range 3 {
 		pid, err := strconv.Atoi(k.mustCall(t, "connected", "pid"))
@@ -379,6 +385,7 @@ func TestEnvironment(t *testing.T) {
 }
 
 func TestConnect(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "connected", "disconnecting")
 	k.mustCall(t, "connected", "echo")
 	k.log.await(t, "the host answered 7 permission_denied")

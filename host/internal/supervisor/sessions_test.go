@@ -38,6 +38,7 @@ func TestEndSession(t *testing.T) {
 // A process that is behind with its sessions keeps nobody, and is not told of
 // more than it can be.
 func TestEndSessionsOfABusyPlugin(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "sessions")
 	k.timing.probe = time.Hour
 	k.mustCall(t, "sessions", "echo")

@@ -75,6 +75,7 @@ func TestStartFailures(t *testing.T) {
 }
 
 func TestStartCrashes(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct{ mode, want, detail string }{
 		{"crashstart", "did not start: it exited with code 3", "during its handshake"},
 		{"quiet", "did not start: it exited with code 0", "during its handshake"},

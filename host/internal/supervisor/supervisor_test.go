@@ -365,6 +365,7 @@ func TestCloseDuringAStart(t *testing.T) {
 }
 
 func TestCloseEndsCalls(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "stubborn")
 	inside := make(chan struct{})
 	ended := make(chan error, 1)

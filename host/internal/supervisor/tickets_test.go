@@ -215,6 +215,7 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 // TestDeafPlugin has a plugin ask and never read: its channel ends, and so does
 // the process.
 func TestDeafPlugin(t *testing.T) {
+	t.Parallel()
 	k := keep(t, "deaf")
 	if err := k.Restart(t.Context(), "deaf"); err != nil {
 		t.Fatal(err)
