@@ -36,17 +36,18 @@ test:
 soak:
 	TOOLHOST_SOAK=1 go test -timeout 4h ./...
 
-# race and rest together run every test once. Tests in the packages below start
-# programs all the time. The race detector does not see into programs, and makes them
-# start ten times as slowly, so rest runs these packages without it. rest also runs the
-# tests in files with the tag "!race".
+# race and rest together run every test once. rest runs without the race detector what
+# it sees nothing in: packages whose tests start programs all the time, which it makes
+# ten times as slow and does not look into; packages in which one goroutine computes;
+# and tests in files with the tag "!race".
 #
 # race watches the other packages, and a host that is served, reloaded and called. It
 # leaves SQLite out, which is C made into Go and takes five times as long.
-programs := ./bench ./host ./host/internal/launch ./host/internal/sandbox ./internal/archtest \
-	./plugins/git ./plugins/memory ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc
+unraced := ./bench ./host ./host/internal/launch ./host/internal/sandbox ./internal/archtest \
+	./plugins/git ./plugins/memory ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
+	$(addprefix ./plugins/fs/internal/,dfa gitignore literal search)
 race := go test -race -vet=off -timeout 30m -gcflags 'modernc.org/...=-race=false'
-others := grep -vxF "$$(printf '%s\n' $(programs))"
+others := grep -vxF "$$(printf '%s\n' $(unraced))"
 
 race: export GORACE = atexit_sleep_ms=0
 race:
@@ -54,7 +55,7 @@ race:
 	$(race) -run TestReloadUnderTraffic ./host
 
 rest:
-	go test -vet=off -timeout 30m $(programs)
+	go test -vet=off -timeout 30m $(unraced)
 	files=$$(grep -rl --include='*_test.go' '^//go:build.*!race' host internal plugins sdk) && \
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$files | paste -sd '|' -) && \
 	go test -vet=off -timeout 30m -run "^($$names)\$$" $$(dirname $$files | sort -u | sed 's,^,./,' | $(others))

@@ -12,6 +12,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
+// homeOnly is an environment in which an ordinary user, too, has a place for the host's
+// state.
+func homeOnly(name string) (string, bool) { return "/home/ada", name == "HOME" }
+
 // ruled loads a policy block and returns its policy.
 func ruled(tb testing.TB, block string) *policy.Rules {
 	tb.Helper()
@@ -20,7 +24,7 @@ func ruled(tb testing.TB, block string) *policy.Rules {
 	if err := os.WriteFile(file, []byte("workspace = \".\"\nlocals {\n  nets = [\"10.0.0.0/8\"]\n}\npolicy {\n"+block+"\n}\n"), 0o600); err != nil {
 		tb.Fatal(err)
 	}
-	cfg, err := Load(file, LoadOptions{LookupEnv: func(string) (string, bool) { return "", false }})
+	cfg, err := Load(file, LoadOptions{LookupEnv: homeOnly})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -129,7 +133,12 @@ func TestSecretInReason(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Load(file, LoadOptions{LookupEnv: func(string) (string, bool) { return "0123456789", true }})
+	_, err := Load(file, LoadOptions{LookupEnv: func(name string) (string, bool) {
+		if name == "KEY" {
+			return "0123456789", true
+		}
+		return homeOnly(name)
+	}})
 	if err == nil || !strings.Contains(err.Error(), "A secret in a reason") || strings.Contains(err.Error(), "0123456789") {
 		t.Errorf("Load = %v, want a mistake that hides the secret", err)
 	}
@@ -143,7 +152,7 @@ func TestRevisionKnowsLocals(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := Load(file, LoadOptions{LookupEnv: func(string) (string, bool) { return "", false }})
+		cfg, err := Load(file, LoadOptions{LookupEnv: homeOnly})
 		if err != nil {
 			t.Fatal(err)
 		}
