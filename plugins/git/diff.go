@@ -110,6 +110,9 @@ func listFlags() []string {
 	return append([]string{"--raw", "--numstat", "-z", "--no-abbrev"}, diffFlags()...)
 }
 
+// nameFlags make a list of the names alone.
+func nameFlags() []string { return []string{"--raw", "-z", "--no-abbrev"} }
+
 func diffFlags() []string {
 	return []string{
 		"--no-ext-diff", "--no-textconv", "--submodule=short", ignoreSubmodules, "--no-color", "--no-color-moved", "--find-renames", "--no-relative",
@@ -137,14 +140,14 @@ func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
 		if err != nil {
 			return Diff{}, err
 		}
-		err = r.listDiff(ctx, &d, selection{args: slices.Concat(states, []string{"--"}, paths)}, p)
+		err = r.listDiff(ctx, &d, &selection{states: states, paths: paths}, p)
 		d.NextCursor = p.next()
 		if err == nil && d.Total == 0 {
 			err = r.refuseUnknown(ctx, paths, in)
 		}
 		return d, err
 	}
-	what, err := r.withoutSensitive(ctx, "diff", states, paths)
+	what, err := r.withoutSensitive(states, paths)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -179,20 +182,39 @@ func (r *repository) refuseUnknown(ctx context.Context, paths []string, in diffA
 	}))
 }
 
+// maxRepeats is how often a diff is repeated because sensitive files appear.
+const maxRepeats = 8
+
 // readDiff adds a part of the patch, and before the first one the files that differ.
-func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what selection, cursor string, room int) error {
-	d.LeftOut = what.leftOut
-	if cursor != "" {
-		return r.readPatch(ctx, d, subcommand, what, cursor, room)
+// It takes the names of the files from the run that makes the patch: if a sensitive
+// file is among them, it repeats the run without that file.
+func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) error {
+	for range maxRepeats {
+		again, err := r.tryDiff(ctx, d, subcommand, what, cursor, room)
+		if d.LeftOut = len(what.leftOut); !again || err != nil {
+			return err
+		}
 	}
+	return tool.Errorf(tool.Conflict, "Files change while they are compared").WithHint("ask again, or name the files to compare")
+}
+
+// errSensitive ends a run that lists a sensitive file, before its patch.
+var errSensitive = errors.New("a sensitive file differs")
+
+// tryDiff is readDiff once. It reports whether to repeat it without more files.
+func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) (again bool, err error) {
 	p := &page{limit: maxLimit, room: room / 4}
 	changes := porcelain.NewChanges(maxLimit)
+	before := len(what.leftOut)
+	changes.Each = what.see
 	var w *window
 	var patch io.Writer
 	changes.Patch = func(part []byte) (err error) {
+		if len(what.leftOut) > before {
+			return errSensitive
+		}
 		if w == nil { // the files are known
-			r.addFiles(d, changes, p)
-			if w, err = r.window("", room-(room/4-p.room)); err != nil {
+			if w, err = r.diffWindow(d, changes, p, cursor, room); err != nil {
 				return err
 			}
 			patch = r.headings(w)
@@ -200,46 +222,76 @@ func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, w
 		_, err = patch.Write(part)
 		return err
 	}
-	args := slices.Concat([]string{subcommand}, listFlags(), r.patchFlags(), what.args)
-	if _, err := r.run(ctx, command{args: args, patterns: what.patterns, output: changes, maxOutput: tool.TiB}); err != nil {
-		return err
+	list := listFlags()
+	if cursor != "" {
+		list = nameFlags() // the files and counts were in the first part
 	}
-	err := changes.Close()
+	_, err = r.run(ctx, what.command(subcommand, slices.Concat(list, r.patchFlags()), changes, tool.TiB))
+	switch {
+	case len(what.leftOut) > before:
+		return true, what.tooMany()
+	case err != nil:
+		return false, err
+	}
+	err = changes.Close()
 	if errors.Is(err, porcelain.ErrCombined) { // nothing of a patch was taken
-		return r.readConflicts(ctx, d, what, room)
+		return r.readConflicts(ctx, d, what, cursor, room)
 	}
 	if err != nil {
-		return unreadable(err)
+		return false, unreadable(err)
 	}
 	if w == nil {
+		if w, err = r.diffWindow(d, changes, p, cursor, room); err != nil {
+			return false, err
+		}
+	}
+	d.Patch, d.NextCursor, err = w.take()
+	return false, err
+}
+
+// diffWindow adds the files to the first part, and makes the window of its patch.
+func (r *repository) diffWindow(d *Diff, changes *porcelain.Changes, p *page, cursor string, room int) (*window, error) {
+	if cursor == "" {
 		r.addFiles(d, changes, p)
-		return nil
+		room -= room/4 - p.room
 	}
-	d.Patch, d.NextCursor, err = w.take()
-	return err
+	return r.window(cursor, room)
 }
 
-// readConflicts is readDiff for files and an index that has conflicts: git then writes
-// a list and a patch of all that differs only one by one.
-func (r *repository) readConflicts(ctx context.Context, d *Diff, what selection, room int) error {
-	p := &page{limit: maxLimit, room: room / 4}
-	if err := r.listDiff(ctx, d, what, p); err != nil {
-		return err
+// readConflicts is tryDiff for files and an index that has conflicts: git then writes
+// a list and a patch of all that differs only one by one. The patch is that of the
+// listed files alone.
+func (r *repository) readConflicts(ctx context.Context, d *Diff, what *selection, cursor string, room int) (again bool, err error) {
+	before := len(what.leftOut)
+	listed := *what
+	listed.paths = nil
+	changes := porcelain.NewChanges(maxLimit)
+	changes.Each = func(c porcelain.Change) {
+		what.see(c)
+		if len(listed.paths) <= maxNames && !slices.Contains(listed.paths, c.Path) {
+			listed.paths = append(listed.paths, c.Path)
+		}
 	}
-	return r.readPatch(ctx, d, "diff", what, "", room-(room/4-p.room))
-}
-
-// readPatch adds the part of the patch that a cursor says.
-func (r *repository) readPatch(ctx context.Context, d *Diff, subcommand string, what selection, cursor string, room int) error {
-	w, err := r.window(cursor, room)
-	if err != nil {
-		return err
+	if _, err := r.run(ctx, what.command("diff", slices.Concat(listFlags(), []string{"--no-renames"}), changes, maxListed)); err != nil {
+		return false, err
 	}
-	if _, err := r.run(ctx, command{args: slices.Concat([]string{subcommand}, r.patchFlags(), what.args), patterns: what.patterns, output: r.headings(w), maxOutput: tool.TiB}); err != nil {
-		return err
+	switch err := changes.Close(); {
+	case err != nil:
+		return false, unreadable(err)
+	case len(what.leftOut) > before:
+		return true, what.tooMany()
+	case len(listed.paths) > maxNames:
+		return false, tool.Errorf(tool.ResourceExhausted, "More than %d files differ during a conflict", maxNames).WithHint("name files or directories")
+	}
+	w, err := r.diffWindow(d, changes, &page{limit: maxLimit, room: room / 4}, cursor, room)
+	if err != nil || len(listed.paths) == 0 {
+		return false, err
+	}
+	if _, err := r.run(ctx, listed.command("diff", slices.Concat(r.patchFlags(), []string{"--no-renames"}), r.headings(w), tool.TiB)); err != nil {
+		return false, err
 	}
 	d.Patch, d.NextCursor, err = w.take()
-	return err
+	return false, err
 }
 
 // states are the two states that git diff compares.
@@ -267,9 +319,9 @@ func (r *repository) states(ctx context.Context, in diffArgs) ([]string, error) 
 }
 
 // listDiff adds the files that differ.
-func (r *repository) listDiff(ctx context.Context, d *Diff, what selection, p *page) error {
+func (r *repository) listDiff(ctx context.Context, d *Diff, what *selection, p *page) error {
 	changes := porcelain.NewChanges(p.start + maxLimit)
-	if _, err := r.run(ctx, command{args: slices.Concat([]string{"diff"}, listFlags(), what.args), patterns: what.patterns, output: changes, maxOutput: maxListed}); err != nil {
+	if _, err := r.run(ctx, what.command("diff", listFlags(), changes, maxListed)); err != nil {
 		return err
 	}
 	if err := changes.Close(); err != nil {

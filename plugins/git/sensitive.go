@@ -1,8 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
@@ -13,57 +13,63 @@ import (
 // maxLeftOut is how many files a diff leaves out at most.
 const maxLeftOut = 1000
 
-// selection is what a diff compares: revisions and paths.
+// selection is what a diff compares: revisions and paths, without sensitive files.
 type selection struct {
-	args []string
-	// patterns says that the paths among args are written as git's patterns.
-	patterns bool
-	// leftOut is how many sensitive files are not among them.
-	leftOut int
+	states, paths []string
+	// sensitive reports whether a file usually holds secrets, and is not one of the
+	// paths: then a person was asked.
+	sensitive func(file string) bool
+	// leftOut are the files that are not compared.
+	leftOut []string
 }
 
 // withoutSensitive selects what differs except for files that usually hold secrets,
 // unless one of the paths names them: then a person was asked.
-func (r *repository) withoutSensitive(ctx context.Context, subcommand string, states, paths []string) (selection, error) {
-	all := selection{args: slices.Concat(states, []string{"--"}, paths)}
+func (r *repository) withoutSensitive(states, paths []string) (*selection, error) {
 	texts := r.settings.Secrets
 	if texts == nil {
 		texts = sensitive.Default()
 	}
 	secrets, err := sensitive.Parse(texts)
 	if err != nil {
-		return all, err
+		return nil, err
 	}
-	var left []string
-	records := porcelain.NewRecords(func(record []byte) error {
-		file := string(record)
+	return &selection{states: states, paths: paths, sensitive: func(file string) bool {
 		named := func(path string) bool { return within(file, path) && secrets.Match(r.show(path)) }
-		if len(left) <= maxLeftOut && secrets.Match(r.show(file)) && !slices.ContainsFunc(paths, named) && !slices.Contains(left, file) {
-			left = append(left, file)
+		return secrets.Match(r.show(file)) && !slices.ContainsFunc(paths, named)
+	}}, nil
+}
+
+// see leaves a sensitive file out of what is compared from now on.
+func (s *selection) see(c porcelain.Change) {
+	for _, file := range []string{c.From, c.Path} {
+		if file != "" && len(s.leftOut) <= maxLeftOut && s.sensitive(file) && !slices.Contains(s.leftOut, file) {
+			s.leftOut = append(s.leftOut, file)
 		}
+	}
+}
+
+// tooMany refuses more files than can be left out.
+func (s *selection) tooMany() error {
+	if len(s.leftOut) <= maxLeftOut {
 		return nil
-	})
-	names := slices.Concat([]string{subcommand, "--name-only", "-z"}, diffFlags(), []string{"--no-renames"}, all.args)
-	if _, err := r.run(ctx, command{args: names, output: records, maxOutput: tool.TiB}); err != nil {
-		return all, err
 	}
-	if err := records.Close(); err != nil {
-		return all, unreadable(err)
+	return tool.Errorf(tool.ResourceExhausted, "More than %d sensitive files differ, which cannot be left out one by one", maxLeftOut).WithHint("name files or directories")
+}
+
+// command compares what is selected.
+func (s *selection) command(subcommand string, flags []string, output io.Writer, maxOutput tool.ByteSize) command {
+	args := slices.Concat([]string{subcommand}, flags, s.states, []string{"--"})
+	if len(s.leftOut) == 0 {
+		return command{args: append(args, s.paths...), output: output, maxOutput: maxOutput}
 	}
-	switch {
-	case len(left) == 0:
-		return all, nil
-	case len(left) > maxLeftOut:
-		return all, tool.Errorf(tool.ResourceExhausted, "More than %d sensitive files differ, which cannot be left out one by one", maxLeftOut).WithHint("name files or directories")
+	for _, path := range s.paths {
+		args = append(args, ":(top,literal)"+path)
 	}
-	some := selection{args: append(slices.Clone(states), "--"), patterns: true, leftOut: len(left)}
-	for _, path := range paths {
-		some.args = append(some.args, ":(top,literal)"+path)
+	for _, file := range s.leftOut {
+		args = append(args, ":(top,exclude,literal)"+file)
 	}
-	for _, file := range left {
-		some.args = append(some.args, ":(top,exclude,literal)"+file)
-	}
-	return some, nil
+	return command{args: args, patterns: true, output: output, maxOutput: maxOutput}
 }
 
 // leftOutNote says how many files are not shown.

@@ -81,3 +81,55 @@ func TestSensitiveFilesInParts(t *testing.T) {
 		t.Errorf("the diff has %d parts: the test shows nothing", parts)
 	}
 }
+
+// TestSensitiveRace: a sensitive file that changes while git compares is not shown,
+// also in a later part and beside a conflict.
+func TestSensitiveRace(t *testing.T) {
+	t.Parallel()
+	const write = `echo KEY=now > "$GIT_WORK_TREE/.env"`
+	for _, tt := range []struct {
+		name, when string // of git's arguments
+		conflict   bool
+	}{
+		{"whole", "*' --patch '*", false},
+		{"conflict", "*' --raw '*) ;; *' --patch '*", true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkspace(t, started{})
+			w.repo("r")
+			w.write(map[string]string{"r/.env": "KEY=old\n"})
+			w.git("r", "add", "-A")
+			w.git("r", "commit", "-qm", "third")
+			if tt.conflict {
+				w.git("r", "checkout", "-qb", "other", "HEAD~2")
+				w.write(map[string]string{"r/a.txt": "other\n"})
+				w.git("r", "commit", "-qam", "other")
+				if _, err := w.tryGit("r", "merge", "-q", "main"); err == nil {
+					t.Fatal("the merge has no conflicts")
+				}
+			}
+			w.write(map[string]string{"r/dir/b.txt": strings.Repeat("a line of some length\n", 500)})
+			w.pretend(`case " $* " in ` + tt.when + `) ` + write + ` ;; esac`)
+			cursor := ""
+			for parts := 0; parts == 0 || cursor != ""; parts++ {
+				got := structured[Diff](w, "git_diff", args{"path": "r", "cursor": cursor})
+				if strings.Contains(got.Patch, "KEY=") {
+					t.Fatalf("part %d shows the secret:\n%s", parts, got.Patch)
+				}
+				if parts == 0 {
+					contains(t, got.Patch, "+a line of some length")
+					if tt.conflict {
+						contains(t, got.Patch, "diff --cc r/a.txt")
+					} else if got.LeftOut != 1 {
+						t.Errorf("the diff leaves out %d files, want 1", got.LeftOut)
+					}
+				}
+				cursor = got.NextCursor
+			}
+			if !strings.Contains(w.read("r/.env"), "KEY=now") {
+				t.Error("the file was not changed: the test shows nothing")
+			}
+		})
+	}
+}

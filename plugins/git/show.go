@@ -79,7 +79,7 @@ func show(ctx context.Context, s *access, in showArgs) (Shown, error) {
 	if err != nil {
 		return Shown{}, err
 	}
-	what, err := r.withoutSensitive(ctx, "diff-tree", []string{"--root", "--no-commit-id", "-r", "--diff-merges=first-parent", id}, paths)
+	what, err := r.withoutSensitive([]string{"--root", "--no-commit-id", "-r", "--diff-merges=first-parent", id}, paths)
 	if err != nil {
 		return Shown{}, err
 	}

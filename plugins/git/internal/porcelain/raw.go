@@ -37,6 +37,8 @@ type Changes struct {
 	Keep           int
 	Total          int
 	Added, Deleted int
+	// Each, if not nil, gets every change as it is listed, also those that are not kept.
+	Each func(Change)
 	// Patch, if not nil, gets the patch as it comes, after Files are all there.
 	Patch func(part []byte) error
 
@@ -110,6 +112,9 @@ func (c *Changes) name(name string) error {
 	if c.pending == &c.line {
 		c.pending = nil
 		return c.put(c.line)
+	}
+	if c.Each != nil {
+		c.Each(*c.pending)
 	}
 	// A file in conflict is told of twice: that it is, and how it differs.
 	if again := name == c.conflict; !again {
