@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -56,6 +57,16 @@ func (c *Call) Roots() []string { return c.data.Context.Roots }
 // them; nor may it remove or rename a directory above them. The slice must not
 // be changed.
 func (c *Call) Protected() []string { return c.data.Context.Protected }
+
+// Files returns what the host says of files by their names: which usually hold secrets,
+// and which of these the call may use. Of a host that says nothing, sensitive files are
+// those of [sensitive.Default], and none is allowed. The slices must not be changed.
+func (c *Call) Files() tool.FilePolicy {
+	if c.data.Context.Files == nil {
+		return tool.FilePolicy{Sensitive: sensitive.Default()}
+	}
+	return *c.data.Context.Files
+}
 
 // UserDir returns a directory of the user's own in the plugin's state, or "".
 func (c *Call) UserDir() string { return c.data.Context.UserDir }

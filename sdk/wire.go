@@ -59,8 +59,15 @@ func contextFromProto(c *toolpluginv1.CallContext) tool.Context {
 		Session: c.GetSession(), User: c.GetUser(), Client: c.GetClient(), Traceparent: c.GetTraceparent(),
 		Attempt: int(c.GetAttempt()), ApprovalID: c.GetApprovalId(), PreviewDigest: c.GetPreviewDigest(),
 		MaxOutput: tool.ByteSize(c.GetMaxOutputBytes()), Roots: c.GetRoots(), Protected: c.GetProtected(), UserDir: c.GetUserDir(),
-		Ticket: c.GetTicket(),
+		Ticket: c.GetTicket(), Files: filesFromProto(c.GetFiles()),
 	}
+}
+
+func filesFromProto(f *toolpluginv1.FilePolicy) *tool.FilePolicy {
+	if f == nil {
+		return nil
+	}
+	return &tool.FilePolicy{Sensitive: append([]string{}, f.GetSensitive()...), Allowed: f.GetAllowed()}
 }
 
 func progressToProto(p tool.Progress) *toolpluginv1.Progress {

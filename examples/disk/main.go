@@ -81,7 +81,7 @@ func newPlugin(d disk) *sdk.Plugin {
 }
 
 func (d disk) usage(ctx context.Context, call *sdk.Call, in Args) (Usage, error) {
-	folders, err := roots.Open(call.Roots(), roots.Options{})
+	folders, err := roots.Open(call.Roots(), roots.Options{Secrets: call.Files().Sensitive, Allowed: call.Files().Allowed})
 	if err != nil {
 		return Usage{}, tool.Errorf(tool.Unavailable, "the workspace cannot be opened").WithCause(err)
 	}

@@ -109,15 +109,18 @@ func TestNamesKeepToTheirLine(t *testing.T) {
 }
 
 func TestSettings(t *testing.T) {
-	dir := filetest.Tree(t, map[string]string{"a.txt": numbered(100), ".env": "X=1\n", "private/a.txt": "p\n"})
+	dir := filetest.Tree(t, map[string]string{"a.txt": numbered(100), ".env": "X=1\n", "private/a.txt": "p\n", "private/b.txt": "q\n"})
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{
-		Context:  tool.Context{Roots: []string{dir}, MaxOutput: tool.MiB},
-		Settings: map[string]any{"max_read": 20, "secrets": []string{"private"}},
+		Context: tool.Context{
+			Roots: []string{dir}, MaxOutput: tool.MiB, Files: &tool.FilePolicy{Sensitive: []string{"private"}, Allowed: []string{dir + "/private/b.txt"}},
+		},
+		Settings: map[string]any{"max_read": 20},
 	})
 	for _, tt := range []struct{ path, want, err string }{
 		{"a.txt", "line 1\nline 2\n\n[lines 1-2 of 100; continue with offset=3]", ""},
 		{".env", "X=1\n", ""},
 		{"private/a.txt", "", "permission_denied: Path not allowed by security policy: private/a.txt"},
+		{"private/b.txt", "q\n", ""},
 	} {
 		got := p.Call(t.Context(), "read_file", readFileArgs{Path: tt.path})
 		if got.Text() != tt.want || message(got) != tt.err {
@@ -133,7 +136,7 @@ func TestSettingsMistakes(t *testing.T) {
 		want string
 	}{
 		{"max_read", settings{MaxRead: 0}, "max_read is 0B, expected more than 0"},
-		{"secrets", settings{MaxRead: 1, Secrets: []string{"ok", "[x"}}, `secret pattern "[x" is not a glob`},
+		{"secrets", settings{MaxRead: 1, Secrets: []string{}}, `secrets is no longer a setting: for all plugins, write sensitive = ["default", ...]`},
 		{"vault_max_size", settings{MaxRead: 1}, "vault_max_size is 0B, expected more than 0"},
 		{"name of a vault", settings{MaxRead: 1, Vaults: map[string]string{"a/b": "/x"}}, `"a/b" is no name for a vault, expected one without a slash`},
 		{"place of a vault", settings{MaxRead: 1, Vaults: map[string]string{"a": "x"}}, `the vault is at "x", expected an absolute path`},

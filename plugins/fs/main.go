@@ -80,8 +80,8 @@ func (f *files) configure(_ context.Context, _ sdk.Config, s settings) error {
 	if s.MaxRead <= 0 {
 		return &sdk.SettingError{Path: []string{"max_read"}, Summary: fmt.Sprintf("max_read is %v, expected more than 0", s.MaxRead)}
 	}
-	if err := roots.CheckSecrets(s.Secrets); err != nil {
-		return &sdk.SettingError{Path: []string{"secrets"}, Summary: err.Error()}
+	if s.Secrets != nil {
+		return &sdk.SettingError{Path: []string{"secrets"}, Summary: `secrets is no longer a setting: for all plugins, write sensitive = ["default", ...] in the paths block of the policy`}
 	}
 	if err := roots.CheckProtect(s.Protect); err != nil {
 		return &sdk.SettingError{Path: []string{"protect"}, Summary: err.Error()}

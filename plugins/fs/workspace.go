@@ -68,7 +68,7 @@ const (
 // settings are the plugin's block in the host's configuration.
 type settings struct {
 	MaxRead tool.ByteSize `json:"max_read,omitempty" jsonschema:"how much of one file read_file returns at most" default:"1MiB"`
-	Secrets []string      `json:"secrets,omitempty" jsonschema:"patterns of names that are never read, such as .env or *.key; a pattern covers everything below it, one that begins with ! takes back an earlier one; replaces the built-in list"`
+	Secrets []string      `json:"secrets,omitempty" jsonschema:"no longer a setting: which files are sensitive is said by sensitive in the paths block of the policy"`
 	Protect []string      `json:"protect,omitempty" jsonschema:"patterns of names that are never changed, read as those of secrets; replaces the built-in list: .git, and what hooks, editors and agents read"`
 
 	TrashAge   time.Duration `json:"trash_age,omitempty" jsonschema:"how long a user's trash keeps what was deleted; all bounds of the trash are looked at with each deletion, and what was deleted last always stays" default:"720h"`
@@ -95,7 +95,8 @@ func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (to
 
 // open opens the workspace of a call. The caller closes it.
 func (f *files) open(c *sdk.Call) (*workspace, error) {
-	options := roots.Options{Protected: c.Protected(), Writers: &f.writers, HardLinks: &f.links}
+	policy := c.Files()
+	options := roots.Options{Secrets: policy.Sensitive, Allowed: policy.Allowed, Protected: c.Protected(), Writers: &f.writers, HardLinks: &f.links}
 	w, err := openWorkspace(c.Roots(), options, c.MaxOutput(), f.settings.Load())
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func openWorkspace(dirs []string, options roots.Options, budget tool.ByteSize, s
 	if s == nil {
 		s = &settings{}
 	}
-	options.Secrets, options.Protect = s.Secrets, s.Protect
+	options.Protect = s.Protect
 	r, err := roots.Open(dirs, options)
 	if err != nil {
 		return nil, tool.Errorf(tool.Unavailable, "The workspace cannot be opened").WithCause(err)

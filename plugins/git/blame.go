@@ -57,6 +57,9 @@ func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 	if r.focus == "." {
 		return Blamed{}, tool.Errorf(tool.InvalidArgument, "%s is not a file", tool.VisibleName(in.Path))
 	}
+	if err := r.refuseSensitive(); err != nil {
+		return Blamed{}, err
+	}
 	first, last, err := lineRange(in.Lines)
 	if err != nil {
 		return Blamed{}, err

@@ -12,7 +12,7 @@ import (
 func TestComplaintsAboutNames(t *testing.T) {
 	for _, name := range []string{
 		"not a git repository.md", "error processing config", "empty ident name", "cannot lock ref 'x'", "a in b.txt", "x: bad object y",
-		"Connection refused.md", "timed out.log", "needs merge.txt", "TLS certificate.pem", "Permission denied",
+		"Connection refused.md", "timed out.log", "needs merge.txt", "TLS certificate.txt", "Permission denied",
 	} {
 		w := newWorkspace(t, started{})
 		w.repo("r")

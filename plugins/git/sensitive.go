@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
@@ -16,28 +17,48 @@ const maxLeftOut = 1000
 // selection is what a diff compares: revisions and paths, without sensitive files.
 type selection struct {
 	states, paths []string
-	// sensitive reports whether a file usually holds secrets, and is not one of the
-	// paths: then a person was asked.
+	// sensitive reports whether a file usually holds secrets, and may not be shown.
 	sensitive func(file string) bool
 	// leftOut are the files that are not compared.
 	leftOut []string
 }
 
-// withoutSensitive selects what differs except for files that usually hold secrets,
-// unless one of the paths names them: then a person was asked.
+// withoutSensitive selects what differs except for files that usually hold secrets and
+// that the call may not use.
 func (r *repository) withoutSensitive(states, paths []string) (*selection, error) {
-	texts := r.settings.Secrets
-	if texts == nil {
-		texts = sensitive.Default()
-	}
-	secrets, err := sensitive.Parse(texts)
+	sensitive, err := r.sensitive()
+	return &selection{states: states, paths: paths, sensitive: sensitive}, err
+}
+
+// sensitive returns a function that reports whether a path of the worktree usually holds
+// secrets, and the call may not use it.
+func (r *repository) sensitive() (func(path string) bool, error) {
+	policy := r.call.Files()
+	patterns, err := sensitive.Parse(policy.Sensitive)
 	if err != nil {
 		return nil, err
 	}
-	return &selection{states: states, paths: paths, sensitive: func(file string) bool {
-		named := func(path string) bool { return within(file, path) && secrets.Match(r.show(path)) }
-		return secrets.Match(r.show(file)) && !slices.ContainsFunc(paths, named)
-	}}, nil
+	folder := ""
+	for _, f := range r.folders {
+		if within(r.worktree, f.real) && len(f.real) > len(folder) {
+			folder = f.real
+		}
+	}
+	return func(path string) bool {
+		abs := filepath.Join(r.worktree, path)
+		_, covered := patterns.Find(abs, folder)
+		return covered && !slices.ContainsFunc(policy.Allowed, func(allowed string) bool { return within(abs, allowed) })
+	}, nil
+}
+
+// refuseSensitive refuses to show the file that a call is about, if nobody has allowed it.
+func (r *repository) refuseSensitive() error {
+	sensitive, err := r.sensitive()
+	if err != nil || !sensitive(r.focus) {
+		return err
+	}
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(r.focus))).
+		WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
 }
 
 // see leaves a sensitive file out of what is compared from now on.

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -17,6 +20,7 @@ func TestSensitiveFiles(t *testing.T) {
 	w.git("r", "add", "-A")
 	check := func(name string, in args, leftOut int, want ...string) {
 		t.Helper()
+		w.start(started{options: allow(w, in)})
 		got := w.must(name, in)
 		contains(t, got, want...)
 		if leftOut > 0 && strings.Contains(got, "KEY=") {
@@ -45,17 +49,57 @@ func TestSensitiveFiles(t *testing.T) {
 	w.git("r", "add", "-A")
 	check("git_diff", args{"path": "r", "staged": true}, 1, "No differences")
 
-	all := newWorkspace(t, started{settings: map[string]any{"secrets": []string{"c.txt"}}})
-	all.repo("r")
-	all.write(map[string]string{"r/.env": "KEY=first\n", "r/c.txt": "hidden\n"})
-	all.git("r", "add", "-A")
-	if got := all.must("git_diff", args{"path": "r", "staged": true}); !strings.Contains(got, "+KEY=first") || strings.Contains(got, "hidden") {
-		t.Errorf("with other secrets, git_diff shows\n%s", got)
+	for _, in := range []args{{"path": "r/dir/.ssh/k", "content": true}, {"path": "r/dir/.ssh/k"}} {
+		name := "git_blame"
+		if in["content"] != nil {
+			name = "git_show"
+		}
+		w.start(started{})
+		contains(t, w.refused(name, in, tool.PermissionDenied), "Path not allowed by security policy: r/dir/.ssh/k")
+		w.start(started{options: allow(w, in)})
+		contains(t, w.must(name, in), "KEY=second")
 	}
-	bad := settings{Secrets: []string{"[x"}}
-	if err := bad.check(); err == nil || !strings.Contains(err.Error(), "is not a glob") {
-		t.Errorf("check of a bad pattern returns %v", err)
+	if err := (&settings{Secrets: []string{}}).check(); err == nil || !strings.Contains(err.Error(), "in the paths block of the policy") {
+		t.Errorf("check of the setting secrets returns %v", err)
 	}
+}
+
+// TestSensitiveFilesOfTheHost: the host's list counts, also absolute patterns of it.
+func TestSensitiveFilesOfTheHost(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.write(map[string]string{"r/.env": "shown\n", "r/c.txt": "KEY=first\n", "r/dir/x": "KEY=second\n", "r/x": "also\n"})
+	w.git("r", "add", "-A")
+	w.start(started{options: func(o *sdktest.Options) {
+		o.Context.Files = &tool.FilePolicy{Sensitive: []string{"c.txt", w.dir + "/r/dir"}}
+	}})
+	got := w.must("git_diff", args{"path": "r", "staged": true})
+	contains(t, got, "+shown", "+also", "2 sensitive files left out")
+	if strings.Contains(got, "KEY=") {
+		t.Errorf("git_diff shows\n%s", got)
+	}
+	w.start(started{options: func(o *sdktest.Options) { o.Context.Files = &tool.FilePolicy{} }})
+	contains(t, w.must("git_diff", args{"path": "r", "staged": true}), "KEY=first", "KEY=second")
+}
+
+// allow is the host's word that a call may use the sensitive files that it names.
+func allow(w *workspace, in args) func(*sdktest.Options) {
+	named, _ := in["files"].([]string)
+	if path, ok := in["path"].(string); ok && len(named) == 0 {
+		named = []string{path}
+	}
+	policy := &tool.FilePolicy{Sensitive: sensitive.Default()}
+	patterns, err := sensitive.Parse(policy.Sensitive)
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, name := range named {
+		if abs := filepath.Join(w.dir, name); patterns.Match(name) {
+			policy.Allowed = append(policy.Allowed, abs)
+		}
+	}
+	return func(o *sdktest.Options) { o.Context.Files = policy }
 }
 
 // TestSensitiveFilesInParts: the parts of a long diff leave the same files out.

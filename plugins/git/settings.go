@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/sdk"
-	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
 // settings are the plugin's block in the host's configuration.
@@ -24,7 +23,7 @@ type settings struct {
 	Patience    time.Duration `json:"remote_timeout,omitempty" jsonschema:"how long a remote has to answer, with all that is transferred; at most 30m" default:"5m"`
 	Credentials []credential  `json:"credentials,omitempty" jsonschema:"what remotes are told to prove who calls; the first one whose address fits counts"`
 	CAFile      string        `json:"ca_file,omitempty" jsonschema:"the file with the certificates of authorities that remotes are trusted by, instead of the system's: an absolute path, listed under filesystem.read of the sandbox"`
-	Secrets     []string      `json:"secrets,omitempty" jsonschema:"patterns of names of files that git_diff and git_show leave out unless they are named, such as .env or *.key; replaces the built-in list"`
+	Secrets     []string      `json:"secrets,omitempty" jsonschema:"no longer a setting: which files are sensitive is said by sensitive in the paths block of the policy"`
 	SSH         sshSettings   `json:"ssh,omitzero" jsonschema:"how remotes are reached by ssh"`
 }
 
@@ -92,8 +91,8 @@ func (s *settings) check() error {
 			return &sdk.SettingError{Path: at, Summary: fmt.Sprintf("%s is %q, expected an absolute path", path.setting, path.value)}
 		}
 	}
-	if _, err := sensitive.Parse(s.Secrets); err != nil {
-		return &sdk.SettingError{Path: []string{"secrets"}, Summary: err.Error()}
+	if s.Secrets != nil {
+		return &sdk.SettingError{Path: []string{"secrets"}, Summary: `secrets is no longer a setting: for all plugins, write sensitive = ["default", ...] in the paths block of the policy`}
 	}
 	if (s.AuthorName == "") != (s.AuthorEmail == "") || strings.ContainsAny(s.AuthorName+s.AuthorEmail, "<>\n\x00") {
 		return &sdk.SettingError{Path: []string{"author_name"}, Summary: "author_name and author_email must both be given, without angle brackets and line breaks"}

@@ -114,6 +114,9 @@ func (r *repository) showFile(ctx context.Context, result *Shown, commit, cursor
 	if r.focus == "." {
 		return tool.Errorf(tool.InvalidArgument, "content needs the path of a file").WithHint("give the file in path; without content, the commit is shown")
 	}
+	if err := r.refuseSensitive(); err != nil {
+		return err
+	}
 	blob, size, err := r.blob(ctx, commit, r.focus)
 	if err != nil {
 		return err

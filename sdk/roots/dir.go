@@ -70,14 +70,15 @@ func (r *Roots) openFolder(f *folder) (*Dir, error) {
 		return nil, r.explainDirectory(place{f, "."}.String(), err)
 	}
 	defer self.Close()
-	d := &Dir{roots: r, at: place{f, "."}, secrets: r.secrets.Top()}
+	d := &Dir{roots: r, at: place{f, "."}, secrets: f.secrets}
 	if d.fd, err = unix.Openat(int(self.Fd()), ".", openDir, 0); err != nil {
 		return nil, r.explainDirectory(place{f, "."}.String(), err)
 	}
 	return d, nil
 }
 
-// openDirectory opens a place in which no link is left, one directory after the other.
+// openDirectory opens a place in which no link is left and that is not refused, one
+// directory after the other.
 func (r *Roots) openDirectory(at place, each func(*Dir)) (*Dir, error) {
 	d, err := r.openFolder(at.folder)
 	if err != nil {
@@ -90,7 +91,7 @@ func (r *Roots) openDirectory(at place, each func(*Dir)) (*Dir, error) {
 		if each != nil {
 			each(d)
 		}
-		next, err := d.OpenDir(part)
+		next, err := d.enter(part) // it may be a secret that holds what is allowed
 		_ = d.Close()
 		if err != nil {
 			return nil, err
@@ -123,9 +124,11 @@ func below(dir, name string) string {
 	return strings.TrimSuffix(dir, "/") + "/" + name
 }
 
-// Secret reports whether the name is one that usually holds secrets: it is
-// neither opened nor entered.
-func (d *Dir) Secret(name string) bool { return d.secrets.Covers(name) }
+// Secret reports whether the name is one that usually holds secrets, and is not allowed:
+// it is neither opened nor entered.
+func (d *Dir) Secret(name string) bool {
+	return d.secrets.Covers(name) && !d.roots.allows(place{d.at.folder, below(d.at.rel, name)})
+}
 
 // checked refuses what is not a name in the directory, and secrets.
 func (d *Dir) checked(name string) error {
@@ -182,7 +185,7 @@ func (d *Dir) open(name, shown string) (fd int, size int64, err error) {
 		err = d.roots.explain(shown, err)
 	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
 		err = notRegular(fileMode(&stat))
-	default:
+	case !d.secrets.Covers(name): // an allowed one may have other names
 		err = d.roots.unlinked(shown, &stat)
 	}
 	if err != nil {

@@ -126,7 +126,7 @@ func (s *linkSearch) directory(d *Dir, depth int) {
 			}
 			s.directory(inner, depth+1)
 			_ = inner.Close()
-		case e.Type.IsRegular() && d.Secret(e.Name):
+		case e.Type.IsRegular() && d.secrets.Covers(e.Name):
 			var stat unix.Stat_t
 			if unix.Fstatat(d.fd, e.Name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && stat.Nlink > 1 {
 				s.files[identityOf(&stat)] = true

@@ -1,6 +1,7 @@
 package roots
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -23,8 +24,25 @@ func DefaultProtect() []string {
 // CheckProtect reports, for an operator, the first pattern that [Open] would
 // refuse.
 func CheckProtect(texts []string) error {
-	_, err := parsePatterns("protect", texts)
+	_, err := parseProtect(texts)
 	return err
+}
+
+// parseProtect reads patterns of names. Below the folders there are no absolute paths: a
+// pattern that begins with "/" is one of names like others.
+func parseProtect(texts []string) (sensitive.Patterns, error) {
+	names := make([]string, len(texts))
+	for i, text := range texts {
+		glob, takeBack := strings.CutPrefix(text, "!")
+		if names[i] = strings.Trim(glob, "/"); takeBack {
+			names[i] = "!" + names[i]
+		}
+	}
+	all, err := sensitive.Parse(names)
+	if err != nil {
+		return nil, fmt.Errorf("protect %w", err)
+	}
+	return all, nil
 }
 
 // protection knows which places must not be changed.

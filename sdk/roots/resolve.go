@@ -62,7 +62,7 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 			if strings.Contains("/"+missing+"/", "/../") {
 				return place{}, "", err
 			}
-			if r.secrets.Match(path.Join(done.rel, missing)) {
+			if r.refuses(place{done.folder, path.Join(done.rel, missing)}) {
 				return place{}, "", r.secret(name)
 			}
 			return done, path.Clean(missing), nil
@@ -77,7 +77,7 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 		}
 		// The name of the link counts as well: ".env" may be a link to a file
 		// with a harmless name.
-		if r.secrets.Match(next.rel) {
+		if r.refuses(next) {
 			return place{}, "", r.secret(name)
 		}
 		links++
@@ -93,7 +93,7 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 		}
 		pending = append(strings.Split(target, "/"), pending...)
 	}
-	if r.secrets.Match(done.rel) {
+	if r.refuses(done) {
 		return place{}, "", r.secret(name)
 	}
 	return done, "", nil

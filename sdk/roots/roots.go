@@ -35,9 +35,12 @@ const maxName = 4095
 // Options are the settings of [Open]. The zero value is usable.
 type Options struct {
 	// Secrets are patterns of names that are refused; nil means
-	// [DefaultSecrets], and an empty list that none is. [sensitive.Parse] says
+	// [sensitive.Default], and an empty list that none is. [sensitive.Parse] says
 	// what a pattern means.
 	Secrets []string
+	// Allowed are absolute paths, without symbolic links, that are not refused though a
+	// pattern covers them, nor what is below them.
+	Allowed []string
 	// Protect are patterns of names that may be read but not changed; nil
 	// means [DefaultProtect], and an empty list that none is.
 	Protect []string
@@ -58,6 +61,7 @@ type Options struct {
 type Roots struct {
 	folders    []*folder
 	secrets    sensitive.Patterns
+	allowed    []string
 	protection protection
 	writers    *Writers
 	links      *HardLinks
@@ -70,6 +74,7 @@ type folder struct {
 	// symbolic links. A caller may use either.
 	path, real string
 	first      bool
+	secrets    sensitive.Coverage
 }
 
 // place is a name that was looked up: slash-separated and clean, relative to
@@ -87,7 +92,7 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 		return nil, errors.New("open roots: no folder given, expected at least one absolute path")
 	}
 	if opts.Secrets == nil {
-		opts.Secrets = DefaultSecrets()
+		opts.Secrets = sensitive.Default()
 	}
 	if opts.Protect == nil {
 		opts.Protect = DefaultProtect()
@@ -98,11 +103,11 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 	if opts.HardLinks == nil {
 		opts.HardLinks = &HardLinks{}
 	}
-	secrets, err := parsePatterns("secret", opts.Secrets)
+	secrets, err := sensitive.Parse(opts.Secrets)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("secret %w", err)
 	}
-	kept, err := parsePatterns("protect", opts.Protect)
+	kept, err := parseProtect(opts.Protect)
 	if err != nil {
 		return nil, err
 	}
@@ -111,14 +116,14 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 			return nil, fmt.Errorf("open roots: protected path %q is not absolute", p)
 		}
 	}
-	r := &Roots{secrets: secrets, writers: opts.Writers, links: opts.HardLinks}
+	r := &Roots{secrets: secrets, allowed: opts.Allowed, writers: opts.Writers, links: opts.HardLinks}
 	r.protection.patterns, r.protection.given = kept, opts.Protected
 	for i, dir := range dirs {
 		f, err := openFolder(dir)
 		if err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
-		f.first = i == 0
+		f.first, f.secrets = i == 0, secrets.In(f.real)
 		r.folders = append(r.folders, f)
 	}
 	return r, nil

@@ -1,36 +1,21 @@
 package roots
 
 import (
-	"fmt"
+	"slices"
 	"strings"
-
-	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
-// DefaultSecrets returns the patterns of names that usually hold secrets, see
-// [sensitive.Default] and [sensitive.Parse]. Below the folders there are no
-// absolute paths: a pattern that begins with "/" is one of names like others.
-func DefaultSecrets() []string { return sensitive.Default() }
+// covered reports whether the place usually holds secrets by its name, whether it is
+// allowed or not.
+func (p place) covered() bool { return p.secrets.Enter(strings.Split(p.rel, "/")...).Covered() }
 
-// CheckSecrets reports, for an operator, the first pattern that [Open] would
-// refuse.
-func CheckSecrets(texts []string) error {
-	_, err := parsePatterns("secret", texts)
-	return err
+// allows reports whether the place is allowed, or is below one that is.
+func (r *Roots) allows(p place) bool {
+	return slices.ContainsFunc(r.allowed, func(allowed string) bool {
+		below, exact := beneath(allowed, p.abs(), false)
+		return below || exact
+	})
 }
 
-// parsePatterns reads patterns of the given kind, which is named in the error.
-func parsePatterns(kind string, texts []string) (sensitive.Patterns, error) {
-	names := make([]string, len(texts))
-	for i, text := range texts {
-		glob, takeBack := strings.CutPrefix(text, "!")
-		if names[i] = strings.Trim(glob, "/"); takeBack {
-			names[i] = "!" + names[i]
-		}
-	}
-	all, err := sensitive.Parse(names)
-	if err != nil {
-		return nil, fmt.Errorf("%s %w", kind, err)
-	}
-	return all, nil
-}
+// refuses reports whether the place is refused because it usually holds secrets.
+func (r *Roots) refuses(p place) bool { return p.covered() && !r.allows(p) }

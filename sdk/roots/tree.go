@@ -198,7 +198,7 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 	}
 	return t.scan(ctx, func(dir *os.Root, name, rel string, info fs.FileInfo) error {
 		from, to := place{t.at.folder, path.Join(t.at.rel, rel)}, place{dest.at.folder, path.Join(dest.at.rel, rel)}
-		if t.roots.secrets.Match(from.rel) != dest.roots.secrets.Match(to.rel) {
+		if from.covered() != to.covered() && !t.roots.allows(from) && !dest.roots.allows(to) {
 			return t.roots.secret(from.String())
 		}
 		was, becomes := t.roots.protection.patterns.Match(from.rel), dest.roots.protection.patterns.Match(to.rel)

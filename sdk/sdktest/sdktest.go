@@ -213,6 +213,9 @@ func (p *Plugin) complete(c tool.Call) tool.Call {
 	if given.Protected == nil {
 		given.Protected = own.Protected
 	}
+	if given.Files == nil {
+		given.Files = own.Files
+	}
 	if given.Ticket == nil {
 		given.Ticket = own.Ticket
 	}

@@ -53,12 +53,16 @@ func durationFromProto(d *durationpb.Duration) time.Duration {
 }
 
 func contextToProto(c tool.Call) *toolpluginv1.CallContext {
-	return &toolpluginv1.CallContext{
+	context := &toolpluginv1.CallContext{
 		CallId: c.ID, Session: c.Context.Session, User: c.Context.User, Client: c.Context.Client,
 		Traceparent: c.Context.Traceparent, Attempt: uint32(c.Context.Attempt), ApprovalId: c.Context.ApprovalID,
 		PreviewDigest: c.Context.PreviewDigest, MaxOutputBytes: uint64(c.Context.MaxOutput),
 		Roots: c.Context.Roots, Protected: c.Context.Protected, UserDir: c.Context.UserDir, Ticket: c.Context.Ticket,
 	}
+	if f := c.Context.Files; f != nil {
+		context.Files = &toolpluginv1.FilePolicy{Sensitive: f.Sensitive, Allowed: f.Allowed}
+	}
+	return context
 }
 
 func progressFromProto(p *toolpluginv1.Progress) tool.Progress {

@@ -96,32 +96,52 @@ func Parse(texts []string) (Patterns, error) {
 	return all, nil
 }
 
-// Match reports whether rel, or a directory that it is in, is covered.
-func (all Patterns) Match(rel string) bool {
-	c := all.Top()
-	for name := range strings.SplitSeq(rel, "/") {
-		c = c.Enter(name)
-	}
-	return c.Covered()
+// Match reports whether a name, or a directory that it is in, is covered. An absolute
+// pattern is compared with the whole name.
+func (all Patterns) Match(name string) bool {
+	_, ok := all.Find("/"+name, "")
+	return ok
 }
 
 // Coverage is what the patterns say of a path, and what they need to know of it
 // to go on with what is below.
 type Coverage struct {
-	all Patterns
-	dir string // folded
+	all   Patterns
+	dir   string // folded, each name after a slash
+	depth int    // how many names dir has
+	above int    // how many of them patterns of names do not count for
 	// last is the last pattern that matches the path, or a directory that it is
 	// in; -1 if none does.
 	last int
 }
 
-// Top is the coverage of a folder, which no pattern matches.
-func (all Patterns) Top() Coverage { return Coverage{all: all, last: -1} }
+// In is the coverage of a folder, an absolute and clean path. Patterns of names are not
+// held against the folder itself and what is above it.
+func (all Patterns) In(folder string) Coverage {
+	return all.within(folder).Enter(strings.Split(strings.Trim(folder, "/"), "/")...)
+}
 
-// Enter is the coverage of what has the given name in a directory.
-func (c Coverage) Enter(name string) Coverage {
-	name = protect.Name(name)
-	return Coverage{c.all, below(c.dir, name), c.lastFor(name)}
+// within is the coverage of the root directory, for paths in a folder.
+func (all Patterns) within(folder string) Coverage {
+	c := Coverage{all: all, last: -1}
+	if folder = strings.Trim(folder, "/"); folder != "" {
+		c.above = strings.Count(folder, "/") + 1
+	}
+	return c
+}
+
+// Enter is the coverage of what has the given name in a directory; of several names,
+// each is in the one before it.
+func (c Coverage) Enter(names ...string) Coverage {
+	for _, name := range names {
+		if name == "" || name == "." {
+			continue
+		}
+		name = protect.Name(name)
+		c.last = c.lastFor(name)
+		c.dir, c.depth = c.dir+"/"+name, c.depth+1
+	}
+	return c
 }
 
 // Covered reports whether the path is covered.
@@ -134,8 +154,10 @@ func (c Coverage) Covers(name string) bool {
 }
 
 func (c Coverage) lastFor(name string) int {
+	depth := c.depth + 1
 	for i := len(c.all) - 1; i > c.last; i-- {
-		if !c.all[i].anchored && c.all[i].endsAt(c.dir, name) {
+		p := &c.all[i]
+		if (p.anchored && depth == len(p.parts) || !p.anchored && depth > c.above) && p.endsAt(c.dir, name) {
 			return i
 		}
 	}
@@ -146,27 +168,11 @@ func (c Coverage) lastFor(name string) int {
 // that it is in. What is above a folder is not held against patterns of names:
 // folder is "", or the path or a directory above it.
 func (all Patterns) Find(abs, folder string) (text string, ok bool) {
-	above := 0
-	if folder = strings.Trim(folder, "/"); folder != "" {
-		above = strings.Count(folder, "/") + 1
-	}
-	last, dir, depth := -1, "", 0
-	for name := range strings.SplitSeq(strings.TrimPrefix(abs, "/"), "/") {
-		name = protect.Name(name)
-		depth++
-		for i := len(all) - 1; i > last; i-- {
-			p := &all[i]
-			if p.anchored && depth != len(p.parts) || !p.anchored && depth <= above || !p.endsAt(dir, name) {
-				continue
-			}
-			last = i
-		}
-		dir = below(dir, name)
-	}
-	if last < 0 || all[last].takeBack {
+	c := all.within(folder).Enter(strings.Split(abs, "/")...)
+	if !c.Covered() {
 		return "", false
 	}
-	return all[last].text, true
+	return all[c.last].text, true
 }
 
 // endsAt reports whether the pattern matches the end of the path of a name in a
@@ -183,12 +189,4 @@ func (p pattern) endsAt(dir, name string) bool {
 		dir, name = dir[:max(slash, 0)], dir[slash+1:]
 	}
 	return true
-}
-
-// below is [path.Join] for a name that needs no cleaning.
-func below(dir, name string) string {
-	if dir == "" || dir == "." {
-		return name
-	}
-	return strings.TrimSuffix(dir, "/") + "/" + name
 }

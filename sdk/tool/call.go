@@ -43,10 +43,22 @@ type Context struct {
 	// Protected are absolute paths that no tool may change, nor what is below
 	// them; nor may it remove or rename a directory above them.
 	Protected []string `json:"protected,omitempty"`
+	// Files is what the host says of files by their names; nil if it says nothing.
+	Files *FilePolicy `json:"files,omitempty"`
 	// UserDir is a directory of the user's own in the plugin's state.
 	UserDir string `json:"user_dir,omitempty"`
 	// Ticket is the call's authority towards the host. It is never shown.
 	Ticket []byte `json:"-"`
+}
+
+// FilePolicy is what the host says of files by their names.
+type FilePolicy struct {
+	// Sensitive are patterns of names of files that usually hold secrets, as package
+	// sensitive of the sdk reads them. A tool shows no such file unless it is allowed.
+	Sensitive []string `json:"sensitive"`
+	// Allowed are absolute paths that the call names and may use, with what is below
+	// them, though a pattern covers them: the policy has allowed it, or a person has.
+	Allowed []string `json:"allowed,omitempty"`
 }
 
 // Progress says how far a call has come.

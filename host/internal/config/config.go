@@ -143,6 +143,12 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 			}
 			cfg.Policy.Protect[p.Name] = presets
 		}
+		if given := slices.Concat(p.Confinement.Read, p.Confinement.Write); len(given) > 0 {
+			if cfg.Policy.Reach == nil {
+				cfg.Policy.Reach = map[string][]string{}
+			}
+			cfg.Policy.Reach[p.Name] = spellings(given...)
+		}
 	}
 	cfg.Policy.Hidden = cfg.Hidden
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)

@@ -289,6 +289,7 @@ func TestLoad(t *testing.T) {
 			Mode:      policy.Autonomous,
 			ModePlace: filepath.Join(dir, "10-host.hcl") + ":23",
 			Protect:   map[string][]string{"fs": {"agents"}},
+			Reach:     map[string][]string{"fs": {filepath.Join(dir, "shared"), filepath.Join(filepath.Dir(dir), "beside"), "/usr/share/zoneinfo"}},
 			Plugins: map[string]policy.Plugin{"fs": {
 				Tiers: map[tool.Tier]policy.Level{
 					tool.ReadOnly:      {Verdict: policy.Allow, Place: filepath.Join(dir, "20-plugins.hcl") + ":15"},

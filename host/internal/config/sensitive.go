@@ -41,21 +41,27 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 			d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, use pathexpand.")
 			continue
 		}
+		patterns := []string{pattern}
 		if pattern != "" && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
-			pattern = path.Join(workspace, pattern)
+			patterns = nil // as the workspace is spelled, and where it is
+			for _, folder := range spellings(workspace) {
+				patterns = append(patterns, path.Join(folder, pattern))
+			}
 		}
-		if takeBack {
-			pattern = "!" + pattern
+		for i := range patterns {
+			if takeBack {
+				patterns[i] = "!" + patterns[i]
+			}
 		}
-		if _, err := sensitive.Parse([]string{pattern}); err != nil {
+		if _, err := sensitive.Parse(patterns); err != nil {
 			d.mistake(w.expr.Range(), "Not a pattern", "%s cannot be used: %v.", quote(w.expr, w.text), err)
 			continue
 		}
-		if slices.Contains(s.Patterns, pattern) {
+		if slices.Contains(s.Patterns, patterns[0]) {
 			d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
 			continue
 		}
-		s.Patterns = append(s.Patterns, pattern)
+		s.Patterns = append(s.Patterns, patterns...)
 	}
 	return s
 }

@@ -109,7 +109,8 @@ func TestSensitivePaths(t *testing.T) {
 		{"another block", `paths { workspace_only = true }`, ".env", policy.Confirm},
 		{"not an example", "", ".env.example", policy.Allow},
 		{"not others", "", "main.go", policy.Allow},
-		{"elsewhere", "", "/etc/shadow", policy.Confirm},
+		{"elsewhere", "", "/etc/shadow", policy.Deny},
+		{"elsewhere, but given to the plugin", "", "/etc/ssh/ssh_host_rsa_key", policy.Confirm},
 		{"denied", `paths { sensitive_verdict = "deny" }`, ".env", policy.Deny},
 		{"asked", `paths { sensitive_verdict = "ask" }`, ".env", policy.Ask},
 		{"allowed", `paths { sensitive_verdict = "allow" }`, ".env", policy.Allow},
@@ -129,6 +130,7 @@ func TestSensitivePaths(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
+		cfg.Policy.Reach = map[string][]string{"p": {"/etc/ssh"}}
 		rules, err := policy.New(cfg.Policy)
 		if err != nil {
 			t.Fatal(err)

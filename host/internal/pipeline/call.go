@@ -36,7 +36,9 @@ type call struct {
 	tier      tool.Tier        // after the arguments were checked
 	names     []string         // of the files that the arguments name, in patches too, after that
 	commands  []policy.Command // of its arguments, as they were read when it was decided
+	named     []string         // of the sensitive files that it names, as it was decided last
 	decision  policy.Decision  // after it was decided
+	sensitive []string         // files that it names and may use once it is allowed, after that
 	subject   approval.Subject // what of it a grant can be about, of one that a grant would answer
 	question  approval.Record  // what a person was asked in this round, as it stands; no ID: none was
 	approval  approval.Record  // after a person approved it; no ID: none did

@@ -14,6 +14,7 @@ import (
 // decide asks what the policy says of the call. It refuses one that is denied.
 func (p *Pipeline) decide(c *call) error {
 	c.decision = p.judge(c)
+	c.sensitive = c.named // what is named later by other links, nobody has allowed
 	for _, note := range c.decision.Notes {
 		p.opts.Logger.Info("the policy", "call", c.id, "tool", c.entry.Spec.Name, "note", note)
 	}
@@ -50,7 +51,7 @@ func (s *Settings) input(c *call) policy.Input {
 func (p *Pipeline) judge(c *call) policy.Decision {
 	applied := p.applied.Load()
 	rules, in := applied.Policy, applied.input(c)
-	c.commands = in.Commands
+	c.commands, c.named = in.Commands, rules.SensitiveOf(&in)
 	decision := rules.Decide(in)
 	if c.entry.OfHost() {
 		decision.Change = "" // no block of the configuration is about these tools

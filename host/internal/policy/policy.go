@@ -34,6 +34,9 @@ type Options struct {
 	// Protect are the words of package protect for what a plugin may not change by
 	// its name, by the plugin's name; a plugin that is not there may change none.
 	Protect map[string][]string `json:"protect,omitempty"`
+	// Reach are absolute, clean paths that the sandbox of a plugin gives it beside the
+	// workspace, by the plugin's name.
+	Reach map[string][]string `json:"reach,omitempty"`
 	// Hidden are absolute, clean paths which no call at all may name, nor
 	// anything below them: the host's state, with its keys.
 	Hidden []string `json:"hidden,omitempty"`

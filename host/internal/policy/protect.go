@@ -37,6 +37,12 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 			}, true
 		}
 	}
+	if name, ok := r.unreachable(in); ok {
+		return Decision{
+			Verdict: Deny, Rule: "the bounds of the workspace", Reason: "Path not allowed by security policy: " + tool.VisibleName(name),
+			Change: "list the path under filesystem.read in the plugin's sandbox",
+		}, true
+	}
 	if name, ok := r.writesProtected(in); ok {
 		return protectedName(name), true
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/sdk/sensitive"
@@ -28,7 +30,13 @@ type Sensitive struct {
 type secrets struct {
 	Sensitive
 
+	texts    []string // of the patterns
 	patterns sensitive.Patterns
+}
+
+// find returns the pattern that covers an absolute path of a call.
+func (s *secrets) find(in *Input, name string) (pattern string, ok bool) {
+	return s.patterns.Find(name, in.folder(name))
 }
 
 // changeSensitive says what would change a decision about sensitive files.
@@ -41,7 +49,38 @@ func newSecrets(s Sensitive) (secrets, error) {
 		texts = sensitive.Default()
 	}
 	patterns, err := sensitive.Parse(texts)
-	return secrets{s, patterns}, err
+	return secrets{s, texts, patterns}, err
+}
+
+// Sensitive returns the patterns of sensitive files, never nil. The caller must not
+// change the slice.
+func (r *Rules) Sensitive() []string { return r.secrets.texts }
+
+// SensitiveOf returns the sensitive files that the paths of a call name, absolute. Once
+// the call is allowed, it may use them.
+func (r *Rules) SensitiveOf(in *Input) []string {
+	var files []string
+	for _, named := range in.Paths {
+		if _, ok := r.secrets.find(in, named.Absolute); ok && utf8.ValidString(named.Absolute) && !slices.Contains(files, named.Absolute) {
+			files = append(files, named.Absolute)
+		}
+	}
+	return files
+}
+
+// unreachable returns a sensitive file that the call names and that is neither in a folder
+// of the call nor given to the plugin: a plugin refuses it whatever a person says.
+func (r *Rules) unreachable(in *Input) (name string, ok bool) {
+	if r.secrets.off() {
+		return "", false
+	}
+	for _, named := range in.Paths {
+		given := func(path string) bool { return Within(named.Absolute, path) }
+		if _, ok := r.secrets.find(in, named.Absolute); ok && !in.inside(named.Absolute) && !slices.ContainsFunc(r.opts.Reach[in.Plugin], given) {
+			return named.Name, true
+		}
+	}
+	return "", false
 }
 
 // off reports whether nothing is asked about.
@@ -54,7 +93,7 @@ func (s *secrets) decide(in *Input) (Decision, bool) {
 		return Decision{}, false
 	}
 	for _, named := range in.Paths {
-		if pattern, ok := s.patterns.Find(named.Absolute, in.folder(named.Absolute)); ok {
+		if pattern, ok := s.find(in, named.Absolute); ok {
 			return s.decision(pattern, named.Name), true
 		}
 	}
@@ -104,11 +143,10 @@ func (s *secrets) mentions(in *Input, bases []string, name string) (string, bool
 		return "", false
 	}
 	if filepath.IsAbs(name) {
-		return s.patterns.Find(filepath.Clean(name), in.folder(name))
+		return s.find(in, filepath.Clean(name))
 	}
 	for _, base := range bases {
-		at := filepath.Join(base, name)
-		if pattern, ok := s.patterns.Find(at, in.folder(at)); ok {
+		if pattern, ok := s.find(in, filepath.Join(base, name)); ok {
 			return pattern, true
 		}
 	}

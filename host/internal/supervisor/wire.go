@@ -275,6 +275,10 @@ func (w *wire) call(ctx context.Context, call tool.Call, sink tool.Sink) (tool.R
 
 func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 	c := call.Context
+	var files *toolpluginv1.FilePolicy
+	if c.Files != nil {
+		files = &toolpluginv1.FilePolicy{Sensitive: c.Files.Sensitive, Allowed: c.Files.Allowed}
+	}
 	return &toolpluginv1.CallRequest{
 		Tool:          call.Tool,
 		ArgumentsJson: call.Arguments,
@@ -290,6 +294,7 @@ func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 			MaxOutputBytes: uint64(c.MaxOutput),
 			Roots:          c.Roots,
 			Protected:      c.Protected,
+			Files:          files,
 			UserDir:        c.UserDir,
 			Ticket:         c.Ticket,
 		},

@@ -183,7 +183,7 @@ func (x Chunk_Stream) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Chunk_Stream.Descriptor instead.
 func (Chunk_Stream) EnumDescriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{11, 0}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{12, 0}
 }
 
 type Content_Kind int32
@@ -241,7 +241,7 @@ func (x Content_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Content_Kind.Descriptor instead.
 func (Content_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{13, 0}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{14, 0}
 }
 
 type DescribeRequest struct {
@@ -888,7 +888,9 @@ type CallContext struct {
 	Ticket []byte `protobuf:"bytes,12,opt,name=ticket,proto3" json:"ticket,omitempty"`
 	// Absolute paths that no tool may change, nor what is below them, nor remove
 	// or rename a directory above them.
-	Protected     []string `protobuf:"bytes,13,rep,name=protected,proto3" json:"protected,omitempty"`
+	Protected []string `protobuf:"bytes,13,rep,name=protected,proto3" json:"protected,omitempty"`
+	// What the host says of files by their names; unset: nothing.
+	Files         *FilePolicy `protobuf:"bytes,14,opt,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1014,6 +1016,70 @@ func (x *CallContext) GetProtected() []string {
 	return nil
 }
 
+func (x *CallContext) GetFiles() *FilePolicy {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// FilePolicy is what the host says of files by their names.
+type FilePolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Patterns of names of files that usually hold secrets, as package sensitive of
+	// the sdk reads them. A tool shows no such file unless it is allowed.
+	Sensitive []string `protobuf:"bytes,1,rep,name=sensitive,proto3" json:"sensitive,omitempty"`
+	// Absolute paths that the call names and may use, with what is below them, though
+	// a pattern covers them: the policy has allowed it, or a person has.
+	Allowed       []string `protobuf:"bytes,2,rep,name=allowed,proto3" json:"allowed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilePolicy) Reset() {
+	*x = FilePolicy{}
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilePolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilePolicy) ProtoMessage() {}
+
+func (x *FilePolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilePolicy.ProtoReflect.Descriptor instead.
+func (*FilePolicy) Descriptor() ([]byte, []int) {
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *FilePolicy) GetSensitive() []string {
+	if x != nil {
+		return x.Sensitive
+	}
+	return nil
+}
+
+func (x *FilePolicy) GetAllowed() []string {
+	if x != nil {
+		return x.Allowed
+	}
+	return nil
+}
+
 type CallRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Context *CallContext           `protobuf:"bytes,1,opt,name=context,proto3" json:"context,omitempty"`
@@ -1026,7 +1092,7 @@ type CallRequest struct {
 
 func (x *CallRequest) Reset() {
 	*x = CallRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1038,7 +1104,7 @@ func (x *CallRequest) String() string {
 func (*CallRequest) ProtoMessage() {}
 
 func (x *CallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[8]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1051,7 +1117,7 @@ func (x *CallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallRequest.ProtoReflect.Descriptor instead.
 func (*CallRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{8}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CallRequest) GetContext() *CallContext {
@@ -1089,7 +1155,7 @@ type CallResponse struct {
 
 func (x *CallResponse) Reset() {
 	*x = CallResponse{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1167,7 @@ func (x *CallResponse) String() string {
 func (*CallResponse) ProtoMessage() {}
 
 func (x *CallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[9]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1180,7 @@ func (x *CallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallResponse.ProtoReflect.Descriptor instead.
 func (*CallResponse) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{9}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CallResponse) GetEvent() isCallResponse_Event {
@@ -1186,7 +1252,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1264,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[10]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1277,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{10}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Progress) GetProgress() float64 {
@@ -1246,7 +1312,7 @@ type Chunk struct {
 
 func (x *Chunk) Reset() {
 	*x = Chunk{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1324,7 @@ func (x *Chunk) String() string {
 func (*Chunk) ProtoMessage() {}
 
 func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[11]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1337,7 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
 func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{11}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Chunk) GetStream() Chunk_Stream {
@@ -1304,7 +1370,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1382,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[12]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1395,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{12}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Result) GetError() *Error {
@@ -1386,7 +1452,7 @@ type Content struct {
 
 func (x *Content) Reset() {
 	*x = Content{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1398,7 +1464,7 @@ func (x *Content) String() string {
 func (*Content) ProtoMessage() {}
 
 func (x *Content) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[13]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1411,7 +1477,7 @@ func (x *Content) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Content.ProtoReflect.Descriptor instead.
 func (*Content) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{13}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Content) GetKind() Content_Kind {
@@ -1465,7 +1531,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1543,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[14]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1556,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{14}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Error) GetCode() string {
@@ -1543,7 +1609,7 @@ type Effect struct {
 
 func (x *Effect) Reset() {
 	*x = Effect{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1555,7 +1621,7 @@ func (x *Effect) String() string {
 func (*Effect) ProtoMessage() {}
 
 func (x *Effect) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[15]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1568,7 +1634,7 @@ func (x *Effect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Effect.ProtoReflect.Descriptor instead.
 func (*Effect) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{15}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Effect) GetKind() string {
@@ -1603,7 +1669,7 @@ type PreviewRequest struct {
 
 func (x *PreviewRequest) Reset() {
 	*x = PreviewRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1681,7 @@ func (x *PreviewRequest) String() string {
 func (*PreviewRequest) ProtoMessage() {}
 
 func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[16]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1694,7 @@ func (x *PreviewRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewRequest.ProtoReflect.Descriptor instead.
 func (*PreviewRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{16}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PreviewRequest) GetContext() *CallContext {
@@ -1668,7 +1734,7 @@ type PreviewResponse struct {
 
 func (x *PreviewResponse) Reset() {
 	*x = PreviewResponse{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1746,7 @@ func (x *PreviewResponse) String() string {
 func (*PreviewResponse) ProtoMessage() {}
 
 func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[17]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1759,7 @@ func (x *PreviewResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreviewResponse.ProtoReflect.Descriptor instead.
 func (*PreviewResponse) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{17}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PreviewResponse) GetSummary() string {
@@ -1735,7 +1801,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1813,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[18]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1826,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{18}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DrainRequest) GetCallId() string {
@@ -1778,7 +1844,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1790,7 +1856,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[19]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1803,7 +1869,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{19}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{20}
 }
 
 type EndSessionRequest struct {
@@ -1816,7 +1882,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1894,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[20]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1907,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{20}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EndSessionRequest) GetSession() string {
@@ -1859,7 +1925,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +1937,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[21]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +1950,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{21}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{22}
 }
 
 // PluginMessage is what a plugin says on Connect.
@@ -1906,7 +1972,7 @@ type PluginMessage struct {
 
 func (x *PluginMessage) Reset() {
 	*x = PluginMessage{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +1984,7 @@ func (x *PluginMessage) String() string {
 func (*PluginMessage) ProtoMessage() {}
 
 func (x *PluginMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[22]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +1997,7 @@ func (x *PluginMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PluginMessage.ProtoReflect.Descriptor instead.
 func (*PluginMessage) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{22}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PluginMessage) GetId() uint64 {
@@ -2021,7 +2087,7 @@ type HostMessage struct {
 
 func (x *HostMessage) Reset() {
 	*x = HostMessage{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2099,7 @@ func (x *HostMessage) String() string {
 func (*HostMessage) ProtoMessage() {}
 
 func (x *HostMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[23]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2112,7 @@ func (x *HostMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostMessage.ProtoReflect.Descriptor instead.
 func (*HostMessage) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{23}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *HostMessage) GetId() uint64 {
@@ -2113,7 +2179,7 @@ type SecretRequest struct {
 
 func (x *SecretRequest) Reset() {
 	*x = SecretRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2191,7 @@ func (x *SecretRequest) String() string {
 func (*SecretRequest) ProtoMessage() {}
 
 func (x *SecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[24]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2204,7 @@ func (x *SecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretRequest.ProtoReflect.Descriptor instead.
 func (*SecretRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{24}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SecretRequest) GetName() string {
@@ -2157,7 +2223,7 @@ type SecretReply struct {
 
 func (x *SecretReply) Reset() {
 	*x = SecretReply{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2235,7 @@ func (x *SecretReply) String() string {
 func (*SecretReply) ProtoMessage() {}
 
 func (x *SecretReply) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[25]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2248,7 @@ func (x *SecretReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretReply.ProtoReflect.Descriptor instead.
 func (*SecretReply) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{25}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SecretReply) GetValue() []byte {
@@ -2203,7 +2269,7 @@ type AskUserRequest struct {
 
 func (x *AskUserRequest) Reset() {
 	*x = AskUserRequest{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2281,7 @@ func (x *AskUserRequest) String() string {
 func (*AskUserRequest) ProtoMessage() {}
 
 func (x *AskUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[26]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2294,7 @@ func (x *AskUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskUserRequest.ProtoReflect.Descriptor instead.
 func (*AskUserRequest) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{26}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AskUserRequest) GetQuestion() string {
@@ -2256,7 +2322,7 @@ type AskUserReply struct {
 
 func (x *AskUserReply) Reset() {
 	*x = AskUserReply{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2268,7 +2334,7 @@ func (x *AskUserReply) String() string {
 func (*AskUserReply) ProtoMessage() {}
 
 func (x *AskUserReply) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[27]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2281,7 +2347,7 @@ func (x *AskUserReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskUserReply.ProtoReflect.Descriptor instead.
 func (*AskUserReply) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{27}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AskUserReply) GetAnswered() bool {
@@ -2308,7 +2374,7 @@ type ToolsChanged struct {
 
 func (x *ToolsChanged) Reset() {
 	*x = ToolsChanged{}
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2386,7 @@ func (x *ToolsChanged) String() string {
 func (*ToolsChanged) ProtoMessage() {}
 
 func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_toolplugin_v1_plugin_proto_msgTypes[28]
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2399,7 @@ func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsChanged.ProtoReflect.Descriptor instead.
 func (*ToolsChanged) Descriptor() ([]byte, []int) {
-	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{28}
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ToolsChanged) GetTools() []*Tool {
@@ -2406,7 +2472,7 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
-	"\x10SEVERITY_WARNING\x10\x02\"\x81\x03\n" +
+	"\x10SEVERITY_WARNING\x10\x02\"\xb2\x03\n" +
 	"\vCallContext\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x18\n" +
 	"\asession\x18\x02 \x01(\tR\asession\x12\x12\n" +
@@ -2422,7 +2488,12 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	" \x03(\tR\x05roots\x12\x19\n" +
 	"\buser_dir\x18\v \x01(\tR\auserDir\x12\x16\n" +
 	"\x06ticket\x18\f \x01(\fR\x06ticket\x12\x1c\n" +
-	"\tprotected\x18\r \x03(\tR\tprotected\"~\n" +
+	"\tprotected\x18\r \x03(\tR\tprotected\x12/\n" +
+	"\x05files\x18\x0e \x01(\v2\x19.toolplugin.v1.FilePolicyR\x05files\"D\n" +
+	"\n" +
+	"FilePolicy\x12\x1c\n" +
+	"\tsensitive\x18\x01 \x03(\tR\tsensitive\x12\x18\n" +
+	"\aallowed\x18\x02 \x03(\tR\aallowed\"~\n" +
 	"\vCallRequest\x124\n" +
 	"\acontext\x18\x01 \x01(\v2\x1a.toolplugin.v1.CallContextR\acontext\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12%\n" +
@@ -2546,7 +2617,7 @@ func file_toolplugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_toolplugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(Tier)(0),                   // 0: toolplugin.v1.Tier
 	(Diagnostic_Severity)(0),    // 1: toolplugin.v1.Diagnostic.Severity
@@ -2560,77 +2631,79 @@ var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(*ConfigureResponse)(nil),   // 9: toolplugin.v1.ConfigureResponse
 	(*Diagnostic)(nil),          // 10: toolplugin.v1.Diagnostic
 	(*CallContext)(nil),         // 11: toolplugin.v1.CallContext
-	(*CallRequest)(nil),         // 12: toolplugin.v1.CallRequest
-	(*CallResponse)(nil),        // 13: toolplugin.v1.CallResponse
-	(*Progress)(nil),            // 14: toolplugin.v1.Progress
-	(*Chunk)(nil),               // 15: toolplugin.v1.Chunk
-	(*Result)(nil),              // 16: toolplugin.v1.Result
-	(*Content)(nil),             // 17: toolplugin.v1.Content
-	(*Error)(nil),               // 18: toolplugin.v1.Error
-	(*Effect)(nil),              // 19: toolplugin.v1.Effect
-	(*PreviewRequest)(nil),      // 20: toolplugin.v1.PreviewRequest
-	(*PreviewResponse)(nil),     // 21: toolplugin.v1.PreviewResponse
-	(*DrainRequest)(nil),        // 22: toolplugin.v1.DrainRequest
-	(*DrainResponse)(nil),       // 23: toolplugin.v1.DrainResponse
-	(*EndSessionRequest)(nil),   // 24: toolplugin.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),  // 25: toolplugin.v1.EndSessionResponse
-	(*PluginMessage)(nil),       // 26: toolplugin.v1.PluginMessage
-	(*HostMessage)(nil),         // 27: toolplugin.v1.HostMessage
-	(*SecretRequest)(nil),       // 28: toolplugin.v1.SecretRequest
-	(*SecretReply)(nil),         // 29: toolplugin.v1.SecretReply
-	(*AskUserRequest)(nil),      // 30: toolplugin.v1.AskUserRequest
-	(*AskUserReply)(nil),        // 31: toolplugin.v1.AskUserReply
-	(*ToolsChanged)(nil),        // 32: toolplugin.v1.ToolsChanged
-	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
+	(*FilePolicy)(nil),          // 12: toolplugin.v1.FilePolicy
+	(*CallRequest)(nil),         // 13: toolplugin.v1.CallRequest
+	(*CallResponse)(nil),        // 14: toolplugin.v1.CallResponse
+	(*Progress)(nil),            // 15: toolplugin.v1.Progress
+	(*Chunk)(nil),               // 16: toolplugin.v1.Chunk
+	(*Result)(nil),              // 17: toolplugin.v1.Result
+	(*Content)(nil),             // 18: toolplugin.v1.Content
+	(*Error)(nil),               // 19: toolplugin.v1.Error
+	(*Effect)(nil),              // 20: toolplugin.v1.Effect
+	(*PreviewRequest)(nil),      // 21: toolplugin.v1.PreviewRequest
+	(*PreviewResponse)(nil),     // 22: toolplugin.v1.PreviewResponse
+	(*DrainRequest)(nil),        // 23: toolplugin.v1.DrainRequest
+	(*DrainResponse)(nil),       // 24: toolplugin.v1.DrainResponse
+	(*EndSessionRequest)(nil),   // 25: toolplugin.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),  // 26: toolplugin.v1.EndSessionResponse
+	(*PluginMessage)(nil),       // 27: toolplugin.v1.PluginMessage
+	(*HostMessage)(nil),         // 28: toolplugin.v1.HostMessage
+	(*SecretRequest)(nil),       // 29: toolplugin.v1.SecretRequest
+	(*SecretReply)(nil),         // 30: toolplugin.v1.SecretReply
+	(*AskUserRequest)(nil),      // 31: toolplugin.v1.AskUserRequest
+	(*AskUserReply)(nil),        // 32: toolplugin.v1.AskUserReply
+	(*ToolsChanged)(nil),        // 33: toolplugin.v1.ToolsChanged
+	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
 }
 var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	6,  // 0: toolplugin.v1.DescribeResponse.tools:type_name -> toolplugin.v1.Tool
 	0,  // 1: toolplugin.v1.Tool.tier:type_name -> toolplugin.v1.Tier
 	7,  // 2: toolplugin.v1.Tool.tier_when:type_name -> toolplugin.v1.TierRule
-	33, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
+	34, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
 	0,  // 4: toolplugin.v1.TierRule.tier:type_name -> toolplugin.v1.Tier
 	6,  // 5: toolplugin.v1.ConfigureResponse.tools:type_name -> toolplugin.v1.Tool
 	10, // 6: toolplugin.v1.ConfigureResponse.diagnostics:type_name -> toolplugin.v1.Diagnostic
 	1,  // 7: toolplugin.v1.Diagnostic.severity:type_name -> toolplugin.v1.Diagnostic.Severity
-	11, // 8: toolplugin.v1.CallRequest.context:type_name -> toolplugin.v1.CallContext
-	14, // 9: toolplugin.v1.CallResponse.progress:type_name -> toolplugin.v1.Progress
-	15, // 10: toolplugin.v1.CallResponse.chunk:type_name -> toolplugin.v1.Chunk
-	16, // 11: toolplugin.v1.CallResponse.result:type_name -> toolplugin.v1.Result
-	2,  // 12: toolplugin.v1.Chunk.stream:type_name -> toolplugin.v1.Chunk.Stream
-	18, // 13: toolplugin.v1.Result.error:type_name -> toolplugin.v1.Error
-	19, // 14: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
-	17, // 15: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
-	3,  // 16: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
-	33, // 17: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
-	11, // 18: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
-	18, // 19: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
-	17, // 20: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
-	28, // 21: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
-	30, // 22: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
-	32, // 23: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
-	18, // 24: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
-	29, // 25: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
-	31, // 26: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
-	6,  // 27: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
-	4,  // 28: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
-	8,  // 29: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
-	12, // 30: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
-	20, // 31: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
-	27, // 32: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
-	22, // 33: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
-	24, // 34: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
-	5,  // 35: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
-	9,  // 36: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
-	13, // 37: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
-	21, // 38: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
-	26, // 39: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
-	23, // 40: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
-	25, // 41: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
-	35, // [35:42] is the sub-list for method output_type
-	28, // [28:35] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	12, // 8: toolplugin.v1.CallContext.files:type_name -> toolplugin.v1.FilePolicy
+	11, // 9: toolplugin.v1.CallRequest.context:type_name -> toolplugin.v1.CallContext
+	15, // 10: toolplugin.v1.CallResponse.progress:type_name -> toolplugin.v1.Progress
+	16, // 11: toolplugin.v1.CallResponse.chunk:type_name -> toolplugin.v1.Chunk
+	17, // 12: toolplugin.v1.CallResponse.result:type_name -> toolplugin.v1.Result
+	2,  // 13: toolplugin.v1.Chunk.stream:type_name -> toolplugin.v1.Chunk.Stream
+	19, // 14: toolplugin.v1.Result.error:type_name -> toolplugin.v1.Error
+	20, // 15: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
+	18, // 16: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
+	3,  // 17: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
+	34, // 18: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
+	11, // 19: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
+	19, // 20: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
+	18, // 21: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
+	29, // 22: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
+	31, // 23: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
+	33, // 24: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
+	19, // 25: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
+	30, // 26: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
+	32, // 27: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
+	6,  // 28: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
+	4,  // 29: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
+	8,  // 30: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
+	13, // 31: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
+	21, // 32: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
+	28, // 33: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
+	23, // 34: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
+	25, // 35: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
+	5,  // 36: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
+	9,  // 37: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
+	14, // 38: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
+	22, // 39: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
+	27, // 40: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
+	24, // 41: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
+	26, // 42: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
+	36, // [36:43] is the sub-list for method output_type
+	29, // [29:36] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_toolplugin_v1_plugin_proto_init() }
@@ -2638,17 +2711,17 @@ func file_toolplugin_v1_plugin_proto_init() {
 	if File_toolplugin_v1_plugin_proto != nil {
 		return
 	}
-	file_toolplugin_v1_plugin_proto_msgTypes[9].OneofWrappers = []any{
+	file_toolplugin_v1_plugin_proto_msgTypes[10].OneofWrappers = []any{
 		(*CallResponse_Progress)(nil),
 		(*CallResponse_Chunk)(nil),
 		(*CallResponse_Result)(nil),
 	}
-	file_toolplugin_v1_plugin_proto_msgTypes[22].OneofWrappers = []any{
+	file_toolplugin_v1_plugin_proto_msgTypes[23].OneofWrappers = []any{
 		(*PluginMessage_Secret)(nil),
 		(*PluginMessage_AskUser)(nil),
 		(*PluginMessage_ToolsChanged)(nil),
 	}
-	file_toolplugin_v1_plugin_proto_msgTypes[23].OneofWrappers = []any{
+	file_toolplugin_v1_plugin_proto_msgTypes[24].OneofWrappers = []any{
 		(*HostMessage_Secret)(nil),
 		(*HostMessage_AskUser)(nil),
 	}
@@ -2658,7 +2731,7 @@ func file_toolplugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolplugin_v1_plugin_proto_rawDesc), len(file_toolplugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
