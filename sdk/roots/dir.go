@@ -114,10 +114,10 @@ func (d *Dir) Rel() string {
 }
 
 // below is what has the given name in the directory, as results show it.
-func (d *Dir) below(name string) string { return below(d.Path(), name) }
+func (d *Dir) below(name string) string { return Join(d.Path(), name) }
 
-// below is [path.Join] for a name that needs no cleaning.
-func below(dir, name string) string {
+// Join is [path.Join] for a name that needs no cleaning.
+func Join(dir, name string) string {
 	if dir == "" || dir == "." {
 		return name
 	}
@@ -127,7 +127,7 @@ func below(dir, name string) string {
 // Secret reports whether the name is one that usually holds secrets, and is not allowed:
 // it is neither opened nor entered.
 func (d *Dir) Secret(name string) bool {
-	return d.secrets.Covers(name) && !d.roots.allows(place{d.at.folder, below(d.at.rel, name)})
+	return d.secrets.Covers(name) && !d.roots.allows(place{d.at.folder, Join(d.at.rel, name)})
 }
 
 // checked refuses what is not a name in the directory, and secrets.
@@ -155,7 +155,7 @@ func (d *Dir) enter(name string) (*Dir, error) {
 	if err != nil {
 		return nil, d.roots.explainDirectory(d.below(name), err)
 	}
-	return &Dir{roots: d.roots, at: place{d.at.folder, below(d.at.rel, name)}, fd: fd, secrets: d.secrets.Enter(name)}, nil
+	return &Dir{roots: d.roots, at: place{d.at.folder, Join(d.at.rel, name)}, fd: fd, secrets: d.secrets.Enter(name)}, nil
 }
 
 // Open opens a regular file in it, without waiting for one that is not, and

@@ -10,7 +10,6 @@ package filetree
 import (
 	"context"
 	"io/fs"
-	"strings"
 	"sync/atomic"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/gitignore"
@@ -97,7 +96,7 @@ func (e Entry) Path() string {
 	if e.in == nil {
 		return e.Name
 	}
-	return below(e.in.path, e.Name)
+	return roots.Join(e.in.path, e.Name)
 }
 
 // Rel is the path relative to the start, with slashes.
@@ -105,7 +104,7 @@ func (e Entry) Rel() string {
 	if e.in == nil {
 		return ""
 	}
-	return below(e.in.rel, e.Name)
+	return roots.Join(e.in.rel, e.Name)
 }
 
 // Info describes the file itself. It is called while the entry is visited.
@@ -154,14 +153,6 @@ func Compare(a, b string) int {
 		}
 	}
 	return len(a) - len(b)
-}
-
-// below is a path for what is in a directory.
-func below(dir, name string) string {
-	if dir == "" || dir == "." {
-		return name
-	}
-	return strings.TrimSuffix(dir, "/") + "/" + name
 }
 
 // ended is the cause if the context has ended.

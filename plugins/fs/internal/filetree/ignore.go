@@ -70,5 +70,5 @@ func (d *directory) enterFile(dir *roots.Dir, name, base string) error {
 			return nil
 		}
 	}
-	return tool.Errorf(tool.ResourceExhausted, "%s is not used: %v", tool.VisibleName(below(dir.Path(), name)), err)
+	return tool.Errorf(tool.ResourceExhausted, "%s is not used: %v", tool.VisibleName(roots.Join(dir.Path(), name)), err)
 }
