@@ -198,6 +198,7 @@ func TestProtectedNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	const ws = "/home/u/.claude/worktrees/w"
+	deep := strings.Repeat("cd a && ", 40) // more directories than are followed
 	for _, tt := range []struct {
 		plugin, path string
 		tier         tool.Tier
@@ -247,6 +248,11 @@ func TestProtectedNames(t *testing.T) {
 		{"cat < .envrc", false, nil},
 		{"echo x > out.txt", false, nil},
 		{"make config", false, nil},
+		{deep + "cd .git && echo x > config", true, nil},
+		{deep + "echo x > .envrc", true, nil},
+		{deep + "echo x > sub/.git/config", true, nil},
+		{deep + "cd .git && tee config", false, []string{"config"}},
+		{deep + "echo x > out.txt", false, nil},
 	} {
 		input := in("shell", "x", tool.Privileged)
 		input.Folders = []string{ws}

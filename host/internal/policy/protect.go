@@ -108,13 +108,9 @@ func protectedName(name string) Decision {
 // output.
 func (r *Rules) writesProtected(in *Input) (string, bool) {
 	for _, c := range in.Commands {
-		bases, _ := in.Places(c.Line)
-		for _, name := range c.Line.Writes {
-			for _, base := range bases {
-				if r.protectsName(in, from(base, name)) {
-					return name, true
-				}
-			}
+		covers := r.protectedIn(in, c.Line)
+		if i := slices.IndexFunc(c.Line.Writes, covers); i >= 0 {
+			return c.Line.Writes[i], true
 		}
 	}
 	return "", false
@@ -125,19 +121,37 @@ func (r *Rules) writesProtected(in *Input) (string, bool) {
 // person has to see what becomes of them.
 func (r *Rules) Touched(in *Input, c Command) []string {
 	var touched []string
-	bases, _ := in.Places(c.Line)
+	covers := r.protectedIn(in, c.Line)
 	for i := range c.Line.Segments {
 		s := &c.Line.Segments[i]
 		if s.Risk == command.Low || s.Known && s.Risk == command.Medium { // it writes by a redirection alone
 			continue
 		}
 		for _, name := range s.Files {
-			if slices.ContainsFunc(bases, func(base string) bool { return r.protectsName(in, from(base, name)) }) && !slices.Contains(touched, name) {
+			if covers(name) && !slices.Contains(touched, name) {
 				touched = append(touched, name)
 			}
 		}
 	}
 	return touched
+}
+
+// protectedIn returns a function that reports whether a word of a line may be what the
+// plugin may not change for its name. If the line changes to more directories than can be
+// followed, a word may be in any of those that it names.
+func (r *Rules) protectedIn(in *Input, line *command.Line) func(name string) bool {
+	bases, all := in.Places(line)
+	anywhere := !all && slices.ContainsFunc(append(slices.Clone(line.Directories), bases...), func(dir string) bool {
+		return slices.ContainsFunc(strings.Split(strings.TrimPrefix(dir, in.folder(dir)), "/"), func(part string) bool {
+			return protect.Covers(r.presets(in.Plugin), part)
+		})
+	})
+	return func(name string) bool {
+		if !filepath.IsAbs(name) && (anywhere || !all && protect.Covers(r.presets(in.Plugin), name)) {
+			return true
+		}
+		return slices.ContainsFunc(bases, func(base string) bool { return r.protectsName(in, from(base, name)) })
+	}
 }
 
 // from is a path, which may be relative to a directory.
