@@ -316,5 +316,5 @@ func (o *owners) job(who owner, id string) (*job, error) {
 		}
 	}
 	return nil, tool.Errorf(tool.NotFound, "there is no job %s in this session", tool.VisibleName(id)).
-		WithHint("process_list shows those that there are; a job ends with its session")
+		WithHint("process_list shows those that there are; a job ends with its session, or when the host restarts the plugin")
 }

@@ -10,6 +10,9 @@ func (*plan) places() []place { return nil }
 // Exposed returns nothing: nothing keeps a program from changing a file here.
 func (*Process) Exposed() []string { return nil }
 
+// Reprotect returns nothing: nothing is exposed.
+func (*Process) Reprotect([]string) (still []string) { return nil }
+
 // FileID tells files apart.
 type FileID struct{}
 

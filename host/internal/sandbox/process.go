@@ -27,15 +27,16 @@ type Process struct {
 	started        uint64 // start time, in the kernel's clock ticks since boot
 	program        *os.Process
 	group          *group // nil: it has none
-	places         []place
+	ownUsers       bool   // it has a namespace of users
 	stdin          *os.File
 	stdout, stderr *output.Reader
 	done           chan struct{}
 	exit           Exit // written before done is closed, read after
 
-	mu     sync.Mutex // guards ended and killed
+	mu     sync.Mutex // guards ended, killed and places
 	ended  bool       // the pid may be somebody else's from here on
 	killed bool
+	places []place
 }
 
 // Exit is how a program ended.

@@ -213,7 +213,7 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 		err = context.Cause(ctx)
 	}
 	if err == nil {
-		proc.Report, proc.places = plan.report(done), places
+		proc.Report, proc.places, proc.ownUsers = plan.report(done), places, plan.on[LayerUserNS]
 		return proc, nil
 	}
 	proc.Kill()

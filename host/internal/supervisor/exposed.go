@@ -3,7 +3,11 @@ package supervisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,9 +15,11 @@ import (
 )
 
 // A look finds out whether a process has become able to change what it must not, since
-// somebody has replaced that: then the process is retired, and the next one is kept from
-// it again. The file system may take its time, or never answer: nothing is held
-// meanwhile, and no more than one look at a process is under way.
+// somebody has replaced that, as git replaces .git/config with each change. The new files
+// are mounted read-only in its namespaces, so that its calls, sessions and jobs go on.
+// Where that cannot be done the process is retired, and the next one is kept from the
+// files. The file system may take its time, or never answer: nothing is held meanwhile,
+// and no more than one look at a process is under way.
 type look struct{ done chan struct{} }
 
 // look returns when it is known whether a process is exposed. It is called with mu held
@@ -50,19 +56,27 @@ func (k *keeper) beginLook(ctx context.Context, i *instance) *look {
 		began := time.Now()
 		paths := k.s.exposed(i.runner.proc)
 		found := suspectsAt(k.plugin.Name, paths)
+		var still []string
+		if len(paths) > 0 {
+			still = k.s.reprotect(i.runner.proc, paths)
+		}
 		now := k.s.readOnly(k.s.opts.Workspace)
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		i.looking, i.looked = nil, began
+		k.s.suspects.note(found)
 		switch {
 		case i.stopping:
-		case len(paths) > 0:
-			k.s.suspects.note(found)
-			k.log.Warn("the plugin is restarted: protected files were replaced or made, and its process could change them", "paths", paths)
+		case len(still) > 0:
+			k.log.Warn("the plugin is restarted: protected files were replaced or made, and its process could change them", "paths", still)
+			i.why = "protected files were replaced or made while it ran: " + k.named(still)
 			k.succeed(ctx, i)
 		case now != i.readOnly:
 			k.log.Warn("the plugin is restarted: the workspace became read-only or writable", "read_only", now)
+			i.why = "the workspace became read-only or writable"
 			k.succeed(ctx, i)
+		case len(paths) > 0:
+			k.log.Info("protected files were replaced or made: the plugin's process is kept from changing the new ones", "paths", paths)
 		}
 	})
 	return under
@@ -76,6 +90,25 @@ func (k *keeper) succeed(ctx context.Context, i *instance) {
 	if n < maxGenerations && k.plugin.Eager && k.mayStart() == nil {
 		k.begin(ctx, i.key.scope)
 	}
+}
+
+// named lists paths for a caller, who is told of none outside of the workspace.
+func (k *keeper) named(paths []string) string {
+	const most = 3
+	var names []string
+	for _, path := range paths {
+		name, err := filepath.Rel(k.s.opts.Workspace, path)
+		if err != nil || !filepath.IsLocal(name) {
+			name = "a file outside of the workspace"
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // suspects are files that somebody has put where a process could then change them.

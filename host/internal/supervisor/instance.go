@@ -54,6 +54,7 @@ type instance struct {
 	// The rest is guarded by the keeper's mu.
 	stopping bool
 	patience time.Duration // how long its calls may go on when it stops
+	why      string        // the reason why it stops, for callers; "" if there is none
 	suspect  bool          // it may still work on a call that was given up
 	blamed   bool          // it is ended for what it did, though it was stopping
 	calls    int

@@ -210,7 +210,7 @@ func (k *keeper) explainEnd(ctx context.Context, i *instance, q question, err er
 	if ctx.Err() != nil && !within(0, i.ended) {
 		return endedCall(ctx, err)
 	}
-	cause := "was stopped by the host"
+	cause := k.stoppedWhy(i)
 	select {
 	case <-i.ended:
 		if i.crash != nil {
@@ -235,6 +235,19 @@ func (k *keeper) explainEnd(ctx context.Context, i *instance, q question, err er
 		effect = "the call was not made"
 	}
 	return lost.WithRetry(wait).WithHint("%s; the plugin is started again %s", effect, when)
+}
+
+// stoppedWhy completes "the plugin ..." for a process that the host has stopped.
+func (k *keeper) stoppedWhy(i *instance) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case k.closed():
+		return "was stopped by the host, which is stopping itself"
+	case i.why != "":
+		return "was stopped by the host: " + i.why
+	}
+	return "was stopped by the host"
 }
 
 // endedCall is what a caller is told whose own context has ended. err may be

@@ -165,6 +165,7 @@ func (k *keeper) leave() (published string) {
 	for _, i := range k.instances {
 		if !i.stopping {
 			i.patience = k.s.timing.drain
+			i.why = "its configuration or its program changed"
 		}
 		k.retire(i)
 	}

@@ -78,6 +78,8 @@ type Supervisor struct {
 	hashes hashCache
 	// exposed asks the file system what a process could change that it must not.
 	exposed func(*sandbox.Process) []string
+	// reprotect keeps a process from changing them, and returns what it still could.
+	reprotect func(*sandbox.Process, []string) []string
 	// readOnly asks it whether nothing can be written in the workspace.
 	readOnly func(dir string) bool
 	tasks    sync.WaitGroup // starts, watchers and the like; Close waits for them
@@ -126,7 +128,8 @@ func New(opts Options) (*Supervisor, error) {
 	}
 	opts.Plugins = nil
 	s := &Supervisor{
-		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, readOnly: readOnly, changing: make(chan struct{}, 1), plugins: plugins,
+		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: readOnly,
+		changing: make(chan struct{}, 1), plugins: plugins,
 		keepers: make(map[string]*keeper), prepared: make(map[*keeper]struct{}), leaving: make(map[string]*keeper),
 	}
 	for _, p := range plugins {
@@ -253,6 +256,7 @@ func (k *keeper) stop() (idle []<-chan struct{}) {
 		if i.calls == 0 {
 			idle = append(idle, i.ended)
 		}
+		i.why = "an operator restarted it"
 		k.retire(i)
 	}
 	return idle
