@@ -284,11 +284,11 @@ func (f *files) mounts() *launch.Mounts {
 // is not a matter of how the path is spelled.
 func (f *files) bind(m *launch.Mounts, path string) {
 	target, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		return // there is nothing
-	}
-	if target != path && slices.Contains(f.pinned, path) {
+	if (err != nil || target != path) && slices.Contains(f.pinned, path) {
 		m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(path), Pin: true, Link: true})
+	}
+	if err != nil {
+		return // there is nothing, or a link to nothing
 	}
 	m.Binds = append(m.Binds, launch.Bind{
 		Path: launch.Bytes(target), Write: anyWithin(f.write, target) && !anyWithin(f.pinned, target), Exec: anyWithin(f.exec, target),

@@ -167,3 +167,21 @@ func TestNotHeldAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestLinkToNothingIsHeld: a protected name may be a link that leads nowhere. The plugin
+// cannot replace it, and its process does not count as one that can.
+func TestLinkToNothingIsHeld(t *testing.T) {
+	t.Parallel()
+	k, _ := inRepository(t)
+	k.timing.look = 0
+	link := filepath.Join(k.workspace, ".envrc")
+	if err := os.Symlink("nowhere", link); err != nil {
+		t.Fatal(err)
+	}
+	k.mustCall(t, "calm", "echo")
+	pid := k.state(t, "calm").PID
+	k.mustCall(t, "calm", "echo")
+	if now := k.state(t, "calm").PID; now != pid {
+		t.Errorf("process %d takes calls after %d, although nothing has changed", now, pid)
+	}
+}
