@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -70,15 +71,15 @@ func TestSearchProtected(t *testing.T) {
 			"b/config", "b/info", "d/.Envrc", "d/.vscode", "d/deep/.mcp.json",
 		}},
 	} {
-		found, all := searchProtected(ws, tt.presets)
+		found, unsearched := searchProtected(ws, tt.presets, maxSearched)
 		var got []string
 		for _, path := range found {
 			if _, err := os.Lstat(path); err == nil {
 				got = append(got, strings.TrimPrefix(path, ws+"/"))
 			}
 		}
-		if !all {
-			t.Errorf("searchProtected(%q) has not looked at all", tt.presets)
+		if len(unsearched) > 0 {
+			t.Errorf("searchProtected(%q) has not looked at %q", tt.presets, unsearched)
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("searchProtected(%q) (-want +got):\n%s", tt.presets, diff)
@@ -101,8 +102,35 @@ func TestSearchIsBounded(t *testing.T) {
 		must(t, os.MkdirAll(dir, 0o755))
 		must(t, os.WriteFile(filepath.Join(dir, ".envrc"), nil, 0o644))
 	}
-	found, all := searchProtected(ws, protect.Presets())
-	if all || len(found) < maxFound {
-		t.Errorf("found %d, all: %t; want %d, and that it is not all", len(found), all, maxFound)
+	found, unsearched := searchProtected(ws, protect.Presets(), maxSearched)
+	if len(unsearched) == 0 || len(found) < maxFound {
+		t.Errorf("found %d, not searched: %q; want %d, and that it is not all", len(found), unsearched, maxFound)
+	}
+}
+
+// What programs fill is searched last, so that it hides no repository beside it, however
+// deep that lies.
+func TestSearchLooksAtFilledDirectoriesLast(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	for i := range 10 {
+		must(t, os.MkdirAll(filepath.Join(ws, "a", "node_modules", strings.Repeat("m", i+1), "lib"), 0o755))
+	}
+	config := filepath.Join(ws, "packages", "b", "c", "d", ".git", "config")
+	hidden := filepath.Join(ws, "a", "node_modules", "m", "lib", ".envrc")
+	for _, path := range []string{config, hidden} {
+		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must(t, os.WriteFile(path, nil, 0o644))
+	}
+	found, unsearched := searchProtected(ws, protect.Presets(), 10)
+	if !slices.Contains(found, config) {
+		t.Errorf("found %q, want %s", found, config)
+	}
+	if dir := filepath.Join(ws, "a", "node_modules"); len(unsearched) == 0 || !within(unsearched[0], dir) {
+		t.Errorf("not searched: %q, want what is in %s", unsearched, dir)
+	}
+	found, unsearched = searchProtected(ws, protect.Presets(), maxSearched)
+	if !slices.Contains(found, hidden) || len(unsearched) > 0 {
+		t.Errorf("found %q, not searched: %q; want %s and all", found, unsearched, hidden)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,6 +59,7 @@ func (p *plan) report(done *launch.Details) Report {
 	}
 	r.Layers = append(r.Layers, always()...)
 	r.Missing = append(r.Missing, p.partial(done)...)
+	r.Unsearched = len(p.profile.unsearched) > 0 && p.on[LayerMounts]
 	return r
 }
 
@@ -87,8 +89,9 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	if p.checksOnly() {
 		miss(LayerMounts, "", "what it must not change in the workspace is protected by checks only")
 	}
-	if p.profile.cut && p.on[LayerMounts] {
-		miss(LayerMounts, "name what matters in protect, or make the workspace smaller", "the workspace is too large to look for all that is protected by its name: what was not found is protected by checks only")
+	if len(p.profile.unsearched) > 0 && p.on[LayerMounts] {
+		miss(LayerMounts, "name what matters in protect, or make the workspace smaller",
+			"the workspace is too large to look for all that is protected by its name: what is in %s is protected by checks only", p.unsearched())
 	}
 	for _, path := range done.ReadOnly {
 		miss(LayerRunAs, "give it to that user (chown), or name its owner with run_as", "user %d may not write %s", p.user.UID, path)
@@ -101,6 +104,21 @@ func (p *plan) partial(done *launch.Details) []Gap {
 		miss(LayerRlimits, "set limits.processes", "processes are not limited: its user has others")
 	}
 	return gaps
+}
+
+// unsearched names the directories below which nothing was looked for.
+func (p *plan) unsearched() string {
+	const most = 3
+	var names []string
+	for _, dir := range p.profile.unsearched {
+		if name, err := filepath.Rel(p.profile.Workspace, dir); err == nil {
+			names = append(names, name)
+		}
+	}
+	if more := len(names) - most; more > 0 {
+		names = append(names[:most], fmt.Sprintf("%d more directories", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // controls reports whether the control group has a controller.

@@ -53,10 +53,9 @@ type Profile struct {
 	// are.
 	Protected []string
 
-	// found are the paths of the workspace whose names the presets stand for, and cut
-	// says that there may be more.
-	found []string
-	cut   bool
+	// found are the paths of the workspace whose names the presets stand for; there may
+	// be more below what is unsearched.
+	found, unsearched []string
 }
 
 // check refuses what no launcher could start, so that the operator reads a
@@ -133,8 +132,7 @@ func (p *Profile) checkPaths() error {
 		}
 	}
 	if p.Workspace != "" && anyWithin(p.writable(), p.Workspace) {
-		found, all := searchProtected(p.Workspace, c.Presets)
-		p.found, p.cut = found, !all
+		p.found, p.unsearched = searchProtected(p.Workspace, c.Presets, maxSearched)
 	}
 	for _, path := range p.protected() {
 		// Without a look at it, nothing can be mounted on it.

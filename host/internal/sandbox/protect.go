@@ -18,21 +18,34 @@ const (
 )
 
 // search looks for the files and directories in a workspace whose names presets stand
-// for, the directories near its top first. It follows no link.
+// for, the directories near its top first, and those that programs fill last. It follows
+// no link.
 type search struct {
-	names, inGit   []string
-	found          []string
-	searched       int
-	tooMuch        bool
-	waiting, inner []string // directories to look at; those that submodules may be in
+	names, inGit []string
+	found        []string
+	bound        int // of searched
+	searched     int
+	tooMuch      bool
+	waiting      []string // directories to look at
+	inner        []string // those that submodules may be in
+	filled       []string // those to look at last
+}
+
+// filledByPrograms are the names of directories in which package managers, compilers and
+// the like put more than a person does, and hardly ever a repository.
+func filledByPrograms() []string {
+	return []string{
+		"node_modules", "bower_components", "vendor", "site-packages", ".venv", "venv", ".tox", "__pycache__", ".cache", ".gradle", ".terraform", "target",
+	}
 }
 
 // searchProtected returns the paths that are there, with those at the top of the
-// workspace that may come to be. It reports false if there was too much to look at.
-func searchProtected(workspace string, presets []string) (found []string, all bool) {
-	s := &search{names: protect.Names(presets), inGit: protect.GitNames(presets), waiting: []string{workspace}}
+// workspace that may come to be. It looks at no more directories than bound says, and
+// returns those below which it has not looked.
+func searchProtected(workspace string, presets []string, bound int) (found, unsearched []string) {
+	s := &search{names: protect.Names(presets), inGit: protect.GitNames(presets), waiting: []string{workspace}, bound: bound}
 	if len(s.names)+len(s.inGit) == 0 {
-		return nil, true
+		return nil, nil
 	}
 	for _, name := range s.names {
 		s.found = append(s.found, filepath.Join(workspace, name))
@@ -40,24 +53,30 @@ func searchProtected(workspace string, presets []string) (found []string, all bo
 	for _, name := range s.inGit {
 		s.found = append(s.found, filepath.Join(workspace, protect.GitDir, name))
 	}
-	for len(s.waiting) > 0 && !s.tooMuch {
+	for len(s.waiting)+len(s.filled) > 0 && !s.tooMuch {
+		if len(s.waiting) == 0 {
+			s.waiting, s.filled = s.filled, nil
+		}
 		dir := s.waiting[0]
-		s.waiting = s.waiting[1:]
 		s.directory(dir)
 		for len(s.inner) > 0 && !s.tooMuch {
-			dir := s.inner[0]
-			s.inner = s.inner[1:]
-			s.submodule(dir)
+			s.submodule(s.inner[0])
+			if !s.tooMuch {
+				s.inner = s.inner[1:]
+			}
+		}
+		if !s.tooMuch {
+			s.waiting = s.waiting[1:]
 		}
 	}
 	slices.Sort(s.found)
-	return slices.Compact(s.found), !s.tooMuch
+	return slices.Compact(s.found), slices.Concat(s.inner, s.waiting, s.filled)
 }
 
 // read returns the entries of a directory. One that cannot be read is protected as a
 // whole: a program may have closed it when it ran before.
 func (s *search) read(dir string) []os.DirEntry {
-	if s.searched++; s.searched > maxSearched || len(s.found) > maxFound {
+	if s.searched++; s.searched > s.bound || len(s.found) > maxFound {
 		s.tooMuch = true
 		return nil
 	}
@@ -86,6 +105,8 @@ func (s *search) directory(dir string) {
 			} else {
 				s.found = append(s.found, path) // it says where the repository is
 			}
+		case entry.IsDir() && slices.Contains(filledByPrograms(), name):
+			s.filled = append(s.filled, path)
 		case entry.IsDir() && name != protect.GitDir:
 			s.waiting = append(s.waiting, path)
 		}

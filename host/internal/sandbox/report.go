@@ -13,6 +13,9 @@ type Report struct {
 	Layers []string `json:"layers"`
 	// Missing could not be had here.
 	Missing []Gap `json:"missing,omitempty"`
+	// Unsearched says that the workspace was too large to look for all that is
+	// protected by its name; Missing says where nothing was looked for.
+	Unsearched bool `json:"unsearched,omitempty"`
 }
 
 // Gap is a layer, or a part of one, that could not be had.

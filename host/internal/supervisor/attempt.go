@@ -75,10 +75,13 @@ func (k *keeper) start(ctx context.Context, a *attempt, scope string) {
 }
 
 // warnOfMissing says which layers a process does without although its sandbox
-// requires them.
+// requires them, and where protected files were not looked for.
 func (k *keeper) warnOfMissing(r sandbox.Report) {
 	var missing, remedies []string
 	for _, gap := range r.Missing {
+		if r.Unsearched && gap.Layer == sandbox.LayerMounts {
+			k.log.Warn("not all files that are protected by their names are held by the kernel", "reason", gap.Reason, "remedy", gap.Remedy)
+		}
 		if !gap.Required {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -184,4 +185,17 @@ func TestLinkToNothingIsHeld(t *testing.T) {
 	if now := k.state(t, "calm").PID; now != pid {
 		t.Errorf("process %d takes calls after %d, although nothing has changed", now, pid)
 	}
+}
+
+// TestTooLargeWorkspaceIsLogged: where not all protected files were looked for, the log
+// says so when the plugin starts.
+func TestTooLargeWorkspaceIsLogged(t *testing.T) {
+	t.Parallel()
+	k, _ := inRepository(t)
+	const moreThanAreMounted = 501
+	for i := range moreThanAreMounted {
+		write(t, filepath.Join(k.workspace, "many", strconv.Itoa(i), ".envrc"), "")
+	}
+	k.mustCall(t, "calm", "echo")
+	k.log.await(t, "not all files that are protected by their names are held by the kernel")
 }
