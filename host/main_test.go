@@ -53,7 +53,7 @@ func testMain(m *testing.M) int {
 	if races, _ := filepath.Glob(filepath.Join(dir, raceReport+".*")); len(races) > 0 {
 		for _, report := range races {
 			text, _ := os.ReadFile(report)
-			fmt.Fprintf(os.Stderr, "a host under test has a data race:\n%s", text)
+			fmt.Fprintf(os.Stderr, "a program under test has a data race:\n%s", text)
 		}
 		return 1
 	}
@@ -61,7 +61,7 @@ func testMain(m *testing.M) int {
 }
 
 // runWatched runs the tests. With the race detector on, they run in a process of
-// their own, with the environment that tells hosts where to write what they find.
+// their own, with the environment that tells programs where to write what they find.
 func runWatched(m *testing.M, dir string) int {
 	if !raced {
 		return m.Run()
@@ -76,7 +76,7 @@ func runWatched(m *testing.M, dir string) int {
 	return 0
 }
 
-// raceReport begins the names of the files into which hosts write the data races
+// raceReport begins the names of the files into which programs write the data races
 // that they find in themselves.
 const raceReport = "race"
 
@@ -110,28 +110,36 @@ func shippedPlugins() (names []string, err error) {
 }
 
 // buildAll builds the host, the plugins that ship, the examples and the plugins
-// that only tests use. With the race detector on, the host watches itself, too.
+// that only tests use. With the race detector on, the host watches itself, and so does
+// a second build of hello.
 func buildAll(dir string) error {
-	builds := []struct{ in, out, pkg string }{
-		{".", "toolhost", "."},
-		{"../examples/hello", "plugins/hello", "."},
-		{"../examples/disk", "plugins/disk", "."},
-		{".", "plugins/probe", "./testdata/plugins/probe"},
-		{".", "plugins/commands", "./testdata/plugins/commands"},
-		{".", "plugins/conformance", "./testdata/plugins/conformance"},
+	type build struct {
+		in, out, pkg string
+		watched      bool // for data races
+	}
+	builds := []build{
+		{".", "toolhost", ".", raced},
+		{"../examples/hello", "plugins/hello", ".", false},
+		{"../examples/disk", "plugins/disk", ".", false},
+		{".", "plugins/probe", "./testdata/plugins/probe", false},
+		{".", "plugins/commands", "./testdata/plugins/commands", false},
+		{".", "plugins/conformance", "./testdata/plugins/conformance", false},
+	}
+	if raced {
+		builds = append(builds, build{"../examples/hello", "plugins/" + watchedHello, ".", true})
 	}
 	names, err := shippedPlugins()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		builds = append(builds, struct{ in, out, pkg string }{"..", "plugins/" + name, "./plugins/" + name})
+		builds = append(builds, build{"..", "plugins/" + name, "./plugins/" + name, false})
 	}
-	for i, b := range builds {
+	for _, b := range builds {
 		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, b.out))
 		cmd.Dir = b.in
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the Makefile
-		if raced && i == 0 {
+		if b.watched {
 			cmd.Args = append(cmd.Args, "-race", "-gcflags", "modernc.org/...=-race=false")
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 		}

@@ -10,56 +10,131 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// TestReloadUnderTraffic reloads a host again and again while clients come
-// over MCP, REST and the command line, call a tool, look at what waits, and go. Each gets its answer. With the race
-// detector on (`make race`), the host watches itself meanwhile.
+// TestReloadUnderTraffic has clients come over MCP, REST and the command line, call
+// tools, some of which a person must approve, look at what waits, and go. Meanwhile
+// the host reloads its configuration, loses a plugin, and is replaced by the next.
+// Each client gets its answer. With the race detector on (`make race`), host and
+// plugin watch themselves.
 func TestReloadUnderTraffic(t *testing.T) {
 	t.Parallel()
-	h := serve(t, writeConfig(t, listening+counting))
-	reloaded := make(chan struct{})
-	var clients sync.WaitGroup
-	// until calls f again and again until the host was reloaded often enough.
-	until := func(f func()) {
-		clients.Go(func() { // ends when reloaded is closed
-			for !t.Failed() {
-				f()
-				select {
-				case <-reloaded:
-					return
-				default:
-				}
+	h := serve(t, writeConfig(t, listening+counting+watched))
+	t.Run("reload", func(t *testing.T) {
+		clients := newTraffic(t)
+		defer clients.stop()
+		clients.until(func() { connectAndCall(t, h) })
+		clients.until(func() {
+			status, text, err := h.send("POST", "/v1/calls", h.token, `{"tool": "probe_tally", "arguments": {"note": "x"}}`)
+			if err != nil || status != http.StatusOK {
+				t.Errorf("a call over REST = %d %s, %v", status, text, err)
 			}
 		})
+		clients.until(func() {
+			if status, text, err := h.send("GET", "/readyz", "", ""); err != nil || status != http.StatusOK {
+				t.Errorf("readyz = %d %s, %v", status, text, err)
+			}
+		})
+		clients.until(func() {
+			if _, stderr, code := h.cli("approvals", "list"); code != 0 {
+				t.Errorf("approvals list exits with %d: %s", code, stderr)
+			}
+		})
+		approved, rejected := clients.askAndDecide(t, h)
+		greeted := clients.greet(t, h)
+		config := readFile(t, h.config)
+		for n := range soak.Rounds(4, 100) {
+			other := strings.Replace(config, `"unlimited"`, strconv.Itoa(100_000+n), 1)
+			if err := os.WriteFile(h.config+".new", []byte(other), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(h.config+".new", h.config); err != nil { // commands read it meanwhile
+				t.Fatal(err)
+			}
+			h.ok(t, "reload")
+			approved.more()
+			rejected.more()
+			killGreeter(t, h)
+			greeted.more()
+		}
+	})
+	t.Run("relay", func(t *testing.T) {
+		replaceHost(t, h, soak.Rounds(2, 50))
+	})
+}
+
+// traffic is clients that go on until they are told to end, or one has failed.
+type traffic struct {
+	t       *testing.T
+	over    chan struct{}
+	end     func() // closes over
+	clients sync.WaitGroup
+}
+
+// newTraffic returns traffic without clients. The caller must stop it.
+func newTraffic(t *testing.T) *traffic {
+	t.Helper()
+	over := make(chan struct{})
+	return &traffic{t: t, over: over, end: sync.OnceFunc(func() { close(over) })}
+}
+
+// until calls f again and again until the end.
+func (c *traffic) until(f func()) {
+	c.clients.Go(func() { // ends when over is closed
+		for {
+			select {
+			case <-c.over:
+				return
+			default:
+			}
+			if f(); c.t.Failed() {
+				c.end()
+			}
+		}
+	})
+}
+
+// stop lets the clients end, and waits for them.
+func (c *traffic) stop() {
+	c.end()
+	c.clients.Wait()
+}
+
+// occurrence is something that happens to clients again and again.
+type occurrence struct {
+	c     *traffic
+	what  string
+	heard chan struct{}
+}
+
+func (c *traffic) occurrence(what string) *occurrence {
+	return &occurrence{c, what, make(chan struct{}, 1)}
+}
+
+// happened tells the test that waits for more.
+func (o *occurrence) happened() {
+	select {
+	case o.heard <- struct{}{}:
+	default:
 	}
-	until(func() { connectAndCall(t, h) })
-	until(func() {
-		status, text, err := h.send("POST", "/v1/calls", h.token, `{"tool": "probe_tally", "arguments": {"note": "x"}}`)
-		if err != nil || status != http.StatusOK {
-			t.Errorf("a call over REST = %d %s, %v", status, text, err)
+}
+
+// more waits until it happens again.
+func (o *occurrence) more() {
+	o.c.t.Helper()
+	bound := time.NewTimer(4 * patience)
+	defer bound.Stop()
+	for range 2 { // the first may have happened before
+		select {
+		case <-o.heard:
+		case <-o.c.over:
+			o.c.t.Fatalf("a client has failed before: %s", o.what)
+		case <-bound.C:
+			o.c.t.Fatalf("still not: %s", o.what)
 		}
-	})
-	until(func() {
-		if status, text, err := h.send("GET", "/readyz", "", ""); err != nil || status != http.StatusOK {
-			t.Errorf("readyz = %d %s, %v", status, text, err)
-		}
-	})
-	until(func() {
-		if _, stderr, code := h.cli("approvals", "list"); code != 0 {
-			t.Errorf("approvals list exits with %d: %s", code, stderr)
-		}
-	})
-	config := readFile(t, h.config)
-	for n := range 5 {
-		other := strings.Replace(config, `"unlimited"`, strconv.Itoa(100_000+n), 1)
-		if err := os.WriteFile(h.config, []byte(other), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		h.ok(t, "reload")
 	}
-	close(reloaded)
-	clients.Wait()
 }
 
 // connectAndCall is a client over HTTP that connects, lists tools, calls one, and
