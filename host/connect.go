@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/schema"
@@ -27,7 +28,7 @@ type connection struct {
 }
 
 func (a *app) connectCommand() *cobra.Command {
-	name, stdio := "toolhost", false
+	name, tokenFile, stdio := "toolhost", "", false
 	cmd := &cobra.Command{
 		Use:   "connect CLIENT",
 		Short: "Print what connects an MCP client to this host",
@@ -35,19 +36,23 @@ func (a *app) connectCommand() *cobra.Command {
 Only what is to be pasted goes to standard output. By default the client speaks
 HTTP to the address of the configuration, where "toolhost serve" must run, and
 what is printed holds the token of agents: keep it to yourself. With --stdio
-the client starts a "toolhost mcp" of its own, which joins a host that runs.`,
+the client starts a "toolhost mcp" of its own, which joins a host that runs.
+With --token-file the client has that token: one with elicitation lets it ask
+its user to approve.`,
 		Example: `  toolhost connect claude-code
-  toolhost connect cursor --stdio > .cursor/mcp.json`,
+  toolhost connect cursor --stdio > .cursor/mcp.json
+  toolhost connect claude-code --stdio --token-file ~/.config/toolhost/claude-code.token`,
 		Args:      namesAClient,
 		ValidArgs: clientNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !tool.ValidPluginName(name) {
 				return &usageError{fmt.Errorf("--name: %q cannot be a server's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)}
 			}
-			return a.connect(args[0], name, stdio)
+			return a.connect(args[0], name, tokenFile, stdio)
 		},
 	}
 	cmd.Flags().BoolVar(&stdio, "stdio", false, "let the client start a process, instead of HTTP")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file with a token of the configuration, instead of the token of agents")
 	cmd.Flags().StringVar(&name, "name", name, "what the client calls this host")
 	return cmd
 }
@@ -72,12 +77,12 @@ func namesAClient(_ *cobra.Command, args []string) error {
 }
 
 // connect prints what connects a client.
-func (a *app) connect(client, name string, stdio bool) error {
+func (a *app) connect(client, name, tokenFile string, stdio bool) error {
 	reach := a.overHTTP
 	if stdio {
 		reach = a.overStdio
 	}
-	server, err := reach()
+	server, err := reach(tokenFile)
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (a *app) connect(client, name string, stdio bool) error {
 }
 
 // overHTTP is this host at the address of its configuration.
-func (a *app) overHTTP() (clientServer, error) {
+func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
 		return clientServer{}, err
@@ -109,7 +114,12 @@ func (a *app) overHTTP() (clientServer, error) {
 	if _, port, err := net.SplitHostPort(cfg.Listen); err != nil || port == "0" {
 		return clientServer{}, &hintError{fmt.Errorf("this host takes another port each time it starts: server.listen is %q; write a port there that stays", cfg.Listen), stdio}
 	}
-	token, err := daemon.AgentToken(cfg.StateDir)
+	var token string
+	if tokenFile != "" {
+		token, err = auth.ReadToken(tokenFile)
+	} else {
+		token, err = daemon.AgentToken(cfg.StateDir)
+	}
 	if err != nil {
 		return clientServer{}, err
 	}
@@ -120,7 +130,7 @@ func (a *app) overHTTP() (clientServer, error) {
 func mcpURL(address string) string { return "http://" + address + "/mcp" }
 
 // overStdio is a process of this program that the client starts.
-func (a *app) overStdio() (clientServer, error) {
+func (a *app) overStdio(tokenFile string) (clientServer, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return clientServer{}, fmt.Errorf("find this program: %w", err)
@@ -135,7 +145,17 @@ func (a *app) overStdio() (clientServer, error) {
 	if err != nil {
 		return clientServer{}, err
 	}
-	return clientServer{command: program, args: []string{"mcp", "--config", path}}, nil
+	args := []string{"mcp", "--config", path}
+	if tokenFile != "" {
+		if _, err := auth.ReadToken(tokenFile); err != nil {
+			return clientServer{}, err
+		}
+		if tokenFile, err = filepath.Abs(tokenFile); err != nil {
+			return clientServer{}, err
+		}
+		args = append(args, "--token-file", tokenFile)
+	}
+	return clientServer{command: program, args: args}, nil
 }
 
 // either is a list for a sentence.

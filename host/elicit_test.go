@@ -131,6 +131,8 @@ func TestElicitationOfOthers(t *testing.T) {
 		{"the local token, by no name", with(h.token, ""), false},
 		{"standard input and output", transports["stdio"], false},
 		{"a token without elicitation", with(nameds, "asker"), false},
+		{"standard input and output with a token without elicitation", withTokenFile(nameds), false},
+		{"control: standard input and output with a token with elicitation", withTokenFile(askers), true},
 		{"control: a token with elicitation, by whatever name", with(askers, "mallory"), true},
 	} {
 		for _, revision := range revisions {

@@ -10,41 +10,55 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/relay"
 )
 
 func (a *app) mcpCommand() *cobra.Command {
-	return &cobra.Command{
+	var tokenFile string
+	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the tools to an MCP client on standard input and output",
 		Long: `Serve the tools to an MCP client on standard input and output, one JSON-RPC
 message a line. An MCP client starts this command itself; all revisions of the
 protocol are spoken. If a host runs with the same configuration, the client is
 connected to that one, and when it ends to the next, or to one in this process.
+Calls are those of the local user, or with --token-file those of a token's user,
+whose client may then ask its user to approve if the token has elicitation.
 Logs go to standard error.`,
-		Example: `  toolhost mcp --config /etc/toolhost/`,
-		Args:    cobra.NoArgs,
+		Example: `  toolhost mcp --config /etc/toolhost/
+  toolhost mcp --token-file ~/.config/toolhost/claude-code.token`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			token := ""
+			if tokenFile != "" {
+				var err error
+				if token, err = auth.ReadToken(tokenFile); err != nil {
+					return err
+				}
+			}
 			a.logLevel = cmp.Or(a.logLevel, "warn") // nobody but the log tells what happens between calls
 			if isTerminal(a.stdin) {
 				fmt.Fprint(a.stderr, "toolhost: waiting for an MCP client on standard input; to try a tool by hand: toolhost call --help\n")
 			}
-			return a.serveMCP(cmd.Context())
+			return a.serveMCP(cmd.Context(), token)
 		},
 	}
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file with a token of the configuration, which only its owner can read")
+	return cmd
 }
 
 // serveMCP connects the client to the host that holds the state directory, or
 // becomes that host. When that host goes, the client stays, and the next takes
-// its place.
-func (a *app) serveMCP(ctx context.Context) error {
+// its place. An empty token makes the client an agent of the local user.
+func (a *app) serveMCP(ctx context.Context, token string) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
 		return err
 	}
-	s := &mcpService{app: a, stateDir: stateDir, relay: relay.New(a.stdin, a.stdout)}
+	s := &mcpService{app: a, stateDir: stateDir, token: token, relay: relay.New(a.stdin, a.stdout)}
 	defer s.relay.Close()
 	for early := 0; ; {
 		began := time.Now()
@@ -86,13 +100,14 @@ const (
 type mcpService struct {
 	app      *app
 	stateDir string
+	token    string
 	relay    *relay.Relay
 	brief    bool // whether the last host that took the client was there for one command only
 }
 
 // asGuest lets the host that holds the state directory serve the client.
 func (s *mcpService) asGuest(ctx context.Context) error {
-	c, err := client.New(client.Options{StateDir: s.stateDir})
+	c, err := client.New(client.Options{StateDir: s.stateDir, Token: s.token})
 	if err != nil {
 		return err
 	}

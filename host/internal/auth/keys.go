@@ -44,33 +44,57 @@ func EnsureKey(dir, name string) (string, error) {
 // ReadKey returns the secret in a key's file. It refuses a file that others
 // may read or that belongs to another account, and one that is no key.
 func ReadKey(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	secret, err := readPrivate(path, "the key", "remove it, and the host makes a new one")
 	if err != nil {
-		return "", fmt.Errorf("read the key: %w", err)
+		return "", err
 	}
-	defer f.Close()
-	var stat unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
-		return "", fmt.Errorf("read the key %s: %w", path, err)
-	}
-	switch {
-	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
-		return "", fmt.Errorf("the key %s is no regular file", path)
-	case int(stat.Uid) != os.Geteuid():
-		return "", fmt.Errorf("the key %s belongs to uid %d, not to this account", path, stat.Uid)
-	case stat.Mode&0o077 != 0:
-		return "", fmt.Errorf("the key %s is open to others (mode %04o): they may know it by now; remove it, and the host makes a new one",
-			path, stat.Mode&0o7777)
-	}
-	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
-	if err != nil {
-		return "", fmt.Errorf("read the key: %w", err)
-	}
-	secret := strings.TrimSuffix(string(text), "\n")
 	if err := CheckForm(secret); err != nil {
 		return "", fmt.Errorf("the key %s is damaged (%w); remove it, and the host makes a new one", path, err)
 	}
 	return secret, nil
+}
+
+// ReadToken returns the secret of a configured token in a file that its owner has
+// written. It refuses a file that others may read or that belongs to another account,
+// and a secret that is shorter than [MinSecret] or has more than one line.
+func ReadToken(path string) (string, error) {
+	secret, err := readPrivate(path, "the token file", "make a new token: toolhost token new")
+	switch {
+	case err != nil:
+		return "", err
+	case len(secret) < MinSecret:
+		return "", fmt.Errorf("the token file %s has no token: a secret has at least %d characters", path, MinSecret)
+	case len(secret) >= maxKeyFile || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", fmt.Errorf("the token file %s must hold one token, and nothing else", path)
+	}
+	return secret, nil
+}
+
+// readPrivate returns the text of a file that only this account may read, without
+// a newline at its end. It returns [maxKeyFile] bytes at most.
+func readPrivate(path, what, advice string) (string, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", what, err)
+	}
+	defer f.Close()
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
+		return "", fmt.Errorf("read %s %s: %w", what, path, err)
+	}
+	switch {
+	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
+		return "", fmt.Errorf("%s %s is no regular file", what, path)
+	case int(stat.Uid) != os.Geteuid():
+		return "", fmt.Errorf("%s %s belongs to uid %d, not to this account", what, path, stat.Uid)
+	case stat.Mode&0o077 != 0:
+		return "", fmt.Errorf("%s %s is open to others (mode %04o): they may know it by now; %s", what, path, stat.Mode&0o7777, advice)
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", what, err)
+	}
+	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
 // writeKey makes a file with a text unless there is one of its name. The text

@@ -117,3 +117,54 @@ func write(t *testing.T, path, text string, mode os.FileMode) {
 		t.Fatal(err)
 	}
 }
+
+func TestReadToken(t *testing.T) {
+	secret, _ := auth.NewToken()
+	for _, tt := range []struct {
+		name, text string
+		mode       os.FileMode
+		want       string // of the error; "" is none
+	}{
+		{"a token", secret, 0o600, ""},
+		{"a line", secret + "\n", 0o400, ""},
+		{"a secret of the administrator's own", "correct-horse-battery-staple", 0o600, ""},
+		{"a file that the group may read", secret, 0o640, "open to others"},
+		{"a file that others may read", secret, 0o604, "open to others"},
+		{"a short secret", "short", 0o600, "at least 20 characters"},
+		{"an empty file", "\n", 0o600, "at least 20 characters"},
+		{"two lines", secret + "\n" + secret + "\n", 0o600, "nothing else"},
+		{"a header", "Authorization: Bearer " + secret, 0o600, "nothing else"},
+		{"a carriage return", secret + "\r\n", 0o600, "nothing else"},
+		{"a huge file", strings.Repeat("x", 1<<20), 0o600, "nothing else"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "token")
+			if err := os.WriteFile(path, []byte(tt.text), tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			got, err := auth.ReadToken(path)
+			if tt.want == "" {
+				if err != nil || got != strings.TrimSpace(tt.text) {
+					t.Errorf("ReadToken = %q, %v; want the token", got, err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), secret) {
+				t.Errorf("ReadToken = %q, %v; want an error about %q without the secret", got, err, tt.want)
+			}
+		})
+	}
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, path+".link"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := auth.ReadToken(path + ".link"); err == nil {
+		t.Errorf("ReadToken through a link = %q, want an error", got)
+	}
+	if got, err := auth.ReadToken(path + ".none"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("ReadToken of no file = %q, %v", got, err)
+	}
+}

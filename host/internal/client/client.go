@@ -142,9 +142,7 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 			req.Header.Set(name, value)
 		}
 	}
-	if c.opts.Token != "" {
-		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
-	}
+	c.authorize(req)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -156,6 +154,13 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 		return nil, problem(response)
 	}
 	return response, nil
+}
+
+// authorize adds the credential, if there is one.
+func (c *Client) authorize(req *http.Request) {
+	if c.opts.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.opts.Token)
+	}
 }
 
 // unreachable says why there is no answer.

@@ -62,6 +62,7 @@ func (c *Client) upgrade(ctx context.Context, conn net.Conn) (brief bool, answer
 	}
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", mcpserver.RelayProtocol)
+	c.authorize(req)
 	err = conn.SetDeadline(time.Now().Add(maxUpgrade))
 	if err == nil {
 		err = req.Write(conn)

@@ -50,7 +50,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, User: user, Patience: patience(cfg),
+		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, Patience: patience(cfg),
 		SessionEnded: p.endSession, Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	var handOver func() httpapi.Handover

@@ -91,13 +91,22 @@ func (s *Server) controlCaller(r *http.Request) (auth.Caller, error) {
 	return s.bearer(r, s.opts.Keys)
 }
 
+// relayCaller identifies a request on the control socket for a route on which the
+// configured tokens count, too.
+func (s *Server) relayCaller(r *http.Request) (auth.Caller, error) {
+	if len(r.Header.Values("Authorization")) == 0 {
+		return s.controlCaller(r)
+	}
+	return s.bearer(r, s.opts.Keys, s.opts.Tokens)
+}
+
 // networkCaller identifies a request on a network listener.
 func (s *Server) networkCaller(r *http.Request) (auth.Caller, error) {
 	return s.bearer(r, s.opts.Tokens)
 }
 
-// bearer looks a request's token up.
-func (s *Server) bearer(r *http.Request, tokens *auth.Tokens) (auth.Caller, error) {
+// bearer looks a request's token up in lists, each of which counts.
+func (s *Server) bearer(r *http.Request, lists ...*auth.Tokens) (auth.Caller, error) {
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 {
 		return auth.Caller{}, unauthorized().problem("the request has no token").
@@ -108,9 +117,10 @@ func (s *Server) bearer(r *http.Request, tokens *auth.Tokens) (auth.Caller, erro
 		return auth.Caller{}, unauthorized().problem("the Authorization header is not of the form Bearer TOKEN")
 	}
 	secret = strings.TrimSpace(secret)
-	caller, ok := tokens.Lookup(secret)
-	if ok {
-		return caller, nil
+	for _, tokens := range lists {
+		if caller, ok := tokens.Lookup(secret); ok {
+			return caller, nil
+		}
 	}
 	if wait := s.failures.count(secret); wait > 0 {
 		p := tooMany().problem("the token does not count, and is sent too often")

@@ -64,8 +64,9 @@ type Options struct {
 	// more than once. Nil means that this host stays.
 	HandOver func() Handover
 	// Relay serves MCP over a connection to the control socket; nil means that
-	// it cannot be.
-	Relay http.HandlerFunc
+	// it cannot be. who returns the caller that the credential of the connection makes
+	// now, or an error if it makes none any more.
+	Relay func(w http.ResponseWriter, r *http.Request, who func() (auth.Caller, error))
 	// MCP answers requests of the Model Context Protocol over HTTP, of the caller
 	// that their credential makes; nil means that there is no /mcp.
 	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller)

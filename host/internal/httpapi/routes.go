@@ -21,6 +21,8 @@ type route struct {
 	handle func(s *Server, w http.ResponseWriter, r *request) error
 	// stream says that clients hold its requests open for as long as they like.
 	stream bool
+	// tokens says that the configured tokens count on the control socket, too.
+	tokens bool
 }
 
 const anyRole = auth.Agent | auth.Approver | auth.Admin
@@ -41,7 +43,7 @@ func routes() []route {
 		{method: "POST", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp},
 		{method: "GET", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp, stream: true},
 		{method: "DELETE", path: "/mcp", roles: auth.Agent, handle: (*Server).mcp},
-		{method: "POST", path: "/v1/mcp/relay", roles: auth.Agent, handle: (*Server).relayMCP},
+		{method: "POST", path: "/v1/mcp/relay", roles: auth.Agent, handle: (*Server).relayMCP, tokens: true},
 
 		{method: "GET", path: "/v1/approvals", roles: auth.Approver | auth.Admin, handle: (*Server).listApprovals},
 		{method: "GET", path: "/v1/approvals/{id}", roles: auth.Approver | auth.Admin, handle: (*Server).getApproval},
@@ -72,10 +74,11 @@ type request struct {
 	local    bool // it came over the control socket
 }
 
-// valid reports whether the credential still counts, and for the same.
+// valid reports whether the credential still counts, for the same, and has not lost
+// elicitation.
 func (r *request) valid() bool {
 	now, err := r.identify(r.Request)
-	return err == nil && now.User == r.caller.User && now.Roles == r.caller.Roles
+	return err == nil && now.User == r.caller.User && now.Roles == r.caller.Roles && (now.Elicitation || !r.caller.Elicitation)
 }
 
 // mux answers requests by the table.
@@ -118,6 +121,9 @@ func (s *Server) dispatch(w http.ResponseWriter, r *request, of []route) error {
 	i := slices.IndexFunc(of, func(o route) bool { return o.method == method })
 	if i >= 0 && of[i].roles == 0 {
 		return of[i].handle(s, w, r)
+	}
+	if i >= 0 && of[i].tokens && r.local {
+		r.identify = s.relayCaller
 	}
 	caller, err := r.identify(r.Request)
 	if err != nil {

@@ -59,6 +59,11 @@ func TestRoutes(t *testing.T) {
 		if public {
 			anonymous = ok
 		}
+		// Tokens count on the control socket for clients that are relayed.
+		agentThere, approverThere := anonymous, anonymous
+		if row.path == "/v1/mcp/relay" {
+			agentThere, approverThere = row.agent, row.approver
+		}
 		unknown := "th_" + strings.Repeat("A", 49)
 		for _, tt := range []struct {
 			who, token string
@@ -74,7 +79,9 @@ func TestRoutes(t *testing.T) {
 			{"the approver's key over the network", h.Key, false, anonymous},
 			{"the control socket", "", true, row.agent},
 			{"the approver's key on the control socket", h.Key, true, row.key},
-			{"an agent's token on the control socket", h.Agent, true, anonymous},
+			{"an agent's token on the control socket", h.Agent, true, agentThere},
+			{"an approver's token on the control socket", h.Approver, true, approverThere},
+			{"an unknown token on the control socket", unknown, true, anonymous},
 		} {
 			via := ask
 			if tt.control {

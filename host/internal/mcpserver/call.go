@@ -38,11 +38,14 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 // outcome makes the call, or goes on with one, and waits for its outcome. The
 // result is the question that the client is to answer first, if there is one.
 func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (pipeline.Outcome, *mcp.CallToolResult, error) {
-	r := round{caller: s.callerOf(req)}
+	caller, err := s.callerOf(req)
+	if err != nil {
+		return pipeline.Outcome{}, nil, err
+	}
+	r := round{caller: caller}
 	stateless := req.ProtocolVersion() >= firstStateless
 	var flight *pipeline.Flight
 	if stateless && req.Params.RequestState != "" {
-		var err error
 		if flight, err = s.resume(ctx, req, &r); err != nil {
 			return pipeline.Outcome{}, nil, err
 		}
@@ -106,16 +109,19 @@ func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context
 // errGone ends the calls of a client that cannot read their results any more.
 var errGone = errors.New("the client is gone")
 
-// callerOf returns who calls: by the credential over HTTP, else this host's own
-// user.
-func (s *Server) callerOf(req *mcp.CallToolRequest) auth.Caller {
-	caller := auth.Caller{User: s.opts.User, Roles: auth.Agent}
+// callerOf returns who calls, by the credential of the request over HTTP or of the pair
+// of streams.
+func (s *Server) callerOf(req *mcp.CallToolRequest) (caller auth.Caller, err error) {
 	if e := exchangeOf(req); e != nil {
 		caller = e.caller
+	} else if one := s.sessions.of(req.Session.ID()); one == nil || one.who == nil {
+		return caller, errGone
+	} else if caller, err = one.who(); err != nil {
+		return caller, err
 	}
 	caller.Client = cmp.Or(clientName(req), caller.Client)
 	caller.Session = cmp.Or(req.Session.ID(), caller.Session)
-	return caller
+	return caller, nil
 }
 
 // comeBack says what a model is to do about a call that goes on.

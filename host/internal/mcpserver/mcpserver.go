@@ -32,8 +32,6 @@ type Options struct {
 	// tools, or a call of an unknown one, waits for it for some seconds. nil
 	// means that they are known from the start.
 	Ready <-chan struct{}
-	// User is whose calls arrive over pairs of streams.
-	User string
 	// Patience is how long a client waits for a person to approve a call before
 	// it is told to come back; 0 means 45 seconds.
 	Patience time.Duration
@@ -143,10 +141,11 @@ func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
 // ServeStdio serves one client over a pair of streams, one JSON-RPC message a
 // line, until the client closes in or ctx ends. At the end of in, requests under
 // way are answered first; at the end of ctx calls are canceled, and answered. The
-// calls of the client form one session.
-func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer) error {
+// calls of the client form one session. For each call who returns who makes it, or
+// an error with which it is refused.
+func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer, who func() (auth.Caller, error)) error {
 	id := auth.NewSession()
-	calls := s.sessions.begin(id)
+	calls := s.sessions.begin(id, who)
 	defer s.sessions.forget(id)
 	transport := newLineTransport(in, out, id, &s.late)
 	transport.conn.left = func() { calls.cancel(errGone) }

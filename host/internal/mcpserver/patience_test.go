@@ -45,7 +45,7 @@ func dialed(t *testing.T) (conn net.Conn, served <-chan time.Time, end func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Options{Catalog: tools, User: "ann", Version: "test", Logger: hclog.NewNullLogger()})
+	s := New(Options{Catalog: tools, Version: "test", Logger: hclog.NewNullLogger()})
 	done := make(chan time.Time, 1)
 	server := &http.Server{
 		ReadHeaderTimeout: time.Second,

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/relay"
 )
 
@@ -30,8 +31,9 @@ const maxFarewell = 5 * time.Second
 
 // ServeRelay answers a request for [RelayProtocol] and serves MCP over its
 // connection until the client closes its side. When the host stops, or the request's
-// context ends, it asks the client to do so, and answers what was sent before.
-func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
+// context ends, it asks the client to do so, and answers what was sent before. who
+// returns who calls; see [Server.ServeStdio].
+func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request, who func() (auth.Caller, error)) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), RelayProtocol) {
 		w.Header().Set("Upgrade", RelayProtocol)
 		http.Error(w, "expected the header Upgrade: "+RelayProtocol, http.StatusUpgradeRequired)
@@ -65,7 +67,7 @@ func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request) {
 		case <-ctx.Done():
 		}
 	})
-	err = s.ServeStdio(ctx, in, conn)
+	err = s.ServeStdio(ctx, in, conn, who)
 	cancel()
 	farewell.Wait()
 	if err != nil {

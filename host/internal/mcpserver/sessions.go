@@ -34,6 +34,9 @@ type sessions struct {
 type session struct {
 	underWay
 
+	// who says who calls. A session over HTTP has none, but one for each request.
+	who func() (auth.Caller, error)
+
 	// The rest is of a session over HTTP only.
 	server *mcp.ServerSession
 	owner  string
@@ -49,10 +52,10 @@ func ownerOf(c auth.Caller) string {
 }
 
 // begin adds the session of a pair of streams.
-func (s *sessions) begin(id string) *session {
+func (s *sessions) begin(id string, who func() (auth.Caller, error)) *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	added := &session{}
+	added := &session{who: who}
 	s.put(id, added)
 	return added
 }

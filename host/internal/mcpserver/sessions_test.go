@@ -114,7 +114,7 @@ func TestSessionsAreForTheirOwner(t *testing.T) {
 	var s sessions
 	defer s.close()
 	s.beginHTTP(sdkSessions(t)("anns"), ownerOf(auth.Caller{User: "ann", Token: "local"}))
-	s.begin("stdio")
+	s.begin("stdio", nil)
 	for _, foe := range []auth.Caller{{}, {User: "bob", Token: "local"}, {User: "ann", Token: "ci"}, {User: `ann" "local`}} {
 		for _, id := range []string{"anns", "stdio", "none"} {
 			if _, ok := s.enter(id, ownerOf(foe)); ok || s.end(id, ownerOf(foe)) {

@@ -57,7 +57,7 @@ func TestNoChangesBeforeInitialize(t *testing.T) {
 		in, client := io.Pipe()
 		var out output
 		ended := make(chan error, 1)
-		go func() { ended <- s.ServeStdio(t.Context(), in, &out) }() // ends with the input, waited for below
+		go func() { ended <- s.ServeStdio(t.Context(), in, &out, nil) }() // ends with the input, waited for below
 		synctest.Wait()
 		change("one")
 		if got := out.String(); got != "" {

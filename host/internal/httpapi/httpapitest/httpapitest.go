@@ -156,7 +156,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	var serveMCP func(http.ResponseWriter, *http.Request, auth.Caller)
 	if opts.MCP {
 		h.MCP = mcpserver.New(mcpserver.Options{
-			Catalog: h.Catalog, Pipeline: h.Pipeline, Desk: h.Desk, User: Ann, Patience: opts.Patience,
+			Catalog: h.Catalog, Pipeline: h.Pipeline, Desk: h.Desk, Patience: opts.Patience,
 			Version: "test", Logger: hclog.NewNullLogger(),
 		})
 		serveMCP = h.MCP.ServeHTTP
