@@ -65,10 +65,11 @@ func (r *reader) setting(name string, value word) string {
 
 // run adds the segment of a command, and those of the commands that it runs itself.
 func (r *reader) run(words []word, maybe bool) {
-	if r.depth > maxDepth || len(words) == 0 {
-		if len(words) > 0 {
-			r.line.unread(High, "commands in commands in commands, more than %d deep", maxDepth)
-		}
+	switch {
+	case len(words) == 0:
+		return
+	case r.depth > maxDepth:
+		r.tooDeep(strings.Join(texts(words), " "))
 		return
 	}
 	s := Segment{Argv: texts(words), Words: known(words), Maybe: maybe, Literal: allStatic(words) && words[0].plain, fed: r.fed}

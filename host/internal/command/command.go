@@ -159,6 +159,9 @@ type Segment struct {
 	// Maybe says that it may run or may be no command at all: it is the argument of
 	// a program that runs others.
 	Maybe bool `json:"maybe,omitempty"`
+	// Unparsed says that it is a part of a text that is not read: any of Words may be
+	// the program.
+	Unparsed bool `json:"-"`
 	// Known says that the program is known: which of its flags are harmless.
 	Known bool `json:"-"`
 	// Loose says that an option before the program's own command is not known: any of

@@ -26,7 +26,7 @@ type reader struct {
 func (r *reader) read(text string, depth int) {
 	switch {
 	case depth > maxDepth:
-		r.line.unread(High, "commands in commands in commands, more than %d deep", maxDepth)
+		r.tooDeep(text)
 		return
 	case len(text) > MaxLength:
 		r.line.unread(High, "it is longer than %d bytes", MaxLength)
@@ -41,7 +41,7 @@ func (r *reader) read(text string, depth int) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		r.line.unread(Medium, "it cannot be parsed: %s", reason(err))
-		r.words(text)
+		r.words(text, "it cannot be parsed")
 		return
 	}
 	inner := *r
@@ -59,15 +59,23 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// words looks for programs in a text that cannot be parsed: a shell may run its
-// first lines all the same.
-func (r *reader) words(text string) {
-	for _, part := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("\n;&|(){}`", c) }) {
-		words := strings.Fields(part)
+// tooDeep refuses a text that is a command in too many others.
+func (r *reader) tooDeep(text string) {
+	r.line.unread(High, "commands in commands in commands, more than %d deep", maxDepth)
+	r.words(text, "it lies too deep in other commands")
+}
+
+// words looks for programs in a text that is not read: a shell may run its first lines
+// all the same. Any of its words may be a program, without the quotes that there are.
+func (r *reader) words(text, why string) {
+	text = strings.ReplaceAll(text, "\\\n", "")
+	for _, part := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("\n;&|(){}<>`", c) }) {
+		argv := strings.Fields(part)
+		words := strings.Fields(strings.NewReplacer(`\`, "", `'`, "", `"`, "", "$", "").Replace(part))
 		if len(words) == 0 {
 			continue
 		}
-		r.add(Segment{Argv: words, Name: nameOf(words[0]), Risk: Medium, Why: "it cannot be parsed", Words: words, Maybe: true})
+		r.add(Segment{Argv: argv, Name: nameOf(words[0]), Risk: Medium, Why: why, Words: words, Maybe: true, Unparsed: true})
 	}
 }
 

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -68,7 +69,15 @@ func (c CommandRule) denies(s *command.Segment) bool {
 	if len(prefix) == 0 || len(s.Words) < len(prefix) || s.Name == "" {
 		return false
 	}
-	if program := prefix[0]; s.Name != program && s.Words[0] != program && !strings.HasPrefix(s.Name, program+".") {
+	if s.Unparsed {
+		for i := 0; i+len(prefix) <= len(s.Words); i++ {
+			if isProgram(prefix[0], s.Words[i], path.Base(s.Words[i])) && slices.Equal(prefix[1:], s.Words[i+1:i+len(prefix)]) {
+				return true
+			}
+		}
+		return false
+	}
+	if !isProgram(prefix[0], s.Words[0], s.Name) {
 		return false
 	}
 	if s.Loose { // its own command may stand anywhere
@@ -80,6 +89,11 @@ func (c CommandRule) denies(s *command.Segment) bool {
 		return false
 	}
 	return slices.Equal(prefix[1:], s.Words[1:len(prefix)])
+}
+
+// isProgram reports whether a word, whose last part as a path is name, names a program.
+func isProgram(program, word, name string) bool {
+	return name == program || word == program || strings.HasPrefix(name, program+".")
 }
 
 // level is the verdict on what is allowed and of a risk.
