@@ -178,6 +178,9 @@ type Segment struct {
 
 	// Bulk says why it reads files that it does not name; "" if it is not known to.
 	Bulk string `json:"-"`
+	// Patches says that it is git and prints what has changed in files that it need not
+	// name.
+	Patches bool `json:"-"`
 
 	// guess is what is feared of a program that is not known.
 	guess Problem

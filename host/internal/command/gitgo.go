@@ -64,6 +64,7 @@ func (r *reader) git(s *Segment, words []word) {
 	}
 	s.Words = append(s.Words[:1:1], known(rest)...)
 	name := rest[0].text
+	s.Patches = patches(s.Words[1:])
 	p, looks := gits[name]
 	switch {
 	case looks:

@@ -1,6 +1,7 @@
 // Package gitrepo says whether git, run in a directory, may start a program that a
-// repository names. It reads the repository's configuration as git finds it, within
-// bounds, and runs nothing. What it does not understand it takes for a program.
+// repository names, and which files the repository lists. It reads the repository's
+// configuration and index as git finds them, within bounds, and runs nothing. What it does
+// not understand it takes for a program.
 //
 // It holds together with package gitenv, whose environment overrides what has a fixed
 // name; what that overrides is no reason here.

@@ -5,6 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 )
 
 const hasSubmodules = "it has submodules, whose configuration is their own"
@@ -12,21 +16,62 @@ const hasSubmodules = "it has submodules, whose configuration is their own"
 // submodules says whether the index of a worktree lists submodules, in which git runs
 // itself.
 func submodules(path string) string {
-	f, err := open(path)
-	if missing(err) {
-		return ""
-	}
-	if err == nil {
-		defer func() { _ = f.Close() }() // it was only read
-		var found bool
-		if found, err = listsSubmodules(bufio.NewReader(io.LimitReader(f, maxIndex))); err == nil && found {
-			return hasSubmodules
+	err := readIndex(path, func(mode uint32, _ []byte) error {
+		if mode&modeKind == kindGitlink {
+			return errSubmodule
 		}
+		return nil
+	})
+	switch {
+	case err == nil || missing(err):
+		return ""
+	case errors.Is(err, errSubmodule):
+		return hasSubmodules
+	}
+	return "its list of files cannot be read"
+}
+
+// Tracked calls each with the absolute path of every file that the repository lists which
+// git would use in a directory. It fails if the list cannot be read as a whole.
+func Tracked(dir string, each func(path string)) error {
+	worktree, gitDir, err := find(dir)
+	if err != nil || gitDir == "" {
+		return err
+	}
+	return readIndex(filepath.Join(gitDir, "index"), func(_ uint32, name []byte) error {
+		each(filepath.Join(worktree, string(name)))
+		return nil
+	})
+}
+
+// find finds the repository that git would use in a directory; gitDir is "" if there is
+// none.
+func find(dir string) (worktree, gitDir string, err error) {
+	dir, err = filepath.EvalSymlinks(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", "", nil
 	}
 	if err != nil {
-		return "its list of files cannot be read"
+		return "", "", err
 	}
-	return ""
+	for {
+		path := filepath.Join(dir, ".git")
+		info, err := os.Stat(path)
+		switch {
+		case err == nil && info.IsDir() && complete(path):
+			return dir, path, nil
+		case err == nil && !info.IsDir():
+			text, err := read(path, maxLink)
+			return dir, from(dir, strings.TrimPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")), err
+		case err != nil && !missing(err):
+			return "", "", err
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", "", nil
+		}
+		dir = parent
+	}
 }
 
 // The kinds of entries in an index, by their mode, and what else there is in one.
@@ -44,79 +89,112 @@ const (
 	nameMask     = 0xfff
 )
 
-var errIndex = errors.New("the index is not understood")
+var (
+	errIndex     = errors.New("the index is not understood")
+	errSubmodule = errors.New(hasSubmodules)
+)
 
-// listsSubmodules reads an index of version 2 to 4. One of which another file holds a
-// part, or that leaves out what is in directories, is not read.
-func listsSubmodules(r *bufio.Reader) (bool, error) {
+// readIndex calls each with the mode and the name of every entry of an index. The name is
+// each's own only until it returns; its error ends the reading.
+func readIndex(path string, each func(mode uint32, name []byte) error) error {
+	f, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	return entries(bufio.NewReader(io.LimitReader(f, maxIndex)), each)
+}
+
+// entries reads an index of version 2 to 4. One of which another file holds a part, or that
+// leaves out what is in directories, is not read.
+func entries(r *bufio.Reader, each func(mode uint32, name []byte) error) error {
 	var header struct{ Signature, Version, Entries uint32 }
 	if err := binary.Read(r, binary.BigEndian, &header); err != nil {
-		return false, err
+		return err
 	}
 	if header.Signature != 0x44495243 || header.Version < 2 || header.Version > 4 { // DIRC
-		return false, errIndex
+		return errIndex
 	}
 	entry := make([]byte, fixedSize+hashSize+flagsSize)
+	var name []byte
 	for range header.Entries {
 		if _, err := io.ReadFull(r, entry); err != nil {
-			return false, err
+			return err
 		}
-		switch mode := binary.BigEndian.Uint32(entry[modeOffset:]); mode & modeKind {
-		case kindGitlink:
-			return true, nil
-		case kindDirectory:
-			return false, errIndex
+		mode := binary.BigEndian.Uint32(entry[modeOffset:])
+		if mode&modeKind == kindDirectory {
+			return errIndex
 		}
 		size, flags := len(entry), binary.BigEndian.Uint16(entry[fixedSize+hashSize:])
 		if flags&flagExtended != 0 {
 			if header.Version < 3 {
-				return false, errIndex
+				return errIndex
 			}
 			if _, err := r.Discard(flagsSize); err != nil {
-				return false, err
+				return err
 			}
 			size += flagsSize
 		}
-		if err := skipName(r, header.Version, size, int(flags&nameMask)); err != nil {
-			return false, err
+		var err error
+		if name, err = readName(r, header.Version, size, int(flags&nameMask), name); err != nil {
+			return err
+		}
+		if err := each(mode, name); err != nil {
+			return err
 		}
 	}
-	return false, noLink(r)
+	return noLink(r)
 }
 
-// skipName skips the name at the end of an entry.
-func skipName(r *bufio.Reader, version uint32, size, length int) error {
+// readName reads the name at the end of an entry, in place of the name before it.
+func readName(r *bufio.Reader, version uint32, size, length int, name []byte) ([]byte, error) {
+	kept := 0
 	if version == 4 { // how much of the name before it is dropped, and what follows
-		for {
-			b, err := r.ReadByte()
-			if err != nil {
-				return err
-			}
-			if b&0x80 == 0 {
-				break
-			}
+		dropped, err := offset(r)
+		if err != nil || dropped > len(name) {
+			return nil, errors.Join(err, errIndex)
 		}
+		kept = len(name) - dropped
 	}
-	read := 0
+	name = name[:kept]
 	for {
 		part, err := r.ReadSlice(0)
-		read += len(part)
+		name = append(name, part...)
 		if err == nil {
 			break
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return err
+			return nil, err
 		}
 	}
-	if version == 4 {
-		return nil
+	name = name[:len(name)-1]
+	if length < nameMask && len(name) != length {
+		return nil, errIndex
 	}
-	if length < nameMask && read-1 != length {
-		return errIndex
+	if version == 4 {
+		return name, nil
 	}
 	// With the name, and one to eight zeros, its size is a multiple of eight.
-	_, err := r.Discard((8 - (size+read)%8) % 8)
-	return err
+	_, err := r.Discard((8 - (size+len(name)+1)%8) % 8)
+	return name, err
+}
+
+// offset reads a number as in packs: seven bits in each byte, one more for each byte that
+// follows.
+func offset(r *bufio.Reader) (int, error) {
+	n := 0
+	for {
+		b, err := r.ReadByte()
+		if err != nil {
+			return 0, err
+		}
+		if n |= int(b & 0x7f); b&0x80 == 0 {
+			return n, nil
+		}
+		if n = (n + 1) << 7; n > maxIndex {
+			return 0, errIndex
+		}
+	}
 }
 
 // noLink fails if an extension says that another file holds entries.

@@ -38,12 +38,47 @@ func (s *Settings) input(c *call) policy.Input {
 		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
 	doubtRepositories(&in)
+	s.notePatches(&in)
+	in.Linked = linked(&in)
 	for _, read := range in.Commands {
 		for _, name := range s.Policy.Touched(&in, read) {
 			read.Line.Doubt("it may change " + tool.VisibleName(name) + ", which is protected by its name")
 		}
 	}
 	return in
+}
+
+// maxLinked bounds the words of commands whose links are followed.
+const maxLinked = 2000
+
+// linked returns where the words of the commands lead through symbolic links.
+func linked(in *policy.Input) []policy.Path {
+	var all []policy.Path
+	looked := map[string]bool{}
+	for _, c := range in.Commands {
+		bases, _ := in.Places(c.Line)
+		for _, m := range c.Line.Mentions {
+			if m.Glob {
+				continue
+			}
+			for _, base := range bases {
+				path := filepath.Clean(m.Text)
+				if !filepath.IsAbs(path) {
+					path = filepath.Join(base, path)
+				}
+				if looked[path] {
+					continue
+				}
+				if looked[path] = true; len(looked) > maxLinked {
+					return append(all, policy.Path{Name: m.Text})
+				}
+				if leads := links.Resolve(path); leads != path {
+					all = append(all, policy.Path{Name: m.Text, Absolute: leads})
+				}
+			}
+		}
+	}
+	return all
 }
 
 // judge asks the policy, and once more with the standing answer that covers

@@ -29,6 +29,9 @@ type Input struct {
 	Folders []string
 	// Commands are the arguments that are shell commands.
 	Commands []Command
+	// Linked are the words of the commands that lead elsewhere through symbolic links. One
+	// without an absolute path says that there are more than were followed.
+	Linked []Path
 	// URLs are the addresses that the arguments name.
 	URLs []string
 	// Grants are the ids of the standing answers that cover the call together, those

@@ -56,6 +56,12 @@ func newSecrets(s Sensitive) (secrets, error) {
 // change the slice.
 func (r *Rules) Sensitive() []string { return r.secrets.texts }
 
+// IsSensitive reports whether a person is asked about an absolute path.
+func (r *Rules) IsSensitive(in *Input, path string) bool {
+	_, ok := r.secrets.find(in, path)
+	return ok && !r.secrets.off()
+}
+
 // SensitiveOf returns the sensitive files that the paths of a call name, absolute. Once
 // the call is allowed, it may use them.
 func (r *Rules) SensitiveOf(in *Input) []string {
@@ -98,6 +104,13 @@ func (s *secrets) decide(in *Input) (Decision, bool) {
 		}
 	}
 	broad := ""
+	for _, named := range in.Linked {
+		if named.Absolute == "" {
+			broad = "it has more words than can be followed through links"
+		} else if pattern, ok := s.find(in, named.Absolute); ok {
+			return s.decision(pattern, named.Name), true
+		}
+	}
 	seen := map[command.Mention]bool{}
 	for _, c := range in.Commands {
 		bases, all := in.Places(c.Line)
