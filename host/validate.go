@@ -92,8 +92,8 @@ func (v *validation) checkRules(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	for _, m := range check.Mistakes {
-		v.Problems = append(v.Problems, m.Place+": "+m.Text)
+	if mistakes, ok := errors.AsType[*config.Error](daemon.Mistakes(cfg, check)); ok {
+		v.Mistakes = mistakes.Mistakes
 	}
 	v.NotChecked = append(v.NotChecked, check.NotChecked...)
 	return nil
@@ -127,7 +127,7 @@ func (a *app) tryPlugins(ctx context.Context, cfg *config.Config) ([]httpapi.Plu
 // printValidation prints what was found of a configuration without mistakes of
 // its own.
 func (a *app) printValidation(result validation) error {
-	result.Valid = len(result.Problems) == 0
+	result.Valid = len(result.Problems)+len(result.Mistakes) == 0
 	for _, v := range result.Plugins {
 		result.Valid = result.Valid && v.Phase == supervisor.Ready && !slices.ContainsFunc(v.RefusedTools, isMistake)
 	}
@@ -165,6 +165,9 @@ func (a *app) printValid(result validation) error {
 	for _, problem := range result.Problems {
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem))
 	}
+	if len(result.Mistakes) > 0 {
+		return (&config.Error{Mistakes: result.Mistakes}).WriteText(a.stderr, isTerminal(a.stderr))
+	}
 	if len(result.Problems) > 0 {
 		return nil
 	}
@@ -172,12 +175,14 @@ func (a *app) printValid(result validation) error {
 		fmt.Fprintf(a.stdout, "%s: the file has no mistakes, but its plugins do not all work with it\n", files)
 		return a.printPlugins(result.Plugins)
 	}
+	if len(result.NotChecked) > 0 && len(result.Plugins) == 0 {
+		_, err := fmt.Fprintf(a.stdout, "%s: no mistakes in what could be checked\nnot checked: %s, since plugins were never started; %s starts them and checks the rest\n",
+			files, line(strings.Join(result.NotChecked, ", ")), a.command("validate --start"))
+		return err
+	}
 	fmt.Fprintf(a.stdout, "%s: no mistakes\n", files)
 	if len(result.Plugins) > 0 {
 		return errors.Join(a.printPlugins(result.Plugins), a.printCatalog(result.Plugins))
-	}
-	if len(result.NotChecked) > 0 {
-		fmt.Fprintf(a.stdout, "not checked: %s (the plugin was never started; toolhost validate --start does it)\n", strings.Join(result.NotChecked, ", "))
 	}
 	return nil
 }

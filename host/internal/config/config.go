@@ -76,6 +76,8 @@ type Config struct {
 	// than 4 bytes, which occur in any text by chance. They must not be shown
 	// or logged.
 	Secrets []string
+
+	path string // that was loaded
 }
 
 // Plugin is one plugin block: what its supervisor and what the catalog need.
@@ -152,6 +154,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	}
 	cfg.Policy.Hidden = cfg.Hidden
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
+	cfg.path = path
 	cfg.Files, cfg.Digest = src.names(), src.digest()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
 	cfg.Secrets = d.secrets.long()

@@ -88,6 +88,12 @@ func newError(diags hcl.Diagnostics, files map[string]*hcl.File, hide *secrets) 
 			e.Mistakes = append(e.Mistakes, newMistake(d, files, hide))
 		}
 	}
+	e.sort()
+	return e
+}
+
+// sort puts the mistakes into the order of the files and lines.
+func (e *Error) sort() {
 	slices.SortStableFunc(e.Mistakes, func(a, b Mistake) int {
 		if a.File != b.File {
 			return strings.Compare(a.File, b.File)
@@ -97,7 +103,6 @@ func newError(diags hcl.Diagnostics, files map[string]*hcl.File, hide *secrets) 
 		}
 		return a.Column - b.Column
 	})
-	return e
 }
 
 func newMistake(d *hcl.Diagnostic, files map[string]*hcl.File, hide *secrets) Mistake {

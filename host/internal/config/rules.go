@@ -72,7 +72,10 @@ func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
 	if tool.Visible(rule.Reason) != rule.Reason || len(rule.Reason) > maxReason {
 		d.mistake(b.Reason.Expr.Range(), "Invalid reason", "Whoever makes the call reads it: expected at most %d bytes, all of which can be seen.", maxReason)
 	}
-	rule.Tools = d.toolPatterns(b)
+	rule.Tools, rule.ToolsPlace = d.toolPatterns(b), rule.Place
+	if b.Tools != nil {
+		rule.ToolsPlace = place(b.Tools.Expr.Range())
+	}
 	if b.Verdict == nil {
 		d.mistake(b.NameRange, "Rule without a verdict", `Say what is to happen: verdict = "deny", or "allow", "ask" or "confirm".`)
 	}

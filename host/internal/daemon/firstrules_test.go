@@ -2,13 +2,17 @@ package daemon_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/daemon"
 )
 
 // ruled adds a rule to a configuration that names a tool which the plugin does not
@@ -33,9 +37,34 @@ func ruled(t *testing.T, cfg *config.Config) *config.Config {
 // TestFirstStartChecksRules starts a host for the first time with a rule about a tool
 // that does not exist: it is refused as a reload would refuse it.
 func TestFirstStartChecksRules(t *testing.T) {
-	d := build(t, ruled(t, load(t, "")))
-	if err := d.Start(t.Context()); err == nil || !strings.Contains(err.Error(), `there is no tool "chnage"; did you mean "change"?`) {
-		t.Errorf("Start = %v, want that there is no such tool", err)
+	cfg := ruled(t, load(t, ""))
+	d := build(t, cfg)
+	wantUnknownTool(t, d.Start(t.Context()))
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	// The tools are known by now: the next host is not even built.
+	next, err := daemon.New(t.Context(), daemon.Options{Config: cfg, Version: "1", Logger: hclog.NewNullLogger()})
+	if next != nil {
+		defer next.Close()
+	}
+	wantUnknownTool(t, err)
+}
+
+// wantUnknownTool checks that an error is a mistake of the configuration like any other,
+// which marks the name that no tool has.
+func wantUnknownTool(t *testing.T, err error) {
+	t.Helper()
+	mistakes, ok := errors.AsType[*config.Error](err)
+	if !ok || len(mistakes.Mistakes) != 1 {
+		t.Fatalf("the error is %v, want one mistake of the configuration", err)
+	}
+	m := mistakes.Mistakes[0]
+	if m.Summary != "Unknown tool" || m.Source != `    tools   = ["chnage"]` || m.Column != 16 || m.Width != len(`"chnage"`) || m.Line < 4 {
+		t.Errorf("the mistake is %+v, want it to mark the tool's name", m)
+	}
+	if want := `rule "no": there is no tool "chnage"; did you mean "change"?`; m.Detail != want {
+		t.Errorf("the mistake says %q, want %q", m.Detail, want)
 	}
 }
 

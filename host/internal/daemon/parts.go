@@ -2,12 +2,14 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/event"
 	"github.com/toolhost/toolhost/host/internal/hosttools"
 	"github.com/toolhost/toolhost/host/internal/journal"
@@ -52,7 +54,11 @@ func (d *Daemon) build(ctx context.Context) error {
 		{"pipeline", d.buildPipeline},
 		{"front ends", d.buildFront},
 	} {
-		if err := step.build(ctx); err != nil {
+		err := step.build(ctx)
+		if mistakes, ok := errors.AsType[*config.Error](err); ok {
+			return mistakes // which say where they are
+		}
+		if err != nil {
 			return fmt.Errorf("set up the %s: %w", step.what, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/config"
@@ -49,7 +50,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	// By now the tools of all plugins that were started are known.
 	if err := refuseRules(cfg, d.opts.Version); err != nil {
 		change.Discard()
-		return err
+		return inLines(err)
 	}
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens)); err != nil {
 		change.Discard()
@@ -72,6 +73,20 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	d.config.Store(cfg)
 	d.opts.Logger.Info("reloaded the configuration", "files", cfg.Files, "policy", rules.Revision())
 	return nil
+}
+
+// inLines is an error that tells all mistakes, one in a line: the client of a reload gets
+// no more than its text.
+func inLines(err error) error {
+	mistakes, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		return err
+	}
+	var lines []string
+	for _, m := range mistakes.Mistakes {
+		lines = append(lines, m.String())
+	}
+	return errors.New(strings.Join(lines, "\n"))
 }
 
 // untouched refuses a configuration that a plugin may have changed, unless somebody

@@ -1,10 +1,8 @@
 package daemon
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -62,20 +60,29 @@ func hide(check *pipeline.RuleCheck, cfg *config.Config) {
 	}
 }
 
+// Mistakes returns what [CheckRules] has found in a configuration as an error like that
+// of [config.Load], nil if nothing is wrong.
+func Mistakes(cfg *config.Config, check pipeline.RuleCheck) error {
+	var found []config.Found
+	for _, m := range check.Mistakes {
+		found = append(found, config.Found{Place: m.Place, Word: m.Word, Summary: m.Summary, Detail: m.Text})
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	return cfg.Mistaken(found)
+}
+
 // refuseRules returns the mistakes that [CheckRules] finds as an error.
 func refuseRules(cfg *config.Config, version string) error {
 	if len(cfg.Policy.Rules) == 0 {
 		return nil
 	}
 	check, err := CheckRules(cfg, version)
-	if err != nil || len(check.Mistakes) == 0 {
+	if err != nil {
 		return err
 	}
-	var lines []string
-	for _, m := range check.Mistakes {
-		lines = append(lines, fmt.Sprintf("%s: %s", m.Place, m.Text))
-	}
-	return errors.New(strings.Join(lines, "\n"))
+	return Mistakes(cfg, check)
 }
 
 // ruled is what is known of the rules in force: those of a plugin that could not be

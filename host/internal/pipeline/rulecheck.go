@@ -26,6 +26,10 @@ type RuleCheck struct {
 type RuleMistake struct {
 	Place string `json:"place"`
 	Text  string `json:"text"`
+	// Summary names the kind of mistake, and Word the quoted name at the place that it
+	// is about.
+	Summary string `json:"-"`
+	Word    string `json:"-"`
 }
 
 // TestResult is what became of the test of a rule.
@@ -53,13 +57,15 @@ func CheckRules(rules []policy.Rule, tools *catalog.Catalog, settings Settings, 
 			check.names(rule, tools)
 		} else if len(about) == 0 {
 			check.NotChecked = append(check.NotChecked, fmt.Sprintf("rule %q", rule.Name))
+		} else {
+			check.unknown(rule, about)
 		}
 		check.arguments(rule, about)
 		for _, test := range rule.Tests {
 			result := settings.test(rule, &test, about, tools, complete)
 			check.Tests = append(check.Tests, result)
 			if result.Problem != "" {
-				check.mistake(test.Place, "rule %q, test %q: %s", rule.Name, test.Name, result.Problem)
+				check.mistake("Test that fails", test.Place, test.Name, "rule %q, test %q: %s", rule.Name, test.Name, result.Problem)
 			}
 			if result.NotChecked {
 				check.NotChecked = append(check.NotChecked, fmt.Sprintf("test %q of rule %q", test.Name, rule.Name))
@@ -69,8 +75,18 @@ func CheckRules(rules []policy.Rule, tools *catalog.Catalog, settings Settings, 
 	return check
 }
 
-func (r *RuleCheck) mistake(place, text string, args ...any) {
-	r.Mistakes = append(r.Mistakes, RuleMistake{Place: place, Text: fmt.Sprintf(text, args...)})
+func (r *RuleCheck) mistake(summary, place, word, text string, args ...any) {
+	r.Mistakes = append(r.Mistakes, RuleMistake{Place: place, Text: fmt.Sprintf(text, args...), Summary: summary, Word: word})
+}
+
+// unknown notes the names of a rule that no tool has which is known by now.
+func (r *RuleCheck) unknown(rule *policy.Rule, about []*catalog.Entry) {
+	for _, name := range rule.Tools {
+		one := policy.Rule{Tools: []string{name}}
+		if !slices.ContainsFunc(about, func(e *catalog.Entry) bool { return one.Covers(e.Spec.Name) }) {
+			r.NotChecked = append(r.NotChecked, fmt.Sprintf("%q of rule %q", name, rule.Name))
+		}
+	}
 }
 
 // names finds names and patterns of a rule that no tool has: the rule would silently
@@ -89,11 +105,11 @@ func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
 		}
 		if strings.ContainsAny(name, `*?[\`) {
 			if plugins {
-				r.mistake(rule.Place, "rule %q: there is no tool that %q matches", rule.Name, name)
+				r.mistake("Unknown tool", rule.ToolsPlace, name, "rule %q: there is no tool that %q matches", rule.Name, name)
 			}
 			continue
 		}
-		r.mistake(rule.Place, "rule %q: there is no tool %q%s", rule.Name, name, nearest(name, all))
+		r.mistake("Unknown tool", rule.ToolsPlace, name, "rule %q: there is no tool %q%s", rule.Name, name, nearest(name, all))
 	}
 }
 
@@ -124,7 +140,7 @@ func (r *RuleCheck) arguments(rule *policy.Rule, about []*catalog.Entry) {
 		for name := range all {
 			names = append(names, name)
 		}
-		r.mistake(argument.Place, "rule %q: none of its tools has an argument %q%s", rule.Name, argument.Name, nearest(argument.Name, names))
+		r.mistake("Unknown argument", argument.Place, "", "rule %q: none of its tools has an argument %q%s", rule.Name, argument.Name, nearest(argument.Name, names))
 	}
 }
 

@@ -27,8 +27,9 @@ type Rule struct {
 	Locked bool `json:"locked,omitempty"`
 	// Shadow lets the rule decide nothing; what it would do is told.
 	Shadow bool `json:"shadow,omitempty"`
-	// Place is where it is configured.
-	Place string `json:"-"`
+	// Place is where it is configured, and ToolsPlace where its Tools are.
+	Place      string `json:"-"`
+	ToolsPlace string `json:"-"`
 	// Arguments are those that the condition speaks of by name.
 	Arguments []RuleArgument `json:"-"`
 	// Tests are calls, and what the whole policy is to say of them.
