@@ -194,7 +194,7 @@ it, --path and --command say which calls it covers.`,
 				return err
 			}
 			question := approveQuestion(cmd.Flags(), answer.Grant != nil)
-			return a.decide(cmd.Context(), args, last, question, answer, (*client.Client).Approve)
+			return a.decide(cmd.Context(), args, last, true, question, answer)
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "approve the one that was asked last")
@@ -254,7 +254,7 @@ approvals show of this account has shown.`,
 		Example: `  toolhost approvals reject --last --message "wrong file"`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decide(cmd.Context(), args, last, "Refuse this call?", answer, (*client.Client).Reject)
+			return a.decide(cmd.Context(), args, last, false, "Refuse this call?", answer)
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "refuse the one that was asked last")

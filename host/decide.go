@@ -18,9 +18,11 @@ import (
 
 // decide carries a decision out that a person confirms, and prints what was
 // decided.
-func (a *app) decide(ctx context.Context, args []string, last bool, question string, answer client.Answer,
-	send func(*client.Client, context.Context, string, client.Answer) (approval.Record, error),
-) error {
+func (a *app) decide(ctx context.Context, args []string, last, approves bool, question string, answer client.Answer) error {
+	send := (*client.Client).Reject
+	if approves {
+		send = (*client.Client).Approve
+	}
 	return a.asApprover(ctx, func(c *client.Client) error {
 		id, err := chooseApproval(ctx, c, args, last)
 		if err != nil {
@@ -31,7 +33,11 @@ func (a *app) decide(ctx context.Context, args []string, last bool, question str
 			return err
 		}
 		if whole.State == approval.Open { // else there is nothing to confirm: the host says what was decided
-			if err := a.confirm(ctx, whole.Record, question); err != nil {
+			err := a.confirm(ctx, whole.Record, question)
+			if errors.Is(err, errUndecided) && approves {
+				err = &hintError{err, a.command("approvals reject "+id) + " refuses the call"}
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -144,7 +150,7 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 		return err
 	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return &hintError{fmt.Errorf("%w: approval %s stays open", errUndecided, r.ID), a.command("approvals reject "+r.ID) + " refuses the call"}
+		return fmt.Errorf("%w: approval %s stays open", errUndecided, r.ID)
 	}
 	return nil
 }

@@ -73,6 +73,17 @@ func (s *screen) shows(text string) {
 	}
 }
 
+// ends reads the rest of what the command wrote, which has ended.
+func (s *screen) ends() {
+	part := make([]byte, 4096)
+	for {
+		n, err := s.master.Read(part)
+		if s.text += string(bytes.ReplaceAll(part[:n], []byte("\r"), nil)); err != nil {
+			return // EIO: no process has the terminal any more
+		}
+	}
+}
+
 // TestApproveAsks decides on a terminal, with and without an ID: the call is shown,
 // and only a yes that was typed after the question counts. The control is the same
 // command with that yes.
@@ -88,9 +99,15 @@ func TestApproveAsks(t *testing.T) {
 			t.Errorf("while %v asks the approval is %s", args, got.State)
 		}
 		s.types("\n")
-		s.shows("approval " + id + " stays open")
+		s.shows("approval " + id + " stays open\n")
 		if err := s.cmd.Wait(); err == nil {
 			t.Errorf("%v without a yes succeeds", args)
+		}
+		if refuses := "approvals reject " + id; args[0] == "approve" {
+			s.shows("hint: ")
+			s.shows(refuses)
+		} else if s.ends(); strings.Contains(s.text, "hint: ") {
+			t.Errorf("the terminal shows\n%s\nwant no hint at what was just declined", s.text)
 		}
 	}
 	if records, ran := h.open(t, 1), h.counted(); records[0].ID != id || len(ran) > 0 {

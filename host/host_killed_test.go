@@ -22,6 +22,9 @@ func TestKilledHostDoesNotRepeatACall(t *testing.T) {
 	if got[1] == "0" || !strings.Contains(got[0], "unknown") {
 		t.Errorf("the command ended with %s: %s; want it to say that the outcome is unknown", got[1], got[0])
 	}
+	if !strings.Contains(got[0], "hint: ") || strings.Contains(got[0], "key") {
+		t.Errorf("the command says %s; want a hint, and nothing of a key: the command made that itself", got[0])
+	}
 	if n := len(h.counted()); n != 1 {
 		t.Errorf("the call had its effect %d times, want once", n)
 	}

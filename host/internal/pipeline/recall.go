@@ -116,7 +116,7 @@ func (k keyedCall) answer(c *call) (tool.Result, bool, error) {
 		return tool.Result{}, false, errOtherCall
 	case k.state == "started":
 		return tool.Result{}, false, tool.Errorf(tool.UnknownOutcome, "the outcome of the call %s is unknown: its host stopped under it", k.call).
-			WithHint("see whether it has had its effect before you call it again, with another idempotency key")
+			WithHint("see whether it has had its effect before you make it as a new call")
 	}
 	result, err := k.recorded()
 	return result, err == nil, err
