@@ -126,7 +126,11 @@ var mutators = []mutator{
 	firstWord(true, "a quoted program", "'%s'", `"%s"`, `\%s`, "$'%s'", "%s''", `""%s`, "/usr/bin/%s", "./%s", "/bin/../bin/%s"),
 	firstWord(false, "a program that is computed", "$(echo %s)", "`echo %s`", "${x:-%s}", "{%s,}", "%s*", `$"%s"`, "~/%s", "[%s]", `"$x"%s`, "$'\\x20'%s", "@( %s)", "${x:-'%s'}"),
 	{"every blank", false, func(g *generator, m mutant) mutant {
-		m.text = strings.ReplaceAll(m.text, " ", pick(g, "\t", "  ", " \\\n", "\\\n ", " \t ", "${IFS}", "\u00a0", "\r", "\n"))
+		blank := pick(g, "\t", "  ", " \\\n", "\\\n ", " \t ", "${IFS}", "\u00a0", "\r", "\n")
+		if blank == "${IFS}" && strings.Contains(m.text, "<<<") {
+			blank = " " // else all that follows is the text of the document
+		}
+		m.text = strings.ReplaceAll(m.text, " ", blank)
 		return m
 	}},
 	{"carriage returns", false, func(_ *generator, m mutant) mutant {
