@@ -24,6 +24,8 @@ type diagnosis struct {
 	// Files and Mistakes are those of the configuration, if there is one.
 	Files    []string         `json:"files,omitempty"`
 	Mistakes []config.Mistake `json:"mistakes"`
+	// Warnings are what in the configuration is no mistake, and probably not meant.
+	Warnings []string `json:"warnings,omitempty"`
 	// Journal is that of the configuration's state directory, if there is one.
 	Journal *journalDiagnosis `json:"journal,omitempty"`
 }
@@ -63,7 +65,7 @@ func (a *app) doctor(ctx context.Context) error {
 		d.OK = d.OK && p.Starts
 	}
 	if cfg != nil {
-		d.Files = cfg.Files
+		d.Files, d.Warnings = cfg.Files, cfg.Warnings
 	}
 	if mistakes, ok := errors.AsType[*config.Error](wrong); ok && a.json {
 		d.Mistakes, wrong = mistakes.Mistakes, errReported
@@ -227,6 +229,9 @@ func printExamined(w io.Writer, d diagnosis) error {
 		return nil
 	}
 	fmt.Fprintf(w, "\n%s\n", strings.Join(d.Files, ", "))
+	for _, warning := range d.Warnings {
+		fmt.Fprintf(w, "warning: %s\n", paragraph(warning))
+	}
 	if len(d.Plugins) == 0 {
 		_, err := fmt.Fprint(w, "no plugins\n")
 		return err

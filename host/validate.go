@@ -26,6 +26,8 @@ type validation struct {
 	// Problems are what is wrong beside the files: with a program, or with
 	// settings that only their plugin can judge.
 	Problems []string `json:"problems"`
+	// Warnings are what is no mistake, and probably not meant.
+	Warnings []string `json:"warnings,omitempty"`
 	// Plugins is what became of each with --start.
 	Plugins []httpapi.Plugin `json:"plugins,omitempty"`
 }
@@ -73,7 +75,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 	if err != nil {
 		return err
 	}
-	result.Files = cfg.Files
+	result.Files, result.Warnings = cfg.Files, cfg.Warnings
 	result.Problems = append(result.Problems, checkBinaries(cfg)...)
 	if start && len(result.Problems) == 0 {
 		if result.Plugins, err = a.tryPlugins(ctx, cfg); err != nil {
@@ -162,6 +164,9 @@ func (a *app) printValid(result validation) error {
 		return a.printJSON(result)
 	}
 	files := strings.Join(result.Files, ", ")
+	for _, warning := range result.Warnings {
+		fmt.Fprintf(a.stderr, "warning: %s\n", paragraph(warning))
+	}
 	for _, problem := range result.Problems {
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem))
 	}

@@ -66,6 +66,8 @@ type Config struct {
 	// is read, plugin_dir unless the workspace is in it, and the programs of the
 	// plugins and of this host.
 	Protected []string
+	// Warnings are what is no mistake, and probably not meant, each with its place.
+	Warnings []string
 	// Files are the files that were read, in the order in which they were.
 	Files []string
 	// Sources are the same and what file() has read, as absolute paths in both
@@ -157,7 +159,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg.path = path
 	cfg.Files, cfg.Digest = src.names(), src.digest()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
-	cfg.Secrets = d.secrets.long()
+	cfg.Secrets, cfg.Warnings = d.secrets.long(), d.warnings
 	forget(src, bodies)
 	return cfg, nil
 }

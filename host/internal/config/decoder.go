@@ -18,6 +18,7 @@ type decoder struct {
 	files    map[string]*hcl.File // by name
 	ctx      *hcl.EvalContext     // functions, and local once known
 	mistakes hcl.Diagnostics
+	warnings []string
 	secrets  *secrets
 	read     []string // what file has read
 	paths    []sandboxPath

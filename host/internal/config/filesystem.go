@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,6 +46,11 @@ func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
 	}
 	if !d.absent(block.Protect) {
 		c.access.Protect, c.access.Presets = d.protect(block.Protect)
+		if len(c.access.Protect) > 0 && len(c.access.Presets) == 0 {
+			words := strings.Join(quoteAll(protect.Presets()), ", ")
+			d.warnings = append(d.warnings, fmt.Sprintf("%s: protect lists paths alone, in place of the default %s: these names are not protected here. Add the words that are meant.",
+				place(block.Protect.NameRange), words))
+		}
 	}
 }
 
