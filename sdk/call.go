@@ -5,6 +5,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -59,11 +60,12 @@ func (c *Call) Roots() []string { return c.data.Context.Roots }
 func (c *Call) Protected() []string { return c.data.Context.Protected }
 
 // Files returns what the host says of files by their names: which usually hold secrets,
-// and which of these the call may use. Of a host that says nothing, sensitive files are
-// those of [sensitive.Default], and none is allowed. The slices must not be changed.
+// and which of these the call may use; and which are protected from changes. Of a host that
+// says nothing, sensitive files are those of [sensitive.Default], of which none is allowed,
+// and all that package protect knows is protected. The slices must not be changed.
 func (c *Call) Files() tool.FilePolicy {
 	if c.data.Context.Files == nil {
-		return tool.FilePolicy{Sensitive: sensitive.Default()}
+		return tool.FilePolicy{Sensitive: sensitive.Default(), Protect: protect.Presets()}
 	}
 	return *c.data.Context.Files
 }

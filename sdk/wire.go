@@ -67,7 +67,7 @@ func filesFromProto(f *toolpluginv1.FilePolicy) *tool.FilePolicy {
 	if f == nil {
 		return nil
 	}
-	return &tool.FilePolicy{Sensitive: append([]string{}, f.GetSensitive()...), Allowed: f.GetAllowed()}
+	return &tool.FilePolicy{Sensitive: append([]string{}, f.GetSensitive()...), Allowed: f.GetAllowed(), Protect: append([]string{}, f.GetProtect()...)}
 }
 
 func progressToProto(p tool.Progress) *toolpluginv1.Progress {

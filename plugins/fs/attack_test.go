@@ -143,7 +143,7 @@ func TestSettingsMistakes(t *testing.T) {
 		{"trash_age", settings{MaxRead: 1, VaultMaxSize: 1, TrashSize: 1, TrashItems: 1}, "trash_age is 0s, expected more than 0"},
 		{"trash_size", settings{MaxRead: 1, VaultMaxSize: 1, TrashAge: 1, TrashItems: 1}, "trash_size is 0B, expected more than 0"},
 		{"trash_items", settings{MaxRead: 1, VaultMaxSize: 1, TrashAge: 1, TrashSize: 1}, "trash_items is 0, expected more than 0"},
-		{"protect", settings{MaxRead: 1, Protect: []string{"ok", "[x"}}, `protect pattern "[x" is not a glob`},
+		{"protect", settings{MaxRead: 1, Protect: []string{}}, `protect is no longer a setting: write protect = ["git", ...]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := &files{}

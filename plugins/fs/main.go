@@ -83,8 +83,8 @@ func (f *files) configure(_ context.Context, _ sdk.Config, s settings) error {
 	if s.Secrets != nil {
 		return &sdk.SettingError{Path: []string{"secrets"}, Summary: `secrets is no longer a setting: for all plugins, write sensitive = ["default", ...] in the paths block of the policy`}
 	}
-	if err := roots.CheckProtect(s.Protect); err != nil {
-		return &sdk.SettingError{Path: []string{"protect"}, Summary: err.Error()}
+	if s.Protect != nil {
+		return &sdk.SettingError{Path: []string{"protect"}, Summary: `protect is no longer a setting: write protect = ["git", ...] in the filesystem block of the plugin's sandbox`}
 	}
 	if err := checkVaults(s.Vaults); err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -197,13 +198,13 @@ func TestTrashOutOfOrder(t *testing.T) {
 	}
 }
 
-// The host's list of protected paths arrives, and the settings replace the
-// plugin's own.
+// The host's lists of protected paths and names arrive.
 func TestProtectedPaths(t *testing.T) {
-	dir := filetest.Tree(t, map[string]string{"conf/host.hcl": "x\n", "a.txt": "a\n", ".git/config": "c\n", "mine/a": "m\n"})
+	dir := filetest.Tree(t, map[string]string{"conf/host.hcl": "x\n", "a.txt": "a\n", ".git/config": "c\n", ".claude/a": "c\n"})
 	p := sdktest.Start(t, newPlugin(), sdktest.Options{
-		Context:  tool.Context{Roots: []string{dir}, Protected: []string{dir + "/conf/host.hcl"}},
-		Settings: map[string]any{"protect": []string{"mine"}},
+		Context: tool.Context{
+			Roots: []string{dir}, Protected: []string{dir + "/conf/host.hcl"}, Files: &tool.FilePolicy{Protect: []string{protect.Editor}},
+		},
 	})
 	for _, tt := range []struct {
 		tool, path string
@@ -214,8 +215,8 @@ func TestProtectedPaths(t *testing.T) {
 		{"delete_file", "conf", deleteFileArgs{Path: "conf", Recursive: true}},
 		{"move_file", "conf", moveArgs{Source: "conf", Dest: "c"}},
 		{"copy_file", "conf/host.hcl", moveArgs{Source: "a.txt", Dest: "conf/host.hcl", Overwrite: true}},
-		{"create_directory", "mine/new", createDirectoryArgs{Path: "mine/new"}},
-		{"write_file", "mine/a", writeFileArgs{Path: "mine/a", Content: "y"}},
+		{"create_directory", ".vscode/new", createDirectoryArgs{Path: ".vscode/new"}},
+		{"write_file", "sub/.envrc", writeFileArgs{Path: "sub/.envrc", Content: "y"}},
 	} {
 		got := p.Call(t.Context(), tt.tool, tt.in)
 		if want := "permission_denied: Path not allowed by security policy: " + tt.path; message(got) != want {
@@ -225,7 +226,9 @@ func TestProtectedPaths(t *testing.T) {
 			t.Errorf("the preview of %s(%+v) = %v, want %q", tt.tool, tt.in, err, message(got))
 		}
 	}
-	if got := p.Call(t.Context(), "edit_file", edit(".git/config", "c", "d")); got.Error != nil {
-		t.Errorf("edit_file of what the settings no longer protect: %s", message(got))
+	for _, name := range []string{".git/config", ".claude/a"} {
+		if got := p.Call(t.Context(), "edit_file", edit(name, "c", "d")); got.Error != nil {
+			t.Errorf("edit_file of %s, which the host does not protect: %s", name, message(got))
+		}
 	}
 }

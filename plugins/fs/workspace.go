@@ -69,7 +69,7 @@ const (
 type settings struct {
 	MaxRead tool.ByteSize `json:"max_read,omitempty" jsonschema:"how much of one file read_file returns at most" default:"1MiB"`
 	Secrets []string      `json:"secrets,omitempty" jsonschema:"no longer a setting: which files are sensitive is said by sensitive in the paths block of the policy"`
-	Protect []string      `json:"protect,omitempty" jsonschema:"patterns of names that are never changed, read as those of secrets; replaces the built-in list: .git, and what hooks, editors and agents read"`
+	Protect []string      `json:"protect,omitempty" jsonschema:"no longer a setting: which names are protected from changes is said by protect in the filesystem block of the plugin's sandbox"`
 
 	TrashAge   time.Duration `json:"trash_age,omitempty" jsonschema:"how long a user's trash keeps what was deleted; all bounds of the trash are looked at with each deletion, and what was deleted last always stays" default:"720h"`
 	TrashSize  tool.ByteSize `json:"trash_size,omitempty" jsonschema:"how much a user's trash holds" default:"1GiB"`
@@ -96,7 +96,7 @@ func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (to
 // open opens the workspace of a call. The caller closes it.
 func (f *files) open(c *sdk.Call) (*workspace, error) {
 	policy := c.Files()
-	options := roots.Options{Secrets: policy.Sensitive, Allowed: policy.Allowed, Protected: c.Protected(), Writers: &f.writers, HardLinks: &f.links}
+	options := roots.Options{Secrets: policy.Sensitive, Allowed: policy.Allowed, Protect: roots.ProtectOf(policy.Protect), Protected: c.Protected(), Writers: &f.writers, HardLinks: &f.links}
 	w, err := openWorkspace(c.Roots(), options, c.MaxOutput(), f.settings.Load())
 	if err != nil {
 		return nil, err
@@ -112,7 +112,6 @@ func openWorkspace(dirs []string, options roots.Options, budget tool.ByteSize, s
 	if s == nil {
 		s = &settings{}
 	}
-	options.Protect = s.Protect
 	r, err := roots.Open(dirs, options)
 	if err != nil {
 		return nil, tool.Errorf(tool.Unavailable, "The workspace cannot be opened").WithCause(err)

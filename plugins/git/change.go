@@ -140,9 +140,9 @@ func (r *repository) changedFiles(paths []string, operation string) []tool.Effec
 // refuseProtected refuses a change of files that no tool may change.
 func (r *repository) refuseProtected(paths []string) error {
 	for _, path := range paths {
-		if protect.Covers(protect.Presets(), path) {
+		if words := protect.Words(r.call.Files().Protect, path); len(words) > 0 {
 			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).
-				WithHint("editors, agents or hooks read it, and no tool may change it; the user can do this with git itself")
+				WithHint("editors, agents or hooks run programs that it names; the user can do this with git itself, or an admin leaves %q out of protect in the plugin's sandbox", words)
 		}
 	}
 	for _, guarded := range r.call.Protected() {

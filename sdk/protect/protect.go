@@ -83,6 +83,12 @@ func Covers(presets []string, path string) bool {
 	return false
 }
 
+// Words returns those of the presets that cover a path: to change it, all of them must
+// be lifted.
+func Words(presets []string, path string) []string {
+	return slices.DeleteFunc(slices.Clone(presets), func(word string) bool { return !Covers([]string{word}, path) })
+}
+
 // inGit reports whether a path in a repository's own directory is covered. That
 // directory is, since what is in it would go along; so are those of submodules, whose
 // names may hold slashes.

@@ -17,8 +17,16 @@ import (
 // default: what belongs to git, since hooks, configuration and every file that
 // leads to others of them can make git run something, and the names of all presets
 // of package protect. They are read as those of [sensitive.Parse].
-func DefaultProtect() []string {
-	return append([]string{protect.GitDir}, protect.Names(protect.Presets())...)
+func DefaultProtect() []string { return ProtectOf(protect.Presets()) }
+
+// ProtectOf returns the patterns of names that words of package protect stand for. With
+// [protect.Git] or [protect.Hooks], that is all that belongs to git.
+func ProtectOf(words []string) []string {
+	names := protect.Names(words)
+	if len(protect.GitNames(words)) > 0 {
+		names = append(names, protect.GitDir)
+	}
+	return append([]string{}, names...)
 }
 
 // CheckProtect reports, for an operator, the first pattern that [Open] would

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -60,7 +61,10 @@ func contextToProto(c tool.Call) *toolpluginv1.CallContext {
 		Roots: c.Context.Roots, Protected: c.Context.Protected, UserDir: c.Context.UserDir, Ticket: c.Context.Ticket,
 	}
 	if f := c.Context.Files; f != nil {
-		context.Files = &toolpluginv1.FilePolicy{Sensitive: f.Sensitive, Allowed: f.Allowed}
+		context.Files = &toolpluginv1.FilePolicy{Sensitive: f.Sensitive, Allowed: f.Allowed, Protect: f.Protect}
+		if f.Protect == nil {
+			context.Files.Protect = protect.Presets()
+		}
 	}
 	return context
 }

@@ -59,6 +59,9 @@ type FilePolicy struct {
 	// Allowed are absolute paths that the call names and may use, with what is below
 	// them, though a pattern covers them: the policy has allowed it, or a person has.
 	Allowed []string `json:"allowed,omitempty"`
+	// Protect are words of package protect of the sdk: no file of a name that they stand
+	// for is changed.
+	Protect []string `json:"protect"`
 }
 
 // Progress says how far a call has come.

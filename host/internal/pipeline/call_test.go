@@ -16,6 +16,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -136,7 +137,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 		ID: outcome.ID, Tool: "echo", Arguments: json.RawMessage(`{"text":"hi","times":2}`),
 		Context: tool.Context{
 			Session: "s1", User: "ann", Client: "test", Traceparent: req.Traceparent, Attempt: 1,
-			MaxOutput: 16 * tool.KiB, Roots: []string{"/project"}, Files: &tool.FilePolicy{Sensitive: sensitive.Default()},
+			MaxOutput: 16 * tool.KiB, Roots: []string{"/project"}, Files: &tool.FilePolicy{Sensitive: sensitive.Default(), Protect: protect.Presets()},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

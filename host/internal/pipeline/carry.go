@@ -150,7 +150,7 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 			MaxOutput:   c.entry.MaxOutput,
 			Roots:       p.roots(),
 			Protected:   p.rules().Protected(),
-			Files:       &tool.FilePolicy{Sensitive: p.rules().Sensitive(), Allowed: c.sensitive},
+			Files:       &tool.FilePolicy{Sensitive: p.rules().Sensitive(), Allowed: c.sensitive, Protect: p.rules().Presets(c.entry.Plugin)},
 			ApprovalID:  c.approval.ID,
 		},
 	}

@@ -229,6 +229,14 @@ func TestProtectedNames(t *testing.T) {
 			t.Errorf("%s changes %q: %v (%s), want denied: %t", tt.plugin, tt.path, got.Verdict, got.Rule, tt.denied)
 		}
 	}
+	for path, words := range map[string]string{".git/config": `"git"`, ".git/hooks/x": `"git" and "hooks"`, ".vscode/x": `"editor"`, "a/.mcp.json": `"agents"`} {
+		input := at(in("fs", "x", tool.SideEffecting), filepath.Join(ws, path))
+		input.Folders = []string{ws}
+		d := rules.Decide(input)
+		if want := "leaving " + words + ` out of protect in the sandbox of plugin "fs"`; !strings.Contains(d.Rule, "protect "+words) || !strings.Contains(d.Change, want) {
+			t.Errorf("%s: the rule is %q, and what changes it %q, want the words %s", path, d.Rule, d.Change, words)
+		}
+	}
 	for _, tt := range []struct {
 		line   string
 		denied bool

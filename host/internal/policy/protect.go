@@ -16,8 +16,8 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 	for _, path := range in.Paths {
 		// The folders that callers work in may be around everything.
 		changes := in.Tier != tool.ReadOnly && !slices.Contains(in.Folders, path.Absolute)
-		if changes && r.protectsName(in, path.Absolute) {
-			return protectedName(path.Name), true
+		if words := r.protectsName(in, path.Absolute); changes && len(words) > 0 {
+			return protectedName(in, path.Name, words), true
 		}
 		if r.hides(path.Absolute) || changes && r.protects(path.Absolute) {
 			return Decision{
@@ -43,8 +43,8 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 			Change: "list the path under filesystem.read in the plugin's sandbox",
 		}, true
 	}
-	if name, ok := r.writesProtected(in); ok {
-		return protectedName(name), true
+	if name, words := r.writesProtected(in); name != "" {
+		return protectedName(in, name, words), true
 	}
 	if in.Tier != tool.ReadOnly && r.opts.Mode == ReadOnly {
 		return Decision{
@@ -78,42 +78,53 @@ func (r *Rules) protects(path string) bool {
 	return false
 }
 
-// presets are what is protected from a plugin by its name: all, unless the
-// configuration says less.
-func (r *Rules) presets(plugin string) []string {
+// Presets returns the words of package protect for what is protected from a plugin by its
+// name: all, unless the configuration says less. The caller must not change the slice.
+func (r *Rules) Presets(plugin string) []string {
 	if own, ok := r.opts.Protect[plugin]; ok {
 		return own
 	}
 	return protect.Presets()
 }
 
-// protectsName reports whether the plugin may not change a path for its name. It counts
-// below the folders that callers work in: these may have any names themselves.
-func (r *Rules) protectsName(in *Input, path string) bool {
-	presets := r.presets(in.Plugin)
-	return slices.ContainsFunc(in.Folders, func(folder string) bool {
-		return below(path, folder) && protect.Covers(presets, path[len(strings.TrimSuffix(folder, "/")):])
-	})
+// protectsName returns the words for which the plugin may not change a path for its name;
+// none if it may. It counts below the folders that callers work in: these may have any
+// names themselves.
+func (r *Rules) protectsName(in *Input, path string) []string {
+	presets := r.Presets(in.Plugin)
+	for _, folder := range in.Folders {
+		if below(path, folder) {
+			if words := protect.Words(presets, path[len(strings.TrimSuffix(folder, "/")):]); len(words) > 0 {
+				return words
+			}
+		}
+	}
+	return nil
 }
 
 // protectedName is the decision about a change of what bears a protected name.
-func protectedName(name string) Decision {
+func protectedName(in *Input, name string, words []string) Decision {
+	quoted := `"` + strings.Join(words, `" and "`) + `"`
 	return Decision{
-		Verdict: Deny, Rule: "the protection of files that have programs run", Reason: "Path not allowed by security policy: " + tool.VisibleName(name),
-		Change: "leave the word for it out of protect in the plugin's sandbox",
+		Verdict: Deny, Rule: "protect " + quoted + " (git, editors or agents run programs that such files name)",
+		Reason: "Path not allowed by security policy: " + tool.VisibleName(name),
+		Change: fmt.Sprintf("leave the file as it is and ask the user, who can change it without this tool; an admin lifts the protection by leaving %s out of protect in the sandbox of plugin %q",
+			quoted, in.Plugin),
 	}
 }
 
 // writesProtected returns a file of a protected name to which a command redirects its
-// output.
-func (r *Rules) writesProtected(in *Input) (string, bool) {
+// output, and the words for it; "" if there is none.
+func (r *Rules) writesProtected(in *Input) (name string, words []string) {
 	for _, c := range in.Commands {
 		covers := r.protectedIn(in, c.Line)
-		if i := slices.IndexFunc(c.Line.Writes, covers); i >= 0 {
-			return c.Line.Writes[i], true
+		for _, name := range c.Line.Writes {
+			if words := covers(name); len(words) > 0 {
+				return name, words
+			}
 		}
 	}
-	return "", false
+	return "", nil
 }
 
 // Touched returns the words of a call's commands by which they may change something of
@@ -128,7 +139,7 @@ func (r *Rules) Touched(in *Input, c Command) []string {
 			continue
 		}
 		for _, name := range s.Files {
-			if covers(name) && !slices.Contains(touched, name) {
+			if len(covers(name)) > 0 && !slices.Contains(touched, name) {
 				touched = append(touched, name)
 			}
 		}
@@ -136,21 +147,32 @@ func (r *Rules) Touched(in *Input, c Command) []string {
 	return touched
 }
 
-// protectedIn returns a function that reports whether a word of a line may be what the
-// plugin may not change for its name. If the line changes to more directories than can be
-// followed, a word may be in any of those that it names.
-func (r *Rules) protectedIn(in *Input, line *command.Line) func(name string) bool {
+// protectedIn returns a function that returns the words for which a word of a line may be
+// what the plugin may not change for its name. If the line changes to more directories than
+// can be followed, a word may be in any of those that it names.
+func (r *Rules) protectedIn(in *Input, line *command.Line) func(name string) []string {
 	bases, all := in.Places(line)
-	anywhere := !all && slices.ContainsFunc(append(slices.Clone(line.Directories), bases...), func(dir string) bool {
-		return slices.ContainsFunc(strings.Split(strings.TrimPrefix(dir, in.folder(dir)), "/"), func(part string) bool {
-			return protect.Covers(r.presets(in.Plugin), part)
-		})
-	})
-	return func(name string) bool {
-		if !filepath.IsAbs(name) && (anywhere || !all && protect.Covers(r.presets(in.Plugin), name)) {
-			return true
+	presets := r.Presets(in.Plugin)
+	var anywhere []string
+	for _, dir := range append(slices.Clone(line.Directories), bases...) {
+		for part := range strings.SplitSeq(strings.TrimPrefix(dir, in.folder(dir)), "/") {
+			if words := protect.Words(presets, part); !all && len(words) > 0 {
+				anywhere = words
+			}
 		}
-		return slices.ContainsFunc(bases, func(base string) bool { return r.protectsName(in, from(base, name)) })
+	}
+	return func(name string) []string {
+		if !all && !filepath.IsAbs(name) {
+			if words := protect.Words(presets, name); len(words) > 0 || len(anywhere) > 0 {
+				return slices.Compact(slices.Sorted(slices.Values(append(words, anywhere...))))
+			}
+		}
+		for _, base := range bases {
+			if words := r.protectsName(in, from(base, name)); len(words) > 0 {
+				return words
+			}
+		}
+		return nil
 	}
 }
 

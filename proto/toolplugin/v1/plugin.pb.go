@@ -1031,7 +1031,10 @@ type FilePolicy struct {
 	Sensitive []string `protobuf:"bytes,1,rep,name=sensitive,proto3" json:"sensitive,omitempty"`
 	// Absolute paths that the call names and may use, with what is below them, though
 	// a pattern covers them: the policy has allowed it, or a person has.
-	Allowed       []string `protobuf:"bytes,2,rep,name=allowed,proto3" json:"allowed,omitempty"`
+	Allowed []string `protobuf:"bytes,2,rep,name=allowed,proto3" json:"allowed,omitempty"`
+	// Words of package protect of the sdk: no file of a name that they stand for is
+	// changed.
+	Protect       []string `protobuf:"bytes,3,rep,name=protect,proto3" json:"protect,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1076,6 +1079,13 @@ func (x *FilePolicy) GetSensitive() []string {
 func (x *FilePolicy) GetAllowed() []string {
 	if x != nil {
 		return x.Allowed
+	}
+	return nil
+}
+
+func (x *FilePolicy) GetProtect() []string {
+	if x != nil {
+		return x.Protect
 	}
 	return nil
 }
@@ -2489,11 +2499,12 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\buser_dir\x18\v \x01(\tR\auserDir\x12\x16\n" +
 	"\x06ticket\x18\f \x01(\fR\x06ticket\x12\x1c\n" +
 	"\tprotected\x18\r \x03(\tR\tprotected\x12/\n" +
-	"\x05files\x18\x0e \x01(\v2\x19.toolplugin.v1.FilePolicyR\x05files\"D\n" +
+	"\x05files\x18\x0e \x01(\v2\x19.toolplugin.v1.FilePolicyR\x05files\"^\n" +
 	"\n" +
 	"FilePolicy\x12\x1c\n" +
 	"\tsensitive\x18\x01 \x03(\tR\tsensitive\x12\x18\n" +
-	"\aallowed\x18\x02 \x03(\tR\aallowed\"~\n" +
+	"\aallowed\x18\x02 \x03(\tR\aallowed\x12\x18\n" +
+	"\aprotect\x18\x03 \x03(\tR\aprotect\"~\n" +
 	"\vCallRequest\x124\n" +
 	"\acontext\x18\x01 \x01(\v2\x1a.toolplugin.v1.CallContextR\acontext\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12%\n" +
