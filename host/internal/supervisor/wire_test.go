@@ -65,9 +65,13 @@ func TestCallRequest(t *testing.T) {
 	call := tool.Call{ID: "tc_1", Tool: "t", Arguments: []byte(`{}`), Context: tool.Context{
 		Session: "s", User: "u", Client: "c", Traceparent: "p", Attempt: 2, ApprovalID: "ap_1", PreviewDigest: []byte("d"),
 		MaxOutput: 3, Roots: []string{"/r"}, Protected: []string{"/p"}, UserDir: "/u", Ticket: []byte("k"),
+		Files: &tool.FilePolicy{Sensitive: []string{".env"}, Allowed: []string{"/r/.env"}, Protect: []string{"git"}},
 	}}
 	got := callRequest(call)
 	wantAllSet(t, got)
+	if f := got.GetContext().GetFiles(); f.GetSensitive()[0] != ".env" || f.GetAllowed()[0] != "/r/.env" || f.GetProtect()[0] != "git" {
+		t.Errorf("callRequest() has the files %v", f)
+	}
 	if c := got.GetContext(); c.GetCallId() != "tc_1" || c.GetAttempt() != 2 || c.GetMaxOutputBytes() != 3 || c.GetRoots()[0] != "/r" || c.GetProtected()[0] != "/p" || string(c.GetTicket()) != "k" {
 		t.Errorf("callRequest() = %v", got)
 	}
