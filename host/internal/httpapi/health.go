@@ -81,7 +81,12 @@ func (s *Server) readiness(w http.ResponseWriter, _ *request) error {
 func (s *Server) keptOff() (problems []string) {
 	for _, p := range s.opts.Supervisor.Plugins() {
 		if p.Phase == supervisor.Broken && !p.RetryAt.IsZero() {
-			problems = append(problems, fmt.Sprintf("the plugin %q crashed too often and stays off until %s", p.Name, p.RetryAt.UTC().Format(time.RFC3339)))
+			last := ""
+			if p.LastCrash != nil {
+				last = ": the last time it " + p.LastCrash.Cause
+			}
+			problems = append(problems, fmt.Sprintf("the plugin %q crashed too often and is off until %s%s; toolhost plugins restart %s starts it at once",
+				p.Name, p.RetryAt.UTC().Format(time.RFC3339), last, p.Name))
 		}
 	}
 	return problems

@@ -228,13 +228,18 @@ func (k *keeper) mayStart() error {
 	case k.closed():
 		return k.unavailable(0, errClosed, "is stopped: the host is stopping")
 	case wait > 0 && k.backoff.broken:
-		return k.unavailable(wait, nil, "%s; the last time it %s", k.plugin.Restart.reason(), k.lastCrash.Cause).
-			WithHint("it is started again at the first call after %v; the host's log says more", wait.Round(time.Second))
+		return k.unavailable(wait, nil, "is off: it %s; the last time it %s", k.plugin.Restart.reason(k.backoff.opened), k.lastCrash.Cause).
+			WithHint("the call was not made; the first call after %v starts the plugin again; a person can do so at once: toolhost plugins restart %s, and toolhost plugins list shows how it crashed",
+				roundUp(wait), k.plugin.Name)
 	case wait > 0:
-		return k.unavailable(wait, nil, "crashed and is not started again yet: it %s", k.lastCrash.Cause)
+		return k.unavailable(wait, nil, "crashed and is not started again yet: it %s", k.lastCrash.Cause).
+			WithHint("the call was not made; make it again after %v", roundUp(wait))
 	}
 	return nil
 }
+
+// roundUp is a wait as a caller is told it: never shorter than it is.
+func roundUp(wait time.Duration) time.Duration { return (wait + time.Second - 1).Truncate(time.Second) }
 
 // chance forgets the crashes of a plugin that stays off if there is a new binary. It is
 // called with mu held and returns with mu held; it releases it meanwhile.

@@ -43,9 +43,12 @@ func (r Restart) withDefaults() Restart {
 	return r
 }
 
-// reason completes "the plugin ..." for one whose breaker has opened.
-func (r Restart) reason() string {
-	return fmt.Sprintf("crashed %d times within %v, or again after a pause, and stays off for a while", r.MaxCrashes, r.Within)
+// reason completes "the plugin ..." for one whose breaker has opened some times in a row.
+func (r Restart) reason(opened int) string {
+	if opened > 1 {
+		return "crashed again when it was started after a pause"
+	}
+	return fmt.Sprintf("crashed %d times within %v", r.MaxCrashes, r.Within)
 }
 
 // pauseAfter is how long the plugin stays off when the breaker has opened some times in

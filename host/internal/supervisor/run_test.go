@@ -189,7 +189,10 @@ func TestBackoffAndBreaker(t *testing.T) {
 		}
 	}
 	_, err := k.call(t, "calm", "echo", `{}`)
-	wantUnavailable(t, err, "crashed 5 times within 2m0s, or again after a pause, and stays off for a while; the last time it exited with code 5", true)
+	wantUnavailable(t, err, "is off: it crashed 5 times within 2m0s; the last time it exited with code 5", true)
+	if e := tool.AsError(err); !strings.HasPrefix(e.Hint, "the call was not made; the first call after 30s starts the plugin again") || !strings.Contains(e.Hint, "toolhost plugins restart calm") {
+		t.Errorf("the hint is %q, want when it is tried again and what to type", e.Hint)
+	}
 	if s := k.state(t, "calm"); s.Phase != Broken {
 		t.Errorf("state is %v, want broken", s.Phase)
 	}
@@ -202,6 +205,8 @@ func TestBackoffAndBreaker(t *testing.T) {
 	if s := k.state(t, "calm"); s.Phase != Broken || time.Until(s.RetryAt) < 50*time.Second {
 		t.Errorf("after a crash of the trial the state is %v until %v, want broken for a minute", s.Phase, s.RetryAt)
 	}
+	_, err = k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "is off: it crashed again when it was started after a pause; the last time it exited with code 5", true)
 	if err := k.Restart(t.Context(), "calm"); err != nil {
 		t.Fatalf("Restart() = %v", err)
 	}
