@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -46,7 +47,11 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 	w := &waiting{app: a, call: call}
 	var err error
 	for lost := 0; lost < maxHosts; {
+		begun := w.outcome.ToolCallID != ""
 		err = a.asAgent(ctx, func(c *client.Client) error { return w.wait(ctx, c) })
+		if _, ok := errors.AsType[*config.Error](err); ok && begun {
+			w.tellStranded()
+		}
 		if err == nil && w.ended() || err != nil && !hostGone(err) || pause(ctx, betweenHosts) != nil {
 			break
 		}
@@ -99,6 +104,18 @@ func (w *waiting) tell() {
 	w.told = id
 	fmt.Fprintf(w.app.stderr, "toolhost: %s\nhint: %s\nhint: %s\n",
 		news, w.app.command("approvals show "+id), w.app.command("approvals approve "+id))
+}
+
+// tellStranded says that the call's host has gone and that no other one can start: the
+// configuration has mistakes by now, which are told after this.
+func (w *waiting) tellStranded() {
+	what := "its outcome is not known here"
+	if w.turnedAway() || w.outcome.Status == client.Pending && w.outcome.ApprovalID != "" {
+		what = "it was not made"
+	}
+	again := fmt.Sprintf("call %s --idempotency-key %s", w.call.Tool, w.call.IdempotencyKey)
+	fmt.Fprintf(w.app.stderr, "toolhost: the host stopped while the call %s waited, and no other can start with this configuration: %s\nhint: mend the mistakes below, then make the same call again, with its arguments: %s\n",
+		w.outcome.ToolCallID, what, w.app.command(again))
 }
 
 // ended reports whether the call has ended, and not only its host: a call that
