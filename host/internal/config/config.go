@@ -78,8 +78,6 @@ type Config struct {
 	// than 4 bytes, which occur in any text by chance. They must not be shown
 	// or logged.
 	Secrets []string
-
-	path string // that was loaded
 }
 
 // Plugin is one plugin block: what its supervisor and what the catalog need.
@@ -156,7 +154,6 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	}
 	cfg.Policy.Hidden = cfg.Hidden
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
-	cfg.path = path
 	cfg.Files, cfg.Digest = src.names(), src.digest()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
 	cfg.Secrets, cfg.Warnings = d.secrets.long(), d.warnings

@@ -24,7 +24,15 @@ type Found struct {
 // changed since.
 func (c *Config) Mistaken(found []Found) *Error {
 	lines := map[string][]string{}
-	if src, err := readSource(c.path); err == nil && src.digest() == c.Digest {
+	src := &source{}
+	for _, name := range c.Files {
+		text, err := readBounded(name, maxBytes)
+		if err != nil {
+			break // the digest is another one then
+		}
+		src.files = append(src.files, sourceFile{name: name, bytes: text})
+	}
+	if src.digest() == c.Digest {
 		for _, file := range src.files {
 			lines[file.name] = strings.Split(string(file.bytes), "\n")
 		}
