@@ -26,17 +26,16 @@ const outsideSecret = "do not tell\n"
 // out, again and again until stopped.
 func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 	t.Helper()
-	var stopped atomic.Bool
-	ended := make(chan error, 1)
+	stopped, ended := make(chan struct{}), make(chan error, 1)
 	link := filepath.Join(dir, "link-"+name)
 	inside, name = filepath.Join(dir, inside), filepath.Join(dir, name)
 	if err := os.Symlink(outside, link); err != nil {
 		t.Fatal(err)
 	}
 	go func() { // ends when stopped, which the test waits for
-		pause := time.NewTimer(0)
+		pause := time.NewTicker(3 * time.Millisecond) // long enough for a tool that writes durably
 		defer pause.Stop()
-		for n := 0; !stopped.Load(); n++ {
+		for n := 0; ; n++ {
 			for _, step := range [][2]string{{inside, name}, {name, inside}, {link, name}, {name, link}} {
 				err := os.Rename(step[0], step[1])
 				for err != nil && step[1] == name { // a tool has made a directory there
@@ -51,16 +50,20 @@ func swapName(t *testing.T, dir, inside, name, outside string) (stop func()) {
 					ended <- err
 					return
 				}
-				if n%16 == 0 { // long enough for a tool that writes durably
+				if n%16 == 0 {
 					pause.Reset(3 * time.Millisecond)
-					<-pause.C
+					select {
+					case <-pause.C:
+					case <-stopped:
+						ended <- nil
+						return
+					}
 				}
 			}
 		}
-		ended <- nil
 	}()
 	return func() {
-		stopped.Store(true)
+		close(stopped)
 		if err := <-ended; err != nil {
 			t.Errorf("the swaps ended: %v", err)
 		}

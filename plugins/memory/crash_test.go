@@ -12,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/sdktest"
@@ -169,10 +168,11 @@ func TestCrashControl(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := fmt.Fscanln(out, new(int)); err != nil {
-			t.Fatal(err)
+		for range 1 + rand.N(200) { // any moment will do
+			if _, err := fmt.Fscanln(out, new(int)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		<-time.NewTimer(time.Duration(rand.Int64N(int64(3 * time.Millisecond)))).C // any moment will do
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -199,24 +198,26 @@ func TestMoveAcrossWhileChanged(t *testing.T) {
 		dir, to := tree(t, files), filepath.Join(elsewhere, fmt.Sprint(round))
 		r := open(t, dir, elsewhere)
 		var made []string
-		var stop atomic.Bool
-		done := make(chan struct{})
+		stop, done := make(chan struct{}), make(chan struct{})
 		go func() { // ends when it is told to, or when the directory is gone
 			defer close(done)
-			pause := time.NewTimer(0)
-			defer pause.Stop()
-			for n := 0; !stop.Load(); n++ {
+			for n := 0; ; n++ {
 				name := fmt.Sprintf("new-%d", n)
 				if os.WriteFile(filepath.Join(dir, "d", name), nil, 0o600) != nil {
 					return
 				}
 				made = append(made, name)
-				pause.Reset(1 + time.Duration(rand.Int64N(int64(time.Millisecond))))
-				<-pause.C
+				pause := time.NewTimer(time.Duration(rand.Int64N(int64(time.Millisecond))))
+				select {
+				case <-pause.C:
+				case <-stop:
+					pause.Stop()
+					return
+				}
 			}
 		}()
 		got := transfer(t, r, "d", to, roots.MoveOptions{})
-		stop.Store(true)
+		close(stop)
 		<-done
 		where, other := to, filepath.Join(dir, "d")
 		if got == "" {

@@ -274,7 +274,10 @@ func TestForeignIsMissing(t *testing.T) {
 }
 
 // wait lets the bubble's time pass.
-func wait(d time.Duration) { <-time.After(d) }
+func wait(d time.Duration) {
+	synctest.Wait()
+	<-time.After(d)
+}
 
 // hundred calls f a hundred times at once and returns how often it is true.
 func hundred(f func() bool) int64 {

@@ -62,8 +62,8 @@ func TestCache(t *testing.T) {
 		{name: "other arguments", second: func(r *pipeline.Request) { r.Arguments = []byte(`{"text":"b"}`) }, want: "2"},
 		{name: "another user", second: func(r *pipeline.Request) { r.Caller.User = "bob" }, want: "2"},
 		{name: "another plugin's tool", second: func(r *pipeline.Request) { r.Tool = "other_echo" }, want: "2"},
-		{name: "just before its time", between: func(*testing.T, *host) { <-time.After(59 * time.Second) }, want: "1"},
-		{name: "after its time", between: func(*testing.T, *host) { <-time.After(time.Minute) }, want: "2"},
+		{name: "just before its time", between: after(59 * time.Second), want: "1"},
+		{name: "after its time", between: after(time.Minute), want: "2"},
 		{name: "after a change by the plugin", between: changeBy("ann", "add"), want: "3"},
 		{name: "after a change by another plugin", between: changeBy("ann", "other_add"), want: "1"},
 		{name: "after a privileged call of another plugin", between: changeBy("ann", "other_wreck"), want: "3"},
@@ -100,6 +100,14 @@ func TestCache(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// after lets the bubble's time pass.
+func after(d time.Duration) func(*testing.T, *host) {
+	return func(*testing.T, *host) {
+		synctest.Wait()
+		<-time.After(d)
 	}
 }
 

@@ -17,12 +17,17 @@ type slow struct {
 	running, most int
 }
 
-func (s *slow) Run(context.Context, string, string, tool.Call, tool.Sink) (tool.Result, bool, error) {
+func (s *slow) Run(ctx context.Context, _, _ string, _ tool.Call, _ tool.Sink) (tool.Result, bool, error) {
 	s.mu.Lock()
 	s.running++
 	s.most = max(s.most, s.running)
 	s.mu.Unlock()
-	<-time.After(time.Second)
+	work := time.NewTimer(time.Second)
+	defer work.Stop()
+	select {
+	case <-work.C:
+	case <-ctx.Done():
+	}
 	s.mu.Lock()
 	s.running--
 	s.mu.Unlock()

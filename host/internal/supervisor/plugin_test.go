@@ -317,9 +317,14 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 		select {}
 	case "wait_file":
 		must(stream.Send(chunk([]byte("inside"))))
-		for range time.Tick(5 * time.Millisecond) {
+		for look := time.Tick(5 * time.Millisecond); ; {
 			if _, err := os.Stat(string(bytes.Trim(r.GetArgumentsJson(), `"`))); err == nil {
 				return text(stream, "done")
+			}
+			select {
+			case <-look:
+			case <-stream.Context().Done():
+				return stream.Context().Err()
 			}
 		}
 	case "text":
