@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,11 @@ import (
 func (p *Process) Reprotect(exposed []string) (still []string) {
 	for _, path := range exposed {
 		file, err := p.reprotect(path)
+		// A file that is being replaced may be the old one, which has no mount any more.
+		for n := 1; n < maxAttempts && err != nil && !errors.Is(err, errNotByName); n++ {
+			<-time.After(betweenAttempts) // nothing announces the end of a rename
+			file, err = p.reprotect(path)
+		}
 		if err != nil {
 			still = append(still, path)
 			continue
@@ -34,6 +40,12 @@ func (p *Process) Reprotect(exposed []string) (still []string) {
 	}
 	return still
 }
+
+// A path that is being replaced meanwhile is tried so often, with pauses.
+const (
+	maxAttempts     = 10
+	betweenAttempts = 10 * time.Millisecond
+)
 
 // placed notes which file is protected at a path.
 func (p *Process) placed(path string, file FileID) {
