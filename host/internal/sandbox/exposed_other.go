@@ -2,6 +2,8 @@
 
 package sandbox
 
+import "context"
+
 // place is where something is that a program must not change.
 type place struct{}
 
@@ -11,7 +13,7 @@ func (*plan) places() []place { return nil }
 func (*Process) Exposed() []string { return nil }
 
 // Reprotect returns nothing: nothing is exposed.
-func (*Process) Reprotect([]string) (still []string) { return nil }
+func (*Process) Reprotect(context.Context, []string) (still []string) { return nil }
 
 // FileID tells files apart.
 type FileID struct{}

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,14 +25,9 @@ import (
 // it has done: it may have written it, or hold a descriptor by which it can. So a file
 // that others rely on once a person has looked at it, such as the configuration, takes
 // a new process.
-func (p *Process) Reprotect(exposed []string) (still []string) {
+func (p *Process) Reprotect(ctx context.Context, exposed []string) (still []string) {
 	for _, path := range exposed {
-		file, err := p.reprotect(path)
-		// A file that is being replaced may be the old one, which has no mount any more.
-		for n := 1; n < maxAttempts && err != nil && !errors.Is(err, errNotByName); n++ {
-			<-time.After(betweenAttempts) // nothing announces the end of a rename
-			file, err = p.reprotect(path)
-		}
+		file, err := p.reprotectAgain(ctx, path)
 		if err != nil {
 			still = append(still, path)
 			continue
@@ -41,11 +37,23 @@ func (p *Process) Reprotect(exposed []string) (still []string) {
 	return still
 }
 
-// A path that is being replaced meanwhile is tried so often, with pauses.
-const (
-	maxAttempts     = 10
-	betweenAttempts = 10 * time.Millisecond
-)
+// reprotectAgain calls reprotect until it succeeds, up to ten times, and ends with ctx.
+// While a file is being replaced, the old one is still there and has no mount any more,
+// and nothing announces the end of a rename.
+func (p *Process) reprotectAgain(ctx context.Context, path string) (FileID, error) {
+	const attempts, pause = 10, 10 * time.Millisecond
+	for n := 1; ; n++ {
+		file, err := p.reprotect(path)
+		if err == nil || n == attempts || errors.Is(err, errNotByName) {
+			return file, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return FileID{}, context.Cause(ctx)
+		}
+	}
+}
 
 // placed notes which file is protected at a path.
 func (p *Process) placed(path string, file FileID) {

@@ -58,7 +58,7 @@ func (k *keeper) beginLook(ctx context.Context, i *instance) *look {
 		found := suspectsAt(k.plugin.Name, paths)
 		var still []string
 		if len(paths) > 0 {
-			still = k.s.reprotect(i.runner.proc, paths)
+			still = k.s.reprotect(i.runner.proc, ctx, paths)
 		}
 		now := k.s.readOnly(k.s.opts.Workspace)
 		k.mu.Lock()

@@ -79,7 +79,7 @@ type Supervisor struct {
 	// exposed asks the file system what a process could change that it must not.
 	exposed func(*sandbox.Process) []string
 	// reprotect keeps a process from changing them, and returns what it still could.
-	reprotect func(*sandbox.Process, []string) []string
+	reprotect func(*sandbox.Process, context.Context, []string) []string
 	// readOnly asks it whether nothing can be written in the workspace.
 	readOnly func(dir string) bool
 	tasks    sync.WaitGroup // starts, watchers and the like; Close waits for them
