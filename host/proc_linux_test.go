@@ -279,12 +279,12 @@ func TestProgramsOfAnOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // these are
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProgramsEndWith|^TestProgramsOfPlugins$", "-test.parallel=5", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^TestProgramsEndWith|^TestProgramsOfPlugins$|^TestForkBomb$", "-test.parallel=5", "-test.v")
 	cmd.Dir = "/"
 	cmd.Env = []string{binVariable + "=" + bin, "TMPDIR=" + os.TempDir(), "PATH=" + os.Getenv("PATH")}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestProgramsEndWithTheHost/strict") {
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestProgramsEndWithTheHost/strict") || !strings.Contains(string(out), "--- PASS: TestForkBomb") {
 		t.Errorf("as user 65534: %v\n%s", err, out)
 	}
 }
