@@ -58,6 +58,8 @@ type Question struct {
 	// Preview is what the plugin says that the call would do; nil means that it
 	// cannot say. The Desk keeps it; it must not change any more.
 	Preview *tool.Preview
+	// NoPreview says why a tool that has previews gave none for this call.
+	NoPreview string
 	// Runs are what arguments that are shell commands would run, a line for each
 	// command, as the host has read them.
 	Runs []string
@@ -222,7 +224,7 @@ func (d *Desk) draft(q Question) (Record, error) {
 		ID: "ap_" + id.String(), Call: q.Call, User: q.User, Client: q.Client, Session: q.Session,
 		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Tier: q.Tier,
 		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
-		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), Runs: q.Runs,
+		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
 		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
 		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
@@ -237,7 +239,7 @@ func (d *Desk) draft(q Question) (Record, error) {
 // check refuses what could not be shown, or kept, as it is.
 func (q *Question) check() error {
 	size := len(q.Shown)
-	texts := []string{q.Call, q.User, q.Client, q.Session, q.Plugin, q.Tool, q.Digest, q.Rule, q.Where, q.PolicyRevision}
+	texts := []string{q.Call, q.User, q.Client, q.Session, q.Plugin, q.Tool, q.Digest, q.Rule, q.Where, q.PolicyRevision, q.NoPreview}
 	for _, text := range texts {
 		if len(text) > maxName || !utf8.ValidString(text) {
 			return tool.Errorf(tool.InvalidArgument, "A name of the call cannot be shown to a person: it is not UTF-8, or longer than %d bytes", maxName)

@@ -72,6 +72,8 @@ type Record struct {
 	// Preview is what the plugin says that the call would do; nil if it says
 	// nothing.
 	Preview *tool.Preview `json:"preview,omitempty"`
+	// NoPreview says why a tool that has previews gave none for this call.
+	NoPreview string `json:"no_preview,omitempty"`
 	// Runs are what arguments that are shell commands would run, as the host has
 	// read them.
 	Runs []string `json:"runs,omitempty"`

@@ -94,6 +94,9 @@ func Show(r Record) View {
 			p.text(Argument, "a command", seenLine(command), false)
 		}
 	}
+	if r.NoPreview != "" {
+		p.add(Heading, "No preview: "+seenLine(r.NoPreview))
+	}
 	if r.Preview != nil {
 		p.add(Heading, "The plugin says what would happen:")
 		p.preview(r.Preview)

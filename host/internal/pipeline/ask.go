@@ -66,10 +66,16 @@ func (p *Pipeline) letGo(ctx context.Context, c *call) {
 	}
 }
 
+// noPreview is what an approver reads of a call whose preview failed. The plugin's own
+// words may hold what a person has not allowed yet.
+const noPreview = "the plugin could not say what would happen: the call will probably fail"
+
 // preview asks the plugin what the call would do; nil if its tool cannot tell.
 // The error is the plugin's if the call cannot succeed: nobody needs to be
-// asked about it.
+// asked about it. A call that names sensitive files is asked about all the same, since the
+// plugin has read them: the caller gets none of its words before a person allows the call.
 func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) {
+	c.noPreview = ""
 	if !c.entry.Spec.HasPreview {
 		return nil, nil
 	}
@@ -79,13 +85,23 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 	}
 	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c))
 	p.slots.leave(place)
-	switch {
-	case err == nil:
+	if err == nil {
 		return &preview, nil
-	case ctx.Err() == nil && p.replaced(c):
-		return nil, fmt.Errorf("%w: %w", errReplaced, err)
 	}
-	return nil, endOf(ctx, err)
+	replaced, withheld := ctx.Err() == nil && p.replaced(c), len(c.sensitive) > 0
+	switch {
+	case replaced && withheld:
+		return nil, fmt.Errorf("%w: %w", errReplaced, errChanging)
+	case replaced:
+		return nil, fmt.Errorf("%w: %w", errReplaced, err)
+	case !withheld:
+		return nil, endOf(ctx, err)
+	case ctx.Err() != nil:
+		return nil, causeOf(ctx)
+	}
+	p.opts.Logger.Info("a call that names sensitive files is asked about without a preview", "call", c.id, "code", tool.AsError(err).Code)
+	c.noPreview = noPreview
+	return nil, nil
 }
 
 // question is what a person is asked.
@@ -96,7 +112,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Digest: c.entry.Digest, Tier: c.tier,
 		Verdict: c.decision.Verdict, Rule: c.decision.Rule, Where: c.decision.Where,
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
-		Preview: preview, PolicyRevision: p.rules().Revision(), Context: c.Context,
+		Preview: preview, NoPreview: c.noPreview, PolicyRevision: p.rules().Revision(), Context: c.Context,
 		Runs:     runs(c, hidden),
 		Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.subject,
 	}

@@ -43,6 +43,7 @@ type call struct {
 	question  approval.Record  // what a person was asked in this round, as it stands; no ID: none was
 	approval  approval.Record  // after a person approved it; no ID: none did
 	preview   *tool.Preview    // what was shown to that person; nil: nothing
+	noPreview string           // why nothing was, though the tool has previews
 	binding   string           // what the approval is bound to
 	begun     bool             // its start is in the journal
 	cacheKey  cacheKey         // of a call whose result may be kept

@@ -1,0 +1,110 @@
+package pipeline_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// edits is a plugin whose previews fail with what they have read.
+func edits(t *testing.T, opts pipeline.Options) *host {
+	t.Helper()
+	spec := addSpec()
+	spec.InputSchema = json.RawMessage(`{"type":"object","properties":{"file":{"type":"string","description":"a file","x-role":"path"}},"required":["file"]}`)
+	if opts.Roots == nil {
+		opts.Roots = []string{"/project"}
+	}
+	if opts.Policy == nil {
+		opts.Policy = rules(t, policy.Options{})
+	}
+	return newHost(t, opts, spec)
+}
+
+const secret = "DB_PASSWORD=hunter2"
+
+var errNearest = tool.Errorf(tool.NotFound, "the nearest is "+secret).WithHint("line 1 is " + secret).WithCause(errors.New(secret))
+
+// TestPreviewOfSensitiveFileFails: a caller gets no words of a plugin about a sensitive
+// file before a person has allowed the call, also when its preview fails.
+func TestPreviewOfSensitiveFileFails(t *testing.T) {
+	t.Parallel()
+	h := edits(t, pipeline.Options{Runner: fakeRunner{run: echo, preview: func(context.Context, tool.Call) (tool.Preview, error) {
+		return tool.Preview{}, errNearest
+	}}})
+	f, question := h.begin(t, request("add", `{"file":"d/.env"}`))
+	told, err := json.Marshal([]any{f.Wait(t.Context(), 0), question})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(told), "hunter2") {
+		t.Errorf("the caller or the approver is told %s", told)
+	}
+	if question.Preview != nil || question.NoPreview == "" {
+		t.Errorf("the question is %+v, want no preview and why", question)
+	}
+	h.answer(t, question.ID, true)
+	if got := f.Wait(t.Context(), pipeline.Forever).Result; got.Error != nil {
+		t.Errorf("the approved call ends with %v", got.Error)
+	}
+
+	got := h.Call(t.Context(), request("add", `{"file":"d/notes.txt"}`)).Result.Error
+	if got == nil || got.Message != errNearest.Message {
+		t.Errorf("of an ordinary file the caller is told %v, want the plugin's words", got)
+	}
+}
+
+// TestPreviewOfSensitiveFileIsShown: a preview that shows a sensitive file is for the
+// approver alone.
+func TestPreviewOfSensitiveFileIsShown(t *testing.T) {
+	t.Parallel()
+	h := edits(t, pipeline.Options{Runner: fakeRunner{run: echo, preview: func(context.Context, tool.Call) (tool.Preview, error) {
+		return tool.Preview{Summary: secret, Content: []tool.Content{tool.Text(secret)}}, nil
+	}}})
+	f, question := h.begin(t, request("add", `{"file":".env"}`))
+	if question.Preview == nil || question.NoPreview != "" {
+		t.Errorf("the question is %+v, want the preview", question)
+	}
+	told, err := json.Marshal([]any{f.Wait(t.Context(), 0), f.Info()})
+	if err != nil || strings.Contains(string(told), "hunter2") {
+		t.Errorf("the caller is told %s, %v", told, err)
+	}
+	h.answer(t, question.ID, false)
+	if got := f.Wait(t.Context(), pipeline.Forever).Result; got.Error == nil || got.Error.Code != tool.Rejected || strings.Contains(got.Error.Error(), "hunter2") {
+		t.Errorf("the refused call ends with %v", got.Error)
+	}
+}
+
+// TestPreviewOfSensitiveFileReplaced: the plugin's words do not reach the caller if its
+// program is always another one, or the call ends.
+func TestPreviewOfSensitiveFileReplaced(t *testing.T) {
+	t.Parallel()
+	for _, end := range []bool{false, true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var h *host
+		h = edits(t, pipeline.Options{Runner: fakeRunner{run: echo, preview: func(_ context.Context, c tool.Call) (tool.Preview, error) {
+			if end {
+				cancel()
+				return tool.Preview{}, errNearest
+			}
+			entry, err := h.opts.Catalog.Lookup("add")
+			if err != nil {
+				return tool.Preview{}, err
+			}
+			if err := h.opts.Catalog.Publish("test", c.ID+entry.Digest, []tool.Spec{entry.Spec}); err != nil {
+				return tool.Preview{}, err
+			}
+			return tool.Preview{}, errNearest
+		}}})
+		got := h.Call(ctx, request("add", `{"file":".env"}`)).Result.Error
+		if got == nil || strings.Contains(got.Error()+got.Hint, "hunter2") {
+			t.Errorf("ended %v: the caller is told %v", end, got)
+		}
+		cancel()
+	}
+}
