@@ -168,6 +168,28 @@ func TestSensitivePaths(t *testing.T) {
 	}
 }
 
+// TestSensitiveTurnedOff: by its verdict as by an empty list, plugins get no pattern.
+func TestSensitiveTurnedOff(t *testing.T) {
+	t.Parallel()
+	for paths, off := range map[string]bool{
+		``: false, `sensitive_verdict = "ask"`: false, `sensitive_verdict = "deny"`: false,
+		`sensitive_verdict = "allow"`: true, `sensitive = []`: true,
+		"sensitive = [\".env\"]\nsensitive_verdict = \"allow\"": true,
+	} {
+		cfg, err := load(t, "policy {\n paths {\n"+paths+"\n}\n}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		rules, err := policy.New(cfg.Policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := rules.Sensitive(); got == nil || (len(got) == 0) != off {
+			t.Errorf("%s: plugins get the patterns %#v, want none: %v", paths, got, off)
+		}
+	}
+}
+
 // TestSensitiveRevision: another list is another policy.
 func TestSensitiveRevision(t *testing.T) {
 	t.Parallel()

@@ -52,9 +52,15 @@ func newSecrets(s Sensitive) (secrets, error) {
 	return secrets{s, texts, patterns}, err
 }
 
-// Sensitive returns the patterns of sensitive files, never nil. The caller must not
+// Sensitive returns the patterns of sensitive files for plugins, never nil: none if the
+// verdict is [Allow], since plugins refuse what the patterns cover. The caller must not
 // change the slice.
-func (r *Rules) Sensitive() []string { return r.secrets.texts }
+func (r *Rules) Sensitive() []string {
+	if r.secrets.off() {
+		return []string{}
+	}
+	return r.secrets.texts
+}
 
 // IsSensitive reports whether a person is asked about an absolute path.
 func (r *Rules) IsSensitive(in *Input, path string) bool {
