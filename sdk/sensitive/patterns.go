@@ -41,15 +41,32 @@ const (
 func newPart(glob string) part {
 	p := part{glob: glob, tokens: tokensOf(glob)}
 	wild := strings.IndexAny(glob, `*?[\`)
+	name, isName := literal(glob)
 	switch {
-	case wild < 0:
-		p.kind, p.text = plain, protect.Name(glob)
+	case isName:
+		p.kind, p.text = plain, protect.Name(name)
 	case wild == len(glob)-1 && glob[wild] == '*':
 		p.kind, p.text = beginning, glob[:wild]
 	case glob[0] == '*' && !strings.ContainsAny(glob[1:], `*?[\`):
 		p.kind, p.text = ending, glob[1:]
 	}
 	return p
+}
+
+// literal returns the only name that a glob matches, if there are no wildcards in it but
+// escaped ones.
+func literal(glob string) (name string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(glob); i++ {
+		switch c := glob[i]; {
+		case strings.IndexByte("*?[", c) >= 0:
+			return "", false
+		case c == '\\' && i+1 < len(glob):
+			i++
+		}
+		b.WriteByte(glob[i])
+	}
+	return b.String(), true
 }
 
 func (p part) match(name string) bool {

@@ -45,7 +45,7 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 		if pattern != "" && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
 			patterns = nil // as the workspace is spelled, and where it is
 			for _, folder := range spellings(workspace) {
-				patterns = append(patterns, path.Join(folder, pattern))
+				patterns = append(patterns, path.Join(policy.Literal(folder), pattern))
 			}
 		}
 		for i := range patterns {

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -186,6 +187,56 @@ func TestSensitiveTurnedOff(t *testing.T) {
 		}
 		if got := rules.Sensitive(); got == nil || (len(got) == 0) != off {
 			t.Errorf("%s: plugins get the patterns %#v, want none: %v", paths, got, off)
+		}
+	}
+}
+
+// TestPatternsOfAnOddWorkspace: a pattern in the workspace holds there, and nowhere else,
+// whatever the workspace is called.
+func TestPatternsOfAnOddWorkspace(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"w[s]", "w[s", "w*", "**", "w?", `w\s`, `w\`, "{a,b}", "{", "}", "!w", "w[S]. ", `w\.`, "plain"} {
+		dir := write(t, map[string]string{"config.hcl": fmt.Sprintf(`workspace = %q
+state_dir = "state"
+policy {
+  paths {
+    sensitive = ["conf/*.tfvars", "keys"]
+    forbidden = ["private/*.txt", "closed"]
+  }
+}
+plugin "p" {
+  tier = "read_only"
+}`, folder)})
+		for _, name := range []string{folder, "ws", "other"} {
+			if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg, err := config.Load(filepath.Join(dir, "config.hcl"), config.LoadOptions{LookupEnv: environment(nil)})
+		if err != nil {
+			t.Errorf("%q: %v", folder, err)
+			continue
+		}
+		rules, err := policy.New(cfg.Policy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]policy.Verdict{
+			"conf/live.tfvars": policy.Confirm, "keys/a": policy.Confirm, "private/a.txt": policy.Deny, "closed": policy.Deny,
+			"live.tfvars": policy.Allow, "a/closed": policy.Allow,
+		} {
+			for _, below := range []string{folder, "ws", "other"} {
+				if below != folder {
+					want = policy.Allow
+				}
+				d := rules.Decide(policy.Input{
+					Plugin: "p", Tool: "read", Tier: tool.ReadOnly, Folders: []string{dir},
+					Paths: []policy.Path{{Name: name, Absolute: filepath.Join(dir, below, name)}},
+				})
+				if d.Verdict != want {
+					t.Errorf("workspace %q: %s/%s is decided %v by %s, want %v", folder, below, name, d.Verdict, d.Rule, want)
+				}
+			}
 		}
 	}
 }

@@ -31,6 +31,19 @@ type PathRule struct {
 	Place   string `json:"-"`
 }
 
+// Literal returns the pattern of a path that means that path alone, for [PathRule] and
+// [Sensitive].
+func Literal(name string) string {
+	var b strings.Builder
+	for _, c := range []byte(name) {
+		if strings.IndexByte(`\*?[]{}`, c) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
 // ParsePathRule checks a pattern. One that begins with neither "/" nor "**/" is
 // relative to a folder.
 func ParsePathRule(pattern, folder string) (string, error) {
@@ -38,7 +51,7 @@ func ParsePathRule(pattern, folder string) (string, error) {
 		return "", fmt.Errorf("the pattern is empty")
 	}
 	if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
-		pattern = path.Join(folder, pattern)
+		pattern = path.Join(Literal(folder), pattern)
 	}
 	if pattern = strings.TrimSuffix(pattern, "/"); pattern == "" {
 		return "", fmt.Errorf("it covers everything: no call that names a path could run")
