@@ -37,14 +37,14 @@ func (p *Process) Reprotect(ctx context.Context, exposed []string) (still []stri
 	return still
 }
 
-// reprotectAgain calls reprotect until it succeeds, up to ten times, and ends with ctx.
-// While a file is being replaced, the old one is still there and has no mount any more,
-// and nothing announces the end of a rename.
+// reprotectAgain calls reprotect until it succeeds, for a second at most, and ends with
+// ctx. No call begins meanwhile. It tries again only what may succeed then: nothing
+// announces the end of a rename.
 func (p *Process) reprotectAgain(ctx context.Context, path string) (FileID, error) {
-	const attempts, pause = 10, 10 * time.Millisecond
+	const attempts, pause = 100, 10 * time.Millisecond
 	for n := 1; ; n++ {
 		file, err := p.reprotect(path)
-		if err == nil || n == attempts || errors.Is(err, errNotByName) {
+		if err == nil || n == attempts || !replacedMeanwhile(err) {
 			return file, err
 		}
 		select {
@@ -53,6 +53,13 @@ func (p *Process) reprotectAgain(ctx context.Context, path string) (FileID, erro
 			return FileID{}, context.Cause(ctx)
 		}
 	}
+}
+
+// replacedMeanwhile reports whether a file was not mounted since it was replaced at that
+// moment. Then another file has the name, or the one that had it is about to lose it and
+// has lost its mount.
+func replacedMeanwhile(err error) bool {
+	return errors.Is(err, unix.ESTALE) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL)
 }
 
 // placed notes which file is protected at a path.
@@ -201,6 +208,11 @@ func (m *remount) fork() (pid uintptr, errno syscall.Errno) {
 	if m.stat.Ino != m.file.number || m.stat.Dev_major != m.file.major || m.stat.Dev_minor != m.file.minor ||
 		m.stat.Btime.Sec != m.file.born.Sec || m.stat.Btime.Nsec != m.file.born.Nsec {
 		errno = unix.ESTALE // it has been replaced again
+		goto exit
+	}
+	// One that is being replaced has no name, though the path still leads to it.
+	if kind == unix.S_IFREG && m.stat.Nlink == 0 {
+		errno = unix.ESTALE
 		goto exit
 	}
 	// A file with another name could be written by that.

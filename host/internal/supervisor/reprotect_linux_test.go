@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -79,6 +80,52 @@ func TestGitConfigChangesUnderAProcess(t *testing.T) {
 	}
 	if s := k.state(t, "calm"); s.Crashes != 0 || s.Phase != Ready {
 		t.Errorf("state is %+v, want a plugin that is ready", s)
+	}
+}
+
+// TestStormOfGitConfigChanges changes a repository's configuration again and again while
+// the plugin is called: no change ends its process, and the last file is held.
+func TestStormOfGitConfigChanges(t *testing.T) {
+	t.Parallel()
+	k, config := inRepository(t)
+	k.timing.look = 0
+	k.mustCall(t, "calm", "echo")
+	pid := k.state(t, "calm").PID
+	for _, storm := range []struct {
+		name   string
+		rounds int
+		change func(round int) error
+	}{
+		{"git", soak.Rounds(30, 300), func(round int) error {
+			return exec.CommandContext(t.Context(), "git", "-C", k.workspace, "remote", "add", "r"+strconv.Itoa(round), "https://example.org/a.git").Run()
+		}},
+		{"renames", soak.Rounds(3_000, 50_000), func(int) error {
+			if err := os.WriteFile(config+".new", nil, 0o644); err != nil {
+				return err
+			}
+			return os.Rename(config+".new", config)
+		}},
+	} {
+		over := make(chan error, 1)
+		go func() { // ends after its rounds
+			var err error
+			for round := 0; round < storm.rounds && err == nil; round++ {
+				err = storm.change(round)
+			}
+			over <- err
+		}()
+		for under := true; under; {
+			select {
+			case err := <-over:
+				if err != nil {
+					t.Fatalf("%s: %v", storm.name, err)
+				}
+				under = false
+			default:
+				k.mustCall(t, "calm", "echo")
+			}
+		}
+		k.wantKept(t, pid, config)
 	}
 }
 
