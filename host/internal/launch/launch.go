@@ -134,10 +134,14 @@ func inLayer(layer, doing string, err error) error {
 	return &layerError{layer, fmt.Errorf("%s: %w", doing, err)}
 }
 
+// errMoved means that a path is not what it was when the order was written.
+var errMoved = errors.New("it was replaced while the program was started")
+
 // describe turns an error into what crosses to the host.
 func describe(err error) *StepError {
 	f := &StepError{Text: err.Error()}
 	_, f.Exec = errors.AsType[*execError](err)
+	f.Moved = errors.Is(err, errMoved)
 	if l, ok := errors.AsType[*layerError](err); ok {
 		f.Layer = l.layer
 	}

@@ -92,9 +92,6 @@ func (m *Mounts) openTrees() ([]tree, error) {
 	return trees, nil
 }
 
-// errMoved means that a path is not what it was when the order was written.
-var errMoved = errors.New("it has become a symbolic link, or is none any more, while the program was started")
-
 // openTree opens what a path is, and not what has been put in its place since.
 func openTree(b Bind) (tree, error) {
 	file, err := openPlace(string(b.Path))
@@ -271,20 +268,30 @@ func attach(root string, trees []tree) error {
 		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
 			return fmt.Errorf("set what %s may be used for: %w", t.Path, err)
 		}
-		point, err := openPlace(path)
-		if errors.Is(err, unix.ELOOP) {
-			return errMoved
-		}
-		if err != nil {
+		if err := attachAt(path, t.fd); err != nil {
 			return fmt.Errorf("bind %s: %w", t.Path, err)
 		}
-		if err := unix.MoveMount(t.fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
-			return fmt.Errorf("bind %s: %w", t.Path, err)
-		}
-		_ = unix.Close(point) // nothing is buffered
-		_ = unix.Close(t.fd)
+		_ = unix.Close(t.fd) // nothing is buffered
 	}
 	return nil
+}
+
+// attachAt puts a tree on what a path is, which makePoint has found or made.
+func attachAt(path string, tree int) error {
+	point, err := openPlace(path)
+	if err == nil {
+		err = unix.MoveMount(tree, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+		_ = unix.Close(point) // nothing is buffered
+	}
+	return ifMoved(err)
+}
+
+// ifMoved returns errMoved if an error says that a path is gone, or a link by now.
+func ifMoved(err error) error {
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOENT) {
+		return errMoved
+	}
+	return err
 }
 
 // pin binds every directory between path and the bind that it lies in onto
@@ -308,7 +315,7 @@ func pin(root string, attached []tree, path string) error {
 			continue
 		}
 		if err := unix.Mount(dir, dir, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-			return fmt.Errorf("pin %s: %w", strings.TrimPrefix(dir, root), err)
+			return fmt.Errorf("pin %s: %w", strings.TrimPrefix(dir, root), ifMoved(err))
 		}
 	}
 	return nil

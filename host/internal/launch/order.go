@@ -200,7 +200,8 @@ type StepError struct {
 	Text  string        `json:"text"`
 	Layer string        `json:"layer,omitempty"` // the layer that cannot be had here
 	Errno syscall.Errno `json:"errno,omitempty"`
-	Exec  bool          `json:"exec,omitempty"` // execve(2) itself refused
+	Exec  bool          `json:"exec,omitempty"`  // execve(2) itself refused
+	Moved bool          `json:"moved,omitempty"` // a path was replaced meanwhile; another start may succeed
 }
 
 // Error implements error.

@@ -4,10 +4,14 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/internal/soak"
+	"github.com/toolhost/toolhost/sdk/protect"
 )
 
 // What a plugin leaves behind in the places that it may write must not cost it, or
@@ -138,4 +142,42 @@ func TestAttackBetweenOrderAndStart(t *testing.T) {
 			<-proc.Done()
 		})
 	}
+}
+
+// TestReplacedDuringStart: a protected file may be replaced again and again while programs
+// are started. Each is started, with the mounts that keep it from the file.
+func TestReplacedDuringStart(t *testing.T) {
+	removeArena(t)
+	s := newScene(t)
+	t.Cleanup(s.close)
+	config := s.write("workspace/.git/config", "", 0o644)
+	p := s.profile([]string{"inspect"})
+	p.Confinement.Presets = protect.Presets()
+	p.Confinement.Isolation = Isolated
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() { // ends when stop is closed
+		var err error
+		for err == nil {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if err = os.WriteFile(config+".lock", nil, 0o644); err == nil {
+				err = os.Rename(config+".lock", config)
+			}
+		}
+		stopped <- err
+	}()
+	l := newLauncher(t)
+	for range soak.Rounds(10, 200) {
+		report, err := l.Try(t.Context(), p)
+		if err != nil || !slices.Contains(report.Layers, "mounts:ro") {
+			t.Errorf("Try = %v, %v, want the mounts", report, err)
+			break
+		}
+	}
+	close(stop)
+	must(t, <-stopped)
 }

@@ -139,14 +139,27 @@ func (l *Launcher) Try(ctx context.Context, p Profile) (Report, error) {
 	return proc.Report, nil
 }
 
-// confine tries to start the program, or only the launcher, with all layers that
-// its profile asks for, and again without those that turn out not to be had here.
+// confine tries to start the program, or only the launcher, until the file system holds
+// still: what the program is kept from changing may be replaced while it is started, as
+// git replaces .git/config with each change. Each time it looks anew.
 func (l *Launcher) confine(ctx context.Context, p *Profile, known map[Layer]Gap, dry bool) (*Process, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
+	defer cancel()
+	const attempts = 100
+	for n := 1; ; n++ {
+		proc, err := l.confineOnce(ctx, p, known, dry)
+		if step, ok := errors.AsType[*launch.StepError](err); !ok || !step.Moved || n == attempts {
+			return proc, err
+		}
+	}
+}
+
+// confineOnce tries to start the program, or only the launcher, with all layers that
+// its profile asks for, and again without those that turn out not to be had here.
+func (l *Launcher) confineOnce(ctx context.Context, p *Profile, known map[Layer]Gap, dry bool) (*Process, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
-	defer cancel()
 	plan := newPlan(p, known)
 	for {
 		if err := plan.check(); err != nil {
