@@ -63,6 +63,9 @@ type Question struct {
 	// Runs are what arguments that are shell commands would run, a line for each
 	// command, as the host has read them.
 	Runs []string
+	// Sensitive are the sensitive files that the call may use once it is allowed, absolute,
+	// as links lead now.
+	Sensitive []string
 	// Context is what the agent says about the call. What exceeds 500
 	// characters is left out, visibly.
 	Context string
@@ -71,10 +74,10 @@ type Question struct {
 }
 
 // Binding returns the digest of what makes this call that call: user, client,
-// plugin, tool, arguments, the plugin's program and the preview. [Desk.Spend]
-// wants that of the call that is about to run.
+// plugin, tool, arguments, the plugin's program, the preview and the sensitive files.
+// [Desk.Spend] wants that of the call that is about to run.
 func (q *Question) Binding() string {
-	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, hash(q.Arguments), q.Digest, previewDigest(q.Preview))
+	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, hash(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive))
 }
 
 // Ask makes a durable record of a question and returns it. If there is an open
@@ -225,6 +228,7 @@ func (d *Desk) draft(q Question) (Record, error) {
 		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Tier: q.Tier,
 		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
 		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
+		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
 		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
 		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
@@ -255,6 +259,12 @@ func (q *Question) check() error {
 		if !json.Valid(text) || !utf8.Valid(text) {
 			return fmt.Errorf("ask about call %q: the arguments are not JSON", q.Call)
 		}
+	}
+	for _, file := range q.Sensitive {
+		if !utf8.ValidString(file) {
+			return fmt.Errorf("ask about call %q: the name of a sensitive file is not UTF-8", q.Call)
+		}
+		size += len(file)
 	}
 	if q.Preview != nil {
 		n, ok := previewSize(q.Preview)

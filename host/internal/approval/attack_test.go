@@ -110,6 +110,8 @@ func TestAttacks(t *testing.T) {
 		{"another preview of the same state", spentByAnother(preview("Writes b.txt", "1"), func(q *approval.Question) {
 			q.Preview = &tool.Preview{Digest: q.Preview.Digest}
 		})},
+		{"another sensitive file", spentByAnother(
+			func(q *approval.Question) { q.Sensitive = []string{"/ws/a/.env"} }, func(q *approval.Question) { q.Sensitive = nil })},
 		{"no preview any more", spentByAnother(
 			func(q *approval.Question) { q.Preview = nil }, func(q *approval.Question) { q.Preview = nil })},
 		{"names that run into each other", func(_ *rig, guard bool) bool {

@@ -9,15 +9,20 @@ import (
 )
 
 // bindingOf returns the digest of the fields which make a call that call: an
-// approval frees only calls of the same binding.
-func bindingOf(user, client, plugin, name, arguments, program, preview string) string {
-	return digest("toolhost approval 1", user, client, plugin, name, arguments, program, preview)
+// approval frees only calls of the same binding. That of a call without sensitive files
+// is the one that earlier versions have written.
+func bindingOf(user, client, plugin, name, arguments, program, preview, sensitive string) string {
+	parts := []string{"toolhost approval 1", user, client, plugin, name, arguments, program, preview}
+	if sensitive != "" {
+		parts = append(parts, sensitive)
+	}
+	return digest(parts...)
 }
 
 // binding returns the digest of what makes the call that was asked about that
 // call.
 func (r Record) binding() string {
-	return bindingOf(r.User, r.Client, r.Plugin, r.Tool, r.ArgumentsHash, r.Digest, r.PreviewDigest)
+	return bindingOf(r.User, r.Client, r.Plugin, r.Tool, r.ArgumentsHash, r.Digest, r.PreviewDigest, r.SensitiveDigest)
 }
 
 // digest returns the digest of a list of texts. Each is preceded by its length,
@@ -31,6 +36,15 @@ func digest[T string | []byte](parts ...T) string {
 		h.Write([]byte(part))
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// sensitiveDigest returns the digest of the sensitive files that a call may use; "" if it
+// may use none.
+func sensitiveDigest(files []string) string {
+	if len(files) == 0 {
+		return ""
+	}
+	return digest(files...)
 }
 
 // hash returns the digest of one text as everybody computes it.

@@ -34,6 +34,9 @@ func suspicions(r Record) []string {
 		s.text(name)
 	}
 	s.text(r.Context)
+	for _, file := range r.Sensitive {
+		s.text(file)
+	}
 	if !isASCII(r.Arguments) {
 		s.value(decoded(r.Arguments))
 	}

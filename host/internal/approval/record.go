@@ -77,6 +77,11 @@ type Record struct {
 	// Runs are what arguments that are shell commands would run, as the host has
 	// read them.
 	Runs []string `json:"runs,omitempty"`
+	// Sensitive are the sensitive files that the call may use, absolute, as links led when
+	// it was asked about.
+	Sensitive []string `json:"sensitive,omitempty"`
+	// SensitiveDigest is over Sensitive; "" without any.
+	SensitiveDigest string `json:"sensitive_digest,omitempty"`
 	// Subject is what of the call a grant can be about.
 	Subject Subject `json:"subject,omitzero"`
 	// PreviewDigest is over all of Preview; "" without one.

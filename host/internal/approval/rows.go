@@ -31,13 +31,14 @@ type content struct {
 	Arguments json.RawMessage `json:"arguments"`
 	Preview   *tool.Preview   `json:"preview,omitempty"`
 	Runs      []string        `json:"runs,omitempty"`
+	Sensitive []string        `json:"sensitive,omitempty"`
 	Subject   Subject         `json:"subject,omitzero"`
 }
 
 // encode returns the row of a record that was just made.
 func encode(r Record, binding string) (row, error) {
-	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs, Subject: r.Subject}
-	r.Arguments, r.Preview, r.Runs, r.Subject = nil, nil, nil, Subject{}
+	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs, Sensitive: r.Sensitive, Subject: r.Subject}
+	r.Arguments, r.Preview, r.Runs, r.Sensitive, r.Subject = nil, nil, nil, nil, Subject{}
 	question, err := json.Marshal(r)
 	if err != nil {
 		return row{}, fmt.Errorf("approval %s: %w", r.ID, err)
@@ -98,10 +99,11 @@ func (w *row) record() (Record, error) {
 	if !bytes.Equal(sum[:], w.contentSum) {
 		return Record{}, errDamaged
 	}
-	if err := json.Unmarshal(w.content, &whole); err != nil || previewDigest(whole.Preview) != r.PreviewDigest {
+	err := json.Unmarshal(w.content, &whole)
+	if err != nil || previewDigest(whole.Preview) != r.PreviewDigest || sensitiveDigest(whole.Sensitive) != r.SensitiveDigest {
 		return Record{}, errors.Join(errDamaged, err)
 	}
-	r.Arguments, r.Preview, r.Runs, r.Subject = whole.Arguments, whole.Preview, whole.Runs, whole.Subject
+	r.Arguments, r.Preview, r.Runs, r.Sensitive, r.Subject = whole.Arguments, whole.Preview, whole.Runs, whole.Sensitive, whole.Subject
 	return r, nil
 }
 

@@ -82,6 +82,12 @@ func Show(r Record) View {
 		p.add(Heading, "The agent says, and nobody has checked:")
 		p.text(Said, "what the agent says", r.Context, false)
 	}
+	if len(r.Sensitive) > 0 {
+		p.add(Heading, "It may use these sensitive files:")
+		for _, file := range r.Sensitive {
+			p.text(Argument, "the name of a sensitive file", seenLine(file), false)
+		}
+	}
 	p.add(Heading, "Arguments:")
 	if r.Arguments == nil {
 		p.omitted = true

@@ -19,7 +19,7 @@ func (d *Desk) Spend(ctx context.Context, id, call, binding string) error {
 	}
 	if r.binding() != binding {
 		return tool.Errorf(tool.PermissionDenied, "Approval %s is for another call", r.ID).
-			WithHint("an approval is bound to the caller, the tool, its program, the arguments and the preview; ask again")
+			WithHint("an approval is bound to the caller, the tool, its program, the arguments, the preview and the sensitive files; ask again")
 	}
 	l := d.find(id)
 	if l == nil {

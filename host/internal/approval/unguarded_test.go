@@ -179,6 +179,7 @@ func spentByAnother(change, blank func(*approval.Question)) attack {
 	return func(r *rig, guard bool) bool {
 		q := question(`{"path":"a.txt"}`)
 		q.Preview = &tool.Preview{Summary: "Writes a.txt", Digest: []byte("1")}
+		q.Sensitive = []string{"/ws/.env"}
 		record := r.ask(r.tb, q)
 		r.approve(r.tb, record.ID)
 		other := q

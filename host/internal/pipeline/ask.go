@@ -113,7 +113,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Verdict: c.decision.Verdict, Rule: c.decision.Rule, Where: c.decision.Where,
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, NoPreview: c.noPreview, PolicyRevision: p.rules().Revision(), Context: c.Context,
-		Runs:     runs(c, hidden),
+		Runs: runs(c, hidden), Sensitive: c.sensitive,
 		Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.subject,
 	}
 }

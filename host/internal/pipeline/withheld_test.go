@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -106,5 +110,69 @@ func TestPreviewOfSensitiveFileReplaced(t *testing.T) {
 			t.Errorf("ended %v: the caller is told %v", end, got)
 		}
 		cancel()
+	}
+}
+
+// TestApprovalIsForTheFileThatALinkLeadsTo: a person approves a call for the sensitive
+// file that it leads to. By the time it is made again, it leads to another one.
+func TestApprovalIsForTheFileThatALinkLeadsTo(t *testing.T) {
+	t.Parallel()
+	ws, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, first, second, link := t.TempDir(), filepath.Join(ws, ".env"), filepath.Join(ws, "a", ".env"), filepath.Join(ws, "link")
+	if err := os.Symlink(".env", link); err != nil {
+		t.Fatal(err)
+	}
+	runner := fakeRunner{run: func(_ context.Context, _ string, c tool.Call, _ tool.Sink) (tool.Result, error) {
+		return tool.TextResult(strings.Join(c.Context.Files.Allowed, " ")), nil
+	}, preview: func(context.Context, tool.Call) (tool.Preview, error) { return tool.Preview{Summary: "reads"}, nil }}
+	spec := addSpec()
+	spec.InputSchema = json.RawMessage(`{"type":"object","properties":{"file":{"type":"string","description":"a file","x-role":"path"}},"required":["file"]}`)
+	restarted := func() *host {
+		h, err := openHost(context.WithoutCancel(t.Context()), state, pipeline.Options{
+			Runner: runner, Roots: []string{ws}, Policy: rules(t, policy.Options{}), Catalog: newCatalog(t, spec),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+
+	h := restarted()
+	_, question := h.begin(t, request("add", `{"file":"link"}`))
+	if !slices.Equal(question.Sensitive, []string{first}) {
+		t.Errorf("the question is about %q, want %q", question.Sensitive, first)
+	}
+	if shown := approval.Show(question).Text(0); !strings.Contains(strings.ReplaceAll(shown, "\n  |\\", ""), first) {
+		t.Errorf("the approver is shown\n%swithout %s", shown, first)
+	}
+	h.stop()
+	h = restarted()
+	t.Cleanup(func() { h.stop() })
+	h.answer(t, question.ID, true)
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("a/.env", link); err != nil {
+		t.Fatal(err)
+	}
+	f, other := h.begin(t, request("add", `{"file":"link"}`))
+	if other.ID == question.ID || !slices.Equal(other.Sensitive, []string{second}) {
+		t.Errorf("the call that leads elsewhere is asked about by %s about %q, want another question about %q", other.ID, other.Sensitive, second)
+	}
+	h.answer(t, other.ID, true)
+	if got := f.Wait(t.Context(), pipeline.Forever).Result; got.Text() != second {
+		t.Errorf("the call ends with %q, %v, want it to get %s", got.Text(), got.Error, second)
+	}
+	if still := h.record(t, question.ID); still.State != approval.Approved {
+		t.Errorf("the first approval is %s", still.State)
+	}
+	if err := errors.Join(os.Remove(link), os.Symlink(".env", link)); err != nil {
+		t.Fatal(err)
+	}
+	if got := h.Call(t.Context(), request("add", `{"file":"link"}`)).Result; got.Text() != first {
+		t.Errorf("the approved call ends with %q, %v, want it to get %s", got.Text(), got.Error, first)
 	}
 }
