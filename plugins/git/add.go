@@ -27,6 +27,8 @@ type changed struct {
 	lines []string // for a preview
 	// nested are repositories below, which are left out.
 	nested []string
+	// sensitive are files that usually hold secrets and that no path names, left out too.
+	sensitive []string
 	// filtered are files that a filter would change, such as those of git-lfs.
 	filtered []string
 }
@@ -48,12 +50,14 @@ func planAdd(ctx context.Context, s *access, in addArgs) (change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.changed, err = r.toStage(ctx, nil, paths)
-	if err == nil && len(c.paths) == 0 {
+	if c.changed, err = r.toStage(ctx, nil, paths); err != nil {
+		return nil, err
+	}
+	if len(c.paths) == 0 {
 		return nil, tool.Errorf(tool.NotFound, "There is nothing to stage in %s", shownNames(in.Files)).
 			WithHint("the files are unchanged or staged already, ignored by .gitignore, or not there; git_status lists what has changed")
 	}
-	return c, err
+	return c, nil
 }
 
 // repositoryOf opens the repository that a call names, else that of its first file.
@@ -80,9 +84,14 @@ func shownNames(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// toStage finds what of the files is not in the index that the environment names.
+// toStage finds what of the files is not in the index that the environment names. It
+// leaves sensitive files out that the call may not use, and refuses if there are only such.
 func (r *repository) toStage(ctx context.Context, env, paths []string) (changed, error) {
 	var c changed
+	sensitive, err := r.sensitive()
+	if err != nil {
+		return c, err
+	}
 	s, err := r.lookAtIndex(ctx, env, "all", paths...)
 	if err != nil {
 		return c, err
@@ -94,6 +103,9 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 			continue
 		case e.Worktree == ".":
 			continue // it is staged
+		case e.Worktree != "D" && sensitive(e.Path): // that it is gone tells nothing of it
+			c.sensitive = append(c.sensitive, e.Path)
+			continue
 		}
 		c.paths = append(c.paths, e.Path)
 		c.lines = append(c.lines, fmt.Sprintf("%s %s", e.Worktree, tool.VisibleName(r.show(e.Path))))
@@ -103,6 +115,10 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 		if missing != nil && !slices.ContainsFunc(s.files, func(e porcelain.Entry) bool { return within(e.Path, path) }) {
 			return c, missing
 		}
+	}
+	if len(c.paths) == 0 && len(c.sensitive) > 0 {
+		return c, tool.Errorf(tool.PermissionDenied, "Only sensitive files have changed: %s", r.namesOf(c.sensitive)).
+			WithHint("files of these names usually hold secrets; to stage one, name it, and the user is asked")
 	}
 	c.filtered, err = r.filtered(ctx, c.paths)
 	return c, err
@@ -149,6 +165,9 @@ func (c *changed) notes(r *repository) []string {
 	var notes []string
 	if len(c.filtered) > 0 {
 		notes = append(notes, "[staged as they are, without the filter that .gitattributes names, such as git-lfs: "+r.namesOf(c.filtered)+"]")
+	}
+	if len(c.sensitive) > 0 {
+		notes = append(notes, "[left out, since they are sensitive files, which a directory does not stand for: "+r.namesOf(c.sensitive)+"; to stage one, name it]")
 	}
 	if len(c.nested) > 0 {
 		notes = append(notes, "[left out, since they are repositories of their own: "+r.namesOf(c.nested)+"]")

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +102,50 @@ func allow(w *workspace, in args) func(*sdktest.Options) {
 		}
 	}
 	return func(o *sdktest.Options) { o.Context.Files = policy }
+}
+
+// TestSensitiveFilesAreNotStaged: a directory does not stand for the sensitive files in
+// it, new and changed ones, and what leaves them out says so.
+func TestSensitiveFilesAreNotStaged(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"git_add", "git_commit"} {
+		w := newWorkspace(t, started{})
+		w.repo("r")
+		w.write(map[string]string{"r/.env": "KEY=first\n", "r/gone.key": "KEY=second\n", "r/a.txt": "1\n"})
+		w.git("r", "add", "-A")
+		w.git("r", "commit", "-qm", "first")
+		w.write(map[string]string{"r/.env": "KEY=third\n", "r/sub/id_rsa": "KEY=fourth\n", "r/.ssh/k": "KEY=fifth\n", "r/a.txt": "2\n"})
+		if err := os.Remove(filepath.Join(w.dir, "r/gone.key")); err != nil {
+			t.Fatal(err)
+		}
+		made := func() []string { // what the last call has staged or committed
+			if name == "git_commit" {
+				return strings.Fields(w.git("r", "show", "--name-only", "--format="))
+			}
+			return strings.Fields(w.git("r", "diff", "--cached", "--name-only"))
+		}
+		in := func(files ...string) args {
+			if name == "git_commit" {
+				return args{"message": "next", "files": files}
+			}
+			return args{"files": files}
+		}
+		all := in("r")
+		w.start(started{})
+		contains(t, w.must(name, all), "2 files", "sensitive files, which a directory does not stand for: r/.env, r/.ssh/k, r/sub/id_rsa; to stage one, name it")
+		if got := made(); !slices.Equal(got, []string{"a.txt", "gone.key"}) {
+			t.Errorf("%s of all stages %q, want a.txt and that gone.key is deleted", name, got)
+		}
+		contains(t, w.refused(name, all, tool.PermissionDenied), "Only sensitive files have changed: r/.env, r/.ssh/k, r/sub/id_rsa")
+		contains(t, w.refused(name, in("r/.env"), tool.PermissionDenied), "Only sensitive files have changed: r/.env")
+
+		named := in("r", "r/.env", "r/.ssh")
+		w.start(started{options: allow(w, named)})
+		contains(t, w.must(name, named), "sensitive files, which a directory does not stand for: r/sub/id_rsa")
+		if got := made(); !slices.Contains(got, ".env") || !slices.Contains(got, ".ssh/k") || slices.Contains(got, "sub/id_rsa") {
+			t.Errorf("%s of files that are named stages %q", name, got)
+		}
+	}
 }
 
 // TestSensitiveFilesInParts: the parts of a long diff leave the same files out.
