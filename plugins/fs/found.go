@@ -16,7 +16,6 @@ type found struct {
 	most, space int  // how many of them the result shows, and bytes
 
 	files, binary, unreadable atomic.Int64
-	secret                    atomic.Int64 // of those that are not readable
 	gaps                      unsearched
 
 	// end is the path of the last file that can be shown, once that is known.
@@ -99,6 +98,6 @@ func (f *found) into(r *report) {
 			break
 		}
 	}
-	r.files, r.binary, r.unreadable, r.secret = int(f.files.Load()), int(f.binary.Load()), int(f.unreadable.Load()), int(f.secret.Load())
-	r.notes = f.gaps.notes()
+	r.files, r.binary, r.unreadable = int(f.files.Load()), int(f.binary.Load()), int(f.unreadable.Load())
+	r.secrets, r.leftOut, r.notes = f.gaps.count[secret], f.gaps.leftOut(), f.gaps.notes()
 }

@@ -18,7 +18,8 @@ type report struct {
 	cut    bool // the budget had no room for more
 
 	files, matchedFiles, matches int
-	binary, unreadable, secret   int
+	binary, unreadable, secrets  int
+	leftOut                      string // says how many secrets there are, if there are any
 	notes                        *notes // of what was not searched
 	notesRoom                    int
 }
@@ -100,10 +101,13 @@ func (r *report) write(text string) bool {
 
 func (r *report) result() tool.Result {
 	text := strings.TrimSuffix(r.text.String(), "\n")
-	if text == "" {
-		text = r.nothing()
-	}
 	result := tool.TextResult(text)
+	switch {
+	case text == "":
+		result = tool.TextResult(r.nothing())
+	case r.leftOut != "":
+		result.Content = append(result.Content, tool.Text("["+r.leftOut+"]"))
+	}
 	result.Metadata = map[string]any{
 		"files_searched": r.files, "files_matched": r.matchedFiles,
 		"skipped_binary": r.binary, "skipped_unreadable": r.unreadable,
@@ -111,8 +115,8 @@ func (r *report) result() tool.Result {
 	if r.mode != "files" {
 		result.Metadata["matches"] = r.matches
 	}
-	if r.secret > 0 {
-		result.Metadata["sensitive_left_out"] = r.secret
+	if r.secrets > 0 {
+		result.Metadata["sensitive_left_out"] = r.secrets
 	}
 	if r.full {
 		result.Metadata["more"] = true
@@ -130,8 +134,8 @@ func (r *report) nothing() string {
 	if r.binary > 0 {
 		text += fmt.Sprintf("; binary files, which are not searched: %d", r.binary)
 	}
-	if r.secret > 0 {
-		text += fmt.Sprintf("; %s left out", plural(r.secret, "sensitive file"))
+	if r.leftOut != "" {
+		text += "; " + r.leftOut
 	}
 	return "[" + text + "]"
 }

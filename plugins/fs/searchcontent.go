@@ -149,7 +149,7 @@ func (s *contentSearch) unopened(e filetree.Entry, err error) {
 	switch tool.AsError(err).Code { //nolint:exhaustive // the others have one cause: that it cannot be read
 	case tool.NotFound:
 	case tool.PermissionDenied:
-		s.found.secret.Add(1)
+		s.found.gaps.add(secret, gap{rel: e.Rel()})
 	default:
 		s.found.gaps.add(unread, gap{rel: e.Rel(), name: e.Path()})
 	}

@@ -27,34 +27,37 @@ func TestSearchContent(t *testing.T) {
 // nothingInProject is what a search in the whole of it says that finds nothing.
 const nothingInProject = "[nothing found; binary files, which are not searched: 1; 1 sensitive file left out]"
 
+// secretInProject is what results of a search of all of it end in.
+const secretInProject = "\n[1 sensitive file left out]"
+
 func searchContentCases() []toolCase {
 	return []toolCase{
 		{
 			tool: "search_content", name: "defaults", in: searchContentArgs{Pattern: "hello"},
 			want: ".hidden/notes.md\n1: hello hidden\n\nmain.go\n4: \tprintln(\"hello\")\n\npkg/a/a.go\n3: // Hello says Hello.\n4: func Hello() string { return \"hello\" }\n\n" +
-				"pkg/b/data.json\n1: {\"hello\": 1}\n\nvendor/x/x.go\n1: package x // hello\n\n\"wide/\\xff\\xfe.txt\"\n1: hello wide",
+				"pkg/b/data.json\n1: {\"hello\": 1}\n\nvendor/x/x.go\n1: package x // hello\n\n\"wide/\\xff\\xfe.txt\"\n1: hello wide" + secretInProject,
 			facts: map[string]any{"matches": 7, "files_matched": 6, "skipped_binary": 1, "skipped_unreadable": 1, "sensitive_left_out": 1},
 		},
 		{tool: "search_content", name: "below a path", in: searchContentArgs{Pattern: "hello", Path: "pkg/b"}, want: "pkg/b/data.json\n1: {\"hello\": 1}"},
 		{tool: "search_content", name: "in a file", in: searchContentArgs{Pattern: "func", Path: "main.go"}, want: "main.go\n3: func main() {"},
 		{tool: "search_content", name: "smart case", in: searchContentArgs{Pattern: "Hello", Path: "pkg"}, want: "pkg/a/a.go\n3: // Hello says Hello.\n4: func Hello() string { return \"hello\" }"},
 		{tool: "search_content", name: "smart case knows escapes", in: searchContentArgs{Pattern: `todo:\S*\Write`, Path: "README.md"}, want: "[nothing found]"},
-		{tool: "search_content", name: "quoted", in: searchContentArgs{Pattern: `\Qmain() {\E$`}, want: "main.go\n3: func main() {"},
-		{tool: "search_content", name: "quoted to the end", in: searchContentArgs{Pattern: `func \Qmain() {`}, want: "main.go\n3: func main() {"},
-		{tool: "search_content", name: "quoted to the end, across lines", in: searchContentArgs{Pattern: `^func \Qmain() {`, Multiline: true}, want: "main.go\n3: func main() {"},
+		{tool: "search_content", name: "quoted", in: searchContentArgs{Pattern: `\Qmain() {\E$`}, want: "main.go\n3: func main() {" + secretInProject},
+		{tool: "search_content", name: "quoted to the end", in: searchContentArgs{Pattern: `func \Qmain() {`}, want: "main.go\n3: func main() {" + secretInProject},
+		{tool: "search_content", name: "quoted to the end, across lines", in: searchContentArgs{Pattern: `^func \Qmain() {`, Multiline: true}, want: "main.go\n3: func main() {" + secretInProject},
 		{tool: "search_content", name: "smart case knows quotes", in: searchContentArgs{Pattern: `\QTodo:\E\s+write`, Path: "README.md"}, want: "[nothing found]"},
 		{tool: "search_content", name: "smart case knows what is no escape", in: searchContentArgs{Pattern: `\Qn\tX\E|\Qtodo\Write\E`, Path: "README.md"}, want: "[nothing found]"},
-		{tool: "search_content", name: "no quote", in: searchContentArgs{Pattern: `\\Q|func main`}, want: "main.go\n3: func main() {"},
+		{tool: "search_content", name: "no quote", in: searchContentArgs{Pattern: `\\Q|func main`}, want: "main.go\n3: func main() {" + secretInProject},
 		{tool: "search_content", name: "sensitive", in: searchContentArgs{Pattern: "todo", Case: "sensitive"}, want: nothingInProject},
-		{tool: "search_content", name: "insensitive", in: searchContentArgs{Pattern: "ToDo", Case: "insensitive"}, want: "README.md\n3: TODO: write"},
-		{tool: "search_content", name: "literal", in: searchContentArgs{Pattern: "main() {", Literal: true}, want: "main.go\n3: func main() {"},
+		{tool: "search_content", name: "insensitive", in: searchContentArgs{Pattern: "ToDo", Case: "insensitive"}, want: "README.md\n3: TODO: write" + secretInProject},
+		{tool: "search_content", name: "literal", in: searchContentArgs{Pattern: "main() {", Literal: true}, want: "main.go\n3: func main() {" + secretInProject},
 		{tool: "search_content", name: "word", in: searchContentArgs{Pattern: "pack|to", Word: true}, want: nothingInProject},
 		{tool: "search_content", name: "a word of its own", in: searchContentArgs{Pattern: "a|package", Path: "pkg", Word: true}, want: "pkg/a/a.go\n1: package a\n\npkg/a/a_test.go\n1: package a"},
 		{tool: "search_content", name: "globs", in: searchContentArgs{Pattern: "package", Globs: []string{"*.go", "!vendor", "!*_test.go"}}, want: "main.go\n1: package main\n\npkg/a/a.go\n1: package a"},
 		{tool: "search_content", name: "types", in: searchContentArgs{Pattern: "hello", Types: []string{"json", "markdown"}}, want: ".hidden/notes.md\n1: hello hidden\n\npkg/b/data.json\n1: {\"hello\": 1}"},
-		{tool: "search_content", name: "around", in: searchContentArgs{Pattern: "println", Before: 1, After: 2}, want: "main.go\n3- func main() {\n4: \tprintln(\"hello\")\n5- }"},
+		{tool: "search_content", name: "around", in: searchContentArgs{Pattern: "println", Before: 1, After: 2}, want: "main.go\n3- func main() {\n4: \tprintln(\"hello\")\n5- }" + secretInProject},
 		{tool: "search_content", name: "gaps", in: searchContentArgs{Pattern: "^#|TODO", Path: "README.md", Before: 0, After: 0}, want: "README.md\n1: # Project\n3: TODO: write"},
-		{tool: "search_content", name: "across lines", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`, Multiline: true}, want: "main.go\n3: func main() {\n4: \tprintln(\"hello\")"},
+		{tool: "search_content", name: "across lines", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`, Multiline: true}, want: "main.go\n3: func main() {\n4: \tprintln(\"hello\")" + secretInProject},
 		{tool: "search_content", name: "not across lines", in: searchContentArgs{Pattern: `main\(\) \{\s+println`}, want: nothingInProject},
 		{tool: "search_content", name: "a line end", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`}, err: "invalid_argument: pattern has a line end, but without multiline each line is searched by itself"},
 		{tool: "search_content", name: "a literal line end", in: searchContentArgs{Pattern: "\tprintln(\"hello\")\n}", Literal: true}, err: "invalid_argument: pattern has a line end, but without multiline each line is searched by itself"},
@@ -64,13 +67,13 @@ func searchContentCases() []toolCase {
 		},
 		{tool: "search_content", name: "a directory as a glob", in: searchContentArgs{Pattern: "hello", Globs: []string{"a/"}, Mode: "files"}, want: "pkg/a/a.go"},
 		{tool: "search_content", name: "an absolute glob", in: searchContentArgs{Pattern: "a", Globs: []string{"/src/*.go"}}, err: `invalid_argument: "/src/*.go" is absolute, but a glob is matched with paths relative to path`},
-		{tool: "search_content", name: "files", in: searchContentArgs{Pattern: "package a", Mode: "files"}, want: "pkg/a/a.go\npkg/a/a_test.go"},
+		{tool: "search_content", name: "files", in: searchContentArgs{Pattern: "package a", Mode: "files"}, want: "pkg/a/a.go\npkg/a/a_test.go" + secretInProject},
 		{tool: "search_content", name: "count", in: searchContentArgs{Pattern: "hello", Path: "pkg", Mode: "count"}, want: "pkg/a/a.go: 2\npkg/b/data.json: 1", facts: map[string]any{"matches": 3}},
 		{
 			tool: "search_content", name: "enough", in: searchContentArgs{Pattern: "package", MaxResults: 1}, facts: map[string]any{"more": true, "matches": 1},
-			want: "main.go\n1: package main\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
+			want: "main.go\n1: package main" + secretInProject + "\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
 		},
-		{tool: "search_content", name: "just enough", in: searchContentArgs{Pattern: "TODO", MaxResults: 1}, want: "README.md\n3: TODO: write", facts: map[string]any{"more": nil}},
+		{tool: "search_content", name: "just enough", in: searchContentArgs{Pattern: "TODO", MaxResults: 1}, want: "README.md\n3: TODO: write" + secretInProject, facts: map[string]any{"more": nil}},
 		{tool: "search_content", name: "a secret", in: searchContentArgs{Pattern: "hello", Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{tool: "search_content", name: "bad pattern", in: searchContentArgs{Pattern: "a("}, err: "invalid_argument: pattern is not a regular expression: error parsing regexp: missing closing ): `a(`"},
 		{tool: "search_content", name: "costly pattern", in: searchContentArgs{Pattern: "a{1000}b{1000}"}, err: "invalid_argument: pattern is too costly to search for: 2002 steps for each byte, at most 2000 are possible"},

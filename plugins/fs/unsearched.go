@@ -21,6 +21,7 @@ const (
 	tooLarge               // a file is too large to be searched across lines
 	longLine               // the end of a line is too far from its beginning
 	turned                 // a file has a zero byte, after which it is no text
+	secret                 // a file usually holds secrets; it is left out by intent
 	reasons
 )
 
@@ -97,6 +98,19 @@ func (u *unsearched) notes() *notes {
 		n.add("not searched from the line on that has a zero byte: %s; it is not all text", u.names(turned))
 	}
 	return n
+}
+
+// leftOut says how many sensitive files are left out, "" if none is.
+func (u *unsearched) leftOut() string {
+	n := u.count[secret]
+	if n == 0 {
+		return ""
+	}
+	text := plural(n, "sensitive file") + " left out"
+	if u.partly && n > maxGaps {
+		text = "at least " + text
+	}
+	return text
 }
 
 // names tells how many files there are and names the first.

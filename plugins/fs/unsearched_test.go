@@ -127,6 +127,7 @@ func TestNotesAreBounded(t *testing.T) {
 
 // What is told does not depend on the order in which it was found.
 func TestUnsearchedIsInOrder(t *testing.T) {
+	leftOut := map[string]string{"": "50 sensitive files left out", "d0/03": "2 sensitive files left out", "d1": "at least 4 sensitive files left out"}
 	for until, want := range map[string]string{
 		"": "[d0/00]\n[d0/03]\n[d0/06]\n[and 47 more like it; search below a narrower path]\n[not searched, since it cannot be read: d0/00, d0/03, d0/06 and 47 more]\n" +
 			"[not searched: what is beyond the first 16 MiB of 1225 lines in d0/00, d0/03, d0/06 and 47 more; read_file with column reads it]",
@@ -142,12 +143,16 @@ func TestUnsearchedIsInOrder(t *testing.T) {
 				u.add(unread, gap{rel: name, name: name})
 				u.add(longLine, gap{rel: name, name: name, lines: i})
 				u.add(failed, gap{rel: name, note: name})
+				u.add(secret, gap{rel: name})
 			}
 			if until != "" {
 				u.until(until)
 			}
 			if diff := cmp.Diff(want, u.notes().text(10_000)); diff != "" {
 				t.Fatalf("until %q, seed %d (-want +got):\n%s", until, seed, diff)
+			}
+			if got := u.leftOut(); got != leftOut[until] {
+				t.Fatalf("until %q, seed %d: %q, want %q", until, seed, got, leftOut[until])
 			}
 		}
 	}
