@@ -116,7 +116,7 @@ func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 	}
 	var token string
 	if tokenFile != "" {
-		token, err = auth.ReadToken(tokenFile)
+		token, err = a.agentToken(cfg, tokenFile)
 	} else {
 		token, err = daemon.AgentToken(cfg.StateDir)
 	}
@@ -124,6 +124,27 @@ func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 		return clientServer{}, err
 	}
 	return clientServer{url: mcpURL(cfg.Listen), token: token}, nil
+}
+
+// agentToken returns the secret in a file if it is one of a configured token by which
+// agents call. Any other, such as the approver's key, must not get to a client.
+func (a *app) agentToken(cfg *config.Config, file string) (string, error) {
+	secret, err := auth.ReadToken(file)
+	if err != nil {
+		return "", err
+	}
+	tokens, err := auth.NewTokens(cfg.Tokens)
+	if err != nil {
+		return "", err
+	}
+	caller, ok := tokens.Lookup(secret)
+	switch {
+	case !ok:
+		return "", &hintError{fmt.Errorf("the token file %s has no token of this configuration", file), a.command("token new NAME") + " makes one, and says what to write into the configuration"}
+	case !caller.Roles.Has(auth.Agent):
+		return "", &hintError{fmt.Errorf("the token %q of the file %s has no role agent, which a client needs", caller.Token, file), "name the file of an agent's token; " + a.command("token new NAME") + " makes one"}
+	}
+	return secret, nil
 }
 
 // mcpURL is where a host that listens on an address serves MCP.
@@ -147,7 +168,11 @@ func (a *app) overStdio(tokenFile string) (clientServer, error) {
 	}
 	args := []string{"mcp", "--config", path}
 	if tokenFile != "" {
-		if _, err := auth.ReadToken(tokenFile); err != nil {
+		cfg, err := a.loadConfig()
+		if err != nil {
+			return clientServer{}, err
+		}
+		if _, err := a.agentToken(cfg, tokenFile); err != nil {
 			return clientServer{}, err
 		}
 		if tokenFile, err = filepath.Abs(tokenFile); err != nil {
