@@ -59,7 +59,6 @@ func (p *plan) report(done *launch.Details) Report {
 	}
 	r.Layers = append(r.Layers, always()...)
 	r.Missing = append(r.Missing, p.partial(done)...)
-	r.Unsearched = len(p.profile.unsearched) > 0 && p.on[LayerMounts]
 	return r
 }
 
@@ -92,6 +91,7 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	if len(p.profile.unsearched) > 0 && p.on[LayerMounts] {
 		miss(LayerMounts, "name what matters in protect, or make the workspace smaller",
 			"the workspace is too large to look for all that is protected by its name: what is in %s is protected by checks only", p.unsearched())
+		gaps[len(gaps)-1].Unsearched = true
 	}
 	for _, path := range done.ReadOnly {
 		miss(LayerRunAs, "give it to that user (chown), or name its owner with run_as", "user %d may not write %s", p.user.UID, path)
@@ -118,7 +118,11 @@ func (p *plan) unsearched() string {
 	if more := len(names) - most; more > 0 {
 		names = append(names[:most], fmt.Sprintf("%d more directories", more))
 	}
-	return strings.Join(names, ", ")
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 // controls reports whether the control group has a controller.

@@ -134,3 +134,29 @@ func TestGroupsAreKept(t *testing.T) {
 		group.remove()
 	}
 }
+
+// TestUnsearchedIsNamed: the directories in which nothing was looked for are a list that
+// can be read, and its gap can be told from others of the mounts.
+func TestUnsearchedIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		dirs []string
+		want string
+	}{
+		{[]string{"/w/a"}, "what is in a is protected by checks only"},
+		{[]string{"/w/a", "/w/b"}, "what is in a and b is protected by checks only"},
+		{[]string{"/w/a", "/w/b", "/w/c", "/w/d", "/w/e"}, "what is in a, b, c and 2 more directories is protected by checks only"},
+	} {
+		plan := newPlan(&Profile{Workspace: "/w", unsearched: tt.dirs}, nil)
+		plan.on[LayerMounts] = true
+		var got []Gap
+		for _, gap := range plan.partial(&launch.Details{}) {
+			if gap.Unsearched {
+				got = append(got, gap)
+			}
+		}
+		if len(got) != 1 || got[0].Layer != LayerMounts || !strings.Contains(got[0].Reason, tt.want) {
+			t.Errorf("not searched: %v, got the gaps %v, want %q", tt.dirs, got, tt.want)
+		}
+	}
+}

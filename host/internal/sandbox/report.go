@@ -13,9 +13,6 @@ type Report struct {
 	Layers []string `json:"layers"`
 	// Missing could not be had here.
 	Missing []Gap `json:"missing,omitempty"`
-	// Unsearched says that the workspace was too large to look for all that is
-	// protected by its name; Missing says where nothing was looked for.
-	Unsearched bool `json:"unsearched,omitempty"`
 }
 
 // Gap is a layer, or a part of one, that could not be had.
@@ -28,6 +25,9 @@ type Gap struct {
 	// Required says that the profile requires the layer, and that the program
 	// was started without it all the same.
 	Required bool `json:"required,omitempty"`
+	// Unsearched says that the workspace was too large to look for all that is
+	// protected by its name; Reason says where nothing was looked for.
+	Unsearched bool `json:"unsearched,omitempty"`
 }
 
 // String returns the layer and the reason.

@@ -79,7 +79,7 @@ func (k *keeper) start(ctx context.Context, a *attempt, scope string) {
 func (k *keeper) warnOfMissing(r sandbox.Report) {
 	var missing, remedies []string
 	for _, gap := range r.Missing {
-		if r.Unsearched && gap.Layer == sandbox.LayerMounts {
+		if gap.Unsearched {
 			k.log.Warn("not all files that are protected by their names are held by the kernel", "reason", gap.Reason, "remedy", gap.Remedy)
 		}
 		if !gap.Required {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/toolhost/toolhost/host/internal/sandbox"
 )
 
@@ -62,4 +64,24 @@ func unmet(r sandbox.Report) (n int) {
 		}
 	}
 	return n
+}
+
+// TestEachGapIsWarnedOfOnce: a gap of the mounts that has nothing to do with the search
+// for protected names is not said to be of it.
+func TestEachGapIsWarnedOfOnce(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	k := &keeper{log: hclog.New(&hclog.LoggerOptions{Output: &log})}
+	k.warnOfMissing(sandbox.Report{Missing: []sandbox.Gap{
+		{Layer: sandbox.LayerMounts, Reason: "the kernel refuses it", Required: true},
+		{Layer: sandbox.LayerMounts, Reason: "the workspace is too large", Unsearched: true},
+	}})
+	for _, want := range []string{`held by the kernel: reason="the workspace is too large"`, `requires: missing="mounts (the kernel refuses it)"`} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log says %q, want %q once", &log, want)
+		}
+	}
+	if got := strings.Count(log.String(), "[WARN]"); got != 2 {
+		t.Errorf("%d warnings, want one for each gap: %s", got, &log)
+	}
 }
