@@ -58,8 +58,8 @@ func TestRelaySurvivesItsHost(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Errorf("the process does not end cleanly with its client: %v", err)
 			}
-			if !strings.Contains(stderr.String(), "the host that served this client has ended") {
-				t.Errorf("it says %q, want that the host has ended", stderr)
+			if !strings.Contains(stderr.String(), "the connection to the host has ended") {
+				t.Errorf("it says %q, want that the connection has ended", stderr)
 			}
 		})
 	}

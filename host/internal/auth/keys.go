@@ -74,6 +74,9 @@ func ReadToken(path string) (string, error) {
 // a newline at its end. It returns [maxKeyFile] bytes at most.
 func readPrivate(path, what, advice string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return "", fmt.Errorf("%s %s is a symbolic link; name the file itself", what, path)
+	}
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", what, err)
 	}

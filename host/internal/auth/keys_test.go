@@ -91,7 +91,7 @@ func TestReadKeyRefuses(t *testing.T) {
 	if err := errors.Join(os.Symlink(there, link), syscall.Mkfifo(pipe, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	refuseKey(t, link, "symbolic links", secret)
+	refuseKey(t, link, "link is a symbolic link; name the file itself", secret)
 	refuseKey(t, pipe, "no regular file", secret)
 	refuseKey(t, dir, "no regular file", secret)
 }
@@ -161,8 +161,8 @@ func TestReadToken(t *testing.T) {
 	if err := os.Symlink(path, path+".link"); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := auth.ReadToken(path + ".link"); err == nil {
-		t.Errorf("ReadToken through a link = %q, want an error", got)
+	if got, err := auth.ReadToken(path + ".link"); err == nil || !strings.Contains(err.Error(), "name the file itself") {
+		t.Errorf("ReadToken through a link = %q, %v, want an error that says what to name", got, err)
 	}
 	if got, err := auth.ReadToken(path + ".none"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("ReadToken of no file = %q, %v", got, err)

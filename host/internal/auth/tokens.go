@@ -129,12 +129,14 @@ func (t *Tokens) Lookup(secret string) (Caller, bool) {
 	return found, ok
 }
 
+// TokenPrefix begins each token that [NewToken] makes.
+const TokenPrefix = "th_"
+
 // A token is the prefix, 32 random bytes and a checksum, both in base64url.
 const (
-	tokenPrefix   = "th_"
 	tokenBody     = 43 // characters
 	tokenChecksum = 6
-	tokenLength   = len(tokenPrefix) + tokenBody + tokenChecksum
+	tokenLength   = len(TokenPrefix) + tokenBody + tokenChecksum
 )
 
 // NewToken makes a secret of 256 random bits, and the digest by which a
@@ -142,7 +144,7 @@ const (
 func NewToken() (secret, sha256hex string) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
-	body := tokenPrefix + base64.RawURLEncoding.EncodeToString(random[:])
+	body := TokenPrefix + base64.RawURLEncoding.EncodeToString(random[:])
 	secret = body + checksum(body)
 	return secret, Digest(secret)
 }
@@ -158,12 +160,12 @@ func Digest(secret string) string {
 // count.
 func CheckForm(secret string) error {
 	switch {
-	case !strings.HasPrefix(secret, tokenPrefix):
-		return fmt.Errorf("a token begins with %s", tokenPrefix)
+	case !strings.HasPrefix(secret, TokenPrefix):
+		return fmt.Errorf("a token begins with %s", TokenPrefix)
 	case len(secret) != tokenLength:
 		return fmt.Errorf("a token has %d characters, this one has %d", tokenLength, len(secret))
 	}
-	body := secret[:len(tokenPrefix)+tokenBody]
+	body := secret[:len(TokenPrefix)+tokenBody]
 	if secret[len(body):] != checksum(body) {
 		return errors.New("the token is mistyped: its last characters do not fit the rest")
 	}
