@@ -188,6 +188,10 @@ func TestSensitiveTurnedOff(t *testing.T) {
 		if got := rules.Sensitive(); got == nil || (len(got) == 0) != off {
 			t.Errorf("%s: plugins get the patterns %#v, want none: %v", paths, got, off)
 		}
+		file := filepath.Join(cfg.Workspace, ".env")
+		if got := rules.SensitiveOf(&policy.Input{Folders: []string{cfg.Workspace}, Paths: []policy.Path{{Name: ".env", Absolute: file}}}); (len(got) == 0) != off {
+			t.Errorf("%s: a call of .env names the sensitive files %q, want none: %v", paths, got, off)
+		}
 	}
 }
 

@@ -68,9 +68,12 @@ func (r *Rules) IsSensitive(in *Input, path string) bool {
 	return ok && !r.secrets.off()
 }
 
-// SensitiveOf returns the sensitive files that the paths of a call name, absolute. Once
-// the call is allowed, it may use them.
+// SensitiveOf returns the sensitive files that the paths of a call name, absolute; none if
+// the verdict is [Allow]. Once the call is allowed, it may use them.
 func (r *Rules) SensitiveOf(in *Input) []string {
+	if r.secrets.off() {
+		return nil
+	}
 	var files []string
 	for _, named := range in.Paths {
 		if _, ok := r.secrets.find(in, named.Absolute); ok && utf8.ValidString(named.Absolute) && !slices.Contains(files, named.Absolute) {
