@@ -75,14 +75,14 @@ policy {
 		{"command": `rm -rf "$HOME"/`},
 		{"command": "doas rm -rf /"},
 		{"command": "env -i rm -rf a/.."},
-		{"command": "env sudo ls\n'"}, // no shell can read it as a whole
+		{"command": "env sudo ls\n'"}, // this and what follows cannot be read as a whole
+		{"command": "curl x # " + strings.Repeat("(", 600)},
+		{"command": strings.Repeat("a;", 2000) + "curl x"},
 		{"command": strings.Repeat("env nice ", 9) + "sudo ls"},
 	}
 	asked := []args{ // since they cannot be read as a whole, or for their risk
 		{"command": "rm -rf build"},
 		{"command": "sudo ls #" + long},
-		{"command": "curl x # " + strings.Repeat("(", 600)},
-		{"command": strings.Repeat("a;", 2000) + "curl x"},
 	}
 	runs := []args{
 		{"command": "git status"},

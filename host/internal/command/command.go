@@ -29,6 +29,10 @@ const (
 	maxCandidate = 32
 )
 
+// Break stands between commands in the words of a [Segment] that stands for the rest of a line. No
+// word of a shell can be it.
+const Break = "\x00"
+
 // Risk is how much harm a command may do.
 type Risk int
 
@@ -121,6 +125,9 @@ type Line struct {
 	// output may be redirected in the first one.
 	moves    bool
 	relative string
+
+	text string // the whole line
+	rest bool   // a segment stands for what is not read of it
 }
 
 // Problem is why a line is not known as a whole.
@@ -160,7 +167,7 @@ type Segment struct {
 	// a program that runs others.
 	Maybe bool `json:"maybe,omitempty"`
 	// Unparsed says that it is a part of a text that is not read: any of Words may be
-	// the program.
+	// the program. [Break] stands between commands.
 	Unparsed bool `json:"-"`
 	// Known says that the program is known: which of its flags are harmless.
 	Known bool `json:"-"`
@@ -205,7 +212,7 @@ func (l *Line) Risk() Risk {
 
 // Parse reads a command line. What cannot be read is in the line's problems.
 func Parse(text string, opts Options) *Line {
-	line := &Line{}
+	line := &Line{text: text}
 	r := &reader{opts: opts, line: line}
 	r.read(text, 0)
 	for i := range line.Segments {

@@ -36,6 +36,7 @@ func (r *reader) read(text string, depth int) {
 	r.continuations(text)
 	if openings(text) > maxOpen {
 		r.line.unread(High, "it opens more than %d constructs", maxOpen)
+		r.rest()
 		return
 	}
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
@@ -68,16 +69,24 @@ func (r *reader) tooDeep(text string) {
 // words looks for programs in a text that is not read: a shell may run its first lines
 // all the same. Any of its words may be a program, without the quotes that there are.
 func (r *reader) words(text, why string) {
-	text = strings.ReplaceAll(text, "\\\n", "")
-	for _, part := range strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("\n;&|(){}<>`", c) }) {
-		argv := strings.Fields(part)
-		words := strings.Fields(strings.NewReplacer(`\`, "", `'`, "", `"`, "", "$", "").Replace(part))
+	quotes := quotes()
+	for _, part := range parts(text) {
+		words := strings.Fields(quotes.Replace(part))
 		if len(words) == 0 {
 			continue
 		}
-		r.add(Segment{Argv: argv, Name: nameOf(words[0]), Risk: Medium, Why: why, Words: words, Maybe: true, Unparsed: true})
+		r.add(Segment{Argv: strings.Fields(part), Name: nameOf(words[0]), Risk: Medium, Why: why, Words: words, Maybe: true, Unparsed: true})
 	}
 }
+
+// parts splits a text where a command may end.
+func parts(text string) []string {
+	text = strings.ReplaceAll(text, "\\\n", "")
+	return strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("\n;&|(){}<>`", c) })
+}
+
+// quotes removes what quotes words, or parts of them.
+func quotes() *strings.Replacer { return strings.NewReplacer(`\`, "", `'`, "", `"`, "", "$", "") }
 
 // openings counts what could open a construct in which another one lies.
 func openings(text string) int {
@@ -229,10 +238,26 @@ func (r *reader) declaration(c *syntax.DeclClause) {
 func (r *reader) add(s Segment) {
 	if len(r.line.Segments) >= maxSegments {
 		r.line.unread(High, "it holds more than %d commands", maxSegments)
+		r.rest()
 		return
 	}
 	if !s.Maybe && r.background && slices.Contains(r.functions, s.Name) {
 		r.line.Forbidden = "a function that starts itself in the background (fork bomb)"
 	}
 	r.line.Segments = append(r.line.Segments, s)
+}
+
+// rest adds one segment, which stands for all of a line that is not read: its words are
+// those of the whole line.
+func (r *reader) rest() {
+	if r.line.rest {
+		return
+	}
+	r.line.rest = true
+	var words []string
+	quotes := quotes()
+	for _, part := range parts(r.line.text) {
+		words = append(append(words, strings.Fields(quotes.Replace(part))...), Break)
+	}
+	r.line.Segments = append(r.line.Segments, Segment{Argv: []string{"..."}, Name: "...", Risk: High, Why: "there is too much to be read", Words: words, Maybe: true, Unparsed: true})
 }

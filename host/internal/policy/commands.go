@@ -70,12 +70,7 @@ func (c CommandRule) denies(s *command.Segment) bool {
 		return false
 	}
 	if s.Unparsed {
-		for i := 0; i+len(prefix) <= len(s.Words); i++ {
-			if isProgram(prefix[0], s.Words[i], path.Base(s.Words[i])) && slices.Equal(prefix[1:], s.Words[i+1:i+len(prefix)]) {
-				return true
-			}
-		}
-		return false
+		return deniesUnparsed(prefix, s.Words)
 	}
 	if !isProgram(prefix[0], s.Words[0], s.Name) {
 		return false
@@ -89,6 +84,27 @@ func (c CommandRule) denies(s *command.Segment) bool {
 		return false
 	}
 	return slices.Equal(prefix[1:], s.Words[1:len(prefix)])
+}
+
+// deniesUnparsed reports whether one of the words may be the program of a prefix, and the
+// rest of the prefix stands behind it in the same command.
+func deniesUnparsed(prefix, words []string) bool {
+	rest, named := prefix[1:], false
+	for i, word := range words {
+		if word == command.Break {
+			named = false
+			continue
+		}
+		if named && len(rest) <= len(words)-i && slices.Equal(rest, words[i:i+len(rest)]) {
+			return true
+		}
+		if isProgram(prefix[0], word, path.Base(word)) {
+			if named = true; len(rest) == 0 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // isProgram reports whether a word, whose last part as a path is name, names a program.
