@@ -76,13 +76,15 @@ policy {
 		{"command": "doas rm -rf /"},
 		{"command": "env -i rm -rf a/.."},
 		{"command": "env sudo ls\n'"}, // this and what follows cannot be read as a whole
-		{"command": "curl x # " + strings.Repeat("(", 600)},
-		{"command": strings.Repeat("a;", 2000) + "curl x"},
+		{"command": "sudo ls # " + strings.Repeat("(", 600)},
+		{"command": strings.Repeat("a;", 2000) + "sudo ls"},
 		{"command": strings.Repeat("env nice ", 9) + "sudo ls"},
 	}
 	asked := []args{ // since they cannot be read as a whole, or for their risk
 		{"command": "rm -rf build"},
 		{"command": "sudo ls #" + long},
+		{"command": "curl x # " + strings.Repeat("(", 600)},
+		{"command": strings.Repeat("a;", 2000) + "curl x"},
 	}
 	runs := []args{
 		{"command": "git status"},
