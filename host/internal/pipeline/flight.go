@@ -368,8 +368,8 @@ func (f *Flight) end(outcome Outcome, follows *Flight) {
 		follows.takeOver(f.attendants, f.expected)
 	}
 	abandoned := f.holders == 0
+	close(f.done) // with the state: who sees one sees the other
 	f.mu.Unlock()
-	close(f.done)
 	f.cancel(nil) // gives the context's resources back
 	switch {
 	case !abandoned:
