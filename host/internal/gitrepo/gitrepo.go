@@ -32,48 +32,68 @@ const (
 // Doubt says why git may start a program of the repository that it would use in a
 // directory; "" if there is none, or no reason.
 func Doubt(dir string) string {
+	err := find(dir, func(worktree, gitDir string, _ bool) error {
+		if why := inspect(worktree, gitDir); why != "" {
+			return errors.New(why)
+		}
+		return nil
+	})
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// find calls look with the repositories that git may use in a directory, the nearest
+// first, up to the one that it certainly uses. An error of look ends it.
+func find(dir string, look func(worktree, gitDir string, certain bool) error) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "" // git cannot go there
+		return nil // git cannot go there
 	}
 	if err != nil {
-		return "the directory cannot be looked at"
+		return errors.New("the directory cannot be looked at")
 	}
 	for {
-		why, found := at(dir)
-		if why != "" || found {
-			return why
+		gitDir, certain, err := at(dir)
+		if err != nil {
+			return err
+		}
+		if gitDir != "" {
+			if err := look(dir, gitDir, certain); err != nil {
+				return err
+			}
 		}
 		parent := filepath.Dir(dir)
-		if parent == dir {
-			return ""
+		if certain || parent == dir {
+			return nil
 		}
 		dir = parent
 	}
 }
 
-// at looks at a repository whose top may be the directory, and reports whether git
-// looks for none above.
-func at(dir string) (why string, found bool) {
+// at returns the git directory of the repository whose top may be the directory, "" if
+// there is none, and whether git looks for none above.
+func at(dir string) (gitDir string, certain bool, err error) {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		if complete(dir) {
-			return "it is a bare repository, or in the directory .git", true
+			return "", true, errors.New("it is a bare repository, or in the directory .git")
 		}
-		return "", false
+		return "", false, nil
 	case err != nil:
-		return "its .git cannot be looked at", true
+		return "", true, errors.New("its .git cannot be looked at")
 	case info.IsDir():
-		return inspect(dir, path), complete(path)
+		return path, complete(path), nil
 	}
 	text, err := read(path, maxLink)
 	target, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if err != nil || !ok {
-		return "its .git says nowhere where the repository is", true
+		return "", true, errors.New("its .git says nowhere where the repository is")
 	}
-	return inspect(dir, from(dir, target)), true
+	return from(dir, target), true, nil
 }
 
 // complete reports whether git would take a directory for a repository's own.

@@ -5,10 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"strings"
 )
 
 const hasSubmodules = "it has submodules, whose configuration is their own"
@@ -34,44 +31,15 @@ func submodules(path string) string {
 // Tracked calls each with the absolute path of every file that the repository lists which
 // git would use in a directory. It fails if the list cannot be read as a whole.
 func Tracked(dir string, each func(path string)) error {
-	worktree, gitDir, err := find(dir)
-	if err != nil || gitDir == "" {
-		return err
-	}
-	return readIndex(filepath.Join(gitDir, "index"), func(_ uint32, name []byte) error {
-		each(filepath.Join(worktree, string(name)))
-		return nil
+	return find(dir, func(worktree, gitDir string, certain bool) error {
+		if !certain {
+			return nil
+		}
+		return readIndex(filepath.Join(gitDir, "index"), func(_ uint32, name []byte) error {
+			each(filepath.Join(worktree, string(name)))
+			return nil
+		})
 	})
-}
-
-// find finds the repository that git would use in a directory; gitDir is "" if there is
-// none.
-func find(dir string) (worktree, gitDir string, err error) {
-	dir, err = filepath.EvalSymlinks(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", "", nil
-	}
-	if err != nil {
-		return "", "", err
-	}
-	for {
-		path := filepath.Join(dir, ".git")
-		info, err := os.Stat(path)
-		switch {
-		case err == nil && info.IsDir() && complete(path):
-			return dir, path, nil
-		case err == nil && !info.IsDir():
-			text, err := read(path, maxLink)
-			return dir, from(dir, strings.TrimPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")), err
-		case err != nil && !missing(err):
-			return "", "", err
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", "", nil
-		}
-		dir = parent
-	}
 }
 
 // The kinds of entries in an index, by their mode, and what else there is in one.
