@@ -153,18 +153,18 @@ func (r *Rules) Touched(in *Input, c Command) []string {
 func (r *Rules) protectedIn(in *Input, line *command.Line) func(name string) []string {
 	bases, all := in.Places(line)
 	presets := r.Presets(in.Plugin)
-	var anywhere []string
-	for _, dir := range append(slices.Clone(line.Directories), bases...) {
-		for part := range strings.SplitSeq(strings.TrimPrefix(dir, in.folder(dir)), "/") {
-			if words := protect.Words(presets, part); !all && len(words) > 0 {
-				anywhere = words
+	var anywhere []string // the words for a directory that the line changes to
+	if !all {
+		for _, dir := range append(slices.Clone(line.Directories), bases...) {
+			for part := range strings.SplitSeq(strings.TrimPrefix(dir, in.folder(dir)), "/") {
+				anywhere = append(anywhere, protect.Words(presets, part)...)
 			}
 		}
 	}
 	return func(name string) []string {
 		if !all && !filepath.IsAbs(name) {
-			if words := protect.Words(presets, name); len(words) > 0 || len(anywhere) > 0 {
-				return slices.Compact(slices.Sorted(slices.Values(append(words, anywhere...))))
+			if words := append(protect.Words(presets, name), anywhere...); len(words) > 0 {
+				return slices.Compact(slices.Sorted(slices.Values(words)))
 			}
 		}
 		for _, base := range bases {
