@@ -120,8 +120,8 @@ func TestTokenFilesThatDoNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct{ name, file, want string }{
-		{"a token of nobody", writeToken(t, "th_"+strings.Repeat("A", 49)), "the token is mistyped"},
-		{"a secret of nobody", writeToken(t, "another-secret-of-nobody"), "the token does not count here"},
+		{"a mistyped token", writeToken(t, "th_"+strings.Repeat("A", 49)), "the token is mistyped"},
+		{"an unknown secret", writeToken(t, "another-unknown-secret"), "the token does not count here"},
 		{"the agent's own", filepath.Join(h.stateDir, "agent.token"), ""},
 		{"the approver's key", filepath.Join(h.stateDir, "approver.key"), "needs the role agent"},
 		{"a file that others can read", open, "is open to others"},

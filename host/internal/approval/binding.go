@@ -9,8 +9,8 @@ import (
 )
 
 // bindingOf returns the digest of the fields which make a call that call: an
-// approval frees only calls of the same binding. That of a call without sensitive files
-// is the one that earlier versions have written.
+// approval frees only calls of the same binding. Without sensitive files it is the
+// binding of earlier versions.
 func bindingOf(user, client, plugin, name, arguments, program, preview, sensitive string) string {
 	parts := []string{"toolhost approval 1", user, client, plugin, name, arguments, program, preview}
 	if sensitive != "" {

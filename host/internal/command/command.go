@@ -29,8 +29,8 @@ const (
 	maxCandidate = 32
 )
 
-// Break stands between commands in the words of a [Segment] that stands for the rest of a line. No
-// word of a shell can be it.
+// Break separates commands in the words of a [Segment] that holds a whole line. No shell
+// word can contain it.
 const Break = "\x00"
 
 // Risk is how much harm a command may do.
@@ -127,7 +127,7 @@ type Line struct {
 	relative string
 
 	text string // the whole line
-	rest bool   // a segment stands for what is not read of it
+	rest bool   // its last segment is that of [reader.rest]
 }
 
 // Problem is why a line is not known as a whole.
@@ -167,7 +167,7 @@ type Segment struct {
 	// a program that runs others.
 	Maybe bool `json:"maybe,omitempty"`
 	// Unparsed says that it is a part of a text that is not read: any of Words may be
-	// the program. [Break] stands between commands.
+	// the program. [Break] separates commands.
 	Unparsed bool `json:"-"`
 	// Known says that the program is known: which of its flags are harmless.
 	Known bool `json:"-"`

@@ -247,8 +247,7 @@ func (r *reader) add(s Segment) {
 	r.line.Segments = append(r.line.Segments, s)
 }
 
-// rest adds one segment, which stands for all of a line that is not read: its words are
-// those of the whole line.
+// rest adds one segment for what is not read of a line: it has all words of the line.
 func (r *reader) rest() {
 	if r.line.rest {
 		return

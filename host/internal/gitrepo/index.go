@@ -63,7 +63,7 @@ var (
 )
 
 // readIndex calls each with the mode and the name of every entry of an index. The name is
-// each's own only until it returns; its error ends the reading.
+// valid until each returns. An error of each ends the reading.
 func readIndex(path string, each func(mode uint32, name []byte) error) error {
 	f, err := open(path)
 	if err != nil {
