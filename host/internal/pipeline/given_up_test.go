@@ -176,6 +176,22 @@ func TestReplayLeavesNoTrace(t *testing.T) {
 	}
 }
 
+// TestDoneIsDone looks at calls at the moment of their end: one that says it is done has
+// its outcome, and counts among the results that are kept.
+func TestDoneIsDone(t *testing.T) {
+	h := newHost(t, pipeline.Options{Runner: answer(tool.TextResult("x")), Policy: rules(t, policy.Options{})}, echoSpec())
+	now, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 500 {
+		f := h.Start(t.Context(), request("echo", `{"text":"a"}`))
+		until(t, func() bool { return f.Info().State == pipeline.Done })
+		if f.Wait(now, pipeline.Forever).Pending {
+			t.Fatal("a call that is done has no outcome")
+		}
+		f.Release()
+	}
+}
+
 // TestUncollectedResultsAreBounded leaves results of ten times 10 MiB alone.
 func TestUncollectedResultsAreBounded(t *testing.T) {
 	spec := echoSpec()
