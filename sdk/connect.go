@@ -77,6 +77,8 @@ type hostRequest struct {
 	secret   string
 	question string
 	form     json.RawMessage
+
+	execution *tool.Execution
 }
 
 // hostReply is what it answers.
@@ -85,6 +87,7 @@ type hostReply struct {
 	secret   []byte
 	answered bool
 	answer   json.RawMessage
+	mayRun   bool
 }
 
 // connection is the plugin's way to the host, while there is one. The zero

@@ -27,7 +27,7 @@ func specToProto(s tool.Spec) *toolpluginv1.Tool {
 		Name: s.Name, Aliases: s.Aliases, Title: clean(s.Title), Category: clean(s.Category),
 		Description: clean(s.Description), Tier: tierToProto(s.Tier),
 		Idempotent: s.Idempotent, Cacheable: s.Cacheable, OpenWorld: s.OpenWorld, Destructive: s.Destructive,
-		Asks: s.Asks, HasPreview: s.HasPreview,
+		Asks: s.Asks, HasPreview: s.HasPreview, CommandTree: s.CommandTree,
 		MaxOutputBytes: uint64(s.MaxOutput), MaxConcurrency: uint32(s.MaxConcurrency),
 		InputSchemaJson: s.InputSchema, OutputSchemaJson: s.OutputSchema,
 	}
@@ -174,6 +174,12 @@ func previewToProto(p tool.Preview) (*toolpluginv1.PreviewResponse, error) {
 
 func requestToProto(id uint64, r hostRequest) *toolpluginv1.PluginMessage {
 	m := &toolpluginv1.PluginMessage{Id: id, Ticket: r.ticket}
+	if e := r.execution; e != nil {
+		m.Request = &toolpluginv1.PluginMessage_MayRun{MayRun: &toolpluginv1.MayRunRequest{
+			Argv: e.Argv, Environment: e.Environment, Directory: e.Directory, File: e.File, Write: e.Write,
+		}}
+		return m
+	}
 	if r.question != "" {
 		m.Request = &toolpluginv1.PluginMessage_AskUser{
 			AskUser: &toolpluginv1.AskUserRequest{Question: clean(r.question), SchemaJson: r.form},
@@ -190,6 +196,7 @@ func replyFromProto(m *toolpluginv1.HostMessage) hostReply {
 		secret:   m.GetSecret().GetValue(),
 		answered: m.GetAskUser().GetAnswered(),
 		answer:   m.GetAskUser().GetAnswerJson(),
+		mayRun:   m.GetMayRun() != nil,
 	}
 }
 

@@ -70,10 +70,25 @@ func (p *Plugin) reply(m *toolpluginv1.PluginMessage) *toolpluginv1.HostMessage 
 		reply.Reply = &toolpluginv1.HostMessage_Secret{Secret: &toolpluginv1.SecretReply{Value: []byte(value)}}
 	case *toolpluginv1.PluginMessage_AskUser:
 		reply.Reply = &toolpluginv1.HostMessage_AskUser{AskUser: p.askUser(r.AskUser)}
+	case *toolpluginv1.PluginMessage_MayRun:
+		if refused := p.mayRun(r.MayRun); refused != nil {
+			reply.Error = errorToProto(refused)
+		} else {
+			reply.Reply = &toolpluginv1.HostMessage_MayRun{MayRun: &toolpluginv1.MayRunReply{}}
+		}
 	default:
 		reply.Error = errorToProto(tool.Errorf(tool.InvalidArgument, "sdktest does not know this request"))
 	}
 	return reply
+}
+
+func (p *Plugin) mayRun(r *toolpluginv1.MayRunRequest) *tool.Error {
+	if p.options.MayRun == nil {
+		return tool.Errorf(tool.PermissionDenied, "nothing may run")
+	}
+	return p.options.MayRun(tool.Execution{
+		Argv: r.GetArgv(), Environment: r.GetEnvironment(), Directory: r.GetDirectory(), File: r.GetFile(), Write: r.GetWrite(),
+	})
 }
 
 func (p *Plugin) askUser(r *toolpluginv1.AskUserRequest) *toolpluginv1.AskUserReply {

@@ -53,6 +53,9 @@ type Options struct {
 	// Answer answers what a tool asks the user; false means that the user
 	// declines. Nil declines everything.
 	Answer func(question string, schema json.RawMessage) (answer any, answered bool)
+	// MayRun judges what a command executes that runs by its tree, as [tool.Sink] has it.
+	// Nil lets nothing run.
+	MayRun func(e tool.Execution) *tool.Error
 	// Env is added to the environment of a binary, as "KEY=value". It has
 	// nothing else of this process's environment.
 	Env []string
@@ -158,7 +161,7 @@ func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Resu
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := p.client.Call(ctx, &toolpluginv1.CallRequest{
-		Context: contextToProto(c), Tool: c.Tool, ArgumentsJson: c.Arguments,
+		Context: contextToProto(c), Tool: c.Tool, CommandTreeJson: c.CommandTree, ArgumentsJson: c.Arguments,
 	})
 	if err != nil {
 		return tool.ErrorResult(p.wireError(ctx, err))

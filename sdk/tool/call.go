@@ -14,8 +14,28 @@ type Call struct {
 	Tool string `json:"tool"`
 	// Arguments is a canonical JSON object that satisfies the tool's schema.
 	Arguments json.RawMessage `json:"arguments"`
+	// CommandTree is the argument of [RoleCommand] as a syntax tree, in the typed JSON of
+	// mvdan.cc/sh. If it is set, the tree is executed and no shell gets the text; see
+	// [Execution]. It is empty if a person has approved the text, or the administrator
+	// allows texts.
+	CommandTree json.RawMessage `json:"-"`
 	// Context is what the tool may know about its caller.
 	Context Context `json:"context"`
+}
+
+// Execution is one part of a command that is executed by its tree, at the moment of its
+// execution: a program or builtin with all its words, or a file that is opened.
+type Execution struct {
+	// Argv is the program or builtin and its arguments; nil if a file is opened.
+	Argv []string
+	// Environment are the variables, as NAME=value, that the command has set.
+	Environment []string
+	// Directory is the absolute path where it runs.
+	Directory string
+	// File is the absolute path of the file that is opened, without symbolic links.
+	File string
+	// Write says that the file is written to, or made.
+	Write bool
 }
 
 // Context is what a tool may know about its caller. It does not change during
@@ -108,6 +128,9 @@ type Sink struct {
 	// [*Error] for the tool, which may pass them on. nil means that nobody can be
 	// asked.
 	Ask func(ctx context.Context, q Question) (Answer, error)
+	// MayRun judges one part of a command that is executed by its tree: nil lets it run,
+	// an error is what the call ends with. It waits for nobody. nil refuses all.
+	MayRun func(e Execution) *Error
 }
 
 // Question is what a tool asks the user of its call.

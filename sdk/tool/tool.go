@@ -39,6 +39,9 @@ type Spec struct {
 	Asks bool `json:"asks,omitempty"`
 	// HasPreview says that the plugin can tell what a call would do.
 	HasPreview bool `json:"has_preview,omitempty"`
+	// CommandTree says that the tool executes its argument of [RoleCommand] by
+	// [Call.CommandTree], if that is set. It is a claim.
+	CommandTree bool `json:"command_tree,omitempty"`
 	// MaxOutput is the output that fits; 0 means the host's default.
 	MaxOutput ByteSize `json:"max_output,omitempty"`
 	// Timeout bounds one attempt; 0 means the host's default.

@@ -92,6 +92,7 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	if reason := tooHigh(tiers.base, plugin.Ceiling); reason != "" {
 		return nil, errors.New(reason)
 	}
+	spec.CommandTree = spec.CommandTree && (plugin.TrustClaims || listed)
 	if spec.Title == "" {
 		spec.Title = spec.Name
 	}

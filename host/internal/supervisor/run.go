@@ -39,7 +39,7 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 	// The clock is the host's: it may be stopped while a person is asked.
 	callCtx, stop := withoutDeadline(ctx)
 	defer stop()
-	ticket, revoke := i.wire.tickets.issue(callCtx, sink.Ask, len(i.wire.secrets) > 0)
+	ticket, revoke := i.wire.tickets.issue(callCtx, sink.Ask, sink.MayRun, len(i.wire.secrets) > 0)
 	defer revoke()
 	call.Context.Ticket = ticket
 

@@ -18,6 +18,9 @@ const (
 // asking asks the user of one call; see [tool.Sink].
 type asking func(ctx context.Context, q tool.Question) (tool.Answer, error)
 
+// judging judges one execution of a call's command; see [tool.Sink].
+type judging func(e tool.Execution) *tool.Error
+
 // tickets are the authority of the calls that one process runs towards the
 // host: whoever shows one asks on behalf of that call. The zero value is ready.
 type tickets struct {
@@ -26,15 +29,17 @@ type tickets struct {
 }
 
 type ticket struct {
-	ask   asking // nil: nobody can be asked
-	asked int    // how many questions there were
-	busy  bool   // one waits for its answer
+	ask    asking  // nil: nobody can be asked
+	mayRun judging // nil: nothing may be executed
+
+	asked int  // how many questions there were
+	busy  bool // one waits for its answer
 }
 
 // issue makes a ticket for a call, which counts until revoke. ctx is the call's.
-// A call whose user nobody can ask has none, unless it can ask for secrets.
-func (t *tickets) issue(ctx context.Context, ask asking, secrets bool) (name []byte, revoke func()) {
-	if ask == nil && !secrets {
+// A call that can ask for nothing has none.
+func (t *tickets) issue(ctx context.Context, ask asking, mayRun judging, secrets bool) (name []byte, revoke func()) {
+	if ask == nil && mayRun == nil && !secrets {
 		return nil, func() {}
 	}
 	var key [ticketSize]byte
@@ -44,7 +49,7 @@ func (t *tickets) issue(ctx context.Context, ask asking, secrets bool) (name []b
 	if t.open == nil {
 		t.open = make(map[[ticketSize]byte]*ticket)
 	}
-	one := &ticket{}
+	one := &ticket{mayRun: mayRun}
 	if ask != nil {
 		one.ask = whileBoth(ctx, ask)
 	}
@@ -95,6 +100,20 @@ func (t *tickets) take(name []byte) (ask asking, done func(), err *tool.Error) {
 		defer t.mu.Unlock()
 		one.busy = false
 	}, nil
+}
+
+// judge judges an execution on behalf of the call that a ticket belongs to.
+func (t *tickets) judge(name []byte, e tool.Execution) *tool.Error {
+	t.mu.Lock()
+	one, err := t.find(name)
+	t.mu.Unlock()
+	switch {
+	case err != nil:
+		return err
+	case one.mayRun == nil:
+		return tool.Errorf(tool.PermissionDenied, "the call executes no command by its tree")
+	}
+	return one.mayRun(e)
 }
 
 // check refuses a ticket that is not that of a call which this process runs.

@@ -280,8 +280,9 @@ func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 		files = &toolpluginv1.FilePolicy{Sensitive: c.Files.Sensitive, Allowed: c.Files.Allowed, Protect: c.Files.Protect}
 	}
 	return &toolpluginv1.CallRequest{
-		Tool:          call.Tool,
-		ArgumentsJson: call.Arguments,
+		Tool:            call.Tool,
+		CommandTreeJson: call.CommandTree,
+		ArgumentsJson:   call.Arguments,
 		Context: &toolpluginv1.CallContext{
 			CallId:         call.ID,
 			Session:        c.Session,
@@ -340,6 +341,7 @@ func specsFrom(tools []*toolpluginv1.Tool) ([]tool.Spec, error) {
 			Destructive:    t.GetDestructive(),
 			Asks:           t.GetAsks(),
 			HasPreview:     t.GetHasPreview(),
+			CommandTree:    t.GetCommandTree(),
 			MaxOutput:      tool.ByteSize(min(t.GetMaxOutputBytes(), math.MaxInt64)),
 			Timeout:        timeoutFrom(t.GetTimeout()),
 			MaxConcurrency: int(min(t.GetMaxConcurrency(), math.MaxInt32)),

@@ -81,6 +81,15 @@ func (w *wire) answerRequests(ctx context.Context, stream connectStream, replies
 			}
 			continue
 		}
+		if part := request.GetMayRun(); part != nil { // it waits for nobody
+			if reply.Error = errorTo(w.mayRun(request.GetTicket(), part)); reply.Error == nil {
+				reply.Reply = &toolpluginv1.HostMessage_MayRun{MayRun: &toolpluginv1.MayRunReply{}}
+			}
+			if !offer(replies, reply) {
+				return errUnread
+			}
+			continue
+		}
 		ask, done, refused := w.admit(request)
 		if refused == nil {
 			q := tool.Question{
@@ -126,6 +135,13 @@ func (w *wire) secret(ticket []byte, name string) (string, *tool.Error) {
 		return "", refused
 	}
 	return value, nil
+}
+
+// mayRun judges one execution of a command.
+func (w *wire) mayRun(ticket []byte, part *toolpluginv1.MayRunRequest) *tool.Error {
+	return w.tickets.judge(ticket, tool.Execution{
+		Argv: part.GetArgv(), Environment: part.GetEnvironment(), Directory: part.GetDirectory(), File: part.GetFile(), Write: part.GetWrite(),
+	})
 }
 
 // admit refuses what no call may ask for, or not now.

@@ -421,6 +421,10 @@ type Tool struct {
 	MaxOutputBytes uint64 `protobuf:"varint,14,opt,name=max_output_bytes,json=maxOutputBytes,proto3" json:"max_output_bytes,omitempty"`
 	// Time for one attempt; unset: the host's default.
 	Timeout *durationpb.Duration `protobuf:"bytes,15,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// It executes the argument of role "command" by CallRequest.command_tree_json, if
+	// that is set, and asks about each execution with MayRunRequest. A claim, as the
+	// tier is.
+	CommandTree bool `protobuf:"varint,19,opt,name=command_tree,json=commandTree,proto3" json:"command_tree,omitempty"`
 	// Calls at the same time; 0: no limit of the tool's own.
 	MaxConcurrency uint32 `protobuf:"varint,16,opt,name=max_concurrency,json=maxConcurrency,proto3" json:"max_concurrency,omitempty"`
 	// JSON Schema 2020-12 of the structured result; empty: none.
@@ -565,6 +569,13 @@ func (x *Tool) GetTimeout() *durationpb.Duration {
 		return x.Timeout
 	}
 	return nil
+}
+
+func (x *Tool) GetCommandTree() bool {
+	if x != nil {
+		return x.CommandTree
+	}
+	return false
 }
 
 func (x *Tool) GetMaxConcurrency() uint32 {
@@ -1094,6 +1105,11 @@ type CallRequest struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Context *CallContext           `protobuf:"bytes,1,opt,name=context,proto3" json:"context,omitempty"`
 	Tool    string                 `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	// The argument of role "command" as a syntax tree, in the typed JSON of
+	// mvdan.cc/sh: it is executed, and no shell gets the text. Empty: a person has
+	// approved the text, or the administrator allows texts. Only tools with
+	// command_tree get one.
+	CommandTreeJson []byte `protobuf:"bytes,3,opt,name=command_tree_json,json=commandTreeJson,proto3" json:"command_tree_json,omitempty"`
 	// Canonical JSON object.
 	ArgumentsJson []byte `protobuf:"bytes,15,opt,name=arguments_json,json=argumentsJson,proto3" json:"arguments_json,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1142,6 +1158,13 @@ func (x *CallRequest) GetTool() string {
 		return x.Tool
 	}
 	return ""
+}
+
+func (x *CallRequest) GetCommandTreeJson() []byte {
+	if x != nil {
+		return x.CommandTreeJson
+	}
+	return nil
 }
 
 func (x *CallRequest) GetArgumentsJson() []byte {
@@ -1975,6 +1998,7 @@ type PluginMessage struct {
 	//	*PluginMessage_Secret
 	//	*PluginMessage_AskUser
 	//	*PluginMessage_ToolsChanged
+	//	*PluginMessage_MayRun
 	Request       isPluginMessage_Request `protobuf_oneof:"request"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2058,6 +2082,15 @@ func (x *PluginMessage) GetToolsChanged() *ToolsChanged {
 	return nil
 }
 
+func (x *PluginMessage) GetMayRun() *MayRunRequest {
+	if x != nil {
+		if x, ok := x.Request.(*PluginMessage_MayRun); ok {
+			return x.MayRun
+		}
+	}
+	return nil
+}
+
 type isPluginMessage_Request interface {
 	isPluginMessage_Request()
 }
@@ -2074,11 +2107,17 @@ type PluginMessage_ToolsChanged struct {
 	ToolsChanged *ToolsChanged `protobuf:"bytes,5,opt,name=tools_changed,json=toolsChanged,proto3,oneof"`
 }
 
+type PluginMessage_MayRun struct {
+	MayRun *MayRunRequest `protobuf:"bytes,6,opt,name=may_run,json=mayRun,proto3,oneof"`
+}
+
 func (*PluginMessage_Secret) isPluginMessage_Request() {}
 
 func (*PluginMessage_AskUser) isPluginMessage_Request() {}
 
 func (*PluginMessage_ToolsChanged) isPluginMessage_Request() {}
+
+func (*PluginMessage_MayRun) isPluginMessage_Request() {}
 
 // HostMessage is the host's answer.
 type HostMessage struct {
@@ -2090,6 +2129,7 @@ type HostMessage struct {
 	//
 	//	*HostMessage_Secret
 	//	*HostMessage_AskUser
+	//	*HostMessage_MayRun
 	Reply         isHostMessage_Reply `protobuf_oneof:"reply"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2164,6 +2204,15 @@ func (x *HostMessage) GetAskUser() *AskUserReply {
 	return nil
 }
 
+func (x *HostMessage) GetMayRun() *MayRunReply {
+	if x != nil {
+		if x, ok := x.Reply.(*HostMessage_MayRun); ok {
+			return x.MayRun
+		}
+	}
+	return nil
+}
+
 type isHostMessage_Reply interface {
 	isHostMessage_Reply()
 }
@@ -2176,9 +2225,15 @@ type HostMessage_AskUser struct {
 	AskUser *AskUserReply `protobuf:"bytes,4,opt,name=ask_user,json=askUser,proto3,oneof"`
 }
 
+type HostMessage_MayRun struct {
+	MayRun *MayRunReply `protobuf:"bytes,5,opt,name=may_run,json=mayRun,proto3,oneof"`
+}
+
 func (*HostMessage_Secret) isHostMessage_Reply() {}
 
 func (*HostMessage_AskUser) isHostMessage_Reply() {}
+
+func (*HostMessage_MayRun) isHostMessage_Reply() {}
 
 type SecretRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2419,6 +2474,128 @@ func (x *ToolsChanged) GetTools() []*Tool {
 	return nil
 }
 
+// MayRunRequest asks, at the moment of execution, about one part of a command that
+// is executed by its tree: a program, a builtin, or a file that is opened.
+type MayRunRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The program or builtin and its arguments, as it gets them; empty: a file is
+	// opened.
+	Argv []string `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
+	// Variables, as NAME=value, that the command has set in its environment.
+	Environment []string `protobuf:"bytes,2,rep,name=environment,proto3" json:"environment,omitempty"`
+	// Absolute path of the directory that it runs in.
+	Directory string `protobuf:"bytes,3,opt,name=directory,proto3" json:"directory,omitempty"`
+	// Absolute path of the file that is opened, without symbolic links.
+	File string `protobuf:"bytes,4,opt,name=file,proto3" json:"file,omitempty"`
+	// The file is written to, or made.
+	Write         bool `protobuf:"varint,5,opt,name=write,proto3" json:"write,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MayRunRequest) Reset() {
+	*x = MayRunRequest{}
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MayRunRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MayRunRequest) ProtoMessage() {}
+
+func (x *MayRunRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MayRunRequest.ProtoReflect.Descriptor instead.
+func (*MayRunRequest) Descriptor() ([]byte, []int) {
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *MayRunRequest) GetArgv() []string {
+	if x != nil {
+		return x.Argv
+	}
+	return nil
+}
+
+func (x *MayRunRequest) GetEnvironment() []string {
+	if x != nil {
+		return x.Environment
+	}
+	return nil
+}
+
+func (x *MayRunRequest) GetDirectory() string {
+	if x != nil {
+		return x.Directory
+	}
+	return ""
+}
+
+func (x *MayRunRequest) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *MayRunRequest) GetWrite() bool {
+	if x != nil {
+		return x.Write
+	}
+	return false
+}
+
+// MayRunReply lets it run. HostMessage.error comes in its place if it may not: then
+// the tool ends the command with that error.
+type MayRunReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MayRunReply) Reset() {
+	*x = MayRunReply{}
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MayRunReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MayRunReply) ProtoMessage() {}
+
+func (x *MayRunReply) ProtoReflect() protoreflect.Message {
+	mi := &file_toolplugin_v1_plugin_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MayRunReply.ProtoReflect.Descriptor instead.
+func (*MayRunReply) Descriptor() ([]byte, []int) {
+	return file_toolplugin_v1_plugin_proto_rawDescGZIP(), []int{31}
+}
+
 var File_toolplugin_v1_plugin_proto protoreflect.FileDescriptor
 
 const file_toolplugin_v1_plugin_proto_rawDesc = "" +
@@ -2433,7 +2610,7 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\fcapabilities\x18\x04 \x03(\tR\fcapabilities\x12\x18\n" +
 	"\asecrets\x18\x05 \x03(\tR\asecrets\x12)\n" +
 	"\x05tools\x18\x06 \x03(\v2\x13.toolplugin.v1.ToolR\x05tools\x120\n" +
-	"\x14settings_schema_json\x18\x0f \x01(\fR\x12settingsSchemaJson\"\xfd\x04\n" +
+	"\x14settings_schema_json\x18\x0f \x01(\fR\x12settingsSchemaJson\"\xa0\x05\n" +
 	"\x04Tool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aaliases\x18\x02 \x03(\tR\aaliases\x12\x14\n" +
@@ -2454,7 +2631,8 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\vhas_preview\x18\r \x01(\bR\n" +
 	"hasPreview\x12(\n" +
 	"\x10max_output_bytes\x18\x0e \x01(\x04R\x0emaxOutputBytes\x123\n" +
-	"\atimeout\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12'\n" +
+	"\atimeout\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12!\n" +
+	"\fcommand_tree\x18\x13 \x01(\bR\vcommandTree\x12'\n" +
 	"\x0fmax_concurrency\x18\x10 \x01(\rR\x0emaxConcurrency\x12,\n" +
 	"\x12output_schema_json\x18\x11 \x01(\fR\x10outputSchemaJson\x12*\n" +
 	"\x11input_schema_json\x18\x12 \x01(\fR\x0finputSchemaJson\"p\n" +
@@ -2504,10 +2682,11 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"FilePolicy\x12\x1c\n" +
 	"\tsensitive\x18\x01 \x03(\tR\tsensitive\x12\x18\n" +
 	"\aallowed\x18\x02 \x03(\tR\aallowed\x12\x18\n" +
-	"\aprotect\x18\x03 \x03(\tR\aprotect\"~\n" +
+	"\aprotect\x18\x03 \x03(\tR\aprotect\"\xaa\x01\n" +
 	"\vCallRequest\x124\n" +
 	"\acontext\x18\x01 \x01(\v2\x1a.toolplugin.v1.CallContextR\acontext\x12\x12\n" +
-	"\x04tool\x18\x02 \x01(\tR\x04tool\x12%\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x12*\n" +
+	"\x11command_tree_json\x18\x03 \x01(\fR\x0fcommandTreeJson\x12%\n" +
 	"\x0earguments_json\x18\x0f \x01(\fR\rargumentsJson\"\xad\x01\n" +
 	"\fCallResponse\x125\n" +
 	"\bprogress\x18\x01 \x01(\v2\x17.toolplugin.v1.ProgressH\x00R\bprogress\x12,\n" +
@@ -2572,19 +2751,21 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\rDrainResponse\"-\n" +
 	"\x11EndSessionRequest\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\"\x14\n" +
-	"\x12EndSessionResponse\"\xfa\x01\n" +
+	"\x12EndSessionResponse\"\xb3\x02\n" +
 	"\rPluginMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12\x16\n" +
 	"\x06ticket\x18\x02 \x01(\fR\x06ticket\x126\n" +
 	"\x06secret\x18\x03 \x01(\v2\x1c.toolplugin.v1.SecretRequestH\x00R\x06secret\x12:\n" +
 	"\bask_user\x18\x04 \x01(\v2\x1d.toolplugin.v1.AskUserRequestH\x00R\aaskUser\x12B\n" +
-	"\rtools_changed\x18\x05 \x01(\v2\x1b.toolplugin.v1.ToolsChangedH\x00R\ftoolsChangedB\t\n" +
-	"\arequest\"\xc2\x01\n" +
+	"\rtools_changed\x18\x05 \x01(\v2\x1b.toolplugin.v1.ToolsChangedH\x00R\ftoolsChanged\x127\n" +
+	"\amay_run\x18\x06 \x01(\v2\x1c.toolplugin.v1.MayRunRequestH\x00R\x06mayRunB\t\n" +
+	"\arequest\"\xf9\x01\n" +
 	"\vHostMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12*\n" +
 	"\x05error\x18\x02 \x01(\v2\x14.toolplugin.v1.ErrorR\x05error\x124\n" +
 	"\x06secret\x18\x03 \x01(\v2\x1a.toolplugin.v1.SecretReplyH\x00R\x06secret\x128\n" +
-	"\bask_user\x18\x04 \x01(\v2\x1b.toolplugin.v1.AskUserReplyH\x00R\aaskUserB\a\n" +
+	"\bask_user\x18\x04 \x01(\v2\x1b.toolplugin.v1.AskUserReplyH\x00R\aaskUser\x125\n" +
+	"\amay_run\x18\x05 \x01(\v2\x1a.toolplugin.v1.MayRunReplyH\x00R\x06mayRunB\a\n" +
 	"\x05reply\"#\n" +
 	"\rSecretRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"#\n" +
@@ -2599,7 +2780,14 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\vanswer_json\x18\x0f \x01(\fR\n" +
 	"answerJson\"9\n" +
 	"\fToolsChanged\x12)\n" +
-	"\x05tools\x18\x01 \x03(\v2\x13.toolplugin.v1.ToolR\x05tools*^\n" +
+	"\x05tools\x18\x01 \x03(\v2\x13.toolplugin.v1.ToolR\x05tools\"\x8d\x01\n" +
+	"\rMayRunRequest\x12\x12\n" +
+	"\x04argv\x18\x01 \x03(\tR\x04argv\x12 \n" +
+	"\venvironment\x18\x02 \x03(\tR\venvironment\x12\x1c\n" +
+	"\tdirectory\x18\x03 \x01(\tR\tdirectory\x12\x12\n" +
+	"\x04file\x18\x04 \x01(\tR\x04file\x12\x14\n" +
+	"\x05write\x18\x05 \x01(\bR\x05write\"\r\n" +
+	"\vMayRunReply*^\n" +
 	"\x04Tier\x12\x14\n" +
 	"\x10TIER_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eTIER_READ_ONLY\x10\x01\x12\x17\n" +
@@ -2628,7 +2816,7 @@ func file_toolplugin_v1_plugin_proto_rawDescGZIP() []byte {
 }
 
 var file_toolplugin_v1_plugin_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_toolplugin_v1_plugin_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(Tier)(0),                   // 0: toolplugin.v1.Tier
 	(Diagnostic_Severity)(0),    // 1: toolplugin.v1.Diagnostic.Severity
@@ -2664,13 +2852,15 @@ var file_toolplugin_v1_plugin_proto_goTypes = []any{
 	(*AskUserRequest)(nil),      // 31: toolplugin.v1.AskUserRequest
 	(*AskUserReply)(nil),        // 32: toolplugin.v1.AskUserReply
 	(*ToolsChanged)(nil),        // 33: toolplugin.v1.ToolsChanged
-	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
+	(*MayRunRequest)(nil),       // 34: toolplugin.v1.MayRunRequest
+	(*MayRunReply)(nil),         // 35: toolplugin.v1.MayRunReply
+	(*durationpb.Duration)(nil), // 36: google.protobuf.Duration
 }
 var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	6,  // 0: toolplugin.v1.DescribeResponse.tools:type_name -> toolplugin.v1.Tool
 	0,  // 1: toolplugin.v1.Tool.tier:type_name -> toolplugin.v1.Tier
 	7,  // 2: toolplugin.v1.Tool.tier_when:type_name -> toolplugin.v1.TierRule
-	34, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
+	36, // 3: toolplugin.v1.Tool.timeout:type_name -> google.protobuf.Duration
 	0,  // 4: toolplugin.v1.TierRule.tier:type_name -> toolplugin.v1.Tier
 	6,  // 5: toolplugin.v1.ConfigureResponse.tools:type_name -> toolplugin.v1.Tool
 	10, // 6: toolplugin.v1.ConfigureResponse.diagnostics:type_name -> toolplugin.v1.Diagnostic
@@ -2685,36 +2875,38 @@ var file_toolplugin_v1_plugin_proto_depIdxs = []int32{
 	20, // 15: toolplugin.v1.Result.effects:type_name -> toolplugin.v1.Effect
 	18, // 16: toolplugin.v1.Result.content:type_name -> toolplugin.v1.Content
 	3,  // 17: toolplugin.v1.Content.kind:type_name -> toolplugin.v1.Content.Kind
-	34, // 18: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
+	36, // 18: toolplugin.v1.Error.retry_after:type_name -> google.protobuf.Duration
 	11, // 19: toolplugin.v1.PreviewRequest.context:type_name -> toolplugin.v1.CallContext
 	19, // 20: toolplugin.v1.PreviewResponse.error:type_name -> toolplugin.v1.Error
 	18, // 21: toolplugin.v1.PreviewResponse.content:type_name -> toolplugin.v1.Content
 	29, // 22: toolplugin.v1.PluginMessage.secret:type_name -> toolplugin.v1.SecretRequest
 	31, // 23: toolplugin.v1.PluginMessage.ask_user:type_name -> toolplugin.v1.AskUserRequest
 	33, // 24: toolplugin.v1.PluginMessage.tools_changed:type_name -> toolplugin.v1.ToolsChanged
-	19, // 25: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
-	30, // 26: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
-	32, // 27: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
-	6,  // 28: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
-	4,  // 29: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
-	8,  // 30: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
-	13, // 31: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
-	21, // 32: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
-	28, // 33: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
-	23, // 34: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
-	25, // 35: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
-	5,  // 36: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
-	9,  // 37: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
-	14, // 38: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
-	22, // 39: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
-	27, // 40: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
-	24, // 41: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
-	26, // 42: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
-	36, // [36:43] is the sub-list for method output_type
-	29, // [29:36] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	34, // 25: toolplugin.v1.PluginMessage.may_run:type_name -> toolplugin.v1.MayRunRequest
+	19, // 26: toolplugin.v1.HostMessage.error:type_name -> toolplugin.v1.Error
+	30, // 27: toolplugin.v1.HostMessage.secret:type_name -> toolplugin.v1.SecretReply
+	32, // 28: toolplugin.v1.HostMessage.ask_user:type_name -> toolplugin.v1.AskUserReply
+	35, // 29: toolplugin.v1.HostMessage.may_run:type_name -> toolplugin.v1.MayRunReply
+	6,  // 30: toolplugin.v1.ToolsChanged.tools:type_name -> toolplugin.v1.Tool
+	4,  // 31: toolplugin.v1.PluginService.Describe:input_type -> toolplugin.v1.DescribeRequest
+	8,  // 32: toolplugin.v1.PluginService.Configure:input_type -> toolplugin.v1.ConfigureRequest
+	13, // 33: toolplugin.v1.PluginService.Call:input_type -> toolplugin.v1.CallRequest
+	21, // 34: toolplugin.v1.PluginService.Preview:input_type -> toolplugin.v1.PreviewRequest
+	28, // 35: toolplugin.v1.PluginService.Connect:input_type -> toolplugin.v1.HostMessage
+	23, // 36: toolplugin.v1.PluginService.Drain:input_type -> toolplugin.v1.DrainRequest
+	25, // 37: toolplugin.v1.PluginService.EndSession:input_type -> toolplugin.v1.EndSessionRequest
+	5,  // 38: toolplugin.v1.PluginService.Describe:output_type -> toolplugin.v1.DescribeResponse
+	9,  // 39: toolplugin.v1.PluginService.Configure:output_type -> toolplugin.v1.ConfigureResponse
+	14, // 40: toolplugin.v1.PluginService.Call:output_type -> toolplugin.v1.CallResponse
+	22, // 41: toolplugin.v1.PluginService.Preview:output_type -> toolplugin.v1.PreviewResponse
+	27, // 42: toolplugin.v1.PluginService.Connect:output_type -> toolplugin.v1.PluginMessage
+	24, // 43: toolplugin.v1.PluginService.Drain:output_type -> toolplugin.v1.DrainResponse
+	26, // 44: toolplugin.v1.PluginService.EndSession:output_type -> toolplugin.v1.EndSessionResponse
+	38, // [38:45] is the sub-list for method output_type
+	31, // [31:38] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_toolplugin_v1_plugin_proto_init() }
@@ -2731,10 +2923,12 @@ func file_toolplugin_v1_plugin_proto_init() {
 		(*PluginMessage_Secret)(nil),
 		(*PluginMessage_AskUser)(nil),
 		(*PluginMessage_ToolsChanged)(nil),
+		(*PluginMessage_MayRun)(nil),
 	}
 	file_toolplugin_v1_plugin_proto_msgTypes[24].OneofWrappers = []any{
 		(*HostMessage_Secret)(nil),
 		(*HostMessage_AskUser)(nil),
+		(*HostMessage_MayRun)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2742,7 +2936,7 @@ func file_toolplugin_v1_plugin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_toolplugin_v1_plugin_proto_rawDesc), len(file_toolplugin_v1_plugin_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   30,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,7 +24,7 @@ type fetchArgs struct {
 
 func main() {
 	p := sdk.New("commands", "1.0.0")
-	sdk.AddTool(p, tool.Spec{Name: "shell_exec", Description: "Says what it would run.", Tier: tool.Privileged},
+	sdk.AddTool(p, tool.Spec{Name: "shell_exec", Description: "Says what it would run.", Tier: tool.Privileged, CommandTree: true},
 		func(_ context.Context, _ *sdk.Call, in commandArgs) (string, error) {
 			return "would run " + in.Command, nil
 		})

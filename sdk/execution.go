@@ -1,0 +1,37 @@
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// CommandTree returns the call's argument of [tool.RoleCommand] as a syntax tree, in the
+// typed JSON of mvdan.cc/sh, or nil. If there is one, the tool executes it, asks with
+// [Call.MayRun] about each part, and gives the text of the argument to no shell. Only
+// tools whose [tool.Spec] says CommandTree get one.
+func (c *Call) CommandTree() json.RawMessage { return c.data.CommandTree }
+
+// MayRun asks the host about one part of the command that is executed by its tree, at
+// the moment of its execution. It returns nil if the part may run, and blocks until the
+// host answers, which waits for nobody, or ctx ends. Any error, which is a [*tool.Error],
+// ends the command, and is the result of the call.
+func (c *Call) MayRun(ctx context.Context, e tool.Execution) error {
+	if c.events == nil {
+		return tool.Errorf(tool.PermissionDenied, "a preview executes nothing")
+	}
+	for _, text := range append(slices.Concat(e.Argv, e.Environment), e.Directory, e.File) {
+		if !utf8.ValidString(text) {
+			return tool.Errorf(tool.PermissionDenied, "this needs approval: %s, which is not valid UTF-8", tool.VisibleName(text)).
+				WithHint("write the words of the command out")
+		}
+	}
+	reply, err := c.host.ask(ctx, hostRequest{ticket: c.data.Context.Ticket, execution: &e})
+	if err == nil && !reply.mayRun {
+		err = tool.Errorf(tool.PermissionDenied, "the host has not said that this may run")
+	}
+	return err
+}
