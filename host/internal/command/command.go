@@ -11,6 +11,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Bounds of what is read. A longer or deeper line is a [Problem].
@@ -126,8 +128,9 @@ type Line struct {
 	moves    bool
 	relative string
 
-	text string // the whole line
-	rest bool   // its last segment is that of [reader.rest]
+	text string       // the whole line
+	tree *syntax.File // of it; nil if it could not be parsed
+	rest bool         // its last segment is that of [reader.rest]
 }
 
 // Problem is why a line is not known as a whole.
@@ -215,11 +218,7 @@ func Parse(text string, opts Options) *Line {
 	line := &Line{text: text}
 	r := &reader{opts: opts, line: line}
 	r.read(text, 0)
-	for i := range line.Segments {
-		s := &line.Segments[i]
-		s.settle()
-		s.Least = r.least(s)
-	}
+	r.settle()
 	if line.moves && line.relative != "" {
 		line.problem(Medium, "it changes the directory, and writes the file %s", line.relative)
 	}
@@ -227,6 +226,15 @@ func Parse(text string, opts Options) *Line {
 		line.problem(Medium, "it holds no command")
 	}
 	return line
+}
+
+// settle completes the segments.
+func (r *reader) settle() {
+	for i := range r.line.Segments {
+		s := &r.line.Segments[i]
+		s.settle()
+		s.Least = r.least(s)
+	}
 }
 
 // Doubt adds why the line is not known as a whole, of high risk: something beside its

@@ -58,17 +58,22 @@ func (r *reader) mentioned(n syntax.Node) bool {
 		texts = append(texts, r.source(w))
 	}
 	for _, text := range texts {
-		r.mention(text, s.wild)
-		if strings.HasPrefix(text, "-") && len(text) > 2 {
-			r.mention(text[2:], s.wild)
-		}
-		if parts := strings.FieldsFunc(text, separates); len(parts) != 1 || parts[0] != text {
-			for _, part := range parts {
-				r.mention(part, s.wild)
-			}
-		}
+		r.mentionParts(text, s.wild)
 	}
 	return true
+}
+
+// mentionParts adds a word and what of it may be a name.
+func (r *reader) mentionParts(text string, glob bool) {
+	r.mention(text, glob)
+	if strings.HasPrefix(text, "-") && len(text) > 2 {
+		r.mention(text[2:], glob)
+	}
+	if parts := strings.FieldsFunc(text, separates); len(parts) != 1 || parts[0] != text {
+		for _, part := range parts {
+			r.mention(part, glob)
+		}
+	}
 }
 
 // separates reports whether names may stand on both sides of a character in a word, as

@@ -45,6 +45,9 @@ func (r *reader) read(text string, depth int) {
 		r.words(text, "it cannot be parsed")
 		return
 	}
+	if depth == 0 {
+		r.line.tree = file
+	}
 	inner := *r
 	inner.text, inner.depth = text, depth
 	inner.disagreements(file)

@@ -97,6 +97,7 @@ type commandsBlock struct {
 	Allow          *hcl.Attribute `hcl:"allow"`
 	Deny           *hcl.Attribute `hcl:"deny"`
 	Unlisted       *hcl.Attribute `hcl:"unlisted"`
+	Text           *hcl.Attribute `hcl:"text"`
 	Assign         *hcl.Attribute `hcl:"assign"`
 	WriteRedirects *hcl.Attribute `hcl:"write_redirects"`
 	BlockHighRisk  *hcl.Attribute `hcl:"block_high_risk"`

@@ -24,6 +24,9 @@ func (d *decoder) commands(blocks []commandsBlock) *policy.Commands {
 		if word, ok := d.choice(b.Unlisted, policy.Ask.String(), policy.Deny.String()); ok && word == policy.Deny.String() {
 			lists.Unlisted = policy.Deny
 		}
+		if word, ok := d.choice(b.Text, policy.Ask.String(), policy.Allow.String()); ok && word == policy.Allow.String() {
+			lists.Text = policy.Allow
+		}
 		for _, w := range d.words(b.Assign, `a list of variables such as ["LANG", "TZ"]`) {
 			if !variableName.MatchString(w.text) {
 				d.mistake(w.expr.Range(), "Not a variable", "Expected the name of a variable such as \"LANG\", not %s.", quote(w.expr, w.text))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/schema"
 	"github.com/toolhost/toolhost/sdk/patch"
@@ -36,6 +37,7 @@ type call struct {
 	tier      tool.Tier        // after the arguments were checked
 	names     []string         // of the files that the arguments name, in patches too, after that
 	commands  []policy.Command // of its arguments, as they were read when it was decided
+	tree      *command.Line    // that of them which is executed by its tree, if nobody approves its text
 	named     []string         // of the sensitive files that it names, as it was decided last
 	decision  policy.Decision  // after it was decided
 	sensitive []string         // files that it names and may use once it is allowed, after that

@@ -59,7 +59,15 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 	defer c.flight.letAsk(nil)
 	sink := c.flight.toSink()
 	sink.Ask = asker.ask
-	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c), sink)
+	call := p.toolCall(c)
+	tree, err := p.commandTree(c)
+	if err != nil {
+		return tool.Result{}, false, err
+	}
+	if call.CommandTree = tree; tree != nil {
+		sink.MayRun = func(e tool.Execution) *tool.Error { return p.mayRun(c, e) }
+	}
+	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, call, sink)
 	switch {
 	case err == nil:
 		return result, true, nil

@@ -31,10 +31,15 @@ func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
 
 // input describes a call to the policy.
 func (s *Settings) input(c *call) policy.Input {
+	return s.inputOf(c, s.commands(c), s.paths(c))
+}
+
+// inputOf describes a call to the policy that runs the commands, and names the paths.
+func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Path) policy.Input {
 	in := policy.Input{
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
 		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
-		Asks:   c.entry.Spec.Asks, Folders: s.spelled, Paths: s.paths(c), Commands: s.commands(c),
+		Asks:   c.entry.Spec.Asks, Folders: s.spelled, Paths: paths, Commands: commands,
 		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
 	doubtRepositories(&in)
@@ -91,15 +96,23 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 	if c.entry.OfHost() {
 		decision.Change = "" // no block of the configuration is about these tools
 	}
-	if !decision.Standing {
-		return decision
+	if decision.Standing {
+		c.subject = applied.subject(c, decision)
+		decision = p.underGrants(c, rules, in, decision, c.subject)
 	}
-	c.subject = applied.subject(c, decision)
-	call := approval.Call{User: c.Caller.User, Session: c.Caller.Session, Plugin: in.Plugin, Tool: in.Tool, Subject: c.subject}
-	if in.Grants = p.opts.Grants.Covering(&call); len(in.Grants) > 0 {
-		decision = rules.Decide(in)
+	if why := p.refusals.of(c); why != "" && decision.Verdict == policy.Allow {
+		decision = policy.Decision{Verdict: policy.Ask, Rule: "a part of the command that was refused when it ran: " + why, NoGrant: "the whole command is asked about once"}
 	}
 	return decision
+}
+
+// underGrants decides about a call once more, with the standing answers that cover it.
+func (p *Pipeline) underGrants(c *call, rules *policy.Rules, in policy.Input, d policy.Decision, about approval.Subject) policy.Decision {
+	call := approval.Call{User: c.Caller.User, Session: c.Caller.Session, Plugin: in.Plugin, Tool: in.Tool, Subject: about}
+	if in.Grants = p.opts.Grants.Covering(&call); len(in.Grants) > 0 {
+		return rules.Decide(in)
+	}
+	return d
 }
 
 // subject is what of a call a grant can be about.
@@ -135,19 +148,26 @@ func (s *Settings) absolute(name string) string {
 	return filepath.Clean(name)
 }
 
-// commands reads the shell commands in the arguments of a call.
+// commands reads the shell commands in the arguments of a call, and notes which of them
+// is executed by its tree.
 func (s *Settings) commands(c *call) []policy.Command {
 	var all []policy.Command
+	byTree := c.byTree()
 	for _, role := range []tool.Role{tool.RoleCommand, tool.RoleScript} {
 		for _, text := range c.entry.ValuesOf(role, c.arguments.Values) {
 			if role == tool.RoleScript && text == "" {
 				continue // no input
 			}
-			all = append(all, policy.Command{Line: command.Parse(text, s.Policy.Reading(s.Roots)), Script: role == tool.RoleScript})
+			read := policy.Command{Line: command.Parse(text, s.Policy.Reading(s.Roots)), Script: role == tool.RoleScript}
+			if !read.Script && text == byTree {
+				c.tree = read.Line
+			}
+			read.Text = read.Script || byTree == ""
+			all = append(all, read)
 		}
 	}
 	for _, words := range c.entry.ListsOf(tool.RoleArgv, c.arguments.Values) {
-		all = append(all, policy.Command{Line: command.Parse(command.Join(words), s.Policy.Reading(s.Roots))})
+		all = append(all, policy.Command{Line: command.ParseArgv(words, nil, s.Policy.Reading(s.Roots))})
 	}
 	return all
 }

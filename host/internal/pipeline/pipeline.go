@@ -84,6 +84,8 @@ type Pipeline struct {
 	buckets buckets
 	cache   cache
 	busy    busy
+
+	refusals refusals
 }
 
 // Settings are what a reload replaces.

@@ -24,6 +24,9 @@ type Commands struct {
 	AllowStanding bool `json:"allow_standing,omitempty"`
 	// BlockHighRisk denies what is of high risk.
 	BlockHighRisk bool `json:"block_high_risk,omitempty"`
+	// Text is the level of commands that a shell would read as text and nobody has
+	// approved: [Ask], which 0 means, or [Allow].
+	Text Verdict `json:"text,omitempty"`
 	// Assign and WriteRedirects are those of [command.Options].
 	Assign         []string `json:"assign,omitempty"`
 	WriteRedirects []string `json:"write_redirects,omitempty"`

@@ -133,6 +133,9 @@ type Command struct {
 	// Script says that it is input for a shell that keeps state: what it runs
 	// depends on what came before.
 	Script bool
+	// Text says that a shell would read it as text. One that is executed by its tree,
+	// part by part, or that is a program with its arguments, no shell reads.
+	Text bool
 }
 
 // Path is a path that an argument names.

@@ -170,9 +170,25 @@ func (r *Rules) Reading(folders []string) command.Options {
 // asked about sensitive files with [Confirm].
 func (r *Rules) Decide(in Input) Decision {
 	o := r.consult(&in)
-	d := r.decide(&in, &o)
+	d := r.unseen(&in, r.decide(&in, &o))
 	d.Notes = o.notes
 	return d
+}
+
+// TextAllowed reports whether a shell may read texts that nobody has approved.
+func (r *Rules) TextAllowed() bool { return r.opts.Commands != nil && r.opts.Commands.Text == Allow }
+
+// unseen has a person asked about a call that is allowed if a shell would read a text of
+// it: the shell may read it otherwise than the rules and lists did.
+func (r *Rules) unseen(in *Input, d Decision) Decision {
+	text := slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Text })
+	if d.Verdict != Allow || !text || r.TextAllowed() {
+		return d
+	}
+	return Decision{
+		Verdict: Ask, Rule: "a text that a shell would read", NoGrant: "a shell reads only texts that a person has approved",
+		Change: `text = "allow" in the commands block`,
+	}
 }
 
 func (r *Rules) decide(in *Input, o *outcome) Decision {

@@ -1,0 +1,91 @@
+package command
+
+import (
+	"bytes"
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax/typedjson"
+)
+
+// MaxTree bounds the text of a line that has a tree: encoded, that is a hundred times as
+// long.
+const MaxTree = 8 << 10
+
+// Tree returns the syntax tree of the line, in the typed JSON of mvdan.cc/sh; nil if it
+// has none.
+func (l *Line) Tree() ([]byte, error) {
+	if l.tree == nil || len(l.text) > MaxTree {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	if err := typedjson.Encode(&out, l.tree); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// ParseArgv reads a command whose words are known, as the program or builtin gets them,
+// and for which variables were set, as NAME=value.
+func ParseArgv(argv, environment []string, opts Options) *Line {
+	line := &Line{text: strings.Join(argv, " ")}
+	r := &reader{opts: opts, line: line}
+	words := make([]word, len(argv))
+	for i, text := range argv {
+		words[i] = word{text: text, static: true, plain: true, whole: true}
+		r.mentionParts(text, false)
+	}
+	r.run(words, false)
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		if why := r.setting(name, word{text: value, static: true}); why != "" {
+			line.problem(High, "%s", why)
+		}
+		r.mentionParts(value, false)
+	}
+	r.settle()
+	return line
+}
+
+// ParseOpen reads what a shell does when it opens a file by its absolute path, for a
+// redirection say.
+func ParseOpen(name string, write bool, opts Options) *Line {
+	operator := "<"
+	if write {
+		operator = ">"
+	}
+	line := &Line{text: operator + " " + name}
+	r := &reader{opts: opts, line: line}
+	s := Segment{Argv: []string{operator, name}, Words: []string{operator, name}, Transparent: true, Known: true, Literal: true, Files: []string{name}}
+	switch {
+	case !write:
+		if risk, why := r.outside(name); why != "" {
+			s.blame(risk, "%s", why)
+		}
+	case r.writable(name):
+		line.Writes = []string{name}
+	default:
+		line.Writes = []string{name}
+		s.blame(Medium, "it writes the file %s", name)
+		if device(name) {
+			line.Forbidden = "it writes to the device " + name
+		}
+	}
+	r.mentionParts(name, false)
+	r.add(s)
+	r.settle()
+	return line
+}
+
+// writable reports whether output may be redirected to an absolute path.
+func (r *reader) writable(name string) bool {
+	for _, allowed := range r.opts.WriteRedirects {
+		if !path.IsAbs(allowed) {
+			allowed = path.Join(r.opts.Workspace, allowed)
+		}
+		if path.Clean(allowed) == name {
+			return true
+		}
+	}
+	return false
+}
