@@ -12,8 +12,17 @@ import (
 	"testing"
 )
 
-// shellUnasked enables the shell plugin, whose calls run unasked.
+// shellUnasked enables the shell plugin, whose calls run unasked, as texts that bash reads.
 const shellUnasked = `
+policy {
+  mode = "autonomous"
+  commands {
+    text = "allow"
+    risk {
+      high = "allow"
+    }
+  }
+}
 plugin "shell" {
   tier   = "privileged"
   claims = "trust"

@@ -33,13 +33,22 @@ func (s *shell) exec(ctx context.Context, call *sdk.Call, in execArgs) (tool.Res
 	out := newFollower(call)
 	c := &p.command
 	c.Output, c.Merge = out.take, in.Interleave
-	if in.Command != "" {
+	tree := call.CommandTree()
+	if in.Command == "" {
+		tree = nil // a program with its arguments, which no shell reads
+	} else if tree == nil {
 		runBash(p, in.Command)
 	}
 	timeout := p.settings.within(ctx, asked)
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	result, err := proc.Run(bounded, *c)
+	var result proc.Result
+	var refused error
+	if tree != nil {
+		result, refused, err = s.runTree(bounded, call, p, tree)
+	} else {
+		result, err = proc.Run(bounded, *c)
+	}
 	ended := outcome{Result: result, timeout: timeout, short: timeout < asked}
 	if in.Command != "" {
 		ended.cwd = result.Dir
@@ -54,7 +63,11 @@ func (s *shell) exec(ctx context.Context, call *sdk.Call, in execArgs) (tool.Res
 	case ended.Canceled || ctx.Err() != nil && ended.TimedOut:
 		return tool.Result{}, ctx.Err()
 	}
-	return ended.result(budget(call)), nil
+	told := ended.result(budget(call))
+	if refused != nil {
+		told.Error = tool.AsError(refused)
+	}
+	return told, nil
 }
 
 // notStarted is what a caller reads of a command that could not be started.

@@ -7,10 +7,12 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/shell/internal/interpreter"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -24,7 +26,12 @@ const (
 	margin = 15 * time.Second
 )
 
-func main() { newPlugin().Serve() }
+func main() {
+	if interpreter.Entered() {
+		os.Exit(interpreter.Main())
+	}
+	newPlugin().Serve()
+}
 
 // newPlugin returns the plugin. Its settings say which tools it has.
 func newPlugin() *sdk.Plugin {
@@ -81,6 +88,7 @@ func (s *shell) addTools(set settings) {
 		sdk.AddToolWithPreview(s.plugin, withCategory(exec), s.execSession, s.previewSession)
 	} else {
 		exec.Description = sdk.Description(descriptions, "shell_exec")
+		exec.CommandTree = true
 		sdk.AddTool(s.plugin, withCategory(exec), s.exec)
 	}
 	add(s, s.background, tool.Spec{Name: "shell_background", Tier: tool.Privileged, Destructive: true, OpenWorld: true, Timeout: time.Minute})

@@ -9,12 +9,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/shell/internal/interpreter"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // The test binary is the plugin when it is told so.
 func TestMain(m *testing.M) {
+	if interpreter.Entered() {
+		os.Exit(interpreter.Main())
+	}
 	if os.Getenv("SHELL_AS_PLUGIN") != "" {
 		newPlugin().Serve()
 	}

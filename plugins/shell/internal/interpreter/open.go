@@ -1,0 +1,78 @@
+package interpreter
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"mvdan.cc/sh/v3/interp"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// open opens a file for the shell itself, for a redirection say. What is asked about is
+// the very file that is opened: it is held by a descriptor meanwhile.
+func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileMode) (io.ReadWriteCloser, error) {
+	h := interp.HandlerCtx(ctx)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(h.Dir, name)
+	}
+	if slices.Contains([]string{"/dev/stdin", "/dev/stdout", "/dev/stderr"}, name) {
+		return os.OpenFile(name, flags, mode)
+	}
+	write := flags&(os.O_WRONLY|os.O_RDWR|os.O_APPEND|os.O_TRUNC|os.O_CREATE) != 0
+	held, err := hold(name, 0)
+	if errors.Is(err, unix.ENOENT) && flags&os.O_CREATE != 0 {
+		return r.create(&h, name, flags, mode)
+	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer held.Close()
+	real, err := os.Readlink(inProc(held))
+	if err != nil || !filepath.IsAbs(real) { // a pipe of another process
+		real = name
+	}
+	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: real, Write: write})
+	file, err := os.OpenFile(inProc(held), flags&^(os.O_CREATE|os.O_EXCL), 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: errors.Unwrap(err)}
+	}
+	return file, nil
+}
+
+// create makes a file that is not there, in the directory that is asked about.
+func (r *runner) create(h *interp.HandlerContext, name string, flags int, mode os.FileMode) (io.ReadWriteCloser, error) {
+	dir, err := hold(filepath.Dir(name), unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer dir.Close()
+	real, err := os.Readlink(inProc(dir))
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: filepath.Join(real, filepath.Base(name)), Write: true})
+	fd, err := unix.Openat(int(dir.Fd()), filepath.Base(name), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(mode.Perm()))
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// hold opens a file in a way that does nothing with it.
+func hold(name string, flags int) (*os.File, error) {
+	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+func inProc(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }

@@ -1,0 +1,193 @@
+package interpreter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax/typedjson"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Exit codes as shells have them.
+const (
+	notFound      = 127
+	notExecutable = 126
+	bySignal      = 128
+)
+
+// lacking are builtins of bash that the interpreter does not have: they are asked about
+// like programs that nobody knows.
+//
+//nolint:gochecknoglobals // a table
+var lacking = strings.Fields("alias bg bind caller compgen complete compopt disown enable fc fg hash history jobs kill logout newgrp suspend times ulimit umask")
+
+// runner executes one tree.
+type runner struct {
+	asker    *asker
+	writable []string
+	given    map[string]string // the environment that the command was given
+}
+
+// run executes the tree with the standard streams, the environment and the directory of
+// this process, and returns its exit code.
+func run(o *order, a *asker) (int, error) {
+	tree, err := typedjson.Decode(bytes.NewReader(o.Tree))
+	if err != nil {
+		return 0, err
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return 0, err
+	}
+	r := &runner{asker: a, writable: o.Writable, given: make(map[string]string)}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		r.given[name] = value
+	}
+	shell, err := interp.New(
+		interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Dir(dir), interp.Env(expand.ListEnviron(os.Environ()...)),
+		interp.CallHandler(r.call), interp.OpenHandler(r.open),
+		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.execute }),
+	)
+	if err != nil {
+		return 0, err
+	}
+	err = shell.Run(context.Background(), tree) //nolint:forbidigo // the process ends with it
+	_ = os.Chdir(shell.Dir)                     // where the plugin sees it; the directory may be gone
+	var status interp.ExitStatus
+	switch {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &status):
+		return int(status), nil
+	}
+	return 0, err
+}
+
+// call asks about builtins: programs are asked about when they are executed, and so are
+// the parts of functions.
+func (r *runner) call(ctx context.Context, args []string) ([]string, error) {
+	if interp.IsBuiltin(args[0]) {
+		h := interp.HandlerCtx(ctx)
+		r.ask(&h, args)
+		if slices.Contains(lacking, args[0]) {
+			return nil, fmt.Errorf("%s is a builtin of bash that is not there without it", args[0])
+		}
+	}
+	return args, nil
+}
+
+// ask asks about a program or builtin with its words.
+func (r *runner) ask(h *interp.HandlerContext, args []string) {
+	_, changed := r.environment(h)
+	r.asker.mayRun(tool.Execution{Argv: args, Environment: changed, Directory: h.Dir})
+}
+
+// environment is what a program gets, and what of it the command has changed. A variable
+// that it has taken away counts as an empty one.
+func (r *runner) environment(h *interp.HandlerContext) (all, changed []string) {
+	now := make(map[string]string)
+	for name, variable := range h.Env.Each { // a name may come several times: the last one counts
+		if variable.Exported && variable.IsSet() && variable.Kind == expand.String && !own(name) {
+			now[name] = variable.Str
+		} else {
+			delete(now, name)
+		}
+	}
+	for name, value := range now {
+		all = append(all, name+"="+value)
+		if given, ok := r.given[name]; !ok || given != value {
+			changed = append(changed, name+"="+value)
+		}
+	}
+	for name := range r.given {
+		if _, ok := now[name]; !ok && !own(name) {
+			changed = append(changed, name+"=")
+		}
+	}
+	slices.Sort(changed)
+	return append(all, "PWD="+h.Dir), changed
+}
+
+// own reports whether a variable is the shell's own, for where it is.
+func own(name string) bool {
+	return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_"
+}
+
+// execute executes a program.
+func (r *runner) execute(ctx context.Context, args []string) error {
+	h := interp.HandlerCtx(ctx)
+	path, found := lookUp(&h, args[0])
+	if found && r.mayBeReplaced(path) { // its name does not say what it is
+		args = append([]string{path}, args[1:]...)
+	}
+	r.ask(&h, args)
+	if !found {
+		fmt.Fprintf(h.Stderr, "%s: command not found\n", args[0])
+		return interp.ExitStatus(notFound)
+	}
+	env, _ := r.environment(&h)
+	c := exec.Cmd{Path: path, Args: args, Env: env, Dir: h.Dir, Stdin: h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr}
+	err := c.Run()
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ended):
+		if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+			return interp.ExitStatus(bySignal + uint8(status.Signal()))
+		}
+		return interp.ExitStatus(uint8(ended.ExitCode()))
+	case c.Process == nil: // it was not started
+		var cause syscall.Errno
+		errors.As(err, &cause)
+		fmt.Fprintf(h.Stderr, "%s: cannot be executed: %v\n", args[0], cause)
+		return interp.ExitStatus(notExecutable)
+	}
+	fmt.Fprintf(h.Stderr, "%s: %v\n", args[0], err) // its output could not be copied
+	return interp.ExitStatus(1)
+}
+
+// lookUp finds a program as a shell does, but in absolute directories only.
+func lookUp(h *interp.HandlerContext, name string) (path string, ok bool) {
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(h.Dir, name)
+		}
+		return name, executable(name)
+	}
+	for _, dir := range filepath.SplitList(h.Env.Get("PATH").String()) {
+		if path := filepath.Join(dir, name); filepath.IsAbs(dir) && executable(path) {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
+}
+
+// mayBeReplaced reports whether a program is, or leads, to where commands can write.
+func (r *runner) mayBeReplaced(path string) bool {
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil || below(path, r.writable) || below(real, r.writable) {
+		return true
+	}
+	may := func(path string) bool { return unix.Access(path, unix.W_OK) == nil }
+	return os.Geteuid() != 0 && (may(filepath.Dir(path)) || may(real) || may(filepath.Dir(real)))
+}

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"mvdan.cc/sh/v3/syntax"
+	"mvdan.cc/sh/v3/syntax/typedjson"
+
+	"github.com/toolhost/toolhost/sdk/sdktest"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// treeOf is what the host hands over of a command.
+func treeOf(tb testing.TB, text string) json.RawMessage {
+	tb.Helper()
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		tb.Fatalf("%q: %v", text, err)
+	}
+	var tree bytes.Buffer
+	if err := typedjson.Encode(&tree, file); err != nil {
+		tb.Fatalf("%q: %v", text, err)
+	}
+	return tree.Bytes()
+}
+
+// judge lets run what the host would let run of an administrator who lists some programs,
+// and keeps what it was asked.
+type judge struct {
+	programs  []string // that may run; nil: all
+	workspace string
+
+	mu    sync.Mutex // guards asked
+	asked []string
+}
+
+func (j *judge) mayRun(e tool.Execution) *tool.Error {
+	words := slices.Concat(e.Environment, e.Argv)
+	switch {
+	case e.Argv == nil && e.Write:
+		words = []string{">", e.File}
+	case e.Argv == nil:
+		words = []string{"<", e.File}
+	}
+	text := strings.ReplaceAll(strings.Join(words, " "), j.workspace, "WS")
+	j.mu.Lock()
+	j.asked = append(j.asked, text)
+	j.mu.Unlock()
+	allowed := j.programs == nil || len(e.Environment) == 0 && (e.Argv == nil && !e.Write || e.Argv != nil && slices.Contains(j.programs, e.Argv[0]))
+	if allowed || e.File == "/dev/null" {
+		return nil
+	}
+	return tool.Errorf(tool.PermissionDenied, "this needs approval: %s", text)
+}
+
+// startJudged starts the plugin with a judge and a workspace.
+func startJudged(tb testing.TB, programs []string) (run func(text string) tool.Result, j *judge, workspace string) {
+	tb.Helper()
+	options := shellOptions(nil)
+	workspace = workspaceOf(tb)
+	options.Context = tool.Context{Roots: []string{workspace}, User: "ann", Session: "s1"}
+	j = &judge{programs: programs, workspace: workspace}
+	options.MayRun = j.mayRun
+	p := sdktest.Start(tb, newPlugin(), options)
+	for name, text := range map[string]string{"a.go": "a\n", "b.go": "b\nb\n", "word": "from a file\n", "sub/c": "c\n"} {
+		path := filepath.Join(workspace, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			tb.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return func(text string) tool.Result {
+		j.mu.Lock()
+		j.asked = nil
+		j.mu.Unlock()
+		call := tool.Call{Tool: "shell_exec", Arguments: asJSON(tb, map[string]any{"command": text}), CommandTree: treeOf(tb, text)}
+		return p.Run(tb.Context(), call, tool.Sink{})
+	}, j, workspace
+}
+
+// A command that is executed by its tree does what bash does with its text.
+func TestTreeDoesAsBash(t *testing.T) {
+	byTree, _, first := startJudged(t, nil)
+	byText, second := startShell(t, nil)
+	for _, name := range []string{"a.go", "b.go", "word", "sub/c"} {
+		data, err := os.ReadFile(filepath.Join(first, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(second, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(second, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{
+		`echo hello; echo there >&2`,
+		`cat a.go b.go | sort | uniq -c | wc -l`,
+		`for f in *.go; do wc -l "$f"; done`,
+		`x=1; echo "$x $HOME" | tr a-z A-Z | cut -c1`,
+		`cat <word; cat <<E` + "\nhi $((1+2))\nE",
+		`cd sub && cat c && pwd | sed 's/.*\///'`,
+		`test -f a.go && echo yes || echo no; [ -d sub ]; echo $?`,
+		`false; echo $?; (exit 3); echo $?`,
+		`exit 7`,
+		`no-such-program; echo $?`,
+		`ls nothing 2>/dev/null; echo $?`,
+		`echo one >out; echo two >>out; cat out`,
+		`echo {a,b}c "q  q" $(cat word)`,
+		`{ sh -c 'kill -9 $$'; echo $?; } 2>/dev/null`,
+		`yes | head -n 3`,
+		`printf '%s-' a b; echo`,
+		`while read -r l; do echo "<$l>"; done <b.go`,
+		`case a.go in *.go) echo go;; esac`,
+		`diff <(sort a.go) <(sort b.go)`,
+		`f() { echo "in $1"; return 4; }; f x; echo $?`,
+		`set -e; false; echo never`,
+		`trap 'echo bye' EXIT; echo hi`,
+		`env | grep '^LC_TIME='; env | grep -c SECRET`,
+		`cat word | (read -r a b; echo "$b $a")`,
+	} {
+		got, want := byTree(text), byText.Call(t.Context(), "shell_exec", map[string]any{"command": text})
+		g, w := structured(t, got), structured(t, want)
+		g.DurationMS, w.DurationMS = 0, 0
+		g.Cwd, w.Cwd = strings.TrimPrefix(g.Cwd, first), strings.TrimPrefix(w.Cwd, second)
+		g.Stderr, w.Stderr = lastWord(g.Stderr), lastWord(w.Stderr) // each names itself first
+		g.StderrBytes, w.StderrBytes = 0, 0
+		if diff := cmp.Diff(w, g); diff != "" {
+			t.Errorf("%s (-bash +tree):\n%s", text, diff)
+		}
+	}
+}
+
+// lastWord is what a shell's own message ends with.
+func lastWord(text string) string {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// Each part is asked about as the program gets it, whatever the words of the line were.
+func TestTreeAsks(t *testing.T) {
+	run, j, workspace := startJudged(t, nil)
+	if err := os.Symlink("sub/c", filepath.Join(workspace, "link")); err != nil {
+		t.Fatal(err)
+	}
+	bin := filepath.Join(workspace, "bin")
+	for _, err := range []error{os.Mkdir(bin, 0o755), os.WriteFile(filepath.Join(bin, "tool"), []byte("#!/bin/sh\n"), 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		text string
+		want []string
+	}{
+		{`ls a*`, []string{"ls a.go"}},
+		{`x=touch; $x f`, []string{"touch f"}},
+		{`{touch,f}`, []string{"touch f"}},
+		{`cat <word`, []string{"< WS/word", "cat"}},
+		{`cat <link`, []string{"< WS/sub/c", "cat"}},
+		{`echo a >sub/new`, []string{"> WS/sub/new", "echo a"}},
+		{`echo "$(cat word)"`, []string{"cat word", "echo from a file"}},
+		{`eval "echo a; cat word"`, []string{"eval echo a; cat word", "echo a", "cat word"}},
+		{`f() { cat word; }; f`, []string{"cat word"}},
+		{`command cat word`, []string{"command cat word", "cat word"}},
+		{`. ./sub/c`, []string{". ./sub/c", "< WS/sub/c", "c"}},
+		{`LD_PRELOAD=x cat word`, []string{"LD_PRELOAD=x cat word"}},
+		{`export A=b; cat word`, []string{"A=b cat word"}},
+		{`unset GIT_PAGER NO_SUCH; cat word`, []string{"unset GIT_PAGER NO_SUCH", "GIT_PAGER= cat word"}},
+		{`GIT_PAGER=x; GIT_PAGER=cat; cat word`, []string{"cat word"}},
+		{`PATH=$PWD/bin; tool`, []string{"PATH=WS/bin WS/bin/tool"}},
+		{`bash <<<'touch f'`, []string{"bash"}},
+		{`trap 'cat word' EXIT`, []string{"trap cat word EXIT", "cat word"}},
+		{`test -f word`, []string{"test -f word"}},
+	} {
+		run(tt.text)
+		j.mu.Lock()
+		if diff := cmp.Diff(tt.want, j.asked); diff != "" {
+			t.Errorf("%s (-want +asked):\n%s", tt.text, diff)
+		}
+		j.mu.Unlock()
+	}
+}
+
+// A part that may not run ends the command: nothing after it runs, and what has run is
+// told.
+func TestTreeIsRefused(t *testing.T) {
+	run, j, workspace := startJudged(t, []string{"echo", "cat", "ls", "sort", "sleep", "true", "command", "cd"})
+	for _, tt := range []struct{ text, output, refused string }{
+		{`echo a; touch pwned; echo b`, "a\n", "touch pwned"},
+		{`x=touch; $x pwned`, "", "touch pwned"},
+		{`{touch,pwned}`, "", "touch pwned"},
+		{`echo a >pwned`, "", "> WS/pwned"},
+		{`echo a >>word`, "", "> WS/word"},
+		{`eval 'touch pwned'`, "", "eval touch pwned"},
+		{`cat word | bash -c 'cat; touch pwned'`, "", "bash -c cat; touch pwned"},
+		{`bash <<<'touch pwned'`, "", "bash"},
+		{`(touch pwned) || echo b`, "", "touch pwned"},
+		{`echo "$(touch pwned)"`, "", "touch pwned"},
+		{`f() { touch pwned; }; f || true`, "", "touch pwned"},
+		{`PATH=; ls`, "", "PATH= ls"},
+		{`umask 0`, "", "umask 0"},
+		{`source word`, "", "source word"},
+		{`cd sub && ./c`, "", "./c"},
+		{`sleep 100 & echo a; touch pwned`, "a\n", "touch pwned"},
+	} {
+		result := run(tt.text)
+		if result.Error == nil || result.Error.Message != "this needs approval: "+tt.refused {
+			t.Errorf("%s: %v, want %q refused (asked %q)", tt.text, result.Error, tt.refused, j.asked)
+			continue
+		}
+		if got := structured(t, result).Stdout; got != tt.output {
+			t.Errorf("%s: wrote %q, want %q", tt.text, got, tt.output)
+		}
+		if _, err := os.Stat(filepath.Join(workspace, "pwned")); err == nil {
+			t.Fatalf("%s: it ran", tt.text)
+		}
+	}
+	if word, err := os.ReadFile(filepath.Join(workspace, "word")); err != nil || string(word) != "from a file\n" {
+		t.Errorf("a refused redirection has changed the file: %q, %v", word, err)
+	}
+}
