@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/gitenv"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -19,12 +20,8 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // validVariable reports whether a command may be given a variable: none that
 // makes programs run or load something else, nor one that is the host's.
 func validVariable(name string) bool {
-	for _, prefix := range []string{"LD_", "DYLD_", "GIT_", "SSH_ASKPASS", "PLUGIN_", "TOOLHOST_", "BASH_"} {
-		if strings.HasPrefix(name, prefix) {
-			return false
-		}
-	}
-	return variableName.MatchString(name) && !slices.Contains([]string{"ENV", "SHELLOPTS", "BASHOPTS", "PROMPT_COMMAND", "PS4", "IFS"}, name)
+	ofHost := strings.HasPrefix(name, "PLUGIN_") || strings.HasPrefix(name, "TOOLHOST_")
+	return variableName.MatchString(name) && !ofHost && !protect.Variable(name)
 }
 
 // path is the PATH of commands that set no other.

@@ -2,7 +2,8 @@
 // is only used: the configuration and hooks of git repositories, of editors and of
 // agents. A program that can write one of them can make its user run anything.
 //
-// It knows names alone and reads no file. The host and the package roots share it, so
+// It knows names alone and reads no file, and names of variables of the environment that
+// do the same. The host and the package roots share it, so
 // that what one of them protects the other does.
 package protect
 
