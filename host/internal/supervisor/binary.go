@@ -52,7 +52,7 @@ func openBinary(p Plugin, hashes *hashCache) (_ *binary, err error) {
 	f, err := os.OpenFile(p.Path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {
-			return nil, refuse("its program does not exist", "there is no %s: build it, or correct path in its plugin block", p.Path)
+			return nil, refuse("its program does not exist", "there is no %s: build it, or correct path in its plugin block, or plugin_dir%s", p.Path, besides(p.Path))
 		}
 		return nil, refuse("its program cannot be read", "open program: %w", err)
 	}
@@ -77,6 +77,28 @@ func openBinary(p Plugin, hashes *hashCache) (_ *binary, err error) {
 			"%s has sha256 %s, expected %s: put the pinned program back, or correct sha256 in its plugin block", p.Path, b.digest, p.SHA256)
 	}
 	return b, nil
+}
+
+// maxBesides bounds the programs that [besides] names: among more, none is found quickly.
+const maxBesides = 10
+
+// besides says which programs there are beside one that is missing: one of them may be
+// meant.
+func besides(path string) string {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return "" // there is no such directory: plugin_dir is wrong
+	}
+	var names []string
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			names = append(names, entry.Name())
+		}
+	}
+	if len(names) == 0 || len(names) > maxBesides {
+		return ""
+	}
+	return "; beside it there are " + strings.Join(names, ", ")
 }
 
 // checkPlace refuses a program that others could exchange: one behind a
