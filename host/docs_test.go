@@ -15,7 +15,8 @@ import (
 // hclBlock finds the configurations in a page.
 var hclBlock = regexp.MustCompile("(?s)```hcl\n(.*?)```")
 
-// TestConfigurationsInDocsAreValid loads what the pages tell people to write.
+// TestConfigurationsInDocsAreValid loads what the pages tell people to write, which gives
+// no warnings either.
 func TestConfigurationsInDocsAreValid(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
@@ -55,6 +56,9 @@ func TestConfigurationsInDocsAreValid(t *testing.T) {
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Run(); err != nil {
 				t.Errorf("%s tells people to write\n%s\ntoolhost validate says\n%s", page, block[1], &said)
+			}
+			if strings.Contains(said.String(), "warning:") {
+				t.Errorf("%s tells people to write\n%s\ntoolhost validate warns\n%s", page, block[1], &said)
 			}
 		}
 	}

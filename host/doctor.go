@@ -65,7 +65,10 @@ func (a *app) doctor(ctx context.Context) error {
 		d.OK = d.OK && p.Starts
 	}
 	if cfg != nil {
-		d.Files, d.Warnings = cfg.Files, cfg.Warnings
+		d.Files = cfg.Files
+		if d.Warnings, err = daemon.Warnings(cfg, version); err != nil {
+			return err
+		}
 	}
 	if mistakes, ok := errors.AsType[*config.Error](wrong); ok && a.json {
 		d.Mistakes, wrong = mistakes.Mistakes, errReported
@@ -229,9 +232,7 @@ func printExamined(w io.Writer, d diagnosis) error {
 		return nil
 	}
 	fmt.Fprintf(w, "\n%s\n", strings.Join(d.Files, ", "))
-	for _, warning := range d.Warnings {
-		fmt.Fprintf(w, "warning: %s\n", paragraph(warning))
-	}
+	printWarnings(w, d.Warnings)
 	if len(d.Plugins) == 0 {
 		_, err := fmt.Fprint(w, "no plugins\n")
 		return err

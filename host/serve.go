@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 )
 
@@ -102,7 +103,8 @@ any mistake in it, the one before goes on. No call is lost.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// The mistakes are better told here, with their lines.
-			if _, err := a.loadConfig(); err != nil {
+			cfg, err := a.loadConfig()
+			if err != nil {
 				a.report(cmd, err)
 				fmt.Fprint(a.stderr, "toolhost: nothing was reloaded\n")
 				return errReported
@@ -111,16 +113,29 @@ any mistake in it, the one before goes on. No call is lost.`,
 				if err := c.Reload(cmd.Context(), accept); err != nil {
 					return err
 				}
-				if a.json {
-					return a.printJSON(map[string]string{"status": "reloaded"})
-				}
-				_, err := fmt.Fprint(a.stdout, "reloaded\n")
-				return err
+				return a.printReloaded(cfg)
 			})
 		},
 	}
 	reload.Flags().StringVar(&accept, "accept", "", "the digest of a configuration that a plugin could have changed, and that is what was meant")
 	return reload
+}
+
+// printReloaded prints that a configuration is in force, with its warnings.
+func (a *app) printReloaded(cfg *config.Config) error {
+	warnings, err := daemon.Warnings(cfg, version) // with the tools that the reload has learned
+	if err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(struct {
+			Status   string   `json:"status"`
+			Warnings []string `json:"warnings,omitempty"`
+		}{"reloaded", warnings})
+	}
+	printWarnings(a.stderr, warnings)
+	_, err = fmt.Fprint(a.stdout, "reloaded\n")
+	return err
 }
 
 // asRunning is asApprover for what only makes sense with a host that runs

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -75,7 +76,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 	if err != nil {
 		return err
 	}
-	result.Files, result.Warnings = cfg.Files, cfg.Warnings
+	result.Files = cfg.Files
 	result.Problems = append(result.Problems, checkBinaries(cfg)...)
 	if start && len(result.Problems) == 0 {
 		if result.Plugins, err = a.tryPlugins(ctx, cfg); err != nil {
@@ -83,6 +84,9 @@ func (a *app) validate(ctx context.Context, start bool) error {
 		}
 	}
 	if err := result.checkRules(cfg); err != nil { // with what the plugins have told meanwhile
+		return err
+	}
+	if result.Warnings, err = daemon.Warnings(cfg, version); err != nil {
 		return err
 	}
 	return a.printValidation(result)
@@ -159,14 +163,19 @@ func (a *app) printCatalog(plugins []httpapi.Plugin) error {
 	return a.printPluginTools(all)
 }
 
+// printWarnings prints warnings about a configuration.
+func printWarnings(w io.Writer, warnings []string) {
+	for _, warning := range warnings {
+		fmt.Fprintf(w, "warning: %s\n", paragraph(warning))
+	}
+}
+
 func (a *app) printValid(result validation) error {
 	if a.json {
 		return a.printJSON(result)
 	}
 	files := strings.Join(result.Files, ", ")
-	for _, warning := range result.Warnings {
-		fmt.Fprintf(a.stderr, "warning: %s\n", paragraph(warning))
-	}
+	printWarnings(a.stderr, result.Warnings)
 	for _, problem := range result.Problems {
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem))
 	}

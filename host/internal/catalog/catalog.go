@@ -61,6 +61,8 @@ type Refusal struct {
 	// Unknown says that the configuration names the tool and the plugin has
 	// none of this name: a mistake.
 	Unknown bool
+	// TooHigh says that its tier is above the ceiling of its plugin.
+	TooHigh bool
 }
 
 // New returns a catalog in which no plugin has published anything yet. It

@@ -52,7 +52,8 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
 }
 
 func (p *publication) refuse(plugin *Plugin, name string, reason error) {
-	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error()})
+	_, tooHigh := errors.AsType[tooHighError](reason)
+	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh})
 }
 
 // unknownTool is the reason for a tool block that names no tool.
@@ -90,7 +91,7 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 		return nil, err
 	}
 	if reason := tooHigh(tiers.base, plugin.Ceiling); reason != "" {
-		return nil, errors.New(reason)
+		return nil, tooHighError(reason)
 	}
 	spec.CommandTree = spec.CommandTree && (plugin.TrustClaims || listed)
 	if spec.Title == "" {
@@ -134,7 +135,7 @@ func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Sp
 		return tiers{}, err
 	}
 	if reason := tooHigh(spec.Tier, plugin.Ceiling); reason != "" && admin.Tier == 0 {
-		return tiers{}, errors.New(reason)
+		return tiers{}, tooHighError(reason)
 	}
 	switch {
 	case admin.Tier != 0:

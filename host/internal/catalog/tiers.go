@@ -77,6 +77,11 @@ func (e *Entry) TierOf(arguments map[string]any) (tool.Tier, *tool.Error) {
 	return tier, nil
 }
 
+// tooHighError is the reason of [tooHigh] for a tool that is not offered.
+type tooHighError string
+
+func (e tooHighError) Error() string { return string(e) }
+
 // tooHigh says why a tier cannot be had, or "".
 func tooHigh(tier, ceiling tool.Tier) string {
 	if tier <= ceiling {

@@ -13,14 +13,14 @@ import (
 )
 
 // commands reads the lists by which shell commands are judged.
-func (d *decoder) commands(blocks []commandsBlock) *policy.Commands {
+func (d *decoder) commands(blocks []commandsBlock, workspace string) *policy.Commands {
 	var lists *policy.Commands
 	for _, b := range blocks {
 		lists = &policy.Commands{
 			Place: place(b.Range), Unlisted: policy.Ask, BlockHighRisk: d.flag(b.BlockHighRisk, false),
-			Deny: d.commandRules(b.Deny, nil), WriteRedirects: []string{"/dev/null"},
+			Deny: d.commandRules(b.Deny, nil, d.warnDeny), WriteRedirects: []string{"/dev/null"},
 		}
-		lists.Allow = d.commandRules(b.Allow, lists.Deny)
+		lists.Allow = d.commandRules(b.Allow, lists.Deny, d.warnAllow)
 		if word, ok := d.choice(b.Unlisted, policy.Ask.String(), policy.Deny.String()); ok && word == policy.Deny.String() {
 			lists.Unlisted = policy.Deny
 		}
@@ -32,10 +32,11 @@ func (d *decoder) commands(blocks []commandsBlock) *policy.Commands {
 				d.mistake(w.expr.Range(), "Not a variable", "Expected the name of a variable such as \"LANG\", not %s.", quote(w.expr, w.text))
 				continue
 			}
+			d.warnAssign(w)
 			lists.Assign = d.addTo(lists.Assign, w.text, w)
 		}
 		if b.WriteRedirects != nil {
-			lists.WriteRedirects = d.redirects(b.WriteRedirects)
+			lists.WriteRedirects = d.redirects(b.WriteRedirects, workspace)
 		}
 		for _, risk := range b.Risk {
 			lists.Risk = map[command.Risk]policy.Verdict{}
@@ -43,6 +44,9 @@ func (d *decoder) commands(blocks []commandsBlock) *policy.Commands {
 				if verdict, ok := d.verdict(attr); ok {
 					lists.Risk[level] = verdict
 				}
+			}
+			if lists.Risk[command.High] == policy.Allow {
+				d.warnRisk(risk.High)
 			}
 			lists.AllowStanding = d.flag(risk.AllowStanding, false)
 			if risk.AllowStanding != nil && !lists.Confirms() {
@@ -57,13 +61,14 @@ func (d *decoder) commands(blocks []commandsBlock) *policy.Commands {
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // redirects reads the files to which output may go.
-func (d *decoder) redirects(attr *hcl.Attribute) []string {
+func (d *decoder) redirects(attr *hcl.Attribute, workspace string) []string {
 	list := []string{}
 	for _, w := range d.words(attr, `a list of files such as ["/dev/null"]`) {
 		if w.text == "" || strings.ContainsRune(w.text, 0) || filepath.IsAbs(w.text) && filepath.Clean(w.text) != w.text {
 			d.mistake(w.expr.Range(), "Not a file", "Expected a file as commands write it, such as \"/dev/null\", not %s.", quote(w.expr, w.text))
 			continue
 		}
+		d.warnRedirect(w, workspace)
 		list = d.addTo(list, w.text, w)
 	}
 	return list
@@ -71,7 +76,7 @@ func (d *decoder) redirects(attr *hcl.Attribute) []string {
 
 // commandRules reads a list of what commands begin with. An entry that another list
 // denies can never decide.
-func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule) []policy.CommandRule {
+func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule, warn func(word)) []policy.CommandRule {
 	var rules []policy.CommandRule
 	for _, w := range d.words(attr, `a list of commands such as ["ls", "git status"]`) {
 		words := strings.Fields(w.text)
@@ -96,6 +101,7 @@ func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule)
 			d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
 			continue
 		}
+		warn(w)
 		rules = append(rules, policy.CommandRule{Words: words, Place: place(w.expr.Range())})
 	}
 	return rules
@@ -113,6 +119,10 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 				d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, write pathexpand(%s).", quote(w.expr, w.text))
 				continue
 			}
+			if d.notExpanded(w) {
+				continue
+			}
+			d.warnPattern("forbidden", w, workspace)
 			pattern, err := policy.ParsePathRule(w.text, workspace)
 			if err != nil {
 				d.mistake(w.expr.Range(), "Not a pattern", "%s cannot be used: %v.", quote(w.expr, w.text), err)

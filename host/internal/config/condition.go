@@ -49,6 +49,7 @@ func (d *decoder) condition(attr *hcl.Attribute) (policy.Condition, []policy.Rul
 	if d.checkTypes(expr); len(d.mistakes) > before {
 		return nil, nil
 	}
+	d.warnCondition(expr)
 	c := &condition{functions: d.conditions, local: d.ctx.Variables["local"]}
 	var arguments []policy.RuleArgument
 	for _, traversal := range expr.Variables() {
@@ -102,8 +103,11 @@ func (d *decoder) checkFunctions(expr hclsyntax.Expression) {
 			return nil
 		}
 		if _, known := d.conditions[call.Name]; !known {
-			all := slices.Sorted(maps.Keys(d.conditions))
-			d.mistake(call.NameRange, "Unknown function", "A condition cannot call %s.%s What env() and file() return can be put into locals.", call.Name, didYouMean(call.Name, all))
+			suggestion := ""
+			if _, ofFile := d.ctx.Functions[call.Name]; !ofFile {
+				suggestion = nearestOrAll(call.Name, slices.Sorted(maps.Keys(d.conditions)))
+			}
+			d.mistake(call.NameRange, "Unknown function", "A condition cannot call %s.%s What env() and file() return can be put into locals.", call.Name, suggestion)
 		}
 		d.checkLiterals(call)
 		return nil

@@ -156,7 +156,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg.Policy.Protected = spellings(append(paths.protected(), cfg.StateDir)...)
 	cfg.Files, cfg.Digest = src.names(), src.digest()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
-	cfg.Secrets, cfg.Warnings = d.secrets.long(), d.warnings
+	cfg.Secrets, cfg.Warnings = d.secrets.long(), d.warned()
 	forget(src, bodies)
 	return cfg, nil
 }

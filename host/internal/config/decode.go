@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
@@ -80,10 +81,21 @@ func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
 	}
 	var root rootBlock
 	for _, diag := range gohcl.DecodeBody(hcl.MergeBodies(merged), d.ctx, &root) {
+		explainLabel(diag)
 		d.explainName(diag)
 		d.mistakes = append(d.mistakes, diag)
 	}
 	return root
+}
+
+// explainLabel rewrites the report of a block without a name, or with more than one.
+func explainLabel(diag *hcl.Diagnostic) {
+	if _, block, ok := strings.Cut(diag.Summary, "Missing name for "); ok {
+		diag.Detail = fmt.Sprintf("Each %s block has a name of its own. Write it in quotes: %s \"name\" {", block, block)
+	}
+	if _, block, ok := strings.Cut(diag.Summary, "Extraneous label for "); ok && strings.HasPrefix(diag.Detail, "Only 1 ") {
+		diag.Detail = fmt.Sprintf("A %s block has one name. Remove this one.", block)
+	}
 }
 
 // explainName rewrites the report of an unknown name if a later version will know

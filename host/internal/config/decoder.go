@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
@@ -18,12 +20,13 @@ type decoder struct {
 	files    map[string]*hcl.File // by name
 	ctx      *hcl.EvalContext     // functions, and local once known
 	mistakes hcl.Diagnostics
-	warnings []string
+	warnings []warning
 	secrets  *secrets
 	read     []string // what file has read
 	paths    []sandboxPath
 	host     account
-	program  string // of this host; "" if nobody asks
+	users    []string // who calls, of all tokens and of the account
+	program  string   // of this host; "" if nobody asks
 	// conditions are what the conditions of rules may call; nil before the first.
 	conditions functionTable
 	simplifier simplifier
@@ -105,4 +108,9 @@ func didYouMean(given string, names []string) string {
 		return ""
 	}
 	return fmt.Sprintf(" Did you mean %q?", near[0])
+}
+
+// nearestOrAll is [didYouMean], or all names if none is near.
+func nearestOrAll(given string, names []string) string {
+	return cmp.Or(didYouMean(given, names), " There are "+strings.Join(names, ", ")+".")
 }

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,18 +38,16 @@ func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
 		c.access.Read = d.sandboxPaths(block.Read, useRead)
 	}
 	if !d.absent(block.Write) {
+		before := len(d.paths)
 		c.access.Write = d.sandboxPaths(block.Write, useWrite)
+		c.said.writes = slices.Clone(d.paths[before:])
 	}
 	if !d.absent(block.Exec) {
 		c.access.Exec = d.exec(c, block.Exec)
 	}
 	if !d.absent(block.Protect) {
 		c.access.Protect, c.access.Presets = d.protect(block.Protect)
-		if len(c.access.Protect) > 0 && len(c.access.Presets) == 0 {
-			words := strings.Join(quoteAll(protect.Presets()), ", ")
-			d.warnings = append(d.warnings, fmt.Sprintf("%s: protect lists paths alone, in place of the default %s: these names are not protected here. Add the words that are meant.",
-				place(block.Protect.NameRange), words))
-		}
+		d.warnProtect(c, block.Protect)
 	}
 }
 
@@ -106,8 +103,10 @@ func (d *decoder) sandboxPath(w word, use string) (string, bool) {
 	case w.text == "~" || strings.HasPrefix(w.text, "~/"):
 		d.mistake(w.expr.Range(), "Relative path", "A path that begins with ~ is relative to the directory of this file, like any other. For the home directory, write pathexpand(%s).",
 			quote(w.expr, w.text))
+	case d.notExpanded(w):
 	default:
 		path := d.src.abs(w.text)
+		d.warnPath(w, use, path)
 		d.paths = append(d.paths, sandboxPath{use: use, path: path, at: w.expr.Range()})
 		return path, true
 	}

@@ -19,6 +19,7 @@ type said struct {
 	exec          *hcl.Attribute
 	network       *hcl.Attribute
 	layers        []word // of require
+	writes        []sandboxPath
 	execWorkspace *word
 }
 

@@ -83,7 +83,11 @@ func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](diag); ok {
 			name := unknown.CalledFunctionName() // HCL's own suggestion is one of several nearest, at random
 			diag.Summary = "Unknown function"
-			diag.Detail = fmt.Sprintf("There is no function named %q.%s", name, didYouMean(name, slices.Collect(maps.Keys(d.ctx.Functions))))
+			diag.Detail = fmt.Sprintf("There is no function named %q.%s", name, nearestOrAll(name, slices.Sorted(maps.Keys(d.ctx.Functions))))
+		}
+		if word := hcl.ExprAsKeyword(diag.Expression); word != "" && diag.Summary == "Unknown variable" {
+			diag.Summary = "Missing quotes"
+			diag.Detail = fmt.Sprintf("A text stands in quotes: %q. Without them a word names something, such as local.name.", word)
 		}
 	}
 	d.mistakes = append(d.mistakes, diags...)

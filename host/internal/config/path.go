@@ -32,6 +32,7 @@ func (d *decoder) workspace(attr *hcl.Attribute) string {
 		d.mistake(attr.Expr.Range(), "No such directory", "The workspace must be a directory that exists. Create it, or name another one.")
 		return ""
 	}
+	d.warnWorkspace(attr, path)
 	return path
 }
 

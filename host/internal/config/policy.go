@@ -40,7 +40,7 @@ func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Op
 			actionsPerHour = n
 		}
 	}
-	opts.Commands = d.commands(all.Commands)
+	opts.Commands = d.commands(all.Commands, workspace)
 	opts.Paths = d.pathRules(all.Paths, workspace)
 	opts.URLs = d.urlRules(all.URLs)
 	if opts.Rules = d.rules(all.Rules); len(opts.Rules) > 0 {

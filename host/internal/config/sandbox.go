@@ -75,6 +75,7 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 	for _, own := range block.Sandbox {
 		d.confine(&c, own.fields())
 	}
+	d.warnConfinement(&c)
 	return c
 }
 
@@ -120,6 +121,7 @@ func (d *decoder) passEnv(attr *hcl.Attribute) []string {
 			d.mistake(w.expr.Range(), "Duplicate variable", "%s is in the list already.", quote(w.expr, w.text))
 		default:
 			names = append(names, w.text)
+			d.warnPass(w)
 		}
 	}
 	return names

@@ -41,6 +41,10 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 			d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, use pathexpand.")
 			continue
 		}
+		if d.notExpanded(word{pattern, w.expr}) {
+			continue
+		}
+		d.warnPattern("sensitive", w, workspace)
 		patterns := []string{pattern}
 		if pattern != "" && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
 			patterns = nil // as the workspace is spelled, and where it is

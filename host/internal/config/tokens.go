@@ -15,13 +15,15 @@ import (
 func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Token) {
 	names := make(map[string]hcl.Range)
 	hashes := make(map[string]tokenBlock)
+	var approved []word
 	for _, block := range blocks {
 		if s, ok := d.text(block.LocalUser, "a user name"); ok && s != "" {
 			localUser, _ = d.user(block.LocalUser)
 		}
 		for _, token := range block.Tokens {
 			d.tokenName(token, names)
-			t := d.token(token)
+			t, approves := d.token(token)
+			approved = append(approved, approves...)
 			if t.SHA256 != "" && auth.Guessable(t.SHA256, t.Name, t.User) {
 				d.mistake(token.SHA256.Expr.Range(), "Guessable token",
 					"This is the hash of an empty secret, or of a word that anybody would try. Make a token with toolhost token new, and write its sha256 here.")
@@ -34,6 +36,13 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 			}
 			tokens = append(tokens, t)
 		}
+	}
+	d.users = []string{auth.LocalUser(localUser)}
+	for _, t := range tokens {
+		d.users = append(d.users, t.User)
+	}
+	for _, w := range approved {
+		d.warnUser(w.expr, w.text, "there are no calls of it to approve")
 	}
 	return localUser, tokens
 }
@@ -51,9 +60,9 @@ func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 	}
 }
 
-// token reads one token block.
-func (d *decoder) token(block tokenBlock) auth.Token {
-	t := auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false)}
+// token reads one token block, and the users whose calls it approves.
+func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
+	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false)}
 	if d.absent(block.User) {
 		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides: add user = \"...\".", block.Name)
 	} else {
@@ -77,10 +86,10 @@ func (d *decoder) token(block tokenBlock) auth.Token {
 		case slices.Contains(t.Approves, w.text):
 			d.mistake(w.expr.Range(), "Duplicate user", "%s is in the list already.", quote(w.expr, w.text))
 		default:
-			t.Approves = append(t.Approves, w.text)
+			t.Approves, approves = append(t.Approves, w.text), append(approves, w)
 		}
 	}
-	return t
+	return t, approves
 }
 
 // tokenHash reads what is known of the secret of a token.

@@ -82,22 +82,15 @@ func New(ctx context.Context, opts Options) (*Daemon, error) {
 // a configuration is used as a whole or not at all. Start is called once.
 func (d *Daemon) Start(ctx context.Context) error {
 	defer close(d.ready)
-	d.warn(d.config.Load())
 	if err := d.endUnfinished(ctx); err != nil {
 		return err
 	}
 	if err := d.parts.supervisor.Start(ctx); err != nil {
 		return fmt.Errorf("start plugins: %w", err)
 	}
+	d.warn(d.config.Load())
 	// Only now are the tools known of plugins that were never started.
 	return d.ruled.begin(d.opts)
-}
-
-// warn logs what is probably not meant in a configuration.
-func (d *Daemon) warn(cfg *config.Config) {
-	for _, warning := range cfg.Warnings {
-		d.opts.Logger.Warn("the configuration", "warning", warning)
-	}
 }
 
 // maxAnswers bounds how long a client is served on when no call is under way any more.

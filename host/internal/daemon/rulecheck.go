@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
 	"github.com/toolhost/toolhost/host/internal/policy"
@@ -20,12 +21,23 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 	if err != nil {
 		return pipeline.RuleCheck{}, err
 	}
-	_, toList := enabled(cfg.Plugins)
-	tools, err := listing(Options{Config: cfg, Version: version}, toList)
+	tools, complete, err := knownTools(cfg, version)
 	if err != nil {
 		return pipeline.RuleCheck{}, err
 	}
-	complete := true
+	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, complete)
+	hide(&check, cfg)
+	return check, nil
+}
+
+// knownTools lists the tools that are known from earlier starts, and says whether those
+// of all plugins are.
+func knownTools(cfg *config.Config, version string) (tools *catalog.Catalog, complete bool, err error) {
+	_, toList := enabled(cfg.Plugins)
+	if tools, err = listing(Options{Config: cfg, Version: version}, toList); err != nil {
+		return nil, false, err
+	}
+	complete = true
 	for _, p := range cfg.Plugins {
 		if !p.Enabled {
 			continue
@@ -35,12 +47,10 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 			continue
 		}
 		if err := tools.Publish(p.Supervisor.Name, digest, specs); err != nil {
-			return pipeline.RuleCheck{}, err
+			return nil, false, err
 		}
 	}
-	check := pipeline.CheckRules(cfg.Policy.Rules, tools, pipeline.Settings{Policy: rules, Roots: []string{cfg.Workspace}}, complete)
-	hide(&check, cfg)
-	return check, nil
+	return tools, complete, nil
 }
 
 // hide takes out of what was found what env and file returned: the arguments of a test

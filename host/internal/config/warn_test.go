@@ -1,0 +1,170 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/config"
+)
+
+// loadAlone reads a configuration of one file, config.hcl beside the workspace ws. HOME is
+// the directory of both, and /opt/tools/bin is in PATH.
+func loadAlone(t *testing.T, text string) (*config.Config, error) {
+	t.Helper()
+	dir := write(t, map[string]string{"config.hcl": text})
+	if err := os.Mkdir(filepath.Join(dir, "ws"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	return config.Load("config.hcl", config.LoadOptions{
+		LookupEnv: environment(map[string]string{"HOME": dir, "PATH": "/usr/bin:/opt/tools/bin", "PATTERN": "s3cr3t.pem"}),
+	})
+}
+
+// TestWarnings: what is easily written and unsafe, with its line and what to write.
+func TestWarnings(t *testing.T) {
+	const plugin = "plugin \"a\" {\n tier = \"read_only\"\n}\n"
+	commands := func(line string) string { return "workspace = \"ws\"\npolicy {\ncommands {\n" + line + "\n}\n}\n" }
+	paths := func(line string) string { return "workspace = \"ws\"\npolicy {\npaths {\n" + line + "\n}\n}\n" }
+	sandbox := func(lines string) string {
+		return "workspace = \"ws\"\nsandbox \"default\" {\n" + lines + "\n}\n" + plugin
+	}
+	files := func(lines string) string { return sandbox("filesystem {\n" + lines + "\n}") }
+	rule := func(when string) string {
+		return "workspace = \"ws\"\nauth {\nlocal_user = \"red\"\n}\npolicy {\nrule \"r\" {\ntools = [\"*\"]\nverdict = \"ask\"\nwhen = " + when + "\n}\n}\n"
+	}
+	token := func(line string) string {
+		return "workspace = \"ws\"\nauth {\nlocal_user = \"red\"\ntoken \"t\" {\nsha256 = \"5b1e0f7a9c8d7e6f5a4b3c2d1e0f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f\"\nuser = \"ada\"\nroles = [\"approver\"]\n" + line + "\n}\n}\n"
+	}
+	for _, tt := range []struct {
+		name, text string
+		want       []string // line, and what the warning says after it
+	}{
+		{"shells", commands(`allow = ["bash *", "python3", "sudo *"]`), []string{
+			`4: allow: "bash *" lets nearly any command run`, `4: allow: "python3" lets nearly any command run`, `4: allow: "sudo *" lets nearly any`,
+		}},
+		{"programs whose uses are judged", commands(`allow = ["find *", "git status", "npm run *", "make test"]`), nil},
+		{"risk", commands("risk {\nhigh = \"allow\"\n}"), []string{`5: risk: allowed programs may remove`}},
+		{"lesser risk", commands("risk {\nmedium = \"allow\"\nhigh = \"ask\"\n}"), nil},
+		{"options", commands(`deny = ["rm -rf", "git push --force"]`), []string{`4: deny: "rm -rf" does not cover`, `Deny "git push" without options`}},
+		{"programs", commands(`deny = ["rm", "git push"]`), nil},
+		{"variables", commands(`assign = ["PATH", "LD_PRELOAD", "PYTHONPATH"]`), []string{`4: assign: with "PATH"`, `4: assign: with "LD_PRELOAD"`, `4: assign: with "PYTHONPATH"`}},
+		{"harmless variables", commands(`assign = ["LC_ALL", "TZ", "CI"]`), nil},
+		{"redirects", commands(`write_redirects = ["Makefile", ".git/config", "/etc/crontab", "../x", "~/.bashrc"]`), []string{
+			`programs run what "Makefile" says`, `programs run what ".git/config" says`, `"/etc/crontab" is not in the workspace`, `"../x" is not in`, `"~/.bashrc" is not in`,
+		}},
+		{"harmless redirects", commands(`write_redirects = ["/dev/null", "out.txt", "build/log", "/tmp/log"]`), nil},
+
+		{"top of the workspace", paths(`forbidden = [".env", "*.pem", "../secrets"]`), []string{
+			`4: forbidden: ".env" covers the top of the workspace only. Begin it with "**/"`, `4: forbidden: "*.pem" covers the top`, `4: forbidden: "../secrets" leads out`,
+		}},
+		{"clear patterns", paths(`forbidden = ["**/.env", "./private", "conf/x", "/etc/shadow"]`), nil},
+		{"sensitive", paths(`sensitive = ["default", "*.tfvars", "!.env", "**/x"]`), []string{`4: sensitive: "*.tfvars" covers the top`}},
+		{"a secret", paths(`forbidden = [env("PATTERN")]`), []string{`4: forbidden: the value of this expression covers the top`}},
+
+		{"condition", rule(`caller.user == "rde" || contains(["ada", "red"], caller.user)`), []string{
+			`9: no token has the user "rde", and local_user is another one, so caller.user is never that. Did you mean "red"?`, `9: no token has the user "ada"`,
+		}},
+		{"condition on another name", rule(`"red" != caller.user && caller.client == "rde"`), nil},
+		{"approves", token(`approves = ["redd"]`), []string{`8: no token has the user "redd", and local_user is another one, so there are no calls of it to approve. Did you mean "red"?`}},
+		{"approves a user", token(`approves = ["red"]`), nil},
+
+		{"the system", files(`write = ["/etc", "/usr/lib", "/usr"]`), []string{`4: write: "/etc" belongs to the system`, `4: write: "/usr/lib" belongs`, `4: write: "/usr" belongs`}},
+		{"PATH", files(`write = ["/opt/tools"]`), []string{`4: write: "/opt/tools" is searched for programs (PATH)`}},
+		{"sockets", files("write = [\"/var/run/docker.sock\"]\nread = [\"/run\", \"/srv/podman.sock\"]"), []string{
+			`4: write: "/var/run/docker.sock" gives the plugin a socket of containers`, `5: read: "/run" gives`, `5: read: "/srv/podman.sock" gives`,
+		}},
+		{"written and executed", files("write = [\"/opt/a/b\"]\nexec = [\"system\", \"/opt/a\"]") + "plugin \"b\" {\n tier = \"read_only\"\n}\n", []string{
+			`4: write: the plugin may execute /opt/a, too`, // once for two plugins
+		}},
+		{"apart", files("write = [\"/opt/a\", \"/srv/reports\", \"/var/cache/lint\"]\nread = [\"/etc/ssl\", \"/opt/tools\"]\nexec = [\"system\", \"/opt/b\"]"), nil},
+		{"nothing protected", files(`protect = []`), []string{`4: protect is empty`}},
+		{"paths alone protected", files(`protect = ["conf"]`), []string{`4: protect lists paths alone`}},
+		{"nothing to protect", files("workspace = \"ro\"\nprotect = []"), nil},
+		{"no sandbox", sandbox("isolation = \"off\"\nfilesystem {\nexec = [\"system\"]\n}"), []string{`3: isolation = "off" enforces nothing`}},
+		{"no sandbox wanted", sandbox(`isolation = "off"`), nil},
+		{"environment", sandbox("env {\npass = [\"LD_PRELOAD\", \"AWS_SECRET_ACCESS_KEY\", \"GITHUB_TOKEN\"]\n}"), []string{
+			`4: env: "LD_PRELOAD" has programs load or run`, `4: env: "AWS_SECRET_ACCESS_KEY" usually holds a secret`, `4: env: "GITHUB_TOKEN" usually`,
+		}},
+		{"harmless environment", sandbox("env {\npass = [\"LANG\", \"HTTPS_PROXY\", \"GIT_AUTHOR_NAME\", \"KEYBOARD\"]\n}"), nil},
+
+		{"workspace of the system", `workspace = "/etc"`, []string{`1: workspace: /etc belongs to the system`}},
+		{"home as workspace", `workspace = "."`, []string{`is or holds a home directory`}},
+		{"workspace", `workspace = "ws"`, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg, err := loadAlone(t, tt.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(cfg.Warnings) != len(tt.want) {
+				t.Fatalf("%d warnings, want %d:\n%s", len(cfg.Warnings), len(tt.want), strings.Join(cfg.Warnings, "\n"))
+			}
+			for i, got := range cfg.Warnings {
+				if !strings.HasPrefix(got, "config.hcl:") || !strings.Contains(got, tt.want[i]) || strings.Contains(got, "s3cr3t") {
+					t.Errorf("warning %q, want one in config.hcl with %q, and no secret", got, tt.want[i])
+				}
+			}
+		})
+	}
+}
+
+// TestWarningsAreSorted: those of several files, in their order.
+func TestWarningsAreSorted(t *testing.T) {
+	dir := write(t, map[string]string{
+		"1.hcl": "workspace = \"/tmp\"\nsandbox \"x\" {\n filesystem {\n protect = []\n }\n}\n",
+		"2.hcl": "policy {\n commands {\n allow = [\n\"sh\",\n\"awk *\",\n]\n deny = [\"rm -r\"]\n }\n}\n",
+	})
+	t.Chdir(dir)
+	cfg, err := config.Load(".", config.LoadOptions{LookupEnv: environment(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []string
+	for _, w := range cfg.Warnings {
+		place, _, _ := strings.Cut(w, ": ")
+		places = append(places, place)
+	}
+	if diff := cmp.Diff([]string{"1.hcl:4", "2.hcl:4", "2.hcl:5", "2.hcl:7"}, places); diff != "" {
+		t.Errorf("places of the warnings (-want +got):\n%s\n%s", diff, strings.Join(cfg.Warnings, "\n"))
+	}
+}
+
+// TestShippedConfigurationHasNoWarnings: it is what people copy.
+func TestShippedConfigurationHasNoWarnings(t *testing.T) {
+	text, err := os.ReadFile("../../../config.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(write(t, map[string]string{"config.hcl": string(text)})+"/config.hcl", config.LoadOptions{LookupEnv: environment(map[string]string{
+		"HOME": "/home/ada", "PATH": "/usr/local/bin:/usr/bin:/bin",
+	})})
+	if err != nil || len(cfg.Warnings) > 0 {
+		t.Errorf("Load(config.hcl) = %v, and the warnings:\n%s", err, strings.Join(cfg.Warnings, "\n"))
+	}
+}
+
+// TestNeverEffective: a setting that can do nothing of what it says is a mistake.
+func TestNeverEffective(t *testing.T) {
+	for text, want := range map[string]string{
+		"policy {\npaths {\nforbidden = [\"$HOME/.ssh\"]\n}\n}":                             "config.hcl:4: Not expanded: ",
+		"policy {\npaths {\nsensitive = [\"default\", \"!$HOME\"]\n}\n}":                    "config.hcl:4: Not expanded: ",
+		"sandbox \"s\" {\nfilesystem {\nread = [\"$${HOME}/x\"]\n}\n}":                      "config.hcl:4: Not expanded: ",
+		"policy {\ncommands {\nassign = [\"GIT_EXTERNAL_DIFF\"]\n}\n}":                      "config.hcl:4: Useless variable: ",
+		"policy {\nmode = supervised\n}":                                                    `config.hcl:3: Missing quotes: A text stands in quotes: "supervised".`,
+		"policy {\ncommands {\nallow = [ls]\n}\n}":                                          `config.hcl:4: Missing quotes: A text stands in quotes: "ls".`,
+		"plugin {\ntier = \"read_only\"\n}":                                                 `config.hcl:2: Missing name for plugin: Each plugin block has a name of its own. Write it in quotes: plugin "name" {`,
+		"locals {\na = qqqqq(1)\n}":                                                         `There is no function named "qqqqq". There are coalesce, compact, `,
+		"policy {\nrule \"r\" {\ntools = [\"*\"]\nverdict = \"ask\"\nwhen = qqqqq(1)\n}\n}": "A condition cannot call qqqqq. There are alltrue, anytrue, ",
+	} {
+		_, err := loadAlone(t, "workspace = \"ws\"\n"+text)
+		if bad, ok := errors.AsType[*config.Error](err); !ok || !strings.Contains(bad.Error(), want) {
+			t.Errorf("%s\nLoad = %v, want a mistake with %q", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/config"
+)
+
+// Warnings returns what in a configuration is no mistake and probably not meant, each
+// with its place: [config.Config.Warnings], and which tools are left out because of their
+// tier, of the plugins that were started before. It starts nothing.
+func Warnings(cfg *config.Config, version string) ([]string, error) {
+	tools, _, err := knownTools(cfg, version)
+	if err != nil {
+		return nil, err
+	}
+	leftOut := map[string][]string{} // by plugin
+	for _, refusal := range tools.Refused() {
+		if refusal.TooHigh {
+			leftOut[refusal.Plugin] = append(leftOut[refusal.Plugin], refusal.Tool)
+		}
+	}
+	warnings := slices.Clone(cfg.Warnings)
+	for _, p := range cfg.Plugins {
+		if names := leftOut[p.Catalog.Name]; len(names) > 0 {
+			warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: tier = %q of plugin %q leaves out tools of a higher tier: %s. Raise it, if you want these.",
+				p.Place, p.Catalog.Ceiling, p.Catalog.Name, strings.Join(names, ", "))))
+		}
+	}
+	return warnings, nil
+}
+
+// warn logs what is probably not meant in a configuration, once the tools of its plugins
+// are known.
+func (d *Daemon) warn(cfg *config.Config) {
+	warnings, err := Warnings(cfg, d.opts.Version)
+	if err != nil {
+		d.opts.Logger.Error("the tools of the plugins cannot be listed", "error", err)
+		return
+	}
+	for _, warning := range warnings {
+		d.opts.Logger.Warn("the configuration", "warning", warning)
+	}
+}
