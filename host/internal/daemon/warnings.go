@@ -25,7 +25,7 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 	warnings := slices.Clone(cfg.Warnings)
 	for _, p := range cfg.Plugins {
 		if names := leftOut[p.Catalog.Name]; len(names) > 0 {
-			warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: tier = %q of plugin %q leaves out tools of a higher tier: %s. Raise it, if you want these.",
+			warnings = append(warnings, cfg.Hide(fmt.Sprintf("%s: tier = %q of plugin %q leaves out tools of a higher tier: %s. Raise it, or disable these tools.",
 				p.Place, p.Catalog.Ceiling, p.Catalog.Name, strings.Join(names, ", "))))
 		}
 	}
