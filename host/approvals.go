@@ -138,7 +138,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 				if err != nil || record.State != approval.Open {
 					return err
 				}
-				if err := a.noteShown(record.Record); err != nil {
+				if err := a.noteShown(shownOf(record.Record)); err != nil {
 					return fmt.Errorf("remember what was shown, without which only a terminal can decide: %w", err)
 				}
 				return nil

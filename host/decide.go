@@ -80,42 +80,43 @@ func chooseApproval(ctx context.Context, c *client.Client, args []string, last b
 	return "", &usageError{fmt.Errorf("%d calls wait for a person: give the ID of one, which toolhost approvals list shows, or --last", len(open))}
 }
 
-// shownFile is a file in the state directory that says which approval was last
-// shown to this account.
+// shownFile is a file in the state directory that says which approval, or paused grant,
+// was last shown to this account.
 const shownFile = "shown.json"
 
-// shown says what of which approval was shown.
+// shown says what of which approval or grant was shown.
 type shown struct {
 	ID            string `json:"id"`
 	ArgumentsHash string `json:"arguments_hash"`
 	PreviewDigest string `json:"preview_digest"`
+	Basis         string `json:"basis,omitempty"` // of a grant
 }
 
-func shownOf(r approval.Record) shown { return shown{r.ID, r.ArgumentsHash, r.PreviewDigest} }
+func shownOf(r approval.Record) shown { return shown{ID: r.ID, ArgumentsHash: r.ArgumentsHash, PreviewDigest: r.PreviewDigest} }
 
-// noteShown remembers that an approval was shown, in the place of the one before.
-func (a *app) noteShown(r approval.Record) error {
+// noteShown remembers what was shown, in the place of what was before.
+func (a *app) noteShown(what shown) error {
 	path, err := a.shownPath()
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(shownOf(r))
+	text, err := json.Marshal(what)
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(path, text, 0o600)
 }
 
-// wasShown reports whether an approval, as it is, is the last one that was shown.
-// What cannot be read was not.
-func (a *app) wasShown(r approval.Record) bool {
+// wasShown reports whether something, as it is, is what was shown last. What cannot be
+// read was not.
+func (a *app) wasShown(what shown) bool {
 	var last shown
 	path, err := a.shownPath()
 	if err != nil {
 		return false
 	}
 	text, err := os.ReadFile(path)
-	return err == nil && json.Unmarshal(text, &last) == nil && last == shownOf(r)
+	return err == nil && json.Unmarshal(text, &last) == nil && last == what
 }
 
 func (a *app) shownPath() (string, error) {
@@ -130,8 +131,8 @@ var errUndecided = errors.New("nothing was decided")
 // shows the approval and asks. Elsewhere it refuses any but the one that was shown
 // last: what the command line names may come from the agent.
 func (a *app) confirm(ctx context.Context, r approval.Record, question string) error {
-	if !isTerminal(a.stdin) || !isTerminal(a.stderr) {
-		if a.wasShown(r) {
+	if !a.onTerminal() {
+		if a.wasShown(shownOf(r)) {
 			return nil
 		}
 		return &hintError{
@@ -139,10 +140,19 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 			a.command("approvals show "+r.ID) + ", then the same command again",
 		}
 	}
+	return a.askYes(ctx, approval.Show(r).Text(a.columns()), question, "approval "+r.ID+" stays open")
+}
+
+// onTerminal reports whether a person can be asked.
+func (a *app) onTerminal() bool { return isTerminal(a.stdin) && isTerminal(a.stderr) }
+
+// askYes shows a text on a terminal and asks a question. Its error says what stays as it
+// is if the answer is not yes.
+func (a *app) askYes(ctx context.Context, text, question, stays string) error {
 	if err := discardInput(a.stdin); err != nil {
 		return fmt.Errorf("discard what was typed before the question: %w", err)
 	}
-	if _, err := fmt.Fprintf(a.stderr, "%s\n%s [y/N] ", approval.Show(r).Text(a.columns()), question); err != nil {
+	if _, err := fmt.Fprintf(a.stderr, "%s\n%s [y/N] ", text, question); err != nil {
 		return err
 	}
 	answer, err := readLine(ctx, a.stdin)
@@ -150,7 +160,7 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 		return err
 	}
 	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-		return fmt.Errorf("%w: approval %s stays open", errUndecided, r.ID)
+		return fmt.Errorf("%w: %s", errUndecided, stays)
 	}
 	return nil
 }

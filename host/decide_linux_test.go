@@ -156,7 +156,7 @@ func TestApproveTakesWhatWasShown(t *testing.T) {
 	}
 	for _, text := range []string{
 		"", "null", "[]", asJSON(shown{ID: a}),
-		asJSON(shown{a, "sha256:0", whole.PreviewDigest}), asJSON(shown{a, whole.ArgumentsHash, "sha256:0"}),
+		asJSON(shown{ID: a, ArgumentsHash: "sha256:0", PreviewDigest: whole.PreviewDigest}), asJSON(shown{ID: a, ArgumentsHash: whole.ArgumentsHash, PreviewDigest: "sha256:0"}),
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -50,12 +52,74 @@ func (a *app) grantsCommand() *cobra.Command {
 	}
 	grants := &cobra.Command{
 		Use:   "grants",
-		Short: "See the grants, the answers that stand, and take them back",
+		Short: "See the grants, the answers that stand, take them back, and confirm paused ones",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	grants.AddCommand(list, revoke)
+	grants.AddCommand(list, revoke, a.confirmGrantCommand())
 	return grants
+}
+
+func (a *app) confirmGrantCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "confirm ID",
+		Short: "Let a paused grant hold again, for the program and the tools as they are now",
+		Long: `Let a paused grant hold again, for the program and the tools as they are now. Shows
+what has changed since the grant was given, and asks on a terminal; elsewhere, the
+same command again confirms what was shown.`,
+		Example: `  toolhost grants confirm gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
+		Args:    oneArgument("the ID of a grant; toolhost grants list shows them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.asApprover(cmd.Context(), func(c *client.Client) error { return a.confirmGrant(cmd.Context(), c, args[0]) })
+		},
+	}
+}
+
+// confirmGrant shows why a grant is paused, and confirms it if the person agrees.
+func (a *app) confirmGrant(ctx context.Context, c *client.Client, id string) error {
+	grants, err := c.Grants(ctx, false)
+	if err != nil {
+		return err
+	}
+	grant := approval.Grant{ID: id} // of any other, the host says why it cannot be confirmed
+	if i := slices.IndexFunc(grants, func(g approval.Grant) bool { return g.ID == id }); i >= 0 {
+		grant = grants[i]
+	}
+	if grant.Paused != nil && grant.Paused.Basis != "" {
+		if err := a.agreeToGrant(ctx, grant); err != nil {
+			return err
+		}
+	}
+	if grant, err = c.ConfirmGrant(ctx, grant); err != nil {
+		return err
+	}
+	if a.json {
+		return a.printJSON(grant)
+	}
+	_, err = fmt.Fprintf(a.stdout, "confirmed %s: %s, for %s\n", grant.ID, line(grant.Covers), line(grant.User))
+	return err
+}
+
+// agreeToGrant lets a person see what has changed before a grant is confirmed.
+func (a *app) agreeToGrant(ctx context.Context, g approval.Grant) error {
+	text := fmt.Sprintf("%s: %s, for %s\n", g.ID, line(g.Covers), line(g.User))
+	for _, change := range g.Paused.Changes {
+		text += "  " + line(change) + "\n"
+	}
+	if a.onTerminal() {
+		return a.askYes(ctx, text, "Let this grant hold again?", "grant "+g.ID+" stays paused")
+	}
+	seen := shown{ID: g.ID, Basis: g.Paused.Basis}
+	if a.wasShown(seen) {
+		return nil
+	}
+	if _, err := fmt.Fprint(a.stderr, text); err != nil {
+		return err
+	}
+	if err := a.noteShown(seen); err != nil {
+		return err
+	}
+	return &hintError{fmt.Errorf("grant %s stays paused until you have seen this", g.ID), "the same command again confirms it"}
 }
 
 func (a *app) printGrants(grants []approval.Grant) error {
@@ -81,6 +145,13 @@ func (a *app) printGrants(grants []approval.Grant) error {
 
 // lasts says how long a grant lasts, or why it has ended.
 func lasts(g approval.Grant) string {
+	if g.Paused != nil && len(g.Paused.Changes) > 0 {
+		text := "paused: " + g.Paused.Changes[0]
+		if more := len(g.Paused.Changes) - 1; more > 0 {
+			text += fmt.Sprintf(", and %d more", more)
+		}
+		return text
+	}
 	if g.State != approval.GrantActive {
 		return string(g.State)
 	}

@@ -191,7 +191,7 @@ func (d *Desk) find(id string) *live {
 
 // publish tells about a change that is on disk. The caller holds l.mu.
 func (d *Desk) publish(l *live, r Record) {
-	r.Arguments, r.Preview, r.Runs, r.Sensitive, r.Subject = nil, nil, nil, nil, Subject{}
+	r.withoutContent()
 	d.changed(r)
 	d.mu.Lock()
 	defer d.mu.Unlock()

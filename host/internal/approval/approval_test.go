@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -26,15 +27,20 @@ type rig struct {
 
 // open opens a desk over the store in dir; it is closed with the test, or by
 // close.
-func open(tb testing.TB, dir string, opts approval.Options) *rig {
+func open(tb testing.TB, dir string, opts approval.Options, basis ...func(string) catalog.Basis) *rig {
 	tb.Helper()
+	grants := approval.GrantOptions{Now: opts.Now}
+	if len(basis) > 0 {
+		grants.Basis = basis[0]
+	}
 	s, err := store.Open(tb.Context(), store.Options{Dir: dir})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	r := &rig{tb: tb, dir: dir, store: s, clock: &wall{}}
 	tb.Cleanup(func() { r.close(tb) })
-	r.grants, err = approval.NewGrants(tb.Context(), approval.GrantOptions{Store: s, Now: opts.Now})
+	grants.Store = s
+	r.grants, err = approval.NewGrants(tb.Context(), grants)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -71,6 +72,10 @@ type Question struct {
 	Context string
 	// Subject is what of the call a grant can be about.
 	Subject Subject
+	// Given is what a grant would be given for.
+	Given catalog.Basis
+	// Paused are grants that would cover the call if they were not paused.
+	Paused []PausedGrant
 }
 
 // Binding returns the digest of what makes this call that call: user, client,
@@ -233,9 +238,12 @@ func (d *Desk) draft(q Question) (Record, error) {
 		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
 	r.Summary = summary(r)
-	r.Standing, r.NoGrant = q.Standing, q.NoGrant
+	r.Standing, r.NoGrant, r.Paused = q.Standing, q.NoGrant, q.Paused
 	if r.Standing && !Show(r).Complete {
 		r.Standing, r.NoGrant = false, "not all of the call could be shown"
+	}
+	if r.Standing {
+		r.Given = q.Given
 	}
 	return r, nil
 }

@@ -6,12 +6,19 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/catalog"
 )
 
 // Call is what grants may cover.
 type Call struct {
 	User, Session, Plugin, Tool string
 	Subject
+	// Basis is what the plugin's program and tools are now.
+	Basis catalog.Basis
+	// Paused are grants that would cover the call if they were not paused, at most
+	// [maxPaused]. [Grants.Covering] sets it for a call that is not covered.
+	Paused []PausedGrant
 }
 
 // key is where the index keeps a grant. A call looks at a few keys only, however many
@@ -59,7 +66,8 @@ type counted struct {
 	uses     atomic.Int64  // not on disk yet
 	written  atomic.Int64  // on disk beyond those of grant; of one with MaxUses
 	lastUsed atomic.Int64
-	over     GrantState // why it is no longer in force, "" while it is; guarded by Grants.mu
+	given    catalog.Basis // what the grant holds for; guarded by Grants.mu
+	over     GrantState    // why it is no longer in force, "" while it is; guarded by Grants.mu
 }
 
 // holds reports whether a grant is in force and covers the paths of a call. g.mu is
@@ -86,9 +94,19 @@ func (g *Grants) standing(c *counted) GrantState {
 func (g *Grants) Covering(call *Call) []string {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
+	call.Paused = nil
 	if len(g.index) == 0 {
 		return nil
 	}
+	ids := g.covering(call)
+	if ids != nil {
+		call.Paused = nil
+	}
+	return ids
+}
+
+// covering is called with g.mu held.
+func (g *Grants) covering(call *Call) []string {
 	if len(call.Commands) == 0 {
 		if c := g.coveringCall(call); c != nil {
 			return []string{c.grant.ID}
@@ -162,12 +180,17 @@ func (g *Grants) around(k key, call *Call) *counted {
 	}
 }
 
-// first returns the first grant of a key that holds for a call, or nil. g.mu is held.
+// first returns the first grant of a key that holds for a call and is not paused, or nil.
+// g.mu is held.
 func (g *Grants) first(k key, call *Call) *counted {
 	for _, c := range g.index[k] {
-		if g.holds(c, call) {
+		if !g.holds(c, call) {
+			continue
+		}
+		if c.given.Holds(call.Basis, c.grant.Tool) {
 			return c
 		}
+		call.notePaused(c)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/policy"
 )
@@ -25,6 +26,12 @@ type Grant struct {
 	Command *command.Pattern `json:"command,omitempty"`
 	// Covers says in words what the grant covers.
 	Covers string `json:"covers"`
+	// Given is what the grant was given for: it covers no call of another program, or
+	// of a tool with another schema or tier. The zero Given is that of a grant from before
+	// this was recorded.
+	Given catalog.Basis `json:"given,omitzero"`
+	// Paused says why a grant covers nothing now; nil if it is not paused.
+	Paused *Pause `json:"paused,omitempty"`
 	// Session, Expires and MaxUses end the grant: with a session of its user, at a time,
 	// after so many calls. Zero is no end.
 	Session string    `json:"session,omitempty"`
@@ -44,6 +51,9 @@ type Grant struct {
 	// Revoked is zero for a grant that nobody has revoked.
 	Revoked   time.Time `json:"revoked,omitzero"`
 	RevokedBy string    `json:"revoked_by,omitempty"`
+	// Confirmed is when the grant was last confirmed; zero for never.
+	Confirmed   time.Time `json:"confirmed,omitzero"`
+	ConfirmedBy string    `json:"confirmed_by,omitempty"`
 }
 
 // GrantState is where a grant stands.
@@ -51,7 +61,10 @@ type GrantState string
 
 // The states of a grant.
 const (
-	GrantActive  GrantState = "active"
+	GrantActive GrantState = "active"
+	// GrantPaused: it was given for another program or another tool; it is in force again
+	// once it is confirmed.
+	GrantPaused  GrantState = "paused"
 	GrantRevoked GrantState = "revoked"
 	GrantExpired GrantState = "expired"
 	// GrantUsed: all of its uses were made.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -28,9 +29,9 @@ func (g *Grants) insert(ctx context.Context, tx *sql.Tx, grants []Grant) error {
 	for i := range grants {
 		grant := &grants[i]
 		if same := g.same(grant); same != nil {
-			covers := grant.Covers
+			covers, given := grant.Covers, grant.Given
 			*grant = same.grant
-			grant.Covers, grant.State = covers, GrantActive
+			grant.Covers, grant.Given, grant.State = covers, given, GrantActive
 			continue
 		}
 		if n++; n > maxGrants {
@@ -46,9 +47,13 @@ func (g *Grants) insert(ctx context.Context, tx *sql.Tx, grants []Grant) error {
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO grants (id, user, plugin, tool, path, command, session, expires, max_uses, created_by, approval, created)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			grant.ID, grant.User, grant.Plugin, grant.Tool, grant.Path, pattern, grant.Session, msOf(grant.Expires), grant.MaxUses,
+		given, err := writeBasis(grant.Given)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `INSERT INTO grants (id, user, plugin, tool, path, command, given, session, expires, max_uses, created_by, approval, created)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			grant.ID, grant.User, grant.Plugin, grant.Tool, grant.Path, pattern, given, grant.Session, msOf(grant.Expires), grant.MaxUses,
 			grant.CreatedBy, grant.Approval, grant.Created.UnixMilli())
 		if err != nil {
 			return err
@@ -59,8 +64,8 @@ func (g *Grants) insert(ctx context.Context, tx *sql.Tx, grants []Grant) error {
 
 // query reads grants.
 func (g *Grants) query(ctx context.Context, where string, args ...any) ([]Grant, error) {
-	rows, err := g.store.Read().QueryContext(ctx, `SELECT id, user, plugin, tool, path, command, session, expires, max_uses,
-		created_by, approval, created, uses, last_used, revoked, revoked_by FROM grants `+where, args...)
+	rows, err := g.store.Read().QueryContext(ctx, `SELECT id, user, plugin, tool, path, command, given, session, expires, max_uses,
+		created_by, approval, created, uses, last_used, revoked, revoked_by, confirmed, confirmed_by FROM grants `+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("read the grants: %w", err)
 	}
@@ -83,10 +88,11 @@ func (g *Grants) query(ctx context.Context, where string, args ...any) ([]Grant,
 // readGrant reads one row.
 func readGrant(rows *sql.Rows) (Grant, error) {
 	var grant Grant
-	var pattern string
-	var created, expires, lastUsed, revoked int64
-	if err := rows.Scan(&grant.ID, &grant.User, &grant.Plugin, &grant.Tool, &grant.Path, &pattern, &grant.Session, &expires, &grant.MaxUses,
-		&grant.CreatedBy, &grant.Approval, &created, &grant.Uses, &lastUsed, &revoked, &grant.RevokedBy); err != nil {
+	var pattern, given string
+	var created, expires, lastUsed, revoked, confirmed int64
+	if err := rows.Scan(&grant.ID, &grant.User, &grant.Plugin, &grant.Tool, &grant.Path, &pattern, &given, &grant.Session, &expires, &grant.MaxUses,
+		&grant.CreatedBy, &grant.Approval, &created, &grant.Uses, &lastUsed, &revoked, &grant.RevokedBy,
+		&confirmed, &grant.ConfirmedBy); err != nil {
 		return grant, err
 	}
 	if pattern != "" {
@@ -96,7 +102,13 @@ func readGrant(rows *sql.Rows) (Grant, error) {
 		}
 		grant.Command = &command.Pattern{Words: kept.Words, Open: kept.Open}
 	}
-	grant.Created, grant.Expires, grant.LastUsed, grant.Revoked = timeOf(created), timeOf(expires), timeOf(lastUsed), timeOf(revoked)
+	if given != "" {
+		if err := json.Unmarshal([]byte(given), &grant.Given); err != nil {
+			return grant, fmt.Errorf("what it was given for is damaged: %w", err)
+		}
+	}
+	grant.Created, grant.Expires, grant.LastUsed = timeOf(created), timeOf(expires), timeOf(lastUsed)
+	grant.Revoked, grant.Confirmed = timeOf(revoked), timeOf(confirmed)
 	grant.Covers = grant.describe()
 	return grant, nil
 }
@@ -113,6 +125,15 @@ func writePattern(p *command.Pattern) (string, error) {
 		return "", nil
 	}
 	text, err := json.Marshal(keptPattern{p.Words, p.Open})
+	return string(text), err
+}
+
+// writeBasis returns what the store keeps of what a grant was given for.
+func writeBasis(b catalog.Basis) (string, error) {
+	if b.IsZero() {
+		return "", nil
+	}
+	text, err := json.Marshal(b)
 	return string(text), err
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/store"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -30,6 +31,9 @@ type GrantOptions struct {
 	Store *store.Store
 	// Logger takes what happens without a caller; nil drops it.
 	Logger hclog.Logger
+	// Basis returns what the program and the tools of a plugin are now, the zero one if
+	// they are not known; nil means that none are.
+	Basis func(plugin string) catalog.Basis
 	// Now is the wall clock; nil means [time.Now].
 	Now func() time.Time
 }
@@ -39,6 +43,7 @@ type GrantOptions struct {
 type Grants struct {
 	store   *store.Store
 	logger  hclog.Logger
+	basis   func(plugin string) catalog.Basis
 	now     func() time.Time
 	started time.Time // with the reading of a clock that nobody sets back
 
@@ -61,12 +66,15 @@ func NewGrants(ctx context.Context, opts GrantOptions) (*Grants, error) {
 		return nil, errors.New("grants: no store is given")
 	}
 	g := &Grants{
-		store: opts.Store, logger: opts.Logger, now: opts.Now, started: time.Now(),
+		store: opts.Store, logger: opts.Logger, basis: opts.Basis, now: opts.Now, started: time.Now(),
 		index: make(map[key][]*counted), byID: make(map[string]*counted),
 		used: make(chan struct{}, 1), stopped: make(chan struct{}),
 	}
 	if g.logger == nil {
 		g.logger = hclog.NewNullLogger()
+	}
+	if g.basis == nil {
+		g.basis = func(string) catalog.Basis { return catalog.Basis{} }
 	}
 	if g.now == nil {
 		g.now = time.Now
@@ -108,7 +116,7 @@ func (g *Grants) List(ctx context.Context, by auth.Caller, ended bool) ([]Grant,
 		if !sees(by, grant.User) {
 			continue
 		}
-		if grant = g.asItIs(grant); ended || grant.State == GrantActive {
+		if grant = g.asItIs(grant); ended || grant.State.lasts() {
 			seen = append(seen, grant)
 		}
 	}
@@ -122,7 +130,7 @@ func (g *Grants) asItIs(grant Grant) Grant {
 	c := g.byID[grant.ID]
 	switch {
 	case c != nil:
-		grant.State = g.standing(c)
+		grant.State, grant.Given = g.standing(c), c.given
 		grant.Uses += c.uses.Load()
 		grant.LastUsed = later(grant.LastUsed, timeOf(c.lastUsed.Load()))
 	case grant.MaxUses > 0 && grant.Uses >= grant.MaxUses:
@@ -134,6 +142,9 @@ func (g *Grants) asItIs(grant Grant) Grant {
 	}
 	if !grant.Revoked.IsZero() {
 		grant.State = GrantRevoked
+	}
+	if grant.State == GrantActive {
+		grant.pause(g.basis(grant.Plugin))
 	}
 	return grant
 }
@@ -150,30 +161,22 @@ func later(a, b time.Time) time.Time {
 // approve, admins all; any other grant is [tool.NotFound], and one that has ended is
 // returned with a [tool.Conflict].
 func (g *Grants) Revoke(ctx context.Context, id string, by auth.Caller) (Grant, error) {
-	missing := tool.Errorf(tool.NotFound, "No grant %s", tool.VisibleName(short(id, maxName))).WithHint("toolhost grants list shows those in force")
 	if by.Roles.Has(auth.Agent) {
 		return Grant{}, tool.Errorf(tool.PermissionDenied, "Only an approver or an admin revokes grants")
 	}
 	g.writing.Lock()
 	defer g.writing.Unlock()
-	found, err := g.query(ctx, "WHERE id = ?", id)
-	if err != nil {
+	grant, err := g.find(ctx, id)
+	switch {
+	case err != nil:
 		return Grant{}, err
-	}
-	if len(found) == 0 || !sees(by, found[0].User) {
-		return Grant{}, missing
-	}
-	grant := g.asItIs(found[0])
-	switch grant.State {
-	case GrantActive:
-	case GrantRevoked:
-		return grant, tool.Errorf(tool.Conflict, "Grant %s was revoked by %s at %s",
-			id, tool.VisibleName(grant.RevokedBy), grant.Revoked.Format(time.RFC3339))
-	case GrantExpired, GrantUsed, GrantEnded:
-		return grant, tool.Errorf(tool.Conflict, "Grant %s is no longer in force: its state is %s", id, grant.State)
+	case !sees(by, grant.User):
+		return Grant{}, noGrantWith(id)
+	case !grant.State.lasts():
+		return grant, grant.over()
 	}
 	now := g.now().UnixMilli()
-	grant.Revoked, grant.RevokedBy, grant.State = timeOf(now), by.User, GrantRevoked
+	grant.Revoked, grant.RevokedBy, grant.State, grant.Paused = timeOf(now), by.User, GrantRevoked, nil
 	err = g.store.Do(ctx, func(tx *sql.Tx) error {
 		_, err := execOne(ctx, tx, "UPDATE grants SET revoked = ?, revoked_by = ? WHERE id = ? AND revoked = 0", now, by.User, id)
 		return err
@@ -224,7 +227,7 @@ func (g *Grants) same(grant *Grant) *counted {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	for _, c := range g.index[grant.key()] {
-		if c.grant.MaxUses == 0 && c.grant.Expires.IsZero() && c.grant.Path == grant.Path {
+		if c.grant.MaxUses == 0 && c.grant.Expires.IsZero() && c.grant.Path == grant.Path && c.given.Holds(grant.Given, grant.Tool) {
 			return c
 		}
 	}
@@ -245,7 +248,7 @@ func (g *Grants) put(grants []Grant) {
 		if g.byID[grant.ID] != nil {
 			continue // the answer confirmed a grant that was in force
 		}
-		c := &counted{grant: grant}
+		c := &counted{grant: grant, given: grant.Given}
 		if !grant.Expires.IsZero() {
 			// Of a grant from the future, since the clock was set back, nobody knows how
 			// old it is: it lasts as long as it was given for, and no longer.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -84,6 +85,10 @@ type Record struct {
 	SensitiveDigest string `json:"sensitive_digest,omitempty"`
 	// Subject is what of the call a grant can be about.
 	Subject Subject `json:"subject,omitzero"`
+	// Given is what a grant would be given for.
+	Given catalog.Basis `json:"given,omitzero"`
+	// Paused are grants that would cover the call if they were not paused.
+	Paused []PausedGrant `json:"paused,omitempty"`
 	// PreviewDigest is over all of Preview; "" without one.
 	PreviewDigest string `json:"preview_digest,omitempty"`
 	// Context is what the agent says about the call.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -33,12 +34,13 @@ type content struct {
 	Runs      []string        `json:"runs,omitempty"`
 	Sensitive []string        `json:"sensitive,omitempty"`
 	Subject   Subject         `json:"subject,omitzero"`
+	Given     catalog.Basis   `json:"given,omitzero"`
 }
 
 // encode returns the row of a record that was just made.
 func encode(r Record, binding string) (row, error) {
-	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs, Sensitive: r.Sensitive, Subject: r.Subject}
-	r.Arguments, r.Preview, r.Runs, r.Sensitive, r.Subject = nil, nil, nil, nil, Subject{}
+	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs, Sensitive: r.Sensitive, Subject: r.Subject, Given: r.Given}
+	r.withoutContent()
 	question, err := json.Marshal(r)
 	if err != nil {
 		return row{}, fmt.Errorf("approval %s: %w", r.ID, err)
@@ -52,6 +54,11 @@ func encode(r Record, binding string) (row, error) {
 		id: r.ID, user: r.User, binding: binding, created: r.Created.UnixMilli(), expires: r.Expires.UnixMilli(),
 		question: question, questionSum: questionSum[:], content: text, contentSum: contentSum[:], state: r.State,
 	}, nil
+}
+
+// withoutContent drops what lists do not read.
+func (r *Record) withoutContent() {
+	r.Arguments, r.Preview, r.Runs, r.Sensitive, r.Subject, r.Given = nil, nil, nil, nil, Subject{}, catalog.Basis{}
 }
 
 // plainJSON is [json.Marshal] without escapes for HTML, so that the arguments
@@ -103,7 +110,8 @@ func (w *row) record() (Record, error) {
 	if err != nil || previewDigest(whole.Preview) != r.PreviewDigest || sensitiveDigest(whole.Sensitive) != r.SensitiveDigest {
 		return Record{}, errors.Join(errDamaged, err)
 	}
-	r.Arguments, r.Preview, r.Runs, r.Sensitive, r.Subject = whole.Arguments, whole.Preview, whole.Runs, whole.Sensitive, whole.Subject
+	r.Arguments, r.Preview, r.Runs, r.Sensitive = whole.Arguments, whole.Preview, whole.Runs, whole.Sensitive
+	r.Subject, r.Given = whole.Subject, whole.Given
 	return r, nil
 }
 

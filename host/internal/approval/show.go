@@ -78,6 +78,7 @@ func Show(r Record) View {
 		p.fact("Note", "the policy wants a person to look at each such call")
 	}
 	p.warn(suspicions(r))
+	p.warn(r.pauses())
 	if r.Context != "" {
 		p.add(Heading, "The agent says, and nobody has checked:")
 		p.text(Said, "what the agent says", r.Context, false)

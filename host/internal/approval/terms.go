@@ -48,6 +48,7 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 	if t.Plugin {
 		base.Tool = ""
 	}
+	base.Given = r.Given.Of(base.Tool)
 	switch {
 	case t.For < 0 || t.For > maxFor || t.For%time.Millisecond != 0:
 		return nil, tool.Errorf(tool.InvalidArgument, "A grant cannot last for %s; expected whole milliseconds, at most %s", t.For, maxFor)

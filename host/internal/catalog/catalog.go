@@ -39,6 +39,7 @@ type snapshot struct {
 	byName   map[string]*Entry // by name and by alias
 	entries  []*Entry          // sorted by name
 	refusals []Refusal
+	bases    map[string]Basis // by plugin, of those that have published
 }
 
 // publication is what one plugin has published, and what of it is offered
@@ -48,6 +49,7 @@ type publication struct {
 	specs    []tool.Spec
 	entries  []*Entry
 	refusals []Refusal
+	offer    Basis
 }
 
 // Refusal says why a tool is not offered.
@@ -181,9 +183,12 @@ func (s *snapshot) claimAliases(entry *Entry) *Entry {
 
 // resolve lays the publications over each other. c.mu is held.
 func (c *Catalog) resolve() *snapshot {
-	now := &snapshot{byName: make(map[string]*Entry)}
+	now := &snapshot{byName: make(map[string]*Entry), bases: make(map[string]Basis)}
 	for _, plugin := range c.plugins {
 		publication := c.published[plugin.Name]
+		if publication.digest != "" {
+			now.bases[plugin.Name] = publication.offer
+		}
 		now.refusals = append(now.refusals, publication.refusals...)
 		for _, entry := range publication.entries {
 			if first, taken := now.byName[entry.Spec.Name]; taken {

@@ -48,6 +48,7 @@ func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
 			p.refusals[len(p.refusals)-1].Unknown = true
 		}
 	}
+	p.offer = p.basis()
 	return p
 }
 

@@ -120,3 +120,14 @@ func (c *Client) Revoke(ctx context.Context, id string) (approval.Grant, error) 
 	err := c.do(ctx, request{method: "DELETE", path: "/v1/grants/" + url.PathEscape(id)}, &grant)
 	return grant, err
 }
+
+// ConfirmGrant makes a paused grant hold again, for what the person saw with it.
+func (c *Client) ConfirmGrant(ctx context.Context, seen approval.Grant) (approval.Grant, error) {
+	body := map[string]string{}
+	if seen.Paused != nil {
+		body["basis"] = seen.Paused.Basis
+	}
+	var grant approval.Grant
+	err := c.do(ctx, request{method: "POST", path: "/v1/grants/" + url.PathEscape(seen.ID) + "/confirm", body: body}, &grant)
+	return grant, err
+}

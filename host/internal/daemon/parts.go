@@ -89,7 +89,10 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 	p := &d.parts
 	p.events = event.NewBus()
-	if p.grants, err = approval.NewGrants(ctx, approval.GrantOptions{Store: p.store, Logger: d.opts.Logger.Named("grants")}); err != nil {
+	if p.grants, err = approval.NewGrants(ctx, approval.GrantOptions{
+		Store: p.store, Logger: d.opts.Logger.Named("grants"),
+		Basis: func(plugin string) catalog.Basis { return p.catalog.Basis(plugin) }, // nobody asks before there is one
+	}); err != nil {
 		return err
 	}
 	p.desk, err = approval.New(ctx, approval.Options{

@@ -34,3 +34,19 @@ func (s *Server) revokeGrant(w http.ResponseWriter, r *request) error {
 	}
 	return s.write(w, http.StatusOK, grant)
 }
+
+// confirmGrant answers POST /v1/grants/{id}/confirm with the grant as it is then.
+func (s *Server) confirmGrant(w http.ResponseWriter, r *request) error {
+	if err := readQuery(r.Request).err(); err != nil {
+		return err
+	}
+	var basis string
+	if err := readBody(w, r.Request, fields{"basis": &basis}); err != nil {
+		return err
+	}
+	grant, err := s.opts.Grants.Confirm(r.Context(), r.PathValue("id"), basis, r.caller)
+	if err != nil {
+		return err
+	}
+	return s.write(w, http.StatusOK, grant)
+}

@@ -51,6 +51,7 @@ func routes() []route {
 		{method: "POST", path: "/v1/approvals/{id}/reject", roles: auth.Approver, handle: (*Server).reject},
 		{method: "GET", path: "/v1/grants", roles: auth.Approver | auth.Admin, handle: (*Server).listGrants},
 		{method: "DELETE", path: "/v1/grants/{id}", roles: auth.Approver | auth.Admin, handle: (*Server).revokeGrant},
+		{method: "POST", path: "/v1/grants/{id}/confirm", roles: auth.Approver, handle: (*Server).confirmGrant},
 
 		{method: "GET", path: "/v1/plugins", roles: auth.Admin, handle: (*Server).listPlugins},
 		{method: "GET", path: "/v1/plugins/{name}", roles: auth.Admin, handle: (*Server).getPlugin},

@@ -114,7 +114,8 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 		Arguments: c.arguments.Canonical, Shown: p.recordable(c),
 		Preview: preview, NoPreview: c.noPreview, PolicyRevision: p.rules().Revision(), Context: c.Context,
 		Runs: runs(c, hidden), Sensitive: c.sensitive,
-		Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.subject,
+		Standing: c.decision.Standing && !hidden, NoGrant: noGrant(c, hidden), Subject: c.grantable.Subject,
+		Given: c.grantable.Basis, Paused: c.grantable.Paused,
 	}
 }
 

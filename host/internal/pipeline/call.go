@@ -41,7 +41,7 @@ type call struct {
 	named     []string         // of the sensitive files that it names, as it was decided last
 	decision  policy.Decision  // after it was decided
 	sensitive []string         // files that it names and may use once it is allowed, after that
-	subject   approval.Subject // what of it a grant can be about, of one that a grant would answer
+	grantable approval.Call    // what of it a grant can be about, of one that a grant would answer
 	question  approval.Record  // what a person was asked in this round, as it stands; no ID: none was
 	approval  approval.Record  // after a person approved it; no ID: none did
 	preview   *tool.Preview    // what was shown to that person; nil: nothing

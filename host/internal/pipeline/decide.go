@@ -91,14 +91,15 @@ func linked(in *policy.Input) []policy.Path {
 func (p *Pipeline) judge(c *call) policy.Decision {
 	applied := p.applied.Load()
 	rules, in := applied.Policy, applied.input(c)
+	c.grantable = approval.Call{}
 	c.commands, c.named = in.Commands, rules.SensitiveOf(&in)
 	decision := rules.Decide(in)
 	if c.entry.OfHost() {
 		decision.Change = "" // no block of the configuration is about these tools
 	}
 	if decision.Standing {
-		c.subject = applied.subject(c, decision)
-		decision = p.underGrants(c, rules, in, decision, c.subject)
+		c.grantable = p.grantable(c, applied, decision)
+		decision = p.underGrants(rules, in, decision, &c.grantable)
 	}
 	if why := p.refusals.of(c); why != "" && decision.Verdict == policy.Allow {
 		decision = policy.Decision{Verdict: policy.Ask, Rule: "a part of the command that was refused when it ran: " + why, NoGrant: "the whole command is asked about once"}
@@ -106,10 +107,19 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 	return decision
 }
 
+// grantable is a call as grants see it.
+func (p *Pipeline) grantable(c *call, s *Settings, d policy.Decision) approval.Call {
+	basis := p.opts.Catalog.Basis(c.entry.Plugin)
+	basis.Program = c.entry.Digest // which runs the call, or none does
+	return approval.Call{
+		User: c.Caller.User, Session: c.Caller.Session, Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name,
+		Subject: s.subject(c, d), Basis: basis,
+	}
+}
+
 // underGrants decides about a call once more, with the standing answers that cover it.
-func (p *Pipeline) underGrants(c *call, rules *policy.Rules, in policy.Input, d policy.Decision, about approval.Subject) policy.Decision {
-	call := approval.Call{User: c.Caller.User, Session: c.Caller.Session, Plugin: in.Plugin, Tool: in.Tool, Subject: about}
-	if in.Grants = p.opts.Grants.Covering(&call); len(in.Grants) > 0 {
+func (p *Pipeline) underGrants(rules *policy.Rules, in policy.Input, d policy.Decision, call *approval.Call) policy.Decision {
+	if in.Grants = p.opts.Grants.Covering(call); len(in.Grants) > 0 {
 		return rules.Decide(in)
 	}
 	return d

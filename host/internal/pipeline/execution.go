@@ -88,7 +88,8 @@ func (p *Pipeline) judgeExecution(c *call, e *tool.Execution) policy.Decision {
 	in := applied.inputOf(c, []policy.Command{{Line: line}}, paths)
 	d := applied.Policy.Decide(in)
 	if d.Standing {
-		d = p.underGrants(c, applied.Policy, in, d, applied.subject(c, d))
+		call := p.grantable(c, applied, d)
+		d = p.underGrants(applied.Policy, in, d, &call)
 	}
 	return d
 }

@@ -6,6 +6,8 @@
 package schema
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +23,7 @@ import (
 type Schema struct {
 	doc       map[string]any // closed, with the keywords of ours and bounds for integers
 	public    json.RawMessage
+	digest    string // of doc before integers got bounds
 	validator *jsonschema.Schema
 	rawName   string // the property marked x-raw, or ""
 	roles     *spot  // where the root leads
@@ -48,6 +51,7 @@ func compile(input json.RawMessage) (*Schema, error) {
 	}
 	closeSchema(doc)
 	public := Canonical(withoutKeywords(doc))
+	sum := sha256.Sum256(Canonical(doc))
 	boundIntegers(doc)
 	validator, err := compileDocument(doc)
 	if err != nil {
@@ -56,6 +60,7 @@ func compile(input json.RawMessage) (*Schema, error) {
 	return &Schema{
 		doc:       doc,
 		public:    public,
+		digest:    "sha256:" + hex.EncodeToString(sum[:]),
 		validator: validator,
 		rawName:   rawProperty(doc),
 		roles:     compileSpots(doc),
@@ -65,6 +70,10 @@ func compile(input json.RawMessage) (*Schema, error) {
 // Public returns the schema as clients see it: closed, and without the
 // keywords that are the host's own. The caller must not change it.
 func (s *Schema) Public() json.RawMessage { return s.public }
+
+// Digest returns the digest of all that the schema says, keywords of the host's own and
+// descriptions included, whatever its spelling.
+func (s *Schema) Digest() string { return s.digest }
 
 // Same reports whether two schemas say the same, whatever their spelling.
 func (s *Schema) Same(other *Schema) bool { return reflect.DeepEqual(s.doc, other.doc) }

@@ -186,7 +186,9 @@ func (h *Host) openState(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if h.grants, err = approval.NewGrants(ctx, approval.GrantOptions{Store: h.Store}); err != nil {
+	if h.grants, err = approval.NewGrants(ctx, approval.GrantOptions{
+		Store: h.Store, Basis: func(plugin string) catalog.Basis { return h.Catalog.Basis(plugin) },
+	}); err != nil {
 		return err
 	}
 	h.Desk, err = approval.New(ctx, approval.Options{
