@@ -206,6 +206,7 @@ func TestGrants(t *testing.T) {
 	pend(t, h, h.BobsAgent, `{"tool":"write"}`) // it is nobody else's
 
 	path := "/v1/grants/" + grants[0].ID
+	confirmGrant(t, h, path)
 	ask(t, h, h.Agent, "DELETE", path, "").problem(t, http.StatusForbidden, "role")
 	var revoked struct{ ID, Revoked string }
 	ask(t, h, h.Approver, "DELETE", path, "").into(t, http.StatusOK, &revoked)
@@ -223,6 +224,50 @@ func TestGrants(t *testing.T) {
 		t.Errorf("all grants = %+v", grants)
 	}
 	ask(t, h, h.Approver, "GET", "/v1/grants?all=maybe", "").problem(t, http.StatusBadRequest, "maybe")
+}
+
+// confirmGrant replaces the program behind a grant, and confirms the grant.
+func confirmGrant(t *testing.T, h *httpapitest.Host, path string) {
+	t.Helper()
+	ask(t, h, h.Approver, "POST", path+"/confirm", `{"basis":"sha256:0"}`).problem(t, http.StatusConflict, "not paused")
+	var specs []tool.Spec
+	for _, e := range h.Catalog.Entries() {
+		specs = append(specs, e.Spec)
+	}
+	if err := h.Catalog.Publish("test", "another digest", specs); err != nil {
+		t.Fatal(err)
+	}
+	pending := pend(t, h, h.Agent, `{"tool":"write","arguments":{"text":"paused"}}`)
+	var whole struct {
+		Paused []struct {
+			ID      string
+			Changes []string
+		}
+	}
+	ask(t, h, h.Approver, "GET", "/v1/approvals/"+pending.ApprovalID, "").into(t, http.StatusOK, &whole)
+	var grants []struct {
+		ID, State string
+		Paused    struct {
+			Changes []string
+			Basis   string
+		}
+	}
+	ask(t, h, h.Approver, "GET", "/v1/grants", "").into(t, http.StatusOK, &grants)
+	const why = "the program of the plugin has changed"
+	if len(grants) != 1 || grants[0].State != "paused" || len(grants[0].Paused.Changes) != 1 || grants[0].Paused.Changes[0] != why {
+		t.Fatalf("grants = %+v, want one that is paused: %s", grants, why)
+	}
+	if len(whole.Paused) != 1 || whole.Paused[0].ID != grants[0].ID || whole.Paused[0].Changes[0] != why {
+		t.Errorf("the approval names %+v, want the grant", whole.Paused)
+	}
+	ask(t, h, h.Approver, "POST", path+"/confirm", `{}`).problem(t, http.StatusBadRequest, "basis")
+	ask(t, h, h.Approver, "POST", path+"/confirm", `{"basis":"sha256:0"}`).problem(t, http.StatusConflict, "something else")
+	ask(t, h, h.Approver, "POST", path+"/confirm", `{"basis":"`+grants[0].Paused.Basis+`"}`).into(t, http.StatusOK, &grants[0])
+	var done outcome
+	ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"write","arguments":{"text":"confirmed"}}`).into(t, http.StatusOK, &done)
+	if grants[0].State != "active" || done.Status != "success" {
+		t.Errorf("confirmed, the grant is %s and a call %s", grants[0].State, done.Status)
+	}
 }
 
 func TestGrantTerms(t *testing.T) {

@@ -41,6 +41,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/v1/approvals/ap_x/reject", "", no, none, no, none},
 		{"GET", "/v1/grants", "", no, ok, ok, ok},
 		{"DELETE", "/v1/grants/gr_x", "", no, none, none, none},
+		{"POST", "/v1/grants/gr_x/confirm", `{"basis":"sha256:0"}`, no, none, no, none},
 		{"GET", "/v1/plugins", "", no, no, ok, ok},
 		{"GET", "/v1/plugins/x", "", no, no, none, none},
 		{"POST", "/v1/plugins/x/restart", "", no, no, none, none},
