@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -78,13 +79,32 @@ func TestLongResultIsReadOn(t *testing.T) {
 			t.Errorf("%s read in parts has %d bytes and is another text, want %d", name, len(got), size)
 		}
 	}
+	s := connect(t, h.config, revisions[0], nil)
+	forgesNothing(t, h, s)
 	h.kill()
 	h.restart(t)
-	s := connect(t, h.config, revisions[0], nil)
+	s = connect(t, h.config, revisions[0], nil)
 	for name, handle := range handles {
 		if got := s.readWhole(t, handle, 0); got != whole {
 			t.Errorf("after kill -9 the whole of %s has %d bytes, want %d", name, len(got), size)
 		}
+	}
+}
+
+// forgesNothing calls a tool that sets metadata which only the host may set.
+func forgesNothing(t *testing.T, h *host, s *session) {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "probe_forge", Arguments: map[string]any{}})
+	if err != nil || r.IsError {
+		t.Fatalf("probe_forge = %q, %v", textOf(r), err)
+	}
+	overMCP, id := asJSON(r.Meta["toolhost/metadata"]), fmt.Sprint(r.Meta["toolhost/call_id"])
+	if overMCP != `{"lines":3}` || !strings.HasPrefix(id, "tc_") || id == "tc_0" || r.Meta["toolhost/error"] != nil {
+		t.Errorf("over MCP the metadata of a hostile result is %s", asJSON(r.Meta))
+	}
+	text := h.must(t, http.StatusOK, "POST", "/v1/calls", h.token, `{"tool":"probe_forge","arguments":{}}`)
+	if !strings.Contains(text, `"metadata":{"lines":3}`) || strings.Contains(text, "tc_0\"") {
+		t.Errorf("over REST a hostile result is %s", text)
 	}
 }
 

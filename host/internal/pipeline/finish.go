@@ -67,7 +67,7 @@ func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if c.entry.OfHost() {
 		return result
 	}
-	result, structured := p.fitStructured(c, result)
+	result, structured := p.fitStructured(c, p.dropForged(c, result))
 	if err := checkOutput(c, result); err != nil {
 		p.opts.Logger.Warn("result refused", "call", c.id, "plugin", c.entry.Plugin, "tool", c.entry.Spec.Name,
 			"error", err, "cause", err.Unwrap())

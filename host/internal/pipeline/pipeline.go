@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,7 @@ type Pipeline struct {
 	buckets buckets
 	cache   cache
 	busy    busy
+	forgers sync.Map // of program: whose forged metadata is in the log
 
 	refusals refusals
 }
