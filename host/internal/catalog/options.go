@@ -28,6 +28,9 @@ type Plugin struct {
 	TrustClaims bool
 	// Tools are what the admin says of single tools.
 	Tools []ToolOptions
+	// Reserved are the names that its tools had when they were last known. As long as they
+	// are not known again, no plugin that stands after this one gets them.
+	Reserved []string
 }
 
 // ToolOptions are what the admin says of one tool. Zero values leave the
