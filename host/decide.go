@@ -92,7 +92,9 @@ type shown struct {
 	Basis         string `json:"basis,omitempty"` // of a grant
 }
 
-func shownOf(r approval.Record) shown { return shown{ID: r.ID, ArgumentsHash: r.ArgumentsHash, PreviewDigest: r.PreviewDigest} }
+func shownOf(r approval.Record) shown {
+	return shown{ID: r.ID, ArgumentsHash: r.ArgumentsHash, PreviewDigest: r.PreviewDigest}
+}
 
 // noteShown remembers what was shown, in the place of what was before.
 func (a *app) noteShown(what shown) error {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -103,7 +104,7 @@ func (a *app) printRow(r journal.Record) error {
 
 // rowLine is a row for people.
 func rowLine(r journal.Record) string {
-	text := fmt.Sprintf("%d %s %-6s %s %s %s", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call, line(r.User), line(r.Tool))
+	text := fmt.Sprintf("%d %s %-6s %s %s %s", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call, line(r.User), line(cmp.Or(r.Tool, r.Plugin)))
 	if r.Status != "" {
 		text += " " + r.Status
 	}
@@ -195,8 +196,8 @@ func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Quer
 		if r.Code != "" {
 			status += " " + r.Code
 		}
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call,
-			line(r.User), line(r.Tool), orDash(status), approvedBy(r))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, orDash(r.Call),
+			orDash(line(r.User)), orDash(line(cmp.Or(r.Tool, r.Plugin))), orDash(cmp.Or(status, line(r.Notice))), approvedBy(r))
 	}
 	return table.Flush()
 }

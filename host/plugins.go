@@ -111,8 +111,8 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 	return nil
 }
 
-// printTrouble prints what is wrong with a plugin, and which of its tools are
-// refused.
+// printTrouble prints what is wrong with a plugin, which of its tools are refused, and
+// what has changed.
 func (a *app) printTrouble(v httpapi.Plugin) {
 	if why := problem(v.State); why != "" {
 		fmt.Fprintf(a.stdout, "\n%s\n", why)
@@ -123,6 +123,12 @@ func (a *app) printTrouble(v httpapi.Plugin) {
 	}
 	for _, r := range v.RefusedTools {
 		fmt.Fprintf(a.stdout, "\n%s: tool %s is refused: %s\n", v.Name, line(r.Name), line(r.Reason))
+	}
+	if v.Changed != nil {
+		fmt.Fprintf(a.stdout, "\n%s: changed since %s:\n", v.Name, v.Changed.Since.Local().Format(time.DateTime))
+		for _, change := range v.Changed.Changes {
+			fmt.Fprintf(a.stdout, "    %s\n", line(change))
+		}
 	}
 }
 

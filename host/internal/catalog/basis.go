@@ -36,6 +36,10 @@ type Terms struct {
 // Basis if they are not known. The caller must not change it.
 func (c *Catalog) Basis(plugin string) Basis { return c.current.Load().bases[plugin] }
 
+// Bases returns the basis of each plugin whose tools are known. The caller must not change
+// them.
+func (c *Catalog) Bases() map[string]Basis { return c.current.Load().bases }
+
 // Of returns the part of a basis that an answer about one tool is given for, or about all
 // of the plugin if name is "".
 func (b Basis) Of(name string) Basis {

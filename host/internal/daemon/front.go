@@ -60,7 +60,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	server, err := httpapi.New(httpapi.Options{
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
-		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems,
+		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
 		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {

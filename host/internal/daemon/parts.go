@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/event"
 	"github.com/toolhost/toolhost/host/internal/hosttools"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
 	"github.com/toolhost/toolhost/host/internal/journal"
 	"github.com/toolhost/toolhost/host/internal/mcpserver"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
@@ -35,6 +36,7 @@ type parts struct {
 	launcher   *sandbox.Launcher
 	catalog    *catalog.Catalog
 	watcher    *watcher
+	offers     *offers
 	supervisor *supervisor.Supervisor
 	pipeline   *pipeline.Pipeline
 	mcp        *mcpserver.Server
@@ -110,16 +112,21 @@ func (d *Daemon) announceApproval(r approval.Record) {
 	})
 }
 
-func (d *Daemon) buildPlugins(context.Context) (err error) {
+func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 	cfg, p := d.opts.Config, &d.parts
 	if p.launcher, err = sandbox.NewLauncher(); err != nil {
 		return err
 	}
+	if p.offers, err = readOffers(ctx, p.store, p.journal, d.opts.Logger); err != nil {
+		return err
+	}
+	living := context.WithoutCancel(ctx)
 	toRun, toList := enabled(cfg.Plugins)
+	p.offers.reserve(toList)
 	if p.catalog, err = listing(d.opts, toList); err != nil {
 		return err
 	}
-	p.watcher = watch(p.catalog, p.events, func() { d.ruled.look(d.opts.Version, d.opts.Logger) })
+	p.watcher = watch(p.catalog, p.events, func() { d.ruled.look(d.opts.Version, d.opts.Logger) }, func() { p.offers.look(living, p.catalog) })
 	p.supervisor, err = supervisor.New(supervisor.Options{
 		Plugins:   toRun,
 		Launcher:  p.launcher,
@@ -136,9 +143,16 @@ func (d *Daemon) buildPlugins(context.Context) (err error) {
 			if err := p.catalog.Publish(plugin, digest, tools); err != nil {
 				d.opts.Logger.Error("tools are not listed", "error", err)
 			}
+			p.watcher.poke()
 		},
 	})
 	return err
+}
+
+// pluginChanges returns what changed last of the plugins, as they are now.
+func (p *parts) pluginChanges(ctx context.Context) map[string]httpapi.PluginChange {
+	p.offers.look(context.WithoutCancel(ctx), p.catalog) // whoever asks may go; what has changed is told
+	return p.offers.changes()
 }
 
 // listing returns a catalog with the host's own tools, to which those of

@@ -43,6 +43,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 		return err
 	}
 	toRun, toList := enabled(cfg.Plugins)
+	d.parts.offers.reserve(toList)
 	change, err := d.parts.supervisor.Prepare(ctx, toRun)
 	if err != nil {
 		return err

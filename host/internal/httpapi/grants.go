@@ -16,6 +16,7 @@ func (s *Server) listGrants(w http.ResponseWriter, r *request) error {
 	if err := q.err(); err != nil {
 		return err
 	}
+	s.awaitTools(r.Context()) // which say what is paused
 	grants, err := s.opts.Grants.List(r.Context(), r.caller, all)
 	if err != nil {
 		return err
@@ -44,6 +45,7 @@ func (s *Server) confirmGrant(w http.ResponseWriter, r *request) error {
 	if err := readBody(w, r.Request, fields{"basis": &basis}); err != nil {
 		return err
 	}
+	s.awaitTools(r.Context())
 	grant, err := s.opts.Grants.Confirm(r.Context(), r.PathValue("id"), basis, r.caller)
 	if err != nil {
 		return err

@@ -57,6 +57,9 @@ type Options struct {
 	// RuleProblems says what is wrong with the rules of the policy since the tools of
 	// a plugin became known that could not be started before; nil means nothing.
 	RuleProblems func() []string
+	// PluginChanges returns what changed last of each plugin that has changed; nil means
+	// that nobody knows.
+	PluginChanges func(context.Context) map[string]PluginChange
 	// Reload reads the configuration again; nil means that it cannot be. accept is
 	// the digest of one that a plugin may have changed, "" for none.
 	Reload func(ctx context.Context, accept string) error
@@ -124,6 +127,9 @@ func New(opts Options) (*Server, error) {
 	}
 	if opts.Patience <= 0 {
 		opts.Patience = defaultPatience
+	}
+	if opts.PluginChanges == nil {
+		opts.PluginChanges = func(context.Context) map[string]PluginChange { return nil }
 	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/catalog"
 	"github.com/toolhost/toolhost/host/internal/supervisor"
@@ -15,6 +17,16 @@ type Plugin struct {
 
 	Tools        []PluginTool  `json:"tools"`
 	RefusedTools []RefusedTool `json:"refused_tools"`
+	// Changed is what changed last; nil if nothing has since the plugin was first seen.
+	Changed *PluginChange `json:"changed,omitempty"`
+}
+
+// PluginChange says what of a plugin changed, and when the host saw it.
+type PluginChange struct {
+	Since time.Time `json:"since"`
+	// Changes are in words: of the program, and of tools, their tiers, schemas and
+	// descriptions.
+	Changes []string `json:"changes"`
 }
 
 // PluginTool is a tool that a plugin offers.
@@ -61,8 +73,15 @@ func NewPlugins(states []supervisor.State, entries []*catalog.Entry, refused []c
 	return plugins
 }
 
-func (s *Server) plugins() []Plugin {
-	return NewPlugins(s.opts.Supervisor.Plugins(), s.opts.Catalog.Entries(), s.opts.Catalog.Refused())
+func (s *Server) plugins(ctx context.Context) []Plugin {
+	changes := s.opts.PluginChanges(ctx)
+	plugins := NewPlugins(s.opts.Supervisor.Plugins(), s.opts.Catalog.Entries(), s.opts.Catalog.Refused())
+	for i := range plugins {
+		if change, ok := changes[plugins[i].Name]; ok {
+			plugins[i].Changed = &change
+		}
+	}
+	return plugins
 }
 
 // listPlugins answers GET /v1/plugins.
@@ -70,7 +89,7 @@ func (s *Server) listPlugins(w http.ResponseWriter, r *request) error {
 	if err := readQuery(r.Request).err(); err != nil {
 		return err
 	}
-	return s.write(w, http.StatusOK, s.plugins())
+	return s.write(w, http.StatusOK, s.plugins(r.Context()))
 }
 
 // getPlugin answers GET /v1/plugins/{name}.
@@ -79,7 +98,7 @@ func (s *Server) getPlugin(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	name := r.PathValue("name")
-	plugins := s.plugins()
+	plugins := s.plugins(r.Context())
 	i := slices.IndexFunc(plugins, func(p Plugin) bool { return p.Name == name })
 	if i < 0 {
 		return noPlugin(name)
@@ -99,13 +118,13 @@ func (s *Server) restartPlugin(w http.ResponseWriter, r *request) error {
 	}
 	name := r.PathValue("name")
 	is := func(p Plugin) bool { return p.Name == name }
-	if !slices.ContainsFunc(s.plugins(), is) {
+	if !slices.ContainsFunc(s.plugins(r.Context()), is) {
 		return noPlugin(name)
 	}
 	if err := s.opts.Supervisor.Restart(r.Context(), name); err != nil {
 		return refused().problem("%v", err)
 	}
-	plugins := s.plugins()
+	plugins := s.plugins(r.Context())
 	i := slices.IndexFunc(plugins, is)
 	if i < 0 { // taken out of the configuration meanwhile
 		return notFound().problem("there is no plugin %q any more", headOf(name, maxShown))

@@ -90,6 +90,16 @@ func (j *Journal) End(ctx context.Context, r Record, durable bool) error {
 	return nil
 }
 
+// Change records that something of a plugin has changed, whose program has the digest. It
+// returns at once, unless too many rows wait.
+func (j *Journal) Change(ctx context.Context, plugin, digest, change string) error {
+	r := Record{Kind: Change, Plugin: plugin, Digest: digest, Notice: change}
+	if err := j.enqueue(ctx, &row{kind: Change, body: encode(r, j.opts.Redact)}); err != nil {
+		return fmt.Errorf("record the change of a plugin: %w", err)
+	}
+	return nil
+}
+
 // record queues a row and, if it is to be durable, waits for it.
 func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
 	if r.Call == "" || len(r.Call) > maxText {

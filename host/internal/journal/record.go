@@ -21,6 +21,8 @@ const (
 	Start Kind = "start"
 	// End: a call has ended, in whatever way.
 	End Kind = "end"
+	// Change: a plugin is not as it was. It belongs to no call.
+	Change Kind = "change"
 	// Notice: the journal says something about itself.
 	Notice Kind = "notice"
 )
@@ -52,7 +54,7 @@ type Record struct {
 	// the clock back.
 	ClockBack bool `json:"clock_back,omitempty"`
 
-	// Call is the call's id; required.
+	// Call is the call's id; required of calls.
 	Call string `json:"call,omitempty"`
 	// Tool is the tool's name, Plugin that of its plugin, and Digest that of
 	// the plugin's program.
@@ -100,7 +102,7 @@ type Record struct {
 	// Duration is "duration_ms" in JSON: milliseconds, to the microsecond.
 	Duration time.Duration `json:"-"`
 
-	// Notice is what the journal says about itself.
+	// Notice is what the journal says about itself, or what of a plugin has changed.
 	Notice string `json:"notice,omitempty"`
 
 	// Hash is the row's, over Prev, which is that of the row before, and over

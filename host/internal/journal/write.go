@@ -242,7 +242,7 @@ func (j *Journal) committed(batch []*row, next head) {
 		case End:
 			delete(j.open, w.call)
 			delete(j.left, w.call)
-		case Notice:
+		case Change, Notice:
 		}
 		if w.done != nil {
 			w.done <- nil
@@ -272,7 +272,7 @@ func (j *Journal) failed(batch []*row, err error) {
 		}
 		switch w.kind {
 		case Start:
-		case End:
+		case End, Change:
 			kept = append(kept, w)
 		case Notice:
 			j.queue.lost.add(w.lost)
