@@ -102,18 +102,19 @@ func (a *app) confirmGrant(ctx context.Context, c *client.Client, id string) err
 
 // agreeToGrant lets a person see what has changed before a grant is confirmed.
 func (a *app) agreeToGrant(ctx context.Context, g approval.Grant) error {
-	text := fmt.Sprintf("%s: %s, for %s\n", g.ID, line(g.Covers), line(g.User))
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %s, for %s\n", g.ID, line(g.Covers), line(g.User))
 	for _, change := range g.Paused.Changes {
-		text += "  " + line(change) + "\n"
+		fmt.Fprintf(&text, "  %s\n", line(change))
 	}
 	if a.onTerminal() {
-		return a.askYes(ctx, text, "Let this grant hold again?", "grant "+g.ID+" stays paused")
+		return a.askYes(ctx, text.String(), "Let this grant hold again?", "grant "+g.ID+" stays paused")
 	}
 	seen := shown{ID: g.ID, Basis: g.Paused.Basis}
 	if a.wasShown(seen) {
 		return nil
 	}
-	if _, err := fmt.Fprint(a.stderr, text); err != nil {
+	if _, err := fmt.Fprint(a.stderr, text.String()); err != nil {
 		return err
 	}
 	if err := a.noteShown(seen); err != nil {

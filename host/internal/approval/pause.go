@@ -44,16 +44,16 @@ func (s GrantState) lasts() bool { return s == GrantActive || s == GrantPaused }
 
 // pause says of a grant that is in force whether it is paused, by what the tools of its
 // plugin are now. Of a plugin whose tools are not known nothing is said: it has no calls.
-func (grant *Grant) pause(now catalog.Basis) {
-	if now.IsZero() || grant.Given.Holds(now, grant.Tool) && offers(now, grant.Tool) {
+func (g *Grant) pause(now catalog.Basis) {
+	if now.IsZero() || g.Given.Holds(now, g.Tool) && offers(now, g.Tool) {
 		return
 	}
-	p := Pause{Changes: changesOf(grant.Given, now, grant.Tool)}
-	if offers(now, grant.Tool) {
-		p.now = now.Of(grant.Tool)
+	p := Pause{Changes: changesOf(g.Given, now, g.Tool)}
+	if offers(now, g.Tool) {
+		p.now = now.Of(g.Tool)
 		p.Basis = p.now.Digest()
 	}
-	grant.State, grant.Paused = GrantPaused, &p
+	g.State, g.Paused = GrantPaused, &p
 }
 
 // offers reports whether a tool is offered, or any if name is "".
@@ -71,16 +71,16 @@ func changesOf(given, now catalog.Basis, name string) []string {
 }
 
 // notePaused notes a grant that would cover the call. Grants.mu is held.
-func (call *Call) notePaused(c *counted) {
-	known := slices.ContainsFunc(call.Paused, func(p PausedGrant) bool { return p.ID == c.grant.ID })
-	if known || len(call.Paused) >= maxPaused {
+func (c *Call) notePaused(paused *counted) {
+	known := slices.ContainsFunc(c.Paused, func(p PausedGrant) bool { return p.ID == paused.grant.ID })
+	if known || len(c.Paused) >= maxPaused {
 		return
 	}
-	changes := changesOf(c.given, call.Basis, c.grant.Tool)
+	changes := changesOf(paused.given, c.Basis, paused.grant.Tool)
 	if more := len(changes) - maxChanges; more > 0 {
 		changes = append(changes[:maxChanges], fmt.Sprintf("and %d more", more))
 	}
-	call.Paused = append(call.Paused, PausedGrant{c.grant.ID, changes})
+	c.Paused = append(c.Paused, PausedGrant{paused.grant.ID, changes})
 }
 
 // pauses says which grants would have let the call run.
@@ -134,31 +134,31 @@ func (g *Grants) Confirm(ctx context.Context, id, basis string, by auth.Caller) 
 	return grant, nil
 }
 
-// confirmable says why a grant cannot be confirmed by somebody who saw basis.
-func (grant *Grant) confirmable(basis string) error {
+// confirmable says why a grant cannot be confirmed by an approver who saw basis.
+func (g *Grant) confirmable(basis string) error {
 	switch {
-	case !grant.State.lasts():
-		return grant.over()
-	case grant.Paused == nil:
-		return tool.Errorf(tool.Conflict, "Grant %s is not paused", grant.ID)
-	case grant.Paused.Basis == "":
-		return tool.Errorf(tool.Conflict, "Grant %s cannot be confirmed: its tool is not offered now", grant.ID)
+	case !g.State.lasts():
+		return g.over()
+	case g.Paused == nil:
+		return tool.Errorf(tool.Conflict, "Grant %s is not paused", g.ID)
+	case g.Paused.Basis == "":
+		return tool.Errorf(tool.Conflict, "Grant %s cannot be confirmed: its tool is not offered now", g.ID)
 	case basis == "":
-		return tool.Errorf(tool.InvalidArgument, "The confirmation of grant %s lacks the basis that it is for", grant.ID).
+		return tool.Errorf(tool.InvalidArgument, "The confirmation of grant %s lacks the basis that it is for", g.ID).
 			WithHint("list the grant, and send the basis that it has with paused")
-	case basis != grant.Paused.Basis:
-		return tool.Errorf(tool.Conflict, "Grant %s would hold for something else than what was shown", grant.ID).WithHint("list it again, then confirm")
+	case basis != g.Paused.Basis:
+		return tool.Errorf(tool.Conflict, "Grant %s would hold for something else than what was shown", g.ID).WithHint("list it again, then confirm")
 	}
 	return nil
 }
 
 // over is the error for a grant that has ended.
-func (grant *Grant) over() error {
-	if grant.State == GrantRevoked {
+func (g *Grant) over() error {
+	if g.State == GrantRevoked {
 		return tool.Errorf(tool.Conflict, "Grant %s was revoked by %s at %s",
-			grant.ID, tool.VisibleName(grant.RevokedBy), grant.Revoked.Format(time.RFC3339))
+			g.ID, tool.VisibleName(g.RevokedBy), g.Revoked.Format(time.RFC3339))
 	}
-	return tool.Errorf(tool.Conflict, "Grant %s is no longer in force: its state is %s", grant.ID, grant.State)
+	return tool.Errorf(tool.Conflict, "Grant %s is no longer in force: its state is %s", g.ID, g.State)
 }
 
 // noGrantWith is the error for an id that no grant has which the caller may see.

@@ -93,7 +93,7 @@ func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 	p.events = event.NewBus()
 	if p.grants, err = approval.NewGrants(ctx, approval.GrantOptions{
 		Store: p.store, Logger: d.opts.Logger.Named("grants"),
-		Basis: func(plugin string) catalog.Basis { return p.catalog.Basis(plugin) }, // nobody asks before there is one
+		Basis: func(plugin string) catalog.Basis { return p.catalog.Basis(plugin) }, // asked for once there is a catalog
 	}); err != nil {
 		return err
 	}
