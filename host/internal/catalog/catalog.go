@@ -65,6 +65,8 @@ type Refusal struct {
 	Unknown bool
 	// TooHigh says that its tier is above the ceiling of its plugin.
 	TooHigh bool
+	// Taken says that the name, of a tool or an alias, belongs to another tool.
+	Taken bool
 }
 
 // New returns a catalog in which no plugin has published anything yet. It

@@ -254,7 +254,7 @@ func TestPublishReplaces(t *testing.T) {
 	}
 	wantRefused := []catalog.Refusal{
 		{Plugin: "first", Tool: "list", Reason: "the plugin publishes this name twice, and the first one counts"},
-		{Plugin: "second", Tool: "read", Reason: `plugin "first", which stands first in the configuration, has a tool of this name`},
+		{Plugin: "second", Tool: "read", Reason: `plugin "first", which stands first in the configuration, has a tool of this name`, Taken: true},
 	}
 	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
 		t.Errorf("Refused() (-want +got):\n%s", diff)
@@ -284,8 +284,8 @@ func TestAliasesThatLeadElsewhere(t *testing.T) {
 	publish(t, c, "p",
 		spec("count", tool.ReadOnly, alias("slow", "wc", "n")), spec("number", tool.ReadOnly, alias("n")), spec("slow", tool.ReadOnly))
 	wantRefused := []catalog.Refusal{
-		{Plugin: "p", Tool: "slow", Reason: `it is to be an alias of "count", and names "slow" of plugin "p" already`},
-		{Plugin: "p", Tool: "n", Reason: `it is to be an alias of "number", and names "count" of plugin "p" already`},
+		{Plugin: "p", Tool: "slow", Reason: `it is to be an alias of "count", and names "slow" of plugin "p" already`, Taken: true},
+		{Plugin: "p", Tool: "n", Reason: `it is to be an alias of "number", and names "count" of plugin "p" already`, Taken: true},
 	}
 	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
 		t.Errorf("Refused() (-want +got):\n%s", diff)

@@ -26,8 +26,8 @@ func TestHostComesFirst(t *testing.T) {
 		}
 	}
 	wantRefused := []catalog.Refusal{
-		{Plugin: "fs", Tool: "result_read", Reason: "it is the name of a tool of the host itself"},
-		{Plugin: "fs", Tool: "result_read", Reason: `it is to be an alias of "read", and names "result_read" of plugin "toolhost" already`},
+		{Plugin: "fs", Tool: "result_read", Reason: "it is the name of a tool of the host itself", Taken: true},
+		{Plugin: "fs", Tool: "result_read", Reason: `it is to be an alias of "read", and names "result_read" of plugin "toolhost" already`, Taken: true},
 	}
 	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
 		t.Errorf("refused (-want +got):\n%s", diff)

@@ -23,7 +23,7 @@ func (c *Catalog) resolve() *snapshot {
 		first := len(now.entries)
 		for _, entry := range publication.entries {
 			if reason := now.taken(entry.Spec.Name, reserved); reason != "" {
-				now.refusals = append(now.refusals, Refusal{Plugin: plugin.Name, Tool: entry.Spec.Name, Reason: reason})
+				now.refusals = append(now.refusals, Refusal{Plugin: plugin.Name, Tool: entry.Spec.Name, Reason: reason, Taken: true})
 				continue
 			}
 			now.byName[entry.Spec.Name] = entry
@@ -76,7 +76,7 @@ func (s *snapshot) claimAliases(entry *Entry, reserved map[string]string) *Entry
 		if first := s.byName[alias]; first != nil {
 			reason = fmt.Sprintf("it is to be an alias of %q, and names %q of plugin %q already", entry.Spec.Name, first.Spec.Name, first.Plugin)
 		}
-		s.refusals = append(s.refusals, Refusal{Plugin: entry.Plugin, Tool: alias, Reason: reason})
+		s.refusals = append(s.refusals, Refusal{Plugin: entry.Plugin, Tool: alias, Reason: reason, Taken: true})
 	}
 	if len(won) < len(entry.Aliases) {
 		reduced := *entry

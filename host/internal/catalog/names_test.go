@@ -77,7 +77,7 @@ func TestNamesBelongToTheFirst(t *testing.T) {
 					}
 					return
 				}
-				want := catalog.Refusal{Plugin: "b", Tool: tt.refused, Reason: tt.reason}
+				want := catalog.Refusal{Plugin: "b", Tool: tt.refused, Reason: tt.reason, Taken: true}
 				if !slices.Contains(got, want) {
 					t.Errorf("refused (-want +got):\n%s", cmp.Diff([]catalog.Refusal{want}, got))
 				}

@@ -20,9 +20,6 @@ const (
 	maxTitle       = 256
 )
 
-// Disabled is the reason for a tool that the admin has turned off.
-const Disabled = "disabled in configuration"
-
 // compile judges each tool that a plugin publishes, and each that the admin
 // names.
 func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
@@ -80,7 +77,7 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	}
 	admin, listed := plugin.options(spec.Name)
 	if admin.Disabled {
-		return nil, errors.New(Disabled)
+		return nil, errors.New("disabled in configuration")
 	}
 	input, err := schema.Compile(spec.InputSchema)
 	if err != nil {

@@ -91,11 +91,12 @@ func (o *offers) look(ctx context.Context, c *catalog.Catalog) {
 	}
 }
 
-// tellRefused logs refusals that are not in the log yet.
+// tellRefused logs names that belong to another tool and are not in the log yet. Other
+// refusals are what the configuration wants.
 func (o *offers) tellRefused(refusals []catalog.Refusal) {
 	now := make(map[catalog.Refusal]bool)
 	for _, r := range refusals {
-		if now[r] = true; !o.refused[r] && !r.Unknown && r.Reason != catalog.Disabled {
+		if now[r] = true; !o.refused[r] && r.Taken {
 			o.logger.Warn("a tool is refused", "plugin", r.Plugin, "tool", r.Tool, "reason", r.Reason)
 		}
 	}
