@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,42 @@ func BenchmarkShellTrue(b *testing.B) {
 	}
 	report(b, "plugin", "µs/call", [2]string{"plugin", "bash"}, median(through), median(bash))
 	report(b, "host", "µs/call", [2]string{"host", "bash"}, median(host.took), median(bash))
+}
+
+// BenchmarkShellTree runs allowed lines through the host: by their trees, with each part
+// judged as it runs, and as texts that bash reads.
+func BenchmarkShellTree(b *testing.B) {
+	const lists = `
+policy {
+  commands {
+    allow = ["echo", "cat", "wc", "head", "sort", "uniq", "tr"]
+    text  = %q
+  }
+}
+`
+	for name, line := range map[string]string{
+		"echo": "echo hello",
+		"pipe": "cat a.txt | sort | uniq | tr a b | wc -l",
+		"list": "echo a; echo b; cat a.txt; head -n 1 a.txt; wc a.txt",
+	} {
+		b.Run(name, func(b *testing.B) {
+			c := call{tool: "shell_exec", args: map[string]any{"command": line}}
+			var peers [2]*peer
+			for i, text := range []string{"ask", "allow"} {
+				config := writeConfig(b, shellPlugin+fmt.Sprintf(lists, text))
+				if err := os.WriteFile(filepath.Join(filepath.Dir(config), "ws", "a.txt"), []byte(strings.Repeat("b\na\n", 1000)), 0o644); err != nil {
+					b.Fatal(err)
+				}
+				peers[i] = startStdio(b, toolhost(config, "mcp"), c)
+			}
+			for b.Loop() {
+				for _, p := range peers {
+					p.round(b, 10, 1)
+				}
+			}
+			report(b, "line", "µs/call", [2]string{"tree", "bash"}, median(peers[0].took), median(peers[1].took))
+		})
+	}
 }
 
 // BenchmarkShellStream streams 100 MB of a command's output to a caller.

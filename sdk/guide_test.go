@@ -141,6 +141,17 @@ func deploy(ctx context.Context, call *sdk.Call, _ struct{}) (string, error) {
 	return "deployed to " + where.Cluster, nil
 }
 
+// show executes a step of a command by its tree.
+func show(ctx context.Context, call *sdk.Call, dir string) error {
+	err := call.MayRun(ctx, tool.Execution{Argv: []string{"cat", "a.txt"}, Directory: dir})
+	if err != nil {
+		return err
+	}
+	return nil
+}
+
+var _ = show
+
 func TestContract(t *testing.T) {
 	workspace := t.TempDir()
 	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("one two\nthree\n"), 0o600); err != nil {
