@@ -50,15 +50,11 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 			if err := os.Rename(copyProgram(t, tt.mode), plugin); err != nil {
 				t.Fatal(err)
 			}
-			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
 			pids := filepath.Join(dir, "pids")
 			if err := syscall.Mkfifo(pids, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			host := exec.CommandContext(t.Context(), self)
+			host := exec.CommandContext(t.Context(), testBinary)
 			host.Env = append(os.Environ(), hostEnv+"="+plugin, "TOOLHOST_TEST_TOOL="+tt.tool, pidFileEnv+"="+pids)
 			host.Stderr = os.Stderr
 			if err := host.Start(); err != nil {

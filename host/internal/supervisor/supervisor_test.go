@@ -32,8 +32,19 @@ func TestMain(m *testing.M) {
 		runTestHost(program)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	dir, err := os.MkdirTemp("", "supervisor-test-")
+	must(err)
+	must(os.Chmod(dir, 0o755))
+	testBinary, err = pluginBinary(dir)
+	must(err)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		must(os.RemoveAll(dir))
+		os.Exit(code)
+	}))
 }
+
+// testBinary is what tests start as a plugin or a host.
+var testBinary string
 
 // secret is what [Options.Redact] removes in these tests.
 const secret = "hunter2"
@@ -114,19 +125,15 @@ func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
 	return k
 }
 
-// program makes this test binary available under another name.
+// program makes the test binary available under another name.
 func program(t *testing.T, name string) string {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	path := filepath.Join(ownedDir(t), name)
-	info, err := os.Stat(self)
+	info, err := os.Stat(testBinary)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Mode().Perm()&0o022 == 0 && os.Link(self, path) == nil {
+	if info.Mode().Perm()&0o022 == 0 && os.Link(testBinary, path) == nil {
 		return path
 	}
 	return copyProgram(t, name)
@@ -152,13 +159,9 @@ func copyProgram(t *testing.T, name string) string {
 	return path
 }
 
-// copySelf copies this test binary to path.
+// copySelf copies the test binary to path.
 func copySelf(path string) (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	in, err := os.Open(self)
+	in, err := os.Open(testBinary)
 	if err != nil {
 		return "", err
 	}
