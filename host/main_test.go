@@ -110,42 +110,43 @@ func shippedPlugins() (names []string, err error) {
 }
 
 // buildAll builds the host, the plugins that ship, the examples and the plugins
-// that only tests use. With the race detector on, the host watches itself, and so does
-// a second build of hello.
+// that only tests use, without what debuggers need, which takes as long as the rest.
+// With the race detector on, the host watches itself, and so does a second build of
+// hello.
 func buildAll(dir string) error {
-	type build struct {
-		in, out, pkg string
-		watched      bool // for data races
-	}
-	builds := []build{
-		{".", "toolhost", ".", raced},
-		{"../examples/hello", "plugins/hello", ".", false},
-		{"../examples/disk", "plugins/disk", ".", false},
-		{".", "plugins/probe", "./testdata/plugins/probe", false},
-		{".", "plugins/commands", "./testdata/plugins/commands", false},
-		{".", "plugins/conformance", "./testdata/plugins/conformance", false},
-	}
-	if raced {
-		builds = append(builds, build{"../examples/hello", "plugins/" + watchedHello, ".", true})
-	}
 	names, err := shippedPlugins()
 	if err != nil {
 		return err
 	}
+	plugins := []string{"./testdata/plugins/probe", "./testdata/plugins/commands", "./testdata/plugins/conformance"}
 	for _, name := range names {
-		builds = append(builds, build{"..", "plugins/" + name, "./plugins/" + name, false})
+		plugins = append(plugins, "../plugins/"+name)
+	}
+	type build struct {
+		in, out string
+		pkgs    []string
+		watched bool // for data races
+	}
+	builds := []build{
+		{".", "toolhost", []string{"."}, raced},
+		{".", "plugins/", plugins, false},
+		{"../examples/hello", "plugins/hello", []string{"."}, false},
+		{"../examples/disk", "plugins/disk", []string{"."}, false},
+	}
+	if raced {
+		builds = append(builds, build{"../examples/hello", "plugins/" + watchedHello, []string{"."}, true})
 	}
 	for _, b := range builds {
-		cmd := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(dir, b.out))
+		cmd := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/"+b.out)
 		cmd.Dir = b.in
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as in the Makefile
 		if b.watched {
 			cmd.Args = append(cmd.Args, "-race", "-gcflags", "modernc.org/...=-race=false")
 			cmd.Env = append(os.Environ(), "CGO_ENABLED=1")
 		}
-		cmd.Args = append(cmd.Args, b.pkg)
+		cmd.Args = append(cmd.Args, b.pkgs...)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("go build %s: %w\n%s", b.pkg, err, out)
+			return fmt.Errorf("go build %s: %w\n%s", b.pkgs, err, out)
 		}
 	}
 	return nil
