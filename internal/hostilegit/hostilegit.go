@@ -88,8 +88,8 @@ func Cases() []Case {
 }
 
 const (
-	start = `git init -q -b main . && git config user.email a@b && git config user.name a && echo a > a.txt && echo b > b.bin && ` +
-		`git add -A && git commit -qm one && echo a2 > a.txt && git commit -qam two && echo a3 > a.txt`
+	start = `git init -q -b main . && mkdir .git/info && printf '[user]\n\temail = a@b\n\tname = a\n' >> .git/config && ` +
+		`echo a > a.txt && echo b > b.bin && git add -A && git commit -qm one && echo a2 > a.txt && git commit -qam two && echo a3 > a.txt`
 	// What it runs ends at once, so that git does not wait for its answer.
 	evil = `echo fired >> "$MARK"` + "\n"
 )
@@ -111,7 +111,7 @@ func (c Case) Make(t *testing.T, dir string) (mark string) {
 	}
 	setup := exec.CommandContext(t.Context(), "bash", "-e")
 	setup.Stdin = strings.NewReader(start + "\n" + c.setup)
-	setup.Dir, setup.Env = dir, append(Environment(filepath.Dir(dir)), "EVIL="+program)
+	setup.Dir, setup.Env = dir, append(Environment(filepath.Dir(dir)), append(Quick(), "EVIL="+program)...)
 	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", c.Name, err, out)
 	}
@@ -119,6 +119,12 @@ func (c Case) Make(t *testing.T, dir string) (mark string) {
 		t.Fatal(err)
 	}
 	return mark
+}
+
+// Quick is the environment in which git makes repositories with few processes and files:
+// none to pack what it has, and no examples of hooks.
+func Quick() []string {
+	return []string{"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false", "GIT_TEMPLATE_DIR="}
 }
 
 // Environment is that of a user with a configuration of no one else.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -28,9 +29,10 @@ func (w *workspace) limited(memory tool.ByteSize) {
 	w.plugin = sdktest.StartBinary(w.TB, os.Args[0], options)
 }
 
-// A blob of 1 GB is listed, compared and shown in little memory.
+// A blob that is larger than the memory is listed, compared and shown in it.
 func TestLargeBlob(t *testing.T) {
 	t.Parallel()
+	size := int64(soak.Rounds(320, 1024)) << 20
 	w := newWorkspace(t, started{})
 	w.repo("r")
 	w.limited(256 * tool.MiB)
@@ -38,13 +40,13 @@ func TestLargeBlob(t *testing.T) {
 	if err := os.WriteFile(large, []byte("text\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Truncate(large, 1<<30); err != nil {
+	if err := os.Truncate(large, size); err != nil {
 		t.Fatal(err)
 	}
 	w.git("r", "-c", "core.bigFileThreshold=1m", "-c", "core.compression=1", "add", "large")
 	contains(t, w.must("git_diff", args{"path": "r", "staged": true}), "Binary files /dev/null and b/r/large differ")
 	w.must("git_commit", args{"path": "r", "message": "large"})
-	if got := structured[Shown](w, "git_show", args{"path": "r/large", "content": true}); got.Bytes != 1<<30 || !got.Binary {
+	if got := structured[Shown](w, "git_show", args{"path": "r/large", "content": true}); got.Bytes != size || !got.Binary {
 		t.Errorf("git_show = %+v", got)
 	}
 	contains(t, w.must("git_show", args{"path": "r"}), "Binary files")

@@ -119,12 +119,14 @@ func (w *workspace) pretend(before string) {
 	w.start(started{settings: map[string]any{"protocols": []string{"file"}, "program": program}, layers: layers{noRules: true}})
 }
 
-// environment is that of the git of tests, which knows nobody's configuration.
+// environment is that of the git of tests, which knows nobody's configuration and starts
+// no process that packs.
 func environment(home string) []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "LC_ALL=C",
 		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com",
 		"GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
+		"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false",
 	}
 }
 
@@ -178,8 +180,7 @@ func (w *workspace) read(name string) string {
 func (w *workspace) repo(name string) {
 	w.Helper()
 	w.git("", "init", "-q", "-b", "main", name)
-	w.git(name, "config", "user.name", "Ada")
-	w.git(name, "config", "user.email", "ada@example.com")
+	w.write(map[string]string{name + "/.git/config": w.read(name+"/.git/config") + "[user]\n\tname = Ada\n\temail = ada@example.com\n"})
 	w.write(map[string]string{name + "/a.txt": "one\n", name + "/dir/b.txt": "two\n"})
 	w.git(name, "add", "-A")
 	w.git(name, "commit", "-qm", "first")

@@ -41,7 +41,7 @@ func TestStatusAsGit(t *testing.T) {
 			for seed := range seeds {
 				script := family(rand.New(rand.NewPCG(seed, 1)), seed)
 				build := exec.Command("bash", "-c", script)
-				build.Dir, build.Env = w.dir, append(environment(w.scratch), "GIT_LITERAL_PATHSPECS=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=maintenance.auto", "GIT_CONFIG_VALUE_0=false")
+				build.Dir, build.Env = w.dir, append(environment(w.scratch), "GIT_LITERAL_PATHSPECS=1")
 				if out, err := build.CombinedOutput(); err != nil {
 					t.Errorf("seed %d: %v\n%s\n%s", seed, err, script, out)
 					continue
