@@ -94,9 +94,9 @@ func TestMemoryIsBounded(t *testing.T) {
 				})
 			}
 			order := random.Perm(len(calls))
-			share := 2
+			share := 4
 			if together == 1 {
-				share = 4 // they take as long as all of them together
+				share = 8 // they take as long as all of them together
 			}
 			for n, i := range order {
 				if !soak.Today(seed, n, share) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -200,9 +201,13 @@ func TestApplyPatchAsGit(t *testing.T) {
 		return strings.TrimSpace(git(repository, "", "write-tree"))
 	}
 	f := &files{}
-	applied, disturbed, refused := 0, 0, 0
-	const rounds = 200
-	for n := range rounds {
+	day := soak.Seed(t)
+	applied, disturbed, refused, rounds := 0, 0, 0, 0
+	for n := range 200 {
+		if !soak.Today(day, n, 5) {
+			continue
+		}
+		rounds++
 		r := rand.New(rand.NewPCG(uint64(n), 1))
 		kinds := []int{3, 1000}[n%2]
 		before, after := randomTrees(r, kinds)

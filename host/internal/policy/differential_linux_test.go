@@ -65,7 +65,7 @@ func (d *differential) wrong(o *bashRun, j judged) []string {
 // of what was read as a whole no program that was not named.
 func TestDifferential(t *testing.T) {
 	const most = 1000                // lines made for each that runs
-	rounds := soak.Rounds(250, 2500) // lines of each kind that run
+	rounds := soak.Rounds(100, 2500) // lines of each kind that run
 	d, table := newDifferential(t)
 	rows := table.allowedRows()
 	lines := make(chan judged)

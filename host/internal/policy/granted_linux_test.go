@@ -29,7 +29,7 @@ func grantedBy(rules *Rules, patterns []command.Pattern, text string) (*command.
 // no further options.
 func TestBashRunsWhatIsGranted(t *testing.T) {
 	const tried = 200_000
-	most := soak.Rounds(150, 700)
+	most := soak.Rounds(75, 700)
 	_, lists := readShellCases(t)
 	lists.WriteRedirects = append(lists.WriteRedirects, "out.log")
 	lists.AllowStanding = true

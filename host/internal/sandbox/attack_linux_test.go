@@ -116,7 +116,7 @@ func runHere(t *testing.T, table *table) cells {
 			}
 			for _, level := range []Isolation{Basic, Isolated, Strict} {
 				cell := cellKey{a.name, who(), level}
-				found[cell] = a.judge(t, l, level, table.cells[cell], soak.Today(seed, i, 3))
+				found[cell] = a.judge(t, l, level, table.cells[cell], soak.Today(seed, i, 6))
 			}
 			// Where everything can be had, auto is strict.
 			if _, happened := a.try(t, l, Auto, false, nil); happened == a.stops(Strict) {
