@@ -43,8 +43,9 @@ soak:
 #
 # race watches the other packages, and a host that is served, reloaded and called. It
 # leaves SQLite out, which is C made into Go and takes five times as long.
-unraced := ./bench ./host ./host/internal/launch ./host/internal/sandbox ./internal/archtest \
-	./plugins/git ./plugins/memory ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
+unraced := ./bench ./host $(addprefix ./host/internal/,command config gitrepo launch policy sandbox schema) \
+	./internal/archtest ./internal/hostilegit ./internal/landlock \
+	./plugins/git ./plugins/memory ./plugins/memory/internal/vectors ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
 	$(addprefix ./plugins/fs/internal/,dfa gitignore literal search)
 race := go test -race -vet=off -timeout 30m -gcflags 'modernc.org/...=-race=false'
 others := grep -vxF "$$(printf '%s\n' $(unraced))"
@@ -56,7 +57,7 @@ race:
 
 rest:
 	go test -vet=off -timeout 30m $(unraced)
-	files=$$(grep -rl --include='*_test.go' '^//go:build.*!race' host internal plugins sdk) && \
+	files=$$(grep -l '^func Test' $$(grep -rl --include='*_test.go' '^//go:build.*!race' host internal plugins sdk)) && \
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$files | paste -sd '|' -) && \
 	go test -vet=off -timeout 30m -run "^($$names)\$$" $$(dirname $$files | sort -u | sed 's,^,./,' | $(others))
 

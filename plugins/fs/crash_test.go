@@ -176,30 +176,6 @@ func elsewhere(t *testing.T, dir string) string {
 // a file was written.
 const crashBound = 600
 
-// After kill -9 a file is wholly the old or wholly the new one, and what the
-// process left is removed by the next. In the control, which writes in place,
-// it is neither.
-func TestKilledWhileWriting(t *testing.T) {
-	torn := 0
-	for n := 0; torn == 0; n++ {
-		if n == crashBound {
-			t.Fatalf("the control was not torn in %d rounds, so the test shows nothing", n)
-		}
-		dir := filetest.Tree(t, map[string]string{"f": crashContent("a")})
-		killed(t, "control", false, dir)
-		data, err := os.ReadFile(filepath.Join(dir, "f"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if text := string(data); text != crashContent("a") && text != crashContent("b") {
-			torn++
-		}
-	}
-	for _, how := range []string{"write_file", "edit_file", "apply_patch", "move_file"} {
-		t.Run(how, func(t *testing.T) { killOften(t, how) })
-	}
-}
-
 func killOften(t *testing.T, how string) {
 	t.Helper()
 	dirs := []string{filetest.Tree(t, nil)}

@@ -288,34 +288,6 @@ func TestEachLineKeepsItsEnd(t *testing.T) {
 	}
 }
 
-// Edits that would take all memory or time are refused.
-func TestEditBounds(t *testing.T) {
-	big := strings.Repeat("a", maxEdit)
-	lines := strings.Repeat("\ta\n", maxEdit/3)
-	for _, tt := range []struct {
-		name, text string
-		in         replacement
-		want       tool.Code
-	}{
-		{"too many", big, replacement{Old: "a", New: "b", All: true}, tool.ResourceExhausted},
-		{"too many lines", lines, replacement{Old: "a ", New: "b", All: true}, tool.ResourceExhausted},
-		{"too large", strings.Repeat("a\n", 1000), replacement{Old: "a", New: strings.Repeat("b", 1<<20), All: true}, tool.ResourceExhausted},
-		{"too large with indentation", strings.Repeat("\ta\n\tb\n", 1000), replacement{Old: " a\n b\n", New: strings.Repeat(" b\n", 1<<19), All: true}, tool.ResourceExhausted},
-		{"endless almost", lines, replacement{Old: strings.Repeat(" a\n", 100_000) + "x", New: "b"}, tool.NotFound},
-		{"indented otherwise", strings.Repeat("\ta\n a\n", 500_000), replacement{Old: "  a\n  a\n", New: "b"}, tool.NotFound},
-		{"not unique", big[:1000], replacement{Old: "a", New: "b"}, tool.InvalidArgument},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := tt.in.apply("f", tt.text)
-			if got := tool.AsError(err); got == nil || got.Code != tt.want {
-				t.Errorf("apply = %v, want %s", err, tt.want)
-			} else if len(got.ModelText()) > 4000 {
-				t.Errorf("the error has %d bytes", len(got.ModelText()))
-			}
-		})
-	}
-}
-
 // The diff of an edit makes of the old text the new one, and no edit panics or
 // touches what it does not match.
 func FuzzEdit(f *testing.F) {

@@ -224,26 +224,3 @@ func TestPatchMissShowsTheNearest(t *testing.T) {
 		t.Errorf("a model reads %v, want %q", got.Error, want)
 	}
 }
-
-// A patch of too much says which bound it has passed.
-func TestApplyPatchIsTooLarge(t *testing.T) {
-	line := "0123456789abcde\n"
-	full := strings.Repeat(line, maxEdit/len(line))
-	files := map[string]string{"large": full + line}
-	var parts []string
-	for i := range maxPatched/maxEdit + 1 {
-		name := fmt.Sprintf("f%d", i)
-		files[name] = full
-		parts = append(parts, "*** Update File: "+name+"\n@@\n+x\n*** End of File\n")
-	}
-	p := start(t, filetest.Tree(t, files), 16*tool.KiB)
-	for _, tt := range []struct{ patch, want string }{
-		{begin("*** Update File: large\n@@\n+x\n*** End of File\n"), "large has 8388624 bytes; a file of a patch may have at most 8388608"},
-		{begin(parts[0]), "f0 would have 8388610 bytes or more, at most 8388608 are possible"},
-		{begin(parts...), "The files of the patch up to f4 have 41943040 bytes together; at most 33554432 are possible"},
-	} {
-		if got := p.Call(t.Context(), "apply_patch", applyPatchArgs{Patch: tt.patch}); got.Error == nil || got.Error.Code != tool.ResourceExhausted || got.Error.Message != tt.want {
-			t.Errorf("apply_patch = %s, want %q", message(got), tt.want)
-		}
-	}
-}

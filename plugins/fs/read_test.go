@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -201,55 +199,6 @@ func TestReadFileWindows(t *testing.T) {
 	}
 	if !bytes.Equal(got.Bytes(), content.Bytes()) {
 		t.Errorf("windows put together have %d bytes and differ from the file", got.Len())
-	}
-}
-
-// Of a file that is too large to read, only what is needed is read: its first
-// lines at once, its last lines from the end, never all of it.
-func TestReadFileSparse(t *testing.T) {
-	dir := t.TempDir()
-	make := func(name, head, tail string) {
-		f, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		const size = 10 << 30
-		if _, err := f.WriteString(head); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.WriteAt([]byte(tail), size-int64(len(tail))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	make("zeros", "", "\x00")
-	make("log", numbered(5000), "\n"+numbered(3))
-	p := start(t, dir, 1000+noteRoom)
-	for _, tt := range []struct {
-		name    string
-		in      readFileArgs
-		want    string
-		wantErr string
-	}{
-		{"binary", readFileArgs{Path: "zeros"}, "Binary file: application/octet-stream, 10737418240 bytes", ""},
-		{"one line", readFileArgs{Path: "zeros", Encoding: "utf-8"}, strings.Repeat("\x00", 1000) + "\n[line 1 is too long and was cut; continue in it with offset=1 column=1001]", ""},
-		{"on in one line", readFileArgs{Path: "zeros", Encoding: "utf-8", lineRange: column(1, 100<<20)}, strings.Repeat("\x00", 1000) + "\n[line 1 is too long and was cut; continue in it with offset=1 column=104858600]", ""},
-		{"on in the last line", readFileArgs{Path: "log", lineRange: column(-1, 4)}, "e 3\n", ""},
-		{"farther than can be read", readFileArgs{Path: "zeros", Encoding: "utf-8", lineRange: column(1, 2<<30)}, "", "invalid_argument: column is 2147483648, but of line 1 of zeros 1073741824 bytes can be read, up to the first GiB of the file"},
-		{"too far", readFileArgs{Path: "log", lineRange: column(-1, 9)}, "", "invalid_argument: column is 9, but line -1 of log has 6 bytes"},
-		{"first lines", readFileArgs{Path: "log", lineRange: lines(2, 1)}, "line 2\n\n[lines 2-2; continue with offset=3]", ""},
-		{"last lines", readFileArgs{Path: "log", lineRange: lines(-2, 0)}, "line 2\nline 3\n", ""},
-		{"beyond", readFileArgs{Path: "log", lineRange: lines(-200, 0)}, "", "invalid_argument: offset is -200, but the last 64 MiB of log have 3 lines only"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got := p.Call(t.Context(), "read_file", tt.in)
-			if message(got) != tt.wantErr || got.Text() != tt.want {
-				t.Errorf("read_file = %.60q, %q, want %.60q, %q", got.Text(), message(got), tt.want, tt.wantErr)
-			}
-			if hash, ok := got.Metadata["hash"]; ok {
-				t.Errorf("hash = %v, want none for a file that was not read wholly", hash)
-			}
-		})
 	}
 }
 

@@ -77,54 +77,6 @@ func manyFiles(t *testing.T, n int) (dir string) {
 	return dir
 }
 
-// Of a directory that has more names than are read, every tool says so.
-func TestDirectoryWithTooManyNames(t *testing.T) {
-	dir := manyFiles(t, 200_001)
-	const note = "[Directory has more than 200000 entries, the rest is left out: big; what is left out is found by its own path only]"
-	p := start(t, dir, 8*tool.KiB)
-	for name, in := range map[string]any{
-		"search_content": searchContentArgs{Pattern: "needle", Globs: []string{"*.txt"}},
-		"search_files":   searchFilesArgs{Pattern: "needle"},
-		"list_directory": listDirectoryArgs{Path: "big", pageArgs: pageArgs{Limit: 3}},
-	} {
-		got := p.Call(t.Context(), name, in)
-		if got.Error != nil || !strings.HasSuffix(got.Text(), "\n"+note) {
-			t.Errorf("%s = %q, %v; want that it ends in %q", name, got.Text(), got.Error, note)
-		}
-		if name == "list_directory" && !strings.Contains(got.Text(), "[1-3 of more than 100000; continue with cursor=\"3\"]") {
-			t.Errorf("list_directory = %q, want that it says that there are more", got.Text())
-		}
-	}
-}
-
-// Notes take a part of the budget only, however many there are and however long
-// the paths are.
-func TestNotesAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	for i := range 12 {
-		if err := os.MkdirAll(filepath.Join(dir, fmt.Sprint("needle", i), strings.Repeat("a-long-name/", 256)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, budget := range []tool.ByteSize{2 * tool.KiB, 64 * tool.KiB} {
-		p := start(t, dir, budget)
-		for name, in := range map[string]any{
-			"search_content": searchContentArgs{Pattern: "needle"},
-			"search_files":   searchFilesArgs{Pattern: "*"},
-			"list_directory": listDirectoryArgs{Depth: 300},
-		} {
-			// search_files and list_directory come to all notes with the last page.
-			text := p.Call(t.Context(), name, in).Text()
-			if len(text) > int(budget) {
-				t.Errorf("%s gives %d bytes, want at most %d", name, len(text), budget)
-			}
-			if name == "list_directory" && !strings.HasSuffix(text, " more notes]") {
-				t.Errorf("%s ends in %q, want that it says that there are more notes", name, text[max(len(text)-100, 0):])
-			}
-		}
-	}
-}
-
 // What is told does not depend on the order in which it was found.
 func TestUnsearchedIsInOrder(t *testing.T) {
 	leftOut := map[string]string{"": "50 sensitive files left out", "d0/03": "2 sensitive files left out", "d1": "at least 4 sensitive files left out"}

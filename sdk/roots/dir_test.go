@@ -157,32 +157,6 @@ func TestDirOpen(t *testing.T) {
 	}
 }
 
-// Whoever can rename in the workspace gains nothing by a swap: what was opened
-// stays what it is, and nothing outside is entered. TestSwapRace has the control.
-func TestDirSwapRace(t *testing.T) {
-	outside := tree(t, map[string]string{"f": "outside"})
-	dir := tree(t, map[string]string{"inside/f": "harmless"})
-	defer swapper(t, dir, outside)()
-	top := openDir(t, open(t, dir), ".")
-	harmless := 0
-	for range 100_000 {
-		d, err := top.OpenDir("name")
-		if err != nil {
-			continue
-		}
-		switch readIn(d, "f") {
-		case "outside":
-			t.Fatal("a swapped link let a file outside be read")
-		case "harmless":
-			harmless++
-		}
-		d.Close()
-	}
-	if harmless == 0 {
-		t.Error("no attempt read the harmless file, so the test shows nothing")
-	}
-}
-
 // A pattern says the same of a name on the way down as of the whole path.
 func TestSecretsOnTheWayDown(t *testing.T) {
 	files := []string{"keep/.env.x", "a/.docker/config.json", "a/.docker/other", "x/y/z", "x/y/w", "X.KEY"}

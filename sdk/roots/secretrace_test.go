@@ -1,60 +1,12 @@
 package roots_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 
 	"github.com/toolhost/toolhost/sdk/roots"
 )
-
-// TestSecretRace: a link that is placed between the check of a name and its use leads to
-// no secret, whether it stands for the file or for a directory above.
-func TestSecretRace(t *testing.T) {
-	const (
-		secret = "KEY=1"
-		least  = 20_000 // attempts
-	)
-	dir := tree(t, map[string]string{
-		".env": secret, ".ssh/f": secret, "file": "harmless", "inside/f": "harmless", "toFile": "-> .env", "toDir": "-> .ssh",
-	})
-	var stopped atomic.Bool
-	done := make(chan error, 1)
-	swap := func(harmless, link, name string) error {
-		harmless, link, name = filepath.Join(dir, harmless), filepath.Join(dir, link), filepath.Join(dir, name)
-		return errors.Join(os.Rename(harmless, name), os.Rename(name, harmless), os.Rename(link, name), os.Rename(name, link))
-	}
-	go func() { // ends when stopped, which the test waits for
-		var err error
-		for err == nil && !stopped.Load() {
-			err = errors.Join(swap("file", "toFile", "name"), swap("inside", "toDir", "above"))
-		}
-		done <- err
-	}()
-	defer func() {
-		stopped.Store(true)
-		if err := <-done; err != nil {
-			t.Errorf("swap: %v", err)
-		}
-	}()
-	r := open(t, dir)
-	harmless := 0
-	for range least {
-		for _, name := range []string{"name", "above/f"} {
-			switch read(r, name) {
-			case secret:
-				t.Fatalf("a link that was swapped for %s let a secret be read", name)
-			case "harmless":
-				harmless++
-			}
-		}
-	}
-	if harmless == 0 {
-		t.Error("no attempt read the harmless file, so the test shows nothing")
-	}
-}
 
 // TestSecretByHardLink: a secret is not read under another name, also if that is made
 // after the secrets were looked for; and other files with several names are.

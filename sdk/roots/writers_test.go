@@ -270,55 +270,6 @@ func TestSwapRaceOfWrites(t *testing.T) {
 	t.Logf("the control leaked after %d attempts; %d of the attempts on the roots have written inside", attempts, written)
 }
 
-// A link that leads to a protected place inside the folder is not followed by a
-// swap either. The control looks whether there is a directory and then writes
-// through an os.Root, which stays in the folder, but follows the link.
-func TestSwapRaceToProtected(t *testing.T) {
-	const (
-		bound = 2_000_000 // attempts until the control must have leaked
-		least = 3_000     // attempts against the roots
-	)
-	dir := tree(t, map[string]string{"inside/f": "old", ".git/hooks/": ""})
-	defer swapper(t, dir, ".git/hooks")()
-	hook := filepath.Join(dir, ".git/hooks/f")
-	touched := func() bool {
-		_, err := os.Lstat(hook)
-		return err == nil
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	attempts := 0
-	for !touched() {
-		if attempts++; attempts == bound {
-			t.Fatalf("the control run has not written a hook in %d attempts, so the test shows nothing", bound)
-		}
-		if info, err := root.Lstat("name"); err == nil && info.IsDir() {
-			runtime.Gosched()                                     // as any scheduler may
-			_ = root.WriteFile("name/f", []byte("leaked"), 0o644) // it may well fail
-		}
-	}
-	if err := os.Remove(hook); err != nil {
-		t.Fatal(err)
-	}
-	r := open(t, dir)
-	written := 0
-	for n := 0; n < max(least, attempts) || written == 0 && n < bound; n++ {
-		if write(r, "name/f", fmt.Sprint(n), follow, roots.WriteOptions{}) == "" {
-			written++
-		}
-		if touched() {
-			t.Fatalf("attempt %d: a swapped link let a hook be written", n)
-		}
-	}
-	if written == 0 {
-		t.Error("no attempt has written, so the test shows nothing")
-	}
-	t.Logf("the control leaked after %d attempts; %d of the attempts on the roots have written inside", attempts, written)
-}
-
 // Whatever the name, what is written is in the folder, and what is refused is
 // refused with an error for a model and leaves nothing behind.
 func FuzzWrite(f *testing.F) {

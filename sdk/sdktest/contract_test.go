@@ -116,20 +116,6 @@ func TestRun(t *testing.T) {
 	Run(t, p, sampleOptions()) // a plugin can be run again
 }
 
-func TestRunBinary(t *testing.T) {
-	for _, name := range []string{"sdk", "sdk, stray prints"} {
-		t.Run(name, func(t *testing.T) {
-			options := sampleOptions()
-			options.Env = []string{fixtureVariable + "=" + name}
-			RunBinary(t, os.Args[0], options)
-		})
-	}
-	t.Run("without the sdk", func(t *testing.T) {
-		_, options := fixture("sound")
-		RunBinary(t, os.Args[0], options)
-	})
-}
-
 // TestCheckBroken shows that the suite finds each breach of the contract and
 // says what it is.
 func TestCheckBroken(t *testing.T) {

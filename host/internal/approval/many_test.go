@@ -81,42 +81,6 @@ func TestManyExpireAtOnce(t *testing.T) {
 	})
 }
 
-// Of closed records the newest thousand are kept.
-func TestFewClosedRecordsAreKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := open(t, t.TempDir(), approval.Options{})
-		count := func() (n int) {
-			t.Helper()
-			if err := r.store.Read().QueryRowContext(t.Context(), "SELECT count(*) FROM approvals").Scan(&n); err != nil {
-				t.Fatal(err)
-			}
-			return n
-		}
-		var first string
-		for n := range 1400 {
-			id := r.ask(t, question(fmt.Sprintf(`{"n":%d}`, n))).ID
-			if n == 0 {
-				first = id
-			}
-			if err := r.desk.Cancel(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
-		}
-		synctest.Wait()
-		if n := count(); n > 1200 {
-			t.Errorf("%d records are kept while it runs, want at most 1200", n)
-		}
-		wait(2 * time.Hour)
-		synctest.Wait()
-		if n := count(); n != 1000 {
-			t.Errorf("%d records are kept, want 1000", n)
-		}
-		if _, err := r.desk.Get(t.Context(), first); code(err) != tool.NotFound {
-			t.Errorf("Get of the oldest = %v, want %s", err, tool.NotFound)
-		}
-	})
-}
-
 // A write was reported as failed and had reached the disk: the disk is right.
 func TestDiskIsRight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -343,12 +343,6 @@ func FuzzShow(f *testing.F) {
 	f.Fuzz(checkShow)
 }
 
-// What exceeds the bound is counted to the byte.
-func TestShowLargeText(t *testing.T) {
-	checkShow(t, strings.Repeat("x\u200b\n", 50_000))
-	checkShow(t, strings.Repeat("é", 200_000))
-}
-
 func checkShow(t *testing.T, text string) {
 	t.Helper()
 	r := shown()

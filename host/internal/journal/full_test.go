@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,28 +12,6 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/store"
 )
-
-// TestFullDisk fills the disk under a journal: see fill.
-func TestFullDisk(t *testing.T) {
-	t.Run("files may not grow", func(t *testing.T) {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), limitDir+"="+t.TempDir())
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%v\n%s", err, out)
-		}
-	})
-	t.Run("no space on the device", func(t *testing.T) {
-		dir := t.TempDir()
-		mountSmall(t, dir, "24m")
-		ballast := filepath.Join(dir, "ballast")
-		if err := os.WriteFile(ballast, make([]byte, 22<<20), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := fill(dir, func() error { return os.Remove(ballast) }); err != nil {
-			t.Error(err)
-		}
-	})
-}
 
 // fillLimited is fill in a process whose files may not grow.
 func fillLimited(dir string) error {

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -313,64 +311,6 @@ func writeToStep(dir string) error {
 		}
 	}
 	return nil
-}
-
-// TestCrashPoints kills a host before each commit and before each write, sync
-// and rename of the key and the head file: the journal opens and verifies, and
-// the head file names no row before one that was acknowledged.
-func TestCrashPoints(t *testing.T) {
-	t.Parallel()
-	var seen []string
-	for kill := 1; ; kill++ {
-		dir := t.TempDir()
-		cmd := exec.CommandContext(t.Context(), os.Args[0])
-		cmd.Env = append(os.Environ(), stepDir+"="+dir, stepKill+"="+strconv.Itoa(kill))
-		out, err := cmd.Output()
-		exit, failed := errors.AsType[*exec.ExitError](err)
-		if err != nil && (!failed || exit.Exited()) {
-			t.Fatalf("step %d: %v\n%s", kill, err, out)
-		}
-		var row int64
-		what := "the end"
-		for line := range strings.Lines(string(out)) {
-			if text, ok := strings.CutPrefix(line, "killed before: "); ok {
-				what = strings.TrimSpace(text)
-			}
-			_, _ = fmt.Sscanf(line, "row: %d", &row)
-		}
-		// The file as the crash left it: opening may mend it.
-		if key, err := readKey(keyPath(dir)); err == nil {
-			last, err := readHeadFile(headIn(dir), newChain(key))
-			lost := errors.Is(err, errNoHeadFile) && strings.Contains(string(out), "removed")
-			if !lost && (err != nil || last.Seq < row) {
-				t.Errorf("killed at step %d, before %q: the head file says %v, %v; row %d was acknowledged", kill, what, last, err, row)
-			}
-			if lost { // under the host, which was killed before it made it anew
-				seen = append(seen, what)
-				continue
-			}
-		}
-		j, closeAll := openIn(t, dir, Options{})
-		report, err := j.Verify(t.Context())
-		if err != nil || len(report.Problems) > 0 || report.Last < row {
-			t.Errorf("killed at step %d, before %q: Verify = %+v, %v", kill, what, report, err)
-		}
-		end1(t, j, readEnd(1))
-		closeAll()
-		if err == nil && !failed {
-			break
-		}
-		seen = append(seen, what)
-	}
-	slices.Sort(seen)
-	seen = slices.Compact(seen)
-	want := []string{
-		"commit rows", "commit the head", "head file: make", "head file: rename", "head file: sync", "head file: sync its name",
-		"head file: write", "keep the key", "make the key", "remove rows", "tell the callers",
-	}
-	if !slices.Equal(seen, want) {
-		t.Errorf("steps %q, want %q", seen, want)
-	}
 }
 
 // TestHeadFileKeepsADurableSlot writes and syncs head files in many orders: after

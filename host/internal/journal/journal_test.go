@@ -397,29 +397,6 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// TestQueryIsBounded has rows so large that few are returned at once.
-func TestQueryIsBounded(t *testing.T) {
-	j, _ := openIn(t, t.TempDir(), Options{})
-	r := full()
-	r.Arguments = appendQuoted(nil, strings.Repeat("x", int(MaxArguments)-2))
-	for range 300 {
-		if err := j.End(t.Context(), r, false); err != nil {
-			t.Fatal(err)
-		}
-	}
-	end1(t, j, r)
-	page, err := j.Query(t.Context(), Query{Limit: maxLimit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := len(page); n == 0 || n > maxQueryBytes/int(MaxArguments)+1 {
-		t.Errorf("%d rows of 64 KiB at once", n)
-	}
-	if got := len(all(t, j)); got != 301 {
-		t.Errorf("page by page %d rows, want 301", got)
-	}
-}
-
 func TestFollow(t *testing.T) {
 	j, closeAll := openIn(t, t.TempDir(), Options{})
 	const n = 1000
