@@ -79,17 +79,17 @@ func (s *shell) configure(ctx context.Context, c sdk.Config, set settings) error
 // addTools adds the tools that the settings ask for: a shell that lives on reads
 // its commands as another one would read its input.
 func (s *shell) addTools(set settings) {
-	exec := tool.Spec{
+	run := tool.Spec{
 		Name: "shell_exec", Aliases: []string{"shell"}, Tier: tool.Privileged, Destructive: true, OpenWorld: true,
 		MaxOutput: resultRoom, Timeout: set.MaxTimeout + margin,
 	}
 	if set.Backend == backendSession {
-		exec.Description = sdk.Description(descriptions, "shell_exec_session")
-		sdk.AddToolWithPreview(s.plugin, withCategory(exec), s.execSession, s.previewSession)
+		run.Description = sdk.Description(descriptions, "shell_exec_session")
+		sdk.AddToolWithPreview(s.plugin, withCategory(run), s.execSession, s.previewSession)
 	} else {
-		exec.Description = sdk.Description(descriptions, "shell_exec")
-		exec.CommandTree = true
-		sdk.AddTool(s.plugin, withCategory(exec), s.exec)
+		run.Description = sdk.Description(descriptions, "shell_exec")
+		run.CommandTree = true
+		sdk.AddTool(s.plugin, withCategory(run), s.exec)
 	}
 	add(s, s.background, tool.Spec{Name: "shell_background", Tier: tool.Privileged, Destructive: true, OpenWorld: true, Timeout: time.Minute})
 	add(s, s.output, tool.Spec{Name: "process_output", Tier: tool.ReadOnly, MaxOutput: resultRoom, Timeout: maxWait + margin})

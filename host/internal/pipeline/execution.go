@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"cmp"
-	"container/list"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -130,14 +129,12 @@ const (
 // asked about as a whole. The zero value is ready.
 type refusals struct {
 	mu    sync.Mutex // guards what follows
-	byKey map[refusalKey]*list.Element
-	order list.List // of *refusal, the oldest first
+	byKey map[refusalKey]refusal
 }
 
 type refusalKey struct{ user, plugin, tool, arguments string }
 
 type refusal struct {
-	key  refusalKey
 	part string
 	at   time.Time
 }
@@ -151,30 +148,30 @@ func (r *refusals) note(c *call, part string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.byKey == nil {
-		r.byKey = make(map[refusalKey]*list.Element)
+		r.byKey = make(map[refusalKey]refusal)
 	}
-	key := c.refusalKey()
-	if old := r.byKey[key]; old != nil {
-		r.order.Remove(old)
-	} else if r.order.Len() == maxRefusals {
-		oldest := r.order.Front()
-		delete(r.byKey, oldest.Value.(*refusal).key) //nolint:forcetypeassert // nothing else is in it
-		r.order.Remove(oldest)
+	if len(r.byKey) >= maxRefusals {
+		maps.DeleteFunc(r.byKey, func(_ refusalKey, old refusal) bool { return time.Since(old.at) > keepRefusal })
 	}
-	r.byKey[key] = r.order.PushBack(&refusal{key, part, time.Now()})
+	if len(r.byKey) >= maxRefusals {
+		oldest := c.refusalKey()
+		at := time.Now()
+		for key, old := range r.byKey {
+			if old.at.Before(at) {
+				oldest, at = key, old.at
+			}
+		}
+		delete(r.byKey, oldest)
+	}
+	r.byKey[c.refusalKey()] = refusal{part, time.Now()}
 }
 
 // of returns the part of an equal call that was refused, "" if there is none.
 func (r *refusals) of(c *call) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	element := r.byKey[c.refusalKey()]
-	if element == nil {
-		return ""
+	if last, ok := r.byKey[c.refusalKey()]; ok && time.Since(last.at) <= keepRefusal {
+		return last.part
 	}
-	last := element.Value.(*refusal) //nolint:forcetypeassert // nothing else is in it
-	if time.Since(last.at) > keepRefusal {
-		return ""
-	}
-	return last.part
+	return ""
 }

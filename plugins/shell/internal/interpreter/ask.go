@@ -61,10 +61,8 @@ func Serve(socket io.ReadWriter, tree json.RawMessage, writable []string, mayRun
 		asking  sync.WaitGroup
 	)
 	encoder, decoder := json.NewEncoder(socket), json.NewDecoder(socket)
-	if err := encoder.Encode(order{tree, writable}); err != nil {
-		return nil // it has ended, and says why itself
-	}
-	slots := make(chan struct{}, maxAsked) // full: the interpreter waits
+	_ = encoder.Encode(order{tree, writable}) // if it has ended, it asks nothing
+	slots := make(chan struct{}, maxAsked)    // full: the interpreter waits
 	for {
 		var q question
 		if decoder.Decode(&q) != nil {

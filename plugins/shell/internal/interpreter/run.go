@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,7 +47,7 @@ func run(o *order, a *asker) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	dir, err := os.Getwd()
+	dir, err := unix.Getwd()
 	if err != nil {
 		return 0, err
 	}
@@ -66,7 +65,7 @@ func run(o *order, a *asker) (int, error) {
 		return 0, err
 	}
 	err = shell.Run(context.Background(), tree) //nolint:forbidigo // the process ends with it
-	_ = os.Chdir(shell.Dir)                     // where the plugin sees it; the directory may be gone
+	_ = unix.Chdir(shell.Dir)                   // where the plugin sees it; the directory may be gone
 	var status interp.ExitStatus
 	switch {
 	case err == nil:
