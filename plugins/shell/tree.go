@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -47,7 +48,13 @@ func (s *shell) runTree(ctx context.Context, call *sdk.Call, p *program, tree js
 
 // writable are the directories in which commands may put programs.
 func (s *shell) writable(call *sdk.Call, p *program) []string {
-	return slices.Concat(call.Roots(), []string{p.at.home, p.at.tmp, s.tmp(), "/tmp", "/var/tmp", "/dev/shm"})
+	all := slices.Concat(call.Roots(), []string{p.at.home, p.at.tmp, s.tmp(), "/tmp", "/var/tmp", "/dev/shm"})
+	for _, dir := range all {
+		if target, err := filepath.EvalSymlinks(dir); err == nil && target != dir {
+			all = append(all, target)
+		}
+	}
+	return all
 }
 
 // socketPair returns two ends, of which ours waits as files of Go do.

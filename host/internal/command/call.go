@@ -95,6 +95,9 @@ func (r *reader) run(words []word, maybe bool) {
 	if !s.Transparent {
 		r.judge(&s, words)
 	}
+	if runsInput(s.Name, words) {
+		s.blame(High, "%s runs what it reads", s.Name)
+	}
 	s.Bulk = r.bulk(&s, words)
 	r.forbid(&s, words)
 	if (s.Name == "cd" || s.Name == "pushd") && len(words) > 1 {

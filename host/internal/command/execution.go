@@ -3,8 +3,10 @@ package command
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 
+	"mvdan.cc/sh/v3/syntax"
 	"mvdan.cc/sh/v3/syntax/typedjson"
 )
 
@@ -12,10 +14,34 @@ import (
 // long.
 const MaxTree = 8 << 10
 
+// HasTree reports whether the line can be executed by its tree: it could be parsed, is
+// not too long, and needs nothing that only bash has.
+func (l *Line) HasTree() bool {
+	return l.tree != nil && len(l.text) <= MaxTree && !needsBash(l.tree)
+}
+
+// needsBash reports whether a tree has what the interpreter of mvdan.cc/sh lacks, or does
+// by ways that nothing can be asked about: process substitutions, which it opens by their
+// names, menus and coprocesses, and descriptors beside the standard ones.
+func needsBash(tree *syntax.File) (found bool) {
+	syntax.Walk(tree, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.ProcSubst, *syntax.CoprocClause:
+			found = true
+		case *syntax.ForClause:
+			found = found || n.Select
+		case *syntax.Redirect:
+			found = found || n.N != nil && !slices.Contains([]string{"0", "1", "2"}, n.N.Value)
+		}
+		return !found
+	})
+	return found
+}
+
 // Tree returns the syntax tree of the line, in the typed JSON of mvdan.cc/sh; nil if it
 // has none.
 func (l *Line) Tree() ([]byte, error) {
-	if l.tree == nil || len(l.text) > MaxTree {
+	if !l.HasTree() {
 		return nil, nil
 	}
 	var out bytes.Buffer

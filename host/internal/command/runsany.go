@@ -13,9 +13,8 @@ func RunsAny(entry []string) bool {
 		return false
 	}
 	name, rest := path.Base(entry[0]), entry[1:]
-	runsInput := shells[name] || strings.HasPrefix(name, "python") || readInput[name]
 	if len(rest) == 0 {
-		return runsInput
+		return interprets(name)
 	}
 	for _, option := range rest[:len(rest)-1] {
 		if !strings.HasPrefix(option, "-") {
@@ -28,7 +27,32 @@ func RunsAny(entry []string) bool {
 	if _, known := programs[name]; known && !subcommands[name] {
 		return false // each use is judged by itself
 	}
-	return runsInput || runners[name] || interpreters[name] || subcommands[name] || len(wrappers[name].long) > 0 || name == "source" || name == "."
+	return interprets(name) || runners[name] || interpreters[name] || subcommands[name] || len(wrappers[name].long) > 0 || name == "source" || name == "."
+}
+
+// interprets reports whether a program runs its input if nothing else is given.
+func interprets(name string) bool {
+	return shells[name] || strings.HasPrefix(name, "python") || readInput[name]
+}
+
+// runsInput reports whether a command runs what it reads from its input, be it a pipe, a
+// here-document or a file: no word of it is a script or a text to run.
+func runsInput(name string, words []word) bool {
+	if !interprets(name) {
+		return false
+	}
+	given := false
+	for _, w := range words[1:] {
+		switch text := w.text; {
+		case text == "-" || text == "-s" && shells[name]:
+			return true
+		case text == "--version" || text == "--help" || text == "-V":
+			return false
+		case !strings.HasPrefix(text, "-"):
+			given = true
+		}
+	}
+	return !given
 }
 
 // readInput are the interpreters that run their input if they get no arguments.

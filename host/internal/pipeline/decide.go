@@ -172,7 +172,7 @@ func (s *Settings) commands(c *call) []policy.Command {
 			if !read.Script && text == byTree {
 				c.tree = read.Line
 			}
-			read.Text = read.Script || byTree == ""
+			read.Text = read.Script || byTree == "" || !read.Line.HasTree()
 			all = append(all, read)
 		}
 	}

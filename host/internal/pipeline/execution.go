@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/links"
@@ -17,7 +15,7 @@ import (
 )
 
 // byTree returns the one argument of the call that is a command and that its tool
-// executes by its tree; "" if there is none, several, or one that is too long.
+// executes by its tree; "" if there is none, or several.
 func (c *call) byTree() string {
 	if !c.entry.Spec.CommandTree {
 		return ""
@@ -28,7 +26,7 @@ func (c *call) byTree() string {
 			found = append(found, c.entry.ValuesOf(tool.RoleCommand, map[string]any{name: value})...)
 		}
 	}
-	if len(found) != 1 || len(found[0]) > command.MaxTree {
+	if len(found) != 1 {
 		return ""
 	}
 	return found[0]
@@ -81,7 +79,7 @@ func (p *Pipeline) judgeExecution(c *call, e *tool.Execution) policy.Decision {
 		line = command.ParseArgv(e.Argv, e.Environment, reading)
 	}
 	paths := applied.paths(c)
-	if dir := applied.asConfigured(e.Directory); len(applied.Roots) == 0 || dir != applied.Roots[0] {
+	if dir := applied.asConfigured(links.Resolve(e.Directory)); len(applied.Roots) == 0 || dir != applied.Roots[0] {
 		paths = append(paths, policy.Path{Name: e.Directory, Absolute: dir})
 	}
 	in := applied.inputOf(c, []policy.Command{{Line: line}}, paths)
@@ -115,63 +113,4 @@ func shownExecution(e *tool.Execution) string {
 		return "writing " + tool.VisibleName(e.File)
 	}
 	return "reading " + tool.VisibleName(e.File)
-}
-
-const (
-	// maxRefusals bounds the calls that are remembered since a part was refused; the
-	// oldest goes first.
-	maxRefusals = 1000
-	// keepRefusal is how long one is remembered.
-	keepRefusal = time.Hour
-)
-
-// refusals are the calls of which a part was refused when it ran: made again, they are
-// asked about as a whole. The zero value is ready.
-type refusals struct {
-	mu    sync.Mutex // guards what follows
-	byKey map[refusalKey]refusal
-}
-
-type refusalKey struct{ user, plugin, tool, arguments string }
-
-type refusal struct {
-	part string
-	at   time.Time
-}
-
-func (c *call) refusalKey() refusalKey {
-	return refusalKey{c.Caller.User, c.entry.Plugin, c.entry.Spec.Name, c.hash}
-}
-
-// note remembers the part of a call that was refused.
-func (r *refusals) note(c *call, part string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.byKey == nil {
-		r.byKey = make(map[refusalKey]refusal)
-	}
-	if len(r.byKey) >= maxRefusals {
-		maps.DeleteFunc(r.byKey, func(_ refusalKey, old refusal) bool { return time.Since(old.at) > keepRefusal })
-	}
-	if len(r.byKey) >= maxRefusals {
-		oldest := c.refusalKey()
-		at := time.Now()
-		for key, old := range r.byKey {
-			if old.at.Before(at) {
-				oldest, at = key, old.at
-			}
-		}
-		delete(r.byKey, oldest)
-	}
-	r.byKey[c.refusalKey()] = refusal{part, time.Now()}
-}
-
-// of returns the part of an equal call that was refused, "" if there is none.
-func (r *refusals) of(c *call) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if last, ok := r.byKey[c.refusalKey()]; ok && time.Since(last.at) <= keepRefusal {
-		return last.part
-	}
-	return ""
 }

@@ -31,7 +31,7 @@ func commandSpec() tool.Spec {
 // lists are those of the shipped configuration, shortened.
 func lists() *policy.Commands {
 	list := &policy.Commands{WriteRedirects: []string{"/dev/null"}}
-	for _, allowed := range []string{"ls", "cat", "echo", "wc", "git status"} {
+	for _, allowed := range []string{"ls", "cat", "echo", "wc", "git status", "bash", "bash build.sh"} {
 		list.Allow = append(list.Allow, policy.CommandRule{Words: strings.Fields(allowed)})
 	}
 	list.Deny = []policy.CommandRule{{Words: []string{"sudo"}}}
@@ -85,6 +85,7 @@ func TestExecutionIsJudged(t *testing.T) {
 		{in("cat", ".env"), "this needs approval: cat .env"},
 		{in("cat", "harmless"), "this needs approval: cat harmless"},
 		{in("cat", root+"/../x"), "this needs approval: cat "},
+		{in("bash"), "this needs approval: bash"},
 		{in("./ls"), "this needs approval: ./ls"},
 		{in("bash", "-c", "ls"), "this needs approval: bash -c ls"},
 		{in("find", ".", "-delete"), "this needs approval: find . -delete"},
@@ -154,6 +155,11 @@ func TestTextsAreAskedAbout(t *testing.T) {
 		{"a tool without, allowed", plain, `{"command":"echo a"}`, policy.Supervised, policy.Allow, "text"},
 		{"by its text, allowed", commandSpec(), `{"command":"echo a"}`, policy.Supervised, policy.Allow, "text"},
 		{"a long one", commandSpec(), long, policy.Supervised, 0, ""},
+		{"what only bash does", commandSpec(), `{"command":"cat <(ls)"}`, policy.Autonomous, 0, ""},
+		{"a shell with arguments", commandSpec(), `{"command":"bash build.sh"}`, policy.Supervised, 0, "runs"},
+		{"a shell that reads a here-string", commandSpec(), `{"command":"bash <<< 'touch f'"}`, policy.Autonomous, 0, ""},
+		{"a shell that reads a pipe", commandSpec(), `{"command":"echo touch f | bash"}`, policy.Autonomous, 0, ""},
+		{"a shell that reads a file", commandSpec(), `{"command":"bash -e < a"}`, policy.Autonomous, 0, ""},
 		{"input", commandSpec(), `{"command":"cat","stdin":"a"}`, policy.Autonomous, 0, ""},
 		{"arguments", plain, `{"argv":["echo","a"]}`, policy.Supervised, 0, "text"},
 		{"a command and variables", commandSpec(), `{"command":"echo a","env":["a=b"]}`, policy.Supervised, 0, ""},

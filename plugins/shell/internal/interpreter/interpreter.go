@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,8 @@ const (
 	Argument = "interpret"
 	// socketFD is the interpreter's descriptor to the plugin.
 	socketFD = 3
+	// maxStack bounds the depth of functions that call themselves.
+	maxStack = 128 << 20
 	// Refused is the exit code of an interpreter of which a part was refused.
 	Refused = 126
 )
@@ -55,6 +58,8 @@ func Entered() bool {
 // Main is the whole life of an interpreter. It returns the exit code of the process.
 func Main() int {
 	unix.CloseOnExec(socketFD)
+	debug.SetTraceback("none") // a model reads what is written
+	debug.SetMaxStack(maxStack)
 	// What it executes cannot look into it, nor take its socket.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fail(err)

@@ -35,11 +35,11 @@ func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileM
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer held.Close()
-	real, err := os.Readlink(inProc(held))
-	if err != nil || !filepath.IsAbs(real) { // a pipe of another process
-		real = name
+	target, err := os.Readlink(inProc(held))
+	if err != nil || !filepath.IsAbs(target) { // a pipe of another process
+		target = name
 	}
-	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: real, Write: write})
+	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: target, Write: write})
 	file, err := os.OpenFile(inProc(held), flags&^(os.O_CREATE|os.O_EXCL), 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: errors.Unwrap(err)}
@@ -54,11 +54,11 @@ func (r *runner) create(h *interp.HandlerContext, name string, flags int, mode o
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
 	defer dir.Close()
-	real, err := os.Readlink(inProc(dir))
+	target, err := os.Readlink(inProc(dir))
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: filepath.Join(real, filepath.Base(name)), Write: true})
+	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: filepath.Join(target, filepath.Base(name)), Write: true})
 	fd, err := unix.Openat(int(dir.Fd()), filepath.Base(name), flags|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(mode.Perm()))
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: name, Err: err}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/interp"
+	"mvdan.cc/sh/v3/syntax"
 	"mvdan.cc/sh/v3/syntax/typedjson"
 
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -27,8 +28,8 @@ const (
 	bySignal      = 128
 )
 
-// lacking are builtins of bash that the interpreter does not have: they are asked about
-// like programs that nobody knows.
+// lacking are builtins of bash that the interpreter does not have, or that do nothing in
+// it.
 //
 //nolint:gochecknoglobals // a table
 var lacking = strings.Fields("alias bg bind caller compgen complete compopt disown enable fc fg hash history jobs kill logout newgrp suspend times ulimit umask")
@@ -56,16 +57,26 @@ func run(o *order, a *asker) (int, error) {
 		name, value, _ := strings.Cut(entry, "=")
 		r.given[name] = value
 	}
+	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "TMPDIR=") })
+	if err := os.Setenv("TMPDIR", nowhere); err != nil { //nolint:forbidigo // where the library looks
+		return 0, err
+	}
 	shell, err := interp.New(
-		interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Dir(dir), interp.Env(expand.ListEnviron(os.Environ()...)),
+		interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Dir(dir), interp.Env(expand.ListEnviron(env...)),
 		interp.CallHandler(r.call), interp.OpenHandler(r.open),
 		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.execute }),
 	)
 	if err != nil {
 		return 0, err
 	}
-	err = shell.Run(context.Background(), tree) //nolint:forbidigo // the process ends with it
-	_ = unix.Chdir(shell.Dir)                   // where the plugin sees it; the directory may be gone
+	ctx := context.Background() //nolint:forbidigo // the process ends with it
+	if tmp, ok := r.given["TMPDIR"]; ok {
+		if err := shell.Run(ctx, exporting("TMPDIR", tmp)); err != nil {
+			return 0, err
+		}
+	}
+	err = shell.Run(ctx, tree)
+	_ = unix.Chdir(shell.Dir) // where the plugin sees it; the directory may be gone
 	var status interp.ExitStatus
 	switch {
 	case err == nil:
@@ -74,6 +85,17 @@ func run(o *order, a *asker) (int, error) {
 		return int(status), nil
 	}
 	return 0, err
+}
+
+// nowhere is the interpreter's own directory for temporary files, which it opens by name
+// without a question: it can make none.
+const nowhere = "/proc/self/nowhere"
+
+// exporting is the statement export NAME='VALUE'.
+func exporting(name, value string) *syntax.Stmt {
+	return &syntax.Stmt{Cmd: &syntax.DeclClause{Variant: &syntax.Lit{Value: "export"}, Args: []*syntax.Assign{{
+		Name: &syntax.Lit{Value: name}, Value: &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: value}}},
+	}}}}
 }
 
 // call asks about builtins: programs are asked about when they are executed, and so are
@@ -183,10 +205,10 @@ func executable(path string) bool {
 
 // mayBeReplaced reports whether a program is, or leads, to where commands can write.
 func (r *runner) mayBeReplaced(path string) bool {
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil || below(path, r.writable) || below(real, r.writable) {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil || below(path, r.writable) || below(target, r.writable) {
 		return true
 	}
 	may := func(path string) bool { return unix.Access(path, unix.W_OK) == nil }
-	return os.Geteuid() != 0 && (may(filepath.Dir(path)) || may(real) || may(filepath.Dir(real)))
+	return os.Geteuid() != 0 && (may(filepath.Dir(path)) || may(target) || may(filepath.Dir(target)))
 }
