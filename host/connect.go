@@ -28,30 +28,31 @@ type connection struct {
 }
 
 func (a *app) connectCommand() *cobra.Command {
-	name, tokenFile, stdio := "toolhost", "", false
+	name, tokenFile, http := "toolhost", "", false
 	cmd := &cobra.Command{
 		Use:   "connect CLIENT",
 		Short: "Print what connects an MCP client to this host",
 		Long: `Print what connects an MCP client to this host: ` + either(clientNames()) + `.
-Only what is to be pasted goes to standard output. By default the client speaks
-HTTP to the address of the configuration, where "toolhost serve" must run, and
-what is printed holds the token of agents: keep it to yourself. With --stdio
-the client starts a "toolhost mcp" of its own, which joins a host that runs.
-With --token-file the client has that token: one with elicitation lets it ask
-its user to approve.`,
+Only what is to be pasted goes to standard output. The client starts a
+"toolhost mcp", which joins a running host over its control socket or is the
+host itself; no token leaves the host. With --http the client speaks HTTP to
+the address of the configuration, where "toolhost serve" must run, and what is
+printed holds the token of agents: keep it to yourself. With --token-file the
+client has that token: one with elicitation lets it ask its user to approve.`,
 		Example: `  toolhost connect claude-code
-  toolhost connect cursor --stdio > .cursor/mcp.json
-  toolhost connect claude-code --stdio --token-file ~/.config/toolhost/claude-code.token`,
+  toolhost connect cursor > .cursor/mcp.json
+  toolhost connect claude-code --token-file ~/.config/toolhost/claude-code.token
+  toolhost connect vscode --http`,
 		Args:      namesAClient,
 		ValidArgs: clientNames(),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !tool.ValidPluginName(name) {
 				return &usageError{fmt.Errorf("--name: %q cannot be a server's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)}
 			}
-			return a.connect(args[0], name, tokenFile, stdio)
+			return a.connect(args[0], name, tokenFile, http)
 		},
 	}
-	cmd.Flags().BoolVar(&stdio, "stdio", false, "let the client start a process, instead of HTTP")
+	cmd.Flags().BoolVar(&http, "http", false, "let the client speak HTTP, instead of starting a process")
 	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file with a token of the configuration, instead of the token of agents")
 	cmd.Flags().StringVar(&name, "name", name, "what the client calls this host")
 	return cmd
@@ -77,10 +78,10 @@ func namesAClient(_ *cobra.Command, args []string) error {
 }
 
 // connect prints what connects a client.
-func (a *app) connect(client, name, tokenFile string, stdio bool) error {
-	reach := a.overHTTP
-	if stdio {
-		reach = a.overStdio
+func (a *app) connect(client, name, tokenFile string, http bool) error {
+	reach := a.overStdio
+	if http {
+		reach = a.overHTTP
 	}
 	server, err := reach(tokenFile)
 	if err != nil {
@@ -107,7 +108,7 @@ func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 	if err != nil {
 		return clientServer{}, err
 	}
-	stdio := "a client can start the host itself: " + a.command("connect CLIENT --stdio")
+	stdio := "a client can start the host itself: " + a.command("connect CLIENT")
 	if cfg.Listen == "" {
 		return clientServer{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
 	}

@@ -39,18 +39,16 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	var b strings.Builder
 	add := func(what, text string) { fmt.Fprintf(&b, "  %-9s%s\n", what, text) }
 	names := clientNames()
-	connect := "connect " + names[0]
 	b.WriteString("toolhost is serving\n")
 	if view.URL != "" {
 		add("MCP", view.MCP)
 		add("REST", view.URL+"/v1")
 		add("token", line(view.Token))
 	} else {
-		connect += " --stdio"
 		add("MCP", "the client starts: "+a.command("mcp"))
 	}
 	b.WriteString("in another terminal\n")
-	add("agent", a.command(connect)+" # or "+strings.Join(names[1:], ", "))
+	add("agent", a.command("connect "+names[0])+" # or "+strings.Join(names[1:], ", "))
 	for _, call := range first {
 		add(call.what, a.command("call "+call.words))
 	}

@@ -68,11 +68,11 @@ func TestReadmeWalkThrough(t *testing.T) {
 	connectAsPrinted(t, dir)
 }
 
-// connectAsPrinted connects clients to what `toolhost connect json` says, with --stdio
+// connectAsPrinted connects clients to what `toolhost connect json` says, with --http
 // and without it.
 func connectAsPrinted(t *testing.T, dir string) {
 	t.Helper()
-	for _, flag := range []string{"", " --stdio"} {
+	for _, flag := range []string{"", " --http"} {
 		printed := newTerminal(t, dir, "bin/toolhost connect json"+flag)
 		printed.ends(t)
 		var server struct {
@@ -83,7 +83,7 @@ func connectAsPrinted(t *testing.T, dir string) {
 		}
 		decode(t, printed.printed(), &server)
 		var transport mcp.Transport = &mcp.CommandTransport{Command: exec.Command(server.Command, server.Args...)}
-		if flag == "" {
+		if flag != "" {
 			transport = &mcp.StreamableClientTransport{Endpoint: server.URL, HTTPClient: &http.Client{Transport: server.Headers}}
 		}
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
