@@ -102,7 +102,11 @@ func (s *Server) relayCaller(r *http.Request) (auth.Caller, error) {
 
 // networkCaller identifies a request on a network listener.
 func (s *Server) networkCaller(r *http.Request) (auth.Caller, error) {
-	return s.bearer(r, s.opts.Tokens)
+	caller, err := s.bearer(r, s.opts.Tokens)
+	if err == nil {
+		authenticated(r.Context())
+	}
+	return caller, err
 }
 
 // bearer looks a request's token up in lists, each of which counts.

@@ -10,6 +10,19 @@ func (s *Server) SetKeepAlive(every time.Duration) { s.timing.keepAlive = every 
 // called before the server serves.
 func (s *Server) SetWriteTimeout(within time.Duration) { s.timing.write = within }
 
+// SetConnections bounds the connections of a network listener, those without a
+// token too unless unauthenticated is 0, and how long a header may take. It is
+// called before the server serves.
+func (s *Server) SetConnections(all, unauthenticated int, header time.Duration) {
+	s.connections.all, s.connections.unauthenticated, s.timing.header = all, unauthenticated, header
+}
+
+// The bounds of the connections of a network listener.
+const (
+	MaxConnections     = maxConnections
+	MaxUnauthenticated = maxUnauthenticated
+)
+
 // Route is one line of the table of routes.
 type Route struct {
 	Method, Path string

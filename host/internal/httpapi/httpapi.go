@@ -86,6 +86,8 @@ type Server struct {
 	underWay underWay
 	streams  underWay // that clients hold open for as long as they like
 	timing   timing
+	// connections bounds those of a network listener. Tests lower it.
+	connections struct{ all, unauthenticated int }
 	encoding chan struct{} // a place for each large result that is encoded
 
 	network, control http.Handler
@@ -94,6 +96,9 @@ type Server struct {
 
 // timing is how often and how long. Tests shorten it.
 type timing struct {
+	// header is how long a request's header may take to arrive, and a body that
+	// nothing reads.
+	header time.Duration
 	// keepAlive is how often a stream without events says that it lives, and
 	// the credential that it was opened with is looked at again.
 	keepAlive time.Duration
@@ -139,9 +144,10 @@ func New(opts Options) (*Server, error) {
 		opts:       opts,
 		underWay:   underWay{most: maxAtOnce},
 		streams:    underWay{most: maxStreams, all: maxAllStreams},
-		timing:     timing{keepAlive: 15 * time.Second, write: 30 * time.Second, ready: 15 * time.Second},
+		timing:     timing{header: maxHeaderTime, keepAlive: 15 * time.Second, write: 30 * time.Second, ready: 15 * time.Second},
 		complaints: rate.Sometimes{First: 10, Interval: time.Second},
 	}
+	s.connections.all, s.connections.unauthenticated = maxConnections, maxUnauthenticated
 	s.network = s.guardNetwork(s.mux(s.networkCaller, false))
 	s.control = s.guardControl(s.mux(s.controlCaller, true))
 	return s, nil

@@ -1,27 +1,42 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 )
 
 // limitListener accepts a bounded number of connections at the same time.
-// Further ones wait in the system's queue.
+// Further ones wait in the system's queue. Connections that have not been
+// authenticated have a lower bound: for one more, the oldest of them is closed,
+// so that they never keep a client with a token out.
 type limitListener struct {
 	net.Listener
-	slots  chan struct{}
-	closed chan struct{}
-	once   sync.Once
+	slots           chan struct{}
+	unauthenticated int    // how many at most; 0 means as many as there are slots
+	evicted         func() // called for each that is closed for another
+	closed          chan struct{}
+	once            sync.Once
+
+	mu      sync.Mutex     // guards waiting
+	waiting []*limitedConn // those that are not authenticated, oldest first
 }
 
-func newLimitListener(l net.Listener, most int) *limitListener {
-	return &limitListener{Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{})}
+func newLimitListener(l net.Listener, most, unauthenticated int, evicted func()) *limitListener {
+	return &limitListener{
+		Listener: l, slots: make(chan struct{}, most), unauthenticated: unauthenticated, evicted: evicted,
+		closed: make(chan struct{}),
+	}
 }
 
 // Accept implements [net.Listener].
 func (l *limitListener) Accept() (net.Conn, error) {
+	if l.unauthenticated > 0 && len(l.slots) == cap(l.slots) {
+		l.evict(0)
+	}
 	select {
 	case l.slots <- struct{}{}:
 	case <-l.closed:
@@ -32,7 +47,30 @@ func (l *limitListener) Accept() (net.Conn, error) {
 		<-l.slots
 		return nil, err
 	}
-	return &limitedConn{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
+	limited := &limitedConn{Conn: conn, listener: l, release: sync.OnceFunc(func() { <-l.slots })}
+	if l.unauthenticated > 0 {
+		l.evict(l.unauthenticated - 1)
+		l.mu.Lock()
+		l.waiting = append(l.waiting, limited)
+		l.mu.Unlock()
+	}
+	return limited, nil
+}
+
+// evict closes the oldest connection that is not authenticated if there are
+// more than most.
+func (l *limitListener) evict(most int) {
+	l.mu.Lock()
+	var oldest *limitedConn
+	if len(l.waiting) > most {
+		oldest = l.waiting[0]
+		l.waiting = slices.Delete(l.waiting, 0, 1)
+	}
+	l.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close() // its client learns that it is gone, or is gone itself
+		l.evicted()
+	}
 }
 
 // Close implements [net.Listener].
@@ -44,7 +82,18 @@ func (l *limitListener) Close() error {
 // limitedConn is a connection that takes a slot until it is closed.
 type limitedConn struct {
 	net.Conn
-	release func()
+	listener *limitListener
+	release  func()
+}
+
+// authenticated notes that a request on the connection had a token: it is not
+// closed for others any more.
+func (c *limitedConn) authenticated() {
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if i := slices.Index(c.listener.waiting, c); i >= 0 {
+		c.listener.waiting = slices.Delete(c.listener.waiting, i, i+1)
+	}
 }
 
 // SyscallConn implements [syscall.Conn]: whoever takes the connection over can
@@ -59,6 +108,22 @@ func (c *limitedConn) SyscallConn() (syscall.RawConn, error) {
 
 // Close implements [net.Conn].
 func (c *limitedConn) Close() error {
+	c.authenticated() // it waits for nothing any more
 	defer c.release()
 	return c.Conn.Close()
+}
+
+// connKey is the key of a connection in its context.
+type connKey struct{}
+
+// withConn adds a connection to its context.
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// authenticated notes that a request on the connection of a context had a token.
+func authenticated(ctx context.Context) {
+	if conn, ok := ctx.Value(connKey{}).(*limitedConn); ok {
+		conn.authenticated()
+	}
 }

@@ -20,6 +20,9 @@ const (
 	maxHeaderTime  = 10 * time.Second
 	maxIdle        = 30 * time.Second
 	maxConnections = 1024 // further ones wait to be accepted
+	// maxUnauthenticated is how many connections may have had no request with a
+	// token; for one more, the oldest of them is closed.
+	maxUnauthenticated = maxConnections / 2
 	maxAtOnce      = 128  // requests of one credential; it is told to come again later
 	maxStreams     = 256  // held open by one credential's sessions
 	maxAllStreams  = 512  // by all, so that there is room for other connections
@@ -31,13 +34,16 @@ const (
 // are answered, or cut off after 5 seconds. Calls under way are the pipeline's
 // to end. Serve closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, l, s.network, nil)
+	limited := newLimitListener(l, s.connections.all, s.connections.unauthenticated, func() {
+		s.complaints.Do(func() { s.opts.Logger.Warn("a connection without a token was closed: too many are open") })
+	})
+	return s.serve(ctx, limited, s.network, withConn)
 }
 
 // ServeControl answers what arrives at the control socket, as [Server.Serve]
 // does for the network.
 func (s *Server) ServeControl(ctx context.Context, l net.Listener) error {
-	return s.serve(ctx, l, s.control, func(ctx context.Context, conn net.Conn) context.Context {
+	return s.serve(ctx, newLimitListener(l, maxConnections, 0, nil), s.control, func(ctx context.Context, conn net.Conn) context.Context {
 		if limited, ok := conn.(*limitedConn); ok {
 			conn = limited.Conn
 		}
@@ -53,9 +59,12 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			answering.Add(1)
 			defer answering.Done()
+			if r.ContentLength != 0 { // a handler that reads the body sets its own
+				_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(s.timing.header))
+			}
 			handler.ServeHTTP(w, r)
 		}),
-		ReadHeaderTimeout: maxHeaderTime,
+		ReadHeaderTimeout: s.timing.header,
 		IdleTimeout:       maxIdle,
 		MaxHeaderBytes:    int(maxHeader),
 		BaseContext:       func(net.Listener) context.Context { return base },
@@ -63,7 +72,7 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler
 		ErrorLog:          s.opts.Logger.StandardLogger(nil),
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(newLimitListener(l, maxConnections)) }() // until Shutdown, waited for below
+	go func() { ended <- server.Serve(l) }() // until Shutdown, waited for below
 	select {
 	case err := <-ended:
 		stop(pipeline.ErrStopping)

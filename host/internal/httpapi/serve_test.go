@@ -12,7 +12,7 @@ func TestLimitListener(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLimitListener(inner, 2)
+	l := newLimitListener(inner, 2, 0, nil)
 	dial := func() net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", l.Addr().String())
