@@ -28,7 +28,9 @@ func (a *app) callCommand() *cobra.Command {
 		Short: "Call one tool and print its result",
 		Long: `Call one tool and print its result. Arguments are KEY=VALUE pairs, one JSON
 object, or - for JSON on standard input. A value is taken as the type that the
-tool wants: n=5 is a number if the tool wants a number.
+tool wants: n=5 is a number if the tool wants a number. The command line of a
+process can be read by every account: the call overwrites its arguments there as
+soon as it has read them, and - keeps a secret out of it altogether.
 
 A call that a person must approve waits, and says how to approve it.`,
 		Example: `  toolhost call TOOL path=README.md
@@ -39,6 +41,7 @@ A call that a person must approve waits, and says how to approve it.`,
 			if err != nil {
 				return wrongArguments(err)
 			}
+			hideArguments(args[1:])
 			return a.call(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments, Context: about, IdempotencyKey: key})
 		},
 	}

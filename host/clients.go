@@ -10,17 +10,18 @@ import (
 type mcpClient struct {
 	name  string
 	where string // what to do with the text
+	http  string // what to do with it if it is for HTTP, "" for the same
 	text  func(name string, s clientServer) (string, error)
 }
 
 // mcpClients are the programs that connect knows.
 func mcpClients() []mcpClient {
 	return []mcpClient{
-		{"claude-code", "run this command in the project's directory", claudeCode},
-		{"cursor", "put this into .cursor/mcp.json, or ~/.cursor/mcp.json for every project", cursor},
-		{"vscode", "put this into .vscode/mcp.json", vscode},
-		{"codex", "add this to ~/.codex/config.toml", codex},
-		{"json", "give this to the client", func(_ string, s clientServer) (string, error) { return indented(s.entry()) }},
+		{"claude-code", "run this command in the project's directory", "put this into .mcp.json in the project's directory", claudeCode},
+		{"cursor", "put this into .cursor/mcp.json, or ~/.cursor/mcp.json for every project", "", cursor},
+		{"vscode", "put this into .vscode/mcp.json", "", vscode},
+		{"codex", "add this to ~/.codex/config.toml", "", codex},
+		{"json", "give this to the client", "", func(_ string, s clientServer) (string, error) { return indented(s.entry()) }},
 	}
 }
 
@@ -58,15 +59,15 @@ func (s clientServer) entry() clientEntry {
 	return clientEntry{URL: s.url, Headers: map[string]string{"Authorization": s.authorization()}}
 }
 
-// claudeCode is the command that adds a server to Claude Code.
+// claudeCode is the command that adds a server to Claude Code, or what its file
+// holds: a token does not belong on a command line, which every account can read.
 func claudeCode(name string, s clientServer) (string, error) {
-	words := []string{"claude", "mcp", "add"}
-	if s.command != "" {
-		words = append(words, name, "--", s.command)
-		words = append(words, s.args...)
-	} else {
-		words = append(words, "--transport", "http", name, s.url, "--header", "Authorization: "+s.authorization())
+	if s.command == "" {
+		entry := s.entry()
+		entry.Type = "http"
+		return indented(map[string]any{"mcpServers": map[string]any{name: entry}})
 	}
+	words := append([]string{"claude", "mcp", "add", name, "--", s.command}, s.args...)
 	for i, word := range words {
 		words[i] = shellWord(word)
 	}

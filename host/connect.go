@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -92,11 +93,15 @@ func (a *app) connect(client, name, tokenFile string, http bool) error {
 	if err != nil {
 		return fmt.Errorf("connect %s: %w", client, err)
 	}
+	where := known.where
+	if http {
+		where = cmp.Or(known.http, where)
+	}
 	if a.json {
-		return a.printJSON(connection{Client: client, Name: name, Where: known.where, Text: text})
+		return a.printJSON(connection{Client: client, Name: name, Where: where, Text: text})
 	}
 	if isTerminal(a.stderr) {
-		fmt.Fprintf(a.stderr, "%s:\n", known.where)
+		fmt.Fprintf(a.stderr, "%s:\n", where)
 	}
 	_, err = fmt.Fprint(a.stdout, text, "\n")
 	return err

@@ -23,6 +23,7 @@ func (a *app) explainCommand() *cobra.Command {
 			if err != nil {
 				return wrongArguments(err)
 			}
+			hideArguments(args[1:])
 			return a.asAgent(cmd.Context(), func(c *client.Client) error {
 				return a.explain(cmd.Context(), c, client.Call{Tool: args[0], Arguments: arguments})
 			})

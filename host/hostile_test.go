@@ -18,7 +18,7 @@ const hostile = "a\x1b[2J\x1b]0;title\a\x9b31m\u202etxt.exe\u2066\u200b\u00ad\r\
 func TestHostileTextIsShown(t *testing.T) {
 	t.Parallel()
 	h := serve(t, writeConfig(t, listening+writing))
-	if found := unsafe(hostile); len(found) < 10 {
+	if found := invisible(hostile); len(found) < 10 {
 		t.Fatalf("control: only %q is found in the text itself", found)
 	}
 	status, text, err := h.send("POST", "/v1/calls", h.token, asJSON(map[string]any{
@@ -37,7 +37,7 @@ func TestHostileTextIsShown(t *testing.T) {
 		"list":        h.ok(t, "approvals", "list"),
 		"list --json": h.ok(t, "approvals", "list", "--json"),
 	} {
-		if found := unsafe(text); len(found) > 0 {
+		if found := invisible(text); len(found) > 0 {
 			t.Errorf("approvals %s prints %q:\n%s", what, found, text)
 		}
 	}
@@ -51,14 +51,14 @@ func TestHostileTextIsShown(t *testing.T) {
 	if !strings.Contains(shown, "Tool:     write_file\n") || !strings.Contains(shown, `\x1b[2J`) || !strings.Contains(shown, `\u202e`) {
 		t.Errorf("what is shown does not tell what is there:\n%s", shown)
 	}
-	if _, stderr, _ := h.cli("approvals", "show", "ap_\x1b[2J\u202e"); len(unsafe(stderr)) > 0 {
+	if _, stderr, _ := h.cli("approvals", "show", "ap_\x1b[2J\u202e"); len(invisible(stderr)) > 0 {
 		t.Errorf("an id that does not exist prints %q", stderr)
 	}
 }
 
-// unsafe returns the characters of a text that act on a terminal or are not
+// invisible returns the characters of a text that act on a terminal or are not
 // seen, besides the ends of lines.
-func unsafe(text string) (found []rune) {
+func invisible(text string) (found []rune) {
 	for _, r := range strings.ToValidUTF8(text, "\x9b") {
 		if r != '\n' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 			found = append(found, r)

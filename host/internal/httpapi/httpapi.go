@@ -86,9 +86,9 @@ type Server struct {
 	underWay underWay
 	streams  underWay // that clients hold open for as long as they like
 	timing   timing
+	encoding chan struct{} // a place for each large result that is encoded
 	// connections bounds those of a network listener. Tests lower it.
 	connections struct{ all, unauthenticated int }
-	encoding chan struct{} // a place for each large result that is encoded
 
 	network, control http.Handler
 	complaints       rate.Sometimes // bounds what the log gets about clients

@@ -23,10 +23,10 @@ const (
 	// maxUnauthenticated is how many connections may have had no request with a
 	// token; for one more, the oldest of them is closed.
 	maxUnauthenticated = maxConnections / 2
-	maxAtOnce      = 128  // requests of one credential; it is told to come again later
-	maxStreams     = 256  // held open by one credential's sessions
-	maxAllStreams  = 512  // by all, so that there is room for other connections
-	maxStop        = 5 * time.Second
+	maxAtOnce          = 128 // requests of one credential; it is told to come again later
+	maxStreams         = 256 // held open by one credential's sessions
+	maxAllStreams      = 512 // by all, so that there is room for other connections
+	maxStop            = 5 * time.Second
 )
 
 // Serve answers what arrives at a network listener until ctx ends. Then it
