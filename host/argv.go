@@ -12,9 +12,11 @@ import (
 // Nothing may use the arguments afterwards.
 func hideArguments(args []string) {
 	for _, own := range os.Args {
-		text := unsafe.StringData(own)
-		if own != "" && slices.ContainsFunc(args, func(arg string) bool { return unsafe.StringData(arg) == text }) {
-			clear(unsafe.Slice(text, len(own))) // the runtime does not copy what the system gave it
+		if own != "" && slices.ContainsFunc(args, func(arg string) bool { return memoryOf(arg) == memoryOf(own) }) {
+			clear(unsafe.Slice(memoryOf(own), len(own))) //nolint:gosec // the runtime does not copy what the system gave it
 		}
 	}
 }
+
+// memoryOf is where the text of a string is in memory.
+func memoryOf(s string) *byte { return unsafe.StringData(s) } //nolint:gosec // it is compared, and overwritten where it is the system's
