@@ -22,7 +22,8 @@ type Options struct {
 	StateDir string
 	// RunDir is where hosts make their directories for sockets and scratch
 	// files, at most 60 bytes long; "" means $XDG_RUNTIME_DIR/toolhost, or
-	// /tmp/toolhost-UID.
+	// /tmp/toolhost-UID, or one with an unguessable name there if another user has
+	// taken that.
 	RunDir string
 	// Workspace is the working directory of the plugins and the root of calls
 	// that name none; "" means "/" and no root.

@@ -29,7 +29,43 @@ type runDir struct {
 	lock *os.File
 }
 
-// defaultRunParent is $XDG_RUNTIME_DIR/toolhost, or /tmp/toolhost-UID if that
+// sharedDir is where every user may make files. It is not os.TempDir: $TMPDIR is
+// often too long for a socket's address.
+const sharedDir = "/tmp"
+
+// ownRunParent makes the usual parent of run directories, and returns it. If
+// another user has taken its name, it is one in shared with the usual name of
+// [sharedDir] and an ending that nobody can guess, which later hosts use too.
+func ownRunParent(usual, shared string) (string, error) {
+	err := ownDir(usual)
+	if err == nil || !foreign(usual) {
+		return usual, err
+	}
+	name := filepath.Join(shared, filepath.Base(sharedRunParent())+"-")
+	made, err := filepath.Glob(name + "*")
+	if err != nil {
+		return "", err
+	}
+	for _, dir := range made {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && !foreign(dir) && info.Mode().Perm() == 0o700 {
+			return dir, nil
+		}
+	}
+	return os.MkdirTemp(shared, filepath.Base(name)) // mode 0700
+}
+
+// foreign reports whether a path is another user's.
+func foreign(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && identify(info).UID != uint32(os.Geteuid())
+}
+
+// sharedRunParent is /tmp/toolhost-UID.
+func sharedRunParent() string {
+	return filepath.Join(sharedDir, "toolhost-"+strconv.Itoa(os.Geteuid()))
+}
+
+// defaultRunParent is $XDG_RUNTIME_DIR/toolhost, or [sharedRunParent] if that
 // is not this user's, as after su, or not usable for a socket.
 func defaultRunParent() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
@@ -39,8 +75,7 @@ func defaultRunParent() string {
 			return parent
 		}
 	}
-	// Not os.TempDir: $TMPDIR is often too long for a socket's address.
-	return "/tmp/toolhost-" + strconv.Itoa(os.Geteuid())
+	return sharedRunParent()
 }
 
 // newRunDir removes what dead hosts left below parent, and makes a directory

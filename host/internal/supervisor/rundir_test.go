@@ -1,8 +1,10 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -153,5 +155,58 @@ func TestDefaultRunParent(t *testing.T) {
 		if got := defaultRunParent(); !strings.HasPrefix(got, "/tmp/toolhost-") {
 			t.Errorf("with $XDG_RUNTIME_DIR %q: defaultRunParent() = %q, want one below /tmp", bad, got)
 		}
+	}
+}
+
+// Another user can make what has the name of the run directory's parent, and
+// keeps no host from starting.
+func TestRunParentTakenByAnotherUser(t *testing.T) {
+	shared := shortDir(t)
+	var taken []string
+	for _, place := range []func(path string) error{
+		func(path string) error { return os.Mkdir(path, 0o777) },
+		func(path string) error { return os.WriteFile(path, nil, 0o666) },
+		func(path string) error { return os.Symlink("/nowhere", path) },
+	} {
+		path := "/usr" // another user's, unless this is root
+		if os.Geteuid() == 0 {
+			path = filepath.Join(shared, filepath.Base(sharedRunParent())+strings.Repeat("-x", len(taken)))
+			if err := errors.Join(place(path), os.Lchown(path, 65534, 65534)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		taken = append(taken, path)
+	}
+	var parents []string
+	for _, usual := range taken {
+		if _, err := newRunDir(usual); err == nil { // the control
+			t.Errorf("a run directory is made in %s of another user", usual)
+		}
+		parent, err := ownRunParent(usual, shared)
+		if err != nil {
+			t.Fatalf("ownRunParent(%s): %v", usual, err)
+		}
+		if filepath.Dir(parent) != shared || slices.Contains(taken, parent) {
+			t.Errorf("ownRunParent(%s) = %s, want another one in %s", usual, parent, shared)
+		}
+		d, err := newRunDir(parent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+		parents = append(parents, parent)
+	}
+	if len(slices.Compact(parents)) != 1 {
+		t.Errorf("the hosts use %q, want one, so that each removes what dead ones left", parents)
+	}
+	// What is wrong with the user's own is said, and not gone round.
+	own := filepath.Join(shared, "own")
+	if err := errors.Join(os.Mkdir(own, 0o700), os.Chmod(own, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ownRunParent(own, shared); err == nil || !strings.Contains(err.Error(), "chmod 700") {
+		t.Errorf("ownRunParent of an open directory: %v, want chmod 700", err)
 	}
 }

@@ -107,9 +107,6 @@ func New(opts Options) (*Supervisor, error) {
 	case !filepath.IsAbs(opts.StateDir):
 		return nil, fmt.Errorf("supervisor: Options.StateDir is %q, expected an absolute path", opts.StateDir)
 	}
-	if opts.RunDir == "" {
-		opts.RunDir = defaultRunParent()
-	}
 	if opts.Logger == nil {
 		opts.Logger = hclog.NewNullLogger()
 	}
@@ -125,6 +122,12 @@ func New(opts Options) (*Supervisor, error) {
 	plugins := slices.Clone(opts.Plugins)
 	if err := checkPlugins(plugins); err != nil {
 		return nil, err
+	}
+	if opts.RunDir == "" {
+		var err error
+		if opts.RunDir, err = ownRunParent(defaultRunParent(), sharedDir); err != nil {
+			return nil, fmt.Errorf("run directory: %w", err)
+		}
 	}
 	opts.Plugins = nil
 	s := &Supervisor{
