@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // Token is a credential as it is configured: the secret itself is nowhere but
@@ -28,6 +29,8 @@ type Token struct {
 	Roles       Roles
 	Approves    []string
 	Elicitation bool
+	// Expires is when it stops to count; the zero value is never.
+	Expires time.Time
 }
 
 // Tokens knows the tokens that count. Its methods may be called from any
@@ -38,9 +41,12 @@ type Tokens struct {
 
 // knownToken is a token that is ready to be compared.
 type knownToken struct {
-	sum    [sha256.Size]byte
-	caller Caller
+	sum     [sha256.Size]byte
+	caller  Caller
+	expires time.Time
 }
+
+func (k knownToken) expired() bool { return !k.expires.IsZero() && !time.Now().Before(k.expires) }
 
 // NewTokens returns the tokens of a list. It refuses names or digests that
 // stand twice, a digest that is none, a token without a user or with roles
@@ -92,7 +98,7 @@ func (t Token) check() (knownToken, error) {
 		return knownToken{}, err
 	}
 	return knownToken{
-		sum: [sha256.Size]byte(sum),
+		sum: [sha256.Size]byte(sum), expires: t.Expires,
 		caller: Caller{
 			User: t.User, Client: t.Name, Token: t.Name, Roles: t.Roles,
 			Approves: slices.Clone(t.Approves), Elicitation: t.Elicitation,
@@ -106,24 +112,41 @@ func (t Token) check() (knownToken, error) {
 func (t *Tokens) Count(caller Caller) bool {
 	return caller.Token == "" || slices.ContainsFunc(*t.known.Load(), func(k knownToken) bool {
 		return k.caller.Token == caller.Token && k.caller.User == caller.User && k.caller.Roles == caller.Roles &&
-			(k.caller.Elicitation || !caller.Elicitation)
+			(k.caller.Elicitation || !caller.Elicitation) && !k.expired()
 	})
 }
 
 // Lookup returns the caller that a secret makes, with the token's name as its
-// client. A secret shorter than [MinSecret] makes none. For others it takes the
-// same time, whether a token has them, and which. The caller must not change
-// Approves.
+// client. A secret shorter than [MinSecret] makes none, nor does one whose token
+// has expired. For others it takes the same time, whether a token has them, and
+// which. The caller must not change Approves.
 func (t *Tokens) Lookup(secret string) (Caller, bool) {
-	if len(secret) < MinSecret {
+	known, ok := t.find(secret)
+	if !ok || known.expired() {
 		return Caller{}, false
 	}
+	return known.caller, true
+}
+
+// Expired returns the name of the token with a secret and when it expired, if it
+// has.
+func (t *Tokens) Expired(secret string) (name string, at time.Time, ok bool) {
+	known, ok := t.find(secret)
+	if !ok || !known.expired() {
+		return "", time.Time{}, false
+	}
+	return known.caller.Token, known.expires, true
+}
+
+// find returns the token with a secret.
+func (t *Tokens) find(secret string) (found knownToken, ok bool) {
+	if len(secret) < MinSecret {
+		return knownToken{}, false
+	}
 	sum := sha256.Sum256([]byte(secret))
-	var found Caller
-	ok := false
 	for _, known := range *t.known.Load() {
 		if subtle.ConstantTimeCompare(sum[:], known.sum[:]) == 1 {
-			found, ok = known.caller, true
+			found, ok = known, true
 		}
 	}
 	return found, ok

@@ -3,6 +3,8 @@ package auth_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -207,4 +209,26 @@ func TestGuessable(t *testing.T) {
 	if auth.Guessable(made) {
 		t.Error("a token that was made counts as guessable")
 	}
+}
+
+// A token counts until it expires, and not from then on.
+func TestTokenExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secret, sum := auth.NewToken()
+		at := time.Now().Add(time.Hour)
+		tokens, err := auth.NewTokens([]auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent, Expires: at}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour - 1)
+		caller, ok := tokens.Lookup(secret)
+		if _, _, expired := tokens.Expired(secret); !ok || expired || !tokens.Count(caller) {
+			t.Errorf("before it expires: Lookup = %v, Expired = %v, Count = %v", ok, expired, tokens.Count(caller))
+		}
+		time.Sleep(1)
+		_, ok = tokens.Lookup(secret)
+		if name, when, expired := tokens.Expired(secret); ok || !expired || name != "a" || !when.Equal(at) || tokens.Count(caller) {
+			t.Errorf("when it has expired: Lookup = %v, Expired = %q, %v, %v, Count = %v", ok, name, when, expired, tokens.Count(caller))
+		}
+	})
 }

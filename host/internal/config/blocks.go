@@ -50,6 +50,7 @@ type tokenBlock struct {
 	Roles       *hcl.Attribute `hcl:"roles"`
 	Approves    *hcl.Attribute `hcl:"approves"`
 	Elicitation *hcl.Attribute `hcl:"elicitation"`
+	Expires     *hcl.Attribute `hcl:"expires"`
 }
 
 // policyBlock is a part of the policy: all blocks together are read as one, so that

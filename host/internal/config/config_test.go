@@ -151,6 +151,7 @@ func TestLoad(t *testing.T) {
 				local_user = "ada"
 				token "ci-agent" {
 					sha256 = "` + strings.Repeat("1b", 32) + `"
+					expires = "2999-01-01"
 					user   = "ci"
 					roles  = ["agent"]
 				}
@@ -282,12 +283,12 @@ func TestLoad(t *testing.T) {
 		Grace:     10 * time.Second,
 		LocalUser: "ada",
 		Tokens: []auth.Token{
-			{Name: "ci-agent", SHA256: strings.Repeat("1b", 32), User: "ci", Roles: auth.Agent},
+			{Name: "ci-agent", SHA256: strings.Repeat("1b", 32), User: "ci", Roles: auth.Agent, Expires: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)},
 			{Name: "bea", SHA256: strings.Repeat("2c", 32), User: "bea", Roles: auth.Approver | auth.Admin, Approves: []string{"ci", "ada"}},
 		},
 		Policy: policy.Options{
 			Mode:      policy.Autonomous,
-			ModePlace: filepath.Join(dir, "10-host.hcl") + ":23",
+			ModePlace: filepath.Join(dir, "10-host.hcl") + ":24",
 			Protect:   map[string][]string{"fs": {"agents"}},
 			Reach:     map[string][]string{"fs": {filepath.Join(dir, "shared"), filepath.Join(filepath.Dir(dir), "beside"), "/usr/share/zoneinfo"}},
 			Plugins: map[string]policy.Plugin{"fs": {

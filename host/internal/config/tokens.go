@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/hcl/v2"
 
@@ -62,7 +63,7 @@ func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 
 // token reads one token block, and the users whose calls it approves.
 func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
-	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false)}
+	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Expires: d.expiry(block)}
 	if d.absent(block.User) {
 		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides: add user = \"...\".", block.Name)
 	} else {
@@ -108,6 +109,30 @@ func (d *decoder) tokenHash(block tokenBlock) string {
 		return ""
 	}
 	return d.hash(block.SHA256, s)
+}
+
+// expiry reads when a token stops to count: a day, which is meant from its start
+// in UTC, or a time.
+func (d *decoder) expiry(block tokenBlock) time.Time {
+	const expected = `a day such as "2027-01-01" or a time such as "2027-01-01T08:00:00Z"`
+	s, ok := d.text(block.Expires, expected)
+	if !ok {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		at, err = time.Parse(time.RFC3339, s)
+	}
+	switch {
+	case err != nil:
+		d.mistake(block.Expires.Expr.Range(), "Not a day", "Expected %s for expires, not %s.", expected, quote(block.Expires.Expr, s))
+	case !at.After(time.Now()):
+		d.mistake(block.Expires.Expr.Range(), "Expired token",
+			"Token %q has expired and counts no more. Remove it, or make another one with toolhost token new and a later expires.", block.Name)
+	default:
+		return at
+	}
+	return time.Time{}
 }
 
 // roles reads what a token allows.

@@ -134,6 +134,12 @@ func (s *Server) bearer(r *http.Request, lists ...*auth.Tokens) (auth.Caller, er
 	s.complaints.Do(func() { s.opts.Logger.Warn("a request with a token that does not count", "from", r.RemoteAddr) })
 	p := unauthorized().problem("the token does not count here").
 		hint("agent.token in the state directory counts over HTTP, approver.key on the control socket only; the configuration lists the others")
+	for _, tokens := range lists {
+		if name, at, ok := tokens.Expired(secret); ok {
+			return auth.Caller{}, unauthorized().problem("the token %q expired at %s", name, at.UTC().Format(time.RFC3339)).
+				hint("toolhost token new makes another one; write its sha256 into the configuration, with a later expires")
+		}
+	}
 	// A secret of one's own may have any form.
 	ours := strings.HasPrefix(secret, auth.TokenPrefix) || len(secret) < auth.MinSecret
 	if err := auth.CheckForm(secret); err != nil && ours {

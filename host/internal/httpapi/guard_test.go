@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/httpapi/httpapitest"
@@ -54,6 +55,11 @@ func TestCredentials(t *testing.T) {
 	if h.Agent[20] == 'A' {
 		other = "B"
 	}
+	old, sum := auth.NewToken()
+	expired := auth.Token{Name: "old", SHA256: sum, User: httpapitest.Ann, Roles: auth.Agent, Expires: time.Unix(1e9, 0)}
+	if err := h.Tokens.Replace(append(h.TokenList, expired)); err != nil {
+		t.Fatal(err)
+	}
 	get := func(header string) answer { return ask(t, h, "", "GET", "/v1/tools", "", header) }
 	for _, tt := range []struct{ name, header, says string }{
 		{"none", "X-Any: x", "no token"},
@@ -61,6 +67,7 @@ func TestCredentials(t *testing.T) {
 		{"no secret", "Authorization: Bearer", "begins with th_"},
 		{"a typing error", "Authorization: Bearer " + h.Agent[:20] + other + h.Agent[21:], "mistyped"},
 		{"a secret of one's own", "Authorization: Bearer a-secret-that-is-none-of-this-host", "the token does not count here"},
+		{"one that has expired", "Authorization: Bearer " + old, `the token \"old\" expired at 2001-09-09T01:46:40Z`},
 		{"half of it", "Authorization: Bearer " + h.Agent[:20], "52 characters"},
 	} {
 		got := get(tt.header)

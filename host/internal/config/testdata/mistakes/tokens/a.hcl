@@ -22,6 +22,18 @@ auth {
     roles       = ["agent"]
     elicitation = "claude-code"
   }
+  token "old" {
+    sha256  = "6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f5b1e0f7a9c8d7e6f5a4b3c2d1e0f9a8b7c"
+    user    = "ada"
+    roles   = ["agent"]
+    expires = "2020-01-01"
+  }
+  token "soon" {
+    sha256  = "7d5e4f3a2b1c0d9e8f7a6b5c4d3e2f5b1e0f7a9c8d7e6f5a4b3c2d1e0f9a8b7c"
+    user    = "ada"
+    roles   = ["agent"]
+    expires = "soon"
+  }
   token "ci-agent" {
     sha256 = "20844d48e844281d54c16e71e6fd776ea0cf9c94992dc64b8eac57a8b89d7517"
     user   = "ci"
