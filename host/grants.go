@@ -134,12 +134,8 @@ func (a *app) printGrants(grants []approval.Grant) error {
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "ID\tUSER\tCOVERS\tLASTS\tUSES\tLAST USE\tBY\tSINCE\n")
 	for _, g := range grants {
-		last := "-"
-		if !g.LastUsed.IsZero() {
-			last = g.LastUsed.Local().Format(time.DateTime)
-		}
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", g.ID, line(g.User), head(line(g.Covers), 100), line(lasts(g)),
-			g.Uses, last, line(g.CreatedBy), g.Created.Local().Format(time.DateTime))
+			g.Uses, timeOrDash(g.LastUsed), line(g.CreatedBy), g.Created.Local().Format(time.DateTime))
 	}
 	return table.Flush()
 }

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -55,12 +58,48 @@ digest only.`,
 	flags.BoolVar(&elicitation, "elicitation", false, "for an agent: let its MCP client ask its user to approve its calls")
 	token := &cobra.Command{
 		Use:   "token",
-		Short: "Make tokens for programs and people",
+		Short: "Make and list tokens of programs and people",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	token.AddCommand(create)
+	token.AddCommand(create, a.listTokensCommand())
 	return token
+}
+
+func (a *app) listTokensCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens: whose they are, what they allow, when they expire and were last used",
+		Long: `List the tokens: whose they are, what they allow, when they expire, and when they
+were last used since the host started. To take one back, remove its block from the
+configuration, then: toolhost reload`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.asApprover(cmd.Context(), func(c *client.Client) error {
+				tokens, err := c.Tokens(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if a.json {
+					return a.printJSON(tokens)
+				}
+				table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+				fmt.Fprint(table, "NAME\tUSER\tROLES\tEXPIRES\tLAST USE\n")
+				for _, t := range tokens {
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", line(t.Name), line(t.User), strings.Join(t.Roles, ", "), timeOrDash(t.Expires), timeOrDash(t.LastUsed))
+				}
+				return table.Flush()
+			})
+		},
+	}
+}
+
+// timeOrDash is a time for people, or a dash.
+func timeOrDash(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.Local().Format(time.DateTime)
 }
 
 // tokenBlock is the block of a token, with DIGEST in the place of its digest.

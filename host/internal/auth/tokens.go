@@ -44,6 +44,7 @@ type knownToken struct {
 	sum     [sha256.Size]byte
 	caller  Caller
 	expires time.Time
+	used    *atomic.Int64 // when it was last looked up, in nanoseconds of Unix time; 0 is never
 }
 
 func (k knownToken) expired() bool { return !k.expires.IsZero() && !time.Now().Before(k.expires) }
@@ -64,6 +65,10 @@ func NewTokens(list []Token) (*Tokens, error) {
 func (t *Tokens) Replace(list []Token) error {
 	names := make(map[string]bool)
 	known := make([]knownToken, 0, len(list))
+	var before []knownToken
+	if all := t.known.Load(); all != nil {
+		before = *all
+	}
 	for _, token := range list {
 		ready, err := token.check()
 		if err != nil {
@@ -74,6 +79,9 @@ func (t *Tokens) Replace(list []Token) error {
 		}
 		if slices.ContainsFunc(known, func(k knownToken) bool { return k.sum == ready.sum }) {
 			return fmt.Errorf("token %q: another token has this sha256", token.Name)
+		}
+		if i := slices.IndexFunc(before, func(k knownToken) bool { return k.sum == ready.sum }); i >= 0 {
+			ready.used = before[i].used
 		}
 		names[token.Name] = true
 		known = append(known, ready)
@@ -98,7 +106,7 @@ func (t Token) check() (knownToken, error) {
 		return knownToken{}, err
 	}
 	return knownToken{
-		sum: [sha256.Size]byte(sum), expires: t.Expires,
+		sum: [sha256.Size]byte(sum), expires: t.Expires, used: new(atomic.Int64),
 		caller: Caller{
 			User: t.User, Client: t.Name, Token: t.Name, Roles: t.Roles,
 			Approves: slices.Clone(t.Approves), Elicitation: t.Elicitation,
@@ -125,7 +133,29 @@ func (t *Tokens) Lookup(secret string) (Caller, bool) {
 	if !ok || known.expired() {
 		return Caller{}, false
 	}
+	known.used.Store(time.Now().UnixNano())
 	return known.caller, true
+}
+
+// Listed is a token as it is listed.
+type Listed struct {
+	// Caller is who has it. The receiver must not change Approves.
+	Caller Caller
+	// Expires is when it stops to count; LastUsed is when [Tokens.Lookup] last found
+	// it. The zero value is never.
+	Expires, LastUsed time.Time
+}
+
+// List returns the tokens, in the order of the list that counts.
+func (t *Tokens) List() (all []Listed) {
+	for _, k := range *t.known.Load() {
+		l := Listed{Caller: k.caller, Expires: k.expires}
+		if used := k.used.Load(); used != 0 {
+			l.LastUsed = time.Unix(0, used)
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 // Expired returns the name of the token with a secret and when it expired, if it

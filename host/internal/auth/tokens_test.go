@@ -232,3 +232,37 @@ func TestTokenExpires(t *testing.T) {
 		}
 	})
 }
+
+// The last use of a token is known, and a reload does not forget it.
+func TestListTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secret, sum := auth.NewToken()
+		used := auth.Token{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent, Expires: time.Now().Add(time.Hour)}
+		other := auth.Token{Name: "b", SHA256: auth.Digest("another secret of b"), User: "u", Roles: auth.Approver}
+		tokens, err := auth.NewTokens([]auth.Token{used, other})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []auth.Listed{
+			{Caller: auth.Caller{User: "u", Client: "a", Token: "a", Roles: auth.Agent}, Expires: used.Expires},
+			{Caller: auth.Caller{User: "u", Client: "b", Token: "b", Roles: auth.Approver}},
+		}
+		if diff := cmp.Diff(want, tokens.List()); diff != "" {
+			t.Errorf("before any use: -want +got\n%s", diff)
+		}
+		tokens.Lookup(secret)
+		want[0].LastUsed = time.Now()
+		time.Sleep(time.Minute)
+		if err := tokens.Replace([]auth.Token{used, other}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, tokens.List()); diff != "" {
+			t.Errorf("after a use and a reload: -want +got\n%s", diff)
+		}
+		time.Sleep(time.Hour)
+		tokens.Lookup(secret) // it has expired
+		if diff := cmp.Diff(want, tokens.List()); diff != "" {
+			t.Errorf("after it was refused: -want +got\n%s", diff)
+		}
+	})
+}

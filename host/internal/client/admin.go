@@ -25,6 +25,13 @@ func (c *Client) Plugin(ctx context.Context, name string) (httpapi.Plugin, error
 	return plugin, err
 }
 
+// Tokens lists the tokens that count over HTTP.
+func (c *Client) Tokens(ctx context.Context) ([]httpapi.Token, error) {
+	var tokens []httpapi.Token
+	err := c.do(ctx, request{method: "GET", path: "/v1/tokens"}, &tokens)
+	return tokens, err
+}
+
 // RestartPlugin stops a plugin if it runs and starts it, and returns it as it
 // is then.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin, error) {
