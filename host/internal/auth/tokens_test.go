@@ -220,12 +220,12 @@ func TestTokenExpires(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Hour - 1)
+		<-time.After(time.Hour - 1)
 		caller, ok := tokens.Lookup(secret)
 		if _, _, expired := tokens.Expired(secret); !ok || expired || !tokens.Count(caller) {
 			t.Errorf("before it expires: Lookup = %v, Expired = %v, Count = %v", ok, expired, tokens.Count(caller))
 		}
-		time.Sleep(1)
+		<-time.After(1)
 		_, ok = tokens.Lookup(secret)
 		if name, when, expired := tokens.Expired(secret); ok || !expired || name != "a" || !when.Equal(at) || tokens.Count(caller) {
 			t.Errorf("when it has expired: Lookup = %v, Expired = %q, %v, %v, Count = %v", ok, name, when, expired, tokens.Count(caller))
@@ -252,14 +252,14 @@ func TestListTokens(t *testing.T) {
 		}
 		tokens.Lookup(secret)
 		want[0].LastUsed = time.Now()
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := tokens.Replace([]auth.Token{used, other}); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, tokens.List()); diff != "" {
 			t.Errorf("after a use and a reload: -want +got\n%s", diff)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		tokens.Lookup(secret) // it has expired
 		if diff := cmp.Diff(want, tokens.List()); diff != "" {
 			t.Errorf("after it was refused: -want +got\n%s", diff)
