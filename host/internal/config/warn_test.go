@@ -49,6 +49,8 @@ func TestWarnings(t *testing.T) {
 			`4: allow: "bash *" lets nearly any command run`, `4: allow: "python3" lets nearly any command run`, `4: allow: "sudo *" lets nearly any`,
 		}},
 		{"programs whose uses are judged", commands(`allow = ["find *", "git status", "npm run *", "make test"]`), nil},
+		{"an expired token", token(`expires = "2020-01-01"`), []string{`8: token "t" has expired`}},
+		{"one that has not", token(`expires = "2999-01-01"`), nil},
 		{"risk", commands("risk {\nhigh = \"allow\"\n}"), []string{`5: risk: allowed programs may remove`}},
 		{"lesser risk", commands("risk {\nmedium = \"allow\"\nhigh = \"ask\"\n}"), nil},
 		{"options", commands(`deny = ["rm -rf", "git push --force"]`), []string{`4: deny: "rm -rf" does not cover`, `Deny "git push" without options`}},

@@ -35,7 +35,7 @@ func TestSpecsFrom(t *testing.T) {
 	message := &toolpluginv1.Tool{
 		Name: "n", Aliases: []string{"a"}, Title: "t", Category: "c", Description: "d", Tier: toolpluginv1.Tier_TIER_PRIVILEGED,
 		TierWhen:   []*toolpluginv1.TierRule{{Property: "p", Tier: toolpluginv1.Tier_TIER_SIDE_EFFECTING, EqualsJson: []byte(`1`)}},
-		Idempotent: true, Cacheable: true, OpenWorld: true, Destructive: true, Asks: true, HasPreview: true,
+		Idempotent: true, Cacheable: true, OpenWorld: true, Destructive: true, Asks: true, HasPreview: true, CommandTree: true,
 		MaxOutputBytes: 5, Timeout: durationpb.New(time.Minute + 1), MaxConcurrency: 6,
 		OutputSchemaJson: []byte(`{"type":"string"}`), InputSchemaJson: []byte(`{"type":"object"}`),
 	}
@@ -43,7 +43,7 @@ func TestSpecsFrom(t *testing.T) {
 	want := []tool.Spec{{
 		Name: "n", Aliases: []string{"a"}, Title: "t", Category: "c", Description: "d", Tier: tool.Privileged,
 		TierWhen:   []tool.TierRule{{Property: "p", Tier: tool.SideEffecting, Equals: json.RawMessage(`1`)}},
-		Idempotent: true, Cacheable: true, OpenWorld: true, Destructive: true, Asks: true, HasPreview: true,
+		Idempotent: true, Cacheable: true, OpenWorld: true, Destructive: true, Asks: true, HasPreview: true, CommandTree: true,
 		MaxOutput: 5, Timeout: time.Minute + 1, MaxConcurrency: 6,
 		OutputSchema: json.RawMessage(`{"type":"string"}`), InputSchema: json.RawMessage(`{"type":"object"}`),
 	}}
@@ -62,13 +62,16 @@ func TestSpecsFrom(t *testing.T) {
 }
 
 func TestCallRequest(t *testing.T) {
-	call := tool.Call{ID: "tc_1", Tool: "t", Arguments: []byte(`{}`), Context: tool.Context{
+	call := tool.Call{ID: "tc_1", Tool: "t", Arguments: []byte(`{}`), CommandTree: []byte(`{"Type":"File"}`), Context: tool.Context{
 		Session: "s", User: "u", Client: "c", Traceparent: "p", Attempt: 2, ApprovalID: "ap_1", PreviewDigest: []byte("d"),
 		MaxOutput: 3, Roots: []string{"/r"}, Protected: []string{"/p"}, UserDir: "/u", Ticket: []byte("k"),
 		Files: &tool.FilePolicy{Sensitive: []string{".env"}, Allowed: []string{"/r/.env"}, Protect: []string{"git"}},
 	}}
 	got := callRequest(call)
 	wantAllSet(t, got)
+	if tree := string(got.GetCommandTreeJson()); tree != `{"Type":"File"}` {
+		t.Errorf("callRequest() has the tree %q", tree)
+	}
 	if f := got.GetContext().GetFiles(); f.GetSensitive()[0] != ".env" || f.GetAllowed()[0] != "/r/.env" || f.GetProtect()[0] != "git" {
 		t.Errorf("callRequest() has the files %v", f)
 	}

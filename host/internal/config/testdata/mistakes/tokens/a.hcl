@@ -22,12 +22,6 @@ auth {
     roles       = ["agent"]
     elicitation = "claude-code"
   }
-  token "old" {
-    sha256  = "6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f5b1e0f7a9c8d7e6f5a4b3c2d1e0f9a8b7c"
-    user    = "ada"
-    roles   = ["agent"]
-    expires = "2020-01-01"
-  }
   token "soon" {
     sha256  = "7d5e4f3a2b1c0d9e8f7a6b5c4d3e2f5b1e0f7a9c8d7e6f5a4b3c2d1e0f9a8b7c"
     user    = "ada"
