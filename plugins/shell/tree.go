@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -20,18 +21,25 @@ const self = "/proc/self/exe"
 
 // runTree runs a command by its tree. Its second result is why a part of it was refused.
 func (s *shell) runTree(ctx context.Context, call *sdk.Call, p *program, tree json.RawMessage) (result proc.Result, refused, err error) {
-	theirs, ours, err := socketPair()
-	if err != nil {
-		return proc.Result{}, nil, err
-	}
-	defer ours.Close()
 	c := p.command
-	c.Path, c.Args, c.Files = self, []string{interpreter.Argument}, []*os.File{theirs}
 	if c.Rules != nil {
 		rules := *c.Rules
 		rules.Execute = append(slices.Clone(rules.Execute), self)
 		c.Rules = &rules
 	}
+	program := interpreter.Program{Tree: tree, Writable: s.writable(call, p)}
+	if bytes.Contains(tree, []byte(`"ProcSubst"`)) {
+		if program.Pipes, err = os.MkdirTemp(p.at.tmp, "pipes-"); err != nil {
+			return proc.Result{}, nil, err
+		}
+		defer os.RemoveAll(program.Pipes)
+	}
+	theirs, ours, err := socketPair()
+	if err != nil {
+		return proc.Result{}, nil, err
+	}
+	defer ours.Close()
+	c.Path, c.Args, c.Files = self, []string{interpreter.Argument}, []*os.File{theirs}
 	process, err := proc.Start(ctx, c)
 	_ = theirs.Close() // the process has it
 	if err != nil {
@@ -39,7 +47,7 @@ func (s *shell) runTree(ctx context.Context, call *sdk.Call, p *program, tree js
 	}
 	served := make(chan error, 1)
 	go func() { // ends with the process, which has the only other end of the socket
-		served <- interpreter.Serve(ours, tree, s.writable(call, p), func(e tool.Execution) error { return call.MayRun(ctx, e) })
+		served <- interpreter.Serve(ours, program, func(e tool.Execution) error { return call.MayRun(ctx, e) })
 	}()
 	result, err = process.Wait()
 	_ = ours.Close() // whatever is left of the process asks nothing more

@@ -123,6 +123,7 @@ func TestTreeDoesAsBash(t *testing.T) {
 		`printf '%s-' a b; echo`,
 		`while read -r l; do echo "<$l>"; done <b.go`,
 		`case a.go in *.go) echo go;; esac`,
+		`diff <(sort a.go) <(sort b.go)`,
 		`f() { echo "in $1"; return 4; }; f x; echo $?`,
 		`set -e; false; echo never`,
 		`trap 'echo bye' EXIT; echo hi`,
@@ -192,6 +193,12 @@ func TestTreeAsks(t *testing.T) {
 			t.Errorf("%s (-want +asked):\n%s", tt.text, diff)
 		}
 		j.mu.Unlock()
+	}
+	run(`diff <(sort a.go) <(sort b.go)`) // in no order
+	for _, want := range []string{"sort a.go", "sort b.go", "diff /dev/stdin /dev/stdin"} {
+		if !slices.Contains(j.asked, want) {
+			t.Errorf("a process substitution asks about %q, want %q among it", j.asked, want)
+		}
 	}
 }
 

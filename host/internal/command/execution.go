@@ -20,14 +20,16 @@ func (l *Line) HasTree() bool {
 	return l.tree != nil && len(l.text) <= MaxTree && !needsBash(l.tree)
 }
 
-// needsBash reports whether a tree has what the interpreter of mvdan.cc/sh lacks, or does
-// by ways that nothing can be asked about: process substitutions, which it opens by their
-// names, menus and coprocesses, and descriptors beside the standard ones.
+// needsBash reports whether a tree has what the interpreter of mvdan.cc/sh lacks: menus,
+// coprocesses, and descriptors beside the standard ones; or output that goes to another
+// command by a name.
 func needsBash(tree *syntax.File) (found bool) {
 	syntax.Walk(tree, func(n syntax.Node) bool {
 		switch n := n.(type) {
-		case *syntax.ProcSubst, *syntax.CoprocClause:
+		case *syntax.CoprocClause:
 			found = true
+		case *syntax.ProcSubst:
+			found = found || n.Op != syntax.CmdIn
 		case *syntax.ForClause:
 			found = found || n.Select
 		case *syntax.Redirect:

@@ -155,7 +155,7 @@ func TestTextsAreAskedAbout(t *testing.T) {
 		{"a tool without, allowed", plain, `{"command":"echo a"}`, policy.Supervised, policy.Allow, "text"},
 		{"by its text, allowed", commandSpec(), `{"command":"echo a"}`, policy.Supervised, policy.Allow, "text"},
 		{"a long one", commandSpec(), long, policy.Supervised, 0, ""},
-		{"what only bash does", commandSpec(), `{"command":"cat <(ls)"}`, policy.Autonomous, 0, ""},
+		{"what only bash does", commandSpec(), `{"command":"select x in a; do echo; done"}`, policy.Autonomous, 0, ""},
 		{"a shell with arguments", commandSpec(), `{"command":"bash build.sh"}`, policy.Supervised, 0, "runs"},
 		{"a shell that reads a here-string", commandSpec(), `{"command":"bash <<< 'touch f'"}`, policy.Autonomous, 0, ""},
 		{"a shell that reads a pipe", commandSpec(), `{"command":"echo touch f | bash"}`, policy.Autonomous, 0, ""},

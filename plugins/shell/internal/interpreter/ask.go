@@ -51,18 +51,29 @@ func (a *asker) mayRun(e tool.Execution) {
 	<-allowed
 }
 
-// Serve hands an interpreter the tree, and answers its questions with mayRun, which may
+// Program is what an interpreter executes.
+type Program struct {
+	// Tree is the syntax tree, in the typed JSON of mvdan.cc/sh.
+	Tree json.RawMessage
+	// Writable are absolute paths below which commands may put programs.
+	Writable []string
+	// Pipes is a directory of the command's own for the pipes of process substitutions; ""
+	// if it has none, and they fail.
+	Pipes string
+}
+
+// Serve hands an interpreter its program, and answers its questions with mayRun, which may
 // be called by several goroutines, until its end of the socket is closed. It returns the
 // first refusal, nil if there was none.
-func Serve(socket io.ReadWriter, tree json.RawMessage, writable []string, mayRun func(tool.Execution) error) error {
+func Serve(socket io.ReadWriter, p Program, mayRun func(tool.Execution) error) error {
 	var (
 		mu      sync.Mutex // guards refused and what is written
 		refused error
 		asking  sync.WaitGroup
 	)
 	encoder, decoder := json.NewEncoder(socket), json.NewDecoder(socket)
-	_ = encoder.Encode(order{tree, writable}) // if it has ended, it asks nothing
-	slots := make(chan struct{}, maxAsked)    // full: the interpreter waits
+	_ = encoder.Encode(p)                  // if it has ended, it asks nothing
+	slots := make(chan struct{}, maxAsked) // full: the interpreter waits
 	for {
 		var q question
 		if decoder.Decode(&q) != nil {

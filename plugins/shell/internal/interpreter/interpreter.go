@@ -29,13 +29,6 @@ const (
 	Refused = 126
 )
 
-// order is what the plugin says first.
-type order struct {
-	Tree json.RawMessage `json:"tree"`
-	// Writable are absolute paths: what is below them, commands may have put there.
-	Writable []string `json:"writable"`
-}
-
 // question is about one part, and answer is to it.
 type question struct {
 	ID        uint64         `json:"id"`
@@ -66,7 +59,7 @@ func Main() int {
 	}
 	socket := os.NewFile(socketFD, "plugin")
 	decoder := json.NewDecoder(socket)
-	var o order
+	var o Program
 	if err := decoder.Decode(&o); err != nil {
 		return fail(err)
 	}

@@ -2,6 +2,7 @@ package interpreter
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,12 +39,13 @@ var lacking = strings.Fields("alias bg bind caller compgen complete compopt diso
 type runner struct {
 	asker    *asker
 	writable []string
+	pipes    string
 	given    map[string]string // the environment that the command was given
 }
 
 // run executes the tree with the standard streams, the environment and the directory of
 // this process, and returns its exit code.
-func run(o *order, a *asker) (int, error) {
+func run(o *Program, a *asker) (int, error) {
 	tree, err := typedjson.Decode(bytes.NewReader(o.Tree))
 	if err != nil {
 		return 0, err
@@ -52,13 +54,14 @@ func run(o *order, a *asker) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	r := &runner{asker: a, writable: o.Writable, given: make(map[string]string)}
+	r := &runner{asker: a, writable: o.Writable, pipes: o.Pipes, given: make(map[string]string)}
 	for _, entry := range os.Environ() {
 		name, value, _ := strings.Cut(entry, "=")
 		r.given[name] = value
 	}
 	env := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "TMPDIR=") })
-	if err := os.Setenv("TMPDIR", nowhere); err != nil { //nolint:forbidigo // where the library looks
+	pipes := cmp.Or(o.Pipes, nowhere)
+	if err := os.Setenv("TMPDIR", pipes); err != nil { //nolint:forbidigo // where the library looks
 		return 0, err
 	}
 	shell, err := interp.New(
@@ -87,8 +90,8 @@ func run(o *order, a *asker) (int, error) {
 	return 0, err
 }
 
-// nowhere is the interpreter's own directory for temporary files, which it opens by name
-// without a question: it can make none.
+// nowhere is the directory for pipes of a command that needs none. The library opens
+// them by name without a question, and so must not find anything else there.
 const nowhere = "/proc/self/nowhere"
 
 // exporting is the statement export NAME='VALUE'.
@@ -114,6 +117,12 @@ func (r *runner) call(ctx context.Context, args []string) ([]string, error) {
 // ask asks about a program or builtin with its words.
 func (r *runner) ask(h *interp.HandlerContext, args []string) {
 	_, changed := r.environment(h)
+	args = slices.Clone(args)
+	for i, word := range args {
+		if r.pipes != "" && filepath.Dir(word) == r.pipes { // what a pipe gives, as input does
+			args[i] = "/dev/stdin"
+		}
+	}
 	r.asker.mayRun(tool.Execution{Argv: args, Environment: changed, Directory: h.Dir})
 }
 
