@@ -32,7 +32,7 @@ func (s *shell) runTree(ctx context.Context, call *sdk.Call, p *program, tree js
 		if program.Pipes, err = os.MkdirTemp(p.at.tmp, "pipes-"); err != nil {
 			return proc.Result{}, nil, err
 		}
-		defer os.RemoveAll(program.Pipes)
+		defer func() { _ = os.RemoveAll(program.Pipes) }() // the scratch directory goes with the plugin
 	}
 	theirs, ours, err := socketPair()
 	if err != nil {
