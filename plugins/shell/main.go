@@ -88,7 +88,7 @@ func (s *shell) addTools(set settings) {
 		sdk.AddToolWithPreview(s.plugin, withCategory(run), s.execSession, s.previewSession)
 	} else {
 		run.Description = sdk.Description(descriptions, "shell_exec")
-		run.CommandTree = true
+		run.CommandTree = executesTrees
 		sdk.AddTool(s.plugin, withCategory(run), s.exec)
 	}
 	add(s, s.background, tool.Spec{Name: "shell_background", Tier: tool.Privileged, Destructive: true, OpenWorld: true, Timeout: time.Minute})

@@ -29,10 +29,6 @@ func TestParseArgv(t *testing.T) {
 		{argv: []string{"env", "sudo", "ls"}, risk: command.High, runs: "env sudo"},
 		{argv: []string{"bash", "-c", "touch f; ls"}, risk: command.High, runs: "bash touch ls"},
 		{argv: []string{"eval", "touch f"}, risk: command.High, runs: "eval touch"},
-		{argv: []string{"bash"}, risk: command.High, runs: "bash"},
-		{argv: []string{"/bin/sh", "-e"}, risk: command.High, runs: "sh"},
-		{argv: []string{"sh", "-s", "a"}, risk: command.High, runs: "sh"},
-		{argv: []string{"python3", "-"}, risk: command.High, runs: "python3"},
 		{argv: []string{"if"}, risk: command.Medium, runs: "if"},
 		{argv: []string{""}, risk: command.Medium, runs: ""},
 		{argv: []string{"ls"}, environment: []string{"LANG=C"}, runs: "ls"},
@@ -104,6 +100,18 @@ func TestTree(t *testing.T) {
 		tree, err := command.Parse(tt.text, command.Options{}).Tree()
 		if err != nil || (len(tree) > 0) != tt.want {
 			t.Errorf("Parse(%.20q).Tree() has %d bytes (%v), want one: %v", tt.text, len(tree), err, tt.want)
+		}
+	}
+}
+
+// A shell or interpreter without a script runs what it reads, whatever lists it.
+func TestRunsInput(t *testing.T) {
+	for words, clean := range map[string]bool{
+		"bash": false, "/bin/sh -e": false, "sh -s a": false, "python3 -": false, "bash -o pipefail": false, "bash /dev/stdin": false, "node": false,
+		"bash build.sh": true, "bash -e build.sh": true, "python3 -W ignore x.py": true, "python3 --version": true, "make": true,
+	} {
+		if got := command.ParseArgv(strings.Fields(words), nil, command.Options{}).Segments[0].Clean; got != clean {
+			t.Errorf("ParseArgv(%q) is clean: %v, want %v", words, got, clean)
 		}
 	}
 }

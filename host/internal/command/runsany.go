@@ -42,10 +42,13 @@ func runsInput(name string, words []word) bool {
 		return false
 	}
 	given := false
-	for _, w := range words[1:] {
+	for i, w := range words[1:] {
 		switch text := w.text; {
 		case text == "-" || text == "-s" && shells[name]:
 			return true
+		case text == "/dev/stdin" || strings.HasPrefix(text, "/dev/fd/") || strings.HasPrefix(text, "/proc/self/fd/"):
+			return true
+		case takesValue[words[i].text]: // it belongs to the option before it
 		case text == "--version" || text == "--help" || text == "-V":
 			return false
 		case !strings.HasPrefix(text, "-"):
@@ -54,6 +57,11 @@ func runsInput(name string, words []word) bool {
 	}
 	return !given
 }
+
+// takesValue are the options of shells and interpreters whose value is no script.
+//
+//nolint:gochecknoglobals // a table
+var takesValue = set("-o +o -O +O --rcfile --init-file -W -X -r --require -I")
 
 // readInput are the interpreters that run their input if they get no arguments.
 //

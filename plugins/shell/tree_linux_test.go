@@ -219,7 +219,7 @@ func TestTreeIsRefused(t *testing.T) {
 		{`echo "$(touch pwned)"`, "", "touch pwned"},
 		{`f() { touch pwned; }; f || true`, "", "touch pwned"},
 		{`PATH=; ls`, "", "PATH= ls"},
-		{`umask 0`, "", "umask 0"},
+		{`umask 0`, "", "builtin umask 0"},
 		{`source word`, "", "source word"},
 		{`cd sub && ./c`, "", "./c"},
 		{`sleep 100 & echo a; touch pwned`, "a\n", "touch pwned"},

@@ -16,6 +16,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
+// executesTrees says that commands can be executed by their trees.
+const executesTrees = true
+
 // self is this program, for whatever the plugin executes.
 const self = "/proc/self/exe"
 

@@ -106,10 +106,11 @@ func exporting(name, value string) *syntax.Stmt {
 func (r *runner) call(ctx context.Context, args []string) ([]string, error) {
 	if interp.IsBuiltin(args[0]) {
 		h := interp.HandlerCtx(ctx)
-		r.ask(&h, args)
-		if slices.Contains(lacking, args[0]) {
+		if slices.Contains(lacking, args[0]) { // asked about as what is not known, so that bash can run it
+			r.ask(&h, append([]string{"builtin"}, args...))
 			return nil, fmt.Errorf("%s is a builtin of bash that is not there without it", args[0])
 		}
+		r.ask(&h, args)
 	}
 	return args, nil
 }
@@ -119,11 +120,20 @@ func (r *runner) ask(h *interp.HandlerContext, args []string) {
 	_, changed := r.environment(h)
 	args = slices.Clone(args)
 	for i, word := range args {
-		if r.pipes != "" && filepath.Dir(word) == r.pipes { // what a pipe gives, as input does
+		if r.isPipe(word) { // it gives what another command writes, as input does
 			args[i] = "/dev/stdin"
 		}
 	}
 	r.asker.mayRun(tool.Execution{Argv: args, Environment: changed, Directory: h.Dir})
+}
+
+// isPipe reports whether a word is the name of the pipe of a process substitution.
+func (r *runner) isPipe(word string) bool {
+	if r.pipes == "" || filepath.Dir(word) != r.pipes {
+		return false
+	}
+	info, err := os.Lstat(word)
+	return err == nil && info.Mode().Type() == os.ModeNamedPipe
 }
 
 // environment is what a program gets, and what of it the command has changed. A variable
