@@ -129,6 +129,15 @@ func TestTreeDoesAsBash(t *testing.T) {
 		`trap 'echo bye' EXIT; echo hi`,
 		`env | grep '^LC_TIME='; env | grep -c SECRET`,
 		`cat word | (read -r a b; echo "$b $a")`,
+		`all=(a.go b.go); cat "${all[@]}" | wc -l; echo ${#all[@]} "${all[1]}"`,
+		`n=1; while [ $n -lt 4 ]; do echo $n; n=$((n+1)); done; for i in {1..3}; do echo $i; done`,
+		`x=a.b.c; echo ${x%.*} ${x##*.} ${x/a/z} ${x^^} ${x:2:1} ${#x} ${none:-d}`,
+		`wc -l $(ls *.go); echo *.none; ls sub/*; echo */c`,
+		`ls *.go | xargs wc -l; ls *.go | xargs -n1 echo x; ls | xargs -I{} echo '{}' is {}; printf 'a b\n c\n' | xargs`,
+		`printf 'a\0b c\0' | xargs -0 printf '<%s>'; printf '"a b" c\\ d' | xargs printf '<%s>'; printf '' | xargs -r echo no; printf '' | xargs echo yes`,
+		`printf 'a:b:' | xargs -d: printf '<%s>'; echo 1 2 | xargs false; echo $?; echo 1 2 | xargs -n1 no-such; echo $?; echo "'" | xargs echo; echo $?`,
+		`find . -name '*.go' -exec wc -l {} \; | sort; find . -type f -exec wc -c {} + | wc -l; find sub -exec false {} +; echo $?`,
+		`seq 5 | xargs -n2 | wc -l; seq 3 | xargs -P4 -I% echo %`,
 	} {
 		got, want := byTree(text), byText.Call(t.Context(), "shell_exec", map[string]any{"command": text})
 		g, w := structured(t, got), structured(t, want)
@@ -167,7 +176,13 @@ func TestTreeAsks(t *testing.T) {
 		text string
 		want []string
 	}{
-		{`ls a*`, []string{"ls a.go"}},
+		{`ls a*`, []string{"< WS", "ls a.go"}},
+		{`d=sub; echo $d/*`, []string{"< WS/sub", "< WS/sub", "echo sub/c"}},
+		{`echo "a*" 'b*'`, []string{"echo a* b*"}},
+		{`xargs -n1 cat word <sub/c`, []string{"< WS/sub/c", "xargs", "cat word c"}},
+		{`xargs -a word cat`, []string{"xargs -a word cat"}},
+		{`find sub -type f -exec cat {} +`, []string{"find sub -type f -print0", "cat sub/c"}},
+		{`find sub -type f -ok cat {} \;`, []string{"find sub -type f -ok cat {} ;"}},
 		{`x=touch; $x f`, []string{"touch f"}},
 		{`{touch,f}`, []string{"touch f"}},
 		{`cat <word`, []string{"< WS/word", "cat"}},
@@ -205,7 +220,7 @@ func TestTreeAsks(t *testing.T) {
 // A part that may not run ends the command: nothing after it runs, and what has run is
 // told.
 func TestTreeIsRefused(t *testing.T) {
-	run, j, workspace := startJudged(t, []string{"echo", "cat", "ls", "sort", "sleep", "true", "command", "cd"})
+	run, j, workspace := startJudged(t, []string{"echo", "cat", "ls", "sort", "sleep", "true", "command", "cd", "xargs"})
 	for _, tt := range []struct{ text, output, refused string }{
 		{`echo a; touch pwned; echo b`, "a\n", "touch pwned"},
 		{`x=touch; $x pwned`, "", "touch pwned"},
@@ -222,6 +237,8 @@ func TestTreeIsRefused(t *testing.T) {
 		{`umask 0`, "", "builtin umask 0"},
 		{`source word`, "", "source word"},
 		{`cd sub && ./c`, "", "./c"},
+		{`mv *.go pwned`, "", "mv a.go b.go pwned"},
+		{`ls *.go | xargs -I{} mv {} pwned`, "", "mv a.go pwned"},
 		{`sleep 100 & echo a; touch pwned`, "a\n", "touch pwned"},
 	} {
 		result := run(tt.text)

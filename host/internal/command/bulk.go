@@ -9,6 +9,9 @@ import (
 // those below a directory, or those that something else lists.
 func (r *reader) bulk(s *Segment, words []word) string {
 	args := words[1:]
+	if r.line.Deferred && (s.Name == "xargs" || s.Name == "find") { // each command that they build is judged
+		return ""
+	}
 	switch s.Name {
 	case "grep", "egrep", "fgrep", "zgrep", "bzgrep", "xzgrep", "zstdgrep":
 		if given(args, "r", "recursive") || given(args, "R", "dereference-recursive") || slices.ContainsFunc(args, recurses) {
@@ -23,6 +26,9 @@ func (r *reader) bulk(s *Segment, words []word) string {
 			return s.Name + " runs a command with the files that it finds"
 		}
 	case "xargs", "parallel":
+		if len(args) == 0 {
+			return ""
+		}
 		return s.Name + " runs a command with the files that it is given"
 	case "tar", "bsdtar", "zip", "7z", "7za", "cpio", "pax", "rsync":
 		return s.Name + " takes whole directories"

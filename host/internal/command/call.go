@@ -12,10 +12,7 @@ import (
 // call reads a simple command.
 func (r *reader) call(c *syntax.CallExpr) {
 	if len(c.Args) == 0 {
-		for _, a := range c.Assigns {
-			r.line.problem(High, "it sets %s for what follows", a.Name.Value)
-			r.insideAssign(a)
-		}
+		r.assigns(c.Assigns)
 		return
 	}
 	words := make([]word, 0, len(c.Args))
@@ -92,13 +89,14 @@ func (r *reader) run(words []word, maybe bool) {
 		s.Files = append(s.Files, filesIn(w)...)
 	}
 	inner := r.unwrap(&s, words)
+	expected := r.expected(words)
 	if !s.Transparent {
-		r.judge(&s, words)
+		r.judge(&s, expected)
 	}
 	if runsInput(s.Name, words) {
 		s.blame(High, "%s runs what it reads", s.Name)
 	}
-	s.Bulk = r.bulk(&s, words)
+	s.Bulk = r.bulk(&s, expected)
 	r.forbid(&s, words)
 	if (s.Name == "cd" || s.Name == "pushd") && len(words) > 1 {
 		r.line.Directories = append(r.line.Directories, words[len(words)-1].text)

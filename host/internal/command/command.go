@@ -112,6 +112,8 @@ type Line struct {
 	// that bash may read differently: it may run commands that are not among the
 	// segments.
 	Unread bool
+	// Deferred says that what is known only when the line runs is left to that moment.
+	Deferred bool
 	// Files are those that redirections without a command name, as they are written.
 	Files []string
 	// Writes are the files to which output is redirected, as they are written.

@@ -14,6 +14,9 @@ import (
 // long.
 const MaxTree = 8 << 10
 
+// Text returns the line as it was given.
+func (l *Line) Text() string { return l.text }
+
 // HasTree reports whether the line can be executed by its tree: it could be parsed, is
 // not too long, and needs nothing that only bash has.
 func (l *Line) HasTree() bool {

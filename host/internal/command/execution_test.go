@@ -25,6 +25,8 @@ func TestParseArgv(t *testing.T) {
 		{argv: []string{"touch", "f"}, risk: command.Medium, runs: "touch"},
 		{argv: []string{"./ls"}, risk: command.High, runs: "ls"},
 		{argv: []string{"wc", "--files0-from=.env"}, risk: command.High, runs: "wc"},
+		{argv: []string{"xargs"}, runs: "xargs"},
+		{argv: []string{"xargs", "cat"}, risk: command.High, runs: "xargs cat"},
 		{argv: []string{"find", ".", "-delete"}, risk: command.High, runs: "find"},
 		{argv: []string{"env", "sudo", "ls"}, risk: command.High, runs: "env sudo"},
 		{argv: []string{"bash", "-c", "touch f; ls"}, risk: command.High, runs: "bash touch ls"},

@@ -2,6 +2,7 @@ package command
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,9 @@ var (
 
 // find checks find: first where it looks, then its expression.
 func (r *reader) find(s *Segment, words []word) {
+	if at := slices.IndexFunc(words, executes); at >= 0 && r.line.Deferred && words[at].text == "-exec" {
+		words = words[:at] // each command is judged when it is built
+	}
 	start := true
 	for i := 0; i < len(words); i++ {
 		w := words[i]

@@ -27,11 +27,11 @@ func (r *reader) inside(n syntax.Node) {
 			r.statements(n.Stmts)
 			return false
 		case *syntax.ParamExp:
-			if why := dangerous(n); why != "" {
+			if why := dangerous(n); why != "" && !r.line.Deferred {
 				r.line.problem(High, "%s", why)
 			}
 		case *syntax.ArithmExp:
-			if !numbers(n.X) {
+			if !numbers(n.X) && !r.line.Deferred {
 				r.line.problem(High, "arithmetic, which may run what its variables hold")
 			}
 		case syntax.Command: // of a kind that cannot be here
@@ -44,11 +44,15 @@ func (r *reader) inside(n syntax.Node) {
 // insideAssign reads what an assignment evaluates.
 func (r *reader) insideAssign(a *syntax.Assign) {
 	if a.Index != nil {
-		r.line.problem(High, "an index of an array, which is evaluated")
+		if !r.line.Deferred {
+			r.line.problem(High, "an index of an array, which is evaluated")
+		}
 		r.inside(a.Index)
 	}
 	if a.Array != nil {
-		r.line.problem(High, "an array")
+		if !r.line.Deferred {
+			r.line.problem(High, "an array")
+		}
 		for _, e := range a.Array.Elems {
 			r.inside(e.Index)
 			r.inside(e.Value)

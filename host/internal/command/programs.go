@@ -83,10 +83,11 @@ var programs = map[string]program{
 		},
 		operands: patternPaths,
 	},
-	"find": {check: (*reader).find},
-	"sed":  {check: (*reader).sed},
-	"git":  {check: (*reader).git},
-	"go":   {check: (*reader).golang},
+	"xargs": {options: options{flags: "0r", values: "dIn", long: "null no-run-if-empty"}, operands: nothing},
+	"find":  {check: (*reader).find},
+	"sed":   {check: (*reader).sed},
+	"git":   {check: (*reader).git},
+	"go":    {check: (*reader).golang},
 }
 
 //nolint:gochecknoglobals // a table

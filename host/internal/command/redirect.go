@@ -76,6 +76,9 @@ func (r *reader) redirect(redirect *syntax.Redirect) (risk Risk, why, file strin
 		return High, "it opens a connection (" + target.text + ")", target.text
 	case redirect.Op == syntax.RdrIn:
 		if !target.static {
+			if r.line.Deferred {
+				return Low, "", ""
+			}
 			return High, "it reads a file that is known only when it runs", target.text
 		}
 		risk, why = r.outside(target.text)

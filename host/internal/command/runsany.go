@@ -24,7 +24,7 @@ func RunsAny(entry []string) bool {
 	if rest[len(rest)-1] != "*" {
 		return false
 	}
-	if _, known := programs[name]; known && !subcommands[name] {
+	if _, known := programs[name]; known && !subcommands[name] && !wrappers[name].adds {
 		return false // each use is judged by itself
 	}
 	return interprets(name) || runners[name] || interpreters[name] || subcommands[name] || len(wrappers[name].long) > 0 || name == "source" || name == "."

@@ -107,9 +107,10 @@ func (r *reader) wrapped(s *Segment, w wrapper, words []word) (inner func()) {
 	before := rest[:min(w.before, len(rest))]
 	rest = rest[len(before):]
 	if len(rest) == 0 {
+		s.Transparent = w.adds && len(words) == 1 // it prints what it reads
 		return func() {}
 	}
-	s.Transparent = w.plain && allStatic(before) && s.Why == ""
+	s.Transparent = (w.plain || w.adds && r.buildsKnown(s.Name, words[1:len(words)-len(rest)])) && allStatic(before) && s.Why == ""
 	if w.adds {
 		rest = append(slices.Clone(rest), word{text: "...", whole: true})
 	}

@@ -54,7 +54,7 @@ func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Pa
 }
 
 // maxLinked bounds the words of commands whose links are followed.
-const maxLinked = 2000
+const maxLinked = 10_000
 
 // linked returns where the words of the commands lead through symbolic links.
 func linked(in *policy.Input) []policy.Path {
@@ -101,6 +101,7 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 		c.grantable = p.grantable(c, applied, decision)
 		decision = p.underGrants(rules, in, decision, &c.grantable)
 	}
+	decision = applied.deferred(c, decision)
 	if why := p.refusals.of(c); why != "" && decision.Verdict == policy.Allow {
 		decision = policy.Decision{Verdict: policy.Ask, Rule: "a part of the command that was refused when it ran: " + why, NoGrant: "the whole command is asked about once"}
 	}

@@ -45,6 +45,27 @@ func (p *Pipeline) commandTree(c *call) ([]byte, error) {
 	return tree, err
 }
 
+// deferred decides once more about a call that a person would be asked about, whose command
+// is executed by its tree: as if what is known only when it runs were harmless, since
+// mayRun judges it then.
+func (s *Settings) deferred(c *call, asked policy.Decision) policy.Decision {
+	if asked.Verdict == policy.Allow || asked.Verdict == policy.Deny || c.tree == nil || !c.tree.HasTree() || s.Policy.TextAllowed() {
+		return asked
+	}
+	commands := s.commands(c)
+	for i := range commands {
+		if commands[i].Line == c.tree {
+			commands[i].Line = command.ParseDeferred(c.tree.Text(), s.Policy.Reading(s.Roots))
+		}
+	}
+	d := s.Policy.Decide(s.inputOf(c, commands, s.paths(c)))
+	if d.Verdict != policy.Allow {
+		return asked
+	}
+	d.Rule += ", and each part when it runs"
+	return d
+}
+
 // mayRun judges one part of the command of a call that is executed by its tree, by the
 // policy of this moment.
 func (p *Pipeline) mayRun(c *call, e tool.Execution) *tool.Error {

@@ -181,3 +181,40 @@ func TestTextsAreAskedAbout(t *testing.T) {
 		})
 	}
 }
+
+// A line that only reads is not asked about because its words are known only when it runs:
+// each part is judged then.
+func TestDeferredParts(t *testing.T) {
+	for _, tt := range []struct {
+		mode       policy.Mode
+		line, want string
+	}{
+		{line: `for f in *; do cat "$f"; done`, want: "runs runs"},
+		{line: `cat $(ls *.go)`, want: "runs runs"},
+		{line: `cat .env*`},
+		{line: `sudo $x`, want: "denied"},
+		{line: `touch a; cat $x`},
+		{mode: policy.Autonomous, line: `touch a; cat $x`},
+		{mode: policy.Autonomous, line: `for f in *; do cat "$f"; done`, want: "runs runs"},
+	} {
+		h := newHost(t, pipeline.Options{
+			Runner: parts(tool.Execution{Argv: []string{"ls"}, Directory: "/ws"}, tool.Execution{Argv: []string{"cat", "a"}, Directory: "/ws"}),
+			Roots:  []string{"/ws"}, Policy: rules(t, policy.Options{Mode: tt.mode, Commands: lists()}),
+		}, commandSpec())
+		req := request("run", fmt.Sprintf(`{"command":%q}`, tt.line))
+		explained, err := h.Explain(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.want == "" {
+			if explained.Verdict != policy.Ask && explained.Verdict != policy.Confirm {
+				t.Errorf("mode %v, %s: %v, want it asked about", tt.mode, tt.line, explained.Verdict)
+			}
+			continue
+		}
+		result := h.Call(t.Context(), req).Result
+		if got := result.Text(); got != tt.want && (tt.want != "denied" || result.Error == nil || explained.Verdict != policy.Deny) {
+			t.Errorf("mode %v, %s: %q (explained: %v), want %q", tt.mode, tt.line, got, explained.Verdict, tt.want)
+		}
+	}
+}

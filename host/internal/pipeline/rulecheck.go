@@ -168,7 +168,7 @@ func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catal
 		return result
 	}
 	in := s.input(c)
-	decision := s.Policy.Decide(in)
+	decision := s.deferred(c, s.Policy.Decide(in))
 	result.Decision = &decision
 	if applies, _ := rule.Applies(&in); test.Expect == rule.Verdict && !rule.Shadow && !applies { // what is wrong with it is in the notes
 		result.Problem = fmt.Sprintf("the rule does not apply to the call, so that the test says nothing of it; the call is decided %q by %s", decision.Verdict, decidedBy(decision))

@@ -137,6 +137,9 @@ func (s *secrets) decide(in *Input) (Decision, bool) {
 				case sensitive.Aimed:
 					return s.decision(pattern, m.Text), true
 				case sensitive.Broad:
+					if c.Line.Deferred {
+						continue // the files that it stands for are judged
+					}
 					broad = cmp.Or(broad, tool.VisibleName(m.Text)+" may name sensitive files")
 				case sensitive.None:
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,6 +46,25 @@ func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileM
 		return nil, &os.PathError{Op: "open", Path: name, Err: errors.Unwrap(err)}
 	}
 	return file, nil
+}
+
+// readDir lists a directory for a pattern, as open opens a file.
+func (r *runner) readDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
+	h := interp.HandlerCtx(ctx)
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(h.Dir, name)
+	}
+	held, err := hold(name, unix.O_DIRECTORY)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	defer held.Close()
+	target, err := os.Readlink(inProc(held))
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: target})
+	return os.ReadDir(inProc(held))
 }
 
 // create makes a file that is not there, in the directory that is asked about.

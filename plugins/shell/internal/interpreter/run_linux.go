@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +67,7 @@ func run(o *Program, a *asker) (int, error) {
 	}
 	shell, err := interp.New(
 		interp.StdIO(os.Stdin, os.Stdout, os.Stderr), interp.Dir(dir), interp.Env(expand.ListEnviron(env...)),
-		interp.CallHandler(r.call), interp.OpenHandler(r.open),
+		interp.CallHandler(r.call), interp.OpenHandler(r.open), interp.ReadDirHandler2(r.readDir),
 		interp.ExecHandlers(func(interp.ExecHandlerFunc) interp.ExecHandlerFunc { return r.execute }),
 	)
 	if err != nil {
@@ -170,17 +171,25 @@ func own(name string) bool {
 // execute executes a program.
 func (r *runner) execute(ctx context.Context, args []string) error {
 	h := interp.HandlerCtx(ctx)
-	path, found := lookUp(&h, args[0])
+	if is, err := r.built(&h, args); is {
+		return err
+	}
+	return r.program(&h, args, h.Stdin)
+}
+
+// program executes a program that reads input.
+func (r *runner) program(h *interp.HandlerContext, args []string, input io.Reader) error {
+	path, found := lookUp(h, args[0])
 	if found && r.mayBeReplaced(path) { // its name does not say what it is
 		args = append([]string{path}, args[1:]...)
 	}
-	r.ask(&h, args)
+	r.ask(h, args)
 	if !found {
 		fmt.Fprintf(h.Stderr, "%s: command not found\n", args[0])
 		return interp.ExitStatus(notFound)
 	}
-	env, _ := r.environment(&h)
-	c := exec.Cmd{Path: path, Args: args, Env: env, Dir: h.Dir, Stdin: h.Stdin, Stdout: h.Stdout, Stderr: h.Stderr}
+	env, _ := r.environment(h)
+	c := exec.Cmd{Path: path, Args: args, Env: env, Dir: h.Dir, Stdin: input, Stdout: h.Stdout, Stderr: h.Stderr}
 	err := c.Run()
 	var ended *exec.ExitError
 	switch {

@@ -1,0 +1,81 @@
+package command
+
+import (
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// ParseDeferred reads a line that is executed by its tree, part by part, and leaves the
+// words that are known only then to that moment, when each part is judged with the words
+// that it gets. Whatever else is in such a line must read only: a part that is refused
+// ends the line after what came before it.
+func ParseDeferred(text string, opts Options) *Line {
+	line := &Line{text: text, Deferred: true}
+	r := &reader{opts: opts, line: line}
+	r.read(text, 0)
+	r.settle()
+	if len(line.Segments) == 0 {
+		line.problem(Medium, "it holds no command")
+	}
+	if why := line.changes(); why != "" {
+		line.problem(High, "it has parts that are known only when they run, and %s", why)
+	}
+	return line
+}
+
+// changes says what in the line does more than read, "" for nothing.
+func (l *Line) changes() string {
+	for i := range l.Segments {
+		s := &l.Segments[i]
+		if s.Risk > Low || !s.Known && !s.Transparent && !s.Maybe {
+			return s.Argv[0] + " is not known to do no more than read"
+		}
+	}
+	for _, name := range l.Writes {
+		if name != "/dev/null" {
+			return "it writes the file " + name
+		}
+	}
+	return ""
+}
+
+// expected are the words by which a command is judged before it runs. Of a deferred line
+// a word that is known only then counts as one that is harmless: "0" is a number, a text
+// and a file in the directory.
+func (r *reader) expected(words []word) []word {
+	if !r.line.Deferred || allStatic(words[1:]) {
+		return words
+	}
+	words = slices.Clone(words)
+	for i := range words[1:] {
+		w := &words[i+1]
+		if w.static || w.pipe || strings.HasPrefix(w.text, "~") {
+			continue
+		}
+		if risk, _ := r.outside(w.text); risk == Low {
+			*w = word{text: "0", static: true, plain: true, whole: true}
+		}
+	}
+	return words
+}
+
+// buildsKnown reports whether each command that a program builds is judged when it is
+// executed, with these options of the program.
+func (r *reader) buildsKnown(name string, options []word) bool {
+	p := programs[name]
+	_, unknown := p.split(options)
+	return r.line.Deferred && unknown == ""
+}
+
+// assigns notes what variables are set for what follows. Of a deferred line a program
+// that is executed with other variables than it was given is judged then.
+func (r *reader) assigns(all []*syntax.Assign) {
+	for _, a := range all {
+		if !r.line.Deferred {
+			r.line.problem(High, "it sets %s for what follows", a.Name.Value)
+		}
+		r.insideAssign(a)
+	}
+}

@@ -1,0 +1,330 @@
+package interpreter
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/interp"
+)
+
+// The interpreter executes xargs and find -exec itself, so that each command that they
+// build is asked about with its words. Other uses than those here are asked about as
+// programs.
+
+// maxBuilt bounds the bytes of the words of one command, as GNU xargs does.
+const maxBuilt = 128 << 10
+
+// Exit codes of xargs, as its manual has them.
+const (
+	someFailed = 123
+	oneStopped = 124
+	oneKilled  = 125
+)
+
+// builder executes a command with words that are read.
+type builder struct {
+	command []string
+	// separator ends a word; -1 for white space, with quotes and backslashes.
+	separator int
+	// most bounds the words of one command.
+	most int
+	// replace is what of the command stands for a word, which are then one for each
+	// command; "" to add them at its end.
+	replace string
+	// empty says that the command runs without words if there are none.
+	empty bool
+}
+
+// parseXargs reads the arguments of xargs. It reports false if they are not of those that
+// are known here.
+func parseXargs(args []string) (b builder, ok bool) {
+	b = builder{separator: -1, most: maxBuilt, empty: true}
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "-" {
+		option, value := args[0], ""
+		args = args[1:]
+		if option == "--" {
+			break
+		}
+		switch valued := strings.Contains("nIdP", option[1:2]); {
+		case valued && len(option) > 2:
+			option, value = option[:2], option[2:]
+		case valued && len(args) == 0:
+			return b, false
+		case valued:
+			value, args = args[0], args[1:]
+		}
+		switch option {
+		case "-0", "--null":
+			b.separator = 0
+		case "-r", "--no-run-if-empty":
+			b.empty = false
+		case "-0r", "-r0":
+			b.separator, b.empty = 0, false
+		case "-P": // how many run at once: one
+		case "-n":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 1 {
+				return b, false
+			}
+			b.most = n
+		case "-d":
+			value = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\x00").Replace(value)
+			if len(value) != 1 || value[0] >= utf8.RuneSelf {
+				return b, false
+			}
+			b.separator = int(value[0])
+		case "-I":
+			if b.replace = value; value == "" {
+				return b, false
+			}
+		default:
+			return b, false
+		}
+	}
+	b.command = args
+	if b.replace != "" { // a line is a word
+		b.most, b.empty = 1, false
+		if b.separator < 0 {
+			b.separator = '\n'
+		}
+	}
+	if len(args) == 0 {
+		b.command = []string{"echo"}
+	}
+	return b, true
+}
+
+// parseFind splits find -exec, as its last action, into a find that prints what it finds
+// and what is executed with that.
+func parseFind(args []string) (find []string, b builder, ok bool) {
+	at, last := slices.Index(args, "-exec"), len(args)-1
+	if at < 0 || last < at+2 || slices.ContainsFunc(args[1:at], acts) || slices.ContainsFunc(args[at+1:last], acts) {
+		return nil, b, false
+	}
+	b = builder{command: args[at+1 : last], most: 1, replace: "{}"}
+	switch args[last] {
+	case ";":
+	case "+":
+		if args[last-1] != "{}" || last < at+3 {
+			return nil, b, false
+		}
+		b = builder{command: args[at+1 : last-1], most: maxBuilt}
+	default:
+		return nil, b, false
+	}
+	if slices.Contains(b.command, ";") || strings.Contains(b.command[0], "{}") {
+		return nil, b, false
+	}
+	return append(slices.Clone(args[:at]), "-print0"), b, true
+}
+
+// acts reports whether a word of find may print or execute.
+func acts(word string) bool {
+	return strings.HasPrefix(word, "-print") || strings.HasPrefix(word, "-exec") || slices.Contains([]string{"-ls", "-ok", "-okdir", "-delete", "-quit"}, word) || strings.HasPrefix(word, "-f")
+}
+
+// xargs executes xargs.
+func (r *runner) xargs(h *interp.HandlerContext, b *builder) error {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	code := uint8(0)
+	err = b.each(h.Stdin, func(words []string) (goOn bool) {
+		var status interp.ExitStatus
+		err := r.program(h, words, null)
+		switch {
+		case err == nil:
+			return true
+		case !errors.As(err, &status), status == notFound, status == notExecutable:
+			code = max(uint8(status), 1)
+			return false
+		case status == 255:
+			code = oneStopped
+			return false
+		case status > bySignal:
+			code = oneKilled
+			return false
+		}
+		code = someFailed
+		return true
+	})
+	if err != nil {
+		fmt.Fprintln(h.Stderr, "xargs:", err)
+		code = 1
+	}
+	return exitStatus(code)
+}
+
+// find executes find -exec.
+func (r *runner) find(h *interp.HandlerContext, args []string, b *builder) error {
+	from, to, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	found := make(chan error, 1)
+	inner := *h
+	inner.Stdout = to
+	go func() { // ends with find, whose output is read to its end
+		defer to.Close()
+		found <- r.program(&inner, args, h.Stdin)
+	}()
+	code := uint8(0)
+	err = b.each(from, func(words []string) bool {
+		if err := r.program(h, words, h.Stdin); err != nil && b.replace == "" {
+			code = 1
+		}
+		return true
+	})
+	_ = from.Close() // find ends with it if its output could not be read
+	if ended := <-found; ended != nil {
+		return ended
+	}
+	if err != nil {
+		fmt.Fprintln(h.Stderr, "find:", err)
+		code = 1
+	}
+	return exitStatus(code)
+}
+
+func exitStatus(code uint8) error {
+	if code == 0 {
+		return nil
+	}
+	return interp.ExitStatus(code)
+}
+
+// each calls do with the words of each command, until it says that there shall be no more.
+func (b *builder) each(input io.Reader, do func(words []string) (goOn bool)) error {
+	var (
+		words []string
+		bytes int
+		ran   bool
+	)
+	flush := func() bool {
+		built := append(slices.Clone(b.command), words...)
+		if b.replace != "" {
+			built = slices.Clone(b.command)
+			for i := range built[1:] {
+				built[i+1] = strings.ReplaceAll(built[i+1], b.replace, words[0])
+			}
+		}
+		words, bytes, ran = nil, 0, true
+		return do(built)
+	}
+	reader := bufio.NewReader(input)
+	for {
+		word, err := b.next(reader)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if len(words) > 0 && bytes+len(word)+1 > maxBuilt && !flush() {
+			return nil
+		}
+		words = append(words, word)
+		bytes += len(word) + 1
+		if len(words) == b.most && !flush() {
+			return nil
+		}
+	}
+	if len(words) > 0 || !ran && b.empty {
+		flush()
+	}
+	return nil
+}
+
+// errQuote is about input that xargs refuses as well.
+var errQuote = errors.New("unmatched quote, or a word that is too long; by default quotes are special to xargs unless you use the -0 option")
+
+// next reads one word; the error is io.EOF if there is no more.
+func (b *builder) next(reader *bufio.Reader) (string, error) {
+	if b.separator >= 0 {
+		return b.separated(reader)
+	}
+	var word strings.Builder
+	quote, begun := byte(0), false
+	for {
+		c, err := reader.ReadByte()
+		if err != nil {
+			if errors.Is(err, io.EOF) && quote != 0 {
+				err = errQuote
+			}
+			if errors.Is(err, io.EOF) && begun {
+				err = nil
+			}
+			return word.String(), err
+		}
+		switch {
+		case quote != 0 && c == '\n' || word.Len() > maxBuilt:
+			return "", errQuote
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteByte(c)
+		case c == '\'' || c == '"':
+			quote, begun = c, true
+		case c == '\\':
+			if c, err = reader.ReadByte(); err != nil {
+				return "", errQuote
+			}
+			word.WriteByte(c)
+			begun = true
+		case c == ' ' || c == '\t' || c == '\n' || c == '\v' || c == '\f' || c == '\r':
+			if begun {
+				return word.String(), nil
+			}
+		default:
+			word.WriteByte(c)
+			begun = true
+		}
+	}
+}
+
+// separated reads one word that ends with the separator. A line for -I has no blanks at
+// its beginning, and is none if nothing else is in it.
+func (b *builder) separated(reader *bufio.Reader) (string, error) {
+	for {
+		word, err := reader.ReadString(byte(b.separator))
+		if len(word) > maxBuilt {
+			return "", errQuote
+		}
+		if err != nil && (!errors.Is(err, io.EOF) || word == "") {
+			return "", err
+		}
+		word = strings.TrimSuffix(word, string(rune(b.separator)))
+		if b.replace == "" || b.separator != '\n' {
+			return word, nil
+		}
+		if word = strings.TrimLeft(word, " \t"); word != "" {
+			return word, nil
+		}
+	}
+}
+
+// built executes args if they are a program that builds commands, and reports whether they
+// are.
+func (r *runner) built(h *interp.HandlerContext, args []string) (is bool, err error) {
+	switch args[0] {
+	case "xargs":
+		if b, ok := parseXargs(args[1:]); ok {
+			r.ask(h, args[:1]) // alone, it prints what it reads
+			return true, r.xargs(h, &b)
+		}
+	case "find":
+		if find, b, ok := parseFind(args); ok {
+			return true, r.find(h, find, &b)
+		}
+	}
+	return false, nil
+}
