@@ -73,8 +73,9 @@ func (m *Mounts) make() error {
 type tree struct {
 	Bind
 
-	fd  int
-	dir bool
+	fd     int
+	dir    bool
+	parent int // of a pinned one, to open again what has been replaced; else -1
 }
 
 func (m *Mounts) openTrees() ([]tree, error) {
@@ -94,13 +95,47 @@ func (m *Mounts) openTrees() ([]tree, error) {
 
 // openTree opens what a path is, and not what has been put in its place since.
 func openTree(b Bind) (tree, error) {
+	parent := -1
+	if b.Pin {
+		var err error
+		if parent, err = openPlace(parentOf(string(b.Path))); err != nil {
+			return tree{}, ifLink(err)
+		}
+	}
 	file, err := openPlace(string(b.Path))
-	if errors.Is(err, unix.ELOOP) {
-		return tree{}, errMoved
-	}
 	if err != nil {
-		return tree{}, err
+		return tree{}, ifLink(err)
 	}
+	return treeOf(b, file, parent)
+}
+
+// reopen opens what has been put in the place of a pinned tree.
+func (t *tree) reopen() error {
+	name := string(t.Path)[len(parentOf(string(t.Path))):]
+	file, err := unix.Openat2(t.parent, strings.TrimPrefix(name, "/"), &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return ifLink(err)
+	}
+	again, err := treeOf(t.Bind, file, t.parent)
+	if err == nil {
+		_ = unix.Close(t.fd) // nothing is buffered
+		*t = again
+	}
+	return err
+}
+
+// ifLink returns errMoved if an error says that a path is a link by now.
+func ifLink(err error) error {
+	if errors.Is(err, unix.ELOOP) {
+		return errMoved
+	}
+	return err
+}
+
+// treeOf clones what has been opened, and closes file.
+func treeOf(b Bind, file, parent int) (tree, error) {
 	defer func() { _ = unix.Close(file) }() // nothing is buffered
 	var stat unix.Stat_t
 	if err := unix.Fstat(file, &stat); err != nil {
@@ -111,7 +146,7 @@ func openTree(b Bind) (tree, error) {
 		return tree{}, errMoved
 	}
 	fd, err := unix.OpenTree(file, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
-	return tree{b, fd, kind == unix.S_IFDIR}, err
+	return tree{b, fd, kind == unix.S_IFDIR, parent}, err
 }
 
 // openPlace opens a path without following any link, also not its own.
@@ -256,34 +291,55 @@ func attach(root string, trees []tree) error {
 				return err
 			}
 		}
-		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
-		for _, a := range []struct {
-			allowed bool
-			attr    uint64
-		}{{t.Write, unix.MOUNT_ATTR_RDONLY}, {t.Exec, unix.MOUNT_ATTR_NOEXEC}, {t.Dev, unix.MOUNT_ATTR_NODEV}} {
-			if !a.allowed {
-				attr.Attr_set |= a.attr
-			}
-		}
-		if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-			return fmt.Errorf("set what %s may be used for: %w", t.Path, err)
-		}
-		if err := attachAt(path, t.fd); err != nil {
+		if err := t.attachAt(path); err != nil {
 			return fmt.Errorf("bind %s: %w", t.Path, err)
 		}
 		_ = unix.Close(t.fd) // nothing is buffered
+		if t.parent >= 0 {
+			_ = unix.Close(t.parent) // nothing is buffered
+		}
 	}
 	return nil
 }
 
-// attachAt puts a tree on what a path is, which makePoint has found or made.
-func attachAt(path string, tree int) error {
-	point, err := openPlace(path)
-	if err == nil {
-		err = unix.MoveMount(tree, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-		_ = unix.Close(point) // nothing is buffered
+// attachAt puts a tree on what a path is, which makePoint has found or made. A file that
+// was replaced since it was opened cannot be attached: the new one is.
+func (t *tree) attachAt(path string) error {
+	const attempts = 100
+	for n := 1; ; n++ {
+		err := t.limit()
+		if err != nil {
+			return err
+		}
+		point, err := openPlace(path)
+		if err == nil {
+			err = unix.MoveMount(t.fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+			_ = unix.Close(point) // nothing is buffered
+		}
+		if !errors.Is(err, unix.ENOENT) || t.parent < 0 || n == attempts {
+			return ifMoved(err)
+		}
+		if err := t.reopen(); err != nil && !errors.Is(err, unix.ENOENT) {
+			return ifMoved(err)
+		}
 	}
-	return ifMoved(err)
+}
+
+// limit sets what the tree may be used for.
+func (t *tree) limit() error {
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+	for _, a := range []struct {
+		allowed bool
+		attr    uint64
+	}{{t.Write, unix.MOUNT_ATTR_RDONLY}, {t.Exec, unix.MOUNT_ATTR_NOEXEC}, {t.Dev, unix.MOUNT_ATTR_NODEV}} {
+		if !a.allowed {
+			attr.Attr_set |= a.attr
+		}
+	}
+	if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
+		return fmt.Errorf("set what it may be used for: %w", err)
+	}
+	return nil
 }
 
 // ifMoved returns errMoved if an error says that a path is gone, or a link by now.
