@@ -1,11 +1,13 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/internal/shellfuzz"
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
@@ -93,7 +95,7 @@ func TestDifferential(t *testing.T) {
 			}
 		})
 	}
-	g := newGenerator(soak.Seed(t))
+	g := shellfuzz.New(soak.Seed(t))
 	seen := map[string]bool{}
 	made, allowed, named := 0, 0, 0
 	send := func(text string) {
@@ -114,7 +116,7 @@ func TestDifferential(t *testing.T) {
 		lines <- j
 	}
 	for made < most*rounds && (allowed < rounds || named < rounds) {
-		send(g.line(rows))
+		send(g.Line(rows))
 	}
 	close(lines)
 	workers.Wait()
@@ -177,9 +179,9 @@ func FuzzBash(f *testing.F) {
 	for _, tt := range table.Cases {
 		f.Add(tt.Command)
 	}
-	g := newGenerator(1)
+	g := shellfuzz.New(1)
 	for range 200 {
-		f.Add(g.line(table.allowedRows()))
+		f.Add(g.Line(table.allowedRows()))
 	}
 	box := newShellBox(f, f.TempDir())
 	f.Fuzz(func(t *testing.T, text string) {
@@ -191,4 +193,15 @@ func FuzzBash(f *testing.F) {
 			t.Errorf("%q: %q\n%+v", text, wrong, j.line)
 		}
 	})
+}
+
+// allowedRows are the commands of the cases that may run.
+func (s *shellCases) allowedRows() []string {
+	var rows []string
+	for _, tt := range s.Cases {
+		if tt.Expect == Allow {
+			rows = append(rows, tt.Command)
+		}
+	}
+	return slices.Clip(rows)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/internal/shellfuzz"
 	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -59,11 +60,11 @@ func TestBashRunsWhatIsGranted(t *testing.T) {
 		return false
 	}
 	box := newShellBox(t, t.TempDir())
-	g := newGenerator(soak.Seed(t))
+	g := shellfuzz.New(soak.Seed(t))
 	seen := map[string]bool{}
 	ran, late := 0, 0
 	for made := 0; made < tried && ran < most; made++ {
-		text := g.line(rows)
+		text := g.Line(rows)
 		line, ok := grantedBy(rules, patterns, text)
 		if !ok || seen[text] {
 			continue

@@ -1,11 +1,11 @@
 package policy
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/internal/shellfuzz"
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
@@ -25,7 +25,7 @@ type mutator struct {
 	// literal says that it leaves the denied program readable, that is, as a word of a
 	// command whose value is known before anything runs.
 	literal bool
-	apply   func(g *generator, m mutant) mutant
+	apply   func(g *shellfuzz.Generator, m mutant) mutant
 }
 
 func quoteSingle(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
@@ -37,9 +37,8 @@ func quoteBack(text string) string {
 // around puts a line into one of several frames, where it is written for %s. No frame
 // ends at the line's own end, which may be that of a comment or a document.
 func around(literal bool, name string, frames ...string) mutator {
-	return mutator{name, literal, func(g *generator, m mutant) mutant {
-		g.ends++
-		frame := strings.ReplaceAll(pick(g, frames...), "END", fmt.Sprintf("E%d", g.ends))
+	return mutator{name, literal, func(g *shellfuzz.Generator, m mutant) mutant {
+		frame := strings.ReplaceAll(shellfuzz.Pick(g, frames...), "END", g.End())
 		text := strings.NewReplacer("%s", m.text, "%q", quoteSingle(m.text), "%b", quoteBack(m.text)).Replace(frame)
 		// In backquotes, some backslashes are quoted and others are not: what they leave is
 		// asked about.
@@ -51,18 +50,18 @@ func around(literal bool, name string, frames ...string) mutator {
 // before puts words in front of a command, which becomes one of sh -c if it is not
 // simple.
 func before(literal bool, name string, words ...string) mutator {
-	return mutator{name, literal, func(g *generator, m mutant) mutant {
+	return mutator{name, literal, func(g *shellfuzz.Generator, m mutant) mutant {
 		if !m.simple {
 			m.text = "sh -c " + quoteSingle(m.text)
 		}
 		// In front of an assignment, a wrapper would take that for the program.
-		return mutant{pick(g, words...) + " " + m.text, name == "wrappers", m.literal}
+		return mutant{shellfuzz.Pick(g, words...) + " " + m.text, name == "wrappers", m.literal}
 	}}
 }
 
 // inLetters changes a line between two letters.
 func inLetters(literal bool, name string, signs ...string) mutator {
-	return mutator{name, literal, func(g *generator, m mutant) mutant {
+	return mutator{name, literal, func(g *shellfuzz.Generator, m mutant) mutant {
 		letter := func(i int) bool { return i >= 0 && i < len(m.text) && m.text[i] >= 'a' && m.text[i] <= 'z' }
 		var places []int
 		for i := range m.text {
@@ -71,11 +70,11 @@ func inLetters(literal bool, name string, signs ...string) mutator {
 			}
 		}
 		if len(places) > 0 {
-			at := pick(g, places...)
+			at := shellfuzz.Pick(g, places...)
 			// In quotes, signs are letters; and a word of the language with quotes is a program.
 			word := strings.FieldsFunc(m.text[at-1:], func(c rune) bool { return c < 'a' || c > 'z' })[0]
 			m.literal = m.literal && !strings.ContainsAny(m.text[:at], `'"\`) && !strings.Contains(keywords, " "+word+" ")
-			m.text = m.text[:at] + pick(g, signs...) + m.text[at:]
+			m.text = m.text[:at] + shellfuzz.Pick(g, signs...) + m.text[at:]
 		}
 		return m
 	}}
@@ -83,12 +82,12 @@ func inLetters(literal bool, name string, signs ...string) mutator {
 
 // firstWord writes the first word in another way.
 func firstWord(literal bool, name string, frames ...string) mutator {
-	return mutator{name, literal, func(g *generator, m mutant) mutant {
+	return mutator{name, literal, func(g *shellfuzz.Generator, m mutant) mutant {
 		word, rest, _ := strings.Cut(m.text, " ")
 		if !m.simple || word == "" || strings.ContainsAny(word, "'\"`\\$=*?[](){};&|<>~#\n") {
 			return m
 		}
-		m.text = strings.ReplaceAll(pick(g, frames...), "%s", word) + " " + rest
+		m.text = strings.ReplaceAll(shellfuzz.Pick(g, frames...), "%s", word) + " " + rest
 		return m
 	}}
 }
@@ -125,15 +124,15 @@ var mutators = []mutator{
 	inLetters(false, "characters that are not seen", "\r", "\x00", "\v", "\f", "\u00a0", "\u200b", "\u202e", "\u2066", "\ufeff", "\u2028", "\x1b", "\x7f", "\xff", "\u0085", "\u3000"),
 	firstWord(true, "a quoted program", "'%s'", `"%s"`, `\%s`, "$'%s'", "%s''", `""%s`, "/usr/bin/%s", "./%s", "/bin/../bin/%s"),
 	firstWord(false, "a program that is computed", "$(echo %s)", "`echo %s`", "${x:-%s}", "{%s,}", "%s*", `$"%s"`, "~/%s", "[%s]", `"$x"%s`, "$'\\x20'%s", "@( %s)", "${x:-'%s'}"),
-	{"every blank", false, func(g *generator, m mutant) mutant {
-		blank := pick(g, "\t", "  ", " \\\n", "\\\n ", " \t ", "${IFS}", "\u00a0", "\r", "\n")
+	{"every blank", false, func(g *shellfuzz.Generator, m mutant) mutant {
+		blank := shellfuzz.Pick(g, "\t", "  ", " \\\n", "\\\n ", " \t ", "${IFS}", "\u00a0", "\r", "\n")
 		if blank == "${IFS}" && strings.Contains(m.text, "<<<") {
 			blank = " " // else all that follows is the text of the document
 		}
 		m.text = strings.ReplaceAll(m.text, " ", blank)
 		return m
 	}},
-	{"carriage returns", false, func(_ *generator, m mutant) mutant {
+	{"carriage returns", false, func(_ *shellfuzz.Generator, m mutant) mutant {
 		m.text = strings.ReplaceAll(m.text, "\n", "\r\n") + "\r"
 		return m
 	}},
@@ -151,7 +150,7 @@ func TestMutationsNeverAllow(t *testing.T) {
 	const rounds, least = 240, 10_000
 	seed := soak.Seed(t)
 	table, lists := readShellCases(t)
-	g := newGenerator(seed)
+	g := shellfuzz.New(seed)
 	seen := map[string]bool{}
 	verdicts := map[Verdict]int{}
 	literal := 0
@@ -165,7 +164,7 @@ func TestMutationsNeverAllow(t *testing.T) {
 			m := mutant{row.Command, simple, true}
 			var by []string
 			for range 1 + round%3 {
-				mutate := pick(g, mutators...)
+				mutate := shellfuzz.Pick(g, mutators...)
 				m = mutate.apply(g, m)
 				m.literal = m.literal && mutate.literal
 				by = append(by, mutate.name)

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/internal/shellfuzz"
+	"github.com/toolhost/toolhost/internal/soak"
+)
+
+// canary is what sensitive files hold, and a file outside of the workspace.
+const canary = "c4n4ry"
+
+// TestNothingHappensUnasked makes lines, has them judged under the configuration that
+// ships, runs those that are allowed through the whole host, and looks for what nobody
+// has approved: a file that was changed, made or removed, and the text of a secret. It
+// knows nothing of how lines are read.
+func TestNothingHappensUnasked(t *testing.T) {
+	t.Parallel()
+	judged, ran := soak.Rounds(3_000, 5_000_000), soak.Rounds(250, 50_000)
+	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
+	if !found {
+		t.Fatal("config.hcl has no server block")
+	}
+	shipped = regexp.MustCompile(`actions_per_hour = \d+`).ReplaceAllString(shipped, `actions_per_hour = "unlimited"`)
+	h := serve(t, writeConfig(t, "#"+strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1)))
+	ws := filepath.Join(h.dir, "ws")
+	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", ws).CombinedOutput(); err != nil {
+		t.Fatalf("git init: %v\n%s", err, out)
+	}
+	for name, text := range map[string]string{
+		"a": "a\n", "x": "x\n", "names.txt": "a\nx\n.env\n", "src/b": "b\n", "sub/a": "touch f\n", ".env": canary, "src/.env": canary, "../secret": canary, "rm": "#!/bin/sh\ntouch f\n", "ls": "#!/bin/sh\ntouch f\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		h.write(t, name, text)
+	}
+	for _, name := range []string{"rm", "ls"} {
+		if err := os.Chmod(filepath.Join(ws, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := state(t, ws)
+	g := shellfuzz.New(soak.Seed(t))
+	seen := map[string]bool{}
+	allowed := 0
+	for range judged {
+		line := g.Line([]string{"ls", "cat a", "git status", "find . -name a", "for f in *; do cat $f; done", "ls | xargs wc -l"})
+		if seen[line] || strings.Contains(line, "while true") {
+			continue
+		}
+		seen[line] = true
+		if !h.unasked(t, line) {
+			continue
+		}
+		if allowed++; allowed > ran {
+			continue
+		}
+		text := asJSON(h.post(t, "shell_exec", map[string]any{"command": line, "timeout_seconds": 5}))
+		if strings.Contains(text, canary) {
+			t.Errorf("%q shows a secret: %s", line, text)
+		}
+		if after := state(t, ws); after != before {
+			t.Fatalf("%q ran unasked and changed the workspace:\n%s\nbefore:\n%s", line, after, before)
+		}
+	}
+	t.Logf("%d lines, %d of them allowed, %d run", len(seen), allowed, min(allowed, ran))
+	if allowed < ran/5 {
+		t.Errorf("only %d lines are allowed: the test shows little", allowed)
+	}
+	// What the test looks for it finds.
+	h.write(t, "found", "")
+	if state(t, ws) == before {
+		t.Error("a new file is not found")
+	}
+}
+
+// unasked reports whether a command runs unasked.
+func (h *host) unasked(t *testing.T, line string) bool {
+	t.Helper()
+	status, text, err := h.send(http.MethodPost, "/v1/explain", h.token, asJSON(map[string]any{"tool": "shell_exec", "arguments": map[string]any{"command": line}}))
+	var said struct {
+		Verdict string `json:"verdict"`
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &said)
+	}
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("explain %q: status %d, %v: %s", line, status, err, text)
+	}
+	return said.Verdict == "allow"
+}
+
+// state is what the files below a directory are: names, sizes, modes and when they were
+// changed. What git keeps for itself may change when it looks.
+func state(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.Name() == ".git" {
+			return fs.SkipDir
+		}
+		info, err := entry.Info()
+		if err == nil {
+			fmt.Fprintln(&all, path, info.Size(), info.Mode(), info.ModTime().UnixNano())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
