@@ -25,7 +25,7 @@ const canary = "c4n4ry"
 // knows nothing of how lines are read.
 func TestNothingHappensUnasked(t *testing.T) {
 	t.Parallel()
-	judged, ran := soak.Rounds(3_000, 5_000_000), soak.Rounds(250, 50_000)
+	judged, ran := soak.Rounds(3_000, 5_000_000), soak.Rounds(150, 50_000)
 	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
 	if !found {
 		t.Fatal("config.hcl has no server block")
@@ -52,9 +52,12 @@ func TestNothingHappensUnasked(t *testing.T) {
 	before := state(t, ws)
 	g := shellfuzz.New(soak.Seed(t))
 	seen := map[string]bool{}
-	allowed := 0
-	for range judged {
-		line := g.Line([]string{"ls", "cat a", "git status", "find . -name a", "for f in *; do cat $f; done", "ls | xargs wc -l"})
+	allowed, whole := 0, 0
+	for i := range judged {
+		line := g.Deferred()
+		if i%2 == 0 {
+			line = g.Line([]string{"ls", "cat a", "git status", "find . -name a", "for f in *; do cat $f; done", "ls | xargs wc -l"})
+		}
 		if seen[line] || strings.Contains(line, "while true") {
 			continue
 		}
@@ -65,17 +68,20 @@ func TestNothingHappensUnasked(t *testing.T) {
 		if allowed++; allowed > ran {
 			continue
 		}
-		text := asJSON(h.post(t, "shell_exec", map[string]any{"command": line, "timeout_seconds": 5}))
-		if strings.Contains(text, canary) {
-			t.Errorf("%q shows a secret: %s", line, text)
+		outcome := h.post(t, "shell_exec", map[string]any{"command": line, "timeout": 5})
+		if outcome.Error == nil {
+			whole++
+		}
+		if text := asJSON(outcome); strings.Contains(text, canary) {
+			t.Fatalf("%q runs unasked and shows a secret: %s", line, text)
 		}
 		if after := state(t, ws); after != before {
 			t.Fatalf("%q ran unasked and changed the workspace:\n%s\nbefore:\n%s", line, after, before)
 		}
 	}
-	t.Logf("%d lines, %d of them allowed, %d run", len(seen), allowed, min(allowed, ran))
-	if allowed < ran/5 {
-		t.Errorf("only %d lines are allowed: the test shows little", allowed)
+	t.Logf("%d lines, %d of them allowed, %d run, %d to their end", len(seen), allowed, min(allowed, ran), whole)
+	if whole < ran/5 {
+		t.Errorf("only %d lines ran to their end: the test shows little", whole)
 	}
 	// What the test looks for it finds.
 	h.write(t, "found", "")

@@ -294,12 +294,14 @@ func (g *Generator) value() string {
 		"'$(rm x)'", "'; rm x'", "'>f'", "-rf .", "--files0-from=.env", "-f.env", "-C .. status", "bash", "-c", "sudo", "LD_PRELOAD=a", "*", ".*", "src/*", "{a,.env}", "~", "''", "-print0", "{}")
 }
 
-// deferred is a line whose words are known only when it runs.
-func (g *Generator) deferred() string {
+// Deferred returns a line whose words are known only when it runs.
+func (g *Generator) Deferred() string {
 	line := Pick(g, `x=<V>; <P> $x`, `x=<V>; <P> "$x" <V>`, `x=<P>; $x <V>`, `for v in <V> <V>; do <P> $v; done`, `for v in *; do <P> <V> "$v"; done`, `echo <V> | xargs <P>`, `echo <V> | xargs -n1 <P> <V>`,
 		`printf '%s\n' <V> <V> | xargs -I{} <P> {}`, `printf '<V>\0' | xargs -0 <P>`, `find . -name '<V>' -exec <P> {} +`, `find . -type f -exec <P> <V> {} \;`, `find <V> -name a`, `<P> $(echo <V>)`, `<P> $(<P> <V>)`,
 		`set -- <V> <V>; <P> "$@"`, `read v <<< <V>; <P> $v`, `printf '%s\n' <V> | while read -r v; do <P> $v; done`, `PATH=.; <P> <V>`, `PATH=<V> <P>`, `IFS=:; x=<V>:<V>; <P> $x`, `cd <V> && <P> *`, `<P> {<V>,<V>}`, `<P> *`, `<P> <V>*`, `<P> .[a-e]*`,
 		`a=(<P> <V>); "${a[@]}"`, `a=(<V> <V>); <P> "${a[@]}"`, `x=<V>; <P> ${x:-<V>} ${x#-}`, `x=1; <P> $((x+1))`, `export X=<V>; <P>`, `x=<V>; <P> <"$x"`, `x=<V>; <P> <$x`, `<P> <V> >/dev/null`, `x=f; <P> <V> >$x`, `diff <(<P> <V>) <(<P> $x)`,
+		`<P> $(cat names.txt)`, `cat names.txt | xargs <P>`, `while read -r v; do <P> $v; done <names.txt`, `x=.e; <P> ${x}nv`, `x=nv; <P> src/.e$x`, `x=te; find . -dele$x`, `find . $(echo -del)ete`,
+		`x=<V>; find . $x`, `find . $(echo <V>)`, `cd src; <P> ../$(echo names.txt) $(ls -a)`, `<P> $(ls -a)`, `ls -a | xargs <P>`, `find . -name '<V>' | xargs <P>`, `find . -type f | xargs -n1 <P>`,
 		`f() { <P> "$1"; }; f <V>`, `case <V> in *) <P> $x;; esac`, `eval <P> <V>`, `x='<P> <V>'; $x`, `x=<V>; [ -f $x ] && <P> $x`, `[[ $x == <V> ]] || <P> $y`, `<P> <V> | <P> $x | xargs <P>`, `IFS=<V> <P> $x`, `HOME=<V>; <P> ~`, `cat <<E | xargs <P>
 <V>
 E`)
@@ -307,7 +309,7 @@ E`)
 		if of == "<V>" {
 			return g.value()
 		}
-		return Pick(g, "cat", "ls", "echo", "head", "wc", "grep a", "find", "git status", "git diff", "tail -n 1", "rm", "touch")
+		return Pick(g, "cat", "cat", "cat", "ls", "echo", "head", "wc", "grep a", "find", "git status", "git diff", "tail -n 1", "rm", "touch")
 	})
 }
 
@@ -367,9 +369,9 @@ func (g *Generator) Line(rows []string) string {
 	case 10:
 		return g.disputed()
 	case 11:
-		return g.deferred()
+		return g.Deferred()
 	case 12:
-		return g.edit(g.deferred())
+		return g.edit(g.Deferred())
 	case 3, 4, 5:
 		return g.edit(g.list())
 	case 6:
