@@ -10,18 +10,22 @@ version := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # The cache is outside of the checkout: a fresh one is linted as fast.
 export GOLANGCI_LINT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/toolhost-lint
 
+# All but race compiles in one way, so that the linter, the tests and what is built share
+# the build cache. Linked statically, programs start faster, and a plugin needs no file of
+# the system.
+export CGO_ENABLED = 0
+export GOFLAGS += -trimpath
+
 .PHONY: build run test soak race rest lint proto generated bench check nested peers $(plugins)
 
-# build makes bin/toolhost and bin/plugins/<name>, linked statically: they start
-# faster, and a plugin needs no file of the system. Binaries that a group can write
-# are refused at start, hence the chmod.
-build: export CGO_ENABLED = 0
+# build makes bin/toolhost and bin/plugins/<name>. Binaries that a group can write are
+# refused at start, hence the chmod.
 build: $(plugins)
-	go build -trimpath -ldflags '-X main.version=$(version)' -o bin/toolhost ./host
+	go build -ldflags '-X main.version=$(version)' -o bin/toolhost ./host
 	chmod go-w bin bin/plugins bin/toolhost bin/plugins/*
 
 $(plugins):
-	go build -trimpath -o bin/plugins/$@ ./plugins/$@
+	go build -o bin/plugins/$@ ./plugins/$@
 
 # run builds everything and serves until Ctrl-C; it prints how the host is reached.
 run: build
@@ -51,6 +55,7 @@ race := go test -race -vet=off -timeout 30m -gcflags 'modernc.org/...=-race=fals
 others := grep -vxF "$$(printf '%s\n' $(unraced))"
 
 race: export GORACE = atexit_sleep_ms=0
+race: export CGO_ENABLED = 1
 race:
 	$(race) $$(go list ./... | sed 's,^$(module),.,' | $(others))
 	$(race) -run TestReloadUnderTraffic ./host
@@ -82,10 +87,10 @@ peers:
 
 bench: build peers
 	go test -run "^$$" -bench . -benchtime 20x ./bench
-	CGO_ENABLED=0 go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
+	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
 	go test -run "^$$" -bench . -benchtime 3x ./host/internal/journal
 	go test -run "^$$" -bench "Decide|Parse|Commands|Covering" ./host/internal/config ./host/internal/command ./host/internal/policy ./host/internal/approval
-	CGO_ENABLED=0 go test -run "^$$" -bench . -benchtime 300x ./sdk/proc
+	go test -run "^$$" -bench . -benchtime 300x ./sdk/proc
 	go test -run "^$$" -bench . -benchtime 100x ./plugins/memory
 	test -z "$$TOOLHOST_LOCOMO" || go run ./bench/locomo
 	go test -run "^$$" -bench . -benchtime 3x ./plugins/web
