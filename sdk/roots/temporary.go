@@ -22,7 +22,7 @@ func Temporary(name string) bool {
 	return strings.HasPrefix(name, ".toolhost-") && temporaryPattern.MatchString(name)
 }
 
-// temporaryName returns a name that nobody can guess.
+// temporaryName returns a random name.
 func temporaryName() string { return ".toolhost-" + rand.Text() + ".tmp" }
 
 // temporary is a new file that will take the place of another.

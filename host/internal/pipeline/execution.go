@@ -32,7 +32,7 @@ func (c *call) byTree() string {
 	return found[0]
 }
 
-// commandTree is the tree of the command that nobody has approved as a text, nil if a
+// commandTree is the tree of a command whose text no person approved, nil if a
 // shell may read it.
 func (p *Pipeline) commandTree(c *call) ([]byte, error) {
 	if c.tree == nil || c.approval.ID != "" || p.rules().TextAllowed() {

@@ -175,7 +175,7 @@ func (r *Rules) Decide(in Input) Decision {
 	return d
 }
 
-// TextAllowed reports whether a shell may read texts that nobody has approved.
+// TextAllowed reports whether a shell may read text that no person approved.
 func (r *Rules) TextAllowed() bool { return r.opts.Commands != nil && r.opts.Commands.Text == Allow }
 
 // unseen has a person asked about a call that is allowed if a shell would read a text of

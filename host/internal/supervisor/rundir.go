@@ -35,7 +35,7 @@ const sharedDir = "/tmp"
 
 // ownRunParent makes the usual parent of run directories, and returns it. If
 // another user has taken its name, it is one in shared with the usual name of
-// [sharedDir] and an ending that nobody can guess, which later hosts use too.
+// [sharedDir] and a random ending, which later hosts use too.
 func ownRunParent(usual, shared string) (string, error) {
 	err := ownDir(usual)
 	if err == nil || !foreign(usual) {
