@@ -217,6 +217,21 @@ func TestTreeAsks(t *testing.T) {
 	}
 }
 
+// A link that a command puts beside the pipe of a process substitution counts as what it
+// is, not as a pipe.
+func TestTreeLinkAmongPipes(t *testing.T) {
+	run, j, _ := startJudged(t, nil)
+	result := run(`f() { d=$(dirname "$1"); ln -s "$PWD/word" "$d/link"; cat "$d/link" "$1"; }; f <(true)`)
+	if got := structured(t, result).Stdout; got != "from a file\n" {
+		t.Fatalf("the link was not read: %q", got)
+	}
+	if !slices.ContainsFunc(j.asked, func(text string) bool {
+		return strings.HasPrefix(text, "cat /") && strings.HasSuffix(text, "/link /dev/stdin")
+	}) {
+		t.Errorf("asked about %q, want the link by its path", j.asked)
+	}
+}
+
 // A part that may not run ends the command: nothing after it runs, and what has run is
 // told.
 func TestTreeIsRefused(t *testing.T) {
