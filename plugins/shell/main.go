@@ -52,6 +52,8 @@ type shell struct {
 	disabled atomic.Pointer[tool.Error]
 	scratch  string // where temporary files go
 
+	interpreters interpreters
+
 	restoring sync.Mutex // held by whoever restores a user's directory
 }
 
@@ -73,6 +75,7 @@ func (s *shell) configure(ctx context.Context, c sdk.Config, set settings) error
 	}
 	s.addTools(set)
 	s.plugin.OnStop(s.owners.close)
+	s.plugin.OnStop(s.interpreters.close)
 	return nil
 }
 

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/toolhost/toolhost/plugins/shell/internal/interpreter"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/proc"
@@ -19,41 +17,27 @@ import (
 // executesTrees says that commands can be executed by their trees.
 const executesTrees = true
 
-// self is this program, for whatever the plugin executes.
-const self = "/proc/self/exe"
-
 // runTree runs a command by its tree. Its second result is why a part of it was refused.
 func (s *shell) runTree(ctx context.Context, call *sdk.Call, p *program, tree json.RawMessage) (result proc.Result, refused, err error) {
-	c := p.command
-	if c.Rules != nil {
-		rules := *c.Rules
-		rules.Execute = append(slices.Clone(rules.Execute), self)
-		c.Rules = &rules
-	}
-	program := interpreter.Program{Tree: tree, Writable: s.writable(call, p)}
+	program := interpreter.Program{Tree: tree, Writable: s.writable(call, p), Environment: p.command.Env}
 	if bytes.Contains(tree, []byte(`"ProcSubst"`)) {
 		if program.Pipes, err = os.MkdirTemp(p.at.tmp, "pipes-"); err != nil {
 			return proc.Result{}, nil, err
 		}
 		defer func() { _ = os.RemoveAll(program.Pipes) }() // the scratch directory goes with the plugin
 	}
-	theirs, ours, err := socketPair()
+	process, socket, rest, err := s.interpreters.start(ctx, p.command, program)
 	if err != nil {
 		return proc.Result{}, nil, err
 	}
-	defer ours.Close()
-	c.Path, c.Args, c.Files = self, []string{interpreter.Argument}, []*os.File{theirs}
-	process, err := proc.Start(ctx, c)
-	_ = theirs.Close() // the process has it
-	if err != nil {
-		return proc.Result{}, nil, err
-	}
+	defer socket.Close()
 	served := make(chan error, 1)
 	go func() { // ends with the process, which has the only other end of the socket
-		served <- interpreter.Serve(ours, program, func(e tool.Execution) error { return call.MayRun(ctx, e) })
+		served <- interpreter.Serve(socket, rest, func(e tool.Execution) error { return call.MayRun(ctx, e) })
 	}()
 	result, err = process.Wait()
-	_ = ours.Close() // whatever is left of the process asks nothing more
+	_ = socket.Close() // whatever is left of the process asks nothing more
+	s.interpreters.prepare(p.command)
 	return result, <-served, err
 }
 
@@ -66,17 +50,4 @@ func (s *shell) writable(call *sdk.Call, p *program) []string {
 		}
 	}
 	return all
-}
-
-// socketPair returns two ends, of which ours waits as files of Go do.
-func socketPair() (theirs, ours *os.File, err error) {
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := unix.SetNonblock(pair[1], true); err != nil {
-		_, _ = unix.Close(pair[0]), unix.Close(pair[1])
-		return nil, nil, err
-	}
-	return os.NewFile(uintptr(pair[0]), "interpreter"), os.NewFile(uintptr(pair[1]), "interpreter"), nil
 }

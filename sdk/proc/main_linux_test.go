@@ -100,7 +100,8 @@ func programs() map[string]func(args []string) error {
 			fmt.Fprintln(os.Stdout, "bye")
 			return nil
 		},
-		"write": func(args []string) error { return os.WriteFile(args[0], nil, 0o600) },
+		"stand by": standBy,
+		"write":    func(args []string) error { return os.WriteFile(args[0], nil, 0o600) },
 		"count": func(args []string) error {
 			fmt.Fprintln(os.Stdout, len(args), len(strings.Join(args, "")))
 			return nil

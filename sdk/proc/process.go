@@ -79,24 +79,41 @@ var errStopped = errors.New("it was killed while it was started")
 // context. [Process.Wait] tells how it has ended, and need not be called.
 func Start(ctx context.Context, c Command) (*Process, error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("start %s: %w", tool.VisibleName(c.Path), context.Cause(ctx))
+		return nil, notStarted(ctx, &c)
 	}
 	c, err := c.checked()
 	if err != nil {
 		return nil, err
 	}
-	s, err := openStreams(&c)
+	p, err := open(&c)
 	if err != nil {
 		return nil, err
-	}
-	p := &Process{streams: s, kill: make(chan struct{}), done: make(chan struct{})}
-	if c.OpenStdin {
-		p.Stdin = s.stdin
 	}
 	if err := p.start(ctx, &c); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+func notStarted(ctx context.Context, c *Command) error {
+	return fmt.Errorf("start %s: %w", tool.VisibleName(c.Path), context.Cause(ctx))
+}
+
+// open opens the streams of a command that is to be started.
+func open(c *Command) (*Process, error) {
+	s, err := openStreams(c)
+	if err != nil {
+		return nil, err
+	}
+	p := newProcess(s)
+	if c.OpenStdin {
+		p.Stdin = s.stdin
+	}
+	return p, nil
+}
+
+func newProcess(s *streams) *Process {
+	return &Process{streams: s, kill: make(chan struct{}), done: make(chan struct{})}
 }
 
 // Wait waits until the command has ended and nothing of it is left, and says how

@@ -49,23 +49,32 @@ type running struct {
 	control *os.File      // to it
 	reports *os.File      // from it
 	gone    chan struct{} // closed when it has been reaped
+
+	preparing sync.WaitGroup // while the keeper of the next command is started
 }
 
 // start starts the command with the streams, which it owns from now on.
 func (p *Process) start(ctx context.Context, c *Command) error {
-	r, order, limits, err := p.startKeeper(c) // the order without what the keeper has by now
+	r, order, limits, err := startKeeper(c, p.streams.theirs) // the order without what the keeper has by now
 	p.streams.closeTheirs()
 	if err != nil {
 		p.streams.closeOurs()
 		return err
 	}
+	return p.attend(ctx, c, r, order, limits)
+}
+
+// attend looks after a command whose keeper has its files, and returns once it has been
+// executed, or says why it could not be.
+func (p *Process) attend(ctx context.Context, c *Command, r *running, order []byte, limits []limit) error {
 	p.streams.start(c)
 	a := &attendant{p: p, r: r, c: c, limits: limits, begun: time.Now(), started: make(chan error, 1)}
 	go a.run(ctx, order) // ends with the keeper, just after Wait has returned
 	return <-a.started
 }
 
-func (p *Process) startKeeper(c *Command) (*running, []byte, []limit, error) {
+// startKeeper gives a command with its standard streams to a keeper.
+func startKeeper(c *Command, streams [3]*os.File) (*running, []byte, []limit, error) {
 	limits, err := c.Limits.resources()
 	if err != nil {
 		return nil, nil, nil, err
@@ -77,7 +86,7 @@ func (p *Process) startKeeper(c *Command) (*running, []byte, []limit, error) {
 	if err := adoptOrphans(); err != nil {
 		return nil, nil, nil, fmt.Errorf("start commands: %w", err)
 	}
-	r, rest, err := takeKeeper(append(p.streams.theirs[:], c.Files...), order)
+	r, rest, err := takeKeeper(append(streams[:], c.Files...), order)
 	return r, rest, limits, err
 }
 
@@ -212,8 +221,6 @@ type attendant struct {
 
 	started chan error // gets the outcome of the start, once
 
-	preparing sync.WaitGroup // while the next command's keeper is started
-
 	running, exited, ended bool
 	startErr               error // why the command is not started, or not left running
 	stopping               bool  // the time of grace runs
@@ -266,7 +273,7 @@ func (a *attendant) note(report keeper.Report, timer *time.Timer) {
 		result.Restricted = report.Started.Restricted
 		a.p.setRunning(a.r)
 		a.started <- nil
-		prepareKeeper(&a.preparing) // soon done; finish waits for it
+		prepareKeeper(&a.r.preparing) // soon done; finish waits for it
 	case report.Exited != nil:
 		a.p.setRunning(nil)
 		a.exited = true
@@ -358,7 +365,7 @@ func (a *attendant) finish() {
 		a.started <- a.startErr
 	}
 	<-a.r.gone // it has said its last word and gives back its memory, for which nobody else need wait
-	a.preparing.Wait()
+	a.r.preparing.Wait()
 }
 
 // sweep kills what lost keepers have left to this process. What they have

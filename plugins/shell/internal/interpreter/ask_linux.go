@@ -57,22 +57,24 @@ type Program struct {
 	Tree json.RawMessage
 	// Writable are absolute paths below which commands may put programs.
 	Writable []string
+	// Environment is that of the command.
+	Environment []string
 	// Pipes is a directory of the command's own for the pipes of process substitutions; ""
 	// if it has none, and they fail.
 	Pipes string
 }
 
-// Serve hands an interpreter its program, and answers its questions with mayRun, which may
-// be called by several goroutines, until its end of the socket is closed. It returns the
-// first refusal, nil if there was none.
-func Serve(socket io.ReadWriter, p Program, mayRun func(tool.Execution) error) error {
+// Serve gives an interpreter the rest of its program ([Hand]), and answers its questions
+// with mayRun, which may be called by several goroutines, until its end of the socket is
+// closed. It returns the first refusal, nil if there was none.
+func Serve(socket io.ReadWriter, rest []byte, mayRun func(tool.Execution) error) error {
 	var (
 		mu      sync.Mutex // guards refused and what is written
 		refused error
 		asking  sync.WaitGroup
 	)
 	encoder, decoder := json.NewEncoder(socket), json.NewDecoder(socket)
-	_ = encoder.Encode(p)                  // if it has ended, it asks nothing
+	_, _ = socket.Write(rest)              // if it has ended, it asks nothing
 	slots := make(chan struct{}, maxAsked) // full: the interpreter waits
 	for {
 		var q question

@@ -7,8 +7,10 @@
 package interpreter
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -57,10 +59,20 @@ func Main() int {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fail(err)
 	}
+	first, err := receive()
+	if err != nil {
+		return Refused // there is no plugin any more, nor anybody who reads
+	}
+	if err := unix.SetNonblock(socketFD, true); err != nil { // what waits for an answer costs no thread
+		return fail(err)
+	}
 	socket := os.NewFile(socketFD, "plugin")
-	decoder := json.NewDecoder(socket)
+	decoder := json.NewDecoder(io.MultiReader(bytes.NewReader(first), socket))
 	var o Program
 	if err := decoder.Decode(&o); err != nil {
+		return fail(err)
+	}
+	if err := o.setEnvironment(); err != nil {
 		return fail(err)
 	}
 	asker := newAsker(socket)

@@ -1,0 +1,132 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Standby is a program that has been executed before there is a command for it: where a
+// program takes longer to start than its command to run. It has the limits and rules of
+// that command from its first instruction on, and runs one command. What else the
+// command has, the program is told by its caller: the files of the command, its
+// environment, its working directory.
+type Standby struct {
+	c      Command // as it was executed
+	made   string  // see [Command.made]
+	r      *running
+	order  []byte // what the keeper has not got of it
+	limits []limit
+}
+
+// NewStandby executes a program with the Path, Args, Env, Files, Limits and Rules of c, in
+// "/", with /dev/null as its standard streams. It returns before that is done: [Standby.Start]
+// says if it could not be. The program lives until its command has ended, or Close.
+func NewStandby(c Command) (*Standby, error) {
+	c, err := Command{
+		Path: c.Path, SearchPath: c.SearchPath, Args: c.Args, Env: c.Env, Files: c.Files, Limits: c.Limits, Rules: c.Rules,
+	}.checked()
+	if err != nil {
+		return nil, err
+	}
+	s := &Standby{c: c}
+	if s.made, err = s.c.made(); err != nil {
+		return nil, err
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("start a program: %w", err)
+	}
+	defer func() { _ = null.Close() }() // nothing is buffered
+	s.r, s.order, s.limits, err = startKeeper(&s.c, [3]*os.File{null, null, null})
+	if err != nil {
+		return nil, err
+	}
+	prepareKeeper(&s.r.preparing) // for a command that has no program waiting
+	return s, nil
+}
+
+// made says what a program is executed with.
+func (c *Command) made() (string, error) {
+	limits, err := c.Limits.resources()
+	if err != nil {
+		return "", err
+	}
+	order, err := c.order(limits).Encode()
+	return string(order), err
+}
+
+// Fits reports whether the program was executed with the Path, Args, Limits and Rules of
+// c. The paths of its rules stand for what was there then: a program whose rules name what
+// commands can replace should not wait for a command.
+func (s *Standby) Fits(c Command) bool {
+	likewise := s.c
+	likewise.Path, likewise.Args, likewise.Limits, likewise.Rules = c.Path, c.Args, c.Limits, c.Rules
+	made, err := likewise.made()
+	return err == nil && made == s.made
+}
+
+// Start starts a command, as the function [Start] does, with the Dir, the standard streams
+// and the Grace of c: hand hands the program its standard input, output and error, and
+// its directory, which is a descriptor to change to and no more. They are closed when hand
+// has returned. The result has the directory at the end only if the program has changed to
+// that one. A Standby is gone after Start, also if there is an error.
+func (s *Standby) Start(ctx context.Context, c Command, hand func(files [4]*os.File) error) (*Process, error) {
+	p, dir, err := s.open(ctx, &c)
+	if err != nil {
+		s.Close()
+		return nil, err
+	}
+	defer func() { _ = dir.Close() }() // nothing is buffered
+	err = hand([4]*os.File{p.streams.theirs[0], p.streams.theirs[1], p.streams.theirs[2], dir})
+	p.streams.closeTheirs()
+	if err != nil {
+		p.streams.closeOurs()
+		s.Close()
+		return nil, fmt.Errorf("hand a program its files: %w", err)
+	}
+	_ = s.r.signal(unix.SIGCONT) // another command may have stopped it
+	if err := p.attend(ctx, &c, s.r, s.order, s.limits); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// open opens what a command needs.
+func (s *Standby) open(ctx context.Context, c *Command) (*Process, *os.File, error) {
+	c.Path, c.Args, c.Env, c.Files, c.Limits, c.Rules = s.c.Path, s.c.Args, s.c.Env, nil, s.c.Limits, s.c.Rules
+	if ctx.Err() != nil {
+		return nil, nil, notStarted(ctx, c)
+	}
+	checked, err := c.checked()
+	if err != nil {
+		return nil, nil, err
+	}
+	*c = checked
+	fd, err := unix.Open(c.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err == nil {
+		err = unix.Faccessat(unix.AT_FDCWD, c.Dir, unix.X_OK, unix.AT_EACCESS)
+	}
+	dir := os.NewFile(uintptr(fd), c.Dir)
+	if err != nil {
+		_ = dir.Close() // it may be nil
+		return nil, nil, c.explainDir(err)
+	}
+	p, err := open(c)
+	if err != nil {
+		_ = dir.Close() // nothing is buffered
+		return nil, nil, err
+	}
+	return p, dir, nil
+}
+
+// Close ends a program that runs no command, and returns when it has ended.
+func (s *Standby) Close() {
+	p := newProcess(&streams{})
+	p.Kill()
+	_ = p.attend(context.Background(), &s.c, s.r, s.order, s.limits) //nolint:forbidigo // nothing else ends it
+	<-s.r.gone
+	s.r.preparing.Wait()
+}
