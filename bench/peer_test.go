@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,6 +164,23 @@ func (p *peer) round(b *testing.B, calls, callers int) {
 	}
 	wg.Wait()
 	p.cpu = append(p.cpu, (p.used(b)-before)/time.Duration(calls))
+}
+
+// settle returns when nothing that the peer has started works.
+func (p *peer) settle(b *testing.B) {
+	b.Helper()
+	const quiet = 3 * time.Millisecond
+	for worked := time.Duration(-1); ; {
+		all := peer{pids: append(descendants(b, p.pid), p.pid)}
+		now := all.used(b)
+		if now == worked {
+			return
+		}
+		worked = now
+		for begun := time.Now(); time.Since(begun) < quiet; {
+			runtime.Gosched()
+		}
+	}
 }
 
 // compare lets the two take turns, and reports medians and their ratios.

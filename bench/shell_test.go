@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,40 +76,72 @@ func BenchmarkShellTrue(b *testing.B) {
 	report(b, "host", "µs/call", [2]string{"host", "bash"}, median(host.took), median(bash))
 }
 
-// BenchmarkShellTree runs allowed lines through the host: by their trees, with each part
-// judged as it runs, and as texts that bash reads.
-func BenchmarkShellTree(b *testing.B) {
-	const lists = `
+// treeLists are programs that a line may run unasked: by its tree, or as a text.
+const treeLists = `
 policy {
   commands {
-    allow = ["echo", "cat", "wc", "head", "sort", "uniq", "tr"]
+    allow = ["echo", "test", "cat", "wc", "head", "sort", "uniq", "tr"]
     text  = %q
   }
 }
 `
+
+// startTree starts a host whose workspace has a file and a directory of 10,000 others.
+func startTree(b *testing.B, text, line string) *peer {
+	b.Helper()
+	config := writeConfig(b, shellPlugin+fmt.Sprintf(treeLists, text))
+	workspace := filepath.Join(filepath.Dir(config), "ws")
+	if err := os.Mkdir(filepath.Join(workspace, "d"), 0o755); err != nil {
+		b.Fatal(err)
+	}
+	for i := range 10_000 {
+		if err := os.WriteFile(filepath.Join(workspace, "d", fmt.Sprintf("f%d.txt", i)), []byte("b\na\n"), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte(strings.Repeat("b\na\n", 1000)), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return startStdio(b, toolhost(config, "mcp"), call{tool: "shell_exec", args: map[string]any{"command": line}})
+}
+
+// BenchmarkShellTree runs allowed lines through the host: by their trees, with each part
+// judged as it runs, and as texts that bash reads. A line begins when the one before has
+// left no work: callers think between their calls.
+func BenchmarkShellTree(b *testing.B) {
 	for name, line := range map[string]string{
-		"echo": "echo hello",
-		"pipe": "cat a.txt | sort | uniq | tr a b | wc -l",
-		"list": "echo a; echo b; cat a.txt; head -n 1 a.txt; wc a.txt",
+		"echo":  "echo hello",
+		"pipe":  "cat a.txt | sort | uniq | tr a b | wc -l",
+		"list":  "echo a; echo b; cat a.txt; head -n 1 a.txt; wc a.txt",
+		"files": "cat d/f*.txt | sort | uniq | tr a b | wc -l",
 	} {
 		b.Run(name, func(b *testing.B) {
-			c := call{tool: "shell_exec", args: map[string]any{"command": line}}
-			var peers [2]*peer
-			for i, text := range []string{"ask", "allow"} {
-				config := writeConfig(b, shellPlugin+fmt.Sprintf(lists, text))
-				if err := os.WriteFile(filepath.Join(filepath.Dir(config), "ws", "a.txt"), []byte(strings.Repeat("b\na\n", 1000)), 0o644); err != nil {
-					b.Fatal(err)
-				}
-				peers[i] = startStdio(b, toolhost(config, "mcp"), c)
-			}
+			tree, bash := startTree(b, "ask", line), startTree(b, "allow", line)
 			for b.Loop() {
-				for _, p := range peers {
-					p.round(b, 10, 1)
+				for range 5 {
+					for _, p := range []*peer{tree, bash} {
+						p.round(b, 1, 1)
+						p.settle(b)
+					}
 				}
 			}
-			report(b, "line", "µs/call", [2]string{"tree", "bash"}, median(peers[0].took), median(peers[1].took))
+			report(b, "line", "µs/call", [2]string{"tree", "bash"}, median(tree.took), median(bash.took))
 		})
 	}
+}
+
+// BenchmarkShellJudge runs lines of 200 builtins that write nothing: what each takes is its
+// judgment, from the question to the answer.
+func BenchmarkShellJudge(b *testing.B) {
+	const parts = 200
+	p := startTree(b, "ask", "for i in {1.."+strconv.Itoa(parts)+"}; do test a; done")
+	for b.Loop() {
+		p.round(b, 1, 1)
+	}
+	slices.Sort(p.took)
+	b.ReportMetric(float64(median(p.took).Nanoseconds())/1e3/parts, "µs/part")
+	b.ReportMetric(float64(p.took[len(p.took)*95/100].Nanoseconds())/1e3/parts, "p95-µs/part")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkShellStream streams 100 MB of a command's output to a caller.
