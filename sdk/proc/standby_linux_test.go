@@ -44,7 +44,7 @@ func standBy([]string) error {
 		return err
 	}
 	input, err := io.ReadAll(os.Stdin)
-	fmt.Printf("%s, %d files\n", input, limit.Max)
+	fmt.Fprintf(os.Stdout, "%s, %d files\n", input, limit.Max)
 	return err
 }
 

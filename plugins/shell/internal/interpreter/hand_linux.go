@@ -44,7 +44,7 @@ var errFiles = errors.New("the files of the command have not come")
 func receive() (first []byte, err error) {
 	first = make([]byte, 1)
 	oob := make([]byte, unix.CmsgSpace(4*handed))
-	n, size := 0, 0
+	var n, size int
 	for {
 		n, size, _, _, err = unix.Recvmsg(socketFD, first, oob, unix.MSG_CMSG_CLOEXEC)
 		if !errors.Is(err, unix.EINTR) {
