@@ -137,7 +137,7 @@ func TestTreeDoesAsBash(t *testing.T) {
 		`printf 'a\0b c\0' | xargs -0 printf '<%s>'; printf '"a b" c\\ d' | xargs printf '<%s>'; printf '' | xargs -r echo no; printf '' | xargs echo yes`,
 		`printf 'a:b:' | xargs -d: printf '<%s>'; echo 1 2 | xargs false; echo $?; echo 1 2 | xargs -n1 no-such; echo $?; echo "'" | xargs echo; echo $?`,
 		`find . -name '*.go' -exec wc -l {} \; | sort; find . -type f -exec wc -c {} + | wc -l; find sub -exec false {} +; echo $?`,
-		`seq 5 | xargs -n2 | wc -l; seq 3 | xargs -P4 -I% echo %`,
+		`seq 5 | xargs -n2 | wc -l; seq 3 | xargs -P4 -I% echo % | sort`,
 	} {
 		got, want := byTree(text), byText.Call(t.Context(), "shell_exec", map[string]any{"command": text})
 		g, w := structured(t, got), structured(t, want)
