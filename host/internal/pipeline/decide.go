@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -54,12 +56,22 @@ func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Pa
 }
 
 // maxLinked bounds the words of commands whose links are followed.
-const maxLinked = 10_000
+const maxLinked = 20_000
 
 // linked returns where the words of the commands lead through symbolic links.
 func linked(in *policy.Input) []policy.Path {
 	var all []policy.Path
-	looked := map[string]bool{}
+	looked, dirs := map[string]bool{}, map[string]string{}
+	resolve := func(path string) string {
+		if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return links.Resolve(path)
+		}
+		dir, name := filepath.Split(path) // thousands of words may be in one directory
+		if _, ok := dirs[dir]; !ok {
+			dirs[dir] = links.Resolve(filepath.Clean(dir))
+		}
+		return filepath.Join(dirs[dir], name)
+	}
 	for _, c := range in.Commands {
 		bases, _ := in.Places(c.Line)
 		for _, m := range c.Line.Mentions {
@@ -77,7 +89,7 @@ func linked(in *policy.Input) []policy.Path {
 				if looked[path] = true; len(looked) > maxLinked {
 					return append(all, policy.Path{Name: m.Text})
 				}
-				if leads := links.Resolve(path); leads != path {
+				if leads := resolve(path); leads != path {
 					all = append(all, policy.Path{Name: m.Text, Absolute: leads})
 				}
 			}
