@@ -29,7 +29,7 @@ func byHand() *mcp.ClientOptions {
 // empty user is the local one.
 func agentToken(t *testing.T, name, user string) (block, secret string) {
 	t.Helper()
-	block, err := tokenBlock(name, auth.LocalUser(user), []string{"agent"}, nil, false)
+	block, err := tokenBlock(name, blockOf{user: auth.LocalUser(user), roles: []string{"agent"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -50,6 +51,7 @@ plugin "probe" {
 type host struct {
 	config, dir, stateDir string
 	url, mcp, token       string // of the agent
+	logLevel              string // "error" if it is empty
 	cmd                   *exec.Cmd
 	ended                 bool
 }
@@ -68,7 +70,7 @@ func serve(t *testing.T, config string) *host {
 
 // start starts a process for the host.
 func (h *host) start() error {
-	h.cmd = exec.Command(filepath.Join(bin, "toolhost"), "serve", "--json", "--log-level", "error", "--config", h.config)
+	h.cmd = exec.Command(filepath.Join(bin, "toolhost"), "serve", "--json", "--log-level", cmp.Or(h.logLevel, "error"), "--config", h.config)
 	stderr, err := os.Create(filepath.Join(h.dir, "stderr"))
 	if err != nil {
 		return err

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -22,10 +24,15 @@ type newToken struct {
 	Block string `json:"block"`
 }
 
+// blockOf is what the block of a token says.
+type blockOf struct {
+	user, account, expires string
+	roles, approves        []string
+	elicitation            bool
+}
+
 func (a *app) tokenCommand() *cobra.Command {
-	var user string
-	var roles, approves []string
-	var elicitation bool
+	var of blockOf
 	create := &cobra.Command{
 		Use:   "new NAME",
 		Short: "Make a token, and print it with the block that lets it count",
@@ -33,11 +40,13 @@ func (a *app) tokenCommand() *cobra.Command {
 the configuration. The token is shown this once; the configuration holds its
 digest only.`,
 		Example: `  toolhost token new ci-agent --user ci
+  toolhost token new ci-agent --user ci --account ci --expires 90d
   toolhost token new claude-code --elicitation
   toolhost token new lead --user ann --role approver,admin --approves ci,bob`,
 		Args: oneArgument("a NAME for the token"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			block, err := tokenBlock(args[0], auth.LocalUser(user), roles, approves, elicitation)
+			of.user = auth.LocalUser(of.user)
+			block, err := tokenBlock(args[0], of)
 			if err != nil {
 				return &usageError{err}
 			}
@@ -52,17 +61,19 @@ digest only.`,
 		},
 	}
 	flags := create.Flags()
-	flags.StringVar(&user, "user", "", "whose calls it makes, or decides (default: the local user)")
-	flags.StringSliceVar(&roles, "role", []string{"agent"}, "agent, or approver and admin")
-	flags.StringSliceVar(&approves, "approves", nil, "for an approver: whose calls besides its own user's")
-	flags.BoolVar(&elicitation, "elicitation", false, "for an agent: let its MCP client ask its user to approve its calls")
+	flags.StringVar(&of.user, "user", "", "whose calls it makes, or decides (default: the local user)")
+	flags.StringSliceVar(&of.roles, "role", []string{"agent"}, "agent, or approver and admin")
+	flags.StringSliceVar(&of.approves, "approves", nil, "for an approver: whose calls besides its own user's")
+	flags.BoolVar(&of.elicitation, "elicitation", false, "for an agent: let its MCP client ask its user to approve its calls")
+	flags.StringVar(&of.expires, "expires", "", "when it stops to count: a duration such as 90d, or a day such as 2027-01-01 (default: never)")
+	flags.StringVar(&of.account, "account", "", "from which account of this machine it may be used: a name, a number, or any (default: the host's)")
 	token := &cobra.Command{
 		Use:   "token",
-		Short: "Make and list tokens of programs and people",
+		Short: "Make, list, replace and revoke tokens of programs and people",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	token.AddCommand(create, a.listTokensCommand())
+	token.AddCommand(create, a.listTokensCommand(), a.rotateTokenCommand(), a.revokeTokenCommand())
 	return token
 }
 
@@ -71,8 +82,8 @@ func (a *app) listTokensCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the tokens: whose they are, what they allow, when they expire and were last used",
 		Long: `List the tokens: whose they are, what they allow, when they expire, and when they
-were last used since the host started. To take one back, remove its block from the
-configuration, then: toolhost reload`,
+were last used since the host started. A token that was revoked stays in the list for
+as long as its block stands in the configuration.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error {
@@ -84,9 +95,10 @@ configuration, then: toolhost reload`,
 					return a.printJSON(tokens)
 				}
 				table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-				fmt.Fprint(table, "NAME\tUSER\tROLES\tEXPIRES\tLAST USE\n")
+				fmt.Fprint(table, "NAME\tUSER\tROLES\tACCOUNT\tEXPIRES\tREVOKED\tLAST USE\n")
 				for _, t := range tokens {
-					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", line(t.Name), line(t.User), strings.Join(t.Roles, ", "), timeOrDash(t.Expires), timeOrDash(t.LastUsed))
+					fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", line(t.Name), line(t.User), strings.Join(t.Roles, ", "),
+						cmp.Or(line(t.Account), "the host's"), timeOrDash(t.Expires), timeOrDash(t.Revoked), timeOrDash(t.LastUsed))
 				}
 				return table.Flush()
 			})
@@ -103,44 +115,57 @@ func timeOrDash(t time.Time) string {
 }
 
 // tokenBlock is the block of a token, with DIGEST in the place of its digest.
-func tokenBlock(name, user string, roles, approves []string, elicitation bool) (string, error) {
-	parsed, err := auth.ParseRoles(roles)
+func tokenBlock(name string, of blockOf) (string, error) {
+	parsed, err := auth.ParseRoles(of.roles)
 	switch {
 	case err != nil:
 		return "", err
-	case len(approves) > 0 && !parsed.Has(auth.Approver):
+	case len(of.approves) > 0 && !parsed.Has(auth.Approver):
 		return "", errors.New("--approves is for a token with --role approver")
-	case elicitation && !parsed.Has(auth.Agent):
+	case of.elicitation && !parsed.Has(auth.Agent):
 		return "", errors.New("--elicitation is for a token with --role agent")
 	case !tool.ValidPluginName(name):
 		return "", fmt.Errorf("%q cannot be a token's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)
 	}
-	if err := config.CheckUser(user); err != nil {
+	if err := config.CheckUser(of.user); err != nil {
 		return "", err
 	}
-	for i, name := range approves {
+	for i, name := range of.approves {
 		if err := config.CheckUser(name); err != nil {
 			return "", fmt.Errorf("--approves: %w", err)
 		}
-		if name == user || slices.Contains(approves[:i], name) {
+		if name == of.user || slices.Contains(of.approves[:i], name) {
 			return "", fmt.Errorf("--approves names %q twice, or the token's own user, whose calls it decides anyway", name)
 		}
 	}
-	width := len("sha256") // of the longest name in the block
-	switch {
-	case elicitation:
-		width = len("elicitation")
-	case len(approves) > 0:
-		width = len("approves")
+	lines := [][2]string{{"sha256", `"DIGEST"`}, {"user", strconv.Quote(of.user)}, {"roles", quoted(parsed.Names())}}
+	if len(of.approves) > 0 {
+		lines = append(lines, [2]string{"approves", quoted(of.approves)})
+	}
+	if of.elicitation {
+		lines = append(lines, [2]string{"elicitation", "true"})
+	}
+	if of.account != "" {
+		if _, err := config.LookupAccount(of.account); err != nil {
+			return "", fmt.Errorf("--account: %w", err)
+		}
+		lines = append(lines, [2]string{"account", strconv.Quote(of.account)})
+	}
+	if of.expires != "" {
+		at, err := config.ParseExpires(of.expires, time.Now())
+		if err != nil {
+			return "", fmt.Errorf("--expires: %w", err)
+		}
+		lines = append(lines, [2]string{"expires", strconv.Quote(at.UTC().Format(time.RFC3339))})
+	}
+	width := 0 // of the longest name in the block
+	for _, l := range lines {
+		width = max(width, len(l[0]))
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "  token %q {\n    %-*s = \"DIGEST\"\n    %-*s = %q\n    %-*s = %s\n", name,
-		width, "sha256", width, "user", user, width, "roles", quoted(parsed.Names()))
-	if len(approves) > 0 {
-		fmt.Fprintf(&b, "    %-*s = %s\n", width, "approves", quoted(approves))
-	}
-	if elicitation {
-		b.WriteString("    elicitation = true\n")
+	fmt.Fprintf(&b, "  token %q {\n", name)
+	for _, l := range lines {
+		fmt.Fprintf(&b, "    %-*s = %s\n", width, l[0], l[1])
 	}
 	b.WriteString("  }\n")
 	return b.String(), nil

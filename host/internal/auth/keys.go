@@ -41,6 +41,14 @@ func EnsureKey(dir, name string) (string, error) {
 	return ReadKey(path) // another process may have been first
 }
 
+// RenewKey makes a new key in the place of one in a directory, and returns its secret.
+func RenewKey(dir, name string) (string, error) {
+	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("replace the key: %w", err)
+	}
+	return EnsureKey(dir, name)
+}
+
 // ReadKey returns the secret in a key's file. It refuses a file that others
 // may read or that belongs to another account, and one that is no key.
 func ReadKey(path string) (string, error) {

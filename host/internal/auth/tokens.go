@@ -31,6 +31,16 @@ type Token struct {
 	Elicitation bool
 	// Expires is when it stops to count; the zero value is never.
 	Expires time.Time
+	// Account is from where it may be used over the network.
+	Account Account
+}
+
+// Revocation takes a token back, whatever the configuration says.
+type Revocation struct {
+	// Name is what the token was called, SHA256 the hex digest of its secret.
+	Name, SHA256 string
+	// At is when it stops to count.
+	At time.Time
 }
 
 // Tokens knows the tokens that count. Its methods may be called from any
@@ -43,18 +53,26 @@ type Tokens struct {
 type knownToken struct {
 	sum     [sha256.Size]byte
 	caller  Caller
+	account Account
 	expires time.Time
+	revoked time.Time     // the zero value is never
+	former  bool          // another one of its name is in the list
 	used    *atomic.Int64 // when it was last looked up, in nanoseconds of Unix time; 0 is never
 }
 
-func (k knownToken) expired() bool { return !k.expires.IsZero() && !time.Now().Before(k.expires) }
+// ended reports whether it does not count any more.
+func (k knownToken) ended() bool { return passed(k.expires) || passed(k.revoked) }
 
-// NewTokens returns the tokens of a list. It refuses names or digests that
-// stand twice, a digest that is none, a token without a user or with roles
-// that [ParseRoles] would refuse, and elicitation for one that makes no calls.
-func NewTokens(list []Token) (*Tokens, error) {
+// passed reports whether a time has come; the zero value never does.
+func passed(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
+
+// NewTokens returns the tokens of a list, without those that are revoked. It refuses
+// names or digests that stand twice, a digest that is none, a token without a user or
+// with roles that [ParseRoles] would refuse, and elicitation for one that makes no
+// calls.
+func NewTokens(list []Token, revoked ...Revocation) (*Tokens, error) {
 	t := &Tokens{}
-	if err := t.Replace(list); err != nil {
+	if err := t.Replace(list, revoked...); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -62,7 +80,10 @@ func NewTokens(list []Token) (*Tokens, error) {
 
 // Replace makes the tokens of a list count and no others, or refuses the list
 // as [NewTokens] does and changes nothing.
-func (t *Tokens) Replace(list []Token) error {
+//
+// A token that is revoked counts until then, also if the list has another secret for
+// its name by now: it is the same in all but the secret.
+func (t *Tokens) Replace(list []Token, revoked ...Revocation) error {
 	names := make(map[string]bool)
 	known := make([]knownToken, 0, len(list))
 	var before []knownToken
@@ -80,14 +101,38 @@ func (t *Tokens) Replace(list []Token) error {
 		if slices.ContainsFunc(known, func(k knownToken) bool { return k.sum == ready.sum }) {
 			return fmt.Errorf("token %q: another token has this sha256", token.Name)
 		}
-		if i := slices.IndexFunc(before, func(k knownToken) bool { return k.sum == ready.sum }); i >= 0 {
-			ready.used = before[i].used
-		}
 		names[token.Name] = true
 		known = append(known, ready)
 	}
+	for _, r := range revoked {
+		known = revoke(known, r)
+	}
+	for i := range known {
+		if j := slices.IndexFunc(before, func(k knownToken) bool { return k.sum == known[i].sum }); j >= 0 {
+			known[i].used = before[j].used
+		}
+	}
 	t.known.Store(&known)
 	return nil
+}
+
+// revoke takes one back that is known, or adds it as a former one of its name.
+func revoke(known []knownToken, r Revocation) []knownToken {
+	sum, err := hex.DecodeString(r.SHA256)
+	if err != nil || len(sum) != sha256.Size {
+		return known
+	}
+	if i := slices.IndexFunc(known, func(k knownToken) bool { return k.sum == [sha256.Size]byte(sum) }); i >= 0 {
+		known[i].revoked = r.At
+		return known
+	}
+	i := slices.IndexFunc(known, func(k knownToken) bool { return k.caller.Token == r.Name })
+	if i < 0 {
+		return known
+	}
+	former := known[i]
+	former.sum, former.revoked, former.former, former.used = [sha256.Size]byte(sum), r.At, true, new(atomic.Int64)
+	return append(known, former)
 }
 
 func (t Token) check() (knownToken, error) {
@@ -106,7 +151,7 @@ func (t Token) check() (knownToken, error) {
 		return knownToken{}, err
 	}
 	return knownToken{
-		sum: [sha256.Size]byte(sum), expires: t.Expires, used: new(atomic.Int64),
+		sum: [sha256.Size]byte(sum), account: t.Account, expires: t.Expires, used: new(atomic.Int64),
 		caller: Caller{
 			User: t.User, Client: t.Name, Token: t.Name, Roles: t.Roles,
 			Approves: slices.Clone(t.Approves), Elicitation: t.Elicitation,
@@ -120,36 +165,52 @@ func (t Token) check() (knownToken, error) {
 func (t *Tokens) Count(caller Caller) bool {
 	return caller.Token == "" || slices.ContainsFunc(*t.known.Load(), func(k knownToken) bool {
 		return k.caller.Token == caller.Token && k.caller.User == caller.User && k.caller.Roles == caller.Roles &&
-			(k.caller.Elicitation || !caller.Elicitation) && !k.expired()
+			(k.caller.Elicitation || !caller.Elicitation) && !k.ended()
 	})
 }
 
 // Lookup returns the caller that a secret makes, with the token's name as its
 // client. A secret shorter than [MinSecret] makes none, nor does one whose token
-// has expired. For others it takes the same time, whether a token has them, and
-// which. The caller must not change Approves.
+// has expired or is revoked. For others it takes the same time, whether a token has
+// them, and which. The caller must not change Approves.
 func (t *Tokens) Lookup(secret string) (Caller, bool) {
+	caller, ok, _ := t.LookupFrom(secret, func() (int, error) { return 0, errors.ErrUnsupported })
+	return caller, ok
+}
+
+// LookupFrom is [Tokens.Lookup] for a secret that came over the network. The error is
+// an [*AccountError] if the token is for another account.
+func (t *Tokens) LookupFrom(secret string, from Origin) (Caller, bool, error) {
 	known, ok := t.find(secret)
-	if !ok || known.expired() {
-		return Caller{}, false
+	if !ok || known.ended() {
+		return Caller{}, false, nil
+	}
+	if err := known.account.check(known.caller.Token, from); err != nil {
+		return Caller{}, false, err
 	}
 	known.used.Store(time.Now().UnixNano())
-	return known.caller, true
+	return known.caller, true, nil
 }
 
 // Listed is a token as it is listed.
 type Listed struct {
 	// Caller is who has it. The receiver must not change Approves.
 	Caller Caller
-	// Expires is when it stops to count; LastUsed is when [Tokens.Lookup] last found
-	// it. The zero value is never.
-	Expires, LastUsed time.Time
+	// Account is from where it may be used over the network.
+	Account Account
+	// Expires and Revoked are when it stops to count; LastUsed is when
+	// [Tokens.Lookup] last found it. The zero value is never.
+	Expires, Revoked, LastUsed time.Time
 }
 
-// List returns the tokens, in the order of the list that counts.
+// List returns the tokens, in the order of the list that counts; then former ones
+// that are revoked and still count.
 func (t *Tokens) List() (all []Listed) {
 	for _, k := range *t.known.Load() {
-		l := Listed{Caller: k.caller, Expires: k.expires}
+		if k.former && k.ended() {
+			continue
+		}
+		l := Listed{Caller: k.caller, Account: k.account, Expires: k.expires, Revoked: k.revoked}
 		if used := k.used.Load(); used != 0 {
 			l.LastUsed = time.Unix(0, used)
 		}
@@ -158,14 +219,35 @@ func (t *Tokens) List() (all []Listed) {
 	return all
 }
 
-// Expired returns the name of the token with a secret and when it expired, if it
-// has.
-func (t *Tokens) Expired(secret string) (name string, at time.Time, ok bool) {
-	known, ok := t.find(secret)
-	if !ok || !known.expired() {
-		return "", time.Time{}, false
+// Digests returns the hex digests of the tokens with a name that count.
+func (t *Tokens) Digests(name string) (digests []string) {
+	for _, k := range *t.known.Load() {
+		if k.caller.Token == name && !k.ended() {
+			digests = append(digests, hex.EncodeToString(k.sum[:]))
+		}
 	}
-	return known.caller.Token, known.expires, true
+	return digests
+}
+
+// Ended is why a token does not count any more.
+type Ended struct {
+	// Name is the token's.
+	Name string
+	// At is when it expired, or was revoked.
+	At      time.Time
+	Revoked bool
+}
+
+// Ended says why the token with a secret does not count any more, if there is one.
+func (t *Tokens) Ended(secret string) (Ended, bool) {
+	known, ok := t.find(secret)
+	switch {
+	case !ok || !known.ended():
+		return Ended{}, false
+	case passed(known.revoked):
+		return Ended{Name: known.caller.Token, At: known.revoked, Revoked: true}, true
+	}
+	return Ended{Name: known.caller.Token, At: known.expires}, true
 }
 
 // find returns the token with a secret.

@@ -1,6 +1,9 @@
 package auth_test
 
 import (
+	"errors"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -222,13 +225,13 @@ func TestTokenExpires(t *testing.T) {
 		}
 		<-time.After(time.Hour - 1)
 		caller, ok := tokens.Lookup(secret)
-		if _, _, expired := tokens.Expired(secret); !ok || expired || !tokens.Count(caller) {
-			t.Errorf("before it expires: Lookup = %v, Expired = %v, Count = %v", ok, expired, tokens.Count(caller))
+		if _, ended := tokens.Ended(secret); !ok || ended || !tokens.Count(caller) {
+			t.Errorf("before it expires: Lookup = %v, Ended = %v, Count = %v", ok, ended, tokens.Count(caller))
 		}
 		<-time.After(1)
 		_, ok = tokens.Lookup(secret)
-		if name, when, expired := tokens.Expired(secret); ok || !expired || name != "a" || !when.Equal(at) || tokens.Count(caller) {
-			t.Errorf("when it has expired: Lookup = %v, Expired = %q, %v, %v, Count = %v", ok, name, when, expired, tokens.Count(caller))
+		if end, ended := tokens.Ended(secret); ok || !ended || end.Name != "a" || end.Revoked || !end.At.Equal(at) || tokens.Count(caller) {
+			t.Errorf("when it has expired: Lookup = %v, Ended = %+v, %v, Count = %v", ok, end, ended, tokens.Count(caller))
 		}
 	})
 }
@@ -265,4 +268,94 @@ func TestListTokens(t *testing.T) {
 			t.Errorf("after it was refused: -want +got\n%s", diff)
 		}
 	})
+}
+
+// A token that is revoked counts until then, by its secret and not by its name: the
+// one that has taken its place counts on.
+func TestRevoke(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old, oldSum := auth.NewToken()
+		next, nextSum := auth.NewToken()
+		token := auth.Token{Name: "a", SHA256: oldSum, User: "u", Roles: auth.Agent}
+		tokens, err := auth.NewTokens([]auth.Token{token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		caller, _ := tokens.Lookup(old)
+		at := time.Now().Add(time.Hour)
+		revoked := auth.Revocation{Name: "a", SHA256: oldSum, At: at}
+		if err := tokens.Replace([]auth.Token{token}, revoked); err != nil {
+			t.Fatal(err)
+		}
+		counts := func(when string, wantOld, wantNext, wantCaller bool) {
+			t.Helper()
+			_, gotOld := tokens.Lookup(old)
+			_, gotNext := tokens.Lookup(next)
+			if got := tokens.Count(caller); gotOld != wantOld || gotNext != wantNext || got != wantCaller {
+				t.Errorf("%s: old, next, Count = %v, %v, %v; want %v, %v, %v", when, gotOld, gotNext, got, wantOld, wantNext, wantCaller)
+			}
+		}
+		counts("before", true, false, true)
+		token.SHA256 = nextSum
+		if err := tokens.Replace([]auth.Token{token}, revoked); err != nil {
+			t.Fatal(err)
+		}
+		counts("with the next one", true, true, true)
+		if list := tokens.List(); len(list) != 2 || !list[0].Revoked.IsZero() || !list[1].Revoked.Equal(at) {
+			t.Errorf("List = %+v, want the next one, and the old one with its end", list)
+		}
+		if got := tokens.Digests("a"); len(got) != 2 {
+			t.Errorf("Digests = %v, want both", got)
+		}
+		<-time.After(time.Hour)
+		counts("when it is revoked", false, true, true)
+		if end, ok := tokens.Ended(old); !ok || !end.Revoked || end.Name != "a" || !end.At.Equal(at) {
+			t.Errorf("Ended = %+v, %v; want that it was revoked", end, ok)
+		}
+		if list := tokens.List(); len(list) != 1 {
+			t.Errorf("List = %+v, want the next one only", list)
+		}
+		token.SHA256 = oldSum // somebody has put it back
+		if err := tokens.Replace([]auth.Token{token}, revoked); err != nil {
+			t.Fatal(err)
+		}
+		counts("put back", false, false, false)
+	})
+}
+
+// Which accounts may use a token.
+func TestLookupFrom(t *testing.T) {
+	own, other := os.Geteuid(), os.Geteuid()+1000
+	for _, tt := range []struct {
+		name    string
+		account auth.Account
+		uid     int
+		err     error
+		refused string
+	}{
+		{name: "the host's", uid: own},
+		{name: "root", uid: 0, account: auth.Account{Name: "ci", UID: other}},
+		{name: "another", uid: other, refused: "it was sent by uid " + strconv.Itoa(other)},
+		{name: "any", uid: other, account: auth.Account{Name: auth.AnyAccount}},
+		{name: "the one that is named", uid: other, account: auth.Account{Name: "ci", UID: other}},
+		{name: "another than the one that is named", uid: other + 1, account: auth.Account{Name: "ci", UID: other}, refused: "for another account (ci, uid "},
+		{name: "not known", err: errors.New("no such connection"), refused: "cannot be told which one sent it: no such connection"},
+		{name: "not known, and any", err: errors.New("no such connection"), account: auth.Account{Name: auth.AnyAccount}},
+		{name: "a system that never tells", err: errors.ErrUnsupported},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			secret, sum := auth.NewToken()
+			tokens, err := auth.NewTokens([]auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent, Account: tt.account}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, ok, err := tokens.LookupFrom(secret, func() (int, error) { return tt.uid, tt.err })
+			if ok != (tt.refused == "") || ok != (err == nil) || err != nil && !strings.Contains(err.Error(), tt.refused) {
+				t.Errorf("LookupFrom = %v, %v; want refused with %q", ok, err, tt.refused)
+			}
+			if used := !tokens.List()[0].LastUsed.IsZero(); used != ok {
+				t.Errorf("it counts as used: %v, want %v", used, ok)
+			}
+		})
+	}
 }

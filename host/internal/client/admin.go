@@ -32,6 +32,16 @@ func (c *Client) Tokens(ctx context.Context) ([]httpapi.Token, error) {
 	return tokens, err
 }
 
+// RevokeToken makes the tokens with a name end after a grace.
+func (c *Client) RevokeToken(ctx context.Context, name string, grace time.Duration) (httpapi.RevokedToken, error) {
+	var revoked httpapi.RevokedToken
+	err := c.do(ctx, request{
+		method: "POST", path: "/v1/tokens/" + url.PathEscape(name) + "/revoke",
+		body: map[string]string{"grace": grace.String()},
+	}, &revoked)
+	return revoked, err
+}
+
 // RestartPlugin stops a plugin if it runs and starts it, and returns it as it
 // is then.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin, error) {

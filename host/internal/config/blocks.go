@@ -51,6 +51,7 @@ type tokenBlock struct {
 	Approves    *hcl.Attribute `hcl:"approves"`
 	Elicitation *hcl.Attribute `hcl:"elicitation"`
 	Expires     *hcl.Attribute `hcl:"expires"`
+	Account     *hcl.Attribute `hcl:"account"`
 }
 
 // policyBlock is a part of the policy: all blocks together are read as one, so that

@@ -152,6 +152,7 @@ func TestLoad(t *testing.T) {
 				token "ci-agent" {
 					sha256 = "` + strings.Repeat("1b", 32) + `"
 					expires = "2999-01-01"
+					account = "any"
 					user   = "ci"
 					roles  = ["agent"]
 				}
@@ -283,7 +284,7 @@ func TestLoad(t *testing.T) {
 		Grace:     10 * time.Second,
 		LocalUser: "ada",
 		Tokens: []auth.Token{
-			{Name: "ci-agent", SHA256: strings.Repeat("1b", 32), User: "ci", Roles: auth.Agent, Expires: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC)},
+			{Name: "ci-agent", SHA256: strings.Repeat("1b", 32), User: "ci", Roles: auth.Agent, Expires: time.Date(2999, 1, 1, 0, 0, 0, 0, time.UTC), Account: auth.Account{Name: auth.AnyAccount}},
 			{Name: "bea", SHA256: strings.Repeat("2c", 32), User: "bea", Roles: auth.Approver | auth.Admin, Approves: []string{"ci", "ada"}},
 		},
 		Policy: policy.Options{

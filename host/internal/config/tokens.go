@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -63,7 +64,7 @@ func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 
 // token reads one token block, and the users whose calls it approves.
 func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
-	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Expires: d.expiry(block)}
+	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Expires: d.expiry(block), Account: d.tokenAccount(block)}
 	if d.absent(block.User) {
 		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides: add user = \"...\".", block.Name)
 	} else {
@@ -119,10 +120,7 @@ func (d *decoder) expiry(block tokenBlock) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	at, err := time.Parse(time.DateOnly, s)
-	if err != nil {
-		at, err = time.Parse(time.RFC3339, s)
-	}
+	at, err := dayOrTime(s)
 	if err != nil {
 		d.mistake(block.Expires.Expr.Range(), "Not a day", "Expected %s for expires, not %s.", expected, quote(block.Expires.Expr, s))
 		return time.Time{}
@@ -131,6 +129,70 @@ func (d *decoder) expiry(block tokenBlock) time.Time {
 		d.warn(block.Expires.Expr.Range(), "token %q has expired: its requests are refused. Remove it, or make another one with toolhost token new and a later expires.", block.Name)
 	}
 	return at
+}
+
+// dayOrTime reads a day, which is meant from its start in UTC, or a time.
+func dayOrTime(s string) (time.Time, error) {
+	at, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		at, err = time.Parse(time.RFC3339, s)
+	}
+	return at, err
+}
+
+// ParseExpires reads when a token is to expire: a day or a time, as the configuration
+// has it, or a duration from now on, such as "90d".
+func ParseExpires(s string, now time.Time) (time.Time, error) {
+	at, err := dayOrTime(s)
+	if err == nil && at.After(now) {
+		return at, nil
+	}
+	after, errDuration := parseDuration(s)
+	switch {
+	case err == nil:
+		return time.Time{}, fmt.Errorf("%s has passed: expected a day or a time to come", s)
+	case errDuration != nil || after <= 0:
+		return time.Time{}, fmt.Errorf("%q is no time to expire: expected a duration such as 90d, a day such as 2027-01-01, or a time such as 2027-01-01T08:00:00Z", s)
+	}
+	return now.Add(after).UTC().Truncate(time.Second), nil
+}
+
+// tokenAccount reads from which account of the system a token may be used over the
+// network.
+func (d *decoder) tokenAccount(block tokenBlock) auth.Account {
+	s, ok := d.text(block.Account, accountExpected)
+	if !ok {
+		return auth.Account{}
+	}
+	account, err := LookupAccount(s)
+	if err != nil {
+		d.mistake(block.Account.Expr.Range(), "Unknown account", "%v.", err)
+		return auth.Account{}
+	}
+	if !auth.TellsAccounts && s != auth.AnyAccount {
+		d.mistake(block.Account.Expr.Range(), "An account that cannot be told",
+			"This system does not tell which account is at the other end of a connection, so it would have no effect. Remove account, or write %q.", auth.AnyAccount)
+	}
+	return account
+}
+
+const accountExpected = `the name or the number of an account of this machine, or "any",`
+
+// LookupAccount returns an account of this machine by its name or number, or any.
+func LookupAccount(name string) (auth.Account, error) {
+	if name == auth.AnyAccount {
+		return auth.Account{Name: name}, nil
+	}
+	if uid, ok := accountNumber(name); ok {
+		return auth.Account{Name: name, UID: uid}, nil
+	}
+	found, err := user.Lookup(name)
+	if err == nil {
+		if uid, ok := accountNumber(found.Uid); ok {
+			return auth.Account{Name: name, UID: uid}, nil
+		}
+	}
+	return auth.Account{}, fmt.Errorf("this machine has no account %q: expected %s", name, strings.TrimSuffix(accountExpected, ","))
 }
 
 // roles reads what a token allows.

@@ -41,9 +41,10 @@ type Daemon struct {
 	config atomic.Pointer[config.Config]
 	ready  chan struct{} // closed when the tools of every plugin are known
 	parts  parts
-	agent  auth.Token // the host's own, for agents on this machine
 
-	reloading sync.Mutex // one reload at a time
+	reloading sync.Mutex        // one reload at a time; guards agent and revoked once the host runs
+	agent     auth.Token        // the host's own, for agents on this machine
+	revoked   []auth.Revocation // the tokens that were taken back
 	ruled     ruled
 
 	stopping chan struct{} // closed when the host begins to stop

@@ -31,16 +31,11 @@ type front struct {
 func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	cfg, p := d.opts.Config, &d.parts
 	user := auth.LocalUser(cfg.LocalUser)
-	agent, err := auth.EnsureKey(cfg.StateDir, auth.AgentKey)
-	if err != nil {
+	if err := d.buildTokens(ctx); err != nil {
 		return err
 	}
 	approver, err := auth.EnsureKey(cfg.StateDir, auth.ApproverKey)
 	if err != nil {
-		return err
-	}
-	d.agent = auth.Token{Name: "local", SHA256: auth.Digest(agent), User: user, Roles: auth.Agent}
-	if p.tokens, err = auth.NewTokens(d.withAgent(cfg.Tokens)); err != nil {
 		return err
 	}
 	keys, err := auth.NewTokens([]auth.Token{
@@ -61,7 +56,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
-		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
+		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, RevokeToken: d.RevokeToken, HandOver: handOver, Logger: d.opts.Logger.Named("http"),
 	})
 	if err != nil {
 		return err
@@ -92,11 +87,6 @@ func newFront(ctx context.Context, server *httpapi.Server) *front {
 		f.serving.Go(func() { task(running) }) // ends with stop; wait waits for it
 	}
 	return f
-}
-
-// withAgent adds the host's own token for agents on this machine.
-func (d *Daemon) withAgent(tokens []auth.Token) []auth.Token {
-	return append([]auth.Token{d.agent}, tokens...)
 }
 
 // ServeControl serves the control socket in the state directory from now on,

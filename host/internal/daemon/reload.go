@@ -53,7 +53,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 		change.Discard()
 		return inLines(err)
 	}
-	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens)); err != nil {
+	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens), d.revoked...); err != nil {
 		change.Discard()
 		return err
 	}
@@ -62,7 +62,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	// which is a mistake of the configuration.
 	if err := d.parts.catalog.Apply(catalog.Options{Plugins: listed(cfg, toList)}); err != nil {
 		change.Discard()
-		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens)))
+		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...))
 	}
 	d.parts.pipeline.Apply(pipeline.Settings{
 		Policy: rules, Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour,

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"crypto/sha256"
+	"errors"
 	"net"
 	"net/http"
 	"net/netip"
@@ -88,7 +90,7 @@ func (s *Server) controlCaller(r *http.Request) (auth.Caller, error) {
 	if len(r.Header.Values("Authorization")) == 0 {
 		return auth.Caller{User: s.opts.User, Roles: auth.Agent}, nil
 	}
-	return s.bearer(r, s.opts.Keys)
+	return s.bearer(r, fromControl, s.opts.Keys)
 }
 
 // relayCaller identifies a request on the control socket for a route on which the
@@ -97,20 +99,25 @@ func (s *Server) relayCaller(r *http.Request) (auth.Caller, error) {
 	if len(r.Header.Values("Authorization")) == 0 {
 		return s.controlCaller(r)
 	}
-	return s.bearer(r, s.opts.Keys, s.opts.Tokens)
+	return s.bearer(r, fromControl, s.opts.Keys, s.opts.Tokens)
 }
 
 // networkCaller identifies a request on a network listener.
 func (s *Server) networkCaller(r *http.Request) (auth.Caller, error) {
-	caller, err := s.bearer(r, s.opts.Tokens)
+	caller, err := s.bearer(r, originOf, s.opts.Tokens)
 	if err == nil {
 		authenticated(r.Context())
 	}
 	return caller, err
 }
 
-// bearer looks a request's token up in lists, each of which counts.
-func (s *Server) bearer(r *http.Request, lists ...*auth.Tokens) (auth.Caller, error) {
+// fromControl is the account of whoever uses the control socket: the host's, which
+// [Server.guardControl] has checked. It may use each token that it knows.
+func fromControl(context.Context) (uid int, err error) { return 0, errors.ErrUnsupported }
+
+// bearer looks a request's token up in lists, each of which counts. origin says which
+// account it comes from.
+func (s *Server) bearer(r *http.Request, origin func(context.Context) (int, error), lists ...*auth.Tokens) (auth.Caller, error) {
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 {
 		return auth.Caller{}, unauthorized().problem("the request has no token").
@@ -122,8 +129,12 @@ func (s *Server) bearer(r *http.Request, lists ...*auth.Tokens) (auth.Caller, er
 	}
 	secret = strings.TrimSpace(secret)
 	for _, tokens := range lists {
-		if caller, ok := tokens.Lookup(secret); ok {
+		caller, ok, err := tokens.LookupFrom(secret, func() (int, error) { return origin(r.Context()) })
+		if ok {
 			return caller, nil
+		}
+		if refusal, foreign := errors.AsType[*auth.AccountError](err); foreign {
+			return auth.Caller{}, s.fromElsewhere(r, refusal)
 		}
 	}
 	if wait := s.failures.count(secret); wait > 0 {
@@ -135,8 +146,13 @@ func (s *Server) bearer(r *http.Request, lists ...*auth.Tokens) (auth.Caller, er
 	p := unauthorized().problem("the token does not count here").
 		hint("agent.token in the state directory counts over HTTP, approver.key on the control socket only; the configuration lists the others")
 	for _, tokens := range lists {
-		if name, at, ok := tokens.Expired(secret); ok {
-			return auth.Caller{}, unauthorized().problem("the token %q expired at %s", name, at.UTC().Format(time.RFC3339)).
+		end, ok := tokens.Ended(secret)
+		switch at := end.At.UTC().Format(time.RFC3339); {
+		case ok && end.Revoked:
+			return auth.Caller{}, unauthorized().problem("the token %q was revoked at %s", end.Name, at).
+				hint("ask whoever administers the host for the one that has taken its place")
+		case ok:
+			return auth.Caller{}, unauthorized().problem("the token %q expired at %s", end.Name, at).
 				hint("toolhost token new makes another one; write its sha256 into the configuration, with a later expires")
 		}
 	}
@@ -147,6 +163,23 @@ func (s *Server) bearer(r *http.Request, lists ...*auth.Tokens) (auth.Caller, er
 			hint("toolhost token new makes one; a secret shorter than %d characters never counts", auth.MinSecret)
 	}
 	return auth.Caller{}, p
+}
+
+// fromElsewhere refuses a token that was sent from an account that may not use it:
+// its secret is known to somebody who should not have it, or its block lacks an
+// account.
+func (s *Server) fromElsewhere(r *http.Request, refusal *auth.AccountError) error {
+	uid := any(refusal.UID)
+	if refusal.UID < 0 {
+		uid = "unknown"
+	}
+	s.complaints.Do(func() {
+		s.opts.Logger.Warn("a token was sent from an account that may not use it", "token", refusal.Token, "uid", uid,
+			"account", refusal.Account.String(), "from", r.RemoteAddr, "error", refusal.Cause)
+	})
+	return elsewhere().problem("%v", refusal).
+		hint("if that account is meant, write account = %q, its name or its number into the token's block; "+
+			"if not, somebody else knows the token: toolhost token revoke %s", auth.AnyAccount, refusal.Token)
 }
 
 // name takes what a request calls its client and its session.

@@ -63,6 +63,9 @@ type Options struct {
 	// Reload reads the configuration again; nil means that it cannot be. accept is
 	// the digest of one that a plugin may have changed, "" for none.
 	Reload func(ctx context.Context, accept string) error
+	// RevokeToken makes the tokens with a name end after a grace; nil means that it
+	// cannot be done. The error is a [*tool.Error] if there is none.
+	RevokeToken func(ctx context.Context, name string, grace time.Duration, by auth.Caller) error
 	// HandOver begins to make room for a host that stays, and says how; it may be called
 	// more than once. Nil means that this host stays.
 	HandOver func() Handover

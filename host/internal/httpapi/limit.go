@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
 // limitListener accepts a bounded number of connections at the same time.
@@ -113,17 +115,35 @@ func (c *limitedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// connKey is the key of a connection in its context.
+// connKey is the key of a connection, a [networkConn], in its context.
 type connKey struct{}
+
+// networkConn is a connection to a network listener.
+type networkConn struct {
+	net.Conn
+	// origin says which account has opened it. It is looked up once, and only if a
+	// token is sent that it matters for.
+	origin auth.Origin
+}
 
 // withConn adds a connection to its context.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, conn)
+	origin := sync.OnceValues(func() (int, error) { return auth.TCPOrigin(conn) })
+	return context.WithValue(ctx, connKey{}, networkConn{conn, origin})
+}
+
+// originOf returns the account that has opened the connection of a context.
+func originOf(ctx context.Context) (uid int, err error) {
+	if conn, ok := ctx.Value(connKey{}).(networkConn); ok {
+		return conn.origin()
+	}
+	return 0, errors.New("the request came over no connection")
 }
 
 // authenticated notes that a request on the connection of a context had a token.
 func authenticated(ctx context.Context) {
-	if conn, ok := ctx.Value(connKey{}).(*limitedConn); ok {
-		conn.authenticated()
+	conn, _ := ctx.Value(connKey{}).(networkConn)
+	if limited, ok := conn.Conn.(*limitedConn); ok {
+		limited.authenticated()
 	}
 }

@@ -64,7 +64,9 @@ func badRequest() kind { return kind{http.StatusBadRequest, "request", "The requ
 
 func unauthorized() kind { return kind{http.StatusUnauthorized, "credential", "No valid credential"} }
 
-func forbidden() kind   { return kind{http.StatusForbidden, "role", "Not allowed with this credential"} }
+func forbidden() kind { return kind{http.StatusForbidden, "role", "Not allowed with this credential"} }
+
+func elsewhere() kind   { return kind{http.StatusForbidden, "account", "Not allowed from this account"} }
 func misdirected() kind { return kind{http.StatusForbidden, "origin", "Not allowed from there"} }
 func notFound() kind    { return kind{http.StatusNotFound, "not-found", "There is no such thing"} }
 func wrongMethod() kind {

@@ -57,6 +57,7 @@ func routes() []route {
 		{method: "GET", path: "/v1/plugins/{name}", roles: auth.Admin, handle: (*Server).getPlugin},
 		{method: "POST", path: "/v1/plugins/{name}/restart", roles: auth.Admin, handle: (*Server).restartPlugin},
 		{method: "GET", path: "/v1/tokens", roles: auth.Admin, handle: (*Server).listTokens},
+		{method: "POST", path: "/v1/tokens/{name}/revoke", roles: auth.Admin, handle: (*Server).revokeToken},
 		{method: "GET", path: "/v1/journal", roles: auth.Admin, handle: (*Server).queryJournal},
 		{method: "GET", path: "/v1/journal/tail", roles: auth.Admin, handle: (*Server).tailJournal},
 		{method: "GET", path: "/v1/journal/verify", roles: auth.Admin, handle: (*Server).verifyJournal},

@@ -46,6 +46,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/v1/plugins/x", "", no, no, none, none},
 		{"POST", "/v1/plugins/x/restart", "", no, no, none, none},
 		{"GET", "/v1/tokens", "", no, no, ok, ok},
+		{"POST", "/v1/tokens/x/revoke", "", no, no, http.StatusUnprocessableEntity, http.StatusUnprocessableEntity}, // this host cannot
 		{"GET", "/v1/journal", "", no, no, ok, ok},
 		{"GET", "/v1/journal/tail?after=x", "", no, no, wrong, wrong},
 		{"GET", "/v1/journal/verify", "", no, no, ok, ok},

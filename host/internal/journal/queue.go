@@ -100,6 +100,16 @@ func (j *Journal) Change(ctx context.Context, plugin, digest, change string) err
 	return nil
 }
 
+// ChangeBy records that a person has changed something of the host, such as a token. It
+// returns at once, unless too many rows wait.
+func (j *Journal) ChangeBy(ctx context.Context, user, change string) error {
+	r := Record{Kind: Change, User: user, Notice: change}
+	if err := j.enqueue(ctx, &row{kind: Change, body: encode(r, j.opts.Redact)}); err != nil {
+		return fmt.Errorf("record a change: %w", err)
+	}
+	return nil
+}
+
 // record queues a row and, if it is to be durable, waits for it.
 func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
 	if r.Call == "" || len(r.Call) > maxText {

@@ -21,7 +21,8 @@ const (
 	Start Kind = "start"
 	// End: a call has ended, in whatever way.
 	End Kind = "end"
-	// Change: a plugin is not as it was. It belongs to no call.
+	// Change: a plugin is not as it was, or a person has changed something of the
+	// host, such as a token. It belongs to no call.
 	Change Kind = "change"
 	// Notice: the journal says something about itself.
 	Notice Kind = "notice"
@@ -102,7 +103,7 @@ type Record struct {
 	// Duration is "duration_ms" in JSON: milliseconds, to the microsecond.
 	Duration time.Duration `json:"-"`
 
-	// Notice is what the journal says about itself, or what of a plugin has changed.
+	// Notice is what the journal says about itself, or what has changed.
 	Notice string `json:"notice,omitempty"`
 
 	// Hash is the row's, over Prev, which is that of the row before, and over

@@ -27,6 +27,7 @@ auth {
     user    = "ada"
     roles   = ["agent"]
     expires = "soon"
+    account = "no-such-account"
   }
   token "ci-agent" {
     sha256 = "20844d48e844281d54c16e71e6fd776ea0cf9c94992dc64b8eac57a8b89d7517"

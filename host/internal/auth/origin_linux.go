@@ -1,0 +1,114 @@
+package auth
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// TellsAccounts says whether this system tells which account is at the other end of
+// a TCP connection on this machine.
+const TellsAccounts = true
+
+// TCPOrigin returns the account that has opened a TCP connection on this machine,
+// by the kernel's table of connections. An account that the user namespace of the
+// host does not know has the number 65534 there.
+//
+// A process can give an open connection to another one: what is known is who
+// opened it.
+func TCPOrigin(conn net.Conn) (uid int, err error) {
+	ours, okOurs := conn.LocalAddr().(*net.TCPAddr)
+	theirs, okTheirs := conn.RemoteAddr().(*net.TCPAddr)
+	if !okOurs || !okTheirs {
+		return 0, fmt.Errorf("the connection is %s, not tcp", conn.LocalAddr().Network())
+	}
+	from, to := unmap(theirs.AddrPort()), unmap(ours.AddrPort())
+	var errs []error
+	// A socket for version 6 may have opened a connection to an address of version 4.
+	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+		uid, found, err := lookIn(table, from, to)
+		if found {
+			return uid, nil
+		}
+		if !errors.Is(err, os.ErrNotExist) { // without version 6 there is no tcp6
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return 0, err
+	}
+	return 0, errors.New("its end of the connection is closed, or not in the host's network namespace")
+}
+
+func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
+
+func lookIn(path string, from, to netip.AddrPort) (uid int, found bool, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, false, err
+	}
+	defer func() { _ = f.Close() }() // nothing is buffered
+	return ownerOf(f, from, to)
+}
+
+// States of a connection in the kernel's table in which the socket that opened it
+// is still a process's: open, or half closed by that process.
+const (
+	established = "01"
+	finWait1    = "04"
+	finWait2    = "05"
+)
+
+// ownerOf reads the owner of the end of a connection from a table as in
+// /proc/net/tcp: proc(5) says what its columns are.
+//
+// A socket that its process has closed is left out, since the kernel shows it as
+// root's: it has no inode. So is one that only tries to connect from the same port.
+func ownerOf(table io.Reader, from, to netip.AddrPort) (uid int, found bool, err error) {
+	lines := bufio.NewScanner(table)
+	for lines.Scan() {
+		columns := strings.Fields(lines.Text())
+		if len(columns) < 10 {
+			continue
+		}
+		local, okLocal := tableAddress(columns[1])
+		remote, okRemote := tableAddress(columns[2])
+		if !okLocal || !okRemote || local != from || remote != to {
+			continue
+		}
+		state, inode := columns[3], columns[9]
+		if inode == "0" || state != established && state != finWait1 && state != finWait2 {
+			continue
+		}
+		uid, err := strconv.ParseUint(columns[7], 10, 32)
+		if err != nil {
+			return 0, false, fmt.Errorf("the table of connections has the uid %q", columns[7])
+		}
+		return int(uid), true, nil
+	}
+	return 0, false, lines.Err()
+}
+
+// tableAddress reads an address such as 0100007F:1F90: words of 32 bits in the
+// machine's own order, and a port.
+func tableAddress(text string) (netip.AddrPort, bool) {
+	address, port, ok := strings.Cut(text, ":")
+	raw, err := hex.DecodeString(address)
+	number, errPort := strconv.ParseUint(port, 16, 16)
+	if !ok || err != nil || errPort != nil || len(raw)%4 != 0 {
+		return netip.AddrPort{}, false
+	}
+	for i := 0; i < len(raw); i += 4 {
+		binary.NativeEndian.PutUint32(raw[i:], binary.BigEndian.Uint32(raw[i:]))
+	}
+	addr, ok := netip.AddrFromSlice(raw)
+	return netip.AddrPortFrom(addr.Unmap(), uint16(number)), ok
+}

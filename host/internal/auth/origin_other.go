@@ -1,0 +1,15 @@
+//go:build !linux
+
+package auth
+
+import (
+	"errors"
+	"net"
+)
+
+// TellsAccounts says whether this system tells which account is at the other end of
+// a TCP connection on this machine.
+const TellsAccounts = false
+
+// TCPOrigin returns [errors.ErrUnsupported].
+func TCPOrigin(net.Conn) (uid int, err error) { return 0, errors.ErrUnsupported }

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+)
+
+// TestRevokedTokens revokes tokens and replaces them while a host runs.
+func TestRevokedTokens(t *testing.T) {
+	t.Parallel()
+	block, secret := agentToken(t, "ci", "ci")
+	h := serve(t, writeConfig(t, listening+counting+"auth {\n"+block+"}\n"))
+	asks := func(what, token string, want int, says string) {
+		t.Helper()
+		status, text, err := h.send("GET", "/v1/tools", token, "")
+		if err != nil || status != want || !strings.Contains(text, says) {
+			t.Errorf("%s = %d %s, %v; want %d with %q", what, status, text, err, want, says)
+		}
+	}
+	var next rotatedToken
+	if err := json.Unmarshal([]byte(h.ok(t, "token", "rotate", "ci", "--grace", "1h", "--json")), &next); err != nil {
+		t.Fatal(err)
+	}
+	asks("the new token before it is in the configuration", next.Token, 401, "does not count here")
+	asks("the old token in its grace", secret, 200, "")
+	text, err := os.ReadFile(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.config, []byte(strings.Replace(string(text), auth.Digest(secret), next.SHA256, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.ok(t, "reload")
+	asks("the new token", next.Token, 200, "")
+	asks("the old token in its grace, after the reload", secret, 200, "")
+
+	status, answer, err := h.send("POST", "/v1/calls", next.Token, `{"tool":"probe_count","arguments":{"note":"x"}}`, "Prefer", "respond-async")
+	call := outcomeOf(t, status, answer, err)
+	if got := h.ok(t, "token", "revoke", "ci"); got != "the token ci is refused from now on\n" {
+		t.Errorf("token revoke says %q", got)
+	}
+	asks("the old token, revoked", secret, 401, `the token \"ci\" was revoked at `)
+	asks("the new token, revoked", next.Token, 401, `the token \"ci\" was revoked at `)
+	eventually(t, "its call has ended", func() bool {
+		return strings.Contains(h.ok(t, "journal", "query", "--call", call.ToolCallID), "permission_denied")
+	})
+	asks("another token", h.token, 200, "")
+	if got := h.ok(t, "journal", "query"); !strings.Contains(got, `the token "ci" is revoked`) {
+		t.Errorf("the journal says\n%s", got)
+	}
+
+	old := h.token
+	h.ok(t, "token", "rotate", "local")
+	asks("agent.token before it was rotated", old, 401, `the token \"local\" was revoked at `)
+	h.stop()
+	h.restart(t)
+	if h.token == old {
+		t.Error("agent.token is as before")
+	}
+	asks("agent.token after that, and a restart", h.token, 200, "")
+	asks("the old one after a restart", old, 401, "was revoked")
+	asks("a revoked token after a restart", next.Token, 401, `the token \"ci\" was revoked at `)
+	if got := h.ok(t, "token", "list", "--json"); strings.Count(got, `"revoked"`) != 1 {
+		t.Errorf("token list says\n%s\nwant ci as revoked", got)
+	}
+	if _, stderr, code := h.cli("token", "revoke", "ci"); code != 1 || !strings.Contains(stderr, `there is no token "ci" that counts`) {
+		t.Errorf("revoking it again = %d, %q", code, stderr)
+	}
+}

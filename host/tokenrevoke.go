@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/httpapi"
+)
+
+// localToken is what the host's own token is called, which stands in no configuration.
+const localToken = "local"
+
+// rotatedToken is what `toolhost token rotate --json` prints.
+type rotatedToken struct {
+	Token  string `json:"token"`
+	SHA256 string `json:"sha256"`
+	// Revoked is when the former token stops to count.
+	Revoked time.Time `json:"revoked"`
+}
+
+func (a *app) rotateTokenCommand() *cobra.Command {
+	var grace time.Duration
+	rotate := &cobra.Command{
+		Use:   "rotate NAME",
+		Short: "Make a new token in the place of another, which is revoked",
+		Long: `Make a new token in the place of another, which is revoked: at once, or after
+--grace. The new one counts once its sha256 stands in the configuration in place of
+the old one; the command prints the line. The configuration itself is not changed.
+
+The host's own token, local, stands in no configuration: the host writes a new
+agent.token into its state directory, which counts at once.`,
+		Example: `  toolhost token rotate ci-agent
+  toolhost token rotate ci-agent --grace 1h`,
+		Args: oneArgument("the NAME of a token; toolhost token list shows them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			secret, digest := auth.NewToken()
+			var revoked httpapi.RevokedToken
+			err := a.asApprover(cmd.Context(), func(c *client.Client) (err error) {
+				revoked, err = c.RevokeToken(cmd.Context(), args[0], grace)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if args[0] == localToken {
+				return a.printRevoked(revoked, grace)
+			}
+			if a.json {
+				return a.printJSON(rotatedToken{secret, digest, revoked.Revoked})
+			}
+			fmt.Fprintln(a.stdout, secret)
+			_, err = fmt.Fprintf(a.stderr, `
+It is shown this once. The old token %s.
+To let the new one count, put this in place of the sha256 in the block of token %q,
+then: %s
+
+    sha256 = %q
+`, whenRevoked(revoked, grace), args[0], a.command("reload"), digest)
+			return err
+		},
+	}
+	rotate.Flags().DurationVar(&grace, "grace", 0, "how long the old token counts beside the new one, at most 720h")
+	return rotate
+}
+
+func (a *app) revokeTokenCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "Take a token back, at once and for good",
+		Long: `Take a token back, at once and for good: requests with it are refused, its calls are
+canceled, and its streams end within 15 seconds. This does not change the
+configuration: its block there has no effect any more, and can be removed.
+
+Of the host's own token, local, the host makes another one at once.`,
+		Example: `  toolhost token revoke ci-agent`,
+		Args:    oneArgument("the NAME of a token; toolhost token list shows them"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.asApprover(cmd.Context(), func(c *client.Client) error {
+				revoked, err := c.RevokeToken(cmd.Context(), args[0], 0)
+				if err != nil {
+					return err
+				}
+				return a.printRevoked(revoked, 0)
+			})
+		},
+	}
+}
+
+// printRevoked tells that a token was revoked, and what became of the host's own.
+func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) error {
+	if a.json {
+		return a.printJSON(revoked)
+	}
+	if _, err := fmt.Fprintf(a.stdout, "the token %s %s\n", line(revoked.Name), whenRevoked(revoked, grace)); err != nil {
+		return err
+	}
+	if revoked.Name != localToken {
+		return nil
+	}
+	stateDir, err := a.stateDir()
+	if err == nil {
+		_, err = fmt.Fprintf(a.stdout, "a new one is in %s; connect clients that had it anew\n", filepath.Join(stateDir, auth.AgentKey))
+	}
+	return err
+}
+
+// whenRevoked says when a token stops to count.
+func whenRevoked(revoked httpapi.RevokedToken, grace time.Duration) string {
+	if grace == 0 {
+		return "is refused from now on"
+	}
+	return "counts until " + timeOrDash(revoked.Revoked)
+}
