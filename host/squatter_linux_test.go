@@ -39,7 +39,7 @@ func TestSquatterItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("listening")
+	fmt.Fprintln(os.Stdout, "listening")
 	var tokens []string
 	for {
 		conn, err := listener.Accept()
@@ -60,7 +60,7 @@ func TestSquatterItself(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, token := range tokens {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/tools", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/calls", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestSquatterItself(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Println(asJSON(stolen{response.StatusCode, string(body)}))
+		fmt.Fprintln(os.Stdout, asJSON(stolen{response.StatusCode, string(body)}))
 	}
 }
 
@@ -127,7 +127,7 @@ func TestSquatterOnThePort(t *testing.T) {
 		t.Fatalf("the squatter says %q, %v", line, err)
 	}
 	for _, token := range tokens {
-		h.must(t, 503, "GET", "/v1/tools", token, "")
+		h.must(t, 503, "GET", "/v1/calls", token, "")
 	}
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
 	if err != nil {
@@ -165,5 +165,5 @@ func TestSquatterOnThePort(t *testing.T) {
 			t.Errorf("agent.token, from the squatter = %d %s, want 403", got.Status, got.Body)
 		}
 	}
-	h.must(t, 200, "GET", "/v1/tools", h.token, "") // control: from the host's account
+	h.must(t, 200, "GET", "/v1/calls", h.token, "") // control: from the host's account
 }

@@ -16,7 +16,7 @@ func TestRevokedTokens(t *testing.T) {
 	h := serve(t, writeConfig(t, listening+counting+"auth {\n"+block+"}\n"))
 	asks := func(what, token string, want int, says string) {
 		t.Helper()
-		status, text, err := h.send("GET", "/v1/tools", token, "")
+		status, text, err := h.send("GET", "/v1/calls", token, "")
 		if err != nil || status != want || !strings.Contains(text, says) {
 			t.Errorf("%s = %d %s, %v; want %d with %q", what, status, text, err, want, says)
 		}

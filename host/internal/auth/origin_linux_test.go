@@ -48,7 +48,7 @@ func TestTCPOrigin(t *testing.T) {
 }
 
 func hasLoopback6() bool {
-	l, err := net.Listen("tcp6", "[::1]:0") //nolint:noctx // it is closed at once
+	l, err := net.Listen("tcp6", "[::1]:0")
 	if err == nil {
 		_ = l.Close()
 	}
