@@ -289,7 +289,7 @@ func TestLoad(t *testing.T) {
 		},
 		Policy: policy.Options{
 			Mode:      policy.Autonomous,
-			ModePlace: filepath.Join(dir, "10-host.hcl") + ":24",
+			ModePlace: filepath.Join(dir, "10-host.hcl") + ":25",
 			Protect:   map[string][]string{"fs": {"agents"}},
 			Reach:     map[string][]string{"fs": {filepath.Join(dir, "shared"), filepath.Join(filepath.Dir(dir), "beside"), "/usr/share/zoneinfo"}},
 			Plugins: map[string]policy.Plugin{"fs": {
