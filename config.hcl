@@ -42,8 +42,12 @@ policy {
   # Only harmless uses of a program that the host knows are covered: "find", and
   # not "find -delete".
   commands {
-    allow = ["ls", "cat", "head", "tail", "wc", "grep", "find", "pwd", "echo", "git status", "git log", "git diff"]
-    deny  = ["sudo", "su", "mkfs", "dd", "shutdown", "reboot"]
+    allow = [
+      "ls", "cat", "head", "tail", "wc", "grep", "rg", "find", "sed", "sort", "uniq", "cut", "tr", "diff", "tree",
+      "pwd", "cd", "echo", "printf", "test", "[", "true", "false", "basename", "dirname", "date",
+      "git status", "git log", "git diff", "git show", "git blame", "git ls-files", "git rev-parse",
+    ]
+    deny = ["sudo", "su", "mkfs", "dd", "shutdown", "reboot"]
   }
 }
 
