@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/toolhost/toolhost/host/internal/command"
+	"github.com/toolhost/toolhost/host/internal/links"
 	"github.com/toolhost/toolhost/host/internal/policy"
 )
 
@@ -110,6 +111,7 @@ func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule,
 // pathRules reads what is forbidden of paths.
 func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths {
 	var rules policy.Paths
+	var elsewhere []policy.PathRule // by links, calls may name what is forbidden there
 	for _, b := range blocks {
 		if rules.WorkspaceOnly = d.flag(b.WorkspaceOnly, false); rules.WorkspaceOnly {
 			rules.WorkspaceOnlyPlace = place(b.WorkspaceOnly.NameRange)
@@ -132,10 +134,15 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 				d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
 				continue
 			}
-			rules.Forbidden = append(rules.Forbidden, policy.PathRule{Pattern: pattern, Place: place(w.expr.Range())})
+			rule := policy.PathRule{Pattern: pattern, Place: place(w.expr.Range())}
+			rules.Forbidden = append(rules.Forbidden, rule)
+			if other, ok := rule.Elsewhere(links.Resolve); ok {
+				elsewhere = append(elsewhere, other)
+			}
 		}
 		rules.Sensitive = d.sensitive(b, workspace)
 	}
+	rules.Forbidden = append(rules.Forbidden, elsewhere...)
 	return rules
 }
 

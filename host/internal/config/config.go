@@ -138,7 +138,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg.Hidden, cfg.Protected = spellings(cfg.StateDir), paths.protected()
 	for i := range cfg.Plugins {
 		p := &cfg.Plugins[i].Supervisor
-		p.Protected = cfg.Protected
+		p.Protected, p.Forbidden = cfg.Protected, cfg.Policy.Paths.Patterns()
 		if presets := p.Confinement.Presets; len(presets) < len(protect.Presets()) {
 			if cfg.Policy.Protect == nil {
 				cfg.Policy.Protect = map[string][]string{}

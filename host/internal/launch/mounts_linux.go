@@ -32,6 +32,10 @@ func (m *Mounts) make() error {
 	if err := protectProgram(); err != nil {
 		return inLayer("mounts", "open the program read-only", err)
 	}
+	masks, err := m.makeMasks()
+	if err != nil {
+		return inLayer("mounts", "set up the file system", err)
+	}
 	root := ""
 	if m.Minimal {
 		root = newRoot
@@ -49,6 +53,7 @@ func (m *Mounts) make() error {
 		{"mounts", m.hide},
 		{"mounts", m.mountTmp},
 		{"mounts", func(root string) error { return attach(root, trees) }},
+		{"mounts", func(root string) error { return m.mask(root, trees, masks) }},
 		{"mounts", m.link},
 		{"mounts", m.mountPty},
 		{"mounts", m.seal},

@@ -65,6 +65,10 @@ type Mounts struct {
 	Links []Link `json:"links,omitempty"`
 	// Hidden are directories that are empty but for what is bound there.
 	Hidden []Bytes `json:"hidden,omitempty"`
+	// Masked are files and directories, sorted, in whose place there is an empty one that
+	// nobody may read, and that cannot be renamed, nor any directory above them, up to the
+	// bind that they lie in. What is not there is left out.
+	Masked []Bytes `json:"masked,omitempty"`
 	// Tmp are directories that share one memory file system of TmpSize bytes.
 	Tmp     []Bytes `json:"tmp,omitempty"`
 	TmpSize uint64  `json:"tmp_size,omitempty"`

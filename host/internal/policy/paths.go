@@ -6,8 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
+	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -33,16 +32,7 @@ type PathRule struct {
 
 // Literal returns the pattern of a path that means that path alone, for [PathRule] and
 // [Sensitive].
-func Literal(name string) string {
-	var b strings.Builder
-	for _, c := range []byte(name) {
-		if strings.IndexByte(`\*?[]{}`, c) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(c)
-	}
-	return b.String()
-}
+func Literal(name string) string { return forbidden.Literal(name) }
 
 // ParsePathRule checks a pattern. One that begins with neither "/" nor "**/" is
 // relative to a folder.
@@ -53,24 +43,45 @@ func ParsePathRule(pattern, folder string) (string, error) {
 	if !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
 		pattern = path.Join(Literal(folder), pattern)
 	}
+	if strings.HasPrefix(pattern, "/") {
+		pattern = path.Clean(pattern)
+	}
 	if pattern = strings.TrimSuffix(pattern, "/"); pattern == "" {
 		return "", fmt.Errorf("it covers everything: no call that names a path could run")
 	}
-	if !doublestar.ValidatePattern(pattern) {
+	if !forbidden.Valid(pattern) {
 		return "", fmt.Errorf("it is not a pattern: brackets or braces do not match")
 	}
 	return pattern, nil
 }
 
 // covers reports whether an absolute path, or a directory that it lies in, matches.
-func (r PathRule) covers(name string) bool {
-	pattern := strings.TrimPrefix(r.Pattern, "/")
-	for at := path.Clean(name); at != "/" && at != "."; at = path.Dir(at) {
-		if ok, err := doublestar.Match(pattern, strings.TrimPrefix(at, "/")); ok && err == nil {
-			return true
-		}
+func (r PathRule) covers(name string) bool { return forbidden.Covers(r.Pattern, name) }
+
+// Elsewhere returns the rule for where the part of the pattern leads that has no
+// wildcards, as resolve says, and whether that is elsewhere. The name at the end of a
+// pattern without wildcards is what is meant, a link or not.
+func (r PathRule) Elsewhere(resolve func(path string) string) (PathRule, bool) {
+	dir, rest := forbidden.Split(r.Pattern)
+	if rest == "" {
+		dir, rest = path.Dir(dir), forbidden.Literal(path.Base(dir))
 	}
-	return false
+	leads := resolve(dir)
+	r.Pattern = path.Join(forbidden.Literal(leads), rest)
+	return r, leads != dir
+}
+
+// Forbidden returns the patterns of paths that no call may use, as package forbidden of
+// the sdk reads them. The caller must not change the slice.
+func (r *Rules) Forbidden() []string { return r.opts.Paths.Patterns() }
+
+// Patterns returns the patterns of what is forbidden.
+func (p *Paths) Patterns() []string {
+	var all []string
+	for _, rule := range p.Forbidden {
+		all = append(all, rule.Pattern)
+	}
+	return all
 }
 
 // forbidden returns the rule that covers a path.
@@ -103,7 +114,11 @@ func (p *Paths) deny(in *Input) (Decision, bool) {
 			}, true
 		}
 	}
-	for _, named := range in.files() {
+	words := slices.Clone(in.Linked) // as written they may name no such path, and lead there
+	for _, file := range in.files() {
+		words = append(words, file.Path)
+	}
+	for _, named := range words {
 		if rule, ok := p.forbidden(named.Absolute); ok {
 			return rule.denied("Path blocked by security policy: " + tool.VisibleName(named.Name)), true
 		}

@@ -63,7 +63,7 @@ type attempt struct {
 }
 
 func attacks() []attack {
-	return slices.Concat(fileAttacks(), protectAttacks(), execAttacks(), processAttacks(), hostDeathAttacks(), networkAttacks(), kernelAttacks(),
+	return slices.Concat(fileAttacks(), forbidAttacks(), protectAttacks(), execAttacks(), processAttacks(), hostDeathAttacks(), networkAttacks(), kernelAttacks(),
 		shareAttacks(), limitAttacks())
 }
 

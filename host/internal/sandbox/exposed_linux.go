@@ -9,7 +9,7 @@ import (
 )
 
 // place is where something is that a program must not change, in a directory where
-// it may.
+// it may, or must not see.
 type place struct {
 	path string
 	file FileID // the zero value: there is nothing
@@ -34,9 +34,15 @@ func (p *plan) places() []place {
 	}
 	explicit := *p.profile
 	explicit.found = nil
-	other := explicit.protected()
+	other, masked := explicit.protected(), p.masked()
 	var all []place
+	for _, path := range masked {
+		all = append(all, place{path: path, file: Identify(path)})
+	}
 	for _, path := range p.guarded() {
+		if anyWithin(masked, path) {
+			continue // there is nothing to change
+		}
 		found := place{path: path, file: Identify(path)}
 		if slices.Contains(p.profile.found, path) && !slices.ContainsFunc(other, func(o string) bool { return within(o, path) || within(realPath(o), path) }) {
 			found.below = p.profile.Workspace
@@ -56,7 +62,8 @@ func Identify(path string) FileID {
 	return FileID{stat.Dev_major, stat.Dev_minor, stat.Ino, stat.Btime}
 }
 
-// Exposed returns the paths that the program was kept from changing and is no longer.
+// Exposed returns the paths that the program was kept from changing, or from seeing, and
+// is no longer.
 // They are other files since somebody has put those in the place of the first ones,
 // as editors do when they save: what is mounted on a name goes with the file.
 func (p *Process) Exposed() []string {

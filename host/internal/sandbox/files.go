@@ -244,7 +244,7 @@ func (f *files) mounts() *launch.Mounts {
 	c := &f.plan.profile.Confinement
 	m := &launch.Mounts{
 		Minimal: f.plan.minimal, Tmp: bytesOf(f.tmp), TmpSize: uint64(cmp.Or(c.TmpSize, DefaultTmpSize)), TmpExec: slices.Contains(c.Exec, ExecTmp),
-		Hidden: bytesOf(f.hidden), Proc: f.plan.on[LayerProc], Pty: len(c.Exec) > 0,
+		Hidden: bytesOf(f.hidden), Masked: bytesOf(f.plan.masked()), Proc: f.plan.on[LayerProc], Pty: len(c.Exec) > 0,
 	}
 	if !m.Minimal {
 		m.Hidden = append(m.Hidden, launch.Bytes("/run"))

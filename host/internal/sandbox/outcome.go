@@ -88,9 +88,17 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	if p.checksOnly() {
 		miss(LayerMounts, "", "what it must not change in the workspace is protected by checks only")
 	}
+	if p.byChecksOnly() {
+		miss(LayerMounts, "", "what paths.forbidden covers is kept from it by the host's checks and its own only")
+	}
 	if len(p.profile.unsearched) > 0 && p.on[LayerMounts] {
 		miss(LayerMounts, "name what matters in protect, or make the workspace smaller",
-			"the workspace is too large to look for all that is protected by its name: what is in %s is protected by checks only", p.unsearched())
+			"the workspace is too large to look for all that is protected by its name: what is in %s is protected by checks only", p.relative(p.profile.unsearched))
+		gaps[len(gaps)-1].Unsearched = true
+	}
+	if len(p.profile.beyond) > 0 && p.on[LayerMounts] {
+		miss(LayerMounts, "write paths.forbidden without wildcards, or make the workspace smaller",
+			"there is too much to look for all that paths.forbidden covers: what is in %s is kept from it by checks only", p.relative(p.profile.beyond))
 		gaps[len(gaps)-1].Unsearched = true
 	}
 	for _, path := range done.ReadOnly {
@@ -106,14 +114,16 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	return gaps
 }
 
-// unsearched names the directories below which nothing was looked for.
-func (p *plan) unsearched() string {
+// relative names the first of some directories, those in the workspace relative to it.
+func (p *plan) relative(dirs []string) string {
 	const most = 3
 	var names []string
-	for _, dir := range p.profile.unsearched {
-		if name, err := filepath.Rel(p.profile.Workspace, dir); err == nil {
-			names = append(names, name)
+	for _, dir := range dirs {
+		name, err := filepath.Rel(realPath(p.profile.Workspace), dir)
+		if err != nil || !filepath.IsLocal(name) {
+			name = dir
 		}
+		names = append(names, name)
 	}
 	if more := len(names) - most; more > 0 {
 		names = append(names[:most], fmt.Sprintf("%d more directories", more))

@@ -52,10 +52,16 @@ type Profile struct {
 	// Protected are paths that it must not change, remove or rename, wherever they
 	// are.
 	Protected []string
+	// Forbidden are patterns of paths that it must not see, wherever they are, as package
+	// forbidden reads them. What is there when it starts is hidden, with mounts; patterns
+	// with wildcards are looked for in the workspace and in what the Confinement lists.
+	Forbidden []string
 
 	// found are the paths of the workspace whose names the presets stand for; there may
 	// be more below what is unsearched.
 	found, unsearched []string
+	// forbidden and beyond are the same for what it must not see.
+	forbidden, beyond []string
 }
 
 // check refuses what no launcher could start, so that the operator reads a
@@ -134,6 +140,7 @@ func (p *Profile) checkPaths() error {
 	if p.Workspace != "" && anyWithin(p.writable(), p.Workspace) {
 		p.found, p.unsearched = searchProtected(p.Workspace, c.Presets, maxSearched)
 	}
+	p.forbidden, p.beyond = p.searchForbidden(maxSearched)
 	for _, path := range p.protected() {
 		// Without a look at it, nothing can be mounted on it.
 		if _, err := os.Lstat(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {

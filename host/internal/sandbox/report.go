@@ -25,8 +25,8 @@ type Gap struct {
 	// Required says that the profile requires the layer, and that the program
 	// was started without it all the same.
 	Required bool `json:"required,omitempty"`
-	// Unsearched says that the workspace was too large to look for all that is
-	// protected by its name; Reason says where nothing was looked for.
+	// Unsearched says that there was too much to look for all that is protected or
+	// forbidden by its name; Reason says where nothing was looked for.
 	Unsearched bool `json:"unsearched,omitempty"`
 }
 

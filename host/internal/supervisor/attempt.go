@@ -80,7 +80,7 @@ func (k *keeper) warnOfMissing(r sandbox.Report) {
 	var missing, remedies []string
 	for _, gap := range r.Missing {
 		if gap.Unsearched {
-			k.log.Warn("not all files that are protected by their names are held by the kernel", "reason", gap.Reason, "remedy", gap.Remedy)
+			k.log.Warn("not all files that are protected or forbidden by their names are held by the kernel", "reason", gap.Reason, "remedy", gap.Remedy)
 		}
 		if !gap.Required {
 			continue

@@ -66,6 +66,9 @@ type Plugin struct {
 	// Protected are absolute paths that it may read and not change, even where it
 	// may write; what is below one is meant too.
 	Protected []string
+	// Forbidden are patterns of paths that its processes are not to see; see
+	// [sandbox.Profile].
+	Forbidden []string
 	// PassEnv names the variables of the host's environment that it gets,
 	// beside those of the contract, a fixed PATH and LANG, TMPDIR and, from the
 	// host, TZ.
@@ -101,6 +104,9 @@ func (p Plugin) withDefaults() Plugin {
 	}
 	if len(p.Protected) == 0 {
 		p.Protected = nil
+	}
+	if len(p.Forbidden) == 0 {
+		p.Forbidden = nil
 	}
 	if len(p.Secrets) == 0 {
 		p.Secrets = nil

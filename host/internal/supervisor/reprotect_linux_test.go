@@ -244,5 +244,5 @@ func TestTooLargeWorkspaceIsLogged(t *testing.T) {
 		write(t, filepath.Join(k.workspace, "many", strconv.Itoa(i), ".envrc"), "")
 	}
 	k.mustCall(t, "calm", "echo")
-	k.log.await(t, "not all files that are protected by their names are held by the kernel")
+	k.log.await(t, "not all files that are protected or forbidden by their names are held by the kernel")
 }

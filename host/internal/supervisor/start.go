@@ -142,7 +142,7 @@ func (k *keeper) profile(program *os.File, scratch string) sandbox.Profile {
 		Binary: program, Path: k.plugin.Path, Name: k.plugin.Name, Dir: k.stateDir(),
 		Limits: k.plugin.Limits, Confinement: k.plugin.Confinement,
 		Workspace: opts.Workspace, Own: []string{k.stateDir()}, Tmp: scratch,
-		Hidden: append([]string{opts.StateDir, k.s.run.path}, opts.Hidden...), Protected: k.plugin.Protected,
+		Hidden: append([]string{opts.StateDir, k.s.run.path}, opts.Hidden...), Protected: k.plugin.Protected, Forbidden: k.plugin.Forbidden,
 		Shared: k.s.shared(),
 	}
 	if p.Confinement.Workspace != sandbox.NoWorkspace || p.Confinement.Isolation == sandbox.Off {

@@ -1,0 +1,134 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// forbidAttacks reach for what is forbidden where the plugin may read.
+func forbidAttacks() []attack {
+	const private = "workspace/a/private"
+	// The program is to print the secret in a forbidden directory or file.
+	reading := func(program func(s *scene) []string, stage func(s *scene), patterns ...string) func(*scene) attempt {
+		return func(s *scene) attempt {
+			must(s.t, os.MkdirAll(s.path(private), 0o755))
+			s.write(private+"/key", s.secret, 0o644)
+			if stage != nil {
+				stage(s)
+			}
+			s.giveWorkspace()
+			return attempt{
+				program: append([]string{"read"}, program(s)...), happened: printed(s.secret),
+				profile: func(p *Profile) {
+					for _, pattern := range patterns {
+						p.Forbidden = append(p.Forbidden, os.Expand(pattern, func(string) string { return s.dir }))
+					}
+				},
+			}
+		}
+	}
+	key := func(s *scene) []string { return []string{s.path(private + "/key")} }
+	return []attack{
+		{name: "read a file in a forbidden directory", root: "is", stage: reading(key, nil, "**/private")},
+		{name: "read a forbidden file through a symbolic link", root: "is", stage: reading(func(s *scene) []string {
+			return []string{s.workspace + "/link", s.path(private + "/key")}
+		}, nil, "$dir/workspace/a/private/key")},
+		{name: "read a forbidden file by a hard link that was there before", root: "is", stage: reading(func(s *scene) []string {
+			return []string{s.workspace + "/other"}
+		}, func(s *scene) { must(s.t, os.Link(s.path(private+"/key"), s.workspace+"/other")) }, "**/private")},
+		{name: "rename the directory around what is forbidden away", root: "is", stage: func(s *scene) attempt {
+			staged := reading(key, nil, "**/private")(s)
+			staged.program, staged.happened = []string{"rename", "a"}, changed(s.path(private+"/key"), s.secret)
+			return staged
+		}},
+	}
+}
+
+// TestSearchForbidden: what is forbidden is found where a program may look, and nowhere
+// else; what the program cannot do without is left, and what may come to be is told.
+func TestSearchForbidden(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{
+		"ws/.env", "ws/a/.env", "ws/a/b/private/x/.env", "ws/.git/.env", "ws/node_modules/m/.env", "ws/state/.env", "ws/own/.env",
+		"data/keys/k.pem", "data/keys/sub/l.pem", "data/notes", "other/.env",
+	} {
+		must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755))
+		must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o644))
+	}
+	must(t, os.Symlink("../other", filepath.Join(dir, "ws/link")))
+	must(t, os.Symlink("../other/.env", filepath.Join(dir, "ws/a/b/.env")))
+	must(t, os.Symlink("data", filepath.Join(dir, "linked")))
+	must(t, os.Link(filepath.Join(dir, "ws/a/b/private/x/.env"), filepath.Join(dir, "ws/harmless")))
+	for _, tt := range []struct {
+		patterns []string
+		edit     func(p *Profile)
+		bound    int
+		want     []string
+		beyond   []string
+	}{
+		{patterns: []string{"**/.env"}, want: []string{"ws/.env", "ws/.git/.env", "ws/a/.env", "ws/a/b/.env", "ws/a/b/private/x/.env", "ws/harmless", "ws/node_modules/m/.env"}},
+		{patterns: []string{"/ws/a/**"}, want: []string{"ws/a", "ws/harmless"}},
+		{patterns: []string{"/ws/a/b/*", "/ws/**/private"}, want: []string{"ws/a/b/.env", "ws/a/b/private", "ws/harmless"}},
+		{patterns: []string{"/ws/new"}, want: []string{"ws/new"}},
+		{patterns: []string{"/other"}, want: []string{"other"}},
+		{patterns: []string{"/linked/notes"}, want: []string{"data/notes"}},
+		{patterns: []string{"**/*.pem"}},
+		{patterns: []string{"**/*.pem"}, edit: func(p *Profile) { p.Confinement.Read = []string{dir + "/data"} }, want: []string{"data/keys/k.pem", "data/keys/sub/l.pem"}},
+		{patterns: []string{"/da*"}, edit: func(p *Profile) { p.Confinement.Read = []string{dir + "/data/keys"} }, want: []string{"data/keys"}},
+		{patterns: []string{"/ws"}, want: []string{"ws/.env", "ws/.git", "ws/a", "ws/harmless", "ws/link", "ws/node_modules"}},
+		{patterns: []string{"**/.env"}, edit: func(p *Profile) { p.Confinement.Workspace = NoWorkspace }},
+		{patterns: []string{"**/.env"}, bound: 2, want: []string{"ws/.env", "ws/a/.env"}, beyond: []string{"ws/a/b", "ws/.git", "ws/node_modules"}},
+	} {
+		p := Profile{
+			Workspace: dir + "/ws", Own: []string{dir + "/ws/own"}, Hidden: []string{dir + "/ws/state"},
+			Confinement: Confinement{Workspace: ReadWorkspace},
+		}
+		for _, pattern := range tt.patterns {
+			if pattern[0] == '/' {
+				pattern = dir + pattern
+			}
+			p.Forbidden = append(p.Forbidden, pattern)
+		}
+		if tt.edit != nil {
+			tt.edit(&p)
+		}
+		if tt.bound == 0 {
+			tt.bound = maxSearched
+		}
+		found, beyond := p.searchForbidden(tt.bound)
+		for _, list := range []struct {
+			what      string
+			got, want []string
+		}{{"found", found, tt.want}, {"not searched", beyond, tt.beyond}} {
+			var got []string
+			for _, path := range list.got {
+				rel, err := filepath.Rel(dir, path)
+				must(t, err)
+				got = append(got, rel)
+			}
+			if diff := cmp.Diff(list.want, got); diff != "" {
+				t.Errorf("%q, %s (-want +got):\n%s", tt.patterns, list.what, diff)
+			}
+		}
+	}
+}
+
+// TestMuchIsForbidden: what is more than can be hidden is told.
+func TestMuchIsForbidden(t *testing.T) {
+	t.Parallel()
+	ws := t.TempDir()
+	for i := range maxFound + 1 {
+		must(t, os.WriteFile(filepath.Join(ws, fmt.Sprintf("%d.key", i)), nil, 0o644))
+	}
+	p := Profile{Workspace: ws, Forbidden: []string{"**/*.key"}, Confinement: Confinement{Workspace: WriteWorkspace}}
+	found, beyond := p.searchForbidden(maxSearched)
+	if len(found) != maxFound || !slices.Equal(beyond, []string{ws}) {
+		t.Errorf("found %d, not searched: %q; want %d, and that %s holds more", len(found), beyond, maxFound, ws)
+	}
+}

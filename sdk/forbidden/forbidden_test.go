@@ -1,0 +1,52 @@
+package forbidden_test
+
+import (
+	"testing"
+
+	"github.com/toolhost/toolhost/sdk/forbidden"
+)
+
+// TestCovers: a pattern covers what it matches and what lies below that, and no more.
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		pattern, path  string
+		match, covered bool
+	}{
+		{"**/.ssh", "/.ssh", true, true},
+		{"**/.ssh", "/home/a/.ssh", true, true},
+		{"**/.ssh", "/home/a/.ssh/id", false, true},
+		{"**/.ssh", "/home/a/.sshx", false, false},
+		{"**/*.pem", "/a/b/c.pem", true, true},
+		{"/w/private", "/w/private", true, true},
+		{"/w/private", "/w/sub/private", false, false},
+		{"/w/private/**", "/w/private", true, true},
+		{"/w/*/key", "/w/a/b/key", false, false},
+		{"/w/{a,b}", "/w/b/x", false, true},
+		{`/w/\*`, "/w/x", false, false},
+		{`/w/\*`, "/w/*", true, true},
+		{"/w/Private", "/w/private", false, false},
+		{"/w/[", "/w/[", false, false},
+	} {
+		one := forbidden.Patterns{"/elsewhere", tt.pattern}
+		if one.Match(tt.path) != tt.match || one.Covers(tt.path) != tt.covered {
+			t.Errorf("%s and %s: %v, %v, want %v, %v", tt.pattern, tt.path, one.Match(tt.path), one.Covers(tt.path), tt.match, tt.covered)
+		}
+	}
+}
+
+// TestSplit: what has no wildcards is a path, without what takes a meaning away.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string][2]string{
+		"**/.ssh":                          {"/", "**/.ssh"},
+		"/w/private":                       {"/w/private", ""},
+		"/w/a/**/b":                        {"/w/a", "**/b"},
+		"/w/{a/b,c}/d":                     {"/w", "{a/b,c}/d"},
+		forbidden.Literal(`/w [1]/{x}*\?`): {`/w [1]/{x}*\?`, ""},
+	} {
+		if dir, rest := forbidden.Split(pattern); dir != want[0] || rest != want[1] {
+			t.Errorf("Split(%q) = %q, %q, want %q", pattern, dir, rest, want)
+		}
+	}
+}
