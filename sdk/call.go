@@ -60,7 +60,8 @@ func (c *Call) Roots() []string { return c.data.Context.Roots }
 func (c *Call) Protected() []string { return c.data.Context.Protected }
 
 // Files returns what the host says of files by their names: which usually hold secrets,
-// and which of these the call may use; and which are protected from changes. Of a host that
+// and which of these the call may use; which are protected from changes; and which no call
+// may use. Of a host that
 // says nothing, sensitive files are those of [sensitive.Default], of which none is allowed,
 // and all that package protect knows is protected. The slices must not be changed.
 func (c *Call) Files() tool.FilePolicy {

@@ -67,7 +67,9 @@ func filesFromProto(f *toolpluginv1.FilePolicy) *tool.FilePolicy {
 	if f == nil {
 		return nil
 	}
-	return &tool.FilePolicy{Sensitive: append([]string{}, f.GetSensitive()...), Allowed: f.GetAllowed(), Protect: append([]string{}, f.GetProtect()...)}
+	return &tool.FilePolicy{
+		Sensitive: append([]string{}, f.GetSensitive()...), Allowed: f.GetAllowed(), Protect: append([]string{}, f.GetProtect()...), Forbidden: f.GetForbidden(),
+	}
 }
 
 func progressToProto(p tool.Progress) *toolpluginv1.Progress {

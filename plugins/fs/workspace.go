@@ -96,7 +96,7 @@ func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (to
 // open opens the workspace of a call. The caller closes it.
 func (f *files) open(c *sdk.Call) (*workspace, error) {
 	policy := c.Files()
-	options := roots.Options{Secrets: policy.Sensitive, Allowed: policy.Allowed, Protect: roots.ProtectOf(policy.Protect), Protected: c.Protected(), Writers: &f.writers, HardLinks: &f.links}
+	options := roots.Options{Secrets: policy.Sensitive, Allowed: policy.Allowed, Forbidden: policy.Forbidden, Protect: roots.ProtectOf(policy.Protect), Protected: c.Protected(), Writers: &f.writers, HardLinks: &f.links}
 	w, err := openWorkspace(c.Roots(), options, c.MaxOutput(), f.settings.Load())
 	if err != nil {
 		return nil, err

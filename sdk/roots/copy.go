@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"syscall"
 
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -73,7 +74,7 @@ func (c copier) placeTree(ctx context.Context, from, to *Target) (err error) {
 			_ = to.dir.RemoveAll(name) // what is left over is swept by a later process
 		}
 	}()
-	if err := c.fill(ctx, from.dir, from.base, made); err != nil {
+	if err := c.fill(ctx, from, from.at, from.dir, from.base, made); err != nil {
 		return from.explainTree(err)
 	}
 	if err := c.finish(to.dir, name, from.info); err != nil {
@@ -88,19 +89,24 @@ func (c copier) placeTree(ctx context.Context, from, to *Target) (err error) {
 	return to.confirm(dir)
 }
 
-// fill copies what is in a directory to made.
-func (c copier) fill(ctx context.Context, from *os.Root, name string, made *os.Root) error {
-	source, entries, err := list(ctx, from, name)
+// fill copies what is in a directory, which is the source or below it, to made. What is
+// forbidden may have come to be since the source was looked at.
+func (c copier) fill(ctx context.Context, source *Target, at place, from *os.Root, name string, made *os.Root) error {
+	inner, entries, err := list(ctx, from, name)
 	if err != nil {
 		return err
 	}
-	defer closeRead(source)
+	defer closeRead(inner)
 	for _, e := range entries {
+		entry := place{at.folder, path.Join(at.rel, e.Name())}
+		if source.roots.forbids(entry) {
+			return source.holdsForbidden()
+		}
 		info, err := e.Info()
 		if err != nil {
 			return err
 		}
-		if err := c.copyEntry(ctx, source, e.Name(), made, info); err != nil {
+		if err := c.copyEntry(ctx, source, entry, inner, made, info); err != nil {
 			return err
 		}
 	}
@@ -108,7 +114,8 @@ func (c copier) fill(ctx context.Context, from *os.Root, name string, made *os.R
 }
 
 // copyTree copies one directory with everything in it.
-func (c copier) copyTree(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
+func (c copier) copyTree(ctx context.Context, source *Target, at place, from, to *os.Root, info fs.FileInfo) error {
+	name := path.Base(at.rel)
 	if err := to.Mkdir(name, 0o700); err != nil {
 		return err
 	}
@@ -117,7 +124,7 @@ func (c copier) copyTree(ctx context.Context, from *os.Root, name string, to *os
 		return err
 	}
 	defer closeRead(made)
-	if err := c.fill(ctx, from, name, made); err != nil {
+	if err := c.fill(ctx, source, at, from, name, made); err != nil {
 		return err
 	}
 	return c.finish(to, name, info)
@@ -132,10 +139,11 @@ func (c copier) finish(dir *os.Root, name string, info fs.FileInfo) error {
 	return setMode(dir, name, info.Mode().Perm())
 }
 
-func (c copier) copyEntry(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
+func (c copier) copyEntry(ctx context.Context, source *Target, at place, from, to *os.Root, info fs.FileInfo) error {
+	name := path.Base(at.rel)
 	switch {
 	case info.IsDir():
-		return c.copyTree(ctx, from, name, to, info)
+		return c.copyTree(ctx, source, at, from, to, info)
 	case info.Mode().IsRegular():
 		return c.copyFile(ctx, from, name, to, info)
 	default:
@@ -172,7 +180,7 @@ func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os
 		return errors.Join(errReplaced, err)
 	}
 	if c.from != nil {
-		if err := c.from.unlinkedFile(name, source); err != nil {
+		if err := c.from.unlinkedFile(name, source, false); err != nil {
 			return err
 		}
 	}

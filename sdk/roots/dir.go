@@ -3,6 +3,7 @@ package roots
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -130,10 +131,19 @@ func (d *Dir) Secret(name string) bool {
 	return d.secrets.Covers(name) && !d.roots.allows(place{d.at.folder, Join(d.at.rel, name)})
 }
 
-// checked refuses what is not a name in the directory, and secrets.
+// forbids reports whether the name is forbidden: it is as if it were not there. The
+// directory itself is not.
+func (d *Dir) forbids(name string) bool {
+	return len(d.roots.forbidden) > 0 && d.roots.forbids(place{d.at.folder, Join(d.at.rel, name)})
+}
+
+// checked refuses what is not a name in the directory, what is forbidden, and secrets.
 func (d *Dir) checked(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
 		return d.roots.denied(name)
+	}
+	if d.forbids(name) {
+		return d.roots.forbiddenPath(d.below(name))
 	}
 	if d.Secret(name) {
 		return d.roots.secret(d.below(name))
@@ -185,8 +195,8 @@ func (d *Dir) open(name, shown string) (fd int, size int64, err error) {
 		err = d.roots.explain(shown, err)
 	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
 		err = notRegular(fileMode(&stat))
-	case !d.secrets.Covers(name): // an allowed one may have other names
-		err = d.roots.unlinked(shown, &stat)
+	default:
+		err = d.roots.unlinked(shown, &stat, d.secrets.Covers(name))
 	}
 	if err != nil {
 		_ = unix.Close(fd)
@@ -198,6 +208,14 @@ func (d *Dir) open(name, shown string) (fd int, size int64, err error) {
 // Info describes what has the given name, which may be a secret; a symbolic link
 // is not followed.
 func (d *Dir) Info(name string) (Info, error) {
+	if d.forbids(name) {
+		return Info{}, d.roots.forbiddenPath(d.below(name))
+	}
+	return d.info(name)
+}
+
+// info is Info for a name that may be forbidden.
+func (d *Dir) info(name string) (Info, error) {
 	var stat unix.Stat_t
 	err := unix.Fstatat(d.fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
@@ -208,6 +226,9 @@ func (d *Dir) Info(name string) (Info, error) {
 
 // Target returns where a symbolic link leads to, which may be anywhere.
 func (d *Dir) Target(name string) (string, error) {
+	if d.forbids(name) {
+		return "", d.roots.forbiddenPath(d.below(name))
+	}
 	buf := make([]byte, maxName+1)
 	n, err := unix.Readlinkat(d.fd, name, buf)
 	if err != nil {
@@ -216,16 +237,28 @@ func (d *Dir) Target(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Read appends what is in the directory to entries, in no order. What could be
-// read comes with an error too, which is one if there is more than can be held.
+// Read appends what is in the directory to entries, in no order, without what is
+// forbidden. What could be read comes with an error too, which is one if there is more
+// than can be held.
 func (d *Dir) Read(entries []DirEntry) ([]DirEntry, error) {
+	first := len(entries)
+	entries, err := d.readAll(entries)
+	if len(d.roots.forbidden) == 0 {
+		return entries, err
+	}
+	there := slices.DeleteFunc(entries[first:], func(e DirEntry) bool { return d.forbids(e.Name) })
+	return entries[:first+len(there)], err
+}
+
+// readAll is Read with what is forbidden.
+func (d *Dir) readAll(entries []DirEntry) ([]DirEntry, error) {
 	first := len(entries)
 	entries, err := d.read(entries)
 	for i := first; i < len(entries); i++ {
 		if entries[i].Type != fs.ModeIrregular {
 			continue // the file system tells the kind with the name
 		}
-		info, err := d.Info(entries[i].Name)
+		info, err := d.info(entries[i].Name)
 		if err != nil {
 			info.Mode = fs.ModeIrregular // it is gone
 		}

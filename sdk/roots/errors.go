@@ -20,6 +20,12 @@ func (r *Roots) secret(name string) *tool.Error {
 		WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
 }
 
+// forbiddenPath says that no call may use name.
+func (r *Roots) forbiddenPath(name string) *tool.Error {
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
+		WithHint("the administrator has forbidden it to all calls; go on without it")
+}
+
 // protected says that the place must not be changed.
 func (r *Roots) protected(at place) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(at.String())).

@@ -22,33 +22,37 @@ const (
 	maxLinkedDepth = 256
 )
 
-// HardLinks remembers for some seconds which secrets below the folders have several
-// names, so that they are not read by another one. The zero value is ready; several
+// HardLinks remembers for some seconds which secrets below the folders, and which files
+// that are forbidden there, have several names, so that they are not read by another one. The zero value is ready; several
 // Roots of a process can share it.
 type HardLinks struct {
 	mu      sync.Mutex        // guards what follows, and is held while a folder is looked through
 	folders map[string]linked // by path
 }
 
-// linked are the secrets of a folder that have several names.
+// linked are the secrets of a folder that have several names, and what is forbidden.
 type linked struct {
 	started time.Time
-	files   map[identity]bool
-	partly  bool // there are more files than are looked at
+	files   map[identity]bool // whether one is forbidden
+	partly  bool              // there are more files than are looked at
 }
 
 type identity struct{ dev, ino uint64 }
 
 // unlinked refuses a file that was opened under a harmless name, and that is a secret
-// under another one.
-func (r *Roots) unlinked(name string, stat *unix.Stat_t) error {
-	if stat.Nlink < 2 || len(r.secrets) == 0 {
+// under another one, or forbidden. One that is an allowed secret may have other names.
+func (r *Roots) unlinked(name string, stat *unix.Stat_t, allowed bool) error {
+	if stat.Nlink < 2 || (len(r.secrets) == 0 || allowed) && len(r.forbidden) == 0 {
 		return nil
 	}
 	changed := time.Unix(stat.Ctim.Unix())
 	for _, f := range r.folders {
 		known := r.links.of(r, f, changed)
-		if known.files[identityOf(stat)] {
+		isForbidden, ok := known.files[identityOf(stat)]
+		if isForbidden {
+			return r.forbiddenPath(name).WithHint("this file has another name, which the administrator has forbidden to all calls; go on without it")
+		}
+		if ok && !allowed {
 			return r.secret(name).WithHint("this file has another name, and files of that name usually hold secrets; ask the user for what is needed from it")
 		}
 		if known.partly {
@@ -60,7 +64,7 @@ func (r *Roots) unlinked(name string, stat *unix.Stat_t) error {
 }
 
 // unlinkedFile is unlinked for an open file.
-func (r *Roots) unlinkedFile(name string, f *os.File) error {
+func (r *Roots) unlinkedFile(name string, f *os.File, allowed bool) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return r.explain(name, err)
@@ -69,7 +73,7 @@ func (r *Roots) unlinkedFile(name string, f *os.File) error {
 	if controlErr := raw.Control(func(fd uintptr) { err = unix.Fstat(int(fd), &stat) }); controlErr != nil || err != nil {
 		return r.explain(name, errors.Join(controlErr, err))
 	}
-	return r.unlinked(name, &stat)
+	return r.unlinked(name, &stat, allowed)
 }
 
 func identityOf(stat *unix.Stat_t) identity { return identity{uint64(stat.Dev), stat.Ino} } //nolint:unconvert // it differs between systems
@@ -109,9 +113,10 @@ func (s *linkSearch) folder(r *Roots, f *folder) {
 	s.directory(d, 1)
 }
 
-// directory notes the secrets in a directory, all of them if it is one itself.
+// directory notes the secrets in a directory and what is forbidden, all of them if it is
+// one itself.
 func (s *linkSearch) directory(d *Dir, depth int) {
-	entries, err := d.Read(nil)
+	entries, err := d.readAll(nil)
 	if s.seen += len(entries); s.seen > maxLinkedEntries || depth > maxLinkedDepth || errors.Is(err, errTooMany) {
 		s.partly = true
 	}
@@ -126,10 +131,14 @@ func (s *linkSearch) directory(d *Dir, depth int) {
 			}
 			s.directory(inner, depth+1)
 			_ = inner.Close()
-		case e.Type.IsRegular() && d.secrets.Covers(e.Name):
+		case e.Type.IsRegular():
+			isForbidden := d.forbids(e.Name)
+			if !isForbidden && !d.secrets.Covers(e.Name) {
+				continue
+			}
 			var stat unix.Stat_t
 			if unix.Fstatat(d.fd, e.Name, &stat, unix.AT_SYMLINK_NOFOLLOW) == nil && stat.Nlink > 1 {
-				s.files[identityOf(&stat)] = true
+				s.files[identityOf(&stat)] = isForbidden || s.files[identityOf(&stat)]
 			}
 		}
 	}

@@ -62,8 +62,8 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 			if strings.Contains("/"+missing+"/", "/../") {
 				return place{}, "", err
 			}
-			if r.refuses(place{done.folder, path.Join(done.rel, missing)}) {
-				return place{}, "", r.secret(name)
+			if refused := r.refuses(place{done.folder, path.Join(done.rel, missing)}, name); refused != nil {
+				return place{}, "", refused
 			}
 			return done, path.Clean(missing), nil
 		}
@@ -77,8 +77,8 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 		}
 		// The name of the link counts as well: ".env" may be a link to a file
 		// with a harmless name.
-		if r.refuses(next) {
-			return place{}, "", r.secret(name)
+		if refused := r.refuses(next, name); refused != nil {
+			return place{}, "", refused
 		}
 		links++
 		if links > maxLinks {
@@ -93,8 +93,8 @@ func (r *Roots) follow(name string, last bool) (at place, missing string, err er
 		}
 		pending = append(strings.Split(target, "/"), pending...)
 	}
-	if r.refuses(done) {
-		return place{}, "", r.secret(name)
+	if refused := r.refuses(done, name); refused != nil {
+		return place{}, "", refused
 	}
 	return done, "", nil
 }

@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -41,6 +42,9 @@ type Options struct {
 	// Allowed are absolute paths, without symbolic links, that are not refused though a
 	// pattern covers them, nor what is below them.
 	Allowed []string
+	// Forbidden are patterns of absolute paths that are refused with what is below them,
+	// allowed or not, and left out of directories, as package forbidden reads them.
+	Forbidden []string
 	// Protect are patterns of names that may be read but not changed; nil
 	// means [DefaultProtect], and an empty list that none is.
 	Protect []string
@@ -62,6 +66,7 @@ type Roots struct {
 	folders    []*folder
 	secrets    sensitive.Patterns
 	allowed    []string
+	forbidden  forbidden.Patterns
 	protection protection
 	writers    *Writers
 	links      *HardLinks
@@ -116,7 +121,7 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 			return nil, fmt.Errorf("open roots: protected path %q is not absolute", p)
 		}
 	}
-	r := &Roots{secrets: secrets, allowed: opts.Allowed, writers: opts.Writers, links: opts.HardLinks}
+	r := &Roots{secrets: secrets, allowed: opts.Allowed, forbidden: opts.Forbidden, writers: opts.Writers, links: opts.HardLinks}
 	r.protection.patterns, r.protection.given = kept, opts.Protected
 	for i, dir := range dirs {
 		f, err := openFolder(dir)

@@ -1,8 +1,11 @@
 package roots
 
 import (
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // covered reports whether the place usually holds secrets by its name, whether it is
@@ -17,5 +20,22 @@ func (r *Roots) allows(p place) bool {
 	})
 }
 
-// refuses reports whether the place is refused because it usually holds secrets.
-func (r *Roots) refuses(p place) bool { return p.covered() && !r.allows(p) }
+// refuses returns why the place is refused, which is called name: it is forbidden, or it
+// usually holds secrets. nil: it is not.
+func (r *Roots) refuses(p place, name string) *tool.Error {
+	switch {
+	case r.forbids(p):
+		return r.forbiddenPath(name)
+	case p.covered() && !r.allows(p):
+		return r.secret(name)
+	}
+	return nil
+}
+
+// forbids reports whether the place is forbidden: where it is, or as its folder is spelled.
+func (r *Roots) forbids(p place) bool {
+	if len(r.forbidden) == 0 {
+		return false
+	}
+	return r.forbidden.Covers(p.abs()) || p.path != p.real && r.forbidden.Covers(path.Join(p.path, p.rel))
+}

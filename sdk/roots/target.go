@@ -276,10 +276,8 @@ func (t *Target) Open() (*os.File, error) {
 		err = t.roots.explain(t.String(), err)
 	case !os.SameFile(t.info, opened):
 		err = t.replaced()
-	case t.at.covered(): // it is allowed, whatever its other names are
-		return f, nil
 	default:
-		if err = t.roots.unlinkedFile(t.String(), f); err == nil {
+		if err = t.roots.unlinkedFile(t.String(), f, t.at.covered()); err == nil {
 			return f, nil
 		}
 	}

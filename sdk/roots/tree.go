@@ -78,16 +78,26 @@ func (c *Contents) count(info fs.FileInfo) {
 type visit func(dir *os.Root, name, rel string, info fs.FileInfo) error
 
 // scan visits the place and everything below it, directories before what is in
-// them. It follows no link and stops at the first error.
+// them. It follows no link and stops at the first error, and where something is forbidden.
 func (t *Target) scan(ctx context.Context, visit visit) error {
 	if t.info == nil {
 		return t.roots.explain(t.String(), fs.ErrNotExist)
 	}
-	s := scanning{visit: visit}
+	s := scanning{visit: func(dir *os.Root, name, rel string, info fs.FileInfo) error {
+		if t.roots.forbids(place{t.at.folder, path.Join(t.at.rel, rel)}) {
+			return t.holdsForbidden()
+		}
+		return visit(dir, name, rel, info)
+	}}
 	if err := s.scan(ctx, t.dir, t.base, ".", t.info, 1); err != nil {
 		return t.explainTree(err)
 	}
 	return nil
+}
+
+// holdsForbidden says that something in the place is forbidden.
+func (t *Target) holdsForbidden() *tool.Error {
+	return t.roots.forbiddenPath(t.String()).WithHint("it holds something that the administrator has forbidden to all calls; name what is meant in it")
 }
 
 // explainTree says why a tree could not be gone through: what was there and is
@@ -198,6 +208,9 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 	}
 	return t.scan(ctx, func(dir *os.Root, name, rel string, info fs.FileInfo) error {
 		from, to := place{t.at.folder, path.Join(t.at.rel, rel)}, place{dest.at.folder, path.Join(dest.at.rel, rel)}
+		if dest.roots.forbids(to) {
+			return dest.holdsForbidden()
+		}
 		if from.covered() != to.covered() && !t.roots.allows(from) && !dest.roots.allows(to) {
 			return t.roots.secret(from.String())
 		}

@@ -61,7 +61,7 @@ func contextToProto(c tool.Call) *toolpluginv1.CallContext {
 		Roots: c.Context.Roots, Protected: c.Context.Protected, UserDir: c.Context.UserDir, Ticket: c.Context.Ticket,
 	}
 	if f := c.Context.Files; f != nil {
-		context.Files = &toolpluginv1.FilePolicy{Sensitive: f.Sensitive, Allowed: f.Allowed, Protect: f.Protect}
+		context.Files = &toolpluginv1.FilePolicy{Sensitive: f.Sensitive, Allowed: f.Allowed, Protect: f.Protect, Forbidden: f.Forbidden}
 		if f.Protect == nil {
 			context.Files.Protect = protect.Presets()
 		}

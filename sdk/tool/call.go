@@ -82,6 +82,10 @@ type FilePolicy struct {
 	// Protect are words of package protect of the sdk: no file of a name that they stand
 	// for is changed.
 	Protect []string `json:"protect"`
+	// Forbidden are patterns of absolute paths that no call may use, with what is below
+	// them, as package forbidden of the sdk reads them. Whatever Allowed says, a tool
+	// neither shows nor changes what they cover, and lists no name of it.
+	Forbidden []string `json:"forbidden,omitempty"`
 }
 
 // Progress says how far a call has come.

@@ -143,6 +143,12 @@ func lost(c *call, sent bool, err error) error {
 		WithHint(hint).WithCause(err)
 }
 
+// files is what the plugin is told of files by their names.
+func (p *Pipeline) files(c *call) *tool.FilePolicy {
+	rules := p.rules()
+	return &tool.FilePolicy{Sensitive: rules.Sensitive(), Allowed: c.sensitive, Protect: rules.Presets(c.entry.Plugin), Forbidden: rules.Forbidden()}
+}
+
 // toolCall is the call as the plugin gets it.
 func (p *Pipeline) toolCall(c *call) tool.Call {
 	call := tool.Call{
@@ -158,7 +164,7 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 			MaxOutput:   c.entry.MaxOutput,
 			Roots:       p.roots(),
 			Protected:   p.rules().Protected(),
-			Files:       &tool.FilePolicy{Sensitive: p.rules().Sensitive(), Allowed: c.sensitive, Protect: p.rules().Presets(c.entry.Plugin)},
+			Files:       p.files(c),
 			ApprovalID:  c.approval.ID,
 		},
 	}

@@ -107,11 +107,11 @@ func (k *keeper) complete(call *tool.Call) error {
 	}
 	// What a client says of itself may be anything; no decision hangs on it.
 	c.Client = strings.ToValidUTF8(c.Client, "\uFFFD")
-	var patterns, allowed []string
+	var files []string
 	if c.Files != nil {
-		patterns, allowed = c.Files.Sensitive, c.Files.Allowed
+		files = slices.Concat(c.Files.Sensitive, c.Files.Allowed, c.Files.Forbidden)
 	}
-	for _, text := range append([]string{call.ID, call.Tool, c.Session, c.User, c.Traceparent, c.ApprovalID, c.UserDir}, slices.Concat(c.Roots, c.Protected, patterns, allowed)...) {
+	for _, text := range append([]string{call.ID, call.Tool, c.Session, c.User, c.Traceparent, c.ApprovalID, c.UserDir}, slices.Concat(c.Roots, c.Protected, files)...) {
 		if !utf8.ValidString(text) {
 			return fmt.Errorf("the call of plugin %q holds text that is not valid UTF-8: %q", k.plugin.Name, cutText(text, maxShort))
 		}

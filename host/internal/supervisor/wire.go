@@ -277,7 +277,7 @@ func callRequest(call tool.Call) *toolpluginv1.CallRequest {
 	c := call.Context
 	var files *toolpluginv1.FilePolicy
 	if c.Files != nil {
-		files = &toolpluginv1.FilePolicy{Sensitive: c.Files.Sensitive, Allowed: c.Files.Allowed, Protect: c.Files.Protect}
+		files = &toolpluginv1.FilePolicy{Sensitive: c.Files.Sensitive, Allowed: c.Files.Allowed, Protect: c.Files.Protect, Forbidden: c.Files.Forbidden}
 	}
 	return &toolpluginv1.CallRequest{
 		Tool:            call.Tool,

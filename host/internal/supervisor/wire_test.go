@@ -65,14 +65,14 @@ func TestCallRequest(t *testing.T) {
 	call := tool.Call{ID: "tc_1", Tool: "t", Arguments: []byte(`{}`), CommandTree: []byte(`{"Type":"File"}`), Context: tool.Context{
 		Session: "s", User: "u", Client: "c", Traceparent: "p", Attempt: 2, ApprovalID: "ap_1", PreviewDigest: []byte("d"),
 		MaxOutput: 3, Roots: []string{"/r"}, Protected: []string{"/p"}, UserDir: "/u", Ticket: []byte("k"),
-		Files: &tool.FilePolicy{Sensitive: []string{".env"}, Allowed: []string{"/r/.env"}, Protect: []string{"git"}},
+		Files: &tool.FilePolicy{Sensitive: []string{".env"}, Allowed: []string{"/r/.env"}, Protect: []string{"git"}, Forbidden: []string{"**/x"}},
 	}}
 	got := callRequest(call)
 	wantAllSet(t, got)
 	if tree := string(got.GetCommandTreeJson()); tree != `{"Type":"File"}` {
 		t.Errorf("callRequest() has the tree %q", tree)
 	}
-	if f := got.GetContext().GetFiles(); f.GetSensitive()[0] != ".env" || f.GetAllowed()[0] != "/r/.env" || f.GetProtect()[0] != "git" {
+	if f := got.GetContext().GetFiles(); f.GetSensitive()[0] != ".env" || f.GetAllowed()[0] != "/r/.env" || f.GetProtect()[0] != "git" || f.GetForbidden()[0] != "**/x" {
 		t.Errorf("callRequest() has the files %v", f)
 	}
 	if c := got.GetContext(); c.GetCallId() != "tc_1" || c.GetAttempt() != 2 || c.GetMaxOutputBytes() != 3 || c.GetRoots()[0] != "/r" || c.GetProtected()[0] != "/p" || string(c.GetTicket()) != "k" {

@@ -1045,7 +1045,11 @@ type FilePolicy struct {
 	Allowed []string `protobuf:"bytes,2,rep,name=allowed,proto3" json:"allowed,omitempty"`
 	// Words of package protect of the sdk: no file of a name that they stand for is
 	// changed.
-	Protect       []string `protobuf:"bytes,3,rep,name=protect,proto3" json:"protect,omitempty"`
+	Protect []string `protobuf:"bytes,3,rep,name=protect,proto3" json:"protect,omitempty"`
+	// Patterns of absolute paths that no call may use, with what is below them, as package
+	// forbidden of the sdk reads them. Whatever "allowed" says, a tool neither shows nor
+	// changes what they cover, and lists no name of it.
+	Forbidden     []string `protobuf:"bytes,4,rep,name=forbidden,proto3" json:"forbidden,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1097,6 +1101,13 @@ func (x *FilePolicy) GetAllowed() []string {
 func (x *FilePolicy) GetProtect() []string {
 	if x != nil {
 		return x.Protect
+	}
+	return nil
+}
+
+func (x *FilePolicy) GetForbidden() []string {
+	if x != nil {
+		return x.Forbidden
 	}
 	return nil
 }
@@ -2677,12 +2688,13 @@ const file_toolplugin_v1_plugin_proto_rawDesc = "" +
 	"\buser_dir\x18\v \x01(\tR\auserDir\x12\x16\n" +
 	"\x06ticket\x18\f \x01(\fR\x06ticket\x12\x1c\n" +
 	"\tprotected\x18\r \x03(\tR\tprotected\x12/\n" +
-	"\x05files\x18\x0e \x01(\v2\x19.toolplugin.v1.FilePolicyR\x05files\"^\n" +
+	"\x05files\x18\x0e \x01(\v2\x19.toolplugin.v1.FilePolicyR\x05files\"|\n" +
 	"\n" +
 	"FilePolicy\x12\x1c\n" +
 	"\tsensitive\x18\x01 \x03(\tR\tsensitive\x12\x18\n" +
 	"\aallowed\x18\x02 \x03(\tR\aallowed\x12\x18\n" +
-	"\aprotect\x18\x03 \x03(\tR\aprotect\"\xaa\x01\n" +
+	"\aprotect\x18\x03 \x03(\tR\aprotect\x12\x1c\n" +
+	"\tforbidden\x18\x04 \x03(\tR\tforbidden\"\xaa\x01\n" +
 	"\vCallRequest\x124\n" +
 	"\acontext\x18\x01 \x01(\v2\x1a.toolplugin.v1.CallContextR\acontext\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12*\n" +
