@@ -260,6 +260,9 @@ func printExamined(w io.Writer, d diagnosis) error {
 		if len(p.Protect) > 0 {
 			fmt.Fprintf(w, "%s: protect: %s: as found when it starts; the kernel does not hold repositories and files that appear later\n", p.Name, strings.Join(p.Protect, ", "))
 		}
+		if len(p.Forbidden) > 0 {
+			fmt.Fprintf(w, "%s: forbidden: hidden as found when it starts; %s\n", p.Name, daemon.NotHidden)
+		}
 		if len(p.Exposed) > 0 {
 			fmt.Fprintf(w, "%s: exposed: %s: where it may write; it can change one that is replaced while it runs, so keep them elsewhere\n", p.Name, line(strings.Join(p.Exposed, ", ")))
 		}

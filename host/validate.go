@@ -29,6 +29,8 @@ type validation struct {
 	Problems []string `json:"problems"`
 	// Warnings are what is no mistake, and probably not meant.
 	Warnings []string `json:"warnings,omitempty"`
+	// Notes are what holds less far than it reads.
+	Notes []string `json:"notes,omitempty"`
 	// Plugins is what became of each with --start.
 	Plugins []httpapi.Plugin `json:"plugins,omitempty"`
 }
@@ -89,6 +91,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 	if result.Warnings, err = daemon.Warnings(cfg, version); err != nil {
 		return err
 	}
+	result.Notes = daemon.Notes(cfg)
 	return a.printValidation(result)
 }
 
@@ -176,6 +179,9 @@ func (a *app) printValid(result validation) error {
 	}
 	files := strings.Join(result.Files, ", ")
 	printWarnings(a.stderr, result.Warnings)
+	for _, note := range result.Notes {
+		fmt.Fprintf(a.stderr, "note: %s\n", paragraph(note))
+	}
 	for _, problem := range result.Problems {
 		fmt.Fprintf(a.stderr, "toolhost: %s\n", paragraph(problem))
 	}

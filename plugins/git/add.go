@@ -103,6 +103,8 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 			continue
 		case e.Worktree == ".":
 			continue // it is staged
+		case r.forbidden(e.Path):
+			continue // it is as if it were not there
 		case e.Worktree != "D" && sensitive(e.Path): // that it is gone tells nothing of it
 			c.sensitive = append(c.sensitive, e.Path)
 			continue

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -30,8 +31,13 @@ func (r *repository) withoutSensitive(states, paths []string) (*selection, error
 	return &selection{states: states, paths: paths, sensitive: sensitive}, err
 }
 
+// forbidden reports whether no call may use a path of the worktree.
+func (r *repository) forbidden(path string) bool {
+	return path != "" && forbidden.Patterns(r.call.Files().Forbidden).Covers(filepath.Join(r.worktree, path))
+}
+
 // sensitive returns a function that reports whether a path of the worktree usually holds
-// secrets, and the call may not use it.
+// secrets, and the call may not use it, or no call may.
 func (r *repository) sensitive() (func(path string) bool, error) {
 	policy := r.call.Files()
 	patterns, err := sensitive.Parse(policy.Sensitive)
@@ -46,6 +52,9 @@ func (r *repository) sensitive() (func(path string) bool, error) {
 	}
 	return func(path string) bool {
 		abs := filepath.Join(r.worktree, path)
+		if r.forbidden(path) {
+			return true
+		}
 		_, covered := patterns.Find(abs, folder)
 		return covered && !slices.ContainsFunc(policy.Allowed, func(allowed string) bool { return within(abs, allowed) })
 	}, nil
@@ -57,8 +66,11 @@ func (r *repository) refuseSensitive() error {
 	if err != nil || !sensitive(r.focus) {
 		return err
 	}
-	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(r.focus))).
-		WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
+	refused := tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(r.focus)))
+	if r.forbidden(r.focus) {
+		return refused.WithHint("the administrator has forbidden it to all calls; go on without it")
+	}
+	return refused.WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
 }
 
 // see leaves a sensitive file out of what is compared from now on.

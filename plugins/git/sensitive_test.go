@@ -85,6 +85,37 @@ func TestSensitiveFilesOfTheHost(t *testing.T) {
 	contains(t, w.must("git_diff", args{"path": "r", "staged": true}), "KEY=first", "KEY=second")
 }
 
+// TestForbiddenFiles: what is forbidden is neither shown nor listed nor staged, whoever
+// allows it.
+func TestForbiddenFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	w.write(map[string]string{"r/secret": "KEY=first\n", "r/private/k": "KEY=second\n", "r/a.txt": "1\n"})
+	w.git("r", "add", "-A")
+	w.git("r", "commit", "-qm", "first")
+	w.write(map[string]string{"r/secret": "KEY=third\n", "r/private/new": "KEY=fourth\n", "r/a.txt": "2\n"})
+	w.start(started{options: func(o *sdktest.Options) {
+		o.Context.Files = &tool.FilePolicy{Forbidden: []string{w.dir + "/r/secret", "**/private"}, Allowed: []string{w.dir + "/r"}}
+	}})
+	for name, in := range map[string]args{
+		"git_status": {"path": "r"}, "git_diff": {"path": "r"}, "git_show": {"path": "r"},
+	} {
+		got := w.must(name, in)
+		contains(t, got, "a.txt")
+		for _, word := range []string{"KEY=", "private", "r/secret"} {
+			if strings.Contains(got, word) {
+				t.Errorf("%s tells of %s:\n%s", name, word, got)
+			}
+		}
+	}
+	contains(t, w.refused("git_blame", args{"path": "r/secret"}, tool.PermissionDenied), "Path not allowed by security policy: r/secret")
+	w.must("git_add", args{"files": []string{"r"}})
+	if got := w.git("r", "diff", "--cached", "--name-only"); got != "a.txt" {
+		t.Errorf("git_add has staged %q, want a.txt alone", got)
+	}
+}
+
 // allow is the host's word that a call may use the sensitive files that it names.
 func allow(w *workspace, in args) func(*sdktest.Options) {
 	named, _ := in["files"].([]string)

@@ -114,6 +114,12 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 	}
 	result := Status{Repo: r.shown}
 	parser := porcelain.NewStatus(func(e porcelain.Entry) {
+		if r.forbidden(e.Path) {
+			return
+		}
+		if r.forbidden(e.From) {
+			e.From = ""
+		}
 		if e.Kind == porcelain.Unmerged {
 			result.Conflicts++
 		}

@@ -39,6 +39,10 @@ type ExaminedPlugin struct {
 	// plugin may write. The kernel holds what bears such a name when the plugin's
 	// process starts; repositories and files that appear later it does not hold.
 	Protect []string `json:"protect,omitempty"`
+	// Forbidden are the patterns of paths that it is not to see, if it executes programs.
+	// They do not see what is there when the plugin's process starts; what a pattern with
+	// wildcards covers and is made later, they see.
+	Forbidden []string `json:"forbidden,omitempty"`
 	// Problem says why it would not start; "" if it would.
 	Problem string `json:"problem,omitempty"`
 }
@@ -71,6 +75,9 @@ func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error)
 		if p.Supervisor.Confinement.Workspace == sandbox.WriteWorkspace {
 			examined.Protect = p.Supervisor.Confinement.Presets
 		}
+		if executes(p.Supervisor.Confinement) {
+			examined.Forbidden = p.Supervisor.Forbidden
+		}
 		report, err := supervisor.Confined(ctx, opts, p.Supervisor)
 		if err != nil {
 			examined.Starts, examined.Problem = false, err.Error()
@@ -82,6 +89,9 @@ func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error)
 	}
 	return e, context.Cause(ctx)
 }
+
+// executes reports whether a plugin executes programs, which know no policy.
+func executes(c sandbox.Confinement) bool { return len(c.Exec) > 0 || c.Isolation == sandbox.Off }
 
 // exposed returns the host's own files that lie where a plugin may write.
 func exposed(cfg *config.Config, p supervisor.Plugin) []string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/config"
+	"github.com/toolhost/toolhost/host/internal/sandbox"
 )
 
 // Warnings returns what in a configuration is no mistake and probably not meant, each
@@ -29,7 +30,31 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 				p.Place, p.Catalog.Ceiling, p.Catalog.Name, strings.Join(names, ", "))))
 		}
 	}
+	for _, p := range cfg.Plugins {
+		s := p.Supervisor
+		if level := s.Confinement.Isolation; p.Enabled && len(s.Forbidden) > 0 && executes(s.Confinement) && !level.CanHave(sandbox.LayerMounts) {
+			warnings = append(warnings, cfg.Hide(fmt.Sprintf(`%s: isolation = %q of plugin %q hides nothing from the programs that it executes: paths.forbidden is held by checks of calls and commands only. Write "auto".`,
+				p.Place, level, s.Name)))
+		}
+	}
 	return warnings, nil
+}
+
+// NotHidden says what of paths.forbidden no sandbox holds.
+const NotHidden = "its programs see what a pattern with wildcards covers and is made later, and hard links that somebody makes later"
+
+// Notes returns what in a configuration holds less far than it reads.
+func Notes(cfg *config.Config) []string {
+	var names []string
+	for _, p := range cfg.Plugins {
+		if p.Enabled && len(p.Supervisor.Forbidden) > 0 && executes(p.Supervisor.Confinement) {
+			names = append(names, p.Supervisor.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("paths.forbidden is hidden from what plugins execute (%s) as found when each starts; %s", strings.Join(names, ", "), NotHidden)}
 }
 
 // warn logs what is probably not meant in a configuration, once the tools of its plugins
