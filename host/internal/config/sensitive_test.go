@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -191,6 +192,42 @@ func TestSensitiveTurnedOff(t *testing.T) {
 		file := filepath.Join(cfg.Workspace, ".env")
 		if got := rules.SensitiveOf(&policy.Input{Folders: []string{cfg.Workspace}, Paths: []policy.Path{{Name: ".env", Absolute: file}}}); (len(got) == 0) != off {
 			t.Errorf("%s: a call of .env names the sensitive files %q, want none: %v", paths, got, off)
+		}
+	}
+}
+
+// TestForbiddenBehindLinks: a pattern of a path that leads through links holds where they
+// lead, too, and each plugin gets both.
+func TestForbiddenBehindLinks(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{"config.hcl": `workspace = "link"
+state_dir = "state"
+policy {
+  paths {
+    forbidden = ["./private", "conf/*.key", "**/.ssh"]
+  }
+}
+plugin "p" {
+  tier = "read_only"
+}`})
+	if err := os.Mkdir(filepath.Join(dir, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("data", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.Load(filepath.Join(dir, "config.hcl"), config.LoadOptions{LookupEnv: environment(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	place, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{dir + "/link/private", dir + "/link/conf/*.key", "**/.ssh", place + "/data/private", place + "/data/conf/*.key"}
+	for _, got := range [][]string{cfg.Policy.Paths.Patterns(), cfg.Plugins[0].Supervisor.Forbidden} {
+		if !slices.Equal(got, want) {
+			t.Errorf("the patterns are %q, want %q", got, want)
 		}
 	}
 }

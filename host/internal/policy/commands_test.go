@@ -230,6 +230,12 @@ func TestForbiddenPaths(t *testing.T) {
 			t.Errorf("%s in /etc is denied: %v", text, got)
 		}
 	}
+	for leads, want := range map[string]bool{"/home/a/.ssh/id": true, "/ws/private": true, "/ws/x": false, "": false} {
+		in := Input{Folders: []string{"/ws"}, Commands: []Command{{Line: command.Parse("cat link", command.Options{})}}, Linked: []Path{{Name: "link", Absolute: leads}}}
+		if _, got := paths.deny(&in); got != want {
+			t.Errorf("a command with a link to %q is denied: %v, want %v", leads, got, want)
+		}
+	}
 	paths.WorkspaceOnly = true
 	for name, want := range map[string]bool{"/ws/a": false, "/ws": false, "/wsx": true, "/": true} {
 		in := Input{Folders: []string{"/ws"}, Paths: []Path{{Name: name, Absolute: name}}}
