@@ -61,7 +61,7 @@ func (m *Mounts) mask(root string, attached []tree, with masks) error {
 		}
 		err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr)
 		if err == nil {
-			err = attachAt(path, tree)
+			err = ifMoved(attachAt(path, tree))
 		}
 		_ = unix.Close(tree) // nothing is buffered
 		if errors.Is(err, unix.ENOTDIR) {

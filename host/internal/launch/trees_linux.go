@@ -108,7 +108,7 @@ func attach(root string, trees []tree) error {
 				return err
 			}
 		}
-		if err := t.attachAt(path); err != nil {
+		if err := t.attach(path); err != nil {
 			return fmt.Errorf("bind %s: %w", t.Path, err)
 		}
 		_ = unix.Close(t.fd) // nothing is buffered
@@ -119,20 +119,16 @@ func attach(root string, trees []tree) error {
 	return nil
 }
 
-// attachAt puts a tree on what a path is, which makePoint has found or made. A file that
+// attach puts a tree on what a path is, which makePoint has found or made. A file that
 // was replaced since it was opened cannot be attached: the new one is.
-func (t *tree) attachAt(path string) error {
+func (t *tree) attach(path string) error {
 	const attempts = 100
 	for n := 1; ; n++ {
 		err := t.limit()
 		if err != nil {
 			return err
 		}
-		point, err := openPlace(path)
-		if err == nil {
-			err = unix.MoveMount(t.fd, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-			_ = unix.Close(point) // nothing is buffered
-		}
+		err = attachAt(path, t.fd)
 		if !errors.Is(err, unix.ENOENT) || t.parent < 0 || n == attempts {
 			return ifMoved(err)
 		}
@@ -140,6 +136,16 @@ func (t *tree) attachAt(path string) error {
 			return ifMoved(err)
 		}
 	}
+}
+
+// attachAt puts a tree on what a path is.
+func attachAt(path string, tree int) error {
+	point, err := openPlace(path)
+	if err == nil {
+		err = unix.MoveMount(tree, "", point, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+		_ = unix.Close(point) // nothing is buffered
+	}
+	return err
 }
 
 // limit sets what the tree may be used for.
