@@ -9,6 +9,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
+// Bounds of one part that the host is asked about.
+const (
+	maxPartWords = 16_000
+	maxPartBytes = 1 << 20
+)
+
 // CommandTree returns the call's argument of [tool.RoleCommand] as a syntax tree, in the
 // typed JSON of mvdan.cc/sh, or nil. If there is one, the tool executes it, asks with
 // [Call.MayRun] about each part, and gives the text of the argument to no shell. Only
@@ -23,7 +29,15 @@ func (c *Call) MayRun(ctx context.Context, e tool.Execution) error {
 	if c.events == nil {
 		return tool.Errorf(tool.PermissionDenied, "a preview executes nothing")
 	}
-	for _, text := range append(slices.Concat(e.Argv, e.Environment), e.Directory, e.File) {
+	texts, bytes := append(slices.Concat(e.Argv, e.Environment), e.Directory, e.File), 0
+	for _, text := range texts {
+		bytes += len(text)
+	}
+	if len(texts) > maxPartWords || bytes > maxPartBytes {
+		return tool.Errorf(tool.PermissionDenied, "this needs approval: %s with %d words of %d bytes", tool.VisibleName(slices.Concat(e.Argv, []string{e.File})[0]), len(texts), bytes).
+			WithHint("what came before it has run. Give it fewer or shorter words")
+	}
+	for _, text := range texts {
 		if !utf8.ValidString(text) {
 			return tool.Errorf(tool.PermissionDenied, "this needs approval: %s, which is not valid UTF-8", tool.VisibleName(text)).
 				WithHint("write the words of the command out")

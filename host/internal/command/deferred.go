@@ -61,12 +61,28 @@ func (r *reader) expected(words []word) []word {
 	return words
 }
 
+// unbuilt are the words of find before -exec, if that is its last and only action and so
+// executed by whoever executes the tree; else all of them.
+func unbuilt(words []word) []word {
+	at, last := slices.IndexFunc(words, executes), len(words)-1
+	acts := func(w word) bool {
+		return !w.static || executes(w) || strings.HasPrefix(w.text, "-print") || w.text == "-ls" || w.text == "-quit"
+	}
+	if at < 0 || words[at].text != "-exec" || slices.ContainsFunc(words[:at], acts) || words[last].text != ";" && words[last].text != "+" {
+		return words
+	}
+	if slices.ContainsFunc(words[at+1:last], func(w word) bool { return executes(w) || w.text == ";" }) {
+		return words
+	}
+	return words[:at]
+}
+
 // buildsKnown reports whether each command that a program builds is judged when it is
 // executed, with these options of the program.
 func (r *reader) buildsKnown(name string, options []word) bool {
 	p := programs[name]
 	_, unknown := p.split(options)
-	return r.line.Deferred && unknown == ""
+	return r.line.Deferred && r.depth == 0 && unknown == "" // another program would execute it
 }
 
 // assigns notes what variables are set for what follows. Of a deferred line a program

@@ -3,10 +3,8 @@ package command
 import (
 	"bytes"
 	"path"
-	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
 	"mvdan.cc/sh/v3/syntax/typedjson"
 )
 
@@ -18,29 +16,9 @@ const MaxTree = 8 << 10
 func (l *Line) Text() string { return l.text }
 
 // HasTree reports whether the line can be executed by its tree: it could be parsed, is
-// not too long, and needs nothing that only bash has.
+// not too long, and does nothing that only bash does as bash.
 func (l *Line) HasTree() bool {
-	return l.tree != nil && len(l.text) <= MaxTree && !needsBash(l.tree)
-}
-
-// needsBash reports whether a tree has what the interpreter of mvdan.cc/sh lacks: menus,
-// coprocesses, and descriptors beside the standard ones; or output that goes to another
-// command by a name.
-func needsBash(tree *syntax.File) (found bool) {
-	syntax.Walk(tree, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.CoprocClause:
-			found = true
-		case *syntax.ProcSubst:
-			found = found || n.Op != syntax.CmdIn
-		case *syntax.ForClause:
-			found = found || n.Select
-		case *syntax.Redirect:
-			found = found || n.N != nil && !slices.Contains([]string{"0", "1", "2"}, n.N.Value)
-		}
-		return !found
-	})
-	return found
+	return l.tree != nil && len(l.text) <= MaxTree && !needsBash(l.tree, l.text)
 }
 
 // Tree returns the syntax tree of the line, in the typed JSON of mvdan.cc/sh; nil if it

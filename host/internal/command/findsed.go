@@ -2,7 +2,6 @@ package command
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 )
 
@@ -18,8 +17,8 @@ var (
 
 // find checks find: first where it looks, then its expression.
 func (r *reader) find(s *Segment, words []word) {
-	if at := slices.IndexFunc(words, executes); at >= 0 && r.line.Deferred && words[at].text == "-exec" {
-		words = words[:at] // each command is judged when it is built
+	if r.line.Deferred && r.depth == 0 {
+		words = unbuilt(words) // each command is judged when it is built
 	}
 	start := true
 	for i := 0; i < len(words); i++ {

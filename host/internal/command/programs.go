@@ -83,7 +83,7 @@ var programs = map[string]program{
 		},
 		operands: patternPaths,
 	},
-	"xargs": {options: options{flags: "0r", values: "dIn", long: "null no-run-if-empty"}, operands: nothing},
+	"xargs": {options: options{flags: "0r", values: "dInP", long: "null no-run-if-empty"}, operands: nothing},
 	"find":  {check: (*reader).find},
 	"sed":   {check: (*reader).sed},
 	"git":   {check: (*reader).git},

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -24,8 +23,8 @@ func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileM
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(h.Dir, name)
 	}
-	if slices.Contains([]string{"/dev/stdin", "/dev/stdout", "/dev/stderr"}, name) {
-		return os.OpenFile(name, flags, mode)
+	if stream, ok := map[string]any{"/dev/stdin": h.Stdin, "/dev/stdout": h.Stdout, "/dev/stderr": h.Stderr}[name]; ok {
+		return again(name, stream)
 	}
 	write := flags&(os.O_WRONLY|os.O_RDWR|os.O_APPEND|os.O_TRUNC|os.O_CREATE) != 0
 	held, err := hold(name, 0)
@@ -46,6 +45,19 @@ func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileM
 		return nil, &os.PathError{Op: "open", Path: name, Err: errors.Unwrap(err)}
 	}
 	return file, nil
+}
+
+// again opens a standard stream of the part that runs once more.
+func again(name string, stream any) (io.ReadWriteCloser, error) {
+	file, ok := stream.(*os.File)
+	if !ok {
+		return nil, &os.PathError{Op: "open", Path: name, Err: unix.ENXIO}
+	}
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	return os.NewFile(uintptr(fd), name), nil
 }
 
 // readDir lists a directory for a pattern, as open opens a file.

@@ -113,7 +113,19 @@ func (r *runner) call(ctx context.Context, args []string) ([]string, error) {
 		}
 		r.ask(&h, args)
 	}
+	if args[0] == "echo" { // as bash, but not the interpreter, has it: several options in a word
+		for i := 1; i < len(args) && echoOptions(args[i]); i++ {
+			if len(args[i]) > 2 {
+				args = slices.Insert(slices.Clone(args), i+1, "-"+args[i][2:])
+				args[i] = args[i][:2]
+			}
+		}
+	}
 	return args, nil
+}
+
+func echoOptions(word string) bool {
+	return len(word) > 1 && word[0] == '-' && strings.Trim(word[1:], "neE") == ""
 }
 
 // ask asks about a program or builtin with its words.
@@ -186,7 +198,7 @@ func (r *runner) program(h *interp.HandlerContext, args []string, input io.Reade
 	r.ask(h, args)
 	if !found {
 		fmt.Fprintf(h.Stderr, "%s: command not found\n", args[0])
-		return interp.ExitStatus(notFound)
+		return startError{notFound}
 	}
 	env, _ := r.environment(h)
 	c := exec.Cmd{Path: path, Args: args, Env: env, Dir: h.Dir, Stdin: input, Stdout: h.Stdout, Stderr: h.Stderr}
@@ -204,11 +216,17 @@ func (r *runner) program(h *interp.HandlerContext, args []string, input io.Reade
 		var cause syscall.Errno
 		errors.As(err, &cause)
 		fmt.Fprintf(h.Stderr, "%s: cannot be executed: %v\n", args[0], cause)
-		return interp.ExitStatus(notExecutable)
+		return startError{notExecutable}
 	}
 	fmt.Fprintf(h.Stderr, "%s: %v\n", args[0], err) // its output could not be copied
 	return interp.ExitStatus(1)
 }
+
+// startError is the exit status of a program that could not be started.
+type startError struct{ status interp.ExitStatus }
+
+func (n startError) Error() string { return n.status.Error() }
+func (n startError) Unwrap() error { return n.status }
 
 // lookUp finds a program as a shell does, but in absolute directories only.
 func lookUp(h *interp.HandlerContext, name string) (path string, ok bool) {

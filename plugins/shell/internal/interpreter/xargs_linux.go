@@ -18,8 +18,12 @@ import (
 // build is asked about with its words. Other uses than those here are asked about as
 // programs.
 
-// maxBuilt bounds the bytes of the words of one command, as GNU xargs does.
-const maxBuilt = 128 << 10
+// Bounds of the words that one command is given: their bytes as of GNU xargs, and their
+// number, so that the host can judge them.
+const (
+	maxBuilt = 128 << 10
+	maxWords = 15_000
+)
 
 // Exit codes of xargs, as its manual has them.
 const (
@@ -45,64 +49,85 @@ type builder struct {
 // parseXargs reads the arguments of xargs. It reports false if they are not of those that
 // are known here.
 func parseXargs(args []string) (b builder, ok bool) {
-	b = builder{separator: -1, most: maxBuilt, empty: true}
+	b = builder{separator: -1, most: maxWords, empty: true}
+	counted := false
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "-" {
-		option, value := args[0], ""
+		option := args[0]
 		args = args[1:]
+		switch option {
+		case "--":
+		case "--null":
+			option = "-0"
+		case "--no-run-if-empty":
+			option = "-r"
+		default:
+			if strings.HasPrefix(option, "--") {
+				return b, false
+			}
+		}
 		if option == "--" {
 			break
 		}
-		switch valued := strings.Contains("nIdP", option[1:2]); {
-		case valued && len(option) > 2:
-			option, value = option[:2], option[2:]
-		case valued && len(args) == 0:
-			return b, false
-		case valued:
-			value, args = args[0], args[1:]
-		}
-		switch option {
-		case "-0", "--null":
-			b.separator = 0
-		case "-r", "--no-run-if-empty":
-			b.empty = false
-		case "-0r", "-r0":
-			b.separator, b.empty = 0, false
-		case "-P": // how many run at once: one
-		case "-n":
-			n, err := strconv.Atoi(value)
-			if err != nil || n < 1 {
+		for letters := option[1:]; letters != ""; {
+			letter, value := letters[0], ""
+			letters = letters[1:]
+			if strings.IndexByte("nIdP", letter) >= 0 {
+				if value, letters = letters, ""; value == "" {
+					if len(args) == 0 {
+						return b, false
+					}
+					value, args = args[0], args[1:]
+				}
+			}
+			if !b.option(letter, value) {
 				return b, false
 			}
-			b.most = n
-		case "-d":
-			value = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\x00").Replace(value)
-			if len(value) != 1 || value[0] >= utf8.RuneSelf {
-				return b, false
-			}
-			b.separator = int(value[0])
-		case "-I":
-			if b.replace = value; value == "" {
-				return b, false
-			}
-		default:
-			return b, false
+			counted = counted || letter == 'n'
 		}
 	}
-	b.command = args
-	if b.replace != "" { // a line is a word
-		b.most, b.empty = 1, false
-		if b.separator < 0 {
-			b.separator = '\n'
-		}
-	}
-	if len(args) == 0 {
+	if b.command = args; len(args) == 0 {
 		b.command = []string{"echo"}
+	}
+	if b.replace != "" {
+		if counted || strings.Contains(b.command[0], b.replace) {
+			return b, false
+		}
+		b.most, b.empty = 1, false
 	}
 	return b, true
 }
 
-// parseFind splits find -exec, as its last action, into a find that prints what it finds
-// and what is executed with that.
+// option sets one, and reports whether it is known here.
+func (b *builder) option(letter byte, value string) bool {
+	switch letter {
+	case '0':
+		b.separator = 0
+	case 'r':
+		b.empty = false
+	case 'P': // how many run at once: one
+		n, err := strconv.Atoi(value)
+		return err == nil && n >= 0
+	case 'n':
+		n, err := strconv.Atoi(value)
+		b.most = min(n, maxWords)
+		return err == nil && n >= 1
+	case 'd':
+		value = strings.NewReplacer(`\n`, "\n", `\t`, "\t", `\0`, "\x00").Replace(value)
+		if len(value) != 1 || value[0] >= utf8.RuneSelf {
+			return false
+		}
+		b.separator = int(value[0])
+	case 'I':
+		b.replace = value
+		return value != ""
+	default:
+		return false
+	}
+	return true
+}
+
+// parseFind splits find -exec, as its last and only action, into a find that prints what
+// it finds and what is executed with that.
 func parseFind(args []string) (find []string, b builder, ok bool) {
 	at, last := slices.Index(args, "-exec"), len(args)-1
 	if at < 0 || last < at+2 || slices.ContainsFunc(args[1:at], acts) || slices.ContainsFunc(args[at+1:last], acts) {
@@ -115,7 +140,7 @@ func parseFind(args []string) (find []string, b builder, ok bool) {
 		if args[last-1] != "{}" || last < at+3 {
 			return nil, b, false
 		}
-		b = builder{command: args[at+1 : last-1], most: maxBuilt}
+		b = builder{command: args[at+1 : last-1], most: maxWords}
 	default:
 		return nil, b, false
 	}
@@ -125,9 +150,9 @@ func parseFind(args []string) (find []string, b builder, ok bool) {
 	return append(slices.Clone(args[:at]), "-print0"), b, true
 }
 
-// acts reports whether a word of find may print or execute.
+// acts reports whether a word of find prints or executes.
 func acts(word string) bool {
-	return strings.HasPrefix(word, "-print") || strings.HasPrefix(word, "-exec") || slices.Contains([]string{"-ls", "-ok", "-okdir", "-delete", "-quit"}, word) || strings.HasPrefix(word, "-f")
+	return slices.Contains(strings.Fields("-print -print0 -printf -fprint -fprint0 -fprintf -ls -fls -exec -execdir -ok -okdir -delete -quit"), word)
 }
 
 // xargs executes xargs.
@@ -139,15 +164,20 @@ func (r *runner) xargs(h *interp.HandlerContext, b *builder) error {
 	defer null.Close()
 	code := uint8(0)
 	err = b.each(h.Stdin, func(words []string) (goOn bool) {
+		var none startError
 		var status interp.ExitStatus
 		err := r.program(h, words, null)
 		switch {
 		case err == nil:
 			return true
-		case !errors.As(err, &status), status == notFound, status == notExecutable:
-			code = max(uint8(status), 1)
+		case errors.As(err, &none):
+			code = uint8(none.status)
+			return false
+		case !errors.As(err, &status):
+			code = 1
 			return false
 		case status == 255:
+			fmt.Fprintf(h.Stderr, "xargs: %s: exited with status 255; aborting\n", words[0])
 			code = oneStopped
 			return false
 		case status > bySignal:
@@ -250,7 +280,14 @@ var errQuote = errors.New("unmatched quote, or a word that is too long; by defau
 // next reads one word; the error is io.EOF if there is no more.
 func (b *builder) next(reader *bufio.Reader) (string, error) {
 	if b.separator >= 0 {
-		return b.separated(reader)
+		word, err := reader.ReadString(byte(b.separator))
+		if len(word) > maxBuilt {
+			return "", errQuote
+		}
+		if err != nil && (!errors.Is(err, io.EOF) || word == "") {
+			return "", err
+		}
+		return strings.TrimSuffix(word, string(rune(b.separator))), nil
 	}
 	var word strings.Builder
 	quote, begun := byte(0), false
@@ -259,8 +296,7 @@ func (b *builder) next(reader *bufio.Reader) (string, error) {
 		if err != nil {
 			if errors.Is(err, io.EOF) && quote != 0 {
 				err = errQuote
-			}
-			if errors.Is(err, io.EOF) && begun {
+			} else if errors.Is(err, io.EOF) && begun {
 				err = nil
 			}
 			return word.String(), err
@@ -280,10 +316,9 @@ func (b *builder) next(reader *bufio.Reader) (string, error) {
 			}
 			word.WriteByte(c)
 			begun = true
-		case c == ' ' || c == '\t' || c == '\n' || c == '\v' || c == '\f' || c == '\r':
-			if begun {
-				return word.String(), nil
-			}
+		case b.ends(c) && begun:
+			return word.String(), nil
+		case b.ends(c), !begun && (c == ' ' || c == '\t'):
 		default:
 			word.WriteByte(c)
 			begun = true
@@ -291,25 +326,10 @@ func (b *builder) next(reader *bufio.Reader) (string, error) {
 	}
 }
 
-// separated reads one word that ends with the separator. A line for -I has no blanks at
-// its beginning, and is none if nothing else is in it.
-func (b *builder) separated(reader *bufio.Reader) (string, error) {
-	for {
-		word, err := reader.ReadString(byte(b.separator))
-		if len(word) > maxBuilt {
-			return "", errQuote
-		}
-		if err != nil && (!errors.Is(err, io.EOF) || word == "") {
-			return "", err
-		}
-		word = strings.TrimSuffix(word, string(rune(b.separator)))
-		if b.replace == "" || b.separator != '\n' {
-			return word, nil
-		}
-		if word = strings.TrimLeft(word, " \t"); word != "" {
-			return word, nil
-		}
-	}
+// ends reports whether an unquoted character ends a word: white space, or only the end of
+// the line if the line is one word.
+func (b *builder) ends(c byte) bool {
+	return c == '\n' || b.replace == "" && strings.IndexByte(" \t\v\f\r", c) >= 0
 }
 
 // built executes args if they are a program that builds commands, and reports whether they
