@@ -470,7 +470,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func rules(t *testing.T, opts policy.Options) *policy.Rules {
+func rules(t testing.TB, opts policy.Options) *policy.Rules {
 	t.Helper()
 	r, err := policy.New(opts)
 	if err != nil {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolhost/toolhost/host/internal/command"
 	"github.com/toolhost/toolhost/host/internal/pipeline"
@@ -217,4 +219,26 @@ func TestDeferredParts(t *testing.T) {
 			t.Errorf("mode %v, %s: %q (explained: %v), want %q", tt.mode, tt.line, got, explained.Verdict, tt.want)
 		}
 	}
+}
+
+// BenchmarkMayRun judges parts of an allowed command, in the host alone.
+func BenchmarkMayRun(b *testing.B) {
+	root := b.TempDir()
+	took := []time.Duration{}
+	runner := fakeRunner{run: func(_ context.Context, _ string, _ tool.Call, sink tool.Sink) (tool.Result, error) {
+		for b.Loop() {
+			begun := time.Now()
+			if err := sink.MayRun(tool.Execution{Argv: []string{"cat", "-n", "a.go", "src/b.go"}, Directory: root}); err != nil {
+				b.Error(err)
+			}
+			took = append(took, time.Since(begun))
+		}
+		return tool.TextResult("done"), nil
+	}}
+	h := newHost(b, pipeline.Options{Runner: runner, Roots: []string{root}, Policy: rules(b, policy.Options{Commands: lists()})}, commandSpec())
+	if result := h.Call(b.Context(), request("run", `{"command":"echo a"}`)).Result; result.Error != nil {
+		b.Fatal(result.Error)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)*95/100].Nanoseconds())/1000, "p95-µs/part")
 }
