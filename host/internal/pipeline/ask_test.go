@@ -470,11 +470,11 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-func rules(t testing.TB, opts policy.Options) *policy.Rules {
-	t.Helper()
+func rules(tb testing.TB, opts policy.Options) *policy.Rules {
+	tb.Helper()
 	r, err := policy.New(opts)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
