@@ -25,6 +25,32 @@ func ParseDeferred(text string, opts Options) *Line {
 	return line
 }
 
+// setIn returns the variables that a line sets before it can use them, and those that
+// every shell sets.
+func setIn(file *syntax.File) map[string]bool {
+	names := set("? # @ * 1 2 3 4 5 6 7 8 9 PWD OLDPWD")
+	syntax.Walk(file, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Assign:
+			if n.Name != nil {
+				names[n.Name.Value] = true
+			}
+		case *syntax.WordIter:
+			if n.Name != nil {
+				names[n.Name.Value] = true
+			}
+		case *syntax.CallExpr:
+			if len(n.Args) > 0 && n.Args[0].Lit() == "read" {
+				for _, w := range n.Args[1:] {
+					names[w.Lit()] = true
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
 // changes says what in the line does more than read, "" for nothing.
 func (l *Line) changes() string {
 	for i := range l.Segments {

@@ -27,7 +27,10 @@ func (r *reader) inside(n syntax.Node) {
 			r.statements(n.Stmts)
 			return false
 		case *syntax.ParamExp:
-			if why := dangerous(n); why != "" && !r.line.Deferred {
+			switch why := dangerous(n); {
+			case r.line.Deferred && n.Param != nil && !r.sets[n.Param.Value]:
+				r.line.problem(High, "$%s is not set in the line", n.Param.Value)
+			case why != "" && !r.line.Deferred:
 				r.line.problem(High, "%s", why)
 			}
 		case *syntax.ArithmExp:

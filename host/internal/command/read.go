@@ -17,6 +17,8 @@ type reader struct {
 	depth int
 	// functions are those that are being defined.
 	functions []string
+	// sets are the variables that a deferred line sets itself.
+	sets map[string]bool
 	// background says that what is read does not keep the shell waiting, and fed that
 	// it gets input from another command or a file.
 	background, fed bool
@@ -47,6 +49,7 @@ func (r *reader) read(text string, depth int) {
 	}
 	if depth == 0 {
 		r.line.tree = file
+		r.sets = setIn(file)
 	}
 	inner := *r
 	inner.text, inner.depth = text, depth
