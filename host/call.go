@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -42,6 +43,7 @@ A call that a person must approve waits, and says how to approve it.`,
 				return wrongArguments(err)
 			}
 			hideArguments(args[1:])
+			a.logLevel = cmp.Or(a.logLevel, "error") // what a result leaves out, the log tells
 			return a.call(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments, Context: about, IdempotencyKey: key})
 		},
 	}

@@ -35,8 +35,11 @@ func (d *Daemon) makeAgent(stateDir string) error {
 	if err == nil && d.isRevoked(auth.Digest(secret)) {
 		secret, err = auth.RenewKey(stateDir, auth.AgentKey)
 	}
+	if err != nil {
+		return err
+	}
 	d.agent = auth.Token{Name: agentName, SHA256: auth.Digest(secret), User: auth.LocalUser(d.opts.Config.LocalUser), Roles: auth.Agent}
-	return err
+	return nil
 }
 
 // withAgent adds the host's own token for agents on this machine.
@@ -56,6 +59,7 @@ func (d *Daemon) isRevoked(digest string) bool {
 // RevokeToken makes the tokens with a name end after a grace, for good. Without one,
 // what they have under way ends with them. The host's own is replaced at once.
 func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Duration, by auth.Caller) error {
+	ctx = context.WithoutCancel(ctx) // whoever asks may leave: what has begun is done whole
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	digests := d.parts.tokens.Digests(name)
@@ -77,17 +81,16 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 		d.opts.Logger.Error("the journal does not tell that a token is revoked", "token", name, "error", err)
 	}
 	cfg := d.config.Load()
+	var unmade error // the revoked one ends all the same
 	if name == agentName {
-		if err := d.makeAgent(cfg.StateDir); err != nil {
-			return err
-		}
+		unmade = d.makeAgent(cfg.StateDir)
 	}
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens), d.revoked...); err != nil {
 		return err
 	}
 	// With no grace, no secret of this name counts that has calls under way.
 	d.parts.pipeline.Revoke(func(c auth.Caller) bool { return d.parts.tokens.Count(c) && (c.Token != name || grace > 0) })
-	return nil
+	return unmade
 }
 
 // readRevoked returns the tokens that were revoked.

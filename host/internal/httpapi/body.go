@@ -30,6 +30,22 @@ const (
 // fields are the members that a body may have, and where their values go.
 type fields map[string]any
 
+// countedBody is the body of a request whose credential has to count at the end of the
+// body, too: it may be revoked while the body arrives.
+type countedBody struct {
+	io.ReadCloser
+
+	of *request
+}
+
+// Read implements [io.Reader].
+func (b countedBody) Read(p []byte) (n int, err error) {
+	if n, err = b.ReadCloser.Read(p); errors.Is(err, io.EOF) && !b.of.valid() {
+		err = errRevoked
+	}
+	return n, err
+}
+
 // readBody reads the body of a request, a JSON object, into fields. No body is
 // an empty object. The error is a [*Problem].
 func readBody(w http.ResponseWriter, r *http.Request, into fields) error {
@@ -40,6 +56,9 @@ func readBody(w http.ResponseWriter, r *http.Request, into fields) error {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return tooLarge().problem("the body has more than the %s that are allowed", maxBody).
 				hint("send less in one request; name a file instead of its contents")
+		}
+		if errors.Is(err, errRevoked) {
+			return unauthorized().problem("%v", err)
 		}
 		return badRequest().problem("the body did not arrive: %v", err)
 	}

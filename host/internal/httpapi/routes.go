@@ -150,6 +150,9 @@ func (s *Server) dispatch(w http.ResponseWriter, r *request, of []route) error {
 	if r.caller, err = name(r.Request, caller); err != nil {
 		return err
 	}
+	if r.Body != http.NoBody {
+		r.Body = countedBody{r.Body, r}
+	}
 	room := &s.underWay
 	if of[i].stream {
 		room = &s.streams
