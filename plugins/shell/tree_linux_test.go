@@ -220,6 +220,19 @@ func TestTreeAsks(t *testing.T) {
 	}
 }
 
+// A command that takes all memory shows nothing of the interpreter.
+func TestTreeOutOfMemory(t *testing.T) {
+	options := shellOptions(map[string]any{"limits": map[string]any{"memory": "512MiB"}})
+	options.Context = tool.Context{Roots: []string{workspaceOf(t)}, User: "ann", Session: "s1"}
+	options.MayRun = func(tool.Execution) *tool.Error { return nil }
+	text := `x=a; for i in {1..45}; do x=$x$x; done; echo there`
+	call := tool.Call{Tool: "shell_exec", Arguments: asJSON(t, map[string]any{"command": text}), CommandTree: treeOf(t, text)}
+	result := structured(t, sdktest.Start(t, newPlugin(), options).Run(t.Context(), call, tool.Sink{}))
+	if result.ExitCode == 0 || result.Stdout != "" || strings.Contains(result.Stderr, "goroutine") {
+		t.Errorf("it ended with %d and wrote %q and %.300q", result.ExitCode, result.Stdout, result.Stderr)
+	}
+}
+
 // A link that a command puts beside the pipe of a process substitution counts as what it
 // is, not as a pipe.
 func TestTreeLinkAmongPipes(t *testing.T) {

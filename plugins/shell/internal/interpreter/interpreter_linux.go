@@ -63,6 +63,9 @@ func Main() int {
 	if err != nil {
 		return Refused // there is no plugin any more, nor anybody who reads
 	}
+	if err := parkStderr(); err != nil {
+		return fail(err)
+	}
 	if err := unix.SetNonblock(socketFD, true); err != nil { // what waits for an answer costs no thread
 		return fail(err)
 	}
@@ -82,6 +85,24 @@ func Main() int {
 		return fail(err)
 	}
 	return code
+}
+
+// parkStderr gives standard error another descriptor: what the runtime writes to its own
+// when memory ends, the stacks of the interpreter, is not for those who read the output.
+func parkStderr() error {
+	fd, err := unix.FcntlInt(uintptr(unix.Stderr), unix.F_DUPFD_CLOEXEC, socketFD+1)
+	if err != nil {
+		return err
+	}
+	os.Stderr = os.NewFile(uintptr(fd), "/dev/stderr")
+	null, err := unix.Open(os.DevNull, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := unix.Dup3(null, unix.Stderr, 0); err != nil {
+		return err
+	}
+	return unix.Close(null)
 }
 
 func fail(err error) int {
