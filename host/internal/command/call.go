@@ -12,7 +12,10 @@ import (
 // call reads a simple command.
 func (r *reader) call(c *syntax.CallExpr) {
 	if len(c.Args) == 0 {
-		r.assigns(c.Assigns)
+		for _, a := range c.Assigns {
+			r.later("it sets %s for what follows", a.Name.Value)
+			r.insideAssign(a)
+		}
 		return
 	}
 	words := make([]word, 0, len(c.Args))

@@ -111,13 +111,10 @@ func (r *reader) buildsKnown(name string, options []word) bool {
 	return r.line.Deferred && r.depth == 0 && unknown == "" // another program would execute it
 }
 
-// assigns notes what variables are set for what follows. Of a deferred line a program
-// that is executed with other variables than it was given is judged then.
-func (r *reader) assigns(all []*syntax.Assign) {
-	for _, a := range all {
-		if !r.line.Deferred {
-			r.line.problem(High, "it sets %s for what follows", a.Name.Value)
-		}
-		r.insideAssign(a)
+// later notes a problem that only the execution can settle: a deferred line leaves it to
+// that moment.
+func (r *reader) later(why string, args ...any) {
+	if !r.line.Deferred {
+		r.line.problem(High, why, args...)
 	}
 }

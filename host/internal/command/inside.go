@@ -30,12 +30,12 @@ func (r *reader) inside(n syntax.Node) {
 			switch why := dangerous(n); {
 			case r.line.Deferred && n.Param != nil && !r.sets[n.Param.Value]:
 				r.line.problem(High, "$%s is not set in the line", n.Param.Value)
-			case why != "" && !r.line.Deferred:
-				r.line.problem(High, "%s", why)
+			case why != "":
+				r.later("%s", why)
 			}
 		case *syntax.ArithmExp:
-			if !numbers(n.X) && !r.line.Deferred {
-				r.line.problem(High, "arithmetic, which may run what its variables hold")
+			if !numbers(n.X) {
+				r.later("arithmetic, which may run what its variables hold")
 			}
 		case syntax.Command: // of a kind that cannot be here
 			r.line.problem(High, "a construct that is not read here")
@@ -47,15 +47,11 @@ func (r *reader) inside(n syntax.Node) {
 // insideAssign reads what an assignment evaluates.
 func (r *reader) insideAssign(a *syntax.Assign) {
 	if a.Index != nil {
-		if !r.line.Deferred {
-			r.line.problem(High, "an index of an array, which is evaluated")
-		}
+		r.later("an index of an array, which is evaluated")
 		r.inside(a.Index)
 	}
 	if a.Array != nil {
-		if !r.line.Deferred {
-			r.line.problem(High, "an array")
-		}
+		r.later("an array")
 		for _, e := range a.Array.Elems {
 			r.inside(e.Index)
 			r.inside(e.Value)

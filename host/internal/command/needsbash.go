@@ -15,7 +15,7 @@ import (
 // The shapes that both do alike.
 var (
 	// A list of words, none of them empty, or a range that is short.
-	alikeBraces = regexp.MustCompile(`^[^{}]*\{(-?\d{1,4}\.\.-?\d{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z]|[^{},.]+(,[^{},.]*[^{},])+|[^{},]+(,[^{},]+)+)\}[^{}]*$`)
+	alikeBraces = regexp.MustCompile(`^[^{}]*\{(-?\d{1,4}\.\.-?\d{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z]|[^{},]+(,[^{},]+)+)\}[^{}]*$`)
 	// No division, whose error bash ends the line for, and no number with a zero before it.
 	alikeArithmetic = regexp.MustCompile(`^\$\(\(([ \t+*()<>=!&|?:-]|\$?[A-Za-z_]\w*|0|[1-9]\d*)*\)\)$`)
 	unlike          = regexp.MustCompile(`<<|>>|\*\*|\b0\d`) // of such arithmetic

@@ -210,12 +210,9 @@ func (r *reader) loop(c *syntax.ForClause) {
 
 // variable notes that a variable is set that may have a meaning of its own.
 func (r *reader) variable(name string) {
-	if r.line.Deferred {
-		return
-	}
 	// Those that programs and shells look at are upper case, but for http_proxy and the like.
 	if strings.ToLower(name) != name || strings.HasSuffix(name, "_proxy") {
-		r.line.problem(High, "it sets %s", name)
+		r.later("it sets %s", name)
 	}
 }
 
