@@ -56,7 +56,7 @@ func (i *interpreters) start(ctx context.Context, c proc.Command, p interpreter.
 
 // interpreting is the command of an interpreter.
 func interpreting(c proc.Command) proc.Command {
-	c.Path, c.Args, c.Env = self, []string{interpreter.Argument}, []string{"GOTRACEBACK=none"} // a model reads what it writes
+	c.Path, c.Args, c.Env = self, []string{interpreter.Argument}, []string{} // nothing of the command's changes the interpreter
 	if c.Rules != nil {
 		rules := *c.Rules
 		rules.Execute = append(slices.Clone(rules.Execute), self)

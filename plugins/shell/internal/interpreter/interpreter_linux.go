@@ -53,7 +53,6 @@ func Entered() bool {
 // Main is the whole life of an interpreter. It returns the exit code of the process.
 func Main() int {
 	unix.CloseOnExec(socketFD)
-	debug.SetTraceback("none") // a model reads what is written
 	debug.SetMaxStack(maxStack)
 	// What it executes cannot look into it, nor take its socket.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
