@@ -34,8 +34,8 @@ func (c *Call) MayRun(ctx context.Context, e tool.Execution) error {
 		bytes += len(text)
 	}
 	if len(texts) > maxPartWords || bytes > maxPartBytes {
-		return tool.Errorf(tool.PermissionDenied, "this needs approval: %s with %d words of %d bytes", tool.VisibleName(slices.Concat(e.Argv, []string{e.File})[0]), len(texts), bytes).
-			WithHint("what came before it has run. Give it fewer or shorter words")
+		return tool.Errorf(tool.PermissionDenied, "%s gets %d words of %d bytes; without approval it may get %d words of %d bytes", tool.VisibleName(slices.Concat(e.Argv, []string{e.File})[0]), len(texts), bytes, maxPartWords, maxPartBytes).
+			WithHint("what came before it has run. Split it into commands with fewer words, as xargs does")
 	}
 	for _, text := range texts {
 		if !utf8.ValidString(text) {
