@@ -1,21 +1,12 @@
 package main
 
-import (
-	"regexp"
-	"strings"
-	"testing"
-)
+import "testing"
 
 // A part of a command with many words, or long ones, ends that command at most: the
 // plugin, which others use, lives on.
 func TestLargePartLeavesThePluginAlone(t *testing.T) {
 	t.Parallel()
-	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
-	if !found {
-		t.Fatal("config.hcl has no server block")
-	}
-	shipped = regexp.MustCompile(`actions_per_hour = \d+`).ReplaceAllString(shipped, `actions_per_hour = "unlimited"`)
-	h := serve(t, writeConfig(t, "#"+strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1)))
+	h := serveShipped(t)
 	for _, large := range []string{
 		`x='a '; for i in {1..16}; do x=$x$x; done; echo $x | wc -c`,
 		`x=a; for i in {1..22}; do x=$x$x; done; echo "$x" | wc -c`,

@@ -10,11 +10,7 @@ import (
 // call that reads a sensitive file runs unasked, and ordinary ones do.
 func TestShippedConfigurationExplainsSensitiveFiles(t *testing.T) {
 	t.Parallel()
-	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
-	if !found {
-		t.Fatal("config.hcl has no server block")
-	}
-	h := serve(t, writeConfig(t, "#"+strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1)))
+	h := serveShipped(t)
 	h.write(t, ".env", "KEY=1\n")
 	for _, tt := range []struct {
 		verdict string

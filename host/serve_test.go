@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,6 +67,18 @@ func serve(t *testing.T, config string) *host {
 	}
 	t.Cleanup(h.stop)
 	return h
+}
+
+// serveShipped starts a host with the configuration that ships, on a port of its own and
+// without a bound on how much an agent may do in an hour.
+func serveShipped(t *testing.T) *host {
+	t.Helper()
+	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
+	if !found {
+		t.Fatal("config.hcl has no server block")
+	}
+	shipped = regexp.MustCompile(`actions_per_hour = \d+`).ReplaceAllString(shipped, `actions_per_hour = "unlimited"`)
+	return serve(t, writeConfig(t, "#"+strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1)))
 }
 
 // start starts a process for the host.

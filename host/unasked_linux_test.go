@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -26,12 +25,7 @@ const canary = "c4n4ry"
 func TestNothingHappensUnasked(t *testing.T) {
 	t.Parallel()
 	judged, ran := soak.Rounds(3_000, 5_000_000), soak.Rounds(150, 50_000)
-	_, shipped, found := strings.Cut(readFile(t, "../config.hcl"), "\n# Where `toolhost serve` is reached")
-	if !found {
-		t.Fatal("config.hcl has no server block")
-	}
-	shipped = regexp.MustCompile(`actions_per_hour = \d+`).ReplaceAllString(shipped, `actions_per_hour = "unlimited"`)
-	h := serve(t, writeConfig(t, "#"+strings.Replace(shipped, "127.0.0.1:7780", "127.0.0.1:0", 1)))
+	h := serveShipped(t)
 	ws := filepath.Join(h.dir, "ws")
 	if out, err := exec.CommandContext(t.Context(), "git", "init", "-q", ws).CombinedOutput(); err != nil {
 		t.Fatalf("git init: %v\n%s", err, out)
