@@ -47,7 +47,7 @@ soak:
 #
 # race watches the other packages, and a host that is served, reloaded and called. It
 # leaves SQLite out, which is C made into Go and takes five times as long.
-unraced := ./bench ./host $(addprefix ./host/internal/,command config gitrepo launch policy sandbox schema) \
+unraced := ./bench ./host $(addprefix ./host/internal/,config decide/command decide/gitrepo decide/policy plugin/launch plugin/sandbox tools/schema) \
 	./internal/archtest ./internal/hostilegit ./internal/landlock \
 	./plugins/git ./plugins/memory ./plugins/memory/internal/vectors ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
 	$(addprefix ./plugins/fs/internal/,dfa gitignore literal search)
@@ -87,9 +87,9 @@ peers:
 
 bench: build peers
 	go test -run "^$$" -bench . -benchtime 20x ./bench
-	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/supervisor
-	go test -run "^$$" -bench . -benchtime 3x ./host/internal/journal
-	go test -run "^$$" -bench "Decide|Parse|Commands|Covering" ./host/internal/config ./host/internal/command ./host/internal/policy ./host/internal/approval
+	go test -run "^$$" -bench ColdStart -benchtime 20x ./host/internal/plugin/supervisor
+	go test -run "^$$" -bench . -benchtime 3x ./host/internal/state/journal
+	go test -run "^$$" -bench "Decide|Parse|Commands|Covering" ./host/internal/config ./host/internal/decide/command ./host/internal/decide/policy ./host/internal/decide/approval
 	go test -run "^$$" -bench . -benchtime 300x ./sdk/proc
 	go test -run "^$$" -bench . -benchtime 100x ./plugins/memory
 	test -z "$$TOOLHOST_LOCOMO" || go run ./bench/locomo

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // TestOneDecisionCounts decides about one call twice, and about another eight

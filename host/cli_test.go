@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/approval"
-	"github.com/toolhost/toolhost/host/internal/client"
-	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
 // cli runs the command line, and returns what it prints and its exit code.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // TestFullDisk fills the disk under the journal of a host: reads go on, what

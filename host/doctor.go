@@ -13,7 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 // diagnosis is what `toolhost doctor --json` prints.

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 // noNamespaces is a machine on which ordinary users have no namespaces.

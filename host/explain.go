@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/client"
-	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 func (a *app) explainCommand() *cobra.Command {

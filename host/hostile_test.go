@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // hostile is text which, printed as it is, clears the screen, turns the

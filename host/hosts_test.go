@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
 // TestCallWithAndWithoutAHost makes the same calls while a host runs and while

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/httpapi"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 func (a *app) inspectCommand() *cobra.Command {

@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
 func (a *app) journalCommand() *cobra.Command {

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/approval"
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // TestThousandOpenApprovals lets fifty users ask as much as they may: the next

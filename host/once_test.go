@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/approval"
-	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // TestKillWithOpenApprovals kills a host under a call that waits: the question

@@ -15,9 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/host/internal/client"
-	"github.com/toolhost/toolhost/host/internal/httpapi"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 // executing enables a plugin at a level of isolation, and lets it execute

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // watched enables the plugin hello, which with the race detector on watches itself: it

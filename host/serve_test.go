@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/client"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
 // listening lets a host choose its port, and lifts the bound on how much an

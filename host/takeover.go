@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/client"
 	"github.com/toolhost/toolhost/host/internal/daemon"
-	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 const (

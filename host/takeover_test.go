@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
 // taking starts a host that is to stay beside another one, and returns when it says

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
 // recorded returns the configuration of a host that has recorded some calls

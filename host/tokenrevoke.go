@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/client"
-	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 // localToken is what the host's own token is called, which stands in no configuration.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -54,18 +55,49 @@ func readTable(t *testing.T) map[string]row {
 	if len(rows) == 0 {
 		t.Fatal(`ARCHITECTURE.md has no table that begins with "| Package |"`)
 	}
+	short := map[string]string{}
+	for name := range rows {
+		if strings.HasPrefix(name, internalPrefix) {
+			short[path.Base(name)] = name
+		}
+	}
 	for _, r := range rows {
 		for i, name := range r.imports {
-			if _, ok := rows[internalPrefix+name]; ok {
-				r.imports[i] = internalPrefix + name
+			if full, ok := short[name]; ok {
+				r.imports[i] = full
 			}
 		}
 	}
 	return rows
 }
 
-// internalPrefix may be left out in the list of imports.
+// internalPrefix and the room below it may be left out in the list of imports.
 const internalPrefix = "host/internal/"
+
+// TestRoomsAreTogether holds that the packages of a room stand together. With
+// imports that only go down, no two rooms can then need each other.
+func TestRoomsAreTogether(t *testing.T) {
+	rows := readTable(t)
+	ordered := make([]string, len(rows))
+	for name, r := range rows {
+		ordered[r.order] = name
+	}
+	left, last := map[string]bool{}, ""
+	for _, name := range ordered {
+		below, ok := strings.CutPrefix(name, internalPrefix)
+		room, _, _ := strings.Cut(below, "/")
+		if !ok {
+			room = ""
+		}
+		if room != last {
+			left[last] = true
+		}
+		if left[room] && room != "" {
+			t.Errorf("ARCHITECTURE.md: %s stands apart from the other packages of %s", name, room)
+		}
+		last = room
+	}
+}
 
 // parseRow reads "| package | sentence | imports | modules |".
 func parseRow(line string) (row, error) {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/toolhost/toolhost/host/internal/command"
-	"github.com/toolhost/toolhost/host/internal/links"
-	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
 // commands reads the lists by which shell commands are judged.

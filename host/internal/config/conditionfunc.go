@@ -13,7 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
 
-	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
 // functionTable holds functions by name.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
 // BenchmarkDecide measures one decision over 1 KB of arguments with 200 rules: of

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
-	"github.com/toolhost/toolhost/host/internal/schema"
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
 )
 
 // decoder turns one source into a [Config] and collects the mistakes.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
 // FuzzLoad: whatever a file holds, it is either a configuration or an error

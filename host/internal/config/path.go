@@ -9,7 +9,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/toolhost/toolhost/host/internal/links"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
 )
 
 // workspace reads the one argument that every configuration must have.

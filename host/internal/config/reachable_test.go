@@ -6,7 +6,7 @@ import (
 	"path"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
 // TestReachableIsExact holds what the index finds against each rule being held against

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
 // maxMaxCrashes bounds the crashes that are remembered of one plugin.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
 // TestRestart reads the restart block of a plugin.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/host/internal/command"
-	"github.com/toolhost/toolhost/host/internal/policy"
+	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

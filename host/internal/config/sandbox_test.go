@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

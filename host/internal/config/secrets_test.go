@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
 // TestSecretsStayHidden puts values of env and file where they are wrong, in

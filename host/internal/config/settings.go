@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
 // settings are the settings of one plugin, waiting for its schema. They do not

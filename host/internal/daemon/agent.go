@@ -2,7 +2,7 @@ package daemon
 
 import (
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
 // AgentToken returns the token that makes a caller an agent of the host with a

@@ -15,7 +15,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
 // Options are what a Daemon is built from; all but Load, Brief and Yields are

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
 // Examination is what a machine can enforce, and what of it each plugin would get.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/httpapi"
-	"github.com/toolhost/toolhost/host/internal/mcpserver"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
 )
 
 // front is what callers reach the host by.

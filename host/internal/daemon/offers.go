@@ -13,10 +13,10 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/toolhost/toolhost/host/internal/catalog"
-	"github.com/toolhost/toolhost/host/internal/httpapi"
-	"github.com/toolhost/toolhost/host/internal/journal"
-	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/store"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
 // offers remembers what each plugin offered last, across restarts. It tells the log, the

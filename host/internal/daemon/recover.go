@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/toolhost/toolhost/host/internal/journal"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

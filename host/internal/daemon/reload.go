@@ -7,12 +7,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/host/internal/catalog"
+	"github.com/toolhost/toolhost/host/internal/call/hosttools"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/hosttools"
-	"github.com/toolhost/toolhost/host/internal/pipeline"
-	"github.com/toolhost/toolhost/host/internal/policy"
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
 // Reload reads the configuration anew and puts it in the place of the old one.

@@ -3,9 +3,9 @@ package daemon
 import (
 	"context"
 
-	"github.com/toolhost/toolhost/host/internal/catalog"
-	"github.com/toolhost/toolhost/host/internal/hosttools"
-	"github.com/toolhost/toolhost/host/internal/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/hosttools"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/toolhost/toolhost/host/internal/sandbox"
-	"github.com/toolhost/toolhost/host/internal/supervisor"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
 // LearnSchema returns the JSON Schema of a plugin's settings and starts the

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/toolhost/toolhost/host/internal/httpapi"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
 // drain starts no new calls, lets those under way finish for as long as

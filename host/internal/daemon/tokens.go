@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 

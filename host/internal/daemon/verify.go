@@ -5,8 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 
-	"github.com/toolhost/toolhost/host/internal/journal"
-	"github.com/toolhost/toolhost/host/internal/store"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
 // Database is the name of the database in a state directory.

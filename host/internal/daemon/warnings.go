@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/config"
-	"github.com/toolhost/toolhost/host/internal/sandbox"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
 // Warnings returns what in a configuration is no mistake and probably not meant, each

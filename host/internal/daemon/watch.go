@@ -3,8 +3,8 @@ package daemon
 import (
 	"sync"
 
-	"github.com/toolhost/toolhost/host/internal/catalog"
-	"github.com/toolhost/toolhost/host/internal/event"
+	"github.com/toolhost/toolhost/host/internal/state/event"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
 // watcher tells whoever watches the host when other tools are offered.

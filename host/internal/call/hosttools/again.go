@@ -1,0 +1,99 @@
+package hosttools
+
+import (
+	"context"
+	"maps"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// record returns what a user's call was asked about in, with the arguments.
+func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, error) {
+	switch {
+	case strings.HasPrefix(id, "ap_"):
+	case strings.HasPrefix(id, "tc_"):
+		r, err := t.opts.Desk.OfCall(ctx, user, id)
+		if tool.AsError(err) != nil && tool.AsError(err).Code == tool.NotFound {
+			return approval.Record{}, unknown(id)
+		}
+		if err != nil {
+			return approval.Record{}, err
+		}
+		id = r.ID
+	default:
+		return approval.Record{}, unknown(id)
+	}
+	r, err := t.opts.Desk.Get(ctx, id)
+	if err != nil && tool.AsError(err).Code != tool.NotFound {
+		return approval.Record{}, err
+	}
+	if err != nil || r.User != user {
+		return approval.Record{}, unknown(id)
+	}
+	return r, nil
+}
+
+// again makes a call again that an earlier run of the host was asked for: the
+// same one finds its question, or the approval, and uses it once.
+func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record) (*pipeline.Flight, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if flight, ok := t.opts.Pipeline.Flight(t.begun[r.ID], auth.Caller{User: caller.User}); ok {
+		return flight, nil
+	}
+	switch {
+	case r.Client != caller.Client:
+		return nil, tool.Errorf(tool.Conflict, "approval %s is about a call of the client %s, which the host does not know any more since it was restarted",
+			r.ID, tool.VisibleName(r.Client)).
+			WithHint("make the call yourself if it is wanted: a person is asked anew")
+	case !r.Repeatable():
+		return nil, tool.Errorf(tool.Conflict, "the host was restarted, and did not keep the secret arguments of the call that approval %s is about", r.ID).
+			WithHint("make the same call of %s again yourself, with all its arguments: it takes up the approval", r.Tool)
+	}
+	t.forget()
+	flight := t.opts.Pipeline.Start(ctx, pipeline.Request{Caller: caller, Tool: r.Tool, Arguments: r.Arguments, Context: r.Context})
+	flight.Owe() // its caller was told that the same call made again gets the result, too
+	t.begun[r.ID] = flight.ID()
+	return flight, nil
+}
+
+// forget forgets the calls that have ended. t.mu is held.
+func (t *Tools) forget() {
+	maps.DeleteFunc(t.begun, func(_, call string) bool {
+		_, flies := t.opts.Pipeline.CallerOf(call)
+		return !flies
+	})
+}
+
+// ended says how a closed question ended: one whose approval was used, as the
+// call that used it. What that gave is for the client that made it.
+func (t *Tools) ended(ctx context.Context, caller auth.Caller, r approval.Record) (tool.Result, error) {
+	if r.State == approval.Spent && r.Client == caller.Client {
+		return t.opts.Pipeline.Recorded(ctx, caller.User, r.SpentBy)
+	}
+	return tool.Result{}, refusal(r)
+}
+
+// refusal says how a closed question ended.
+func refusal(r approval.Record) error {
+	failure := r.Refusal()
+	switch r.State {
+	case approval.Rejected:
+		if r.Message != "" {
+			return failure.WithHint("%s", r.Message)
+		}
+		return failure.WithHint("do something else, or ask the user what is wanted")
+	case approval.Expired:
+		return failure.WithHint("ask the user whether it should be done, then make the call again")
+	case approval.Canceled:
+		return failure.WithHint("make the call again if it is still wanted")
+	case approval.Spent:
+		return failure.WithHint("its result was given to its caller, or is not kept any more; see what it has changed before you make it again")
+	case approval.Open, approval.Approved:
+	}
+	return failure
+}

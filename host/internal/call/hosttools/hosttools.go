@@ -1,0 +1,104 @@
+// Package hosttools holds the host's own tools, with which a caller reads on in
+// a result that was too long for it, and comes back to a call that waits for a
+// person. They change nothing and see what belongs to their caller's user only.
+// Their calls go through the pipeline like all others.
+package hosttools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/results"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Options are what [Tools] need; all are required.
+type Options struct {
+	// Pipeline carries the calls that are waited for.
+	Pipeline *pipeline.Pipeline
+	// Desk knows what people were asked before the host was started.
+	Desk *approval.Desk
+	// Results are what can be read.
+	Results *results.Dir
+	// Patience is how long a call of approval_wait waits at most.
+	Patience time.Duration
+}
+
+// Tools runs the host's own tools. Its methods may be called concurrently.
+type Tools struct {
+	opts Options
+
+	mu      sync.Mutex        // guards everything below; held while a call is made again
+	waiting map[string]int    // calls of approval_wait by user
+	begun   map[string]string // the calls that were made again, by their approval
+}
+
+var _ pipeline.Runner = (*Tools)(nil)
+
+// New returns the tools, which [Plugin] and [Specs] tell a catalog of.
+func New(opts Options) (*Tools, error) {
+	switch {
+	case opts.Pipeline == nil || opts.Desk == nil || opts.Results == nil:
+		return nil, errors.New("the host's own tools: a pipeline, a desk and results are required")
+	case opts.Patience <= 0:
+		return nil, errors.New("the host's own tools: the patience must be more than zero")
+	}
+	return &Tools{opts: opts, waiting: make(map[string]int), begun: make(map[string]string)}, nil
+}
+
+// Plugin says what the tools may be, for a catalog in which they stand first.
+// patience is that of [Options].
+func Plugin(patience time.Duration) catalog.Plugin {
+	return catalog.Plugin{
+		Name: catalog.HostPlugin, Ceiling: tool.ReadOnly, TrustClaims: true,
+		// The wait ends by itself, with an answer that says what to do.
+		Tools: []catalog.ToolOptions{{Name: catalog.ApprovalWait, Timeout: patience + time.Minute}},
+	}
+}
+
+// Specs describes the tools.
+func Specs() []tool.Spec {
+	return []tool.Spec{
+		{
+			Name: catalog.ResultRead, Title: "Read on in a long result", Category: "host", Tier: tool.ReadOnly,
+			Description: "Returns the next part of a result that was too long. Use it when output ends with a line that names " +
+				catalog.ResultRead + ": call it with that handle and cursor. The last line of each part says how to read on, or that it was the end. " +
+				"Whole results are kept for a limited time.",
+			InputSchema: json.RawMessage(fmt.Sprintf(readSchema, minPart, maxPart, maxPart)),
+			MaxOutput:   maxPart + noteSize, MaxConcurrency: maxReads,
+		},
+		{
+			Name: catalog.ApprovalWait, Title: "Wait for an approval", Category: "host", Tier: tool.ReadOnly,
+			Description: "Waits for a call that answered pending_approval, and returns that call's own result once a person has " +
+				"decided and it has run. Use it with the id of the approval (ap_...) or of the call (tc_...). If nobody decides in " +
+				"time it answers pending_approval again: call it again. It decides nothing itself, and ending it does not end the call.",
+			InputSchema: json.RawMessage(waitSchema),
+		},
+	}
+}
+
+// Run implements [pipeline.Runner].
+func (t *Tools) Run(ctx context.Context, _, _ string, call tool.Call, sink tool.Sink) (tool.Result, bool, error) {
+	switch call.Tool {
+	case catalog.ResultRead:
+		result, err := t.read(call)
+		return result, err == nil, err
+	case catalog.ApprovalWait:
+		result, err := t.wait(ctx, call, sink)
+		return result, err == nil, err
+	}
+	return tool.Result{}, false, fmt.Errorf("the host has no tool %q of its own", call.Tool)
+}
+
+// Preview implements [pipeline.Runner]. Nothing asks for it: the tools change
+// nothing.
+func (t *Tools) Preview(context.Context, string, string, tool.Call) (tool.Preview, error) {
+	return tool.Preview{}, tool.Errorf(tool.NotFound, "the host's own tools have no preview")
+}

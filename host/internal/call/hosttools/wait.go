@@ -1,0 +1,161 @@
+package hosttools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxWaits bounds the calls of approval_wait of one user at the same time. A
+	// user has fewer open approvals.
+	maxWaits = 64
+	// maxShown bounds what an error repeats of an id.
+	maxShown = 64
+)
+
+const waitSchema = `{
+	"type": "object",
+	"properties": {
+		"id": {"type": "string", "description": "the id of the approval, ap_..., or of the call that waits for it, tc_..."}
+	},
+	"required": ["id"]
+}`
+
+// errPatience ends a wait that may go on in another call.
+var errPatience = errors.New("the patience is over")
+
+// wait waits for the call that an id names, and returns the result of that call
+// as its own. What ends the wait does not end that call.
+func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, error) {
+	var in struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(call.Arguments, &in); err != nil {
+		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", catalog.ApprovalWait, err)
+	}
+	caller, ok := t.opts.Pipeline.CallerOf(call.ID)
+	if !ok {
+		return tool.Result{}, fmt.Errorf("the call %s is not under way", call.ID)
+	}
+	leave, err := t.enter(caller.User)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	defer leave()
+	flight, record, err := t.find(ctx, caller, in.ID)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case flight == nil:
+		return t.ended(ctx, caller, record)
+	}
+	defer flight.Release()
+	if info := flight.Info(); info.Tool == catalog.ApprovalWait { // a ring of them would wait for ever
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "id: %s is a call of %s itself", info.ID, catalog.ApprovalWait).
+			WithHint("give the id of the approval, ap_..., or of the call that waits for it")
+	}
+	stop := report(flight, sink)
+	defer stop()
+
+	waiting, cancel := context.WithTimeoutCause(ctx, t.opts.Patience, errPatience)
+	defer cancel()
+	outcome := flight.Wait(waiting, pipeline.Forever)
+	switch {
+	case !outcome.Pending:
+		flight.Keep()
+		return outcome.Result, nil
+	case ctx.Err() != nil:
+		return tool.Result{}, context.Cause(ctx)
+	}
+	return tool.Result{}, pending(outcome)
+}
+
+// report passes on what a call reports of its progress, first that it waits.
+func report(flight *pipeline.Flight, sink tool.Sink) (stop func()) {
+	if sink.Progress == nil {
+		return func() {}
+	}
+	if info := flight.Info(); info.State == pipeline.AwaitingApproval {
+		sink.Progress(tool.Progress{Message: "waiting for a person to approve " + info.Approval})
+	}
+	return flight.Watch(sink.Progress)
+}
+
+// pending says that the call goes on, and how to come back for its result.
+func pending(outcome pipeline.Outcome) error {
+	failure := outcome.Result.Error
+	if outcome.Approval == "" {
+		return failure.WithHint("%s", comeBack(outcome.ID))
+	}
+	return failure.WithHint("if nobody has decided yet, tell the user to, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then %s",
+		outcome.Approval, outcome.Approval, comeBack(outcome.Approval))
+}
+
+func comeBack(id string) string {
+	return fmt.Sprintf(`call %s {"id":%q} again for the result`, catalog.ApprovalWait, id)
+}
+
+// enter counts a wait of a user in; leave counts it out.
+func (t *Tools) enter(user string) (leave func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.waiting[user] == maxWaits {
+		return nil, tool.Errorf(tool.ResourceExhausted, "%d calls of %s wait already", maxWaits, catalog.ApprovalWait).
+			WithHint("wait for some of them to end").WithRetry(time.Second)
+	}
+	t.waiting[user]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.waiting[user]--; t.waiting[user] == 0 {
+			delete(t.waiting, user)
+		}
+	}, nil
+}
+
+// find returns the flight that an id of an approval or of a call names, or the
+// record of the approval if that is closed and there is no flight any more. It is
+// one of the caller's user; what belongs to another one is as good as nothing.
+func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*pipeline.Flight, approval.Record, error) {
+	own := auth.Caller{User: caller.User} // an admin collects nobody's results either
+	find := t.opts.Pipeline.Flight
+	if strings.HasPrefix(id, "ap_") {
+		find = t.opts.Pipeline.Asking
+	}
+	if flight, ok := find(id, own); ok {
+		return flight, approval.Record{}, nil
+	}
+	record, err := t.record(ctx, caller.User, id)
+	if err != nil {
+		return nil, approval.Record{}, err
+	}
+	if flight, ok := t.opts.Pipeline.Asking(record.ID, own); ok {
+		return flight, record, nil
+	}
+	if record.State.Closed() {
+		flight, _ := t.opts.Pipeline.Flight(record.SpentBy, own)
+		return flight, record, nil
+	}
+	flight, err := t.again(ctx, caller, record)
+	return flight, record, err
+}
+
+// unknown is the error for an id that names nothing, or nothing of the user's.
+func unknown(id string) error {
+	if len(id) > maxShown {
+		id = id[:maxShown] + "…"
+	}
+	return tool.Errorf(tool.NotFound, "no call waits under the id %s, and no result is kept under it", tool.VisibleName(id)).
+		WithHint("give the id of the approval, ap_..., or of the call, tc_..., that the answer pending_approval named; " +
+			"a result that was given to its caller is not kept")
+}

@@ -1,0 +1,234 @@
+package pipeline
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// decide asks what the policy says of the call. It refuses one that is denied.
+func (p *Pipeline) decide(c *call) error {
+	c.decision = p.judge(c)
+	c.sensitive = c.named // what is named later by other links, nobody has allowed
+	for _, note := range c.decision.Notes {
+		p.opts.Logger.Info("the policy", "call", c.id, "tool", c.entry.Spec.Name, "note", note)
+	}
+	p.announce(c)
+	if c.decision.Verdict == policy.Deny {
+		return denied(c.decision)
+	}
+	return nil
+}
+
+func (p *Pipeline) rules() *policy.Rules { return p.applied.Load().Policy }
+
+func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
+
+// input describes a call to the policy.
+func (s *Settings) input(c *call) policy.Input {
+	return s.inputOf(c, s.commands(c), s.paths(c))
+}
+
+// inputOf describes a call to the policy that runs the commands, and names the paths.
+func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Path) policy.Input {
+	in := policy.Input{
+		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
+		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
+		Asks:   c.entry.Spec.Asks, Folders: s.spelled, Paths: paths, Commands: commands,
+		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
+	}
+	doubtRepositories(&in)
+	s.notePatches(&in)
+	in.Linked = linked(&in)
+	for _, read := range in.Commands {
+		for _, name := range s.Policy.Touched(&in, read) {
+			read.Line.Doubt("it may change " + tool.VisibleName(name) + ", which is protected by its name")
+		}
+	}
+	return in
+}
+
+// maxLinked bounds the words of commands whose links are followed.
+const maxLinked = 20_000
+
+// linked returns where the words of the commands lead through symbolic links.
+func linked(in *policy.Input) []policy.Path {
+	var all []policy.Path
+	looked, dirs := map[string]bool{}, map[string]string{}
+	resolve := func(path string) string {
+		if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSymlink {
+			return links.Resolve(path)
+		}
+		dir, name := filepath.Split(path) // thousands of words may be in one directory
+		if _, ok := dirs[dir]; !ok {
+			dirs[dir] = links.Resolve(filepath.Clean(dir))
+		}
+		return filepath.Join(dirs[dir], name)
+	}
+	for _, c := range in.Commands {
+		bases, _ := in.Places(c.Line)
+		for _, m := range c.Line.Mentions {
+			if m.Glob {
+				continue
+			}
+			for _, base := range bases {
+				path := filepath.Clean(m.Text)
+				if !filepath.IsAbs(path) {
+					path = filepath.Join(base, path)
+				}
+				if looked[path] {
+					continue
+				}
+				if looked[path] = true; len(looked) > maxLinked {
+					return append(all, policy.Path{Name: m.Text})
+				}
+				if leads := resolve(path); leads != path {
+					all = append(all, policy.Path{Name: m.Text, Absolute: leads})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// judge asks the policy, and once more with the standing answer that covers
+// the call if that could change anything.
+func (p *Pipeline) judge(c *call) policy.Decision {
+	applied := p.applied.Load()
+	rules, in := applied.Policy, applied.input(c)
+	c.grantable = approval.Call{}
+	c.commands, c.named = in.Commands, rules.SensitiveOf(&in)
+	decision := rules.Decide(in)
+	if c.entry.OfHost() {
+		decision.Change = "" // no block of the configuration is about these tools
+	}
+	if decision.Standing {
+		c.grantable = p.grantable(c, applied, decision)
+		decision = p.underGrants(rules, in, decision, &c.grantable)
+	}
+	decision = applied.deferred(c, decision)
+	if why := p.refusals.of(c); why != "" && decision.Verdict == policy.Allow {
+		decision = policy.Decision{Verdict: policy.Ask, Rule: "a part of the command that was refused when it ran: " + why, NoGrant: "the whole command is asked about once"}
+	}
+	return decision
+}
+
+// grantable is a call as grants see it.
+func (p *Pipeline) grantable(c *call, s *Settings, d policy.Decision) approval.Call {
+	basis := p.opts.Catalog.Basis(c.entry.Plugin)
+	basis.Program = c.entry.Digest // which runs the call, or none does
+	return approval.Call{
+		User: c.Caller.User, Session: c.Caller.Session, Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name,
+		Subject: s.subject(c, d), Basis: basis,
+	}
+}
+
+// underGrants decides about a call once more, with the standing answers that cover it.
+func (p *Pipeline) underGrants(rules *policy.Rules, in policy.Input, d policy.Decision, call *approval.Call) policy.Decision {
+	if in.Grants = p.opts.Grants.Covering(call); len(in.Grants) > 0 {
+		return rules.Decide(in)
+	}
+	return d
+}
+
+// subject is what of a call a grant can be about.
+func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
+	var about approval.Subject
+	for _, segment := range d.Unanswered {
+		about.Commands = append(about.Commands, approval.Command{Words: segment.Words, Least: segment.Least})
+	}
+	if len(s.Roots) == 0 {
+		return about
+	}
+	about.Folder = links.Resolve(s.Roots[0])
+	for _, name := range c.names {
+		written := s.absolute(name)
+		// What it names, which may be a link, and where that leads.
+		for _, path := range []string{filepath.Join(links.Resolve(filepath.Dir(written)), filepath.Base(written)), links.Resolve(written)} {
+			if !slices.Contains(about.Paths, path) {
+				about.Paths = append(about.Paths, path)
+			}
+		}
+	}
+	if len(about.Commands) > 0 && len(about.Paths) == 0 {
+		about.Paths = []string{about.Folder} // where a command runs that names no place
+	}
+	return about
+}
+
+// absolute returns the absolute, clean path that an argument names.
+func (s *Settings) absolute(name string) string {
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(s.Roots[0], name)
+	}
+	return filepath.Clean(name)
+}
+
+// commands reads the shell commands in the arguments of a call, and notes which of them
+// is executed by its tree.
+func (s *Settings) commands(c *call) []policy.Command {
+	var all []policy.Command
+	byTree := c.byTree()
+	for _, role := range []tool.Role{tool.RoleCommand, tool.RoleScript} {
+		for _, text := range c.entry.ValuesOf(role, c.arguments.Values) {
+			if role == tool.RoleScript && text == "" {
+				continue // no input
+			}
+			read := policy.Command{Line: command.Parse(text, s.Policy.Reading(s.Roots)), Script: role == tool.RoleScript}
+			if !read.Script && text == byTree {
+				c.tree = read.Line
+			}
+			read.Text = read.Script || byTree == "" || !read.Line.HasTree()
+			all = append(all, read)
+		}
+	}
+	for _, words := range c.entry.ListsOf(tool.RoleArgv, c.arguments.Values) {
+		all = append(all, policy.Command{Line: command.ParseArgv(words, nil, s.Policy.Reading(s.Roots))})
+	}
+	return all
+}
+
+// denied is what the caller of a denied call reads.
+func denied(d policy.Decision) error {
+	if filepath.IsAbs(d.Where) {
+		d.Where = filepath.Base(d.Where) // a model learns no folder of the host
+	}
+	rule := decidedBy(d)
+	refused := tool.Errorf(tool.PermissionDenied, "%s", d.Reason)
+	if d.Change == "" {
+		return refused.WithHint("decided by %s", rule)
+	}
+	return refused.WithHint("decided by %s; to change it: %s", rule, d.Change)
+}
+
+// decidedBy names what decided, and its place.
+func decidedBy(d policy.Decision) string {
+	if d.Where == "" {
+		return d.Rule
+	}
+	return d.Rule + " at " + d.Where
+}
+
+// paths returns the absolute paths that the arguments of a call name: as written, and as
+// they lead through symbolic links.
+func (s *Settings) paths(c *call) []policy.Path {
+	if len(s.Roots) == 0 {
+		return nil
+	}
+	var paths []policy.Path
+	for _, name := range c.names {
+		written := s.absolute(name)
+		paths = append(paths, policy.Path{Name: name, Absolute: written})
+		if leads := links.Resolve(written); leads != written {
+			paths = append(paths, policy.Path{Name: name, Absolute: leads})
+		}
+	}
+	return paths
+}

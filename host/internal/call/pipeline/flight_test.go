@@ -1,0 +1,310 @@
+package pipeline_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// TestCollect makes a call again whose client was told to come back: it gets
+// the result of the first, which runs once.
+func TestCollect(t *testing.T) {
+	for _, collectFirst := range []bool{true, false} {
+		t.Run(fmt.Sprintf("made again before the answer: %v", collectFirst), func(t *testing.T) {
+			plugin := &counter{}
+			h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
+			first := h.Start(t.Context(), request("add", `{"text":"a"}`))
+			if !first.Wait(t.Context(), 0).Pending {
+				t.Fatal("the call does not wait")
+			}
+			first.Owe()
+			question := h.nextQuestion(t)
+			first.Release()
+			if !collectFirst {
+				h.answer(t, question.ID, true)
+			}
+			second := h.Start(t.Context(), request("add", `{"text":"a"}`))
+			defer second.Release()
+			if collectFirst {
+				if got := second.Wait(t.Context(), 0); !got.Pending || got.Approval != question.ID || got.ID != first.ID() {
+					t.Fatalf("the same call made again: %+v, want it to wait for %s too", got, question.ID)
+				}
+				h.answer(t, question.ID, true)
+			}
+			got := second.Wait(t.Context(), pipeline.Forever)
+			if got.Result.Error != nil || got.ID != first.ID() || plugin.calls() != `{"text":"a"}` {
+				t.Errorf("Wait = %+v, and %q ran; want the result of the first call, which ran once", got, plugin.calls())
+			}
+		})
+	}
+}
+
+// TestOnlyTheOwedResultIsCollected makes calls that are not the same call made
+// again.
+func TestOnlyTheOwedResultIsCollected(t *testing.T) {
+	base := request("add", `{"text":"a"}`)
+	otherUser, otherClient, otherArguments := base, base, request("add", `{"text":"b"}`)
+	otherUser.Caller.User, otherClient.Caller.Client = "bob", "another"
+	for _, tt := range []struct {
+		name string
+		req  pipeline.Request
+	}{{"another user", otherUser}, {"another client", otherClient}, {"other arguments", otherArguments}} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
+			first := h.Start(t.Context(), base)
+			first.Wait(t.Context(), 0)
+			first.Owe()
+			h.nextQuestion(t)
+			first.Release()
+			second, _ := h.begin(t, tt.req)
+			if got := second.Wait(t.Context(), 0).ID; got == first.ID() {
+				t.Error("it got the other call's result")
+			}
+		})
+	}
+	t.Run("nobody was told to make it again", func(t *testing.T) {
+		h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
+		first := h.Start(t.Context(), base)
+		first.Wait(t.Context(), 0)
+		h.nextQuestion(t)
+		first.Release()
+		second := h.Start(t.Context(), base)
+		defer second.Release()
+		if second.Wait(t.Context(), 0).ID == first.ID() {
+			t.Error("a second call became the first one")
+		}
+	})
+}
+
+// TestOwedWhileItIsHeld makes the same call again, and again, while somebody
+// waits for the first one by its id: nobody is asked a second time.
+func TestOwedWhileItIsHeld(t *testing.T) {
+	plugin := &counter{}
+	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
+	req := request("add", `{"text":"a"}`)
+	first, question := h.begin(t, req) // released at the end of the test
+	first.Owe()
+	var again []*pipeline.Flight
+	for range 3 {
+		f := h.Start(t.Context(), req)
+		defer f.Release()
+		if got := f.Wait(t.Context(), 0); !got.Pending || got.Approval != question.ID {
+			t.Fatalf("the same call made again = %+v, want that it waits for %s", got, question.ID)
+		}
+		f.Owe()
+		again = append(again, f)
+	}
+	h.answer(t, question.ID, true)
+	for _, f := range again {
+		if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || got.ID != first.ID() {
+			t.Errorf("the same call made again = %+v, want the result of the first", got)
+		}
+	}
+	if got := plugin.calls(); got != `{"text":"a"}` {
+		t.Errorf("%q ran, want one call", got)
+	}
+}
+
+// TestFlightIsSeenByItsUserOnly looks at somebody else's call.
+func TestFlightIsSeenByItsUserOnly(t *testing.T) {
+	h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
+	f, _ := h.begin(t, request("add", `{"text":"a"}`))
+	for _, tt := range []struct {
+		by   auth.Caller
+		want bool
+	}{
+		{auth.Caller{User: "ann", Roles: auth.Agent}, true},
+		{auth.Caller{User: "bob", Roles: auth.Agent}, false},
+		{auth.Caller{User: "bob", Roles: auth.Approver}, false},
+		{auth.Caller{User: "bob", Roles: auth.Admin}, true},
+	} {
+		got, ok := h.Flight(f.ID(), tt.by)
+		if ok != tt.want || len(h.Flights(tt.by)) != map[bool]int{true: 1}[tt.want] {
+			t.Errorf("Flight by %+v = %v, want %v; Flights = %v", tt.by, ok, tt.want, h.Flights(tt.by))
+		}
+		if ok {
+			got.Release()
+		}
+	}
+	if _, ok := h.Flight("tc_unknown", auth.Caller{User: "ann"}); ok {
+		t.Error("there is a flight tc_unknown")
+	}
+}
+
+// TestPatience lets a client wait for a person as long as it can bear, and is
+// told from time to time.
+func TestPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
+		var reports []tool.Progress
+		req := request("add", `{"text":"a"}`)
+		req.Sink.Progress = func(p tool.Progress) { reports = append(reports, p) }
+		begun := time.Now()
+		f := h.Start(t.Context(), req)
+		outcome := f.Wait(t.Context(), 45*time.Second)
+		if waited := time.Since(begun); !outcome.Pending || waited < 45*time.Second || waited > 46*time.Second {
+			t.Errorf("after %v: %+v, want pending after 45 s", waited, outcome)
+		}
+		failure := outcome.Result.Error
+		if failure.Code != tool.PendingApproval || !strings.Contains(failure.Message, outcome.Approval) {
+			t.Errorf("the caller reads %v", failure)
+		}
+		f.Release()
+		if len(reports) != 5 {
+			t.Errorf("%d reports in 45 s, want one at once and one each 10 s", len(reports))
+		}
+		for i, r := range reports {
+			if r.Progress >= 1 || i > 0 && r.Progress <= reports[i-1].Progress {
+				t.Errorf("report %d is %v: it must grow, and stay below what tools report", i, r.Progress)
+			}
+		}
+	})
+}
+
+// TestAbandonedFlights leaves calls alone: one that runs is canceled after a
+// while, one that waits for a person is not, and the result of one that ended
+// is kept as long.
+func TestAbandonedFlights(t *testing.T) {
+	by := auth.Caller{User: "ann"}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t, pipeline.Options{Keep: 5 * time.Minute, Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+			<-ctx.Done()
+			return tool.Result{}, ctx.Err()
+		}}}, func() tool.Spec {
+			spec := echoSpec()
+			spec.Timeout = 10 * time.Minute
+			return spec
+		}())
+		f := h.Start(t.Context(), request("echo", `{"text":"a"}`))
+		<-time.After(time.Minute)
+		f.Release()
+		<-time.After(4 * time.Minute)
+		if flights := h.Flights(by); len(flights) != 1 || flights[0].State != pipeline.Running {
+			t.Errorf("after 4 minutes alone: %v, want it to run", flights)
+		}
+		<-time.After(time.Minute + time.Second)
+		synctest.Wait()
+		if flights := h.Flights(by); len(flights) != 1 || flights[0].State != pipeline.Done {
+			t.Errorf("after 5 minutes alone: %v, want it to have ended", flights)
+		}
+		<-time.After(5*time.Minute + time.Second)
+		if flights := h.Flights(by); len(flights) != 0 {
+			t.Errorf("after 10 minutes alone: %v, want it to be forgotten", flights)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		plugin := &counter{}
+		h := newHost(t, pipeline.Options{Runner: plugin, Keep: time.Minute}, addSpec())
+		f := h.Start(t.Context(), request("add", `{"text":"a"}`))
+		f.Wait(t.Context(), 0)
+		f.Release()
+		question := h.nextQuestion(t)
+		<-time.After(5 * time.Minute)
+		h.answer(t, question.ID, true)
+		f, ok := h.Flight(f.ID(), by)
+		if !ok {
+			t.Fatal("the call that waits for a person was dropped")
+		}
+		defer f.Release()
+		if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || plugin.calls() == "" {
+			t.Errorf("Wait = %+v, and %q ran", got, plugin.calls())
+		}
+	})
+}
+
+// TestReportsEndWithTheRequest checks that nothing is reported to a request
+// that has its answer.
+func TestReportsEndWithTheRequest(t *testing.T) {
+	inside, more, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	h := newHost(t, pipeline.Options{Runner: fakeRunner{run: func(_ context.Context, _ string, _ tool.Call, sink tool.Sink) (tool.Result, error) {
+		close(inside)
+		<-more
+		sink.Progress(tool.Progress{Progress: 1})
+		sink.Chunk(tool.Chunk{Stream: tool.Stdout, Data: []byte("x")})
+		close(done)
+		return tool.TextResult("late"), nil
+	}}}, echoSpec())
+	req := request("echo", `{"text":"a"}`)
+	req.Sink = tool.Sink{
+		Progress: func(tool.Progress) { t.Error("progress after the answer") },
+		Chunk:    func(tool.Chunk) { t.Error("output after the answer") },
+	}
+	f := h.Start(t.Context(), req)
+	<-inside
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if !f.Wait(ctx, pipeline.Forever).Pending {
+		t.Fatal("the call has ended")
+	}
+	f.Release()
+	close(more)
+	<-done
+}
+
+// TestClose ends calls under way and takes no more.
+func TestClose(t *testing.T) {
+	inside := make(chan struct{})
+	h := newHost(t, pipeline.Options{Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
+		close(inside)
+		<-ctx.Done()
+		return tool.Result{}, ctx.Err()
+	}}}, echoSpec())
+	f := h.Start(t.Context(), request("echo", `{"text":"a"}`))
+	defer f.Release()
+	<-inside
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, outcome := range []pipeline.Outcome{
+		f.Wait(t.Context(), pipeline.Forever), h.Call(t.Context(), request("echo", `{"text":"a"}`)),
+	} {
+		if got := outcome.Result.Error; got == nil || got.Code != tool.Unavailable || !strings.HasPrefix(got.Message, pipeline.Stopping) {
+			t.Errorf("a call of a closed pipeline: %v", got)
+		}
+	}
+}
+
+// TestWritesOfASessionRunInOrder makes ten calls that change something in one
+// session, and ten reads beside them.
+func TestWritesOfASessionRunInOrder(t *testing.T) {
+	allow := rules(t, policy.Options{Mode: policy.Autonomous})
+	count := func(t *testing.T, sessions, ofPlugin int) (most int) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			plugin := &slow{}
+			h := newHost(t, pipeline.Options{Runner: plugin, Policy: allow, PluginConcurrency: ofPlugin}, func() tool.Spec {
+				spec := addSpec()
+				spec.HasPreview = false
+				return spec
+			}())
+			var calls sync.WaitGroup
+			for i := range 10 {
+				calls.Go(func() {
+					req := request("add", `{"text":"a"}`)
+					req.Caller.Session = fmt.Sprint(i % sessions)
+					if got := h.Call(t.Context(), req); got.Result.Error != nil {
+						t.Error(got.Result.Error)
+					}
+				})
+			}
+			calls.Wait()
+			most = plugin.most
+		})
+		return most
+	}
+	if got := count(t, 1, 64); got != 1 {
+		t.Errorf("in one session %d ran at a time, want 1", got)
+	}
+	if got := count(t, 10, 64); got != 10 {
+		t.Errorf("in ten sessions %d ran at a time, want 10: the control does not run in parallel", got)
+	}
+}

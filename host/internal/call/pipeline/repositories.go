@@ -1,0 +1,156 @@
+package pipeline
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/gitrepo"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// doubtRepositories has a person asked about commands that run git where it may start
+// a program of the repository, whatever the words of the command are.
+func doubtRepositories(in *policy.Input) {
+	for _, c := range in.Commands {
+		for i := range c.Line.Segments {
+			s := &c.Line.Segments[i]
+			if !usesGit(s) {
+				continue
+			}
+			if why := doubt(in, c.Line, s); why != "" {
+				c.Line.Doubt(s.Name + " may start a program of the repository: " + why)
+			}
+			if j := changes(c.Line, i); j >= 0 {
+				c.Line.Doubt(s.Name + " uses a repository that " + c.Line.Segments[j].Name + " may change first")
+			}
+		}
+	}
+}
+
+// usesGit reports whether a command is git, or asks it: go notes the commit that it
+// builds.
+func usesGit(s *command.Segment) bool { return s.Name == "git" || s.Name == "go" }
+
+// notePatches has a person asked about git commands that print changes of sensitive files
+// which they do not name: those that the repository lists.
+func (s *Settings) notePatches(in *policy.Input) {
+	for _, c := range in.Commands {
+		for i := range c.Line.Segments {
+			if segment := &c.Line.Segments[i]; segment.Patches && segment.Bulk == "" {
+				segment.Bulk = s.patched(in, c.Line, segment)
+			}
+		}
+	}
+}
+
+// patched says which sensitive file a git command may print changes of; "" is none.
+func (s *Settings) patched(in *policy.Input, line *command.Line, segment *command.Segment) (why string) {
+	places, _ := in.Places(line) // of a line with more, doubt says so
+	for _, place := range places {
+		dir := inside(place, segment.Dirs)
+		some, without := pathspecs(dir, segment.Words[1:])
+		err := gitrepo.Tracked(dir, func(path string) {
+			within := func(spec string) bool { return policy.Within(path, spec) }
+			if why != "" || len(some) > 0 && !slices.ContainsFunc(some, within) || slices.ContainsFunc(without, within) {
+				return
+			}
+			if s.Policy.IsSensitive(in, path) {
+				why = "git " + segment.Words[1] + " may show changes of " + tool.VisibleName(filepath.Base(path))
+			}
+		})
+		if why == "" && err != nil {
+			why = "git " + segment.Words[1] + " may show changes of files that cannot be listed"
+		}
+		if why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// pathspecs returns the absolute paths to which the words of a git command limit it, none
+// if it is not limited, and those that it leaves out. Patterns limit nothing.
+func pathspecs(dir string, words []string) (some, without []string) {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		dir = real
+	}
+	all, paths := false, false
+	for i, word := range words {
+		if i == 0 || !paths && strings.HasPrefix(word, "-") {
+			paths = paths || word == "--"
+			continue // the command, or an option
+		}
+		value := !paths && strings.HasPrefix(words[i-1], "-") // it may be that of an option
+		out := false
+		for _, magic := range []string{":!", ":^", ":(exclude)"} {
+			if rest, ok := strings.CutPrefix(word, magic); ok {
+				word, out = rest, true
+			}
+		}
+		path := filepath.Join(dir, word)
+		_, err := os.Lstat(path)
+		switch {
+		case value:
+			all = all || !out && (err == nil || word == "" || strings.ContainsAny(word, `*?[\:`))
+		case word == "" || strings.ContainsAny(word, `*?[\:`) || filepath.IsAbs(word):
+			all = all || !out
+		case out:
+			without = append(without, path)
+		case paths || err == nil: // else it is a revision
+			some = append(some, path)
+		}
+	}
+	if all {
+		some = nil
+	}
+	return some, without
+}
+
+// inside is the directory to which a program changes first.
+func inside(dir string, dirs []string) string {
+	for _, next := range dirs {
+		if filepath.IsAbs(next) {
+			dir = next
+		} else {
+			dir = filepath.Join(dir, next)
+		}
+	}
+	return dir
+}
+
+// doubt looks at the repositories that a command may use.
+func doubt(in *policy.Input, line *command.Line, s *command.Segment) string {
+	places, all := in.Places(line)
+	if !all {
+		return "the line changes the directory too often"
+	}
+	for _, dir := range places {
+		if why := gitrepo.Doubt(inside(dir, s.Dirs)); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// changes returns the first other command of a line that may change a repository, -1
+// if there is none.
+func changes(line *command.Line, of int) int {
+	for i := range line.Segments {
+		s := &line.Segments[i]
+		harmless := s.Transparent || s.Maybe || s.Known && s.Risk == command.Low || keepsConfiguration(s)
+		if i != of && !harmless {
+			return i
+		}
+	}
+	return -1
+}
+
+// keepsConfiguration reports whether a command is one of git's that makes no repository
+// and changes the configuration of none in a way that matters.
+func keepsConfiguration(s *command.Segment) bool {
+	return s.Name == "git" && !s.Loose && len(s.Words) > 1 && slices.Contains([]string{"add", "commit", "fetch", "push", "tag"}, s.Words[1])
+}

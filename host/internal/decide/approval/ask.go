@@ -1,0 +1,344 @@
+package approval
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxContext bounds the characters of what the agent says about its call.
+	maxContext = 500
+	// maxName bounds the bytes of each name in a question.
+	maxName = 1024
+	// maxContent bounds the bytes of arguments and preview.
+	maxContent = 8 << 20
+	// maxParts bounds the parts of a preview.
+	maxParts = 256
+	// maxCandidates bounds the records of one call that are tried for
+	// redemption.
+	maxCandidates = 64
+	// hintIDs is how many open approvals an error names.
+	hintIDs = 5
+)
+
+// Question is a call that a person is to decide about.
+type Question struct {
+	// Call is the id of the call.
+	Call string
+	// User, Client and Session are the caller's.
+	User, Client, Session string
+	// Plugin and Tool name the tool; Digest is that of the plugin's program.
+	Plugin, Tool, Digest string
+	Tier                 tool.Tier
+	// Verdict is why a person is asked, by Rule, which is configured at Where.
+	Verdict     policy.Verdict
+	Rule, Where string
+	// Standing says that the policy lets a grant answer calls like this one.
+	Standing bool
+	// NoGrant says why it does not.
+	NoGrant string
+	// PolicyRevision is that of the policy.
+	PolicyRevision string
+	// Arguments are the canonical bytes that will be sent. Only their hash is
+	// kept.
+	Arguments json.RawMessage
+	// Shown are the arguments as people may see them, with secrets hidden; nil
+	// means Arguments.
+	Shown json.RawMessage
+	// Preview is what the plugin says that the call would do; nil means that it
+	// cannot say. The Desk keeps it; it must not change any more.
+	Preview *tool.Preview
+	// NoPreview says why a tool that has previews gave none for this call.
+	NoPreview string
+	// Runs are what arguments that are shell commands would run, a line for each
+	// command, as the host has read them.
+	Runs []string
+	// Sensitive are the sensitive files that the call may use once it is allowed, absolute,
+	// as links lead now.
+	Sensitive []string
+	// Context is what the agent says about the call. What exceeds 500
+	// characters is left out, visibly.
+	Context string
+	// Subject is what of the call a grant can be about.
+	Subject Subject
+	// Given is what a grant would be given for.
+	Given catalog.Basis
+	// Paused are grants that would cover the call if they were not paused.
+	Paused []PausedGrant
+}
+
+// Binding returns the digest of what makes this call that call: user, client,
+// plugin, tool, arguments, the plugin's program, the preview and the sensitive files.
+// [Desk.Spend] wants that of the call that is about to run.
+func (q *Question) Binding() string {
+	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, hash(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive))
+}
+
+// Ask makes a durable record of a question and returns it. If there is an open
+// or approved record of the very same call for which no flight of this process
+// waits, that one is returned instead. Either way the record is claimed for
+// the caller until [Desk.Release], [Desk.Cancel] or its end.
+//
+// A user who has too many open records gets [tool.RateLimited]. If the record
+// cannot be written, the error is [tool.Unavailable] and the call must not run.
+func (d *Desk) Ask(ctx context.Context, q Question) (Record, error) {
+	r, err := d.draft(q)
+	if err != nil {
+		return Record{}, err
+	}
+	row, err := encode(r, q.Binding())
+	if err != nil {
+		return Record{}, err
+	}
+	fresh := &live{
+		id: r.ID, user: r.User, bytes: len(row.content), expires: r.Expires, deadline: d.elapsed() + d.timeout,
+		answered: make(chan struct{}), claimed: true,
+	}
+	fresh.mu.Lock() // nobody changes it before it is published
+	defer fresh.mu.Unlock()
+	d.admit(fresh)
+
+	var redeemed *live
+	var open []string
+	err = d.store.Do(ctx, func(tx *sql.Tx) error {
+		d.unclaim(redeemed)
+		redeemed, open = nil, nil
+		candidates, err := queryStrings(ctx, tx,
+			`SELECT id FROM approvals WHERE binding = ? AND state IN ('open', 'approved')
+			ORDER BY state = 'open', id LIMIT ?`, row.binding, maxCandidates)
+		if err != nil {
+			return err
+		}
+		if redeemed = d.claim(candidates); redeemed != nil {
+			return nil
+		}
+		open, err = queryStrings(ctx, tx, `SELECT id FROM approvals WHERE state = 'open' AND user = ?`, r.User)
+		if err != nil || len(open) >= d.maxOpen {
+			return err
+		}
+		return row.insert(ctx, tx)
+	})
+	if err == nil && redeemed == nil && len(open) < d.maxOpen {
+		d.publish(fresh, r)
+		return r, nil
+	}
+	d.drop(fresh)
+	switch {
+	case err != nil:
+		d.unclaim(redeemed)
+		return Record{}, unwritten(ctx, err, "The approval could not be recorded, so the call does not run")
+	case redeemed != nil:
+		return d.redeem(ctx, redeemed)
+	}
+	return Record{}, tooMany(open)
+}
+
+// admit takes up a record, before it is on disk: whoever reads it there can
+// decide it.
+func (d *Desk) admit(l *live) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.live[l.id] = l
+	if len(d.live) == 1 { // else the clock looks before the end of an earlier one, which is before this one's
+		d.hurry()
+	}
+}
+
+// drop forgets a record that did not reach the disk.
+func (d *Desk) drop(l *live) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.wake()
+	delete(d.live, l.id)
+}
+
+// redeem returns the record that was claimed.
+func (d *Desk) redeem(ctx context.Context, l *live) (Record, error) {
+	r, err := d.Get(ctx, l.id)
+	if err != nil {
+		d.unclaim(l)
+	}
+	return r, err
+}
+
+// claim takes the first of the records that nobody has claimed and whose time
+// has not passed. It returns nil if there is none.
+func (d *Desk) claim(ids []string) *live {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, id := range ids {
+		if l := d.live[id]; l != nil && !l.claimed && l.failure == nil && !d.expired(l) {
+			l.claimed = true
+			return l
+		}
+	}
+	return nil
+}
+
+func (d *Desk) unclaim(l *live) {
+	if l == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l.claimed = false
+}
+
+// Release says that the flight which asked no longer waits: the next identical
+// call gets the record. It does nothing for one that is closed.
+func (d *Desk) Release(id string) { d.unclaim(d.find(id)) }
+
+// Cancel closes a record because its caller gave up, also one that was approved
+// and is not yet spent. It does nothing for one that is closed.
+func (d *Desk) Cancel(ctx context.Context, id string) error {
+	l := d.find(id)
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d.unclaim(l)
+	if err := d.end(ctx, Canceled, "caller", l); err != nil {
+		return unwritten(ctx, err, "The approval could not be canceled")
+	}
+	return nil
+}
+
+// draft checks a question and makes an open record of it.
+func (d *Desk) draft(q Question) (Record, error) {
+	if q.Shown == nil {
+		q.Shown = q.Arguments
+	}
+	if err := q.check(); err != nil {
+		return Record{}, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return Record{}, fmt.Errorf("make the id of an approval: %w", err)
+	}
+	created := timeOf(d.now().UnixMilli())
+	r := Record{
+		ID: "ap_" + id.String(), Call: q.Call, User: q.User, Client: q.Client, Session: q.Session,
+		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Tier: q.Tier,
+		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
+		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
+		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
+		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
+		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
+	}
+	r.Summary = summary(r)
+	r.Standing, r.NoGrant, r.Paused = q.Standing, q.NoGrant, q.Paused
+	if r.Standing && !Show(r).Complete {
+		r.Standing, r.NoGrant = false, "not all of the call could be shown"
+	}
+	if r.Standing {
+		r.Given = q.Given
+	}
+	return r, nil
+}
+
+// check refuses what could not be shown, or kept, as it is.
+func (q *Question) check() error {
+	size := len(q.Shown)
+	texts := []string{q.Call, q.User, q.Client, q.Session, q.Plugin, q.Tool, q.Digest, q.Rule, q.Where, q.PolicyRevision, q.NoPreview}
+	for _, text := range texts {
+		if len(text) > maxName || !utf8.ValidString(text) {
+			return tool.Errorf(tool.InvalidArgument, "A name of the call cannot be shown to a person: it is not UTF-8, or longer than %d bytes", maxName)
+		}
+	}
+	if q.User == "" || q.Plugin == "" || q.Tool == "" || q.Call == "" {
+		return fmt.Errorf("ask about call %q of tool %q: user, plugin, tool and call are required", q.Call, q.Tool)
+	}
+	if q.Verdict != policy.Ask && q.Verdict != policy.Confirm {
+		return fmt.Errorf("ask about call %q: the verdict is %v", q.Call, q.Verdict)
+	}
+	for _, text := range []json.RawMessage{q.Arguments, q.Shown} {
+		if !json.Valid(text) || !utf8.Valid(text) {
+			return fmt.Errorf("ask about call %q: the arguments are not JSON", q.Call)
+		}
+	}
+	for _, file := range q.Sensitive {
+		if !utf8.ValidString(file) {
+			return fmt.Errorf("ask about call %q: the name of a sensitive file is not UTF-8", q.Call)
+		}
+		size += len(file)
+	}
+	if q.Preview != nil {
+		n, ok := previewSize(q.Preview)
+		if !ok {
+			return tool.Errorf(tool.OutputInvalid, "The plugin's preview of the call cannot be shown: it is not UTF-8, or has more than %d parts", maxParts).
+				WithHint("the plugin has a mistake: tell its author")
+		}
+		size += n
+	}
+	if size > maxContent {
+		return tool.Errorf(tool.ResourceExhausted, "The call is too large to be shown to a person: %d bytes of arguments and preview, at most %d", size, maxContent).
+			WithHint("do it in smaller calls")
+	}
+	return nil
+}
+
+// previewSize returns the bytes of a preview, and whether it can be shown: its
+// texts are UTF-8, and its parts few.
+func previewSize(p *tool.Preview) (size int, valid bool) {
+	valid = utf8.ValidString(p.Summary) && len(p.Content) <= maxParts
+	size = len(p.Summary) + len(p.Digest)
+	for _, c := range p.Content {
+		for _, text := range []string{c.MediaType, c.URI, c.Name} {
+			valid = valid && utf8.ValidString(text)
+			size += len(text)
+		}
+		valid = valid && (!c.IsText() || utf8.Valid(c.Data)) && c.Kind >= tool.KindText && c.Kind <= tool.KindResource
+		size += len(c.Data)
+	}
+	return size, valid
+}
+
+// tooMany is the error for a user with too many open records.
+func tooMany(open []string) error {
+	more := ""
+	if n := len(open) - hintIDs; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+		open = open[:hintIDs]
+	}
+	return tool.Errorf(tool.RateLimited, "Too many calls wait for a person's approval").WithRetry(0).
+		WithHint("wait until some are decided: %s%s", strings.Join(open, ", "), more)
+}
+
+// bounded cuts text to a number of characters and says so.
+func bounded(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	const mark = "… [cut]"
+	keep := limit - utf8.RuneCountInString(mark)
+	for i := range text {
+		if keep == 0 {
+			return text[:i] + mark
+		}
+		keep--
+	}
+	return text
+}
+
+// short cuts text to a number of bytes, between characters.
+func short(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit] + "…"
+}

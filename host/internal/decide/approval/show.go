@@ -1,0 +1,256 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxShown bounds the bytes of what is shown of a call.
+	maxShown = 256 << 10
+	// lineCost is what a line counts for beside its text.
+	lineCost = 8
+	// maxSummary bounds the characters of a summary.
+	maxSummary = 160
+)
+
+// LineKind says what a line of a [View] is.
+type LineKind string
+
+// The kinds of lines. Facts, headings, warnings and omissions are the host's
+// words; the others are what it was given.
+const (
+	Fact     LineKind = "fact"
+	Heading  LineKind = "heading"
+	Warning  LineKind = "warning"
+	Omission LineKind = "omission"
+	Said     LineKind = "said" // by the agent
+	Argument LineKind = "argument"
+	Shown    LineKind = "preview"
+	Added    LineKind = "added" // by a diff in the preview
+	Removed  LineKind = "removed"
+)
+
+// Line is a line of a [View].
+type Line struct {
+	Kind LineKind `json:"kind"`
+	// Label names a fact.
+	Label string `json:"label,omitempty"`
+	// Text has no line break and no character that cannot be seen but tabs.
+	Text string `json:"text"`
+}
+
+// View is what an approver reads before deciding. Every character of it can be
+// seen: those that would hide, or act on the screen, are escapes. Nothing that
+// was given can be taken for a word of the host, which have kinds of their own.
+type View struct {
+	Lines []Line `json:"lines"`
+	// Complete says that all of the call is shown. If it is not, a line says how
+	// much is missing.
+	Complete bool `json:"complete"`
+}
+
+// Show returns what an approver reads about a record, whole as [Desk.Get]
+// returns it.
+func Show(r Record) View {
+	p := painter{left: maxShown}
+	p.fact("Approval", r.ID)
+	p.fact("State", standing(r))
+	p.fact("Tool", r.Tool)
+	p.fact("Plugin", r.Plugin)
+	p.fact("Tier", r.Tier.String())
+	p.fact("User", r.User)
+	p.fact("Client", r.Client)
+	p.fact("Session", r.Session)
+	p.fact("Rule", reason(r))
+	if r.State != Open {
+		p.fact("Decision", r.ended())
+		p.fact("Message", r.Message)
+	}
+	if r.Verdict == policy.Confirm && !r.Standing {
+		p.fact("Note", "the policy wants a person to look at each such call")
+	}
+	p.warn(suspicions(r))
+	p.warn(r.pauses())
+	if r.Context != "" {
+		p.add(Heading, "The agent says, and nobody has checked:")
+		p.text(Said, "what the agent says", r.Context, false)
+	}
+	if len(r.Sensitive) > 0 {
+		p.add(Heading, "It may use these sensitive files:")
+		for _, file := range r.Sensitive {
+			p.text(Argument, "the name of a sensitive file", seenLine(file), false)
+		}
+	}
+	p.add(Heading, "Arguments:")
+	if r.Arguments == nil {
+		p.omitted = true
+		p.add(Omission, "the arguments and the preview are not at hand")
+	}
+	p.arguments(r.Arguments)
+	if len(r.Runs) > 0 {
+		p.add(Heading, "That would run:")
+		for _, command := range r.Runs {
+			p.text(Argument, "a command", seenLine(command), false)
+		}
+	}
+	if r.NoPreview != "" {
+		p.add(Heading, "No preview: "+seenLine(r.NoPreview))
+	}
+	if r.Preview != nil {
+		p.add(Heading, "The plugin says what would happen:")
+		p.preview(r.Preview)
+	}
+	return View{Lines: p.lines, Complete: !p.omitted}
+}
+
+// standing says how the record stands, and how long it can change.
+func standing(r Record) string {
+	if r.State.Closed() {
+		return string(r.State)
+	}
+	return fmt.Sprintf("%s, until %s", r.State, r.Expires.Format(time.RFC3339))
+}
+
+// reason says by which rule the call is asked about.
+func reason(r Record) string {
+	text := r.Verdict.String() + ", by " + r.Rule
+	if r.Where != "" {
+		text += " at " + r.Where
+	}
+	return text
+}
+
+// painter collects lines.
+type painter struct {
+	lines   []Line
+	left    int // bytes that may still be shown of what was given
+	omitted bool
+}
+
+func (p *painter) add(kind LineKind, text string) {
+	p.lines = append(p.lines, Line{Kind: kind, Text: text})
+}
+
+// fact adds what the host knows. The text may come from outside.
+func (p *painter) fact(label, text string) {
+	if text != "" {
+		p.lines = append(p.lines, Line{Kind: Fact, Label: label, Text: seenLine(text)})
+	}
+}
+
+func (p *painter) warn(texts []string) {
+	for _, text := range texts {
+		p.add(Warning, text)
+	}
+}
+
+// omit says what is not shown of a text, of which n bytes are missing.
+func (p *painter) omit(what string, n int, whole []byte) {
+	p.omitted = true
+	p.add(Omission, fmt.Sprintf("%d bytes of %s are not shown; all %d have %s", n, what, len(whole), hash(whole)))
+}
+
+// text adds a text line by line.
+func (p *painter) text(kind LineKind, what, text string, diff bool) {
+	rest := text
+	for rest != "" {
+		line, next, _ := strings.Cut(rest, "\n")
+		shown, n := p.line(line)
+		if n < len(line) || p.left < 0 {
+			if n > 0 {
+				p.add(lineKind(kind, shown, diff), shown)
+			}
+			p.omit(what, len(rest)-n, []byte(text))
+			return
+		}
+		p.add(lineKind(kind, shown, diff), shown)
+		rest = next // the end of the last line begins no other
+	}
+}
+
+// line returns as much of a line as may be shown, and how many bytes of it that
+// is.
+func (p *painter) line(text string) (string, int) {
+	var b strings.Builder
+	var pen pen
+	p.left -= lineCost
+	for i := 0; i < len(text); {
+		if n := plain(text[i:], p.left, 0, 0); n > 0 {
+			b.WriteString(text[i : i+n])
+			pen.skip(text[i+n-1])
+			i, p.left = i+n, p.left-n
+			continue
+		}
+		char, size := utf8.DecodeRuneInString(text[i:])
+		before := b.Len()
+		pen.write(&b, char, text[i:i+size])
+		if p.left -= b.Len() - before; p.left < 0 {
+			return b.String()[:before], i
+		}
+		i += size
+	}
+	return b.String(), len(text)
+}
+
+// lineKind tells the lines of a diff apart.
+func lineKind(kind LineKind, text string, diff bool) LineKind {
+	switch {
+	case diff && strings.HasPrefix(text, "+"):
+		return Added
+	case diff && strings.HasPrefix(text, "-"):
+		return Removed
+	}
+	return kind
+}
+
+// preview adds what the plugin says.
+func (p *painter) preview(preview *tool.Preview) {
+	if preview.Summary != "" {
+		p.text(Shown, "the summary", preview.Summary, false)
+	}
+	for i, c := range preview.Content {
+		what := fmt.Sprintf("part %d of the preview", i+1)
+		if about := strings.TrimSpace(c.Name + " " + c.URI); about != "" {
+			p.text(Shown, "the name of "+what, about, false)
+		}
+		switch {
+		case c.IsText():
+			p.text(Shown, what, string(c.Data), isDiff(c))
+		case len(c.Data) > 0:
+			p.omit(what+", "+seenLine(short(c.Kind.String()+" "+c.MediaType, maxSummary))+",", len(c.Data), c.Data)
+		}
+	}
+}
+
+// isDiff reports whether a part is a unified diff.
+func isDiff(c tool.Content) bool {
+	text := append([]byte("\n"), c.Data[:min(len(c.Data), 4<<10)]...)
+	return c.MediaType == "text/x-diff" || bytes.Contains(text, []byte("\n--- ")) && bytes.Contains(text, []byte("\n+++ "))
+}
+
+// summary returns a line for lists: what the plugin or, if that says nothing,
+// the arguments say.
+func summary(r Record) string {
+	text := r.Tool + " " + string(r.Arguments)
+	if r.Preview != nil && r.Preview.Summary != "" {
+		text = r.Preview.Summary
+	}
+	return bounded(seenLine(short(text, 8*maxSummary)), maxSummary)
+}
+
+// decoded returns a JSON value, or nil if it is none.
+func decoded(text json.RawMessage) any {
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return nil
+	}
+	return value
+}

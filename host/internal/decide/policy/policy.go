@@ -1,0 +1,382 @@
+// Package policy decides whether a call is allowed, denied, or must be asked
+// about. It does no I/O and keeps no state: the same input gives the same
+// decision, so that a decision can be explained, and made again before an
+// approved call runs.
+package policy
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Options are what the admin has configured. The zero value asks about every
+// call that changes something.
+type Options struct {
+	// Mode is how much runs unasked; 0 means [Supervised].
+	Mode Mode `json:"mode"`
+	// ModePlace is where the mode is configured, or "".
+	ModePlace string `json:"-"`
+	// Plugins holds levels by the plugin's name.
+	Plugins map[string]Plugin `json:"plugins,omitempty"`
+	// Protected are absolute, clean paths which no call that changes something
+	// may name, nor anything below them or a folder around them: the host's own
+	// files.
+	Protected []string `json:"protected,omitempty"`
+	// Protect are the words of package protect for what a plugin may not change by
+	// its name, by the plugin's name; a plugin that is not there may change none.
+	Protect map[string][]string `json:"protect,omitempty"`
+	// Reach are absolute, clean paths that the sandbox of a plugin gives it beside the
+	// workspace, by the plugin's name.
+	Reach map[string][]string `json:"reach,omitempty"`
+	// Hidden are absolute, clean paths which no call at all may name, nor
+	// anything below them: the host's state, with its keys.
+	Hidden []string `json:"hidden,omitempty"`
+	// Rules are the administrator's own, in the order of the configuration. Their
+	// names differ.
+	Rules []Rule `json:"rules,omitempty"`
+	// Locals identifies the values that conditions speak of beside the call; "" for none.
+	Locals string `json:"locals,omitempty"`
+	// Commands judges arguments that are shell commands; nil judges none.
+	Commands *Commands `json:"commands,omitempty"`
+	// Paths judges arguments that are paths, and the files of commands.
+	Paths Paths `json:"paths"`
+	// URLs judges arguments that are addresses.
+	URLs URLs `json:"urls"`
+}
+
+// Plugin holds the levels that the admin gave to one plugin.
+type Plugin struct {
+	// Tiers holds the level of all calls of a tier.
+	Tiers map[tool.Tier]Level `json:"tiers,omitempty"`
+	// Tools holds the level of single tools by name.
+	Tools map[string]Level `json:"tools,omitempty"`
+}
+
+// Level is a configured verdict.
+type Level struct {
+	// Verdict is 0 if none is configured.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// AllowStanding lets a grant answer a [Confirm].
+	AllowStanding bool `json:"allow_standing,omitempty"`
+	// Place is where it is configured, e.g. "config.hcl:12".
+	Place string `json:"-"`
+}
+
+// Decision is what is to happen to a call, and why.
+type Decision struct {
+	Verdict Verdict `json:"verdict"`
+	// Rule names what decided, e.g. `tool "x"` or "tier privileged".
+	Rule string `json:"rule"`
+	// Where is its place in the configuration; "" for what is built in.
+	Where string `json:"where,omitempty"`
+	// Reason says why a call is denied, for a model.
+	Reason string `json:"reason,omitempty"`
+	// Change says what would change the decision, for a person; "" if nothing
+	// in the configuration does.
+	Change string `json:"change,omitempty"`
+	// By says who allowed an allowed call: "auto" for what is built in,
+	// "config" for the admin's word, "grant" for a standing answer.
+	By By `json:"approved_by,omitempty"`
+	// Grants are the ids of the grants that allowed the call.
+	Grants []string `json:"grants,omitempty"`
+	// Standing says that a grant would answer calls like this one.
+	Standing bool `json:"standing,omitempty"`
+	// NoGrant says, where a person is asked, why no grant would answer; "" if one would.
+	NoGrant string `json:"no_grant,omitempty"`
+	// Unanswered are, of a call with shell commands for which Standing holds, those
+	// that grants have to cover.
+	Unanswered []*command.Segment `json:"-"`
+	// Notes are what decided nothing: what shadow rules would do, and conditions
+	// that could not be evaluated. For operators.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// By says who approved a call.
+type By string
+
+// Who can approve a call.
+const (
+	ByAuto   By = "auto"
+	ByConfig By = "config"
+	ByGrant  By = "grant"
+	ByUser   By = "user"
+)
+
+// Rules is a policy. It never changes.
+type Rules struct {
+	opts     Options
+	secrets  secrets
+	revision string
+	byTool   sync.Map // of the rules about a tool, by its name
+}
+
+// New returns the policy that the options describe.
+func New(opts Options) (*Rules, error) {
+	for _, path := range slices.Concat(opts.Protected, opts.Hidden) {
+		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
+			return nil, fmt.Errorf("policy: protected path %q: expected an absolute and clean path", path)
+		}
+	}
+	for i := range opts.Rules {
+		if err := opts.Rules[i].check(); err != nil {
+			return nil, err
+		}
+	}
+	secrets, err := newSecrets(opts.Paths.Sensitive)
+	if err != nil {
+		return nil, fmt.Errorf("policy: sensitive files: %w", err)
+	}
+	text, err := json.Marshal(opts)
+	if err != nil {
+		return nil, fmt.Errorf("policy: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return &Rules{opts: opts, secrets: secrets, revision: "sha256:" + hex.EncodeToString(sum[:])}, nil
+}
+
+// Revision identifies the policy: two of the same revision decide alike.
+func (r *Rules) Revision() string { return r.revision }
+
+// Protected returns the paths that no call may change. The caller must not
+// change the slice.
+func (r *Rules) Protected() []string { return r.opts.Protected }
+
+// Reading says how the commands of a call are to be read for the policy.
+func (r *Rules) Reading(folders []string) command.Options {
+	var opts command.Options
+	if len(folders) > 0 {
+		opts.Workspace = folders[0]
+	}
+	if c := r.opts.Commands; c != nil {
+		opts.Assign, opts.WriteRedirects = c.Assign, c.WriteRedirects
+	}
+	return opts
+}
+
+// Decide decides a call. What denies comes first; then the strictest of the rules and
+// lists that ask; then a rule or list that allows, unless the tool's own level is
+// [Confirm]; then the level of the tool or of its tier. The mode and a grant can only
+// soften an [Ask] that no locked rule asks for, the mode not that of a command of high
+// risk, and a grant also a [Confirm] where the admin allows that. Nothing softens what is
+// asked about sensitive files with [Confirm].
+func (r *Rules) Decide(in Input) Decision {
+	o := r.consult(&in)
+	d := r.unseen(&in, r.decide(&in, &o))
+	d.Notes = o.notes
+	return d
+}
+
+// TextAllowed reports whether a shell may read text that no person approved.
+func (r *Rules) TextAllowed() bool { return r.opts.Commands != nil && r.opts.Commands.Text == Allow }
+
+// unseen has a person asked about a call that is allowed if a shell would read a text of
+// it: the shell may read it otherwise than the rules and lists did.
+func (r *Rules) unseen(in *Input, d Decision) Decision {
+	text := slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Text })
+	if d.Verdict != Allow || !text || r.TextAllowed() {
+		return d
+	}
+	return Decision{
+		Verdict: Ask, Rule: "a text that a shell would read", NoGrant: "a shell reads only texts that a person has approved",
+		Change: `text = "allow" in the commands block`,
+	}
+}
+
+func (r *Rules) decide(in *Input, o *outcome) Decision {
+	if denied, ok := r.deny(in); ok {
+		return denied
+	}
+	if o.deny != nil {
+		return *o.deny
+	}
+	listed, byList := r.commands(in)
+	if byList && listed.Verdict == Deny {
+		return listed
+	}
+	d, level := r.level(*in)
+	if d.Verdict == Deny {
+		return d
+	}
+	byRisk := false // what d asks for is a command's risk
+	switch asked := o.ask; {
+	case asked != nil && (!byList || asked.Verdict >= listed.Verdict):
+		d = stricter(d, level, *asked)
+	case byList && listed.Verdict != Allow:
+		d = stricter(d, level, listed)
+		byRisk = level.Verdict != Confirm && asked == nil
+	case level.Verdict == Confirm:
+	case o.allow != nil:
+		d = *o.allow
+	case byList:
+		d = listed
+	}
+	if unread(in) { // nobody knows what it runs: no list and no rule has seen all of it
+		if d.Verdict != Confirm {
+			d = Decision{Verdict: Confirm, Rule: "a command that cannot be read as a whole"}
+		}
+		d.NoGrant = "the command cannot be read as a whole"
+	}
+	switch sensitive, ok := r.secrets.decide(in); {
+	case ok && sensitive.Verdict == Deny:
+		return sensitive
+	case d.NoGrant != "": // it is confirmed each time
+		return d
+	case ok && sensitive.Verdict == Confirm:
+		sensitive.NoGrant = "calls that name sensitive files are confirmed each time"
+		return sensitive
+	case ok && d.Verdict < Ask:
+		d = sensitive
+	}
+	if r.opts.Mode == Autonomous && !o.locked && d.Verdict == Ask && !r.highRisk(in) {
+		return Decision{Verdict: Allow, Rule: "mode autonomous", Where: r.opts.ModePlace, By: ByConfig}
+	}
+	switch {
+	case d.Verdict != Ask && d.Verdict != Confirm:
+		return d
+	case o.locked:
+		d.NoGrant = "the rule is locked"
+	case d.Verdict == Ask || level.AllowStanding || byRisk && r.opts.Commands.AllowStanding:
+		if d.Unanswered, d.Standing = r.unanswered(in, !byRisk); !d.Standing {
+			d.NoGrant = "what the command does is not said by its words alone"
+		}
+	case byRisk:
+		d.NoGrant = "commands of this risk are confirmed each time; allow_standing = true in the risk block changes that"
+	default:
+		d.NoGrant = fmt.Sprintf("such calls are confirmed each time; allow_standing = true beside approval = \"confirm\" for %s changes that", in.Tool)
+	}
+	if d.Standing && len(in.Grants) > 0 {
+		return Decision{Verdict: Allow, Rule: "grant " + strings.Join(in.Grants, ", "), By: ByGrant, Grants: in.Grants, Standing: true, Change: "toolhost grants revoke " + in.Grants[0]}
+	}
+	return d
+}
+
+// highRisk reports whether a command of the call is of high risk, unless the admin has
+// written that such commands run unasked.
+func (r *Rules) highRisk(in *Input) bool {
+	if c := r.opts.Commands; c != nil && c.level(command.High) == Allow {
+		return false
+	}
+	return slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Line.Risk() == command.High })
+}
+
+// unread reports whether a command of the call could not be read as a whole.
+func unread(in *Input) bool {
+	return slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Line.Unread })
+}
+
+// maxUnanswered bounds the commands of one call that grants answer.
+const maxUnanswered = 32
+
+// unanswered returns the commands of a call that grants have to cover: those that the
+// lists do not allow, or all of them if it is not the lists that ask. It reports false
+// if no grant can: a grant for a tool would cover any command.
+func (r *Rules) unanswered(in *Input, all bool) ([]*command.Segment, bool) {
+	var open []*command.Segment
+	for _, c := range in.Commands {
+		if c.Script || len(c.Line.Problems) > 0 {
+			return nil, false
+		}
+		for i := range c.Line.Segments {
+			s := &c.Line.Segments[i]
+			if harmless(s) || !all && r.opts.Commands.segment(s).Verdict == Allow {
+				continue
+			}
+			if open = append(open, s); s.Least == 0 || len(open) > maxUnanswered {
+				return nil, false
+			}
+		}
+	}
+	return open, len(in.Commands) == 0 || len(open) > 0
+}
+
+// stricter returns what asks, unless the tool's own level asks each time and that
+// does not.
+func stricter(byLevel Decision, level Level, asked Decision) Decision {
+	if level.Verdict == Confirm && asked.Verdict < Confirm {
+		return byLevel
+	}
+	return asked
+}
+
+// commands decides about the shell commands of a call, and reports whether there is
+// anything to say. Of several the strictest verdict counts.
+func (r *Rules) commands(in *Input) (d Decision, ok bool) {
+	for _, c := range in.Commands {
+		said, says := r.opts.Commands.judge(c)
+		if says && (!ok || said.Verdict > d.Verdict) {
+			d, ok = said, true
+		}
+	}
+	if !ok || d.Verdict == Deny {
+		return d, ok
+	}
+	if d.Verdict == Allow && slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Script }) {
+		return Decision{}, false // a command that is allowed may do anything with what it reads
+	}
+	// Their words are relative to another place than they were read for.
+	lists := r.opts.Commands // without them nothing but a denial is said
+	for _, named := range in.Paths {
+		if verdict := max(Ask, lists.level(command.High)); !in.inside(named.Absolute) && d.Verdict < verdict {
+			d = Decision{Verdict: verdict, Rule: "a command outside of the workspace, in " + tool.VisibleName(named.Name), Where: lists.Place}
+		}
+	}
+	return d, true
+}
+
+// level finds the level of a call: that of the tool, else that of its tier in
+// its plugin, else that of the tier.
+func (r *Rules) level(in Input) (Decision, Level) {
+	plugin := r.opts.Plugins[in.Plugin]
+	ofTool, ofTier := plugin.Tools[in.Tool], plugin.Tiers[in.Tier]
+	d := Decision{Verdict: tierDefault(in.Tier), Rule: "tier " + in.Tier.String(), By: ByAuto}
+	switch {
+	case ofTool.Verdict != 0:
+		d = Decision{Verdict: ofTool.Verdict, Rule: fmt.Sprintf("tool %q", in.Tool), Where: ofTool.Place, By: ByConfig}
+	case ofTier.Verdict != 0:
+		d = Decision{
+			Verdict: ofTier.Verdict, Rule: fmt.Sprintf("plugin %q, approval of %s calls", in.Plugin, in.Tier),
+			Where: ofTier.Place, By: ByConfig,
+		}
+	}
+	if ofTool.Verdict == 0 && d.Verdict == Allow && in.Asks {
+		d = Decision{Verdict: Ask, Rule: "the tool's author"}
+	}
+	d.Change = change(in, d)
+	if d.Verdict != Allow {
+		d.By = ""
+	}
+	if d.Verdict == Deny {
+		d.Reason = fmt.Sprintf("the configuration denies %s", in.Tool)
+	}
+	return d, ofTool
+}
+
+// tierDefault is the level of a tier that nobody has configured.
+func tierDefault(tier tool.Tier) Verdict {
+	switch tier {
+	case tool.ReadOnly:
+		return Allow
+	case tool.SideEffecting:
+		return Ask
+	case tool.Privileged:
+	}
+	return Confirm
+}
+
+// change says what the admin would write for another decision.
+func change(in Input, d Decision) string {
+	other := Allow
+	if d.Verdict == Allow {
+		other = Ask
+	}
+	return fmt.Sprintf("tool %q { approval = %q } in the block of plugin %q", in.Tool, other, in.Plugin)
+}

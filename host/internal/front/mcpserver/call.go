@@ -1,0 +1,176 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// call carries one tools/call request through the pipeline. A call that fails
+// has a result that says why, for the model; the error is for requests that are
+// wrong as such. A call that waits for a person longer than the client's patience
+// goes on; the model is told how to get its result.
+func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	ctx, done := s.begin(ctx, req)
+	defer done()
+	progress := startProgress(ctx, req)
+	defer progress.finish() // no progress may follow the result
+	outcome, question, err := s.outcome(ctx, req, tool.Sink{Progress: progress.report})
+	if question != nil || err != nil {
+		return question, err
+	}
+	return s.late.render(outcome, req.ProtocolVersion()), nil
+}
+
+// outcome makes the call, or goes on with one, and waits for its outcome. The
+// result is the question that the client is to answer first, if there is one.
+func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (pipeline.Outcome, *mcp.CallToolResult, error) {
+	caller, err := s.callerOf(req)
+	if err != nil {
+		return pipeline.Outcome{}, nil, err
+	}
+	r := round{caller: caller}
+	stateless := req.ProtocolVersion() >= firstStateless
+	var flight *pipeline.Flight
+	if stateless && req.Params.RequestState != "" {
+		if flight, err = s.resume(ctx, req, &r); err != nil {
+			return pipeline.Outcome{}, nil, err
+		}
+		if flight == nil {
+			return gone(req.Params.Name), nil, nil
+		}
+		flight.Report(sink)
+	} else {
+		flight = s.opts.Pipeline.Start(ctx, pipeline.Request{
+			Caller:      r.caller,
+			Tool:        req.Params.Name,
+			Arguments:   req.Params.Arguments,
+			Traceparent: traceparent(req),
+			Sink:        sink,
+			Attended:    true,
+		})
+	}
+	defer flight.Release()
+	r.leave = sync.OnceFunc(flight.Leave)
+	defer r.leave()
+	var outcome pipeline.Outcome
+	if stateless {
+		var question *mcp.CallToolResult
+		if outcome, question = s.waitRound(ctx, req, r, flight); question != nil {
+			return outcome, question, nil
+		}
+	} else {
+		outcome = s.waitAsking(ctx, req, r, flight)
+	}
+	switch {
+	case outcome.Pending && ctx.Err() != nil:
+		flight.GiveUp() // nobody reads the answer
+	case outcome.Pending:
+		flight.Owe()
+		outcome.Result.Error = outcome.Result.Error.WithHint("%s", comeBack(outcome))
+	}
+	return outcome, nil, nil
+}
+
+// begin returns a context that ends with the call, and with all that would read
+// its result: the session, and the request over HTTP. done must be called when
+// the call has ended.
+func (s *Server) begin(ctx context.Context, req *mcp.CallToolRequest) (_ context.Context, done func()) {
+	end := func() {}
+	if one := s.sessions.of(req.Session.ID()); one != nil {
+		ctx, end = one.begin(ctx)
+	}
+	e := exchangeOf(req)
+	if e == nil {
+		return ctx, end
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(e.ctx, func() { cancel(context.Cause(e.ctx)) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+		end()
+	}
+}
+
+// errGone ends the calls of a client that cannot read their results any more.
+var errGone = errors.New("the client is gone")
+
+// callerOf returns who calls, by the credential of the request over HTTP or of the pair
+// of streams.
+func (s *Server) callerOf(req *mcp.CallToolRequest) (caller auth.Caller, err error) {
+	if e := exchangeOf(req); e != nil {
+		caller = e.caller
+	} else if one := s.sessions.of(req.Session.ID()); one == nil || one.who == nil {
+		return caller, errGone
+	} else if caller, err = one.who(); err != nil {
+		return caller, err
+	}
+	caller.Client = cmp.Or(clientName(req), caller.Client)
+	caller.Session = cmp.Or(req.Session.ID(), caller.Session)
+	return caller, nil
+}
+
+// comeBack says what a model is to do about a call that goes on.
+func comeBack(o pipeline.Outcome) string {
+	if o.Approval == "" {
+		return fmt.Sprintf("call %s with {\"id\":%q} to get its result", catalog.ApprovalWait, o.ID)
+	}
+	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then call %s with {\"id\":%q} to get its result",
+		o.Approval, o.Approval, catalog.ApprovalWait, o.Approval)
+}
+
+// clientName is what the client calls itself, cut to what a log line can bear.
+// A stateless request says it in its _meta, which is decoded already.
+func clientName(req *mcp.CallToolRequest) string {
+	if told, ok := req.Params.Meta[mcp.MetaKeyClientInfo].(map[string]any); ok {
+		name, _ := told["name"].(string)
+		return headOf(name, 100)
+	}
+	info := req.ClientInfo()
+	if info == nil {
+		return ""
+	}
+	return headOf(info.Name, 100)
+}
+
+// traceparent is the W3C Trace Context of the request, if it has a valid one.
+func traceparent(req *mcp.CallToolRequest) string {
+	parent, ok := req.Params.Meta["traceparent"].(string)
+	if !ok || !traceparentPattern.MatchString(parent) {
+		return ""
+	}
+	return parent
+}
+
+// traceparentPattern is "version-format" of W3C Trace Context, section 3.2.2,
+// version 00 or later.
+var traceparentPattern = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// headOf returns the first characters of a text that somebody else chose,
+// without those that cannot be printed.
+func headOf(text string, most int) string {
+	var b strings.Builder
+	for _, r := range text {
+		if b.Len()+utf8.RuneLen(r) > most {
+			break
+		}
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

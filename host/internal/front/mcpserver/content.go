@@ -1,0 +1,81 @@
+package mcpserver
+
+import (
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// firstWithStructured is the first revision in which a result can hold
+	// structured content.
+	firstWithStructured = "2025-06-18"
+
+	// Keys of ours in the _meta of a result.
+	metaCallID   = "toolhost/call_id"
+	metaMetadata = "toolhost/metadata"
+	metaError    = "toolhost/error"
+)
+
+// render is the outcome of a call as the protocol tells it. A structured
+// result is sent once, as structured content; only a client of a revision
+// that has none gets it as text.
+func (l *late) render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
+	r := outcome.Result
+	out := &mcp.CallToolResult{
+		Meta:    mcp.Meta{metaCallID: outcome.ID},
+		Content: make([]mcp.Content, 0, len(r.Content)+1),
+	}
+	if r.Error != nil {
+		out.IsError = true
+		out.Meta[metaError] = failure(r.Error)
+		out.Content = append(out.Content, &mcp.TextContent{Text: r.Error.ModelText()})
+	}
+	if r.Metadata != nil {
+		out.Meta[metaMetadata] = r.Metadata
+	}
+	for _, c := range r.Content {
+		out.Content = append(out.Content, l.content(c))
+	}
+	switch {
+	case r.Structured == nil:
+	case version >= firstWithStructured:
+		out.StructuredContent = l.structured(r.Structured)
+	case len(r.Content) == 0:
+		out.Content = append(out.Content, l.text(r.Structured))
+	}
+	return out
+}
+
+// failure is an error for programs; a model reads the text.
+func failure(e *tool.Error) map[string]any {
+	facts := map[string]any{"code": e.Code, "retryable": e.Retryable}
+	if e.RetryAfter > 0 {
+		facts["retry_after_ms"] = e.RetryAfter.Milliseconds()
+	}
+	return facts
+}
+
+// content is one part of a result.
+func (l *late) content(c tool.Content) mcp.Content {
+	switch c.Kind {
+	case tool.KindText:
+		return l.text(c.Data)
+	case tool.KindImage:
+		return &mcp.ImageContent{Data: c.Data, MIMEType: c.MediaType}
+	case tool.KindAudio:
+		return &mcp.AudioContent{Data: c.Data, MIMEType: c.MediaType}
+	case tool.KindResourceLink:
+		return &mcp.ResourceLink{URI: c.URI, Name: c.Name, MIMEType: c.MediaType}
+	case tool.KindResource:
+		resource := &mcp.ResourceContents{URI: c.URI, MIMEType: c.MediaType}
+		if c.IsText() {
+			resource.Text = string(c.Data)
+		} else {
+			resource.Blob = c.Data
+		}
+		return &mcp.EmbeddedResource{Resource: resource}
+	}
+	return &mcp.TextContent{Text: "[content of a kind that this version does not know]"}
+}

@@ -1,0 +1,255 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxForm bounds the bytes of a question in a client's form. One that does
+	// not fit is left to the other ways to decide, which show it whole.
+	maxForm = 64 << 10
+	// maxRounds bounds how often one call has its client ask for an approval.
+	maxRounds = 5
+	// maxNote bounds the characters of what the agent is told of a rejection, as
+	// the record of it does.
+	maxNote = 2000
+	// via is what the record of a decision calls this way.
+	via = "elicitation"
+	// inputApproval names the input that decides about an approval.
+	inputApproval = "approval"
+)
+
+// The fields of the form and the answers that it offers.
+const (
+	fieldDecision = "decision"
+	fieldNote     = "note"
+
+	answerApprove = "approve"
+	answerSession = "session"
+	answerAlways  = "always"
+	answerReject  = "reject"
+)
+
+// mayElicit reports whether the user of a request's client may be asked to
+// approve through the client. What the client says of itself counts for what it
+// can show only: its token says whether the admin trusts it with the answer.
+func mayElicit(req *mcp.CallToolRequest, caller auth.Caller) bool {
+	// The credential first: the capabilities are decoded for each request.
+	return caller.Elicitation && showsForms(req)
+}
+
+// form is the question about a record, or nil if the form could not show all of
+// it.
+func form(r approval.Record) *mcp.ElicitParams {
+	view := approval.Show(r)
+	text := view.Text(0)
+	if !view.Complete || len(text) > maxForm {
+		return nil
+	}
+	answers := []string{answerApprove}
+	if r.Standing && auth.SessionEnds(r.Session) {
+		answers = append(answers, answerSession)
+	}
+	if r.Standing {
+		answers = append(answers, answerAlways)
+	}
+	answers = append(answers, answerReject)
+	return &mcp.ElicitParams{
+		Mode:    "form",
+		Message: "Let the agent call " + r.Tool + "?\n\n" + text,
+		RequestedSchema: map[string]any{
+			"type":     "object",
+			"required": []string{fieldDecision},
+			"properties": map[string]any{
+				fieldDecision: map[string]any{
+					"type": "string", "title": "Decision", "enum": answers,
+					"description": "approve: this call only" + standingMeans(r) + "; reject: the call does not run",
+				},
+				fieldNote: map[string]any{
+					"type": "string", "title": "Note", "description": "what the agent is told, if you reject", "maxLength": maxNote,
+				},
+			},
+		},
+	}
+}
+
+// standingMeans says what the answers mean that cover later calls, too.
+func standingMeans(r approval.Record) string {
+	if !r.Standing {
+		return ""
+	}
+	later := fmt.Sprintf("every later call of %s", r.Tool)
+	if len(r.Subject.Commands) > 0 {
+		later = fmt.Sprintf("every later call of %s that runs just these commands", r.Tool)
+	}
+	means := fmt.Sprintf("; always: also %s, until you revoke that", later)
+	if auth.SessionEnds(r.Session) {
+		means = fmt.Sprintf("; session: also %s in this session", later) + means
+	}
+	return means
+}
+
+// shown says what of which record a client's user is shown.
+type shown struct {
+	ID            string `json:"id,omitempty"`
+	ArgumentsHash string `json:"arguments_hash,omitempty"`
+	PreviewDigest string `json:"preview_digest,omitempty"`
+}
+
+// decide takes the answer of a client's user to the question about a record. It
+// reports whether there was one: a form that was closed leaves the decision to
+// others. Somebody else may have decided before, which then counts.
+func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, answer *mcp.ElicitResult) bool {
+	decision := approval.Decision{
+		ID: asked.ID, ArgumentsHash: asked.ArgumentsHash, PreviewDigest: asked.PreviewDigest, Via: via,
+		// The client speaks for its user, which is what the admin trusts it with.
+		By: auth.Caller{User: caller.User, Client: caller.Client, Session: caller.Session, Roles: auth.Approver},
+	}
+	switch note, _ := answer.Content[fieldNote].(string); answer.Action {
+	case "accept":
+		switch answer.Content[fieldDecision] {
+		case answerApprove:
+			decision.Approve = true
+		case answerSession:
+			decision.Approve, decision.Grant = true, &approval.Terms{Session: true}
+		case answerAlways:
+			decision.Approve, decision.Grant = true, &approval.Terms{}
+		case answerReject:
+			decision.Message = bounded(strings.TrimSpace(note), maxNote)
+		default:
+			return false
+		}
+	case "decline":
+	default:
+		return false
+	}
+	_, err := s.opts.Desk.Decide(ctx, decision)
+	if err != nil {
+		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", asked.ID, "error", err)
+	}
+	// In a conflict somebody else has decided before.
+	return err == nil || tool.AsError(err).Code == tool.Conflict
+}
+
+// bounded returns the first characters of a text.
+func bounded(text string, most int) string {
+	for i := range text {
+		if most == 0 {
+			return text[:i]
+		}
+		most--
+	}
+	return text
+}
+
+// waitAsking waits for the outcome of a call as [pipeline.Flight.Wait] does, and
+// has a client of a revision with sessions ask its user meanwhile.
+func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) pipeline.Outcome {
+	left := 0 // questions about approvals
+	if mayElicit(req, r.caller) {
+		left = maxRounds
+	}
+	for {
+		patience := s.opts.Patience
+		if left > 0 {
+			patience = 0
+		}
+		outcome := flight.WaitAttending(ctx, patience)
+		switch {
+		case !outcome.Pending || ctx.Err() != nil:
+			return outcome
+		case outcome.Question != nil:
+			if !showsForms(req) || !s.elicitAnswer(ctx, req, flight, *outcome.Question) {
+				r.leave()
+				return flight.Wait(ctx, s.opts.Patience)
+			}
+		case left == 0:
+			return outcome
+		default:
+			left--
+			if q := s.question(ctx, outcome.Approval); q == nil || !s.elicitDecision(ctx, req, r.caller, flight, *q) {
+				left = 0
+			}
+		}
+	}
+}
+
+// elicitDecision shows the question about a record until it is answered, or
+// until somebody else has decided, and returns when the call goes on. It reports
+// whether it does.
+func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight, q question) bool {
+	answer, err := s.show(ctx, req, flight, q.shown.ID, q.form)
+	switch {
+	case err != nil:
+		s.opts.Logger.Debug("a client did not ask its user", "approval", q.shown.ID, "error", err)
+		return false
+	case answer == nil:
+		return ctx.Err() == nil
+	case !s.decide(ctx, caller, q.shown, answer):
+		return false
+	}
+	flight.Resumed(ctx, q.shown.ID)
+	return true
+}
+
+// show has a client show a form until it is answered. The answer is nil if the
+// flight does not wait for it any more, or ctx has ended: then the form is taken
+// back.
+func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, flight *pipeline.Flight, id string, form *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	asking, stop := context.WithCancel(ctx)
+	answered, resumed := make(chan struct{}), make(chan struct{})
+	var answer *mcp.ElicitResult
+	var err error
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer stop()
+	waiting.Go(func() { // ends with asking
+		answer, err = req.Session.Elicit(asking, form)
+		close(answered)
+	})
+	waiting.Go(func() { // ends with asking
+		flight.Resumed(asking, id)
+		close(resumed)
+	})
+	select {
+	case <-answered:
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		return answer, err
+	case <-resumed:
+		return nil, nil
+	}
+}
+
+// question is what a client's user is asked about an approval, until it expires.
+type question struct {
+	shown   shown
+	form    *mcp.ElicitParams
+	expires time.Time
+}
+
+// question returns the question about an approval; nil if no form would show it
+// whole.
+func (s *Server) question(ctx context.Context, id string) *question {
+	record, err := s.opts.Desk.Get(ctx, id)
+	if err != nil || record.State != approval.Open {
+		return nil
+	}
+	form := form(record)
+	if form == nil {
+		return nil
+	}
+	return &question{shown{record.ID, record.ArgumentsHash, record.PreviewDigest}, form, record.Expires}
+}

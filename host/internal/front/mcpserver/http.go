@@ -1,0 +1,266 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+)
+
+const (
+	// firstStateless is the first revision without sessions. Revisions are
+	// dates, so that they compare as text.
+	firstStateless = "2026-07-28"
+
+	headerVersion = "Mcp-Protocol-Version"
+	headerMethod  = "Mcp-Method"
+	headerSession = "Mcp-Session-Id"
+
+	// maxBodyTime is how long a message may take to arrive.
+	maxBodyTime = 30 * time.Second
+	// maxWriteTime is how long a client may take to take what is sent to it.
+	maxWriteTime = 30 * time.Second
+)
+
+// endpoint is MCP over HTTP: one address for all revisions. The SDK has a
+// handler for those with sessions and one for those without.
+type endpoint struct {
+	sessions, stateless http.Handler
+}
+
+func newEndpoint(server *mcp.Server, logger logHandler) endpoint {
+	handler := func(stateless bool) http.Handler {
+		return sdkauth.RequireBearerToken(tellCaller, &sdkauth.RequireBearerTokenOptions{AllowMissingExpiration: true})(
+			mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{
+				Stateless:                    stateless,
+				Logger:                       logger.slog(),
+				MaxRequestBodyBytes:          maxLine,
+				PropagateRequestCancellation: true,
+				DisableLocalhostProtection:   true, // whoever hands requests over has looked at their Host
+			}))
+	}
+	return endpoint{sessions: handler(false), stateless: handler(true)}
+}
+
+// exchange is one request over HTTP, as the calls in it see it.
+type exchange struct {
+	ctx    context.Context //nolint:containedctx // the SDK's context of a call does not end with the request
+	caller auth.Caller
+}
+
+// exchangeKey is the key of an [exchange] in the context of its request.
+type exchangeKey struct{}
+
+// tellCaller hands who makes a request through the SDK, which takes that from
+// its own middleware only. The credential has been checked by whoever called
+// [Server.ServeHTTP].
+func tellCaller(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenInfo, error) {
+	e, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return nil, sdkauth.ErrInvalidToken
+	}
+	return &sdkauth.TokenInfo{UserID: ownerOf(e.caller), Extra: map[string]any{extraExchange: e}}, nil
+}
+
+const extraExchange = "exchange"
+
+// exchangeOf returns the request over HTTP that a message came with, or nil for
+// another transport.
+func exchangeOf(req mcp.Request) *exchange {
+	extra := req.GetExtra()
+	if extra == nil || extra.TokenInfo == nil {
+		return nil
+	}
+	e, _ := extra.TokenInfo.Extra[extraExchange].(*exchange)
+	return e
+}
+
+// ServeHTTP answers one request of the streamable HTTP transport, of any
+// revision, whose credential has been found to be the caller's. A request that
+// waits ends with its context, and its calls with it: nobody could read their
+// results any more.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.Caller) {
+	ctx, end := answering(r)
+	defer end()
+	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, &exchange{ctx: r.Context(), caller: caller}))
+	patient := &patientWriter{ResponseWriter: w, late: filler{late: &s.late}}
+	defer patient.finish()
+	w = patient
+	if r.Method == http.MethodPost && !readMessage(w, r) {
+		return
+	}
+	session := r.Header.Get(headerSession)
+	switch {
+	case isStateless(r):
+		s.http.stateless.ServeHTTP(w, r)
+	case session == "":
+		s.http.sessions.ServeHTTP(w, r)
+	case r.Method == http.MethodDelete:
+		if !s.sessions.end(session, ownerOf(caller)) {
+			refuse(w, http.StatusNotFound, jsonrpc.CodeInvalidRequest, noSession)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		leave, ok := s.sessions.enter(session, ownerOf(caller))
+		if !ok {
+			// "When a client receives HTTP 404 in response to a request containing
+			// an Mcp-Session-Id, it MUST start a new session" (MCP 2025-11-25,
+			// basic/transports, "Session Management")
+			refuse(w, http.StatusNotFound, jsonrpc.CodeInvalidRequest, noSession)
+			return
+		}
+		defer leave()
+		s.http.sessions.ServeHTTP(w, r)
+	}
+}
+
+// answering returns the context of a request for the SDK, which gives nothing
+// back once it has ended. When the host stops it lasts a little longer, so that
+// the client hears what became of its call. end must be called.
+func answering(r *http.Request) (_ context.Context, end func()) {
+	if r.Method != http.MethodPost || r.Header.Get(headerMethod) == "subscriptions/listen" {
+		return r.Context(), func() {}
+	}
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
+	stop := context.AfterFunc(r.Context(), func() {
+		cause := context.Cause(r.Context())
+		if !errors.Is(cause, pipeline.ErrStopping) {
+			cancel(cause)
+			return
+		}
+		time.AfterFunc(maxStop, func() { cancel(cause) })
+	})
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+const noSession = "there is no such session; it has ended, or timed out: initialize anew"
+
+// isStateless reports whether a request is of a revision without sessions. Its
+// header says so; a client that left it out has still said it in the message,
+// and is told what is missing by the handler that knows the revision.
+func isStateless(r *http.Request) bool {
+	if version := r.Header.Get(headerVersion); version != "" {
+		return version >= firstStateless
+	}
+	if r.Method != http.MethodPost || r.Header.Get(headerSession) != "" {
+		return false
+	}
+	if r.Header.Get(headerMethod) != "" {
+		return true
+	}
+	message, ok := r.Body.(*message)
+	return ok && message.version() >= firstStateless
+}
+
+// message is the body of a request that has been read.
+type message struct {
+	*bytes.Reader
+
+	text []byte
+}
+
+// Close implements [io.Closer].
+func (*message) Close() error { return nil }
+
+// version is the revision that the message names in its _meta, or "".
+func (m *message) version() string {
+	var fields struct {
+		Params struct {
+			Meta map[string]json.RawMessage `json:"_meta"` //nolint:tagliatelle // the protocol's name
+		} `json:"params"`
+	}
+	var version string
+	if json.Unmarshal(m.text, &fields) != nil || json.Unmarshal(fields.Params.Meta[mcp.MetaKeyProtocolVersion], &version) != nil {
+		return ""
+	}
+	return version
+}
+
+// readMessage reads the body, which must be one message, within bounds. If it
+// is not, it answers and returns false.
+func readMessage(w http.ResponseWriter, r *http.Request) bool {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(maxBodyTime)) // a recorder in a test knows none
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLine))
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		refuse(w, http.StatusRequestEntityTooLarge, jsonrpc.CodeInvalidRequest,
+			fmt.Sprintf("the message is longer than %d bytes", maxLine))
+		return false
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, jsonrpc.CodeParseError, fmt.Sprintf("the message did not arrive: %v", err))
+		return false
+	}
+	_ = control.SetReadDeadline(time.Time{}) // it would end the request later
+	text = bytes.TrimSpace(text)
+	if code, err := checkText(text); err != nil {
+		refuse(w, http.StatusBadRequest, code, err.Error())
+		return false
+	}
+	r.Body, r.ContentLength = &message{bytes.NewReader(text), text}, int64(len(text))
+	return true
+}
+
+// refuse answers a request that is no message that could be answered.
+func refuse(w http.ResponseWriter, status int, code int64, why string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(refusal(code, why)) // nobody is left to tell
+}
+
+// patientWriter bounds how long each write may wait for a client that does not
+// read, and writes what is late.
+type patientWriter struct {
+	http.ResponseWriter
+
+	late filler
+}
+
+// Write implements [io.Writer].
+func (w *patientWriter) Write(data []byte) (int, error) {
+	w.extend()
+	whole, err := w.late.fill(data)
+	if err != nil {
+		return 0, err
+	}
+	if _, err := w.ResponseWriter.Write(whole); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// finish writes what was held back: it was not the beginning of a mark.
+func (w *patientWriter) finish() {
+	if len(w.late.held) > 0 {
+		w.extend()
+		_, _ = w.ResponseWriter.Write(w.late.held) // nobody is left to tell
+	}
+}
+
+// FlushError implements what [http.ResponseController] looks for.
+func (w *patientWriter) FlushError() error {
+	w.extend()
+	return http.NewResponseController(w.ResponseWriter).Flush()
+}
+
+// Unwrap returns the writer below, for [http.ResponseController].
+func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *patientWriter) extend() {
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(maxWriteTime)) // a recorder knows none
+}

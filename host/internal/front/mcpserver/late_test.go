@@ -1,0 +1,173 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// encoded is a result as a client reads it: what the SDK makes of it, filled.
+func encoded(t *testing.T, l *late, r tool.Result) (decoded any, message string) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"id": 1, "result": l.render(pipeline.Outcome{ID: "tc_1", Result: r}, "2025-11-25")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := l.fill(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(whole, &decoded); err != nil {
+		t.Fatalf("%.200s: %v", whole, err)
+	}
+	return decoded, string(whole)
+}
+
+func TestLate(t *testing.T) {
+	fill := strings.Repeat("a line of text\n", 2000)
+	for name, text := range map[string]string{
+		"plain":                    fill,
+		"quotes and backslashes":   strings.Repeat(`"\`, 10_000),
+		"control characters":       strings.Repeat("\x00\x1b\t\r\n\u2028\u2029", 3000),
+		"other scripts":            strings.Repeat("日本語 🎉 é", 2000),
+		"no UTF-8":                 strings.Repeat("a\xff\xc3", 9000),
+		"HTML":                     strings.Repeat("<a&b>", 5000),
+		"something like a mark":    fill + markStart + strings.Repeat("A", 26) + `"`,
+		"the beginning of a mark":  fill + markStart,
+		"small":                    "x",
+		"small, but like a mark":   markStart + strings.Repeat("A", 26) + `"`,
+		"exactly as long":          strings.Repeat("x", lateFrom),
+		"one less than that":       strings.Repeat("x", lateFrom-1),
+		"JSON with lines in it":    "{\n \"a\": [" + strings.Repeat("1,\n", 9000) + "1]}",
+		"JSON that escapes itself": `{"a": "` + strings.Repeat(`\u0000\"`, 9000) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tool.Result{Content: []tool.Content{tool.Text(text), tool.Text("between"), tool.Text(text)}}
+			if json.Valid([]byte(text)) {
+				r.Structured = json.RawMessage(text)
+			}
+			var l late
+			got, message := encoded(t, &l, r)
+			if strings.Contains(message, "\n") {
+				t.Error("the message has more than one line")
+			}
+			plain := make([]any, len(r.Content))
+			for i, c := range r.Content {
+				plain[i] = map[string]any{"type": "text", "text": string(c.Data)}
+			}
+			wanted := map[string]any{"id": 1, "result": map[string]any{"_meta": map[string]any{metaCallID: "tc_1"}, "content": plain}}
+			if r.Structured != nil {
+				wanted["result"].(map[string]any)["structuredContent"] = r.Structured
+			}
+			text, err := json.Marshal(wanted)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want any
+			if err := json.Unmarshal(text, &want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("the client reads something else (-want +got):\n%.500s", diff)
+			}
+			if !l.none() {
+				t.Error("a part is kept that was written")
+			}
+		})
+	}
+}
+
+// A message has its parts in it however it is written: at once, in pieces of any
+// size, and whatever is held back meanwhile can really be the beginning of a mark.
+func TestLateInPieces(t *testing.T) {
+	text := strings.Repeat("a line of text\n", 2000)
+	r := tool.Result{Content: []tool.Content{tool.Text(text), tool.Text(markStart + "A"), tool.Text(text)}, Structured: json.RawMessage(`{"a":"` + strings.Repeat("b", lateFrom) + `"}`)}
+	var all late
+	_, want := encoded(t, &all, r)
+	for size := 1; size < 2*markLength; size++ {
+		var l late
+		message, err := json.Marshal(map[string]any{"id": 1, "result": l.render(pipeline.Outcome{ID: "tc_1", Result: r}, "2025-11-25")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := filler{late: &l}
+		var got strings.Builder
+		for piece := range slices.Chunk(message, size) {
+			out, err := f.fill(slices.Clone(piece))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.Write(out)
+			if len(f.held) > 0 && markIn(f.held) != len(f.held) {
+				t.Fatalf("%q is held back", f.held)
+			}
+		}
+		if len(f.held) > 0 || got.String() != want || !l.none() {
+			t.Fatalf("in pieces of %d it ends in %.100q, and %q is held back", size, got.String(), f.held)
+		}
+	}
+	f := filler{late: &late{}}
+	f.late.add([]byte("waits"), false)
+	for _, piece := range []string{`{"a":"`, `"toolhost`, `-late-ABC`, "abc", `"toolhost-late-"`, "}\n"} {
+		out, err := f.fill([]byte(piece))
+		if held := map[string]string{`{"a":"`: `"`, `"toolhost`: `"toolhost`, `-late-ABC`: `"toolhost-late-ABC`, `"toolhost-late-"`: `"`}[piece]; err != nil || string(f.held) != held {
+			t.Errorf("after %q %q was written and %q is held back, %v; want %q", piece, out, f.held, err, held)
+		}
+	}
+}
+
+// What waits to be written late is bounded in bytes; what exceeds them is written
+// where it is.
+func TestLateBytesAreBounded(t *testing.T) {
+	var l late
+	part := []byte(strings.Repeat("x", maxLate/4))
+	for range 4 {
+		if l.add(part, false) == nil {
+			t.Fatal("a part has no room")
+		}
+	}
+	text := strings.Repeat("a\n", lateFrom)
+	_, message := encoded(t, &late{}, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", lateFrom) + `"`)})
+	if _, full := encoded(t, &l, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", lateFrom) + `"`)}); full != message {
+		t.Errorf("beyond the bound the message is %.200s, want %.200s", full, message)
+	}
+	if len(l.parts) != 4 || l.bytes != maxLate {
+		t.Errorf("%d parts of %d bytes wait, want 4 of %d", len(l.parts), l.bytes, maxLate)
+	}
+	for mark := range maps.Clone(l.parts) {
+		l.take(mark)
+	}
+	if l.bytes != 0 {
+		t.Errorf("%d bytes wait when all parts are written", l.bytes)
+	}
+}
+
+// A part whose message is never written is forgotten after a while.
+func TestLateIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l late
+		big := tool.Result{Content: []tool.Content{tool.Text(strings.Repeat("x", lateFrom))}}
+		for range 3 {
+			if _, err := json.Marshal(l.render(pipeline.Outcome{Result: big}, "2025-11-25")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := len(l.parts); n != 3 {
+			t.Fatalf("%d parts wait, want 3", n)
+		}
+		<-time.After(lateFor + time.Second)
+		encoded(t, &l, big)
+		if !l.none() {
+			t.Errorf("%d parts wait that are too old", len(l.parts))
+		}
+	})
+}

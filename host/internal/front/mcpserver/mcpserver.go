@@ -1,0 +1,163 @@
+// Package mcpserver serves the catalog over the Model Context Protocol, in its
+// stateless revision (2026-07-28) and in the ones with sessions before it. It
+// translates and does nothing else: every call goes through the pipeline, and
+// who calls comes from the transport.
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+)
+
+// Options are what a Server needs; all are required unless it is said.
+type Options struct {
+	Catalog  *catalog.Catalog
+	Pipeline *pipeline.Pipeline
+	Desk     *approval.Desk
+	// Ready is closed when the tools of every plugin are known. A list of the
+	// tools, or a call of an unknown one, waits for it for some seconds. nil
+	// means that they are known from the start.
+	Ready <-chan struct{}
+	// Patience is how long a client waits for a person to approve a call before
+	// it is told to come back; 0 means 45 seconds.
+	Patience time.Duration
+	// SessionEnded is called with the id of each session that has ended. It must return
+	// at once and must not call the Server. Nil drops it.
+	SessionEnded func(id string)
+	// Brief says that the host is there for one command only, which relayed
+	// clients are told.
+	Brief   bool
+	Version string
+	Logger  hclog.Logger
+}
+
+// Server serves the catalog to MCP clients. Its methods may be called from any
+// goroutine.
+type Server struct {
+	opts     Options
+	sdk      *mcp.Server
+	http     endpoint
+	sessions sessions
+	seal     seal
+	late     late
+	stop     func() // ends follow, and waits for it
+
+	leaving  chan struct{} // closed when the host begins to stop
+	farewell time.Duration // how long calls then go on at most; set before leaving is closed
+
+	mu        sync.Mutex                // guards published
+	published map[string]*catalog.Entry // what the SDK lists, by tool name
+}
+
+// New returns a server that lists what the catalog holds. The caller must Close
+// it.
+func New(opts Options) *Server {
+	if opts.Patience == 0 {
+		opts.Patience = 45 * time.Second
+	}
+	logger := logHandler{opts.Logger}
+	s := &Server{opts: opts, seal: newSeal(), published: map[string]*catalog.Entry{}, sessions: sessions{ended: opts.SessionEnded}, leaving: make(chan struct{})}
+	s.sdk = mcp.NewServer(
+		&mcp.Implementation{Name: "toolhost", Title: "toolhost", Version: opts.Version},
+		&mcp.ServerOptions{
+			Logger:       logger.slog(),
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
+			SetCacheable: privateLists,
+			GetSessionID: auth.NewSession,
+		},
+	)
+	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.resolveName)
+	s.sdk.AddSendingMiddleware(afterInitialize)
+	s.http = newEndpoint(s.sdk, logger)
+	s.stop = s.follow()
+	return s
+}
+
+// Close ends the sessions over HTTP and returns when their calls have ended.
+// Clients on pairs of streams must have been served by then. It may be called
+// more than once.
+func (s *Server) Close() error {
+	s.stop()
+	s.sessions.close()
+	return nil
+}
+
+// Leave tells relayed clients that the host stops: they send nothing more, and have
+// answers to what they have sent. Calls go on for grace at most. It must be called at
+// most once.
+func (s *Server) Leave(grace time.Duration) {
+	s.farewell = grace
+	close(s.leaving)
+}
+
+// onlyOffered refuses what the SDK would answer although the host does not
+// declare it: it has no prompts, resources, completions or log levels.
+func onlyOffered(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		kind, _, _ := strings.Cut(method, "/")
+		switch kind {
+		case "prompts", "resources", "completion", "logging":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("the host does not offer %q", method)}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+// noteSession takes a session over HTTP up when it is initialized.
+func (s *Server) noteSession(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		if err != nil || method != "initialize" {
+			return result, err
+		}
+		session, ok := req.GetSession().(*mcp.ServerSession)
+		if e := exchangeOf(req); ok && e != nil && session.ID() != "" {
+			s.sessions.beginHTTP(session, ownerOf(e.caller))
+		}
+		return result, nil
+	}
+}
+
+// privateLists keeps shared caches from mixing up what different callers may
+// see.
+func privateLists(_ context.Context, _ mcp.Request, c *mcp.Cacheable) {
+	c.CacheScope = "private"
+}
+
+// ServeStdio serves one client over a pair of streams, one JSON-RPC message a
+// line, until the client closes in or ctx ends. At the end of in, requests under
+// way are answered first; at the end of ctx calls are canceled, and answered. The
+// calls of the client form one session. For each call who returns who makes it, or
+// an error with which it is refused.
+func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer, who func() (auth.Caller, error)) error {
+	id := auth.NewSession()
+	calls := s.sessions.begin(id, who)
+	defer s.sessions.forget(id)
+	transport := newLineTransport(in, out, id, &s.late)
+	transport.conn.left = func() { calls.cancel(errGone) }
+	// The SDK waits for its writes and handlers before it closes a transport.
+	defer context.AfterFunc(ctx, func() {
+		calls.cancel(pipeline.ErrStopping)
+		transport.conn.awaitAnswers(maxStop) // so that the client knows what became of its calls
+		_ = transport.conn.Close()
+	})()
+	err := s.sdk.Run(context.WithoutCancel(ctx), transport)
+	if err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+		return fmt.Errorf("serve MCP: %w", err)
+	}
+	return nil
+}

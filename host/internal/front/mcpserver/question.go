@@ -1,0 +1,104 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// inputQuestion names the input that a question of a tool needs. It is not that
+	// of an approval, so that neither answer can be taken for the other.
+	inputQuestion = "question"
+	// maxInputs bounds how often a client of a revision without sessions is told in
+	// one call that input is needed: the tenth time it would give up.
+	maxInputs = 9
+	// maxLines bounds the lines of a question, so that what the host says around
+	// it stays on the screen.
+	maxLines = 60
+)
+
+// showsForms reports whether a request's client can show its user a form. Any
+// such client is asked the questions of tools, trusted or not: the answer goes
+// to the tool as its arguments did, from the same client, and decides nothing
+// about what may run.
+func showsForms(req *mcp.CallToolRequest) bool {
+	caps := req.ClientCapabilities()
+	return caps != nil && caps.Elicitation != nil && (caps.Elicitation.Form != nil || caps.Elicitation.URL == nil)
+}
+
+// questionForm shows the question of a tool, marked as the tool's words from the
+// first line to the last.
+func questionForm(q pipeline.Question) *mcp.ElicitParams {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The tool %s of plugin %s asks:\n\n", q.Tool, q.Plugin)
+	b.WriteString(quoted(q.Text))
+	if q.Mistake != "" {
+		b.WriteString("\nThe last answer did not fit:\n\n" + quoted(q.Mistake))
+	}
+	b.WriteString("\nYour answer goes to this tool. It approves nothing. Do not give passwords or keys.")
+	return &mcp.ElicitParams{Mode: "form", Message: b.String(), RequestedSchema: q.Schema}
+}
+
+// quoted returns text that is not the host's, so that every character can be
+// seen and every line has a mark.
+func quoted(text string) string {
+	lines := strings.Split(tool.Visible(strings.TrimSpace(text)), "\n")
+	var view approval.View
+	for i, line := range lines {
+		if i == maxLines {
+			view.Lines = append(view.Lines, approval.Line{
+				Kind: approval.Omission, Text: fmt.Sprintf("%d more lines are not shown", len(lines)-i),
+			})
+			break
+		}
+		view.Lines = append(view.Lines, approval.Line{Kind: approval.Shown, Text: line})
+	}
+	return view.Text(0)
+}
+
+// answerOf is what a client's user has said to the question of a tool.
+func answerOf(result *mcp.ElicitResult) tool.Answer {
+	if result.Action != "accept" {
+		return tool.Answer{} // declined, or closed the form
+	}
+	values, err := json.Marshal(result.Content)
+	if err != nil || result.Content == nil {
+		values = []byte("{}")
+	}
+	return tool.Answer{Given: true, Values: values}
+}
+
+// elicitAnswer shows the question of a tool until it is answered or ended, and
+// reports whether the client can be asked another one.
+func (s *Server) elicitAnswer(ctx context.Context, req *mcp.CallToolRequest, flight *pipeline.Flight, q pipeline.Question) bool {
+	result, err := s.show(ctx, req, flight, q.ID, questionForm(q))
+	switch {
+	case err != nil && unfit(err):
+		flight.AskAgain(q.ID, "the client did not send what the form asks for")
+	case err != nil:
+		s.opts.Logger.Debug("a client did not ask its user", "question", q.ID, "error", err)
+		return false
+	case result != nil:
+		flight.Answer(q.ID, answerOf(result))
+	}
+	return true
+}
+
+// unfit reports whether an answer was refused on its way, by the client or by
+// the SDK, since it does not fit the form.
+func unfit(err error) bool {
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Code == jsonrpc.CodeInvalidParams {
+		return true
+	}
+	return strings.Contains(err.Error(), "does not match requested schema")
+}

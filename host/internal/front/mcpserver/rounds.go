@@ -1,0 +1,133 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// afterwards is how long after the time for a decision a round may be repeated.
+const afterwards = 10 * time.Minute
+
+// round is one request of a call by a client of a revision without sessions,
+// which is told what input is needed and makes the call again with it.
+type round struct {
+	caller auth.Caller
+	// before is what the call's request before this one was answered with; zero
+	// for the first one.
+	before requestState
+	// dismissed says that the user was asked to approve and has not answered.
+	dismissed bool
+	// leave says that the client does not answer the tool's questions any more.
+	leave func()
+}
+
+// resume finds the call that a request goes on with, held, and takes the answer
+// that it brings. The flight is nil if the call is not under way any more. A
+// round that is repeated finds what it found the first time: an approval is
+// decided once, and a question answered once. The flight is attended.
+func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*pipeline.Flight, error) {
+	state, err := s.seal.open(req.Params.RequestState)
+	if err == nil {
+		err = state.check(ownerOf(r.caller), req.Params.Name, hashOf(req.Params.Arguments))
+	}
+	if err != nil {
+		return nil, &jsonrpc.Error{
+			Code:    jsonrpc.CodeInvalidParams,
+			Message: err.Error() + "; make the call anew, without requestState",
+		}
+	}
+	flight, ok := s.opts.Pipeline.Flight(state.Flight, r.caller)
+	if !ok {
+		return nil, nil
+	}
+	r.before = state
+	flight.Attend()
+	// An answer counts for what its round was about, and for nothing else.
+	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval.ID != "" && mayElicit(req, r.caller) {
+		r.dismissed = !s.decide(ctx, r.caller, state.Approval, answer)
+		if !r.dismissed {
+			flight.Resumed(ctx, state.Approval.ID)
+		}
+	}
+	if answer, ok := req.Params.InputResponses[inputQuestion].(*mcp.ElicitResult); ok && state.Question != "" && showsForms(req) {
+		flight.Answer(state.Question, answerOf(answer))
+	}
+	return flight, nil
+}
+
+// waitRound waits for the outcome of a call as [pipeline.Flight.Wait] does. If
+// the call waits for a person whom the client can ask, it returns the question
+// instead.
+func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) (pipeline.Outcome, *mcp.CallToolResult) {
+	state := requestState{Round: r.before.Round + 1}
+	mayApprove := state.Round <= maxRounds && mayElicit(req, r.caller)
+	for {
+		patience := s.opts.Patience
+		if mayApprove {
+			patience = 0
+		}
+		outcome := flight.WaitAttending(ctx, patience)
+		state.Flight = outcome.ID
+		switch q := outcome.Question; {
+		case !outcome.Pending || ctx.Err() != nil:
+			return outcome, nil
+		case q != nil && (!showsForms(req) || state.Round > maxInputs): // it would give up
+			r.leave()
+			return flight.Wait(ctx, s.opts.Patience), nil
+		case q != nil:
+			state.Question, state.Expires = q.ID, q.Expires.Add(afterwards)
+			return outcome, s.needInput(req, r, flight, inputQuestion, questionForm(*q), state)
+		case !mayApprove:
+			return outcome, nil
+		}
+		mayApprove = false // unless it is now, it is left to others
+		if r.dismissed && outcome.Approval == r.before.Approval.ID {
+			continue
+		}
+		if q := s.question(ctx, outcome.Approval); q != nil {
+			state.Approval, state.Expires = q.shown, q.expires.Add(afterwards)
+			return outcome, s.needInput(req, r, flight, inputApproval, q.form, state)
+		}
+	}
+}
+
+// needInput tells the client to come back with an answer.
+func (s *Server) needInput(req *mcp.CallToolRequest, r round, flight *pipeline.Flight, name string, form *mcp.ElicitParams, state requestState) *mcp.CallToolResult {
+	flight.Keep()
+	flight.Expect()
+	state.Owner, state.Tool, state.Hash = ownerOf(r.caller), req.Params.Name, hashOf(req.Params.Arguments)
+	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{name: form}, RequestState: s.seal.close(state)}
+}
+
+// hashOf tells arguments apart, however their JSON is spelled.
+func hashOf(arguments json.RawMessage) string {
+	text := []byte(arguments)
+	var value any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&value) == nil {
+		if same, err := json.Marshal(value); err == nil {
+			text = same
+		}
+	}
+	sum := sha256.Sum256(text)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// gone is the outcome of a call that its client comes back to too late.
+func gone(name string) pipeline.Outcome {
+	return pipeline.Outcome{Tool: name, Result: tool.ErrorResult(
+		tool.Errorf(tool.Conflict, "the call that this answers is not under way any more").
+			WithHint("look whether it has had its effect, then make the call anew if it is still needed"))}
+}

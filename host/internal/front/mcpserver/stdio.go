@@ -1,0 +1,251 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/front/lines"
+)
+
+// maxLine bounds one message from the client. Arguments may have 1 MiB, and
+// JSON may escape each byte with six.
+const maxLine = 8 << 20
+
+// lineTransport carries one JSON-RPC message a line. Unlike the SDK's own, it
+// answers a line that is no message and goes on, instead of ending the
+// session.
+type lineTransport struct {
+	in   io.ReadCloser
+	out  io.Writer
+	conn *lineConn
+}
+
+func newLineTransport(in io.ReadCloser, out io.Writer, session string, late *late) *lineTransport {
+	return &lineTransport{in: in, out: out, conn: &lineConn{
+		in: in, out: out, left: func() {}, session: session, late: late,
+		lines: make(chan line), writes: make(chan write), closed: make(chan struct{}),
+	}}
+}
+
+// Connect implements [mcp.Transport].
+func (t *lineTransport) Connect(context.Context) (mcp.Connection, error) {
+	// Both end with the streams, or with the process: a read or a write that
+	// waits for the other side cannot always be interrupted.
+	go t.conn.readLines(t.in)
+	go t.conn.writeLines(t.out)
+	return t.conn, nil
+}
+
+// line is what was read: a message, or the error that ended the reading.
+type line struct {
+	message jsonrpc.Message
+	err     error
+}
+
+// write is a line to be written, and where to tell how that went.
+type write struct {
+	line []byte
+	done chan<- error // has room for one
+}
+
+type lineConn struct {
+	in       io.ReadCloser
+	out      io.Writer
+	left     func() // is called when the client is gone that has closed its side
+	session  string
+	late     *late
+	lines    chan line
+	requests unanswered
+	writes   chan write
+	writing  atomic.Pointer[time.Time] // since when a write is under way; nil: none is
+
+	closeOnce sync.Once
+	closed    chan struct{}
+}
+
+var _ mcp.Connection = (*lineConn)(nil)
+
+// SessionID implements [mcp.Connection].
+func (c *lineConn) SessionID() string { return c.session }
+
+// Read implements [mcp.Connection].
+func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case l := <-c.lines:
+		return l.message, l.err
+	case <-c.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write implements [mcp.Connection].
+func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	data, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	if data, err = c.late.fill(data); err != nil {
+		return err
+	}
+	if response, ok := m.(*jsonrpc.Response); ok {
+		defer c.requests.end(response.ID)
+	}
+	return c.writeLine(ctx.Done(), data)
+}
+
+// writeLine returns when the line is written, or when the connection is closed
+// or giveUp is: a client that does not read must not hold up the end.
+func (c *lineConn) writeLine(giveUp <-chan struct{}, data []byte) error {
+	done := make(chan error, 1)
+	select {
+	case c.writes <- write{append(data, '\n'), done}:
+	case <-c.closed:
+		return io.ErrClosedPipe
+	case <-giveUp:
+		return errGivenUp
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-c.closed:
+		return io.ErrClosedPipe
+	}
+}
+
+// writeLines writes one line after the other.
+func (c *lineConn) writeLines(out io.Writer) {
+	for {
+		select {
+		case w := <-c.writes:
+			now := time.Now()
+			c.writing.Store(&now)
+			_, err := out.Write(w.line)
+			c.writing.Store(nil)
+			w.done <- err
+		case <-c.closed:
+			return
+		}
+	}
+}
+
+// Close implements [mcp.Connection].
+func (c *lineConn) Close() (err error) {
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		err = c.in.Close()
+	})
+	return err
+}
+
+// readLines hands each message to Read and answers what is none. The end of
+// input says that no request will follow, not that nobody wants the answers:
+// requests under way are answered first. A call ends at its tool's time-out at the
+// latest.
+func (c *lineConn) readLines(in io.Reader) {
+	r := lines.NewReader(in, maxLine)
+	for {
+		data, err := r.Next()
+		var next line
+		switch {
+		case errors.Is(err, lines.ErrTooLong):
+			c.refuse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", maxLine))
+			continue
+		case err != nil:
+			next.err = err
+			c.awaitAnswers(0)
+		case len(data) == 0:
+			continue
+		default:
+			var code int64
+			if next.message, code, err = decode(data); err != nil {
+				c.refuse(code, err.Error())
+				continue
+			}
+			if !c.requests.begin(next.message) {
+				c.refuseRequest(next.message)
+				continue
+			}
+		}
+		select {
+		case c.lines <- next:
+		case <-c.closed:
+			return
+		}
+		if next.err != nil {
+			return
+		}
+	}
+}
+
+// decode reads one message, or says with which code it must be refused.
+func decode(data []byte) (message jsonrpc.Message, code int64, err error) {
+	if code, err := checkText(data); err != nil {
+		return nil, code, err
+	}
+	if message, err = jsonrpc.DecodeMessage(data); err != nil {
+		return nil, jsonrpc.CodeInvalidRequest, fmt.Errorf("the message is not one of JSON-RPC 2.0: %w", err)
+	}
+	return message, 0, nil
+}
+
+// checkText refuses what is not one JSON value, and batches. The SDK's decoder
+// alone would take the first of several values and drop the rest.
+func checkText(data []byte) (code int64, err error) {
+	switch {
+	case !json.Valid(data):
+		err := json.Unmarshal(data, new(any))
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return jsonrpc.CodeParseError, fmt.Errorf("the message is not JSON, see byte %d: %w", syntax.Offset, err)
+		}
+		return jsonrpc.CodeParseError, errors.New("the message is not JSON")
+	case data[0] == '[':
+		return jsonrpc.CodeInvalidRequest, errors.New("batches are not supported, send one message at a time")
+	}
+	return 0, nil
+}
+
+// refuse answers a line that has no id to answer to.
+func (c *lineConn) refuse(code int64, why string) {
+	if c.writeLine(nil, refusal(code, why)) != nil {
+		_ = c.Close() // the client does not read any more, so that its session ends
+	}
+}
+
+// codeBusy is of those that JSON-RPC 2.0, section 5.1, leaves to servers.
+const codeBusy = -32000
+
+// refuseRequest answers a request of a client that has too many.
+func (c *lineConn) refuseRequest(m jsonrpc.Message) {
+	request, _ := m.(*jsonrpc.Request) // as begin has found
+	text, err := jsonrpc.EncodeMessage(&jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{
+		Code: codeBusy, Message: fmt.Sprintf("%d requests of this client wait for their answers already; send it again when some have theirs", maxUnanswered),
+	}})
+	if err != nil || c.writeLine(nil, text) != nil {
+		_ = c.Close() // the client does not read any more, so that its session ends
+	}
+}
+
+// refusal is the answer to what is no message. "If there was an error in
+// detecting the id in the Request object ..., it MUST be Null" (JSON-RPC 2.0,
+// section 5).
+func refusal(code int64, why string) []byte {
+	text, _ := json.Marshal(map[string]any{ // has nothing that could not be written
+		"jsonrpc": "2.0",
+		"id":      nil,
+		"error":   map[string]any{"code": code, "message": why},
+	})
+	return text
+}
+
+var errGivenUp = errors.New("the message was given up before it was written")

@@ -1,0 +1,159 @@
+package mcpserver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+)
+
+// follow publishes the catalog now, and after each change until stop, which may
+// be called more than once.
+func (s *Server) follow() (stop func()) {
+	changes, unsubscribe := s.opts.Catalog.Changed()
+	s.publish()
+	ended := make(chan struct{})
+	var following sync.WaitGroup
+	following.Go(func() { // until stop, which waits for it
+		for {
+			select {
+			case <-ended:
+				return
+			case <-changes:
+				s.publish()
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		unsubscribe()
+		close(ended)
+		following.Wait()
+	})
+}
+
+// publish makes the SDK list what the catalog holds now. Entries are
+// immutable, so one that is still the same pointer needs no work; the SDK
+// gathers what changes within a few milliseconds into one notification.
+func (s *Server) publish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := map[string]*catalog.Entry{}
+	for _, e := range s.opts.Catalog.Entries() {
+		now[e.Spec.Name] = e
+		if s.published[e.Spec.Name] != e {
+			s.sdk.AddTool(describe(e), s.call)
+		}
+	}
+	for name := range s.published {
+		if now[name] == nil {
+			s.sdk.RemoveTools(name)
+		}
+	}
+	s.published = now
+}
+
+// afterInitialize keeps changes of the list from a client that has not said
+// anything yet, and so cannot have read the list: the SDK would tell it.
+func afterInitialize(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		session, ok := req.GetSession().(*mcp.ServerSession)
+		if ok && method == "notifications/tools/list_changed" && session.InitializeParams() == nil {
+			return nil, nil
+		}
+		return next(ctx, method, req)
+	}
+}
+
+func (s *Server) lists(e *catalog.Entry) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.published[e.Spec.Name] == e
+}
+
+// describe is a tool as clients see it.
+func describe(e *catalog.Entry) *mcp.Tool {
+	destructive := e.Destructive()
+	t := &mcp.Tool{
+		Name:        e.Spec.Name,
+		Title:       e.Spec.Title,
+		Description: e.Spec.Description,
+		InputSchema: e.Schema.Public(),
+		// Clients decide by these what to ask a person, so all are always set.
+		Annotations: &mcp.ToolAnnotations{
+			ReadOnlyHint:    e.ReadOnly(),
+			DestructiveHint: &destructive,
+			IdempotentHint:  e.Idempotent(),
+			OpenWorldHint:   &e.Spec.OpenWorld,
+		},
+	}
+	if schema := e.Output.Public(); schema != nil {
+		t.OutputSchema = schema
+	}
+	return t
+}
+
+// maxAwait bounds the wait for the tools of plugins that are still starting.
+// Clients give up after a minute or so.
+const maxAwait = 15 * time.Second
+
+// awaitTools holds back a request whose answer depends on tools that are not
+// known yet.
+func (s *Server) awaitTools(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		switch params := req.GetParams().(type) {
+		case *mcp.ListToolsParams:
+			s.awaitReady(ctx)
+			s.publish()
+		case *mcp.CallToolParamsRaw:
+			if params == nil {
+				break
+			}
+			if _, err := s.opts.Catalog.Lookup(params.Name); err != nil {
+				s.awaitReady(ctx)
+			}
+		}
+		return next(ctx, method, req)
+	}
+}
+
+func (s *Server) awaitReady(ctx context.Context) {
+	if s.opts.Ready == nil {
+		return
+	}
+	timer := time.NewTimer(maxAwait)
+	defer timer.Stop()
+	select {
+	case <-s.opts.Ready:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// resolveName lets a call name a tool by an alias, which the SDK does not
+// know, and answers a call of an unknown tool with the nearest names.
+func (s *Server) resolveName(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		params, ok := req.GetParams().(*mcp.CallToolParamsRaw)
+		if !ok || params == nil {
+			return next(ctx, method, req)
+		}
+		entry, err := s.opts.Catalog.Lookup(params.Name)
+		if err != nil {
+			message := err.Message
+			if err.Hint != "" {
+				message += "; " + err.Hint
+			}
+			// "Protocol Errors: ... Unknown tools" (MCP, server/tools, "Error Handling")
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: message}
+		}
+		if !s.lists(entry) {
+			s.publish() // the change is on its way; the call is ahead of it
+		}
+		params.Name = entry.Spec.Name
+		return next(ctx, method, req)
+	}
+}

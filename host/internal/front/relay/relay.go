@@ -1,0 +1,340 @@
+// Package relay keeps an MCP client connected while its hosts come and go. It
+// passes messages on between the client's streams and one host after another.
+// What was under way when a host went is answered, or sent again if that can
+// have no effect; a call is never sent twice.
+package relay
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/front/lines"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxLine bounds one message from the client, as it is bounded where a host
+	// reads from the client itself.
+	maxLine = 8 * tool.MiB
+	// maxAnswer bounds one message from a host.
+	maxAnswer = 64 * tool.MiB
+	// maxWelcome bounds how long a host takes to take a client over.
+	maxWelcome = 15 * time.Second
+	// maxFarewell bounds how long a host that leaves takes to answer what it has
+	// when its calls have ended. It is longer than a host gives itself.
+	maxFarewell = 15 * time.Second
+	// maxGrace bounds what a host that leaves may say that its calls take.
+	maxGrace = 10 * time.Minute
+	// maxUnread is how long a client may leave its last answers unread.
+	maxUnread = time.Second
+	// lookEvery is how often a client that says nothing more is looked at: whether
+	// it still takes answers.
+	lookEvery = time.Second
+)
+
+// Leaving is the method of a notification by which a host says that it ends. The
+// relay then closes its side, and the host answers all that it was sent before
+// it closes its own: no call is lost between the two.
+const Leaving = "notifications/toolhost/leaving"
+
+// Farewell is the notification of a host whose calls go on for grace at most.
+func Farewell(grace time.Duration) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"grace_ms":%d}}`, Leaving, grace.Milliseconds())
+}
+
+// graceOf is what a host that leaves says that its calls take at most.
+func graceOf(farewell []byte) time.Duration {
+	var m struct {
+		Params struct {
+			GraceMS int64 `json:"grace_ms"`
+		} `json:"params"`
+	}
+	if json.Unmarshal(farewell, &m) != nil || m.Params.GraceMS < 0 || m.Params.GraceMS > maxGrace.Milliseconds() {
+		return 0
+	}
+	return time.Duration(m.Params.GraceMS) * time.Millisecond
+}
+
+// ErrGone says that the host has ended, and that its client is still there.
+var ErrGone = errors.New("the host that served this client has ended")
+
+// ErrStopped is an [ErrGone] of a host that has said before that it ends.
+var ErrStopped = fmt.Errorf("%w, as it had said", ErrGone)
+
+// errLeft says that the client has closed its side, errLeaving that its host is
+// about to.
+var (
+	errLeft    = errors.New("the client has left")
+	errLeaving = errors.New("the host leaves")
+)
+
+// Conn is a connection to a host, one JSON-RPC message a line.
+type Conn interface {
+	io.ReadWriteCloser
+	// CloseWrite says that no message will follow. Answers may.
+	CloseWrite() error
+}
+
+// host is the one that serves now.
+type host struct {
+	Conn
+
+	number  int             // counted from 1
+	gone    <-chan struct{} // closed when it is
+	leaving chan struct{}   // closed when it says that it leaves, by leave
+	leave   func()
+	grace   time.Duration // how long its calls then go on at most; set before leaving is closed
+}
+
+// isLeaving reports whether the host has said that it leaves.
+func (h *host) isLeaving() bool {
+	select {
+	case <-h.leaving:
+		return true
+	default:
+		return false
+	}
+}
+
+// Relay is one client. Its hosts follow one another.
+type Relay struct {
+	client   *client
+	underWay underWay
+	session  session
+	hosts    int // so far
+}
+
+// New returns a relay for the client behind a pair of streams. The caller must
+// Close it. A read of in that waits cannot be interrupted; it lasts until in
+// ends.
+func New(in io.Reader, out io.Writer) *Relay {
+	return &Relay{client: newClient(in, out)}
+}
+
+// Serve lets a host serve the client, beginning with what the one before has
+// left. It returns nil when the client has closed its side and has its answers,
+// or takes none, or when ctx ends; [ErrGone] or [ErrStopped] if the host has ended before; another
+// error if the host does not take the client over, or an answer cannot be written.
+// It closes the connection.
+func (r *Relay) Serve(ctx context.Context, conn Conn) error {
+	serving, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(serving, func() { _ = conn.Close() })()
+	r.hosts++
+	h := &host{Conn: conn, number: r.hosts, gone: serving.Done(), leaving: make(chan struct{})}
+	h.leave = sync.OnceFunc(func() { close(h.leaving) })
+
+	delivered := make(chan error, 1)
+	go func() { // ends with the connection, waited for below
+		err := r.deliver(h)
+		cancel()
+		delivered <- err
+	}()
+	err := r.welcome(ctx, h)
+	if err == nil {
+		err = r.forward(ctx, h)
+	}
+	switch {
+	case errors.Is(err, errLeaving):
+		defer time.AfterFunc(h.grace+maxFarewell, cancel).Stop()
+		err = ErrGone
+	case errors.Is(err, errLeft):
+		go r.endWithClient(serving, cancel) // ends with serving
+	case !errors.Is(err, ErrGone):
+		cancel()
+	}
+	answering := <-delivered // also what a host has said before it went
+	end := ErrGone
+	if h.isLeaving() {
+		end = ErrStopped
+		r.underWay.spare()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case answering != nil && !errors.Is(answering, ErrGone):
+		return answering
+	case errors.Is(err, errLeft):
+		return nil // Close answers what the host has not
+	case errors.Is(err, ErrGone):
+		return cmp.Or(r.answerLost(ctx.Done(), r.underWay.lose()), end)
+	}
+	return err
+}
+
+// endWithClient ends the service of a client that has closed its side as soon as it
+// takes no answers either. It returns when serving has ended.
+func (r *Relay) endWithClient(serving context.Context, end func()) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-serving.Done():
+			return
+		case <-tick.C:
+			if lines.Gone(r.client.out) {
+				end()
+			}
+		}
+	}
+}
+
+// Left is closed when the client has closed its side, and every message of it
+// was taken up.
+func (r *Relay) Left() <-chan struct{} { return r.client.left }
+
+// Close ends the relay, when Serve does not run any more. Whatever is still under
+// way is answered, if the client reads that soon.
+func (r *Relay) Close() {
+	soon := make(chan struct{})
+	defer time.AfterFunc(maxUnread, func() { close(soon) }).Stop()
+	_ = r.answerLost(soon, r.underWay.all()) // nobody is left to tell
+	r.client.close()
+}
+
+// welcome makes a host take up what the one before has left: the session of the
+// client, and what can be asked again.
+func (r *Relay) welcome(ctx context.Context, h *host) error {
+	var ready []byte
+	if replay, again := r.session.replay(); again {
+		if err := send(h, replay); err != nil {
+			return err
+		}
+		if err := r.session.replayed(h.gone); err != nil {
+			return err
+		}
+		if ready = r.session.initialized(); ready != nil {
+			if err := send(h, ready); err != nil {
+				return err
+			}
+		}
+	}
+	for _, q := range r.underWay.all() {
+		if h.isLeaving() {
+			break
+		}
+		if err := r.ask(h, q); err != nil {
+			return err
+		}
+	}
+	if ready == nil {
+		return nil
+	}
+	// The next host may have other tools.
+	return r.client.write(ctx.Done(), []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
+}
+
+// forward passes on what the client says.
+func (r *Relay) forward(ctx context.Context, h *host) error {
+	for {
+		select {
+		case <-h.gone:
+			return ErrGone
+		case <-h.leaving:
+			return errors.Join(h.CloseWrite(), errLeaving)
+		case line, ok := <-r.client.lines:
+			if !ok {
+				return errors.Join(h.CloseWrite(), errLeft)
+			}
+			if err := r.pass(ctx, h, line); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// pass passes on one message of the client.
+func (r *Relay) pass(ctx context.Context, h *host, line []byte) error {
+	m := parse(line)
+	switch {
+	case m.isRequest():
+		q, err := r.underWay.begin(m, line)
+		if err != nil {
+			return r.client.write(ctx.Done(), failure(m.ID, tool.ResourceExhausted, err.Error()))
+		}
+		return r.ask(h, q)
+	case m.isAnswer():
+		var asked bool
+		if line, asked = answerTo(h.number, m, line); !asked {
+			return nil
+		}
+	case m.Method == "notifications/cancelled":
+		r.underWay.cancel(line) // nobody waits for the answer
+	case m.Method == "notifications/initialized":
+		r.session.noteInitialized(line)
+	}
+	return send(h, line)
+}
+
+// ask sends a request.
+func (r *Relay) ask(h *host, q *request) error {
+	n, err := h.Write(append(q.line, '\n'))
+	r.underWay.sent(q, n)
+	if err != nil {
+		return ErrGone
+	}
+	return nil
+}
+
+// send sends what is not answered.
+func send(h *host, line []byte) error {
+	if _, err := h.Write(append(line, '\n')); err != nil {
+		return ErrGone
+	}
+	return nil
+}
+
+// deliver passes on what the host says.
+func (r *Relay) deliver(h *host) error {
+	in := lines.NewReader(h, int(maxAnswer))
+	for {
+		line, err := in.Next()
+		if errors.Is(err, lines.ErrTooLong) {
+			return fmt.Errorf("relay MCP: the host sent a message of more than %s", maxAnswer)
+		}
+		if err != nil {
+			return ErrGone
+		}
+		m := parse(line)
+		switch {
+		case !m.readable: // cut off by the end of the host
+			continue
+		case m.isAnswer() && r.session.takes(m, line):
+			continue
+		case m.isAnswer():
+			if q := r.underWay.end(m.ID); q != nil && q.method == "initialize" {
+				r.session.note(q.line, line)
+			}
+		case m.isRequest():
+			line = questionOf(h.number, m, line)
+		case m.Method == Leaving:
+			if !h.isLeaving() {
+				h.grace = graceOf(line)
+			}
+			h.leave()
+			continue
+		case m.Method == "notifications/cancelled":
+			line = takenBack(h.number, line)
+		}
+		if err := r.client.write(h.gone, line); err != nil && !errors.Is(err, errGivenUp) {
+			return fmt.Errorf("relay MCP: %w", err)
+		}
+	}
+}
+
+// answerLost answers requests in the place of a host that has gone.
+func (r *Relay) answerLost(giveUp <-chan struct{}, lost []*request) error {
+	for _, q := range lost {
+		r.underWay.end(q.id)
+		if err := r.client.write(giveUp, q.lost()); err != nil {
+			return fmt.Errorf("relay MCP: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/launch"
+)
+
+// TestHandOver: what a program owns becomes its user's, and nothing else does. A
+// plugin that could have the host give it a file of root's would have that file.
+func TestHandOver(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"own", "own/below", "tmp", "elsewhere"} {
+		must(t, os.Mkdir(path(name), 0o700))
+	}
+	for _, name := range []string{"own/file", "own/below/file", "tmp/file", "elsewhere/shadow", "elsewhere/passwd", "elsewhere/linked"} {
+		must(t, os.WriteFile(path(name), nil, 0o600))
+	}
+	// What the plugin may have left there when it ran before.
+	must(t, os.Link(path("elsewhere/linked"), path("own/linked")))
+	must(t, os.Symlink("../elsewhere/shadow", path("own/out")))
+	must(t, os.Symlink(path("elsewhere/passwd"), path("own/absolute")))
+	must(t, os.Symlink("linked", path("own/in")))
+	must(t, os.Symlink("nowhere", path("own/broken")))
+	must(t, os.Symlink("../elsewhere", path("own/dir")))
+
+	given := []string{
+		"own", "own/file", "own/below", "own/below/file", "own/out", "own/absolute", "own/in", "own/broken", "own/dir", "tmp", "tmp/file",
+	}
+	kept := []string{".", "own/linked", "elsewhere", "elsewhere/shadow", "elsewhere/passwd", "elsewhere/linked"}
+	host := launch.User{UID: os.Geteuid(), GID: os.Getegid()}
+	other := launch.User{UID: owner, GID: owner + 1}
+	if os.Geteuid() != 0 {
+		other = host // an ordinary user can give nothing away, and does not try to
+	}
+	for _, tt := range []struct {
+		name string
+		user *launch.User
+		want launch.User
+	}{
+		{"to a user of its own", &launch.User{UID: owner, GID: owner + 1}, other},
+		{"to the same user again", &launch.User{UID: owner, GID: owner + 1}, other},
+		{"back to the host's", nil, host},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			plan := &plan{profile: &Profile{Own: []string{path("own")}, Tmp: path("tmp")}, user: tt.user}
+			must(t, new(Launcher).handOver(t.Context(), plan))
+			for _, of := range []struct {
+				names []string
+				want  launch.User
+			}{{given, tt.want}, {kept, host}} {
+				for _, name := range of.names {
+					var stat unix.Stat_t
+					must(t, unix.Lstat(path(name), &stat))
+					if int(stat.Uid) != of.want.UID || int(stat.Gid) != of.want.GID {
+						t.Errorf("%s is of user %d, group %d, want %d, %d", name, stat.Uid, stat.Gid, of.want.UID, of.want.GID)
+					}
+				}
+			}
+		})
+	}
+}
+
+// A directory that cannot be handed over keeps the program from starting: it would
+// find there what it cannot use.
+func TestHandOverFails(t *testing.T) {
+	plan := &plan{profile: &Profile{Own: []string{filepath.Join(t.TempDir(), "none")}}, user: &launch.User{UID: owner, GID: owner}}
+	if err := new(Launcher).handOver(t.Context(), plan); (err == nil) != (os.Geteuid() != 0) {
+		t.Errorf("handOver() = %v, want an error of root's only", err)
+	}
+}

@@ -1,0 +1,162 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/launch"
+)
+
+// TestPartial: a layer that is in force, and does not do all that it is for, is
+// reported.
+func TestPartial(t *testing.T) {
+	basic, strict := Confinement{Isolation: Basic, RunAs: RunAs{Mode: RunAsHost}}, Confinement{Isolation: Strict, RunAs: RunAs{Mode: RunAsHost}}
+	basic.UnlimitedProcesses, strict.UnlimitedProcesses = true, true
+	limited, requires := basic, basic
+	limited.UnlimitedProcesses = false
+	requires.Require, requires.WarnOnMissing = []Layer{LayerCgroup}, true
+	some := &groups{controllers: []string{"pids"}, missing: Gap{Layer: LayerCgroup, Reason: "not delegated: memory"}}
+	for _, tt := range []struct {
+		name   string
+		c      Confinement
+		groups *groups
+		cpus   float64
+		done   launch.Details
+		want   []string // what the reasons begin with
+	}{
+		{"everything is there", basic, nil, 0, launch.Details{Landlock: 6}, nil},
+		{"Linux 6.2", basic, nil, 0, launch.Details{Landlock: 3}, []string{"landlock: version 3 does not keep other processes"}},
+		{"Linux 6.1", basic, nil, 0, launch.Details{Landlock: 2}, []string{"landlock: version 2 does not keep files", "landlock: version 2 does not keep other processes"}},
+		{"other layers do it", strict, nil, 0, launch.Details{Landlock: 1}, nil},
+		{"processors", basic, nil, 1.5, launch.Details{Landlock: 6}, []string{"cgroup: the limit cpus is not set"}},
+		{"processes", limited, nil, 0, launch.Details{Landlock: 6}, []string{"rlimits: processes are not limited"}},
+		{"processes of a group", limited, some, 0, launch.Details{Landlock: 6}, []string{"cgroup: not delegated"}},
+		{"a part of what is required", requires, some, 0, launch.Details{Landlock: 6}, []string{"required cgroup: not delegated"}},
+		{"loopback", strict, nil, 0, launch.Details{Landlock: 6, NoLoopback: "no"}, []string{"netns: its loopback address: no"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			plan := newPlan(&Profile{Confinement: tt.c, Limits: Limits{CPUs: tt.cpus}}, nil)
+			plan.groups = tt.groups
+			var got []string
+			for _, gap := range plan.partial(&tt.done) {
+				said := string(gap.Layer) + ": " + gap.Reason
+				if gap.Required {
+					said = "required " + said
+				}
+				got = append(got, said)
+			}
+			if !slices.EqualFunc(got, tt.want, strings.HasPrefix) {
+				t.Errorf("partial() = %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestUsersOfTheirOwn: as long as one program's directory is some user's, no other
+// program becomes that user, whatever their names.
+func TestUsersOfTheirOwn(t *testing.T) {
+	dir := t.TempDir()
+	plan := func(name string) *plan {
+		own := filepath.Join(dir, name)
+		must(t, os.MkdirAll(own, 0o700))
+		return &plan{profile: &Profile{Name: "fs", Own: []string{own}}} // both names make the same user likely
+	}
+	first := plan("fs")
+	likely := first.ownUser()
+	if again := first.ownUser(); again != likely {
+		t.Errorf("the user of a program is %d and then %d", likely, again)
+	}
+	if likely < firstUser || likely >= firstUser+users {
+		t.Errorf("user %d is not one of those that no account has", likely)
+	}
+	if os.Geteuid() != 0 {
+		return // only root can give a directory away
+	}
+	must(t, os.Lchown(first.profile.Own[0], likely, likely))
+	second := plan("redis").ownUser()
+	if want := firstUser + (likely-firstUser+1)%users; second != want {
+		t.Errorf("the second program's user is %d, want %d, the one after the first's", second, want)
+	}
+	if again := first.ownUser(); again != likely {
+		t.Errorf("the first program's user has become %d, want %d still", again, likely)
+	}
+}
+
+// TestUserMayNotWrite: an administrator who names a user that may not write the
+// workspace is told so.
+func TestUserMayNotWrite(t *testing.T) {
+	named := map[RunAs][]Gap{{Mode: RunAsHost}: nil}
+	if os.Geteuid() == 0 { // others have no choice
+		named[RunAs{Mode: RunAsUser, UID: 60000, GID: 60000}] = []Gap{
+			{Layer: LayerRunAs, Reason: "user 60000 may not write WORKSPACE", Remedy: "give it to that user (chown), or name its owner with run_as"},
+		}
+	}
+	for user, want := range named {
+		p := profile(t, "inspect")
+		p.Workspace = t.TempDir()
+		p.Confinement = Confinement{Isolation: Strict, Workspace: WriteWorkspace, WarnOnMissing: true, RunAs: user}
+		report, err := newLauncher(t).Try(t.Context(), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []Gap
+		for _, gap := range report.Missing {
+			if gap.Layer == LayerRunAs {
+				gap.Reason = strings.ReplaceAll(gap.Reason, p.Workspace, "WORKSPACE")
+				got = append(got, gap)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("run_as %+v (-want +got):\n%s", user, diff)
+		}
+	}
+}
+
+// TestGroupsAreKept: whoever requires limits of the whole tree and only wants to be
+// warned keeps what a control group can do without them.
+func TestGroupsAreKept(t *testing.T) {
+	l := newLauncher(t)
+	some := &groups{dir: t.TempDir(), missing: Gap{Layer: LayerCgroup, Reason: "not delegated"}}
+	l.groups = some
+	t.Cleanup(func() { l.groups = nil })
+	for _, warn := range []bool{true, false} {
+		p := profile(t, "inspect")
+		p.Confinement = Confinement{Require: []Layer{LayerCgroup}, WarnOnMissing: warn}
+		group, err := l.makeGroup(newPlan(&p, nil))
+		if (err == nil) != warn {
+			t.Errorf("on_missing = warn is %v: group %v, error %v", warn, group, err)
+		}
+		group.remove()
+	}
+}
+
+// TestUnsearchedIsNamed: the directories in which nothing was looked for are a list that
+// can be read, and its gap can be told from others of the mounts.
+func TestUnsearchedIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		dirs []string
+		want string
+	}{
+		{[]string{"/w/a"}, "what is in a is protected by checks only"},
+		{[]string{"/w/a", "/w/b"}, "what is in a and b is protected by checks only"},
+		{[]string{"/w/a", "/w/b", "/w/c", "/w/d", "/w/e"}, "what is in a, b, c and 2 more directories is protected by checks only"},
+	} {
+		plan := newPlan(&Profile{Workspace: "/w", unsearched: tt.dirs}, nil)
+		plan.on[LayerMounts] = true
+		var got []Gap
+		for _, gap := range plan.partial(&launch.Details{}) {
+			if gap.Unsearched {
+				got = append(got, gap)
+			}
+		}
+		if len(got) != 1 || got[0].Layer != LayerMounts || !strings.Contains(got[0].Reason, tt.want) {
+			t.Errorf("not searched: %v, got the gaps %v, want %q", tt.dirs, got, tt.want)
+		}
+	}
+}

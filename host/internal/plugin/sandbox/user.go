@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/launch"
+)
+
+// Users that no account has on a system that follows systemd's table of users and
+// groups: one for each program.
+const (
+	firstUser = 60578
+	users     = 61184 - firstUser
+)
+
+// chooseUser decides which user a program of a root host runs as.
+func (p *plan) chooseUser() {
+	c := &p.profile.Confinement
+	user := &launch.User{UID: c.RunAs.UID, GID: c.RunAs.GID, Groups: true}
+	switch {
+	case c.RunAs.Mode == RunAsHost:
+		return
+	case c.RunAs.Mode == RunAsUser:
+	case c.Workspace == WriteWorkspace && p.profile.Workspace != "":
+		owner, err := ownerOf(p.profile.Workspace)
+		if err != nil || owner.UID == 0 {
+			p.missing = append(p.missing, Gap{
+				Layer: LayerRunAs, Reason: "the workspace belongs to root",
+				Remedy: "give the workspace to an ordinary user (chown), or name one with run_as",
+			})
+			return
+		}
+		*user = owner
+	default:
+		p.userOfItsOwn = true
+		user.UID = p.ownUser()
+		user.GID = user.UID
+	}
+	if user.UID == 0 {
+		return
+	}
+	// The launcher finds that out too, but only when it has been started.
+	if err := p.workableBy(user); err != nil && c.RunAs.Mode == RunAsAuto {
+		p.missing = append(p.missing, newGap(LayerRunAs, err))
+		return
+	}
+	p.user = user
+	p.on[LayerRunAs] = true
+}
+
+// ownUser returns the user that a program has for itself: the one that its name
+// makes likely, or the next that owns nothing beside what the program owns.
+func (p *plan) ownUser() int {
+	taken := map[int]bool{}
+	for _, own := range p.profile.Own[:min(1, len(p.profile.Own))] {
+		others, err := os.ReadDir(filepath.Dir(own))
+		if err != nil {
+			break // then the names alone decide
+		}
+		for _, other := range others {
+			info, err := other.Info()
+			if err != nil || filepath.Base(own) == other.Name() {
+				continue
+			}
+			if owner, err := ownerIn(info); err == nil {
+				taken[owner.UID] = true
+			}
+		}
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(p.profile.name())) // never fails
+	likely := int(h.Sum32() % users)
+	for n := range users {
+		if user := firstUser + (likely+n)%users; !taken[user] {
+			return user
+		}
+	}
+	return firstUser + likely
+}
+
+func (p *Profile) name() string {
+	if p.Name != "" {
+		return p.Name
+	}
+	return filepath.Base(p.Path)
+}
+
+// workableBy reports why a user cannot execute the program, or not reach what it
+// needs.
+func (p *plan) workableBy(u *launch.User) error {
+	info, err := p.profile.Binary.Stat()
+	if err != nil {
+		return err
+	}
+	if !passes(info, u) {
+		return fmt.Errorf("user %d may not execute the program (mode %v)", u.UID, info.Mode().Perm())
+	}
+	if p.on[LayerMounts] {
+		return nil // the directories above are others then
+	}
+	for _, path := range append(nonEmpty(p.profile.Dir), p.profile.Own...) {
+		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
+			if info, err := os.Stat(dir); err == nil && !passes(info, u) {
+				return fmt.Errorf("user %d cannot reach %s: %s is closed to it (mode %v)", u.UID, path, dir, info.Mode().Perm())
+			}
+		}
+	}
+	return nil
+}
+
+// passes reports whether a user may execute a file, or pass through a directory.
+func passes(info fs.FileInfo, u *launch.User) bool {
+	owner, err := ownerIn(info)
+	if err != nil {
+		return false
+	}
+	bit := fs.FileMode(0o001)
+	switch {
+	case owner.UID == u.UID:
+		bit = 0o100
+	case owner.GID == u.GID:
+		bit = 0o010
+	}
+	return info.Mode().Perm()&bit != 0
+}
+
+func ownerOf(path string) (launch.User, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return launch.User{}, err
+	}
+	return ownerIn(info)
+}
+
+func ownerIn(info fs.FileInfo) (launch.User, error) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return launch.User{}, errors.New("the system does not tell owners")
+	}
+	return launch.User{UID: int(stat.Uid), GID: int(stat.Gid), Groups: true}, nil
+}
+
+// handOver makes what the program owns its user's. Files with several names stay
+// as they are: one of them may be somebody else's.
+func (l *Launcher) handOver(ctx context.Context, p *plan) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	l.owning.Lock()
+	defer l.owning.Unlock()
+	if p.userOfItsOwn && p.user != nil {
+		p.user.UID = p.ownUser() // another one may have been given it since
+		p.user.GID = p.user.UID
+	}
+	user := p.user
+	if user == nil {
+		user = &launch.User{UID: os.Geteuid(), GID: os.Getegid()}
+	}
+	for _, dir := range append(nonEmpty(p.profile.Tmp), p.profile.Own...) {
+		if owner, err := ownerOf(dir); err == nil && owner.UID == user.UID {
+			continue
+		}
+		if err := handOverTree(ctx, dir, user); err != nil {
+			return fmt.Errorf("give %s to user %d: %w", dir, user.UID, err)
+		}
+	}
+	return nil
+}
+
+func handOverTree(ctx context.Context, dir string, user *launch.User) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }() // it was only read
+	return fs.WalkDir(root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err = cmp.Or(err, context.Cause(ctx)); err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && !entry.IsDir() && stat.Nlink > 1 {
+			return nil
+		}
+		return root.Lchown(name, user.UID, user.GID)
+	})
+}

@@ -1,0 +1,166 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// names of the published tools of a plugin.
+func (k *kept) names(plugin string) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var names []string
+	for _, spec := range k.published[plugin] {
+		names = append(names, spec.Name)
+	}
+	return names
+}
+
+func TestToolsAreKnownWithoutAStart(t *testing.T) {
+	t.Parallel()
+	stateDir := t.TempDir()
+	settings := `{"color":"red"}`
+	calm := Plugin{
+		Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits(),
+		Settings: func([]byte) ([]byte, error) { return []byte(settings), nil },
+	}
+	start := func() *kept {
+		t.Helper()
+		k := keepIn(t, stateDir, calm)
+		if err := k.Start(t.Context()); err != nil {
+			t.Fatalf("Start() = %v", err)
+		}
+		if diff := cmp.Diff(testTools, k.names("calm")); diff != "" {
+			t.Errorf("published tools (-want +got):\n%s", diff)
+		}
+		return k
+	}
+	started := func(k *kept, want bool) {
+		t.Helper()
+		s := k.state(t, "calm")
+		if got := s.PID != 0; got != want {
+			t.Errorf("the plugin was started: %v, want %v", got, want)
+		}
+		if s.Version != "1.2.3" || len(s.Digest) != 64 {
+			t.Errorf("state is %+v, want version and digest", s)
+		}
+	}
+	started(start(), true)
+	k := start()
+	started(k, false)
+	k.mustCall(t, "calm", "echo")
+
+	settings = `{"color":"blue"}`
+	started(start(), true)
+	started(start(), false)
+
+	rebuild(t, calm.Path)
+	started(start(), true)
+
+	path := manifestPath(stateDir, "calm")
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the manifest's mode is %v (%v), want 0600", info.Mode(), err)
+	}
+	if err := os.WriteFile(path, []byte(`{"file":`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	started(start(), true) // a manifest that was cut counts as none
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// TestManifestLearnsTheFile starts hosts whose plugin was built just before the
+// first one looked at it: too late to believe that its digest stays. A later
+// one notes the file, so that those after it need not read it.
+func TestManifestLearnsTheFile(t *testing.T) {
+	t.Parallel()
+	stateDir := t.TempDir()
+	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
+	if err := keepIn(t, stateDir, calm).Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	path := manifestPath(stateDir, "calm")
+	m, err := loadManifest(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.File = fileID{}
+	if err := m.save(path); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the file is noted", func() bool {
+		k := keepIn(t, stateDir, calm)
+		if err := k.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if s := k.state(t, "calm"); s.PID != 0 {
+			t.Fatal("the plugin was started, whose tools are known")
+		}
+		m, err := loadManifest(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.File == lookAt(calm.Path)
+	})
+}
+
+func TestManifestRoundTrip(t *testing.T) {
+	want := &manifest{
+		File: fileID{Dev: 1, Ino: 2, Size: 3, Mode: 4, UID: 5, Mtime: 6, Ctime: 7}, Digest: "abc", Version: "1", Schema: []byte("{}"), Settings: "def",
+		Tools: []tool.Spec{{Name: "a", Tier: tool.Privileged, InputSchema: []byte(`{"type":"object"}`), TierWhen: []tool.TierRule{{Property: "p", Equals: []byte(`1`), Tier: tool.ReadOnly}}}},
+	}
+	path := manifestPath(t.TempDir(), "p")
+	if m, err := loadManifest(path); m != nil || err != nil {
+		t.Errorf("loadManifest() of none = %v, %v", m, err)
+	}
+	if err := want.save(path); err != nil {
+		t.Fatal(err)
+	}
+	got, err := loadManifest(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the manifest changed (-want +got):\n%s", diff)
+	}
+	want.Tools[0].Tier = 99 // cannot be written
+	if err := want.save(path); err == nil || !strings.Contains(err.Error(), "tier 99") {
+		t.Errorf("save() = %v, want that the tier is not valid", err)
+	}
+	if again, err := loadManifest(path); err != nil || again.Tools[0].Tier != tool.Privileged {
+		t.Errorf("the old manifest is gone: %v, %v", again, err)
+	}
+}
+
+// TestPinIsNotBelievedFromTheCache forges what an earlier host has learned: the
+// digest of the pinned program for another one.
+func TestPinIsNotBelievedFromTheCache(t *testing.T) {
+	stateDir := t.TempDir()
+	pin := strings.Repeat("0", 64)
+	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, SHA256: pin, Limits: sandbox.DefaultLimits()}
+	forged := &manifest{File: lookAt(p.Path), Digest: pin, Version: "1", Schema: []byte("{}"), Settings: digestOf([]byte("{}")), Tools: []tool.Spec{{Name: "echo", Tier: tool.ReadOnly}}}
+	if err := forged.save(manifestPath(stateDir, "calm")); err != nil {
+		t.Fatal(err)
+	}
+	if _, known := KnownSchema(stateDir, p); known {
+		t.Error("KnownSchema() believes it")
+	}
+	k := keepIn(t, stateDir, p)
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := k.names("calm"); len(got) > 0 {
+		t.Errorf("the tools %v are published", got)
+	}
+	_, err := k.call(t, "calm", "echo", `{}`)
+	wantUnavailable(t, err, "not the one that was pinned", false)
+}

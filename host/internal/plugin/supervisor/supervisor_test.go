@@ -1,0 +1,463 @@
+package supervisor
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/goleak"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+func TestMain(m *testing.M) {
+	if isTestPlugin() {
+		runTestPlugin()
+		return
+	}
+	if program := os.Getenv(hostEnv); program != "" {
+		runTestHost(program)
+		return
+	}
+	dir, err := os.MkdirTemp("", "supervisor-test-")
+	must(err)
+	must(os.Chmod(dir, 0o755))
+	testBinary, err = pluginBinary(dir)
+	must(err)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		must(os.RemoveAll(dir))
+		os.Exit(code)
+	}))
+}
+
+// testBinary is what tests start as a plugin or a host.
+var testBinary string
+
+// secret is what [Options.Redact] removes in these tests.
+const secret = "hunter2"
+
+// plain lets plugins see what tests give them, and process ids as the tests do.
+var plain = sandbox.Confinement{Isolation: sandbox.Basic, Workspace: sandbox.WriteWorkspace, Exec: []string{sandbox.ExecSystem}}
+
+// kept is a Supervisor over test plugins, and what it said.
+type kept struct {
+	*Supervisor
+	log *syncBuffer
+	// workspace is what the plugins see of the files of the test.
+	workspace string
+	// publishing is called before something is published, if it is set.
+	publishing func()
+
+	mu        sync.Mutex // guards the rest
+	published map[string][]tool.Spec
+	digests   map[string]string
+}
+
+// keep makes a Supervisor for plugins with the given behaviours, which are
+// their names too.
+func keep(t *testing.T, modes ...string) *kept {
+	t.Helper()
+	var plugins []Plugin
+	for _, mode := range modes {
+		plugins = append(plugins, Plugin{Name: mode, Path: program(t, mode), Confinement: plain, Limits: sandbox.DefaultLimits()})
+	}
+	return keepPlugins(t, plugins...)
+}
+
+func keepPlugins(t *testing.T, plugins ...Plugin) *kept {
+	t.Helper()
+	return keepIn(t, t.TempDir(), plugins...)
+}
+
+func keepIn(t *testing.T, stateDir string, plugins ...Plugin) *kept {
+	t.Helper()
+	launcher, err := sandbox.NewLauncher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	runDir := shortDir(t)
+	k := &kept{log: new(syncBuffer), workspace: t.TempDir(), published: map[string][]tool.Spec{}, digests: map[string]string{}}
+	s, err := New(Options{
+		Plugins: plugins, Launcher: launcher, StateDir: stateDir, RunDir: runDir, Workspace: k.workspace, Version: "0.1.0",
+		Logger: hclog.New(&hclog.LoggerOptions{Output: k.log, Level: hclog.Debug}),
+		Redact: func(text string) string { return strings.ReplaceAll(text, secret, "[redacted]") },
+		Publish: func(plugin, digest string, tools []tool.Spec) {
+			if k.publishing != nil {
+				k.publishing()
+			}
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.published[plugin], k.digests[plugin] = tools, digest
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.env = []string{"GORACE=atexit_sleep_ms=0"} // a race detector would have each plugin end a second late
+	k.Supervisor = s
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+		if err := launcher.Close(); err != nil {
+			t.Errorf("close launcher: %v", err)
+		}
+		if left, _ := os.ReadDir(runDir); len(left) > 0 {
+			t.Errorf("left in the run directory: %v", left)
+		}
+		if t.Failed() {
+			t.Logf("log:\n%s", k.log)
+		}
+	})
+	return k
+}
+
+// program makes the test binary available under another name.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(ownedDir(t), name)
+	info, err := os.Stat(testBinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm()&0o022 == 0 && os.Link(testBinary, path) == nil {
+		return path
+	}
+	return copyProgram(t, name)
+}
+
+// ownedDir is a directory that only its owner can write, whatever the umask.
+func ownedDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// copyProgram is program for tests that change the file.
+func copyProgram(t *testing.T, name string) string {
+	t.Helper()
+	path, err := copySelf(filepath.Join(ownedDir(t), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// copySelf copies the test binary to path.
+func copySelf(path string) (string, error) {
+	in, err := os.Open(testBinary)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	// A process that is forked meanwhile would hold the file open for writing,
+	// and nobody could execute it until then (golang.org/issue/22315).
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(out, in)
+	return path, errors.Join(err, out.Close(), os.Chmod(path, 0o755))
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+// await waits until the buffer holds text.
+func (b *syncBuffer) await(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%q is in the log", text), func() bool { return strings.Contains(b.String(), text) })
+}
+
+// eventually waits until a condition holds that nothing announces.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for tick, end := time.Tick(5*time.Millisecond), time.After(60*time.Second); !holds(); {
+		select {
+		case <-tick:
+		case <-end:
+			t.Fatalf("it never came true that %s", what)
+		}
+	}
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// call runs a tool and gives it a generous time.
+func (k *kept) call(t *testing.T, plugin, name, arguments string) (tool.Result, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	result, _, err := k.Run(ctx, plugin, "", tool.Call{ID: "tc_1", Tool: name, Arguments: []byte(arguments)}, tool.Sink{})
+	return result, err
+}
+
+// forgive ends the wait after a crash, which is random. Its crashes stay
+// counted.
+func (k *kept) forgive(plugin string) {
+	keeper := k.keepers[plugin]
+	keeper.mu.Lock()
+	defer keeper.mu.Unlock()
+	keeper.backoff.until = time.Time{}
+}
+
+// digest is what was last published with the tools of a plugin.
+func (k *kept) digest(plugin string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.digests[plugin]
+}
+
+// live returns the process that takes calls, or nil.
+func (k *kept) live(plugin string) *instance {
+	keeper := k.keepers[plugin]
+	keeper.mu.Lock()
+	defer keeper.mu.Unlock()
+	return keeper.current(sharedScope)
+}
+
+// mustCall runs a tool that works, without the waits after crashes.
+func (k *kept) mustCall(t *testing.T, plugin, name string) string {
+	t.Helper()
+	for {
+		result, err := k.call(t, plugin, name, `{}`)
+		var e *tool.Error
+		if errors.As(err, &e) && e.Code == tool.Unavailable && e.Retryable {
+			k.forgive(plugin)
+			continue
+		}
+		if err != nil {
+			t.Fatalf("Run(%s, %s) = %v (%v)", plugin, name, err, errors.Unwrap(err))
+		}
+		return result.Text()
+	}
+}
+
+// state returns the state of one plugin.
+func (k *kept) state(t *testing.T, plugin string) State {
+	t.Helper()
+	for _, s := range k.Plugins() {
+		if s.Name == plugin {
+			return s
+		}
+	}
+	t.Fatalf("Plugins() does not list %q", plugin)
+	return State{}
+}
+
+// await waits until a plugin is in a phase.
+func (k *kept) await(t *testing.T, plugin string, phase Phase) {
+	t.Helper()
+	eventually(t, plugin+" is "+phase.String(), func() bool { return k.state(t, plugin).Phase == phase })
+}
+
+func TestRun(t *testing.T) {
+	k := keep(t, "calm")
+	var progress []tool.Progress
+	var chunks []tool.Chunk
+	result, sent, err := k.Run(t.Context(), "calm", "", tool.Call{ID: "tc_1", Tool: "echo", Arguments: []byte(`{"a":1}`), Context: tool.Context{User: "../ann"}}, tool.Sink{
+		Progress: func(p tool.Progress) { progress = append(progress, p) },
+		Chunk:    func(c tool.Chunk) { chunks = append(chunks, c) },
+	})
+	if err != nil || !sent {
+		t.Fatalf("Run() = sent %v, %v (%v)", sent, err, errors.Unwrap(err))
+	}
+	if got, want := result.Text(), `{"a":1}`; got != want {
+		t.Errorf("the result is %q, want %q", got, want)
+	}
+	if got, want := fmt.Sprint(progress), "[{1 2 half}]"; got != want {
+		t.Errorf("progress is %s, want %s", got, want)
+	}
+	if len(chunks) != 1 || string(chunks[0].Data) != "chunk" || chunks[0].Stream != tool.Stdout {
+		t.Errorf("chunks are %v, want one", chunks)
+	}
+	s := k.state(t, "calm")
+	if s.Phase != Ready || s.PID <= 1 || s.Version != "1.2.3" || len(s.Digest) != 64 || s.Calls != 0 || s.Sandbox == nil || !slices.Contains(s.Sandbox.Layers, "rlimits") {
+		t.Errorf("state is %+v", s)
+	}
+}
+
+func TestStart(t *testing.T) {
+	k := keep(t, "calm", "crashstart", "connected", "liar", "usage")
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatalf("Start() = %v", err)
+	}
+	for plugin, want := range map[string]int{"calm": len(testTools), "connected": len(testTools), "crashstart": 0, "liar": 0, "usage": 0} {
+		if got := len(k.names(plugin)); got != want {
+			t.Errorf("%s: %d tools are published, want %d", plugin, got, want)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := k.Start(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Start() after ctx has ended = %v, want that", err)
+	}
+}
+
+func TestEagerPluginStartsAgain(t *testing.T) {
+	k := keepPlugins(t, Plugin{Name: "calm", Path: program(t, "calm"), Confinement: plain, Eager: true, IdleTimeout: time.Millisecond})
+	if err := k.Start(t.Context()); err != nil {
+		t.Fatalf("Start() = %v", err)
+	}
+	first := k.state(t, "calm")
+	if first.Phase != Ready {
+		t.Fatalf("state is %v after Start, want ready", first.Phase)
+	}
+	if _, err := k.call(t, "calm", "exit", `{}`); tool.AsError(err).Code != tool.PluginCrashed {
+		t.Fatalf("Run() = %v", err)
+	}
+	eventually(t, "the plugin is started again", func() bool {
+		s := k.state(t, "calm")
+		return s.Phase == Ready && s.PID != first.PID
+	})
+}
+
+func TestCloseDuringAStart(t *testing.T) {
+	k := keep(t, "silent", "hangconfigure")
+	var calls sync.WaitGroup
+	for _, plugin := range []string{"silent", "hangconfigure"} {
+		calls.Go(func() {
+			_, err := k.call(t, plugin, "echo", `{}`)
+			wantUnavailable(t, err, "the host is stopping", false)
+		})
+		eventually(t, "the plugin starts", func() bool { return k.state(t, plugin).Phase != Stopped })
+	}
+	for range 2 {
+		if err := k.Close(); err != nil {
+			t.Errorf("Close() = %v", err)
+		}
+	}
+	calls.Wait()
+	_, err := k.call(t, "silent", "echo", `{}`)
+	wantUnavailable(t, err, "the host is stopping", false)
+	for _, s := range k.Plugins() {
+		if s.Phase != Stopped || s.PID != 0 {
+			t.Errorf("state after Close is %+v", s)
+		}
+	}
+}
+
+func TestCloseEndsCalls(t *testing.T) {
+	t.Parallel()
+	k := keep(t, "stubborn")
+	inside := make(chan struct{})
+	ended := make(chan error, 1)
+	go func() {
+		_, _, err := k.Run(t.Context(), "stubborn", "", tool.Call{ID: "tc_1", Tool: "block", Arguments: []byte(`{"Calls":1}`)},
+			tool.Sink{Chunk: func(tool.Chunk) { close(inside) }})
+		ended <- err
+	}()
+	<-inside
+	pid := k.state(t, "stubborn").PID
+	if err := k.Close(); err != nil {
+		t.Errorf("Close() = %v", err)
+	}
+	if err := <-ended; tool.AsError(err).Code != tool.PluginCrashed || !strings.Contains(err.Error(), "was stopped by the host") {
+		t.Errorf("Run() = %v, want that the plugin was stopped", err)
+	}
+	if !gone(pid) {
+		t.Errorf("process %d still runs", pid)
+	}
+}
+
+// TestNothingLeaks also relies on TestMain, which looks for goroutines.
+func TestNothingLeaks(t *testing.T) {
+	k := keep(t, "calm", "crashdescribe", "noisy")
+	descriptors := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	cycle := func() {
+		for _, keeper := range k.keepers { // no backoff, no breaker, no memory of refusals
+			keeper.mu.Lock()
+			keeper.backoff, keeper.refused = restarts{}, nil
+			keeper.mu.Unlock()
+			if _, err := k.call(t, keeper.plugin.Name, "exit", `{}`); err == nil {
+				t.Fatal("Run() = nil, want a crash")
+			}
+		}
+	}
+	settle := func() { // the cleanup of the last processes may be under way
+		eventually(t, "nothing is left over", func() bool { return k.leftovers(t) == 0 })
+	}
+	cycle()
+	settle()
+	before, goroutines := descriptors(), runtime.NumGoroutine()
+	for range 20 {
+		cycle()
+	}
+	settle()
+	if after := descriptors(); after > before+2 {
+		t.Errorf("%d descriptors after 20 crashes, %d before", after, before)
+	}
+	if after := runtime.NumGoroutine(); after > goroutines+10 {
+		t.Errorf("%d goroutines after 20 crashes, %d before", after, goroutines)
+	}
+}
+
+// leftovers counts the directories of processes in the run directory.
+func (k *kept) leftovers(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir(k.run.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries) - 1 // the lock
+}
+
+func TestNewRefuses(t *testing.T) {
+	launcher, err := sandbox.NewLauncher()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer launcher.Close()
+	for _, tt := range []struct {
+		name string
+		opts Options
+		want string
+	}{
+		{"no launcher", Options{StateDir: "/x"}, "Options.Launcher is required"},
+		{"no state", Options{Launcher: launcher}, `Options.StateDir is "", expected an absolute path`},
+		{"a bad name", Options{Launcher: launcher, StateDir: t.TempDir(), Plugins: []Plugin{{Name: "../x"}}}, `plugin "../x": not a name`},
+		{"a name twice", Options{Launcher: launcher, StateDir: t.TempDir(), Plugins: []Plugin{{Name: "a"}, {Name: "a"}}}, `plugin "a": two plugins have this name`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := New(tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("New() = %v, want %q", err, tt.want)
+			}
+		})
+	}
+}

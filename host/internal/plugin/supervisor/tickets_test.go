@@ -1,0 +1,229 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// askWith runs the tool "ask" of a plugin in a call, whose user answers as ask
+// does.
+func (k *kept) askWith(t *testing.T, plugin, id string, args askArgs, sink tool.Sink) (string, error) {
+	t.Helper()
+	encoded, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, _, err := k.Run(t.Context(), plugin, "", tool.Call{ID: id, Tool: "ask", Arguments: encoded}, sink)
+	return result.Text(), err
+}
+
+// yes is a user who answers every question alike.
+func yes(context.Context, tool.Question) (tool.Answer, error) {
+	return tool.Answer{Given: true, Values: []byte(`{"a":1}`)}, nil
+}
+
+func TestAskUser(t *testing.T) {
+	k := keep(t, "asking")
+	for _, tt := range []struct {
+		name string
+		args askArgs
+		ask  asking
+		want string // begins what the plugin hears
+	}{
+		{"answered", askArgs{}, yes, `true {"a":1}`},
+		{"declined", askArgs{}, func(context.Context, tool.Question) (tool.Answer, error) { return tool.Answer{}, nil }, "false "},
+		{"an error for tools", askArgs{}, func(context.Context, tool.Question) (tool.Answer, error) {
+			return tool.Answer{}, tool.Errorf(tool.Unavailable, "nobody is there")
+		}, "unavailable: nobody is there"},
+		{"an error for the log", askArgs{}, func(context.Context, tool.Question) (tool.Answer, error) {
+			return tool.Answer{}, errors.New("disk /dev/sda is broken")
+		}, "internal: internal error"},
+		{"nobody can be asked", askArgs{}, nil, "unavailable: the user cannot be asked on behalf of this call"},
+		{"no ticket", askArgs{Ticket: "none"}, yes, "unavailable: the user cannot be asked"},
+		{"a forged ticket", askArgs{Ticket: "forged"}, yes, "permission_denied: the ticket is that of no call"},
+		{"a cut ticket", askArgs{Ticket: "short"}, yes, "permission_denied: "},
+		{"a long one", askArgs{Raw: make([]byte, ticketSize+1)}, yes, "permission_denied: "},
+		{"as long as it may be", askArgs{Question: maxQuestion, Schema: maxForm}, yes, "true "},
+		{"too long a question", askArgs{Question: maxQuestion + 1}, yes, "resource_exhausted: the question has 4097 bytes"},
+		{"too long a schema", askArgs{Schema: maxForm + 1}, yes, "resource_exhausted: "},
+		{
+			"too many questions",
+			askArgs{Times: maxQuestions + 1},
+			yes,
+			strings.Repeat("true {\"a\":1}\n", maxQuestions) + "resource_exhausted: the call has asked its user 8 times",
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := k.askWith(t, "asking", "tc_1", tt.args, tool.Sink{Ask: tt.ask})
+			if err != nil || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("the plugin heard %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+	var asked tool.Question
+	if _, err := k.askWith(t, "asking", "tc_1", askArgs{Question: 3, Schema: 2}, tool.Sink{Ask: func(_ context.Context, q tool.Question) (tool.Answer, error) {
+		asked = q
+		return tool.Answer{}, nil
+	}}); err != nil || asked.Text != "qqq" || string(asked.Schema) != "  " {
+		t.Errorf("the user was asked %+v, %v", asked, err)
+	}
+}
+
+// TestSecrets asks for secrets: a plugin gets those that it was granted, and only
+// for a call of its own that runs.
+func TestSecrets(t *testing.T) {
+	granted := map[string]string{"key": "s3cr3t-value"}
+	k := keepPlugins(t,
+		Plugin{Name: "asking", Path: program(t, "asking"), Confinement: plain, Limits: sandbox.DefaultLimits(), Secrets: granted},
+		Plugin{Name: "asking2", Path: program(t, "asking2"), Confinement: plain, Limits: sandbox.DefaultLimits()},
+	)
+	for _, tt := range []struct {
+		name, plugin string
+		args         askArgs
+		ask          asking
+		want         string
+	}{
+		{"granted", "asking", askArgs{Secret: "key"}, yes, "secret s3cr3t-value"},
+		{"granted, nobody can be asked", "asking", askArgs{Secret: "key"}, nil, "secret s3cr3t-value"},
+		{"another name", "asking", askArgs{Secret: "other"}, yes, "permission_denied: the plugin was not granted a secret other"},
+		{"granted to another plugin", "asking2", askArgs{Secret: "key"}, yes, "permission_denied: the plugin was not granted a secret key"},
+		{"no ticket", "asking", askArgs{Secret: "key", Ticket: "none"}, yes, "permission_denied: the ticket is that of no call"},
+		{"a forged ticket", "asking", askArgs{Secret: "key", Ticket: "forged"}, yes, "permission_denied: the ticket is that of no call"},
+		{"of a call that has ended", "asking", askArgs{Secret: "key", Ticket: "tc_granted"}, yes, "permission_denied: the ticket is that of no call"},
+		{"a question by a ticket for secrets", "asking", askArgs{}, nil, "unavailable: the user cannot be asked on behalf of this call"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := k.askWith(t, tt.plugin, "tc_"+tt.name, tt.args, tool.Sink{Ask: tt.ask})
+			if err != nil || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("the plugin heard %q, %v; want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+// TestTicketsOfOthers asks with the ticket of a call that has ended, and with
+// one of a call of another process which goes on. The control is the call that
+// has it.
+func TestTicketsOfOthers(t *testing.T) {
+	k := keep(t, "asking", "asking2")
+	if got, err := k.askWith(t, "asking", "tc_ended", askArgs{}, tool.Sink{Ask: yes}); err != nil || got != `true {"a":1}` {
+		t.Fatalf("control: the plugin heard %q, %v", got, err)
+	}
+	got, err := k.askWith(t, "asking", "tc_2", askArgs{Ticket: "tc_ended"}, tool.Sink{Ask: yes})
+	if err != nil || !strings.HasPrefix(got, "permission_denied: ") {
+		t.Errorf("with the ticket of a call that has ended the plugin heard %q, %v", got, err)
+	}
+
+	// A call of the other process stays under way while its ticket is used.
+	hold := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(ended)
+		_, _, _ = k.Run(ctx, "asking2", "", tool.Call{ID: "tc_3", Tool: "ask", Arguments: []byte(`{"Hold":true}`)}, tool.Sink{
+			Ask:   yes,
+			Chunk: func(tool.Chunk) { close(hold) },
+		})
+	}()
+	<-hold
+	live := k.live("asking2")
+	var foreign []byte
+	live.wire.tickets.mu.Lock()
+	for key := range live.wire.tickets.open {
+		foreign = key[:]
+	}
+	live.wire.tickets.mu.Unlock()
+	got, err = k.askWith(t, "asking", "tc_4", askArgs{Raw: foreign}, tool.Sink{Ask: yes})
+	if err != nil || !strings.HasPrefix(got, "permission_denied: ") {
+		t.Errorf("with the ticket of another process's call the plugin heard %q, %v", got, err)
+	}
+	if got, err := k.askWith(t, "asking2", "tc_5", askArgs{Raw: foreign}, tool.Sink{}); err != nil || got != `true {"a":1}` {
+		t.Errorf("control: the process that has the call heard %q, %v", got, err)
+	}
+	cancel()
+	<-ended
+	if got := len(live.wire.tickets.open); got != 0 {
+		t.Errorf("%d tickets are left when no call is", got)
+	}
+}
+
+// TestOneQuestionAtATime asks twice at once: the second question is refused, and
+// the first is answered after that, so that the stream is read on.
+func TestOneQuestionAtATime(t *testing.T) {
+	k := keep(t, "asking")
+	refused := make(chan struct{})
+	got, err := k.askWith(t, "asking", "tc_1", askArgs{Twice: true}, tool.Sink{
+		Chunk: func(tool.Chunk) { close(refused) },
+		Ask: func(ctx context.Context, q tool.Question) (tool.Answer, error) {
+			<-refused
+			return yes(ctx, q)
+		},
+	})
+	if err != nil || !strings.HasPrefix(got, "conflict: ") || !strings.HasSuffix(got, "\n"+`true {"a":1}`) {
+		t.Errorf("the plugin heard %q, %v", got, err)
+	}
+}
+
+// TestQuestionEndsWithItsCall cancels a call whose user is being asked, and
+// kills a process that waits for an answer. The plugin does not answer the call
+// after that: a result could come before the call is seen to have ended.
+func TestQuestionEndsWithItsCall(t *testing.T) {
+	k := keep(t, "asking")
+	for _, tt := range []struct {
+		name string
+		end  func(cancel func())
+	}{
+		{"canceled", func(cancel func()) { cancel() }},
+		{"crashed", func(func()) { k.live("asking").runner.end("") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var asked atomic.Bool
+			over := make(chan error, 1)
+			_, _, err := k.Run(ctx, "asking", "", tool.Call{ID: "tc_1", Tool: "ask", Arguments: []byte(`{"Hold":true}`)}, tool.Sink{
+				Ask: func(asking context.Context, _ tool.Question) (tool.Answer, error) {
+					asked.Store(true)
+					tt.end(cancel)
+					<-asking.Done()
+					over <- asking.Err()
+					return tool.Answer{}, asking.Err()
+				},
+			})
+			if err == nil {
+				t.Error("Run() = nil, want an error")
+			}
+			if !asked.Load() {
+				t.Fatalf("the user was not asked: %v", err)
+			}
+			if got := <-over; got == nil {
+				t.Error("the question did not end")
+			}
+			k.forgive("asking")
+		})
+	}
+}
+
+// TestDeafPlugin has a plugin ask and never read: its channel ends, and so does
+// the process.
+func TestDeafPlugin(t *testing.T) {
+	t.Parallel()
+	k := keep(t, "deaf")
+	if err := k.Restart(t.Context(), "deaf"); err != nil {
+		t.Fatal(err)
+	}
+	if live := k.live("deaf"); live != nil {
+		<-live.ended
+	}
+	if s := k.state(t, "deaf"); s.LastCrash == nil || s.LastCrash.Cause != errUnread.Error() {
+		t.Errorf("the last crash is %s, want that it %v", fmt.Sprint(s.LastCrash), errUnread)
+	}
+}

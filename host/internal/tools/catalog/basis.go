@@ -1,0 +1,166 @@
+package catalog
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Basis is what an answer that lasts was given for: the program of a plugin and its
+// tools as they were offered then. The zero Basis is that of no plugin.
+type Basis struct {
+	// Program is the digest of the program.
+	Program string `json:"program"`
+	// Tools are the tools that the answer is about, by name.
+	Tools map[string]Terms `json:"tools"`
+}
+
+// Terms are what of a tool such an answer is given for.
+type Terms struct {
+	// Schema is the digest of the input schema.
+	Schema string `json:"schema"`
+	// Tier says which tier calls have, by their arguments too.
+	Tier string `json:"tier"`
+	// Description is the digest of the title and the description. Answers are not given
+	// for it; it is empty in those.
+	Description string `json:"description,omitempty"`
+}
+
+// Basis returns what answers about the tools of a plugin are given for now; the zero
+// Basis if they are not known. The caller must not change it.
+func (c *Catalog) Basis(plugin string) Basis { return c.current.Load().bases[plugin] }
+
+// Bases returns the basis of each plugin whose tools are known. The caller must not change
+// them.
+func (c *Catalog) Bases() map[string]Basis { return c.current.Load().bases }
+
+// Of returns the part of a basis that an answer about one tool is given for, or about all
+// of the plugin if name is "".
+func (b Basis) Of(name string) Basis {
+	if b.IsZero() {
+		return b
+	}
+	part := Basis{Program: b.Program, Tools: make(map[string]Terms)}
+	for other, terms := range b.Tools {
+		if name == "" || name == other {
+			part.Tools[other] = Terms{Schema: terms.Schema, Tier: terms.Tier}
+		}
+	}
+	return part
+}
+
+// Holds reports whether an answer about one tool, or about all if name is "", that was
+// given for b is given for what now is, too.
+func (b Basis) Holds(now Basis, name string) bool {
+	if b.Program != now.Program {
+		return false
+	}
+	if name != "" {
+		return b.Tools[name].same(now.Tools[name])
+	}
+	return maps.EqualFunc(b.Tools, now.Tools, Terms.same)
+}
+
+// same reports whether two tools are the same to an answer.
+func (t Terms) same(other Terms) bool { return t.Schema == other.Schema && t.Tier == other.Tier }
+
+// IsZero reports whether the basis is that of no plugin.
+func (b Basis) IsZero() bool { return b.Program == "" && len(b.Tools) == 0 }
+
+// Digest returns the digest of the basis.
+func (b Basis) Digest() string {
+	text, err := json.Marshal(b) // sorts the names
+	if err != nil {
+		return "" // texts and maps of texts can always be marshalled
+	}
+	return digestOf(string(text))
+}
+
+// Changes says in words how now differs from b, one change in a line. Descriptions are
+// compared where b has them.
+func (b Basis) Changes(now Basis) []string {
+	var changes []string
+	if b.Program != now.Program {
+		changes = append(changes, "the program of the plugin has changed")
+	}
+	names := make(map[string]bool)
+	for name := range b.Tools {
+		names[name] = true
+	}
+	for name := range now.Tools {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		before, was := b.Tools[name]
+		after, is := now.Tools[name]
+		for _, change := range termsChanges(before, after, was, is) {
+			changes = append(changes, "tool "+name+": "+change)
+		}
+	}
+	return changes
+}
+
+func termsChanges(before, after Terms, was, is bool) (changes []string) {
+	switch {
+	case !was:
+		return []string{"new"}
+	case !is:
+		return []string{"gone"}
+	}
+	if before.Tier != after.Tier {
+		changes = append(changes, "tier "+before.Tier+" -> "+after.Tier)
+	}
+	if before.Schema != after.Schema {
+		changes = append(changes, "schema changed")
+	}
+	if before.Description != "" && before.Description != after.Description {
+		changes = append(changes, "description changed")
+	}
+	return changes
+}
+
+// basis returns what answers about the publication are given for.
+func (p *publication) basis() Basis {
+	b := Basis{Program: p.digest, Tools: make(map[string]Terms, len(p.entries))}
+	for _, e := range p.entries {
+		b.Tools[e.Spec.Name] = Terms{
+			Schema: e.Schema.Digest(), Tier: e.tierText(), Description: digestOf(e.Spec.Title + "\n" + e.Spec.Description),
+		}
+	}
+	return b
+}
+
+// maxTierText bounds the text about the tier of a tool, in bytes.
+const maxTierText = 512
+
+// tierText says which tier calls of the tool have. Texts are equal if all calls have the
+// same tiers.
+func (e *Entry) tierText() string {
+	text := e.Tier.String()
+	for _, rule := range e.tiers.rules {
+		tier, value := max(rule.tier, e.tiers.floor), "given"
+		if !rule.present {
+			value = string(schema.Canonical(rule.equals))
+		}
+		what := tier.String()
+		if tooHigh(tier, e.ceiling) != "" {
+			what = "not allowed"
+		}
+		text += fmt.Sprintf(", %s if %q is %s", what, rule.property, value)
+	}
+	if text = tool.Visible(text); len(text) > maxTierText {
+		return e.Tier.String() + ", others by rules with " + digestOf(text)
+	}
+	return text
+}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,201 @@
+package catalog
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Bounds of what one plugin may publish.
+const (
+	maxTools       = 500
+	maxAliases     = 16
+	maxDescription = 16 * tool.KiB
+	maxTitle       = 256
+)
+
+// compile judges each tool that a plugin publishes, and each that the admin
+// names.
+func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
+	p := publication{digest: digest, specs: specs}
+	seen := make(map[string]bool)
+	for i, spec := range specs {
+		if i == maxTools {
+			p.refuse(plugin, spec.Name, fmt.Errorf("the plugin publishes %d tools, more than the %d that are allowed", len(specs), maxTools))
+			break
+		}
+		if seen[spec.Name] {
+			p.refuse(plugin, spec.Name, errors.New("the plugin publishes this name twice, and the first one counts"))
+			continue
+		}
+		seen[spec.Name] = true
+		entry, err := newEntry(plugin, digest, spec)
+		if err != nil {
+			p.refuse(plugin, spec.Name, err)
+			continue
+		}
+		p.entries = append(p.entries, entry)
+	}
+	for _, opts := range plugin.Tools {
+		if !seen[opts.Name] {
+			p.refuse(plugin, opts.Name, unknownTool(opts.Name, specs))
+			p.refusals[len(p.refusals)-1].Unknown = true
+		}
+	}
+	p.offer = p.basis()
+	return p
+}
+
+func (p *publication) refuse(plugin *Plugin, name string, reason error) {
+	_, tooHigh := errors.AsType[tooHighError](reason)
+	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh})
+}
+
+// unknownTool is the reason for a tool block that names no tool.
+func unknownTool(name string, specs []tool.Spec) error {
+	var names []string
+	for _, spec := range specs {
+		names = append(names, spec.Name)
+	}
+	const text = "the configuration has a tool block for it, and the plugin has no tool of this name"
+	if near := schema.Nearest(name, names); len(near) > 0 {
+		return fmt.Errorf("%s; did you mean %q?", text, near[0])
+	}
+	return errors.New(text)
+}
+
+// newEntry makes a tool's entry, or says why there can be none.
+func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
+	if err := checkSpec(spec); err != nil {
+		return nil, err
+	}
+	admin, listed := plugin.options(spec.Name)
+	if admin.Disabled {
+		return nil, errors.New("disabled in configuration")
+	}
+	input, err := schema.Compile(spec.InputSchema)
+	if err != nil {
+		return nil, err
+	}
+	output, err := schema.CompileOutput(spec.OutputSchema)
+	if err != nil {
+		return nil, err
+	}
+	tiers, err := effectiveTiers(plugin, admin, listed, spec, input)
+	if err != nil {
+		return nil, err
+	}
+	if reason := tooHigh(tiers.base, plugin.Ceiling); reason != "" {
+		return nil, tooHighError(reason)
+	}
+	spec.CommandTree = spec.CommandTree && (plugin.TrustClaims || listed)
+	if spec.Title == "" {
+		spec.Title = spec.Name
+	}
+	return &Entry{
+		Plugin:    plugin.Name,
+		Digest:    digest,
+		Spec:      spec,
+		Tier:      tiers.base,
+		Timeout:   cmp.Or(admin.Timeout, min(spec.Timeout, maxTimeout), DefaultTimeout),
+		MaxOutput: cmp.Or(admin.MaxOutput, min(spec.MaxOutput, maxMaxOutput), DefaultMaxOutput),
+		Rate:      admin.Rate,
+		CacheTTL:  cacheTTL(spec, admin),
+		Aliases:   aliases(spec, admin),
+		Schema:    input,
+		Output:    output,
+		tiers:     tiers,
+		ceiling:   plugin.Ceiling,
+	}, nil
+}
+
+// cacheTTL is how long results of a tool may be given again.
+func cacheTTL(spec tool.Spec, admin ToolOptions) time.Duration {
+	if !spec.Cacheable {
+		return 0
+	}
+	return max(0, cmp.Or(admin.CacheTTL, DefaultCacheTTL))
+}
+
+// effectiveTiers applies the rule about claims: a plugin's word counts for a
+// tool that the admin has listed, or if the admin trusts the plugin; otherwise
+// no call has a tier below the ceiling. A claim above the ceiling, of a tool or
+// of a rule, is never lowered, since the tool would do more than it is allowed.
+func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Spec, input *schema.Schema) (tiers, error) {
+	if spec.Tier < tool.ReadOnly || spec.Tier > tool.Privileged {
+		return tiers{}, errors.New("it states no tier")
+	}
+	claim, err := compileTiers(spec.TierWhen, spec.Tier, 0, input.Names())
+	if err != nil {
+		return tiers{}, err
+	}
+	if reason := tooHigh(spec.Tier, plugin.Ceiling); reason != "" && admin.Tier == 0 {
+		return tiers{}, tooHighError(reason)
+	}
+	switch {
+	case admin.Tier != 0:
+		return tiers{base: admin.Tier, floor: admin.Tier, rules: claim.rules}, nil
+	case listed || plugin.TrustClaims:
+		return claim, nil
+	}
+	return tiers{base: plugin.Ceiling, floor: plugin.Ceiling, rules: claim.rules}, nil
+}
+
+// checkSpec checks everything about a tool but its schemas and its tier.
+func checkSpec(spec tool.Spec) error {
+	switch {
+	case !tool.ValidName(spec.Name):
+		return errors.New("its name must be a lower-case letter, then up to 63 lower-case letters, digits and underscores")
+	case strings.TrimSpace(spec.Description) == "":
+		return errors.New("it has no description")
+	case len(spec.Description) > int(maxDescription):
+		return fmt.Errorf("its description has %d bytes, more than the %s that are allowed", len(spec.Description), maxDescription)
+	case len(spec.Title) > maxTitle || len(spec.Category) > maxTitle:
+		return fmt.Errorf("its title and category may have %d bytes each", maxTitle)
+	case len(spec.Aliases) > maxAliases:
+		return fmt.Errorf("it has %d aliases, more than the %d that are allowed", len(spec.Aliases), maxAliases)
+	case tool.Visible(spec.Description) != spec.Description:
+		return errors.New("its description has control characters, or others that are not seen, beyond line breaks and tabs")
+	case !oneLine(spec.Title) || !oneLine(spec.Category):
+		return errors.New("its title or category has control characters, or others that are not seen")
+	case spec.Timeout < 0 || spec.MaxOutput < 0 || spec.MaxConcurrency < 0:
+		return errors.New("its time-out, output size and concurrency must not be negative")
+	}
+	for _, alias := range spec.Aliases {
+		if !tool.ValidName(alias) {
+			return fmt.Errorf("its alias %q is not a valid tool name", schema.Shorten(alias))
+		}
+	}
+	return nil
+}
+
+// oneLine reports whether text keeps to its line and hides nothing.
+func oneLine(text string) bool {
+	return tool.Visible(text) == text && !strings.ContainsAny(text, "\n\t")
+}
+
+// options returns what the admin says of a tool, and whether anything.
+func (p *Plugin) options(name string) (ToolOptions, bool) {
+	i := slices.IndexFunc(p.Tools, func(o ToolOptions) bool { return o.Name == name })
+	if i < 0 {
+		return ToolOptions{}, false
+	}
+	return p.Tools[i], true
+}
+
+// aliases returns the tool's other names, the admin's first.
+func aliases(spec tool.Spec, admin ToolOptions) []string {
+	var names []string
+	for _, alias := range slices.Concat(admin.Aliases, spec.Aliases) {
+		if alias != spec.Name && !slices.Contains(names, alias) {
+			names = append(names, alias)
+		}
+	}
+	return names
+}
