@@ -60,8 +60,8 @@ func (a *app) root(begun func()) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolhost",
 		Short: "Let AI agents use tools without trusting them",
-		Long: `toolhost lets AI agents use tools without trusting them. Every family of tools
-is a process of its own under limits; one configuration file says what may run.`,
+		Long: `toolhost lets AI agents use tools without trusting them. Each plugin is a separate
+process under limits; one configuration file decides what may run.`,
 		Example: `  toolhost tools
   toolhost call TOOL key=value
   toolhost approvals list
@@ -76,9 +76,9 @@ is a process of its own under limits; one configuration file says what may run.`
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.configPath, "config", "", "configuration: a file, or a directory of *.hcl (default $TOOLHOST_CONFIG, ./config.hcl, /etc/toolhost/)")
+	flags.StringVar(&a.configPath, "config", "", "configuration file, or a directory of *.hcl files (default $TOOLHOST_CONFIG, ./config.hcl, /etc/toolhost/)")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	flags.StringVar(&a.logLevel, "log-level", "", "what to log on standard error: trace, debug, info, warn, error, off (default warn for mcp, else off)")
+	flags.StringVar(&a.logLevel, "log-level", "", "log level on standard error: trace, debug, info, warn, error, off (default warn for mcp, otherwise off)")
 	root.AddCommand(
 		a.approvalsCommand(), a.callCommand(), a.connectCommand(), a.doctorCommand(), a.explainCommand(), a.grantsCommand(), a.policyCommand(), a.journalCommand(), a.mcpCommand(),
 		a.pluginsCommand(), a.reloadCommand(), a.serveCommand(), a.tokenCommand(), a.toolsCommand(), a.validateCommand(), a.versionCommand(),

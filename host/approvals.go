@@ -19,7 +19,7 @@ import (
 func (a *app) approvalsCommand() *cobra.Command {
 	approvals := &cobra.Command{
 		Use:   "approvals",
-		Short: "See which calls wait for a person, and decide about them",
+		Short: "List, show, approve and reject waiting calls",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -31,7 +31,7 @@ func (a *app) approvalsListCommand() *cobra.Command {
 	wait, all := false, false
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the calls that wait for a person",
+		Short: "List calls that wait for approval",
 		Example: `  toolhost approvals list
   toolhost approvals list --wait`,
 		Args: cobra.NoArgs,
@@ -51,8 +51,8 @@ func (a *app) approvalsListCommand() *cobra.Command {
 			}
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "wait until there is one")
-	cmd.Flags().BoolVar(&all, "all", false, "list those that are decided too, as long as they are kept")
+	cmd.Flags().BoolVar(&wait, "wait", false, "wait until a call needs approval")
+	cmd.Flags().BoolVar(&all, "all", false, "include decided approvals that are still kept")
 	return cmd
 }
 
@@ -116,8 +116,8 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 	last := false
 	cmd := &cobra.Command{
 		Use:     "show [ID]",
-		Short:   "Show all that there is to know about a call before it is decided",
-		Long:    "Show all that there is to know about a call before it is decided. Without an\nID, the one that waits.",
+		Short:   "Show everything an approver needs to know about a call",
+		Long:    "Show everything an approver needs to know about a call. Without an ID, show the\none that waits.",
 		Example: `  toolhost approvals show --last`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -145,7 +145,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&last, "last", false, "show the one that was asked last")
+	cmd.Flags().BoolVar(&last, "last", false, "show the newest one")
 	return cmd
 }
 
@@ -174,15 +174,15 @@ func (a *app) approveCommand() *cobra.Command {
 	last := false
 	cmd := &cobra.Command{
 		Use:   "approve [ID]",
-		Short: "Let a call run, once; or later ones, too",
-		Long: `Let a call run, once. Without an ID, the one that waits. On a terminal, the
-command shows the call and asks. Elsewhere it takes only the call that the last
-toolhost approvals show of this account has shown.
+		Short: "Let a call run once, or grant later calls too",
+		Long: `Let a call run once. Without an ID, approve the one that waits. On a terminal, the
+command shows the call and asks. Elsewhere it accepts only the call that this account
+last looked at with toolhost approvals show.
 
-With --always, --session, --for or --uses, later calls of the tool by this user run
-unasked, too: a grant, which toolhost grants list shows. It covers every call of the
-tool; of a call with shell commands, those with just these commands. --plugin widens
-it, --path and --command say which calls it covers.`,
+With --always, --session, --for or --uses, the answer becomes a grant: later calls of
+the tool by the same user run unasked. A grant covers every call of the tool or, for a
+shell command, calls with exactly these commands. --plugin widens it; --path and
+--command narrow it. toolhost grants list shows it.`,
 		Example: `  toolhost approvals approve --last
   toolhost approvals approve ID --always
   toolhost approvals approve ID --for 8h --path src
@@ -197,8 +197,8 @@ it, --path and --command say which calls it covers.`,
 			return a.decide(cmd.Context(), args, last, true, question, answer)
 		},
 	}
-	cmd.Flags().BoolVar(&last, "last", false, "approve the one that was asked last")
-	cmd.Flags().StringVar(&answer.Message, "message", "", "a remark, which is kept with the decision")
+	cmd.Flags().BoolVar(&last, "last", false, "approve the newest one")
+	cmd.Flags().StringVar(&answer.Message, "message", "", "a comment that is stored with the decision")
 	grant.register(cmd.Flags())
 	return cmd
 }
@@ -212,13 +212,13 @@ type grantFlags struct {
 }
 
 func (g *grantFlags) register(flags *pflag.FlagSet) {
-	flags.BoolVar(&g.always, "always", false, "let later calls run unasked, until toolhost grants revoke takes that back")
-	flags.BoolVar(&g.Session, "session", false, "let later calls of its session run unasked, that of an MCP client")
-	flags.DurationVar(&g.lasts, "for", 0, "let later calls run unasked for some time, such as 8h")
-	flags.Int64Var(&g.Uses, "uses", 0, "let so many later calls run unasked")
-	flags.BoolVar(&g.Plugin, "plugin", false, "of every tool of the plugin")
-	flags.StringVar(&g.Path, "path", "", "only on this path of the workspace, and what is below")
-	flags.StringArrayVar(&g.Commands, "command", nil, "only with this shell command; \" *\" at its end lets plain words follow")
+	flags.BoolVar(&g.always, "always", false, "let later calls run unasked until toolhost grants revoke")
+	flags.BoolVar(&g.Session, "session", false, "let later calls of the same MCP session run unasked")
+	flags.DurationVar(&g.lasts, "for", 0, "let later calls run unasked for a duration, such as 8h")
+	flags.Int64Var(&g.Uses, "uses", 0, "let this many later calls run unasked")
+	flags.BoolVar(&g.Plugin, "plugin", false, "cover every tool of the plugin")
+	flags.StringVar(&g.Path, "path", "", "cover only this path of the workspace and paths below it")
+	flags.StringArrayVar(&g.Commands, "command", nil, "cover only this shell command; a final \" *\" allows any plain words after it")
 }
 
 // terms returns what the flags say, or nil if they say nothing.
@@ -247,17 +247,17 @@ func (a *app) rejectCommand() *cobra.Command {
 	last := false
 	cmd := &cobra.Command{
 		Use:   "reject [ID]",
-		Short: "Refuse a call",
-		Long: `Refuse a call. Without an ID, the one that waits. On a terminal, the command shows
-the call and asks. Elsewhere it takes only the call that the last toolhost
-approvals show of this account has shown.`,
+		Short: "Reject a call",
+		Long: `Reject a call. Without an ID, reject the one that waits. On a terminal, the command
+shows the call and asks. Elsewhere it accepts only the call that this account last
+looked at with toolhost approvals show.`,
 		Example: `  toolhost approvals reject --last --message "wrong file"`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.decide(cmd.Context(), args, last, false, "Refuse this call?", answer)
 		},
 	}
-	cmd.Flags().BoolVar(&last, "last", false, "refuse the one that was asked last")
+	cmd.Flags().BoolVar(&last, "last", false, "reject the newest one")
 	cmd.Flags().StringVar(&answer.Message, "message", "", "what to tell the model")
 	return cmd
 }

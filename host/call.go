@@ -28,12 +28,12 @@ func (a *app) callCommand() *cobra.Command {
 		Use:   "call TOOL [KEY=VALUE... | JSON | -]",
 		Short: "Call one tool and print its result",
 		Long: `Call one tool and print its result. Arguments are KEY=VALUE pairs, one JSON
-object, or - for JSON on standard input. A value is taken as the type that the
-tool wants: n=5 is a number if the tool wants a number. The command line of a
-process can be read by every account: the call overwrites its arguments there as
-soon as it has read them, and - keeps a secret out of it altogether.
+object, or - for JSON on standard input. Each value takes the type that the tool
+expects: n=5 is a number if the tool expects a number. Every account of the machine
+can read a command line: the command overwrites its arguments as soon as it has read
+them. Pass secrets with -.
 
-A call that a person must approve waits, and says how to approve it.`,
+A call that needs approval waits and prints how to approve it.`,
 		Example: `  toolhost call TOOL path=README.md
   toolhost call TOOL '{"pattern": "func", "globs": ["*.go"]}'`,
 		Args: namesATool,
@@ -47,8 +47,8 @@ A call that a person must approve waits, and says how to approve it.`,
 			return a.call(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments, Context: about, IdempotencyKey: key})
 		},
 	}
-	cmd.Flags().StringVar(&about, "context", "", "what to tell whoever is asked to approve the call")
-	cmd.Flags().StringVar(&key, "idempotency-key", "", "a call that is made again with this key has its effect once")
+	cmd.Flags().StringVar(&about, "context", "", "a note for the approver")
+	cmd.Flags().StringVar(&key, "idempotency-key", "", "run the call at most once for this key")
 	return cmd
 }
 

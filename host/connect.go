@@ -32,14 +32,14 @@ func (a *app) connectCommand() *cobra.Command {
 	name, tokenFile, http := "toolhost", "", false
 	cmd := &cobra.Command{
 		Use:   "connect CLIENT",
-		Short: "Print what connects an MCP client to this host",
-		Long: `Print what connects an MCP client to this host: ` + either(clientNames()) + `.
-Only what is to be pasted goes to standard output. The client starts a
-"toolhost mcp", which joins a running host over its control socket or is the
-host itself; no token leaves the host. With --http the client speaks HTTP to
-the address of the configuration, where "toolhost serve" must run, and what is
-printed holds the token of agents: keep it to yourself. With --token-file the
-client has that token: one with elicitation lets it ask its user to approve.`,
+		Short: "Print the configuration that connects an MCP client to this host",
+		Long: `Print the configuration that connects an MCP client to this host: ` + either(clientNames()) + `.
+Standard output holds only the text to paste. The client starts "toolhost mcp", which
+connects to the running host over its control socket or becomes the host itself; no
+token leaves the host. With --http, the client connects to the configured address,
+where "toolhost serve" must run, and the output holds the agents' token: keep it
+secret. With --token-file, the client uses the token in that file; a token with
+elicitation lets the client ask its own user for approval.`,
 		Example: `  toolhost connect claude-code
   toolhost connect cursor > .cursor/mcp.json
   toolhost connect claude-code --token-file ~/.config/toolhost/claude-code.token
@@ -53,9 +53,9 @@ client has that token: one with elicitation lets it ask its user to approve.`,
 			return a.connect(args[0], name, tokenFile, http)
 		},
 	}
-	cmd.Flags().BoolVar(&http, "http", false, "let the client speak HTTP, instead of starting a process")
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file with a token of the configuration, instead of the token of agents")
-	cmd.Flags().StringVar(&name, "name", name, "what the client calls this host")
+	cmd.Flags().BoolVar(&http, "http", false, "connect over HTTP instead of starting a process")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file that holds the token to use instead of the agents' token")
+	cmd.Flags().StringVar(&name, "name", name, "the client's name for this host")
 	return cmd
 }
 

@@ -33,14 +33,14 @@ type diagnosis struct {
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what this machine can enforce, and what to change to get more",
-		Long: `Say what this machine can enforce to keep plugins apart from it, level by level,
-and what to change to get more. Each level is tried, for the user who asks: a host
-that runs as another user may get more or less.
+		Short: "Report what this machine can enforce, and how to get more",
+		Long: `Report which isolation levels this machine can enforce, and how to get more. The
+command tries each level as the current user; a host that runs as another user may
+get more or less.
 
-With a configuration it also says what each plugin would get. It starts no plugin,
-and needs no running host. The exit code is 1 if something cannot be had that the
-configuration requires, or if the journal was changed.`,
+With a configuration, it also reports what each plugin would get. It starts no plugin
+and needs no running host. The exit code is 1 if the configuration requires something
+that this machine lacks, or if the journal was changed.`,
 		Example: `  toolhost doctor
   toolhost doctor --config /etc/toolhost
   toolhost doctor --json | jq .machine.strongest`,

@@ -14,7 +14,7 @@ import (
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain TOOL [KEY=VALUE... | JSON | -]",
-		Short: "Say what would happen to a call, by which rule, and what would change it",
+		Short: "Explain what would happen to a call, by which rule, and how to change it",
 		Example: `  toolhost explain TOOL path=README.md
   toolhost explain TOOL '{"path": "README.md"}' --json`,
 		Args: namesATool,

@@ -18,7 +18,7 @@ func (a *app) grantsCommand() *cobra.Command {
 	all := false
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List the grants: which calls run unasked, for how long, and when that was last used",
+		Short: "List grants: the calls that run unasked, until when, and their last use",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error {
@@ -30,10 +30,10 @@ func (a *app) grantsCommand() *cobra.Command {
 			})
 		},
 	}
-	list.Flags().BoolVar(&all, "all", false, "list those that have ended too, for 90 days")
+	list.Flags().BoolVar(&all, "all", false, "include grants that ended within the last 90 days")
 	revoke := &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Take a grant back: the next call is asked about",
+		Short:   "Revoke a grant, so that the next call is asked about",
 		Example: `  toolhost grants revoke gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
 		Args:    oneArgument("the ID of a grant; toolhost grants list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ func (a *app) grantsCommand() *cobra.Command {
 	}
 	grants := &cobra.Command{
 		Use:   "grants",
-		Short: "See the grants, the answers that stand, take them back, and confirm paused ones",
+		Short: "List, revoke and confirm grants, the standing approvals",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -63,10 +63,10 @@ func (a *app) grantsCommand() *cobra.Command {
 func (a *app) confirmGrantCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "confirm ID",
-		Short: "Let a paused grant hold again, for the program and the tools as they are now",
-		Long: `Let a paused grant hold again, for the program and the tools as they are now. Shows
-what has changed since the grant was given, and asks on a terminal; elsewhere, the
-same command again confirms what was shown.`,
+		Short: "Resume a paused grant for the plugin's current program and tools",
+		Long: `Resume a paused grant for the plugin's current program and tools. The command shows
+what changed since the grant was given. On a terminal it asks; elsewhere, run the same
+command again to confirm.`,
 		Example: `  toolhost grants confirm gr_01a1fba8-9cda-7077-9c56-f67d36fb3daf`,
 		Args:    oneArgument("the ID of a grant; toolhost grants list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {

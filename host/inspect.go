@@ -21,11 +21,10 @@ import (
 func (a *app) inspectCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect NAME",
-		Short: "Show all that there is to know about a plugin",
-		Long: `Show all that there is to know about a plugin: its program, its tools and their
-tiers, its limits, what keeps it apart from the machine, what is missing there and
-how to get it, and its last crash. Without a running host, the plugin is started
-for that.`,
+		Short: "Show everything about a plugin",
+		Long: `Show everything about a plugin: its program, its tools and their tiers, its limits,
+the sandbox layers in force, the missing layers and how to get them, and its last
+crash. Without a running host, the command starts the plugin.`,
 		Example: `  toolhost plugins inspect NAME
   toolhost plugins inspect NAME --json`,
 		Args: oneArgument("the NAME of a plugin; toolhost plugins list shows them"),

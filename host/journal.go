@@ -19,7 +19,7 @@ import (
 func (a *app) journalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
-		Short: "Read the record of all calls, and check that nobody changed it",
+		Short: "Read the record of all calls and verify that it was not changed",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -31,13 +31,13 @@ func (a *app) journalTailCommand() *cobra.Command {
 	lines := 10
 	cmd := &cobra.Command{
 		Use:   "tail",
-		Short: "Print the last rows, and those that follow until Ctrl-C",
+		Short: "Print the newest rows, then follow until Ctrl-C",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.tailJournal(cmd.Context(), lines)
 		},
 	}
-	cmd.Flags().IntVarP(&lines, "lines", "n", lines, "how many of the last rows to begin with")
+	cmd.Flags().IntVarP(&lines, "lines", "n", lines, "the number of rows to start with")
 	return cmd
 }
 
@@ -128,7 +128,7 @@ func (a *app) journalQueryCommand() *cobra.Command {
 	var since, until string
 	cmd := &cobra.Command{
 		Use:   "query",
-		Short: "Print the rows that fit, the newest first",
+		Short: "Print matching rows, newest first",
 		Example: `  toolhost journal query --status error --since 24h
   toolhost journal query --call tc_... --json`,
 		Args: cobra.NoArgs,
@@ -144,16 +144,16 @@ func (a *app) journalQueryCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&q.Call, "call", "", "of this call")
-	flags.StringVar(&q.Tool, "tool", "", "of this tool")
-	flags.StringVar(&q.Plugin, "plugin", "", "of this plugin")
-	flags.StringVar(&q.User, "user", "", "of this user")
-	flags.StringVar(&q.Session, "session", "", "of this session")
-	flags.StringVar(&q.Status, "status", "", "that ended like this: success, error or rejected")
-	flags.StringVar(&since, "since", "", "from this time on: RFC 3339, or how long ago, such as 24h")
-	flags.StringVar(&until, "until", "", "before this time")
-	flags.Int64Var(&q.Before, "before", 0, "before the row of this number")
-	flags.IntVar(&q.Limit, "limit", 100, "at most so many")
+	flags.StringVar(&q.Call, "call", "", "only this call")
+	flags.StringVar(&q.Tool, "tool", "", "only this tool")
+	flags.StringVar(&q.Plugin, "plugin", "", "only this plugin")
+	flags.StringVar(&q.User, "user", "", "only this user")
+	flags.StringVar(&q.Session, "session", "", "only this session")
+	flags.StringVar(&q.Status, "status", "", "only this status: success, error or rejected")
+	flags.StringVar(&since, "since", "", "only rows since this time: RFC 3339, or an age such as 24h")
+	flags.StringVar(&until, "until", "", "only rows before this time")
+	flags.Int64Var(&q.Before, "before", 0, "only rows before this row number")
+	flags.IntVar(&q.Limit, "limit", 100, "the maximum number of rows")
 	return cmd
 }
 

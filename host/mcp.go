@@ -20,14 +20,13 @@ func (a *app) mcpCommand() *cobra.Command {
 	var tokenFile string
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve the tools to an MCP client on standard input and output",
-		Long: `Serve the tools to an MCP client on standard input and output, one JSON-RPC
-message a line. An MCP client starts this command itself; all revisions of the
-protocol are spoken. If a host runs with the same configuration, the client is
-connected to that one, and when it ends to the next, or to one in this process.
-Calls are those of the local user, or with --token-file those of a token's user,
-whose client may then ask its user to approve if the token has elicitation.
-Logs go to standard error.`,
+		Short: "Serve tools to an MCP client on standard input and output",
+		Long: `Serve tools to an MCP client on standard input and output, one JSON-RPC message per
+line. The MCP client starts this command. It supports every protocol revision. If a
+host runs with the same configuration, the command connects the client to it, and
+when that host ends, to the next one or to a host in this process. Calls run as the
+local user or, with --token-file, as the token's user; a token with elicitation lets
+the client ask its own user for approval. Logs go to standard error.`,
 		Example: `  toolhost mcp --config /etc/toolhost/
   toolhost mcp --token-file ~/.config/toolhost/claude-code.token`,
 		Args: cobra.NoArgs,
@@ -46,7 +45,7 @@ Logs go to standard error.`,
 			return a.serveMCP(cmd.Context(), token)
 		},
 	}
-	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file with a token of the configuration, which only its owner can read")
+	cmd.Flags().StringVar(&tokenFile, "token-file", "", "a file that holds a configured token and that only its owner can read")
 	return cmd
 }
 

@@ -17,9 +17,9 @@ import (
 func (a *app) pluginsCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:   "list",
-		Short: "List the plugins: their state, limits, and what was refused",
-		Long: `List the plugins: their state, limits, and what was refused. Without a running
-host, each plugin is started for that.`,
+		Short: "List plugins with their state, limits and refused tools",
+		Long: `List plugins with their state, limits and refused tools. Without a running host, the
+command starts each plugin.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			plugins, err := a.findPlugins(cmd.Context())
@@ -34,7 +34,7 @@ host, each plugin is started for that.`,
 	}
 	restart := &cobra.Command{
 		Use:     "restart NAME",
-		Short:   "Stop a plugin if it runs, forget its crashes and start it",
+		Short:   "Restart a plugin and reset its crash count",
 		Example: `  toolhost plugins restart NAME`,
 		Args:    oneArgument("the NAME of a plugin; toolhost plugins list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,7 +52,7 @@ host, each plugin is started for that.`,
 	}
 	plugins := &cobra.Command{
 		Use:   "plugins",
-		Short: "See the plugins and what confines them, and restart them",
+		Short: "List, inspect and restart plugins",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -15,9 +15,9 @@ func (a *app) policyCommand() *cobra.Command {
 	test := &cobra.Command{
 		Use:   "test",
 		Short: "Run the tests of the rules in the configuration",
-		Long: `Run the tests of the rules in the configuration, and check what the rules say of
-tools and arguments. Nothing is called, and grants do not count. Tools are known
-of plugins that were started before.`,
+		Long: `Run the tests of the rules in the configuration, and check that the rules fit the
+tools and arguments they name. The command calls no tool and ignores grants. It knows
+the tools of plugins that were started before.`,
 		Example: `  toolhost policy test
   toolhost policy test --json`,
 		Args: cobra.NoArgs,
@@ -35,7 +35,7 @@ of plugins that were started before.`,
 	}
 	policy := &cobra.Command{
 		Use:   "policy",
-		Short: "Check the rules of the configuration",
+		Short: "Check the rules in the configuration",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -22,12 +22,11 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "serve",
-		Short: "Run the host until it is told to stop",
-		Long: `Run the host until it is told to stop (SIGTERM or Ctrl-C). Other commands with
-the same configuration talk to it over its control socket, programs over REST.
-It takes over from a "toolhost mcp" that is the host, whose client stays.
-SIGHUP, like toolhost reload, makes it read its configuration again. Logs go to
-standard error.`,
+		Short: "Run the host until it is stopped",
+		Long: `Run the host until SIGTERM or Ctrl-C. Other commands with the same configuration use
+its control socket; programs use REST. If a "toolhost mcp" is the current host, serve
+takes over from it and its client stays connected. SIGHUP reloads the configuration,
+like toolhost reload. Logs go to standard error.`,
 		Example: `  toolhost serve --config /etc/toolhost/`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -97,9 +96,9 @@ func (a *app) reloadCommand() *cobra.Command {
 	accept := ""
 	reload := &cobra.Command{
 		Use:   "reload",
-		Short: "Make the running host read its configuration again",
-		Long: `Make the running host read its configuration again. It is used as a whole: with
-any mistake in it, the one before goes on. No call is lost.`,
+		Short: "Reload the configuration of the running host",
+		Long: `Reload the configuration of the running host. The host applies it as a whole: if it
+has a mistake, the host keeps the previous one. No call is lost.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// The mistakes are better told here, with their lines.
@@ -117,7 +116,7 @@ any mistake in it, the one before goes on. No call is lost.`,
 			})
 		},
 	}
-	reload.Flags().StringVar(&accept, "accept", "", "the digest of a configuration that a plugin could have changed, and that is what was meant")
+	reload.Flags().StringVar(&accept, "accept", "", "the digest that confirms a configuration which a plugin could have changed")
 	return reload
 }
 

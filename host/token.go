@@ -35,10 +35,10 @@ func (a *app) tokenCommand() *cobra.Command {
 	var of blockOf
 	create := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Make a token, and print it with the block that lets it count",
-		Long: `Make a token, and print it with the block that lets it count once it stands in
-the configuration. The token is shown this once; the configuration holds its
-digest only.`,
+		Short: "Create a token and print it with its configuration block",
+		Long: `Create a token and print it with its configuration block. The token is valid once the
+block is in the configuration. It is shown only once; the configuration holds only its
+digest.`,
 		Example: `  toolhost token new ci-agent --user ci
   toolhost token new ci-agent --user ci --account ci --expires 90d
   toolhost token new claude-code --elicitation
@@ -61,15 +61,15 @@ digest only.`,
 		},
 	}
 	flags := create.Flags()
-	flags.StringVar(&of.user, "user", "", "whose calls it makes, or decides (default: the local user)")
+	flags.StringVar(&of.user, "user", "", "the user whose calls it makes or decides (default: the local user)")
 	flags.StringSliceVar(&of.roles, "role", []string{"agent"}, "agent, or approver and admin")
-	flags.StringSliceVar(&of.approves, "approves", nil, "for an approver: whose calls besides its own user's")
-	flags.BoolVar(&of.elicitation, "elicitation", false, "for an agent: let its MCP client ask its user to approve its calls")
-	flags.StringVar(&of.expires, "expires", "", "when it stops to count: a duration such as 90d, or a day such as 2027-01-01 (default: never)")
-	flags.StringVar(&of.account, "account", "", "from which account of this machine it may be used: a name, a number, or any (default: the host's)")
+	flags.StringSliceVar(&of.approves, "approves", nil, "for an approver: other users whose calls it decides")
+	flags.BoolVar(&of.elicitation, "elicitation", false, "for an agent: let its MCP client ask its user for approval")
+	flags.StringVar(&of.expires, "expires", "", "when it expires: a duration such as 90d, or a date such as 2027-01-01 (default: never)")
+	flags.StringVar(&of.account, "account", "", "the account of this machine that may use it: a name, a number, or any (default: the host's)")
 	token := &cobra.Command{
 		Use:   "token",
-		Short: "Make, list, replace and revoke tokens of programs and people",
+		Short: "Create, list, rotate and revoke tokens",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -80,10 +80,9 @@ digest only.`,
 func (a *app) listTokensCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the tokens: whose they are, what they allow, when they expire and were last used",
-		Long: `List the tokens: whose they are, what they allow, when they expire, and when they
-were last used since the host started. A token that was revoked stays in the list for
-as long as its block stands in the configuration.`,
+		Short: "List tokens with their user, roles, expiry and last use",
+		Long: `List tokens with their user, roles, expiry and last use since the host started. A
+revoked token stays in the list while its block is in the configuration.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.asApprover(cmd.Context(), func(c *client.Client) error {

@@ -27,13 +27,13 @@ func (a *app) rotateTokenCommand() *cobra.Command {
 	var grace time.Duration
 	rotate := &cobra.Command{
 		Use:   "rotate NAME",
-		Short: "Make a new token in the place of another, which is revoked",
-		Long: `Make a new token in the place of another, which is revoked: at once, or after
---grace. The new one counts once its sha256 stands in the configuration in place of
-the old one; the command prints the line. The configuration itself is not changed.
+		Short: "Replace a token and revoke the old one",
+		Long: `Create a new token in place of another, and revoke the old one immediately or after
+--grace. The new token is valid once its sha256 replaces the old one in the
+configuration. The command prints the line; it does not change the configuration.
 
-The host's own token, local, stands in no configuration: the host writes a new
-agent.token into its state directory, which counts at once.`,
+The host's own token, local, is not in the configuration: the host writes a new
+agent.token to its state directory, which is valid immediately.`,
 		Example: `  toolhost token rotate ci-agent
   toolhost token rotate ci-agent --grace 1h`,
 		Args: oneArgument("the NAME of a token; toolhost token list shows them"),
@@ -64,19 +64,19 @@ then: %s
 			return err
 		},
 	}
-	rotate.Flags().DurationVar(&grace, "grace", 0, "how long the old token counts beside the new one, at most 720h")
+	rotate.Flags().DurationVar(&grace, "grace", 0, "how long the old token stays valid, at most 720h")
 	return rotate
 }
 
 func (a *app) revokeTokenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "revoke NAME",
-		Short: "Take a token back, at once and for good",
-		Long: `Take a token back, at once and for good: requests with it are refused, its calls are
-canceled, and its streams end within 15 seconds. This does not change the
-configuration: its block there has no effect any more, and can be removed.
+		Short: "Revoke a token immediately and permanently",
+		Long: `Revoke a token immediately and permanently. The host refuses its requests, cancels its
+calls and ends its streams within 15 seconds. The command does not change the
+configuration: the token's block has no effect anymore and can be removed.
 
-Of the host's own token, local, the host makes another one at once.`,
+The host replaces its own token, local, immediately.`,
 		Example: `  toolhost token revoke ci-agent`,
 		Args:    oneArgument("the NAME of a token; toolhost token list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -18,7 +18,7 @@ import (
 func (a *app) toolsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "tools [NAME]",
-		Short: "List the tools that can be called, or show one",
+		Short: "List the available tools, or show one",
 		Example: `  toolhost tools
   toolhost tools read_file`,
 		Args: cobra.MaximumNArgs(1),

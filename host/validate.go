@@ -39,16 +39,16 @@ func (a *app) validateCommand() *cobra.Command {
 	start := false
 	cmd := &cobra.Command{
 		Use:   "validate",
-		Short: "Check the configuration and print every mistake with its line",
-		Long: `Check the configuration and print every mistake with its line. The settings of
-a plugin are checked if it was started before; --start starts each plugin to
-check them, and to see that it runs.`,
+		Short: "Check the configuration and report every mistake with its line",
+		Long: `Check the configuration and report every mistake with its line. The settings of a
+plugin are checked if it was started before; --start starts each plugin to check its
+settings and that it runs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.validate(cmd.Context(), start)
 		},
 	}
-	cmd.Flags().BoolVar(&start, "start", false, "start every plugin, and check that it works with its settings")
+	cmd.Flags().BoolVar(&start, "start", false, "start every plugin and check that it works with its settings")
 	return cmd
 }
 
