@@ -123,7 +123,7 @@ func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
 // afterChange says how to have a host again whose journal was changed.
-const afterChange = "then bring back the newest whole copy, or begin anew: move toolhost.db, toolhost.db-wal, toolhost.db-shm, journal.head and keys/journal.key away"
+const afterChange = "then restore the newest complete copy, or start over: move toolhost.db, toolhost.db-wal, toolhost.db-shm, journal.head and keys/journal.key away"
 
 // errReported ends a command that has already said what was wrong.
 var errReported = errors.New("already reported")
@@ -154,7 +154,7 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 			fmt.Fprintf(a.stderr, "hint: %s\n", paragraph(problem.Hint))
 		}
 	case errors.Is(err, journal.ErrChanged):
-		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s says where; keep a copy of the state directory to look into it\nhint: %s\n",
+		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s shows where; keep a copy of the state directory for the investigation\nhint: %s\n",
 			paragraph(err.Error()), a.command("journal verify"), paragraph(afterChange))
 	case errors.As(err, &hinted):
 		fmt.Fprintf(a.stderr, "toolhost: %s\nhint: %s\n", paragraph(err.Error()), paragraph(hinted.hint))

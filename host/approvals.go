@@ -93,7 +93,7 @@ func (a *app) printApprovals(records []approval.Record) error {
 		return a.printJSON(records)
 	}
 	if len(records) == 0 {
-		_, err := fmt.Fprint(a.stdout, "no call waits for a person; toolhost approvals list --wait waits for one\n")
+		_, err := fmt.Fprint(a.stdout, "no call waits for approval; toolhost approvals list --wait waits for the next one\n")
 		return err
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -139,7 +139,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 					return err
 				}
 				if err := a.noteShown(shownOf(record.Record)); err != nil {
-					return fmt.Errorf("remember what was shown, without which only a terminal can decide: %w", err)
+					return fmt.Errorf("record what was shown (without it, only a terminal can decide): %w", err)
 				}
 				return nil
 			})
@@ -161,7 +161,7 @@ func (a *app) printApproval(r approval.Record) error {
 		if auth.SessionEnds(r.Session) {
 			session = "--session, "
 		}
-		hints += fmt.Sprintf("hint: %s, or with %s--for 8h, --uses 3, lets later calls run unasked, too\n",
+		hints += fmt.Sprintf("hint: %s, or with %s--for 8h, --uses 3, lets later calls run unasked too\n",
 			a.command("approvals approve "+r.ID+" --always"), session)
 	}
 	_, err := fmt.Fprint(a.stderr, hints)
@@ -226,13 +226,13 @@ func (g *grantFlags) terms(flags *pflag.FlagSet) (*client.Terms, error) {
 	ends := g.Session || flags.Changed("for") || flags.Changed("uses")
 	switch {
 	case flags.Changed("path") && g.Path == "", flags.Changed("command") && slices.Contains(g.Commands, ""):
-		return nil, &usageError{errors.New("--path and --command name something: leave them out to cover everything")}
+		return nil, &usageError{errors.New("--path and --command need a value; leave them out to cover everything")}
 	case g.always && ends:
-		return nil, &usageError{errors.New("--always has no end: leave it out, or --session, --for and --uses")}
+		return nil, &usageError{errors.New("--always excludes --session, --for and --uses")}
 	case flags.Changed("for") && g.lasts <= 0, flags.Changed("uses") && g.Uses <= 0:
-		return nil, &usageError{errors.New("--for and --uses are more than nothing")}
+		return nil, &usageError{errors.New("--for and --uses must be greater than zero")}
 	case !g.always && !ends && (g.Plugin || g.Path != "" || len(g.Commands) > 0):
-		return nil, &usageError{errors.New("say for how long later calls run unasked: --always, --session, --for 8h or --uses 3")}
+		return nil, &usageError{errors.New("say how long later calls run unasked: --always, --session, --for 8h or --uses 3")}
 	case !g.always && !ends:
 		return nil, nil
 	}
@@ -254,7 +254,7 @@ looked at with toolhost approvals show.`,
 		Example: `  toolhost approvals reject --last --message "wrong file"`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.decide(cmd.Context(), args, last, false, "Refuse this call?", answer)
+			return a.decide(cmd.Context(), args, last, false, "Reject this call?", answer)
 		},
 	}
 	cmd.Flags().BoolVar(&last, "last", false, "reject the newest one")

@@ -55,7 +55,7 @@ A call that needs approval waits and prints how to approve it.`,
 // namesATool refuses a command line without the name of a tool.
 func namesATool(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return errors.New("which tool? toolhost tools lists them")
+		return errors.New("expected the name of a tool; toolhost tools lists them")
 	}
 	return nil
 }

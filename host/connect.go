@@ -65,9 +65,9 @@ func namesAClient(_ *cobra.Command, args []string) error {
 	names := clientNames()
 	switch {
 	case len(args) == 0:
-		return fmt.Errorf("expected the CLIENT to connect: %s", either(names))
+		return fmt.Errorf("expected a CLIENT: %s", either(names))
 	case len(args) > 1:
-		return fmt.Errorf("expected one CLIENT to connect, not %d: each needs a text of its own", len(args))
+		return fmt.Errorf("expected one CLIENT, not %d", len(args))
 	case slices.Contains(names, args[0]):
 		return nil
 	}
@@ -118,7 +118,7 @@ func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 		return clientServer{}, &hintError{errors.New(`this host is not reached over HTTP: server.listen is ""`), stdio}
 	}
 	if _, port, err := net.SplitHostPort(cfg.Listen); err != nil || port == "0" {
-		return clientServer{}, &hintError{fmt.Errorf("this host takes another port each time it starts: server.listen is %q; write a port there that stays", cfg.Listen), stdio}
+		return clientServer{}, &hintError{fmt.Errorf("server.listen is %q, so the host takes another port at each start; set a fixed port", cfg.Listen), stdio}
 	}
 	var token string
 	if tokenFile != "" {
@@ -146,9 +146,9 @@ func (a *app) agentToken(cfg *config.Config, file string) (string, error) {
 	caller, ok := tokens.Lookup(secret)
 	switch {
 	case !ok:
-		return "", &hintError{fmt.Errorf("the token file %s has no token of this configuration", file), a.command("token new NAME") + " makes one, and says what to write into the configuration"}
+		return "", &hintError{fmt.Errorf("the token file %s has no token of this configuration", file), a.command("token new NAME") + " creates one and prints its configuration block"}
 	case !caller.Roles.Has(auth.Agent):
-		return "", &hintError{fmt.Errorf("the token %q of the file %s has no role agent, which a client needs", caller.Token, file), "name the file of an agent's token; " + a.command("token new NAME") + " makes one"}
+		return "", &hintError{fmt.Errorf("the token %q of the file %s does not have the role agent, which a client needs", caller.Token, file), "use the file of an agent's token; " + a.command("token new NAME") + " makes one"}
 	}
 	return secret, nil
 }

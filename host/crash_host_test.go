@@ -38,7 +38,7 @@ func TestKillUnderLoad(t *testing.T) {
 		}
 	}
 	h.restart(t)
-	if out := h.ok(t, "journal", "verify"); !strings.Contains(out, "nothing was changed") {
+	if out := h.ok(t, "journal", "verify"); !strings.Contains(out, "unchanged") {
 		t.Errorf("journal verify prints %s", out)
 	}
 	l.check(t, rowsByCall(t, h))

@@ -64,7 +64,7 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 func chooseApproval(ctx context.Context, c *client.Client, args []string, last bool) (string, error) {
 	switch {
 	case len(args) == 1 && last:
-		return "", &usageError{errors.New("an ID and --last exclude each other")}
+		return "", &usageError{errors.New("give an ID or --last, not both")}
 	case len(args) == 1:
 		return args[0], nil
 	}
@@ -73,11 +73,11 @@ func chooseApproval(ctx context.Context, c *client.Client, args []string, last b
 	case err != nil:
 		return "", err
 	case len(open) == 0:
-		return "", errors.New("no call waits for a person")
+		return "", errors.New("no call waits for approval")
 	case len(open) == 1 || last:
 		return open[0].ID, nil
 	}
-	return "", &usageError{fmt.Errorf("%d calls wait for a person: give the ID of one, which toolhost approvals list shows, or --last", len(open))}
+	return "", &usageError{fmt.Errorf("%d calls wait for approval: give an ID from toolhost approvals list, or --last", len(open))}
 }
 
 // shownFile is a file in the state directory that says which approval, or paused grant,
@@ -138,7 +138,7 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 			return nil
 		}
 		return &hintError{
-			fmt.Errorf("approval %s is not the last one that you were shown, so nothing was decided", r.ID),
+			fmt.Errorf("approval %s is not the one you looked at last, so nothing was decided", r.ID),
 			a.command("approvals show "+r.ID) + ", then the same command again",
 		}
 	}
@@ -197,7 +197,7 @@ func readLine(ctx context.Context, terminal *os.File) (string, error) {
 // approveQuestion asks what the flags of approve say.
 func approveQuestion(flags *pflag.FlagSet, grants bool) string {
 	if !grants {
-		return "Let this call run, once?"
+		return "Let this call run once?"
 	}
 	var terms []string
 	flags.Visit(func(f *pflag.Flag) {
@@ -210,5 +210,5 @@ func approveQuestion(flags *pflag.FlagSet, grants bool) string {
 			terms = append(terms, "--command "+line(f.Value.String()))
 		}
 	})
-	return fmt.Sprintf("Let this call run, and later calls without asking (%s)?", strings.Join(terms, " "))
+	return fmt.Sprintf("Let this call run, and later calls unasked (%s)?", strings.Join(terms, " "))
 }

@@ -114,7 +114,7 @@ func TestApproveAsks(t *testing.T) {
 		t.Fatalf("%+v is open, and calls have run: %v", records, ran)
 	}
 	s := h.onTerminal(t, "", "approvals", "approve", id)
-	s.shows("Let this call run, once? [y/N] ")
+	s.shows("Let this call run once? [y/N] ")
 	s.types("y\n")
 	s.shows("approved " + id)
 	if err := s.cmd.Wait(); err != nil {

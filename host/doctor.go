@@ -78,7 +78,7 @@ func (a *app) doctor(ctx context.Context) error {
 	} else {
 		err = a.printDiagnosis(d)
 		if none && err == nil {
-			_, err = fmt.Fprint(a.stdout, "\nno configuration here; with --config PATH each plugin is looked at, too\n")
+			_, err = fmt.Fprint(a.stdout, "\nno configuration found; with --config PATH, doctor also checks each plugin\n")
 		}
 	}
 	switch {

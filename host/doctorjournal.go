@@ -36,7 +36,7 @@ func (a *app) diagnoseJournal(ctx context.Context) *journalDiagnosis {
 	}
 	if _, err := os.Stat(filepath.Join(stateDir, daemon.Database)); err != nil {
 		if answers(ctx, stateDir) {
-			return &journalDiagnosis{Problem: "the database is gone, but a host runs: stop it, and bring the database back", lost: true}
+			return &journalDiagnosis{Problem: "the database is missing while a host runs: stop the host and restore the database", lost: true}
 		}
 		return nil
 	}
@@ -76,8 +76,8 @@ func printJournal(w io.Writer, d *journalDiagnosis) error {
 		return nil
 	}
 	text := map[journal.Integrity]string{
-		journal.Verified: "as the host wrote it", journal.Verifying: "being checked",
-		journal.NewestVerified: "the newest rows are as the host wrote them", journal.Changed: "changed",
+		journal.Verified: "unchanged", journal.Verifying: "being checked",
+		journal.NewestVerified: "the newest rows are unchanged", journal.Changed: "changed",
 		"": "not known",
 	}[d.State]
 	if d.Problem != "" {

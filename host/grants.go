@@ -108,7 +108,7 @@ func (a *app) agreeToGrant(ctx context.Context, g approval.Grant) error {
 		fmt.Fprintf(&text, "  %s\n", line(change))
 	}
 	if a.onTerminal() {
-		return a.askYes(ctx, text.String(), "Let this grant hold again?", "grant "+g.ID+" stays paused")
+		return a.askYes(ctx, text.String(), "Resume this grant?", "grant "+g.ID+" stays paused")
 	}
 	seen := shown{ID: g.ID, Basis: g.Paused.Basis}
 	if a.wasShown(seen) {
@@ -120,7 +120,7 @@ func (a *app) agreeToGrant(ctx context.Context, g approval.Grant) error {
 	if err := a.noteShown(seen); err != nil {
 		return err
 	}
-	return &hintError{fmt.Errorf("grant %s stays paused until you have seen this", g.ID), "the same command again confirms it"}
+	return &hintError{fmt.Errorf("grant %s stays paused until you confirm these changes", g.ID), "the same command again confirms it"}
 }
 
 func (a *app) printGrants(grants []approval.Grant) error {
@@ -128,7 +128,7 @@ func (a *app) printGrants(grants []approval.Grant) error {
 		return a.printJSON(grants)
 	}
 	if len(grants) == 0 {
-		_, err := fmt.Fprint(a.stdout, "no grants; toolhost approvals approve ID --always gives one\n")
+		_, err := fmt.Fprint(a.stdout, "no grants; toolhost approvals approve ID --always creates one\n")
 		return err
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

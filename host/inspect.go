@@ -89,14 +89,14 @@ func (a *app) printPlugin(p httpapi.Plugin) error {
 	row("Plugin", p.Name)
 	row("Phase", fmt.Sprintf("%s, since %s", p.Phase, p.Since.UTC().Format(time.RFC3339)))
 	if p.PID != 0 {
-		row("Process", fmt.Sprintf("%d, with %d calls under way", p.PID, p.Calls))
+		row("Process", fmt.Sprintf("%d, with %d calls in progress", p.PID, p.Calls))
 	}
 	row("Version", orDash(line(p.Version)))
 	row("SHA-256", orDash(p.Digest))
 	row("Limits", p.Limits.String())
 	row("Isolation", p.Isolation.String())
 	if p.Sandbox == nil && p.Refused != "" {
-		row("In force", "nothing, since it is refused; toolhost doctor says what a start would give")
+		row("In force", "nothing: the plugin is refused; toolhost doctor shows what a start would give")
 	}
 	if p.Sandbox != nil {
 		row("In force", strings.Join(p.Sandbox.Layers, ", "))

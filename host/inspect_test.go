@@ -35,7 +35,7 @@ func TestInspection(t *testing.T) {
 		}, `
 Plugin:     git
 Phase:      ready, since 0001-01-01T00:00:00Z
-Process:    7, with 2 calls under way
+Process:    7, with 2 calls in progress
 Version:    1.0
 SHA-256:    0a1b
 Limits:     core 0B
@@ -65,7 +65,7 @@ Version:    -
 SHA-256:    -
 Limits:     core 0B
 Isolation:  strict
-In force:   nothing, since it is refused; toolhost doctor says what a start would give
+In force:   nothing: the plugin is refused; toolhost doctor shows what a start would give
 Crashes:    0
 
 web is refused: its sandbox requires netns

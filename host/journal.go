@@ -167,7 +167,7 @@ func moment(text string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is no time, expected one such as 2026-01-31T15:04:05Z, or how long ago, such as 24h", text)
+		return time.Time{}, fmt.Errorf("%q is not a time; expected RFC 3339, such as 2026-01-31T15:04:05Z, or an age, such as 24h", text)
 	}
 	return t, nil
 }
@@ -186,7 +186,7 @@ func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Quer
 		return nil
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprint(a.stdout, "no rows fit\n")
+		_, err := fmt.Fprint(a.stdout, "no matching rows\n")
 		return err
 	}
 	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -260,6 +260,6 @@ func (a *app) printReport(report journal.Report) error {
 		_, err := fmt.Fprintf(a.stdout, "the journal was changed; problems: %d, rows: %d\n", n, report.Rows)
 		return err
 	}
-	_, err := fmt.Fprintf(a.stdout, "%d rows, from %d to %d: nothing was changed\n", report.Rows, report.First, report.Last)
+	_, err := fmt.Fprintf(a.stdout, "%d rows, from %d to %d: unchanged\n", report.Rows, report.First, report.Last)
 	return err
 }

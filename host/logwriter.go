@@ -54,7 +54,7 @@ func (l *logWriter) pass(w io.Writer) {
 	defer close(l.ended)
 	for line := range l.lines {
 		if n := l.takeDropped(); n > 0 {
-			_, _ = fmt.Fprintf(w, "toolhost: %d lines of the log were dropped, since nobody read them\n", n)
+			_, _ = fmt.Fprintf(w, "toolhost: %d log lines were dropped because nothing read them\n", n)
 		}
 		_, _ = w.Write(line) // there is no other place to complain
 	}

@@ -144,7 +144,7 @@ func (s *mcpService) awaitHost(ctx context.Context) bool {
 	if s.brief {
 		return !s.clientLeft() && pause(ctx, retryTakeover) == nil
 	}
-	fmt.Fprint(s.app.stderr, "toolhost: the connection to the host has ended; connecting to the next one\n")
+	fmt.Fprint(s.app.stderr, "toolhost: the connection to the host ended; connecting to the next one\n")
 	waiting, cancel := context.WithTimeout(ctx, headStart)
 	defer cancel()
 	for !answers(waiting, s.stateDir) && pause(waiting, retryTakeover) == nil {

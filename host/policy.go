@@ -89,7 +89,7 @@ func (a *app) printTests(check pipeline.RuleCheck) error {
 			line(strings.Join(check.NotChecked, ", ")), a.command("validate --start"))
 	}
 	if len(check.Tests) == 0 {
-		_, err := fmt.Fprint(a.stdout, "no rule has a test; a test block in a rule says what is to happen to a call\n")
+		_, err := fmt.Fprint(a.stdout, "no rule has a test; add a test block to a rule to state what happens to a call\n")
 		return err
 	}
 	_, err := fmt.Fprintf(a.stdout, "%d of %d tests pass\n", passed, len(check.Tests))

@@ -84,7 +84,7 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 		case <-hangups:
 			if err := d.Reload(ctx, ""); err != nil {
 				a.report(nil, err)
-				fmt.Fprint(a.stderr, "toolhost: the configuration is not reloaded, the one before goes on\n")
+				fmt.Fprint(a.stderr, "toolhost: the configuration was not reloaded; the previous one stays in force\n")
 			}
 		case <-ctx.Done():
 			return nil

@@ -43,7 +43,7 @@ func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) err
 		if held.PID == 0 {
 			return err
 		}
-		return &hintError{err, fmt.Sprintf("that process is the host already, and every command reaches it; to have another one in its place: kill %d", held.PID)}
+		return &hintError{err, fmt.Sprintf("that process is already the host, and every command uses it; to replace it: kill %d", held.PID)}
 	}
 }
 
@@ -74,7 +74,7 @@ func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 		t.until = now.Add(time.Duration(room.GraceMS)*time.Millisecond + maxHandover)
 		what := "taking over from process %d (toolhost mcp)..."
 		if room.Brief {
-			what = "waiting for process %d, a command that is the host while it runs..."
+			what = "waiting for process %d, a command that is the host until it ends..."
 		}
 		fmt.Fprintf(t.app.stderr, "toolhost: "+what+"\n", held.PID)
 	}

@@ -56,7 +56,7 @@ digest.`,
 				return a.printJSON(newToken{secret, block})
 			}
 			fmt.Fprintf(a.stdout, "%s\n", secret)
-			_, err = fmt.Fprintf(a.stderr, "\nIt is shown this once. To let it count, put this into the configuration,\nthen: %s\n\nauth { # the one that is there, if there is one\n%s}\n", a.command("reload"), block)
+			_, err = fmt.Fprintf(a.stderr, "\nThe token is shown only once. To make it valid, add this to the configuration,\nthen: %s\n\nauth { # or add it to the existing auth block\n%s}\n", a.command("reload"), block)
 			return err
 		},
 	}
@@ -120,9 +120,9 @@ func tokenBlock(name string, of blockOf) (string, error) {
 	case err != nil:
 		return "", err
 	case len(of.approves) > 0 && !parsed.Has(auth.Approver):
-		return "", errors.New("--approves is for a token with --role approver")
+		return "", errors.New("--approves needs --role approver")
 	case of.elicitation && !parsed.Has(auth.Agent):
-		return "", errors.New("--elicitation is for a token with --role agent")
+		return "", errors.New("--elicitation needs --role agent")
 	case !tool.ValidPluginName(name):
 		return "", fmt.Errorf("%q cannot be a token's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -", name)
 	}

@@ -40,7 +40,7 @@ func TestRevokedTokens(t *testing.T) {
 
 	status, answer, err := h.send("POST", "/v1/calls", next.Token, `{"tool":"probe_count","arguments":{"note":"x"}}`, "Prefer", "respond-async")
 	call := outcomeOf(t, status, answer, err)
-	if got := h.ok(t, "token", "revoke", "ci"); got != "the token ci is refused from now on\n" {
+	if got := h.ok(t, "token", "revoke", "ci"); got != "the token ci is now refused\n" {
 		t.Errorf("token revoke says %q", got)
 	}
 	asks("the old token, revoked", secret, 401, `the token \"ci\" was revoked at `)

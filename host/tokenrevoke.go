@@ -55,8 +55,8 @@ agent.token to its state directory, which is valid immediately.`,
 			}
 			fmt.Fprintln(a.stdout, secret)
 			_, err = fmt.Fprintf(a.stderr, `
-It is shown this once. The old token %s.
-To let the new one count, put this in place of the sha256 in the block of token %q,
+The token is shown only once. The old token %s.
+To make the new one valid, replace the sha256 in the block of token %q,
 then: %s
 
     sha256 = %q
@@ -104,7 +104,7 @@ func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) er
 	}
 	stateDir, err := a.stateDir()
 	if err == nil {
-		_, err = fmt.Fprintf(a.stdout, "a new one is in %s; connect clients that had it anew\n", filepath.Join(stateDir, auth.AgentKey))
+		_, err = fmt.Fprintf(a.stdout, "the new one is in %s; reconnect clients that used it\n", filepath.Join(stateDir, auth.AgentKey))
 	}
 	return err
 }
@@ -112,7 +112,7 @@ func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) er
 // whenRevoked says when a token stops to count.
 func whenRevoked(revoked httpapi.RevokedToken, grace time.Duration) string {
 	if grace == 0 {
-		return "is refused from now on"
+		return "is now refused"
 	}
-	return "counts until " + timeOrDash(revoked.Revoked)
+	return "stays valid until " + timeOrDash(revoked.Revoked)
 }

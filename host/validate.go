@@ -192,7 +192,7 @@ func (a *app) printValid(result validation) error {
 		return nil
 	}
 	if !result.Valid {
-		fmt.Fprintf(a.stdout, "%s: the file has no mistakes, but its plugins do not all work with it\n", files)
+		fmt.Fprintf(a.stdout, "%s: the file has no mistakes, but not every plugin works with it\n", files)
 		return a.printPlugins(result.Plugins)
 	}
 	if len(result.NotChecked) > 0 && len(result.Plugins) == 0 {

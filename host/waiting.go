@@ -60,7 +60,7 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 		}
 	}
 	if err == nil && w.outcome.Status == client.Pending {
-		err = errors.New("the call was told to stop, and has not ended yet")
+		err = errors.New("the call was canceled but has not ended yet")
 	}
 	return w, err
 }
@@ -97,9 +97,9 @@ func (w *waiting) tell() {
 	if id == "" || id == w.told {
 		return
 	}
-	news := "the call waits for a person's approval"
+	news := "the call waits for approval"
 	if w.told != "" {
-		news = "what the call would change was changed meanwhile, so it waits for an approval again"
+		news = "the target of the call changed meanwhile, so the call waits for approval again"
 	}
 	w.told = id
 	fmt.Fprintf(w.app.stderr, "toolhost: %s\nhint: %s\nhint: %s\n",
@@ -109,12 +109,12 @@ func (w *waiting) tell() {
 // tellStranded says that the call's host has gone and that no other one can start: the
 // configuration has mistakes by now, which are told after this.
 func (w *waiting) tellStranded() {
-	what := "its outcome is not known here"
+	what := "its outcome is unknown"
 	if w.turnedAway() || w.outcome.Status == client.Pending && w.outcome.ApprovalID != "" {
-		what = "it was not made"
+		what = "it did not run"
 	}
 	again := fmt.Sprintf("call %s --idempotency-key %s", w.call.Tool, w.call.IdempotencyKey)
-	fmt.Fprintf(w.app.stderr, "toolhost: the host stopped while the call %s waited, and no other can start with this configuration: %s\nhint: mend the mistakes below, then make the same call again, with its arguments: %s\n",
+	fmt.Fprintf(w.app.stderr, "toolhost: the host stopped while the call %s waited, and no other can start with this configuration: %s\nhint: fix the mistakes below, then repeat the call with its arguments: %s\n",
 		w.outcome.ToolCallID, what, w.app.command(again))
 }
 

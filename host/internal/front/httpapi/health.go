@@ -17,7 +17,7 @@ type Health struct {
 	Status string `json:"status"`
 	// Problems say what is wrong.
 	Problems []string `json:"problems,omitempty"`
-	// Journal says whether the journal is as the host wrote it.
+	// Journal says whether the journal is unchanged.
 	Journal journal.Integrity `json:"journal,omitempty"`
 }
 

@@ -18,7 +18,7 @@ const (
 	pageRows = 500
 )
 
-// Integrity says what is known of whether the journal is as the host wrote it.
+// Integrity says what is known of whether the journal is unchanged.
 // Whatever it says, the head, the head file and the newest rows were right when
 // the journal was opened.
 type Integrity string

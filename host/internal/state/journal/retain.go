@@ -20,7 +20,7 @@ const (
 // is larger than MaxSize, at most retainRows of them, and reports whether there
 // may be more. A start without an end and all after it stay, and so does the
 // last row. The head then says after which row the journal begins. A row that
-// is not as the host wrote it stays too, with all after it: retention must not
+// was changed stays too, with all after it: retention must not
 // remove the traces of a change.
 func (j *Journal) retain(ctx context.Context) (more bool) {
 	if time.Now().Before(j.retainFrom) {
@@ -90,7 +90,7 @@ func (j *Journal) retain(ctx context.Context) (more bool) {
 	return removed == retainRows
 }
 
-// follows reports whether a row is as the host wrote it, and the first after
+// follows reports whether a row is unchanged, and the first after
 // the anchor of h.
 func (j *Journal) follows(h *head, s *stored, mac []byte) bool {
 	content := j.chain.content(s.seq, s.call, s.body)

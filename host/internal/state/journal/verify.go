@@ -23,7 +23,7 @@ type Report struct {
 	Problems []Problem `json:"problems"`
 }
 
-// Problem is a place where the journal is not as the host wrote it.
+// Problem is a place where the journal was changed.
 type Problem struct {
 	// From and To are the first and the last row that the problem is about; 0
 	// if it is about the journal as a whole.
@@ -43,7 +43,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("rows %d-%d: %s", p.From, p.To, p.What)
 }
 
-// Verify reads the whole journal and reports what is not as the host wrote it.
+// Verify reads the whole journal and reports what was changed.
 // Its error says that the journal could not be read at all.
 func (j *Journal) Verify(ctx context.Context) (Report, error) {
 	j.mu.Lock()
@@ -89,7 +89,7 @@ type verifier struct {
 	expected int64  // the number of the next row
 	prev     digest // the hash of the row before it
 	hasPrev  bool   // that row is there and has a hash
-	trusted  bool   // and is as the host wrote it
+	trusted  bool   // and is unchanged
 }
 
 func (v *verifier) verify(ctx context.Context, tx *sql.Tx) error {
