@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"time"
 
@@ -47,7 +48,10 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(one thing) bool { return one.empty || one.Path == "" }) // nobody knows what it is
+	all = slices.DeleteFunc(all, func(one thing) bool {
+		// Of one without a path nobody knows what it is; another may be forbidden since it was deleted.
+		return one.empty || one.Path == "" || w.Forbids(one.Path)
+	})
 	if in.List {
 		return &trashList{things: all, budget: w.budget}, nil
 	}
@@ -76,8 +80,16 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 			return nil, err
 		}
 	}
-	if c.contents, err = c.content.Contents(ctx, c.names.add); err != nil {
+	forbidden := false
+	if c.contents, err = c.content.Contents(ctx, func(rel string, info fs.FileInfo) {
+		c.names.add(rel, info)
+		forbidden = forbidden || w.Forbids(path.Join(c.thing.Path, rel))
+	}); err != nil {
 		return nil, hidden(err)
+	}
+	if forbidden {
+		return nil, tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(c.thing.Shown)).
+			WithHint("it holds something that the administrator has forbidden to all calls; go on without it")
 	}
 	return c, c.content.Movable(ctx, c.dest, c.options)
 }

@@ -39,6 +39,11 @@ func TestForbidden(t *testing.T) {
 		_, err = r.Target(name, roots.TargetOptions{Follow: true, Parents: true})
 		refused("change", name, err)
 	}
+	for name, want := range map[string]bool{dir + "/a/private/none": true, "/elsewhere/private": true, dir + "/a/notes": false, "/elsewhere/x": false} {
+		if r.Forbids(name) != want {
+			t.Errorf("Forbids(%s) = %v, want %v", name, !want, want)
+		}
+	}
 	_, err := r.Open("hard")
 	refused("open", "hard", err)
 	if got := read(r, "a/notes"); got != "plain" {

@@ -32,6 +32,12 @@ func (r *Roots) refuses(p place, name string) *tool.Error {
 	return nil
 }
 
+// Forbids reports whether the absolute path, which need be in no folder, is forbidden.
+func (r *Roots) Forbids(abs string) bool {
+	at, ok := r.below(abs)
+	return r.forbidden.Covers(abs) || ok && r.forbids(at)
+}
+
 // forbids reports whether the place is forbidden: where it is, or as its folder is spelled.
 func (r *Roots) forbids(p place) bool {
 	if len(r.forbidden) == 0 {
