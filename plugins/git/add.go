@@ -98,13 +98,13 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 	}
 	for _, e := range s.files {
 		switch {
+		case r.forbidden(e.Path):
+			continue // it is as if it were not there
 		case e.Kind == porcelain.Untracked && strings.HasSuffix(e.Path, "/"):
 			c.nested = append(c.nested, e.Path)
 			continue
 		case e.Worktree == ".":
 			continue // it is staged
-		case r.forbidden(e.Path):
-			continue // it is as if it were not there
 		case e.Worktree != "D" && sensitive(e.Path): // that it is gone tells nothing of it
 			c.sensitive = append(c.sensitive, e.Path)
 			continue

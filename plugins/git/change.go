@@ -78,36 +78,66 @@ type preview struct {
 	text bytes.Buffer
 	all  int64
 	sum  [sha256.Size]byte
+	// leftOut is how many forbidden files are not in it.
+	leftOut int
 }
 
-// previewOf runs git for what a preview shows.
-func (r *repository) previewOf(ctx context.Context, c command) (*preview, error) {
-	p := &preview{}
+// previewOf compares for what a preview shows, and leaves forbidden files out. Which of
+// them differ it looks up after the patch, so that none slips in while git compares.
+func (r *repository) previewOf(ctx context.Context, subcommand string, flags, states, paths, env []string) (*preview, error) {
+	what := r.selectAllowed(states, paths)
+	for range maxRepeats {
+		p, err := r.tryPreview(ctx, what, subcommand, flags, env)
+		if err != nil || len(r.call.Files().Forbidden) == 0 {
+			return p, err
+		}
+		names := what.command(subcommand, namesAlone(), nil, 0)
+		names.env = env
+		files, err := r.listOf(ctx, names)
+		if err != nil {
+			return nil, err
+		}
+		if what.leaveOut(files...); len(what.leftOut) == p.leftOut {
+			return p, nil
+		}
+		if err := what.tooMany(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, changedMeanwhile()
+}
+
+// tryPreview is previewOf once.
+func (r *repository) tryPreview(ctx context.Context, what *selection, subcommand string, flags, env []string) (*preview, error) {
+	p := &preview{leftOut: len(what.leftOut)}
 	hash := sha256.New()
-	c.output, c.maxOutput = writerFunc(func(data []byte) {
+	c := what.command(subcommand, flags, writerFunc(func(data []byte) {
 		hash.Write(data)
 		p.all += int64(len(data))
 		p.text.Write(data[:min(len(data), max(0, maxPreview-p.text.Len()))])
-	}), tool.TiB
+	}), tool.TiB)
+	c.env = env
 	_, err := r.run(ctx, c)
 	copy(p.sum[:], hash.Sum(nil))
 	return p, err
 }
 
-// content is what a preview shows, after a note that says what is missing.
-func (p *preview) content() []tool.Content {
+// content is what a preview shows, after notes that say what is missing.
+func (p *preview) content() (content []tool.Content) {
+	if p.leftOut > 0 {
+		content = append(content, tool.Text("NOT ALL IS SHOWN: "+plural(p.leftOut, "forbidden file")+" left out."))
+	}
 	text := p.text.Bytes()
 	if p.all == 0 {
-		return nil
+		return content
 	}
-	if p.all == int64(len(text)) {
-		return []tool.Content{tool.Text(strings.ToValidUTF8(string(text), "\uFFFD"))}
+	if p.all > int64(len(text)) {
+		if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
+			text = text[:i+1]
+		}
+		content = append(content, tool.Text(fmt.Sprintf("NOT ALL IS SHOWN: the diff has %d bytes; %d bytes at its end are left out.", p.all, p.all-int64(len(text)))))
 	}
-	if i := bytes.LastIndexByte(text, '\n'); i >= 0 {
-		text = text[:i+1]
-	}
-	note := fmt.Sprintf("NOT ALL IS SHOWN: the diff has %d bytes; %d bytes at its end are left out.", p.all, p.all-int64(len(text)))
-	return []tool.Content{tool.Text(note), tool.Text(strings.ToValidUTF8(string(text), "\uFFFD"))}
+	return append(content, tool.Text(strings.ToValidUTF8(string(text), "\uFFFD")))
 }
 
 type writerFunc func([]byte)
@@ -137,8 +167,12 @@ func (r *repository) changedFiles(paths []string, operation string) []tool.Effec
 	return effects
 }
 
-// refuseProtected refuses a change of files that no tool may change.
+// refuseProtected refuses a change of files that no tool may change, forbidden ones
+// included.
 func (r *repository) refuseProtected(paths []string) error {
+	if err := r.refuseForbidden(paths); err != nil {
+		return err
+	}
 	for _, path := range paths {
 		if words := protect.Words(r.call.Files().Protect, path); len(words) > 0 {
 			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).

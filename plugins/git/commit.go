@@ -221,11 +221,18 @@ func (c *committing) compare(ctx context.Context, x *privateIndex) error {
 	if c.diff.Total == 0 && !c.merge {
 		return nothingToCommit("nothing is staged")
 	}
+	var files []string
+	for _, f := range c.diff.Files {
+		files = append(files, f.From, f.Path)
+	}
+	if err := c.refuseForbidden(files); err != nil {
+		return err
+	}
 	if !c.previews {
 		return nil
 	}
 	var err error
-	c.patch, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff-index", "--cached"}, c.patchFlags(), []string{base, "--"}), env: x.env})
+	c.patch, err = c.previewOf(ctx, "diff-index", append([]string{"--cached"}, c.patchFlags()...), []string{base}, nil, x.env)
 	return err
 }
 

@@ -31,6 +31,7 @@ type Diff struct {
 	Deleted    int        `json:"deleted" jsonschema:"lines, of all files"`
 	Patch      string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
 	LeftOut    int        `json:"sensitive_left_out,omitempty" jsonschema:"how many files that usually hold secrets are left out; one that files names is not"`
+	Forbidden  int        `json:"forbidden_left_out,omitempty" jsonschema:"how many files are left out that the administrator has forbidden to all calls"`
 	NextCursor string     `json:"next_cursor,omitempty"`
 }
 
@@ -51,7 +52,7 @@ func (d Diff) Text() string {
 		writeFiles(&b, d.Files, d.Total, d.Added, d.Deleted)
 	}
 	b.WriteString(d.Patch)
-	b.WriteString(leftOutNote(d.LeftOut))
+	b.WriteString(leftOutNote(d.LeftOut, d.Forbidden))
 	writeNext(&b, d.NextCursor)
 	return b.String()
 }
@@ -140,9 +141,9 @@ func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
 		if err != nil {
 			return Diff{}, err
 		}
-		err = r.listDiff(ctx, &d, &selection{states: states, paths: paths}, p)
+		err = r.listDiff(ctx, &d, r.selectAllowed(states, paths), p)
 		d.NextCursor = p.next()
-		if err == nil && d.Total == 0 {
+		if err == nil && d.Total == 0 && d.Forbidden == 0 {
 			err = r.refuseUnknown(ctx, paths, in)
 		}
 		return d, err
@@ -152,7 +153,7 @@ func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
 		return Diff{}, err
 	}
 	err = r.readDiff(ctx, &d, "diff", what, in.Cursor, s.budget-overhead)
-	if err == nil && d.Total == 0 && d.LeftOut == 0 && in.Cursor == "" {
+	if err == nil && d.Total == 0 && d.LeftOut+d.Forbidden == 0 && in.Cursor == "" {
 		err = r.refuseUnknown(ctx, paths, in)
 	}
 	return d, err
@@ -186,20 +187,30 @@ func (r *repository) refuseUnknown(ctx context.Context, paths []string, in diffA
 const maxRepeats = 8
 
 // readDiff adds a part of the patch, and before the first one the files that differ.
-// It takes the names of the files from the run that makes the patch: if a sensitive
-// file is among them, it repeats the run without that file.
+// It takes the names of the files from the run that makes the patch: if one that may
+// not be shown is among them, it repeats the run without that file.
 func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) error {
 	for range maxRepeats {
 		again, err := r.tryDiff(ctx, d, subcommand, what, cursor, room)
-		if d.LeftOut = len(what.leftOut); !again || err != nil {
+		if r.countLeftOut(d, what); !again || err != nil {
 			return err
 		}
 	}
+	return changedMeanwhile()
+}
+
+func changedMeanwhile() *tool.Error {
 	return tool.Errorf(tool.Conflict, "Files change while they are compared").WithHint("ask again, or name the files to compare")
 }
 
-// errSensitive ends a run that lists a sensitive file, before its patch.
-var errSensitive = errors.New("a sensitive file differs")
+// countLeftOut notes how many files are left out.
+func (r *repository) countLeftOut(d *Diff, what *selection) {
+	sensitive, forbidden := r.named(what.leftOut)
+	d.LeftOut, d.Forbidden = len(sensitive), forbidden
+}
+
+// errSensitive ends a run that lists a file that may not be shown, before its patch.
+var errSensitive = errors.New("a sensitive or forbidden file differs")
 
 // tryDiff is readDiff once. It reports whether to repeat it without more files.
 func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) (again bool, err error) {
@@ -318,17 +329,30 @@ func (r *repository) states(ctx context.Context, in diffArgs) ([]string, error) 
 	return append(states, ids...), err
 }
 
-// listDiff adds the files that differ.
+// listDiff adds the files that differ. If some are left out, it lists the others anew.
 func (r *repository) listDiff(ctx context.Context, d *Diff, what *selection, p *page) error {
-	changes := porcelain.NewChanges(p.start + maxLimit)
-	if _, err := r.run(ctx, what.command("diff", listFlags(), changes, maxListed)); err != nil {
-		return err
+	for range maxRepeats {
+		before := len(what.leftOut)
+		changes := porcelain.NewChanges(p.start + maxLimit)
+		changes.Each = what.see
+		_, err := r.run(ctx, what.command("diff", listFlags(), changes, maxListed))
+		if len(what.leftOut) > before { // which may be why git has failed: it cannot read what the sandbox hides
+			if err := what.tooMany(); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := changes.Close(); err != nil {
+			return unreadable(err)
+		}
+		r.countLeftOut(d, what)
+		r.addFiles(d, changes, p)
+		return nil
 	}
-	if err := changes.Close(); err != nil {
-		return unreadable(err)
-	}
-	r.addFiles(d, changes, p)
-	return nil
+	return changedMeanwhile()
 }
 
 func (r *repository) addFiles(d *Diff, changes *porcelain.Changes, p *page) {

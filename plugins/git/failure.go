@@ -87,7 +87,7 @@ func (r *repository) explain(out output) error {
 		}
 		fill := func(text string) string {
 			if len(found) > 1 {
-				text = strings.ReplaceAll(text, "$path", tool.VisibleName(r.show(found[1])))
+				text = strings.ReplaceAll(text, "$path", r.namesOf(found[1:2]))
 			}
 			for i, group := range found[1:] {
 				text = strings.ReplaceAll(text, "$"+string(rune('1'+i)), tool.VisibleName(group))
@@ -96,7 +96,7 @@ func (r *repository) explain(out output) error {
 		}
 		return tool.Errorf(known.code, "%s", fill(known.message)).WithHint("%s", fill(known.hint)).WithCause(&gitError{out.exit, said})
 	}
-	first := firstLines(said)
+	first := firstLines(r.withoutForbidden(said))
 	if first == "" {
 		first = "it does not say why"
 	}

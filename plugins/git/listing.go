@@ -103,12 +103,16 @@ func (s *state) head() string {
 	}
 }
 
-// namesOf lists names on a line, a few of them.
+// namesOf lists names on a line, a few of them, and counts forbidden files.
 func (r *repository) namesOf(paths []string) string {
 	const most = 10
 	var names []string
+	paths, forbidden := r.named(paths)
 	for _, path := range paths[:min(len(paths), most)] {
 		names = append(names, tool.VisibleName(r.show(path)))
+	}
+	if forbidden > 0 {
+		names = append(names, plural(forbidden, "forbidden file"))
 	}
 	text := strings.Join(names, ", ")
 	if len(paths) > most {

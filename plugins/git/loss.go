@@ -136,12 +136,20 @@ func holds(path, mode, id, size string) bool {
 
 // names lists the files that a command which compares finds.
 func (r *repository) names(ctx context.Context, args ...string) ([]string, error) {
-	flags := []string{"--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", ignoreSubmodules}
-	return r.list(ctx, slices.Concat(args[:1], flags, args[1:], []string{"--"}))
+	return r.list(ctx, slices.Concat(args[:1], namesAlone(), args[1:], []string{"--"}))
+}
+
+// namesAlone makes a command that compares list the names for [repository.list].
+func namesAlone() []string {
+	return []string{"--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", ignoreSubmodules}
 }
 
 // list are the names that a command writes with -z, so many as a change can be about.
 func (r *repository) list(ctx context.Context, args []string) ([]string, error) {
+	return r.listOf(ctx, command{args: args})
+}
+
+func (r *repository) listOf(ctx context.Context, c command) ([]string, error) {
 	var paths []string
 	records := porcelain.NewRecords(func(record []byte) error {
 		if len(paths) <= maxHeld {
@@ -149,7 +157,8 @@ func (r *repository) list(ctx context.Context, args []string) ([]string, error) 
 		}
 		return nil
 	})
-	if _, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed}); err != nil {
+	c.output, c.maxOutput = records, maxListed
+	if _, err := r.run(ctx, c); err != nil {
 		return nil, err
 	}
 	if err := records.Close(); err != nil {

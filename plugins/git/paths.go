@@ -36,6 +36,9 @@ func (r *repository) relative(real, name string) (string, error) {
 	if rel == ".git" || strings.HasPrefix(rel, ".git/") {
 		return "", tool.Errorf(tool.InvalidArgument, "%s belongs to git itself", tool.VisibleName(name)).WithHint("name a file of the repository")
 	}
+	if r.forbidden(rel) {
+		return "", forbiddenPath(name)
+	}
 	return rel, nil
 }
 

@@ -106,7 +106,7 @@ func (c *pushing) look(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	c.diff, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, c.patchFlags(), []string{base, c.commitID, "--"})})
+	c.diff, err = c.previewOf(ctx, "diff", c.patchFlags(), []string{base, c.commitID}, nil, nil)
 	return err
 }
 

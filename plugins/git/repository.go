@@ -27,6 +27,8 @@ type repository struct {
 	// shown is the worktree as results show it: relative to the workspace, "." for
 	// that itself.
 	shown string
+	// spelled is the worktree as the workspace names its folder: a link may be in it.
+	spelled string
 	// focus is what the call has named, relative to the worktree, "." for that itself.
 	focus string
 	// folders are those of the workspace, as they were when the call began.
@@ -257,12 +259,11 @@ func (s *access) openAt(folders []folder, worktree, gitDir string) (*repository,
 	if err := r.checkAlternates(filepath.Join(r.commonDir, "objects"), 0); err != nil {
 		return nil, err
 	}
-	r.shown = "."
+	i := slices.IndexFunc(folders, func(f folder) bool { return within(worktree, f.real) })
+	r.spelled = filepath.Join(folders[i].given, strings.TrimPrefix(worktree, folders[i].real))
+	r.shown = r.spelled
 	if rel, err := filepath.Rel(folders[0].real, worktree); err == nil && filepath.IsLocal(rel) {
 		r.shown = filepath.ToSlash(rel)
-	} else {
-		i := slices.IndexFunc(folders, func(f folder) bool { return within(worktree, f.real) })
-		r.shown = folders[i].given + strings.TrimPrefix(worktree, folders[i].real)
 	}
 	return r, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
-	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -15,11 +14,11 @@ import (
 // maxLeftOut is how many files a diff leaves out at most.
 const maxLeftOut = 1000
 
-// selection is what a diff compares: revisions and paths, without sensitive files.
+// selection is what a diff compares: revisions and paths, without some files.
 type selection struct {
 	states, paths []string
-	// sensitive reports whether a file usually holds secrets, and may not be shown.
-	sensitive func(file string) bool
+	// hides reports whether a file may not be shown.
+	hides func(file string) bool
 	// leftOut are the files that are not compared.
 	leftOut []string
 }
@@ -28,12 +27,12 @@ type selection struct {
 // that the call may not use.
 func (r *repository) withoutSensitive(states, paths []string) (*selection, error) {
 	sensitive, err := r.sensitive()
-	return &selection{states: states, paths: paths, sensitive: sensitive}, err
+	return &selection{states: states, paths: paths, hides: sensitive}, err
 }
 
-// forbidden reports whether no call may use a path of the worktree.
-func (r *repository) forbidden(path string) bool {
-	return path != "" && forbidden.Patterns(r.call.Files().Forbidden).Covers(filepath.Join(r.worktree, path))
+// selectAllowed selects what differs except for forbidden files.
+func (r *repository) selectAllowed(states, paths []string) *selection {
+	return &selection{states: states, paths: paths, hides: r.forbidden}
 }
 
 // sensitive returns a function that reports whether a path of the worktree usually holds
@@ -66,17 +65,16 @@ func (r *repository) refuseSensitive() error {
 	if err != nil || !sensitive(r.focus) {
 		return err
 	}
-	refused := tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(r.focus)))
-	if r.forbidden(r.focus) {
-		return refused.WithHint("the administrator has forbidden it to all calls; go on without it")
-	}
-	return refused.WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(r.focus))).
+		WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
 }
 
-// see leaves a sensitive file out of what is compared from now on.
-func (s *selection) see(c porcelain.Change) {
-	for _, file := range []string{c.From, c.Path} {
-		if file != "" && len(s.leftOut) <= maxLeftOut && s.sensitive(file) && !slices.Contains(s.leftOut, file) {
+// see leaves files that may not be shown out of what is compared from now on.
+func (s *selection) see(c porcelain.Change) { s.leaveOut(c.From, c.Path) }
+
+func (s *selection) leaveOut(files ...string) {
+	for _, file := range files {
+		if file != "" && len(s.leftOut) <= maxLeftOut && s.hides(file) && !slices.Contains(s.leftOut, file) {
 			s.leftOut = append(s.leftOut, file)
 		}
 	}
@@ -87,7 +85,7 @@ func (s *selection) tooMany() error {
 	if len(s.leftOut) <= maxLeftOut {
 		return nil
 	}
-	return tool.Errorf(tool.ResourceExhausted, "More than %d sensitive files differ, which cannot be left out one by one", maxLeftOut).WithHint("name files or directories")
+	return tool.Errorf(tool.ResourceExhausted, "More than %d sensitive or forbidden files differ, which cannot be left out one by one", maxLeftOut).WithHint("name files or directories")
 }
 
 // command compares what is selected.
@@ -97,6 +95,9 @@ func (s *selection) command(subcommand string, flags []string, output io.Writer,
 		return command{args: append(args, s.paths...), output: output, maxOutput: maxOutput}
 	}
 	for _, path := range s.paths {
+		if path == "." {
+			path = "" // of which git says that it is the worktree
+		}
 		args = append(args, ":(top,literal)"+path)
 	}
 	for _, file := range s.leftOut {
@@ -106,9 +107,12 @@ func (s *selection) command(subcommand string, flags []string, output io.Writer,
 }
 
 // leftOutNote says how many files are not shown.
-func leftOutNote(n int) string {
-	if n == 0 {
-		return ""
+func leftOutNote(sensitive, forbidden int) (note string) {
+	if sensitive > 0 {
+		note = fmt.Sprintf("[%s left out; to see one, name it]\n", plural(sensitive, "sensitive file"))
 	}
-	return fmt.Sprintf("[%s left out; to see one, name it]\n", plural(n, "sensitive file"))
+	if forbidden > 0 {
+		note += fmt.Sprintf("[%s left out]\n", plural(forbidden, "forbidden file"))
+	}
+	return note
 }

@@ -25,7 +25,8 @@ type Shown struct {
 	Total  int        `json:"total" jsonschema:"how many files it has changed"`
 	Patch  string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
 
-	LeftOut int `json:"sensitive_left_out,omitempty" jsonschema:"how many files that usually hold secrets are left out; one that path names is not"`
+	LeftOut   int `json:"sensitive_left_out,omitempty" jsonschema:"how many files that usually hold secrets are left out; one that path names is not"`
+	Forbidden int `json:"forbidden_left_out,omitempty" jsonschema:"how many files are left out that the administrator has forbidden to all calls"`
 
 	Content    string `json:"content,omitempty" jsonschema:"the file's content, or a part of it"`
 	Bytes      int64  `json:"bytes,omitempty" jsonschema:"the size of the whole file"`
@@ -49,7 +50,7 @@ func (s Shown) Text() string {
 		for line := range strings.Lines(c.Body) {
 			b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
 		}
-		b.WriteString("\n" + s.Patch + leftOutNote(s.LeftOut))
+		b.WriteString("\n" + s.Patch + leftOutNote(s.LeftOut, s.Forbidden))
 	}
 	writeNext(&b, s.NextCursor)
 	return b.String()
@@ -89,7 +90,7 @@ func show(ctx context.Context, s *access, in showArgs) (Shown, error) {
 		return Shown{}, err
 	}
 	result.Files, result.Total, result.Patch, result.NextCursor = d.Files, d.Total, d.Patch, d.NextCursor
-	result.LeftOut = d.LeftOut
+	result.LeftOut, result.Forbidden = d.LeftOut, d.Forbidden
 	return result, nil
 }
 

@@ -182,7 +182,7 @@ func (r *repository) planPutAway(ctx context.Context, in stashArgs) (change, err
 	if err := r.refuseProtected(c.files); err != nil {
 		return nil, err
 	}
-	c.lost, err = r.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, r.patchFlags(), []string{c.head.Commit, "--"})})
+	c.lost, err = r.previewOf(ctx, "diff", r.patchFlags(), []string{c.head.Commit}, nil, nil)
 	return c, err
 }
 
@@ -246,7 +246,7 @@ func (c *bringingBack) look(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	c.diff, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, c.patchFlags(), parents, []string{"--"})})
+	c.diff, err = c.previewOf(ctx, "diff", c.patchFlags(), parents, nil, nil)
 	return err
 }
 
@@ -265,7 +265,7 @@ func (c *bringingBack) lookAtOthers(ctx context.Context) error {
 		return err
 	}
 	c.files = slices.Concat(c.files, others)
-	c.others, err = c.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, c.patchFlags(), []string{emptyTree(id), id, "--"})})
+	c.others, err = c.previewOf(ctx, "diff", c.patchFlags(), []string{emptyTree(id), id}, nil, nil)
 	return err
 }
 

@@ -17,7 +17,8 @@ type undone struct {
 }
 
 // undo looks at what a change undoes on the way to what source holds, a commit, or ""
-// for the index. Where is "files", "index" or "both"; without paths it is everything.
+// for the index. Where is "files", "index" or "both"; without paths it is everything. It
+// refuses to undo anything of forbidden files, also of what is staged.
 func (r *repository) undo(ctx context.Context, where, source string, paths []string) (*undone, error) {
 	u := &undone{}
 	if where != "index" {
@@ -40,15 +41,18 @@ func (r *repository) undo(ctx context.Context, where, source string, paths []str
 		if err != nil {
 			return nil, err
 		}
+		if paths != nil {
+			files = below(files, paths)
+		}
+		if err := r.refuseForbidden(files); err != nil {
+			return nil, err
+		}
 		u.files = append(u.files, files...)
-		shown, err := r.previewOf(ctx, command{args: slices.Concat([]string{"diff"}, r.undoFlags(), states, []string{"--"}, paths)})
+		shown, err := r.previewOf(ctx, "diff", r.undoFlags(), states, paths, nil)
 		if err != nil {
 			return nil, err
 		}
 		u.parts = append(u.parts, shown)
-	}
-	if paths != nil {
-		u.files = below(u.files, paths)
 	}
 	slices.Sort(u.files)
 	u.files = slices.Compact(u.files)
