@@ -51,7 +51,8 @@ func (p *Pipeline) carry(caller context.Context, c *call) (tool.Result, error) {
 }
 
 // attempt hands the call over once. The error is [errReplaced] if the plugin has not
-// got the call and the tool is another one by now.
+// got the call and the tool is another one by now, or a person has to approve the call
+// for what the process may see that it would have got to.
 func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Result, bool, error) {
 	c.dropStream() // of the attempt before
 	asker := &asker{p: p, c: c, clock: clock}
@@ -71,7 +72,7 @@ func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Res
 	switch {
 	case err == nil:
 		return result, true, nil
-	case ctx.Err() == nil && !sent && p.replaced(c):
+	case ctx.Err() == nil && !sent && (p.replaced(c) || c.approval.ID == "" && p.unhidden(c)):
 		return tool.Result{}, false, fmt.Errorf("%w: %w", errReplaced, err)
 	}
 	return tool.Result{}, sent, endOf(ctx, err)

@@ -117,6 +117,12 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 	if why := p.refusals.of(c); why != "" && decision.Verdict == policy.Allow {
 		decision = policy.Decision{Verdict: policy.Ask, Rule: "a part of the command that was refused when it ran: " + why, NoGrant: "the whole command is asked about once"}
 	}
+	if (decision.Verdict == policy.Allow || decision.Verdict == policy.Ask) && p.unhidden(c) {
+		decision = policy.Decision{
+			Verdict: policy.Confirm, Rule: "paths.forbidden, not all of which is hidden",
+			NoGrant: "there was too much to look for all of it; toolhost plugins list says where",
+		}
+	}
 	return decision
 }
 

@@ -22,3 +22,17 @@ type Runner interface {
 	// those of Run; one of the tool itself says that the call cannot succeed.
 	Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error)
 }
+
+// Hider is a [Runner] that knows of plugins from which it could not hide all that is
+// forbidden.
+type Hider interface {
+	// Unhidden reports whether programs that the plugin executes may see what is
+	// forbidden. Run does not send such a plugin a call that no person has approved.
+	Unhidden(plugin string) bool
+}
+
+// unhidden reports whether a person has to approve a call for what its plugin may see.
+func (p *Pipeline) unhidden(c *call) bool {
+	hider, ok := p.opts.Runner.(Hider)
+	return ok && hider.Unhidden(c.entry.Plugin)
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -101,7 +102,7 @@ func TestSearchForbidden(t *testing.T) {
 		if tt.bound == 0 {
 			tt.bound = maxSearched
 		}
-		found, beyond := p.searchForbidden(tt.bound)
+		found, beyond, _ := p.searchForbidden(tt.bound)
 		for _, list := range []struct {
 			what      string
 			got, want []string
@@ -127,8 +128,42 @@ func TestMuchIsForbidden(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(ws, fmt.Sprintf("%d.key", i)), nil, 0o644))
 	}
 	p := Profile{Workspace: ws, Forbidden: []string{"**/*.key"}, Confinement: Confinement{Workspace: WriteWorkspace}}
-	found, beyond := p.searchForbidden(maxSearched)
+	found, beyond, _ := p.searchForbidden(maxSearched)
 	if len(found) != maxFound || !slices.Equal(beyond, []string{ws}) {
 		t.Errorf("found %d, not searched: %q; want %d, and that %s holds more", len(found), beyond, maxFound, ws)
+	}
+}
+
+// TestUnreadFolder: a folder that cannot be read was not searched. Its owner may open it
+// again once it runs.
+func TestUnreadFolder(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "folder")
+	must(t, os.WriteFile(folder, nil, 0o644)) // which root cannot read as a directory either
+	s := &hiding{folders: []string{folder}}
+	s.directory(folder)
+	s.directory(filepath.Join(filepath.Dir(folder), "none"))
+	if len(s.found) != 0 || !slices.Equal(s.unread, []string{folder}) {
+		t.Errorf("hidden %q, not read %q; want %s to be not read", s.found, s.unread, folder)
+	}
+}
+
+// TestMuchIsLinked: where there are more forbidden files than are looked at for other
+// names, it is told.
+func TestMuchIsLinked(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, files := range map[string]int{"few": 1, "many": 5} {
+		must(t, os.Mkdir(filepath.Join(dir, name), 0o755))
+		for i := range files {
+			must(t, os.WriteFile(filepath.Join(dir, name, strconv.Itoa(i)), nil, 0o644))
+		}
+	}
+	s := &hiding{names: 4, linked: map[fileNumber]bool{}}
+	for _, name := range []string{"few", "many"} {
+		s.noteNames(filepath.Join(dir, name))
+	}
+	if want := []string{filepath.Join(dir, "many")}; !slices.Equal(s.unnoted, want) {
+		t.Errorf("not all looked at: %q, want %q", s.unnoted, want)
 	}
 }

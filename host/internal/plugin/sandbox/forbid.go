@@ -25,13 +25,16 @@ type hiding struct {
 	needed   []string // what it cannot do without, though all in it may be hidden
 	skipped  []string // what it does not see
 	bound    int      // of searched
+	names    int      // of noted
 
 	found    []string
 	left     []string // directories in which more is forbidden than can be hidden
+	unread   []string // folders that cannot be read
 	searched int
 	waiting  []string // directories to look at
 	filled   []string // those to look at last
 	noted    int
+	unnoted  []string // hidden directories in which not every file was looked at for other names
 	// linked are the files that are forbidden and have other names, hard links.
 	linked map[fileNumber]bool
 }
@@ -41,15 +44,16 @@ type fileNumber struct{ device, number uint64 }
 
 // searchForbidden returns the paths that the program must not see, with those of patterns
 // without wildcards that may come to be. It looks at no more directories than bound says,
-// and returns those below which it has not looked.
-func (p *Profile) searchForbidden(bound int) (found, unsearched []string) {
+// and returns those below which it has not looked, and the hidden directories of whose
+// files it does not know all other names.
+func (p *Profile) searchForbidden(bound int) (found, unsearched, unnoted []string) {
 	if len(p.Forbidden) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	own := resolved(slices.Concat(p.Own, nonEmpty(p.Tmp)))
 	s := &hiding{
 		patterns: p.Forbidden, folders: p.lookedInto(), own: own, needed: append(own, resolved(nonEmpty(p.Workspace))...),
-		skipped: resolved(p.Hidden), bound: bound, linked: map[fileNumber]bool{},
+		skipped: resolved(p.Hidden), bound: bound, names: maxNoted, linked: map[fileNumber]bool{},
 	}
 	for _, pattern := range p.Forbidden {
 		if dir, _ := forbidden.Split(pattern); s.patterns.Match(dir) {
@@ -71,7 +75,7 @@ func (p *Profile) searchForbidden(bound int) (found, unsearched []string) {
 			found = append(found, path)
 		}
 	}
-	return found, slices.Concat(unique(s.left), s.waiting, s.filled)
+	return found, slices.Concat(unique(s.left), s.unread, s.waiting, s.filled), s.unnoted
 }
 
 // lookedInto are the directories of others that the program may look into.
@@ -141,10 +145,14 @@ func (s *hiding) wait(dir string) {
 }
 
 // directory looks for what is forbidden in a directory. One that cannot be read is hidden
-// as a whole: a program may have closed it when it ran before.
+// as a whole: a program may have closed it when it ran before. A folder is not.
 func (s *hiding) directory(dir string) {
 	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !slices.Contains(s.folders, dir) {
+	switch {
+	case err == nil || errors.Is(err, fs.ErrNotExist):
+	case slices.Contains(s.folders, dir):
+		s.unread = append(s.unread, dir)
+	default:
 		s.cover(dir)
 		return
 	}
@@ -195,7 +203,8 @@ func (s *hiding) hide(path string) {
 // noteNames notes the files at and below a path that have other names.
 func (s *hiding) noteNames(path string) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
-		if s.noted++; s.noted > maxNoted {
+		if s.noted++; s.noted > s.names {
+			s.unnoted = append(s.unnoted, path)
 			return fs.SkipAll
 		}
 		if err != nil {

@@ -99,6 +99,15 @@ func (p *plan) partial(done *launch.Details) []Gap {
 	if len(p.profile.beyond) > 0 && p.on[LayerMounts] {
 		miss(LayerMounts, "write paths.forbidden without wildcards, or make the workspace smaller",
 			"there is too much to look for all that paths.forbidden covers: what is in %s is kept from it by checks only", p.relative(p.profile.beyond))
+		gap := &gaps[len(gaps)-1]
+		gap.Unsearched, gap.Unhidden = true, len(p.profile.Confinement.Exec) > 0
+		if gap.Unhidden {
+			gap.Reason += ", and each call is confirmed"
+		}
+	}
+	if len(p.profile.unnoted) > 0 && p.on[LayerMounts] {
+		miss(LayerMounts, "keep no hard links of forbidden files where it may look",
+			"there are too many forbidden files to look for all their other names: hard links of what is in %s may be seen", p.relative(p.profile.unnoted))
 		gaps[len(gaps)-1].Unsearched = true
 	}
 	for _, path := range done.ReadOnly {

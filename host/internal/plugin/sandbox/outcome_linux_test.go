@@ -160,3 +160,30 @@ func TestUnsearchedIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestUnhidden: what is forbidden and was not all looked for is told of, and for a program
+// that executes others it can be told that they may see it.
+func TestUnhidden(t *testing.T) {
+	t.Parallel()
+	const beyond = "too much to look for all that paths.forbidden covers: what is in a is kept from it by checks only"
+	for _, tt := range []struct {
+		name     string
+		profile  Profile
+		want     string
+		unhidden bool
+	}{
+		{"all was searched", Profile{Confinement: Confinement{Exec: []string{"/usr"}}}, "", false},
+		{"it executes programs", Profile{beyond: []string{"/w/a"}, Confinement: Confinement{Exec: []string{"/usr"}}}, beyond + ", and each call is confirmed", true},
+		{"it executes none", Profile{beyond: []string{"/w/a"}}, beyond, false},
+		{"hard links", Profile{unnoted: []string{"/w/a"}, Confinement: Confinement{Exec: []string{"/usr"}}}, "hard links of what is in a may be seen", false},
+	} {
+		tt.profile.Workspace = "/w"
+		plan := newPlan(&tt.profile, nil)
+		plan.on[LayerMounts] = true
+		report := plan.report(&launch.Details{})
+		said := slices.ContainsFunc(report.Missing, func(g Gap) bool { return g.Unsearched && strings.HasSuffix(g.Reason, tt.want) })
+		if said != (tt.want != "") || report.Unhidden() != tt.unhidden {
+			t.Errorf("%s: Unhidden() = %v, missing %v; want %v and %q", tt.name, report.Unhidden(), report.Missing, tt.unhidden, tt.want)
+		}
+	}
+}

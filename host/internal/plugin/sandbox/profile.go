@@ -60,8 +60,9 @@ type Profile struct {
 	// found are the paths of the workspace whose names the presets stand for; there may
 	// be more below what is unsearched.
 	found, unsearched []string
-	// forbidden and beyond are the same for what it must not see.
-	forbidden, beyond []string
+	// forbidden and beyond are the same for what it must not see. The files below unnoted
+	// are hidden, but may have other names, hard links, that are not.
+	forbidden, beyond, unnoted []string
 }
 
 // check refuses what no launcher could start, so that the operator reads a
@@ -140,7 +141,7 @@ func (p *Profile) checkPaths() error {
 	if p.Workspace != "" && anyWithin(p.writable(), p.Workspace) {
 		p.found, p.unsearched = searchProtected(p.Workspace, c.Presets, maxSearched)
 	}
-	p.forbidden, p.beyond = p.searchForbidden(maxSearched)
+	p.forbidden, p.beyond, p.unnoted = p.searchForbidden(maxSearched)
 	for _, path := range p.protected() {
 		// Without a look at it, nothing can be mounted on it.
 		if _, err := os.Lstat(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -28,6 +29,9 @@ type Gap struct {
 	// Unsearched says that there was too much to look for all that is protected or
 	// forbidden by its name; Reason says where nothing was looked for.
 	Unsearched bool `json:"unsearched,omitempty"`
+	// Unhidden says that the program executes others, which may see what it must not:
+	// there was too much to look for all that is forbidden.
+	Unhidden bool `json:"unhidden,omitempty"`
 }
 
 // String returns the layer and the reason.
@@ -52,6 +56,12 @@ func (r Report) String() string {
 		line += separator + text
 	}
 	return line
+}
+
+// Unhidden reports whether programs that the process executes may see what is forbidden,
+// since there was too much to look for all of it.
+func (r Report) Unhidden() bool {
+	return slices.ContainsFunc(r.Missing, func(g Gap) bool { return g.Unhidden })
 }
 
 // MissingError says that a program was not started because a layer is missing

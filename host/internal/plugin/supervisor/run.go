@@ -28,6 +28,9 @@ import (
 // not sent, and the error says that it can be made again: the new tools are
 // published already.
 //
+// A call that no person has approved is not sent to a process for which
+// [Supervisor.Unhidden] holds.
+//
 // sent reports whether the plugin may have seen the call. Every error is a
 // [*tool.Error]. Run does not retry.
 func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error) {
@@ -36,6 +39,9 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 		return tool.Result{}, false, err
 	}
 	defer k.release(i)
+	if call.Context.ApprovalID == "" && i.runner.proc.Report.Unhidden() {
+		return tool.Result{}, false, k.unavailable(time.Millisecond, nil, "may see what paths.forbidden covers, and a person has to approve the call")
+	}
 	// The clock is the host's: it may be stopped while a person is asked.
 	callCtx, stop := withoutDeadline(ctx)
 	defer stop()
@@ -53,6 +59,23 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 	}
 	nameLimit(&result, plugin, k.plugin.Limits)
 	return result, true, nil
+}
+
+// Unhidden reports whether programs that a process of the plugin executes may see what
+// is forbidden: there was too much to look for all of it when the process started.
+func (s *Supervisor) Unhidden(plugin string) bool {
+	k := s.keeper(plugin)
+	if k == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, i := range k.instances {
+		if i.runner.proc.Report.Unhidden() {
+			return true
+		}
+	}
+	return false
 }
 
 // take completes a call and returns the process for it, started if there is
