@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
@@ -68,6 +69,9 @@ func (a *app) doctor(ctx context.Context) error {
 		d.Files = cfg.Files
 		if d.Warnings, err = daemon.Warnings(cfg, version); err != nil {
 			return err
+		}
+		if warning := daemon.UntoldAccounts(cfg, auth.CheckOrigins()); warning != "" {
+			d.Warnings = append(d.Warnings, warning)
 		}
 	}
 	if mistakes, ok := errors.AsType[*config.Error](wrong); ok && a.json {

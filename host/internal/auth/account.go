@@ -45,8 +45,13 @@ func (a Account) String() string {
 }
 
 // Origin says which account is at the other end of a connection. The error is
-// [errors.ErrUnsupported] where the system never tells.
+// [ErrNeverTold] where the system never tells. A nil Origin is that of a connection on
+// which every token counts, whomever it is for.
 type Origin func() (uid int, err error)
+
+// ErrNeverTold says that the system tells no account at the other end of a connection, of
+// no connection. Errors of a system that does tell are never this one.
+var ErrNeverTold = errors.New("this system does not tell accounts")
 
 // AccountError says that a token was used from an account that may not use it.
 type AccountError struct {
@@ -72,14 +77,15 @@ func (e *AccountError) Error() string {
 func (e *AccountError) Unwrap() error { return e.Cause }
 
 // check returns a [*AccountError] if a token for the account may not be used from
-// there. On a system that never tells, it may.
+// there. On a system that never tells, it may; on one that tells, it may not while the
+// account cannot be learned.
 func (a Account) check(token string, from Origin) error {
-	if a.Name == AnyAccount {
+	if a.Name == AnyAccount || from == nil {
 		return nil
 	}
 	uid, err := from()
 	switch {
-	case errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, ErrNeverTold):
 		return nil
 	case err != nil:
 		return &AccountError{Token: token, Account: a, UID: -1, Cause: err}

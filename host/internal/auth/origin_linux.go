@@ -12,6 +12,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // TellsAccounts says whether this system tells which account is at the other end of
@@ -23,22 +26,47 @@ const TellsAccounts = true
 // host does not know has the number 65534 there.
 //
 // A process can give an open connection to another one: what is known is who
-// opened it.
+// opened it. The error is never [ErrNeverTold].
 func TCPOrigin(conn net.Conn) (uid int, err error) {
 	ours, okOurs := conn.LocalAddr().(*net.TCPAddr)
 	theirs, okTheirs := conn.RemoteAddr().(*net.TCPAddr)
 	if !okOurs || !okTheirs {
 		return 0, fmt.Errorf("the connection is %s, not tcp", conn.LocalAddr().Network())
 	}
-	from, to := unmap(theirs.AddrPort()), unmap(ours.AddrPort())
+	uid, err = lookUp(unmap(theirs.AddrPort()), unmap(ours.AddrPort()))
+	if err != nil {
+		return 0, err
+	}
+	// Only now: a connection that was reset gives its addresses to the next one, whose
+	// owner is somebody else. While it is open, no other one has them.
+	if err := stillOpen(conn); err != nil {
+		return 0, fmt.Errorf("the connection has ended: %w", err)
+	}
+	return uid, nil
+}
+
+// tables are the kernel's tables of connections. A socket for version 6 may have opened a
+// connection to an address of version 4. Without version 6 there is no second one.
+func tables() []string { return []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} }
+
+// CheckOrigins returns why no account can be told here, or nil.
+func CheckOrigins() error {
+	f, err := os.Open(tables()[0])
+	if err != nil {
+		return fmt.Errorf("the kernel's table of connections: %w", err)
+	}
+	return f.Close()
+}
+
+// lookUp returns the owner of the end of a connection that has the address from.
+func lookUp(from, to netip.AddrPort) (uid int, err error) {
 	var errs []error
-	// A socket for version 6 may have opened a connection to an address of version 4.
-	for _, table := range []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} {
+	for i, table := range tables() {
 		uid, found, err := lookIn(table, from, to)
 		if found {
 			return uid, nil
 		}
-		if !errors.Is(err, os.ErrNotExist) { // without version 6 there is no tcp6
+		if i == 0 || !errors.Is(err, os.ErrNotExist) {
 			errs = append(errs, err)
 		}
 	}
@@ -46,6 +74,24 @@ func TCPOrigin(conn net.Conn) (uid int, err error) {
 		return 0, err
 	}
 	return 0, errors.New("its end of the connection is closed, or not in the host's network namespace")
+}
+
+// stillOpen returns why a connection is not open any more: the kernel knows no peer of
+// one that was reset.
+func stillOpen(conn net.Conn) error {
+	socket, ok := conn.(syscall.Conn)
+	if !ok {
+		return errors.New("it is no socket")
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var ended error
+	if err := raw.Control(func(fd uintptr) { _, ended = unix.Getpeername(int(fd)) }); err != nil {
+		return err
+	}
+	return ended
 }
 
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

@@ -47,6 +47,48 @@ func TestTCPOrigin(t *testing.T) {
 	}
 }
 
+// TestResetConnection: a connection that was reset is not taken for the next one from
+// the same port.
+func TestResetConnection(t *testing.T) {
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	connect := func(from net.Addr) (client *net.TCPConn, accepted net.Conn) {
+		t.Helper()
+		conn, err := (&net.Dialer{LocalAddr: from}).DialContext(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if accepted, err = listener.Accept(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = conn.Close(), accepted.Close() })
+		return conn.(*net.TCPConn), accepted
+	}
+	client, first := connect(nil)
+	if err := client.SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Close(); err != nil { // with a reset
+		t.Fatal(err)
+	}
+	_, second := connect(client.LocalAddr())
+	if uid, err := TCPOrigin(second); err != nil || uid != os.Geteuid() {
+		t.Errorf("TCPOrigin of the second connection = %d, %v; want %d", uid, err, os.Geteuid())
+	}
+	if uid, err := TCPOrigin(first); err == nil {
+		t.Errorf("TCPOrigin of the connection that was reset = %d, that of the next one from its port", uid)
+	}
+}
+
+func TestCheckOrigins(t *testing.T) {
+	if err := CheckOrigins(); err != nil {
+		t.Errorf("CheckOrigins() = %v, want nil where connections have owners", err)
+	}
+}
+
 func hasLoopback6() bool {
 	l, err := net.Listen("tcp6", "[::1]:0")
 	if err == nil {

@@ -2,14 +2,14 @@
 
 package auth
 
-import (
-	"errors"
-	"net"
-)
+import "net"
 
 // TellsAccounts says whether this system tells which account is at the other end of
 // a TCP connection on this machine.
 const TellsAccounts = false
 
-// TCPOrigin returns [errors.ErrUnsupported].
-func TCPOrigin(net.Conn) (uid int, err error) { return 0, errors.ErrUnsupported }
+// TCPOrigin returns [ErrNeverTold].
+func TCPOrigin(net.Conn) (uid int, err error) { return 0, ErrNeverTold }
+
+// CheckOrigins returns [ErrNeverTold].
+func CheckOrigins() error { return ErrNeverTold }

@@ -145,6 +145,9 @@ func (d *Daemon) ServeHTTP(ctx context.Context) (address string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("listen on %s: %w; server.listen in the configuration names another address", address, err)
 	}
+	if warning := UntoldAccounts(d.config.Load(), auth.CheckOrigins()); warning != "" {
+		d.opts.Logger.Warn(warning)
+	}
 	d.parts.front.serve(listener, d.parts.front.server.Serve)
 	return listener.Addr().String(), nil
 }

@@ -1,10 +1,12 @@
 package daemon
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
@@ -55,6 +57,20 @@ func Notes(cfg *config.Config) []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("paths.forbidden is hidden from what plugins execute (%s) as found when each starts; %s", strings.Join(names, ", "), NotHidden)}
+}
+
+// UntoldAccounts says what becomes of tokens if this machine does not tell which account has
+// opened a connection, for the reason that [auth.CheckOrigins] gives; "" if it tells, or
+// if nothing is served over HTTP.
+func UntoldAccounts(cfg *config.Config, reason error) string {
+	switch {
+	case reason == nil || cfg.Listen == "":
+		return ""
+	case errors.Is(reason, auth.ErrNeverTold):
+		return "this system does not tell which account has opened a connection: over HTTP every token counts from each account of this machine. " +
+			`Write listen = "" if no program needs HTTP.`
+	}
+	return fmt.Sprintf(`which account has opened a connection cannot be told here (%v): over HTTP no token counts but those with account = "any".`, reason)
 }
 
 // warn logs what is probably not meant in a configuration, once the tools of its plugins

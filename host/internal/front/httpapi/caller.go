@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"net"
@@ -90,7 +89,7 @@ func (s *Server) controlCaller(r *http.Request) (auth.Caller, error) {
 	if len(r.Header.Values("Authorization")) == 0 {
 		return auth.Caller{User: s.opts.User, Roles: auth.Agent}, nil
 	}
-	return s.bearer(r, fromControl, s.opts.Keys)
+	return s.bearer(r, nil, s.opts.Keys)
 }
 
 // relayCaller identifies a request on the control socket for a route on which the
@@ -99,25 +98,22 @@ func (s *Server) relayCaller(r *http.Request) (auth.Caller, error) {
 	if len(r.Header.Values("Authorization")) == 0 {
 		return s.controlCaller(r)
 	}
-	return s.bearer(r, fromControl, s.opts.Keys, s.opts.Tokens)
+	return s.bearer(r, nil, s.opts.Keys, s.opts.Tokens)
 }
 
 // networkCaller identifies a request on a network listener.
 func (s *Server) networkCaller(r *http.Request) (auth.Caller, error) {
-	caller, err := s.bearer(r, originOf, s.opts.Tokens)
+	caller, err := s.bearer(r, originOf(r.Context()), s.opts.Tokens)
 	if err == nil {
 		authenticated(r.Context())
 	}
 	return caller, err
 }
 
-// fromControl is the account of whoever uses the control socket: the host's, which
-// [Server.guardControl] has checked. It may use each token that it knows.
-func fromControl(context.Context) (uid int, err error) { return 0, errors.ErrUnsupported }
-
 // bearer looks a request's token up in lists, each of which counts. origin says which
-// account it comes from.
-func (s *Server) bearer(r *http.Request, origin func(context.Context) (int, error), lists ...*auth.Tokens) (auth.Caller, error) {
+// account it comes from; nil is that of the control socket, the host's own, which
+// [Server.guardControl] has checked: it may use each token that it knows.
+func (s *Server) bearer(r *http.Request, origin auth.Origin, lists ...*auth.Tokens) (auth.Caller, error) {
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 {
 		return auth.Caller{}, unauthorized().problem("the request has no token").
@@ -129,7 +125,7 @@ func (s *Server) bearer(r *http.Request, origin func(context.Context) (int, erro
 	}
 	secret = strings.TrimSpace(secret)
 	for _, tokens := range lists {
-		caller, ok, err := tokens.LookupFrom(secret, func() (int, error) { return origin(r.Context()) })
+		caller, ok, err := tokens.LookupFrom(secret, origin)
 		if ok {
 			return caller, nil
 		}

@@ -121,23 +121,41 @@ type connKey struct{}
 // networkConn is a connection to a network listener.
 type networkConn struct {
 	net.Conn
-	// origin says which account has opened it. It is looked up once, and only if a
-	// token is sent that it matters for.
+	// origin says which account has opened it. It is looked up only if a token is sent
+	// that it matters for, and once it is known not again.
 	origin auth.Origin
 }
 
 // withConn adds a connection to its context.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
-	origin := sync.OnceValues(func() (int, error) { return auth.TCPOrigin(conn) })
+	origin := untilKnown(func() (int, error) { return auth.TCPOrigin(conn) })
 	return context.WithValue(ctx, connKey{}, networkConn{conn, origin})
 }
 
-// originOf returns the account that has opened the connection of a context.
-func originOf(ctx context.Context) (uid int, err error) {
-	if conn, ok := ctx.Value(connKey{}).(networkConn); ok {
-		return conn.origin()
+// untilKnown is an origin that is looked up until it is known: an error may pass, such as
+// that too many files are open.
+func untilKnown(look auth.Origin) auth.Origin {
+	var mu sync.Mutex // guards what follows
+	known, account := false, 0
+	return func() (uid int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !known {
+			if account, err = look(); err != nil {
+				return 0, err
+			}
+			known = true
+		}
+		return account, nil
 	}
-	return 0, errors.New("the request came over no connection")
+}
+
+// originOf returns the account that has opened the connection of a context.
+func originOf(ctx context.Context) auth.Origin {
+	if conn, ok := ctx.Value(connKey{}).(networkConn); ok {
+		return conn.origin
+	}
+	return func() (int, error) { return 0, errors.New("the request came over no connection") }
 }
 
 // authenticated notes that a request on the connection of a context had a token.
