@@ -71,3 +71,35 @@ func TestRevokedTokens(t *testing.T) {
 		t.Errorf("revoking it again = %d, %q", code, stderr)
 	}
 }
+
+// TestGraceEndsCalls: when the grace of a token that was replaced is over, its calls end as
+// those of one that is revoked, and those of the one in its place go on.
+func TestGraceEndsCalls(t *testing.T) {
+	t.Parallel()
+	block, secret := agentToken(t, "ci", "ci")
+	h := serve(t, writeConfig(t, listening+counting+"auth {\n"+block+"}\n"))
+	call := func(token, note string) string {
+		t.Helper()
+		status, answer, err := h.send("POST", "/v1/calls", token, `{"tool":"probe_count","arguments":{"note":"`+note+`"}}`, "Prefer", "respond-async")
+		return outcomeOf(t, status, answer, err).ToolCallID
+	}
+	old := call(secret, "old")
+	var next rotatedToken
+	if err := json.Unmarshal([]byte(h.ok(t, "token", "rotate", "ci", "--grace", "1s", "--json")), &next); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(h.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(h.config, []byte(strings.Replace(string(text), auth.Digest(secret), next.SHA256, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.ok(t, "reload")
+	kept := call(next.Token, "next")
+	under := func(id string) string { return h.ok(t, "journal", "query", "--call", id) }
+	eventually(t, "the call of the old token has ended", func() bool { return strings.Contains(under(old), "permission_denied") })
+	if status, text, err := h.send("GET", "/v1/calls/"+kept, next.Token, ""); err != nil || status != 202 || !strings.Contains(text, "PENDING_APPROVAL") {
+		t.Errorf("the call of the new token = %d %s, %v; want it to go on", status, text, err)
+	}
+}

@@ -24,6 +24,9 @@ type Caller struct {
 	// Token names the configured token that the caller has; "" for the host's
 	// own credentials.
 	Token string
+	// Digest is the hex digest of that token's secret; "" without a token. A token that
+	// is replaced keeps its name.
+	Digest string
 	// Roles are what the credential allows.
 	Roles Roles
 	// Elicitation lets the client ask its own user to approve the caller's calls,

@@ -41,7 +41,15 @@ type Revocation struct {
 	Name, SHA256 string
 	// At is when it stops to count.
 	At time.Time
+	// Ends is the same with a monotonic clock reading, if there is one: it comes also
+	// when the clock is set back meanwhile.
+	Ends time.Time
+	// Ended says that it has stopped to count, whatever the clock says.
+	Ended bool
 }
+
+// Over reports whether the token has stopped to count.
+func (r Revocation) Over() bool { return r.Ended || passed(r.At) || passed(r.Ends) }
 
 // Tokens knows the tokens that count. Its methods may be called from any
 // goroutine.
@@ -55,13 +63,13 @@ type knownToken struct {
 	caller  Caller
 	account Account
 	expires time.Time
-	revoked time.Time     // the zero value is never
+	revoked Revocation    // the zero value is none
 	former  bool          // another one of its name is in the list
 	used    *atomic.Int64 // when it was last looked up, in nanoseconds of Unix time; 0 is never
 }
 
 // ended reports whether it does not count any more.
-func (k knownToken) ended() bool { return passed(k.expires) || passed(k.revoked) }
+func (k knownToken) ended() bool { return passed(k.expires) || k.revoked.Over() }
 
 // passed reports whether a time has come; the zero value never does.
 func passed(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
@@ -123,7 +131,7 @@ func revoke(known []knownToken, r Revocation) []knownToken {
 		return known
 	}
 	if i := slices.IndexFunc(known, func(k knownToken) bool { return k.sum == [sha256.Size]byte(sum) }); i >= 0 {
-		known[i].revoked = r.At
+		known[i].revoked = r
 		return known
 	}
 	i := slices.IndexFunc(known, func(k knownToken) bool { return k.caller.Token == r.Name })
@@ -131,7 +139,8 @@ func revoke(known []knownToken, r Revocation) []knownToken {
 		return known
 	}
 	former := known[i]
-	former.sum, former.revoked, former.former, former.used = [sha256.Size]byte(sum), r.At, true, new(atomic.Int64)
+	former.sum, former.revoked, former.former, former.used = [sha256.Size]byte(sum), r, true, new(atomic.Int64)
+	former.caller.Digest = hex.EncodeToString(sum)
 	return append(known, former)
 }
 
@@ -153,18 +162,18 @@ func (t Token) check() (knownToken, error) {
 	return knownToken{
 		sum: [sha256.Size]byte(sum), account: t.Account, expires: t.Expires, used: new(atomic.Int64),
 		caller: Caller{
-			User: t.User, Client: t.Name, Token: t.Name, Roles: t.Roles,
+			User: t.User, Client: t.Name, Token: t.Name, Digest: hex.EncodeToString(sum), Roles: t.Roles,
 			Approves: slices.Clone(t.Approves), Elicitation: t.Elicitation,
 		},
 	}, nil
 }
 
-// Count reports whether the token that a caller has still counts, for the same
-// user and roles, and has not lost elicitation. Callers without a token always
-// do.
+// Count reports whether the token that a caller has still counts, by its secret, for
+// the same user and roles, and has not lost elicitation. Callers without a token
+// always do.
 func (t *Tokens) Count(caller Caller) bool {
 	return caller.Token == "" || slices.ContainsFunc(*t.known.Load(), func(k knownToken) bool {
-		return k.caller.Token == caller.Token && k.caller.User == caller.User && k.caller.Roles == caller.Roles &&
+		return k.caller.Token == caller.Token && k.caller.Digest == caller.Digest && k.caller.User == caller.User && k.caller.Roles == caller.Roles &&
 			(k.caller.Elicitation || !caller.Elicitation) && !k.ended()
 	})
 }
@@ -210,7 +219,7 @@ func (t *Tokens) List() (all []Listed) {
 		if k.former && k.ended() {
 			continue
 		}
-		l := Listed{Caller: k.caller, Account: k.account, Expires: k.expires, Revoked: k.revoked}
+		l := Listed{Caller: k.caller, Account: k.account, Expires: k.expires, Revoked: k.revoked.At}
 		if used := k.used.Load(); used != 0 {
 			l.LastUsed = time.Unix(0, used)
 		}
@@ -229,6 +238,22 @@ func (t *Tokens) Digests(name string) (digests []string) {
 	return digests
 }
 
+// NextEnd returns when the next token that counts expires or ends, the zero time if none
+// does.
+func (t *Tokens) NextEnd() (next time.Time) {
+	for _, k := range *t.known.Load() {
+		if k.ended() {
+			continue
+		}
+		for _, end := range []time.Time{k.expires, k.revoked.At, k.revoked.Ends} {
+			if !end.IsZero() && (next.IsZero() || end.Before(next)) {
+				next = end
+			}
+		}
+	}
+	return next
+}
+
 // Ended is why a token does not count any more.
 type Ended struct {
 	// Name is the token's.
@@ -244,8 +269,8 @@ func (t *Tokens) Ended(secret string) (Ended, bool) {
 	switch {
 	case !ok || !known.ended():
 		return Ended{}, false
-	case passed(known.revoked):
-		return Ended{Name: known.caller.Token, At: known.revoked, Revoked: true}, true
+	case known.revoked.Over():
+		return Ended{Name: known.caller.Token, At: known.revoked.At, Revoked: true}, true
 	}
 	return Ended{Name: known.caller.Token, At: known.expires}, true
 }

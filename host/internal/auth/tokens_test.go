@@ -49,6 +49,9 @@ func TestLookup(t *testing.T) {
 		{"one character more", agent + "A", auth.Caller{}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.ok {
+				tt.want.Digest = auth.Digest(tt.secret)
+			}
 			got, ok := tokens.Lookup(tt.secret)
 			if diff := cmp.Diff(tt.want, got); diff != "" || ok != tt.ok {
 				t.Errorf("Lookup = %v, %v; want %v, %v", got, ok, tt.want, tt.ok)
@@ -175,15 +178,18 @@ func TestCount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain := auth.Caller{User: "ada", Token: "a", Roles: auth.Agent}
+	plain := auth.Caller{User: "ada", Token: "a", Digest: first, Roles: auth.Agent}
 	ada := plain
 	ada.Elicitation = true
 	local := auth.Caller{User: "ada", Roles: auth.Agent}
+	replaced := list(auth.Agent, true)
+	_, replaced[0].SHA256 = auth.NewToken()
 	for _, tt := range []struct {
 		name        string
 		list        []auth.Token
 		plain, want bool // plain is the caller without elicitation
 	}{
+		{"another secret of its name", replaced, false, false},
 		{"the same tokens", list(auth.Agent, true), true, true},
 		{"other roles", list(auth.Approver, false), false, false},
 		{"without it", list(auth.Agent, true)[1:], false, false},
@@ -249,8 +255,8 @@ func TestListTokens(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []auth.Listed{
-			{Caller: auth.Caller{User: "u", Client: "a", Token: "a", Roles: auth.Agent}, Expires: used.Expires},
-			{Caller: auth.Caller{User: "u", Client: "b", Token: "b", Roles: auth.Approver}},
+			{Caller: auth.Caller{User: "u", Client: "a", Token: "a", Digest: sum, Roles: auth.Agent}, Expires: used.Expires},
+			{Caller: auth.Caller{User: "u", Client: "b", Token: "b", Digest: other.SHA256, Roles: auth.Approver}},
 		}
 		if diff := cmp.Diff(want, tokens.List()); diff != "" {
 			t.Errorf("before any use: -want +got\n%s", diff)
@@ -303,6 +309,9 @@ func TestRevoke(t *testing.T) {
 			t.Fatal(err)
 		}
 		counts("with the next one", true, true, true)
+		if next := tokens.NextEnd(); !next.Equal(at) {
+			t.Errorf("NextEnd = %v, want %v", next, at)
+		}
 		if list := tokens.List(); len(list) != 2 || !list[0].Revoked.IsZero() || !list[1].Revoked.Equal(at) {
 			t.Errorf("List = %+v, want the next one, and the old one with its end", list)
 		}
@@ -310,7 +319,10 @@ func TestRevoke(t *testing.T) {
 			t.Errorf("Digests = %v, want both", got)
 		}
 		<-time.After(time.Hour)
-		counts("when it is revoked", false, true, true)
+		counts("when it is revoked", false, true, false)
+		if next := tokens.NextEnd(); !next.IsZero() {
+			t.Errorf("NextEnd = %v, want none", next)
+		}
 		if end, ok := tokens.Ended(old); !ok || !end.Revoked || end.Name != "a" || !end.At.Equal(at) {
 			t.Errorf("Ended = %+v, %v; want that it was revoked", end, ok)
 		}
@@ -323,6 +335,33 @@ func TestRevoke(t *testing.T) {
 		}
 		counts("put back", false, false, false)
 	})
+}
+
+// A clock that is set back makes no revoked token count again: by it, the end is still
+// to come.
+func TestRevokedAndClockSetBack(t *testing.T) {
+	secret, sum := auth.NewToken()
+	later := time.Now().Add(time.Hour).UTC() // by the wall clock, as it stands now
+	for _, tt := range []struct {
+		name    string
+		revoked auth.Revocation
+		want    bool
+	}{
+		{"its grace goes on", auth.Revocation{At: later, Ends: time.Now().Add(time.Hour)}, true},
+		{"its grace is over", auth.Revocation{At: later, Ends: time.Now()}, false},
+		{"it has ended", auth.Revocation{At: later, Ended: true}, false},
+	} {
+		tt.revoked.Name, tt.revoked.SHA256 = "a", sum
+		tokens, err := auth.NewTokens([]auth.Token{{Name: "a", SHA256: sum, User: "u", Roles: auth.Agent}}, tt.revoked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, ok := tokens.Lookup(secret)
+		end, ended := tokens.Ended(secret)
+		if ok != tt.want || ended == tt.want || end.Revoked == tt.want {
+			t.Errorf("%s: Lookup = %v, Ended = %+v, %v; want %v", tt.name, ok, end, ended, tt.want)
+		}
+	}
 }
 
 // Which accounts may use a token.

@@ -45,7 +45,9 @@ type Daemon struct {
 	reloading sync.Mutex        // one reload at a time; guards agent and revoked once the host runs
 	agent     auth.Token        // the host's own, for agents on this machine
 	revoked   []auth.Revocation // the tokens that were taken back
-	ruled     ruled
+	// tokensChanged holds one if tokens may end sooner than before.
+	tokensChanged chan struct{}
+	ruled         ruled
 
 	stopping chan struct{} // closed when the host begins to stop
 	idle     chan struct{} // closed when it does, and no call is under way
@@ -62,7 +64,7 @@ type HeldError = store.HeldError
 // any case. If another process holds the state directory, the error is a
 // [*HeldError].
 func New(ctx context.Context, opts Options) (*Daemon, error) {
-	d := &Daemon{opts: opts, ready: make(chan struct{}), stopping: make(chan struct{}), idle: make(chan struct{})}
+	d := &Daemon{opts: opts, ready: make(chan struct{}), stopping: make(chan struct{}), idle: make(chan struct{}), tokensChanged: make(chan struct{}, 1)}
 	d.config.Store(opts.Config)
 	living := context.WithoutCancel(ctx)
 	d.drained = sync.OnceValue(func() error { return d.drain(living) })

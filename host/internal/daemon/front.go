@@ -62,6 +62,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.front = newFront(ctx, server)
+	p.front.beside(d.keepTokens)
 	return nil
 }
 

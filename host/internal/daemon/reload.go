@@ -72,6 +72,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	d.parts.supervisor.Trust(cfg.Sources)
 	d.parts.pipeline.Revoke(d.parts.tokens.Count)
 	d.config.Store(cfg)
+	d.pokeTokens()
 	d.warn(cfg)
 	d.opts.Logger.Info("reloaded the configuration", "files", cfg.Files, "policy", rules.Revision())
 	return nil

@@ -18,7 +18,7 @@ const agentName = "local"
 // of the configuration.
 func (d *Daemon) buildTokens(ctx context.Context) (err error) {
 	cfg := d.opts.Config
-	if d.revoked, err = readRevoked(ctx, d.parts.store); err != nil {
+	if err := d.rememberEnded(ctx); err != nil {
 		return err
 	}
 	if err := d.makeAgent(cfg.StateDir); err != nil {
@@ -67,11 +67,12 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 		return tool.Errorf(tool.NotFound, "there is no token %q that counts", name).WithHint("toolhost token list shows the tokens")
 	}
 	at := time.Now().Add(grace).UTC().Truncate(time.Millisecond)
-	revoked, err := saveRevoked(ctx, d.parts.store, name, digests, at)
-	if err != nil {
+	if err := saveRevoked(ctx, d.parts.store, name, digests, at, grace <= 0); err != nil {
 		return err
 	}
-	d.revoked = revoked
+	if err := d.readRevoked(ctx); err != nil {
+		return err
+	}
 	what := fmt.Sprintf("the token %q is revoked", name)
 	if grace > 0 {
 		what += " from " + at.Format(time.RFC3339) + " on"
@@ -88,44 +89,122 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens), d.revoked...); err != nil {
 		return err
 	}
-	// With no grace, no secret of this name counts that has calls under way.
-	d.parts.pipeline.Revoke(func(c auth.Caller) bool { return d.parts.tokens.Count(c) && (c.Token != name || grace > 0) })
+	d.parts.pipeline.Revoke(d.parts.tokens.Count)
+	d.pokeTokens()
 	return unmade
 }
 
-// readRevoked returns the tokens that were revoked.
-func readRevoked(ctx context.Context, s *store.Store) (revoked []auth.Revocation, err error) {
-	rows, err := s.Read().QueryContext(ctx, "SELECT sha256, name, revoked FROM revoked_tokens")
+// pokeTokens has keepTokens see when the next token ends by now.
+func (d *Daemon) pokeTokens() {
+	select {
+	case d.tokensChanged <- struct{}{}:
+	default:
+	}
+}
+
+// maxNap bounds how long keepTokens sleeps: the clock may be set, and a machine that
+// sleeps does not count.
+const maxNap = time.Minute
+
+// keepTokens ends the calls of tokens that expire, or whose grace is over, until ctx ends.
+func (d *Daemon) keepTokens(ctx context.Context) {
+	timer := time.NewTimer(maxNap)
+	defer timer.Stop()
+	for {
+		next := d.parts.tokens.NextEnd()
+		if timer.Stop(); !next.IsZero() {
+			timer.Reset(min(maxNap, time.Until(next)))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-d.tokensChanged:
+		case <-timer.C:
+			if !d.parts.tokens.NextEnd().Equal(next) {
+				d.endTokens(ctx)
+			}
+		}
+	}
+}
+
+// endTokens ends the calls of tokens that count no more, and remembers those whose grace
+// is over.
+func (d *Daemon) endTokens(ctx context.Context) {
+	d.reloading.Lock()
+	defer d.reloading.Unlock()
+	d.parts.pipeline.Revoke(d.parts.tokens.Count)
+	if err := d.rememberEnded(context.WithoutCancel(ctx)); err != nil {
+		d.opts.Logger.Error("a host that starts with a clock that was set back would take revoked tokens", "error", err)
+		return
+	}
+	if err := d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...); err != nil {
+		d.opts.Logger.Error("the tokens are as before", "error", err)
+	}
+}
+
+// rememberEnded reads which tokens are revoked, and writes down those that are over: they
+// stay so if the clock is set back.
+func (d *Daemon) rememberEnded(ctx context.Context) error {
+	if err := d.readRevoked(ctx); err != nil {
+		return err
+	}
+	for i, r := range d.revoked {
+		if r.Ended || !r.Over() {
+			continue
+		}
+		if err := saveRevoked(ctx, d.parts.store, r.Name, []string{r.SHA256}, r.At, true); err != nil {
+			return err
+		}
+		d.revoked[i].Ended = true
+	}
+	return nil
+}
+
+// readRevoked reads the tokens that were revoked. What a clock has measured of their grace
+// counts on.
+func (d *Daemon) readRevoked(ctx context.Context) error {
+	rows, err := d.parts.store.Read().QueryContext(ctx, "SELECT sha256, name, revoked, ended FROM revoked_tokens")
 	if err != nil {
-		return nil, fmt.Errorf("read which tokens are revoked: %w", err)
+		return fmt.Errorf("read which tokens are revoked: %w", err)
 	}
 	defer rows.Close()
+	var revoked []auth.Revocation
 	for rows.Next() {
 		var r auth.Revocation
 		var at int64
-		if err := rows.Scan(&r.SHA256, &r.Name, &at); err != nil {
-			return nil, fmt.Errorf("read which tokens are revoked: %w", err)
+		if err := rows.Scan(&r.SHA256, &r.Name, &at, &r.Ended); err != nil {
+			return fmt.Errorf("read which tokens are revoked: %w", err)
 		}
 		r.At = time.UnixMilli(at).UTC()
+		r.Ends = time.Now().Add(time.Until(r.At))
+		for _, before := range d.revoked {
+			if before.SHA256 == r.SHA256 && before.At.Equal(r.At) {
+				r.Ends, r.Ended = before.Ends, r.Ended || before.Ended
+			}
+		}
 		revoked = append(revoked, r)
 	}
-	return revoked, rows.Err()
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read which tokens are revoked: %w", err)
+	}
+	d.revoked = revoked
+	return nil
 }
 
-// saveRevoked writes that tokens end at a time, unless they end sooner, and returns all
-// that are revoked.
-func saveRevoked(ctx context.Context, s *store.Store, name string, digests []string, at time.Time) ([]auth.Revocation, error) {
+// saveRevoked writes that tokens end at a time, unless they end sooner, or that they have.
+func saveRevoked(ctx context.Context, s *store.Store, name string, digests []string, at time.Time, ended bool) error {
 	err := s.Do(ctx, func(tx *sql.Tx) error {
 		for _, digest := range digests {
-			if _, err := tx.ExecContext(ctx, `INSERT INTO revoked_tokens (sha256, name, revoked) VALUES (?, ?, ?)
-				ON CONFLICT (sha256) DO UPDATE SET revoked = min(revoked, excluded.revoked)`, digest, name, at.UnixMilli()); err != nil {
+			if _, err := tx.ExecContext(ctx, `INSERT INTO revoked_tokens (sha256, name, revoked, ended) VALUES (?, ?, ?, ?)
+				ON CONFLICT (sha256) DO UPDATE SET revoked = min(revoked, excluded.revoked), ended = max(ended, excluded.ended)`,
+				digest, name, at.UnixMilli(), ended); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("record that a token is revoked: %w", err)
+		return fmt.Errorf("record that a token is revoked: %w", err)
 	}
-	return readRevoked(ctx, s)
+	return nil
 }
