@@ -32,7 +32,7 @@ func runTestHost(program string) {
 	must(err)
 	_, _, err = s.Run(context.Background(), name, "", tool.Call{ID: "tc_1", Tool: os.Getenv("TOOLHOST_TEST_TOOL"), Arguments: []byte(`{"Calls":1}`)}, tool.Sink{})
 	must(err)
-	select {}
+	hang()
 }
 
 func TestNothingOutlivesTheHost(t *testing.T) {

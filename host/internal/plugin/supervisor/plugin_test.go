@@ -95,13 +95,20 @@ func runTestPlugin() {
 	}
 	fmt.Fprintln(os.Stdout, line)
 	if p.mode == "noaccept" {
-		select {}
+		hang()
 	}
 	go func() {
 		_, _ = os.Stdin.Read(make([]byte, 1))
 		os.Exit(0)
 	}()
 	serve()
+}
+
+// hang never returns. The timer keeps the runtime from ending the process because all
+// its goroutines wait.
+func hang() {
+	time.AfterFunc(24*time.Hour, func() {})
+	select {}
 }
 
 func (p *testPlugin) beforeHandshake() {
@@ -111,12 +118,12 @@ func (p *testPlugin) beforeHandshake() {
 		os.Exit(3)
 	case "silent":
 		tellPIDs(os.Getpid())
-		select {}
+		hang()
 	case "noisy":
 		fmt.Fprintln(os.Stdout, "Loading...\x1b[31m")
 	case "talker":
 		fmt.Fprintln(os.Stdout, "Usage: talker [flags]")
-		select {}
+		hang()
 	case "usage":
 		fmt.Fprintln(os.Stdout, "Usage: usage [flags]")
 		os.Exit(2)
@@ -124,7 +131,7 @@ func (p *testPlugin) beforeHandshake() {
 		os.Exit(0)
 	case "closed":
 		os.Stdout.Close()
-		select {}
+		hang()
 	case "longline":
 		for {
 			fmt.Fprint(os.Stdout, strings.Repeat("x", 1<<16))
@@ -236,7 +243,7 @@ func (p *testPlugin) misbehave(phase string) {
 		os.Exit(4)
 	case "hang" + phase:
 		tellPIDs(os.Getpid())
-		select {}
+		hang()
 	}
 }
 
@@ -314,7 +321,7 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 		return send(stream, &toolpluginv1.Result{StructuredJson: longJSON(20 << 20)})
 	case "ignore":
 		must(stream.Send(chunk([]byte("inside"))))
-		select {}
+		hang()
 	case "wait_file":
 		must(stream.Send(chunk([]byte("inside"))))
 		for look := time.Tick(5 * time.Millisecond); ; {
@@ -400,7 +407,7 @@ func (p *testPlugin) Call(r *toolpluginv1.CallRequest, stream callStream) error 
 	case "stop":
 		tellPIDs(os.Getpid())
 		must(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-		select {} // other threads stop a little later
+		hang() // other threads stop a little later
 	case "fork":
 		return fork(stream)
 	case "flood":

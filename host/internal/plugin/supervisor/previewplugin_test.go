@@ -35,7 +35,7 @@ func (p *testPlugin) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest
 		return all(fmt.Append(nil, ok)), nil
 	case "ignore":
 		fmt.Fprintln(os.Stderr, "goes on with a preview")
-		select {}
+		hang()
 	case "block":
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
