@@ -104,13 +104,6 @@ func runTestPlugin() {
 	serve()
 }
 
-// hang never returns. The timer keeps the runtime from ending the process because all
-// its goroutines wait.
-func hang() {
-	time.AfterFunc(24*time.Hour, func() {})
-	select {}
-}
-
 func (p *testPlugin) beforeHandshake() {
 	switch p.mode {
 	case "crashstart":

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -73,4 +74,11 @@ func (p *testPlugin) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest
 		return nil, status.Error(codes.FailedPrecondition, "/home/somebody is not mounted")
 	}
 	return nil, status.Error(codes.Unimplemented, "no preview")
+}
+
+// hang never returns. The timer keeps the runtime from ending the process because all
+// its goroutines wait.
+func hang() {
+	time.AfterFunc(24*time.Hour, func() {})
+	select {}
 }
