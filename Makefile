@@ -47,7 +47,7 @@ soak:
 #
 # race watches the other packages, and a host that is served, reloaded and called. It
 # leaves SQLite out, which is C made into Go and takes five times as long.
-unraced := ./bench ./host $(addprefix ./host/internal/,config decide/command decide/gitrepo decide/policy plugin/launch plugin/sandbox tools/schema) \
+unraced := ./bench ./host $(addprefix ./host/internal/,config config/condition decide/command decide/gitrepo decide/policy plugin/launch plugin/sandbox tools/schema) \
 	./internal/archtest ./internal/hostilegit ./internal/landlock \
 	./plugins/git ./plugins/memory ./plugins/memory/internal/vectors ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
 	$(addprefix ./plugins/fs/internal/,dfa gitignore literal search)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -18,7 +19,7 @@ func (d *decoder) commands(blocks []commandsBlock, workspace string) *policy.Com
 	var lists *policy.Commands
 	for _, b := range blocks {
 		lists = &policy.Commands{
-			Place: place(b.Range), Unlisted: policy.Ask, BlockHighRisk: d.flag(b.BlockHighRisk, false),
+			Place: diag.Place(b.Range), Unlisted: policy.Ask, BlockHighRisk: d.flag(b.BlockHighRisk, false),
 			Deny: d.commandRules(b.Deny, nil, d.warnDeny), WriteRedirects: []string{"/dev/null"},
 		}
 		lists.Allow = d.commandRules(b.Allow, lists.Deny, d.warnAllow)
@@ -103,7 +104,7 @@ func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule,
 			continue
 		}
 		warn(w)
-		rules = append(rules, policy.CommandRule{Words: words, Place: place(w.expr.Range())})
+		rules = append(rules, policy.CommandRule{Words: words, Place: diag.Place(w.expr.Range())})
 	}
 	return rules
 }
@@ -114,7 +115,7 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 	var elsewhere []policy.PathRule // by links, calls may name what is forbidden there
 	for _, b := range blocks {
 		if rules.WorkspaceOnly = d.flag(b.WorkspaceOnly, false); rules.WorkspaceOnly {
-			rules.WorkspaceOnlyPlace = place(b.WorkspaceOnly.NameRange)
+			rules.WorkspaceOnlyPlace = diag.Place(b.WorkspaceOnly.NameRange)
 		}
 		for _, w := range d.words(b.Forbidden, `a list of patterns such as ["**/.ssh", "/etc/shadow"]`) {
 			if w.text == "~" || strings.HasPrefix(w.text, "~/") {
@@ -134,7 +135,7 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 				d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
 				continue
 			}
-			rule := policy.PathRule{Pattern: pattern, Place: place(w.expr.Range())}
+			rule := policy.PathRule{Pattern: pattern, Place: diag.Place(w.expr.Range())}
 			rules.Forbidden = append(rules.Forbidden, rule)
 			if other, ok := rule.Elsewhere(links.Resolve); ok {
 				elsewhere = append(elsewhere, other)
@@ -152,7 +153,7 @@ var domainName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,62})\.)*[a-z0-9]([
 func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
 	var rules policy.URLs
 	for _, b := range blocks {
-		rules.Place = place(b.Range)
+		rules.Place = diag.Place(b.Range)
 		for _, w := range d.words(b.AllowDomains, `a list of domains such as ["example.org"]`) {
 			domain := strings.ToLower(strings.TrimSuffix(w.text, "."))
 			if !domainName.MatchString(domain) {

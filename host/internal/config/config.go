@@ -10,11 +10,8 @@ package config
 import (
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"time"
-
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -157,25 +154,5 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	cfg.Files, cfg.Digest = src.names(), src.digest()
 	cfg.Sources = spellings(append(src.paths(), d.read...)...)
 	cfg.Secrets, cfg.Warnings = d.secrets.long(), d.warned()
-	forget(src, bodies)
 	return cfg, nil
-}
-
-// muchText is from how much of it on the memory that reading it took is given back at
-// once: it takes a hundred times as much.
-const muchText = 256 << 10
-
-// forget lets go of how the policy was written, which takes more memory than all else:
-// beyond here, mistakes are found in the settings of plugins only.
-func forget(src *source, bodies []*hclsyntax.Body) {
-	total := 0
-	for _, f := range src.files {
-		total += len(f.bytes)
-	}
-	if total >= muchText {
-		defer debug.FreeOSMemory()
-	}
-	for _, body := range bodies {
-		body.Blocks = slices.DeleteFunc(body.Blocks, func(b *hclsyntax.Block) bool { return b.Type == "policy" })
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -39,7 +40,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	for _, block := range root.Plugins {
 		if first, taken := firsts[block.Name]; taken {
 			d.mistake(block.NameRange, "Duplicate plugin",
-				"There is a plugin %q at %s already; each needs a name of its own.", block.Name, place(first))
+				"There is a plugin %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
 		} else {
 			firsts[block.Name] = block.NameRange
 		}
@@ -80,34 +81,34 @@ func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
 		merged[i] = b
 	}
 	var root rootBlock
-	for _, diag := range gohcl.DecodeBody(hcl.MergeBodies(merged), d.ctx, &root) {
-		explainLabel(diag)
-		d.explainName(diag)
-		d.mistakes = append(d.mistakes, diag)
+	for _, found := range gohcl.DecodeBody(hcl.MergeBodies(merged), d.ctx, &root) {
+		explainLabel(found)
+		d.explainName(found)
+		d.mistakes = append(d.mistakes, found)
 	}
 	return root
 }
 
 // explainLabel rewrites the report of a block without a name, or with more than one.
-func explainLabel(diag *hcl.Diagnostic) {
-	if _, block, ok := strings.Cut(diag.Summary, "Missing name for "); ok {
-		diag.Detail = fmt.Sprintf("Each %s block has a name of its own. Write it in quotes: %s \"name\" {", block, block)
+func explainLabel(found *hcl.Diagnostic) {
+	if _, block, ok := strings.Cut(found.Summary, "Missing name for "); ok {
+		found.Detail = fmt.Sprintf("Each %s block has a name of its own. Write it in quotes: %s \"name\" {", block, block)
 	}
-	if _, block, ok := strings.Cut(diag.Summary, "Extraneous label for "); ok && strings.HasPrefix(diag.Detail, "Only 1 ") {
-		diag.Detail = fmt.Sprintf("A %s block has one name. Remove this one.", block)
+	if _, block, ok := strings.Cut(found.Summary, "Extraneous label for "); ok && strings.HasPrefix(found.Detail, "Only 1 ") {
+		found.Detail = fmt.Sprintf("A %s block has one name. Remove this one.", block)
 	}
 }
 
 // explainName rewrites the report of an unknown name if a later version will know
 // it, or an earlier one did.
-func (d *decoder) explainName(diag *hcl.Diagnostic) {
-	if diag.Subject == nil {
+func (d *decoder) explainName(found *hcl.Diagnostic) {
+	if found.Subject == nil {
 		return
 	}
-	file := d.files[diag.Subject.Filename]
-	name := string(diag.Subject.SliceBytes(file.Bytes))
-	around := file.BlocksAtPos(diag.Subject.Start)
-	if n := len(around); n > 0 && around[n-1].TypeRange == *diag.Subject {
+	file := d.files[found.Subject.Filename]
+	name := string(found.Subject.SliceBytes(file.Bytes))
+	around := file.BlocksAtPos(found.Subject.Start)
+	if n := len(around); n > 0 && around[n-1].TypeRange == *found.Subject {
 		around = around[:n-1] // the unknown block itself
 	}
 	parent := ""
@@ -116,10 +117,10 @@ func (d *decoder) explainName(diag *hcl.Diagnostic) {
 	}
 	switch {
 	case parent == "approvals" && name == "elicitation_from":
-		diag.Summary = "Elicitation needs a token"
-		diag.Detail = "Any program can give itself any name, so a name gives no rights. Remove elicitation_from, and write elicitation = true in the block of the client's own token. toolhost token new NAME --elicitation prints such a block."
+		found.Summary = "Elicitation needs a token"
+		found.Detail = "Any program can give itself any name, so a name gives no rights. Remove elicitation_from, and write elicitation = true in the block of the client's own token. toolhost token new NAME --elicitation prints such a block."
 	case slices.Contains(laterNames(parent), name):
-		diag.Summary = "Not available yet"
-		diag.Detail = fmt.Sprintf("This version does not have %q yet. Remove it: nothing would enforce what it says.", name)
+		found.Summary = "Not available yet"
+		found.Detail = fmt.Sprintf("This version does not have %q yet. Remove it: nothing would enforce what it says.", name)
 	}
 }

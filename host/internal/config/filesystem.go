@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/protect"
 )
@@ -63,7 +64,7 @@ func (d *decoder) exec(c *confinement, attr *hcl.Attribute) []string {
 		switch {
 		case bare && !slices.Contains(execWords, entry):
 			d.mistake(w.expr.Range(), "Unknown word", "Expected %s, or a path with a slash such as \"./bin\", not %s.%s",
-				listWords(execWords), quote(w.expr, entry), didYouMean(entry, execWords))
+				diag.Words(execWords), quote(w.expr, entry), diag.DidYouMean(entry, execWords))
 			continue
 		case !bare:
 			var ok bool
@@ -120,9 +121,9 @@ func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
 		switch path := filepath.Clean(w.text); {
 		case slices.Contains(protect.Presets(), w.text):
 			presets = d.addTo(presets, w.text, w)
-		case !strings.ContainsAny(w.text, "/.") && didYouMean(w.text, protect.Presets()) != "":
+		case !strings.ContainsAny(w.text, "/.") && diag.DidYouMean(w.text, protect.Presets()) != "":
 			d.mistake(w.expr.Range(), "Unknown word", "Expected %s or a path in the workspace, not %s.%s For a file of this name, write %q.",
-				listWords(protect.Presets()), quote(w.expr, w.text), didYouMean(w.text, protect.Presets()), "./"+w.text)
+				diag.Words(protect.Presets()), quote(w.expr, w.text), diag.DidYouMean(w.text, protect.Presets()), "./"+w.text)
 		case strings.ContainsRune(w.text, 0):
 			d.mistake(w.expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
 		case w.text != "" && path == ".":

@@ -26,7 +26,7 @@ func (c *Config) Mistaken(found []Found) *Error {
 	lines := map[string][]string{}
 	src := &source{}
 	for _, name := range c.Files {
-		text, err := readBounded(name, maxBytes)
+		text, err := readBounded(name, maxFileBytes)
 		if err != nil {
 			break // the digest is another one then
 		}

@@ -8,46 +8,16 @@ import (
 
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/function"
-	"github.com/zclconf/go-cty/cty/function/stdlib"
+
+	"github.com/toolhost/toolhost/host/internal/config/condition"
 )
 
-// functions are what an expression in a configuration may call. A function of
-// the standard library is in the list only if its errors do not quote its
-// arguments, which may be secret.
+// functions returns the functions that an expression in a configuration may call.
+// Conditions have their own: see package condition.
 func (d *decoder) functions() map[string]function.Function {
-	return map[string]function.Function{
-		"env":        d.envFunction(),
-		"file":       d.fileFunction(),
-		"pathexpand": d.pathexpandFunction(),
-
-		"coalesce":   stdlib.CoalesceFunc,
-		"compact":    stdlib.CompactFunc,
-		"concat":     stdlib.ConcatFunc,
-		"contains":   stdlib.ContainsFunc,
-		"distinct":   stdlib.DistinctFunc,
-		"flatten":    stdlib.FlattenFunc,
-		"format":     stdlib.FormatFunc,
-		"join":       stdlib.JoinFunc,
-		"jsonencode": stdlib.JSONEncodeFunc,
-		"keys":       stdlib.KeysFunc,
-		"length":     stdlib.LengthFunc,
-		"lookup":     stdlib.LookupFunc,
-		"lower":      stdlib.LowerFunc,
-		"max":        stdlib.MaxFunc,
-		"merge":      stdlib.MergeFunc,
-		"min":        stdlib.MinFunc,
-		"replace":    stdlib.ReplaceFunc,
-		"sort":       stdlib.SortFunc,
-		"split":      stdlib.SplitFunc,
-		"strlen":     stdlib.StrlenFunc,
-		"substr":     stdlib.SubstrFunc,
-		"trim":       stdlib.TrimFunc,
-		"trimprefix": stdlib.TrimPrefixFunc,
-		"trimspace":  stdlib.TrimSpaceFunc,
-		"trimsuffix": stdlib.TrimSuffixFunc,
-		"upper":      stdlib.UpperFunc,
-		"values":     stdlib.ValuesFunc,
-	}
+	all := condition.CommonFunctions()
+	all["env"], all["file"], all["pathexpand"] = d.envFunction(), d.fileFunction(), d.pathexpandFunction()
+	return all
 }
 
 // envFunction is env("NAME") and env("NAME", "default").

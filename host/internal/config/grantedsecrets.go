@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
 // secretName is what the sdk lets plugins ask for.
@@ -18,7 +20,7 @@ func (d *decoder) grantable(blocks []secretBlock) map[string]string {
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
 		if first, taken := firsts[block.Name]; taken {
-			d.mistake(block.NameRange, "Duplicate secret", "There is a secret %q at %s already; each needs a name of its own.", block.Name, place(first))
+			d.mistake(block.NameRange, "Duplicate secret", "There is a secret %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
 			continue
 		}
 		firsts[block.Name] = block.NameRange
@@ -49,7 +51,7 @@ func (d *decoder) granted(attr *hcl.Attribute, values map[string]string) map[str
 		switch {
 		case !known:
 			d.mistake(w.expr.Range(), "Unknown secret", "There is no secret block %s.%s", quote(w.expr, w.text),
-				didYouMean(w.text, slices.Sorted(maps.Keys(values))))
+				diag.DidYouMean(w.text, slices.Sorted(maps.Keys(values))))
 		case twice:
 			d.mistake(w.expr.Range(), "Duplicate secret", "%s is in the list already.", quote(w.expr, w.text))
 		default:

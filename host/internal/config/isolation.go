@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
@@ -49,7 +50,7 @@ func (d *decoder) layers(attr *hcl.Attribute) (layers []sandbox.Layer, known []w
 		layer := sandbox.Layer(w.text)
 		switch {
 		case !slices.Contains(names, w.text):
-			d.mistake(w.expr.Range(), "Unknown layer", "Expected %s, not %s.%s", listWords(names), quote(w.expr, w.text), didYouMean(w.text, names))
+			d.mistake(w.expr.Range(), "Unknown layer", "Expected %s, not %s.%s", diag.Words(names), quote(w.expr, w.text), diag.DidYouMean(w.text, names))
 		case slices.Contains(layers, layer):
 			d.mistake(w.expr.Range(), "Duplicate layer", "%s is in the list already.", quote(w.expr, w.text))
 		default:
@@ -91,10 +92,10 @@ func (d *decoder) contradictions(c *confinement, block sandboxBlock) {
 				return
 			}
 			d.mistake(at, "Layer that cannot be", "The layer %q is required (%s), and there is none with %s (%s): %s. Change one of the two.",
-				w.text, place(needed), spelled, place(with.NameRange), why)
+				w.text, diag.Place(needed), spelled, diag.Place(with.NameRange), why)
 		}
 		if !c.access.Isolation.CanHave(layer) {
-			clash(c.said.isolation, fmt.Sprintf("isolation = %q", c.access.Isolation), "it takes "+listWords(levelsWith(layer)))
+			clash(c.said.isolation, fmt.Sprintf("isolation = %q", c.access.Isolation), "it takes "+diag.Words(levelsWith(layer)))
 		}
 		if layer == sandbox.LayerNetNS && c.access.Network == sandbox.NetworkHost {
 			clash(c.said.network, `mode = "host"`, "the network is the host's")
@@ -115,7 +116,7 @@ func (d *decoder) contradictions(c *confinement, block sandboxBlock) {
 		return
 	}
 	d.mistake(at, "Nothing to execute", "The plugin may execute what is in the workspace (%s), and sees nothing of it (%s). Change one of the two.",
-		place(c.said.execWorkspace.expr.Range()), place(c.said.workspace.NameRange))
+		diag.Place(c.said.execWorkspace.expr.Range()), diag.Place(c.said.workspace.NameRange))
 }
 
 // levelsWith returns the names of the levels that can have a layer.

@@ -8,6 +8,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
 // locals evaluates the locals blocks of all files. A local may use others,
@@ -18,7 +20,7 @@ func (d *decoder) locals(blocks []localsBlock) {
 	for _, block := range blocks {
 		for name, attr := range block.Arguments {
 			if first := waiting[name]; first != nil {
-				d.mistake(attr.NameRange, "Duplicate local", "local.%s is set at %s already.", name, place(first.NameRange))
+				d.mistake(attr.NameRange, "Duplicate local", "local.%s is set at %s already.", name, diag.Place(first.NameRange))
 				continue
 			}
 			waiting[name] = attr
@@ -79,15 +81,15 @@ func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 		return cty.NilVal, false
 	}
 	v, diags := expr.Value(d.ctx)
-	for _, diag := range diags {
-		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](diag); ok {
+	for _, found := range diags {
+		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](found); ok {
 			name := unknown.CalledFunctionName() // HCL's own suggestion is one of several nearest, at random
-			diag.Summary = "Unknown function"
-			diag.Detail = fmt.Sprintf("There is no function named %q.%s", name, nearestOrAll(name, slices.Sorted(maps.Keys(d.ctx.Functions))))
+			found.Summary = "Unknown function"
+			found.Detail = fmt.Sprintf("There is no function named %q.%s", name, diag.NearestOrAll(name, slices.Sorted(maps.Keys(d.ctx.Functions))))
 		}
-		if word := hcl.ExprAsKeyword(diag.Expression); word != "" && diag.Summary == "Unknown variable" {
-			diag.Summary = "Missing quotes"
-			diag.Detail = fmt.Sprintf("A text stands in quotes: %q. Without them a word names something, such as local.name.", word)
+		if word := hcl.ExprAsKeyword(found.Expression); word != "" && found.Summary == "Unknown variable" {
+			found.Summary = "Missing quotes"
+			found.Detail = fmt.Sprintf("A text stands in quotes: %q. Without them a word names something, such as local.name.", word)
 		}
 	}
 	d.mistakes = append(d.mistakes, diags...)
@@ -103,7 +105,7 @@ func (d *decoder) usesUnknownLocal(expr hcl.Expression) bool {
 			continue
 		}
 		if step, ok := traversal[1].(hcl.TraverseAttr); ok && !slices.Contains(d.localNames, step.Name) {
-			d.mistake(traversal.SourceRange(), "Unknown local", "There is no local named %q.%s", step.Name, didYouMean(step.Name, d.localNames))
+			d.mistake(traversal.SourceRange(), "Unknown local", "There is no local named %q.%s", step.Name, diag.DidYouMean(step.Name, d.localNames))
 			found = true
 		}
 	}

@@ -144,16 +144,3 @@ func sourceLine(src []byte, offset int) string {
 		return r
 	}, string(line))
 }
-
-// place is how a range is told to a person.
-func place(r hcl.Range) string { return fmt.Sprintf("%s:%d", r.Filename, r.Start.Line) }
-
-// mistakeAt returns what is wrong at a place, in HCL's form.
-func mistakeAt(at hcl.Range, summary, format string, args ...any) *hcl.Diagnostic {
-	return &hcl.Diagnostic{
-		Severity: hcl.DiagError,
-		Summary:  summary,
-		Detail:   fmt.Sprintf(format, args...),
-		Subject:  &at,
-	}
-}

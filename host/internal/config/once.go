@@ -5,6 +5,8 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
 // once reports each block that stands a second time where it may stand once.
@@ -28,7 +30,7 @@ func (d *decoder) once(block string, bodies ...*hclsyntax.Body) {
 				continue
 			}
 			if first, taken := firsts[inner.Type]; taken {
-				d.mistake(inner.DefRange(), "Duplicate block", "There is a block of type %s at %s already. Put everything into one.", inner.Type, place(first))
+				d.mistake(inner.DefRange(), "Duplicate block", "There is a block of type %s at %s already. Put everything into one.", inner.Type, diag.Place(first))
 				continue
 			}
 			firsts[inner.Type] = inner.DefRange()
@@ -48,7 +50,7 @@ func (d *decoder) onceArguments(block string, bodies []*hclsyntax.Body) {
 		for name, argument := range body.Attributes {
 			if first, taken := firsts[name]; taken {
 				d.mistake(argument.NameRange, "Duplicate argument",
-					"%s is set at %s already. All %s blocks are read as one, so it may stand in one of them only: remove it here or there.", name, place(first), block)
+					"%s is set at %s already. All %s blocks are read as one, so it may stand in one of them only: remove it here or there.", name, diag.Place(first), block)
 				continue
 			}
 			firsts[name] = argument.NameRange

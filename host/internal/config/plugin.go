@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -34,7 +35,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 			Name: block.Name,
 		},
 		Enabled: d.flag(block.Enabled, true),
-		Place:   place(block.Range),
+		Place:   diag.Place(block.Range),
 	}
 	// Whatever else is wrong in the block, this is enough to ask the plugin what
 	// settings it has.
@@ -113,7 +114,7 @@ func (d *decoder) tools(blocks []toolBlock, ceiling tool.Tier) []catalog.ToolOpt
 	taken := make(map[string]hcl.Range) // names and aliases
 	for _, block := range blocks {
 		if first, ok := taken[block.Name]; ok {
-			d.mistake(block.NameRange, "Duplicate tool", "There is a block for tool %q at %s already.", block.Name, place(first))
+			d.mistake(block.NameRange, "Duplicate tool", "There is a block for tool %q at %s already.", block.Name, diag.Place(first))
 			continue
 		}
 		taken[block.Name] = block.NameRange
@@ -172,7 +173,7 @@ func (d *decoder) aliases(block toolBlock, taken map[string]hcl.Range) []string 
 		case w.text == block.Name:
 			d.mistake(w.expr.Range(), "Useless alias", "The tool already has this name. Remove the alias.")
 		case used:
-			d.mistake(w.expr.Range(), "Duplicate name", "The name is taken at %s already.", place(first))
+			d.mistake(w.expr.Range(), "Duplicate name", "The name is taken at %s already.", diag.Place(first))
 		default:
 			taken[w.text] = w.expr.Range()
 			aliases = append(aliases, w.text)

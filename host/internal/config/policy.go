@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -31,7 +32,7 @@ func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Op
 		if word, ok := d.choice(block.Mode, policy.Supervised.String(), policy.ReadOnly.String(), policy.Autonomous.String()); ok {
 			mode, err := policy.ParseMode(word)
 			if err == nil {
-				opts.Mode, opts.ModePlace = mode, place(block.Mode.NameRange)
+				opts.Mode, opts.ModePlace = mode, diag.Place(block.Mode.NameRange)
 			}
 		}
 		if d.is(block.ActionsPerHour, unlimited) {
@@ -72,7 +73,7 @@ func (d *decoder) levels(block pluginBlock, ceiling tool.Tier) policy.Plugin {
 					"No call of this plugin has that tier: the plugin's tier is %q. Raise it, or remove this line.", ceiling)
 			}
 			if ok {
-				levels.Tiers[tier] = policy.Level{Verdict: verdict, Place: place(attr.NameRange)}
+				levels.Tiers[tier] = policy.Level{Verdict: verdict, Place: diag.Place(attr.NameRange)}
 			}
 		}
 	}
@@ -96,19 +97,19 @@ func (d *decoder) toolLevel(block toolBlock) (policy.Level, bool) {
 	if !ok {
 		return policy.Level{}, false
 	}
-	return policy.Level{Verdict: verdict, AllowStanding: standing, Place: place(block.Approval.NameRange)}, true
+	return policy.Level{Verdict: verdict, AllowStanding: standing, Place: diag.Place(block.Approval.NameRange)}, true
 }
 
 // verdict reads what is to happen to a call.
 func (d *decoder) verdict(attr *hcl.Attribute) (policy.Verdict, bool) {
 	words := []string{policy.Allow.String(), policy.Ask.String(), policy.Confirm.String(), policy.Deny.String()}
-	s, ok := d.text(attr, listWords(words))
+	s, ok := d.text(attr, diag.Words(words))
 	if !ok {
 		return 0, false
 	}
 	v, err := policy.ParseVerdict(s)
 	if err != nil {
-		d.mistake(attr.Expr.Range(), "Unknown verdict", "Expected %s for %s, not %s.%s", listWords(words), attr.Name, quote(attr.Expr, s), didYouMean(s, words))
+		d.mistake(attr.Expr.Range(), "Unknown verdict", "Expected %s for %s, not %s.%s", diag.Words(words), attr.Name, quote(attr.Expr, s), diag.DidYouMean(s, words))
 		return 0, false
 	}
 	return v, true

@@ -7,31 +7,28 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
 	ctyjson "github.com/zclconf/go-cty/cty/json"
 
+	"github.com/toolhost/toolhost/host/internal/config/condition"
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// maxRules bounds the rules of a configuration.
-const maxRules = 10_000
 
 // rules reads the rule blocks.
 func (d *decoder) rules(blocks []ruleBlock) []policy.Rule {
 	firsts := map[string]hcl.Range{}
 	var rules []policy.Rule
 	var at []hcl.Range
-	for i, b := range blocks {
-		if i == maxRules {
-			d.mistake(b.Range, "Too many rules", "There are more than %d rules. One rule can name several tools, with patterns.", maxRules)
-			break
-		}
+	conditions := condition.NewCompiler(d.ctx.Variables["local"])
+	for _, b := range blocks {
 		if first, taken := firsts[b.Name]; taken {
-			d.mistake(b.NameRange, "Duplicate rule", "There is a rule %q at %s already; each needs a name of its own.", b.Name, place(first))
+			d.mistake(b.NameRange, "Duplicate rule", "There is a rule %q at %s already; each needs a name of its own.", b.Name, diag.Place(first))
 			continue
 		}
 		firsts[b.Name] = b.NameRange
-		if rule, ok := d.rule(b); ok {
+		if rule, ok := d.rule(b, conditions); ok {
 			rules, at = append(rules, rule), append(at, b.NameRange)
 		}
 	}
@@ -49,21 +46,26 @@ const (
 )
 
 // rule reads one rule.
-func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
+func (d *decoder) rule(b ruleBlock, conditions *condition.Compiler) (policy.Rule, bool) {
 	before := len(d.mistakes)
 	rule := policy.Rule{
-		Name: b.Name, Place: place(b.NameRange), Locked: d.flag(b.Locked, false), Shadow: d.flag(b.Shadow, false),
+		Name: b.Name, Place: diag.Place(b.NameRange), Locked: d.flag(b.Locked, false), Shadow: d.flag(b.Shadow, false),
 	}
-	rule.When, rule.Arguments = d.condition(b.When)
+	if b.When != nil {
+		if expr, ok := b.When.Expr.(hclsyntax.Expression); ok {
+			d.warnCondition(expr)
+		}
+		var diags hcl.Diagnostics
+		rule.When, rule.Arguments, diags = conditions.Compile(b.When.Expr)
+		rule.Text = d.written(b.When.Expr.Range())
+		d.mistakes = append(d.mistakes, diags...)
+	}
 	rule.Tests = d.ruleTests(b.Tests)
 	switch {
 	case strings.TrimSpace(b.Name) == "":
 		d.mistake(b.NameRange, "Rule without a name", "Expected a name such as \"no-network\", by which refusals speak of the rule.")
 	case !isLabel(b.Name, maxLabel):
 		d.mistake(b.NameRange, "Invalid rule name", labelExpected, "Refusals and approvals", maxLabel)
-	}
-	if b.When != nil {
-		rule.Text = d.written(b.When.Expr.Range())
 	}
 	rule.Reason, _ = d.text(b.Reason, "a text")
 	if d.secrets.in(rule.Reason) != rule.Reason {
@@ -74,7 +76,7 @@ func (d *decoder) rule(b ruleBlock) (policy.Rule, bool) {
 	}
 	rule.Tools, rule.ToolsPlace = d.toolPatterns(b), rule.Place
 	if b.Tools != nil {
-		rule.ToolsPlace = place(b.Tools.Expr.Range())
+		rule.ToolsPlace = diag.Place(b.Tools.Expr.Range())
 	}
 	if b.Verdict == nil {
 		d.mistake(b.NameRange, "Rule without a verdict", `Say what is to happen: verdict = "deny", or "allow", "ask" or "confirm".`)
@@ -92,13 +94,13 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 	var tests []policy.RuleTest
 	for _, b := range blocks {
 		if first, taken := firsts[b.Name]; taken {
-			d.mistake(b.NameRange, "Duplicate test", "There is a test %q at %s already; each needs a name of its own.", b.Name, place(first))
+			d.mistake(b.NameRange, "Duplicate test", "There is a test %q at %s already; each needs a name of its own.", b.Name, diag.Place(first))
 		}
 		firsts[b.Name] = b.NameRange
 		if !isLabel(b.Name, maxLabel) {
 			d.mistake(b.NameRange, "Invalid test name", labelExpected, "Reports", maxLabel)
 		}
-		test := policy.RuleTest{Name: b.Name, Place: place(b.NameRange), Arguments: json.RawMessage("{}")}
+		test := policy.RuleTest{Name: b.Name, Place: diag.Place(b.NameRange), Arguments: json.RawMessage("{}")}
 		test.Tool, _ = d.text(b.Tool, "the name of a tool")
 		test.User, _ = d.text(b.User, "the name of a user")
 		test.Expect, _ = d.verdict(b.Expect)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
@@ -75,7 +76,7 @@ func (d *decoder) account(attr *hcl.Attribute, s string) (account, bool) {
 	found, err := user.Lookup(name)
 	if name == "" || err != nil {
 		d.mistake(at, unknownUser, "This machine has no user %s. Expected %s for run_as.%s",
-			quote(attr.Expr, s), runAsExpected, didYouMean(s, []string{"auto", "host"}))
+			quote(attr.Expr, s), runAsExpected, diag.DidYouMean(s, []string{"auto", "host"}))
 		return account{}, false
 	}
 	return d.found(attr, found)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -39,7 +40,7 @@ func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
 	for _, block := range blocks {
 		if first, taken := firsts[block.Name]; taken {
 			d.mistake(block.NameRange, "Duplicate sandbox",
-				"There is a sandbox %q at %s already; each needs a name of its own.", block.Name, place(first))
+				"There is a sandbox %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
 		} else {
 			firsts[block.Name] = block.NameRange
 		}
@@ -61,14 +62,14 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 	if block.SandboxName != nil && len(block.Sandbox) > 0 {
 		d.mistake(block.Sandbox[0].Range, "Two sandboxes",
 			"The plugin names a sandbox at %s and has a sandbox block too. Keep one: the block changes single fields of sandbox %q.",
-			place(block.SandboxName.NameRange), defaultSandbox)
+			diag.Place(block.SandboxName.NameRange), defaultSandbox)
 	}
 	if name, ok := d.text(block.SandboxName, "the name of a sandbox"); ok {
 		named, ok := known[name]
 		if !ok {
 			names := slices.Collect(maps.Keys(known))
 			d.mistake(block.SandboxName.Expr.Range(), "Unknown sandbox", "There is no sandbox block named %s.%s",
-				quote(block.SandboxName.Expr, name), didYouMean(name, names))
+				quote(block.SandboxName.Expr, name), diag.DidYouMean(name, names))
 		}
 		c = named
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 )
@@ -16,18 +17,18 @@ const builtInList = "default"
 func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 	var s policy.Sensitive
 	if verdict, ok := d.verdict(b.SensitiveVerdict); ok {
-		s.Verdict, s.Place = verdict, place(b.SensitiveVerdict.NameRange)
+		s.Verdict, s.Place = verdict, diag.Place(b.SensitiveVerdict.NameRange)
 	}
 	if d.absent(b.Sensitive) {
 		return s
 	}
-	s.Patterns, s.Place = []string{}, place(b.Sensitive.NameRange)
+	s.Patterns, s.Place = []string{}, diag.Place(b.Sensitive.NameRange)
 	for _, w := range d.words(b.Sensitive, `a list of patterns such as ["default", "**/*.tfvars", "!**/test.pem"]`) {
 		if w.text == builtInList {
 			s.Patterns = append(s.Patterns, sensitive.Default()...)
 			continue
 		}
-		if suggestion := didYouMean(w.text, []string{builtInList}); suggestion != "" {
+		if suggestion := diag.DidYouMean(w.text, []string{builtInList}); suggestion != "" {
 			d.mistake(w.expr.Range(), "Unknown word", "Expected %q for the built-in list, or a pattern, not %s.%s For a file of this name, write %q.",
 				builtInList, quote(w.expr, w.text), suggestion, "./"+w.text)
 			continue

@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
 // setting is an evaluated piece of a plugin's config block, with its place.
@@ -70,7 +72,7 @@ func (d *decoder) settingBody(body *hclsyntax.Body, at hcl.Range) *setting {
 			first.elements = append(first.elements, inner)
 		default:
 			d.mistake(block.TypeRange, "Argument and block of one name", "%q is set as an argument at %s already. Keep one of them.",
-				block.Type, place(first.name))
+				block.Type, diag.Place(first.name))
 		}
 	}
 	return object

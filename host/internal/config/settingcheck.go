@@ -13,6 +13,7 @@ import (
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -23,7 +24,7 @@ type settingCheck struct {
 }
 
 func (c *settingCheck) mistake(at hcl.Range, summary, format string, args ...any) {
-	c.mistakes = append(c.mistakes, mistakeAt(at, summary, format, args...))
+	c.mistakes = append(c.mistakes, diag.Mistake(at, summary, format, args...))
 }
 
 // object returns the value of an object and of everything in it.
@@ -33,7 +34,7 @@ func (c *settingCheck) object(schema *settingSchema, s *setting) map[string]any 
 	for name, f := range s.fields {
 		property := schema.property(name)
 		if property == nil {
-			c.mistake(f.name, "Unknown setting", "There is no setting %q here.%s%s", name, didYouMean(name, known), listKnown(known))
+			c.mistake(f.name, "Unknown setting", "There is no setting %q here.%s%s", name, diag.DidYouMean(name, known), listKnown(known))
 			continue
 		}
 		if f.kind == scalarSetting && f.value.IsNull() && !property.Type.allows("null") {
@@ -64,7 +65,7 @@ func listKnown(names []string) string {
 	if len(names) == 0 || len(names) > most {
 		return ""
 	}
-	return " Expected one of " + strings.Join(quoteAll(names), ", ") + "."
+	return " Expected one of " + strings.Join(diag.Quoted(names), ", ") + "."
 }
 
 // value returns the value of any setting. Name is what messages call it.
@@ -110,7 +111,7 @@ func (c *settingCheck) blocks(schema *settingSchema, name string, s *setting) an
 		c.mistake(s.at, "Not a block", "%q is not a block. Write %s = with %s.", name, name, schema.expected())
 		return nil
 	case len(s.elements) > 1:
-		c.mistake(s.elements[1].at, "Duplicate block", "Only one %q may be here, and there is one at %s already.", name, place(s.at))
+		c.mistake(s.elements[1].at, "Duplicate block", "Only one %q may be here, and there is one at %s already.", name, diag.Place(s.at))
 		return nil
 	}
 	return c.object(schema, s.elements[0])
@@ -227,7 +228,7 @@ func (c *settingCheck) enum(schema *settingSchema, name string, s *setting, valu
 			words = append(words, word)
 		}
 	}
-	c.mistake(s.at, "Unknown value", "The plugin does not know %s for %q.%s%s", quote(s.expr, text), name, didYouMean(text, words), listEnum(schema.Enum))
+	c.mistake(s.at, "Unknown value", "The plugin does not know %s for %q.%s%s", quote(s.expr, text), name, diag.DidYouMean(text, words), listEnum(schema.Enum))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
@@ -103,5 +104,5 @@ func (s *settings) locate(path []string) string {
 			break
 		}
 	}
-	return place(at)
+	return diag.Place(at)
 }

@@ -14,15 +14,10 @@ import (
 )
 
 const (
-	// maxFileBytes bounds a configuration file: one with 10,000 rules, each with a
-	// condition and a test, has about 3 MiB.
+	// maxFileBytes bounds a configuration file.
 	maxFileBytes = 4 << 20
-	// maxBytes bounds the files of a configuration together.
-	maxBytes = 16 << 20
-	// maxTextBytes bounds what file() reads.
+	// maxTextBytes bounds a file that file() reads.
 	maxTextBytes = 1 << 20
-	// maxFiles bounds the files of a configuration directory.
-	maxFiles = 100
 )
 
 // source is what a configuration is made of, before it is understood.
@@ -65,15 +60,11 @@ func readSource(path string) (*source, error) {
 		return nil, err
 	}
 	var wrong []error
-	total := 0
 	for _, name := range names {
 		b, err := readBounded(name, maxFileBytes)
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("read configuration: %w", err))
 			continue
-		}
-		if total += len(b); total > maxBytes {
-			return nil, fmt.Errorf("read configuration: the files in directory %s have more than %d bytes together", path, maxBytes)
 		}
 		src.files = append(src.files, sourceFile{name: name, bytes: b})
 	}
@@ -92,11 +83,8 @@ func listFiles(dir string) ([]string, error) {
 			names = append(names, filepath.Join(dir, e.Name()))
 		}
 	}
-	switch {
-	case len(names) == 0:
+	if len(names) == 0 {
 		return nil, fmt.Errorf("read configuration: no *.hcl file in directory %s", dir)
-	case len(names) > maxFiles:
-		return nil, fmt.Errorf("read configuration: %d *.hcl files in directory %s, at most %d may be", len(names), dir, maxFiles)
 	}
 	return names, nil
 }

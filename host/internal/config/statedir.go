@@ -21,7 +21,6 @@ func StateDir(path string, lookupEnv func(name string) (value string, set bool))
 	if !ok {
 		return "", d.error()
 	}
-	forget(src, bodies) // nothing here depends on the policy
 	if cfg := d.decode(bodies); cfg.StateDir != "" {
 		return cfg.StateDir, nil
 	}

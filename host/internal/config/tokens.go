@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -32,7 +33,7 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 			}
 			if first, taken := hashes[t.SHA256]; taken {
 				d.mistake(token.SHA256.Expr.Range(), "Duplicate token",
-					"The token %q at %s has this sha256 already. Make a token for each: toolhost token new.", first.Name, place(first.NameRange))
+					"The token %q at %s has this sha256 already. Make a token for each: toolhost token new.", first.Name, diag.Place(first.NameRange))
 			} else if t.SHA256 != "" {
 				hashes[t.SHA256] = token
 			}
@@ -52,7 +53,7 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 	if first, taken := firsts[block.Name]; taken {
 		d.mistake(block.NameRange, "Duplicate token name",
-			"There is a token %q at %s already; each needs a name of its own.", block.Name, place(first))
+			"There is a token %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
 	} else {
 		firsts[block.Name] = block.NameRange
 	}
@@ -209,7 +210,7 @@ func (d *decoder) roles(block tokenBlock) auth.Roles {
 	for _, w := range d.words(block.Roles, `a list of roles such as ["agent"]`) {
 		switch {
 		case !slices.Contains(known, w.text):
-			d.mistake(w.expr.Range(), "Unknown role", "Expected %s, not %s.%s", listWords(known), quote(w.expr, w.text), didYouMean(w.text, known))
+			d.mistake(w.expr.Range(), "Unknown role", "Expected %s, not %s.%s", diag.Words(known), quote(w.expr, w.text), diag.DidYouMean(w.text, known))
 		case slices.Contains(names, w.text):
 			d.mistake(w.expr.Range(), "Duplicate role", "%s is in the list already.", quote(w.expr, w.text))
 		default:
@@ -224,7 +225,7 @@ func (d *decoder) roles(block tokenBlock) auth.Roles {
 	case err != nil:
 		d.mistake(block.Roles.Expr.Range(), "Roles that exclude each other", "Make two tokens: %v.", err)
 	case roles == 0:
-		d.mistake(block.Roles.Expr.Range(), "No roles", "A token without a role allows nothing. Expected at least one of %s.", listWords(known))
+		d.mistake(block.Roles.Expr.Range(), "No roles", "A token without a role allows nothing. Expected at least one of %s.", diag.Words(known))
 	}
 	return roles
 }

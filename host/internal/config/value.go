@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
-	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 	"github.com/zclconf/go-cty/cty/convert"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -79,16 +79,10 @@ func typeName(v cty.Value) string {
 // quote returns value as a message may show it: in quotes if it is written
 // out in the file, else without its content, which may be secret.
 func quote(expr hcl.Expression, value string) string {
-	if isLiteral(expr) {
+	if diag.IsLiteral(expr) {
 		return strconv.Quote(value)
 	}
 	return "the value of this expression"
-}
-
-// isLiteral reports whether expr is a string that is written out in the file.
-func isLiteral(expr hcl.Expression) bool {
-	template, ok := expr.(*hclsyntax.TemplateExpr)
-	return ok && template.IsStringLiteral()
 }
 
 func (d *decoder) text(attr *hcl.Attribute, expected string) (string, bool) {
@@ -110,7 +104,7 @@ func (d *decoder) flag(attr *hcl.Attribute, byDefault bool) bool {
 
 // choice reads one of a few words.
 func (d *decoder) choice(attr *hcl.Attribute, words ...string) (string, bool) {
-	expected := listWords(words)
+	expected := diag.Words(words)
 	s, ok := d.text(attr, expected)
 	if !ok {
 		return "", false
@@ -118,32 +112,14 @@ func (d *decoder) choice(attr *hcl.Attribute, words ...string) (string, bool) {
 	if slices.Contains(words, s) {
 		return s, true
 	}
-	d.mistake(attr.Expr.Range(), "Unknown "+attr.Name, "Expected %s for %s, not %s.%s", expected, attr.Name, quote(attr.Expr, s), didYouMean(s, words))
+	d.mistake(attr.Expr.Range(), "Unknown "+attr.Name, "Expected %s for %s, not %s.%s", expected, attr.Name, quote(attr.Expr, s), diag.DidYouMean(s, words))
 	return "", false
-}
-
-// listWords joins words for a person: "a", "b" or "c".
-func listWords(words []string) string {
-	quoted := quoteAll(words)
-	last := len(quoted) - 1
-	if last < 1 {
-		return strings.Join(quoted, "")
-	}
-	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 }
 
 // isLabel reports whether a name of at most most bytes can be shown in a line as it is.
 func isLabel(name string, most int) bool {
 	return name != "" && len(name) <= most && tool.Visible(name) == name &&
 		!strings.ContainsAny(name, "\n\t") && strings.TrimSpace(name) == name
-}
-
-func quoteAll(words []string) []string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = strconv.Quote(w)
-	}
-	return quoted
 }
 
 func (d *decoder) tier(attr *hcl.Attribute) (tool.Tier, bool) {
@@ -191,9 +167,6 @@ func (d *decoder) count(attr *hcl.Attribute, least uint64, expected string) (uin
 	return n, true
 }
 
-// maxWords bounds a list: what reads one may hold each element against all others.
-const maxWords = 10_000
-
 // words reads a list of strings and the place of each.
 func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	if attr == nil {
@@ -205,10 +178,6 @@ func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	}
 	if t := v.Type(); !t.IsTupleType() && !t.IsListType() && !t.IsSetType() {
 		d.mistake(attr.Expr.Range(), "Wrong type", "Expected %s for %s, not %s.", expected, attr.Name, typeName(v))
-		return nil
-	}
-	if n := v.LengthInt(); n > maxWords {
-		d.mistake(attr.Expr.Range(), "List too long", "Expected %s for %s, with at most %d elements, not %d.", expected, attr.Name, maxWords, n)
 		return nil
 	}
 	var list []word

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/protect"
@@ -39,7 +40,7 @@ func (d *decoder) warned() []string {
 	})
 	var texts []string
 	for _, w := range d.warnings {
-		texts = append(texts, place(w.at)+": "+w.text)
+		texts = append(texts, diag.Place(w.at)+": "+w.text)
 	}
 	return texts
 }
@@ -129,7 +130,7 @@ func (d *decoder) warnPattern(list string, w word, workspace string) {
 // warnUser is about the name of a user that nobody has; what says what follows.
 func (d *decoder) warnUser(expr hcl.Expression, name, what string) {
 	if !slices.Contains(d.users, name) {
-		d.warn(expr.Range(), "no token has the user %s, and local_user is another one, so %s.%s", quote(expr, name), what, didYouMean(name, d.users))
+		d.warn(expr.Range(), "no token has the user %s, and local_user is another one, so %s.%s", quote(expr, name), what, diag.DidYouMean(name, d.users))
 	}
 }
 
@@ -152,7 +153,7 @@ func (d *decoder) warnCondition(expr hclsyntax.Expression) {
 			return nil
 		}
 		for _, e := range about {
-			if name, ok := literalText(e); ok {
+			if name, ok := diag.Literal(e); ok {
 				d.warnUser(e, name, "caller.user is never that")
 			}
 		}

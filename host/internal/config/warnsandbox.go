@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/hcl/v2"
 
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/protect"
 )
@@ -57,7 +58,7 @@ func (d *decoder) warnProtect(c *confinement, attr *hcl.Attribute) {
 	if c.access.Workspace != sandbox.WriteWorkspace || len(c.access.Presets) > 0 {
 		return
 	}
-	words := strings.Join(quoteAll(protect.Presets()), ", ")
+	words := strings.Join(diag.Quoted(protect.Presets()), ", ")
 	if len(c.access.Protect) == 0 {
 		d.warn(attr.NameRange, "protect is empty: the plugin may change files in the workspace that git, editors and agents run. Remove it for the default %s.", words)
 		return

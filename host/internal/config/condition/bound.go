@@ -1,4 +1,4 @@
-package config
+package condition
 
 import (
 	"errors"
@@ -14,23 +14,24 @@ import (
 	"github.com/zclconf/go-cty/cty/function/stdlib"
 )
 
-// The functions of a condition get arguments of a call, as long as the caller likes.
-// Those that would take more than time in proportion, or make something much longer,
-// are bounded here; that they are called often is the business of the [meter].
+// The functions of a condition take arguments of a call, which may be large. The
+// functions here bound those that would take more than linear time, or build a
+// much longer text. The [meter] bounds how often functions are called.
 
 const (
-	// maxMade bounds the text that a function makes, in bytes.
+	// maxMade bounds the text that a function builds, in bytes.
 	maxMade = 4 << 20
-	// maxExpanded bounds the elements of a list that becomes the arguments of a
-	// function: cty compares their types pairwise.
+	// maxExpanded bounds the elements of a list that is expanded to the arguments
+	// of a function: cty compares their types pairwise.
 	maxExpanded = 1000
-	// maxAlternatives bounds the ways to read a glob with {a,b}, all of which are tried.
+	// maxAlternatives bounds the alternatives of a glob with {a,b}, all of which are
+	// tried.
 	maxAlternatives = 1000
 )
 
 var errTooLong = fmt.Errorf("the text would have more than %d bytes", maxMade)
 
-// boundFunctions puts bounded forms in the place of functions that have none.
+// boundFunctions replaces unbounded functions by bounded ones.
 func boundFunctions(all functionTable) {
 	all["replace"] = checked(stdlib.ReplaceFunc, func(args []cty.Value) error {
 		text, old, with := args[0].AsString(), args[1].AsString(), args[2].AsString()
@@ -60,7 +61,7 @@ func boundFunctions(all functionTable) {
 	}
 }
 
-// wideVerb finds a verb of format with a number of more than three digits.
+// wideVerb matches a verb of format with a number of more than three digits.
 var wideVerb = regexp.MustCompile(`%[^a-zA-Z%]*[0-9]{4}`)
 
 func made(length int) error {
@@ -70,7 +71,7 @@ func made(length int) error {
 	return nil
 }
 
-// checked makes a function that is called only if its arguments pass a check.
+// checked returns a function that calls f only if the arguments pass a check.
 func checked(f function.Function, check func(args []cty.Value) error) function.Function {
 	return function.New(&function.Spec{
 		Params: f.Params(), VarParam: f.VarParam(), Type: f.ReturnTypeForValues,
@@ -83,7 +84,8 @@ func checked(f function.Function, check func(args []cty.Value) error) function.F
 	})
 }
 
-// distinct is that of cty, which compares all elements with each other.
+// distinct returns a linear form of the function distinct: that of cty compares
+// all elements with each other.
 func distinct() function.Function {
 	return function.New(&function.Spec{
 		Params: stdlib.DistinctFunc.Params(), Type: stdlib.DistinctFunc.ReturnTypeForValues,
@@ -107,9 +109,9 @@ func distinct() function.Function {
 	})
 }
 
-// overLists makes a function that takes the lists of HCL, each element of which has a
-// type of its own, without leaving their conversion to cty: that compares the types
-// pairwise, which takes minutes for what one call can hold.
+// overLists returns a form of f that converts the lists of HCL itself. Each of their
+// elements has its own type, and cty would compare these types pairwise: that takes
+// minutes for the largest calls.
 func overLists(f function.Function) function.Function {
 	params, rest, found := f.Params(), f.VarParam(), false
 	open := func(p *function.Parameter) {
@@ -147,7 +149,7 @@ func overLists(f function.Function) function.Function {
 	})
 }
 
-// listsOf converts the arguments of f that are to be lists.
+// listsOf converts the arguments for list parameters of f.
 func listsOf(f function.Function, args []cty.Value) (converted []cty.Value, err error) {
 	params, rest := f.Params(), f.VarParam()
 	for i, arg := range args {
@@ -155,7 +157,7 @@ func listsOf(f function.Function, args []cty.Value) (converted []cty.Value, err 
 		if i < len(params) {
 			want = params[i].Type
 		} else {
-			want = rest.Type // or there would not be so many
+			want = rest.Type // more arguments than params: there is a rest
 		}
 		if want.IsListType() {
 			if arg, err = listOf(arg, want.ElementType()); err != nil {
@@ -172,7 +174,7 @@ var errMixed = fmt.Errorf("a list with elements of several types may have at mos
 // listOf converts a value to a list.
 func listOf(value cty.Value, element cty.Type) (cty.Value, error) {
 	if value.IsNull() || !value.IsWhollyKnown() || !value.CanIterateElements() || !value.Type().IsTupleType() && !value.Type().IsListType() || value.LengthInt() == 0 {
-		return convert.Convert(value, cty.List(element)) // which takes no time, or fails
+		return convert.Convert(value, cty.List(element)) // fast, or an error
 	}
 	if element == cty.DynamicPseudoType {
 		if element = commonType(value); element == cty.NilType {
@@ -194,7 +196,8 @@ func listOf(value cty.Value, element cty.Type) (cty.Value, error) {
 	return cty.ListVal(list), nil
 }
 
-// commonType is the type of all elements of a list, cty.NilType if they differ.
+// commonType returns the type of all elements of a list, or cty.NilType if they
+// differ.
 func commonType(value cty.Value) cty.Type {
 	common := cty.NilType
 	for it := value.ElementIterator(); it.Next(); {
@@ -207,7 +210,7 @@ func commonType(value cty.Value) cty.Type {
 	return common
 }
 
-// globMatch is the function glob.
+// globMatch implements the function glob.
 func globMatch(pattern, text string) (bool, error) {
 	if alternatives(pattern) > maxAlternatives {
 		return false, fmt.Errorf("the pattern has more than %d alternatives", maxAlternatives)
@@ -215,7 +218,8 @@ func globMatch(pattern, text string) (bool, error) {
 	return doublestar.Match(pattern, text)
 }
 
-// alternatives returns how many ways there are to read a pattern with {a,b}, or more.
+// alternatives returns an upper bound for the number of patterns that one with
+// {a,b} stands for.
 func alternatives(pattern string) int {
 	all := 1
 	var groups []int

@@ -1,6 +1,6 @@
 //go:build !race
 
-package config
+package condition
 
 import (
 	"encoding/json"
@@ -9,12 +9,27 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
+
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/internal/soak"
 )
 
-// TestCostlyConditions: what a caller's arguments could make a condition do without end
-// ends: the condition cannot be evaluated.
+// compiled compiles a condition without checking it.
+func compiled(t *testing.T, text string) *condition {
+	t.Helper()
+	expr, diags := hclsyntax.ParseExpression([]byte(text), "x", hcl.InitialPos)
+	if diags.HasErrors() {
+		t.Fatalf("%s: %v", text, diags)
+	}
+	c, _ := NewCompiler(cty.EmptyObjectVal).compile(expr)
+	return c
+}
+
+// TestCostlyConditions: large arguments cannot keep a condition busy. It fails as too
+// costly.
 func TestCostlyConditions(t *testing.T) {
 	list := "[" + strings.Repeat("1,", 40_000) + "1]"
 	text := strings.Repeat("x", 100_000)
@@ -66,8 +81,8 @@ func TestCostlyConditions(t *testing.T) {
 	}
 }
 
-// TestStepsAreCounted: each part of an expression counts, so that none is a way around
-// the bound.
+// TestStepsAreCounted: each part of an expression counts, so that none evades the
+// bound.
 func TestStepsAreCounted(t *testing.T) {
 	args := `{"list": [` + strings.Repeat("0,", 1_500) + `0], "o": {"a": 1}}`
 	seed := soak.Seed(t)

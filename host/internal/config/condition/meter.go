@@ -1,4 +1,4 @@
-package config
+package condition
 
 import (
 	"errors"
@@ -7,14 +7,16 @@ import (
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
+
+	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
-// maxSteps bounds what evaluating a condition may take for one call: a step is an
+// maxSteps bounds the steps of evaluating a condition for one call. A step is an
 // expression, an element of a value, or 64 bytes of a text, and takes about half a
-// microsecond. Only loops inside each other over long arguments come that far.
+// microsecond. Only nested loops over long arguments reach the bound.
 const maxSteps = 1_000_000
 
-// meterName is what a meter is called in a context: no expression can speak of it.
+// meterName is the variable that holds the meter. No expression can name it.
 const meterName = "meter of the condition"
 
 var (
@@ -22,10 +24,11 @@ var (
 	meterType    = cty.Capsule("meter", reflect.TypeFor[meter]())
 )
 
-// meter counts the steps that a condition may still take.
+// meter counts the remaining steps of a condition.
 type meter struct{ left int }
 
-// spend counts steps, and panics if there are none left: HCL goes on after errors.
+// spend counts steps. It panics when none are left, since HCL continues after an
+// error.
 func (m *meter) spend(steps int) {
 	if m.left -= steps; m.left < 0 {
 		panic(errTooCostly)
@@ -34,7 +37,7 @@ func (m *meter) spend(steps int) {
 
 func (m *meter) spent() bool { return m.left < 0 }
 
-// meterOf returns the meter of an evaluation, which stands in its outermost context.
+// meterOf returns the meter of an evaluation. Its outermost context holds it.
 func meterOf(ctx *hcl.EvalContext) *meter {
 	for ; ctx != nil; ctx = ctx.Parent() {
 		if value, ok := ctx.Variables[meterName]; ok {
@@ -45,7 +48,7 @@ func meterOf(ctx *hcl.EvalContext) *meter {
 	return &meter{left: maxSteps}
 }
 
-// step is an expression that counts what it takes.
+// step is an expression that counts its steps.
 type step struct{ hclsyntax.Expression }
 
 // Value implements [hcl.Expression].
@@ -57,7 +60,7 @@ func (s step) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return value, diags
 }
 
-// expanded is a list that becomes the arguments of a function.
+// expanded is a list that is expanded to the arguments of a function.
 type expanded struct{ hclsyntax.Expression }
 
 // Value implements [hcl.Expression].
@@ -69,7 +72,8 @@ func (x expanded) Value(ctx *hcl.EvalContext) (cty.Value, hcl.Diagnostics) {
 	return value, diags
 }
 
-// sizeOf returns how many steps it takes to read a value, or something above most.
+// sizeOf returns the steps that reading a value takes. It stops counting above
+// most.
 func sizeOf(value cty.Value, most int) int {
 	if value == cty.NilVal || !value.IsKnown() || value.IsNull() {
 		return 0
@@ -88,8 +92,8 @@ func sizeOf(value cty.Value, most int) int {
 	return size
 }
 
-// measured returns an expression that counts its steps. It changes what is in it, and
-// it is the last to look at that: HCL finds no variables behind a step.
+// measured returns an expression that counts its steps. It changes expr. It must
+// run last: HCL finds no variables inside a step.
 func measured(expr hclsyntax.Expression) hclsyntax.Expression {
 	switch e := expr.(type) {
 	case nil:
@@ -103,7 +107,7 @@ func measured(expr hclsyntax.Expression) hclsyntax.Expression {
 		e.Wrapped = measured(e.Wrapped)
 		return expr
 	case *hclsyntax.TemplateExpr:
-		if text, ok := literalText(e); ok {
+		if text, ok := diag.Literal(e); ok {
 			return &hclsyntax.LiteralValueExpr{Val: cty.StringVal(text), SrcRange: e.SrcRange}
 		}
 		measureAll(e.Parts)
