@@ -2,15 +2,15 @@ package config
 
 import "time"
 
-// Approvals say how long people have to answer.
+// Approvals bound how long a person has to answer.
 type Approvals struct {
 	// Timeout is how long a question stays open; then the call is refused.
 	// From 10 seconds to 24 hours.
-	Timeout time.Duration
-	// Patience is how long a client is kept waiting before it is told that the
-	// call is pending; 0 tells it at once. At most 10 minutes, and never more
-	// than Timeout.
-	Patience time.Duration
+	Timeout time.Duration `reload:"restart approvals.timeout"`
+	// Patience is how long a client waits until it gets the answer that the call
+	// is pending; 0 means that it does not wait. At most 10 minutes, and never
+	// more than Timeout.
+	Patience time.Duration `reload:"restart approvals.patience"`
 }
 
 const (
@@ -29,8 +29,8 @@ func (d *decoder) approvals(blocks []approvalsBlock) Approvals {
 		}
 		if patience, ok := d.durationWithin(block.Patience, 0, 10*time.Minute, `a duration from "0s" to "10m"`); ok {
 			if patience > a.Timeout {
-				d.mistake(block.Patience.Expr.Range(), "Patience beyond the time-out",
-					"Nobody waits longer than until the question is closed, which is after %v (timeout). Expected no more for patience.", a.Timeout)
+				d.mistake(block.Patience.Expr.Range(), "Patience beyond the timeout",
+					"The question closes after %v (timeout). Expected at most that for patience.", a.Timeout)
 			}
 			a.Patience = patience
 		}

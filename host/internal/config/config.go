@@ -1,10 +1,10 @@
 // Package config reads config.hcl into the options of the host's parts.
 //
-// It reports every mistake of every file at once, each with its place and what
-// was expected, and never a half-read configuration. It is the only package
-// that knows HCL: what other parts need later, such as the evaluation of a
-// plugin's own settings, they get as functions. What env() and file() return
-// never appears in what it prints.
+// It reports every mistake of every file at once, each with its place and the
+// expected value, and never returns a half-read configuration. Only this package
+// and those below it know HCL: where another part needs an evaluation later, such
+// as that of a plugin's settings, it gets a function. Values of env() and file()
+// never appear in messages.
 package config
 
 import (
@@ -20,97 +20,99 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// Config is a configuration without mistakes. Every path in it is absolute.
+// Config is a configuration without mistakes. Every path in it is absolute. The
+// tag of each field says how a reload treats a change: see [Config.CheckReload].
 type Config struct {
 	// Workspace is the directory that arguments of role path are relative to.
-	Workspace string
-	// PluginDir holds the plugins that are named by a relative path.
-	PluginDir string
-	// StateDir is where the host keeps what must outlive it. It may not exist
-	// yet. It is neither in the workspace nor around it.
-	StateDir string
-	// LocalUser is the user of calls from this very account; "" means the
+	Workspace string `reload:"restart workspace"`
+	// PluginDir is the directory of the plugins with a relative path.
+	PluginDir string `reload:"apply"`
+	// StateDir is where the host keeps its state. It may not exist yet. It is
+	// neither in the workspace nor around it.
+	StateDir string `reload:"restart state_dir"`
+	// LocalUser is the user of calls from the host's own account; "" means the
 	// account's name.
-	LocalUser string
+	LocalUser string `reload:"restart auth.local_user"`
 	// Tokens are the credentials of callers over HTTP, in the order of the
 	// files. Their names and hashes differ.
-	Tokens []auth.Token
-	// Listen is where HTTP is served: the number of a loopback address and a
-	// port, e.g. "127.0.0.1:7780"; port 0 is any that is free, and "" is no
-	// HTTP.
-	Listen string
-	// Grace is how long calls under way may take to finish when the host stops.
-	Grace time.Duration
-	// Policy is what runs unasked, what is asked about, and what is denied.
-	Policy policy.Options
-	// ActionsPerHour bounds the calls of each caller; 0 is no bound.
-	ActionsPerHour int
-	// Approvals say how long people have to answer.
-	Approvals Approvals
-	// Results say how much is kept of what was too long for its caller.
-	Results Results
-	// Journal says how much of the record of calls is kept.
-	Journal Journal
-	// Plugins are the plugin blocks, disabled ones too, in the order of the
-	// files.
-	Plugins []Plugin
-	// Hidden is what no plugin may reach but for its own part, and no call may
-	// name: the state directory, as it is spelled and as it is where symbolic
-	// links lead, sorted.
-	Hidden []string
-	// Protected is what no plugin and no call may change beside that, in both
-	// spellings, sorted: the files that were read, their directory if all of it
-	// is read, plugin_dir unless the workspace is in it, and the programs of the
-	// plugins and of this host.
-	Protected []string
-	// Warnings are what is no mistake, and probably not meant, each with its place.
-	Warnings []string
-	// Files are the files that were read, in the order in which they were.
-	Files []string
-	// Sources are the same and what file() has read, as absolute paths in both
-	// spellings, sorted; Digest is that of what was in the files.
-	Sources []string
-	Digest  string
-	// Secrets are the values that env and file returned, but for those of less
-	// than 4 bytes, which occur in any text by chance. They must not be shown
-	// or logged.
-	Secrets []string
+	Tokens []auth.Token `reload:"apply"`
+	// Listen is the address for HTTP: the number of a loopback address and a
+	// port, e.g. "127.0.0.1:7780". Port 0 is any free port; "" means no HTTP.
+	Listen string `reload:"restart server.listen"`
+	// Grace is how long running calls may take to finish when the host stops.
+	Grace time.Duration `reload:"apply"`
+	// Policy decides which calls run, are asked about, or are denied.
+	Policy policy.Options `reload:"apply"`
+	// ActionsPerHour bounds the calls of each user that change something; 0
+	// means no bound.
+	ActionsPerHour int `reload:"apply"`
+	// Approvals bound how long a person has to answer.
+	Approvals Approvals `reload:"fields"`
+	// Results bound the stored results that were too long for their callers.
+	Results Results `reload:"fields"`
+	// Journal bounds the record of calls.
+	Journal Journal `reload:"fields"`
+	// Plugins are the plugin blocks in the order of the files, including
+	// disabled ones.
+	Plugins []Plugin `reload:"apply"`
+	// Hidden are the paths that no call may name and no plugin may reach, except
+	// its own part: the state directory, as written and with symbolic links
+	// resolved, sorted.
+	Hidden []string `reload:"apply"`
+	// Protected are further paths that no call and no plugin may change, as
+	// written and with symbolic links resolved, sorted: the files that were read,
+	// their directory if all of it is read, plugin_dir unless the workspace is in
+	// it, and the programs of the plugins and of this host.
+	Protected []string `reload:"apply"`
+	// Warnings are about settings that are valid but probably not intended, each
+	// with its place.
+	Warnings []string `reload:"apply"`
+	// Files are the files of the configuration, in the order in which they were
+	// read.
+	Files []string `reload:"apply"`
+	// Sources are these files and those that file() read, as absolute paths, as
+	// written and with symbolic links resolved, sorted.
+	Sources []string `reload:"apply"`
+	// Digest is the digest of the names and contents of Files.
+	Digest string `reload:"apply"`
+	// Secrets are the values of env() and file() and of secret blocks. They must
+	// not be shown or logged. Values of less than 4 bytes are left out, since
+	// they occur in any text by chance.
+	Secrets []string `reload:"secret"`
 }
 
-// Plugin is one plugin block: what its supervisor and what the catalog need.
+// Plugin is one plugin block, as the supervisor and the catalog need it.
 type Plugin struct {
 	Supervisor supervisor.Plugin
 	Catalog    catalog.Plugin
-	// Enabled says that the plugin is to be used.
+	// Enabled reports whether the plugin is used.
 	Enabled bool
 	// Place is where its block begins, e.g. "config.hcl:12".
 	Place string
 }
 
-// LoadOptions say where a configuration gets outside values from.
+// LoadOptions are the outside sources of a configuration.
 type LoadOptions struct {
 	// LookupEnv returns a variable of the environment and whether it is set;
 	// nil means [os.LookupEnv].
 	LookupEnv func(name string) (value string, set bool)
 	// SettingsSchema returns the JSON Schema that a plugin publishes for its
-	// settings (empty if it has none), and whether it is known. With it, Load
-	// reports mistakes in the plugins' settings together with all others; nil
-	// leaves them to [supervisor.Plugin.Settings]. It is called for enabled
-	// plugins whose program and sandbox are told without mistakes, and may
-	// start them.
+	// settings (empty if it has none), and whether the schema is known. It may
+	// start the plugin. Load calls it for enabled plugins whose program and
+	// sandbox have no mistakes, and reports mistakes in their settings with all
+	// others. If it is nil, only [supervisor.Plugin.Settings] reports them.
 	SettingsSchema func(stateDir string, p supervisor.Plugin) (schema []byte, known bool)
 }
 
-// Load reads the configuration in path: a file, or a directory, of which it
-// reads every *.hcl in lexical order, without its subdirectories. Relative
-// paths in it are relative to the directory that holds the files.
+// Load reads the configuration at path: a file, or every *.hcl of a directory in
+// lexical order, without subdirectories. Relative paths in it are relative to the
+// directory that holds the files.
 //
-// Load refuses files that others than root and the user of this process can
-// change, themselves or through their directory.
+// Load refuses files that an account other than root and the user of this process
+// can change, directly or through their directory.
 //
-// If the configuration has mistakes, the error is an [*Error] with all of
-// them. Syntax errors are the exception: with any of them in any file, only
-// they are told.
+// If the configuration has mistakes, the error is an [*Error] with all of them.
+// If any file has syntax errors, it holds the syntax errors only.
 func Load(path string, opts LoadOptions) (*Config, error) {
 	if opts.LookupEnv == nil {
 		opts.LookupEnv = os.LookupEnv
@@ -121,7 +123,7 @@ func Load(path string, opts LoadOptions) (*Config, error) {
 	}
 	d := newDecoder(src, opts)
 	if d.program, err = os.Executable(); err != nil {
-		return nil, fmt.Errorf("find the program of this host, which no tool may change: %w", err)
+		return nil, fmt.Errorf("find the program of this host: %w", err)
 	}
 	bodies, ok := d.parse()
 	if !ok {

@@ -9,21 +9,20 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Journal says how much of the record of calls is kept.
+// Journal bounds the record of calls.
 type Journal struct {
-	// Keep is how long a row is kept, at least a day; 0 means for ever.
-	Keep time.Duration
-	// MaxSize is how large the record may grow, at least 1 MiB; 0 means
-	// without bound.
-	MaxSize tool.ByteSize
+	// Keep is how long a row is kept, at least a day; 0 means forever.
+	Keep time.Duration `reload:"restart journal.keep"`
+	// MaxSize bounds the size of the record, at least 1 MiB; 0 means no bound.
+	MaxSize tool.ByteSize `reload:"restart journal.max_size"`
 }
 
 const (
 	defaultKeep    = 90 * day
 	defaultMaxSize = tool.GiB
 
-	// minKeep is the longest that a question can be open: the call that it is
-	// about must not be forgotten first.
+	// minKeep is the longest time that a question can be open: the record of its
+	// call must last as long.
 	minKeep    = day
 	minMaxSize = tool.MiB
 )

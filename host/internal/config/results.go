@@ -8,13 +8,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Results say how much is kept of what was too long for its caller.
+// Results bound the stored results that were too long for their callers.
 type Results struct {
-	// TTL is how long a whole result can be read: from a minute to 7 days.
-	TTL time.Duration
-	// Quota is how much is kept of one user, from 1 MiB to 16 GiB. The oldest
-	// result goes first.
-	Quota tool.ByteSize
+	// TTL is how long a stored result can be read: from a minute to 7 days.
+	TTL time.Duration `reload:"restart results.ttl"`
+	// Quota bounds the results of one user, from 1 MiB to 16 GiB. The oldest
+	// result is removed first.
+	Quota tool.ByteSize `reload:"restart results.quota"`
 }
 
 const (
@@ -22,7 +22,6 @@ const (
 	defaultQuota = 256 * tool.MiB
 
 	minQuota = tool.MiB
-	// maxQuota bounds the names of results that the host has to know.
 	maxQuota = 16 * tool.GiB
 )
 

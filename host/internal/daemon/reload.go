@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/call/hosttools"
@@ -15,12 +14,14 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// Reload reads the configuration anew and puts it in the place of the old one.
-// A configuration with any mistake, or one under which a changed plugin does
-// not start, is refused as a whole, and the old one goes on. No call is lost.
+// Reload reads the configuration again and replaces the old one. It refuses the
+// whole configuration, and the old one stays in force, if it has a mistake, if a
+// changed plugin does not start with it, or if it changes a setting that only a
+// new host can apply ([config.Config.CheckReload]). No call is lost.
 //
-// So is one that a plugin may have changed, unless accept is its digest, with which
-// somebody says that it is what was meant; see [supervisor.Supervisor.Suspects].
+// Reload also refuses a configuration that a plugin may have changed, unless
+// accept is its digest, with which a person confirms the content; see
+// [supervisor.Supervisor.Suspects].
 func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	if d.opts.Load == nil {
 		return errors.New("this host cannot reload its configuration")
@@ -31,11 +32,11 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	if err != nil {
 		return err
 	}
-	// After it was read: what was changed later is not in it.
+	// After the files were read: later changes are not in cfg.
 	if err := untouched(cfg, d.parts.supervisor.Suspects(), accept); err != nil {
 		return err
 	}
-	if err := unchangeable(d.config.Load(), cfg); err != nil {
+	if err := d.config.Load().CheckReload(cfg); err != nil {
 		return err
 	}
 	rules, err := policy.New(cfg.Policy)
@@ -48,7 +49,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	if err != nil {
 		return err
 	}
-	// By now the tools of all plugins that were started are known.
+	// The tools of all started plugins are known now.
 	if err := refuseRules(cfg, d.opts.Version); err != nil {
 		change.Discard()
 		return inLines(err)
@@ -57,9 +58,8 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 		change.Discard()
 		return err
 	}
-	// What plugins publish is judged by the new rules before the new plugins
-	// publish anything. The catalog refuses a plugin that stands twice only,
-	// which is a mistake of the configuration.
+	// The new rules apply before the new plugins publish tools. The catalog only
+	// refuses a plugin that is listed twice, which Load has refused already.
 	if err := d.parts.catalog.Apply(catalog.Options{Plugins: listed(cfg, toList)}); err != nil {
 		change.Discard()
 		return errors.Join(err, d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...))
@@ -78,8 +78,8 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	return nil
 }
 
-// inLines is an error that tells all mistakes, one in a line: the client of a reload gets
-// no more than its text.
+// inLines returns an error whose text has all mistakes, one in a line: the client of
+// a reload gets the text only.
 func inLines(err error) error {
 	mistakes, ok := errors.AsType[*config.Error](err)
 	if !ok {
@@ -92,8 +92,8 @@ func inLines(err error) error {
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// untouched refuses a configuration that a plugin may have changed, unless somebody
-// has accepted it as it is.
+// untouched refuses a configuration that a plugin may have changed, unless accept is
+// its digest.
 func untouched(cfg *config.Config, suspects map[string]string, accept string) error {
 	for _, path := range cfg.Sources {
 		plugin, suspect := suspects[path]
@@ -106,34 +106,7 @@ func untouched(cfg *config.Config, suspects map[string]string, accept string) er
 	return nil
 }
 
-// unchangeable refuses a configuration that differs in what only a new host can
-// take up.
-func unchangeable(old, next *config.Config) error {
-	for _, setting := range []struct{ name, old, next string }{
-		{"workspace", old.Workspace, next.Workspace},
-		{"state_dir", old.StateDir, next.StateDir},
-		{"server.listen", old.Listen, next.Listen},
-		{"auth.local_user", old.LocalUser, next.LocalUser},
-		{"approvals.timeout", old.Approvals.Timeout.String(), next.Approvals.Timeout.String()},
-		{"approvals.patience", old.Approvals.Patience.String(), next.Approvals.Patience.String()},
-		{"results.ttl", old.Results.TTL.String(), next.Results.TTL.String()},
-		{"results.quota", old.Results.Quota.String(), next.Results.Quota.String()},
-		{"journal.keep", old.Journal.Keep.String(), next.Journal.Keep.String()},
-		{"journal.max_size", old.Journal.MaxSize.String(), next.Journal.MaxSize.String()},
-	} {
-		if setting.old != setting.next {
-			return fmt.Errorf("%s cannot be changed by a reload: it is %q and would be %q; stop the host and start it again",
-				setting.name, setting.old, setting.next)
-		}
-	}
-	if !slices.Equal(old.Secrets, next.Secrets) {
-		return errors.New("a value that env(), file() or a secret block gives has changed, which a reload cannot take up; stop the host and start it again")
-	}
-	return nil
-}
-
-// enabled returns what the supervisor and the catalog need of the plugins that
-// are to be used.
+// enabled returns the enabled plugins, for the supervisor and for the catalog.
 func enabled(plugins []config.Plugin) (toRun []supervisor.Plugin, toList []catalog.Plugin) {
 	for _, p := range plugins {
 		if p.Enabled {
@@ -144,8 +117,7 @@ func enabled(plugins []config.Plugin) (toRun []supervisor.Plugin, toList []catal
 	return toRun, toList
 }
 
-// listed returns what the catalog is told of: the host's own tools, and those of
-// plugins.
+// listed returns the plugins of the catalog: the host's own tools and the plugins.
 func listed(cfg *config.Config, plugins []catalog.Plugin) []catalog.Plugin {
 	return append([]catalog.Plugin{hosttools.Plugin(patience(cfg))}, plugins...)
 }
