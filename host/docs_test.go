@@ -107,23 +107,43 @@ func TestCommandsInDocsExist(t *testing.T) {
 	}
 }
 
-// TestPlacesInDocsAreRight compares the line of config.hcl that a page names
-// with the configuration that ships.
+// TestPlacesInDocsAreRight compares the lines of config.hcl that pages name with the
+// shipped configuration.
 func TestPlacesInDocsAreRight(t *testing.T) {
 	t.Parallel()
 	page, want := readFile(t, "../docs/cli.md"), askedAt(t)
 	if said := strings.Count(page, "approval of side_effecting calls at"); said == 0 || said != strings.Count(page, want) {
 		t.Errorf("docs/cli.md does not say each time that side_effecting calls are asked about at %s", want)
 	}
+	for _, held := range []struct{ page, text, line string }{
+		{"rest-api", `"where":"%s"`, "  approval { side_effecting = "},
+		{"cli", `commands.unlisted "tee" at %s`, "  commands {"},
+		{"cli", `commands.allow "ls" at %s`, `      "ls", `},
+		{"cli", "fs      auto       yes     %s", `plugin "fs" {`},
+		{"cli", "git     auto       yes     %s", `plugin "git" {`},
+		{"cli", "shell   auto       yes     %s", `plugin "shell" {`},
+		{"cli", "web     auto       yes     %s", `plugin "web" {`},
+		{"cli", "memory  auto       yes     %s", `plugin "memory" {`},
+	} {
+		text := fmt.Sprintf(held.text, placeOf(t, held.line))
+		if page := "../docs/" + held.page + ".md"; !strings.Contains(readFile(t, page), text) {
+			t.Errorf("%s does not say %q", page, text)
+		}
+	}
 }
 
-// askedAt is the line of the configuration that ships by which a write is asked
-// about.
+// askedAt is the place in the shipped configuration that asks about a write.
 func askedAt(t *testing.T) string {
 	t.Helper()
-	before, _, found := strings.Cut(readFile(t, "../config.hcl"), "\n    side_effecting = ")
+	return placeOf(t, "  approval { side_effecting = ")
+}
+
+// placeOf is the first place in the shipped configuration where a line begins with a text.
+func placeOf(t *testing.T, line string) string {
+	t.Helper()
+	before, _, found := strings.Cut(readFile(t, "../config.hcl"), "\n"+line)
 	if !found {
-		t.Fatal("config.hcl does not say what happens to side_effecting calls")
+		t.Fatalf("config.hcl has no line that begins with %q", line)
 	}
 	return fmt.Sprintf("config.hcl:%d", strings.Count(before, "\n")+2)
 }
