@@ -4,10 +4,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// The shape of config.hcl. An argument is an attribute rather than a value, so
-// that its place is known when its value turns out wrong; nil means that it is
-// not there. A block that may stand once is a list all the same: the mistakes
-// in a second one are told too (see [decoder.once]).
+// These types are the shape of config.hcl. Arguments are attributes rather than
+// values, so that mistakes in their values have a place; an absent argument is nil.
+// Blocks that may occur once are lists too, so that mistakes in a second one are
+// reported as well (see [decoder.once]).
 
 type rootBlock struct {
 	Workspace *hcl.Attribute `hcl:"workspace"`
@@ -54,8 +54,8 @@ type tokenBlock struct {
 	Account     *hcl.Attribute `hcl:"account"`
 }
 
-// policyBlock is a part of the policy: all blocks together are read as one, so that
-// rules can be spread over files.
+// policyBlock is a part of the policy. All of them are read as one, so that rules can
+// be spread over files.
 type policyBlock struct {
 	Mode           *hcl.Attribute `hcl:"mode"`
 	ActionsPerHour *hcl.Attribute `hcl:"actions_per_hour"`
@@ -66,7 +66,7 @@ type policyBlock struct {
 	Rules    []ruleBlock     `hcl:"rule,block"`
 }
 
-// ruleBlock is a rule of the administrator's.
+// ruleBlock is a rule of the administrator.
 type ruleBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
@@ -81,7 +81,7 @@ type ruleBlock struct {
 	Tests   []testBlock    `hcl:"test,block"`
 }
 
-// testBlock is a call, and what a rule's policy is to say of it.
+// testBlock is a call and the verdict that the policy must give it.
 type testBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
@@ -92,7 +92,7 @@ type testBlock struct {
 	Expect *hcl.Attribute `hcl:"expect"`
 }
 
-// commandsBlock judges arguments that are shell commands.
+// commandsBlock is the policy for arguments that are shell commands.
 type commandsBlock struct {
 	Range hcl.Range `hcl:",def_range"`
 
@@ -115,7 +115,7 @@ type riskBlock struct {
 	AllowStanding *hcl.Attribute `hcl:"allow_standing"`
 }
 
-// pathsBlock judges arguments that are paths.
+// pathsBlock is the policy for arguments that are paths.
 type pathsBlock struct {
 	WorkspaceOnly *hcl.Attribute `hcl:"workspace_only"`
 	Forbidden     *hcl.Attribute `hcl:"forbidden"`
@@ -124,7 +124,7 @@ type pathsBlock struct {
 	SensitiveVerdict *hcl.Attribute `hcl:"sensitive_verdict"`
 }
 
-// urlsBlock judges arguments that are addresses.
+// urlsBlock is the policy for arguments that are addresses.
 type urlsBlock struct {
 	Range hcl.Range `hcl:",def_range"`
 
@@ -146,7 +146,7 @@ type journalBlock struct {
 	MaxSize *hcl.Attribute `hcl:"max_size"`
 }
 
-// secretBlock is a value that plugins ask for by its name.
+// secretBlock is a value that plugins request by name.
 type secretBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
@@ -155,7 +155,7 @@ type secretBlock struct {
 	Value *hcl.Attribute `hcl:"value"`
 }
 
-// sandboxBlock is a sandbox that plugins name.
+// sandboxBlock is a named sandbox.
 type sandboxBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
@@ -170,8 +170,7 @@ type sandboxBlock struct {
 	Env        []envBlock        `hcl:"env,block"`
 }
 
-// inlineSandboxBlock is the sandbox of one plugin: a sandboxBlock without a
-// name.
+// inlineSandboxBlock is the sandbox of one plugin: a sandboxBlock without a name.
 type inlineSandboxBlock struct {
 	Range hcl.Range `hcl:",def_range"`
 
@@ -192,8 +191,8 @@ func (b inlineSandboxBlock) fields() sandboxBlock {
 	}
 }
 
-// attributes are those of the block, and of the blocks in it, that others can
-// contradict; nil for what is not there.
+// attributes returns the arguments of the block and its inner blocks that other
+// arguments can contradict. Absent ones are nil.
 func (b sandboxBlock) attributes() []*hcl.Attribute {
 	attributes := []*hcl.Attribute{b.Isolation, b.Require, b.RunAs}
 	for _, filesystem := range b.Filesystem {
@@ -255,7 +254,7 @@ type pluginBlock struct {
 	Tools       []toolBlock          `hcl:"tool,block"`
 }
 
-// restartBlock says when a plugin that crashes is kept off for a while.
+// restartBlock bounds how often a crashing plugin restarts.
 type restartBlock struct {
 	MaxCrashes *hcl.Attribute `hcl:"max_crashes"`
 	Within     *hcl.Attribute `hcl:"within"`
@@ -270,7 +269,7 @@ type approvalBlock struct {
 	Privileged    *hcl.Attribute `hcl:"privileged"`
 }
 
-// configBlock holds a plugin's own settings, which only the plugin knows.
+// configBlock holds the settings of a plugin, which the plugin defines.
 type configBlock struct {
 	Range hcl.Range `hcl:",def_range"`
 	Body  hcl.Body  `hcl:",remain"`
@@ -291,8 +290,8 @@ type toolBlock struct {
 	Enabled       *hcl.Attribute `hcl:"enabled"`
 }
 
-// onceBlocks are the blocks that may stand once in a block ("" is all files
-// together, "policy" all blocks of that type together).
+// onceBlocks returns the blocks that may occur once in a block. "" means all files
+// together, "policy" all policy blocks together.
 func onceBlocks(block string) []string {
 	switch block {
 	case "":
@@ -309,9 +308,8 @@ func onceBlocks(block string) []string {
 	return nil
 }
 
-// laterNames are arguments and blocks that a later version will have, by the
-// block that holds them ("" is the file). Whoever writes one is told so
-// instead of that it is unknown.
+// laterNames returns the arguments and blocks that a later version will have in a
+// block ("" is the file). Their mistake says so, instead of that they are unknown.
 func laterNames(block string) []string {
 	switch block {
 	case "":

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
-// commands reads the lists by which shell commands are judged.
+// commands reads the policy for shell commands.
 func (d *decoder) commands(blocks []commandsBlock, workspace string) *policy.Commands {
 	var lists *policy.Commands
 	for _, b := range blocks {
@@ -53,7 +53,7 @@ func (d *decoder) commands(blocks []commandsBlock, workspace string) *policy.Com
 			lists.AllowStanding = d.flag(risk.AllowStanding, false)
 			if risk.AllowStanding != nil && !lists.Confirms() {
 				d.mistake(risk.AllowStanding.NameRange, "Useless allow_standing",
-					"It lets a grant answer what a risk asks for with %q, and none does. Remove it: after %q, grants count anyway.", policy.Confirm, policy.Ask)
+					"It lets a grant answer a risk with the verdict %q, and no risk has that verdict. Remove it: grants answer %q anyway.", policy.Confirm, policy.Ask)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (d *decoder) commands(blocks []commandsBlock, workspace string) *policy.Com
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// redirects reads the files to which output may go.
+// redirects reads the files that output may be redirected to.
 func (d *decoder) redirects(attr *hcl.Attribute, workspace string) []string {
 	list := []string{}
 	for _, w := range d.words(attr, `a list of files such as ["/dev/null"]`) {
@@ -76,27 +76,27 @@ func (d *decoder) redirects(attr *hcl.Attribute, workspace string) []string {
 	return list
 }
 
-// commandRules reads a list of what commands begin with. An entry that another list
-// denies can never decide.
+// commandRules reads a list of the words that commands begin with. It reports entries
+// that the list denied covers, since they can never decide.
 func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule, warn func(word)) []policy.CommandRule {
 	var rules []policy.CommandRule
 	for _, w := range d.words(attr, `a list of commands such as ["ls", "git status"]`) {
 		words := strings.Fields(w.text)
 		switch {
 		case len(words) == 0:
-			d.mistake(w.expr.Range(), "Empty command", "Expected what commands begin with, such as \"git status\".")
+			d.mistake(w.expr.Range(), "Empty command", "Expected the first words of a command, such as \"git status\".")
 			continue
 		case strings.ContainsAny(w.text, "'\"\\$`|;&<>()\n\x00"):
-			d.mistake(w.expr.Range(), "Not a command", "Expected the words that one command begins with, such as \"git status\", without quotes, pipes and lists, not %s.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Not a command", "Expected the first words of one command, such as \"git status\", without quotes, pipes or lists, not %s.", quote(w.expr, w.text))
 			continue
 		case slices.Contains(words[:len(words)-1], "*") || words[0] == "*":
-			d.mistake(w.expr.Range(), "Misplaced *", "The * stands for any further words, so it comes last and after a program: \"npm run *\".")
+			d.mistake(w.expr.Range(), "Misplaced *", "* stands for any further words. Write it last, after a program: \"npm run *\".")
 			continue
 		}
 		if i := slices.IndexFunc(denied, func(deny policy.CommandRule) bool {
 			return len(words) >= len(deny.Words) && slices.Equal(deny.Words, words[:len(deny.Words)])
 		}); i >= 0 {
-			d.mistake(w.expr.Range(), "Unreachable entry", "%q at %s denies every command that this would allow. Remove one of them.", denied[i], denied[i].Place)
+			d.mistake(w.expr.Range(), "Unreachable entry", "%q at %s denies every command that this entry would allow. Remove one of them.", denied[i], denied[i].Place)
 			continue
 		}
 		if i := slices.IndexFunc(rules, func(r policy.CommandRule) bool { return slices.Equal(r.Words, words) }); i >= 0 {
@@ -109,17 +109,17 @@ func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule,
 	return rules
 }
 
-// pathRules reads what is forbidden of paths.
+// pathRules reads the policy for paths.
 func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths {
 	var rules policy.Paths
-	var elsewhere []policy.PathRule // by links, calls may name what is forbidden there
+	var elsewhere []policy.PathRule // the same patterns with symbolic links resolved
 	for _, b := range blocks {
 		if rules.WorkspaceOnly = d.flag(b.WorkspaceOnly, false); rules.WorkspaceOnly {
 			rules.WorkspaceOnlyPlace = diag.Place(b.WorkspaceOnly.NameRange)
 		}
 		for _, w := range d.words(b.Forbidden, `a list of patterns such as ["**/.ssh", "/etc/shadow"]`) {
 			if w.text == "~" || strings.HasPrefix(w.text, "~/") {
-				d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, write pathexpand(%s).", quote(w.expr, w.text))
+				d.mistake(w.expr.Range(), "Relative pattern", "~ has no meaning in a pattern: this one is relative to the workspace. For the home directory, write pathexpand(%s).", quote(w.expr, w.text))
 				continue
 			}
 			if d.notExpanded(w) {
@@ -149,7 +149,7 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 
 var domainName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,62})\.)*[a-z0-9]([a-z0-9-]{0,62})$`)
 
-// urlRules reads which addresses may be contacted.
+// urlRules reads the policy for addresses.
 func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
 	var rules policy.URLs
 	for _, b := range blocks {
@@ -157,7 +157,7 @@ func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
 		for _, w := range d.words(b.AllowDomains, `a list of domains such as ["example.org"]`) {
 			domain := strings.ToLower(strings.TrimSuffix(w.text, "."))
 			if !domainName.MatchString(domain) {
-				d.mistake(w.expr.Range(), "Not a domain", "Expected a host such as \"example.org\", which covers those below it, without scheme, port and path, not %s.", quote(w.expr, w.text))
+				d.mistake(w.expr.Range(), "Not a domain", "Expected a host such as \"example.org\", without scheme, port or path, not %s. It also covers its subdomains.", quote(w.expr, w.text))
 				continue
 			}
 			rules.AllowDomains = d.addTo(rules.AllowDomains, domain, w)

@@ -15,8 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// decode reads everything. What it returns is complete only if no mistake was
-// recorded.
+// decode reads the whole configuration. The result is complete only if no mistake
+// was recorded.
 func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	root := d.blocks(bodies)
 	d.locals(root.Locals)
@@ -40,7 +40,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	for _, block := range root.Plugins {
 		if first, taken := firsts[block.Name]; taken {
 			d.mistake(block.NameRange, "Duplicate plugin",
-				"There is a plugin %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
+				"Another plugin %q is at %s. Give each plugin its own name.", block.Name, diag.Place(first))
 		} else {
 			firsts[block.Name] = block.NameRange
 		}
@@ -50,7 +50,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 		}
 		if block.Name == catalog.HostPlugin {
 			d.mistake(block.NameRange, "Reserved plugin name",
-				"%q is what the host's own tools are listed under. Give the plugin another name.", block.Name)
+				"The host lists its own tools under %q. Give the plugin another name.", block.Name)
 		}
 		p, own := d.plugin(block, sandboxes, cfg.PluginDir)
 		p.Supervisor.Secrets = d.granted(block.Secrets, granted)
@@ -73,7 +73,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	return cfg
 }
 
-// blocks sorts what the files hold into their blocks.
+// blocks decodes the files into blocks.
 func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
 	d.once("", bodies...)
 	merged := make([]hcl.Body, len(bodies))
@@ -89,18 +89,18 @@ func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
 	return root
 }
 
-// explainLabel rewrites the report of a block without a name, or with more than one.
+// explainLabel rewrites the diagnostic for a block without a name, or with several.
 func explainLabel(found *hcl.Diagnostic) {
 	if _, block, ok := strings.Cut(found.Summary, "Missing name for "); ok {
-		found.Detail = fmt.Sprintf("Each %s block has a name of its own. Write it in quotes: %s \"name\" {", block, block)
+		found.Detail = fmt.Sprintf("A %s block needs a name. Write it in quotes: %s \"name\" {", block, block)
 	}
 	if _, block, ok := strings.Cut(found.Summary, "Extraneous label for "); ok && strings.HasPrefix(found.Detail, "Only 1 ") {
 		found.Detail = fmt.Sprintf("A %s block has one name. Remove this one.", block)
 	}
 }
 
-// explainName rewrites the report of an unknown name if a later version will know
-// it, or an earlier one did.
+// explainName rewrites the diagnostic for an unknown name that an earlier version had
+// or a later version will have.
 func (d *decoder) explainName(found *hcl.Diagnostic) {
 	if found.Subject == nil {
 		return
@@ -118,9 +118,9 @@ func (d *decoder) explainName(found *hcl.Diagnostic) {
 	switch {
 	case parent == "approvals" && name == "elicitation_from":
 		found.Summary = "Elicitation needs a token"
-		found.Detail = "Any program can give itself any name, so a name gives no rights. Remove elicitation_from, and write elicitation = true in the block of the client's own token. toolhost token new NAME --elicitation prints such a block."
+		found.Detail = "Any program can claim any name, so a name gives no rights. Remove elicitation_from, and write elicitation = true in the block of the client's own token. toolhost token new NAME --elicitation prints such a block."
 	case slices.Contains(laterNames(parent), name):
 		found.Summary = "Not available yet"
-		found.Detail = fmt.Sprintf("This version does not have %q yet. Remove it: nothing would enforce what it says.", name)
+		found.Detail = fmt.Sprintf("This version does not support %q yet, so nothing would enforce it. Remove it.", name)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
-// decoder turns one source into a [Config] and collects the mistakes.
+// decoder decodes one source into a [Config] and collects the mistakes.
 type decoder struct {
 	src      *source
 	opts     LoadOptions
@@ -19,11 +19,11 @@ type decoder struct {
 	mistakes hcl.Diagnostics
 	warnings []warning
 	secrets  *secrets
-	read     []string // what file has read
+	read     []string // files that file() read
 	paths    []sandboxPath
 	host     account
-	users    []string // who calls, of all tokens and of the account
-	program  string   // of this host; "" if nobody asks
+	users    []string // the users of all tokens and the local user
+	program  string   // of this host; "" if it does not matter
 
 	localNames []string // of all locals blocks, sorted
 }
@@ -43,7 +43,7 @@ func newDecoder(src *source, opts LoadOptions) *decoder {
 	return d
 }
 
-// parse returns the bodies of all files, and whether their syntax is right.
+// parse returns the bodies of all files, and whether their syntax is valid.
 func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 	var bodies []*hclsyntax.Body
 	for _, f := range d.src.files {
@@ -62,10 +62,10 @@ func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 	return bodies, !d.mistakes.HasErrors()
 }
 
-// error returns the mistakes so far, or nil.
+// error returns an error with the mistakes so far, or nil.
 func (d *decoder) error() error { return newError(d.mistakes, d.files, d.secrets) }
 
-// mistake records what is wrong at a place.
+// mistake records a mistake at a place.
 func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
 	d.mistakes = append(d.mistakes, diag.Mistake(at, summary, format, args...))
 }

@@ -13,7 +13,7 @@ const day = 24 * time.Hour
 
 const durationExample = `a duration such as "10s" or "5m"`
 
-// duration reads a time that is longer than zero.
+// duration reads a duration of more than zero.
 func (d *decoder) duration(attr *hcl.Attribute, expected string) (time.Duration, bool) {
 	s, ok := d.text(attr, expected)
 	if !ok {
@@ -27,7 +27,7 @@ func (d *decoder) duration(attr *hcl.Attribute, expected string) (time.Duration,
 	return t, true
 }
 
-// durationWithin reads a time within bounds, which expected tells.
+// durationWithin reads a duration within bounds, which expected describes.
 func (d *decoder) durationWithin(attr *hcl.Attribute, least, most time.Duration, expected string) (time.Duration, bool) {
 	s, ok := d.text(attr, expected)
 	if !ok {
@@ -47,8 +47,8 @@ func (d *decoder) durationWithin(attr *hcl.Attribute, least, most time.Duration,
 
 var errNotDays = errors.New("not a whole number of days")
 
-// parseDuration is [time.ParseDuration] with days of 24 hours in front: "90d",
-// "1d12h".
+// parseDuration is [time.ParseDuration] with optional leading days of 24 hours:
+// "90d", "1d12h".
 func parseDuration(s string) (time.Duration, error) {
 	days, rest, found := strings.Cut(s, "d")
 	if !found {

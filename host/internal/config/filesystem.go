@@ -12,22 +12,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// What a plugin may do with a path, by the name of the list that holds it.
+// The use of a path by a plugin: the name of the list that holds it.
 const (
 	useRead  = "read"
 	useWrite = "write"
 	useExec  = "exec"
 )
 
-// sandboxPath is a path that a sandbox gives to plugins. Whether it may is
-// known when everything else is: see [hostPaths].
+// sandboxPath is a path that a sandbox grants to plugins. [hostPaths] checks it when
+// the rest of the configuration is known.
 type sandboxPath struct {
 	use  string
 	path string // absolute
 	at   hcl.Range
 }
 
-// filesystem reads what a plugin may do with files.
+// filesystem reads a plugin's access to files.
 func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
 	access := map[string]sandbox.WorkspaceAccess{
 		"none": sandbox.NoWorkspace, "ro": sandbox.ReadWorkspace, "rw": sandbox.WriteWorkspace,
@@ -52,10 +52,10 @@ func (d *decoder) filesystem(c *confinement, block filesystemBlock) {
 	}
 }
 
-// execWords stand for paths in exec.
+// execWords are the words that stand for paths in exec.
 var execWords = []string{sandbox.ExecSystem, sandbox.ExecWorkspace, sandbox.ExecTmp}
 
-// exec reads what a plugin may execute: paths, and words that stand for some.
+// exec reads the paths that a plugin may execute, and words that stand for paths.
 func (d *decoder) exec(c *confinement, attr *hcl.Attribute) []string {
 	c.said.exec, c.said.execWorkspace = attr, nil
 	var list []string
@@ -84,7 +84,7 @@ func (d *decoder) sandboxPaths(attr *hcl.Attribute, use string) []string {
 	var list []string
 	for _, w := range d.words(attr, `a list of paths such as ["/usr/share/zoneinfo"]`) {
 		if slices.Contains(execWords, w.text) {
-			d.mistake(w.expr.Range(), "Not a path", "%s stands for paths in exec alone. A path of that name is \"./%s\" here.", quote(w.expr, w.text), w.text)
+			d.mistake(w.expr.Range(), "Not a path", "%s stands for paths only in exec. For a path of this name, write \"./%s\".", quote(w.expr, w.text), w.text)
 			continue
 		}
 		if path, ok := d.sandboxPath(w, use); ok {
@@ -94,7 +94,7 @@ func (d *decoder) sandboxPaths(attr *hcl.Attribute, use string) []string {
 	return list
 }
 
-// sandboxPath makes one path absolute, and remembers to check it.
+// sandboxPath makes one path absolute and records it for [hostPaths].
 func (d *decoder) sandboxPath(w word, use string) (string, bool) {
 	switch {
 	case w.text == "":
@@ -102,7 +102,7 @@ func (d *decoder) sandboxPath(w word, use string) (string, bool) {
 	case strings.ContainsRune(w.text, 0):
 		d.mistake(w.expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
 	case w.text == "~" || strings.HasPrefix(w.text, "~/"):
-		d.mistake(w.expr.Range(), "Relative path", "A path that begins with ~ is relative to the directory of this file, like any other. For the home directory, write pathexpand(%s).",
+		d.mistake(w.expr.Range(), "Relative path", "~ has no meaning in a path: this one is relative to the directory of this file. For the home directory, write pathexpand(%s).",
 			quote(w.expr, w.text))
 	case d.notExpanded(w):
 	default:
@@ -114,8 +114,8 @@ func (d *decoder) sandboxPath(w word, use string) (string, bool) {
 	return "", false
 }
 
-// protect reads what cannot be changed in the workspace: words, which stand for names
-// anywhere in it, and paths.
+// protect reads the paths that a plugin cannot change in the workspace, and the words
+// that stand for names anywhere in it.
 func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
 	for _, w := range d.words(attr, `a list of words and paths in the workspace such as ["git", "conf/live.yaml"]`) {
 		switch path := filepath.Clean(w.text); {
@@ -127,10 +127,10 @@ func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
 		case strings.ContainsRune(w.text, 0):
 			d.mistake(w.expr.Range(), "Invalid path", "A path cannot hold a NUL character.")
 		case w.text != "" && path == ".":
-			d.mistake(w.expr.Range(), "Workspace protected", `This is the whole workspace. For one that cannot be changed, write workspace = "ro".`)
+			d.mistake(w.expr.Range(), "Workspace protected", `This is the whole workspace. To keep all of it unchanged, write workspace = "ro".`)
 		case !filepath.IsLocal(w.text) || slices.Contains(strings.Split(w.text, "/"), ".."):
 			d.mistake(w.expr.Range(), "Path outside the workspace",
-				"Expected a path in the workspace and relative to it, without \"..\", such as \".git/hooks\", not %s. What is elsewhere cannot be changed unless write names it.",
+				"Expected a path relative to the workspace, without \"..\", such as \".git/hooks\", not %s. Plugins cannot change other paths unless write lists them.",
 				quote(w.expr, w.text))
 		default:
 			list = d.addTo(list, path, w)
@@ -139,7 +139,7 @@ func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
 	return list, presets
 }
 
-// addTo adds an entry to a list that holds it once.
+// addTo adds an entry to a list, or reports that the list has it.
 func (d *decoder) addTo(list []string, entry string, w word) []string {
 	if slices.Contains(list, entry) {
 		d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))

@@ -7,20 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// Found is a mistake that [Load] could not find, such as the name of a tool that no
+// Found is a mistake that [Load] cannot find, such as the name of a tool that no
 // plugin has.
 type Found struct {
 	// Place is where it is, e.g. "config.hcl:12".
 	Place string
-	// Word is the quoted name that it is about, in that line or a later one; "" marks
-	// the line.
+	// Word is the wrong name. It is marked where it occurs in quotes, in that line or
+	// the first later one; "" marks the line.
 	Word string
 	// Summary and Detail are those of a [Mistake].
 	Summary, Detail string
 }
 
-// Mistaken returns mistakes that were found after the configuration was loaded as an
-// error like that of [Load]; there is at least one. It shows no lines if the files have
+// Mistaken returns an error like that of [Load] for mistakes that were found after
+// loading. There must be at least one. The error shows no lines if the files have
 // changed since.
 func (c *Config) Mistaken(found []Found) *Error {
 	lines := map[string][]string{}
@@ -28,7 +28,7 @@ func (c *Config) Mistaken(found []Found) *Error {
 	for _, name := range c.Files {
 		text, err := readBounded(name, maxFileBytes)
 		if err != nil {
-			break // the digest is another one then
+			break // then the digest differs
 		}
 		src.files = append(src.files, sourceFile{name: name, bytes: text})
 	}
@@ -75,5 +75,5 @@ func (f Found) mistake(lines map[string][]string) Mistake {
 	return m
 }
 
-// String returns it in one line.
+// String returns the mistake in one line.
 func (m Mistake) String() string { return fmt.Sprintf("%s: %s", m.Place(), m.Detail) }

@@ -53,7 +53,7 @@ func (d *decoder) fileFunction() function.Function {
 			path := d.src.abs(args[0].AsString())
 			b, err := readBounded(path, maxTextBytes)
 			if pathError, ok := errors.AsType[*fs.PathError](err); ok {
-				err = pathError.Err // the path is what the file says
+				err = pathError.Err // the file names the path
 			}
 			if err != nil {
 				return cty.NilVal, function.NewArgError(0, err)

@@ -10,17 +10,17 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
-// secretName is what the sdk lets plugins ask for.
+// secretName matches the names that the sdk lets plugins request.
 var secretName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$`)
 
-// grantable reads the secret blocks: the values that plugins can be granted, by
-// name. Whatever they are written as, they are hidden like those of env.
+// grantable reads the secret blocks and returns their values by name. The values are
+// hidden like those of env(), also if they are written out in the file.
 func (d *decoder) grantable(blocks []secretBlock) map[string]string {
 	values := make(map[string]string)
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
 		if first, taken := firsts[block.Name]; taken {
-			d.mistake(block.NameRange, "Duplicate secret", "There is a secret %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
+			d.mistake(block.NameRange, "Duplicate secret", "Another secret %q is at %s. Give each secret its own name.", block.Name, diag.Place(first))
 			continue
 		}
 		firsts[block.Name] = block.NameRange
@@ -29,7 +29,7 @@ func (d *decoder) grantable(blocks []secretBlock) map[string]string {
 				"%q cannot be a secret's name: expected a letter or digit, then at most 63 letters, digits, _, - and .", block.Name)
 		}
 		if d.absent(block.Value) {
-			d.mistake(block.Range, "Missing value", "Secret %q needs its value: add value = env(\"NAME\"), or value = file(\"path\").", block.Name)
+			d.mistake(block.Range, "Missing value", "Secret %q needs a value: add value = env(\"NAME\") or value = file(\"path\").", block.Name)
 		}
 		value, _ := d.text(block.Value, "a text")
 		d.secrets.add(value)
@@ -38,7 +38,7 @@ func (d *decoder) grantable(blocks []secretBlock) map[string]string {
 	return values
 }
 
-// granted reads which secrets a plugin may ask for, and returns their values by
+// granted reads the secrets that a plugin may request, and returns their values by
 // name.
 func (d *decoder) granted(attr *hcl.Attribute, values map[string]string) map[string]string {
 	if attr == nil {

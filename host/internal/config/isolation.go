@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// said is where a sandbox says what something else that it says can contradict;
-// nil is nowhere.
+// said holds the arguments of a sandbox that can contradict each other. An argument
+// that is not written is nil.
 type said struct {
 	isolation     *hcl.Attribute
 	require       *hcl.Attribute
@@ -24,7 +24,7 @@ type said struct {
 	execWorkspace *word
 }
 
-// isolation reads how far a plugin is kept apart, and what must be in force.
+// isolation reads the isolation of a plugin and the required layers.
 func (d *decoder) isolation(c *confinement, block sandboxBlock) {
 	if name, ok := d.choice(block.Isolation, sandbox.IsolationNames()...); ok {
 		if err := c.access.Isolation.UnmarshalText([]byte(name)); err == nil {
@@ -40,7 +40,7 @@ func (d *decoder) isolation(c *confinement, block sandboxBlock) {
 	}
 }
 
-// layers reads the layers without which a plugin is not started.
+// layers reads the layers that a plugin requires.
 func (d *decoder) layers(attr *hcl.Attribute) (layers []sandbox.Layer, known []word) {
 	names := make([]string, 0, len(sandbox.Layers()))
 	for _, l := range sandbox.Layers() {
@@ -60,7 +60,7 @@ func (d *decoder) layers(attr *hcl.Attribute) (layers []sandbox.Layer, known []w
 	return layers, known
 }
 
-// network reads what a plugin reaches of the network.
+// network reads a plugin's access to the network.
 func (d *decoder) network(c *confinement, block networkBlock) {
 	if d.is(block.Mode, "proxy") {
 		d.mistake(block.Mode.Expr.Range(), "Not available yet",
@@ -75,10 +75,10 @@ func (d *decoder) network(c *confinement, block networkBlock) {
 	}
 }
 
-// contradictions reports what cannot hold together, if the block says a part of
-// it: what else there is has been reported where it is said.
+// contradictions reports arguments that contradict each other, if this block holds
+// one of them. Other contradictions are reported in the block that this one overrides.
 func (d *decoder) contradictions(c *confinement, block sandboxBlock) {
-	// said here, and not in the block that this one overrides
+	// whether this block holds an argument, not the block that it overrides
 	here := func(attr *hcl.Attribute) bool { return attr != nil && slices.Contains(block.attributes(), attr) }
 	for _, w := range c.said.layers {
 		layer, needed := sandbox.Layer(w.text), w.expr.Range()
@@ -91,17 +91,17 @@ func (d *decoder) contradictions(c *confinement, block sandboxBlock) {
 			default:
 				return
 			}
-			d.mistake(at, "Layer that cannot be", "The layer %q is required (%s), and there is none with %s (%s): %s. Change one of the two.",
+			d.mistake(at, "Impossible layer", "The layer %q is required (%s), but %s (%s) excludes it: %s. Change one of the two.",
 				w.text, diag.Place(needed), spelled, diag.Place(with.NameRange), why)
 		}
 		if !c.access.Isolation.CanHave(layer) {
-			clash(c.said.isolation, fmt.Sprintf("isolation = %q", c.access.Isolation), "it takes "+diag.Words(levelsWith(layer)))
+			clash(c.said.isolation, fmt.Sprintf("isolation = %q", c.access.Isolation), "the layer needs "+diag.Words(levelsWith(layer)))
 		}
 		if layer == sandbox.LayerNetNS && c.access.Network == sandbox.NetworkHost {
 			clash(c.said.network, `mode = "host"`, "the network is the host's")
 		}
 		if layer == sandbox.LayerRunAs && d.runsAsRoot(c.access.RunAs) {
-			clash(c.said.runAs, "this run_as", "this host is root, and so is the plugin")
+			clash(c.said.runAs, "this run_as", "the plugin runs as root, like this host")
 		}
 	}
 	if c.said.execWorkspace == nil || c.access.Workspace != sandbox.NoWorkspace {
@@ -115,7 +115,7 @@ func (d *decoder) contradictions(c *confinement, block sandboxBlock) {
 	default:
 		return
 	}
-	d.mistake(at, "Nothing to execute", "The plugin may execute what is in the workspace (%s), and sees nothing of it (%s). Change one of the two.",
+	d.mistake(at, "Nothing to execute", "The plugin may execute files of the workspace (%s), but cannot see the workspace (%s). Change one of the two.",
 		diag.Place(c.said.execWorkspace.expr.Range()), diag.Place(c.said.workspace.NameRange))
 }
 

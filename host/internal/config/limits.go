@@ -15,7 +15,7 @@ func (d *decoder) limits(l *sandbox.Limits, block limitsBlock) {
 	d.limitSize(&l.Memory, block.Memory)
 	if l.Memory > 0 && l.Memory < sandbox.MinMemory && block.Memory != nil {
 		d.mistake(block.Memory.Expr.Range(), "Too little memory",
-			"A plugin cannot start with less than %s: its runtime and TLS need that much before it does anything. Expected at least %q.",
+			"A plugin needs %s to start, for its runtime and TLS. Expected at least %q.",
 			sandbox.MinMemory, sandbox.MinMemory)
 	}
 	d.limitCount(&l.OpenFiles, block.OpenFiles)
@@ -43,8 +43,8 @@ func (d *decoder) limitCount(limit *uint64, attr *hcl.Attribute) {
 	}
 }
 
-// limitProcesses reads the one limit of which 0 is a value of its own: the
-// sandbox chooses.
+// limitProcesses reads the limit of processes, where 0 means that the sandbox
+// chooses.
 func (d *decoder) limitProcesses(c *confinement, attr *hcl.Attribute) {
 	if d.is(attr, unlimited) {
 		c.limits.Processes, c.access.UnlimitedProcesses = 0, true
@@ -53,17 +53,17 @@ func (d *decoder) limitProcesses(c *confinement, attr *hcl.Attribute) {
 	}
 }
 
-// limitTmp reads the size of the temporary directories, which is memory.
+// limitTmp reads the size of the temporary directories, which are in memory.
 func (d *decoder) limitTmp(limit *tool.ByteSize, attr *hcl.Attribute) {
 	if d.is(attr, unlimited) {
-		d.mistake(attr.Expr.Range(), "Not a size", "Expected %s for %s: what is in the temporary directories takes memory, and always has a limit.",
+		d.mistake(attr.Expr.Range(), "Not a size", "Expected %s for %s. Temporary files are in memory, so they always have a limit.",
 			sizeExample, attr.Name)
 	} else if size, ok := d.size(attr, sizeExample); ok {
 		*limit = size
 	}
 }
 
-// limitCore reads the one limit that may be zero and has no "unlimited".
+// limitCore reads the limit of core files, which may be zero but not unlimited.
 func (d *decoder) limitCore(limit *tool.ByteSize, attr *hcl.Attribute) {
 	const expected = `a size such as "0B" or "64MiB"`
 	s, ok := d.text(attr, expected)
@@ -78,7 +78,7 @@ func (d *decoder) limitCore(limit *tool.ByteSize, attr *hcl.Attribute) {
 	*limit = size
 }
 
-// limitCPUs reads the one limit that may be a fraction.
+// limitCPUs reads the limit of processors, which may be a fraction.
 func (d *decoder) limitCPUs(limit *float64, attr *hcl.Attribute) {
 	const expected = `a number of processors such as 0.5 or 2, or "unlimited"`
 	if d.is(attr, unlimited) {
@@ -110,7 +110,7 @@ func (d *decoder) limitCPUTime(limit *time.Duration, attr *hcl.Attribute) {
 		return
 	}
 	if t%time.Second != 0 {
-		d.mistake(attr.Expr.Range(), "Not whole seconds", "The kernel counts cpu_time in whole seconds: expected %q or %q.",
+		d.mistake(attr.Expr.Range(), "Not whole seconds", "The kernel counts cpu_time in whole seconds. Expected %q or %q.",
 			t.Truncate(time.Second)+time.Second, unlimited)
 		return
 	}

@@ -12,15 +12,14 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
-// locals evaluates the locals blocks of all files. A local may use others,
-// wherever they stand, so evaluation
-// goes in rounds until a round finds nothing new.
+// locals evaluates the locals blocks of all files. A local may use any other local,
+// so it evaluates in rounds until a round finds nothing new.
 func (d *decoder) locals(blocks []localsBlock) {
 	waiting := make(hcl.Attributes)
 	for _, block := range blocks {
 		for name, attr := range block.Arguments {
 			if first := waiting[name]; first != nil {
-				d.mistake(attr.NameRange, "Duplicate local", "local.%s is set at %s already.", name, diag.Place(first.NameRange))
+				d.mistake(attr.NameRange, "Duplicate local", "local.%s is also set at %s. Remove one of them.", name, diag.Place(first.NameRange))
 				continue
 			}
 			waiting[name] = attr
@@ -41,7 +40,7 @@ func (d *decoder) locals(blocks []localsBlock) {
 		for _, name := range ready {
 			value, ok := d.eval(waiting[name].Expr)
 			if !ok {
-				value = cty.DynamicVal // what uses it is not reported again
+				value = cty.DynamicVal // expressions that use it are not reported
 			}
 			known[name] = value
 			delete(waiting, name)
@@ -50,7 +49,7 @@ func (d *decoder) locals(blocks []localsBlock) {
 	}
 	for name, attr := range waiting {
 		known[name] = cty.DynamicVal
-		d.mistake(attr.NameRange, "Circular local", "The value of local.%s depends on itself, or on a local that does.", name)
+		d.mistake(attr.NameRange, "Circular local", "The value of local.%s depends on itself, or on a local that depends on itself.", name)
 	}
 	d.ctx.Variables["local"] = cty.ObjectVal(known)
 }
@@ -74,8 +73,8 @@ func usesAny(expr hcl.Expression, locals hcl.Attributes) bool {
 	return false
 }
 
-// eval evaluates an expression. It returns false if there is no value; then
-// the reason has been recorded.
+// eval evaluates an expression. If there is no value, it records the reason and
+// returns false.
 func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 	if d.usesUnknownLocal(expr) {
 		return cty.NilVal, false
@@ -83,21 +82,21 @@ func (d *decoder) eval(expr hcl.Expression) (cty.Value, bool) {
 	v, diags := expr.Value(d.ctx)
 	for _, found := range diags {
 		if unknown, ok := hcl.DiagnosticExtra[hclsyntax.FunctionCallUnknownDiagExtra](found); ok {
-			name := unknown.CalledFunctionName() // HCL's own suggestion is one of several nearest, at random
+			name := unknown.CalledFunctionName() // HCL suggests one of the nearest names at random
 			found.Summary = "Unknown function"
 			found.Detail = fmt.Sprintf("There is no function named %q.%s", name, diag.NearestOrAll(name, slices.Sorted(maps.Keys(d.ctx.Functions))))
 		}
 		if word := hcl.ExprAsKeyword(found.Expression); word != "" && found.Summary == "Unknown variable" {
 			found.Summary = "Missing quotes"
-			found.Detail = fmt.Sprintf("A text stands in quotes: %q. Without them a word names something, such as local.name.", word)
+			found.Detail = fmt.Sprintf("Write a text in quotes: %q. A word without quotes is a name, such as local.name.", word)
 		}
 	}
 	d.mistakes = append(d.mistakes, diags...)
 	return v, !diags.HasErrors() && v.IsWhollyKnown()
 }
 
-// usesUnknownLocal reports whether expr refers to a local that does not exist,
-// with the name that was probably meant.
+// usesUnknownLocal reports whether expr uses a local that does not exist, and
+// records a mistake for each.
 func (d *decoder) usesUnknownLocal(expr hcl.Expression) bool {
 	found := false
 	for _, traversal := range expr.Variables() {

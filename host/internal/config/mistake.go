@@ -12,21 +12,20 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// Mistake is one thing that is wrong in a configuration.
+// Mistake is one mistake in a configuration.
 type Mistake struct {
-	// File is the file's path, as it was named to [Load].
+	// File is the path of the file, as given to [Load].
 	File string `json:"file"`
 	// Line and Column are where it begins, counted from 1.
 	Line   int `json:"line"`
 	Column int `json:"column"`
 	// Summary names the kind of mistake in a few words.
 	Summary string `json:"summary"`
-	// Detail says what was expected and, if a name is nearly right, which one
-	// was probably meant.
+	// Detail describes what was expected. It suggests a name if one is near.
 	Detail string `json:"detail"`
 	// Source is the line of the file.
 	Source string `json:"source"`
-	// Width is how many characters of that line it is about, at least 1.
+	// Width is the number of characters to mark in that line, at least 1.
 	Width int `json:"width"`
 }
 
@@ -39,7 +38,7 @@ type Error struct {
 	Mistakes []Mistake `json:"mistakes"`
 }
 
-// Error implements error: how many mistakes there are, and the first one, in
+// Error implements error. It returns the number of mistakes and the first one, in
 // one line.
 func (e *Error) Error() string {
 	first := e.Mistakes[0]
@@ -50,9 +49,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d mistakes; first: %s", len(e.Mistakes), text)
 }
 
-// WriteText writes every mistake for a person: the place, what is wrong, the
-// line with the part in question marked, and what was expected. With color it
-// uses the escape sequences of a terminal.
+// WriteText writes every mistake for a person: its place and summary, the marked
+// line, and the detail. With color it uses the escape sequences of a terminal.
 func (e *Error) WriteText(w io.Writer, color bool) error {
 	red, bold, reset := "\x1b[31m", "\x1b[1m", "\x1b[0m"
 	if !color {
@@ -63,7 +61,7 @@ func (e *Error) WriteText(w io.Writer, color bool) error {
 		fmt.Fprintf(&b, "%s%s:%d:%d: %s%s\n", bold, m.File, m.Line, m.Column, m.Summary, reset)
 		gutter := fmt.Sprintf("%5d | ", m.Line)
 		fmt.Fprintf(&b, "%s%s\n", gutter, m.Source)
-		if m.Column <= utf8.RuneCountInString(m.Source)+1 { // else it is beyond what is shown of the line
+		if m.Column <= utf8.RuneCountInString(m.Source)+1 { // otherwise the part is not shown
 			fmt.Fprintf(&b, "%*s%s%s%s\n", len(gutter)+m.Column-1, "", red, strings.Repeat("^", m.Width), reset)
 		}
 		fmt.Fprintf(&b, "      %s\n\n", m.Detail)
@@ -75,9 +73,9 @@ func (e *Error) WriteText(w io.Writer, color bool) error {
 	return err
 }
 
-// newError returns the mistakes of diags as an error, or nil if there are
-// none. It takes the texts only, never the values that HCL would show beside
-// them, and hides secrets in those.
+// newError returns the mistakes of diags as an error, or nil if there are none. It
+// uses their texts only, with secrets hidden, and never the values that HCL would
+// show beside them.
 func newError(diags hcl.Diagnostics, files map[string]*hcl.File, hide *secrets) error {
 	if !diags.HasErrors() {
 		return nil
@@ -92,7 +90,7 @@ func newError(diags hcl.Diagnostics, files map[string]*hcl.File, hide *secrets) 
 	return e
 }
 
-// sort puts the mistakes into the order of the files and lines.
+// sort sorts the mistakes by file and line.
 func (e *Error) sort() {
 	slices.SortStableFunc(e.Mistakes, func(a, b Mistake) int {
 		if a.File != b.File {
@@ -123,12 +121,12 @@ func newMistake(d *hcl.Diagnostic, files map[string]*hcl.File, hide *secrets) Mi
 	return m
 }
 
-// maxSourceLine bounds the part of a line that is shown, in bytes.
+// maxSourceLine bounds the shown part of a line, in bytes.
 const maxSourceLine = 200
 
-// sourceLine returns the line of src that holds the byte at offset. Tabs and
-// other control characters become single spaces, so that the mark below the
-// line stands right and a terminal is not told to do anything.
+// sourceLine returns the line of src that holds the byte at offset. Tabs and other
+// control characters become spaces, so that the mark below the line is aligned and
+// a terminal gets no escape sequences.
 func sourceLine(src []byte, offset int) string {
 	offset = min(max(offset, 0), len(src))
 	start := bytes.LastIndexByte(src[:offset], '\n') + 1

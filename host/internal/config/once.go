@@ -9,9 +9,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
-// once reports each block that stands a second time where it may stand once.
-// The bodies are those of one block, of all blocks that are read as one, or of
-// all files if block is "".
+// once reports blocks that occur twice where they may occur once. The bodies are
+// those of one block, of all blocks that are read as one, or of all files if block
+// is "".
 func (d *decoder) once(block string, bodies ...*hclsyntax.Body) {
 	single := onceBlocks(block)
 	if len(single) == 0 {
@@ -30,7 +30,7 @@ func (d *decoder) once(block string, bodies ...*hclsyntax.Body) {
 				continue
 			}
 			if first, taken := firsts[inner.Type]; taken {
-				d.mistake(inner.DefRange(), "Duplicate block", "There is a block of type %s at %s already. Put everything into one.", inner.Type, diag.Place(first))
+				d.mistake(inner.DefRange(), "Duplicate block", "Another %s block is at %s. Put everything into one.", inner.Type, diag.Place(first))
 				continue
 			}
 			firsts[inner.Type] = inner.DefRange()
@@ -42,15 +42,15 @@ func (d *decoder) once(block string, bodies ...*hclsyntax.Body) {
 	}
 }
 
-// onceArguments reports each argument that stands in a second one of the blocks
-// that are read as one. Twice in one of them is a mistake of syntax.
+// onceArguments reports arguments that occur in two of the blocks that are read as
+// one. Twice in one block is a syntax error.
 func (d *decoder) onceArguments(block string, bodies []*hclsyntax.Body) {
 	firsts := make(map[string]hcl.Range)
 	for _, body := range bodies {
 		for name, argument := range body.Attributes {
 			if first, taken := firsts[name]; taken {
 				d.mistake(argument.NameRange, "Duplicate argument",
-					"%s is set at %s already. All %s blocks are read as one, so it may stand in one of them only: remove it here or there.", name, diag.Place(first), block)
+					"%s is also set at %s. All %s blocks are read as one, so set it in one of them only.", name, diag.Place(first), block)
 				continue
 			}
 			firsts[name] = argument.NameRange

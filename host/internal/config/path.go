@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/links"
 )
 
-// workspace reads the one argument that every configuration must have.
+// workspace reads the workspace, which every configuration must name.
 func (d *decoder) workspace(attr *hcl.Attribute) string {
 	if d.absent(attr) || d.is(attr, "") {
 		at := d.start()
@@ -20,7 +20,7 @@ func (d *decoder) workspace(attr *hcl.Attribute) string {
 			at = attr.Expr.Range()
 		}
 		d.mistake(at, "Missing workspace",
-			`The configuration does not say which directory the tools work in. Add workspace = "." for the one that holds this file, or a path.`)
+			`The configuration names no directory for the tools to work in. Add workspace = "." for the directory of this file, or another path.`)
 		return ""
 	}
 	path, ok := d.directory(attr)
@@ -29,20 +29,20 @@ func (d *decoder) workspace(attr *hcl.Attribute) string {
 	}
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
-		d.mistake(attr.Expr.Range(), "No such directory", "The workspace must be a directory that exists. Create it, or name another one.")
+		d.mistake(attr.Expr.Range(), "No such directory", "The workspace must be an existing directory. Create it, or name another one.")
 		return ""
 	}
 	d.warnWorkspace(attr, path)
 	return path
 }
 
-// start is the beginning of the first file, for mistakes about what is not
-// there.
+// start returns the beginning of the first file, for mistakes about missing
+// arguments.
 func (d *decoder) start() hcl.Range {
 	return hcl.Range{Filename: d.src.files[0].name, Start: hcl.InitialPos, End: hcl.InitialPos}
 }
 
-// pluginDir is the directory of the configuration by default.
+// pluginDir reads plugin_dir. The default is the directory of the configuration.
 func (d *decoder) pluginDir(attr *hcl.Attribute) string {
 	if path, ok := d.directory(attr); ok {
 		return path
@@ -63,8 +63,8 @@ func (d *decoder) directory(attr *hcl.Attribute) (string, bool) {
 	return d.src.abs(path), true
 }
 
-// stateDir reads the state directory and keeps it apart from the workspace,
-// where tools could change it.
+// stateDir reads the state directory, and reports one that is in the workspace,
+// where tools could change it, or around it.
 func (d *decoder) stateDir(attr, workspaceAttr *hcl.Attribute, workspace string) string {
 	dir, given := d.directory(attr)
 	at := d.start()
@@ -79,22 +79,22 @@ func (d *decoder) stateDir(attr, workspaceAttr *hcl.Attribute, workspace string)
 	}
 	switch {
 	case dir == "":
-		d.mistake(at, "No state directory", "Neither XDG_STATE_HOME nor HOME is set to an absolute path, so there is no default place for the host's state. Add state_dir = \"...\".")
+		d.mistake(at, "No state directory", "The host's state has no default place, since neither XDG_STATE_HOME nor HOME is an absolute path. Add state_dir = \"...\".")
 	case workspace == "":
 	case within(workspace, dir):
 		d.mistake(at, "State directory in the workspace",
 			"The state directory (%s) must not be in the workspace (%s), where tools could change it. Set state_dir to another place, or choose a narrower workspace.", dir, workspace)
 	case within(dir, workspace):
 		d.mistake(at, "Workspace in the state directory",
-			"The workspace (%s) must not be in the state directory (%s), which is out of reach of every tool. Set state_dir to another place.", workspace, dir)
+			"The workspace (%s) must not be in the state directory (%s), which no tool can reach. Set state_dir to another place.", workspace, dir)
 	}
 	return dir
 }
 
-// defaultStateDir is $XDG_STATE_HOME/toolhost/ID, /var/lib/toolhost/ID for
-// root, or ~/.local/state/toolhost/ID. The ID comes from the path of the
-// configuration, so that two configurations never share a state. It is "" if
-// there is no home directory.
+// defaultStateDir returns $XDG_STATE_HOME/toolhost/ID, /var/lib/toolhost/ID for root,
+// or ~/.local/state/toolhost/ID. The ID depends on the path of the configuration, so
+// that two configurations never share a state directory. It returns "" if there is
+// no home directory.
 func defaultStateDir(lookupEnv func(string) (string, bool), uid int, configPath string) string {
 	sum := sha256.Sum256([]byte(configPath))
 	id := hex.EncodeToString(sum[:6])
@@ -110,7 +110,7 @@ func defaultStateDir(lookupEnv func(string) (string, bool), uid int, configPath 
 	return ""
 }
 
-// within reports whether path is dir or below it, wherever symbolic links lead.
+// within reports whether path is dir or below it, with symbolic links resolved.
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(links.Resolve(dir), links.Resolve(path))
 	return err == nil && filepath.IsLocal(rel)

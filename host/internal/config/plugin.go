@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// plugin reads one plugin block. The settings are nil if the plugin must not be
-// started to check them.
+// plugin reads one plugin block. The settings are nil if the plugin cannot be started
+// to check them.
 func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pluginDir string) (Plugin, *settings) {
 	own := d.settings(block)
 	before := len(d.mistakes)
@@ -37,8 +37,8 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 		Enabled: d.flag(block.Enabled, true),
 		Place:   diag.Place(block.Range),
 	}
-	// Whatever else is wrong in the block, this is enough to ask the plugin what
-	// settings it has.
+	// This is enough to ask the plugin for its settings, even if the rest of the block
+	// has mistakes.
 	startable := p.Enabled && !confined.wrong && len(d.mistakes) == before
 	if start, ok := d.choice(block.Start, "on_demand", "eager"); ok {
 		p.Supervisor.Eager = start == "eager"
@@ -48,7 +48,7 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 	}
 	if d.absent(block.Tier) {
 		d.mistake(block.Range, "Missing tier",
-			"Plugin %q needs a ceiling for what its tools may do: add tier = %q, %q or %q.",
+			"Plugin %q needs a tier, the highest that its tools may have: add tier = %q, %q or %q.",
 			block.Name, tool.ReadOnly, tool.SideEffecting, tool.Privileged)
 	} else if ceiling, ok := d.tier(block.Tier); ok {
 		p.Catalog.Ceiling = ceiling
@@ -63,8 +63,8 @@ func (d *decoder) plugin(block pluginBlock, sandboxes map[string]confinement, pl
 	return p, own
 }
 
-// pluginPath resolves the path of a plugin's binary. It is the plugin's name
-// by default.
+// pluginPath returns the path of a plugin's binary. The default is the plugin's
+// name.
 func (d *decoder) pluginPath(block pluginBlock, pluginDir string) string {
 	if block.Path == nil {
 		return filepath.Join(pluginDir, block.Name)
@@ -81,7 +81,7 @@ func (d *decoder) pluginPath(block pluginBlock, pluginDir string) string {
 		return filepath.Clean(path)
 	case !filepath.IsLocal(path):
 		d.mistake(block.Path.Expr.Range(), "Path outside plugin_dir",
-			"A relative path names a program in plugin_dir, and this one leads out of it. Give the absolute path instead.")
+			"A relative path names a program in plugin_dir, and this one leads out of it. Write the absolute path.")
 		return ""
 	}
 	return filepath.Join(pluginDir, path)
@@ -91,7 +91,7 @@ var sha256Pattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 const sha256Expected = "64 hexadecimal digits in lower case, as sha256sum prints them"
 
-// sha256 reads the digest of a plugin's program; "" is any.
+// sha256 reads the digest of a plugin's program; "" means any program.
 func (d *decoder) sha256(attr *hcl.Attribute) string {
 	s, ok := d.text(attr, sha256Expected)
 	if !ok || s == "" {
@@ -100,7 +100,7 @@ func (d *decoder) sha256(attr *hcl.Attribute) string {
 	return d.hash(attr, s)
 }
 
-// hash checks the value of an argument that must be a SHA-256.
+// hash checks the value of an argument that must be a SHA-256 digest.
 func (d *decoder) hash(attr *hcl.Attribute, s string) string {
 	if !sha256Pattern.MatchString(s) {
 		d.mistake(attr.Expr.Range(), "Not a SHA-256", "Expected %s; this has %d characters.", sha256Expected, len([]rune(s)))
@@ -114,7 +114,7 @@ func (d *decoder) tools(blocks []toolBlock, ceiling tool.Tier) []catalog.ToolOpt
 	taken := make(map[string]hcl.Range) // names and aliases
 	for _, block := range blocks {
 		if first, ok := taken[block.Name]; ok {
-			d.mistake(block.NameRange, "Duplicate tool", "There is a block for tool %q at %s already.", block.Name, diag.Place(first))
+			d.mistake(block.NameRange, "Duplicate tool", "Another block for tool %q is at %s. Put everything into one.", block.Name, diag.Place(first))
 			continue
 		}
 		taken[block.Name] = block.NameRange
@@ -129,7 +129,7 @@ func (d *decoder) tools(blocks []toolBlock, ceiling tool.Tier) []catalog.ToolOpt
 		if tier, ok := d.tier(block.Tier); ok {
 			if ceiling != 0 && tier > ceiling {
 				d.mistake(block.Tier.Expr.Range(), "Tier above the ceiling",
-					"The plugin's tier is %q, so no tool of it may be %q. Raise the plugin's tier, or lower this one.", ceiling, tier)
+					"The plugin's tier is %q, so none of its tools may be %q. Raise the plugin's tier, or lower this one.", ceiling, tier)
 			}
 			o.Tier = tier
 		}
@@ -147,11 +147,11 @@ func (d *decoder) tools(blocks []toolBlock, ceiling tool.Tier) []catalog.ToolOpt
 	return tools
 }
 
-// maxCacheTTL bounds how long a result may be given again.
+// maxCacheTTL bounds how long a result may be cached.
 const maxCacheTTL = time.Hour
 
-// cacheTTL reads how long results of a tool may be given again: less than 0 for
-// "0s", which says that they may not.
+// cacheTTL reads how long results of a tool may be cached. "0s" turns the cache off
+// and is returned as a negative duration.
 func (d *decoder) cacheTTL(attr *hcl.Attribute) time.Duration {
 	ttl, ok := d.durationWithin(attr, 0, maxCacheTTL, `a duration from "0s" (off) to "1h"`)
 	if ok && ttl == 0 {
@@ -160,8 +160,8 @@ func (d *decoder) cacheTTL(attr *hcl.Attribute) time.Duration {
 	return ttl
 }
 
-// aliases reads the further names of a tool. Neither a name nor an alias may
-// mean two tools of one plugin.
+// aliases reads the aliases of a tool. A name or alias must be unique among the tools
+// of one plugin.
 func (d *decoder) aliases(block toolBlock, taken map[string]hcl.Range) []string {
 	var aliases []string
 	for _, w := range d.words(block.Aliases, `a list of names such as ["cat"]`) {
@@ -173,7 +173,7 @@ func (d *decoder) aliases(block toolBlock, taken map[string]hcl.Range) []string 
 		case w.text == block.Name:
 			d.mistake(w.expr.Range(), "Useless alias", "The tool already has this name. Remove the alias.")
 		case used:
-			d.mistake(w.expr.Range(), "Duplicate name", "The name is taken at %s already.", diag.Place(first))
+			d.mistake(w.expr.Range(), "Duplicate name", "The name is also used at %s. Choose another one.", diag.Place(first))
 		default:
 			taken[w.text] = w.expr.Range()
 			aliases = append(aliases, w.text)

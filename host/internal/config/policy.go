@@ -19,10 +19,10 @@ import (
 // defaultActionsPerHour bounds the calls of one caller.
 const defaultActionsPerHour = 600
 
-// maxCalls bounds what a rate may say: beyond it, none is meant.
+// maxCalls bounds a rate. A higher one is a mistake.
 const maxCalls = 1_000_000
 
-// policy reads the policy blocks, of which each is a part.
+// policy reads the policy blocks, each of which is a part of the policy.
 func (d *decoder) policy(blocks []policyBlock, workspace string) (opts policy.Options, actionsPerHour int) {
 	actionsPerHour = defaultActionsPerHour
 	var all policyBlock
@@ -60,7 +60,7 @@ func (d *decoder) actions(attr *hcl.Attribute) (int, bool) {
 	return int(n), ok
 }
 
-// levels reads what the blocks of one plugin say of approvals.
+// levels reads the approvals of one plugin and its tools.
 func (d *decoder) levels(block pluginBlock, ceiling tool.Tier) policy.Plugin {
 	levels := policy.Plugin{Tiers: make(map[tool.Tier]policy.Level), Tools: make(map[string]policy.Level)}
 	for _, b := range block.Approval {
@@ -70,7 +70,7 @@ func (d *decoder) levels(block pluginBlock, ceiling tool.Tier) policy.Plugin {
 			verdict, ok := d.verdict(attr)
 			if attr != nil && ceiling != 0 && tier > ceiling {
 				d.mistake(attr.NameRange, "Tier above the ceiling",
-					"No call of this plugin has that tier: the plugin's tier is %q. Raise it, or remove this line.", ceiling)
+					"The plugin's tier is %q, so none of its calls has this tier. Raise the plugin's tier, or remove this line.", ceiling)
 			}
 			if ok {
 				levels.Tiers[tier] = policy.Level{Verdict: verdict, Place: diag.Place(attr.NameRange)}
@@ -85,13 +85,13 @@ func (d *decoder) levels(block pluginBlock, ceiling tool.Tier) policy.Plugin {
 	return levels
 }
 
-// toolLevel reads what a tool block says of approvals, and whether it does.
+// toolLevel reads the approval of a tool block. It returns false if there is none.
 func (d *decoder) toolLevel(block toolBlock) (policy.Level, bool) {
 	verdict, ok := d.verdict(block.Approval)
 	standing := d.flag(block.AllowStanding, false)
 	if block.AllowStanding != nil && verdict != policy.Confirm && (ok || block.Approval == nil) {
 		d.mistake(block.AllowStanding.NameRange, "Useless allow_standing",
-			`It lets a standing answer stand in for approval = %q, and this tool has none. Write both, or remove it: after %q, standing answers count anyway.`,
+			`It lets a grant answer approval = %q, which this tool does not have. Write both, or remove it: grants answer %q anyway.`,
 			policy.Confirm, policy.Ask)
 	}
 	if !ok {
@@ -100,7 +100,7 @@ func (d *decoder) toolLevel(block toolBlock) (policy.Level, bool) {
 	return policy.Level{Verdict: verdict, AllowStanding: standing, Place: diag.Place(block.Approval.NameRange)}, true
 }
 
-// verdict reads what is to happen to a call.
+// verdict reads a verdict.
 func (d *decoder) verdict(attr *hcl.Attribute) (policy.Verdict, bool) {
 	words := []string{policy.Allow.String(), policy.Ask.String(), policy.Confirm.String(), policy.Deny.String()}
 	s, ok := d.text(attr, diag.Words(words))
@@ -117,7 +117,7 @@ func (d *decoder) verdict(attr *hcl.Attribute) (policy.Verdict, bool) {
 
 var ratePattern = regexp.MustCompile(`^([0-9]{1,9})/([smh])$`)
 
-// rate reads how often a tool may be called.
+// rate reads the rate limit of a tool.
 func (d *decoder) rate(attr *hcl.Attribute) catalog.Rate {
 	const expected = `a number of calls per second, minute or hour such as "2/s", "30/m" or "100/h"`
 	s, ok := d.text(attr, expected)
@@ -138,11 +138,11 @@ func (d *decoder) rate(attr *hcl.Attribute) catalog.Rate {
 	return catalog.Rate{Calls: calls, Per: per[parts[2]]}
 }
 
-// localsDigest identifies the values of the locals, which may be secret.
+// localsDigest returns a digest of the values of the locals, which may be secret.
 func (d *decoder) localsDigest() string {
 	local := d.ctx.Variables["local"]
 	text, err := ctyjson.Marshal(local, local.Type())
-	if err != nil { // nothing that is known
+	if err != nil { // a value is unknown: it has a mistake
 		return ""
 	}
 	sum := sha256.Sum256(text)

@@ -12,21 +12,21 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// hostPaths are the paths that are the host's own: whatever makes it do what it
-// does.
+// hostPaths are the host's own paths: its state, its configuration and the programs
+// that it runs.
 type hostPaths struct {
 	workspace string
 	stateDir  string
 	own       []ownPath
 }
 
-// ownPath is one that nobody may change.
+// ownPath is a path that no plugin and no call may change.
 type ownPath struct {
 	path string
 	what string // for a person
 }
 
-// hostPaths lists what is the host's own in a configuration.
+// hostPaths returns the host's own paths of a configuration.
 func (d *decoder) hostPaths(cfg *Config) hostPaths {
 	h := hostPaths{workspace: cfg.Workspace, stateDir: cfg.StateDir}
 	add := func(what string, paths ...string) {
@@ -53,9 +53,9 @@ func (d *decoder) hostPaths(cfg *Config) hostPaths {
 	return h
 }
 
-// protected returns the paths that nobody may change, but for the state
-// directory. Each is told as it is spelled and as it is where symbolic links
-// lead, for either may be named.
+// protected returns the paths that no call may change, except the state directory.
+// Each is returned as written and with symbolic links resolved, since a call may
+// name either.
 func (h hostPaths) protected() []string {
 	var paths []string
 	for _, own := range h.own {
@@ -64,7 +64,7 @@ func (h hostPaths) protected() []string {
 	return spellings(paths...)
 }
 
-// checkPaths refuses what a sandbox may not give to a plugin.
+// checkPaths reports paths that a sandbox cannot give to a plugin.
 func (d *decoder) checkPaths(h hostPaths) {
 	for _, p := range d.paths {
 		if summary, detail := h.refusal(p.use, p.path); summary != "" {
@@ -73,7 +73,7 @@ func (d *decoder) checkPaths(h hostPaths) {
 	}
 }
 
-// apartFrom reports whether a sandbox gives nothing that it may not.
+// apartFrom reports whether a sandbox gives no path that it cannot give.
 func (h hostPaths) apartFrom(c sandbox.Confinement) bool {
 	for use, paths := range map[string][]string{useRead: c.Read, useWrite: c.Write, useExec: c.Exec} {
 		for _, path := range paths {
@@ -88,16 +88,16 @@ func (h hostPaths) apartFrom(c sandbox.Confinement) bool {
 	return true
 }
 
-// refusal says why a path cannot be given to a plugin, or returns "".
+// refusal returns why a path cannot be given to a plugin, or "".
 func (h hostPaths) refusal(use, path string) (summary, detail string) {
 	switch {
 	case h.stateDir == "":
 	case within(h.stateDir, path):
 		return "Path in the state directory", fmt.Sprintf(
-			"No plugin may reach anything in the state directory (%s) but the directory that is its own, which it has without this. Name another path.", h.stateDir)
+			"In the state directory (%s), a plugin reaches only its own directory, which it always has. Name another path.", h.stateDir)
 	case within(path, h.stateDir):
 		return "Path around the state directory", fmt.Sprintf(
-			"It holds the state directory (%s), which no plugin may reach. Name what the plugin needs in it, or set state_dir to another place.", h.stateDir)
+			"It holds the state directory (%s), which no plugin may reach. Name the paths in it that the plugin needs, or set state_dir to another place.", h.stateDir)
 	}
 	if use != useWrite {
 		return "", ""
@@ -105,12 +105,12 @@ func (h hostPaths) refusal(use, path string) (summary, detail string) {
 	for _, dir := range []string{"/proc", "/sys", "/dev"} {
 		if within(dir, path) {
 			return "Not a place to write", fmt.Sprintf(
-				"What is in %s is the machine itself and no file that a plugin could keep something in. Name another path.", dir)
+				"Files in %s are the machine itself, not a place to store data. Name another path.", dir)
 		}
 	}
 	for _, own := range h.own {
 		in := within(own.path, path)
-		// What the workspace holds is kept from changes there.
+		// Host paths in the workspace are protected there.
 		around := within(path, own.path) && !within(h.workspace, own.path)
 		if !in && !around {
 			continue
@@ -127,8 +127,7 @@ func (h hostPaths) refusal(use, path string) (summary, detail string) {
 	return "", ""
 }
 
-// spellings returns paths as they are spelled and as they are where symbolic
-// links lead, sorted.
+// spellings returns paths as written and with symbolic links resolved, sorted.
 func spellings(paths ...string) []string {
 	var both []string
 	for _, path := range paths {
@@ -138,8 +137,8 @@ func spellings(paths ...string) []string {
 	return slices.Compact(both)
 }
 
-// checkReach refuses a workspace in which nothing could be changed, if there is
-// a plugin to change something.
+// checkReach reports a workspace in which no tool can change anything, if a plugin
+// could change something.
 func (d *decoder) checkReach(cfg *Config, workspace, pluginDir *hcl.Attribute) {
 	writes := func(p Plugin) bool { return p.Enabled && p.Catalog.Ceiling > tool.ReadOnly }
 	if cfg.Workspace == "" || !slices.ContainsFunc(cfg.Plugins, writes) {

@@ -2,7 +2,7 @@ package config
 
 import "io"
 
-// Hide returns text without the values that env and file returned.
+// Hide returns text with the [Config.Secrets] hidden.
 func (c *Config) Hide(text string) string {
 	if len(c.Secrets) == 0 {
 		return text
@@ -11,9 +11,8 @@ func (c *Config) Hide(text string) string {
 	return hide.in(text)
 }
 
-// Redact returns a writer that passes on to w what is written to it, one line
-// at a time, without the values that env and file returned. It is for logs:
-// what a plugin prints may hold its settings.
+// Redact returns a writer that writes each line to w with the [Config.Secrets]
+// hidden. Logs use it, since plugins may print their settings.
 func (c *Config) Redact(w io.Writer) io.Writer {
 	if len(c.Secrets) == 0 {
 		return w

@@ -8,10 +8,10 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
-// maxMaxCrashes bounds the crashes that are remembered of one plugin.
+// maxMaxCrashes bounds the crashes that the supervisor remembers of one plugin.
 const maxMaxCrashes = 1000
 
-// restart reads the restart block of a plugin: when it is kept off because it crashes.
+// restart reads the restart block of a plugin.
 func (d *decoder) restart(blocks []restartBlock) (r supervisor.Restart) {
 	for _, block := range blocks {
 		const expected = "a number of crashes from 1 to 1000"

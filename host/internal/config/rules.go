@@ -24,7 +24,7 @@ func (d *decoder) rules(blocks []ruleBlock) []policy.Rule {
 	conditions := condition.NewCompiler(d.ctx.Variables["local"])
 	for _, b := range blocks {
 		if first, taken := firsts[b.Name]; taken {
-			d.mistake(b.NameRange, "Duplicate rule", "There is a rule %q at %s already; each needs a name of its own.", b.Name, diag.Place(first))
+			d.mistake(b.NameRange, "Duplicate rule", "Another rule %q is at %s. Give each rule its own name.", b.Name, diag.Place(first))
 			continue
 		}
 		firsts[b.Name] = b.NameRange
@@ -42,7 +42,7 @@ const (
 	// maxReason bounds the reason of a rule, in bytes.
 	maxReason = 2000
 
-	labelExpected = "%s show this name in a line: expected 1 to %d bytes, all of which can be seen, without space around them."
+	labelExpected = "%s show this name in a line. Expected 1 to %d bytes of visible characters, without space around them."
 )
 
 // rule reads one rule.
@@ -63,27 +63,27 @@ func (d *decoder) rule(b ruleBlock, conditions *condition.Compiler) (policy.Rule
 	rule.Tests = d.ruleTests(b.Tests)
 	switch {
 	case strings.TrimSpace(b.Name) == "":
-		d.mistake(b.NameRange, "Rule without a name", "Expected a name such as \"no-network\", by which refusals speak of the rule.")
+		d.mistake(b.NameRange, "Rule without a name", "Expected a name such as \"no-network\". Refusals show it.")
 	case !isLabel(b.Name, maxLabel):
 		d.mistake(b.NameRange, "Invalid rule name", labelExpected, "Refusals and approvals", maxLabel)
 	}
 	rule.Reason, _ = d.text(b.Reason, "a text")
 	if d.secrets.in(rule.Reason) != rule.Reason {
-		d.mistake(b.Reason.Expr.Range(), "A secret in a reason", "It holds what env() or file() returned, and whoever makes the call reads it. Leave that out.")
+		d.mistake(b.Reason.Expr.Range(), "A secret in a reason", "The reason holds a value of env() or file(), and callers read it. Remove the value.")
 	}
 	if tool.Visible(rule.Reason) != rule.Reason || len(rule.Reason) > maxReason {
-		d.mistake(b.Reason.Expr.Range(), "Invalid reason", "Whoever makes the call reads it: expected at most %d bytes, all of which can be seen.", maxReason)
+		d.mistake(b.Reason.Expr.Range(), "Invalid reason", "Callers read it. Expected at most %d bytes of visible characters.", maxReason)
 	}
 	rule.Tools, rule.ToolsPlace = d.toolPatterns(b), rule.Place
 	if b.Tools != nil {
 		rule.ToolsPlace = diag.Place(b.Tools.Expr.Range())
 	}
 	if b.Verdict == nil {
-		d.mistake(b.NameRange, "Rule without a verdict", `Say what is to happen: verdict = "deny", or "allow", "ask" or "confirm".`)
+		d.mistake(b.NameRange, "Rule without a verdict", `Add the verdict: verdict = "deny", or "allow", "ask" or "confirm".`)
 	}
 	rule.Verdict, _ = d.verdict(b.Verdict)
 	if rule.Locked && (rule.Verdict == policy.Allow || rule.Verdict == policy.Deny) {
-		d.mistake(b.Locked.NameRange, "Useless locked", "It keeps the mode and grants from softening ask and confirm. What is allowed or denied stays so anyway.")
+		d.mistake(b.Locked.NameRange, "Useless locked", "It keeps the mode and grants from softening ask and confirm. They never change allow and deny. Remove it.")
 	}
 	return rule, len(d.mistakes) == before
 }
@@ -94,7 +94,7 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 	var tests []policy.RuleTest
 	for _, b := range blocks {
 		if first, taken := firsts[b.Name]; taken {
-			d.mistake(b.NameRange, "Duplicate test", "There is a test %q at %s already; each needs a name of its own.", b.Name, diag.Place(first))
+			d.mistake(b.NameRange, "Duplicate test", "Another test %q is at %s. Give each test its own name.", b.Name, diag.Place(first))
 		}
 		firsts[b.Name] = b.NameRange
 		if !isLabel(b.Name, maxLabel) {
@@ -105,7 +105,7 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 		test.User, _ = d.text(b.User, "the name of a user")
 		test.Expect, _ = d.verdict(b.Expect)
 		if b.Expect == nil {
-			d.mistake(b.NameRange, "Test without a verdict", `Say what is to happen to the call: expect = "deny", or "allow", "ask" or "confirm".`)
+			d.mistake(b.NameRange, "Test without a verdict", `Add the expected verdict: expect = "deny", or "allow", "ask" or "confirm".`)
 		}
 		if !d.absent(b.Args) {
 			if value, ok := d.eval(b.Args.Expr); ok {
@@ -122,32 +122,32 @@ func (d *decoder) ruleTests(blocks []testBlock) []policy.RuleTest {
 	return tests
 }
 
-// toolPattern is what the name of a tool can match: another one would be of no use.
+// toolPattern matches the patterns that can match the name of a tool.
 var toolPattern = regexp.MustCompile(`^[a-z0-9_*?\[\]^\\-]{1,200}$`)
 
-// toolPatterns reads which tools a rule is about.
+// toolPatterns reads the tools of a rule.
 func (d *decoder) toolPatterns(b ruleBlock) []string {
 	const expected = `a list of tools such as ["shell_*", "write_file"]`
 	if b.Tools == nil {
-		d.mistake(b.NameRange, "Rule without tools", `Say which tools it is about: tools = ["shell_*"], or ["*"] for all.`)
+		d.mistake(b.NameRange, "Rule without tools", `Add the tools that the rule applies to: tools = ["shell_*"], or ["*"] for all.`)
 		return nil
 	}
 	var patterns []string
 	words := d.words(b.Tools, expected)
 	for _, w := range words {
 		if _, err := path.Match(w.text, ""); err != nil || !toolPattern.MatchString(w.text) {
-			d.mistake(w.expr.Range(), "Not a pattern", "Expected the name of a tool, of lower-case letters, digits and _, in which * stands for any part, not %s.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Not a pattern", "Expected the name of a tool: lower-case letters, digits and _, and * for any part, not %s.", quote(w.expr, w.text))
 			continue
 		}
 		patterns = d.addTo(patterns, w.text, w)
 	}
 	if len(words) == 0 {
-		d.mistake(b.Tools.Expr.Range(), "Rule without tools", "The list is empty, so that the rule is about no tool. Name one, or remove the rule.")
+		d.mistake(b.Tools.Expr.Range(), "Rule without tools", "The list is empty, so the rule applies to no tool. Name one, or remove the rule.")
 	}
 	return patterns
 }
 
-// written is a part of a file as it is written.
+// written returns a part of a file as it is written.
 func (d *decoder) written(at hcl.Range) string {
 	file := d.files[at.Filename]
 	if file == nil {

@@ -20,7 +20,7 @@ const (
 	unknownUser   = "Unknown user"
 )
 
-// runAs reads which user a plugin runs as.
+// runAs reads the user that a plugin runs as.
 func (d *decoder) runAs(c *confinement, attr *hcl.Attribute) {
 	s, ok := d.text(attr, runAsExpected)
 	if !ok {
@@ -39,7 +39,7 @@ func (d *decoder) runAs(c *confinement, attr *hcl.Attribute) {
 		other := who.uid != d.host.uid || strings.Contains(s, ":") && who != d.host
 		if other && d.host.uid != 0 {
 			d.mistake(attr.Expr.Range(), "Another user than the host's",
-				"Only a host that runs as root can run plugins as another user, and this one runs as %d:%d: it would have no effect. "+
+				"Only a host that runs as root can run plugins as another user. This one runs as %d:%d. "+
 					`Expected "auto" or "host"; or start the host as root.`, d.host.uid, d.host.gid)
 			return
 		}
@@ -48,13 +48,13 @@ func (d *decoder) runAs(c *confinement, attr *hcl.Attribute) {
 	c.access.RunAs, c.said.runAs = as, attr
 }
 
-// runsAsRoot reports whether a plugin is told to run as root, by a host that can.
+// runsAsRoot reports whether a plugin runs as root, like its host.
 func (d *decoder) runsAsRoot(as sandbox.RunAs) bool {
 	return d.host.uid == 0 && (as.Mode == sandbox.RunAsHost || as.Mode == sandbox.RunAsUser && as.UID == 0)
 }
 
-// account looks up a user by name or number, with the group that it has, or
-// takes the numbers of both.
+// account returns the numbers of a user and its group. It looks up a user by name or
+// number, or takes the numbers of both.
 func (d *decoder) account(attr *hcl.Attribute, s string) (account, bool) {
 	name, group, both := strings.Cut(s, ":")
 	uid, isUID := accountNumber(name)
@@ -64,13 +64,13 @@ func (d *decoder) account(attr *hcl.Attribute, s string) (account, bool) {
 	case both && isUID && isGID:
 		return account{uid, gid}, true
 	case both:
-		d.mistake(at, unknownUser, "Expected %s for run_as, not %s: with a colon, both are numbers.", runAsExpected, quote(attr.Expr, s))
+		d.mistake(at, unknownUser, "Expected %s for run_as, not %s. Both sides of a colon must be numbers.", runAsExpected, quote(attr.Expr, s))
 		return account{}, false
 	case isUID:
 		if found, err := user.LookupId(name); err == nil {
 			return d.found(attr, found)
 		}
-		d.mistake(at, unknownUser, `This machine has no user with the number %d, whose group could be looked up. Name the group too: "%d:%d".`, uid, uid, uid)
+		d.mistake(at, unknownUser, `This machine has no user with the number %d, so its group is unknown. Name the group too: "%d:%d".`, uid, uid, uid)
 		return account{}, false
 	}
 	found, err := user.Lookup(name)
@@ -92,8 +92,8 @@ func (d *decoder) found(attr *hcl.Attribute, u *user.User) (account, bool) {
 	return account{uid, gid}, true
 }
 
-// accountNumber reads the number of a user or a group. The last one means "no
-// change" to the kernel and is none.
+// accountNumber reads the number of a user or a group. It refuses the largest one,
+// which means "no change" to the kernel.
 func accountNumber(s string) (int, bool) {
 	n, err := strconv.ParseUint(s, 10, 32)
 	if err != nil || n == math.MaxUint32 {

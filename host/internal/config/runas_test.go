@@ -42,8 +42,8 @@ func TestRunAs(t *testing.T) {
 		{"another group, not root", account{1234, 8765}, `run_as = "1234:5678"`, asAda, "Another user than the host's"},
 		{"root by name, not root", account{1234, 5678}, `run_as = "` + root.Username + `"`, asRoot, "Another user than the host's"},
 
-		{"root and a layer that is not", account{}, "require = [\"run_as\"]\nrun_as = \"host\"", asRoot, "Layer that cannot be"},
-		{"root by number and a layer that is not", account{}, "require = [\"run_as\"]\nrun_as = \"0:0\"", asRoot, "Layer that cannot be"},
+		{"root and a layer that is not", account{}, "require = [\"run_as\"]\nrun_as = \"host\"", asRoot, "Impossible layer"},
+		{"root by number and a layer that is not", account{}, "require = [\"run_as\"]\nrun_as = \"0:0\"", asRoot, "Impossible layer"},
 		{"the layer with another user", account{}, "require = [\"run_as\"]\nrun_as = \"1234:5678\"", asAda, ""},
 		{"the layer without root", account{1234, 5678}, "require = [\"run_as\"]\nrun_as = \"host\"", sandbox.RunAs{Mode: sandbox.RunAsHost}, ""},
 	} {

@@ -13,34 +13,34 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// confinement is what a sandbox block says, and the block of a plugin over it.
+// confinement is a sandbox, with the changes of a plugin's own block.
 type confinement struct {
 	limits  sandbox.Limits
 	access  sandbox.Confinement
 	passEnv []string
 	said    said
-	// wrong says that a block has mistakes. Those of its paths are told later:
-	// see [hostPaths].
+	// wrong reports whether a block has mistakes, except in its paths: see
+	// [hostPaths].
 	wrong bool
 }
 
-// defaultSandbox is the sandbox of plugins that name none. Without a block of
-// that name it is the built-in one.
+// defaultSandbox is the sandbox of plugins that name none. If no block has this name,
+// it is the built-in sandbox.
 const defaultSandbox = "default"
 
-// builtIn is the sandbox of which nothing is said.
+// builtIn returns the sandbox with all defaults.
 func builtIn() confinement {
 	return confinement{limits: sandbox.DefaultLimits(), access: sandbox.DefaultConfinement()}
 }
 
-// sandboxes reads the sandbox blocks. Each starts from the built-in one.
+// sandboxes reads the sandbox blocks. Each changes the built-in sandbox.
 func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
 	known := map[string]confinement{defaultSandbox: builtIn()}
 	firsts := make(map[string]hcl.Range)
 	for _, block := range blocks {
 		if first, taken := firsts[block.Name]; taken {
 			d.mistake(block.NameRange, "Duplicate sandbox",
-				"There is a sandbox %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
+				"Another sandbox %q is at %s. Give each sandbox its own name.", block.Name, diag.Place(first))
 		} else {
 			firsts[block.Name] = block.NameRange
 		}
@@ -55,13 +55,13 @@ func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
 	return known
 }
 
-// pluginSandbox is the sandbox of one plugin: the one that it names, or the
-// default one with the fields that its own block gives.
+// pluginSandbox returns the sandbox of one plugin: the sandbox that it names, or the
+// default one with the changes of the plugin's own block.
 func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement) confinement {
 	c := known[defaultSandbox]
 	if block.SandboxName != nil && len(block.Sandbox) > 0 {
 		d.mistake(block.Sandbox[0].Range, "Two sandboxes",
-			"The plugin names a sandbox at %s and has a sandbox block too. Keep one: the block changes single fields of sandbox %q.",
+			"The plugin names a sandbox at %s and has a sandbox block too. Keep one: the block changes single arguments of sandbox %q.",
 			diag.Place(block.SandboxName.NameRange), defaultSandbox)
 	}
 	if name, ok := d.text(block.SandboxName, "the name of a sandbox"); ok {
@@ -80,7 +80,7 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 	return c
 }
 
-// confine overrides what the block gives. Lists are replaced, not added to.
+// confine applies a block. Its lists replace other lists.
 func (d *decoder) confine(c *confinement, block sandboxBlock) {
 	before := len(d.mistakes)
 	d.isolation(c, block)
@@ -107,17 +107,17 @@ func (d *decoder) confine(c *confinement, block sandboxBlock) {
 
 var envNamePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// passEnv reads the names of variables that a plugin gets from the host's
-// environment. Those of the handshake are the host's alone.
+// passEnv reads the names of variables that a plugin gets from the host's environment.
+// It refuses those that the host sets itself.
 func (d *decoder) passEnv(attr *hcl.Attribute) []string {
 	var names []string
 	for _, w := range d.words(attr, `a list of names such as ["LANG", "TZ"]`) {
 		switch {
 		case !envNamePattern.MatchString(w.text):
 			d.mistake(w.expr.Range(), "Invalid variable name",
-				"%s cannot be the name of an environment variable: expected letters, digits and _. Values are not given here, only names.", quote(w.expr, w.text))
+				"%s cannot be the name of an environment variable. Expected letters, digits and _: names only, without values.", quote(w.expr, w.text))
 		case strings.HasPrefix(w.text, "PLUGIN_") || strings.HasPrefix(w.text, "TOOLHOST_"):
-			d.mistake(w.expr.Range(), "Reserved variable", "Variables that begin with PLUGIN_ or TOOLHOST_ are set by the host for each plugin and cannot be passed on.")
+			d.mistake(w.expr.Range(), "Reserved variable", "The host sets the variables that begin with PLUGIN_ or TOOLHOST_ for each plugin. Remove it.")
 		case slices.Contains(names, w.text):
 			d.mistake(w.expr.Range(), "Duplicate variable", "%s is in the list already.", quote(w.expr, w.text))
 		default:

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// minSecret is the length from which a value is hidden wherever it occurs. A
-// shorter one keeps nothing secret and occurs in any text by chance; it is
-// hidden where it stands in quotes.
+// minSecret is the least length of a value that is hidden wherever it occurs. A
+// shorter value is no secret and occurs in any text by chance; it is hidden only in
+// quotes.
 const minSecret = 4
 
-// secrets collects what env and file return.
+// secrets collects the values of env() and file() and of secret blocks.
 type secrets struct {
 	values []string
 }
 
-// add remembers a value, and the form of it without space around it: a file
-// usually ends with a newline that its reader trims.
+// add adds a value, and the value without space around it: a file usually ends with a
+// newline, which plugins trim.
 func (s *secrets) add(value string) {
 	for _, v := range []string{value, strings.TrimSpace(value)} {
 		if v != "" && !slices.Contains(s.values, v) {
@@ -26,12 +26,12 @@ func (s *secrets) add(value string) {
 	}
 }
 
-// long returns the secrets that are to be hidden wherever they occur.
+// long returns the secrets that are hidden wherever they occur.
 func (s *secrets) long() []string {
 	return slices.DeleteFunc(slices.Clone(s.values), func(v string) bool { return len(v) < minSecret })
 }
 
-// in returns text without the secrets in it.
+// in returns text with the secrets hidden.
 func (s *secrets) in(text string) string {
 	const hidden = "(hidden)"
 	byLength := slices.SortedFunc(slices.Values(s.values), func(a, b string) int { return len(b) - len(a) })

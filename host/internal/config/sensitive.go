@@ -13,7 +13,7 @@ import (
 // builtInList stands for the built-in list of sensitive files.
 const builtInList = "default"
 
-// sensitive reads which files calls are asked about that name them.
+// sensitive reads the patterns of sensitive files and their verdict.
 func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 	var s policy.Sensitive
 	if verdict, ok := d.verdict(b.SensitiveVerdict); ok {
@@ -35,11 +35,11 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 		}
 		pattern, takeBack := strings.CutPrefix(w.text, "!")
 		if takeBack && len(s.Patterns) == 0 {
-			d.mistake(w.expr.Range(), "Nothing to take back", "No pattern before %s covers a file. To keep the built-in list, begin with %q.", quote(w.expr, w.text), builtInList)
+			d.mistake(w.expr.Range(), "Nothing to take back", "No pattern comes before %s. To keep the built-in list, begin with %q.", quote(w.expr, w.text), builtInList)
 			continue
 		}
 		if pattern == "~" || strings.HasPrefix(pattern, "~/") {
-			d.mistake(w.expr.Range(), "Relative pattern", "A pattern that begins with ~ is relative to the workspace, like any other. For the home directory, use pathexpand.")
+			d.mistake(w.expr.Range(), "Relative pattern", "~ has no meaning in a pattern: this one is relative to the workspace. For the home directory, use pathexpand.")
 			continue
 		}
 		if d.notExpanded(word{pattern, w.expr}) {
@@ -48,7 +48,7 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 		d.warnPattern("sensitive", w, workspace)
 		patterns := []string{pattern}
 		if pattern != "" && !strings.HasPrefix(pattern, "/") && !strings.HasPrefix(pattern, "**/") {
-			patterns = nil // as the workspace is spelled, and where it is
+			patterns = nil // for the workspace as written, and with symbolic links resolved
 			for _, folder := range spellings(workspace) {
 				patterns = append(patterns, path.Join(policy.Literal(folder), pattern))
 			}

@@ -9,11 +9,10 @@ import (
 	"github.com/hashicorp/hcl/v2"
 )
 
-// defaultListen is where HTTP is served if nothing is said of it.
+// defaultListen is the default address for HTTP.
 const defaultListen = "127.0.0.1:7780"
 
-// Calls under way may take defaultGrace to finish when the host stops if nothing is
-// said of it, and never longer than maxGrace.
+// The default and the longest time for running calls to finish when the host stops.
 const (
 	defaultGrace = 10 * time.Second
 	maxGrace     = 10 * time.Minute
@@ -33,8 +32,8 @@ func (d *decoder) server(blocks []serverBlock) (listen string, grace time.Durati
 	return listen, grace
 }
 
-// loopback reads an address of this machine that no other can reach, or "".
-// The name localhost becomes an address, so that nothing is ever looked up.
+// loopback reads a loopback address, or "". The name localhost becomes an address, so
+// that no name is ever looked up.
 func (d *decoder) loopback(attr *hcl.Attribute) (string, bool) {
 	const expected = `an address and a port such as "127.0.0.1:7780", or "" (no HTTP),`
 	s, ok := d.text(attr, expected)
@@ -48,7 +47,7 @@ func (d *decoder) loopback(attr *hcl.Attribute) (string, bool) {
 	}
 	number, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {
-		d.mistake(attr.Expr.Range(), "Not a port", "Expected a port from 0 to 65535 behind the colon (0: any that is free), not %s.", quote(attr.Expr, port))
+		d.mistake(attr.Expr.Range(), "Not a port", "Expected a port from 0 to 65535 after the colon (0: any free port), not %s.", quote(attr.Expr, port))
 		return "", false
 	}
 	if host == "localhost" {
@@ -58,11 +57,11 @@ func (d *decoder) loopback(attr *hcl.Attribute) (string, bool) {
 	switch {
 	case host != "" && err != nil:
 		d.mistake(attr.Expr.Range(), "Not an address",
-			"Expected the number of an address in front of the port, such as 127.0.0.1 or [::1], or localhost: names are not looked up.")
+			"Expected an IP address such as 127.0.0.1 or [::1], or localhost, before the port. Other names are not looked up.")
 		return "", false
 	case !address.Unmap().IsLoopback():
 		d.mistake(attr.Expr.Range(), "Not a loopback address",
-			"Other machines could reach this address and read the tokens on their way: this version has no TLS yet. Expected 127.0.0.1, [::1] or localhost.")
+			"Other machines could reach this address and read tokens in transit, since this version has no TLS. Expected 127.0.0.1, [::1] or localhost.")
 		return "", false
 	}
 	return netip.AddrPortFrom(address, uint16(number)).String(), true

@@ -11,31 +11,31 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 )
 
-// setting is an evaluated piece of a plugin's config block, with its place.
-// Whether it is right only the plugin's schema can tell.
+// setting is an evaluated part of a plugin's config block, with its place. The
+// plugin's schema decides whether it is valid.
 type setting struct {
 	kind settingKind
 	at   hcl.Range
-	// expr is what was evaluated; nil for blocks.
+	// expr is the evaluated expression; nil for blocks.
 	expr hcl.Expression
 	// value is the string, number, bool or null of a scalar.
 	value cty.Value
-	// fields are those of an object.
+	// fields are the fields of an object.
 	fields map[string]*field
-	// elements are those of a list, or the blocks of one type.
+	// elements are the elements of a list, or the blocks of one type.
 	elements []*setting
 }
 
 type settingKind int
 
 const (
-	// brokenSetting has no value; why has been reported.
+	// brokenSetting has no value; its mistake has been reported.
 	brokenSetting settingKind = iota
 	scalarSetting
 	listSetting
 	objectSetting
-	// blocksSetting is one or more blocks of one type: an object if the schema
-	// wants one, else a list of objects.
+	// blocksSetting is one or more blocks of one type: an object if the schema has an
+	// object, otherwise a list of objects.
 	blocksSetting
 )
 
@@ -58,7 +58,7 @@ func (d *decoder) settingBody(body *hclsyntax.Body, at hcl.Range) *setting {
 	}
 	for _, block := range body.Blocks {
 		if len(block.Labels) > 0 {
-			d.mistake(block.LabelRanges[0], "Label in settings", "A block of settings has no label. Remove it.")
+			d.mistake(block.LabelRanges[0], "Label in settings", "Blocks in settings have no labels. Remove it.")
 		}
 		inner := d.settingBody(block.Body, block.DefRange())
 		first := object.fields[block.Type]
@@ -71,15 +71,15 @@ func (d *decoder) settingBody(body *hclsyntax.Body, at hcl.Range) *setting {
 		case first.kind == blocksSetting:
 			first.elements = append(first.elements, inner)
 		default:
-			d.mistake(block.TypeRange, "Argument and block of one name", "%q is set as an argument at %s already. Keep one of them.",
+			d.mistake(block.TypeRange, "Argument and block of one name", "%q is also an argument, at %s. Keep one of them.",
 				block.Type, diag.Place(first.name))
 		}
 	}
 	return object
 }
 
-// newSetting takes a value apart. Where the expression spells out the parts,
-// each part gets a place of its own; elsewhere it gets the one of the whole.
+// newSetting splits a value into its parts. A part that is written out in the
+// expression gets its own place; other parts get the place of the whole.
 func newSetting(value cty.Value, expr hcl.Expression, at hcl.Range) *setting {
 	s := &setting{kind: scalarSetting, at: at, expr: expr, value: value}
 	t := value.Type()
@@ -110,8 +110,8 @@ func newSetting(value cty.Value, expr hcl.Expression, at hcl.Range) *setting {
 	return s
 }
 
-// writtenParts are the parts of an object that is written out, by those names
-// that are constant.
+// writtenParts returns the parts of an object that is written out, by their names.
+// Parts whose names are not constant are left out.
 func writtenParts(expr hcl.Expression) map[string]hcl.KeyValuePair {
 	pairs, _ := hcl.ExprMap(expr)
 	parts := make(map[string]hcl.KeyValuePair, len(pairs))

@@ -17,8 +17,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// settingCheck turns settings into JSON values under a schema and collects the
-// mistakes. A value counts only if there are none.
+// settingCheck converts settings to JSON values by a schema and collects the mistakes.
+// The values are valid only if there are none.
 type settingCheck struct {
 	mistakes hcl.Diagnostics
 }
@@ -38,7 +38,7 @@ func (c *settingCheck) object(schema *settingSchema, s *setting) map[string]any 
 			continue
 		}
 		if f.kind == scalarSetting && f.value.IsNull() && !property.Type.allows("null") {
-			continue // null means that it is not set, as everywhere in HCL
+			continue // null means not set, as everywhere in HCL
 		}
 		values[name] = c.value(property, name, f.setting)
 	}
@@ -58,8 +58,8 @@ func (c *settingCheck) object(schema *settingSchema, s *setting) map[string]any 
 	return values
 }
 
-// listKnown returns a sentence with the names that there are, unless they are
-// too many to read.
+// listKnown returns a sentence with the known names, or "" if there are none or too
+// many.
 func listKnown(names []string) string {
 	const most = 12 // that a person reads
 	if len(names) == 0 || len(names) > most {
@@ -68,7 +68,7 @@ func listKnown(names []string) string {
 	return " Expected one of " + strings.Join(diag.Quoted(names), ", ") + "."
 }
 
-// value returns the value of any setting. Name is what messages call it.
+// value returns the value of any setting. Messages call it name.
 func (c *settingCheck) value(schema *settingSchema, name string, s *setting) any {
 	switch s.kind {
 	case objectSetting:
@@ -111,14 +111,14 @@ func (c *settingCheck) blocks(schema *settingSchema, name string, s *setting) an
 		c.mistake(s.at, "Not a block", "%q is not a block. Write %s = with %s.", name, name, schema.expected())
 		return nil
 	case len(s.elements) > 1:
-		c.mistake(s.elements[1].at, "Duplicate block", "Only one %q may be here, and there is one at %s already.", name, diag.Place(s.at))
+		c.mistake(s.elements[1].at, "Duplicate block", "Another %q is at %s, and only one is allowed. Put everything into one.", name, diag.Place(s.at))
 		return nil
 	}
 	return c.object(schema, s.elements[0])
 }
 
-// scalar returns the value of a string, number, bool or null. A string stands
-// for a number or a bool that it spells, so that env can give one.
+// scalar returns the value of a string, number, bool or null. A string that spells a
+// number or a bool counts as one, so that env() can give it.
 func (c *settingCheck) scalar(schema *settingSchema, name string, s *setting) any {
 	switch {
 	case s.value.IsNull():
@@ -152,7 +152,7 @@ func (c *settingCheck) number(schema *settingSchema, name string, s *setting, n 
 	case accuracy == big.Exact && n.IsInt():
 		value = whole
 	case !schema.Type.allows("number"):
-		c.mistake(s.at, "Wrong number", "Expected a whole number for %q that fits into 64 bits.", name)
+		c.mistake(s.at, "Wrong number", "Expected a whole number of at most 64 bits for %q.", name)
 		return nil
 	default:
 		f, _ := n.Float64()
@@ -168,8 +168,7 @@ func (c *settingCheck) number(schema *settingSchema, name string, s *setting, n 
 	return c.enum(schema, name, s, value)
 }
 
-// withUnit returns the value of an integer that is written as a size or a
-// duration.
+// withUnit returns the value of an integer that is written as a size or a duration.
 func (c *settingCheck) withUnit(schema *settingSchema, name string, s *setting) any {
 	if s.value.Type() != cty.String {
 		c.wrongType(schema, name, s)
@@ -209,7 +208,7 @@ func (c *settingCheck) inRange(schema *settingSchema, name string, s *setting, n
 	return true
 }
 
-// enum checks that a value is one of those that the schema lists, if it does.
+// enum checks that a value is listed in the schema, if the schema has a list.
 func (c *settingCheck) enum(schema *settingSchema, name string, s *setting, value any) any {
 	if len(schema.Enum) == 0 {
 		return value
@@ -232,7 +231,7 @@ func (c *settingCheck) enum(schema *settingSchema, name string, s *setting, valu
 	return nil
 }
 
-// listEnum returns a sentence with the values that may be, or "".
+// listEnum returns a sentence with the allowed values, or "" if it would be too long.
 func listEnum(values []any) string {
 	const most = 400 // bytes that a person reads
 	var texts []string
@@ -250,7 +249,7 @@ func listEnum(values []any) string {
 	return " Expected one of " + list + "."
 }
 
-// same compares a value of a schema, as package json decodes it, with ours.
+// same compares a value that package json decoded from a schema with another value.
 func same(allowed, value any) bool {
 	if whole, ok := value.(int64); ok {
 		value = float64(whole)

@@ -11,17 +11,16 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
-// settings are the settings of one plugin, waiting for its schema. They do not
-// change, so they may be used by several goroutines.
+// settings are the settings of one plugin, to be checked against its schema. They do
+// not change, so several goroutines may use them.
 type settings struct {
 	root    *setting
 	files   map[string]*hcl.File
 	secrets *secrets
 }
 
-// settings reads the config block of a plugin. Expressions are evaluated now,
-// so that their mistakes are told with all others; the types wait for the
-// schema.
+// settings reads the config block of a plugin. It evaluates the expressions, so that
+// their mistakes are reported with all others. The schema checks the types later.
 func (d *decoder) settings(block pluginBlock) *settings {
 	s := &settings{
 		root:    &setting{at: block.Range, kind: objectSetting},
@@ -29,15 +28,15 @@ func (d *decoder) settings(block pluginBlock) *settings {
 		secrets: d.secrets,
 	}
 	for _, config := range block.Config {
-		if body, ok := config.Body.(*hclsyntax.Body); ok { // the parser makes no other
+		if body, ok := config.Body.(*hclsyntax.Body); ok { // the parser returns no other type
 			s.root = d.settingBody(body, config.Range)
 		}
 	}
 	return s
 }
 
-// checkSettings checks a plugin's settings while the configuration is loaded,
-// if the schema is known by then.
+// checkSettings checks a plugin's settings while the configuration is loaded, if the
+// schema is known.
 func (d *decoder) checkSettings(stateDir string, p supervisor.Plugin, s *settings) {
 	if d.opts.SettingsSchema == nil {
 		return
@@ -53,10 +52,9 @@ func (d *decoder) checkSettings(stateDir string, p supervisor.Plugin, s *setting
 	d.mistakes = append(d.mistakes, mistakes...)
 }
 
-// evaluate is [supervisor.Plugin.Settings]: it checks the settings against the
-// schema that the plugin publishes and returns them as a JSON object, with the
-// defaults that the schema gives. Its error is an [*Error] if the settings have
-// mistakes.
+// evaluate implements [supervisor.Plugin.Settings]. It checks the settings against the
+// schema that the plugin publishes, and returns them as a JSON object with the
+// defaults of the schema. If the settings have mistakes, the error is an [*Error].
 func (s *settings) evaluate(schema []byte) ([]byte, error) {
 	value, mistakes, err := s.check(schema)
 	if err != nil {
@@ -68,8 +66,8 @@ func (s *settings) evaluate(schema []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-// check returns the value of the settings, which counts only if there are no
-// mistakes. The error says that the schema is wrong.
+// check returns the value of the settings, which is valid only if there are no
+// mistakes. It returns an error if the schema is invalid.
 func (s *settings) check(schema []byte) (map[string]any, hcl.Diagnostics, error) {
 	parsed, err := parseSettingSchema(schema)
 	if err != nil {
@@ -85,8 +83,8 @@ func (s *settings) check(schema []byte) (map[string]any, hcl.Diagnostics, error)
 	return c.object(parsed, s.root), c.mistakes, nil
 }
 
-// locate is [supervisor.Plugin.Locate]: the place that a path into the
-// settings leads to, or the nearest one around it.
+// locate implements [supervisor.Plugin.Locate]. It returns the place of a path into the
+// settings, or the nearest place around it.
 func (s *settings) locate(path []string) string {
 	at, current := s.root.at, s.root
 	for _, step := range path {

@@ -13,9 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// settingSchema is the part of JSON Schema 2020-12 that is checked here, where
-// the place of a mistake is known. What other keywords demand is left to the
-// plugin, which checks its settings too.
+// settingSchema is the part of JSON Schema 2020-12 that the host checks, since it knows
+// the places of mistakes. The plugin checks its settings too, with all keywords.
 type settingSchema struct {
 	Type       schemaTypes               `json:"type"`
 	Enum       []any                     `json:"enum"`
@@ -25,10 +24,10 @@ type settingSchema struct {
 	Required   []string                  `json:"required"`
 	Items      *settingSchema            `json:"items"`
 	Default    json.RawMessage           `json:"default"`
-	// Additional is for properties that are not listed.
+	// Additional is the schema of properties that are not listed.
 	Additional *settingSchema `json:"additionalProperties"`
-	// Unit is [unitBytes] or [unitDuration] for an integer that is written
-	// with a unit, else "".
+	// Unit is [unitBytes] or [unitDuration] for an integer that is written with a unit,
+	// otherwise "".
 	Unit string `json:"x-unit"`
 
 	// Any of these may allow properties that are not listed.
@@ -38,7 +37,7 @@ type settingSchema struct {
 	AnyOf   json.RawMessage `json:"anyOf"`
 	OneOf   json.RawMessage `json:"oneOf"`
 
-	// never marks the schema false, which nothing satisfies.
+	// never marks the schema false, which no value satisfies.
 	never bool
 }
 
@@ -48,8 +47,8 @@ const (
 	unitDuration = "duration"
 )
 
-// parseSettingSchema reads the schema that a plugin publishes; nil if it has
-// none.
+// parseSettingSchema reads the schema that a plugin publishes. It returns nil if the
+// plugin has none.
 func parseSettingSchema(schema []byte) (*settingSchema, error) {
 	if len(bytes.TrimSpace(schema)) == 0 {
 		return nil, nil //nolint:nilnil // no schema is an answer, not a failure
@@ -72,15 +71,15 @@ const (
 	maxSchemaDepth = 64
 )
 
-// checkSchemaSize refuses what would take long to decode: each level of a
-// schema is read once more than the one above it.
+// checkSchemaSize refuses a schema that would take long to decode: each level is read
+// once more than the level above it. A plugin may send any schema.
 func checkSchemaSize(schema []byte) error {
 	if len(schema) > maxSchemaBytes {
-		return fmt.Errorf("the plugin's settings schema has %d bytes, at most %d may be", len(schema), maxSchemaBytes)
+		return fmt.Errorf("the plugin's settings schema has %d bytes, more than %d", len(schema), maxSchemaBytes)
 	}
 	depth := 0
 	decoder := json.NewDecoder(bytes.NewReader(schema))
-	// What ends the loop, if it is not the end, json.Unmarshal reports.
+	// json.Unmarshal reports an error that ends this loop.
 	for token, err := decoder.Token(); err == nil; token, err = decoder.Token() {
 		switch token {
 		case json.Delim('{'), json.Delim('['):
@@ -116,9 +115,9 @@ func (s *settingSchema) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// property returns the schema of a property; nil if there is none of the name.
-// A schema that says nothing of further properties means that there are none:
-// a misspelt setting must not be dropped silently.
+// property returns the schema of a property, or nil if there is no such property. A
+// schema that does not mention further properties allows none: a misspelled setting
+// must not be ignored silently.
 func (s *settingSchema) property(name string) *settingSchema {
 	if p := s.Properties[name]; p != nil {
 		return p
@@ -128,12 +127,12 @@ func (s *settingSchema) property(name string) *settingSchema {
 	case s.Additional != nil && !s.Additional.never:
 		return s.Additional
 	case s.Additional == nil && open:
-		return &settingSchema{} // anything, for the plugin to check
+		return &settingSchema{} // any value: the plugin checks it
 	}
 	return nil
 }
 
-// expected describes for a person what the schema wants.
+// expected describes the values of the schema to a person.
 func (s *settingSchema) expected() string {
 	if s == nil {
 		return "a value"
@@ -160,7 +159,7 @@ func (s *settingSchema) expected() string {
 	return strings.Join(names, " or ")
 }
 
-// format writes a bound as the setting itself is written.
+// format returns a bound in the unit of the setting.
 func (s *settingSchema) format(bound *big.Float) string {
 	n, _ := bound.Int64()
 	switch s.Unit {
@@ -172,8 +171,7 @@ func (s *settingSchema) format(bound *big.Float) string {
 	return bound.Text('g', 17)
 }
 
-// schemaTypes is the keyword type: one name, or a list of names. Empty allows
-// any type.
+// schemaTypes is the keyword type: one name, or a list of names. None allows any type.
 type schemaTypes []string
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -189,7 +187,7 @@ func (t schemaTypes) allows(name string) bool {
 	return len(t) == 0 || slices.Contains(t, name)
 }
 
-// schemaNumber is a bound as the schema spells it; "" is none.
+// schemaNumber is a bound as written in the schema; "" means none.
 type schemaNumber json.Number
 
 // UnmarshalJSON implements [json.Unmarshaler].

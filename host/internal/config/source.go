@@ -20,9 +20,9 @@ const (
 	maxTextBytes = 1 << 20
 )
 
-// source is what a configuration is made of, before it is understood.
+// source holds the files of a configuration before they are parsed.
 type source struct {
-	// path is the absolute path of the file or directory; it identifies the
+	// path is the absolute path of the file or directory. It identifies the
 	// configuration.
 	path string
 	// dir is the absolute directory that relative paths are relative to.
@@ -31,7 +31,7 @@ type source struct {
 }
 
 type sourceFile struct {
-	name  string // as a person named it, for places
+	name  string // as given to Load, for places
 	bytes []byte
 }
 
@@ -43,7 +43,7 @@ func readSource(path string) (*source, error) {
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("no configuration at %s: %w; write it, or name another one with --config", path, err)
+		return nil, fmt.Errorf("no configuration at %s: %w; create it, or name another one with --config", path, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
@@ -113,7 +113,7 @@ func readBounded(path string, most int) ([]byte, error) {
 	return b, nil
 }
 
-// paths are the absolute paths of the files.
+// paths returns the absolute paths of the files.
 func (s *source) paths() []string {
 	paths := make([]string, len(s.files))
 	for i, f := range s.files {
@@ -130,7 +130,7 @@ func (s *source) names() []string {
 	return names
 }
 
-// digest is that of the files' names and contents.
+// digest returns the digest of the names and contents of the files.
 func (s *source) digest() string {
 	h := sha256.New()
 	for _, f := range s.files {
@@ -151,13 +151,13 @@ func (s *source) abs(path string) string {
 	return filepath.Join(s.dir, path)
 }
 
-// ErrNone is what [Find] says if there is no configuration to find.
+// ErrNone is the error of [Find] if there is no configuration.
 var ErrNone = errors.New("no configuration")
 
-// Find returns the configuration to load: flag if it is given, else
-// $TOOLHOST_CONFIG, else config.hcl in the working directory, else
-// /etc/toolhost if it holds a *.hcl; with none of these its error is [ErrNone],
-// and names every place it looked at. A nil lookupEnv means [os.LookupEnv].
+// Find returns the path of the configuration to load: the first of flag, the variable
+// TOOLHOST_CONFIG, config.hcl in the working directory, and /etc/toolhost if it holds
+// a *.hcl. If there is none of these, the error is [ErrNone] and names them all. A nil
+// lookupEnv means [os.LookupEnv].
 func Find(flag string, lookupEnv func(name string) (value string, set bool)) (string, error) {
 	if lookupEnv == nil {
 		lookupEnv = os.LookupEnv
@@ -182,7 +182,7 @@ func find(flag string, lookupEnv func(string) (string, bool), systemDir string) 
 		return systemDir, nil
 	}
 	return "", fmt.Errorf("%w: --config is not given, TOOLHOST_CONFIG is not set, "+
-		"and neither ./%s nor %s/*.hcl exists; write a %s or name one with --config", ErrNone, local, systemDir, local)
+		"and neither ./%s nor %s/*.hcl exists; create %s or name another file with --config", ErrNone, local, systemDir, local)
 }
 
 func isFile(path string) bool {

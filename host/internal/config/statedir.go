@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// StateDir returns the state directory that a configuration names, also of one
-// that has mistakes elsewhere: a host that runs with what the files said before
-// can so be found. lookupEnv is that of [LoadOptions].
+// StateDir returns the state directory of a configuration, even if the configuration
+// has mistakes elsewhere: so a client finds a host that runs with the earlier content
+// of the files. lookupEnv is as in [LoadOptions].
 func StateDir(path string, lookupEnv func(name string) (value string, set bool)) (string, error) {
 	if lookupEnv == nil {
 		lookupEnv = os.LookupEnv

@@ -29,11 +29,11 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 			approved = append(approved, approves...)
 			if t.SHA256 != "" && auth.Guessable(t.SHA256, t.Name, t.User) {
 				d.mistake(token.SHA256.Expr.Range(), "Guessable token",
-					"This is the hash of an empty secret, or of a word that anybody would try. Make a token with toolhost token new, and write its sha256 here.")
+					"This is the hash of an empty secret or of a common word. Make a token with toolhost token new, and write its sha256 here.")
 			}
 			if first, taken := hashes[t.SHA256]; taken {
 				d.mistake(token.SHA256.Expr.Range(), "Duplicate token",
-					"The token %q at %s has this sha256 already. Make a token for each: toolhost token new.", first.Name, diag.Place(first.NameRange))
+					"The token %q at %s has the same sha256. Make a token for each: toolhost token new.", first.Name, diag.Place(first.NameRange))
 			} else if t.SHA256 != "" {
 				hashes[t.SHA256] = token
 			}
@@ -45,7 +45,7 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 		d.users = append(d.users, t.User)
 	}
 	for _, w := range approved {
-		d.warnUser(w.expr, w.text, "there are no calls of it to approve")
+		d.warnUser(w.expr, w.text, "it has no calls to approve")
 	}
 	return localUser, tokens
 }
@@ -53,7 +53,7 @@ func (d *decoder) auth(blocks []authBlock) (localUser string, tokens []auth.Toke
 func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 	if first, taken := firsts[block.Name]; taken {
 		d.mistake(block.NameRange, "Duplicate token name",
-			"There is a token %q at %s already; each needs a name of its own.", block.Name, diag.Place(first))
+			"Another token %q is at %s. Give each token its own name.", block.Name, diag.Place(first))
 	} else {
 		firsts[block.Name] = block.NameRange
 	}
@@ -67,17 +67,17 @@ func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
 	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Expires: d.expiry(block), Account: d.tokenAccount(block)}
 	if d.absent(block.User) {
-		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides: add user = \"...\".", block.Name)
+		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides. Add user = \"...\".", block.Name)
 	} else {
 		t.User, _ = d.user(block.User)
 	}
 	if block.Approves != nil && t.Roles != 0 && !t.Roles.Has(auth.Approver) {
 		d.mistake(block.Approves.NameRange, "Useless approves",
-			"Only a token with the role %q decides about calls. Remove approves, or give this token that role.", auth.Approver)
+			"Only a token with the role %q decides calls. Remove approves, or give this token that role.", auth.Approver)
 	}
 	if block.Elicitation != nil && t.Roles != 0 && !t.Roles.Has(auth.Agent) {
 		d.mistake(block.Elicitation.NameRange, "Useless elicitation",
-			"Only a token with the role %q makes calls, which its client can ask its user about. Remove elicitation.", auth.Agent)
+			"Only the client of a token with the role %q can ask its user about calls. Remove elicitation.", auth.Agent)
 		t.Elicitation = false
 	}
 	for _, w := range d.words(block.Approves, `a list of users such as ["ci"]`) {
@@ -85,7 +85,7 @@ func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
 		case !validUser(w.text):
 			d.invalidUser(w.expr)
 		case w.text == t.User:
-			d.mistake(w.expr.Range(), "Useless user", "An approver decides about calls of its own user anyway. Remove it from the list.")
+			d.mistake(w.expr.Range(), "Useless user", "An approver always decides calls of its own user. Remove it from the list.")
 		case slices.Contains(t.Approves, w.text):
 			d.mistake(w.expr.Range(), "Duplicate user", "%s is in the list already.", quote(w.expr, w.text))
 		default:
@@ -95,10 +95,10 @@ func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
 	return t, approves
 }
 
-// tokenHash reads what is known of the secret of a token.
+// tokenHash reads the hash of a token's secret.
 func (d *decoder) tokenHash(block tokenBlock) string {
 	if d.absent(block.SHA256) {
-		d.mistake(block.Range, "Missing sha256", "Token %q needs the hash of its secret: add the sha256 that toolhost token new printed.", block.Name)
+		d.mistake(block.Range, "Missing sha256", "Token %q needs the hash of its secret. Add the sha256 that toolhost token new printed.", block.Name)
 		return ""
 	}
 	s, ok := d.text(block.SHA256, sha256Expected)
@@ -107,14 +107,13 @@ func (d *decoder) tokenHash(block tokenBlock) string {
 		return ""
 	case strings.HasPrefix(s, "th_"):
 		d.mistake(block.SHA256.Expr.Range(), "A token in the configuration",
-			"This is the token itself, which nobody but its owner may know. Make another one with toolhost token new, and write its sha256 here.")
+			"This is the token itself, which only its owner may know. Make another one with toolhost token new, and write its sha256 here.")
 		return ""
 	}
 	return d.hash(block.SHA256, s)
 }
 
-// expiry reads when a token stops to count: a day, which is meant from its start
-// in UTC, or a time.
+// expiry reads when a token expires: at a time, or at the start of a day in UTC.
 func (d *decoder) expiry(block tokenBlock) time.Time {
 	const expected = `a day such as "2027-01-01" or a time such as "2027-01-01T08:00:00Z"`
 	s, ok := d.text(block.Expires, expected)
@@ -126,13 +125,13 @@ func (d *decoder) expiry(block tokenBlock) time.Time {
 		d.mistake(block.Expires.Expr.Range(), "Not a day", "Expected %s for expires, not %s.", expected, quote(block.Expires.Expr, s))
 		return time.Time{}
 	}
-	if !at.After(time.Now()) { // no mistake: a host starts again on the day after
+	if !at.After(time.Now()) { // no mistake: the host must still start on the day after
 		d.warn(block.Expires.Expr.Range(), "token %q has expired: its requests are refused. Remove it, or make another one with toolhost token new and a later expires.", block.Name)
 	}
 	return at
 }
 
-// dayOrTime reads a day, which is meant from its start in UTC, or a time.
+// dayOrTime parses a time, or a day, which means its start in UTC.
 func dayOrTime(s string) (time.Time, error) {
 	at, err := time.Parse(time.DateOnly, s)
 	if err != nil {
@@ -141,8 +140,8 @@ func dayOrTime(s string) (time.Time, error) {
 	return at, err
 }
 
-// ParseExpires reads when a token is to expire: a day or a time, as the configuration
-// has it, or a duration from now on, such as "90d".
+// ParseExpires parses when a token expires: a day or a time, as in the configuration,
+// or a duration from now, such as "90d".
 func ParseExpires(s string, now time.Time) (time.Time, error) {
 	at, err := dayOrTime(s)
 	if err == nil && at.After(now) {
@@ -151,14 +150,14 @@ func ParseExpires(s string, now time.Time) (time.Time, error) {
 	after, errDuration := parseDuration(s)
 	switch {
 	case err == nil:
-		return time.Time{}, fmt.Errorf("%s has passed: expected a day or a time to come", s)
+		return time.Time{}, fmt.Errorf("%s has passed: expected a day or a time in the future", s)
 	case errDuration != nil || after <= 0:
-		return time.Time{}, fmt.Errorf("%q is no time to expire: expected a duration such as 90d, a day such as 2027-01-01, or a time such as 2027-01-01T08:00:00Z", s)
+		return time.Time{}, fmt.Errorf("%q is not a time: expected a duration such as 90d, a day such as 2027-01-01, or a time such as 2027-01-01T08:00:00Z", s)
 	}
 	return now.Add(after).UTC().Truncate(time.Second), nil
 }
 
-// tokenAccount reads from which account of the system a token may be used over the
+// tokenAccount reads the account of the system from which a token may be used over the
 // network.
 func (d *decoder) tokenAccount(block tokenBlock) auth.Account {
 	s, ok := d.text(block.Account, accountExpected)
@@ -171,15 +170,16 @@ func (d *decoder) tokenAccount(block tokenBlock) auth.Account {
 		return auth.Account{}
 	}
 	if !auth.TellsAccounts && s != auth.AnyAccount {
-		d.mistake(block.Account.Expr.Range(), "An account that cannot be told",
-			"This system does not tell which account is at the other end of a connection, so it would have no effect. Remove account, or write %q.", auth.AnyAccount)
+		d.mistake(block.Account.Expr.Range(), "Account without effect",
+			"This system does not report the account of a connection's client. Remove account, or write %q.", auth.AnyAccount)
 	}
 	return account
 }
 
 const accountExpected = `the name or the number of an account of this machine, or "any",`
 
-// LookupAccount returns an account of this machine by its name or number, or any.
+// LookupAccount returns an account of this machine by its name or number, or
+// [auth.AnyAccount].
 func LookupAccount(name string) (auth.Account, error) {
 	if name == auth.AnyAccount {
 		return auth.Account{Name: name}, nil
@@ -196,12 +196,12 @@ func LookupAccount(name string) (auth.Account, error) {
 	return auth.Account{}, fmt.Errorf("this machine has no account %q: expected %s", name, strings.TrimSuffix(accountExpected, ","))
 }
 
-// roles reads what a token allows.
+// roles reads the roles of a token.
 func (d *decoder) roles(block tokenBlock) auth.Roles {
 	known := (auth.Agent | auth.Approver | auth.Admin).Names()
 	if d.absent(block.Roles) {
 		d.mistake(block.Range, "Missing roles",
-			"Token %q needs roles: add roles = [%q] for a program that calls tools, or [%q] for a person who decides about calls.",
+			"Token %q needs roles. Add roles = [%q] for a program that calls tools, or [%q] for a person who decides calls.",
 			block.Name, auth.Agent, auth.Approver)
 		return 0
 	}
@@ -246,21 +246,21 @@ func (d *decoder) user(attr *hcl.Attribute) (string, bool) {
 	return s, true
 }
 
-// validUser reports whether a name can be shown in a line as it is. What an
-// account may be called, such as CORP\ada, is a name.
+// validUser reports whether a user's name can be shown in a line as it is. Names of
+// accounts, such as CORP\ada, are valid.
 func validUser(name string) bool {
 	return isLabel(name, maxUser)
 }
 
-// CheckUser returns an error for what cannot be the name of a user.
+// CheckUser returns an error if name cannot be the name of a user.
 func CheckUser(name string) error {
 	if !validUser(name) {
-		return fmt.Errorf("%q cannot be the name of a user: expected 1 to %d bytes, all of which can be seen, without space around them", name, maxUser)
+		return fmt.Errorf("%q cannot be the name of a user: expected 1 to %d bytes of visible characters, without space around them", name, maxUser)
 	}
 	return nil
 }
 
 func (d *decoder) invalidUser(expr hcl.Expression) {
 	d.mistake(expr.Range(), "Invalid user",
-		"Approvers read this name: expected 1 to %d bytes, all of which can be seen, without space around them.", maxUser)
+		"Approvers read this name. Expected 1 to %d bytes of visible characters, without space around them.", maxUser)
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The readers below return false if the argument is absent, null or wrong; if
-// it is wrong they have recorded why.
+// The functions below return false if the argument is absent, null or wrong. If it is
+// wrong, they record a mistake.
 
 const unlimited = "unlimited"
 
-// value evaluates an argument that must be of type want. expected describes
-// what it should be, e.g. "a size such as \"64MiB\"". A string stands for a
-// number or a bool that it spells, so that env can give one.
+// value evaluates an argument of type want. expected describes the values in messages,
+// e.g. "a size such as \"64MiB\"". A string that spells a number or a bool counts as
+// one, so that env() can give it.
 func (d *decoder) value(attr *hcl.Attribute, want cty.Type, expected string) (cty.Value, bool) {
 	if attr == nil {
 		return cty.NilVal, false
@@ -42,7 +42,7 @@ func (d *decoder) value(attr *hcl.Attribute, want cty.Type, expected string) (ct
 	return v, true
 }
 
-// absent reports whether an argument is not there, or null.
+// absent reports whether an argument is missing or null.
 func (d *decoder) absent(attr *hcl.Attribute) bool {
 	if attr == nil {
 		return true
@@ -60,7 +60,7 @@ func (d *decoder) is(attr *hcl.Attribute, word string) bool {
 	return !diags.HasErrors() && v.RawEquals(cty.StringVal(word))
 }
 
-// typeName describes the type of a value for a person.
+// typeName describes the type of a value to a person.
 func typeName(v cty.Value) string {
 	switch t := v.Type(); {
 	case t == cty.String:
@@ -76,8 +76,8 @@ func typeName(v cty.Value) string {
 	}
 }
 
-// quote returns value as a message may show it: in quotes if it is written
-// out in the file, else without its content, which may be secret.
+// quote returns value for a message: in quotes if it is written out in the file,
+// otherwise without its content, which may be secret.
 func quote(expr hcl.Expression, value string) string {
 	if diag.IsLiteral(expr) {
 		return strconv.Quote(value)
@@ -116,7 +116,8 @@ func (d *decoder) choice(attr *hcl.Attribute, words ...string) (string, bool) {
 	return "", false
 }
 
-// isLabel reports whether a name of at most most bytes can be shown in a line as it is.
+// isLabel reports whether a name can be shown in a line as it is, and has at most most
+// bytes.
 func isLabel(name string, most int) bool {
 	return name != "" && len(name) <= most && tool.Visible(name) == name &&
 		!strings.ContainsAny(name, "\n\t") && strings.TrimSpace(name) == name
@@ -167,7 +168,7 @@ func (d *decoder) count(attr *hcl.Attribute, least uint64, expected string) (uin
 	return n, true
 }
 
-// words reads a list of strings and the place of each.
+// words reads a list of strings with their places.
 func (d *decoder) words(attr *hcl.Attribute, expected string) []word {
 	if attr == nil {
 		return nil

@@ -58,40 +58,40 @@ func TestWarnings(t *testing.T) {
 		{"variables", commands(`assign = ["PATH", "LD_PRELOAD", "PYTHONPATH"]`), []string{`4: assign: with "PATH"`, `4: assign: with "LD_PRELOAD"`, `4: assign: with "PYTHONPATH"`}},
 		{"harmless variables", commands(`assign = ["LC_ALL", "TZ", "CI"]`), nil},
 		{"redirects", commands(`write_redirects = ["Makefile", ".git/config", "/etc/crontab", "../x", "~/.bashrc"]`), []string{
-			`programs run what "Makefile" says`, `programs run what ".git/config" says`, `"/etc/crontab" is not in the workspace`, `"../x" is not in`, `"~/.bashrc" is not in`,
+			`write "Makefile" unasked, and programs run its content`, `write ".git/config" unasked, and programs run`, `write "/etc/crontab" unasked, and it is not in the workspace`, `write "../x" unasked, and it is not in`, `write "~/.bashrc" unasked, and it is not in`,
 		}},
 		{"harmless redirects", commands(`write_redirects = ["/dev/null", "out.txt", "build/log", "/tmp/log"]`), nil},
 
 		{"top of the workspace", paths(`forbidden = [".env", "*.pem", "../secrets"]`), []string{
-			`4: forbidden: ".env" covers the top of the workspace only. Begin it with "**/"`, `4: forbidden: "*.pem" covers the top`, `4: forbidden: "../secrets" leads out`,
+			`4: forbidden: ".env" covers only the top of the workspace. Begin it with "**/"`, `4: forbidden: "*.pem" covers only the top`, `4: forbidden: "../secrets" leads out`,
 		}},
 		{"clear patterns", paths(`forbidden = ["**/.env", "./private", "conf/x", "/etc/shadow"]`), nil},
-		{"sensitive", paths(`sensitive = ["default", "*.tfvars", "!.env", "**/x"]`), []string{`4: sensitive: "*.tfvars" covers the top`}},
-		{"a secret", paths(`forbidden = [env("PATTERN")]`), []string{`4: forbidden: the value of this expression covers the top`}},
+		{"sensitive", paths(`sensitive = ["default", "*.tfvars", "!.env", "**/x"]`), []string{`4: sensitive: "*.tfvars" covers only the top`}},
+		{"a secret", paths(`forbidden = [env("PATTERN")]`), []string{`4: forbidden: the value of this expression covers only the top`}},
 
 		{"condition", rule(`caller.user == "rde" || contains(["ada", "red"], caller.user)`), []string{
-			`9: no token has the user "rde", and local_user is another one, so caller.user is never that. Did you mean "red"?`, `9: no token has the user "ada"`,
+			`9: "rde" is neither the user of a token nor local_user, so caller.user is never this name. Did you mean "red"?`, `9: "ada" is neither`,
 		}},
 		{"condition on another name", rule(`"red" != caller.user && caller.client == "rde"`), nil},
-		{"approves", token(`approves = ["redd"]`), []string{`8: no token has the user "redd", and local_user is another one, so there are no calls of it to approve. Did you mean "red"?`}},
+		{"approves", token(`approves = ["redd"]`), []string{`8: "redd" is neither the user of a token nor local_user, so it has no calls to approve. Did you mean "red"?`}},
 		{"approves a user", token(`approves = ["red"]`), nil},
 
 		{"the system", files(`write = ["/etc", "/usr/lib", "/usr"]`), []string{`4: write: "/etc" belongs to the system`, `4: write: "/usr/lib" belongs`, `4: write: "/usr" belongs`}},
-		{"PATH", files(`write = ["/opt/tools"]`), []string{`4: write: "/opt/tools" is searched for programs (PATH)`}},
+		{"PATH", files(`write = ["/opt/tools"]`), []string{`4: write: "/opt/tools" is in PATH`}},
 		{"sockets", files("write = [\"/var/run/docker.sock\"]\nread = [\"/run\", \"/srv/podman.sock\"]"), []string{
-			`4: write: "/var/run/docker.sock" gives the plugin a socket of containers`, `5: read: "/run" gives`, `5: read: "/srv/podman.sock" gives`,
+			`4: write: "/var/run/docker.sock" gives the plugin the socket of a container engine`, `5: read: "/run" gives`, `5: read: "/srv/podman.sock" gives`,
 		}},
 		{"written and executed", files("write = [\"/opt/a/b\"]\nexec = [\"system\", \"/opt/a\"]") + "plugin \"b\" {\n tier = \"read_only\"\n}\n", []string{
-			`4: write: the plugin may execute /opt/a, too`, // once for two plugins
+			`4: write: the plugin may also execute /opt/a`, // once for two plugins
 		}},
 		{"apart", files("write = [\"/opt/a\", \"/srv/reports\", \"/var/cache/lint\"]\nread = [\"/etc/ssl\", \"/opt/tools\"]\nexec = [\"system\", \"/opt/b\"]"), nil},
 		{"nothing protected", files(`protect = []`), []string{`4: protect is empty`}},
-		{"paths alone protected", files(`protect = ["conf"]`), []string{`4: protect lists paths alone`}},
+		{"paths alone protected", files(`protect = ["conf"]`), []string{`4: protect lists only paths`}},
 		{"nothing to protect", files("workspace = \"ro\"\nprotect = []"), nil},
-		{"no sandbox", sandbox("isolation = \"off\"\nfilesystem {\nexec = [\"system\"]\n}"), []string{`3: isolation = "off" enforces nothing`}},
+		{"no sandbox", sandbox("isolation = \"off\"\nfilesystem {\nexec = [\"system\"]\n}"), []string{`3: isolation = "off" does not enforce`}},
 		{"no sandbox wanted", sandbox(`isolation = "off"`), nil},
 		{"environment", sandbox("env {\npass = [\"LD_PRELOAD\", \"AWS_SECRET_ACCESS_KEY\", \"GITHUB_TOKEN\"]\n}"), []string{
-			`4: env: "LD_PRELOAD" has programs load or run`, `4: env: "AWS_SECRET_ACCESS_KEY" usually holds a secret`, `4: env: "GITHUB_TOKEN" usually`,
+			`4: env: "LD_PRELOAD" makes programs`, `4: env: "AWS_SECRET_ACCESS_KEY" usually holds a secret`, `4: env: "GITHUB_TOKEN" usually`,
 		}},
 		{"harmless environment", sandbox("env {\npass = [\"LANG\", \"HTTPS_PROXY\", \"GIT_AUTHOR_NAME\", \"KEYBOARD\"]\n}"), nil},
 
@@ -158,9 +158,9 @@ func TestNeverEffective(t *testing.T) {
 		"policy {\npaths {\nsensitive = [\"default\", \"!$HOME\"]\n}\n}":                    "config.hcl:4: Not expanded: ",
 		"sandbox \"s\" {\nfilesystem {\nread = [\"$${HOME}/x\"]\n}\n}":                      "config.hcl:4: Not expanded: ",
 		"policy {\ncommands {\nassign = [\"GIT_EXTERNAL_DIFF\"]\n}\n}":                      "config.hcl:4: Useless variable: ",
-		"policy {\nmode = supervised\n}":                                                    `config.hcl:3: Missing quotes: A text stands in quotes: "supervised".`,
-		"policy {\ncommands {\nallow = [ls]\n}\n}":                                          `config.hcl:4: Missing quotes: A text stands in quotes: "ls".`,
-		"plugin {\ntier = \"read_only\"\n}":                                                 `config.hcl:2: Missing name for plugin: Each plugin block has a name of its own. Write it in quotes: plugin "name" {`,
+		"policy {\nmode = supervised\n}":                                                    `config.hcl:3: Missing quotes: Write a text in quotes: "supervised".`,
+		"policy {\ncommands {\nallow = [ls]\n}\n}":                                          `config.hcl:4: Missing quotes: Write a text in quotes: "ls".`,
+		"plugin {\ntier = \"read_only\"\n}":                                                 `config.hcl:2: Missing name for plugin: A plugin block needs a name. Write it in quotes: plugin "name" {`,
 		"locals {\na = qqqqq(1)\n}":                                                         `There is no function named "qqqqq". There are coalesce, compact, `,
 		"policy {\nrule \"r\" {\ntools = [\"*\"]\nverdict = \"ask\"\nwhen = qqqqq(1)\n}\n}": "A condition cannot call qqqqq. There are alltrue, anytrue, ",
 	} {

@@ -9,10 +9,9 @@ import (
 	"syscall"
 )
 
-// checkWriters refuses a configuration that others than root and the given
-// user can change: it names the programs that the host runs. The error tells
-// everything that is wrong. A symbolic link counts with the directories at
-// both of its ends.
+// checkWriters refuses a configuration that an account other than root and the given
+// user can change, since it names the programs that the host runs. The error lists
+// every such file. For a symbolic link, it checks the directories at both ends.
 func checkWriters(files []string, uid int) error {
 	var places []string
 	var wrong []error
@@ -45,21 +44,21 @@ func checkPlace(place string, uid int) error {
 			"chown it, or name another configuration with --config", place, owner, uid)
 	}
 	if othersCanWrite(info.Mode(), owner, group) {
-		return fmt.Errorf("%s can be written by others (mode %v), who could make the host run any program: chmod go-w %s",
+		return fmt.Errorf("other accounts can write %s (mode %v) and make the host run any program: chmod go-w %s",
 			place, info.Mode().Perm(), place)
 	}
 	return nil
 }
 
-// othersCanWrite reports whether anybody but root and the owner can change a
-// file, or exchange the files in a directory.
+// othersCanWrite reports whether an account other than root and the owner can change a
+// file, or replace the files in a directory.
 //
-// Where each user has a private group of the same number, as on most Linux
-// systems, files are often group-writable (umask 002) and nobody else's for
-// that. Root has none: its group is given to others.
+// On most Linux systems each user has a private group of the same number, and files
+// are often group-writable (umask 002), which lets no other account in. Root has no
+// private group: other accounts may be in its group.
 func othersCanWrite(mode os.FileMode, owner, group int) bool {
 	if mode.IsDir() && mode&os.ModeSticky != 0 {
-		return false // others cannot exchange the files of this user
+		return false // others cannot replace the files of this user
 	}
 	private := owner == group && owner != 0
 	return mode.Perm()&0o002 != 0 || mode.Perm()&0o020 != 0 && !private
@@ -70,5 +69,5 @@ func ownersOf(info os.FileInfo) (user, group int) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid), int(stat.Gid)
 	}
-	return -1, -1 // nobody
+	return -1, -1 // unknown
 }

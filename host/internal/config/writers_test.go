@@ -17,8 +17,8 @@ func TestCheckWriters(t *testing.T) {
 	}{
 		{"nobody else", 0o755, 0o644, ""},
 		{"nobody at all", 0o500, 0o400, ""},
-		{"everybody", 0o755, 0o646, "%[1]s/config.hcl can be written by others (mode -rw-r--rw-), who could make the host run any program: chmod go-w %[1]s/config.hcl"},
-		{"through the directory", 0o777, 0o600, "%[1]s can be written by others (mode -rwxrwxrwx), who could make the host run any program: chmod go-w %[1]s"},
+		{"everybody", 0o755, 0o646, "other accounts can write %[1]s/config.hcl (mode -rw-r--rw-) and make the host run any program: chmod go-w %[1]s/config.hcl"},
+		{"through the directory", 0o777, 0o600, "other accounts can write %[1]s (mode -rwxrwxrwx) and make the host run any program: chmod go-w %[1]s"},
 		{"in a sticky directory", 0o777 | os.ModeSticky, 0o600, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
