@@ -41,7 +41,7 @@ func TestQuestions(t *testing.T) {
 		{"accepted with all values", &mcp.ElicitResult{Action: "accept", Content: map[string]any{"n": 4, "color": "green"}}, "4 green", ""},
 		{"declined", &mcp.ElicitResult{Action: "decline"}, "declined", ""},
 		{"canceled", &mcp.ElicitResult{Action: "cancel"}, "declined", ""},
-		{"no forms", nil, "Tool execution failed: the user cannot be asked: the client that made the call shows no questions of tools", "unavailable"},
+		{"no forms", nil, "Tool execution failed: the user cannot be asked: the client that made the call does not show questions of tools", "unavailable"},
 	} {
 		for transport, connect := range transports {
 			for _, revision := range revisions {

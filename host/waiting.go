@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
@@ -125,7 +125,7 @@ func (w *waiting) ended() bool { return w.outcome.Status != client.Pending && !w
 // turnedAway reports whether a host that stops did not run the call.
 func (w *waiting) turnedAway() bool {
 	failure := w.outcome.Failure()
-	return failure != nil && failure.Code == tool.Unavailable && strings.HasPrefix(failure.Message, pipeline.Stopping)
+	return failure != nil && failure.Code == tool.Unavailable && strings.HasPrefix(failure.Message, operation.Stopping)
 }
 
 // hostGone reports whether a host went away while it was asked.

@@ -45,7 +45,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: p.catalog, Pipeline: p.pipeline, Desk: p.desk, Ready: d.ready, Patience: patience(cfg),
+		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg),
 		SessionEnded: p.endSession, Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	var handOver func() httpapi.Handover
@@ -53,7 +53,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		handOver = d.handOver
 	}
 	server, err := httpapi.New(httpapi.Options{
-		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Desk: p.desk, Grants: p.grants,
+		Pipeline: p.pipeline, Catalog: p.catalog, Supervisor: p.supervisor, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Events: p.events,
 		User: user, Keys: keys, Tokens: p.tokens, Patience: patience(cfg), Ready: d.ready, Stopping: d.stopping, RuleProblems: d.ruled.problems, PluginChanges: p.pluginChanges,
 		Relay: p.mcp.ServeRelay, MCP: p.mcp.ServeHTTP, Reload: d.Reload, RevokeToken: d.RevokeToken, HandOver: handOver, Logger: d.opts.Logger.Named("http"),

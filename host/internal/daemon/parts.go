@@ -31,7 +31,7 @@ type parts struct {
 	journal    *journal.Journal
 	events     *event.Bus
 	grants     *approval.Grants
-	desk       *approval.Desk
+	approvals  *approval.Service
 	results    *results.Dir
 	launcher   *sandbox.Launcher
 	catalog    *catalog.Catalog
@@ -97,7 +97,7 @@ func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	p.desk, err = approval.New(ctx, approval.Options{
+	p.approvals, err = approval.New(ctx, approval.Options{
 		Store: p.store, Grants: p.grants, Timeout: d.opts.Config.Approvals.Timeout,
 		Logger: d.opts.Logger.Named("approvals"), Changed: d.announceApproval,
 	})
@@ -176,7 +176,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	}
 	run := &runner{plugins: p.supervisor}
 	p.pipeline, err = pipeline.New(pipeline.Options{
-		Catalog: p.catalog, Runner: run, Policy: rules, Desk: p.desk, Grants: p.grants,
+		Catalog: p.catalog, Runner: run, Policy: rules, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Events: p.events, Logger: d.opts.Logger,
 		Roots: []string{cfg.Workspace}, ActionsPerHour: cfg.ActionsPerHour, AnswerTimeout: cfg.Approvals.Timeout,
 	})
@@ -184,7 +184,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 		return err
 	}
 	run.own, err = hosttools.New(hosttools.Options{
-		Pipeline: p.pipeline, Desk: p.desk, Results: p.results, Patience: patience(cfg),
+		Pipeline: p.pipeline, Approvals: p.approvals, Results: p.results, Patience: patience(cfg),
 	})
 	return err
 }

@@ -70,7 +70,7 @@ func (d *Daemon) Reload(ctx context.Context, accept string) error {
 	d.ruled.use(cfg) // before the new plugins publish anything
 	change.Commit()
 	d.parts.supervisor.Trust(cfg.Sources)
-	d.parts.pipeline.Revoke(d.parts.tokens.Count)
+	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
 	d.config.Store(cfg)
 	d.pokeTokens()
 	d.warn(cfg)

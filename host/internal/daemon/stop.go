@@ -56,8 +56,8 @@ func (p *parts) stop(ctx context.Context) error {
 	if p.launcher != nil {
 		errs = append(errs, p.launcher.Close())
 	}
-	if p.desk != nil {
-		errs = append(errs, p.desk.Close())
+	if p.approvals != nil {
+		errs = append(errs, p.approvals.Close())
 	}
 	if p.grants != nil {
 		errs = append(errs, p.grants.Close())

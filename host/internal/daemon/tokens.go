@@ -89,7 +89,7 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 	if err := d.parts.tokens.Replace(d.withAgent(cfg.Tokens), d.revoked...); err != nil {
 		return err
 	}
-	d.parts.pipeline.Revoke(d.parts.tokens.Count)
+	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
 	d.pokeTokens()
 	return unmade
 }
@@ -132,7 +132,7 @@ func (d *Daemon) keepTokens(ctx context.Context) {
 func (d *Daemon) endTokens(ctx context.Context) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
-	d.parts.pipeline.Revoke(d.parts.tokens.Count)
+	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
 	if err := d.rememberEnded(context.WithoutCancel(ctx)); err != nil {
 		d.opts.Logger.Error("a host that starts with a clock that was set back would take revoked tokens", "error", err)
 		return

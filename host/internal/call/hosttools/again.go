@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -16,7 +17,7 @@ func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, e
 	switch {
 	case strings.HasPrefix(id, "ap_"):
 	case strings.HasPrefix(id, "tc_"):
-		r, err := t.opts.Desk.OfCall(ctx, user, id)
+		r, err := t.opts.Approvals.OfCall(ctx, user, id)
 		if tool.AsError(err) != nil && tool.AsError(err).Code == tool.NotFound {
 			return approval.Record{}, unknown(id)
 		}
@@ -27,7 +28,7 @@ func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, e
 	default:
 		return approval.Record{}, unknown(id)
 	}
-	r, err := t.opts.Desk.Get(ctx, id)
+	r, err := t.opts.Approvals.Get(ctx, id)
 	if err != nil && tool.AsError(err).Code != tool.NotFound {
 		return approval.Record{}, err
 	}
@@ -39,11 +40,11 @@ func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, e
 
 // again makes a call again that an earlier run of the host was asked for: the
 // same one finds its question, or the approval, and uses it once.
-func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record) (*pipeline.Flight, error) {
+func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record) (*operation.Operation, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if flight, ok := t.opts.Pipeline.Flight(t.begun[r.ID], auth.Caller{User: caller.User}); ok {
-		return flight, nil
+	if op, ok := t.opts.Pipeline.Operations().Find(t.begun[r.ID], auth.Caller{User: caller.User}); ok {
+		return op, nil
 	}
 	switch {
 	case r.Client != caller.Client:
@@ -55,17 +56,17 @@ func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record
 			WithHint("make the same call of %s again yourself, with all its arguments: it takes up the approval", r.Tool)
 	}
 	t.forget()
-	flight := t.opts.Pipeline.Start(ctx, pipeline.Request{Caller: caller, Tool: r.Tool, Arguments: r.Arguments, Context: r.Context})
-	flight.Owe() // its caller was told that the same call made again gets the result, too
-	t.begun[r.ID] = flight.ID()
-	return flight, nil
+	op := t.opts.Pipeline.Start(ctx, pipeline.Request{Caller: caller, Tool: r.Tool, Arguments: r.Arguments, Context: r.Context})
+	op.KeepForRetry() // its caller was told that the same call made again gets the result, too
+	t.begun[r.ID] = op.ID()
+	return op, nil
 }
 
 // forget forgets the calls that have ended. t.mu is held.
 func (t *Tools) forget() {
 	maps.DeleteFunc(t.begun, func(_, call string) bool {
-		_, flies := t.opts.Pipeline.CallerOf(call)
-		return !flies
+		_, running := t.opts.Pipeline.Operations().CallerOf(call)
+		return !running
 	})
 }
 

@@ -74,9 +74,9 @@ func TestSameCallAfterARestart(t *testing.T) {
 	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
 	defer f.Release()
 	eventually(t, "the call was made again", func() bool {
-		flight, ok := h.Asking(question, ann)
+		op, ok := h.Operations().Asking(question, ann)
 		if ok {
-			flight.Release()
+			op.Release()
 		}
 		return ok
 	})
@@ -96,9 +96,9 @@ func TestRejectedAfterARestart(t *testing.T) {
 	f := h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
 	defer f.Release()
 	eventually(t, "the call was made again", func() bool {
-		flight, ok := h.Asking(question, ann)
+		op, ok := h.Operations().Asking(question, ann)
 		if ok {
-			flight.Release()
+			op.Release()
 		}
 		return ok
 	})
@@ -146,7 +146,7 @@ func TestClosedQuestions(t *testing.T) {
 	})
 	t.Run("canceled", func(t *testing.T) {
 		h, _, question := restarted(t, "add", "a")
-		must(t, h.desk.Cancel(t.Context(), question))
+		must(t, h.approvals.Cancel(t.Context(), question))
 		wantError(t, "approval_wait", h.wait(t, ann, question).Error, tool.Canceled, "was canceled", "if it is still wanted")
 	})
 }

@@ -23,8 +23,8 @@ import (
 type Options struct {
 	// Pipeline carries the calls that are waited for.
 	Pipeline *pipeline.Pipeline
-	// Desk knows what people were asked before the host was started.
-	Desk *approval.Desk
+	// Approvals knows what people were asked before the host was started.
+	Approvals *approval.Service
 	// Results are what can be read.
 	Results *results.Dir
 	// Patience is how long a call of approval_wait waits at most.
@@ -45,8 +45,8 @@ var _ pipeline.Runner = (*Tools)(nil)
 // New returns the tools, which [Plugin] and [Specs] tell a catalog of.
 func New(opts Options) (*Tools, error) {
 	switch {
-	case opts.Pipeline == nil || opts.Desk == nil || opts.Results == nil:
-		return nil, errors.New("the host's own tools: a pipeline, a desk and results are required")
+	case opts.Pipeline == nil || opts.Approvals == nil || opts.Results == nil:
+		return nil, errors.New("the host's own tools: a pipeline, an approval service and results are required")
 	case opts.Patience <= 0:
 		return nil, errors.New("the host's own tools: the patience must be more than zero")
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/hosttools"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/call/results"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
@@ -30,7 +31,7 @@ import (
 type host struct {
 	*pipeline.Pipeline
 
-	desk      *approval.Desk
+	approvals *approval.Service
 	journal   *journal.Journal
 	events    *event.Bus
 	questions chan string
@@ -69,7 +70,7 @@ func open(t *testing.T, opts options) *host {
 	must(t, err)
 	grants, err := approval.NewGrants(ctx, approval.GrantOptions{Store: db})
 	must(t, err)
-	h.desk, err = approval.New(ctx, approval.Options{Store: db, Grants: grants, Changed: func(r approval.Record) {
+	h.approvals, err = approval.New(ctx, approval.Options{Store: db, Grants: grants, Changed: func(r approval.Record) {
 		if r.State == approval.Open {
 			h.questions <- r.ID
 		}
@@ -80,15 +81,15 @@ func open(t *testing.T, opts options) *host {
 	rules, err := policy.New(policy.Options{Mode: opts.mode})
 	must(t, err)
 	h.Pipeline, err = pipeline.New(pipeline.Options{
-		Catalog: newCatalog(t, opts.patience), Runner: h, Policy: rules, Desk: h.desk, Grants: grants,
+		Catalog: newCatalog(t, opts.patience), Runner: h, Policy: rules, Approvals: h.approvals, Grants: grants,
 		Journal: h.journal, Store: db, Results: kept, Events: h.events,
 	})
 	must(t, err)
-	h.own, err = hosttools.New(hosttools.Options{Pipeline: h.Pipeline, Desk: h.desk, Results: kept, Patience: opts.patience})
+	h.own, err = hosttools.New(hosttools.Options{Pipeline: h.Pipeline, Approvals: h.approvals, Results: kept, Patience: opts.patience})
 	must(t, err)
 	h.stop = sync.OnceFunc(func() {
 		_ = h.Close()
-		_ = h.desk.Close()
+		_ = h.approvals.Close()
 		_ = grants.Close()
 		_ = kept.Close()
 		_ = h.journal.Close(ctx)
@@ -171,15 +172,15 @@ func (h *host) bounded(t *testing.T) context.Context {
 }
 
 // call makes a call and waits for its result.
-func (h *host) call(t *testing.T, by auth.Caller, name string, arguments map[string]any) pipeline.Outcome {
+func (h *host) call(t *testing.T, by auth.Caller, name string, arguments map[string]any) operation.Outcome {
 	t.Helper()
 	return h.Call(h.bounded(t), request(by, name, arguments))
 }
 
 // result waits for the result of a call.
-func (h *host) result(t *testing.T, f *pipeline.Flight) tool.Result {
+func (h *host) result(t *testing.T, f *operation.Operation) tool.Result {
 	t.Helper()
-	outcome := f.Wait(h.bounded(t), pipeline.Forever)
+	outcome := f.Wait(h.bounded(t), operation.Forever)
 	if outcome.Pending {
 		t.Fatalf("the call %s still waits", f.ID())
 	}
@@ -206,16 +207,16 @@ func (h *host) ask(t *testing.T, name, text string) (call, question string) {
 	if outcome := f.Wait(t.Context(), 0); !outcome.Pending || outcome.Approval != question {
 		t.Fatalf("the call is %+v, want it to wait for %s", outcome, question)
 	}
-	f.Owe()
+	f.KeepForRetry()
 	return f.ID(), question
 }
 
 // decide answers a question.
 func (h *host) decide(t *testing.T, id string, approve bool, message string) {
 	t.Helper()
-	record, err := h.desk.Get(t.Context(), id)
+	record, err := h.approvals.Get(t.Context(), id)
 	must(t, err)
-	_, err = h.desk.Decide(t.Context(), approval.Decision{
+	_, err = h.approvals.Decide(t.Context(), approval.Decision{
 		ArgumentsHash: record.ArgumentsHash, PreviewDigest: record.PreviewDigest,
 		ID: id, By: auth.Caller{User: "ann", Roles: auth.Approver}, Approve: approve, Message: message, Via: "cli",
 	})

@@ -190,7 +190,7 @@ func TestExplainAndRefusedOptions(t *testing.T) {
 	if err != nil || got.Plugin != "toolhost" || got.Verdict.String() != "allow" || got.Change != "" {
 		t.Errorf("Explain = %+v, %v; want it allowed, and nothing to change", got, err)
 	}
-	for _, opts := range []hosttools.Options{{}, {Pipeline: h.Pipeline, Desk: h.desk}} {
+	for _, opts := range []hosttools.Options{{}, {Pipeline: h.Pipeline, Approvals: h.approvals}} {
 		if _, err := hosttools.New(opts); err == nil {
 			t.Errorf("New(%+v) succeeded", opts)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -43,7 +43,7 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
 		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", catalog.ApprovalWait, err)
 	}
-	caller, ok := t.opts.Pipeline.CallerOf(call.ID)
+	caller, ok := t.opts.Pipeline.Operations().CallerOf(call.ID)
 	if !ok {
 		return tool.Result{}, fmt.Errorf("the call %s is not under way", call.ID)
 	}
@@ -52,27 +52,27 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 		return tool.Result{}, err
 	}
 	defer leave()
-	flight, record, err := t.find(ctx, caller, in.ID)
+	op, record, err := t.find(ctx, caller, in.ID)
 	switch {
 	case err != nil:
 		return tool.Result{}, err
-	case flight == nil:
+	case op == nil:
 		return t.ended(ctx, caller, record)
 	}
-	defer flight.Release()
-	if info := flight.Info(); info.Tool == catalog.ApprovalWait { // a ring of them would wait for ever
+	defer op.Release()
+	if info := op.Info(); info.Tool == catalog.ApprovalWait { // a ring of them would wait for ever
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "id: %s is a call of %s itself", info.ID, catalog.ApprovalWait).
 			WithHint("give the id of the approval, ap_..., or of the call that waits for it")
 	}
-	stop := report(flight, sink)
+	stop := report(op, sink)
 	defer stop()
 
 	waiting, cancel := context.WithTimeoutCause(ctx, t.opts.Patience, errPatience)
 	defer cancel()
-	outcome := flight.Wait(waiting, pipeline.Forever)
+	outcome := op.Wait(waiting, operation.Forever)
 	switch {
 	case !outcome.Pending:
-		flight.Keep()
+		op.Keep()
 		return outcome.Result, nil
 	case ctx.Err() != nil:
 		return tool.Result{}, context.Cause(ctx)
@@ -81,18 +81,18 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 }
 
 // report passes on what a call reports of its progress, first that it waits.
-func report(flight *pipeline.Flight, sink tool.Sink) (stop func()) {
+func report(op *operation.Operation, sink tool.Sink) (stop func()) {
 	if sink.Progress == nil {
 		return func() {}
 	}
-	if info := flight.Info(); info.State == pipeline.AwaitingApproval {
+	if info := op.Info(); info.State == operation.AwaitingApproval {
 		sink.Progress(tool.Progress{Message: "waiting for a person to approve " + info.Approval})
 	}
-	return flight.Watch(sink.Progress)
+	return op.Watch(sink.Progress)
 }
 
 // pending says that the call goes on, and how to come back for its result.
-func pending(outcome pipeline.Outcome) error {
+func pending(outcome operation.Outcome) error {
 	failure := outcome.Result.Error
 	if outcome.Approval == "" {
 		return failure.WithHint("%s", comeBack(outcome.ID))
@@ -123,31 +123,31 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 	}, nil
 }
 
-// find returns the flight that an id of an approval or of a call names, or the
-// record of the approval if that is closed and there is no flight any more. It is
+// find returns the operation that an id of an approval or of a call names, or the
+// record of the approval if that is closed and there is no operation any more. It is
 // one of the caller's user; what belongs to another one is as good as nothing.
-func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*pipeline.Flight, approval.Record, error) {
+func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*operation.Operation, approval.Record, error) {
 	own := auth.Caller{User: caller.User} // an admin collects nobody's results either
-	find := t.opts.Pipeline.Flight
+	find := t.opts.Pipeline.Operations().Find
 	if strings.HasPrefix(id, "ap_") {
-		find = t.opts.Pipeline.Asking
+		find = t.opts.Pipeline.Operations().Asking
 	}
-	if flight, ok := find(id, own); ok {
-		return flight, approval.Record{}, nil
+	if op, ok := find(id, own); ok {
+		return op, approval.Record{}, nil
 	}
 	record, err := t.record(ctx, caller.User, id)
 	if err != nil {
 		return nil, approval.Record{}, err
 	}
-	if flight, ok := t.opts.Pipeline.Asking(record.ID, own); ok {
-		return flight, record, nil
+	if op, ok := t.opts.Pipeline.Operations().Asking(record.ID, own); ok {
+		return op, record, nil
 	}
 	if record.State.Closed() {
-		flight, _ := t.opts.Pipeline.Flight(record.SpentBy, own)
-		return flight, record, nil
+		op, _ := t.opts.Pipeline.Operations().Find(record.SpentBy, own)
+		return op, record, nil
 	}
-	flight, err := t.again(ctx, caller, record)
-	return flight, record, err
+	op, err := t.again(ctx, caller, record)
+	return op, record, err
 }
 
 // unknown is the error for an id that names nothing, or nothing of the user's.

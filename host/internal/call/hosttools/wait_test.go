@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -54,7 +54,7 @@ func TestWaitGivesTheOtherResult(t *testing.T) {
 					got := make(chan tool.Result, 1)
 					if when == "before" {
 						go func() { got <- h.wait(t, ann, id) }()
-						eventually(t, "the wait has begun", func() bool { return len(h.Flights(ann)) == 2 })
+						eventually(t, "the wait has begun", func() bool { return len(h.Operations().List(ann)) == 2 })
 					}
 					h.decide(t, question, tt.approve, "wrong file")
 					if when == "after" {
@@ -260,7 +260,7 @@ func TestManyWaits(t *testing.T) {
 	h := open(t, options{run: giving(numbered(100_000))})
 	long := h.call(t, ann, "look", nil)
 	_, question := h.ask(t, "add", "a")
-	waits := make([]*pipeline.Flight, 64)
+	waits := make([]*operation.Operation, 64)
 	for i := range waits {
 		waits[i] = h.Start(t.Context(), request(ann, catalog.ApprovalWait, map[string]any{"id": question}))
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
@@ -23,7 +24,7 @@ func TestOwedCallBeginsAnew(t *testing.T) {
 			req.IdempotencyKey = key
 			f := h.Start(t.Context(), req)
 			f.Wait(t.Context(), 0)
-			f.Owe()
+			f.KeepForRetry()
 			first := h.nextQuestion(t)
 			f.Release()
 			plugin.set("2")
@@ -31,7 +32,7 @@ func TestOwedCallBeginsAnew(t *testing.T) {
 			h.answer(t, h.nextQuestion(t).ID, true)
 			again := h.Start(t.Context(), req)
 			defer again.Release()
-			got := again.Wait(t.Context(), pipeline.Forever)
+			got := again.Wait(t.Context(), operation.Forever)
 			if got.Result.Error != nil || got.ID != f.ID() || plugin.calls() != `{"text":"a"}` {
 				t.Errorf("Wait = %+v, and %q ran; want the result of the first call, which ran once", got, plugin.calls())
 			}
@@ -86,7 +87,7 @@ func TestPolicyChangesBeforeTheTurn(t *testing.T) {
 			}
 			h.Apply(pipeline.Settings{Policy: tt.next})
 			close(leave)
-			got := second.Wait(t.Context(), pipeline.Forever).Result.Error
+			got := second.Wait(t.Context(), operation.Forever).Result.Error
 			if (got == nil) != (tt.want == "") || got != nil && got.Code != tt.want || (ran == "") != (tt.want != "") {
 				t.Errorf("Wait = %v, and %q ran; want code %q", got, ran, tt.want)
 			}
@@ -134,14 +135,14 @@ func TestFollowerGivesUp(t *testing.T) {
 	defer first.Release()
 	<-inside
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan pipeline.Outcome)
+	ended := make(chan operation.Outcome)
 	go func() { ended <- h.Call(ctx, keyed("k", `{"text":"a"}`)) }() // ends with cancel
 	cancel()
 	if got := (<-ended).Result.Error; got == nil || got.Code != tool.Canceled {
 		t.Errorf("the request that was given up: %v, want %s", got, tool.Canceled)
 	}
 	close(leave)
-	if got := first.Wait(t.Context(), pipeline.Forever).Result; got.Error != nil || got.Text() != "done" {
+	if got := first.Wait(t.Context(), operation.Forever).Result; got.Error != nil || got.Text() != "done" {
 		t.Errorf("the other request: %+v, want the result", got)
 	}
 }
@@ -164,7 +165,7 @@ func TestIdleWhenTheLastCallEnds(t *testing.T) {
 	events := h.opts.Events.Subscribe("")
 	h.Call(t.Context(), request("echo", `{"text":"short"}`))
 	close(leave)
-	long.Wait(t.Context(), pipeline.Forever)
+	long.Wait(t.Context(), operation.Forever)
 	results := 0
 	for {
 		e, err := events.Next(t.Context())

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -17,11 +18,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// remindEvery is how often a caller is told that its call waits for a person.
+// remindEvery is how often progress reports that the call waits for a person.
 const remindEvery = 10 * time.Second
 
-// ask lets a person decide, if the policy wants one to. It returns nil if the
-// call may run.
+// ask lets a person decide if the policy requires it. It returns nil if the call
+// may run.
 func (p *Pipeline) ask(ctx context.Context, c *call) error {
 	if c.decision.Verdict != policy.Ask && c.decision.Verdict != policy.Confirm {
 		return nil
@@ -31,12 +32,12 @@ func (p *Pipeline) ask(ctx context.Context, c *call) error {
 		return err
 	}
 	question := p.question(c, preview)
-	record, err := p.opts.Desk.Ask(ctx, question)
+	record, err := p.opts.Approvals.Ask(ctx, question)
 	if err != nil {
 		return err
 	}
 	c.binding, c.preview, c.question = question.Binding(), preview, record
-	c.flight.asks(record.ID)
+	c.operation.SetApproval(record.ID)
 	if record.State == approval.Open {
 		if record, err = p.await(ctx, c, record); err != nil {
 			return err
@@ -50,30 +51,30 @@ func (p *Pipeline) ask(ctx context.Context, c *call) error {
 	return nil
 }
 
-// letGo gives up the question that a round of a call has asked, at the end of
-// the round: if its caller gave up, nobody needs the answer; else the same call
-// made again may take what is left of it. One that is spent is left alone.
-func (p *Pipeline) letGo(ctx context.Context, c *call) {
+// releaseApproval releases the question of a round when the round ends. If the
+// caller gave up, it cancels the question; if not, the same call made again may
+// use the question and its answer. A spent approval does not change.
+func (p *Pipeline) releaseApproval(ctx context.Context, c *call) {
 	cause := context.Cause(ctx)
 	switch id := c.question.ID; {
 	case id == "":
-	case cause == nil || errors.Is(cause, ErrStopping):
-		p.opts.Desk.Release(id)
+	case cause == nil || errors.Is(cause, operation.ErrStopping):
+		p.opts.Approvals.Release(id)
 	default:
-		if err := p.opts.Desk.Cancel(context.WithoutCancel(ctx), id); err != nil {
-			p.opts.Logger.Error("a question that nobody needs answered stays open", "approval", id, "error", err)
+		if err := p.opts.Approvals.Cancel(context.WithoutCancel(ctx), id); err != nil {
+			p.opts.Logger.Error("a question whose caller gave up stays open", "approval", id, "error", err)
 		}
 	}
 }
 
-// noPreview is what an approver reads of a call whose preview failed. The plugin's own
-// words may hold what a person has not allowed yet.
+// noPreview is what an approver reads if the preview failed. The plugin's own message
+// may contain parts of sensitive files, which no person has allowed yet.
 const noPreview = "the plugin could not say what would happen: the call will probably fail"
 
-// preview asks the plugin what the call would do; nil if its tool cannot tell.
-// The error is the plugin's if the call cannot succeed: nobody needs to be
-// asked about it. A call that names sensitive files is asked about all the same, since the
-// plugin has read them: the caller gets none of its words before a person allows the call.
+// preview asks the plugin what the call would do; nil if the tool has no previews. If
+// the call cannot succeed, it returns the plugin's error, and no person is asked. For a
+// call that names sensitive files a person is asked nevertheless: the plugin has read
+// these files, and the caller must not see its message before a person allows the call.
 func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) {
 	c.noPreview = ""
 	if !c.entry.Spec.HasPreview {
@@ -97,14 +98,14 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 	case !withheld:
 		return nil, endOf(ctx, err)
 	case ctx.Err() != nil:
-		return nil, causeOf(ctx)
+		return nil, operation.Cause(ctx)
 	}
-	p.opts.Logger.Info("a call that names sensitive files is asked about without a preview", "call", c.id, "code", tool.AsError(err).Code)
+	p.opts.Logger.Info("approval without a preview, since the call names sensitive files and its preview failed", "call", c.id, "code", tool.AsError(err).Code)
 	c.noPreview = noPreview
 	return nil, nil
 }
 
-// question is what a person is asked.
+// question returns the question that a person is asked.
 func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 	_, hidden := c.entry.Hidden(c.arguments.Values)
 	return approval.Question{
@@ -119,7 +120,7 @@ func (p *Pipeline) question(c *call, preview *tool.Preview) approval.Question {
 	}
 }
 
-// noGrant says why no grant can be given for a call.
+// noGrant returns why no grant can be given for a call; "" if one can.
 func noGrant(c *call, hidden bool) string {
 	if hidden && c.decision.NoGrant == "" {
 		return "the call has secret arguments, which are not shown"
@@ -127,14 +128,14 @@ func noGrant(c *call, hidden bool) string {
 	return c.decision.NoGrant
 }
 
-// maxRuns bounds the commands that are shown.
+// Bounds of the commands that are shown, and of the text of each.
 const (
 	maxRuns     = 100
 	maxRunsText = 1000
 )
 
-// runs says what the shell commands of a call would run, unless that may hold what is
-// hidden.
+// runs lists the programs that the shell commands of a call would run; nil if the
+// commands may contain hidden arguments.
 func runs(c *call, hidden bool) []string {
 	if hidden {
 		return nil
@@ -142,14 +143,14 @@ func runs(c *call, hidden bool) []string {
 	var lines []string
 	for _, read := range c.commands {
 		segments := read.Line.Segments
-		if len(segments) > maxRuns { // those first of which there is most to fear
+		if len(segments) > maxRuns { // the riskiest first
 			segments = slices.SortedStableFunc(slices.Values(segments), func(a, b command.Segment) int { return cmp.Compare(b.Risk, a.Risk) })
 		}
 		for _, problem := range read.Line.Problems {
 			lines = append(lines, problem.String())
 		}
 		for _, s := range segments[:min(len(segments), maxRuns)] {
-			lines = append(lines, boundText(s.String(), maxRunsText))
+			lines = append(lines, shorten(s.String(), maxRunsText))
 		}
 		if more := len(segments) - maxRuns; more > 0 {
 			lines = append(lines, fmt.Sprintf("and %d commands more", more))
@@ -158,35 +159,35 @@ func runs(c *call, hidden bool) []string {
 	return lines
 }
 
-// await waits until the record is decided, or ctx ends.
+// await waits until a person decides about the record, or ctx ends.
 func (p *Pipeline) await(ctx context.Context, c *call, record approval.Record) (approval.Record, error) {
-	c.flight.await(record.ID)
+	c.operation.AwaitApproval(record.ID)
 	p.publishState(c, event.AwaitingApproval)
-	defer c.flight.resume()
+	defer c.operation.Resume()
 	reminding, stop := context.WithCancel(ctx)
 	var reminder sync.WaitGroup
 	reminder.Go(func() { p.remind(reminding, c, record.ID) }) // ends with reminding
-	defer reminder.Wait()                                     // nothing is said after the tool's own reports
+	defer reminder.Wait()                                     // no reminder follows the tool's own reports
 	defer stop()
 
-	decided, err := p.opts.Desk.Wait(ctx, record.ID)
+	decided, err := p.opts.Approvals.Wait(ctx, record.ID)
 	switch {
 	case err == nil:
 		return decided, nil
 	case ctx.Err() == nil:
 		return record, err
-	case errors.Is(context.Cause(ctx), ErrStopping):
+	case errors.Is(context.Cause(ctx), operation.ErrStopping):
 		return record, waitsForNextHost(record.ID)
 	}
-	return record, causeOf(ctx)
+	return record, operation.Cause(ctx)
 }
 
-// remind tells the caller from time to time what its call waits for. The
-// numbers stay below any that a tool will report.
+// remind reports periodically as progress that the call waits for a person. The
+// numbers stay below those that tools report.
 func (p *Pipeline) remind(ctx context.Context, c *call, id string) {
 	ticker := time.NewTicker(remindEvery)
 	defer ticker.Stop()
-	sink := c.flight.toSink()
+	sink := p.sinkOf(c)
 	for n := 0; ; n++ {
 		sink.Progress(tool.Progress{Progress: float64(n) * 1e-6, Message: "waiting for a person to approve " + id})
 		select {
@@ -197,8 +198,8 @@ func (p *Pipeline) remind(ctx context.Context, c *call, id string) {
 	}
 }
 
-// answered returns nil for a call that a person approved, else what its caller
-// reads.
+// answered returns nil for a call that a person approved, and the error for the
+// caller if not.
 func answered(r approval.Record) error {
 	switch r.State {
 	case approval.Approved:
@@ -215,17 +216,17 @@ func answered(r approval.Record) error {
 	case approval.Canceled, approval.Spent, approval.Open:
 	}
 	return tool.Errorf(tool.Conflict, "the approval %s is %s and cannot let this call run", r.ID, r.State).
-		WithHint("call again to ask anew")
+		WithHint("make the call again: a person is asked again")
 }
 
 // stillAllowed decides again whether a call may run, since the policy or the
-// grants may be others by now. An approval holds unless the policy became
-// stricter than it was.
+// grants may have changed. An approval is valid unless the policy has become
+// stricter.
 func (p *Pipeline) stillAllowed(c *call) bool {
 	if c.tier == tool.ReadOnly && c.approval.ID == "" {
 		return true
 	}
-	decision := p.judge(c)
+	decision := p.decision(c)
 	if c.approval.ID != "" {
 		return decision.Verdict <= c.approval.Verdict
 	}
@@ -233,13 +234,13 @@ func (p *Pipeline) stillAllowed(c *call) bool {
 	return decision.Verdict == policy.Allow
 }
 
-// stale reports whether a plugin has refused an approved call because the
-// world is no longer the one that its preview showed.
+// stale reports whether a plugin has refused an approved call because the state
+// differs from the one that its preview showed.
 func (p *Pipeline) stale(ctx context.Context, c *call, result tool.Result) bool {
 	if result.Error == nil || result.Error.Code != tool.Conflict || c.preview == nil || len(c.preview.Digest) == 0 {
 		return false
 	}
-	// The call has its place with the plugin still.
+	// The call still holds its slot at the plugin.
 	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c))
 	return err == nil && !bytes.Equal(preview.Digest, c.preview.Digest)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -66,7 +67,7 @@ func addSpec() tool.Spec {
 }
 
 // begin starts a call and returns it with the question that it asks.
-func (h *host) begin(t *testing.T, req pipeline.Request) (*pipeline.Flight, approval.Record) {
+func (h *host) begin(t *testing.T, req pipeline.Request) (*operation.Operation, approval.Record) {
 	t.Helper()
 	f := h.Start(t.Context(), req)
 	t.Cleanup(f.Release)
@@ -79,7 +80,7 @@ func (h *host) begin(t *testing.T, req pipeline.Request) (*pipeline.Flight, appr
 
 func (h *host) record(t *testing.T, id string) approval.Record {
 	t.Helper()
-	record, err := h.opts.Desk.Get(t.Context(), id)
+	record, err := h.opts.Approvals.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func (h *host) record(t *testing.T, id string) approval.Record {
 func (h *host) answer(t *testing.T, id string, approve bool) {
 	t.Helper()
 	decision := approval.Decision{ID: id, By: approver, Approve: approve, Message: "since I say so", Via: "test"}
-	if _, err := h.opts.Desk.Decide(t.Context(), seeing(h.record(t, id), decision)); err != nil {
+	if _, err := h.opts.Approvals.Decide(t.Context(), seeing(h.record(t, id), decision)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -134,7 +135,7 @@ func TestApprovedCallRuns(t *testing.T) {
 		t.Fatal("the call ran before anybody approved it")
 	}
 	h.answer(t, question.ID, true)
-	outcome := f.Wait(t.Context(), pipeline.Forever)
+	outcome := f.Wait(t.Context(), operation.Forever)
 	if outcome.Result.Error != nil || outcome.Result.Text() != "added" || outcome.Approval != question.ID {
 		t.Fatalf("Wait = %+v, want the result", outcome)
 	}
@@ -161,7 +162,7 @@ func TestRejectedCallDoesNotRun(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
 	h.answer(t, question.ID, false)
-	got := f.Wait(t.Context(), pipeline.Forever).Result.Error
+	got := f.Wait(t.Context(), operation.Forever).Result.Error
 	if got == nil || got.Code != tool.Rejected || got.Message != "User rejected the operation" || got.Hint != "since I say so" {
 		t.Errorf("Wait = %v, want the refusal and its message", got)
 	}
@@ -195,21 +196,21 @@ func TestApprovalFreesItsOwnCallOnly(t *testing.T) {
 				t.Fatal("both calls wait for one answer")
 			}
 			h.answer(t, question.ID, true)
-			if got := first.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil {
+			if got := first.Wait(t.Context(), operation.Forever); got.Result.Error != nil {
 				t.Fatal(got.Result.Error)
 			}
 			if state := h.record(t, otherQuestion.ID).State; state != approval.Open {
 				t.Errorf("approving one made the other question %s", state)
 			}
 			h.answer(t, otherQuestion.ID, false)
-			got := second.Wait(t.Context(), pipeline.Forever).Result.Error
+			got := second.Wait(t.Context(), operation.Forever).Result.Error
 			if got == nil || got.Code != tool.Rejected || plugin.calls() != `{"text":"a"}` {
 				t.Errorf("the other call = %v, and %s ran; want it rejected", got, plugin.calls())
 			}
 
 			third, thirdQuestion := h.begin(t, tt.other)
 			h.answer(t, thirdQuestion.ID, true)
-			if got := third.Wait(t.Context(), pipeline.Forever).Result.Error; got != nil || len(plugin.ran) != 2 {
+			if got := third.Wait(t.Context(), operation.Forever).Result.Error; got != nil || len(plugin.ran) != 2 {
 				t.Errorf("control: the other call approved = %v, and %s ran", got, plugin.calls())
 			}
 		})
@@ -229,7 +230,7 @@ func TestChangedStateIsAskedAnew(t *testing.T) {
 		t.Fatalf("the second question shows %q, and %q ran", again.Preview.Summary, plugin.calls())
 	}
 	h.answer(t, again.ID, true)
-	if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || plugin.calls() != `{"text":"a"}` {
+	if got := f.Wait(t.Context(), operation.Forever); got.Result.Error != nil || plugin.calls() != `{"text":"a"}` {
 		t.Errorf("Wait = %+v, and %q ran; want one run", got, plugin.calls())
 	}
 	if first := h.record(t, question.ID); first.State != approval.Spent {
@@ -248,7 +249,7 @@ func TestChangedStateIsAskedAnew(t *testing.T) {
 		f, question := h.begin(t, request("add", `{"text":"a"}`))
 		plugin.set("2")
 		h.answer(t, question.ID, true)
-		if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || plugin.calls() == "" {
+		if got := f.Wait(t.Context(), operation.Forever); got.Result.Error != nil || plugin.calls() == "" {
 			t.Errorf("Wait = %+v; the control shows no damage", got)
 		}
 	})
@@ -275,7 +276,7 @@ func TestStateThatAlwaysChanges(t *testing.T) {
 			question = h.nextQuestion(t)
 		}
 	}
-	got := f.Wait(t.Context(), pipeline.Forever).Result.Error
+	got := f.Wait(t.Context(), operation.Forever).Result.Error
 	if got == nil || got.Code != tool.Conflict || plugin.calls() != "" {
 		t.Errorf("after 3 questions: %v, and %q ran; want %s and no run", got, plugin.calls(), tool.Conflict)
 	}
@@ -314,7 +315,7 @@ func TestPolicyDecidesAgain(t *testing.T) {
 			f, question := h.begin(t, request("add", `{"text":"a"}`))
 			h.Apply(pipeline.Settings{Policy: tt.next})
 			h.answer(t, question.ID, true)
-			got := f.Wait(t.Context(), pipeline.Forever).Result.Error
+			got := f.Wait(t.Context(), operation.Forever).Result.Error
 			if (got == nil) != (tt.want == "") || got != nil && got.Code != tt.want || (plugin.calls() == "") != (tt.want != "") {
 				t.Errorf("Wait = %v, and %q ran; want code %q", got, plugin.calls(), tt.want)
 			}
@@ -331,7 +332,7 @@ func TestPolicyDecidesAgain(t *testing.T) {
 		h.answer(t, question.ID, true)
 		again := h.nextQuestion(t)
 		h.answer(t, again.ID, true)
-		if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || again.Verdict != policy.Confirm {
+		if got := f.Wait(t.Context(), operation.Forever); got.Result.Error != nil || again.Verdict != policy.Confirm {
 			t.Errorf("Wait = %+v after a question of verdict %v", got, again.Verdict)
 		}
 	})
@@ -342,10 +343,10 @@ func TestStandingAnswer(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
 	decision := approval.Decision{ID: question.ID, By: approver, Approve: true, Grant: &approval.Terms{}, Via: "test"}
-	if _, err := h.opts.Desk.Decide(t.Context(), seeing(question, decision)); err != nil {
+	if _, err := h.opts.Approvals.Decide(t.Context(), seeing(question, decision)); err != nil {
 		t.Fatal(err)
 	}
-	f.Wait(t.Context(), pipeline.Forever)
+	f.Wait(t.Context(), operation.Forever)
 	outcome := h.Call(t.Context(), request("add", `{"text":"b"}`))
 	if outcome.Result.Error != nil || outcome.Approval != "" {
 		t.Fatalf("the second call = %+v, want it to run unasked", outcome)
@@ -374,7 +375,7 @@ func TestRestart(t *testing.T) {
 			f := first.Start(t.Context(), request("add", `{"text":"a"}`))
 			id := f.Wait(t.Context(), 0).Approval
 			first.stop()
-			if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Unavailable {
+			if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.Unavailable {
 				t.Errorf("the call of the first host ended with %v, want %s", got, tool.Unavailable)
 			}
 			f.Release()
@@ -395,7 +396,7 @@ func TestRestart(t *testing.T) {
 				}
 				second.answer(t, id, true)
 			}
-			if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || plugin.calls() != `{"text":"a"}` {
+			if got := f.Wait(t.Context(), operation.Forever); got.Result.Error != nil || plugin.calls() != `{"text":"a"}` {
 				t.Fatalf("Wait = %+v, and %q ran", got, plugin.calls())
 			}
 			if _, again := second.begin(t, request("add", `{"text":"a"}`)); again.ID == id {
@@ -411,11 +412,11 @@ func TestCallerGivesUpTheQuestion(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
 	f.Cancel()
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
+	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
 		t.Errorf("Wait = %v, want %s", got, tool.Canceled)
 	}
 	decision := approval.Decision{ID: question.ID, By: approver, Approve: true, Via: "test"}
-	if _, err := h.opts.Desk.Decide(t.Context(), seeing(question, decision)); err == nil {
+	if _, err := h.opts.Approvals.Decide(t.Context(), seeing(question, decision)); err == nil {
 		t.Error("a question of a caller that gave up can be answered")
 	}
 	if plugin.calls() != "" {
@@ -465,7 +466,7 @@ func TestExplain(t *testing.T) {
 	if _, err := h.Explain(request("ad", `{}`)); err == nil {
 		t.Error("Explain explains a tool that does not exist")
 	}
-	if open, err := h.opts.Desk.List(t.Context(), approval.Filter{By: approver}); err != nil || len(open) != 0 {
+	if open, err := h.opts.Approvals.List(t.Context(), approval.Filter{By: approver}); err != nil || len(open) != 0 {
 		t.Errorf("Explain asked %v, %v", open, err)
 	}
 }

@@ -6,33 +6,34 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxCached bounds the results that are kept to be given again.
+// maxCached bounds the size of all cached results.
 const maxCached = 32 * tool.MiB
 
-// cache holds results of calls that change nothing, of tools that let them be
-// given again for a short time: to the same user only, of the same program, for
-// the same arguments.
+// cache holds results of calls that change nothing, for a short time, of tools
+// that declare it. A result is returned only to the same user, for the same
+// program and arguments.
 type cache struct {
 	mu      sync.Mutex // guards everything below
 	results map[cacheKey]*list.Element
-	oldest  *list.List // of *cached, in the order in which they came
+	oldest  *list.List // of *cached, the oldest first
 	bytes   tool.ByteSize
-	epochs  map[cacheScope]int // how often a scope was emptied
-	applied int                // how often the settings were replaced
+	epochs  map[cacheScope]int // how often each scope was emptied
+	resets  int                // how often the settings were replaced
 }
 
-// cacheKey says which calls have the same result.
+// cacheKey identifies calls with the same result.
 type cacheKey struct {
 	scope                   cacheScope
 	digest, tool, arguments string
-	settings                int // how often the settings were replaced
+	resets                  int // how often the settings were replaced
 }
 
-// cacheScope is what a call that changes something empties.
+// cacheScope is the part of the cache that a call empties if it changes something.
 type cacheScope struct{ user, plugin string }
 
 type cached struct {
@@ -46,7 +47,7 @@ func newCache() cache {
 	return cache{results: make(map[cacheKey]*list.Element), oldest: list.New(), epochs: make(map[cacheScope]int)}
 }
 
-// cached returns the result that an equal call had a short time ago.
+// cached returns the cached result of an equal call.
 func (p *Pipeline) cached(c *call) (tool.Result, bool) {
 	if !cacheable(c) {
 		return tool.Result{}, false
@@ -54,23 +55,23 @@ func (p *Pipeline) cached(c *call) (tool.Result, bool) {
 	return p.cache.get(c)
 }
 
-// cacheable reports whether the result of a call may be given again.
+// cacheable reports whether the result of a call may be cached.
 func cacheable(c *call) bool {
 	return c.entry.CacheTTL > 0 && c.tier == tool.ReadOnly && c.decision.Verdict == policy.Allow
 }
 
-// get returns what the cache has for a call, or notes where it stood when the
-// call began.
+// get returns the cached result for a call. If there is none, it records the epoch
+// in which the call began.
 func (s *cache) get(c *call) (tool.Result, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := cacheKey{
 		scope:  cacheScope{c.Caller.User, c.entry.Plugin},
-		digest: c.entry.Digest, tool: c.entry.Spec.Name, arguments: c.hash, settings: s.applied,
+		digest: c.entry.Digest, tool: c.entry.Spec.Name, arguments: c.hash, resets: s.resets,
 	}
 	c.cacheKey = key
 	c.epoch = s.epochs[key.scope]
-	s.epochs[key.scope] = c.epoch // now it is known, so that a privileged call counts it up
+	s.epochs[key.scope] = c.epoch // known from now on, so that a privileged call increments it
 	element := s.results[key]
 	if element == nil {
 		return tool.Result{}, false
@@ -83,10 +84,10 @@ func (s *cache) get(c *call) (tool.Result, bool) {
 	return kept.result, true
 }
 
-// keep takes up the result of a call, unless something was changed while the
-// call ran, or the user was asked: another time the answer may be another one.
+// keep caches the result of a call. It does not if something was changed while the
+// call ran, or if the tool asked its user, whose next answer may differ.
 func (s *cache) keep(c *call, result tool.Result) {
-	if result.Error != nil || !cacheable(c) || c.flight.hasAsked() {
+	if result.Error != nil || !cacheable(c) || c.operation.HasAsked() {
 		return
 	}
 	facts, err := json.Marshal(result.Metadata)
@@ -95,11 +96,11 @@ func (s *cache) keep(c *call, result tool.Result) {
 	}
 	kept := &cached{
 		key: c.cacheKey, until: time.Now().Add(c.entry.CacheTTL), result: result,
-		size: tool.ByteSize(size(result)+int64(len(facts))) + tool.KiB,
+		size: tool.ByteSize(operation.Size(result)+int64(len(facts))) + tool.KiB,
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.epochs[kept.key.scope] != c.epoch || s.applied != kept.key.settings || kept.size > maxCached {
+	if s.epochs[kept.key.scope] != c.epoch || s.resets != kept.key.resets || kept.size > maxCached {
 		return
 	}
 	if old := s.results[kept.key]; old != nil {
@@ -111,8 +112,9 @@ func (s *cache) keep(c *call, result tool.Result) {
 	}
 }
 
-// empty drops what a call that changes something may have made wrong: the
-// user's results of that plugin, or all of the user's if it is privileged.
+// empty drops the results that a call may have made outdated by changing
+// something: the user's results of that plugin, or all results of the user if the
+// call is privileged.
 func (s *cache) empty(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,17 +131,17 @@ func (s *cache) empty(c *call) {
 	}
 }
 
-// reset drops everything, since other settings hold from now on.
+// reset drops all results, since the settings have been replaced.
 func (s *cache) reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.applied++
+	s.resets++
 	for _, element := range s.results {
 		s.drop(element)
 	}
 }
 
-// drop forgets a result. s.mu is held.
+// drop removes a result. s.mu is held.
 func (s *cache) drop(element *list.Element) {
 	kept, _ := s.oldest.Remove(element).(*cached)
 	s.bytes -= kept.size

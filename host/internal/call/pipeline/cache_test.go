@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -162,7 +163,7 @@ func TestCacheKeepsNothingThatChangedMeanwhile(t *testing.T) {
 	<-reading
 	changeBy("ann", "add")(t, h)
 	close(changed)
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Text(); got != "0" {
+	if got := f.Wait(t.Context(), operation.Forever).Result.Text(); got != "0" {
 		t.Fatalf("the read that began before the change answers %q", got)
 	}
 	if got := h.Call(t.Context(), request("echo", `{"text":"a"}`)).Result.Text(); got != "1" {

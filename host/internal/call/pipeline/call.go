@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -18,53 +17,52 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxRounds bounds how often one call begins anew because the world changed
-// under it: the tool was replaced, or what a person approved is not so any
-// more.
+// maxRounds bounds how often one call takes its steps: it starts again when the
+// tool was replaced, or when the state that a person approved has changed.
 const maxRounds = 3
 
-// call is one call on its way.
+// call is one call in progress.
 type call struct {
 	Request
-	id      string
-	started time.Time
-	flight  *Flight
 
-	entry     *catalog.Entry   // after it was looked up
-	arguments schema.Arguments // after they were checked
+	id        string
+	started   time.Time
+	operation *operation.Operation
+
+	entry     *catalog.Entry   // set by lookUp
+	arguments schema.Arguments // set by check
 	hash      string           // of the canonical arguments
-	admission admission        // after it was admitted
-	tier      tool.Tier        // after the arguments were checked
-	names     []string         // of the files that the arguments name, in patches too, after that
-	commands  []policy.Command // of its arguments, as they were read when it was decided
-	tree      *command.Line    // that of them which is executed by its tree, if nobody approves its text
-	named     []string         // of the sensitive files that it names, as it was decided last
-	decision  policy.Decision  // after it was decided
-	sensitive []string         // files that it names and may use once it is allowed, after that
-	grantable approval.Call    // what of it a grant can be about, of one that a grant would answer
-	question  approval.Record  // what a person was asked in this round, as it stands; no ID: none was
-	approval  approval.Record  // after a person approved it; no ID: none did
+	tier      tool.Tier        // set by check
+	names     []string         // of the files that the arguments name, in patches too
+	charged   *charge          // set by limitRate
+	commands  []policy.Command // of the arguments, as the last decision read them
+	tree      *command.Line    // the command that is executed by its tree, if nobody approves its text
+	named     []string         // the sensitive files that the last decision found in the arguments
+	decision  policy.Decision  // set by decide
+	sensitive []string         // the sensitive files that the call may use once it is allowed
+	grantable approval.Call    // what a grant for this call can be about; zero if no grant can answer
+	question  approval.Record  // the question of this round as it is now; no ID: nobody was asked
+	approval  approval.Record  // the question once a person approved it; no ID: nobody did
 	preview   *tool.Preview    // what was shown to that person; nil: nothing
-	noPreview string           // why nothing was, though the tool has previews
+	noPreview string           // why nothing was shown, though the tool has previews
 	binding   string           // what the approval is bound to
-	begun     bool             // its start is in the journal
-	cacheKey  cacheKey         // of a call whose result may be kept
+	begun     bool             // the start is in the journal
+	cacheKey  cacheKey         // of a call whose result may be cached
 	epoch     int              // of the cache, when the call began
-	attempts  int              // how often it was handed to the plugin in this round
-	sent      bool             // the plugin may have seen it
-	keyed     bool             // its idempotency key is taken by it
-	again     bool             // it begins anew
-	replay    string           // the id of the earlier call whose result it gets; "" if it runs itself
-	announced bool             // whoever watches knows of it
-	stream    stream           // what the tool puts out in this attempt
+	attempts  int              // how often the plugin was given the call in this round
+	sent      bool             // the plugin may have seen the call
+	keyed     bool             // the call holds its idempotency key
+	restarted bool             // this is not the first round
+	replayed  string           // the id of the earlier call whose result the caller gets; "" if this call runs
+	announced bool             // the event of the call was published
+	stream    stream           // the tool's output in this attempt
 }
 
-// run takes a call through its steps, and again from the start if the world
-// changed on the way: what was checked against one program is never sent to
-// another, and what was approved for one state never runs on another. A panic
-// on the way, in a runner or over what a plugin or a caller sent, is an error
-// like any other.
-func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err error) {
+// rounds takes a call through its steps, and starts again if the world has
+// changed meanwhile: arguments that were checked against one program are never
+// sent to another, and a call that was approved for one state never runs on
+// another. A panic in a step becomes an error.
+func (p *Pipeline) rounds(ctx context.Context, c *call) (result tool.Result, err error) {
 	defer c.dropStream()
 	defer func() {
 		if value := recover(); value != nil {
@@ -79,20 +77,20 @@ func (p *Pipeline) run(ctx context.Context, c *call) (result tool.Result, err er
 		}
 		if round < maxRounds-1 { // the last one ends with the call
 			p.endRound(ctx, c, result, err)
-			c.again = true
+			c.restarted = true
 		}
 	}
 	if errors.Is(err, errStale) {
-		err = tool.Errorf(tool.Conflict, "what the call would change was changed each time that somebody had approved it").
-			WithHint("look at what is there now, then call again")
+		err = tool.Errorf(tool.Conflict, "the state that the call would change has changed after each approval").
+			WithHint("look at the current state, then call again")
 	}
 	return result, err
 }
 
-// steps takes a call through every step up to its result, in the order that
-// the security of the host rests on. The error is a [*tool.Error] for the
-// caller, or something for the log; [errReplaced] and [errStale] if the call
-// can be made anew; a [*following] if another flight carries the same call.
+// steps takes a call through all steps, in the order on which the security of
+// the host depends. The error is a [*tool.Error] for the caller, or any other
+// error for the log; [errReplaced] and [errStale] if the call can start again;
+// a [*joinError] if another operation executes the same call.
 func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.lookUp(c); err != nil {
 		return tool.Result{}, err
@@ -100,16 +98,16 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := c.check(); err != nil {
 		return tool.Result{}, err
 	}
-	if result, known, err := p.recall(ctx, c); known || err != nil {
+	if result, known, err := p.replay(ctx, c); known || err != nil {
 		return result, err
 	}
-	if err := p.admit(c); err != nil {
+	if err := p.limitRate(c); err != nil {
 		return tool.Result{}, err
 	}
 	if err := p.decide(c); err != nil {
 		return tool.Result{}, err
 	}
-	defer p.letGo(ctx, c)
+	defer p.releaseApproval(ctx, c)
 	if err := p.ask(ctx, c); err != nil {
 		return tool.Result{}, err
 	}
@@ -124,7 +122,7 @@ func (p *Pipeline) steps(ctx context.Context, c *call) (tool.Result, error) {
 	if err := p.begin(ctx, c); err != nil {
 		return tool.Result{}, err
 	}
-	result, err := p.carry(ctx, c)
+	result, err := p.execute(ctx, c)
 	if err != nil {
 		return result, err
 	}
@@ -143,9 +141,8 @@ func (p *Pipeline) lookUp(c *call) error {
 	return nil
 }
 
-// check reads the arguments, makes them canonical and finds the tier that they
-// give the call. From here on, the canonical text is what is hashed, shown,
-// recorded and sent.
+// check reads the arguments, makes them canonical and finds the call's tier. The
+// canonical text is what is hashed, shown, recorded and sent.
 func (c *call) check() error {
 	value, err := schema.Read(c.Request.Arguments)
 	if err != nil {
@@ -161,9 +158,9 @@ func (c *call) check() error {
 	return c.nameFiles()
 }
 
-// nameFiles finds the files that the arguments name. A patch that cannot be read is
-// refused, and a name with a NUL byte, which some programs end or join there: the
-// policy could not judge the files that are meant.
+// nameFiles finds the files that the arguments name. It refuses unreadable
+// patches, and names with a NUL byte, at which some programs end a name: the
+// policy could not tell which files are meant.
 func (c *call) nameFiles() error {
 	c.names = c.entry.ValuesOf(tool.RolePath, c.arguments.Values)
 	for _, text := range c.entry.ValuesOf(tool.RolePatch, c.arguments.Values) {
@@ -175,20 +172,9 @@ func (c *call) nameFiles() error {
 	}
 	for _, name := range c.names {
 		if strings.ContainsRune(name, 0) {
-			return tool.Errorf(tool.InvalidArgument, "the path %s holds a NUL byte", tool.VisibleName(name)).
+			return tool.Errorf(tool.InvalidArgument, "the path %s contains a NUL byte", tool.VisibleName(name)).
 				WithHint("no file has such a name; write the path without it")
 		}
 	}
 	return nil
-}
-
-// newCallID returns an id that sorts by time.
-func newCallID() string {
-	id, err := uuid.NewV7()
-	if err != nil {
-		// crypto/rand ends the process rather than fail, so that this is for
-		// the signature only.
-		id = uuid.New()
-	}
-	return "tc_" + id.String()
 }

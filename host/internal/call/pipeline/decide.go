@@ -13,10 +13,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// decide asks what the policy says of the call. It refuses one that is denied.
+// decide applies the policy to the call and refuses a call that is denied.
 func (p *Pipeline) decide(c *call) error {
-	c.decision = p.judge(c)
-	c.sensitive = c.named // what is named later by other links, nobody has allowed
+	c.decision = p.decision(c)
+	c.sensitive = c.named // files that other links lead to later are not allowed
 	for _, note := range c.decision.Notes {
 		p.opts.Logger.Info("the policy", "call", c.id, "tool", c.entry.Spec.Name, "note", note)
 	}
@@ -27,21 +27,17 @@ func (p *Pipeline) decide(c *call) error {
 	return nil
 }
 
-func (p *Pipeline) rules() *policy.Rules { return p.applied.Load().Policy }
-
-func (p *Pipeline) roots() []string { return p.applied.Load().Roots }
-
 // input describes a call to the policy.
 func (s *Settings) input(c *call) policy.Input {
 	return s.inputOf(c, s.commands(c), s.paths(c))
 }
 
-// inputOf describes a call to the policy that runs the commands, and names the paths.
+// inputOf describes a call that runs the commands and names the paths to the policy.
 func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Path) policy.Input {
 	in := policy.Input{
 		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Tier: c.tier, Arguments: c.arguments.Values,
 		Caller: policy.Caller{User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, Roles: c.Caller.Roles.Names()},
-		Asks:   c.entry.Spec.Asks, Folders: s.spelled, Paths: paths, Commands: commands,
+		Asks:   c.entry.Spec.Asks, Folders: s.resolved, Paths: paths, Commands: commands,
 		URLs: c.entry.ValuesOf(tool.RoleURL, c.arguments.Values),
 	}
 	doubtRepositories(&in)
@@ -55,10 +51,11 @@ func (s *Settings) inputOf(c *call, commands []policy.Command, paths []policy.Pa
 	return in
 }
 
-// maxLinked bounds the words of commands whose links are followed.
+// maxLinked bounds the words of commands whose symbolic links are followed.
 const maxLinked = 20_000
 
-// linked returns where the words of the commands lead through symbolic links.
+// linked returns the targets of the words of the commands that lead through
+// symbolic links.
 func linked(in *policy.Input) []policy.Path {
 	var all []policy.Path
 	looked, dirs := map[string]bool{}, map[string]string{}
@@ -66,7 +63,7 @@ func linked(in *policy.Input) []policy.Path {
 		if info, err := os.Lstat(path); err == nil && info.Mode().Type() == fs.ModeSymlink {
 			return links.Resolve(path)
 		}
-		dir, name := filepath.Split(path) // thousands of words may be in one directory
+		dir, name := filepath.Split(path) // thousands of words may name files of one directory
 		if _, ok := dirs[dir]; !ok {
 			dirs[dir] = links.Resolve(filepath.Clean(dir))
 		}
@@ -89,8 +86,8 @@ func linked(in *policy.Input) []policy.Path {
 				if looked[path] = true; len(looked) > maxLinked {
 					return append(all, policy.Path{Name: m.Text})
 				}
-				if leads := resolve(path); leads != path {
-					all = append(all, policy.Path{Name: m.Text, Absolute: leads})
+				if target := resolve(path); target != path {
+					all = append(all, policy.Path{Name: m.Text, Absolute: target})
 				}
 			}
 		}
@@ -98,22 +95,22 @@ func linked(in *policy.Input) []policy.Path {
 	return all
 }
 
-// judge asks the policy, and once more with the standing answer that covers
-// the call if that could change anything.
-func (p *Pipeline) judge(c *call) policy.Decision {
-	applied := p.applied.Load()
-	rules, in := applied.Policy, applied.input(c)
+// decision returns the policy's decision about the call, under the grants that
+// cover it.
+func (p *Pipeline) decision(c *call) policy.Decision {
+	settings := p.settings.Load()
+	rules, in := settings.Policy, settings.input(c)
 	c.grantable = approval.Call{}
 	c.commands, c.named = in.Commands, rules.SensitiveOf(&in)
 	decision := rules.Decide(in)
 	if c.entry.OfHost() {
-		decision.Change = "" // no block of the configuration is about these tools
+		decision.Change = "" // the configuration has no block for these tools
 	}
 	if decision.Standing {
-		c.grantable = p.grantable(c, applied, decision)
+		c.grantable = p.grantable(c, settings, decision)
 		decision = p.underGrants(rules, in, decision, &c.grantable)
 	}
-	decision = applied.deferred(c, decision)
+	decision = settings.deferred(c, decision)
 	if why := p.refusals.of(c); why != "" && decision.Verdict == policy.Allow {
 		decision = policy.Decision{Verdict: policy.Ask, Rule: "a part of the command that was refused when it ran: " + why, NoGrant: "the whole command is asked about once"}
 	}
@@ -126,17 +123,17 @@ func (p *Pipeline) judge(c *call) policy.Decision {
 	return decision
 }
 
-// grantable is a call as grants see it.
+// grantable returns the call as grants see it.
 func (p *Pipeline) grantable(c *call, s *Settings, d policy.Decision) approval.Call {
 	basis := p.opts.Catalog.Basis(c.entry.Plugin)
-	basis.Program = c.entry.Digest // which runs the call, or none does
+	basis.Program = c.entry.Digest // no other program gets the call
 	return approval.Call{
 		User: c.Caller.User, Session: c.Caller.Session, Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name,
 		Subject: s.subject(c, d), Basis: basis,
 	}
 }
 
-// underGrants decides about a call once more, with the standing answers that cover it.
+// underGrants decides again about a call if grants cover it, with these.
 func (p *Pipeline) underGrants(rules *policy.Rules, in policy.Input, d policy.Decision, call *approval.Call) policy.Decision {
 	if in.Grants = p.opts.Grants.Covering(call); len(in.Grants) > 0 {
 		return rules.Decide(in)
@@ -144,7 +141,7 @@ func (p *Pipeline) underGrants(rules *policy.Rules, in policy.Input, d policy.De
 	return d
 }
 
-// subject is what of a call a grant can be about.
+// subject returns the parts of a call that a grant can be about.
 func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 	var about approval.Subject
 	for _, segment := range d.Unanswered {
@@ -156,7 +153,7 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 	about.Folder = links.Resolve(s.Roots[0])
 	for _, name := range c.names {
 		written := s.absolute(name)
-		// What it names, which may be a link, and where that leads.
+		// The named file, which may be a link, and the link's target.
 		for _, path := range []string{filepath.Join(links.Resolve(filepath.Dir(written)), filepath.Base(written)), links.Resolve(written)} {
 			if !slices.Contains(about.Paths, path) {
 				about.Paths = append(about.Paths, path)
@@ -164,7 +161,7 @@ func (s *Settings) subject(c *call, d policy.Decision) approval.Subject {
 		}
 	}
 	if len(about.Commands) > 0 && len(about.Paths) == 0 {
-		about.Paths = []string{about.Folder} // where a command runs that names no place
+		about.Paths = []string{about.Folder} // a command that names no place runs there
 	}
 	return about
 }
@@ -177,8 +174,8 @@ func (s *Settings) absolute(name string) string {
 	return filepath.Clean(name)
 }
 
-// commands reads the shell commands in the arguments of a call, and notes which of them
-// is executed by its tree.
+// commands reads the shell commands in the arguments of a call, and sets c.tree to
+// the one that is executed by its tree.
 func (s *Settings) commands(c *call) []policy.Command {
 	var all []policy.Command
 	byTree := c.byTree()
@@ -201,10 +198,10 @@ func (s *Settings) commands(c *call) []policy.Command {
 	return all
 }
 
-// denied is what the caller of a denied call reads.
+// denied returns the error of a denied call.
 func denied(d policy.Decision) error {
 	if filepath.IsAbs(d.Where) {
-		d.Where = filepath.Base(d.Where) // a model learns no folder of the host
+		d.Where = filepath.Base(d.Where) // hides the host's folders from models
 	}
 	rule := decidedBy(d)
 	refused := tool.Errorf(tool.PermissionDenied, "%s", d.Reason)
@@ -214,7 +211,7 @@ func denied(d policy.Decision) error {
 	return refused.WithHint("decided by %s; to change it: %s", rule, d.Change)
 }
 
-// decidedBy names what decided, and its place.
+// decidedBy names the rule of a decision and its place.
 func decidedBy(d policy.Decision) string {
 	if d.Where == "" {
 		return d.Rule
@@ -222,8 +219,8 @@ func decidedBy(d policy.Decision) string {
 	return d.Rule + " at " + d.Where
 }
 
-// paths returns the absolute paths that the arguments of a call name: as written, and as
-// they lead through symbolic links.
+// paths returns the absolute paths that the arguments of a call name: as written, and
+// their targets if symbolic links lead elsewhere.
 func (s *Settings) paths(c *call) []policy.Path {
 	if len(s.Roots) == 0 {
 		return nil
@@ -232,8 +229,8 @@ func (s *Settings) paths(c *call) []policy.Path {
 	for _, name := range c.names {
 		written := s.absolute(name)
 		paths = append(paths, policy.Path{Name: name, Absolute: written})
-		if leads := links.Resolve(written); leads != written {
-			paths = append(paths, policy.Path{Name: name, Absolute: leads})
+		if target := links.Resolve(written); target != written {
+			paths = append(paths, policy.Path{Name: name, Absolute: target})
 		}
 	}
 	return paths

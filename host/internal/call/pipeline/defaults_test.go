@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
@@ -30,7 +31,7 @@ func TestDefaultsAreJudged(t *testing.T) {
 		t.Errorf("the approver sees %s, want %s", record.Arguments, whole)
 	}
 	h.answer(t, question.ID, true)
-	f.Wait(t.Context(), pipeline.Forever)
+	f.Wait(t.Context(), operation.Forever)
 	if got := plugin.calls(); got != whole {
 		t.Errorf("%s ran, want %s", got, whole)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -31,7 +32,7 @@ func TestDrain(t *testing.T) {
 			return tool.Result{}, ctx.Err()
 		}},
 	}, spec, echoSpec())
-	begin := func(name, arguments, session string) *pipeline.Flight {
+	begin := func(name, arguments, session string) *operation.Operation {
 		req := request(name, arguments)
 		req.Caller.Session = session
 		f := h.Start(t.Context(), req)
@@ -49,9 +50,9 @@ func TestDrain(t *testing.T) {
 		defer close(drained)
 		h.Drain(ctx)
 	}()
-	ends := func(f *pipeline.Flight, want string) {
+	ends := func(f *operation.Operation, want string) {
 		t.Helper()
-		if got := ending(f.Wait(t.Context(), pipeline.Forever)); !strings.HasPrefix(got, want) {
+		if got := ending(f.Wait(t.Context(), operation.Forever)); !strings.HasPrefix(got, want) {
 			t.Errorf("the call ends with %q, want %q", got, want)
 		}
 	}
@@ -112,7 +113,7 @@ func TestDrainWhileAKeyIsRecorded(t *testing.T) {
 	h.Drain(gone) // does not wait for the call
 	close(release)
 	const want = "unavailable: the host is stopping"
-	if got := ending(f.Wait(t.Context(), pipeline.Forever)); !strings.HasPrefix(got, want) {
+	if got := ending(f.Wait(t.Context(), operation.Forever)); !strings.HasPrefix(got, want) {
 		t.Errorf("the call ends with %q, want %q", got, want)
 	}
 }

@@ -3,18 +3,19 @@ package pipeline
 import (
 	"sync"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// busy counts the calls of each session that were announced and have not ended.
+// busy counts the announced calls of each session that have not ended.
 type busy struct {
 	mu    sync.Mutex // guards calls
 	calls map[session]int
 }
 
-// add counts a call in or out and returns how many there are then.
+// add adds n to the calls of a session and returns their number.
 func (b *busy) add(s session, n int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -25,7 +26,7 @@ func (b *busy) add(s session, n int) int {
 	return b.calls[s]
 }
 
-// announce tells that a call was decided, the first time that it is.
+// announce publishes that a call was decided, once for each call.
 func (p *Pipeline) announce(c *call) {
 	if c.announced {
 		return
@@ -39,7 +40,7 @@ func (p *Pipeline) announce(c *call) {
 	})
 }
 
-// publishState tells what the agent's session is doing.
+// publishState publishes what the agent's session is doing.
 func (p *Pipeline) publishState(c *call, state string) {
 	p.opts.Events.Publish(c.Caller.User, event.AgentState{Session: c.Caller.Session, State: state})
 }
@@ -48,9 +49,9 @@ func (p *Pipeline) publishProgress(c *call, report tool.Progress) {
 	p.opts.Events.Publish(c.Caller.User, event.ToolProgress{ID: c.id, Progress: report})
 }
 
-// publishEnd tells how a call ended, what it changed, and that its session is
-// idle if it was the last one.
-func (p *Pipeline) publishEnd(c *call, outcome Outcome) {
+// publishEnd publishes how a call ended and what it changed, and that its session
+// is idle if it was the last call.
+func (p *Pipeline) publishEnd(c *call, outcome operation.Outcome) {
 	p.opts.Events.Publish(c.Caller.User, event.ResultOf(outcome.ID, outcome.Tool, outcome.Result, outcome.Duration))
 	for _, effect := range effects(c, outcome) {
 		if effect.Kind == "file.changed" {
@@ -62,9 +63,9 @@ func (p *Pipeline) publishEnd(c *call, outcome Outcome) {
 	}
 }
 
-// effects are what a call has changed itself: a tool of the host's own tells of
-// what another call has, which was told when that one ended.
-func effects(c *call, outcome Outcome) []tool.Effect {
+// effects returns the changes that a call made itself. A result of the host's own
+// tools may list those of another call, which were published when that one ended.
+func effects(c *call, outcome operation.Outcome) []tool.Effect {
 	if c.entry != nil && c.entry.OfHost() {
 		return nil
 	}

@@ -2,14 +2,19 @@ package pipeline
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Explanation says what would happen to a call.
+// Explanation is the decision about a call that was not made.
 type Explanation struct {
 	policy.Decision
 
@@ -17,16 +22,17 @@ type Explanation struct {
 	Plugin    string          `json:"plugin"`
 	Tier      tool.Tier       `json:"tier"`
 	Arguments json.RawMessage `json:"arguments"`
-	// Repairs are what the arguments needed to fit.
+	// Repairs are the changes that made the arguments fit the schema.
 	Repairs []schema.Repair `json:"repairs,omitempty"`
-	// Commands are the simple commands of arguments that are shell commands, and
-	// Problems why they may not be all that runs.
+	// Commands are the simple commands in arguments that are shell commands. Problems
+	// are why other commands may run, too.
 	Commands []command.Segment `json:"commands,omitempty"`
 	Problems []command.Problem `json:"problems,omitempty"`
 }
 
-// Explain decides a call without running it, asking anybody or counting it. The
-// error is that of the call if its tool or its arguments are wrong.
+// Explain decides about a call without running it, asking a person or charging a
+// rate limit. If the tool or the arguments are wrong, it returns the error of the
+// call.
 func (p *Pipeline) Explain(req Request) (Explanation, error) {
 	c := &call{Request: req}
 	if err := p.lookUp(c); err != nil {
@@ -36,11 +42,183 @@ func (p *Pipeline) Explain(req Request) (Explanation, error) {
 		return Explanation{}, err
 	}
 	e := Explanation{
-		Decision: p.judge(c), Tool: c.entry.Spec.Name, Plugin: c.entry.Plugin, Tier: c.tier,
+		Decision: p.decision(c), Tool: c.entry.Spec.Name, Plugin: c.entry.Plugin, Tier: c.tier,
 		Arguments: p.recordable(c), Repairs: c.arguments.Repairs,
 	}
 	for _, read := range c.commands {
 		e.Commands, e.Problems = append(e.Commands, read.Line.Segments...), append(e.Problems, read.Line.Problems...)
 	}
 	return e, nil
+}
+
+// RuleCheck is the result of checking rules and their tests against the tools.
+type RuleCheck struct {
+	// Mistakes are rules that are wrong, and tests that fail.
+	Mistakes []RuleMistake `json:"mistakes"`
+	// Tests are all tests, in the order of the configuration.
+	Tests []TestResult `json:"tests"`
+	// NotChecked are the rules and tests about unknown tools: those of plugins that
+	// have never been started.
+	NotChecked []string `json:"not_checked"`
+}
+
+// RuleMistake is a mistake at a place of the configuration.
+type RuleMistake struct {
+	Place string `json:"place"`
+	Text  string `json:"text"`
+	// Summary is the kind of mistake. Word is the quoted name at the place that is
+	// wrong.
+	Summary string `json:"-"`
+	Word    string `json:"-"`
+}
+
+// TestResult is the result of the test of a rule.
+type TestResult struct {
+	Rule   string         `json:"rule"`
+	Name   string         `json:"name"`
+	Place  string         `json:"place"`
+	Expect policy.Verdict `json:"expect"`
+	// Decision is the policy's decision, nil if there is none.
+	Decision *policy.Decision `json:"decision,omitempty"`
+	// Problem is why the test fails; "" if it passes or was not checked.
+	Problem    string `json:"problem,omitempty"`
+	NotChecked bool   `json:"not_checked,omitempty"`
+}
+
+// CheckRules checks the rules of a configuration against the tools, and runs their
+// tests. complete reports that the tools of all plugins are known.
+func CheckRules(rules []policy.Rule, tools *catalog.Catalog, settings Settings, complete bool) RuleCheck {
+	settings.resolve()
+	check := RuleCheck{Mistakes: []RuleMistake{}, Tests: []TestResult{}, NotChecked: []string{}}
+	for i := range rules {
+		rule := &rules[i]
+		about := slices.DeleteFunc(slices.Clone(tools.Entries()), func(e *catalog.Entry) bool { return !rule.Covers(e.Spec.Name) })
+		if complete {
+			check.names(rule, tools)
+		} else if len(about) == 0 {
+			check.NotChecked = append(check.NotChecked, fmt.Sprintf("rule %q", rule.Name))
+		} else {
+			check.unknown(rule, about)
+		}
+		check.arguments(rule, about)
+		for _, test := range rule.Tests {
+			result := settings.test(rule, &test, about, tools, complete)
+			check.Tests = append(check.Tests, result)
+			if result.Problem != "" {
+				check.mistake("Test that fails", test.Place, test.Name, "rule %q, test %q: %s", rule.Name, test.Name, result.Problem)
+			}
+			if result.NotChecked {
+				check.NotChecked = append(check.NotChecked, fmt.Sprintf("test %q of rule %q", test.Name, rule.Name))
+			}
+		}
+	}
+	return check
+}
+
+func (r *RuleCheck) mistake(summary, place, word, text string, args ...any) {
+	r.Mistakes = append(r.Mistakes, RuleMistake{Place: place, Text: fmt.Sprintf(text, args...), Summary: summary, Word: word})
+}
+
+// unknown adds the names of a rule that no known tool has to NotChecked.
+func (r *RuleCheck) unknown(rule *policy.Rule, about []*catalog.Entry) {
+	for _, name := range rule.Tools {
+		one := policy.Rule{Tools: []string{name}}
+		if !slices.ContainsFunc(about, func(e *catalog.Entry) bool { return one.Covers(e.Spec.Name) }) {
+			r.NotChecked = append(r.NotChecked, fmt.Sprintf("%q of rule %q", name, rule.Name))
+		}
+	}
+}
+
+// names reports names and patterns of a rule that match no tool: they would have no
+// effect.
+func (r *RuleCheck) names(rule *policy.Rule, tools *catalog.Catalog) {
+	var all []string
+	plugins := false // reports that there are tools of plugins
+	for _, entry := range tools.Entries() {
+		all = append(all, entry.Spec.Name)
+		plugins = plugins || !entry.OfHost()
+	}
+	for _, name := range rule.Tools {
+		one := policy.Rule{Tools: []string{name}}
+		if slices.ContainsFunc(all, one.Covers) {
+			continue
+		}
+		if strings.ContainsAny(name, `*?[\`) {
+			if plugins {
+				r.mistake("Unknown tool", rule.ToolsPlace, name, "rule %q: there is no tool that %q matches", rule.Name, name)
+			}
+			continue
+		}
+		r.mistake("Unknown tool", rule.ToolsPlace, name, "rule %q: there is no tool %q%s", rule.Name, name, nearest(name, all))
+	}
+}
+
+// nearest suggests the name that may have been meant.
+func nearest(name string, all []string) string {
+	if near := schema.Nearest(name, all); len(near) > 0 {
+		return fmt.Sprintf("; did you mean %q?", near[0])
+	}
+	return ""
+}
+
+// arguments reports arguments that no tool of a rule has.
+func (r *RuleCheck) arguments(rule *policy.Rule, about []*catalog.Entry) {
+	if len(about) == 0 {
+		return
+	}
+	all := map[string]bool{}
+	for _, entry := range about {
+		for name := range entry.Schema.Names() {
+			all[name] = true
+		}
+	}
+	for _, argument := range rule.Arguments {
+		if all[argument.Name] {
+			continue
+		}
+		var names []string
+		for name := range all {
+			names = append(names, name)
+		}
+		r.mistake("Unknown argument", argument.Place, "", "rule %q: none of its tools has an argument %q%s", rule.Name, argument.Name, nearest(argument.Name, names))
+	}
+}
+
+// test runs one test: it decides about the call by the whole policy, without grants.
+func (s *Settings) test(rule *policy.Rule, test *policy.RuleTest, about []*catalog.Entry, tools *catalog.Catalog, complete bool) TestResult {
+	result := TestResult{Rule: rule.Name, Name: test.Name, Place: test.Place, Expect: test.Expect}
+	c := &call{Request: Request{Caller: auth.Caller{User: test.User, Roles: auth.Agent}, Arguments: test.Arguments}}
+	switch {
+	case test.Tool == "" && len(about) > 0:
+		c.entry = about[0]
+	case test.Tool != "" && !rule.Covers(test.Tool):
+		result.Problem = fmt.Sprintf("the rule is not about the tool %s", test.Tool)
+		return result
+	case test.Tool != "":
+		c.entry, _ = tools.Lookup(test.Tool) // the case of an unknown tool follows
+	}
+	if c.entry == nil {
+		if result.NotChecked = !complete; complete {
+			result.Problem = "there is no such tool"
+		}
+		return result
+	}
+	if err := c.check(); err != nil {
+		result.Problem = fmt.Sprintf("the tool %s does not take these arguments: %v", c.entry.Spec.Name, err)
+		return result
+	}
+	in := s.input(c)
+	decision := s.deferred(c, s.Policy.Decide(in))
+	result.Decision = &decision
+	if applies, _ := rule.Applies(&in); test.Expect == rule.Verdict && !rule.Shadow && !applies { // the notes contain the error
+		result.Problem = fmt.Sprintf("the rule does not apply to the call, so that the test says nothing of it; the call is decided %q by %s", decision.Verdict, decidedBy(decision))
+		return result
+	}
+	if decision.Verdict != test.Expect {
+		result.Problem = fmt.Sprintf("the call is decided %q by %s, expected %q", decision.Verdict, decidedBy(decision), test.Expect)
+		for _, note := range decision.Notes {
+			result.Problem += "; " + note
+		}
+	}
+	return result
 }

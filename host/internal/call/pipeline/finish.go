@@ -3,71 +3,82 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of what an error may say.
+// Bounds of the texts of an error.
 const (
 	maxMessage = 8 * tool.KiB
 	maxHint    = 2 * tool.KiB
 )
 
-// finish makes the outcome of a call. It runs on every path, so that no call
-// ends without it.
-func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err error) Outcome {
+const (
+	// metaPrefix starts the keys of metadata that only the host may set.
+	metaPrefix = "toolhost/"
+	// metaUntrusted is the key with which a plugin warns of its result.
+	metaUntrusted = "untrusted"
+)
+
+// finish records and publishes the end of a call and returns its outcome. Every
+// call ends with it, except one that joins another operation.
+func (p *Pipeline) finish(ctx context.Context, c *call, result tool.Result, err error) operation.Outcome {
 	if err != nil {
 		result = tool.ErrorResult(p.callerError(c, err))
 	}
-	outcome := Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.arguments.Repairs, Duration: time.Since(c.started)}
+	outcome := operation.Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.arguments.Repairs, Duration: time.Since(c.started)}
 	if c.entry != nil {
 		outcome.Tool = c.entry.Spec.Name
 	}
-	if c.replay != "" { // the earlier call has its record, and whoever watches knows of it
-		outcome.ID = c.replay
+	if c.replayed != "" { // the earlier call is recorded and published already
+		outcome.ID = c.replayed
 		return outcome
 	}
 	if !c.sent && c.decision.Verdict != policy.Deny {
 		c.refund()
 	}
-	ctx = context.WithoutCancel(ctx) // the caller may have gone; what records has bounds of its own
-	p.recordEnd(ctx, c, outcome)     // first: what a key answers with is in the journal
+	ctx = context.WithoutCancel(ctx) // the caller may have left; the records have their own bounds
+	p.recordEnd(ctx, c, outcome)     // before the key answers with the result
 	p.endKey(ctx, c, result)
 	if c.begun {
-		p.cache.empty(c) // of what was read while it ran
+		p.cache.empty(c) // reads that ran meanwhile may be outdated
 	}
 	p.publishEnd(c, outcome)
 	p.logEnd(c, outcome)
 	return outcome
 }
 
-// callerError returns what the caller may know of an error. What it may not
-// know goes to the log, under the call's id.
+// callerError returns the error that the caller reads. It hides an internal error,
+// which it logs under the call's id.
 func (p *Pipeline) callerError(c *call, err error) *tool.Error {
-	if errors.Is(err, ErrStopping) && (!c.begun || !c.sent) {
+	if errors.Is(err, operation.ErrStopping) && (!c.begun || !c.sent) {
 		err = refusedByStop(c)
 	}
 	e := tool.AsError(err)
 	if e.Code == tool.Internal {
 		p.opts.Logger.Error("call ended with an internal error", "call", c.id, "tool", c.Tool, "error", err)
 		e = tool.Errorf(tool.Internal, "internal error in call %s", c.id).WithCause(err).
-			WithHint("the host's log says more under this id")
+			WithHint("the host's log has the reason under this id")
 	}
 	return boundError(e)
 }
 
-// checkResult makes a result fit for the caller: valid, and within its budget.
-// What is parsed has passed the budget before. What the host's own tools give
-// is made to fit, or the result of a call that has passed here.
+// checkResult returns a result that is valid and within the tool's output budget.
+// It checks the budget of the structured part before it parses that. Results of the
+// host's own tools pass unchanged: they fit, or have passed here before.
 func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if c.entry.OfHost() {
 		return result
 	}
-	result, structured := p.fitStructured(c, p.dropForged(c, result))
+	result, structured := p.limitStructured(c, p.dropForged(c, result))
 	if err := checkOutput(c, result); err != nil {
 		p.opts.Logger.Warn("result refused", "call", c.id, "plugin", c.entry.Plugin, "tool", c.entry.Spec.Name,
 			"error", err, "cause", err.Unwrap())
@@ -76,10 +87,10 @@ func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if result.Error != nil {
 		result.Error = boundError(knownCode(result.Error))
 	}
-	return p.fitText(c, result, structured)
+	return p.truncateText(c, result, structured)
 }
 
-// checkOutput checks the parts of a result that a program reads.
+// checkOutput checks the parts of a result that programs read.
 func checkOutput(c *call, result tool.Result) *tool.Error {
 	if result.Structured != nil {
 		if err := c.entry.Output.Check(result.Structured); err != nil {
@@ -89,8 +100,8 @@ func checkOutput(c *call, result tool.Result) *tool.Error {
 	return checkFacts(result)
 }
 
-// knownCode replaces a code that a plugin made up, or that only the host may
-// use: no plugin can say that a person refused.
+// knownCode replaces a code that does not exist, or that only the host may use: no
+// plugin may report that a person refused.
 func knownCode(e *tool.Error) *tool.Error {
 	if e.Code.Valid() && !e.Code.HostOnly() {
 		return e
@@ -100,10 +111,9 @@ func knownCode(e *tool.Error) *tool.Error {
 	return &known
 }
 
-// boundError returns e with texts that are valid and not longer than they may
-// be.
+// boundError returns e with valid texts within their bounds.
 func boundError(e *tool.Error) *tool.Error {
-	message, hint := boundText(e.Message, maxMessage), boundText(e.Hint, maxHint)
+	message, hint := shorten(e.Message, maxMessage), shorten(e.Hint, maxHint)
 	if message == e.Message && hint == e.Hint {
 		return e
 	}
@@ -112,8 +122,9 @@ func boundError(e *tool.Error) *tool.Error {
 	return &bounded
 }
 
-// boundText returns s as valid text of not much more than most bytes.
-func boundText(s string, most tool.ByteSize) string {
+// shorten returns s as valid UTF-8 of at most most bytes, plus an ellipsis if it was
+// cut.
+func shorten(s string, most tool.ByteSize) string {
 	if len(s) <= int(most) && utf8.ValidString(s) {
 		return s
 	}
@@ -123,7 +134,7 @@ func boundText(s string, most tool.ByteSize) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-func (p *Pipeline) logEnd(c *call, outcome Outcome) {
+func (p *Pipeline) logEnd(c *call, outcome operation.Outcome) {
 	if !p.opts.Logger.IsDebug() {
 		return
 	}
@@ -133,4 +144,48 @@ func (p *Pipeline) logEnd(c *call, outcome Outcome) {
 	}
 	p.opts.Logger.Debug("call ended", "call", c.id, "tool", outcome.Tool, "user", c.Caller.User,
 		"status", status, "duration", outcome.Duration, "repairs", len(outcome.Repairs))
+}
+
+// program identifies a program whose dropped metadata is logged once.
+type program struct{ plugin, digest string }
+
+// dropForged returns a result without the metadata that only the host may set: the key
+// [MetaWhole], and keys that begin with "toolhost/". A plugin may declare its result
+// untrusted, but not trusted. Dropped keys are logged once for each program.
+func (p *Pipeline) dropForged(c *call, result tool.Result) tool.Result {
+	var forged []string
+	for key, value := range result.Metadata {
+		if isForged(key, value) {
+			forged = append(forged, key)
+		}
+	}
+	if len(forged) == 0 {
+		return result
+	}
+	facts := maps.Clone(result.Metadata)
+	for _, key := range forged {
+		delete(facts, key)
+	}
+	if result.Metadata = facts; len(facts) == 0 {
+		result.Metadata = nil
+	}
+	if _, known := p.forgers.LoadOrStore(program{c.entry.Plugin, c.entry.Digest}, true); !known {
+		slices.Sort(forged)
+		p.opts.Logger.Warn("dropped metadata of a plugin that only the host may set", "call", c.id,
+			"plugin", c.entry.Plugin, "tool", c.entry.Spec.Name, "key", tool.VisibleName(schema.Shorten(forged[0])), "keys", len(forged))
+	}
+	return result
+}
+
+// isForged reports whether a plugin may not set a key to a value. It ignores the case of
+// keys, as many readers of JSON do.
+func isForged(key string, value any) bool {
+	switch {
+	case strings.EqualFold(key, metaUntrusted):
+		return key != metaUntrusted || value != true
+	case strings.EqualFold(key, MetaWhole):
+		return true
+	}
+	name, _, hasSlash := strings.Cut(key, "/")
+	return hasSlash && strings.EqualFold(name+"/", metaPrefix)
 }

@@ -212,7 +212,7 @@ func FuzzOutput(f *testing.F) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	if _, err := pipeline.New(pipeline.Options{}); err == nil || err.Error() != "pipeline: no catalog is given" {
+	if _, err := pipeline.New(pipeline.Options{}); err == nil || err.Error() != "pipeline: the option catalog is required" {
 		t.Errorf("New without a catalog: %v", err)
 	}
 	run := func(context.Context, string, tool.Call, tool.Sink) (tool.Result, error) { return tool.Result{}, nil }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -37,7 +38,7 @@ func (b *busySession) Run(ctx context.Context, plugin, digest string, call tool.
 
 // waitForTurn makes a call wait for its turn in its session with an approval
 // that nobody has used yet.
-func waitForTurn(t *testing.T, h *host, b *busySession) (waiting *pipeline.Flight, approvalID string) {
+func waitForTurn(t *testing.T, h *host, b *busySession) (waiting *operation.Operation, approvalID string) {
 	t.Helper()
 	first := h.Start(t.Context(), request("add", `{"text":"first"}`))
 	t.Cleanup(first.Release)
@@ -47,7 +48,7 @@ func waitForTurn(t *testing.T, h *host, b *busySession) (waiting *pipeline.Fligh
 	t.Cleanup(waiting.Release)
 	id := h.nextQuestion(t).ID
 	h.answer(t, id, true)
-	until(t, func() bool { return waiting.Info().State == pipeline.Running })
+	until(t, func() bool { return waiting.Info().State == operation.Running })
 	return waiting, id
 }
 
@@ -69,7 +70,7 @@ func TestCanceledCallLeavesNoApproval(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: b}, addSpec())
 	f, id := waitForTurn(t, h, b)
 	f.Cancel()
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
+	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
 		t.Fatalf("Wait = %v, want %s", got, tool.Canceled)
 	}
 	close(b.leave)
@@ -94,7 +95,7 @@ func TestReplacedToolIsDecidedAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(b.leave)
-	got := f.Wait(t.Context(), pipeline.Forever).Result.Error
+	got := f.Wait(t.Context(), operation.Forever).Result.Error
 	if got == nil || got.Code != tool.NotFound || b.calls() != "" {
 		t.Errorf("Wait = %v, and %q ran; want that the tool is not offered", got, b.calls())
 	}
@@ -108,8 +109,8 @@ func TestRevokedCredential(t *testing.T) {
 	revoked.Caller.Token, kept.Caller.Token = "old", "new"
 	f, question := h.begin(t, revoked)
 	other, _ := h.begin(t, kept)
-	h.Revoke(func(c auth.Caller) bool { return c.Token != "old" })
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.PermissionDenied {
+	h.Operations().Revoke(func(c auth.Caller) bool { return c.Token != "old" })
+	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.PermissionDenied {
 		t.Errorf("Wait = %v, want %s", got, tool.PermissionDenied)
 	}
 	if record := h.record(t, question.ID); record.State != approval.Canceled {
@@ -127,19 +128,19 @@ func TestLookingDoesNotCollect(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
 	f := h.Start(t.Context(), request("add", `{"text":"a"}`))
 	f.Wait(t.Context(), 0)
-	f.Owe()
+	f.KeepForRetry()
 	question := h.nextQuestion(t)
 	f.Release()
 	h.answer(t, question.ID, true)
-	look, ok := h.Flight(f.ID(), auth.Caller{User: "ann"})
+	look, ok := h.Operations().Find(f.ID(), auth.Caller{User: "ann"})
 	if !ok {
 		t.Fatal("the call is not known")
 	}
-	look.Wait(t.Context(), pipeline.Forever)
+	look.Wait(t.Context(), operation.Forever)
 	look.Release()
 	again := h.Start(t.Context(), request("add", `{"text":"a"}`))
 	defer again.Release()
-	if got := again.Wait(t.Context(), pipeline.Forever); got.ID != f.ID() || plugin.calls() != `{"text":"a"}` {
+	if got := again.Wait(t.Context(), operation.Forever); got.ID != f.ID() || plugin.calls() != `{"text":"a"}` {
 		t.Errorf("the call made again is %s, and %q ran; want the result of %s", got.ID, plugin.calls(), f.ID())
 	}
 }
@@ -149,7 +150,7 @@ func TestRefusalIsRecorded(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
 	h.answer(t, question.ID, false)
-	f.Wait(t.Context(), pipeline.Forever)
+	f.Wait(t.Context(), operation.Forever)
 	row := h.rows(t, f.ID(), 1)[0]
 	if row.Approval != question.ID || row.Approver != "ann" || row.ApprovedBy != "" {
 		t.Errorf("the row says %+v, want the question and who refused it", row)
@@ -184,8 +185,8 @@ func TestDoneIsDone(t *testing.T) {
 	cancel()
 	for range 500 {
 		f := h.Start(t.Context(), request("echo", `{"text":"a"}`))
-		until(t, func() bool { return f.Info().State == pipeline.Done })
-		if f.Wait(now, pipeline.Forever).Pending {
+		until(t, func() bool { return f.Info().State == operation.Done })
+		if f.Wait(now, operation.Forever).Pending {
 			t.Fatal("a call that is done has no outcome")
 		}
 		f.Release()
@@ -199,14 +200,14 @@ func TestUncollectedResultsAreBounded(t *testing.T) {
 	h := newHost(t, pipeline.Options{
 		Runner: answer(tool.TextResult(strings.Repeat("x", 10<<20))), Policy: rules(t, policy.Options{}),
 	}, spec)
-	var last *pipeline.Flight
+	var last *operation.Operation
 	for range 10 {
 		last = h.Start(t.Context(), request("echo", `{"text":"a"}`))
-		until(t, func() bool { return last.Info().State == pipeline.Done })
+		until(t, func() bool { return last.Info().State == operation.Done })
 		last.Release()
 	}
-	until(t, func() bool { return h.Count("ann") == 6 }) // the last 6 of 10 MiB
-	if f, ok := h.Flight(last.ID(), auth.Caller{User: "ann"}); !ok {
+	until(t, func() bool { return h.Operations().Count("ann") == 6 }) // the last 6 of 10 MiB
+	if f, ok := h.Operations().Find(last.ID(), auth.Caller{User: "ann"}); !ok {
 		t.Error("the last result is not kept")
 	} else {
 		f.Release()

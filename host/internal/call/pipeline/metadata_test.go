@@ -44,7 +44,7 @@ func TestForgedMetadataIsDropped(t *testing.T) {
 			if len(tt.set) != before {
 				t.Error("the plugin's own metadata was changed, which others may hold")
 			}
-			told := strings.Count(log.String(), "only the host may set it")
+			told := strings.Count(log.String(), "that only the host may set")
 			if want := min(1, before-len(tt.want)); told != want {
 				t.Errorf("the log tells it %d times, want %d:\n%s", told, want, log.String())
 			}

@@ -53,7 +53,7 @@ func openHost(ctx context.Context, dir string, opts pipeline.Options) (*host, er
 		return nil, err
 	}
 	questions := make(chan string, 1000)
-	desk, err := approval.New(ctx, approval.Options{Store: db, Grants: grants, Changed: func(r approval.Record) {
+	approvals, err := approval.New(ctx, approval.Options{Store: db, Grants: grants, Changed: func(r approval.Record) {
 		if r.State == approval.Open {
 			questions <- r.ID
 		}
@@ -66,7 +66,7 @@ func openHost(ctx context.Context, dir string, opts pipeline.Options) (*host, er
 			return nil, err
 		}
 	}
-	opts.Store, opts.Journal, opts.Grants, opts.Desk, opts.Events = db, records, grants, desk, event.NewBus()
+	opts.Store, opts.Journal, opts.Grants, opts.Approvals, opts.Events = db, records, grants, approvals, event.NewBus()
 	p, err := pipeline.New(opts)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func openHost(ctx context.Context, dir string, opts pipeline.Options) (*host, er
 func (h *host) stop() {
 	ctx := context.Background()
 	_ = h.Close()
-	_ = h.opts.Desk.Close()
+	_ = h.opts.Approvals.Close()
 	_ = h.opts.Grants.Close()
 	_ = h.opts.Journal.Close(ctx)
 	_ = h.opts.Store.Close()

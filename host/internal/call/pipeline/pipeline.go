@@ -1,24 +1,29 @@
-// Package pipeline takes a call from its request to its result: it looks the
-// tool up, checks and repairs the arguments, admits the call, lets policy and
-// people decide, records its start, runs it, bounds what comes back and records
-// how it ended. Every call of every front end goes through it; there is no
-// other way in.
+// Package pipeline takes a call from request to result: it looks up the tool,
+// checks and repairs the arguments, applies the rate limits, lets policy and
+// people decide, records the start, executes the call, truncates the result and
+// records the end. All calls of all front ends go through it; there is no other
+// way in.
 //
-// A call is a [Flight], which outlives the request that began it. The steps are
-// in call.go, in the order that the security of the host rests on.
+// The steps are in call.go, in the order on which the security of the host
+// depends. A call is an [operation.Operation], which outlives the request that
+// started it.
 package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/results"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/links"
@@ -27,70 +32,99 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
-	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Options are what a Pipeline needs.
+// Options configure a [Pipeline].
 type Options struct {
-	// Catalog knows the tools. Required.
+	// Catalog holds the tools. Required.
 	Catalog *catalog.Catalog
-	// Runner carries the calls. Required.
+	// Runner sends the calls to the plugins. Required.
 	Runner Runner
 	// Policy decides about the calls; [Pipeline.Apply] replaces it. Required.
 	Policy *policy.Rules
-	// Desk asks people. Required.
-	Desk *approval.Desk
-	// Grants are the standing answers. Required.
+	// Approvals asks people. Required.
+	Approvals *approval.Service
+	// Grants holds the standing answers. Required.
 	Grants *approval.Grants
 	// Journal records the calls. Required.
 	Journal *journal.Journal
 	// Store keeps the results of calls with an idempotency key. Required.
 	Store *store.Store
-	// Results keeps whole results that are too long for their callers; nil means
-	// that nothing is kept of what is cut.
+	// Results keeps whole results that are too long for their callers; if nil,
+	// what is cut off is lost.
 	Results *results.Dir
-	// Events tells whoever watches. Required.
+	// Events publishes what happens. Required.
 	Events *event.Bus
 	// Logger gets the causes that callers do not see; nil means none.
 	Logger hclog.Logger
-	// Roots are the directories that callers may work in, the first one being
-	// what relative paths are relative to.
+	// Roots are the directories that callers may work in. Relative paths are
+	// relative to the first one.
 	Roots []string
 	// ActionsPerHour bounds the calls of one user that change something; 0
 	// means no bound.
 	ActionsPerHour int
-	// Keep is how long a flight that nobody holds goes on, and how long the
-	// result of one is kept; 0 means 10 minutes.
+	// Keep is how long an operation without holders continues, and how long its
+	// result is kept; 0 means 10 minutes.
 	Keep time.Duration
-	// PluginConcurrency bounds the calls of one plugin at the same time; 0
-	// means 64.
+	// PluginConcurrency bounds the concurrent calls of one plugin; 0 means 64.
 	PluginConcurrency int
 	// MaxWaiting bounds the calls that wait for one plugin or one tool; 0
-	// means 256. A call beyond it is refused.
+	// means 256. Further calls are refused.
 	MaxWaiting int
 	// MaxWait bounds how long a call waits for its turn; 0 means 30 seconds.
 	MaxWait time.Duration
-	// AnswerTimeout bounds how long a question of a tool waits for its answer; 0
+	// AnswerTimeout bounds how long a tool's question waits for its answer; 0
 	// means 10 minutes.
 	AnswerTimeout time.Duration
 }
 
-// Pipeline runs calls. Its methods may be called from any goroutine.
+// Pipeline executes calls. Its methods may be called from any goroutine.
 type Pipeline struct {
-	opts    Options
-	applied atomic.Pointer[Settings]
-	slots   slots
-	flights flights
-	buckets buckets
-	cache   cache
-	busy    busy
-	forgers sync.Map // of program: whose forged metadata is in the log
-
-	refusals refusals
+	opts       Options
+	settings   atomic.Pointer[Settings]
+	operations *operation.Registry
+	slots      slots
+	buckets    buckets
+	cache      cache
+	busy       busy
+	refusals   refusals
+	forgers    sync.Map // of program: whose forged metadata is in the log
 }
 
-// Settings are what a reload replaces.
+// Runner sends calls to the plugins that own the tools.
+type Runner interface {
+	// Run executes the call and returns the tool's result, or an error if there
+	// is none: a [*tool.Error] for the caller, or any other error for the log.
+	// When ctx ends, Run tells the tool to stop and returns at once.
+	//
+	// digest identifies the program whose tools the call was checked against. If
+	// the plugin runs another one now, the call is not sent.
+	//
+	// sent reports whether the tool may have seen the call. If not, the call can
+	// be made again, whatever it does.
+	Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error)
+	// Preview returns what the call would do, without doing it. Its errors are
+	// those of Run; an error of the tool itself means that the call cannot
+	// succeed.
+	Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error)
+}
+
+// Hider is a [Runner] that knows which plugins' processes may see forbidden files.
+type Hider interface {
+	// Unhidden reports whether programs that the plugin executes may see forbidden
+	// files. Run sends such a plugin only calls that a person has approved.
+	Unhidden(plugin string) bool
+}
+
+// unhidden reports whether a person must approve a call because its plugin may see
+// forbidden files.
+func (p *Pipeline) unhidden(c *call) bool {
+	hider, ok := p.opts.Runner.(Hider)
+	return ok && hider.Unhidden(c.entry.Plugin)
+}
+
+// Settings are the options that a reload replaces.
 type Settings struct {
 	// Policy decides about the calls.
 	Policy *policy.Rules
@@ -100,11 +134,11 @@ type Settings struct {
 	// means no bound.
 	ActionsPerHour int
 
-	spelled []string // Roots, and where those lead that are behind symbolic links
+	resolved []string // Roots, and their targets if they are behind symbolic links
 }
 
-// New returns a pipeline, or an error that names the option that is missing.
-// The caller must Close it.
+// New returns a pipeline, or an error that names the missing option. The caller
+// must Close it.
 func New(opts Options) (*Pipeline, error) {
 	for _, required := range []struct {
 		name    string
@@ -113,14 +147,14 @@ func New(opts Options) (*Pipeline, error) {
 		{"catalog", opts.Catalog == nil},
 		{"runner", opts.Runner == nil},
 		{"policy", opts.Policy == nil},
-		{"desk", opts.Desk == nil},
+		{"approvals", opts.Approvals == nil},
 		{"grants", opts.Grants == nil},
 		{"journal", opts.Journal == nil},
 		{"store", opts.Store == nil},
 		{"events", opts.Events == nil},
 	} {
 		if required.missing {
-			return nil, fmt.Errorf("pipeline: no %s is given", required.name)
+			return nil, fmt.Errorf("pipeline: the option %s is required", required.name)
 		}
 	}
 	if opts.Logger == nil {
@@ -142,94 +176,123 @@ func New(opts Options) (*Pipeline, error) {
 		opts.AnswerTimeout = 10 * time.Minute
 	}
 	p := &Pipeline{
-		opts:  opts,
-		slots: slots{queues: make(map[slotKey]*queue)},
-		flights: flights{
-			keep: opts.Keep, byID: make(map[string]*Flight), owed: make(map[flightKey]*Flight),
-			keyed: make(map[idempotencyKey]*Flight), users: make(map[string]int), others: make(map[string]*Flight), timers: make(map[*Flight]*time.Timer),
-		},
-		buckets: buckets{all: make(map[bucketKey]*bucket)},
-		cache:   newCache(),
-		busy:    busy{calls: make(map[session]int)},
+		opts:       opts,
+		operations: operation.NewRegistry(opts.Keep),
+		slots:      slots{queues: make(map[slotKey]*queue)},
+		buckets:    buckets{all: make(map[bucketKey]*bucket)},
+		cache:      newCache(),
+		busy:       busy{calls: make(map[session]int)},
 	}
 	p.Apply(Settings{Policy: opts.Policy, Roots: opts.Roots, ActionsPerHour: opts.ActionsPerHour})
 	return p, nil
 }
 
-// Apply replaces what a reload can. Calls that change something and have not
-// begun by then are decided again before they do.
+// Apply replaces the settings. Calls that change something and have not begun
+// yet are decided again before they do.
 func (p *Pipeline) Apply(s Settings) {
-	s.spell()
-	p.applied.Store(&s)
+	s.resolve()
+	p.settings.Store(&s)
 	p.cache.reset()
 }
 
-// spell finds out where the roots lead.
-func (s *Settings) spell() {
-	s.spelled = slices.Clone(s.Roots)
+// resolve adds the targets of the roots.
+func (s *Settings) resolve() {
+	s.resolved = slices.Clone(s.Roots)
 	for _, root := range s.Roots {
-		if leads := links.Resolve(root); !slices.Contains(s.spelled, leads) {
-			s.spelled = append(s.spelled, leads)
+		if target := links.Resolve(root); !slices.Contains(s.resolved, target) {
+			s.resolved = append(s.resolved, target)
 		}
 	}
 }
 
-// Drain starts no new calls: calls that have not begun, and those made later, end
-// at once with an error that says so. It returns when the others have ended, or ctx
-// has: Close cancels what is left.
-func (p *Pipeline) Drain(ctx context.Context) { p.flights.drain(ctx) }
+func (p *Pipeline) rules() *policy.Rules { return p.settings.Load().Policy }
+
+func (p *Pipeline) roots() []string { return p.settings.Load().Roots }
+
+// Drain refuses new calls and those that have not begun, with an error that
+// begins with [operation.Stopping]. It returns when all others have ended, or
+// ctx has; Close cancels the rest.
+func (p *Pipeline) Drain(ctx context.Context) { p.operations.Drain(ctx) }
 
 // Close cancels all calls and returns when none is under way. Questions to
 // people stay open: the same call made to the next host finds the answer.
 func (p *Pipeline) Close() error {
-	p.flights.close()
+	p.operations.Close()
 	return nil
 }
 
+// Operations returns the registry of the calls under way.
+func (p *Pipeline) Operations() *operation.Registry { return p.operations }
+
 // Request is a call as a front end received it.
 type Request struct {
-	// Caller is who calls, from the credential.
+	// Caller makes the call; it comes from the credential.
 	Caller auth.Caller
 	// Tool is a tool's name or alias.
 	Tool string
-	// Arguments is the JSON text as it came; empty means no arguments.
+	// Arguments is the JSON text as received; empty means no arguments.
 	Arguments []byte
-	// Sink receives progress and output as long as anybody holds the flight,
-	// which may be longer than whoever gave it.
+	// Sink receives progress and output as long as the operation has holders,
+	// which may be longer than the request.
 	Sink tool.Sink
-	// Attended says that whoever makes the call takes the tool's questions to the
-	// user, until it calls [Flight.Leave]. If nobody does, the tool hears that
-	// nobody can be asked.
+	// Attended reports that the caller takes the tool's questions to the user,
+	// until it calls [operation.Operation.Leave]. If no holder does, the tool gets
+	// an error instead of an answer.
 	Attended bool
 	// Traceparent is a W3C Trace Context, or "".
 	Traceparent string
-	// IdempotencyKey makes a call that is sent again, within a day, have its
-	// effect once; at most 200 bytes. "" means that each request is a call of
-	// its own.
+	// IdempotencyKey gives a call that is sent again within a day its effect only
+	// once; at most 200 bytes. "" makes each request a call of its own.
 	IdempotencyKey string
-	// Context is what the caller says about the call to whoever is asked to
-	// approve it. It is shown as the caller's words and decides nothing.
+	// Context is what the caller tells the approver about the call. It is shown
+	// as the caller's words and decides nothing.
 	Context string
 }
 
-// Outcome is how a call ended.
-type Outcome struct {
-	// ID is the call's own, "tc_" and a UUIDv7.
-	ID string
-	// Tool is the tool's name, or the name as it was asked for if there is no
-	// such tool.
-	Tool string
-	// Result is what the caller gets; its Error says why a call failed.
-	Result tool.Result
-	// Repairs are what the arguments needed to fit.
-	Repairs []schema.Repair
-	// Duration is the time from request to result.
-	Duration time.Duration
-	// Approval is the id of the question that a person was asked, or "".
-	Approval string
-	// Pending says that the call goes on and has no result yet.
-	Pending bool
-	// Question is what the tool asks the user, for a holder that attends; nil if
-	// it asks nothing.
-	Question *Question
+// Start starts a call and returns at once. The end of ctx does not end the call.
+// The caller must Release the operation.
+func (p *Pipeline) Start(ctx context.Context, req Request) *operation.Operation {
+	if req.Caller.Session == "" {
+		req.Caller.Session = req.Caller.Client // the calls of a client that names no session form one
+	}
+	c := &call{Request: req, id: newCallID(), started: time.Now()}
+	return p.operations.Start(ctx, operation.Call{
+		ID: c.id, Tool: c.Tool, Caller: c.Caller, Started: c.started, Sink: c.Sink, Attended: c.Attended,
+	}, func(ctx context.Context, o *operation.Operation) (operation.Outcome, *operation.Operation) {
+		c.operation = o
+		return p.run(ctx, c)
+	})
 }
+
+// Call executes one call and returns its outcome, which is never pending. It
+// waits until the tool ends or its time-out is over, and a person has answered,
+// or until ctx ends, which cancels the call unless others wait for it.
+func (p *Pipeline) Call(ctx context.Context, req Request) operation.Outcome {
+	o := p.Start(ctx, req)
+	defer o.Release()
+	return o.WaitOrCancel(ctx)
+}
+
+// run executes a call and returns its outcome, or the operation that it joins. A
+// panic in the end of a call ends that call only.
+func (p *Pipeline) run(ctx context.Context, c *call) (outcome operation.Outcome, joined *operation.Operation) {
+	defer func() {
+		if value := recover(); value != nil {
+			p.opts.Logger.Error("panic at the end of a call", "call", c.id, "panic", value, "stack", string(debug.Stack()))
+			p.operations.Unclaim(c.operation, c.IdempotencyKey)
+			outcome = operation.Outcome{ID: c.id, Tool: c.Tool, Result: tool.ErrorResult(p.callerError(c, errPanic))}
+			joined = nil
+		}
+	}()
+	if errors.Is(context.Cause(ctx), operation.ErrStopping) {
+		return p.finish(ctx, c, tool.Result{}, operation.ErrStopping), nil
+	}
+	result, err := p.rounds(ctx, c)
+	if join, ok := errors.AsType[*joinError](err); ok {
+		return operation.Outcome{}, join.operation
+	}
+	return p.finish(ctx, c, result, err), nil
+}
+
+// newCallID returns an id that sorts by time.
+func newCallID() string { return "tc_" + uuid.Must(uuid.NewV7()).String() }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -16,26 +17,26 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// causeMark stands between what a caller reads of an error and what only the
-// journal has.
+// causeMark separates the message that a caller reads from the cause that only the
+// journal keeps.
 const causeMark = "; cause: "
 
-// maxToolName bounds the name that is recorded of a tool that does not exist.
+// maxToolName bounds the recorded name of a tool that does not exist.
 const maxToolName = 128
 
-// begin uses up the approval and records the start of a call that changes
-// something, each durable before anything runs. A call whose start cannot be
-// recorded does not run, and one that the policy would by now ask about or deny
-// begins anew, its approval used up.
+// begin spends the approval and records the start of a call that changes something.
+// Both are durable before the call runs. If the start cannot be recorded, the call
+// does not run. If the policy now asks about the call or denies it, the call starts
+// again, and its approval stays spent.
 func (p *Pipeline) begin(ctx context.Context, c *call) error {
-	if err := c.flight.begin(ctx); err != nil {
+	if err := c.operation.Begin(ctx, !c.entry.OfHost()); err != nil {
 		return err
 	}
 	if p.replaced(c) {
-		return fmt.Errorf("%w: %w", errReplaced, errChanging) // it may have another tier by now
+		return fmt.Errorf("%w: %w", errReplaced, errChanging) // it may have another tier now
 	}
 	if c.approval.ID != "" {
-		if err := p.opts.Desk.Spend(ctx, c.approval.ID, c.id, c.binding); err != nil {
+		if err := p.opts.Approvals.Spend(ctx, c.approval.ID, c.id, c.binding); err != nil {
 			return err
 		}
 	}
@@ -59,20 +60,20 @@ func (p *Pipeline) begin(ctx context.Context, c *call) error {
 	return nil
 }
 
-// useGrants counts the grants by which a call runs.
+// useGrants counts a use of each grant that allows the call.
 func (p *Pipeline) useGrants(ctx context.Context, c *call) error {
 	if len(c.decision.Grants) == 0 {
 		return nil
 	}
 	err := p.opts.Grants.Use(ctx, c.decision.Grants)
-	if err != nil && tool.AsError(err).Code == tool.Conflict { // one has ended meanwhile
+	if err != nil && tool.AsError(err).Code == tool.Conflict { // a grant has ended meanwhile
 		return errStale
 	}
 	return err
 }
 
-// endRound records the end of a round of a call that had begun, has certainly
-// had no effect, and begins anew: result or err says why.
+// endRound records the end of a round of a call that had begun, has certainly had
+// no effect, and starts again. result or err is the reason.
 func (p *Pipeline) endRound(ctx context.Context, c *call, result tool.Result, err error) {
 	if !c.begun {
 		return
@@ -80,16 +81,16 @@ func (p *Pipeline) endRound(ctx context.Context, c *call, result tool.Result, er
 	if result.Error == nil {
 		result = tool.ErrorResult(p.callerError(c, err))
 	}
-	p.recordEnd(context.WithoutCancel(ctx), c, Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.arguments.Repairs, Duration: time.Since(c.started)})
-	p.readmitKey(context.WithoutCancel(ctx), c)
+	p.recordEnd(context.WithoutCancel(ctx), c, operation.Outcome{ID: c.id, Tool: c.Tool, Result: result, Repairs: c.arguments.Repairs, Duration: time.Since(c.started)})
+	p.resetKey(context.WithoutCancel(ctx), c)
 	c.begun, c.attempts = false, 0
 }
 
-// recordEnd records how a call ended. That of a call which could have changed
-// something is durable before its caller knows it.
-func (p *Pipeline) recordEnd(ctx context.Context, c *call, outcome Outcome) {
+// recordEnd records how a call ended. If the call could have changed something, the
+// record is durable before recordEnd returns.
+func (p *Pipeline) recordEnd(ctx context.Context, c *call, outcome operation.Outcome) {
 	r := p.record(c)
-	r.Status, r.Bytes, r.Attempts, r.Repairs = outcome.status(), size(outcome.Result), c.attempts, len(outcome.Repairs)
+	r.Status, r.Bytes, r.Attempts, r.Repairs = outcome.Status(), operation.Size(outcome.Result), c.attempts, len(outcome.Repairs)
 	r.Duration = outcome.Duration
 	if failure := outcome.Result.Error; failure != nil {
 		r.Code, r.Error = string(failure.Code), failure.Message
@@ -103,10 +104,10 @@ func (p *Pipeline) recordEnd(ctx context.Context, c *call, outcome Outcome) {
 	}
 }
 
-// record is what the journal keeps of a call, as far as it is known.
+// record returns the journal's record of a call, with the fields known so far.
 func (p *Pipeline) record(c *call) journal.Record {
 	r := journal.Record{
-		Call: c.id, Tool: boundText(c.Tool, maxToolName), Tier: c.tier,
+		Call: c.id, Tool: shorten(c.Tool, maxToolName), Tier: c.tier,
 		User: c.Caller.User, Client: c.Caller.Client, Session: c.Caller.Session, ArgumentsHash: c.hash,
 		Rule: c.decision.Rule, Where: c.decision.Where, ApprovedBy: string(c.decision.By),
 	}
@@ -120,7 +121,7 @@ func (p *Pipeline) record(c *call) journal.Record {
 	switch {
 	case c.approval.ID != "":
 		r.ApprovedBy, r.Approval, r.Approver, r.Via = string(policy.ByUser), c.approval.ID, c.approval.DecidedBy, c.approval.Via
-	case c.question.ID != "": // refused, or not answered
+	case c.question.ID != "": // refused or unanswered
 		r.Approval, r.Approver, r.Via = c.question.ID, c.question.DecidedBy, c.question.Via
 	case len(c.decision.Grants) > 0:
 		r.Approval = strings.Join(c.decision.Grants, ",")
@@ -128,7 +129,7 @@ func (p *Pipeline) record(c *call) journal.Record {
 	return r
 }
 
-// recordable is the arguments without those that the tool declares secret.
+// recordable returns the arguments without those that the tool declares secret.
 func (p *Pipeline) recordable(c *call) json.RawMessage {
 	if values, ok := c.entry.Hidden(c.arguments.Values); ok {
 		return schema.Canonical(values)
@@ -136,13 +137,13 @@ func (p *Pipeline) recordable(c *call) json.RawMessage {
 	return c.arguments.Canonical
 }
 
-// digest is how a digest is written everywhere.
+// digest returns a SHA-256 digest as the host writes it everywhere.
 func digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// digestOf identifies what a caller got; "" if it got nothing.
+// digestOf returns the digest of a result; "" if the result is empty.
 func digestOf(result tool.Result) string {
 	if len(result.Content) == 0 && result.Structured == nil {
 		return ""
@@ -153,12 +154,4 @@ func digestOf(result tool.Result) string {
 	}
 	_, _ = h.Write(result.Structured)
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
-}
-
-func size(result tool.Result) int64 {
-	n := len(result.Structured)
-	for _, part := range result.Content {
-		n += len(part.Data)
-	}
-	return int64(n)
 }

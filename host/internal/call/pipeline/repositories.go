@@ -12,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// doubtRepositories has a person asked about commands that run git where it may start
-// a program of the repository, whatever the words of the command are.
+// doubtRepositories marks commands that run git where it may start a program of the
+// repository, whatever the words of the command are: a person is asked about them.
 func doubtRepositories(in *policy.Input) {
 	for _, c := range in.Commands {
 		for i := range c.Line.Segments {
@@ -31,12 +31,12 @@ func doubtRepositories(in *policy.Input) {
 	}
 }
 
-// usesGit reports whether a command is git, or asks it: go notes the commit that it
-// builds.
+// usesGit reports whether a command is git or runs it: go asks git for the commit
+// that it builds.
 func usesGit(s *command.Segment) bool { return s.Name == "git" || s.Name == "go" }
 
-// notePatches has a person asked about git commands that print changes of sensitive files
-// which they do not name: those that the repository lists.
+// notePatches marks git commands that print changes of sensitive files without naming
+// them, since the repository lists them: a person is asked about them.
 func (s *Settings) notePatches(in *policy.Input) {
 	for _, c := range in.Commands {
 		for i := range c.Line.Segments {
@@ -47,9 +47,10 @@ func (s *Settings) notePatches(in *policy.Input) {
 	}
 }
 
-// patched says which sensitive file a git command may print changes of; "" is none.
+// patched returns why a git command may print changes of a sensitive file; "" if it
+// does not.
 func (s *Settings) patched(in *policy.Input, line *command.Line, segment *command.Segment) (why string) {
-	places, _ := in.Places(line) // of a line with more, doubt says so
+	places, _ := in.Places(line) // doubt reports lines with more places
 	for _, place := range places {
 		dir := inside(place, segment.Dirs)
 		some, without := pathspecs(dir, segment.Words[1:])
@@ -73,7 +74,7 @@ func (s *Settings) patched(in *policy.Input, line *command.Line, segment *comman
 }
 
 // pathspecs returns the absolute paths to which the words of a git command limit it, none
-// if it is not limited, and those that it leaves out. Patterns limit nothing.
+// if it has no limit, and the paths that it excludes. Patterns do not count as limits.
 func pathspecs(dir string, words []string) (some, without []string) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
@@ -82,9 +83,9 @@ func pathspecs(dir string, words []string) (some, without []string) {
 	for i, word := range words {
 		if i == 0 || !paths && strings.HasPrefix(word, "-") {
 			paths = paths || word == "--"
-			continue // the command, or an option
+			continue // the git command, or an option
 		}
-		value := !paths && strings.HasPrefix(words[i-1], "-") // it may be that of an option
+		value := !paths && strings.HasPrefix(words[i-1], "-") // it may be the value of an option
 		out := false
 		for _, magic := range []string{":!", ":^", ":(exclude)"} {
 			if rest, ok := strings.CutPrefix(word, magic); ok {
@@ -110,7 +111,7 @@ func pathspecs(dir string, words []string) (some, without []string) {
 	return some, without
 }
 
-// inside is the directory to which a program changes first.
+// inside returns the directory that a program changes to first.
 func inside(dir string, dirs []string) string {
 	for _, next := range dirs {
 		if filepath.IsAbs(next) {
@@ -122,7 +123,7 @@ func inside(dir string, dirs []string) string {
 	return dir
 }
 
-// doubt looks at the repositories that a command may use.
+// doubt returns why a repository that a command may use is not safe; "" if all are.
 func doubt(in *policy.Input, line *command.Line, s *command.Segment) string {
 	places, all := in.Places(line)
 	if !all {
@@ -136,8 +137,8 @@ func doubt(in *policy.Input, line *command.Line, s *command.Segment) string {
 	return ""
 }
 
-// changes returns the first other command of a line that may change a repository, -1
-// if there is none.
+// changes returns the index of the first other command of a line that may change a
+// repository, or -1.
 func changes(line *command.Line, of int) int {
 	for i := range line.Segments {
 		s := &line.Segments[i]
@@ -149,8 +150,8 @@ func changes(line *command.Line, of int) int {
 	return -1
 }
 
-// keepsConfiguration reports whether a command is one of git's that makes no repository
-// and changes the configuration of none in a way that matters.
+// keepsConfiguration reports whether a command is a git command that creates no
+// repository and changes no configuration that can start programs.
 func keepsConfiguration(s *command.Segment) bool {
 	return s.Name == "git" && !s.Loose && len(s.Words) > 1 && slices.Contains([]string{"add", "commit", "fetch", "push", "tag"}, s.Words[1])
 }

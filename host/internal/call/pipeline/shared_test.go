@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -19,23 +20,23 @@ func TestFirstRequestGivesUp(t *testing.T) {
 	runner, inside, leave := held()
 	h := newHost(t, pipeline.Options{Policy: rules(t, policy.Options{Mode: policy.Autonomous}), Runner: runner}, addSpec())
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan pipeline.Outcome, 1)
+	ended := make(chan operation.Outcome, 1)
 	go func() { ended <- h.Call(ctx, keyed("k", `{"text":"a"}`)) }() // ends with cancel
 	<-inside
 	second := h.Start(t.Context(), keyed("k", `{"text":"a"}`))
 	defer second.Release()
-	until(t, func() bool { return second.Info().State == pipeline.Done }) // it follows the first
+	until(t, func() bool { return second.Info().State == operation.Done }) // it follows the first
 	cancel()
 	if got := (<-ended).Result.Error; got == nil || got.Code != tool.Canceled {
 		t.Errorf("the request that gave up: %v, want %s", got, tool.Canceled)
 	}
-	if f, ok := h.Flight(second.ID(), auth.Caller{User: "ann"}); !ok {
+	if f, ok := h.Operations().Find(second.ID(), auth.Caller{User: "ann"}); !ok {
 		t.Error("the id of the second request leads nowhere")
 	} else {
 		f.Release()
 	}
 	close(leave)
-	if got := second.Wait(t.Context(), pipeline.Forever).Result; got.Error != nil || got.Text() != "done" {
+	if got := second.Wait(t.Context(), operation.Forever).Result; got.Error != nil || got.Text() != "done" {
 		t.Errorf("the other request: %+v, want the result", got)
 	}
 }
@@ -74,8 +75,8 @@ func TestKeyOfACallThatWasNotSent(t *testing.T) {
 	defer f.Release()
 	<-plugin.waiting
 	first.stop()
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || !strings.HasPrefix(got.Message, pipeline.Stopping) {
-		t.Fatalf("Wait = %v, want %q", got, pipeline.Stopping)
+	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || !strings.HasPrefix(got.Message, operation.Stopping) {
+		t.Fatalf("Wait = %v, want %q", got, operation.Stopping)
 	}
 	second, err := openHost(t.Context(), dir, opts)
 	if err != nil {
@@ -116,8 +117,8 @@ func TestKeyOfARevokedCredential(t *testing.T) {
 	req := keyed("k", `{"text":"a"}`)
 	req.Caller.Token = "old"
 	f, _ := h.begin(t, req)
-	h.Revoke(func(c auth.Caller) bool { return c.Token != "old" })
-	f.Wait(t.Context(), pipeline.Forever)
+	h.Operations().Revoke(func(c auth.Caller) bool { return c.Token != "old" })
+	f.Wait(t.Context(), operation.Forever)
 	req.Caller.Token = "new"
 	h.begin(t, req)
 }
@@ -134,7 +135,7 @@ func TestAskedCallsAreNotCached(t *testing.T) {
 	for range 2 {
 		f, question := h.begin(t, request("echo", `{"text":"a"}`))
 		h.answer(t, question.ID, true)
-		f.Wait(t.Context(), pipeline.Forever)
+		f.Wait(t.Context(), operation.Forever)
 		if record := h.record(t, question.ID); record.State != approval.Spent {
 			t.Errorf("the approval is %s, want it spent", record.State)
 		}

@@ -6,19 +6,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// slots bounds the calls that run at the same time, per plugin, per tool and per
-// session.
-// A queue exists only while a call holds or awaits a place in it.
+// slots bounds the concurrent calls of each plugin, tool and session. A queue
+// exists only while a call holds a place in it or waits for one.
 type slots struct {
 	mu     sync.Mutex // guards queues and their users
 	queues map[slotKey]*queue
 }
 
-// slotKey names a queue. Its size is part of the name: a tool that is
-// published anew with another bound has a queue of its own.
+// slotKey names a queue. The size is part of the name: a tool that is published
+// again with another bound gets another queue.
 type slotKey struct {
 	plugin  string
 	tool    string // "" for the plugin as a whole
@@ -26,8 +26,8 @@ type slotKey struct {
 	size    int
 }
 
-// session names the calls of one conversation, whatever front end they came
-// through; zero for queues that are not about sessions.
+// session names the calls of one conversation, over all front ends; zero for
+// queues of plugins and tools.
 type session struct{ user, name string }
 
 type queue struct {
@@ -35,10 +35,10 @@ type queue struct {
 	users  int           // calls that run or wait
 }
 
-// slot waits for the call's turn: first in its session, in which calls that
-// change something run one at a time in the order in which they come here; then
-// at its tool, so that calls of a busy tool do not keep others of the plugin
-// waiting. release gives the places back.
+// slot waits for the call's turn. It waits first in the session, where calls that
+// change something run one at a time in the order of their arrival; then at the
+// tool, so that calls of a busy tool do not block others of the plugin; then at
+// the plugin. release frees the places.
 func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error) {
 	var keys [3]slotKey
 	entered := keys[:0]
@@ -65,7 +65,7 @@ func (p *Pipeline) slot(ctx context.Context, c *call) (release func(), err error
 	return leave, nil
 }
 
-// sessionSize is how many calls like this one a session may have at a time; 0
+// sessionSize returns how many calls like this one a session may run at a time; 0
 // means any number.
 func (p *Pipeline) sessionSize(c *call) int {
 	if c.tier == tool.ReadOnly {
@@ -74,9 +74,9 @@ func (p *Pipeline) sessionSize(c *call) int {
 	return 1
 }
 
-// pluginSize is how many calls of the call's plugin run at a time; 0 means any
-// number. The host's own tools are bounded each for itself, so that calls which
-// wait for people keep no others waiting.
+// pluginSize returns how many calls of the call's plugin may run at a time; 0
+// means any number. The host's own tools have only their own bounds, so that calls
+// which wait for people do not block others.
 func (p *Pipeline) pluginSize(c *call) int {
 	if c.entry.OfHost() {
 		return 0
@@ -84,7 +84,7 @@ func (p *Pipeline) pluginSize(c *call) int {
 	return p.opts.PluginConcurrency
 }
 
-// enter takes a place in a queue, or waits for one until ctx ends or wait is
+// enter takes a place in a queue. It waits until there is one, ctx ends or wait is
 // over. A queue of size 0 has no bound.
 func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey, wait time.Duration) error {
 	if key.size <= 0 {
@@ -109,11 +109,11 @@ func (p *Pipeline) enter(ctx context.Context, c *call, key slotKey, wait time.Du
 		return nil
 	case <-ctx.Done():
 		p.slots.quit(key, q)
-		return causeOf(ctx)
+		return operation.Cause(ctx)
 	}
 }
 
-// join counts a call into a queue, or returns nil if too many wait in it.
+// join adds a call to a queue, or returns nil if too many wait in it.
 func (s *slots) join(key slotKey, maxWaiting int) *queue {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,7 +129,7 @@ func (s *slots) join(key slotKey, maxWaiting int) *queue {
 	return q
 }
 
-// leave gives a place back.
+// leave frees a place.
 func (s *slots) leave(key slotKey) {
 	if key.size <= 0 {
 		return
@@ -141,7 +141,7 @@ func (s *slots) leave(key slotKey) {
 	s.quit(key, q)
 }
 
-// quit counts a call out of a queue.
+// quit removes a call from a queue.
 func (s *slots) quit(key slotKey, q *queue) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

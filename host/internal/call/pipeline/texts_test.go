@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -85,7 +86,7 @@ func TestCasesTexts(t *testing.T) {
 			h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 			f, question := h.begin(t, request("add", `{"text":"a"}`))
 			h.answer(t, question.ID, false)
-			wantText(t, f.Wait(t.Context(), pipeline.Forever).Result.Error, code, text)
+			wantText(t, f.Wait(t.Context(), operation.Forever).Result.Error, code, text)
 		},
 		// Plugins write these; the host must hand them on untouched.
 		"write_file succeeded":                     handedOn,

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -43,7 +44,7 @@ func TestUnhidden(t *testing.T) {
 				t.Errorf("mode %v, known %v: the question is %+v after %q ran; want it confirmed first, and no grant", mode, known, question, runner.calls())
 			}
 			h.answer(t, question.ID, true)
-			if outcome := f.Wait(t.Context(), pipeline.Forever); outcome.Result.Error != nil || runner.calls() != `{"text":"a"}` {
+			if outcome := f.Wait(t.Context(), operation.Forever); outcome.Result.Error != nil || runner.calls() != `{"text":"a"}` {
 				t.Errorf("mode %v, known %v: the approved call: %+v, ran %q; want success", mode, known, outcome, runner.calls())
 			}
 			if e, err := h.Explain(req); err != nil || e.Verdict != policy.Confirm {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -53,7 +54,7 @@ func TestPreviewOfSensitiveFileFails(t *testing.T) {
 		t.Errorf("the question is %+v, want no preview and why", question)
 	}
 	h.answer(t, question.ID, true)
-	if got := f.Wait(t.Context(), pipeline.Forever).Result; got.Error != nil {
+	if got := f.Wait(t.Context(), operation.Forever).Result; got.Error != nil {
 		t.Errorf("the approved call ends with %v", got.Error)
 	}
 
@@ -79,7 +80,7 @@ func TestPreviewOfSensitiveFileIsShown(t *testing.T) {
 		t.Errorf("the caller is told %s, %v", told, err)
 	}
 	h.answer(t, question.ID, false)
-	if got := f.Wait(t.Context(), pipeline.Forever).Result; got.Error == nil || got.Error.Code != tool.Rejected || strings.Contains(got.Error.Error(), "hunter2") {
+	if got := f.Wait(t.Context(), operation.Forever).Result; got.Error == nil || got.Error.Code != tool.Rejected || strings.Contains(got.Error.Error(), "hunter2") {
 		t.Errorf("the refused call ends with %v", got.Error)
 	}
 }
@@ -163,7 +164,7 @@ func TestApprovalIsForTheFileThatALinkLeadsTo(t *testing.T) {
 		t.Errorf("the call that leads elsewhere is asked about by %s about %q, want another question about %q", other.ID, other.Sensitive, second)
 	}
 	h.answer(t, other.ID, true)
-	if got := f.Wait(t.Context(), pipeline.Forever).Result; got.Text() != second {
+	if got := f.Wait(t.Context(), operation.Forever).Result; got.Text() != second {
 		t.Errorf("the call ends with %q, %v, want it to get %s", got.Text(), got.Error, second)
 	}
 	if still := h.record(t, question.ID); still.State != approval.Approved {

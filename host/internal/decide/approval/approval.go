@@ -26,7 +26,7 @@ const (
 	defaultMaxOpen = 20
 )
 
-// Options are what a [Desk] needs.
+// Options are what a [Service] needs.
 type Options struct {
 	// Store keeps the records; required.
 	Store *store.Store
@@ -39,7 +39,7 @@ type Options struct {
 	MaxOpen int
 	// Changed is called after each durable change of a record, in the order of
 	// its changes, with the record without its arguments and preview. It must
-	// return at once and must not call the Desk. Nil drops it.
+	// return at once and must not call the service. Nil drops it.
 	Changed func(Record)
 	// Logger takes what happens without a caller; nil drops it.
 	Logger hclog.Logger
@@ -47,9 +47,9 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Desk keeps the questions and takes the answers. Its methods may be called
+// Service keeps the questions and takes the answers. Its methods may be called
 // concurrently, and wait for the disk.
-type Desk struct {
+type Service struct {
 	store   *store.Store
 	grants  *Grants
 	timeout time.Duration
@@ -76,26 +76,26 @@ type live struct {
 	id, user string
 	bytes    int // of arguments and preview
 	// mu orders the changes of the record. It is held across the writing of a
-	// change and the call of Changed, and taken before Desk.mu.
+	// change and the call of Changed, and taken before Service.mu.
 	mu sync.Mutex
 
 	expires  time.Time     // by the wall clock
-	deadline time.Duration // by the clock that nobody sets back, since Desk.started
+	deadline time.Duration // by the clock that nobody sets back, since Service.started
 
 	answered chan struct{} // closed when the record is no longer open
-	failure  error         // why the end of the record could not be written; guarded by Desk.mu
-	claimed  bool          // a flight waits for it; guarded by Desk.mu
-	woken    bool          // answered is closed; guarded by Desk.mu
+	failure  error         // why the end of the record could not be written; guarded by Service.mu
+	claimed  bool          // an operation waits for it; guarded by Service.mu
+	woken    bool          // answered is closed; guarded by Service.mu
 }
 
 // errClosed answers those who wait when the host stops.
 var errClosed = tool.Errorf(tool.Unavailable, "the host is stopping").WithHint("call again later: the approval is kept")
 
-// New returns a Desk that knows the records of earlier runs. Those whose time
+// New returns a service that knows the records of earlier runs. Those whose time
 // has passed meanwhile, or which come from the future because the clock was set
-// back, are closed as expired. ctx bounds New only; Close the Desk before the
+// back, are closed as expired. ctx bounds New only; Close the service before the
 // store and the grants.
-func New(ctx context.Context, opts Options) (*Desk, error) {
+func New(ctx context.Context, opts Options) (*Service, error) {
 	switch {
 	case opts.Store == nil:
 		return nil, errors.New("approvals: no store is given")
@@ -104,7 +104,7 @@ func New(ctx context.Context, opts Options) (*Desk, error) {
 	case opts.Timeout < 0 || opts.MaxOpen < 0:
 		return nil, errors.New("approvals: the timeout and the number of open approvals must not be negative")
 	}
-	d := &Desk{
+	d := &Service{
 		store: opts.Store, grants: opts.Grants, timeout: opts.Timeout, maxOpen: opts.MaxOpen,
 		changed: opts.Changed, logger: opts.Logger, now: opts.Now, started: time.Now(),
 		live: make(map[string]*live), rouse: make(chan struct{}, 1),
@@ -136,24 +136,24 @@ func New(ctx context.Context, opts Options) (*Desk, error) {
 
 // Close wakes those who wait and returns when nothing runs any more. Records
 // stay as they are. Further calls do nothing.
-func (d *Desk) Close() error {
-	d.close.Do(func() {
-		close(d.closing)
-		d.stop()
-		<-d.stopped
+func (s *Service) Close() error {
+	s.close.Do(func() {
+		close(s.closing)
+		s.stop()
+		<-s.stopped
 	})
 	return nil
 }
 
 // recall takes up the records that an earlier run left open or approved.
-func (d *Desk) recall(ctx context.Context) error {
-	rows, err := d.store.Read().QueryContext(ctx,
+func (s *Service) recall(ctx context.Context) error {
+	rows, err := s.store.Read().QueryContext(ctx,
 		`SELECT id, user, state, created, expires, octet_length(content) FROM approvals WHERE state IN ('open', 'approved')`)
 	if err != nil {
 		return errors.Join(errors.New("read the open approvals"), err)
 	}
 	defer rows.Close()
-	now := d.now()
+	now := s.now()
 	for rows.Next() {
 		l := &live{answered: make(chan struct{})}
 		var state State
@@ -162,53 +162,53 @@ func (d *Desk) recall(ctx context.Context) error {
 			return errors.Join(errors.New("read the open approvals"), err)
 		}
 		l.expires = timeOf(expires)
-		l.deadline = d.elapsed() + min(l.expires.Sub(now), l.expires.Sub(timeOf(created)), d.timeout)
+		l.deadline = s.elapsed() + min(l.expires.Sub(now), l.expires.Sub(timeOf(created)), s.timeout)
 		if timeOf(created).After(now) {
 			l.deadline = 0 // the clock was set back: nobody knows how old it is
 		}
 		if state != Open {
 			l.wake()
 		}
-		d.live[l.id] = l
+		s.live[l.id] = l
 	}
 	return rows.Err()
 }
 
-// elapsed is the time since the Desk was made, by a clock that nobody sets.
-func (d *Desk) elapsed() time.Duration { return time.Since(d.started) }
+// elapsed is the time since the service was made, by a clock that nobody sets.
+func (s *Service) elapsed() time.Duration { return time.Since(s.started) }
 
 // expired reports whether the record's time has passed by either clock.
-func (d *Desk) expired(l *live) bool {
-	return !d.now().Before(l.expires) || d.elapsed() >= l.deadline
+func (s *Service) expired(l *live) bool {
+	return !s.now().Before(l.expires) || s.elapsed() >= l.deadline
 }
 
 // find returns what is known of a record that is open or approved, or nil.
-func (d *Desk) find(id string) *live {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.live[id]
+func (s *Service) find(id string) *live {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.live[id]
 }
 
 // publish tells about a change that is on disk. The caller holds l.mu.
-func (d *Desk) publish(l *live, r Record) {
+func (s *Service) publish(l *live, r Record) {
 	r.withoutContent()
-	d.changed(r)
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	s.changed(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if r.State != Open {
 		l.wake()
 	}
 	if !r.State.Closed() {
 		return
 	}
-	delete(d.live, r.ID)
-	d.closedCount, d.closedBytes = d.closedCount+1, d.closedBytes+l.bytes
-	if d.closedCount >= pruneCount || d.closedBytes >= pruneBytes {
-		d.hurry()
+	delete(s.live, r.ID)
+	s.closedCount, s.closedBytes = s.closedCount+1, s.closedBytes+l.bytes
+	if s.closedCount >= pruneCount || s.closedBytes >= pruneBytes {
+		s.hurry()
 	}
 }
 
-// wake answers those who wait for the record. The caller holds Desk.mu, or is
+// wake answers those who wait for the record. The caller holds Service.mu, or is
 // the only one who knows l.
 func (l *live) wake() {
 	if !l.woken {

@@ -15,17 +15,17 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// rig is a desk over a store of its own.
+// rig is an approval service over a store of its own.
 type rig struct {
-	tb     testing.TB
-	dir    string
-	store  *store.Store
-	grants *approval.Grants
-	desk   *approval.Desk
-	clock  *wall
+	tb      testing.TB
+	dir     string
+	store   *store.Store
+	grants  *approval.Grants
+	service *approval.Service
+	clock   *wall
 }
 
-// open opens a desk over the store in dir; it is closed with the test, or by
+// open opens an approval service over the store in dir; it is closed with the test, or by
 // close.
 func open(tb testing.TB, dir string, opts approval.Options, basis ...func(string) catalog.Basis) *rig {
 	tb.Helper()
@@ -45,7 +45,7 @@ func open(tb testing.TB, dir string, opts approval.Options, basis ...func(string
 		tb.Fatal(err)
 	}
 	opts.Store, opts.Grants = s, r.grants
-	r.desk, err = approval.New(tb.Context(), opts)
+	r.service, err = approval.New(tb.Context(), opts)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func open(tb testing.TB, dir string, opts approval.Options, basis ...func(string
 
 func (r *rig) close(tb testing.TB) {
 	tb.Helper()
-	if r.desk != nil {
-		if err := r.desk.Close(); err != nil {
+	if r.service != nil {
+		if err := r.service.Close(); err != nil {
 			tb.Error(err)
 		}
 	}
@@ -111,7 +111,7 @@ func approver(user string) auth.Caller {
 
 func (r *rig) ask(tb testing.TB, q approval.Question) approval.Record {
 	tb.Helper()
-	record, err := r.desk.Ask(tb.Context(), q)
+	record, err := r.service.Ask(tb.Context(), q)
 	if err != nil {
 		tb.Fatalf("Ask = %v", err)
 	}
@@ -125,7 +125,7 @@ func (r *rig) seeing(tb testing.TB, dec approval.Decision) approval.Decision {
 	if dec.ArgumentsHash != "" || dec.PreviewDigest != "" {
 		return dec
 	}
-	if record, err := r.desk.Get(tb.Context(), dec.ID); err == nil {
+	if record, err := r.service.Get(tb.Context(), dec.ID); err == nil {
 		dec.ArgumentsHash, dec.PreviewDigest = record.ArgumentsHash, record.PreviewDigest
 	}
 	return dec
@@ -133,7 +133,7 @@ func (r *rig) seeing(tb testing.TB, dec approval.Decision) approval.Decision {
 
 func (r *rig) approve(tb testing.TB, id string) approval.Record {
 	tb.Helper()
-	record, err := r.desk.Decide(tb.Context(), r.seeing(tb, approval.Decision{ID: id, By: approver("ada"), Approve: true, Via: "cli"}))
+	record, err := r.service.Decide(tb.Context(), r.seeing(tb, approval.Decision{ID: id, By: approver("ada"), Approve: true, Via: "cli"}))
 	if err != nil {
 		tb.Fatalf("Decide = %v", err)
 	}
@@ -148,7 +148,7 @@ func TestApprovedCallRunsOnce(t *testing.T) {
 	defer cancel()
 	answered := make(chan approval.Record, 1)
 	go func() {
-		got, err := r.desk.Wait(ctx, record.ID)
+		got, err := r.service.Wait(ctx, record.ID)
 		if err != nil {
 			t.Errorf("Wait = %v", err)
 		}
@@ -158,10 +158,10 @@ func TestApprovedCallRunsOnce(t *testing.T) {
 	if got := <-answered; got.State != approval.Approved || got.DecidedBy != "ada" || got.Via != "cli" {
 		t.Errorf("Wait = %+v, want it approved by ada over cli", got)
 	}
-	if err := r.desk.Spend(ctx, record.ID, "tc_1", q.Binding()); err != nil {
+	if err := r.service.Spend(ctx, record.ID, "tc_1", q.Binding()); err != nil {
 		t.Errorf("Spend = %v", err)
 	}
-	if err := r.desk.Spend(ctx, record.ID, "tc_1", q.Binding()); tool.AsError(err).Code != tool.Conflict {
+	if err := r.service.Spend(ctx, record.ID, "tc_1", q.Binding()); tool.AsError(err).Code != tool.Conflict {
 		t.Errorf("second Spend = %v, want %s", err, tool.Conflict)
 	}
 }

@@ -57,7 +57,7 @@ type Question struct {
 	// means Arguments.
 	Shown json.RawMessage
 	// Preview is what the plugin says that the call would do; nil means that it
-	// cannot say. The Desk keeps it; it must not change any more.
+	// cannot say. The Service keeps it; it must not change any more.
 	Preview *tool.Preview
 	// NoPreview says why a tool that has previews gave none for this call.
 	NoPreview string
@@ -80,20 +80,20 @@ type Question struct {
 
 // Binding returns the digest of what makes this call that call: user, client,
 // plugin, tool, arguments, the plugin's program, the preview and the sensitive files.
-// [Desk.Spend] wants that of the call that is about to run.
+// [Service.Spend] wants that of the call that is about to run.
 func (q *Question) Binding() string {
 	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, hash(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive))
 }
 
 // Ask makes a durable record of a question and returns it. If there is an open
-// or approved record of the very same call for which no flight of this process
+// or approved record of the very same call for which no operation of this process
 // waits, that one is returned instead. Either way the record is claimed for
-// the caller until [Desk.Release], [Desk.Cancel] or its end.
+// the caller until [Service.Release], [Service.Cancel] or its end.
 //
 // A user who has too many open records gets [tool.RateLimited]. If the record
 // cannot be written, the error is [tool.Unavailable] and the call must not run.
-func (d *Desk) Ask(ctx context.Context, q Question) (Record, error) {
-	r, err := d.draft(q)
+func (s *Service) Ask(ctx context.Context, q Question) (Record, error) {
+	r, err := s.draft(q)
 	if err != nil {
 		return Record{}, err
 	}
@@ -102,17 +102,17 @@ func (d *Desk) Ask(ctx context.Context, q Question) (Record, error) {
 		return Record{}, err
 	}
 	fresh := &live{
-		id: r.ID, user: r.User, bytes: len(row.content), expires: r.Expires, deadline: d.elapsed() + d.timeout,
+		id: r.ID, user: r.User, bytes: len(row.content), expires: r.Expires, deadline: s.elapsed() + s.timeout,
 		answered: make(chan struct{}), claimed: true,
 	}
 	fresh.mu.Lock() // nobody changes it before it is published
 	defer fresh.mu.Unlock()
-	d.admit(fresh)
+	s.admit(fresh)
 
 	var redeemed *live
 	var open []string
-	err = d.store.Do(ctx, func(tx *sql.Tx) error {
-		d.unclaim(redeemed)
+	err = s.store.Do(ctx, func(tx *sql.Tx) error {
+		s.unclaim(redeemed)
 		redeemed, open = nil, nil
 		candidates, err := queryStrings(ctx, tx,
 			`SELECT id FROM approvals WHERE binding = ? AND state IN ('open', 'approved')
@@ -120,65 +120,65 @@ func (d *Desk) Ask(ctx context.Context, q Question) (Record, error) {
 		if err != nil {
 			return err
 		}
-		if redeemed = d.claim(candidates); redeemed != nil {
+		if redeemed = s.claim(candidates); redeemed != nil {
 			return nil
 		}
 		open, err = queryStrings(ctx, tx, `SELECT id FROM approvals WHERE state = 'open' AND user = ?`, r.User)
-		if err != nil || len(open) >= d.maxOpen {
+		if err != nil || len(open) >= s.maxOpen {
 			return err
 		}
 		return row.insert(ctx, tx)
 	})
-	if err == nil && redeemed == nil && len(open) < d.maxOpen {
-		d.publish(fresh, r)
+	if err == nil && redeemed == nil && len(open) < s.maxOpen {
+		s.publish(fresh, r)
 		return r, nil
 	}
-	d.drop(fresh)
+	s.drop(fresh)
 	switch {
 	case err != nil:
-		d.unclaim(redeemed)
+		s.unclaim(redeemed)
 		return Record{}, unwritten(ctx, err, "The approval could not be recorded, so the call does not run")
 	case redeemed != nil:
-		return d.redeem(ctx, redeemed)
+		return s.redeem(ctx, redeemed)
 	}
 	return Record{}, tooMany(open)
 }
 
 // admit takes up a record, before it is on disk: whoever reads it there can
 // decide it.
-func (d *Desk) admit(l *live) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.live[l.id] = l
-	if len(d.live) == 1 { // else the clock looks before the end of an earlier one, which is before this one's
-		d.hurry()
+func (s *Service) admit(l *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.live[l.id] = l
+	if len(s.live) == 1 { // else the clock looks before the end of an earlier one, which is before this one's
+		s.hurry()
 	}
 }
 
 // drop forgets a record that did not reach the disk.
-func (d *Desk) drop(l *live) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (s *Service) drop(l *live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	l.wake()
-	delete(d.live, l.id)
+	delete(s.live, l.id)
 }
 
 // redeem returns the record that was claimed.
-func (d *Desk) redeem(ctx context.Context, l *live) (Record, error) {
-	r, err := d.Get(ctx, l.id)
+func (s *Service) redeem(ctx context.Context, l *live) (Record, error) {
+	r, err := s.Get(ctx, l.id)
 	if err != nil {
-		d.unclaim(l)
+		s.unclaim(l)
 	}
 	return r, err
 }
 
 // claim takes the first of the records that nobody has claimed and whose time
 // has not passed. It returns nil if there is none.
-func (d *Desk) claim(ids []string) *live {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (s *Service) claim(ids []string) *live {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, id := range ids {
-		if l := d.live[id]; l != nil && !l.claimed && l.failure == nil && !d.expired(l) {
+		if l := s.live[id]; l != nil && !l.claimed && l.failure == nil && !s.expired(l) {
 			l.claimed = true
 			return l
 		}
@@ -186,37 +186,37 @@ func (d *Desk) claim(ids []string) *live {
 	return nil
 }
 
-func (d *Desk) unclaim(l *live) {
+func (s *Service) unclaim(l *live) {
 	if l == nil {
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	l.claimed = false
 }
 
-// Release says that the flight which asked no longer waits: the next identical
+// Release says that the operation which asked no longer waits: the next identical
 // call gets the record. It does nothing for one that is closed.
-func (d *Desk) Release(id string) { d.unclaim(d.find(id)) }
+func (s *Service) Release(id string) { s.unclaim(s.find(id)) }
 
 // Cancel closes a record because its caller gave up, also one that was approved
 // and is not yet spent. It does nothing for one that is closed.
-func (d *Desk) Cancel(ctx context.Context, id string) error {
-	l := d.find(id)
+func (s *Service) Cancel(ctx context.Context, id string) error {
+	l := s.find(id)
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.unclaim(l)
-	if err := d.end(ctx, Canceled, "caller", l); err != nil {
+	s.unclaim(l)
+	if err := s.end(ctx, Canceled, "caller", l); err != nil {
 		return unwritten(ctx, err, "The approval could not be canceled")
 	}
 	return nil
 }
 
 // draft checks a question and makes an open record of it.
-func (d *Desk) draft(q Question) (Record, error) {
+func (s *Service) draft(q Question) (Record, error) {
 	if q.Shown == nil {
 		q.Shown = q.Arguments
 	}
@@ -227,7 +227,7 @@ func (d *Desk) draft(q Question) (Record, error) {
 	if err != nil {
 		return Record{}, fmt.Errorf("make the id of an approval: %w", err)
 	}
-	created := timeOf(d.now().UnixMilli())
+	created := timeOf(s.now().UnixMilli())
 	r := Record{
 		ID: "ap_" + id.String(), Call: q.Call, User: q.User, Client: q.Client, Session: q.Session,
 		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Tier: q.Tier,
@@ -235,7 +235,7 @@ func (d *Desk) draft(q Question) (Record, error) {
 		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
 		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
 		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
-		Created: created, Expires: created.Add(d.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
+		Created: created, Expires: created.Add(s.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
 	}
 	r.Summary = summary(r)
 	r.Standing, r.NoGrant, r.Paused = q.Standing, q.NoGrant, q.Paused

@@ -30,7 +30,7 @@ func (r *rig) state(tb testing.TB, id string) approval.State {
 // decide decides as user, and returns the code of the error, or "".
 func (r *rig) decide(tb testing.TB, dec approval.Decision) tool.Code {
 	tb.Helper()
-	_, err := r.desk.Decide(tb.Context(), r.seeing(tb, dec))
+	_, err := r.service.Decide(tb.Context(), r.seeing(tb, dec))
 	return code(err)
 }
 
@@ -60,7 +60,7 @@ func TestAttacks(t *testing.T) {
 		}, true)},
 		{"a rejection of what was approved", decidedAgain(func(r *rig, id string) { r.approve(r.tb, id) }, false)},
 		{"a decision about what has expired", decidedAgain(func(*rig, string) { wait(timeout); synctest.Wait() }, true)},
-		{"a decision about what was canceled", decidedAgain(func(r *rig, id string) { _ = r.desk.Cancel(r.tb.Context(), id) }, true)},
+		{"a decision about what was canceled", decidedAgain(func(r *rig, id string) { _ = r.service.Cancel(r.tb.Context(), id) }, true)},
 		{"a late decision", decided(tool.Conflict, func(r *rig) approval.Decision {
 			dec := approve(r)
 			synctest.Wait()
@@ -128,7 +128,7 @@ func TestAttacks(t *testing.T) {
 		}},
 		{"spending again", spent(tool.Conflict, func(r *rig, id, binding string) {
 			r.approve(r.tb, id)
-			if err := r.desk.Spend(r.tb.Context(), id, "tc_1", binding); err != nil {
+			if err := r.service.Spend(r.tb.Context(), id, "tc_1", binding); err != nil {
 				r.tb.Error(err)
 			}
 		})},
@@ -138,7 +138,7 @@ func TestAttacks(t *testing.T) {
 		})},
 		{"spending what was canceled", spent(tool.Canceled, func(r *rig, id, _ string) {
 			r.approve(r.tb, id)
-			_ = r.desk.Cancel(r.tb.Context(), id)
+			_ = r.service.Cancel(r.tb.Context(), id)
 		})},
 		{"spending what has expired", spent(tool.Rejected, func(r *rig, id, _ string) {
 			r.approve(r.tb, id)
@@ -152,7 +152,7 @@ func TestAttacks(t *testing.T) {
 			synctest.Wait()
 			r.clock.set(timeout) // before anything has closed the record
 			if guard {
-				if err := r.desk.Spend(r.tb.Context(), record.ID, "tc_2", q.Binding()); code(err) != tool.Rejected {
+				if err := r.service.Spend(r.tb.Context(), record.ID, "tc_2", q.Binding()); code(err) != tool.Rejected {
 					r.tb.Errorf("Spend = %v, want %s", err, tool.Rejected)
 				}
 			} else {
@@ -164,7 +164,7 @@ func TestAttacks(t *testing.T) {
 			q := question(`{}`)
 			record := r.ask(r.tb, q)
 			r.approve(r.tb, record.ID)
-			spend := func() bool { return r.desk.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()) == nil }
+			spend := func() bool { return r.service.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()) == nil }
 			if !guard { // the state is looked at before, and not while, it is changed
 				_, unguarded := without(r.tb, "spend.go", onlyApproved)
 				spend = r.looksFirst(record.ID, approval.Approved, func() bool {
@@ -182,7 +182,7 @@ func TestAttacks(t *testing.T) {
 				inMemory := make(map[string]bool) // all that a host without the disk knows of what it spent
 				for range 2 {
 					switch {
-					case guard && r.desk.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()) == nil,
+					case guard && r.service.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()) == nil,
 						!guard && r.state(r.tb, record.ID) == approval.Approved && !inMemory[record.ID]:
 						inMemory[record.ID] = true
 						runs++
@@ -197,18 +197,18 @@ func TestAttacks(t *testing.T) {
 			record := r.ask(r.tb, q)
 			r.approve(r.tb, record.ID)
 			if guard { // else it ran without being spent
-				if err := r.desk.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()); err != nil {
+				if err := r.service.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()); err != nil {
 					r.tb.Fatal(err)
 				}
 			}
-			r.desk.Release(record.ID)
+			r.service.Release(record.ID)
 			return r.ask(r.tb, q).State == approval.Approved
 		}},
 		{"two calls for one approval", func(r *rig, guard bool) bool {
 			q := question(`{}`)
 			first := r.ask(r.tb, q)
-			if !guard { // the first flight waits on, but has lost its claim
-				r.desk.Release(first.ID)
+			if !guard { // the first operation waits on, but has lost its claim
+				r.service.Release(first.ID)
 			}
 			return r.ask(r.tb, q).ID == first.ID
 		}},
@@ -266,7 +266,7 @@ func TestForeignIsMissing(t *testing.T) {
 		same bool
 	}{{"eve", true}, {"ada", false}} { // for ada, who may decide it, the two differ
 		refused := func(id string) string {
-			_, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: id, By: approver(tt.by), Approve: true, ArgumentsHash: "sha256:0"}))
+			_, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: id, By: approver(tt.by), Approve: true, ArgumentsHash: "sha256:0"}))
 			return strings.ReplaceAll(err.Error(), id, "ID")
 		}
 		if foreign, missing := refused(record.ID), refused("ap_0"); (foreign == missing) != tt.same {
@@ -311,7 +311,7 @@ func TestOneDecisionOfAHundredCounts(t *testing.T) {
 	hundred(func() bool {
 		n := number.Add(1)
 		by := approver("ada")
-		got, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{
+		got, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{
 			ID: record.ID, By: by, Approve: n%2 == 0, Grant: terms(n%4 == 0), Message: strings.Repeat("x", int(n)), Via: "cli",
 		}))
 		if err == nil {
@@ -330,7 +330,7 @@ func TestOneDecisionOfAHundredCounts(t *testing.T) {
 	if states := seen.states(record.ID); len(states) != 2 {
 		t.Errorf("Changed saw %v, want the question and one decision", states)
 	}
-	got, err := r.desk.Get(t.Context(), record.ID)
+	got, err := r.service.Get(t.Context(), record.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,11 +404,11 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 	} {
 		q := question(`{}`)
 		tt.change(&q)
-		if _, err := r.desk.Ask(t.Context(), q); code(err) != tt.want {
+		if _, err := r.service.Ask(t.Context(), q); code(err) != tt.want {
 			t.Errorf("%s: Ask = %v, want %s", tt.name, err, tt.want)
 		}
 	}
-	if all, err := r.desk.List(t.Context(), approval.Filter{By: approver("ada")}); len(all) > 0 || err != nil {
+	if all, err := r.service.List(t.Context(), approval.Filter{By: approver("ada")}); len(all) > 0 || err != nil {
 		t.Errorf("List = %v, %v; want none", all, err)
 	}
 }
@@ -431,7 +431,7 @@ func TestDecisionSaysWhatWasSeen(t *testing.T) {
 			{record.ArgumentsHash, "sha256:0", tool.Conflict},
 			{"sha256:0", record.PreviewDigest, tool.Conflict},
 		} {
-			_, err := r.desk.Decide(t.Context(), approval.Decision{
+			_, err := r.service.Decide(t.Context(), approval.Decision{
 				ID: record.ID, By: approver("ada"), Approve: approve, ArgumentsHash: tt.arguments, PreviewDigest: tt.preview,
 			})
 			if code(err) != tt.want {

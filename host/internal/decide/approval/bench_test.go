@@ -73,7 +73,7 @@ func BenchmarkAskDecideSpend(b *testing.B) {
 		q := question(fmt.Sprintf(`{"n":%d}`, n))
 		record := r.ask(b, q)
 		r.approve(b, record.ID)
-		if err := r.desk.Spend(b.Context(), record.ID, "tc_1", q.Binding()); err != nil {
+		if err := r.service.Spend(b.Context(), record.ID, "tc_1", q.Binding()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -85,7 +85,7 @@ func BenchmarkListThousand(b *testing.B) {
 		r.ask(b, question(fmt.Sprintf(`{"open":%d}`, n)))
 	}
 	for b.Loop() {
-		all, err := r.desk.List(b.Context(), approval.Filter{By: approver("ada"), Limit: 1000})
+		all, err := r.service.List(b.Context(), approval.Filter{By: approver("ada"), Limit: 1000})
 		if err != nil || len(all) != 1000 {
 			b.Fatal(len(all), err)
 		}

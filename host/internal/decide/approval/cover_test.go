@@ -39,9 +39,9 @@ func (r *rig) grant(tb testing.TB, about approval.Subject, terms approval.Terms)
 	q := question(fmt.Sprintf(`{"n":%q}`, rand.Text())) // each is another call
 	q.Subject = about
 	record := r.ask(tb, q)
-	got, err := r.desk.Decide(tb.Context(), r.seeing(tb, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &terms}))
+	got, err := r.service.Decide(tb.Context(), r.seeing(tb, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &terms}))
 	if err != nil {
-		if _, err := r.desk.Decide(tb.Context(), r.seeing(tb, approval.Decision{ID: record.ID, By: approver("ada")})); err != nil {
+		if _, err := r.service.Decide(tb.Context(), r.seeing(tb, approval.Decision{ID: record.ID, By: approver("ada")})); err != nil {
 			tb.Fatalf("a refused grant leaves no open record: %v", err)
 		}
 	}

@@ -40,35 +40,35 @@ type Decision struct {
 // when. A record that the caller may not decide is [tool.NotFound], as one that
 // does not exist; a caller that may call tools gets [tool.PermissionDenied]
 // whatever else it may.
-func (d *Desk) Decide(ctx context.Context, dec Decision) (Record, error) {
+func (s *Service) Decide(ctx context.Context, dec Decision) (Record, error) {
 	if err := dec.check(); err != nil {
 		return Record{}, err
 	}
-	r, err := d.read(ctx, dec.ID, true) // whole: what cannot be shown must not be approved
+	r, err := s.read(ctx, dec.ID, true) // whole: what cannot be shown must not be approved
 	if err != nil {
 		return Record{}, err
 	}
 	if err := dec.fits(r); err != nil {
 		return Record{}, err
 	}
-	l := d.find(r.ID)
+	l := s.find(r.ID)
 	if l == nil {
-		return d.late(ctx, r.ID)
+		return s.late(ctx, r.ID)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.expired(l) {
-		if err := d.end(ctx, Expired, "timeout", l); err != nil {
+	if s.expired(l) {
+		if err := s.end(ctx, Expired, "timeout", l); err != nil {
 			return Record{}, unwritten(ctx, err, "Approval %s has expired, which could not be recorded", r.ID)
 		}
-		return d.late(ctx, r.ID)
+		return s.late(ctx, r.ID)
 	}
-	return d.settle(ctx, l, r, dec)
+	return s.settle(ctx, l, r, dec)
 }
 
 // settle writes the decision unless there is one. The caller holds l.mu.
-func (d *Desk) settle(ctx context.Context, l *live, r Record, dec Decision) (Record, error) {
-	now := d.now().UnixMilli()
+func (s *Service) settle(ctx context.Context, l *live, r Record, dec Decision) (Record, error) {
+	now := s.now().UnixMilli()
 	closed := int64(0)
 	r.State, r.DecidedBy, r.Via, r.Message, r.Decided = Approved, dec.By.User, dec.Via, dec.Message, timeOf(now)
 	if !dec.Approve {
@@ -80,34 +80,34 @@ func (d *Desk) settle(ctx context.Context, l *live, r Record, dec Decision) (Rec
 		if grants, err = dec.Grant.grants(&r); err != nil {
 			return Record{}, err
 		}
-		d.grants.writing.Lock() // until they are in force, so that nobody revokes them before
-		defer d.grants.writing.Unlock()
+		s.grants.writing.Lock() // until they are in force, so that nobody revokes them before
+		defer s.grants.writing.Unlock()
 	}
 	var won bool
-	err := d.store.Do(ctx, func(tx *sql.Tx) error {
+	err := s.store.Do(ctx, func(tx *sql.Tx) error {
 		var err error
 		won, err = execOne(ctx, tx, `UPDATE approvals SET state = ?, decided_by = ?, via = ?, message = ?, decided = ?, closed = ?
 			WHERE id = ? AND state = 'open'`, r.State, r.DecidedBy, r.Via, r.Message, now, closed, r.ID)
 		if err != nil || !won || len(grants) == 0 {
 			return err
 		}
-		return d.grants.insert(ctx, tx, grants)
+		return s.grants.insert(ctx, tx, grants)
 	})
 	if err != nil {
 		return Record{}, unwritten(ctx, err, "The decision about approval %s could not be recorded, so it does not count", r.ID)
 	}
 	if !won {
-		return d.late(ctx, r.ID)
+		return s.late(ctx, r.ID)
 	}
-	d.grants.put(grants)
-	d.publish(l, r)
+	s.grants.put(grants)
+	s.publish(l, r)
 	r.Grants = grants
 	return r, nil
 }
 
 // late returns the record, and the error of a decision that came too late.
-func (d *Desk) late(ctx context.Context, id string) (Record, error) {
-	r, err := d.read(ctx, id, false)
+func (s *Service) late(ctx context.Context, id string) (Record, error) {
+	r, err := s.read(ctx, id, false)
 	if err != nil {
 		return Record{}, err
 	}

@@ -47,7 +47,7 @@ func TestDatabaseFull(t *testing.T) {
 	}
 	large := question(`{"text":"` + strings.Repeat("x", 1<<20) + `"}`)
 	pages(1) // that is, as many as there are
-	if _, err := r.desk.Ask(t.Context(), large); code(err) != tool.Unavailable || !errors.Is(err, store.ErrUnwritable) {
+	if _, err := r.service.Ask(t.Context(), large); code(err) != tool.Unavailable || !errors.Is(err, store.ErrUnwritable) {
 		t.Errorf("Ask = %v, want %s because of %v", err, tool.Unavailable, store.ErrUnwritable)
 	}
 	r.approve(t, record.ID)
@@ -66,24 +66,24 @@ func TestDiskFull(t *testing.T) {
 	undecided, approved := r.ask(t, q), r.ask(t, q)
 	r.approve(t, approved.ID)
 	r.writable(t, false)
-	if _, err := r.desk.Ask(t.Context(), question(`{"n":1}`)); code(err) != tool.Unavailable {
+	if _, err := r.service.Ask(t.Context(), question(`{"n":1}`)); code(err) != tool.Unavailable {
 		t.Errorf("Ask = %v, want %s", err, tool.Unavailable)
 	}
 	dec := approval.Decision{ID: undecided.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{}}
 	if got := r.decide(t, dec); got != tool.Unavailable {
 		t.Errorf("Decide = %q, want %s", got, tool.Unavailable)
 	}
-	if err := r.desk.Spend(t.Context(), approved.ID, "tc_1", q.Binding()); code(err) != tool.Unavailable {
+	if err := r.service.Spend(t.Context(), approved.ID, "tc_1", q.Binding()); code(err) != tool.Unavailable {
 		t.Errorf("Spend = %v, want %s", err, tool.Unavailable)
 	}
-	if err := r.desk.Cancel(t.Context(), undecided.ID); code(err) != tool.Unavailable {
+	if err := r.service.Cancel(t.Context(), undecided.ID); code(err) != tool.Unavailable {
 		t.Errorf("Cancel = %v, want %s", err, tool.Unavailable)
 	}
 	if _, covered := r.covering("ada", "p", "put"); covered {
 		t.Error("a grant is in force that is not on disk")
 	}
 	for id, want := range map[string]approval.State{undecided.ID: approval.Open, approved.ID: approval.Approved} {
-		if got, err := r.desk.Get(t.Context(), id); err != nil || got.State != want {
+		if got, err := r.service.Get(t.Context(), id); err != nil || got.State != want {
 			t.Errorf("Get(%s) = %s, %v; want %s", id, got.State, err, want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestDiskFull(t *testing.T) {
 	if _, covered := r.covering("ada", "p", "put"); !covered {
 		t.Error("the grant is not in force")
 	}
-	if err := r.desk.Spend(t.Context(), approved.ID, "tc_1", q.Binding()); err != nil {
+	if err := r.service.Spend(t.Context(), approved.ID, "tc_1", q.Binding()); err != nil {
 		t.Errorf("Spend = %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestExpiryOnFullDisk(t *testing.T) {
 		q := question(`{}`)
 		record := r.ask(t, q)
 		r.writable(t, false)
-		if _, err := r.desk.Wait(t.Context(), record.ID); code(err) != tool.Unavailable {
+		if _, err := r.service.Wait(t.Context(), record.ID); code(err) != tool.Unavailable {
 			t.Errorf("Wait = %v, want %s", err, tool.Unavailable)
 		}
 		if got := r.decide(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}); got != tool.Unavailable {
@@ -155,17 +155,17 @@ func TestDamagedRows(t *testing.T) {
 					t.Fatalf("%d rows were damaged, want 1", n)
 				}
 				r.restart(t, approval.Options{Timeout: time.Minute})
-				if got, err := r.desk.Get(t.Context(), damaged.ID); code(err) != tool.Internal {
+				if got, err := r.service.Get(t.Context(), damaged.ID); code(err) != tool.Internal {
 					t.Errorf("Get = %+v, %v; want %s", got, err, tool.Internal)
 				}
 				if got := r.decide(t, approval.Decision{ID: damaged.ID, By: approver("ada"), Approve: true}); got != tool.Internal {
 					t.Errorf("Decide = %q, want %s", got, tool.Internal)
 				}
-				if again, err := r.desk.Ask(t.Context(), q); err == nil && again.ID == damaged.ID {
+				if again, err := r.service.Ask(t.Context(), q); err == nil && again.ID == damaged.ID {
 					t.Error("Ask gave the damaged record to a call")
 				}
 				r.approve(t, whole.ID)
-				if all, err := r.desk.List(t.Context(), approval.Filter{By: approver("ada")}); err != nil || len(all) == 0 {
+				if all, err := r.service.List(t.Context(), approval.Filter{By: approver("ada")}); err != nil || len(all) == 0 {
 					t.Errorf("List = %v, %v; want the others", all, err)
 				}
 				wait(2 * time.Minute)
@@ -194,7 +194,7 @@ func TestDamagedRowWithoutTheGuard(t *testing.T) {
 			sum := sha256.Sum256(content)
 			r.exec(t, "UPDATE approvals SET content_sum = ? WHERE id = ?", sum[:], id)
 		}
-		shown, err := r.desk.Get(t.Context(), id)
+		shown, err := r.service.Get(t.Context(), id)
 		if damage := err == nil && strings.Contains(string(shown.Arguments), "b.txt"); damage != fitting {
 			t.Errorf("with a sum that fits = %t, Get = %s, %v", fitting, shown.Arguments, err)
 		}

@@ -39,34 +39,34 @@ func example(ctx context.Context) error {
 		return err
 	}
 	defer grants.Close()
-	desk, err := approval.New(ctx, approval.Options{Store: s, Grants: grants})
+	service, err := approval.New(ctx, approval.Options{Store: s, Grants: grants})
 	if err != nil {
 		return err
 	}
-	defer desk.Close()
+	defer service.Close()
 
 	question := approval.Question{
 		Call: "tc_1", User: "ada", Plugin: "files", Tool: "put", Tier: tool.SideEffecting,
 		Verdict: policy.Ask, Rule: "tier side_effecting", Arguments: json.RawMessage(`{"path":"a.txt"}`),
 	}
-	record, err := desk.Ask(ctx, question)
+	record, err := service.Ask(ctx, question)
 	if err != nil {
 		return err
 	}
 	// Somebody else, elsewhere.
-	if _, err := desk.Decide(ctx, approval.Decision{
+	if _, err := service.Decide(ctx, approval.Decision{
 		ID: record.ID, Approve: true, Via: "cli", By: auth.Caller{User: "ada", Roles: auth.Approver},
 		ArgumentsHash: record.ArgumentsHash, PreviewDigest: record.PreviewDigest,
 	}); err != nil {
 		return err
 	}
-	record, err = desk.Wait(ctx, record.ID)
+	record, err = service.Wait(ctx, record.ID)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(os.Stdout, record.State, "by", record.DecidedBy)
-	fmt.Fprintln(os.Stdout, desk.Spend(ctx, record.ID, "tc_1", question.Binding()))
-	fmt.Fprintln(os.Stdout, tool.AsError(desk.Spend(ctx, record.ID, "tc_2", question.Binding())).Code)
+	fmt.Fprintln(os.Stdout, service.Spend(ctx, record.ID, "tc_1", question.Binding()))
+	fmt.Fprintln(os.Stdout, tool.AsError(service.Spend(ctx, record.ID, "tc_2", question.Binding())).Code)
 	return nil
 }
 

@@ -30,45 +30,45 @@ const (
 
 // tend closes the records whose time has passed, and removes old ones, until
 // ctx ends. It sleeps in between.
-func (d *Desk) tend(ctx context.Context) {
-	defer close(d.stopped)
-	pruned := d.elapsed() - pruneEvery // at once
+func (s *Service) tend(ctx context.Context) {
+	defer close(s.stopped)
+	pruned := s.elapsed() - pruneEvery // at once
 	for ctx.Err() == nil {
-		due := d.due()
-		err := d.expire(ctx, due)
-		if err == nil && (d.elapsed()-pruned >= pruneEvery || d.muchClosed()) {
-			if err = d.prune(ctx); err == nil {
-				pruned = d.elapsed()
+		due := s.due()
+		err := s.expire(ctx, due)
+		if err == nil && (s.elapsed()-pruned >= pruneEvery || s.muchClosed()) {
+			if err = s.prune(ctx); err == nil {
+				pruned = s.elapsed()
 			}
 		}
-		pause := min(d.untilNext(), pruned+pruneEvery-d.elapsed())
+		pause := min(s.untilNext(), pruned+pruneEvery-s.elapsed())
 		if err != nil && ctx.Err() == nil {
-			d.logger.Error("old approvals cannot be closed", "error", err)
+			s.logger.Error("old approvals cannot be closed", "error", err)
 			pause = retryAfter
 		}
 		select {
 		case <-ctx.Done():
-		case <-d.rouse:
+		case <-s.rouse:
 		case <-time.After(max(0, pause)):
 		}
 	}
 }
 
 // hurry wakes the clock before its time.
-func (d *Desk) hurry() {
+func (s *Service) hurry() {
 	select {
-	case d.rouse <- struct{}{}:
+	case s.rouse <- struct{}{}:
 	default:
 	}
 }
 
 // due returns some of the records whose time has passed.
-func (d *Desk) due() []*live {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (s *Service) due() []*live {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var due []*live
-	for _, l := range d.live {
-		if d.expired(l) {
+	for _, l := range s.live {
+		if s.expired(l) {
 			due = append(due, l)
 		}
 		if len(due) == maxBatch {
@@ -79,26 +79,26 @@ func (d *Desk) due() []*live {
 }
 
 // muchClosed reports whether there is much to remove, and begins to count anew.
-func (d *Desk) muchClosed() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closedCount < pruneCount && d.closedBytes < pruneBytes {
+func (s *Service) muchClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closedCount < pruneCount && s.closedBytes < pruneBytes {
 		return false
 	}
-	d.closedCount, d.closedBytes = 0, 0
+	s.closedCount, s.closedBytes = 0, 0
 	return true
 }
 
 // untilNext returns how long nothing ends.
-func (d *Desk) untilNext() time.Duration {
-	now, elapsed := d.now(), d.elapsed()
+func (s *Service) untilNext() time.Duration {
+	now, elapsed := s.now(), s.elapsed()
 	pause := pruneEvery
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.live) > 0 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.live) > 0 {
 		pause = wallCheck
 	}
-	for _, l := range d.live {
+	for _, l := range s.live {
 		pause = min(pause, l.expires.Sub(now), l.deadline-elapsed)
 	}
 	return pause
@@ -106,7 +106,7 @@ func (d *Desk) untilNext() time.Duration {
 
 // expire closes records whose time has passed. If that cannot be written, those
 // who wait for them get the error.
-func (d *Desk) expire(ctx context.Context, due []*live) error {
+func (s *Service) expire(ctx context.Context, due []*live) error {
 	if len(due) == 0 {
 		return nil
 	}
@@ -114,13 +114,13 @@ func (d *Desk) expire(ctx context.Context, due []*live) error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 	}
-	err := d.end(ctx, Expired, "timeout", due...)
+	err := s.end(ctx, Expired, "timeout", due...)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	failure := unwritten(ctx, err, "The approval has expired, which could not be recorded")
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, l := range due {
 		if !l.woken {
 			l.failure = failure
@@ -132,10 +132,10 @@ func (d *Desk) expire(ctx context.Context, due []*live) error {
 
 // end closes records that are open or approved, in one write, and publishes
 // that. The caller holds their locks.
-func (d *Desk) end(ctx context.Context, state State, via string, records ...*live) error {
-	now := d.now().UnixMilli()
+func (s *Service) end(ctx context.Context, state State, via string, records ...*live) error {
+	now := s.now().UnixMilli()
 	var ended []*live
-	err := d.store.Do(ctx, func(tx *sql.Tx) error {
+	err := s.store.Do(ctx, func(tx *sql.Tx) error {
 		ended = ended[:0]
 		for _, l := range records {
 			won, err := execOne(ctx, tx, `UPDATE approvals SET closed = ?1,
@@ -156,31 +156,31 @@ func (d *Desk) end(ctx context.Context, state State, via string, records ...*liv
 	}
 	for _, l := range records {
 		if !slices.Contains(ended, l) {
-			d.drop(l) // it has ended meanwhile, or by an earlier write that seemed to fail
+			s.drop(l) // it has ended meanwhile, or by an earlier write that seemed to fail
 			continue
 		}
-		r, err := d.read(ctx, l.id, false)
+		r, err := s.read(ctx, l.id, false)
 		if err != nil {
-			d.logger.Error("an approval that ended cannot be read", "approval", l.id, "state", state, "error", err)
+			s.logger.Error("an approval that ended cannot be read", "approval", l.id, "state", state, "error", err)
 			r = Record{ID: l.id, User: l.user, State: state, Via: via, Decided: timeOf(now)}
 		}
-		d.publish(l, r)
+		s.publish(l, r)
 	}
 	return nil
 }
 
 // prune removes closed records that are old, or too many, in small steps. What
 // became of them is in the journal.
-func (d *Desk) prune(ctx context.Context) error {
+func (s *Service) prune(ctx context.Context) error {
 	for {
 		var removed int64
-		err := d.store.Do(ctx, func(tx *sql.Tx) error {
+		err := s.store.Do(ctx, func(tx *sql.Tx) error {
 			result, err := tx.ExecContext(ctx, `DELETE FROM approvals WHERE id IN (
 				SELECT id FROM (
 					SELECT id, closed, row_number() OVER newest AS n, sum(octet_length(content)) OVER newest AS bytes
 					FROM approvals WHERE closed > 0 WINDOW newest AS (ORDER BY closed DESC, id DESC)
 				) WHERE closed < ? OR n > ? OR bytes > ? ORDER BY closed LIMIT ?)`,
-				d.now().Add(-keepClosed).UnixMilli(), maxClosed, maxClosedBytes, maxBatch)
+				s.now().Add(-keepClosed).UnixMilli(), maxClosed, maxClosedBytes, maxBatch)
 			if err != nil {
 				return err
 			}

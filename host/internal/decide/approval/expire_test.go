@@ -63,7 +63,7 @@ func TestUnansweredExpires(t *testing.T) {
 		r := open(t, t.TempDir(), approval.Options{Timeout: time.Minute, Changed: seen.add})
 		asked := time.Now()
 		record := r.ask(t, question(`{}`))
-		got, err := r.desk.Wait(t.Context(), record.ID)
+		got, err := r.service.Wait(t.Context(), record.ID)
 		if err != nil || got.State != approval.Expired || got.Via != "timeout" || got.DecidedBy != "" || got.Decided.IsZero() {
 			t.Errorf("Wait = %+v, %v; want it expired by the timeout", got, err)
 		}
@@ -73,7 +73,7 @@ func TestUnansweredExpires(t *testing.T) {
 		if diff := cmp.Diff([]approval.State{approval.Open, approval.Expired}, seen.states(record.ID)); diff != "" {
 			t.Errorf("Changed saw (-want +got):\n%s", diff)
 		}
-		_, err = r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
+		_, err = r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
 		if code := tool.AsError(err).Code; code != tool.Conflict {
 			t.Errorf("Decide after that = %v, want %s", err, tool.Conflict)
 		}
@@ -89,10 +89,10 @@ func TestApprovedButNotSpentExpires(t *testing.T) {
 		r.approve(t, record.ID)
 		wait(2 * time.Minute)
 		synctest.Wait()
-		if err := r.desk.Spend(t.Context(), record.ID, "tc_1", q.Binding()); tool.AsError(err).Code != tool.Rejected {
+		if err := r.service.Spend(t.Context(), record.ID, "tc_1", q.Binding()); tool.AsError(err).Code != tool.Rejected {
 			t.Errorf("Spend = %v, want %s", err, tool.Rejected)
 		}
-		got, err := r.desk.Get(t.Context(), record.ID)
+		got, err := r.service.Get(t.Context(), record.ID)
 		if err != nil || got.State != approval.Expired || got.DecidedBy != "ada" || got.Via != "cli" {
 			t.Errorf("Get = %+v, %v; want it expired, after ada's approval", got, err)
 		}
@@ -125,11 +125,11 @@ func TestClockThatIsSet(t *testing.T) {
 				synctest.Wait() // the clock has looked, and sleeps
 				clock.set(tt.jump)
 				wait(tt.sleep)
-				got, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
+				got, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
 				if got.State != tt.want || (err == nil) != (tt.want == approval.Approved) {
 					t.Errorf("Decide = %q, %v; want %q", got.State, err, tt.want)
 				}
-				err = r.desk.Spend(t.Context(), approved.ID, "tc_1", q.Binding())
+				err = r.service.Spend(t.Context(), approved.ID, "tc_1", q.Binding())
 				if (err == nil) != (tt.want == approval.Approved) {
 					t.Errorf("Spend = %v, with the time %q", err, tt.want)
 				}
@@ -148,7 +148,7 @@ func TestWallClockJumpsUnnoticed(t *testing.T) {
 		synctest.Wait() // the clock has looked, and sleeps
 		asked := time.Now()
 		clock.set(2 * time.Hour)
-		got, err := r.desk.Wait(t.Context(), record.ID)
+		got, err := r.service.Wait(t.Context(), record.ID)
 		if err != nil || got.State != approval.Expired {
 			t.Errorf("Wait = %q, %v; want %q", got.State, err, approval.Expired)
 		}
@@ -165,10 +165,10 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		patience := errors.New("the client has no patience")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 45*time.Second, patience)
 		defer cancel()
-		if _, err := r.desk.Wait(ctx, record.ID); !errors.Is(err, patience) {
+		if _, err := r.service.Wait(ctx, record.ID); !errors.Is(err, patience) {
 			t.Errorf("Wait = %v, want the cause of its context's end", err)
 		}
-		if got, err := r.desk.Get(t.Context(), record.ID); err != nil || got.State != approval.Open {
+		if got, err := r.service.Get(t.Context(), record.ID); err != nil || got.State != approval.Open {
 			t.Errorf("Get = %q, %v; want it open still", got.State, err)
 		}
 	})
@@ -180,11 +180,11 @@ func TestCloseWakesThoseWhoWait(t *testing.T) {
 		record := r.ask(t, question(`{}`))
 		done := make(chan error, 1)
 		go func() {
-			_, err := r.desk.Wait(context.WithoutCancel(t.Context()), record.ID)
+			_, err := r.service.Wait(context.WithoutCancel(t.Context()), record.ID)
 			done <- err
 		}()
 		synctest.Wait()
-		if err := r.desk.Close(); err != nil {
+		if err := r.service.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; tool.AsError(err).Code != tool.Unavailable {
@@ -199,12 +199,12 @@ func TestClosedRecordsAreRemoved(t *testing.T) {
 		kept := r.ask(t, question(`{"n":-1}`))
 		for range 250 {
 			record := r.ask(t, question(`{}`))
-			if err := r.desk.Cancel(t.Context(), record.ID); err != nil {
+			if err := r.service.Cancel(t.Context(), record.ID); err != nil {
 				t.Fatal(err)
 			}
 		}
 		list := func() int {
-			all, err := r.desk.List(t.Context(), approval.Filter{By: approver("ada"), Limit: 1000})
+			all, err := r.service.List(t.Context(), approval.Filter{By: approver("ada"), Limit: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -220,7 +220,7 @@ func TestClosedRecordsAreRemoved(t *testing.T) {
 		if n := list(); n != 1 {
 			t.Errorf("%d records after 26 hours, want the one that is open", n)
 		}
-		if got, err := r.desk.Get(t.Context(), kept.ID); err != nil || got.State != approval.Open {
+		if got, err := r.service.Get(t.Context(), kept.ID); err != nil || got.State != approval.Open {
 			t.Errorf("Get of the open one = %q, %v", got.State, err)
 		}
 	})

@@ -13,30 +13,30 @@ type Sight struct {
 	Late     bool
 }
 
-// DecideBlind is [Desk.Decide] for control runs: its checks see what blind
+// DecideBlind is [Service.Decide] for control runs: its checks see what blind
 // makes of the decision, so that one of them can be kept from what it is there
 // to see. All else is the product's own, and works on the decision as it is.
-func (d *Desk) DecideBlind(ctx context.Context, dec Decision, blind func(*Sight)) (Record, error) {
-	r, err := d.read(ctx, dec.ID, true)
+func (s *Service) DecideBlind(ctx context.Context, dec Decision, blind func(*Sight)) (Record, error) {
+	r, err := s.read(ctx, dec.ID, true)
 	if err != nil {
 		return Record{}, err
 	}
-	l := d.find(r.ID)
+	l := s.find(r.ID)
 	if l == nil {
-		return d.late(ctx, r.ID)
+		return s.late(ctx, r.ID)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := Sight{Decision: dec, Record: r, Late: d.expired(l)}
-	blind(&s)
-	if err := s.Decision.check(); err != nil {
+	sight := Sight{Decision: dec, Record: r, Late: s.expired(l)}
+	blind(&sight)
+	if err := sight.Decision.check(); err != nil {
 		return Record{}, err
 	}
-	if err := s.Decision.fits(s.Record); err != nil {
+	if err := sight.Decision.fits(sight.Record); err != nil {
 		return Record{}, err
 	}
-	if s.Late {
+	if sight.Late {
 		return Record{}, tool.Errorf(tool.Conflict, "too late")
 	}
-	return d.settle(ctx, l, r, dec)
+	return s.settle(ctx, l, r, dec)
 }

@@ -21,10 +21,10 @@ func (r *rig) always(t *testing.T, user, name string) approval.Grant {
 	q.User, q.Tool = user, name
 	record := r.ask(t, q)
 	dec := approval.Decision{ID: record.ID, By: approver(user), Approve: true, Grant: &approval.Terms{}, Via: "cli"}
-	if _, err := r.desk.Decide(t.Context(), r.seeing(t, dec)); err != nil {
+	if _, err := r.service.Decide(t.Context(), r.seeing(t, dec)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.desk.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {
+	if err := r.service.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {
 		t.Fatal(err)
 	}
 	grant, ok := r.covering(user, q.Plugin, name)
@@ -221,7 +221,7 @@ func TestRevokeWhileGranted(t *testing.T) {
 			}
 		})
 		both.Go(func() {
-			_, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{}}))
+			_, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{}}))
 			if err != nil {
 				t.Errorf("Decide = %v", err)
 			}

@@ -23,14 +23,14 @@ func TestKilledAtAnyMoment(t *testing.T) {
 	q := question(`{}`)
 	q.Tool = "few"
 	record := before.ask(t, q)
-	if _, err := before.desk.Decide(t.Context(), before.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{Uses: fewUses}})); err != nil {
+	if _, err := before.service.Decide(t.Context(), before.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &approval.Terms{Uses: fewUses}})); err != nil {
 		t.Fatal(err)
 	}
-	if err := before.desk.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {
+	if err := before.service.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {
 		t.Fatal(err)
 	}
 	before.close(t)
-	before.desk, before.grants = nil, nil
+	before.service, before.grants = nil, nil
 	var said []string
 	rounds := soak.Rounds(15, 50)
 	for range rounds {
@@ -44,7 +44,7 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if id == fewCalls {
 			continue
 		}
-		got, err := r.desk.Get(t.Context(), id)
+		got, err := r.service.Get(t.Context(), id)
 		if err != nil {
 			t.Fatalf("%s: Get = %v", line, err)
 		}
@@ -114,7 +114,7 @@ func TestFewClosedRecordsAreKept(t *testing.T) {
 			if n == 0 {
 				first = id
 			}
-			if err := r.desk.Cancel(t.Context(), id); err != nil {
+			if err := r.service.Cancel(t.Context(), id); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +127,7 @@ func TestFewClosedRecordsAreKept(t *testing.T) {
 		if n := count(); n != 1000 {
 			t.Errorf("%d records are kept, want 1000", n)
 		}
-		if _, err := r.desk.Get(t.Context(), first); code(err) != tool.NotFound {
+		if _, err := r.service.Get(t.Context(), first); code(err) != tool.NotFound {
 			t.Errorf("Get of the oldest = %v, want %s", err, tool.NotFound)
 		}
 	})

@@ -50,7 +50,7 @@ func victim(ctx context.Context, dir string, careless bool) error {
 	if err != nil {
 		return err
 	}
-	desk, err := approval.New(ctx, approval.Options{Store: s, Grants: grants, MaxOpen: 1000})
+	service, err := approval.New(ctx, approval.Options{Store: s, Grants: grants, MaxOpen: 1000})
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func victim(ctx context.Context, dir string, careless bool) error {
 		fmt.Fprintln(os.Stdout, "ran", id)
 		return err
 	}
-	left, err := desk.List(ctx, approval.Filter{By: approver("ada"), Limit: 1000})
+	left, err := service.List(ctx, approval.Filter{By: approver("ada"), Limit: 1000})
 	if err != nil {
 		return err
 	}
@@ -88,13 +88,13 @@ func victim(ctx context.Context, dir string, careless bool) error {
 		}
 		q := question(fmt.Sprintf(`{"call":%q}`, call))
 		q.Call = call
-		r, err := desk.Ask(ctx, q)
+		r, err := service.Ask(ctx, q)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintln(os.Stdout, "asked", r.ID)
 		if r.State == approval.Open {
-			if r, err = desk.Decide(ctx, approval.Decision{
+			if r, err = service.Decide(ctx, approval.Decision{
 				ID: r.ID, By: approver("ada"), Approve: n%3 > 0, Grant: terms(n%3 > 0 && n%7 == 1),
 				ArgumentsHash: r.ArgumentsHash, PreviewDigest: r.PreviewDigest,
 			}); err != nil {
@@ -111,7 +111,7 @@ func victim(ctx context.Context, dir string, careless bool) error {
 			}
 			select {} // it is killed before it writes what it did
 		}
-		if err := desk.Spend(ctx, r.ID, call, q.Binding()); err != nil {
+		if err := service.Spend(ctx, r.ID, call, q.Binding()); err != nil {
 			return err
 		}
 		if err := run(r.ID); err != nil {

@@ -13,7 +13,7 @@ const (
 	maxLimit     = 1000
 )
 
-// Filter says which records [Desk.List] returns.
+// Filter says which records [Service.List] returns.
 type Filter struct {
 	// By is who asks. The zero Caller sees none: an approver sees those that it
 	// may decide, an admin all.
@@ -27,12 +27,12 @@ type Filter struct {
 
 // List returns records without their arguments and previews, the newest first.
 // A record that cannot be read is left out and logged.
-func (d *Desk) List(ctx context.Context, f Filter) ([]Record, error) {
+func (s *Service) List(ctx context.Context, f Filter) ([]Record, error) {
 	where, args, any := f.where()
 	if !any {
 		return nil, nil
 	}
-	return d.readAll(ctx, where, args)
+	return s.readAll(ctx, where, args)
 }
 
 // where returns the condition, and false if nothing fulfils it.

@@ -12,51 +12,51 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A thousand flights wait, and each gets its own answer and nobody else's.
+// A thousand operations wait, and each gets its own answer and nobody else's.
 func TestThousandOpen(t *testing.T) {
 	var seen changes
 	r := open(t, t.TempDir(), approval.Options{MaxOpen: 1000, Changed: seen.add})
-	var flights, answers sync.WaitGroup
+	var ops, answers sync.WaitGroup
 	ids := make([]string, 1000)
 	for n := range ids {
 		q := question(fmt.Sprintf(`{"n":%d}`, n))
 		ids[n] = r.ask(t, q).ID
-		flights.Go(func() {
-			got, err := r.desk.Wait(t.Context(), ids[n])
+		ops.Go(func() {
+			got, err := r.service.Wait(t.Context(), ids[n])
 			switch {
 			case err != nil:
 				t.Errorf("Wait = %v", err)
 			case n%2 == 0 && got.State != approval.Rejected, n%2 == 1 && got.State != approval.Approved, got.Message != fmt.Sprint(n):
-				t.Errorf("flight %d got %s with message %q", n, got.State, got.Message)
+				t.Errorf("op %d got %s with message %q", n, got.State, got.Message)
 			case n%2 == 1:
-				if err := r.desk.Spend(t.Context(), ids[n], fmt.Sprint("tc_", n), q.Binding()); err != nil {
+				if err := r.service.Spend(t.Context(), ids[n], fmt.Sprint("tc_", n), q.Binding()); err != nil {
 					t.Errorf("Spend = %v", err)
 				}
 			}
 		})
 	}
-	if _, err := r.desk.Ask(t.Context(), question(`{}`)); code(err) != tool.RateLimited {
+	if _, err := r.service.Ask(t.Context(), question(`{}`)); code(err) != tool.RateLimited {
 		t.Errorf("Ask number 1001 = %v, want %s", err, tool.RateLimited)
 	}
 	for part := range 10 {
 		answers.Go(func() {
 			for n := part; n < len(ids); n += 10 {
 				dec := approval.Decision{ID: ids[n], By: approver("ada"), Approve: n%2 == 1, Message: fmt.Sprint(n)}
-				if _, err := r.desk.Decide(t.Context(), r.seeing(t, dec)); err != nil {
+				if _, err := r.service.Decide(t.Context(), r.seeing(t, dec)); err != nil {
 					t.Errorf("Decide = %v", err)
 				}
 			}
 		})
 	}
 	answers.Wait()
-	flights.Wait()
+	ops.Wait()
 	for n, id := range ids {
 		want := []approval.State{approval.Open, approval.Rejected}
 		if n%2 == 1 {
 			want = []approval.State{approval.Open, approval.Approved, approval.Spent}
 		}
 		if got := seen.states(id); !slices.Equal(got, want) {
-			t.Fatalf("Changed saw %v for flight %d, want %v", got, n, want)
+			t.Fatalf("Changed saw %v for op %d, want %v", got, n, want)
 		}
 	}
 }
@@ -64,17 +64,17 @@ func TestThousandOpen(t *testing.T) {
 func TestManyExpireAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, t.TempDir(), approval.Options{MaxOpen: 350, Timeout: time.Minute})
-		var flights sync.WaitGroup
+		var ops sync.WaitGroup
 		for n := range 350 {
 			id := r.ask(t, question(fmt.Sprintf(`{"n":%d}`, n))).ID
-			flights.Go(func() {
-				if got, err := r.desk.Wait(t.Context(), id); err != nil || got.State != approval.Expired {
+			ops.Go(func() {
+				if got, err := r.service.Wait(t.Context(), id); err != nil || got.State != approval.Expired {
 					t.Errorf("Wait = %s, %v; want it expired", got.State, err)
 				}
 			})
 		}
 		begun := time.Now()
-		flights.Wait()
+		ops.Wait()
 		if took := time.Since(begun); took > time.Minute+time.Second {
 			t.Errorf("it took %v until all had expired, want a minute", took)
 		}
@@ -88,11 +88,11 @@ func TestDiskIsRight(t *testing.T) {
 		q := question(`{}`)
 		record := r.ask(t, q)
 		r.exec(t, "UPDATE approvals SET state = 'rejected', decided_by = 'bob', via = 'rest', closed = 1 WHERE id = ?", record.ID)
-		got, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
+		got, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true}))
 		if code(err) != tool.Conflict || got.State != approval.Rejected || got.DecidedBy != "bob" {
 			t.Errorf("Decide = %+v, %v; want bob's rejection", got, err)
 		}
-		if got, err := r.desk.Wait(t.Context(), record.ID); err != nil || got.State != approval.Rejected {
+		if got, err := r.service.Wait(t.Context(), record.ID); err != nil || got.State != approval.Rejected {
 			t.Errorf("Wait = %s, %v; want it rejected", got.State, err)
 		}
 		if again := r.ask(t, q); again.ID == record.ID {

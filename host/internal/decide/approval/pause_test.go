@@ -52,11 +52,11 @@ func (r *rig) give(t *testing.T, p *plugin, terms approval.Terms) string {
 	q := question(`{}`)
 	q.Given = p.now
 	record := r.ask(t, q)
-	got, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &terms}))
+	got, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: record.ID, By: approver("ada"), Approve: true, Grant: &terms}))
 	if err != nil || len(got.Grants) != 1 {
 		t.Fatalf("Decide = %+v, %v", got.Grants, err)
 	}
-	if err := r.desk.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {
+	if err := r.service.Spend(t.Context(), record.ID, "tc_1", q.Binding()); err != nil {
 		t.Fatal(err)
 	}
 	return got.Grants[0].ID

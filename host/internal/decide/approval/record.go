@@ -111,7 +111,7 @@ type Record struct {
 	Decided   time.Time `json:"decided,omitzero"`
 	// SpentBy is the id of the call that ran.
 	SpentBy string `json:"spent_by,omitempty"`
-	// Grants are those that were given with the answer; only what [Desk.Decide] returns
+	// Grants are those that were given with the answer; only what [Service.Decide] returns
 	// has them.
 	Grants []Grant `json:"grants,omitempty"`
 }
@@ -143,7 +143,7 @@ func (r Record) ended() string {
 	return who
 }
 
-// Repeatable reports whether Arguments, of a record as [Desk.Get] returns it,
+// Repeatable reports whether Arguments, of a record as [Service.Get] returns it,
 // are those of the call: it had no secret ones, which are hidden.
 func (r Record) Repeatable() bool { return r.Arguments != nil && hash(r.Arguments) == r.ArgumentsHash }
 

@@ -45,7 +45,7 @@ func TestRecordIsKeptWhole(t *testing.T) {
 		t.Errorf("the arguments are %s, want %s", asked.Arguments, q.Shown)
 	}
 	r.restart(t, approval.Options{})
-	got, err := r.desk.Get(t.Context(), asked.ID)
+	got, err := r.service.Get(t.Context(), asked.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestRecordIsKeptWhole(t *testing.T) {
 
 func TestRedemption(t *testing.T) {
 	for _, restart := range []bool{false, true} {
-		for _, when := range []string{"before", "after"} { // the approval, against the end of the first flight
+		for _, when := range []string{"before", "after"} { // the approval, against the end of the first operation
 			t.Run(fmt.Sprintf("restart %t, approved %s", restart, when), func(t *testing.T) {
 				r := open(t, t.TempDir(), approval.Options{})
 				q := question(`{}`)
@@ -81,7 +81,7 @@ func TestRedemption(t *testing.T) {
 				if restart {
 					r.restart(t, approval.Options{})
 				} else {
-					r.desk.Release(first.ID)
+					r.service.Release(first.ID)
 				}
 				if when == "after" {
 					r.approve(t, first.ID)
@@ -90,9 +90,9 @@ func TestRedemption(t *testing.T) {
 					t.Fatalf("Ask = %s, %s; want the approved %s", again.ID, again.State, first.ID)
 				}
 				if other := r.ask(t, q); other.ID == first.ID {
-					t.Error("Ask gave the record to two flights")
+					t.Error("Ask gave the record to two ops")
 				}
-				if err := r.desk.Spend(t.Context(), first.ID, "tc_2", q.Binding()); err != nil {
+				if err := r.service.Spend(t.Context(), first.ID, "tc_2", q.Binding()); err != nil {
 					t.Errorf("Spend = %v", err)
 				}
 			})
@@ -100,27 +100,27 @@ func TestRedemption(t *testing.T) {
 	}
 }
 
-// An answer wakes the flight that took up a record of an earlier run.
+// An answer wakes the operation that took up a record of an earlier run.
 func TestWaitAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := open(t, t.TempDir(), approval.Options{})
 		q := question(`{}`)
 		id := r.ask(t, q).ID
 		r.restart(t, approval.Options{})
-		listed, err := r.desk.List(t.Context(), approval.Filter{By: approver("ada"), States: []approval.State{approval.Open}})
+		listed, err := r.service.List(t.Context(), approval.Filter{By: approver("ada"), States: []approval.State{approval.Open}})
 		if err != nil || len(listed) != 1 || listed[0].ID != id {
 			t.Fatalf("List = %v, %v; want the open %s", listed, err, id)
 		}
 		got := make(chan approval.Record, 1)
 		go func() {
-			r, err := r.desk.Wait(context.WithoutCancel(t.Context()), id)
+			r, err := r.service.Wait(context.WithoutCancel(t.Context()), id)
 			if err != nil {
 				t.Errorf("Wait = %v", err)
 			}
 			got <- r
 		}()
 		synctest.Wait()
-		if _, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: id, By: approver("ada"), Message: "wrong file"})); err != nil {
+		if _, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: id, By: approver("ada"), Message: "wrong file"})); err != nil {
 			t.Fatal(err)
 		}
 		if r := <-got; r.State != approval.Rejected || r.Message != "wrong file" {
@@ -162,7 +162,7 @@ func TestExpiryAfterRestart(t *testing.T) {
 				if got := r.state(t, id); got != tt.want {
 					t.Errorf("it is %s, want %s", got, tt.want)
 				}
-				got, err := r.desk.Wait(t.Context(), id)
+				got, err := r.service.Wait(t.Context(), id)
 				if err != nil || got.State != approval.Expired {
 					t.Errorf("Wait = %s, %v; want it expired", got.State, err)
 				}
@@ -183,7 +183,7 @@ func TestTooManyOpen(t *testing.T) {
 	for n := range 20 {
 		ids = append(ids, r.ask(t, question(fmt.Sprintf(`{"n":%d}`, n))).ID)
 	}
-	_, err := r.desk.Ask(t.Context(), question(`{"n":20}`))
+	_, err := r.service.Ask(t.Context(), question(`{"n":20}`))
 	e := tool.AsError(err)
 	if e.Code != tool.RateLimited || !e.Retryable || !strings.Contains(e.Hint, "and 15 more") || !strings.Contains(e.Hint, ids[0]) {
 		t.Errorf("Ask = %v (hint %q), want %s and which are open", err, e.Hint, tool.RateLimited)
@@ -193,11 +193,11 @@ func TestTooManyOpen(t *testing.T) {
 	r.ask(t, other) // others are not concerned
 	r.approve(t, ids[3])
 	r.ask(t, question(`{"n":20}`))
-	if err := r.desk.Cancel(t.Context(), ids[4]); err != nil {
+	if err := r.service.Cancel(t.Context(), ids[4]); err != nil {
 		t.Fatal(err)
 	}
 	r.ask(t, question(`{"n":21}`))
-	if _, err := r.desk.Ask(t.Context(), question(`{"n":22}`)); code(err) != tool.RateLimited {
+	if _, err := r.service.Ask(t.Context(), question(`{"n":22}`)); code(err) != tool.RateLimited {
 		t.Errorf("Ask = %v, want %s", err, tool.RateLimited)
 	}
 }
@@ -209,14 +209,14 @@ func TestCancel(t *testing.T) {
 	open, approved := r.ask(t, q), r.ask(t, q)
 	r.approve(t, approved.ID)
 	for _, id := range []string{open.ID, approved.ID, open.ID, "ap_0"} { // twice, and one that is unknown
-		if err := r.desk.Cancel(t.Context(), id); err != nil {
+		if err := r.service.Cancel(t.Context(), id); err != nil {
 			t.Errorf("Cancel(%s) = %v", id, err)
 		}
 	}
-	if got, err := r.desk.Wait(t.Context(), open.ID); err != nil || got.State != approval.Canceled || got.Via != "caller" {
+	if got, err := r.service.Wait(t.Context(), open.ID); err != nil || got.State != approval.Canceled || got.Via != "caller" {
 		t.Errorf("Wait = %+v, %v; want it canceled by its caller", got, err)
 	}
-	if err := r.desk.Spend(t.Context(), approved.ID, "tc_1", q.Binding()); code(err) != tool.Canceled {
+	if err := r.service.Spend(t.Context(), approved.ID, "tc_1", q.Binding()); code(err) != tool.Canceled {
 		t.Errorf("Spend = %v, want %s", err, tool.Canceled)
 	}
 	if got := r.decide(t, approval.Decision{ID: open.ID, By: approver("ada"), Approve: true}); got != tool.Conflict {
@@ -225,7 +225,7 @@ func TestCancel(t *testing.T) {
 	if got, want := seen.states(open.ID), []approval.State{approval.Open, approval.Canceled}; !slices.Equal(got, want) {
 		t.Errorf("Changed saw %v, want %v", got, want)
 	}
-	if _, err := r.desk.Wait(t.Context(), "ap_0"); code(err) != tool.NotFound {
+	if _, err := r.service.Wait(t.Context(), "ap_0"); code(err) != tool.NotFound {
 		t.Errorf("Wait for an unknown id = %v, want %s", err, tool.NotFound)
 	}
 }
@@ -238,7 +238,7 @@ func TestList(t *testing.T) {
 		q.User = user
 		ids[user] = r.ask(t, q).ID
 	}
-	if _, err := r.desk.Decide(t.Context(), r.seeing(t, approval.Decision{ID: ids["bob"], By: approver("bob"), Approve: true})); err != nil {
+	if _, err := r.service.Decide(t.Context(), r.seeing(t, approval.Decision{ID: ids["bob"], By: approver("bob"), Approve: true})); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
@@ -257,7 +257,7 @@ func TestList(t *testing.T) {
 		{"some states", approval.Filter{By: approver("x"), States: []approval.State{approval.Approved, approval.Spent}}, []string{"bob"}},
 		{"a limit", approval.Filter{By: approver("x"), Limit: 1}, []string{"eve"}},
 	} {
-		all, err := r.desk.List(t.Context(), tt.filter)
+		all, err := r.service.List(t.Context(), tt.filter)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func TestList(t *testing.T) {
 			if record.Arguments != nil || !strings.Contains(record.Summary, record.User+".txt") {
 				t.Errorf("%s: List = %+v, want a summary and no arguments", tt.name, record)
 			}
-			if found, err := r.desk.Find(t.Context(), record.ID, tt.filter.By); err != nil || found.Arguments == nil {
+			if found, err := r.service.Find(t.Context(), record.ID, tt.filter.By); err != nil || found.Arguments == nil {
 				t.Errorf("%s: Find(%s) = %+v, %v; want it whole", tt.name, record.ID, found, err)
 			}
 		}
@@ -276,8 +276,8 @@ func TestList(t *testing.T) {
 		}
 	}
 	by := auth.Caller{User: "ada", Roles: auth.Approver}
-	_, foreign := r.desk.Find(t.Context(), ids["bob"], by)
-	_, missing := r.desk.Find(t.Context(), "ap_0", by)
+	_, foreign := r.service.Find(t.Context(), ids["bob"], by)
+	_, missing := r.service.Find(t.Context(), "ap_0", by)
 	if code(foreign) != tool.NotFound || strings.ReplaceAll(foreign.Error(), ids["bob"], "") != strings.ReplaceAll(missing.Error(), "ap_0", "") {
 		t.Errorf("Find of a foreign record = %v, of a missing one = %v; they can be told apart", foreign, missing)
 	}
@@ -305,7 +305,7 @@ func TestRecordOfACall(t *testing.T) {
 		{"somebody", "tc_1", "none", false},
 		{q.User, "tc_3", "none", false},
 	} {
-		got, err := r.desk.OfCall(t.Context(), tt.user, tt.call)
+		got, err := r.service.OfCall(t.Context(), tt.user, tt.call)
 		if tt.want == "none" {
 			if code(err) != tool.NotFound {
 				t.Errorf("OfCall(%s, %s) = %s, %v; want %s", tt.user, tt.call, got.ID, err, tool.NotFound)
@@ -315,7 +315,7 @@ func TestRecordOfACall(t *testing.T) {
 		if err != nil || tt.want != "" && got.ID != tt.want || got.Repeatable() {
 			t.Fatalf("OfCall(%s, %s) = %+v, %v; want the last record, without arguments", tt.user, tt.call, got, err)
 		}
-		whole, err := r.desk.Get(t.Context(), got.ID)
+		whole, err := r.service.Get(t.Context(), got.ID)
 		if err != nil || whole.Repeatable() != tt.repeatable || tt.repeatable && string(whole.Arguments) != arguments {
 			t.Errorf("the whole record of %s = %s, %v; Repeatable() = %t, want %t", tt.call, whole.Arguments, err, whole.Repeatable(), tt.repeatable)
 		}

@@ -125,13 +125,13 @@ func (w *row) targets() []any {
 }
 
 // read returns a record, with its arguments and preview if it is wanted whole.
-func (d *Desk) read(ctx context.Context, id string, whole bool) (Record, error) {
+func (s *Service) read(ctx context.Context, id string, whole bool) (Record, error) {
 	var w row
 	query, targets := "SELECT "+columns+" FROM approvals WHERE id = ?", w.targets()
 	if whole {
 		query, targets = "SELECT "+columns+", content, content_sum FROM approvals WHERE id = ?", append(targets, &w.content, &w.contentSum)
 	}
-	err := d.store.Read().QueryRowContext(ctx, query, id).Scan(targets...)
+	err := s.store.Read().QueryRowContext(ctx, query, id).Scan(targets...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Record{}, unknown(id)
 	}
@@ -147,8 +147,8 @@ func (d *Desk) read(ctx context.Context, id string, whole bool) (Record, error) 
 
 // readAll returns the records that a condition chooses, without their
 // arguments and previews. Those that are damaged are left out and logged.
-func (d *Desk) readAll(ctx context.Context, where string, args []any) ([]Record, error) {
-	rows, err := d.store.Read().QueryContext(ctx, "SELECT "+columns+" FROM approvals "+where, args...)
+func (s *Service) readAll(ctx context.Context, where string, args []any) ([]Record, error) {
+	rows, err := s.store.Read().QueryContext(ctx, "SELECT "+columns+" FROM approvals "+where, args...)
 	if err != nil {
 		return nil, fmt.Errorf("list approvals: %w", err)
 	}
@@ -161,7 +161,7 @@ func (d *Desk) readAll(ctx context.Context, where string, args []any) ([]Record,
 		}
 		r, err := w.record()
 		if err != nil {
-			d.logger.Error("an approval is left out", "approval", w.id, "error", err)
+			s.logger.Error("an approval is left out", "approval", w.id, "error", err)
 			continue
 		}
 		records = append(records, r)

@@ -57,7 +57,7 @@ type View struct {
 	Complete bool `json:"complete"`
 }
 
-// Show returns what an approver reads about a record, whole as [Desk.Get]
+// Show returns what an approver reads about a record, whole as [Service.Get]
 // returns it.
 func Show(r Record) View {
 	p := painter{left: maxShown}

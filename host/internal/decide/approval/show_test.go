@@ -327,9 +327,9 @@ func TestNothingIsCutSilently(t *testing.T) {
 			}
 		})
 	}
-	desk := open(t, t.TempDir(), approval.Options{})
+	service := open(t, t.TempDir(), approval.Options{})
 	q := question(string(args))
-	if record := desk.ask(t, q); record.Standing {
+	if record := service.ask(t, q); record.Standing {
 		t.Error("Standing = true for a call that cannot be shown whole")
 	}
 }

@@ -12,8 +12,8 @@ import (
 // host it is tried. binding is [Question.Binding] of the call that is about to
 // run; that of another call is refused, as is a record that is not approved or
 // whose time has passed. The error says which.
-func (d *Desk) Spend(ctx context.Context, id, call, binding string) error {
-	r, err := d.read(ctx, id, false)
+func (s *Service) Spend(ctx context.Context, id, call, binding string) error {
+	r, err := s.read(ctx, id, false)
 	if err != nil {
 		return err
 	}
@@ -21,21 +21,21 @@ func (d *Desk) Spend(ctx context.Context, id, call, binding string) error {
 		return tool.Errorf(tool.PermissionDenied, "Approval %s is for another call", r.ID).
 			WithHint("an approval is bound to the caller, the tool, its program, the arguments, the preview and the sensitive files; ask again")
 	}
-	l := d.find(id)
+	l := s.find(id)
 	if l == nil {
-		return d.unspent(ctx, id)
+		return s.unspent(ctx, id)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if d.expired(l) {
-		if err := d.end(ctx, Expired, "timeout", l); err != nil {
+	if s.expired(l) {
+		if err := s.end(ctx, Expired, "timeout", l); err != nil {
 			return unwritten(ctx, err, "Approval %s has expired, which could not be recorded", id)
 		}
-		return d.unspent(ctx, id)
+		return s.unspent(ctx, id)
 	}
-	now := d.now().UnixMilli()
+	now := s.now().UnixMilli()
 	var won bool
-	err = d.store.Do(ctx, func(tx *sql.Tx) error {
+	err = s.store.Do(ctx, func(tx *sql.Tx) error {
 		var err error
 		won, err = execOne(ctx, tx, `UPDATE approvals SET state = 'spent', spent_by = ?, closed = ?
 			WHERE id = ? AND state = 'approved' AND binding = ?`, call, now, id, binding)
@@ -45,20 +45,20 @@ func (d *Desk) Spend(ctx context.Context, id, call, binding string) error {
 		return unwritten(ctx, err, "The use of approval %s could not be recorded, so the call does not run", id)
 	}
 	if !won {
-		return d.unspent(ctx, id)
+		return s.unspent(ctx, id)
 	}
 	// Read again: it was approved after the first reading, perhaps.
-	if r, err = d.read(ctx, id, false); err != nil {
-		d.logger.Error("an approval that was used cannot be read", "approval", id, "error", err)
+	if r, err = s.read(ctx, id, false); err != nil {
+		s.logger.Error("an approval that was used cannot be read", "approval", id, "error", err)
 		r = Record{ID: id, User: l.user, State: Spent, SpentBy: call}
 	}
-	d.publish(l, r)
+	s.publish(l, r)
 	return nil
 }
 
 // unspent is the error of a record that cannot be spent.
-func (d *Desk) unspent(ctx context.Context, id string) error {
-	r, err := d.read(ctx, id, false)
+func (s *Service) unspent(ctx context.Context, id string) error {
+	r, err := s.read(ctx, id, false)
 	if err != nil {
 		return err
 	}

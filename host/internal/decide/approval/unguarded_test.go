@@ -118,10 +118,10 @@ func decided(want tool.Code, attempt func(r *rig) approval.Decision, blind func(
 				r.tb.Errorf("Decide = %q, want %s", got, want)
 			}
 		} else {
-			if _, err := r.desk.DecideBlind(r.tb.Context(), dec, func(*approval.Sight) {}); code(err) != want {
+			if _, err := r.service.DecideBlind(r.tb.Context(), dec, func(*approval.Sight) {}); code(err) != want {
 				r.tb.Errorf("DecideBlind that sees all = %v, want %s as of Decide", err, want)
 			}
-			if _, err := r.desk.DecideBlind(r.tb.Context(), dec, blind); err != nil {
+			if _, err := r.service.DecideBlind(r.tb.Context(), dec, blind); err != nil {
 				r.tb.Errorf("DecideBlind = %v", err)
 			}
 		}
@@ -142,7 +142,7 @@ func decidedAgain(before func(r *rig, id string), approve bool) attack {
 		was := r.state(r.tb, record.ID)
 		dec := approval.Decision{ID: record.ID, By: approver("ada"), Approve: approve, Message: "second"}
 		if guard {
-			got, err := r.desk.Decide(r.tb.Context(), r.seeing(r.tb, dec))
+			got, err := r.service.Decide(r.tb.Context(), r.seeing(r.tb, dec))
 			if code(err) != tool.Conflict || got.State != was || !strings.Contains(err.Error(), string(was)) {
 				r.tb.Errorf("Decide = %+v, %v; want that it was %s before", got, err, was)
 			}
@@ -161,13 +161,13 @@ func spent(want tool.Code, before func(r *rig, id, binding string)) attack {
 		record := r.ask(r.tb, q)
 		before(r, record.ID, q.Binding())
 		if guard {
-			if err := r.desk.Spend(r.tb.Context(), record.ID, "tc_2", q.Binding()); code(err) != want {
+			if err := r.service.Spend(r.tb.Context(), record.ID, "tc_2", q.Binding()); code(err) != want {
 				r.tb.Errorf("Spend = %v, want %s", err, want)
 			}
 		} else {
 			r.spendAnyState(r.tb, record.ID, q.Binding())
 		}
-		got, err := r.desk.Get(r.tb.Context(), record.ID)
+		got, err := r.service.Get(r.tb.Context(), record.ID)
 		return err == nil && got.SpentBy == "tc_2"
 	}
 }
@@ -185,7 +185,7 @@ func spentByAnother(change, blank func(*approval.Question)) attack {
 		other := q
 		change(&other)
 		if guard {
-			if err := r.desk.Spend(r.tb.Context(), record.ID, "tc_2", other.Binding()); code(err) != tool.PermissionDenied {
+			if err := r.service.Spend(r.tb.Context(), record.ID, "tc_2", other.Binding()); code(err) != tool.PermissionDenied {
 				r.tb.Errorf("Spend = %v, want %s", err, tool.PermissionDenied)
 			}
 		} else {

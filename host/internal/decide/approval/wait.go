@@ -11,40 +11,40 @@ import (
 // longer open, which may be at once. If ctx ends first, the error is ctx's
 // cause, and the record stays open. If the end of its time could not be
 // written, the error says so.
-func (d *Desk) Wait(ctx context.Context, id string) (Record, error) {
-	l := d.find(id)
+func (s *Service) Wait(ctx context.Context, id string) (Record, error) {
+	l := s.find(id)
 	if l == nil {
-		r, err := d.read(ctx, id, false)
+		r, err := s.read(ctx, id, false)
 		if err == nil && r.State == Open {
-			_, err = d.late(ctx, id)
+			_, err = s.late(ctx, id)
 		}
 		return r, err
 	}
 	select {
 	case <-l.answered:
-	case <-d.closing:
+	case <-s.closing:
 		return Record{}, errClosed
 	case <-ctx.Done():
 		return Record{}, context.Cause(ctx)
 	}
-	d.mu.Lock()
+	s.mu.Lock()
 	err := l.failure
-	d.mu.Unlock()
+	s.mu.Unlock()
 	if err != nil {
 		return Record{}, err
 	}
-	return d.read(ctx, id, false)
+	return s.read(ctx, id, false)
 }
 
-// Get returns a record, whoever asks; see [Desk.Find].
-func (d *Desk) Get(ctx context.Context, id string) (Record, error) { return d.read(ctx, id, true) }
+// Get returns a record, whoever asks; see [Service.Find].
+func (s *Service) Get(ctx context.Context, id string) (Record, error) { return s.read(ctx, id, true) }
 
 // OfCall returns the last record in which a call of a user was asked about,
 // without its arguments and preview, or [tool.NotFound].
-func (d *Desk) OfCall(ctx context.Context, user, call string) (Record, error) {
+func (s *Service) OfCall(ctx context.Context, user, call string) (Record, error) {
 	const which = `WHERE user = ? AND CASE WHEN json_valid(question) THEN json_extract(question, '$.call') END = ?
 		ORDER BY id DESC LIMIT 1` // a damaged row is no reason to find no other
-	records, err := d.readAll(ctx, which, []any{user, call})
+	records, err := s.readAll(ctx, which, []any{user, call})
 	if err != nil {
 		return Record{}, err
 	}
@@ -56,13 +56,13 @@ func (d *Desk) OfCall(ctx context.Context, user, call string) (Record, error) {
 
 // Find returns a record that the caller may see as an approver or an admin.
 // Any other is [tool.NotFound], as one that does not exist.
-func (d *Desk) Find(ctx context.Context, id string, by auth.Caller) (Record, error) {
-	r, err := d.read(ctx, id, false)
+func (s *Service) Find(ctx context.Context, id string, by auth.Caller) (Record, error) {
+	r, err := s.read(ctx, id, false)
 	if err == nil && !r.VisibleTo(by) {
 		err = unknown(id)
 	}
 	if err != nil {
 		return Record{}, err
 	}
-	return d.read(ctx, id, true)
+	return s.read(ctx, id, true)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
@@ -121,8 +122,8 @@ func (call Call) body() any {
 }
 
 // Calls lists the calls under way.
-func (c *Client) Calls(ctx context.Context) ([]pipeline.FlightInfo, error) {
-	var calls []pipeline.FlightInfo
+func (c *Client) Calls(ctx context.Context) ([]operation.Info, error) {
+	var calls []operation.Info
 	err := c.do(ctx, request{method: "GET", path: "/v1/calls"}, &calls)
 	return calls, err
 }

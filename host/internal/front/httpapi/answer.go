@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
 // writeWithin bounds how long the client may take to take what follows.
@@ -40,7 +40,7 @@ const (
 
 // writeResult is write for the outcome of a call that has ended. Only encoding takes
 // turns, not writing: a client that does not read keeps no other waiting.
-func (s *Server) writeResult(w http.ResponseWriter, outcome pipeline.Outcome) error {
+func (s *Server) writeResult(w http.ResponseWriter, outcome operation.Outcome) error {
 	size := len(outcome.Result.Structured)
 	for _, part := range outcome.Result.Content {
 		size += len(part.Data)
@@ -61,7 +61,7 @@ func (s *Server) writeResult(w http.ResponseWriter, outcome pipeline.Outcome) er
 	return nil
 }
 
-func (s *Server) encodeInTurn(outcome pipeline.Outcome) ([]byte, error) {
+func (s *Server) encodeInTurn(outcome operation.Outcome) ([]byte, error) {
 	s.encoding <- struct{}{}
 	defer func() { <-s.encoding }()
 	return outcome.MarshalJSON()

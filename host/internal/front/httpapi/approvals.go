@@ -43,7 +43,7 @@ func (s *Server) listApprovals(w http.ResponseWriter, r *request) error {
 	defer cancel()
 	changes := s.opts.Events.Subscribe("") // before the list, so that none is missed
 	for {
-		records, err := s.opts.Desk.List(r.Context(), filter)
+		records, err := s.opts.Approvals.List(r.Context(), filter)
 		if err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func (s *Server) getApproval(w http.ResponseWriter, r *request) error {
 	if err := readQuery(r.Request).err(); err != nil {
 		return err
 	}
-	record, err := s.opts.Desk.Find(r.Context(), r.PathValue("id"), r.caller)
+	record, err := s.opts.Approvals.Find(r.Context(), r.PathValue("id"), r.caller)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (s *Server) decide(w http.ResponseWriter, r *request, d *approval.Decision,
 	if r.local {
 		d.Via = "cli"
 	}
-	record, err := s.opts.Desk.Decide(r.Context(), *d)
+	record, err := s.opts.Approvals.Decide(r.Context(), *d)
 	if err != nil {
 		return err
 	}

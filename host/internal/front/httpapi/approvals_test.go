@@ -57,7 +57,7 @@ func pend(t *testing.T, h *httpapitest.Host, token, body string) outcome {
 // seen is the body of a decision by somebody who has seen an approval.
 func seen(t *testing.T, h *httpapitest.Host, id, more string) string {
 	t.Helper()
-	r, err := h.Desk.Get(t.Context(), id)
+	r, err := h.Approvals.Get(t.Context(), id)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -33,13 +34,13 @@ func (s *Server) postCall(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	if (prefer.async || prefer.waits) && s.opts.Pipeline.Count(r.caller.User) >= maxLeft {
+	if (prefer.async || prefer.waits) && s.opts.Pipeline.Operations().Count(r.caller.User) >= maxLeft {
 		return tooMany().problem("%d calls of this user are under way, or have results that nobody has collected", maxLeft).
 			hint("GET /v1/calls lists them; GET /v1/calls/ID collects a result, POST /v1/calls/ID/cancel ends a call")
 	}
 	_, _ = s.lookUp(r.Context(), req.Tool) // what it cannot find, the pipeline tells
-	flight := s.opts.Pipeline.Start(r.Context(), req)
-	defer flight.Release()
+	op := s.opts.Pipeline.Start(r.Context(), req)
+	defer op.Release()
 
 	ctx, patience := r.Context(), s.opts.Patience
 	switch {
@@ -50,14 +51,14 @@ func (s *Server) postCall(w http.ResponseWriter, r *request) error {
 	case prefer.waits:
 		limited, cancel := context.WithTimeout(ctx, prefer.wait)
 		defer cancel()
-		ctx, patience = limited, pipeline.Forever
+		ctx, patience = limited, operation.Forever
 	case prefer.asks:
 		patience = prefer.patience
 	}
-	outcome := flight.Wait(ctx, patience)
+	outcome := op.Wait(ctx, patience)
 	if outcome.Pending && r.Context().Err() != nil && !prefer.async {
 		if !stopped(r.Context()) {
-			flight.GiveUp()
+			op.GiveUp()
 		}
 		return waitEnd(r.Context())
 	}
@@ -90,7 +91,7 @@ func (s *Server) readCall(w http.ResponseWriter, r *request, withContext bool) (
 }
 
 // writeOutcome answers with how a call stands.
-func (s *Server) writeOutcome(w http.ResponseWriter, outcome pipeline.Outcome) error {
+func (s *Server) writeOutcome(w http.ResponseWriter, outcome operation.Outcome) error {
 	if !outcome.Pending {
 		return s.writeResult(w, outcome)
 	}
@@ -105,7 +106,7 @@ func (s *Server) listCalls(w http.ResponseWriter, r *request) error {
 	if err := readQuery(r.Request).err(); err != nil {
 		return err
 	}
-	return s.write(w, http.StatusOK, list(s.opts.Pipeline.Flights(r.caller)))
+	return s.write(w, http.StatusOK, list(s.opts.Pipeline.Operations().List(r.caller)))
 }
 
 // getCall answers GET /v1/calls/{id}: with the outcome of a call that is under
@@ -117,17 +118,17 @@ func (s *Server) getCall(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	id := r.PathValue("id")
-	flight, ok := s.opts.Pipeline.Flight(id, r.caller)
+	op, ok := s.opts.Pipeline.Operations().Find(id, r.caller)
 	if !ok {
 		return s.writeRecorded(w, r, id)
 	}
-	defer flight.Release()
-	if info := flight.Info(); info.User != r.caller.User {
+	defer op.Release()
+	if info := op.Info(); info.User != r.caller.User {
 		return s.writeForeign(w, r, info)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
-	outcome := flight.Wait(ctx, pipeline.Forever)
+	outcome := op.Wait(ctx, operation.Forever)
 	if outcome.Pending && r.Context().Err() != nil {
 		return waitEnd(r.Context())
 	}
@@ -136,11 +137,11 @@ func (s *Server) getCall(w http.ResponseWriter, r *request) error {
 
 // writeForeign answers an admin about a call of another user, and leaves the
 // result to that user.
-func (s *Server) writeForeign(w http.ResponseWriter, r *request, info pipeline.FlightInfo) error {
-	if info.State == pipeline.Done {
+func (s *Server) writeForeign(w http.ResponseWriter, r *request, info operation.Info) error {
+	if info.State == operation.Done {
 		return s.writeRecorded(w, r, info.ID)
 	}
-	return s.writeOutcome(w, pipeline.Outcome{
+	return s.writeOutcome(w, operation.Outcome{
 		ID: info.ID, Tool: info.Tool, Approval: info.Approval, Duration: time.Since(info.Started), Pending: true,
 		Result: tool.ErrorResult(tool.Errorf(tool.PendingApproval, "the call has not ended yet")),
 	})
@@ -226,19 +227,19 @@ func (s *Server) cancelCall(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	id := r.PathValue("id")
-	flight, ok := s.opts.Pipeline.Flight(id, r.caller)
+	op, ok := s.opts.Pipeline.Operations().Find(id, r.caller)
 	if !ok {
 		return notFound().problem("there is no call %q under way", headOf(id, maxShown)).
 			hint("GET /v1/calls lists the calls under way")
 	}
-	defer flight.Release()
-	flight.Cancel()
-	if info := flight.Info(); info.User != r.caller.User {
+	defer op.Release()
+	op.Cancel()
+	if info := op.Info(); info.User != r.caller.User {
 		return s.writeForeign(w, r, info)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), cancelWait)
 	defer cancel()
-	return s.writeOutcome(w, flight.Wait(ctx, pipeline.Forever))
+	return s.writeOutcome(w, op.Wait(ctx, operation.Forever))
 }
 
 // explain answers POST /v1/explain: what would happen to a call.

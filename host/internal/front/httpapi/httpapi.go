@@ -33,7 +33,7 @@ type Options struct {
 	Pipeline   *pipeline.Pipeline
 	Catalog    *catalog.Catalog
 	Supervisor *supervisor.Supervisor
-	Desk       *approval.Desk
+	Approvals  *approval.Service
 	Grants     *approval.Grants
 	Journal    *journal.Journal
 	Store      *store.Store
@@ -120,7 +120,7 @@ func New(opts Options) (*Server, error) {
 		{"pipeline", opts.Pipeline == nil},
 		{"catalog", opts.Catalog == nil},
 		{"supervisor", opts.Supervisor == nil},
-		{"desk", opts.Desk == nil},
+		{"approvals", opts.Approvals == nil},
 		{"grants", opts.Grants == nil},
 		{"journal", opts.Journal == nil},
 		{"store", opts.Store == nil},

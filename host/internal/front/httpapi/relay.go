@@ -4,7 +4,7 @@ import (
 	"net/http"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
 // relayMCP answers POST /v1/mcp/relay: the connection is MCP's from then on, as
@@ -15,7 +15,7 @@ func (s *Server) relayMCP(w http.ResponseWriter, r *request) error {
 		return notFound().problem("MCP is relayed over the control socket only")
 	}
 	if s.stopping() {
-		return unavailable().problem("%s", pipeline.Stopping).hint("connect again when a host has been started")
+		return unavailable().problem("%s", operation.Stopping).hint("connect again when a host has been started")
 	}
 	ctx, end := s.whileValid(r)
 	defer end()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -75,11 +75,11 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler
 	go func() { ended <- server.Serve(l) }() // until Shutdown, waited for below
 	select {
 	case err := <-ended:
-		stop(pipeline.ErrStopping)
+		stop(operation.ErrStopping)
 		return errors.Join(fmt.Errorf("serve %s: %w", l.Addr(), err), server.Close())
 	case <-ctx.Done():
 	}
-	stop(pipeline.ErrStopping)
+	stop(operation.ErrStopping)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxStop)
 	defer cancel()
 	if err := server.Shutdown(grace); err != nil {
@@ -104,4 +104,4 @@ func waitEnd(ctx context.Context) error {
 }
 
 // stopped reports whether a request's context has ended because the host stops.
-func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), pipeline.ErrStopping) }
+func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), operation.ErrStopping) }

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -37,24 +38,24 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 
 // outcome makes the call, or goes on with one, and waits for its outcome. The
 // result is the question that the client is to answer first, if there is one.
-func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (pipeline.Outcome, *mcp.CallToolResult, error) {
+func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (operation.Outcome, *mcp.CallToolResult, error) {
 	caller, err := s.callerOf(req)
 	if err != nil {
-		return pipeline.Outcome{}, nil, err
+		return operation.Outcome{}, nil, err
 	}
 	r := round{caller: caller}
 	stateless := req.ProtocolVersion() >= firstStateless
-	var flight *pipeline.Flight
+	var op *operation.Operation
 	if stateless && req.Params.RequestState != "" {
-		if flight, err = s.resume(ctx, req, &r); err != nil {
-			return pipeline.Outcome{}, nil, err
+		if op, err = s.resume(ctx, req, &r); err != nil {
+			return operation.Outcome{}, nil, err
 		}
-		if flight == nil {
+		if op == nil {
 			return gone(req.Params.Name), nil, nil
 		}
-		flight.Report(sink)
+		op.ReportTo(sink)
 	} else {
-		flight = s.opts.Pipeline.Start(ctx, pipeline.Request{
+		op = s.opts.Pipeline.Start(ctx, pipeline.Request{
 			Caller:      r.caller,
 			Tool:        req.Params.Name,
 			Arguments:   req.Params.Arguments,
@@ -63,23 +64,23 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink too
 			Attended:    true,
 		})
 	}
-	defer flight.Release()
-	r.leave = sync.OnceFunc(flight.Leave)
+	defer op.Release()
+	r.leave = sync.OnceFunc(op.Leave)
 	defer r.leave()
-	var outcome pipeline.Outcome
+	var outcome operation.Outcome
 	if stateless {
 		var question *mcp.CallToolResult
-		if outcome, question = s.waitRound(ctx, req, r, flight); question != nil {
+		if outcome, question = s.waitRound(ctx, req, r, op); question != nil {
 			return outcome, question, nil
 		}
 	} else {
-		outcome = s.waitAsking(ctx, req, r, flight)
+		outcome = s.waitAsking(ctx, req, r, op)
 	}
 	switch {
 	case outcome.Pending && ctx.Err() != nil:
-		flight.GiveUp() // nobody reads the answer
+		op.GiveUp() // nobody reads the answer
 	case outcome.Pending:
-		flight.Owe()
+		op.KeepForRetry()
 		outcome.Result.Error = outcome.Result.Error.WithHint("%s", comeBack(outcome))
 	}
 	return outcome, nil, nil
@@ -125,7 +126,7 @@ func (s *Server) callerOf(req *mcp.CallToolRequest) (caller auth.Caller, err err
 }
 
 // comeBack says what a model is to do about a call that goes on.
-func comeBack(o pipeline.Outcome) string {
+func comeBack(o operation.Outcome) string {
 	if o.Approval == "" {
 		return fmt.Sprintf("call %s with {\"id\":%q} to get its result", catalog.ApprovalWait, o.ID)
 	}

@@ -3,7 +3,7 @@ package mcpserver
 import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -21,7 +21,7 @@ const (
 // render is the outcome of a call as the protocol tells it. A structured
 // result is sent once, as structured content; only a client of a revision
 // that has none gets it as text.
-func (l *late) render(outcome pipeline.Outcome, version string) *mcp.CallToolResult {
+func (l *late) render(outcome operation.Outcome, version string) *mcp.CallToolResult {
 	r := outcome.Result
 	out := &mcp.CallToolResult{
 		Meta:    mcp.Meta{metaCallID: outcome.ID},

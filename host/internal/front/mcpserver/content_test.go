@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -77,7 +77,7 @@ func TestRender(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := json.Marshal((&late{}).render(pipeline.Outcome{ID: "tc_1", Result: tt.result}, tt.revision))
+			got, err := json.Marshal((&late{}).render(operation.Outcome{ID: "tc_1", Result: tt.result}, tt.revision))
 			if err != nil {
 				t.Fatal(err)
 			}

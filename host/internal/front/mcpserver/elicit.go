@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -134,7 +134,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 	default:
 		return false
 	}
-	_, err := s.opts.Desk.Decide(ctx, decision)
+	_, err := s.opts.Approvals.Decide(ctx, decision)
 	if err != nil {
 		s.opts.Logger.Warn("an answer over elicitation did not count", "approval", asked.ID, "error", err)
 	}
@@ -153,9 +153,9 @@ func bounded(text string, most int) string {
 	return text
 }
 
-// waitAsking waits for the outcome of a call as [pipeline.Flight.Wait] does, and
+// waitAsking waits for the outcome of a call as [operation.Operation.Wait] does, and
 // has a client of a revision with sessions ask its user meanwhile.
-func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) pipeline.Outcome {
+func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r round, op *operation.Operation) operation.Outcome {
 	left := 0 // questions about approvals
 	if mayElicit(req, r.caller) {
 		left = maxRounds
@@ -165,20 +165,20 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 		if left > 0 {
 			patience = 0
 		}
-		outcome := flight.WaitAttending(ctx, patience)
+		outcome := op.WaitAttending(ctx, patience)
 		switch {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome
 		case outcome.Question != nil:
-			if !showsForms(req) || !s.elicitAnswer(ctx, req, flight, *outcome.Question) {
+			if !showsForms(req) || !s.elicitAnswer(ctx, req, op, *outcome.Question) {
 				r.leave()
-				return flight.Wait(ctx, s.opts.Patience)
+				return op.Wait(ctx, s.opts.Patience)
 			}
 		case left == 0:
 			return outcome
 		default:
 			left--
-			if q := s.question(ctx, outcome.Approval); q == nil || !s.elicitDecision(ctx, req, r.caller, flight, *q) {
+			if q := s.question(ctx, outcome.Approval); q == nil || !s.elicitDecision(ctx, req, r.caller, op, *q) {
 				left = 0
 			}
 		}
@@ -188,8 +188,8 @@ func (s *Server) waitAsking(ctx context.Context, req *mcp.CallToolRequest, r rou
 // elicitDecision shows the question about a record until it is answered, or
 // until somebody else has decided, and returns when the call goes on. It reports
 // whether it does.
-func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, flight *pipeline.Flight, q question) bool {
-	answer, err := s.show(ctx, req, flight, q.shown.ID, q.form)
+func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, op *operation.Operation, q question) bool {
+	answer, err := s.show(ctx, req, op, q.shown.ID, q.form)
 	switch {
 	case err != nil:
 		s.opts.Logger.Debug("a client did not ask its user", "approval", q.shown.ID, "error", err)
@@ -199,14 +199,14 @@ func (s *Server) elicitDecision(ctx context.Context, req *mcp.CallToolRequest, c
 	case !s.decide(ctx, caller, q.shown, answer):
 		return false
 	}
-	flight.Resumed(ctx, q.shown.ID)
+	op.Resumed(ctx, q.shown.ID)
 	return true
 }
 
 // show has a client show a form until it is answered. The answer is nil if the
-// flight does not wait for it any more, or ctx has ended: then the form is taken
+// operation does not wait for it any more, or ctx has ended: then the form is taken
 // back.
-func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, flight *pipeline.Flight, id string, form *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, op *operation.Operation, id string, form *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	asking, stop := context.WithCancel(ctx)
 	answered, resumed := make(chan struct{}), make(chan struct{})
 	var answer *mcp.ElicitResult
@@ -219,7 +219,7 @@ func (s *Server) show(ctx context.Context, req *mcp.CallToolRequest, flight *pip
 		close(answered)
 	})
 	waiting.Go(func() { // ends with asking
-		flight.Resumed(asking, id)
+		op.Resumed(asking, id)
 		close(resumed)
 	})
 	select {
@@ -243,7 +243,7 @@ type question struct {
 // question returns the question about an approval; nil if no form would show it
 // whole.
 func (s *Server) question(ctx context.Context, id string) *question {
-	record, err := s.opts.Desk.Get(ctx, id)
+	record, err := s.opts.Approvals.Get(ctx, id)
 	if err != nil || record.State != approval.Open {
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
 const (
@@ -136,7 +136,7 @@ func answering(r *http.Request) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(r.Context()))
 	stop := context.AfterFunc(r.Context(), func() {
 		cause := context.Cause(r.Context())
-		if !errors.Is(cause, pipeline.ErrStopping) {
+		if !errors.Is(cause, operation.ErrStopping) {
 			cancel(cause)
 			return
 		}

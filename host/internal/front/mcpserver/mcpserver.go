@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -25,9 +26,9 @@ import (
 
 // Options are what a Server needs; all are required unless it is said.
 type Options struct {
-	Catalog  *catalog.Catalog
-	Pipeline *pipeline.Pipeline
-	Desk     *approval.Desk
+	Catalog   *catalog.Catalog
+	Pipeline  *pipeline.Pipeline
+	Approvals *approval.Service
 	// Ready is closed when the tools of every plugin are known. A list of the
 	// tools, or a call of an unknown one, waits for it for some seconds. nil
 	// means that they are known from the start.
@@ -151,7 +152,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	transport.conn.left = func() { calls.cancel(errGone) }
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {
-		calls.cancel(pipeline.ErrStopping)
+		calls.cancel(operation.ErrStopping)
 		transport.conn.awaitAnswers(maxStop) // so that the client knows what became of its calls
 		_ = transport.conn.Close()
 	})()

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -38,7 +38,7 @@ func showsForms(req *mcp.CallToolRequest) bool {
 
 // questionForm shows the question of a tool, marked as the tool's words from the
 // first line to the last.
-func questionForm(q pipeline.Question) *mcp.ElicitParams {
+func questionForm(q operation.Question) *mcp.ElicitParams {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The tool %s of plugin %s asks:\n\n", q.Tool, q.Plugin)
 	b.WriteString(quoted(q.Text))
@@ -80,16 +80,16 @@ func answerOf(result *mcp.ElicitResult) tool.Answer {
 
 // elicitAnswer shows the question of a tool until it is answered or ended, and
 // reports whether the client can be asked another one.
-func (s *Server) elicitAnswer(ctx context.Context, req *mcp.CallToolRequest, flight *pipeline.Flight, q pipeline.Question) bool {
-	result, err := s.show(ctx, req, flight, q.ID, questionForm(q))
+func (s *Server) elicitAnswer(ctx context.Context, req *mcp.CallToolRequest, op *operation.Operation, q operation.Question) bool {
+	result, err := s.show(ctx, req, op, q.ID, questionForm(q))
 	switch {
 	case err != nil && unfit(err):
-		flight.AskAgain(q.ID, "the client did not send what the form asks for")
+		op.AskAgain(q.ID, "the client did not send what the form asks for")
 	case err != nil:
 		s.opts.Logger.Debug("a client did not ask its user", "question", q.ID, "error", err)
 		return false
 	case result != nil:
-		flight.Answer(q.ID, answerOf(result))
+		op.Answer(q.ID, answerOf(result))
 	}
 	return true
 }

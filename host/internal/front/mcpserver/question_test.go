@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
 // TestQuestionForm shows what tools write, all of it as theirs.
@@ -22,7 +22,7 @@ func TestQuestionForm(t *testing.T) {
 		{"a mistake", "n?", "n: expected\u202e", begin + "  | n?\n\nThe last answer did not fit:\n\n  | n: expected\\u202e\n" + end},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := questionForm(pipeline.Question{Plugin: "p", Tool: "t", Text: tt.text, Mistake: tt.mistake})
+			got := questionForm(operation.Question{Plugin: "p", Tool: "t", Text: tt.text, Mistake: tt.mistake})
 			if diff := cmp.Diff(tt.want, got.Message); diff != "" || got.Mode != "form" {
 				t.Errorf("the form says (-want +got):\n%s", diff)
 			}

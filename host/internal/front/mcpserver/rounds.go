@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
-	"github.com/toolhost/toolhost/host/internal/call/pipeline"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -33,10 +33,10 @@ type round struct {
 }
 
 // resume finds the call that a request goes on with, held, and takes the answer
-// that it brings. The flight is nil if the call is not under way any more. A
+// that it brings. The operation is nil if the call is not under way any more. A
 // round that is repeated finds what it found the first time: an approval is
-// decided once, and a question answered once. The flight is attended.
-func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*pipeline.Flight, error) {
+// decided once, and a question answered once. The operation is attended.
+func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round) (*operation.Operation, error) {
 	state, err := s.seal.open(req.Params.RequestState)
 	if err == nil {
 		err = state.check(ownerOf(r.caller), req.Params.Name, hashOf(req.Params.Arguments))
@@ -47,29 +47,29 @@ func (s *Server) resume(ctx context.Context, req *mcp.CallToolRequest, r *round)
 			Message: err.Error() + "; make the call anew, without requestState",
 		}
 	}
-	flight, ok := s.opts.Pipeline.Flight(state.Flight, r.caller)
+	op, ok := s.opts.Pipeline.Operations().Find(state.Operation, r.caller)
 	if !ok {
 		return nil, nil
 	}
 	r.before = state
-	flight.Attend()
+	op.Attend()
 	// An answer counts for what its round was about, and for nothing else.
 	if answer, ok := req.Params.InputResponses[inputApproval].(*mcp.ElicitResult); ok && state.Approval.ID != "" && mayElicit(req, r.caller) {
 		r.dismissed = !s.decide(ctx, r.caller, state.Approval, answer)
 		if !r.dismissed {
-			flight.Resumed(ctx, state.Approval.ID)
+			op.Resumed(ctx, state.Approval.ID)
 		}
 	}
 	if answer, ok := req.Params.InputResponses[inputQuestion].(*mcp.ElicitResult); ok && state.Question != "" && showsForms(req) {
-		flight.Answer(state.Question, answerOf(answer))
+		op.Answer(state.Question, answerOf(answer))
 	}
-	return flight, nil
+	return op, nil
 }
 
-// waitRound waits for the outcome of a call as [pipeline.Flight.Wait] does. If
+// waitRound waits for the outcome of a call as [operation.Operation.Wait] does. If
 // the call waits for a person whom the client can ask, it returns the question
 // instead.
-func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, flight *pipeline.Flight) (pipeline.Outcome, *mcp.CallToolResult) {
+func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r round, op *operation.Operation) (operation.Outcome, *mcp.CallToolResult) {
 	state := requestState{Round: r.before.Round + 1}
 	mayApprove := state.Round <= maxRounds && mayElicit(req, r.caller)
 	for {
@@ -77,17 +77,17 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		if mayApprove {
 			patience = 0
 		}
-		outcome := flight.WaitAttending(ctx, patience)
-		state.Flight = outcome.ID
+		outcome := op.WaitAttending(ctx, patience)
+		state.Operation = outcome.ID
 		switch q := outcome.Question; {
 		case !outcome.Pending || ctx.Err() != nil:
 			return outcome, nil
 		case q != nil && (!showsForms(req) || state.Round > maxInputs): // it would give up
 			r.leave()
-			return flight.Wait(ctx, s.opts.Patience), nil
+			return op.Wait(ctx, s.opts.Patience), nil
 		case q != nil:
 			state.Question, state.Expires = q.ID, q.Expires.Add(afterwards)
-			return outcome, s.needInput(req, r, flight, inputQuestion, questionForm(*q), state)
+			return outcome, s.needInput(req, r, op, inputQuestion, questionForm(*q), state)
 		case !mayApprove:
 			return outcome, nil
 		}
@@ -97,15 +97,15 @@ func (s *Server) waitRound(ctx context.Context, req *mcp.CallToolRequest, r roun
 		}
 		if q := s.question(ctx, outcome.Approval); q != nil {
 			state.Approval, state.Expires = q.shown, q.expires.Add(afterwards)
-			return outcome, s.needInput(req, r, flight, inputApproval, q.form, state)
+			return outcome, s.needInput(req, r, op, inputApproval, q.form, state)
 		}
 	}
 }
 
 // needInput tells the client to come back with an answer.
-func (s *Server) needInput(req *mcp.CallToolRequest, r round, flight *pipeline.Flight, name string, form *mcp.ElicitParams, state requestState) *mcp.CallToolResult {
-	flight.Keep()
-	flight.Expect()
+func (s *Server) needInput(req *mcp.CallToolRequest, r round, op *operation.Operation, name string, form *mcp.ElicitParams, state requestState) *mcp.CallToolResult {
+	op.Keep()
+	op.Expect()
 	state.Owner, state.Tool, state.Hash = ownerOf(r.caller), req.Params.Name, hashOf(req.Params.Arguments)
 	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{name: form}, RequestState: s.seal.close(state)}
 }
@@ -126,8 +126,8 @@ func hashOf(arguments json.RawMessage) string {
 }
 
 // gone is the outcome of a call that its client comes back to too late.
-func gone(name string) pipeline.Outcome {
-	return pipeline.Outcome{Tool: name, Result: tool.ErrorResult(
+func gone(name string) operation.Outcome {
+	return operation.Outcome{Tool: name, Result: tool.ErrorResult(
 		tool.Errorf(tool.Conflict, "the call that this answers is not under way any more").
 			WithHint("look whether it has had its effect, then make the call anew if it is still needed"))}
 }

@@ -112,7 +112,7 @@ func codeOf(r *mcp.CallToolResult) string {
 // records are the approvals of a host.
 func records(t *testing.T, h *httpapitest.Host) []approval.Record {
 	t.Helper()
-	all, err := h.Desk.List(t.Context(), approval.Filter{By: auth.Caller{User: "root", Roles: auth.Admin}})
+	all, err := h.Approvals.List(t.Context(), approval.Filter{By: auth.Caller{User: "root", Roles: auth.Admin}})
 	if err != nil {
 		t.Fatal(err)
 	}

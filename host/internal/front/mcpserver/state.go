@@ -15,21 +15,21 @@ import (
 // gated: so it is sealed, and says nothing that decides. Whether the call may
 // run is in the approval's record alone.
 type requestState struct {
-	Flight   string    `json:"flight"`   // the id of the call
-	Approval shown     `json:"approval"` // which the user was asked about; none if it was a question
-	Question string    `json:"question"` // of the tool, which the user was asked; "" if it was about an approval
-	Owner    string    `json:"owner"`    // who called
-	Tool     string    `json:"tool"`
-	Hash     string    `json:"hash"` // of the arguments
-	Round    int       `json:"round"`
-	Expires  time.Time `json:"expires"`
+	Operation string    `json:"operation"` // the id of the call
+	Approval  shown     `json:"approval"`  // which the user was asked about; none if it was a question
+	Question  string    `json:"question"`  // of the tool, which the user was asked; "" if it was about an approval
+	Owner     string    `json:"owner"`     // who called
+	Tool      string    `json:"tool"`
+	Hash      string    `json:"hash"` // of the arguments
+	Round     int       `json:"round"`
+	Expires   time.Time `json:"expires"`
 }
 
 // maxState bounds the bytes of a request state as a client sends it back.
 const maxState = 4 << 10
 
 // seal encrypts and authenticates with a key that lives as long as the server:
-// no flight outlives it either.
+// no operation outlives it either.
 type seal struct{ aead cipher.AEAD }
 
 func newSeal() seal {

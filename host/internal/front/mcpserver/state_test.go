@@ -10,7 +10,7 @@ import (
 
 func TestSeal(t *testing.T) {
 	ours, others := newSeal(), newSeal()
-	state := requestState{Flight: "tc_1", Approval: shown{ID: "ap_1", ArgumentsHash: "a", PreviewDigest: "p"}, Owner: "ann", Tool: "write", Hash: "h", Round: 2, Expires: time.Now().Add(time.Hour).UTC().Round(0)}
+	state := requestState{Operation: "tc_1", Approval: shown{ID: "ap_1", ArgumentsHash: "a", PreviewDigest: "p"}, Owner: "ann", Tool: "write", Hash: "h", Round: 2, Expires: time.Now().Add(time.Hour).UTC().Round(0)}
 	sealed := ours.close(state)
 	if got, err := ours.open(sealed); err != nil || !cmp.Equal(got, state) {
 		t.Errorf("open(close(%+v)) = %+v, %v", state, got, err)
@@ -69,7 +69,7 @@ func TestHashOf(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	s := newSeal()
-	f.Add(s.close(requestState{Flight: "tc_1"}))
+	f.Add(s.close(requestState{Operation: "tc_1"}))
 	f.Add("")
 	f.Add("eyJmbGlnaHQiOiJ0Y18xIn0")
 	f.Fuzz(func(t *testing.T, sealed string) {

@@ -70,7 +70,7 @@ type Host struct {
 	Tokens     *auth.Tokens
 	TokenList  []auth.Token
 	Events     *event.Bus
-	Desk       *approval.Desk
+	Approvals  *approval.Service
 	Journal    *journal.Journal
 	Store      *store.Store
 	Catalog    *catalog.Catalog
@@ -124,7 +124,7 @@ func (h *Host) Stop() {
 			_ = h.launcher.Close()
 		}
 		if h.Journal != nil && h.Store != nil {
-			_ = h.Desk.Close()
+			_ = h.Approvals.Close()
 			_ = h.grants.Close()
 			_ = h.Journal.Close(ctx)
 			_ = h.Store.Close()
@@ -141,7 +141,7 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 		return err
 	}
 	h.Pipeline, err = pipeline.New(pipeline.Options{
-		Catalog: h.Catalog, Runner: h, Policy: rules, Desk: h.Desk, Grants: h.grants,
+		Catalog: h.Catalog, Runner: h, Policy: rules, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events,
 	})
 	if err != nil {
@@ -156,13 +156,13 @@ func (h *Host) start(ctx context.Context, opts Options) error {
 	var serveMCP func(http.ResponseWriter, *http.Request, auth.Caller)
 	if opts.MCP {
 		h.MCP = mcpserver.New(mcpserver.Options{
-			Catalog: h.Catalog, Pipeline: h.Pipeline, Desk: h.Desk, Patience: opts.Patience,
+			Catalog: h.Catalog, Pipeline: h.Pipeline, Approvals: h.Approvals, Patience: opts.Patience,
 			Version: "test", Logger: hclog.NewNullLogger(),
 		})
 		serveMCP = h.MCP.ServeHTTP
 	}
 	h.Server, err = httpapi.New(httpapi.Options{
-		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Desk: h.Desk, Grants: h.grants,
+		Pipeline: h.Pipeline, Catalog: h.Catalog, Supervisor: h.supervisor, Approvals: h.Approvals, Grants: h.grants,
 		Journal: h.Journal, Store: h.Store, Events: h.Events, User: Ann, Keys: keys, Tokens: h.Tokens,
 		Patience: opts.Patience, Ready: opts.Ready, Reload: opts.Reload, HandOver: opts.HandOver, MCP: serveMCP,
 	})
@@ -191,7 +191,7 @@ func (h *Host) openState(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	h.Desk, err = approval.New(ctx, approval.Options{
+	h.Approvals, err = approval.New(ctx, approval.Options{
 		Store: h.Store, Grants: h.grants,
 		Changed: func(r approval.Record) {
 			h.Events.Publish(r.User, event.ToolApproval{

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
@@ -52,13 +53,13 @@ func TestRefusedCallsAreNotCounted(t *testing.T) {
 	for range 3 {
 		f, question := h.begin(t, request("add", `{"text":"a"}`))
 		h.answer(t, question.ID, false)
-		if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Rejected {
+		if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.Rejected {
 			t.Fatalf("Wait = %v, want %s", got, tool.Rejected)
 		}
 	}
 	f, question := h.begin(t, request("add", `{"text":"a"}`))
 	h.answer(t, question.ID, true)
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got != nil {
+	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got != nil {
 		t.Errorf("after three refused calls: %v", got)
 	}
 	if got := h.Call(t.Context(), request("add", `{"text":"b"}`)).Result.Error; got == nil || got.Code != tool.RateLimited {

@@ -12,28 +12,29 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// MetaWhole is the key of the metadata that says where the whole of a result
-// can be read, if its caller got a part.
+// MetaWhole is the metadata key under which a truncated result names the place of
+// the whole result.
 const MetaWhole = "whole_result"
 
-// whole is a result that is kept because its caller gets a part of it only.
-type whole struct {
+// spilled is a whole result that is kept, since its caller gets only a part of it.
+type spilled struct {
 	handle string
-	cursor int   // where what the caller did not get begins
-	bytes  int64 // that can be read
+	cursor int   // where the rest begins that the caller did not get
+	bytes  int64 // the size of what is kept
 }
 
-// ReadOn is the call that reads a kept result from a byte on, as a model writes
-// it.
+// ReadOn returns the call that reads a kept result from a byte on, as a model
+// writes it.
 func ReadOn(handle string, cursor int64) string {
 	return fmt.Sprintf(`%s {"handle":%q,"cursor":%d}`, catalog.ResultRead, handle, cursor)
 }
 
-// read is the call that reads on.
-func (w *whole) read() string { return ReadOn(w.handle, int64(w.cursor)) }
+// read returns the call that reads the rest.
+func (w *spilled) read() string { return ReadOn(w.handle, int64(w.cursor)) }
 
-// note is the line that tells a model how to read on, "" if nothing is kept.
-func (w *whole) note() string {
+// note returns the line that tells a model how to read the rest; "" if nothing is
+// kept.
+func (w *spilled) note() string {
 	switch {
 	case w == nil:
 		return ""
@@ -43,12 +44,12 @@ func (w *whole) note() string {
 	return "[the rest: " + w.read() + "]\n"
 }
 
-// tell returns a result that says in its metadata where the whole is.
-func (w *whole) tell(result tool.Result) tool.Result {
+// annotate returns a result whose metadata names the place of the whole.
+func (w *spilled) annotate(result tool.Result) tool.Result {
 	if w == nil {
 		return result
 	}
-	facts := maps.Clone(result.Metadata) // the plugin's, which others may hold
+	facts := maps.Clone(result.Metadata) // the plugin's own map may be shared
 	if facts == nil {
 		facts = make(map[string]any, 1)
 	}
@@ -57,9 +58,9 @@ func (w *whole) tell(result tool.Result) tool.Result {
 	return result
 }
 
-// keepWhole keeps texts, joined by line breaks as a caller reads them. It
-// returns nil if they cannot be kept, which the log tells.
-func (p *Pipeline) keepWhole(c *call, texts ...[]byte) *whole {
+// spill keeps texts, joined by line breaks as a caller reads them. If they cannot
+// be kept, it logs the reason and returns nil.
+func (p *Pipeline) spill(c *call, texts ...[]byte) *spilled {
 	if p.opts.Results == nil {
 		return nil
 	}
@@ -70,42 +71,41 @@ func (p *Pipeline) keepWhole(c *call, texts ...[]byte) *whole {
 	}
 	for i, text := range texts {
 		if i > 0 {
-			_, _ = w.Write([]byte("\n")) // Keep says what was wrong
+			_, _ = w.Write([]byte("\n")) // Keep returns the error
 		}
 		_, _ = w.Write(text)
 	}
-	return p.kept(c, w)
+	return p.endSpill(c, w)
 }
 
-// kept ends a writer.
-func (p *Pipeline) kept(c *call, w *results.Writer) *whole {
+// endSpill closes a writer and returns what it has kept.
+func (p *Pipeline) endSpill(c *call, w *results.Writer) *spilled {
 	bytes, err := w.Keep()
 	if err != nil {
 		p.notKept(c, err)
 		return nil
 	}
-	return &whole{handle: c.id, bytes: bytes}
+	return &spilled{handle: c.id, bytes: bytes}
 }
 
 func (p *Pipeline) notKept(c *call, err error) {
 	p.opts.Logger.Warn("a result that is too long for its caller is not kept", "call", c.id, "error", err)
 }
 
-// maxHead bounds what of a stream is in memory before a file takes it.
+// maxHead bounds the bytes of a stream in memory before it goes to a file.
 const maxHead = 64 * tool.KiB
 
-// stream collects what a tool puts out while it runs. The zero value is ready.
-// A tool that puts nothing out costs nothing, and one that puts out what its
-// result may hold anyway no file.
+// stream collects the output of a tool while it runs. The zero value is ready to
+// use. Output that fits into the result needs no file.
 type stream struct {
 	mu   sync.Mutex // guards everything below
 	head bytes.Buffer
 	size int64
 	file *results.Writer // nil: all of it is in head
-	lost bool            // it cannot be kept
+	lost bool            // the output cannot be kept
 }
 
-// put takes a part of what a tool puts out.
+// put adds a piece of a tool's output to the call's stream.
 func (p *Pipeline) put(c *call, data []byte) {
 	if p.opts.Results == nil || c.entry.OfHost() {
 		return
@@ -117,7 +117,7 @@ func (p *Pipeline) put(c *call, data []byte) {
 	switch {
 	case s.lost:
 	case s.file != nil:
-		_, _ = s.file.Write(data) // Keep says what was wrong
+		_, _ = s.file.Write(data) // Keep returns the error
 	case s.size <= int64(min(c.entry.MaxOutput, maxHead)):
 		s.head.Write(data)
 	default:
@@ -134,9 +134,9 @@ func (p *Pipeline) put(c *call, data []byte) {
 	}
 }
 
-// endStream gives up what a tool has put out, and returns the file that took it
-// if it is longer than the text of the result and than what fits into one. The
-// caller ends the file.
+// endStream resets the stream and returns its size. If the output is longer than
+// the text of the result and than the tool's output budget, endStream returns the
+// file, too, which the caller must close.
 func (c *call) endStream(text int) (file *results.Writer, size int) {
 	s := &c.stream
 	s.mu.Lock()
@@ -150,5 +150,5 @@ func (c *call) endStream(text int) (file *results.Writer, size int) {
 	return file, size
 }
 
-// dropStream gives up what a tool has put out.
+// dropStream discards the output so far.
 func (c *call) dropStream() { c.endStream(math.MaxInt) }

@@ -1,4 +1,4 @@
-package pipeline
+package operation
 
 import (
 	"slices"
@@ -7,14 +7,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// toSink returns what a plugin reports to, for the life of the flight. What it
-// reports goes to whoever holds the flight at the time.
-func (f *Flight) toSink() tool.Sink {
-	return tool.Sink{
-		Progress: func(p tool.Progress) { f.sink.progress(p); f.p.publishProgress(f.call, p) },
-		Chunk:    func(c tool.Chunk) { f.p.put(f.call, c.Data); f.sink.chunk(c) },
-	}
-}
+// Progress passes a report of the tool on to the sink and the watchers.
+func (o *Operation) Progress(p tool.Progress) { o.sink.progress(p) }
+
+// Chunk passes a piece of the tool's output on to the sink.
+func (o *Operation) Chunk(c tool.Chunk) { o.sink.chunk(c) }
 
 // sink passes reports on to a sink that can be replaced.
 type sink struct {
@@ -23,7 +20,7 @@ type sink struct {
 	watchers []*watcher
 }
 
-// watcher hears of progress beside the sink.
+// watcher gets the progress beside the sink.
 type watcher struct{ progress func(tool.Progress) }
 
 func (s *sink) watch(progress func(tool.Progress)) (stop func()) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
@@ -133,7 +134,7 @@ func TestRefusedPartAsksForTheWhole(t *testing.T) {
 		t.Errorf("the question is by %q, want %q", question.Rule, want)
 	}
 	h.answer(t, question.ID, true)
-	if outcome := f.Wait(t.Context(), pipeline.Forever); outcome.Result.Text() != "text" {
+	if outcome := f.Wait(t.Context(), operation.Forever); outcome.Result.Text() != "text" {
 		t.Errorf("the approved call: %+v, want its text to be read", outcome.Result)
 	}
 }

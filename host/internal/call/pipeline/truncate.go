@@ -13,24 +13,25 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of what is not text, and so cannot be cut.
+// Bounds of the parts of a result that are not text and cannot be cut.
 const (
 	maxParts    = 1000
 	maxBinary   = 10 * tool.MiB
-	maxLabels   = 8 * tool.KiB // address, name and media type of one part
+	maxLabels   = 8 * tool.KiB // URI, name and media type of one part together
 	maxMetadata = 64 * tool.KiB
 	maxEffects  = 1000
 )
 
-// fitStructured makes a structured result above the budget an error, since half
-// of it is none. What stands beside it stays, and the text of it is kept.
-func (p *Pipeline) fitStructured(c *call, result tool.Result) (tool.Result, *whole) {
+// limitStructured replaces a structured result above the budget by an error, since
+// a part of it is not valid. It keeps the other parts of the result, and spills
+// the text of the structured one.
+func (p *Pipeline) limitStructured(c *call, result tool.Result) (tool.Result, *spilled) {
 	size, budget := len(result.Structured), c.entry.MaxOutput
-	if size <= int(budget) || !json.Valid(result.Structured) { // which the check of the output refuses
+	if size <= int(budget) || !json.Valid(result.Structured) { // the check of the output refuses invalid JSON
 		return result, nil
 	}
-	c.dropStream() // the structured result is what is kept
-	kept := p.keepWhole(c, result.Structured)
+	c.dropStream() // the structured result is kept instead
+	kept := p.spill(c, result.Structured)
 	hint := "ask for less in one call"
 	if kept != nil {
 		hint = "read it as text with " + kept.read() + ", or " + hint
@@ -42,20 +43,21 @@ func (p *Pipeline) fitStructured(c *call, result tool.Result) (tool.Result, *who
 	return result, kept
 }
 
-// fitText cuts the text of a result to the budget, and says how to read on if
-// the whole is kept: the text, or what the tool put out while it ran if that is
-// more. structured is kept already, in the place of both; nil if nothing is.
-func (p *Pipeline) fitText(c *call, result tool.Result, structured *whole) tool.Result {
-	fitted, size, at := fitContent(result.Content, int(c.entry.MaxOutput))
+// truncateText cuts the text of a result to the budget, spills the whole, and adds
+// how to read it. The whole is the text, or the tool's output while it ran if that
+// is longer. structured is the structured result if that was spilled already,
+// instead of both; else nil.
+func (p *Pipeline) truncateText(c *call, result tool.Result, structured *spilled) tool.Result {
+	fitted, size, at := truncateContent(result.Content, int(c.entry.MaxOutput))
 	file, streamed := c.endStream(size)
-	cut, text := at >= 0, (*whole)(nil)
+	cut, text := at >= 0, (*spilled)(nil)
 	if file != nil {
-		if text = p.kept(c, file); text != nil {
+		if text = p.endSpill(c, file); text != nil {
 			size = streamed
 		}
 	}
 	if cut && structured == nil && text == nil {
-		if text = p.keepWhole(c, texts(result.Content)...); text != nil {
+		if text = p.spill(c, texts(result.Content)...); text != nil {
 			text.cursor = at
 		}
 	}
@@ -63,14 +65,14 @@ func (p *Pipeline) fitText(c *call, result tool.Result, structured *whole) tool.
 		fitted = noteCut(fitted, text, size)
 	}
 	result.Content = fitted
-	return cmp.Or(structured, text).tell(result)
+	return cmp.Or(structured, text).annotate(result)
 }
 
-// fitContent cuts the text parts to budget bytes together, and leaves out
-// binary parts beyond [maxBinary] and any beyond [maxParts]. It returns the
-// size of the whole text and where in [texts], joined by line breaks, it was
-// cut, or -1.
-func fitContent(content []tool.Content, budget int) (fitted []tool.Content, size, at int) {
+// truncateContent cuts the text parts to budget bytes together, and drops binary
+// parts beyond [maxBinary] and all parts beyond [maxParts]. It returns the size of
+// the whole text, and the position of the cut in [texts] joined by line breaks, or
+// -1 if it cut nothing.
+func truncateContent(content []tool.Content, budget int) (fitted []tool.Content, size, at int) {
 	text, binary := 0, 0
 	for _, part := range content {
 		if part.IsText() {
@@ -96,7 +98,7 @@ func fitContent(content []tool.Content, budget int) (fitted []tool.Content, size
 		case !part.IsText():
 			binary += len(part.Data)
 		case cut:
-			continue // nothing follows the place of the cut
+			continue // no text follows the cut
 		default:
 			part.Data, cut = cutText(validText(part.Data), left)
 			left -= len(part.Data)
@@ -117,7 +119,7 @@ func fitContent(content []tool.Content, budget int) (fitted []tool.Content, size
 	return fitted, text, shown
 }
 
-// texts returns the text of a result, part by part.
+// texts returns the text parts of a result.
 func texts(content []tool.Content) [][]byte {
 	var parts [][]byte
 	for _, part := range content {
@@ -128,10 +130,10 @@ func texts(content []tool.Content) [][]byte {
 	return parts
 }
 
-// noteCut says at the end of a text that it is a part of a larger one, and how
-// to read on if that is kept. A tool that has cut the text itself may have said
-// the first already.
-func noteCut(content []tool.Content, kept *whole, size int) []tool.Content {
+// noteCut adds to the end of a text that it is truncated, and how to read the rest
+// if that is kept. A tool that has truncated the text itself may have added the
+// former already.
+func noteCut(content []tool.Content, kept *spilled, size int) []tool.Content {
 	if i := len(content) - 1; i >= 0 && content[i].Kind == tool.KindText {
 		if at := ownNote(content[i].Data); at >= 0 {
 			content = slices.Clone(content)
@@ -142,8 +144,8 @@ func noteCut(content []tool.Content, kept *whole, size int) []tool.Content {
 	return appendNote(content, kept.note()+truncationNote(size))
 }
 
-// ownNote returns where in a text its last line begins, if that is a
-// [truncationNote], else -1.
+// ownNote returns the position of the last line of a text if that line is a
+// [truncationNote], or -1.
 func ownNote(text []byte) int {
 	text = bytes.TrimSuffix(text, []byte("\n"))
 	at := bytes.LastIndexByte(text, '\n') + 1
@@ -153,12 +155,12 @@ func ownNote(text []byte) int {
 	return at
 }
 
-// truncationNote is what callers recognise cut output by.
+// truncationNote returns the line by which callers recognize truncated output.
 func truncationNote(size int) string {
 	return fmt.Sprintf("[output truncated — original size: %s bytes]", thousands(size))
 }
 
-// appendNote puts a note on a line of its own at the end of the last text.
+// appendNote adds a note as a line of its own to the end of the last text.
 func appendNote(content []tool.Content, note string) []tool.Content {
 	content = slices.Clone(content)
 	for i, part := range slices.Backward(content) {
@@ -175,8 +177,8 @@ func appendNote(content []tool.Content, note string) []tool.Content {
 	return append(content, tool.Text(note))
 }
 
-// cutText returns at most most bytes of text, whole characters only, and
-// whether anything was cut off.
+// cutText returns at most most bytes of text, in whole characters, and reports
+// whether it cut the text.
 func cutText(text []byte, most int) (fitting []byte, cut bool) {
 	if len(text) <= most {
 		return text, false
@@ -187,7 +189,7 @@ func cutText(text []byte, most int) (fitting []byte, cut bool) {
 	return text[:most], true
 }
 
-// validText returns text with U+FFFD for what is not UTF-8.
+// validText returns text with U+FFFD in place of bytes that are not UTF-8.
 func validText(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
@@ -195,20 +197,20 @@ func validText(text []byte) []byte {
 	return bytes.ToValidUTF8(text, []byte("\uFFFD"))
 }
 
-// unfit reports whether a part cannot be given to the caller as it is.
+// unfit reports whether the caller cannot get a part unchanged.
 func unfit(part tool.Content) bool {
 	return unshowable(part) || part.IsText() && !utf8.Valid(part.Data)
 }
 
-// unshowable reports whether a part is of no known kind, or labelled with what
-// cannot be a label.
+// unshowable reports whether a part has an unknown kind, or a label that is too
+// long or not UTF-8.
 func unshowable(part tool.Content) bool {
 	labels := len(part.URI) + len(part.Name) + len(part.MediaType)
 	return part.Kind < tool.KindText || part.Kind > tool.KindResource || labels > int(maxLabels) ||
 		!utf8.ValidString(part.URI) || !utf8.ValidString(part.Name) || !utf8.ValidString(part.MediaType)
 }
 
-// checkFacts checks what stands beside the content. The error has code
+// checkFacts checks the effects and the metadata of a result. The error has code
 // [tool.OutputInvalid].
 func checkFacts(result tool.Result) *tool.Error {
 	if len(result.Effects) > maxEffects {
@@ -229,7 +231,7 @@ func checkFacts(result tool.Result) *tool.Error {
 	return nil
 }
 
-// thousands writes a number as in 142,857.
+// thousands formats a number as in 142,857.
 func thousands(n int) string {
 	digits := strconv.Itoa(n)
 	var b strings.Builder

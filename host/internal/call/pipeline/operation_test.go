@@ -10,14 +10,15 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// TestCollect makes a call again whose client was told to come back: it gets
+// TestSameCallJoins makes a call again whose client was told to come back: it gets
 // the result of the first, which runs once.
-func TestCollect(t *testing.T) {
+func TestSameCallJoins(t *testing.T) {
 	for _, collectFirst := range []bool{true, false} {
 		t.Run(fmt.Sprintf("made again before the answer: %v", collectFirst), func(t *testing.T) {
 			plugin := &counter{}
@@ -26,7 +27,7 @@ func TestCollect(t *testing.T) {
 			if !first.Wait(t.Context(), 0).Pending {
 				t.Fatal("the call does not wait")
 			}
-			first.Owe()
+			first.KeepForRetry()
 			question := h.nextQuestion(t)
 			first.Release()
 			if !collectFirst {
@@ -40,7 +41,7 @@ func TestCollect(t *testing.T) {
 				}
 				h.answer(t, question.ID, true)
 			}
-			got := second.Wait(t.Context(), pipeline.Forever)
+			got := second.Wait(t.Context(), operation.Forever)
 			if got.Result.Error != nil || got.ID != first.ID() || plugin.calls() != `{"text":"a"}` {
 				t.Errorf("Wait = %+v, and %q ran; want the result of the first call, which ran once", got, plugin.calls())
 			}
@@ -48,9 +49,9 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestOnlyTheOwedResultIsCollected makes calls that are not the same call made
+// TestOnlyTheSameCallJoins makes calls that are not the same call made
 // again.
-func TestOnlyTheOwedResultIsCollected(t *testing.T) {
+func TestOnlyTheSameCallJoins(t *testing.T) {
 	base := request("add", `{"text":"a"}`)
 	otherUser, otherClient, otherArguments := base, base, request("add", `{"text":"b"}`)
 	otherUser.Caller.User, otherClient.Caller.Client = "bob", "another"
@@ -62,7 +63,7 @@ func TestOnlyTheOwedResultIsCollected(t *testing.T) {
 			h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 			first := h.Start(t.Context(), base)
 			first.Wait(t.Context(), 0)
-			first.Owe()
+			first.KeepForRetry()
 			h.nextQuestion(t)
 			first.Release()
 			second, _ := h.begin(t, tt.req)
@@ -85,27 +86,27 @@ func TestOnlyTheOwedResultIsCollected(t *testing.T) {
 	})
 }
 
-// TestOwedWhileItIsHeld makes the same call again, and again, while somebody
+// TestKeptForRetryWhileItIsHeld makes the same call again, and again, while somebody
 // waits for the first one by its id: nobody is asked a second time.
-func TestOwedWhileItIsHeld(t *testing.T) {
+func TestKeptForRetryWhileItIsHeld(t *testing.T) {
 	plugin := &counter{}
 	h := newHost(t, pipeline.Options{Runner: plugin}, addSpec())
 	req := request("add", `{"text":"a"}`)
 	first, question := h.begin(t, req) // released at the end of the test
-	first.Owe()
-	var again []*pipeline.Flight
+	first.KeepForRetry()
+	var again []*operation.Operation
 	for range 3 {
 		f := h.Start(t.Context(), req)
 		defer f.Release()
 		if got := f.Wait(t.Context(), 0); !got.Pending || got.Approval != question.ID {
 			t.Fatalf("the same call made again = %+v, want that it waits for %s", got, question.ID)
 		}
-		f.Owe()
+		f.KeepForRetry()
 		again = append(again, f)
 	}
 	h.answer(t, question.ID, true)
 	for _, f := range again {
-		if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || got.ID != first.ID() {
+		if got := f.Wait(t.Context(), operation.Forever); got.Result.Error != nil || got.ID != first.ID() {
 			t.Errorf("the same call made again = %+v, want the result of the first", got)
 		}
 	}
@@ -114,8 +115,8 @@ func TestOwedWhileItIsHeld(t *testing.T) {
 	}
 }
 
-// TestFlightIsSeenByItsUserOnly looks at somebody else's call.
-func TestFlightIsSeenByItsUserOnly(t *testing.T) {
+// TestOperationIsSeenByItsUserOnly looks at somebody else's call.
+func TestOperationIsSeenByItsUserOnly(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: &counter{}}, addSpec())
 	f, _ := h.begin(t, request("add", `{"text":"a"}`))
 	for _, tt := range []struct {
@@ -127,16 +128,16 @@ func TestFlightIsSeenByItsUserOnly(t *testing.T) {
 		{auth.Caller{User: "bob", Roles: auth.Approver}, false},
 		{auth.Caller{User: "bob", Roles: auth.Admin}, true},
 	} {
-		got, ok := h.Flight(f.ID(), tt.by)
-		if ok != tt.want || len(h.Flights(tt.by)) != map[bool]int{true: 1}[tt.want] {
-			t.Errorf("Flight by %+v = %v, want %v; Flights = %v", tt.by, ok, tt.want, h.Flights(tt.by))
+		got, ok := h.Operations().Find(f.ID(), tt.by)
+		if ok != tt.want || len(h.Operations().List(tt.by)) != map[bool]int{true: 1}[tt.want] {
+			t.Errorf("Find by %+v = %v, want %v; List = %v", tt.by, ok, tt.want, h.Operations().List(tt.by))
 		}
 		if ok {
 			got.Release()
 		}
 	}
-	if _, ok := h.Flight("tc_unknown", auth.Caller{User: "ann"}); ok {
-		t.Error("there is a flight tc_unknown")
+	if _, ok := h.Operations().Find("tc_unknown", auth.Caller{User: "ann"}); ok {
+		t.Error("there is a op tc_unknown")
 	}
 }
 
@@ -170,10 +171,10 @@ func TestPatience(t *testing.T) {
 	})
 }
 
-// TestAbandonedFlights leaves calls alone: one that runs is canceled after a
+// TestAbandonedOperations leaves calls alone: one that runs is canceled after a
 // while, one that waits for a person is not, and the result of one that ended
 // is kept as long.
-func TestAbandonedFlights(t *testing.T) {
+func TestAbandonedOperations(t *testing.T) {
 	by := auth.Caller{User: "ann"}
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, pipeline.Options{Keep: 5 * time.Minute, Runner: fakeRunner{run: func(ctx context.Context, _ string, _ tool.Call, _ tool.Sink) (tool.Result, error) {
@@ -188,17 +189,17 @@ func TestAbandonedFlights(t *testing.T) {
 		<-time.After(time.Minute)
 		f.Release()
 		<-time.After(4 * time.Minute)
-		if flights := h.Flights(by); len(flights) != 1 || flights[0].State != pipeline.Running {
-			t.Errorf("after 4 minutes alone: %v, want it to run", flights)
+		if ops := h.Operations().List(by); len(ops) != 1 || ops[0].State != operation.Running {
+			t.Errorf("after 4 minutes alone: %v, want it to run", ops)
 		}
 		<-time.After(time.Minute + time.Second)
 		synctest.Wait()
-		if flights := h.Flights(by); len(flights) != 1 || flights[0].State != pipeline.Done {
-			t.Errorf("after 5 minutes alone: %v, want it to have ended", flights)
+		if ops := h.Operations().List(by); len(ops) != 1 || ops[0].State != operation.Done {
+			t.Errorf("after 5 minutes alone: %v, want it to have ended", ops)
 		}
 		<-time.After(5*time.Minute + time.Second)
-		if flights := h.Flights(by); len(flights) != 0 {
-			t.Errorf("after 10 minutes alone: %v, want it to be forgotten", flights)
+		if ops := h.Operations().List(by); len(ops) != 0 {
+			t.Errorf("after 10 minutes alone: %v, want it to be forgotten", ops)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
@@ -210,12 +211,12 @@ func TestAbandonedFlights(t *testing.T) {
 		question := h.nextQuestion(t)
 		<-time.After(5 * time.Minute)
 		h.answer(t, question.ID, true)
-		f, ok := h.Flight(f.ID(), by)
+		f, ok := h.Operations().Find(f.ID(), by)
 		if !ok {
 			t.Fatal("the call that waits for a person was dropped")
 		}
 		defer f.Release()
-		if got := f.Wait(t.Context(), pipeline.Forever); got.Result.Error != nil || plugin.calls() == "" {
+		if got := f.Wait(t.Context(), operation.Forever); got.Result.Error != nil || plugin.calls() == "" {
 			t.Errorf("Wait = %+v, and %q ran", got, plugin.calls())
 		}
 	})
@@ -242,7 +243,7 @@ func TestReportsEndWithTheRequest(t *testing.T) {
 	<-inside
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if !f.Wait(ctx, pipeline.Forever).Pending {
+	if !f.Wait(ctx, operation.Forever).Pending {
 		t.Fatal("the call has ended")
 	}
 	f.Release()
@@ -264,10 +265,10 @@ func TestClose(t *testing.T) {
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, outcome := range []pipeline.Outcome{
-		f.Wait(t.Context(), pipeline.Forever), h.Call(t.Context(), request("echo", `{"text":"a"}`)),
+	for _, outcome := range []operation.Outcome{
+		f.Wait(t.Context(), operation.Forever), h.Call(t.Context(), request("echo", `{"text":"a"}`)),
 	} {
-		if got := outcome.Result.Error; got == nil || got.Code != tool.Unavailable || !strings.HasPrefix(got.Message, pipeline.Stopping) {
+		if got := outcome.Result.Error; got == nil || got.Code != tool.Unavailable || !strings.HasPrefix(got.Message, operation.Stopping) {
 			t.Errorf("a call of a closed pipeline: %v", got)
 		}
 	}

@@ -1,13 +1,37 @@
-package pipeline
+package operation
 
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// outcomeJSON is the form of an [Outcome] that programs read.
+// Outcome is how a call ended.
+type Outcome struct {
+	// ID is the call's own id, "tc_" and a UUIDv7.
+	ID string
+	// Tool is the tool's name, or the name that the caller gave if there is no
+	// such tool.
+	Tool string
+	// Result is what the caller gets; its Error is why a call failed.
+	Result tool.Result
+	// Repairs are the changes that made the arguments fit the schema.
+	Repairs []schema.Repair
+	// Duration is the time from request to result.
+	Duration time.Duration
+	// Approval is the id of the approval that a person was asked for, or "".
+	Approval string
+	// Pending reports that the call continues and has no result yet.
+	Pending bool
+	// Question is the tool's question to the user, for a holder that attends; nil
+	// if it asks nothing.
+	Question *Question
+}
+
+// outcomeJSON is an [Outcome] as programs read it.
 type outcomeJSON struct {
 	Status          string      `json:"status"` // "success", "error", "rejected" or "pending"
 	ToolCallID      string      `json:"tool_call_id"`
@@ -27,7 +51,7 @@ type resultJSON struct {
 	Effects    []tool.Effect   `json:"effects,omitempty"`
 }
 
-// partJSON is a part of the content that is no text.
+// partJSON is a part of the content that is not text.
 type partJSON struct {
 	Kind      string `json:"kind"`
 	MediaType string `json:"media_type,omitempty"`
@@ -47,7 +71,7 @@ type errorJSON struct {
 // MarshalJSON implements [json.Marshaler]: the result format of the REST
 // interface and of `toolhost call --json`.
 func (o Outcome) MarshalJSON() ([]byte, error) {
-	out := outcomeJSON{Status: o.status(), ToolCallID: o.ID, ApprovalID: o.Approval, ExecutionTimeMS: o.Duration.Milliseconds()}
+	out := outcomeJSON{Status: o.Status(), ToolCallID: o.ID, ApprovalID: o.Approval, ExecutionTimeMS: o.Duration.Milliseconds()}
 	r, e := o.Result, o.Result.Error
 	if e == nil || len(r.Content) > 0 || r.Structured != nil || r.Metadata != nil || len(r.Effects) > 0 {
 		out.Result = &resultJSON{
@@ -67,9 +91,9 @@ func (o Outcome) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// status is the word for how a call ended, in JSON, in the journal and in
-// events.
-func (o Outcome) status() string {
+// Status returns "success", "error", "rejected" or "pending", as JSON, the
+// journal and events write it.
+func (o Outcome) Status() string {
 	switch failure := o.Result.Error; {
 	case o.Pending:
 		return "pending"
@@ -89,4 +113,13 @@ func parts(content []tool.Content) []partJSON {
 		}
 	}
 	return list
+}
+
+// Size returns the bytes of a result's content and structured part.
+func Size(result tool.Result) int64 {
+	n := len(result.Structured)
+	for _, part := range result.Content {
+		n += len(part.Data)
+	}
+	return int64(n)
 }

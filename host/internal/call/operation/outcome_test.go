@@ -1,4 +1,4 @@
-package pipeline
+package operation
 
 import (
 	"encoding/json"
@@ -49,16 +49,5 @@ func TestOutcomeJSON(t *testing.T) {
 				t.Errorf("differs (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestCodesOfTheHostAreNotThePlugins(t *testing.T) {
-	for code, want := range map[tool.Code]tool.Code{
-		tool.Rejected: tool.Failed, tool.PendingApproval: tool.Failed, tool.UnknownOutcome: tool.Failed,
-		"made_up": tool.Failed, tool.NotFound: tool.NotFound, tool.Conflict: tool.Conflict,
-	} {
-		if got := knownCode(&tool.Error{Code: code, Message: "said"}); got.Code != want || got.Message != "said" {
-			t.Errorf("knownCode(%s) = %v, want code %s", code, got, want)
-		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -40,11 +41,11 @@ func attended() pipeline.Request {
 }
 
 // asked starts a call and returns it with the question that its tool asks.
-func (h *host) asked(t *testing.T, req pipeline.Request) (*pipeline.Flight, pipeline.Question) {
+func (h *host) asked(t *testing.T, req pipeline.Request) (*operation.Operation, operation.Question) {
 	t.Helper()
 	f := h.Start(t.Context(), req)
 	t.Cleanup(f.Release)
-	outcome := f.WaitAttending(t.Context(), pipeline.Forever)
+	outcome := f.WaitAttending(t.Context(), operation.Forever)
 	if outcome.Question == nil || !outcome.Pending {
 		t.Fatalf("WaitAttending = %+v, want a question", outcome)
 	}
@@ -52,7 +53,7 @@ func (h *host) asked(t *testing.T, req pipeline.Request) (*pipeline.Flight, pipe
 }
 
 // ending is what came of a call in short.
-func ending(o pipeline.Outcome) string {
+func ending(o operation.Outcome) string {
 	if e := o.Result.Error; e != nil {
 		return string(e.Code) + ": " + e.Message
 	}
@@ -77,8 +78,8 @@ func TestQuestionIsAnswered(t *testing.T) {
 			if q.Text != "How many?" || q.Tool != "echo" || q.Plugin != "test" || q.Mistake != "" || !strings.HasPrefix(q.ID, "qu_") {
 				t.Errorf("the question is %+v", q)
 			}
-			if state := f.Info().State; state != pipeline.AwaitingInput {
-				t.Errorf("the flight is %s while its tool asks", state)
+			if state := f.Info().State; state != operation.AwaitingInput {
+				t.Errorf("the op is %s while its tool asks", state)
 			}
 			if f.Answer("qu_other", tt.answer) {
 				t.Error("an answer to another question was taken")
@@ -89,7 +90,7 @@ func TestQuestionIsAnswered(t *testing.T) {
 			if f.Answer(q.ID, given(`{"n":4}`)) {
 				t.Error("the question was answered twice")
 			}
-			if got := ending(f.WaitAttending(t.Context(), pipeline.Forever)); got != tt.want {
+			if got := ending(f.WaitAttending(t.Context(), operation.Forever)); got != tt.want {
 				t.Errorf("the call came to %q, want %q", got, tt.want)
 			}
 		})
@@ -122,7 +123,7 @@ func TestQuestionsThatNobodyCanAnswer(t *testing.T) {
 		h := newHost(t, pipeline.Options{Runner: asks(question())}, echoSpec())
 		f, _ := h.asked(t, attended())
 		f.Leave()
-		if got := ending(f.Wait(t.Context(), pipeline.Forever)); !strings.HasPrefix(got, "unavailable: the user cannot be asked") {
+		if got := ending(f.Wait(t.Context(), operation.Forever)); !strings.HasPrefix(got, "unavailable: the user cannot be asked") {
 			t.Errorf("the call came to %q", got)
 		}
 	})
@@ -136,7 +137,7 @@ func TestQuestionsThatNobodyCanAnswer(t *testing.T) {
 			t.Error("the question is gone")
 		}
 		f.Leave()
-		if got := ending(f.Wait(t.Context(), pipeline.Forever)); got != `{"n":1}` {
+		if got := ending(f.Wait(t.Context(), operation.Forever)); got != `{"n":1}` {
 			t.Errorf("the call came to %q", got)
 		}
 	})
@@ -155,13 +156,13 @@ func TestWrongAnswers(t *testing.T) {
 		if f.Answer(before, given(`{"n":1}`)) {
 			t.Error("the question before was answered")
 		}
-		q = *f.WaitAttending(t.Context(), pipeline.Forever).Question
+		q = *f.WaitAttending(t.Context(), operation.Forever).Question
 		if q.ID == before || !strings.Contains(q.Mistake, "n: expected integer") {
 			t.Errorf("asked again it is %+v, want another one that tells of the mistake in n", q)
 		}
 	}
 	f.Answer(q.ID, given(`{}`))
-	if got := ending(f.Wait(t.Context(), pipeline.Forever)); !strings.HasPrefix(got, "unavailable: the user gave 3 answers") {
+	if got := ending(f.Wait(t.Context(), operation.Forever)); !strings.HasPrefix(got, "unavailable: the user gave 3 answers") {
 		t.Errorf("the call came to %q", got)
 	}
 }
@@ -199,7 +200,7 @@ func TestClockStops(t *testing.T) {
 				f, q := h.asked(t, attended())
 				<-time.After(5 * time.Minute)
 				f.Answer(q.ID, given(`{"n":3}`))
-				if got := ending(f.Wait(t.Context(), pipeline.Forever)); got != tt.want {
+				if got := ending(f.Wait(t.Context(), operation.Forever)); got != tt.want {
 					t.Errorf("the call came to %q, want %q", got, tt.want)
 				}
 			})
@@ -213,7 +214,7 @@ func TestNobodyAnswers(t *testing.T) {
 		h := newHost(t, pipeline.Options{Runner: asks(question()), AnswerTimeout: time.Minute}, echoSpec())
 		begun := time.Now()
 		f, q := h.asked(t, attended())
-		got := ending(f.Wait(t.Context(), pipeline.Forever))
+		got := ending(f.Wait(t.Context(), operation.Forever))
 		if got != "unavailable: nobody has answered the tool's question within 1m0s" || time.Since(begun) < time.Minute {
 			t.Errorf("after %v the call came to %q", time.Since(begun), got)
 		}
@@ -224,14 +225,14 @@ func TestNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t, pipeline.Options{Runner: asks(question()), Keep: time.Minute}, echoSpec())
 		f := h.Start(t.Context(), attended())
-		f.WaitAttending(t.Context(), pipeline.Forever)
+		f.WaitAttending(t.Context(), operation.Forever)
 		f.Expect()
 		f.Leave()
 		f.Release()
 		<-time.After(time.Minute + time.Second)
 		synctest.Wait()
-		if flights := h.Flights(auth.Caller{User: "ann"}); len(flights) != 1 || flights[0].State != pipeline.Done {
-			t.Errorf("a minute after its client has gone: %v, want the call to have ended", flights)
+		if ops := h.Operations().List(auth.Caller{User: "ann"}); len(ops) != 1 || ops[0].State != operation.Done {
+			t.Errorf("a minute after its client has gone: %v, want the call to have ended", ops)
 		}
 	})
 }
@@ -243,10 +244,10 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: asks(question())}, echoSpec())
 	f, q := h.asked(t, attended())
 	f.Cancel()
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
+	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
 		t.Errorf("the call came to %v, want canceled", got)
 	}
-	if f.Answer(q.ID, given(`{"n":1}`)) || f.Info().State != pipeline.Done {
+	if f.Answer(q.ID, given(`{"n":1}`)) || f.Info().State != operation.Done {
 		t.Errorf("the question was answered after its call has ended, which is %s", f.Info().State)
 	}
 
@@ -261,7 +262,7 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 	f, _ = h.asked(t, attended())
 	f.GiveUp()
 	f.Leave()
-	if got := f.Wait(t.Context(), pipeline.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
+	if got := f.Wait(t.Context(), operation.Forever).Result.Error; got == nil || got.Code != tool.Canceled {
 		t.Errorf("the call that was given up came to %v, want canceled", got)
 	}
 
@@ -278,7 +279,7 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 	}}}, echoSpec())
 	f = h.Start(t.Context(), attended())
 	defer f.Release()
-	if got := ending(f.Wait(t.Context(), pipeline.Forever)); got != "done" {
+	if got := ending(f.Wait(t.Context(), operation.Forever)); got != "done" {
 		t.Errorf("the call came to %q", got)
 	}
 	if err := <-left; err == nil {
@@ -287,8 +288,8 @@ func TestQuestionEndsWithTheCall(t *testing.T) {
 	if _, err := (<-late)(context.WithoutCancel(t.Context()), question()); tool.AsError(err) == nil || tool.AsError(err).Code != tool.Canceled {
 		t.Errorf("a question after the call = %v, want canceled", err)
 	}
-	if state := f.Info().State; state != pipeline.Done {
-		t.Errorf("the flight that has ended is %s", state)
+	if state := f.Info().State; state != operation.Done {
+		t.Errorf("the op that has ended is %s", state)
 	}
 }
 
@@ -300,7 +301,7 @@ func TestQuestionOfSharedCall(t *testing.T) {
 	h := newHost(t, pipeline.Options{Runner: asks(question())}, spec)
 	first := h.Start(t.Context(), request("add", `{"text":"a"}`))
 	first.Wait(t.Context(), 0)
-	first.Owe()
+	first.KeepForRetry()
 	record := h.nextQuestion(t)
 	first.Release()
 
@@ -312,11 +313,11 @@ func TestQuestionOfSharedCall(t *testing.T) {
 		t.Fatal("the call does not wait for its approval")
 	}
 	h.answer(t, record.ID, true)
-	q := second.WaitAttending(t.Context(), pipeline.Forever).Question
+	q := second.WaitAttending(t.Context(), operation.Forever).Question
 	if q == nil || !second.Answer(q.ID, given(`{"n":1}`)) {
 		t.Fatalf("the question is %v", q)
 	}
-	if got := ending(second.Wait(t.Context(), pipeline.Forever)); got != `{"n":1}` {
+	if got := ending(second.Wait(t.Context(), operation.Forever)); got != `{"n":1}` {
 		t.Errorf("the call came to %q", got)
 	}
 	second.Leave()
@@ -342,7 +343,7 @@ func TestQuestionsAreTold(t *testing.T) {
 	sub := h.opts.Events.Subscribe("")
 	f, q := h.asked(t, attended())
 	f.Answer(q.ID, tool.Answer{})
-	f.Wait(t.Context(), pipeline.Forever)
+	f.Wait(t.Context(), operation.Forever)
 	var states []string
 	for len(states) == 0 || states[len(states)-1] != event.Idle {
 		e, err := sub.Next(t.Context())
@@ -366,7 +367,7 @@ func TestAnswersAreNotCached(t *testing.T) {
 	for _, answer := range []string{`{"n":1}`, `{"n":2}`} {
 		f, q := h.asked(t, attended())
 		f.Answer(q.ID, given(answer))
-		if got := ending(f.Wait(t.Context(), pipeline.Forever)); got != answer {
+		if got := ending(f.Wait(t.Context(), operation.Forever)); got != answer {
 			t.Errorf("the call came to %q, want %q", got, answer)
 		}
 	}

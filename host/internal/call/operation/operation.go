@@ -1,0 +1,411 @@
+// Package operation keeps the calls under way. An [Operation] is the handle of
+// one call: it outlives the request that started it, so that a caller can come
+// back for the result of a call that waits for a person. A [Registry] holds all
+// operations of a host.
+//
+// The package knows nothing about the steps of a call: [Registry.Start] gets a
+// function that executes it.
+package operation
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Operation is a call under way, or one whose result has not been collected. Its
+// methods may be called from any goroutine.
+//
+// Each holder of an operation must Release it. An operation without holders is
+// canceled after [Registry]'s time to keep it, unless it waits for a person; its
+// result is kept for the same time.
+//
+// An operation may turn out to be the same call as an earlier one, which it then
+// joins: its methods pass on to the earlier one.
+type Operation struct {
+	registry *Registry
+	call     Call
+	cancel   context.CancelCauseFunc
+	done     chan struct{} // closed when the operation has ended
+	sink     sink
+
+	mu       sync.Mutex    // guards what follows; taken after Registry.mu
+	holders  int           // who may still Wait
+	begun    bool          // the plugin may have the call: a host that stops lets it finish
+	state    State         // what it does
+	key      callKey       // identifies the same call made again; zero until it is known
+	lease    int           // counts the holds, so that an old timer does not end a new one
+	approval string        // the id of the approval that it waits or has waited for
+	asked    time.Time     // since when it waits for a person
+	changed  chan struct{} // closed and replaced when the state changes
+	retry    bool          // its caller was told to make the same call again for the result
+	taken    bool          // a holder has the outcome
+	kept     bool          // the outcome can be collected again although a holder has it
+	outcome  Outcome       // once done is closed
+	joined   *Operation    // once done is closed: the operation that executes the call instead; never itself
+
+	attendants int           // holders who take the tool's questions to the user
+	expected   bool          // one of them comes back
+	asker      *Asker        // the attempt that may ask; nil: none
+	question   *OpenQuestion // what the tool asks; nil: nothing
+	hasAsked   bool          // the tool has asked its user
+}
+
+// Call describes the call of an operation.
+type Call struct {
+	// ID is the call's own id, "tc_" and a UUIDv7.
+	ID string
+	// Tool is the tool's name as the caller gave it.
+	Tool string
+	// Caller makes the call; it comes from the credential.
+	Caller auth.Caller
+	// Started is when the request arrived.
+	Started time.Time
+	// Sink receives progress and output as long as the operation has holders.
+	Sink tool.Sink
+	// Attended reports that the caller takes the tool's questions to the user,
+	// until it calls [Operation.Leave].
+	Attended bool
+}
+
+// State is what an operation is doing.
+type State string
+
+// The states of an operation.
+const (
+	Running          State = "running"
+	AwaitingApproval State = "awaiting_approval"
+	AwaitingInput    State = "awaiting_input" // the tool asks its user
+	Done             State = "done"
+)
+
+// Forever is the patience of a caller that waits for a person without a limit.
+const Forever time.Duration = -1
+
+// Info describes an operation in a list.
+type Info struct {
+	ID       string    `json:"tool_call_id"`
+	Tool     string    `json:"tool"`
+	User     string    `json:"user"`
+	Client   string    `json:"client,omitempty"`
+	Session  string    `json:"session,omitempty"`
+	State    State     `json:"state"`
+	Approval string    `json:"approval_id,omitempty"`
+	Started  time.Time `json:"started"`
+}
+
+// ID returns the id of the call.
+func (o *Operation) ID() string { return o.call.ID }
+
+// Info describes the operation as it is now.
+func (o *Operation) Info() Info {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return Info{
+		ID: o.call.ID, Tool: o.call.Tool, User: o.call.Caller.User, Client: o.call.Caller.Client,
+		Session: o.call.Caller.Session, State: o.state, Approval: o.approval, Started: o.call.Started,
+	}
+}
+
+// Wait returns the outcome of the operation. If ctx ends first, or the operation
+// waits for a person longer than patience, Wait returns an outcome that is
+// Pending, and the operation continues.
+func (o *Operation) Wait(ctx context.Context, patience time.Duration) Outcome {
+	return o.wait(ctx, patience, false)
+}
+
+// WaitAttending is [Operation.Wait] for a holder that attends: when the tool
+// asks its user, it returns an outcome that is Pending and has the Question.
+func (o *Operation) WaitAttending(ctx context.Context, patience time.Duration) Outcome {
+	return o.wait(ctx, patience, true)
+}
+
+// WaitOrCancel waits for the outcome and never returns one that is Pending. When
+// ctx ends first, it cancels the operation unless others hold it too, and
+// returns the error that ended ctx.
+func (o *Operation) WaitOrCancel(ctx context.Context) Outcome {
+	outcome := o.wait(ctx, Forever, false)
+	if !outcome.Pending {
+		return outcome
+	}
+	outcome.Pending, outcome.Result = false, tool.ErrorResult(Cause(ctx))
+	if !o.giveUp(Cause(ctx)) {
+		return outcome // others wait for the call, which continues
+	}
+	<-o.done // at once, since it is canceled
+	if o.joined != nil {
+		return outcome
+	}
+	return o.wait(context.WithoutCancel(ctx), Forever, false)
+}
+
+func (o *Operation) wait(ctx context.Context, patience time.Duration, attending bool) Outcome {
+	if !o.waitDone(ctx, patience, attending) {
+		return o.pending(attending)
+	}
+	if o.joined != nil {
+		outcome := o.joined.wait(ctx, patience, attending)
+		if !outcome.Pending {
+			o.joined.collected()
+		}
+		return outcome
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.taken = true
+	return o.outcome
+}
+
+// waitDone reports whether the operation ended before ctx or patience did, or
+// before there was a question for a holder that attends.
+func (o *Operation) waitDone(ctx context.Context, patience time.Duration, attending bool) bool {
+	for !o.isDone() {
+		o.mu.Lock()
+		changed, awaiting, asked := o.changed, o.state == AwaitingApproval, o.asked
+		asks := o.question != nil
+		o.mu.Unlock()
+		if attending && asks {
+			return false
+		}
+
+		var impatient <-chan time.Time
+		if awaiting && patience >= 0 {
+			timer := time.NewTimer(time.Until(asked.Add(patience)))
+			defer timer.Stop()
+			impatient = timer.C
+		}
+		select {
+		case <-o.done:
+		case <-changed:
+		case <-impatient:
+			return o.isDone() // both may have happened
+		case <-ctx.Done():
+			return o.isDone()
+		}
+	}
+	return true
+}
+
+// pending returns the outcome of an operation that continues.
+func (o *Operation) pending(attending bool) Outcome {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	waits := tool.Errorf(tool.PendingApproval, "the call has not ended yet")
+	if o.state == AwaitingApproval {
+		waits = tool.Errorf(tool.PendingApproval, "the call waits for a person to approve it (%s)", o.approval)
+	}
+	outcome := Outcome{
+		ID: o.call.ID, Tool: o.call.Tool, Result: tool.ErrorResult(waits),
+		Duration: time.Since(o.call.Started), Approval: o.approval, Pending: true,
+	}
+	if attending && o.question != nil {
+		question := o.question.question
+		outcome.Question = &question
+	}
+	return outcome
+}
+
+// Keep keeps the outcome as if nobody had collected it, for a caller that comes
+// back by the operation's id, perhaps more than once. The same call made again
+// becomes a call of its own.
+func (o *Operation) Keep() {
+	if joined := o.joinedOne(); joined != nil {
+		joined.Keep()
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.retry, o.kept = false, true
+}
+
+// ReportTo sends the tool's further reports to a sink, in place of the one
+// before.
+func (o *Operation) ReportTo(to tool.Sink) {
+	if joined := o.joinedOne(); joined != nil {
+		joined.ReportTo(to)
+		return
+	}
+	o.sink.set(to)
+}
+
+// Watch passes the call's reports of progress to one more function, which must
+// not block, until stop is called.
+func (o *Operation) Watch(progress func(tool.Progress)) (stop func()) {
+	return o.sink.watch(progress)
+}
+
+// Resumed returns when the operation does not wait for the decision about an
+// approval or the answer to a question, which may be at once, or when ctx ends.
+func (o *Operation) Resumed(ctx context.Context, id string) {
+	for {
+		o.mu.Lock()
+		changed := o.changed
+		waits := o.state == AwaitingApproval && o.approval == id || o.question != nil && o.question.question.ID == id
+		o.mu.Unlock()
+		if !waits {
+			break
+		}
+		select {
+		case <-changed:
+		case <-o.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+	if joined := o.joinedOne(); joined != nil {
+		joined.Resumed(ctx, id)
+	}
+}
+
+// Cancel ends the operation, also if others wait for it. The tool is told to
+// stop.
+func (o *Operation) Cancel() {
+	if joined := o.joinedOne(); joined != nil {
+		joined.Cancel()
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stop(ErrCanceled)
+}
+
+// GiveUp ends the operation unless others hold it too: the request that held it
+// does not wait any more.
+func (o *Operation) GiveUp() { o.giveUp(ErrCanceled) }
+
+// giveUp reports whether the operation ends.
+func (o *Operation) giveUp(cause error) bool {
+	if joined := o.joinedOne(); joined != nil {
+		return joined.giveUp(cause)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	shared := o.holders > 1
+	if !shared {
+		o.stop(cause)
+	}
+	return !shared
+}
+
+// stop ends the operation for a reason. The tool's question ends with it now: if
+// it ended later, when the attendants have left, it would give another reason.
+// o.mu is held.
+func (o *Operation) stop(cause error) {
+	o.cancel(cause)
+	o.asker = nil
+	o.endQuestion(questionEnd{err: ErrCanceled})
+}
+
+// Release ends a hold of the operation. Whoever got the operation from
+// [Registry.Start], [Registry.Find] or [Registry.Asking] must call it once.
+func (o *Operation) Release() {
+	o.mu.Lock()
+	o.holders--
+	last := o.holders == 0
+	if last {
+		o.sink.set(tool.Sink{})
+	}
+	collected, joined := last && o.taken && !o.retry && !o.kept, o.joined
+	o.mu.Unlock()
+	switch {
+	case !last:
+	case joined != nil:
+		joined.Release()
+	case collected:
+		o.registry.remove(o)
+	default:
+		o.registry.abandon(o)
+	}
+}
+
+// Begin marks that the plugin gets the call from now on. It fails if the
+// operation was stopped before. finishes reports that a host that stops lets the
+// call finish.
+func (o *Operation) Begin(ctx context.Context, finishes bool) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if ctx.Err() != nil {
+		return Cause(ctx)
+	}
+	o.begun = finishes
+	return nil
+}
+
+// SetApproval sets the id of the approval that the call was asked about under.
+func (o *Operation) SetApproval(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.approval = id
+}
+
+// AwaitApproval marks that the operation waits for a person to decide about an
+// approval, until [Operation.Resume].
+func (o *Operation) AwaitApproval(id string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.approval, o.asked = id, time.Now()
+	o.change(AwaitingApproval)
+}
+
+// Resume marks that the operation does not wait for a person any more.
+func (o *Operation) Resume() {
+	o.mu.Lock()
+	o.change(Running)
+	abandoned := o.holders == 0
+	o.mu.Unlock()
+	if abandoned {
+		o.registry.abandon(o)
+	}
+}
+
+// change sets the state and wakes all that wait. o.mu is held.
+func (o *Operation) change(state State) {
+	o.state = state
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+// end gives the outcome to all that wait. An operation that joins another one
+// holds that one for its own holders.
+func (o *Operation) end(outcome Outcome, joined *Operation) {
+	if joined != nil {
+		o.registry.redirect(o, joined) // nobody new holds it from now on
+	}
+	o.mu.Lock()
+	outcome.Approval = o.approval
+	o.outcome, o.joined, o.state = outcome, joined, Done
+	if joined != nil {
+		joined.takeOver(o.attendants, o.expected)
+	}
+	abandoned := o.holders == 0
+	close(o.done) // with the state: who sees one sees the other
+	o.mu.Unlock()
+	o.cancel(nil) // frees the context's resources
+	switch {
+	case !abandoned:
+	case joined != nil:
+		joined.Release()
+	default:
+		o.registry.abandon(o)
+	}
+}
+
+func (o *Operation) isDone() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// joinedOne returns the operation that this one has joined, nil if there is none.
+func (o *Operation) joinedOne() *Operation {
+	if !o.isDone() {
+		return nil
+	}
+	return o.joined
+}

@@ -1,0 +1,265 @@
+package operation
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxOpenQuestions bounds the questions of tools that wait for one user.
+	maxOpenQuestions = 20
+	// maxWrongAnswers is the number of invalid answers after which a question ends.
+	maxWrongAnswers = 3
+)
+
+// Question is a question of the operation's tool to its user. The answer goes to
+// the tool and decides nothing: it is no approval.
+type Question struct {
+	// ID is the question's own, "qu_" and a UUIDv7. A question that is asked again,
+	// since its answer did not fit, gets another one. [Asker.Open] sets it.
+	ID string
+	// Plugin and Tool name the asker.
+	Plugin, Tool string
+	// Text is the tool's own, unchanged.
+	Text string
+	// Schema describes the form; see [schema.Form]. [Asker.Open] sets it.
+	Schema json.RawMessage
+	// Mistake is why the previous answer did not fit; "" if there was none.
+	Mistake string
+	// Expires is until when it can be answered.
+	Expires time.Time
+}
+
+// Attend counts a holder of the operation that takes the tool's questions to the
+// user, until it calls Leave. A caller that set [Call.Attended] is counted
+// already.
+func (o *Operation) Attend() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.joined != nil {
+		o.joined.Attend()
+		return
+	}
+	o.attendants, o.expected = o.attendants+1, false
+}
+
+// Leave counts a holder that attended out. When nobody attends and nobody is
+// expected, an open question ends without an answer.
+func (o *Operation) Leave() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.joined != nil {
+		o.joined.Leave()
+		return
+	}
+	o.attendants--
+	if !o.attended() {
+		o.endQuestion(questionEnd{err: errUnattended})
+	}
+}
+
+// Expect marks that a client was told to come back with an answer: the tool's
+// questions wait for it until somebody attends again.
+func (o *Operation) Expect() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.joined != nil {
+		o.joined.Expect()
+		return
+	}
+	o.expected = true
+}
+
+// takeOver adds the attendants of an operation that joins this one. The mutex of
+// that one is held: an operation is always older than those that join it.
+func (o *Operation) takeOver(attendants int, expected bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.joined != nil {
+		o.joined.takeOver(attendants, expected)
+		return
+	}
+	o.attendants, o.expected = o.attendants+attendants, o.expected || expected
+}
+
+// attended reports whether a question can be answered. o.mu is held.
+func (o *Operation) attended() bool { return o.attendants > 0 || o.expected }
+
+// Answer answers the open question and reports whether that one waited for an
+// answer: each is answered once. If the answer does not fit, the question is
+// asked again, under another id, up to a limit.
+func (o *Operation) Answer(id string, answer tool.Answer) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.joined != nil {
+		return o.joined.Answer(id, answer)
+	}
+	q := o.question
+	if q == nil || q.question.ID != id {
+		return false
+	}
+	if answer.Given {
+		values, err := q.form.Check(answer.Values)
+		if err != nil {
+			o.askAgain(q, err)
+			return true
+		}
+		answer.Values = values
+	}
+	o.endQuestion(questionEnd{answer: answer})
+	return true
+}
+
+// AskAgain asks the open question again, as [Operation.Answer] does after an
+// answer that does not fit; mistake is the reason. It reports whether the
+// question waited for an answer.
+func (o *Operation) AskAgain(id, mistake string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.joined != nil {
+		return o.joined.AskAgain(id, mistake)
+	}
+	if o.question == nil || o.question.question.ID != id {
+		return false
+	}
+	o.askAgain(o.question, tool.Errorf(tool.InvalidArgument, "%s", mistake))
+	return true
+}
+
+// askAgain asks a question again whose answer did not fit. o.mu is held.
+func (o *Operation) askAgain(q *OpenQuestion, mistake *tool.Error) {
+	if q.wrong++; q.wrong == maxWrongAnswers {
+		o.endQuestion(questionEnd{err: tool.Errorf(tool.Unavailable, "the user gave %d answers in a row that do not fit the tool's question", q.wrong).
+			WithCause(mistake)})
+		return
+	}
+	q.question.ID, q.question.Mistake = newQuestionID(), mistake.Message
+	o.change(AwaitingInput)
+}
+
+// HasAsked reports whether the tool has asked its user.
+func (o *Operation) HasAsked() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.hasAsked
+}
+
+// Asker lets a tool ask its user during one attempt of a call.
+type Asker struct{ operation *Operation }
+
+// NewAsker lets a new attempt of the call ask, and no earlier one. The caller
+// must Close it when the attempt has ended.
+func (o *Operation) NewAsker() *Asker {
+	a := &Asker{o}
+	o.setAsker(a)
+	return a
+}
+
+// Close ends the attempt: its question is withdrawn, and it cannot ask again.
+func (a *Asker) Close() { a.operation.setAsker(nil) }
+
+// setAsker sets which attempt may ask from now on. The question of an earlier one
+// is withdrawn.
+func (o *Operation) setAsker(a *Asker) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asker = a
+	o.endQuestion(questionEnd{err: ErrCanceled})
+}
+
+// Open opens a question to the user. It fails if nobody can answer, and if too
+// many questions wait for the user. The caller must Close the question.
+func (a *Asker) Open(question Question, form *schema.Form) (*OpenQuestion, error) {
+	o, r := a.operation, a.operation.registry
+	question.ID, question.Schema = newQuestionID(), form.Public()
+	q := &OpenQuestion{operation: o, question: question, form: form, end: make(chan questionEnd, 1)}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waiting := 0
+	for _, other := range r.byID {
+		if other.call.Caller.User == o.call.Caller.User && other.hasOpenQuestion() {
+			waiting++
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.asker != a || o.question != nil:
+		return nil, ErrCanceled // the attempt that asks has ended
+	case !o.attended():
+		return nil, errUnattended
+	case waiting >= maxOpenQuestions:
+		return nil, tool.Errorf(tool.ResourceExhausted, "%d questions of tools wait for the user already", waiting)
+	}
+	o.question, o.hasAsked = q, true
+	o.change(AwaitingInput)
+	return q, nil
+}
+
+// OpenQuestion is a question that waits for its answer.
+type OpenQuestion struct {
+	operation *Operation
+	question  Question // guarded by Operation.mu
+	form      *schema.Form
+	wrong     int              // answers that did not fit; guarded by Operation.mu
+	end       chan questionEnd // has room for the only one
+}
+
+// questionEnd is how a question ended.
+type questionEnd struct {
+	answer tool.Answer
+	err    *tool.Error
+}
+
+// Wait returns the answer. It fails when the question ends without one, timeout
+// is over, or ctx ends.
+func (q *OpenQuestion) Wait(ctx context.Context, timeout time.Duration) (tool.Answer, error) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return tool.Answer{}, Cause(ctx)
+	case <-timer.C:
+		return tool.Answer{}, tool.Errorf(tool.Unavailable, "nobody has answered the tool's question within %s", timeout)
+	case end := <-q.end:
+		if end.err != nil {
+			return tool.Answer{}, end.err
+		}
+		return end.answer, nil
+	}
+}
+
+// Close withdraws the question if it is still open.
+func (q *OpenQuestion) Close() {
+	o := q.operation
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.question == q {
+		o.endQuestion(questionEnd{err: ErrCanceled})
+	}
+}
+
+// endQuestion ends the open question, if there is one. o.mu is held.
+func (o *Operation) endQuestion(end questionEnd) {
+	if o.question == nil {
+		return
+	}
+	o.question.end <- end
+	o.question = nil
+	o.change(Running)
+}
+
+func (o *Operation) hasOpenQuestion() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.question != nil
+}
+
+// newQuestionID returns an id that sorts by time.
+func newQuestionID() string { return "qu_" + uuid.Must(uuid.NewV7()).String() }

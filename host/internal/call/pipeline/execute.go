@@ -1,0 +1,258 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/call/operation"
+	"github.com/toolhost/toolhost/host/internal/state/event"
+	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxAttempts bounds how often the plugin is given one call.
+	maxAttempts = 3
+	// firstPause is the longest random pause before the second attempt; it doubles
+	// with each further one.
+	firstPause = 200 * time.Millisecond
+	// maxPause is the longest pause that a plugin may ask for. A call that would
+	// have to wait longer fails, and the caller reads for how long to wait.
+	maxPause = time.Second
+)
+
+// execute sends the call to the plugin and waits for the result. It sends the
+// call again only if that does no harm: it was certainly not sent, or it changes
+// nothing and may succeed next time. All attempts together have the tool's
+// time-out, which stops while the tool asks its user.
+func (p *Pipeline) execute(caller context.Context, c *call) (tool.Result, error) {
+	timeout := tool.Errorf(tool.Timeout, "%s took longer than %s and was stopped", c.entry.Spec.Name, c.entry.Timeout)
+	ctx, clock, cancel := withClock(caller, c.entry.Timeout, timeout)
+	defer cancel()
+	for {
+		c.attempts++
+		result, sent, err := p.attempt(ctx, c, clock)
+		c.sent = c.sent || sent
+		switch {
+		case errors.Is(err, errReplaced):
+			return tool.Result{}, err
+		case ctx.Err() == nil && c.attempts < maxAttempts && repeatable(c, sent, result, err):
+			if err := pause(ctx, c.attempts, wanted(result, err)); err != nil {
+				return tool.Result{}, lost(c, c.sent, err)
+			}
+			continue
+		case err != nil:
+			return tool.Result{}, lost(c, sent, err)
+		case p.stale(caller, c, result):
+			return result, errStale
+		}
+		return result, nil
+	}
+}
+
+// attempt sends the call once. The error is [errReplaced] if the plugin has not
+// got the call and either the tool has been replaced, or a person must approve the
+// call because the plugin's process may see forbidden files.
+func (p *Pipeline) attempt(ctx context.Context, c *call, clock *clock) (tool.Result, bool, error) {
+	c.dropStream() // of the attempt before
+	asker := c.operation.NewAsker()
+	defer asker.Close()
+	sink := p.sinkOf(c)
+	sink.Ask = func(ctx context.Context, q tool.Question) (tool.Answer, error) {
+		defer clock.stop()() // the time for an answer bounds the wait instead
+		return p.askUser(ctx, c, asker, q)
+	}
+	call := p.toolCall(c)
+	tree, err := p.commandTree(c)
+	if err != nil {
+		return tool.Result{}, false, err
+	}
+	if call.CommandTree = tree; tree != nil {
+		sink.MayRun = func(e tool.Execution) *tool.Error { return p.mayRun(c, e) }
+	}
+	result, sent, err := p.opts.Runner.Run(ctx, c.entry.Plugin, c.entry.Digest, call, sink)
+	switch {
+	case err == nil:
+		return result, true, nil
+	case ctx.Err() == nil && !sent && (p.replaced(c) || c.approval.ID == "" && p.unhidden(c)):
+		return tool.Result{}, false, fmt.Errorf("%w: %w", errReplaced, err)
+	}
+	return tool.Result{}, sent, endOf(ctx, err)
+}
+
+// sinkOf returns the sink that the plugin reports to. Reports go to the current
+// holders of the operation.
+func (p *Pipeline) sinkOf(c *call) tool.Sink {
+	return tool.Sink{
+		Progress: func(report tool.Progress) { c.operation.Progress(report); p.publishProgress(c, report) },
+		Chunk:    func(chunk tool.Chunk) { p.put(c, chunk.Data); c.operation.Chunk(chunk) },
+	}
+}
+
+// askUser passes a question of the tool on to its user and waits for the answer.
+func (p *Pipeline) askUser(ctx context.Context, c *call, asker *operation.Asker, q tool.Question) (tool.Answer, error) {
+	if strings.TrimSpace(q.Text) == "" {
+		return tool.Answer{}, tool.Errorf(tool.InvalidArgument, "the tool's question is empty")
+	}
+	form, err := schema.CompileForm(q.Schema)
+	if err != nil {
+		return tool.Answer{}, tool.Errorf(tool.InvalidArgument, "the schema of the tool's question is refused: %v", err).
+			WithHint("this is a mistake in the plugin: tell its author")
+	}
+	question, err := asker.Open(operation.Question{
+		Plugin: c.entry.Plugin, Tool: c.entry.Spec.Name, Text: q.Text, Expires: time.Now().Add(p.opts.AnswerTimeout),
+	}, form)
+	if err != nil {
+		return tool.Answer{}, err
+	}
+	defer question.Close()
+	p.publishState(c, event.AwaitingInput)
+	answer, err := question.Wait(ctx, p.opts.AnswerTimeout)
+	if ctx.Err() == nil { // if it has ended, the end of the call publishes the state
+		p.publishState(c, event.ToolExecution)
+	}
+	return answer, err
+}
+
+// replaced reports whether the tool is no longer the one that the call was
+// checked against.
+func (p *Pipeline) replaced(c *call) bool {
+	now, err := p.opts.Catalog.Lookup(c.Tool)
+	return err != nil || now != c.entry
+}
+
+// repeatable reports whether a call that ended like this may be sent again.
+func repeatable(c *call, sent bool, result tool.Result, err error) bool {
+	failure := result.Error
+	if err != nil {
+		failure = tool.AsError(err)
+	}
+	switch {
+	case failure == nil || failure.RetryAfter > maxPause:
+		return false
+	case c.entry.OfHost(): // the call that it returns the result of was repeated already
+		return false
+	case failure.Code == tool.PluginCrashed: // the caller reads it at once: the call may be the reason
+		return false
+	case !sent:
+		return failure.Retryable
+	case c.tier != tool.ReadOnly:
+		return false
+	}
+	return failure.Retryable || failure.Code == tool.Timeout
+}
+
+// wanted returns the pause that the plugin asked for.
+func wanted(result tool.Result, err error) time.Duration {
+	if err != nil {
+		return tool.AsError(err).RetryAfter
+	}
+	return result.Error.RetryAfter // a result without an error is not repeated
+}
+
+// pause waits before the next attempt: for the time that the plugin asked for,
+// plus a random part of a time that doubles with each attempt, so that calls
+// which failed together are not repeated together.
+func pause(ctx context.Context, attempts int, wanted time.Duration) error {
+	timer := time.NewTimer(wanted + rand.N(firstPause<<(attempts-1))) //nolint:gosec // spreads load; nothing depends on its being secret
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return operation.Cause(ctx)
+	}
+}
+
+// lost returns the error of a call that the plugin may have seen and has not
+// answered. If the call changes something, its outcome is unknown.
+func lost(c *call, sent bool, err error) error {
+	failure := tool.AsError(err)
+	if !sent || c.tier == tool.ReadOnly {
+		return err
+	}
+	const hint = "see whether it has had its effect before you call it again"
+	if failure.Code == tool.Timeout || failure.Code == tool.Canceled {
+		return failure.WithHint(hint)
+	}
+	return tool.Errorf(tool.UnknownOutcome, "the outcome of %s (call %s) is unknown: %s", c.entry.Spec.Name, c.id, failure.Message).
+		WithHint(hint).WithCause(err)
+}
+
+// toolCall returns the call as the plugin gets it.
+func (p *Pipeline) toolCall(c *call) tool.Call {
+	rules := p.rules()
+	call := tool.Call{
+		ID:        c.id,
+		Tool:      c.entry.Spec.Name,
+		Arguments: c.arguments.Canonical,
+		Context: tool.Context{
+			Session:     c.Caller.Session,
+			User:        c.Caller.User,
+			Client:      c.Caller.Client,
+			Traceparent: c.Traceparent,
+			Attempt:     max(1, c.attempts),
+			MaxOutput:   c.entry.MaxOutput,
+			Roots:       p.roots(),
+			Protected:   rules.Protected(),
+			Files: &tool.FilePolicy{
+				Sensitive: rules.Sensitive(), Allowed: c.sensitive,
+				Protect: rules.Presets(c.entry.Plugin), Forbidden: rules.Forbidden(),
+			},
+			ApprovalID: c.approval.ID,
+		},
+	}
+	if c.preview != nil {
+		call.Context.PreviewDigest = c.preview.Digest
+	}
+	return call
+}
+
+// clock ends a context when its time is over. It can be stopped while a person
+// is asked.
+type clock struct {
+	mu      sync.Mutex // guards everything below
+	timer   *time.Timer
+	left    time.Duration // when it was last started
+	started time.Time
+	stops   int // how many callers of stop have not started it again
+	over    bool
+}
+
+// withClock returns a context that ends with ctx, or with expired as its cause
+// when the clock has run for d. cancel must be called.
+func withClock(ctx context.Context, d time.Duration, expired error) (context.Context, *clock, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	k := &clock{left: d, started: time.Now()}
+	k.timer = time.AfterFunc(d, func() { end(expired) })
+	return ctx, k, func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.over = true
+		k.timer.Stop()
+		end(nil)
+	}
+}
+
+// stop stops the clock until start is called, once.
+func (k *clock) stop() (start func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stops++; k.stops == 1 {
+		k.timer.Stop() // one that has fired has ended the context
+		k.left -= time.Since(k.started)
+	}
+	return func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.stops--; k.stops == 0 && !k.over {
+			k.started = time.Now()
+			k.timer.Reset(k.left)
+		}
+	}
+}

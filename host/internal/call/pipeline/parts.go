@@ -1,0 +1,197 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/host/internal/decide/links"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// byTree returns the only command among the arguments of a call whose tool executes
+// commands by their syntax tree; "" if there is none, or several.
+func (c *call) byTree() string {
+	if !c.entry.Spec.CommandTree {
+		return ""
+	}
+	var found []string
+	for _, name := range slices.Sorted(maps.Keys(c.arguments.Values)) {
+		if value, ok := c.arguments.Values[name].(string); ok {
+			found = append(found, c.entry.ValuesOf(tool.RoleCommand, map[string]any{name: value})...)
+		}
+	}
+	if len(found) != 1 {
+		return ""
+	}
+	return found[0]
+}
+
+// commandTree returns the syntax tree of a command whose text no person approved; nil
+// if a shell may read the text.
+func (p *Pipeline) commandTree(c *call) ([]byte, error) {
+	if c.tree == nil || c.approval.ID != "" || p.rules().TextAllowed() {
+		return nil, nil
+	}
+	tree, err := c.tree.Tree()
+	if err == nil && len(tree) == 0 {
+		err = fmt.Errorf("the command of call %s has no tree", c.id)
+	}
+	return tree, err
+}
+
+// deferred decides again about a call that a person would be asked about and whose
+// command is executed by its tree. It treats the words that are known only when the
+// command runs as harmless, since mayRun decides about them then.
+func (s *Settings) deferred(c *call, asked policy.Decision) policy.Decision {
+	if asked.Verdict == policy.Allow || asked.Verdict == policy.Deny || c.tree == nil || !c.tree.HasTree() || s.Policy.TextAllowed() {
+		return asked
+	}
+	commands := s.commands(c)
+	for i := range commands {
+		if commands[i].Line == c.tree {
+			commands[i].Line = command.ParseDeferred(c.tree.Text(), s.Policy.Reading(s.Roots))
+		}
+	}
+	d := s.Policy.Decide(s.inputOf(c, commands, s.paths(c)))
+	if d.Verdict != policy.Allow {
+		return asked
+	}
+	d.Rule += ", and each part when it runs"
+	return d
+}
+
+// mayRun decides by the current policy whether one part of a command that is executed by
+// its tree may run.
+func (p *Pipeline) mayRun(c *call, e tool.Execution) *tool.Error {
+	d := p.decidePart(c, &e)
+	what := shownExecution(&e)
+	switch d.Verdict {
+	case policy.Allow:
+		return nil
+	case policy.Deny:
+		p.opts.Logger.Info("a part of a command was denied", "call", c.id, "part", what, "rule", d.Rule)
+		return tool.AsError(denied(d))
+	case policy.Ask, policy.Confirm:
+	}
+	p.opts.Logger.Info("a part of a command needs approval", "call", c.id, "part", what, "rule", d.Rule)
+	p.refusals.note(c, what)
+	return tool.Errorf(tool.PermissionDenied, "this needs approval: %s", what).
+		WithHint("what came before it has run. Make the same call again: then a person is asked about the whole command")
+}
+
+// decidePart decides about one part of a command as about a call of the same tool that
+// runs only this part, in its directory.
+func (p *Pipeline) decidePart(c *call, e *tool.Execution) policy.Decision {
+	if place := cmp.Or(e.File, e.Directory); !filepath.IsAbs(place) {
+		return policy.Decision{Verdict: policy.Confirm, Rule: "a path that is not absolute"}
+	}
+	settings := p.settings.Load()
+	reading := settings.Policy.Reading(settings.Roots)
+	var line *command.Line
+	if e.Argv == nil {
+		line = command.ParseOpen(settings.asConfigured(e.File), e.Write, reading)
+	} else {
+		line = command.ParseArgv(e.Argv, e.Environment, reading)
+	}
+	paths := settings.paths(c)
+	if dir := settings.asConfigured(links.Resolve(e.Directory)); len(settings.Roots) == 0 || dir != settings.Roots[0] {
+		paths = append(paths, policy.Path{Name: e.Directory, Absolute: dir})
+	}
+	in := settings.inputOf(c, []policy.Command{{Line: line}}, paths)
+	d := settings.Policy.Decide(in)
+	if d.Standing {
+		call := p.grantable(c, settings, d)
+		d = p.underGrants(settings.Policy, in, d, &call)
+	}
+	return d
+}
+
+// asConfigured returns a path into the workspace with the spelling of the configuration.
+func (s *Settings) asConfigured(path string) string {
+	if !filepath.IsAbs(path) || len(s.Roots) == 0 {
+		return path
+	}
+	path = filepath.Clean(path)
+	if real := links.Resolve(s.Roots[0]); real != s.Roots[0] && policy.Within(path, real) {
+		return filepath.Join(s.Roots[0], strings.TrimPrefix(path, real))
+	}
+	return path
+}
+
+// shownExecution describes a part of a command to models and people.
+func shownExecution(e *tool.Execution) string {
+	words := slices.Concat(e.Environment, e.Argv)
+	switch {
+	case e.Argv != nil:
+		return tool.VisibleName(command.Join(words))
+	case e.Write:
+		return "writing " + tool.VisibleName(e.File)
+	}
+	return "reading " + tool.VisibleName(e.File)
+}
+
+const (
+	// maxRefusals bounds the remembered refusals; the oldest is dropped first.
+	maxRefusals = 1000
+	// keepRefusal is how long a refusal is remembered.
+	keepRefusal = time.Hour
+)
+
+// refusals remembers calls that had a part refused when it ran: when such a call is
+// made again, a person is asked about the whole command. The zero value is ready to use.
+type refusals struct {
+	mu    sync.Mutex // guards what follows
+	byKey map[refusalKey]refusal
+}
+
+type refusalKey struct{ user, plugin, tool, arguments string }
+
+type refusal struct {
+	part string
+	at   time.Time
+}
+
+func (c *call) refusalKey() refusalKey {
+	return refusalKey{c.Caller.User, c.entry.Plugin, c.entry.Spec.Name, c.hash}
+}
+
+// note remembers the refused part of a call.
+func (r *refusals) note(c *call, part string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.byKey == nil {
+		r.byKey = make(map[refusalKey]refusal)
+	}
+	if len(r.byKey) >= maxRefusals {
+		maps.DeleteFunc(r.byKey, func(_ refusalKey, old refusal) bool { return time.Since(old.at) > keepRefusal })
+	}
+	if len(r.byKey) >= maxRefusals {
+		oldest := c.refusalKey()
+		at := time.Now()
+		for key, old := range r.byKey {
+			if old.at.Before(at) {
+				oldest, at = key, old.at
+			}
+		}
+		delete(r.byKey, oldest)
+	}
+	r.byKey[c.refusalKey()] = refusal{part, time.Now()}
+}
+
+// of returns the refused part of an equal call, "" if there is none.
+func (r *refusals) of(c *call) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.byKey[c.refusalKey()]; ok && time.Since(last.at) <= keepRefusal {
+		return last.part
+	}
+	return ""
+}

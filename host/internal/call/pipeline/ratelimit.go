@@ -1,0 +1,115 @@
+package pipeline
+
+import (
+	"sync"
+	"time"
+
+	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// charge is what the rate limits charged a call.
+type charge struct{ buckets []*bucket }
+
+// limitRate refuses a call of a user that makes too many: calls of a tool that
+// has a rate, or calls that change something. A call that starts again is
+// charged once.
+func (p *Pipeline) limitRate(c *call) error {
+	if c.charged != nil {
+		return nil
+	}
+	now := time.Now()
+	var limits []*bucket
+	if rate := c.entry.Rate; rate.Calls > 0 {
+		limits = append(limits, p.buckets.of(bucketKey{user: c.Caller.User, tool: c.entry.Spec.Name}, rate))
+	}
+	if actions := p.settings.Load().ActionsPerHour; actions > 0 && c.tier != tool.ReadOnly {
+		limits = append(limits, p.buckets.of(bucketKey{user: c.Caller.User}, catalog.Rate{Calls: actions, Per: time.Hour}))
+	}
+	for i, b := range limits {
+		wait := b.take(now)
+		if wait == 0 {
+			continue
+		}
+		for _, earlier := range limits[:i] {
+			earlier.refund()
+		}
+		return tool.Errorf(tool.RateLimited, "Rate limit exceeded").
+			WithHint("%s may be called again in %s", c.entry.Spec.Name, wait.Round(time.Second)).WithRetry(wait)
+	}
+	c.charged = &charge{limits}
+	return nil
+}
+
+// refund returns the charge of a call that was never sent to its plugin. Calls
+// that the policy denied are not refunded, so that repeating them has a limit.
+func (c *call) refund() {
+	if c.charged == nil {
+		return
+	}
+	for _, b := range c.charged.buckets {
+		b.refund()
+	}
+	c.charged.buckets = nil
+}
+
+// buckets are the token buckets of users, created at first use. Their number is
+// bounded by the users and the tools with a rate in the configuration.
+type buckets struct {
+	mu  sync.Mutex // guards all
+	all map[bucketKey]*bucket
+}
+
+// bucketKey names a bucket: of a user and a tool, or of a user's actions.
+type bucketKey struct{ user, tool string }
+
+func (s *buckets) of(key bucketKey, rate catalog.Rate) *bucket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.all[key]
+	if b == nil || b.rate != rate {
+		b = &bucket{rate: rate, tokens: float64(rate.Calls), filled: time.Now()}
+		s.all[key] = b
+	}
+	return b
+}
+
+// bucket is a token bucket whose tokens can be returned at any time. That is why
+// it is not a golang.org/x/time/rate.Limiter: its Reservation.Cancel returns
+// nothing once the time of the reservation has passed, and a call is refunded
+// when it ends, which may be after a person has refused it.
+type bucket struct {
+	rate catalog.Rate
+
+	mu     sync.Mutex // guards tokens and filled
+	tokens float64
+	filled time.Time
+}
+
+// take takes a token and returns 0, or returns how long it takes until there is
+// one.
+func (b *bucket) take(now time.Time) (wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.fill(now)
+	if b.tokens >= 1 {
+		b.tokens--
+		return 0
+	}
+	return max(time.Millisecond, time.Duration((1-b.tokens)*float64(b.rate.Per)/float64(b.rate.Calls)))
+}
+
+// refund returns a token.
+func (b *bucket) refund() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tokens = min(b.tokens+1, float64(b.rate.Calls))
+}
+
+// fill adds the tokens for the time that has passed. b.mu is held.
+func (b *bucket) fill(now time.Time) {
+	gained := float64(now.Sub(b.filled)) * float64(b.rate.Calls) / float64(b.rate.Per)
+	if gained > 0 {
+		b.tokens, b.filled = min(b.tokens+gained, float64(b.rate.Calls)), now
+	}
+}
