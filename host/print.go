@@ -8,10 +8,12 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
 	"golang.org/x/sys/unix"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -32,10 +34,10 @@ func paragraph(text string) string {
 
 // head returns the first characters of a line.
 func head(text string, most int) string {
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most-1]) + "…"
+	if utf8.RuneCountInString(text) <= most {
+		return text
 	}
-	return text
+	return excerpt.Characters(text, most-1) + "…"
 }
 
 // printJSON prints v, indented. Characters that cannot be seen are escaped.

@@ -1,8 +1,6 @@
 package config
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"strconv"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -145,6 +144,5 @@ func (d *decoder) localsDigest() string {
 	if err != nil { // a value is unknown: it has a mistake
 		return ""
 	}
-	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digest.Of(text)
 }

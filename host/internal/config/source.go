@@ -2,7 +2,6 @@ package config
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/toolhost/toolhost/internal/digest"
 )
 
 const (
@@ -137,7 +138,7 @@ func (s *source) digest() string {
 		fmt.Fprintf(h, "%d %s %d ", len(f.name), f.name, len(f.bytes))
 		h.Write(f.bytes)
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return digest.Format(h.Sum(nil))
 }
 
 // isDir reports whether the configuration is a directory.

@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -152,10 +153,7 @@ func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*opera
 
 // unknown is the error for an id that names nothing, or nothing of the user's.
 func unknown(id string) error {
-	if len(id) > maxShown {
-		id = id[:maxShown] + "…"
-	}
-	return tool.Errorf(tool.NotFound, "no call waits under the id %s, and no result is kept under it", tool.VisibleName(id)).
+	return tool.Errorf(tool.NotFound, "no call waits under the id %s, and no result is kept under it", tool.VisibleName(excerpt.Of(id, maxShown))).
 		WithHint("give the id of the approval, ap_..., or of the call, tc_..., that the answer pending_approval named; " +
 			"a result that was given to its caller is not kept")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -151,7 +152,7 @@ func (c *call) check() error {
 	if c.arguments, err = c.entry.Schema.Check(value); err != nil {
 		return err
 	}
-	c.hash = digest(c.arguments.Canonical)
+	c.hash = digest.Of(c.arguments.Canonical)
 	if c.tier, err = c.entry.TierOf(c.arguments.Values); err != nil {
 		return err
 	}

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -122,16 +122,9 @@ func boundError(e *tool.Error) *tool.Error {
 	return &bounded
 }
 
-// shorten returns s as valid UTF-8 of at most most bytes, plus an ellipsis if it was
-// cut.
+// shorten returns s as valid UTF-8 of not much more than most bytes.
 func shorten(s string, most tool.ByteSize) string {
-	if len(s) <= int(most) && utf8.ValidString(s) {
-		return s
-	}
-	if len(s) > int(most) {
-		s = s[:most] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
+	return strings.ToValidUTF8(excerpt.Of(s, int(most)), "\uFFFD")
 }
 
 func (p *Pipeline) logEnd(c *call, outcome operation.Outcome) {

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -137,12 +137,6 @@ func (p *Pipeline) recordable(c *call) json.RawMessage {
 	return c.arguments.Canonical
 }
 
-// digest returns a SHA-256 digest as the host writes it everywhere.
-func digest(data []byte) string {
-	sum := sha256.Sum256(data)
-	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
 // digestOf returns the digest of a result; "" if the result is empty.
 func digestOf(result tool.Result) string {
 	if len(result.Content) == 0 && result.Structured == nil {
@@ -153,5 +147,5 @@ func digestOf(result tool.Result) string {
 		_, _ = h.Write(part.Data) // a hash never fails
 	}
 	_, _ = h.Write(result.Structured)
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return digest.Format(h.Sum(nil))
 }

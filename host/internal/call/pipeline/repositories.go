@@ -55,8 +55,8 @@ func (s *Settings) patched(in *policy.Input, line *command.Line, segment *comman
 		dir := inside(place, segment.Dirs)
 		some, without := pathspecs(dir, segment.Words[1:])
 		err := gitrepo.Tracked(dir, func(path string) {
-			within := func(spec string) bool { return policy.Within(path, spec) }
-			if why != "" || len(some) > 0 && !slices.ContainsFunc(some, within) || slices.ContainsFunc(without, within) {
+			covers := func(spec string) bool { return policy.Within(path, spec) }
+			if why != "" || len(some) > 0 && !slices.ContainsFunc(some, covers) || slices.ContainsFunc(without, covers) {
 				return
 			}
 			if s.Policy.IsSensitive(in, path) {

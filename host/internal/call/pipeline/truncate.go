@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -100,7 +101,8 @@ func truncateContent(content []tool.Content, budget int) (fitted []tool.Content,
 		case cut:
 			continue // no text follows the cut
 		default:
-			part.Data, cut = cutText(validText(part.Data), left)
+			text := validText(part.Data)
+			part.Data, cut = excerpt.Head(text, left), len(text) > left
 			left -= len(part.Data)
 			if shown += len(part.Data); !cut {
 				shown++ // the line break before the next part
@@ -175,18 +177,6 @@ func appendNote(content []tool.Content, note string) []tool.Content {
 		return content
 	}
 	return append(content, tool.Text(note))
-}
-
-// cutText returns at most most bytes of text, in whole characters, and reports
-// whether it cut the text.
-func cutText(text []byte, most int) (fitting []byte, cut bool) {
-	if len(text) <= most {
-		return text, false
-	}
-	for most > 0 && !utf8.RuneStart(text[most]) {
-		most--
-	}
-	return text[:most], true
 }
 
 // validText returns text with U+FFFD in place of bytes that are not UTF-8.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -64,11 +65,8 @@ const maxShown = 64
 
 // unknown is the error for every result that a user cannot have.
 func (d *Dir) unknown(handle string) error {
-	if len(handle) > maxShown {
-		handle = handle[:maxShown] + "…"
-	}
 	return tool.Errorf(tool.NotFound, "there is no result %s: whole results are kept for %s, and less long if many are kept",
-		cmp.Or(tool.VisibleName(handle), `""`), d.ttl).
+		cmp.Or(tool.VisibleName(excerpt.Of(handle, maxShown)), `""`), d.ttl).
 		WithHint("take the handle from the end of the output that was cut, or make the call that had it again")
 }
 

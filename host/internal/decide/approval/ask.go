@@ -13,6 +13,8 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/digest"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -82,7 +84,7 @@ type Question struct {
 // plugin, tool, arguments, the plugin's program, the preview and the sensitive files.
 // [Service.Spend] wants that of the call that is about to run.
 func (q *Question) Binding() string {
-	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, hash(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive))
+	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, digest.Of(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive))
 }
 
 // Ask makes a durable record of a question and returns it. If there is an open
@@ -232,7 +234,7 @@ func (s *Service) draft(q Question) (Record, error) {
 		ID: "ap_" + id.String(), Call: q.Call, User: q.User, Client: q.Client, Session: q.Session,
 		Plugin: q.Plugin, Tool: q.Tool, Digest: q.Digest, Tier: q.Tier,
 		Verdict: q.Verdict, Rule: q.Rule, Where: q.Where, PolicyRevision: q.PolicyRevision,
-		Arguments: q.Shown, ArgumentsHash: hash(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
+		Arguments: q.Shown, ArgumentsHash: digest.Of(q.Arguments), Preview: q.Preview, PreviewDigest: previewDigest(q.Preview), NoPreview: q.NoPreview, Runs: q.Runs,
 		Sensitive: q.Sensitive, SensitiveDigest: sensitiveDigest(q.Sensitive),
 		Context: bounded(strings.ToValidUTF8(q.Context, "\uFFFD"), maxContext),
 		Created: created, Expires: created.Add(s.timeout.Truncate(time.Millisecond)), State: Open, Subject: q.Subject,
@@ -316,29 +318,11 @@ func tooMany(open []string) error {
 		WithHint("wait until some are decided: %s%s", strings.Join(open, ", "), more)
 }
 
-// bounded cuts text to a number of characters and says so.
+// bounded returns at most limit characters of text, the mark of a cut included.
 func bounded(text string, limit int) string {
 	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
 	const mark = "… [cut]"
-	keep := limit - utf8.RuneCountInString(mark)
-	for i := range text {
-		if keep == 0 {
-			return text[:i] + mark
-		}
-		keep--
-	}
-	return text
-}
-
-// short cuts text to a number of bytes, between characters.
-func short(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + "…"
+	return excerpt.Characters(text, limit-utf8.RuneCountInString(mark)) + mark
 }

@@ -3,8 +3,8 @@ package approval
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -16,7 +16,7 @@ func bindingOf(user, client, plugin, name, arguments, program, preview, sensitiv
 	if sensitive != "" {
 		parts = append(parts, sensitive)
 	}
-	return digest(parts...)
+	return digestOfAll(parts...)
 }
 
 // binding returns the digest of what makes the call that was asked about that
@@ -25,9 +25,9 @@ func (r Record) binding() string {
 	return bindingOf(r.User, r.Client, r.Plugin, r.Tool, r.ArgumentsHash, r.Digest, r.PreviewDigest, r.SensitiveDigest)
 }
 
-// digest returns the digest of a list of texts. Each is preceded by its length,
-// so that no two lists make the same bytes.
-func digest[T string | []byte](parts ...T) string {
+// digestOfAll returns the digest of a list of texts. Each is preceded by its length,
+// so that different lists have different digests.
+func digestOfAll[T string | []byte](parts ...T) string {
 	h := sha256.New()
 	var length [8]byte
 	for _, part := range parts {
@@ -35,7 +35,7 @@ func digest[T string | []byte](parts ...T) string {
 		h.Write(length[:])
 		h.Write([]byte(part))
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return digest.Format(h.Sum(nil))
 }
 
 // sensitiveDigest returns the digest of the sensitive files that a call may use; "" if it
@@ -44,13 +44,7 @@ func sensitiveDigest(files []string) string {
 	if len(files) == 0 {
 		return ""
 	}
-	return digest(files...)
-}
-
-// hash returns the digest of one text as everybody computes it.
-func hash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return digestOfAll(files...)
 }
 
 // previewDigest returns the digest of all that a preview shows and of the state
@@ -63,5 +57,5 @@ func previewDigest(p *tool.Preview) string {
 	for _, c := range p.Content {
 		parts = append(parts, []byte(c.Kind.String()), []byte(c.MediaType), []byte(c.URI), []byte(c.Name), c.Data)
 	}
-	return digest(parts...)
+	return digestOfAll(parts...)
 }

@@ -73,7 +73,7 @@ type counted struct {
 // holds reports whether a grant is in force and covers the paths of a call. g.mu is
 // held.
 func (g *Grants) holds(c *counted, call *Call) bool {
-	return g.standing(c) == GrantActive && (c.grant.Path == "" || within(call.Paths, c.grant.Path))
+	return g.standing(c) == GrantActive && (c.grant.Path == "" || allWithin(call.Paths, c.grant.Path))
 }
 
 // standing says whether a grant is in force. g.mu is held.

@@ -91,8 +91,8 @@ type Command struct {
 	Least int      `json:"least"`
 }
 
-// within reports whether there are paths, and all of them are folder or below it.
-func within(paths []string, folder string) bool {
+// allWithin reports whether there are paths, and all of them are folder or below it.
+func allWithin(paths []string, folder string) bool {
 	return len(paths) > 0 && !slices.ContainsFunc(paths, func(name string) bool { return !policy.Within(name, folder) })
 }
 

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 const (
@@ -132,7 +134,7 @@ func (s *suspector) text(text string) {
 }
 
 func (s *suspector) warn(word, what string) {
-	word = short(word, maxWord)
+	word = excerpt.Of(word, maxWord)
 	switch {
 	case s.seen[word]:
 	case len(s.found) >= maxSuspicions:

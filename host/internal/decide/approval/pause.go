@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -163,7 +164,7 @@ func (g *Grant) over() error {
 
 // noGrantWith is the error for an id that no grant has which the caller may see.
 func noGrantWith(id string) error {
-	return tool.Errorf(tool.NotFound, "No grant %s", tool.VisibleName(short(id, maxName))).WithHint("toolhost grants list shows those in force")
+	return tool.Errorf(tool.NotFound, "No grant %s", tool.VisibleName(excerpt.Of(id, maxName))).WithHint("toolhost grants list shows those in force")
 }
 
 // find returns a grant as it is, or the error of [noGrantWith].

@@ -9,6 +9,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/digest"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -145,7 +147,9 @@ func (r Record) ended() string {
 
 // Repeatable reports whether Arguments, of a record as [Service.Get] returns it,
 // are those of the call: it had no secret ones, which are hidden.
-func (r Record) Repeatable() bool { return r.Arguments != nil && hash(r.Arguments) == r.ArgumentsHash }
+func (r Record) Repeatable() bool {
+	return r.Arguments != nil && digest.Of(r.Arguments) == r.ArgumentsHash
+}
 
 // Refusal is the error for whoever wants something of a record that it no
 // longer allows: how it ended, or how it stands.
@@ -169,7 +173,7 @@ func (r Record) Refusal() *tool.Error {
 // unknown is the error for an id that does not exist, and for one whose record
 // is not the caller's: nobody can tell one from the other.
 func unknown(id string) error {
-	return tool.Errorf(tool.NotFound, "No approval %s", tool.VisibleName(short(id, maxName))).
+	return tool.Errorf(tool.NotFound, "No approval %s", tool.VisibleName(excerpt.Of(id, maxName))).
 		WithHint("toolhost approvals list shows the open ones")
 }
 

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/internal/digest"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -155,7 +157,7 @@ func (p *painter) warn(texts []string) {
 // omit says what is not shown of a text, of which n bytes are missing.
 func (p *painter) omit(what string, n int, whole []byte) {
 	p.omitted = true
-	p.add(Omission, fmt.Sprintf("%d bytes of %s are not shown; all %d have %s", n, what, len(whole), hash(whole)))
+	p.add(Omission, fmt.Sprintf("%d bytes of %s are not shown; all %d have %s", n, what, len(whole), digest.Of(whole)))
 }
 
 // text adds a text line by line.
@@ -225,7 +227,7 @@ func (p *painter) preview(preview *tool.Preview) {
 		case c.IsText():
 			p.text(Shown, what, string(c.Data), isDiff(c))
 		case len(c.Data) > 0:
-			p.omit(what+", "+seenLine(short(c.Kind.String()+" "+c.MediaType, maxSummary))+",", len(c.Data), c.Data)
+			p.omit(what+", "+seenLine(excerpt.Of(c.Kind.String()+" "+c.MediaType, maxSummary))+",", len(c.Data), c.Data)
 		}
 	}
 }
@@ -243,7 +245,7 @@ func summary(r Record) string {
 	if r.Preview != nil && r.Preview.Summary != "" {
 		text = r.Preview.Summary
 	}
-	return bounded(seenLine(short(text, 8*maxSummary)), maxSummary)
+	return bounded(seenLine(excerpt.Of(text, 8*maxSummary)), maxSummary)
 }
 
 // decoded returns a JSON value, or nil if it is none.

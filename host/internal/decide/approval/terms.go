@@ -74,7 +74,7 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 		return nil, err
 	}
 	if folder := r.Subject.Folder; len(patterns) > 0 && base.Path == "" && folder != "" {
-		if !within(r.Subject.Paths, folder) {
+		if !allWithin(r.Subject.Paths, folder) {
 			return nil, tool.Errorf(tool.InvalidArgument, "The command runs outside of the workspace, in %s", tool.VisibleName(outside(r.Subject.Paths, folder))).
 				WithHint("say where later ones may run, by a path")
 		}
@@ -107,7 +107,7 @@ func (t *Terms) path(r *Record) (string, error) {
 		name = path.Join(r.Subject.Folder, name)
 	}
 	name = path.Clean(name)
-	if !within(r.Subject.Paths, name) {
+	if !allWithin(r.Subject.Paths, name) {
 		if len(r.Subject.Paths) == 0 {
 			return "", tool.Errorf(tool.InvalidArgument, "The call names no path, so a grant for %s would not cover it", tool.VisibleName(name))
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -49,7 +50,7 @@ func (s *Service) OfCall(ctx context.Context, user, call string) (Record, error)
 		return Record{}, err
 	}
 	if len(records) == 0 {
-		return Record{}, tool.Errorf(tool.NotFound, "No approval was asked for call %s", tool.VisibleName(short(call, maxName)))
+		return Record{}, tool.Errorf(tool.NotFound, "No approval was asked for call %s", tool.VisibleName(excerpt.Of(call, maxName)))
 	}
 	return records[0], nil
 }

@@ -5,8 +5,6 @@
 package policy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/host/internal/decide/command"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -139,8 +138,7 @@ func New(opts Options) (*Rules, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	sum := sha256.Sum256(text)
-	return &Rules{opts: opts, secrets: secrets, revision: "sha256:" + hex.EncodeToString(sum[:])}, nil
+	return &Rules{opts: opts, secrets: secrets, revision: digest.Of(text)}, nil
 }
 
 // Revision identifies the policy: two of the same revision decide alike.

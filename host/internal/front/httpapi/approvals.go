@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
 	"github.com/toolhost/toolhost/host/internal/state/event"
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // Approval is a record with what an approver reads about it.
@@ -125,7 +126,7 @@ func (g *grantTerms) UnmarshalJSON(text []byte) error {
 	}
 	if lasts != nil {
 		if terms.For, err = time.ParseDuration(*lasts); err != nil || terms.For <= 0 {
-			return badRequest().problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", headOf(*lasts, maxShown))
+			return badRequest().problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", excerpt.Printable(*lasts, maxShown))
 		}
 	}
 	*g.into = &terms

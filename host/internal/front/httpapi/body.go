@@ -14,6 +14,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -66,7 +67,7 @@ func readBody(w http.ResponseWriter, r *http.Request, into fields) error {
 		return nil
 	}
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return wrongContent().problem("the body is %q, expected application/json", headOf(r.Header.Get("Content-Type"), maxShown)).
+		return wrongContent().problem("the body is %q, expected application/json", excerpt.Printable(r.Header.Get("Content-Type"), maxShown)).
 			hint("send JSON, with the header Content-Type: application/json")
 	}
 	return readJSON(text, into)
@@ -118,9 +119,9 @@ func (f fields) set(name string, value json.RawMessage) error {
 	if !ok {
 		known := slices.Sorted(maps.Keys(f))
 		if len(known) == 0 {
-			return badRequest().problem("the body has a member %q, expected none", headOf(name, maxShown))
+			return badRequest().problem("the body has a member %q, expected none", excerpt.Printable(name, maxShown))
 		}
-		return badRequest().problem("the body has a member %q, which is not known here", headOf(name, maxShown)).
+		return badRequest().problem("the body has a member %q, which is not known here", excerpt.Printable(name, maxShown)).
 			hint("members are %s", strings.Join(known, ", "))
 	}
 	if raw, ok := into.(*json.RawMessage); ok {
@@ -132,7 +133,7 @@ func (f fields) set(name string, value json.RawMessage) error {
 		return nested
 	}
 	if err != nil || string(value) == "null" {
-		return badRequest().problem("%s is %s, expected %s", name, headOf(string(value), maxShown), wanted(into))
+		return badRequest().problem("%s is %s, expected %s", name, excerpt.Printable(string(value), maxShown), wanted(into))
 	}
 	return nil
 }

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // maxShown bounds what is repeated of a request in an error, and maxName the
@@ -58,7 +57,7 @@ func (s *Server) guardNetwork(next http.Handler) http.Handler {
 	protection := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isCalled(r.Host) {
-			misdirected().problem("the host is not called %q", headOf(r.Host, maxShown)).
+			misdirected().problem("the host is not called %q", excerpt.Printable(r.Host, maxShown)).
 				hint("use 127.0.0.1 or localhost").write(w)
 			return
 		}
@@ -188,7 +187,7 @@ func name(r *http.Request, caller auth.Caller) (auth.Caller, error) {
 		if len(values) == 0 {
 			continue
 		}
-		if len(values) > 1 || len(values[0]) > maxName || headOf(values[0], maxName) != values[0] {
+		if len(values) > 1 || len(values[0]) > maxName || excerpt.Printable(values[0], maxName) != values[0] {
 			return caller, badRequest().problem("the header %s may stand once, with at most %d printable characters", header.name, maxName)
 		}
 		if header.into == &caller.Session && auth.SessionEnds(values[0]) {
@@ -231,20 +230,4 @@ func (f *failures) count(secret string) time.Duration {
 		return 0
 	}
 	return failureEvery
-}
-
-// headOf returns the first bytes of a text that somebody else chose, without
-// those characters that cannot be printed.
-func headOf(text string, most int) string {
-	var b strings.Builder
-	for _, r := range text {
-		if b.Len()+utf8.RuneLen(r) > most {
-			b.WriteString("…")
-			break
-		}
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -169,7 +170,7 @@ func (s *Server) writeRecorded(w http.ResponseWriter, r *request, id string) err
 		return err
 	}
 	if row.Call != id || !mayRead(r.caller, row.User) {
-		return notFound().problem("there is no call %q", headOf(id, maxShown)).
+		return notFound().problem("there is no call %q", excerpt.Printable(id, maxShown)).
 			hint("GET /v1/calls lists the calls under way")
 	}
 	recorded := RecordedCall{
@@ -229,7 +230,7 @@ func (s *Server) cancelCall(w http.ResponseWriter, r *request) error {
 	id := r.PathValue("id")
 	op, ok := s.opts.Pipeline.Operations().Find(id, r.caller)
 	if !ok {
-		return notFound().problem("there is no call %q under way", headOf(id, maxShown)).
+		return notFound().problem("there is no call %q under way", excerpt.Printable(id, maxShown)).
 			hint("GET /v1/calls lists the calls under way")
 	}
 	defer op.Release()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/state/event"
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // events answers GET /v1/events: a stream of server-sent events (the WHATWG's
@@ -20,7 +21,7 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	wanted := q.list("types")
 	for _, name := range wanted {
 		if !slices.Contains(event.Kinds(), event.Kind(name)) {
-			q.fail("%q is no type of event", headOf(name, maxShown))
+			q.fail("%q is no type of event", excerpt.Printable(name, maxShown))
 			q.mistake.Hint = fmt.Sprintf("types are %v", event.Kinds())
 		}
 	}

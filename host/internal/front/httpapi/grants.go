@@ -3,6 +3,8 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // listGrants answers GET /v1/grants, the newest first; with all
@@ -11,7 +13,7 @@ func (s *Server) listGrants(w http.ResponseWriter, r *request) error {
 	q := readQuery(r.Request, "all")
 	all, err := strconv.ParseBool(q.text("all"))
 	if err != nil && q.text("all") != "" {
-		q.fail("all is %q, expected true or false", headOf(q.text("all"), maxShown))
+		q.fail("all is %q, expected true or false", excerpt.Printable(q.text("all"), maxShown))
 	}
 	if err := q.err(); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/toolhost/toolhost/host/internal/state/journal"
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // queryJournal answers GET /v1/journal, the newest rows first unless order is
@@ -23,7 +24,7 @@ func (s *Server) queryJournal(w http.ResponseWriter, r *request) error {
 	case "oldest":
 		want.OldestFirst = true
 	default:
-		q.fail("order is %q, expected newest or oldest", headOf(order, maxShown))
+		q.fail("order is %q, expected newest or oldest", excerpt.Printable(order, maxShown))
 	}
 	if err := q.err(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -107,7 +108,7 @@ func (s *Server) getPlugin(w http.ResponseWriter, r *request) error {
 }
 
 func noPlugin(name string) *Problem {
-	return notFound().problem("there is no plugin %q", headOf(name, maxShown)).hint("GET /v1/plugins lists them")
+	return notFound().problem("there is no plugin %q", excerpt.Printable(name, maxShown)).hint("GET /v1/plugins lists them")
 }
 
 // restartPlugin answers POST /v1/plugins/{name}/restart with the plugin as it
@@ -127,7 +128,7 @@ func (s *Server) restartPlugin(w http.ResponseWriter, r *request) error {
 	plugins := s.plugins(r.Context())
 	i := slices.IndexFunc(plugins, is)
 	if i < 0 { // taken out of the configuration meanwhile
-		return notFound().problem("there is no plugin %q any more", headOf(name, maxShown))
+		return notFound().problem("there is no plugin %q any more", excerpt.Printable(name, maxShown))
 	}
 	return s.write(w, http.StatusOK, plugins[i])
 }

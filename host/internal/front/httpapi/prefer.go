@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // prefer is what a request prefers (RFC 7240) about how long its answer takes.
@@ -50,7 +52,7 @@ func readPrefer(h http.Header) (prefer, error) {
 func first(name, value string, given *bool, wait *time.Duration) error {
 	seconds, err := strconv.ParseUint(value, 10, 31)
 	if err != nil {
-		return badRequest().problem("the header Prefer has %s=%s, expected a number of seconds", name, headOf(value, maxShown))
+		return badRequest().problem("the header Prefer has %s=%s, expected a number of seconds", name, excerpt.Printable(value, maxShown))
 	}
 	if !*given {
 		*given, *wait = true, min(time.Duration(seconds)*time.Second, maxWait)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // query reads the parameters of a request's address. The first mistake is kept
@@ -29,9 +31,9 @@ func readQuery(r *http.Request, known ...string) *query {
 	for name, list := range values {
 		switch {
 		case len(known) == 0:
-			q.fail("%q is no parameter: this path has none", headOf(name, maxShown))
+			q.fail("%q is no parameter: this path has none", excerpt.Printable(name, maxShown))
 		case !slices.Contains(known, name):
-			q.fail("%q is no parameter here", headOf(name, maxShown))
+			q.fail("%q is no parameter here", excerpt.Printable(name, maxShown))
 			q.mistake.Hint = "parameters are " + strings.Join(known, ", ")
 		case len(list) > 1:
 			q.fail("the parameter %s stands twice", name)
@@ -72,7 +74,7 @@ func (q *query) number(name string) int64 {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 {
-		q.fail("%s is %q, expected a number", name, headOf(text, maxShown))
+		q.fail("%s is %q, expected a number", name, excerpt.Printable(text, maxShown))
 		return 0
 	}
 	return n
@@ -86,7 +88,7 @@ func (q *query) time(name string) time.Time {
 	}
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		q.fail("%s is %q, expected a time such as 2026-01-31T15:04:05Z", name, headOf(text, maxShown))
+		q.fail("%s is %q, expected a time such as 2026-01-31T15:04:05Z", name, excerpt.Printable(text, maxShown))
 	}
 	return t
 }
@@ -104,7 +106,7 @@ func (q *query) wait() time.Duration {
 		d, err = maxWait, nil
 	}
 	if err != nil || d < 0 {
-		q.fail("wait is %q, expected a duration such as 30s", headOf(text, maxShown))
+		q.fail("wait is %q, expected a duration such as 30s", excerpt.Printable(text, maxShown))
 		return 0
 	}
 	return min(d, maxWait)

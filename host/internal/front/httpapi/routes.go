@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // route is one thing that can be asked of the host.
@@ -92,7 +93,7 @@ func (s *Server) mux(who identify, local bool) http.Handler {
 			if _, err := who(r); err != nil {
 				return err
 			}
-			return notFound().problem("there is no %s", headOf(r.URL.Path, maxShown)).hint("the paths are those below /v1/, and /mcp; see docs/rest-api.md")
+			return notFound().problem("there is no %s", excerpt.Printable(r.URL.Path, maxShown)).hint("the paths are those below /v1/, and /mcp; see docs/rest-api.md")
 		})
 	}
 	byPath := make(map[string][]route)
@@ -137,7 +138,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *request, of []route) error {
 		for _, o := range of {
 			methods = append(methods, o.method)
 		}
-		p := wrongMethod().problem("%s is no method of %s", headOf(r.Method, maxShown), of[0].path)
+		p := wrongMethod().problem("%s is no method of %s", excerpt.Printable(r.Method, maxShown), of[0].path)
 		p.allow = strings.Join(methods, ", ")
 		return p.hint("use %s", strings.Join(methods, " or "))
 	}

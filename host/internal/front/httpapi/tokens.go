@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"net/http"
 	"time"
+
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // maxGrace bounds how long a token may count after it was revoked.
@@ -62,7 +64,7 @@ func (s *Server) revokeToken(w http.ResponseWriter, r *request) error {
 	}
 	grace, err := time.ParseDuration(cmp.Or(text, "0s"))
 	if err != nil || grace < 0 || grace > maxGrace {
-		return badRequest().problem("grace is %q, expected a duration from 0s to %s, such as 1h", headOf(text, maxShown), maxGrace)
+		return badRequest().problem("grace is %q, expected a duration from 0s to %s, such as 1h", excerpt.Printable(text, maxShown), maxGrace)
 	}
 	if s.opts.RevokeToken == nil {
 		return refused().problem("this host cannot revoke tokens").hint("remove the token's block from the configuration, and reload")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -64,7 +65,7 @@ func (s *Server) listTools(w http.ResponseWriter, r *request) error {
 		for _, f := range formats() {
 			names = append(names, f.name)
 		}
-		return badRequest().problem("format is %q, expected one of %s", headOf(format, maxShown), strings.Join(names, ", ")).
+		return badRequest().problem("format is %q, expected one of %s", excerpt.Printable(format, maxShown), strings.Join(names, ", ")).
 			hint("without it, tools come with all that the host knows of them")
 	}
 	s.awaitTools(r.Context())

@@ -6,10 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -17,6 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -139,13 +137,13 @@ func comeBack(o operation.Outcome) string {
 func clientName(req *mcp.CallToolRequest) string {
 	if told, ok := req.Params.Meta[mcp.MetaKeyClientInfo].(map[string]any); ok {
 		name, _ := told["name"].(string)
-		return headOf(name, 100)
+		return excerpt.Printable(name, 100)
 	}
 	info := req.ClientInfo()
 	if info == nil {
 		return ""
 	}
-	return headOf(info.Name, 100)
+	return excerpt.Printable(info.Name, 100)
 }
 
 // traceparent is the W3C Trace Context of the request, if it has a valid one.
@@ -160,18 +158,3 @@ func traceparent(req *mcp.CallToolRequest) string {
 // traceparentPattern is "version-format" of W3C Trace Context, section 3.2.2,
 // version 00 or later.
 var traceparentPattern = regexp.MustCompile(`^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$`)
-
-// headOf returns the first characters of a text that somebody else chose,
-// without those that cannot be printed.
-func headOf(text string, most int) string {
-	var b strings.Builder
-	for _, r := range text {
-		if b.Len()+utf8.RuneLen(r) > most {
-			break
-		}
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -126,7 +127,7 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 		case answerAlways:
 			decision.Approve, decision.Grant = true, &approval.Terms{}
 		case answerReject:
-			decision.Message = bounded(strings.TrimSpace(note), maxNote)
+			decision.Message = excerpt.Characters(strings.TrimSpace(note), maxNote)
 		default:
 			return false
 		}
@@ -140,17 +141,6 @@ func (s *Server) decide(ctx context.Context, caller auth.Caller, asked shown, an
 	}
 	// In a conflict somebody else has decided before.
 	return err == nil || tool.AsError(err).Code == tool.Conflict
-}
-
-// bounded returns the first characters of a text.
-func bounded(text string, most int) string {
-	for i := range text {
-		if most == 0 {
-			return text[:i]
-		}
-		most--
-	}
-	return text
 }
 
 // waitAsking waits for the outcome of a call as [operation.Operation.Wait] does, and

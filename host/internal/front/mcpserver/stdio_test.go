@@ -142,19 +142,6 @@ func TestUnreadAnswersEndTheWait(t *testing.T) {
 	})
 }
 
-func TestHeadOf(t *testing.T) {
-	for _, tt := range []struct{ text, want string }{
-		{"claude", "claude"},
-		{"a\x1b[31mred\n", "a[31mred"},
-		{strings.Repeat("é", 60), strings.Repeat("é", 50)},
-		{"\xff", "\uFFFD"},
-	} {
-		if got := headOf(tt.text, 100); got != tt.want {
-			t.Errorf("headOf(%q) = %q, want %q", tt.text, got, tt.want)
-		}
-	}
-}
-
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{ping, "[", `{"jsonrpc":"2.0","id":{},"method":1}`, "\xff", "null", `{"jsonrpc":"2.0","result":{}}`} {
 		f.Add([]byte(seed))

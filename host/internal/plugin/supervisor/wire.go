@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"time"
-	"unicode/utf8"
 
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
@@ -19,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -371,12 +371,4 @@ func jsonOrNil(b []byte) json.RawMessage {
 }
 
 // cutText cuts s at n bytes, between two characters.
-func cutText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
+func cutText(s string, n int) string { return excerpt.Head(s, n) }

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -247,18 +247,11 @@ func (d Gap) kind() Kind { return KindGap }
 
 func (d Gap) fit() (Data, int) { return d, 0 }
 
-// bound cuts texts to what an event may hold, whole characters only, and
-// returns their size.
+// bound shortens texts to the bound of an event and returns their size.
 func bound(texts ...*string) int {
 	size := 0
 	for _, text := range texts {
-		if len(*text) > int(maxText) {
-			end := int(maxText)
-			for end > 0 && !utf8.RuneStart((*text)[end]) {
-				end--
-			}
-			*text = (*text)[:end] + "…"
-		}
+		*text = excerpt.Of(*text, int(maxText))
 		size += len(*text)
 	}
 	return size

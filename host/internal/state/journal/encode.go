@@ -3,7 +3,6 @@ package journal
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"strconv"
 	"strings"
@@ -40,8 +39,7 @@ func (r *Record) prepare() {
 	r.ArgumentsSize = 0
 	if tool.ByteSize(len(r.Arguments)) > MaxArguments {
 		if r.ArgumentsHash == "" {
-			sum := sha256.Sum256(r.Arguments)
-			r.ArgumentsHash = "sha256:" + hex.EncodeToString(sum[:])
+			r.ArgumentsHash = digest(sha256.Sum256(r.Arguments)).String()
 		}
 		r.ArgumentsSize = int64(len(r.Arguments))
 		r.Arguments = nil

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -257,9 +258,5 @@ func cut(text string) string {
 	if len(text) <= maxText {
 		return text
 	}
-	end := maxText - len(cutMark)
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + cutMark
+	return excerpt.Head(text, maxText-len(cutMark)) + cutMark
 }

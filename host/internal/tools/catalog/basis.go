@@ -1,14 +1,13 @@
 package catalog
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/toolhost/toolhost/host/internal/tools/schema"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -79,7 +78,7 @@ func (b Basis) Digest() string {
 	if err != nil {
 		return "" // texts and maps of texts can always be marshalled
 	}
-	return digestOf(string(text))
+	return digest.Of(text)
 }
 
 // Changes says in words how now differs from b, one change in a line. Descriptions are
@@ -130,7 +129,7 @@ func (p *publication) basis() Basis {
 	b := Basis{Program: p.digest, Tools: make(map[string]Terms, len(p.entries))}
 	for _, e := range p.entries {
 		b.Tools[e.Spec.Name] = Terms{
-			Schema: e.Schema.Digest(), Tier: e.tierText(), Description: digestOf(e.Spec.Title + "\n" + e.Spec.Description),
+			Schema: e.Schema.Digest(), Tier: e.tierText(), Description: digest.Of(e.Spec.Title + "\n" + e.Spec.Description),
 		}
 	}
 	return b
@@ -155,12 +154,7 @@ func (e *Entry) tierText() string {
 		text += fmt.Sprintf(", %s if %q is %s", what, rule.property, value)
 	}
 	if text = tool.Visible(text); len(text) > maxTierText {
-		return e.Tier.String() + ", others by rules with " + digestOf(text)
+		return e.Tier.String() + ", others by rules with " + digest.Of(text)
 	}
 	return text
-}
-
-func digestOf(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return "sha256:" + hex.EncodeToString(sum[:])
 }

@@ -6,7 +6,8 @@ import (
 	"maps"
 	"math/big"
 	"slices"
-	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
 // Canonical returns the one text of a value that came from [Read]: names
@@ -122,13 +123,5 @@ func rational(n json.Number) *big.Rat {
 // quote shows a value in a message: as JSON, cut to a readable length.
 func quote(value any) string {
 	const longest = 80
-	text := Canonical(value)
-	if len(text) <= longest {
-		return string(text)
-	}
-	cut := longest
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return string(text[:cut]) + "…"
+	return excerpt.Of(string(Canonical(value)), longest)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -191,13 +192,8 @@ func joinSome(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Shorten cuts a name that somebody else chose to a readable length.
-func Shorten(name string) string {
-	if len(name) <= longestName {
-		return name
-	}
-	return strings.ToValidUTF8(name[:longestName], "") + "…"
-}
+// Shorten cuts a name that others chose to a readable length.
+func Shorten(name string) string { return excerpt.Of(name, longestName) }
 
 // decimal shows a bound of a schema as people write numbers.
 func decimal(n *big.Rat) string {

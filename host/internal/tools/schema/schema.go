@@ -6,8 +6,6 @@
 package schema
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +13,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -51,7 +50,7 @@ func compile(input json.RawMessage) (*Schema, error) {
 	}
 	closeSchema(doc)
 	public := Canonical(withoutKeywords(doc))
-	sum := sha256.Sum256(Canonical(doc))
+	sum := digest.Of(Canonical(doc))
 	boundIntegers(doc)
 	validator, err := compileDocument(doc)
 	if err != nil {
@@ -60,7 +59,7 @@ func compile(input json.RawMessage) (*Schema, error) {
 	return &Schema{
 		doc:       doc,
 		public:    public,
-		digest:    "sha256:" + hex.EncodeToString(sum[:]),
+		digest:    sum,
 		validator: validator,
 		rawName:   rawProperty(doc),
 		roles:     compileSpots(doc),
