@@ -16,12 +16,24 @@ import (
 )
 
 type webFetchArgs struct {
-	URL        string `json:"url" jsonschema:"the address of the page, as https://example.com/page" role:"url" raw:"true"`
-	Format     string `json:"format,omitempty" jsonschema:"how the page is returned: as markdown, as plain text, as cleaned html, or raw as it came" enum:"markdown,text,html,raw" default:"markdown"`
-	Extract    string `json:"extract,omitempty" jsonschema:"what of the page: the article that is found in it, or all of it" enum:"article,full" default:"article"`
-	Selector   string `json:"selector,omitempty" jsonschema:"a CSS selector, as main or #content: returns the elements that it names, instead of extract"`
-	StartIndex int    `json:"start_index,omitempty" jsonschema:"the first character to return, counted from 0 (the default); to read on in a long page"`
-	MaxLength  int    `json:"max_length,omitempty" jsonschema:"how many characters to return at most; the default is as many as fit"`
+	URL        string `json:"url" jsonschema:"the URL of the page, such as https://example.com/page" role:"url" raw:"true"`
+	Format     string `json:"format,omitempty" jsonschema:"the format of the result: markdown, plain text, cleaned html, or the raw source" enum:"markdown,text,html,raw" default:"markdown"`
+	Extract    string `json:"extract,omitempty" jsonschema:"what to return: the main article of the page, or the full page" enum:"article,full" default:"article"`
+	Selector   string `json:"selector,omitempty" jsonschema:"a CSS selector, such as main or #content: return the matching elements instead of extract"`
+	StartIndex int    `json:"start_index,omitempty" jsonschema:"the index of the first character to return, from 0 (the default); use it to continue reading a long page"`
+	MaxLength  int    `json:"max_length,omitempty" jsonschema:"the maximum number of characters to return; by default as many as fit"`
+}
+
+// address parses a URL that a caller gives, and refuses one that is not allowed.
+func (p *parts) address(text string) (*url.URL, error) {
+	if p.unguarded {
+		return url.Parse(text)
+	}
+	u, err := p.guard.URL(text)
+	if err != nil {
+		return nil, fetch.Refused(err)
+	}
+	return u, nil
 }
 
 // webFetch is the tool web_fetch.
@@ -31,14 +43,14 @@ func webFetch(ctx context.Context, p *parts, c *sdk.Call, in webFetchArgs) (tool
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "start_index is %d, expected 0 or more", in.StartIndex)
 	case in.MaxLength < 0:
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "max_length is %d, expected 1 or more", in.MaxLength).
-			WithHint("leave max_length out for as much as fits")
+			WithHint("omit max_length to get as much as fits")
 	}
 	u, err := p.address(in.URL)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	response, err := p.client.Do(ctx, fetch.Request{
-		URL: u, Robots: p.settings.Robots, Cache: p.cacheOf(c), Jar: p.jarOf(c),
+		URL: u, Robots: p.settings.Robots, Cache: true, Owner: c.User(),
 	})
 	if err != nil {
 		return tool.Result{}, err
@@ -68,7 +80,8 @@ func webFetch(ctx context.Context, p *parts, c *sdk.Call, in webFetchArgs) (tool
 	return tool.Result{Content: fromOutside(origin, document.Text, partNote(in.StartIndex, document)), Metadata: facts}, nil
 }
 
-// partNote says how to go on after a part of a document; "" if it is all.
+// partNote says how to continue reading after a part of a document. It is "" for a whole
+// document.
 func partNote(start int, d page.Document) string {
 	switch {
 	case start == 0 && d.End == d.Total:
@@ -79,7 +92,7 @@ func partNote(start int, d page.Document) string {
 	return fmt.Sprintf("[characters %d-%d of %d; continue with start_index=%d]", start, d.End, d.Total, d.End)
 }
 
-// convert reads a document, not too many at once.
+// convert converts a document. It waits while too many others are converted.
 func (p *parts) convert(ctx context.Context, r page.Request) (page.Document, error) {
 	if page.Apart(r) {
 		leave, err := enter(ctx, p.apart)
@@ -91,28 +104,31 @@ func (p *parts) convert(ctx context.Context, r page.Request) (page.Document, err
 	return page.Isolated(ctx, r)
 }
 
-// enter waits for a place, which is free again after leave.
-func enter(ctx context.Context, places chan struct{}) (leave func(), err error) {
+// enter waits for a slot. The caller frees it by calling leave.
+func enter(ctx context.Context, slots chan struct{}) (leave func(), err error) {
 	select {
-	case places <- struct{}{}:
-		return func() { <-places }, nil
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// fetchFacts are the metadata of a page.
+// fetchFacts returns the metadata of a page.
 func fetchFacts(r *fetch.Response, d page.Document) map[string]any {
 	facts := map[string]any{
 		"url": r.URL.String(), "status": r.Status, "media_type": d.MediaType, "total_bytes": len(r.Body),
 		"fetched_at": r.Fetched.UTC().Format(time.RFC3339),
 	}
 	for name, value := range map[string]string{
-		"charset": d.Charset, "title": d.Title, "byline": d.Byline, "published": d.Published, "extract": d.Extract, "cache": r.Cached,
+		"charset": d.Charset, "title": d.Title, "byline": d.Byline, "published": d.Published, "extract": d.Extract,
 	} {
 		if value != "" {
 			facts[name] = value
 		}
+	}
+	if r.Cached {
+		facts["cached"] = true
 	}
 	if d.Pages > 0 {
 		facts["pages"] = d.Pages
@@ -124,7 +140,7 @@ func fetchFacts(r *fetch.Response, d page.Document) map[string]any {
 	return facts
 }
 
-// statusError is for an answer that is no page.
+// statusError returns the error for a response that is not a page; nil for a page.
 func statusError(asked *url.URL, r *fetch.Response) error {
 	if r.Status >= 200 && r.Status < 300 {
 		return nil
@@ -136,13 +152,13 @@ func statusError(asked *url.URL, r *fetch.Response) error {
 	wait := fetch.RetryAfter(r.Header, r.Fetched)
 	switch {
 	case r.Status == http.StatusNotFound || r.Status == http.StatusGone:
-		return e(tool.NotFound, "check the address, or search for the page")
+		return e(tool.NotFound, "check the URL, or search for the page")
 	case r.Status == http.StatusUnauthorized || r.Status == http.StatusForbidden:
-		return e(tool.PermissionDenied, "the server wants to know who asks; look for the same elsewhere")
+		return e(tool.PermissionDenied, "the server requires a login; look for the same information elsewhere")
 	case r.Status == http.StatusTooManyRequests:
-		return e(tool.RateLimited, "wait before the next request to this host").WithRetry(wait)
+		return e(tool.RateLimited, "wait before you send another request to this host").WithRetry(wait)
 	case r.Status >= 500:
-		return e(tool.Unavailable, "try again later, or look for the same elsewhere").WithRetry(wait)
+		return e(tool.Unavailable, "try again later, or look for the same information elsewhere").WithRetry(wait)
 	}
-	return e(tool.Failed, "look for another page, or see the whole answer with http_request")
+	return e(tool.Failed, "use another page, or get the whole response with http_request")
 }

@@ -14,14 +14,14 @@ import (
 )
 
 type webLinksArgs struct {
-	URL      string `json:"url" jsonschema:"the address of a page that was fetched"`
-	Match    string `json:"match,omitempty" jsonschema:"only links whose address or text contains this, in any case"`
-	SameHost bool   `json:"same_host,omitempty" jsonschema:"only links to the host of the page"`
-	Offset   int    `json:"offset,omitempty" jsonschema:"how many links to leave out at the beginning, to read on"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many links to return at most" default:"100"`
+	URL      string `json:"url" jsonschema:"the URL of the page, as given to web_fetch"`
+	Match    string `json:"match,omitempty" jsonschema:"return only links whose URL or text contains this, ignoring case"`
+	SameHost bool   `json:"same_host,omitempty" jsonschema:"return only links to the host of the page"`
+	Offset   int    `json:"offset,omitempty" jsonschema:"the number of links to skip; use it to continue a long list"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"the maximum number of links to return" default:"100"`
 }
 
-// webLinks is the tool web_links. It contacts nobody.
+// webLinks is the tool web_links. It sends no request.
 func webLinks(ctx context.Context, p *parts, c *sdk.Call, in webLinksArgs) (tool.Result, error) {
 	switch {
 	case in.Limit < 1:
@@ -33,7 +33,7 @@ func webLinks(ctx context.Context, p *parts, c *sdk.Call, in webLinksArgs) (tool
 	if err != nil {
 		return tool.Result{}, err
 	}
-	response, err := p.client.Do(ctx, fetch.Request{URL: u, Cache: p.cacheOf(c), OnlyCached: true})
+	response, err := p.client.Do(ctx, fetch.Request{URL: u, OnlyCached: true, Owner: c.User()})
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -49,7 +49,7 @@ func webLinks(ctx context.Context, p *parts, c *sdk.Call, in webLinksArgs) (tool
 	return linksResult(response.URL, document, in, room(c.MaxOutput(), origin))
 }
 
-// linksResult shows as many of the links as fit, as text and as data.
+// linksResult returns as many of the links as fit, as text and as data.
 func linksResult(from *url.URL, d page.Document, in webLinksArgs, budget int) (tool.Result, error) {
 	var out strings.Builder
 	shown := []page.Link{}
@@ -58,7 +58,7 @@ func linksResult(from *url.URL, d page.Document, in webLinksArgs, budget int) (t
 		if link.Text != "" {
 			text = link.Text + "\n  " + text
 		}
-		if 3*(out.Len()+len(text)) > budget { // once more as data
+		if 3*(out.Len()+len(text)) > budget { // it also appears in the data
 			break
 		}
 		out.WriteString(text)
@@ -69,9 +69,9 @@ func linksResult(from *url.URL, d page.Document, in webLinksArgs, budget int) (t
 	switch {
 	case d.Total == 0:
 		note = "[no links]"
-	case end < d.Total && len(shown) == 0: // whoever goes on comes past it
+	case end < d.Total && len(shown) == 0: // skip the link, so that the caller gets past it
 		end++
-		note = fmt.Sprintf("[1 link of %d left out, which is too long to show", d.Total)
+		note = fmt.Sprintf("[1 of %d links omitted: it is too long to show", d.Total)
 		if end < d.Total {
 			note += fmt.Sprintf("; continue with offset=%d", end)
 		}

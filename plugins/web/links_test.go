@@ -90,37 +90,34 @@ func TestLinks(t *testing.T) {
 	if other.Error == nil || other.Error.Code != tool.NotFound {
 		t.Errorf("another user gets %q, %v", other.Text(), other.Error)
 	}
-	// However a page was come by, its links can be listed, unless it may not be kept.
-	for _, cookies := range []string{"call", "session"} {
-		w := newWorld(t, site{
-			"/found": redirect("/page", http.StatusFound),
-			"/page":  serve("text/html", `<a href="https://EXAMPLE.com:443/x">X</a>`),
-			"/unkept": func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Cache-Control", "no-store")
-				w.Header().Set("Content-Type", "text/html")
-				_, _ = io.WriteString(w, "<a href=/x>X</a>")
-			},
-			"/cookie": func(w http.ResponseWriter, r *http.Request) {
-				if _, err := r.Cookie("seen"); err != nil {
-					http.SetCookie(w, &http.Cookie{Name: "seen", Value: "x"})
-					http.Redirect(w, r, "/cookie", http.StatusFound)
-					return
-				}
-				serve("text/html", "<a href=/x>X</a>")(w, r)
-			},
-		})
-		p := w.start(t, sdktest.Options{Settings: map[string]any{"cookies": cookies}})
-		for path, code := range map[string]tool.Code{"/found": "", "/page": "", "/cookie": "", "/unkept": tool.NotFound} {
-			address := "https://example.com" + path
-			if got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: address}); got.Error != nil {
-				t.Fatal(got.Error)
+	// The links of a page can be listed however it was reached, unless it may not be kept.
+	second := newWorld(t, site{
+		"/found": redirect("/page", http.StatusFound),
+		"/page":  serve("text/html", `<a href="https://EXAMPLE.com:443/x">X</a>`),
+		"/unkept": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = io.WriteString(w, "<a href=/x>X</a>")
+		},
+		"/cookie": func(w http.ResponseWriter, r *http.Request) {
+			if _, err := r.Cookie("seen"); err != nil {
+				http.SetCookie(w, &http.Cookie{Name: "seen", Value: "x"})
+				http.Redirect(w, r, "/cookie", http.StatusFound)
+				return
 			}
-			want := "X\n  https://"
-			if code != "" {
-				want = "its server does not let it be kept"
-			}
-			toolCall{tool: "web_links", in: webLinksArgs{URL: address, SameHost: true, Limit: 100}, want: want, code: code}.check(t, p)
+			serve("text/html", "<a href=/x>X</a>")(w, r)
+		},
+	}).start(t, sdktest.Options{})
+	for path, code := range map[string]tool.Code{"/found": "", "/page": "", "/cookie": "", "/unkept": tool.NotFound} {
+		address := "https://example.com" + path
+		if got := second.Call(t.Context(), "web_fetch", webFetchArgs{URL: address}); got.Error != nil {
+			t.Fatal(got.Error)
 		}
+		want := "X\n  https://"
+		if code != "" {
+			want = "if its server forbids keeping it"
+		}
+		toolCall{tool: "web_links", in: webLinksArgs{URL: address, SameHost: true, Limit: 100}, want: want, code: code}.check(t, second)
 	}
 	// A result fits.
 	small := w.start(t, sdktest.Options{Context: tool.Context{MaxOutput: 2 * tool.KiB}})
@@ -159,7 +156,7 @@ func TestLongLinks(t *testing.T) {
 		for _, link := range data.Links {
 			seen = append(seen, link.URL)
 		}
-		if contains(got.Text(), "1 link of 13 left out") {
+		if contains(got.Text(), "1 of 13 links omitted") {
 			left++
 		}
 		var next float64

@@ -1,6 +1,6 @@
-// Command web is a plugin that lets an agent read the web: fetch pages, search,
-// and send requests to the hosts that it may. It reaches nothing else: no private
-// network, and no address that a name only leads to on the second look.
+// Command web is a plugin that lets an agent use the web: fetch pages, search, and send
+// requests to allowed hosts. It never reaches private networks, not even through a host
+// name that later resolves to a private address.
 package main
 
 import (
@@ -15,20 +15,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// version is the plugin's.
+// version is the version of the plugin.
 const version = "1.0.0"
 
 func main() {
-	page.ServeChild() // if this process is to read one document
+	page.ServeChild() // does not return in a process that converts one document
 	newPlugin(outside{}).Serve()
 }
 
-// newPlugin returns the plugin with all its tools.
+// newPlugin returns the plugin with its tools.
 func newPlugin(o outside) *sdk.Plugin {
 	p := sdk.New("web", version)
 	w := &web{outside: o, stop: p.OnStop}
 	sdk.Configure(p, w.configure)
-	p.OnSessionEnd(w.endSession)
 	sdk.AddTool(p, described(tool.Spec{
 		Name: "web_fetch", Aliases: []string{"fetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,
 		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
@@ -53,26 +52,24 @@ func newPlugin(o outside) *sdk.Plugin {
 //go:embed descriptions
 var descriptions embed.FS
 
-// described returns the spec with what a model is told about the tool, and where lists
-// have it.
+// described returns the spec with the description and category of the tool.
 func described(spec tool.Spec) tool.Spec {
 	spec.Description = sdk.Description(descriptions, spec.Name)
 	spec.Category = "web"
 	return spec
 }
 
-// web is what the tools share.
+// web is the state that the tools share.
 type web struct {
 	outside outside
 	stop    func(func())
 	parts   atomic.Pointer[parts]
 }
 
-// errUnconfigured is for calls that come before the settings.
+// errUnconfigured is the error of calls that arrive before the settings.
 var errUnconfigured = tool.Errorf(tool.Unavailable, "the web plugin has no settings yet").WithRetry(0)
 
-// with makes the function of a tool out of one that gets the parts that the
-// settings made.
+// with returns the function of a tool that calls run with the current parts.
 func with[In, Out any](w *web, run func(context.Context, *parts, *sdk.Call, In) (Out, error)) func(context.Context, *sdk.Call, In) (Out, error) {
 	return func(ctx context.Context, c *sdk.Call, in In) (Out, error) {
 		p := w.parts.Load()

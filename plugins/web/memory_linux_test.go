@@ -78,7 +78,7 @@ func (f *full) start(t *testing.T) (*sdktest.Plugin, string) {
 		Env: []string{"WEB_AS_PLUGIN=1"}, Limits: sdktest.Limits{Memory: 512 * tool.MiB},
 		Settings: map[string]any{
 			"ports": []int{port}, "allow_private": []string{"127.0.0.1/32"}, "robots": false, "host_rate": 100_000,
-			"host_concurrency": 64, "concurrency": f.at, "timeout": "2m", "cookies": "session",
+			"host_concurrency": 64, "concurrency": f.at, "timeout": "2m",
 		},
 	}), server.URL
 }

@@ -22,11 +22,11 @@ import (
 )
 
 type httpRequestArgs struct {
-	URL     string            `json:"url" jsonschema:"the address, as https://api.example.com/items" role:"url"`
-	Method  string            `json:"method" jsonschema:"the method; all but GET and HEAD count as changes" enum:"GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"`
-	Headers map[string]string `json:"headers,omitempty" jsonschema:"headers by name; {{secret:NAME}} in a value stands for a secret that the administrator lets be sent to this host"`
-	Body    string            `json:"body,omitempty" jsonschema:"what is sent, as text; give its type as the header Content-Type"`
-	JSON    string            `json:"json,omitempty" jsonschema:"what is sent instead of body: a JSON value, as text; its Content-Type is application/json"`
+	URL     string            `json:"url" jsonschema:"the URL, such as https://api.example.com/items" role:"url"`
+	Method  string            `json:"method" jsonschema:"the HTTP method; all except GET and HEAD count as changes" enum:"GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"the request headers by name; {{secret:NAME}} in a value is replaced by a secret that the administrator allows for this host"`
+	Body    string            `json:"body,omitempty" jsonschema:"the request body as text; set its type with the Content-Type header"`
+	JSON    string            `json:"json,omitempty" jsonschema:"a JSON value as text, sent instead of body; its Content-Type is application/json"`
 }
 
 const (
@@ -37,7 +37,7 @@ const (
 
 // httpRequest is the tool http_request.
 func httpRequest(ctx context.Context, p *parts, c *sdk.Call, in httpRequestArgs) (tool.Result, error) {
-	plan, err := p.plan(c, in)
+	plan, err := p.plan(in)
 	var digest []byte
 	if err == nil {
 		digest = plan.digest()
@@ -51,8 +51,7 @@ func httpRequest(ctx context.Context, p *parts, c *sdk.Call, in httpRequestArgs)
 	}
 	hider := newHider(values)
 	response, err := p.client.Do(ctx, fetch.Request{
-		Method: plan.method, URL: plan.url, Header: plan.header, Body: plan.body, Jar: p.jarOf(c),
-		Check: p.checkRequest,
+		Method: plan.method, URL: plan.url, Header: plan.header, Body: plan.body, Check: p.checkRequest,
 	})
 	if err != nil {
 		return tool.Result{}, hidden(err, hider)
@@ -61,8 +60,8 @@ func httpRequest(ctx context.Context, p *parts, c *sdk.Call, in httpRequestArgs)
 	return p.requestResult(ctx, response, hider, c.MaxOutput())
 }
 
-// hidden is an error without the values of secrets. Its cause, which is for the log,
-// is left out: it holds addresses that a server has chosen.
+// hidden returns an error without the values of secrets. It drops the cause, which is
+// logged and contains URLs that a server chose.
 func hidden(err error, h *hider) error {
 	e, ok := errors.AsType[*tool.Error](err)
 	if !ok {
@@ -71,30 +70,29 @@ func hidden(err error, h *hider) error {
 	return &tool.Error{Code: e.Code, Message: h.hide(e.Message), Hint: h.hide(e.Hint), Retryable: e.Retryable, RetryAfter: e.RetryAfter}
 }
 
-// checkRequest judges an address that http_request contacts, on each hop.
+// checkRequest refuses a URL that http_request may not contact. It runs on each hop.
 func (p *parts) checkRequest(u *url.URL) error { return p.requests.Domain(u.Hostname()) }
 
-// previewRequest says what a call of http_request would send.
-func previewRequest(_ context.Context, p *parts, c *sdk.Call, in httpRequestArgs) (tool.Preview, error) {
-	plan, err := p.plan(c, in)
+// previewRequest shows the request that a call of http_request would send.
+func previewRequest(_ context.Context, p *parts, _ *sdk.Call, in httpRequestArgs) (tool.Preview, error) {
+	plan, err := p.plan(in)
 	if err != nil {
 		return tool.Preview{}, err
 	}
 	return tool.Preview{Summary: plan.summary(), Content: []tool.Content{tool.Text(plan.text())}, Digest: plan.digest()}, nil
 }
 
-// requestPlan is a request before it is sent, without the values of its secrets.
+// requestPlan is a request that is not sent yet, without the values of its secrets.
 type requestPlan struct {
 	method  string
 	url     *url.URL
 	header  http.Header
 	body    []byte
-	secrets []string // their names, sorted
-	cookies []string // the names of those of the session, sorted
+	secrets []string // sorted names
 }
 
-// plan reads the arguments of a request, and refuses what may not be sent.
-func (p *parts) plan(c *sdk.Call, in httpRequestArgs) (*requestPlan, error) {
+// plan returns the request that the arguments describe, or refuses it.
+func (p *parts) plan(in httpRequestArgs) (*requestPlan, error) {
 	u, err := p.address(in.URL)
 	if err != nil {
 		return nil, err
@@ -112,19 +110,13 @@ func (p *parts) plan(c *sdk.Call, in httpRequestArgs) (*requestPlan, error) {
 	if plan.secrets, err = p.secretsIn(plan.header, u); err != nil {
 		return nil, err
 	}
-	if jar := p.jarOf(c); jar != nil {
-		for _, cookie := range jar.Cookies(u) {
-			plan.cookies = append(plan.cookies, cookie.Name)
-		}
-		slices.Sort(plan.cookies)
-	}
 	return plan, nil
 }
 
-// setHeaders takes the headers of the caller, but those that are the connection's.
+// setHeaders sets the headers of the caller. It refuses those of the connection.
 func (r *requestPlan) setHeaders(headers map[string]string) error {
 	if len(headers) > maxHeaders {
-		return tool.Errorf(tool.InvalidArgument, "there are %d headers, at most %d are possible", len(headers), maxHeaders)
+		return tool.Errorf(tool.InvalidArgument, "there are %d headers, expected at most %d", len(headers), maxHeaders)
 	}
 	total := 0
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -132,25 +124,25 @@ func (r *requestPlan) setHeaders(headers map[string]string) error {
 		total += len(name) + len(value)
 		switch {
 		case !httpguts.ValidHeaderFieldName(name):
-			return tool.Errorf(tool.InvalidArgument, "%q is no name of a header", name)
+			return tool.Errorf(tool.InvalidArgument, "%q is not a valid header name", name)
 		case !httpguts.ValidHeaderFieldValue(value):
-			return tool.Errorf(tool.InvalidArgument, "the value of the header %s holds characters that none may have, such as a line break", name)
+			return tool.Errorf(tool.InvalidArgument, "the value of the header %s contains invalid characters, such as a line break", name)
 		case ownHeader(name):
-			return tool.Errorf(tool.InvalidArgument, "the header %s cannot be set: it belongs to the connection", name).WithHint("leave it out")
+			return tool.Errorf(tool.InvalidArgument, "the header %s cannot be set: the connection controls it", name).WithHint("omit the header")
 		}
 		key := http.CanonicalHeaderKey(name)
 		if _, twice := r.header[key]; twice {
-			return tool.Errorf(tool.InvalidArgument, "the header %s is given twice", key)
+			return tool.Errorf(tool.InvalidArgument, "the header %s is set twice", key)
 		}
 		r.header[key] = []string{value}
 	}
 	if total > maxHeaderBytes {
-		return tool.Errorf(tool.InvalidArgument, "the headers have %d bytes, at most %d are possible", total, maxHeaderBytes)
+		return tool.Errorf(tool.InvalidArgument, "the headers have %d bytes, expected at most %d", total, maxHeaderBytes)
 	}
 	return nil
 }
 
-// ownHeader reports whether a header is not the caller's to set.
+// ownHeader reports whether the connection controls a header.
 func ownHeader(name string) bool {
 	name = strings.ToLower(name)
 	if strings.HasPrefix(name, "proxy-") {
@@ -165,13 +157,13 @@ func (r *requestPlan) setBody(in httpRequestArgs) error {
 	given := in.JSON != ""
 	switch {
 	case given && in.Body != "":
-		return tool.Errorf(tool.InvalidArgument, "both body and json are given").WithHint("give one of them")
+		return tool.Errorf(tool.InvalidArgument, "body and json are both set").WithHint("use one of them")
 	case (given || in.Body != "") && (r.method == http.MethodGet || r.method == http.MethodHead):
-		return tool.Errorf(tool.InvalidArgument, "a request with the method %s sends nothing", r.method).WithHint("put it into the address, or use POST")
+		return tool.Errorf(tool.InvalidArgument, "a %s request cannot have a body", r.method).WithHint("put the data into the URL, or use POST")
 	case len(in.JSON)+len(in.Body) > maxRequestBody:
-		return tool.Errorf(tool.InvalidArgument, "the request has %d bytes, at most %d are possible", len(in.JSON)+len(in.Body), maxRequestBody)
+		return tool.Errorf(tool.InvalidArgument, "the body has %d bytes, expected at most %d", len(in.JSON)+len(in.Body), maxRequestBody)
 	case given && !json.Valid([]byte(in.JSON)):
-		return tool.Errorf(tool.InvalidArgument, "json is no JSON value").WithHint("give an object as {\"name\": \"value\"}, or send other text as body")
+		return tool.Errorf(tool.InvalidArgument, "json is not valid JSON").WithHint("use an object such as {\"name\": \"value\"}, or send other text as body")
 	case given:
 		r.body = []byte(in.JSON)
 		if r.header.Get("Content-Type") == "" {
@@ -186,7 +178,7 @@ func (r *requestPlan) setBody(in httpRequestArgs) error {
 	return nil
 }
 
-// digest identifies the request.
+// digest returns the hash of the request.
 func (r *requestPlan) digest() []byte {
 	sum := sha256.Sum256([]byte(r.text()))
 	return sum[:]
@@ -200,37 +192,30 @@ func (r *requestPlan) summary() string {
 	if len(r.secrets) > 0 {
 		text += ", with the secret " + strings.Join(r.secrets, " and ")
 	}
-	if len(r.cookies) > 0 {
-		text += fmt.Sprintf(", with %d cookies of the session", len(r.cookies))
-	}
 	return text
 }
 
-// text is the request as it would be sent, but for the values of secrets and of the
-// session's cookies.
+// text returns the request as it would be sent, without the values of secrets.
 func (r *requestPlan) text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %s\n", r.method, r.url)
 	for _, name := range slices.Sorted(maps.Keys(r.header)) {
 		fmt.Fprintf(&out, "%s: %s\n", name, r.header.Get(name))
 	}
-	if len(r.cookies) > 0 {
-		fmt.Fprintf(&out, "[cookies of the session: %s]\n", tool.VisibleName(strings.Join(r.cookies, ", ")))
-	}
 	fmt.Fprintf(&out, "\n%s", r.body)
 	return out.String()
 }
 
 const (
-	// maxShownHeaders and maxShownHeader bound the headers that are shown, and
-	// maxShownBody the body.
+	// maxShownHeaders is the number of headers to show, maxShownHeader the number of
+	// bytes of each, and maxShownBody that of the body.
 	maxShownHeaders = 60
 	maxShownHeader  = 500
 	maxShownBody    = 256 << 10
 )
 
-// requestResult is the answer of a server, without the values of secrets that were
-// sent to it.
+// requestResult returns the response of a server, without the values of the secrets that
+// were sent to it.
 func (p *parts) requestResult(ctx context.Context, r *fetch.Response, h *hider, output tool.ByteSize) (tool.Result, error) {
 	origin := h.hide(originOf(r.URL))
 	facts := outsideFacts(origin)
@@ -254,7 +239,7 @@ func (p *parts) requestResult(ctx context.Context, r *fetch.Response, h *hider, 
 	return tool.Result{Content: blocks(origin, head+"\n"+body, note, output), Metadata: facts}, nil
 }
 
-// shownHeaders are the status and the headers of an answer, as text and as data.
+// shownHeaders returns the status and headers of a response, as text and as data.
 func shownHeaders(r *fetch.Response, h *hider) (string, map[string]string) {
 	headers := make(map[string]string)
 	var out strings.Builder
@@ -265,7 +250,7 @@ func shownHeaders(r *fetch.Response, h *hider) (string, map[string]string) {
 			value = strings.ToValidUTF8(value[:maxShownHeader], "") + "..."
 		}
 		if len(headers) == maxShownHeaders {
-			fmt.Fprintf(&out, "[%d headers more]\n", len(r.Header)-maxShownHeaders)
+			fmt.Fprintf(&out, "[%d more headers]\n", len(r.Header)-maxShownHeaders)
 			break
 		}
 		headers[name] = value
@@ -274,13 +259,13 @@ func shownHeaders(r *fetch.Response, h *hider) (string, map[string]string) {
 	return out.String(), headers
 }
 
-// shownBody is the text of an answer's body, and what is to be said of it.
+// shownBody returns the text of a body, its media type, and a note.
 func (p *parts) shownBody(ctx context.Context, r *fetch.Response, h *hider) (body, mediaType, note string, err error) {
 	document, err := p.convert(ctx, page.Request{
 		Body: r.Body, ContentType: r.Header.Get("Content-Type"), URL: r.URL.String(), Format: page.Raw, Plain: true,
 		Part: page.Part{Bytes: maxShownBody + h.longest},
 	})
-	document.MediaType = h.hide(document.MediaType) // the server's words, too
+	document.MediaType = h.hide(document.MediaType) // the server chose it
 	switch {
 	case ctx.Err() != nil:
 		return "", "", "", ctx.Err()
@@ -297,14 +282,14 @@ func (p *parts) shownBody(ctx context.Context, r *fetch.Response, h *hider) (bod
 	}
 	if cut || len(body) > maxShownBody {
 		body = strings.ToValidUTF8(body[:min(len(body), maxShownBody)], "")
-		note = fmt.Sprintf("[the first %v of a body of %v; ask for a part of it, if the server has parts]", tool.ByteSize(maxShownBody), tool.ByteSize(len(r.Body)))
+		note = fmt.Sprintf("[the first %v of a body of %v; request a part of it if the API supports that]", tool.ByteSize(maxShownBody), tool.ByteSize(len(r.Body)))
 	}
 	return body, document.MediaType, note, nil
 }
 
-// blocks puts text between lines again and again, so that whoever reads a part of a
-// result that was cut sees where it is from.
-func blocks(origin, text, after string, output tool.ByteSize) []tool.Content {
+// blocks marks a long text in several blocks, so that the origin stays visible when the
+// result is truncated.
+func blocks(origin, text, note string, output tool.ByteSize) []tool.Content {
 	most := room(output, origin)
 	var all []tool.Content
 	for len(text) > most {
@@ -312,8 +297,8 @@ func blocks(origin, text, after string, output tool.ByteSize) []tool.Content {
 		for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
 			end--
 		}
-		all = append(all, fromOutside(origin, text[:max(end, 1)], "[it goes on]")...)
+		all = append(all, fromOutside(origin, text[:max(end, 1)], "[continued]")...)
 		text = text[max(end, 1):]
 	}
-	return append(all, fromOutside(origin, text, after)...)
+	return append(all, fromOutside(origin, text, note)...)
 }

@@ -75,7 +75,7 @@ func requestCalls() []toolCall {
 		call("a secret for a host below", httpRequestArgs{URL: "https://pages.api.example.com/echo", Headers: secret}, "may not be sent to pages.api.example.com", tool.PermissionDenied),
 		call("a secret for all hosts below", httpRequestArgs{URL: "https://a.other.example/echo", Headers: map[string]string{"X-Key": "{{secret:below}}"}}, `key="[secret below]"`, ""),
 		call("a secret without TLS", httpRequestArgs{URL: "http://api.example.com/echo", Headers: secret}, "unencrypted", tool.PermissionDenied),
-		call("a secret that is for no host", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "{{secret:other}}"}}, "to no host", tool.PermissionDenied),
+		call("a secret that is for no host", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "{{secret:other}}"}}, "to any host", tool.PermissionDenied),
 		call("a secret that was not granted", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "{{ secret: missing }}"}}, "", tool.PermissionDenied),
 		call("a secret that is no header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "{{secret:lines}}"}}, "more than one line", tool.Failed),
 		call("a redirect on the host", httpRequestArgs{URL: "/here", Headers: secret}, `GET /echo auth="Bearer [secret token]"`, ""),
@@ -84,22 +84,22 @@ func requestCalls() []toolCall {
 		call("headers are of one scheme", httpRequestArgs{URL: "http://api.example.com/up", Headers: map[string]string{"X-Key": "v"}}, `GET /echo auth="" key=""`, ""),
 		call("a redirect to a domain that is not for requests", httpRequestArgs{URL: "/out"}, "none of the domains", tool.PermissionDenied),
 		call("HEAD of what would be packed", httpRequestArgs{URL: "/packed", Method: "HEAD"}, "Content-Encoding: br", ""),
-		call("a long answer", httpRequestArgs{URL: "/long"}, "[the first 256KiB of a body of 2000000B; ask for a part of it", ""),
+		call("a long answer", httpRequestArgs{URL: "/long"}, "[the first 256KiB of a body of 2000000B; request a part of it", ""),
 		call("no redirect of a change", httpRequestArgs{URL: "/here", Method: "POST", Body: "x"}, "HTTP/2.0 307 Temporary Redirect", ""),
 		call("what is no text", httpRequestArgs{URL: "/picture"}, "[binary content: image/png, 9 bytes]", ""),
 		call("a PDF", httpRequestArgs{URL: "/document"}, "[binary content: application/pdf", ""),
-		call("many headers", httpRequestArgs{URL: "/headers"}, "headers more]", ""),
+		call("many headers", httpRequestArgs{URL: "/headers"}, "more headers]", ""),
 		call("no address", httpRequestArgs{URL: "https://10.0.0.1/"}, "private or special", tool.PermissionDenied),
 		call("a domain that is not for requests", httpRequestArgs{URL: "https://docs.example.org/echo"}, "none of the domains", tool.PermissionDenied),
-		call("both bodies", httpRequestArgs{URL: "/echo", Method: "POST", Body: "a", JSON: "1"}, "give one of them", tool.InvalidArgument),
-		call("a body for GET", httpRequestArgs{URL: "/echo", Body: "a"}, "sends nothing", tool.InvalidArgument),
-		call("what is no JSON", httpRequestArgs{URL: "/echo", Method: "POST", JSON: "{"}, "no JSON value", tool.InvalidArgument),
+		call("both bodies", httpRequestArgs{URL: "/echo", Method: "POST", Body: "a", JSON: "1"}, "use one of them", tool.InvalidArgument),
+		call("a body for GET", httpRequestArgs{URL: "/echo", Body: "a"}, "cannot have a body", tool.InvalidArgument),
+		call("what is no JSON", httpRequestArgs{URL: "/echo", Method: "POST", JSON: "{"}, "not valid JSON", tool.InvalidArgument),
 		call("too much", httpRequestArgs{URL: "/echo", Method: "POST", Body: strings.Repeat("x", 6<<20)}, "at most 5242880", tool.InvalidArgument),
-		call("the connection's header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"Host": "internal"}}, "belongs to the connection", tool.InvalidArgument),
-		call("a proxy's header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"Proxy-Authorization": "x"}}, "belongs to the connection", tool.InvalidArgument),
+		call("the connection's header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"Host": "internal"}}, "the connection controls it", tool.InvalidArgument),
+		call("a proxy's header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"Proxy-Authorization": "x"}}, "the connection controls it", tool.InvalidArgument),
 		call("a header in two lines", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "a\r\nHost: internal"}}, "line break", tool.InvalidArgument),
-		call("a name that is none", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X Key": "a"}}, "no name of a header", tool.InvalidArgument),
-		call("a header twice", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "a", "x-key": "b"}}, "given twice", tool.InvalidArgument),
+		call("a name that is none", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X Key": "a"}}, "not a valid header name", tool.InvalidArgument),
+		call("a header twice", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "a", "x-key": "b"}}, "set twice", tool.InvalidArgument),
 		call("long headers", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": strings.Repeat("x", 20<<10)}}, "at most 16384", tool.InvalidArgument),
 		call("many names", httpRequestArgs{URL: "/echo", Headers: manyHeaders()}, "at most 50", tool.InvalidArgument),
 	}
@@ -256,32 +256,6 @@ func TestLongAnswers(t *testing.T) {
 	}
 	if _, text, _ := strings.Cut(body.String(), "\n\n"); text != strings.Repeat("ä€😀", 10_000) {
 		t.Errorf("the parts together have %d bytes", len(text))
-	}
-}
-
-// Who approves a request sees that cookies go with it, and which.
-func TestPreviewOfCookies(t *testing.T) {
-	handler := pages()
-	handler["/echo"] = func(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprint(w, r.Header.Get("Cookie")) }
-	w := newWorld(t, handler)
-	p := w.start(t, sdktest.Options{Settings: map[string]any{"cookies": "session"}})
-	in := httpRequestArgs{URL: "https://example.com/echo", Method: "POST", Body: "x"}
-	before, err := p.Preview(t.Context(), "http_request", in)
-	if err != nil || strings.Contains(string(before.Content[0].Data), "cookies") {
-		t.Fatalf("%+v, %v", before, err)
-	}
-	_ = p.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://example.com/jar"})
-	after, err := p.Preview(t.Context(), "http_request", in)
-	if err != nil || !strings.Contains(string(after.Content[0].Data), "[cookies of the session: n]") || !strings.Contains(after.Summary, "with 1 cookies") {
-		t.Errorf("%+v, %v", after, err)
-	}
-	toolCall{tool: "http_request", in: in, want: "n=kept"}.check(t, p)
-	result := p.Run(t.Context(), tool.Call{
-		ID: "tc_1", Tool: "http_request", Arguments: []byte(`{"url":"https://example.com/echo","method":"POST","body":"x"}`),
-		Context: tool.Context{PreviewDigest: before.Digest},
-	}, tool.Sink{})
-	if result.Error == nil || result.Error.Code != tool.Conflict {
-		t.Errorf("with other cookies than were shown: %v", result.Error)
 	}
 }
 

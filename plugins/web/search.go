@@ -12,10 +12,10 @@ import (
 )
 
 type webSearchArgs struct {
-	Query     string `json:"query" jsonschema:"what to search for, as in a search engine" raw:"true"`
-	Count     int    `json:"count,omitempty" jsonschema:"how many results to return, 1 to 20" default:"10"`
-	Freshness string `json:"freshness,omitempty" jsonschema:"only what was published, or changed, in the last day, week, month or year" enum:"day,week,month,year"`
-	Site      string `json:"site,omitempty" jsonschema:"only results of this domain, as docs.python.org"`
+	Query     string `json:"query" jsonschema:"the search terms" raw:"true"`
+	Count     int    `json:"count,omitempty" jsonschema:"the number of results to return, 1 to 20" default:"10"`
+	Freshness string `json:"freshness,omitempty" jsonschema:"return only pages published or changed within the last day, week, month or year" enum:"day,week,month,year"`
+	Site      string `json:"site,omitempty" jsonschema:"return only results from this domain, such as docs.python.org"`
 }
 
 const (
@@ -27,23 +27,23 @@ const (
 func webSearch(ctx context.Context, p *parts, c *sdk.Call, in webSearchArgs) (tool.Result, error) {
 	if p.search == nil {
 		return tool.Result{}, tool.Errorf(tool.Unavailable, "no search service is configured").
-			WithHint("the administrator adds search = { provider = \"searxng\", url = \"https://...\" } to the config block of the web plugin, or provider brave, tavily or kagi with its key as a secret; without one, web_fetch reads pages whose address is known")
+			WithHint("the administrator adds search = { provider = \"searxng\", url = \"https://...\" } to the config block of the web plugin, or the provider brave, tavily or kagi with its key as a secret; until then, use web_fetch to read pages with a known URL")
 	}
 	query := search.Query{Text: strings.TrimSpace(in.Query), Count: in.Count, Freshness: in.Freshness, Site: strings.TrimSpace(in.Site)}
 	switch {
 	case query.Text == "":
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "query is empty")
 	case len(query.Text) > maxQuery:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "query has %d bytes, at most %d are possible", len(query.Text), maxQuery).
-			WithHint("search for a few words")
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "query has %d bytes, expected at most %d", len(query.Text), maxQuery).
+			WithHint("use a few words")
 	case in.Count < 1 || in.Count > maxCount:
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "count is %d, expected 1 to %d", in.Count, maxCount)
 	}
 	if query.Site != "" {
 		site, err := p.guard.Name(query.Site)
 		if err != nil {
-			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "site is %q, expected a domain that may be contacted", in.Site).
-				WithHint("a site is given as docs.python.org, without https://").WithCause(err)
+			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "site is %q, expected a domain that the settings allow", in.Site).
+				WithHint("use a domain such as docs.python.org, without https://").WithCause(err)
 		}
 		query.Site = site
 	}
@@ -66,7 +66,7 @@ func webSearch(ctx context.Context, p *parts, c *sdk.Call, in webSearchArgs) (to
 	return p.searchResult(results[:min(len(results), in.Count)], room(c.MaxOutput(), p.search.Origin()))
 }
 
-// searchResult shows as many results as fit, as text and as data.
+// searchResult returns as many results as fit, as text and as data.
 func (p *parts) searchResult(found []search.Result, budget int) (tool.Result, error) {
 	var out strings.Builder
 	shown := []search.Result{}
@@ -78,7 +78,7 @@ func (p *parts) searchResult(found []search.Result, budget int) (tool.Result, er
 		if r.Snippet != "" {
 			text += "   " + r.Snippet + "\n"
 		}
-		if 3*(out.Len()+len(text)) > budget { // once more as data
+		if 3*(out.Len()+len(text)) > budget { // it also appears in the data
 			break
 		}
 		out.WriteString(text)
@@ -89,7 +89,7 @@ func (p *parts) searchResult(found []search.Result, budget int) (tool.Result, er
 	case len(found) == 0:
 		note = "[no results]"
 	case len(shown) < len(found):
-		note = fmt.Sprintf("[%d of %d results fit]", len(shown), len(found))
+		note = fmt.Sprintf("[only %d of %d results fit]", len(shown), len(found))
 	}
 	structured, err := json.Marshal(map[string]any{"results": shown})
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// secretMark stands in a header for the value of a secret.
+// secretMark matches the placeholder of a secret in a header.
 var secretMark = regexp.MustCompile(`\{\{ *secret: *([A-Za-z0-9][A-Za-z0-9_.-]{0,63}) *\}\}`)
 
-// secretsIn returns the names of the secrets in headers, sorted, and refuses those
-// that may not be sent to the host of an address.
+// secretsIn returns the sorted names of the secrets in headers. It refuses a secret that
+// may not be sent to the host of the URL.
 func (p *parts) secretsIn(header http.Header, u *url.URL) ([]string, error) {
 	found := make(map[string]bool)
 	for _, values := range header {
@@ -32,11 +32,11 @@ func (p *parts) secretsIn(header http.Header, u *url.URL) ([]string, error) {
 		hosts := p.secrets[name]
 		switch {
 		case hosts == nil:
-			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may be sent to no host", name).
-				WithHint("the administrator lists it, with the hosts that it is for, under secrets in the plugin's settings")
+			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may not be sent to any host", name).
+				WithHint("the administrator lists the secret and its hosts in the secrets setting of the plugin")
 		case !hosts.Have(u.Hostname()):
 			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may not be sent to %s", name, tool.VisibleName(u.Hostname())).
-				WithHint("the administrator says under secrets in the plugin's settings which hosts it is for")
+				WithHint("the administrator lists the hosts of the secret in the secrets setting of the plugin")
 		case u.Scheme != "https" && !loopback(u.Hostname()):
 			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q would be sent unencrypted", name).WithHint("use https")
 		}
@@ -44,13 +44,13 @@ func (p *parts) secretsIn(header http.Header, u *url.URL) ([]string, error) {
 	return names, nil
 }
 
-// loopback reports whether a host is this machine, by number.
+// loopback reports whether a host is a loopback IP address.
 func loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return err == nil && ip.IsLoopback()
 }
 
-// reveal puts the values of secrets into the headers, and returns them by name.
+// reveal puts the values of the secrets into the headers. It returns the values by name.
 func (r *requestPlan) reveal(ctx context.Context, c *sdk.Call) (map[string]string, error) {
 	values := make(map[string]string)
 	for _, name := range r.secrets {
@@ -60,7 +60,7 @@ func (r *requestPlan) reveal(ctx context.Context, c *sdk.Call) (map[string]strin
 		}
 		value = strings.TrimSpace(value)
 		if strings.ContainsAny(value, "\r\n\x00") || value == "" {
-			return nil, tool.Errorf(tool.Failed, "the secret %q cannot stand in a header: it is empty, or more than one line", name)
+			return nil, tool.Errorf(tool.Failed, "the secret %q cannot be used in a header: it is empty or has more than one line", name)
 		}
 		values[name] = value
 	}
@@ -74,15 +74,14 @@ func (r *requestPlan) reveal(ctx context.Context, c *sdk.Call) (map[string]strin
 	return values, nil
 }
 
-// hider takes the values of secrets out of what a server sends: it may send back what
-// it was sent.
+// hider removes the values of secrets from a response, since a server may echo them.
 type hider struct {
 	replacer *strings.Replacer
 	values   []string
-	longest  int // how many bytes the longest value has
+	longest  int // the length of the longest value in bytes
 }
 
-// newHider returns what hides the values of secrets, which are given by name.
+// newHider returns a hider for secrets, which it takes as values by name.
 func newHider(secrets map[string]string) *hider {
 	type pair struct{ value, name string }
 	var pairs []pair
@@ -92,7 +91,7 @@ func newHider(secrets map[string]string) *hider {
 			pairs = append(pairs, pair{escaped, name})
 		}
 	}
-	// The longest first: another one may be its beginning.
+	// The longest value is first, since another value may be a prefix of it.
 	slices.SortFunc(pairs, func(a, b pair) int { return cmp.Or(len(b.value)-len(a.value), strings.Compare(a.name, b.name)) })
 	h := &hider{}
 	var replacements []string
@@ -105,11 +104,11 @@ func newHider(secrets map[string]string) *hider {
 	return h
 }
 
-// hide returns a text without the values.
+// hide returns text with each value replaced by "[secret NAME]".
 func (h *hider) hide(text string) string { return h.replacer.Replace(text) }
 
-// beginning returns the beginning of a text without the values, and without the start
-// of one at its end.
+// beginning is like hide for the beginning of a longer text: it also drops the start of a
+// value at the end of text.
 func (h *hider) beginning(text string) string {
 	for start := h.startAtEnd(text); start < len(text); start = h.startAtEnd(text) {
 		text = text[:start]
@@ -117,8 +116,8 @@ func (h *hider) beginning(text string) string {
 	return h.hide(text)
 }
 
-// startAtEnd returns where the start of a value begins that a text ends with; the
-// length of the text if it ends with none.
+// startAtEnd returns the index at which the start of a value begins that text ends with,
+// or len(text) if there is none.
 func (h *hider) startAtEnd(text string) int {
 	for at := max(0, len(text)-h.longest); at < len(text); at++ {
 		for _, value := range h.values {

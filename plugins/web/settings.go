@@ -23,75 +23,72 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// settings are the plugin's block in the host's configuration.
+// settings is the config block of the plugin.
 type settings struct {
-	AllowDomains   []string `json:"allow_domains,omitempty" jsonschema:"the only domains that may be contacted, each with those below it; none means any. Redirects are held to it, too"`
-	DenyDomains    []string `json:"deny_domains,omitempty" jsonschema:"domains that may not be contacted, each with those below it; also numbers of machines, whatever name leads there"`
-	RequestDomains []string `json:"request_domains,omitempty" jsonschema:"the only domains that http_request may contact, of those that may be; none means all of them"`
-	Ports          []int    `json:"ports,omitempty" jsonschema:"the only ports that may be contacted; default 80, 443, 8080 and 8443"`
-	AllowPrivate   []string `json:"allow_private,omitempty" jsonschema:"networks that may be contacted although they are private, as 10.1.0.0/16 or 127.0.0.1/32; none by default. Names of private networks can be used then"`
+	AllowDomains   []string `json:"allow_domains,omitempty" jsonschema:"the only domains that may be contacted, including their subdomains; empty allows all. Applies to redirects, too"`
+	DenyDomains    []string `json:"deny_domains,omitempty" jsonschema:"domains that may not be contacted, including their subdomains; may include IP addresses, which are refused for any host name"`
+	RequestDomains []string `json:"request_domains,omitempty" jsonschema:"the only domains that http_request may contact, among the allowed ones; empty allows all of them"`
+	Ports          []int    `json:"ports,omitempty" jsonschema:"the only ports that may be contacted; by default 80, 443, 8080 and 8443"`
+	AllowPrivate   []string `json:"allow_private,omitempty" jsonschema:"private networks that may be contacted, such as 10.1.0.0/16 or 127.0.0.1/32; none by default. Also allows the host names of private networks"`
 
-	Robots       bool          `json:"robots,omitempty" jsonschema:"whether web_fetch keeps to the robots.txt of hosts" default:"true"`
-	UserAgent    string        `json:"user_agent,omitempty" jsonschema:"what requests say of themselves; its first word is the name that robots.txt is asked about" default:"toolhost/1.0"`
-	MaxSize      tool.ByteSize `json:"max_size,omitempty" jsonschema:"how much is read of one answer, as it comes and unpacked; at most 64MiB" default:"5MiB"`
-	Timeout      time.Duration `json:"timeout,omitempty" jsonschema:"the time for one request with its redirects" default:"30s"`
-	MaxRedirects int           `json:"max_redirects,omitempty" jsonschema:"how many redirects are followed" default:"5"`
-	CacheSize    tool.ByteSize `json:"cache_size,omitempty" jsonschema:"how much is kept in memory of what was fetched" default:"32MiB"`
-	Cookies      string        `json:"cookies,omitempty" jsonschema:"how long cookies are kept that servers set: for the one call, or for the session of the caller" enum:"call,session" default:"call"`
+	Robots       bool          `json:"robots,omitempty" jsonschema:"whether web_fetch obeys the robots.txt of hosts" default:"true"`
+	UserAgent    string        `json:"user_agent,omitempty" jsonschema:"the User-Agent header of requests; its first word is the name that robots.txt rules apply to" default:"toolhost/1.0"`
+	MaxSize      tool.ByteSize `json:"max_size,omitempty" jsonschema:"the largest response body, both compressed and decompressed; at most 64MiB" default:"5MiB"`
+	Timeout      time.Duration `json:"timeout,omitempty" jsonschema:"the time limit of a request with its redirects" default:"30s"`
+	MaxRedirects int           `json:"max_redirects,omitempty" jsonschema:"the number of redirects to follow" default:"5"`
+	CacheSize    tool.ByteSize `json:"cache_size,omitempty" jsonschema:"the memory for fetched pages, which are kept for up to 15 minutes" default:"32MiB"`
 
 	HostRate        int `json:"host_rate,omitempty" jsonschema:"requests per minute to one host" default:"120"`
-	HostConcurrency int `json:"host_concurrency,omitempty" jsonschema:"requests to one host at the same time" default:"4"`
-	Concurrency     int `json:"concurrency,omitempty" jsonschema:"requests at the same time" default:"16"`
+	HostConcurrency int `json:"host_concurrency,omitempty" jsonschema:"concurrent requests to one host" default:"4"`
+	Concurrency     int `json:"concurrency,omitempty" jsonschema:"concurrent requests" default:"16"`
 
-	Secrets map[string][]string `json:"secrets,omitempty" jsonschema:"which secrets http_request may put into headers, and for which hosts: those named here only, and with *.example.com those below a domain. The secret must be granted to the plugin, too"`
+	Secrets map[string][]string `json:"secrets,omitempty" jsonschema:"the secrets that http_request may put into headers, each with its hosts; *.example.com means the subdomains of a domain. The plugin must also be granted the secret"`
 
-	Search searchSettings `json:"search,omitzero" jsonschema:"which service web_search asks"`
+	Search searchSettings `json:"search,omitzero" jsonschema:"the service that web_search uses"`
 }
 
 type searchSettings struct {
 	Provider string `json:"provider,omitempty" jsonschema:"the service; none by default" enum:"searxng,brave,tavily,kagi"`
-	URL      string `json:"url,omitempty" jsonschema:"its address; required for searxng, and that of the service by default for the others"`
-	Secret   string `json:"secret,omitempty" jsonschema:"the name of the secret that is its key; the provider's name by default"`
+	URL      string `json:"url,omitempty" jsonschema:"the URL of the service; required for searxng"`
+	Secret   string `json:"secret,omitempty" jsonschema:"the name of the secret that holds the API key; by default the name of the provider"`
 }
 
-// outside is what leads out of the plugin. The zero value is the real world; tests
-// put their own in.
+// outside is the plugin's access to the network and the clock. The zero value is the real
+// one; tests replace it.
 type outside struct {
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	tls    *tls.Config
 	now    func() time.Time
-	// unguarded contacts whatever is named, so that a test can show what the guard
-	// is for.
+	// unguarded disables the guard, so that a test can show that the guard matters.
 	unguarded bool
 }
 
-// parts are what the settings make.
+// parts is the state that the settings define.
 type parts struct {
 	settings settings
 	guard    *guard.Guard
-	requests *guard.Guard // of http_request
+	requests *guard.Guard // further restricts http_request
 	client   *fetch.Client
-	jars     *jars
-	secrets  map[string]guard.Hosts // for which hosts each is
-	search   search.Provider        // nil: none
-	asking   chan struct{}          // a place for each question to it
-	apart    chan struct{}          // a place for each document that is read by a process of its own
+	secrets  map[string]guard.Hosts // the hosts of each secret
+	search   search.Provider        // nil if none is configured
+	asking   chan struct{}          // one slot for each concurrent query
+	apart    chan struct{}          // one slot for each document that a separate process converts
 
 	unguarded bool // see outside
 }
 
-// hostBurst is how many requests to one host may follow each other at once.
+// hostBurst is the number of requests to one host that may be sent at once.
 const hostBurst = 20
 
-// maxApart is how many documents are read at once by processes of their own, and
-// maxAsking how many questions there are at once to the search service.
+// maxApart is the number of documents that separate processes convert at the same time.
+// maxAsking is the number of concurrent queries to the search service.
 const (
 	maxApart  = 2
 	maxAsking = 4
 )
 
-// configure takes the settings, which come before the first call.
+// configure applies the settings, which arrive before the first call.
 func (w *web) configure(_ context.Context, _ sdk.Config, s settings) error {
 	p := &parts{settings: s, asking: make(chan struct{}, maxAsking), apart: make(chan struct{}, maxApart), unguarded: w.outside.unguarded}
 	if err := errors.Join(s.check(), p.guards(s)); err != nil {
@@ -99,7 +96,7 @@ func (w *web) configure(_ context.Context, _ sdk.Config, s settings) error {
 	}
 	check, judge := p.guard.Check, guard.Judge(p.guard)
 	if w.outside.unguarded {
-		check, judge = func(*url.URL) error { return nil }, nobody{}
+		check, judge = func(*url.URL) error { return nil }, allowAll{}
 	}
 	p.client = fetch.New(fetch.Options{
 		Check: check, Dial: w.outside.connect(judge), TLS: w.outside.tls, Now: w.outside.now,
@@ -109,9 +106,6 @@ func (w *web) configure(_ context.Context, _ sdk.Config, s settings) error {
 		},
 	})
 	w.stop(p.client.Close)
-	if s.Cookies == "session" {
-		p.jars = &jars{}
-	}
 	if err := p.searching(s.Search, w.outside); err != nil {
 		return err
 	}
@@ -119,19 +113,19 @@ func (w *web) configure(_ context.Context, _ sdk.Config, s settings) error {
 	return nil
 }
 
-// connect returns what connects to a host by its name, if it may be contacted. All
-// connections of the plugin are made here: a proxy of the host would take its place.
+// connect returns a function that connects to a host if judge allows its addresses. All
+// connections of the plugin go through it.
 func (o outside) connect(judge guard.Judge) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&guard.Dialer{Guard: judge, Lookup: o.lookup, Dial: o.dial}).DialContext
 }
 
-// nobody is a guard that refuses nothing, to show what one is for.
-type nobody struct{}
+// allowAll is a guard that allows everything; see outside.unguarded.
+type allowAll struct{}
 
 // Address implements [guard.Judge].
-func (nobody) Address(netip.AddrPort) error { return nil }
+func (allowAll) Address(netip.AddrPort) error { return nil }
 
-// check refuses settings out of their bounds.
+// check refuses settings that are out of bounds.
 func (s *settings) check() error {
 	var all []error
 	for _, b := range []struct {
@@ -153,7 +147,7 @@ func (s *settings) check() error {
 		}
 	}
 	if strings.TrimSpace(s.UserAgent) == "" || !httpguts.ValidHeaderFieldValue(s.UserAgent) {
-		all = append(all, setting("user_agent is empty, or holds characters that no header may have, such as a line break", nil, "user_agent"))
+		all = append(all, setting("user_agent is empty or contains invalid characters, such as a line break", nil, "user_agent"))
 	}
 	return errors.Join(all...)
 }
@@ -162,13 +156,13 @@ func setting(format string, args []any, path ...string) error {
 	return &sdk.SettingError{Path: path, Summary: fmt.Sprintf(format, args...)}
 }
 
-// guards makes the guards that the settings describe.
+// guards creates the guards that the settings describe.
 func (p *parts) guards(s settings) error {
 	options := guard.Options{Ports: s.Ports, Allow: s.AllowDomains, Deny: s.DenyDomains}
 	for i, text := range s.AllowPrivate {
 		network, err := netip.ParsePrefix(text)
 		if err != nil {
-			return setting("allow_private: %q is no network, expected one as 10.1.0.0/16", []any{text}, "allow_private", fmt.Sprint(i))
+			return setting("allow_private: %q is not a network, expected one such as 10.1.0.0/16", []any{text}, "allow_private", fmt.Sprint(i))
 		}
 		options.Private = append(options.Private, network)
 	}
@@ -183,7 +177,7 @@ func (p *parts) guards(s settings) error {
 	p.secrets = make(map[string]guard.Hosts)
 	for name, hosts := range s.Secrets {
 		if len(hosts) == 0 {
-			return setting("the secret %q is for no host: name those that it may be sent to", []any{name}, "secrets", name)
+			return setting("the secret %q has no hosts: list the hosts that it may be sent to", []any{name}, "secrets", name)
 		}
 		if p.secrets[name], err = guard.NewHosts(hosts); err != nil {
 			return setting("secrets: %v", []any{err}, "secrets", name)
@@ -192,7 +186,7 @@ func (p *parts) guards(s settings) error {
 	return nil
 }
 
-// newGuard makes a guard, or says which setting is wrong.
+// newGuard returns a guard, or an error that names the wrong setting.
 func newGuard(o guard.Options, names map[string]string) (*guard.Guard, error) {
 	g, err := guard.New(o)
 	if wrong, ok := errors.AsType[*guard.OptionError](err); ok {
@@ -201,9 +195,9 @@ func newGuard(o guard.Options, names map[string]string) (*guard.Guard, error) {
 	return g, err
 }
 
-// searching makes the provider of web_search. Its address is the administrator's
-// word: it may be in a private network, but no metadata of a cloud, and it is the
-// only one that its client contacts.
+// searching creates the provider of web_search. The administrator chooses its URL, so it
+// may be in a private network, but never a metadata address of a cloud. Its client
+// contacts no other host.
 func (p *parts) searching(s searchSettings, o outside) error {
 	if s.Provider == "" {
 		if s.URL != "" || s.Secret != "" {
@@ -217,7 +211,7 @@ func (p *parts) searching(s searchSettings, o outside) error {
 	}
 	u, err := url.Parse(address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return setting("search.url is %q, expected an address like https://search.example.org", []any{s.URL}, "search", "url")
+		return setting("search.url is %q, expected a URL such as https://search.example.org", []any{s.URL}, "search", "url")
 	}
 	client := &http.Client{
 		Transport: &http.Transport{
@@ -234,8 +228,8 @@ func (p *parts) searching(s searchSettings, o outside) error {
 	return err
 }
 
-// searchSecret is the name of the secret that is the key of the provider; "" if it
-// needs none.
+// searchSecret returns the name of the secret that holds the API key of the provider; ""
+// if it needs none.
 func (p *parts) searchSecret() string {
 	s := p.settings.Search
 	if s.Secret != "" || slices.Contains([]string{"", "searxng"}, s.Provider) {

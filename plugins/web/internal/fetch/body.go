@@ -16,35 +16,34 @@ import (
 
 const (
 	acceptEncoding = "gzip, br, zstd"
-	// maxCodings bounds how many times a body may be packed.
+	// maxCodings bounds the content codings of a body.
 	maxCodings = 2
-	// maxWindow is what a body packed with zstd may ask to be kept in memory: the
-	// most that RFC 9659 lets a server ask for.
+	// maxWindow bounds the window of zstd: the maximum that RFC 9659 allows a server.
 	maxWindow = 8 << 20
-	// step is how much of a body is unpacked at once: beyond a bound no more is.
+	// step is the number of bytes to decompress at once. It bounds how far a body can
+	// exceed its limit.
 	step = 32 << 10
 )
 
-// errTooLarge is in the error about a body that has more bytes than it may.
+// errTooLarge reports that a body exceeds its limit.
 var errTooLarge = errors.New("the body is too large")
 
 // decoder reads one body.
 type decoder struct {
-	// limit bounds the bytes that come, and those that are unpacked.
+	// limit bounds the bytes of the body, both compressed and decompressed.
 	limit int64
-	// length is how many bytes the server says that come; 0 or less if it does not.
+	// length is the Content-Length; 0 or less if it is unknown.
 	length int64
-	// places has one for each body that is unpacked at the same time: each may take
-	// 32 MiB for what was unpacked before, beside what it becomes. Nil bounds nothing.
+	// places has one slot for each body that may be decompressed at the same time, since
+	// each may take 32 MiB of memory in addition to its result. Nil means no bound.
 	places chan struct{}
 }
 
-// decode reads a body that is packed as its Content-Encoding says. It stops when
-// there are more bytes than there may be, and returns those that it has.
+// decode reads a body and decompresses it as its Content-Encoding requires. If the body
+// exceeds the limit, decode returns the bytes up to the limit and errTooLarge.
 //
-// All of a body is there before it is unpacked, so that no server can keep the memory
-// that this takes by being slow. It waits for its place until ctx ends, and stops to
-// unpack then.
+// It reads the whole body before it decompresses it, so that a slow server cannot hold
+// the memory that this takes. It waits for its slot, and decompresses, until ctx ends.
 func (d *decoder) decode(ctx context.Context, body io.Reader, encodings []string) ([]byte, error) {
 	var names []string
 	for name := range strings.SplitSeq(strings.Join(encodings, ","), ",") {
@@ -54,7 +53,7 @@ func (d *decoder) decode(ctx context.Context, body io.Reader, encodings []string
 	}
 	came, err := read(&bounded{reader: body, left: d.limit}, d.length, d.limit)
 	if len(names) == 0 || len(came) == 0 || err != nil && !errors.Is(err, errTooLarge) {
-		return came, err // the answer to a HEAD, say, has no body to unpack
+		return came, err // for example, the response to a HEAD request has no body
 	}
 	if d.places != nil {
 		select {
@@ -64,17 +63,17 @@ func (d *decoder) decode(ctx context.Context, body io.Reader, encodings []string
 			return nil, context.Cause(ctx)
 		}
 	}
-	unpacked, unpackErr := d.unpack(ctx, came, names)
+	unpacked, unpackErr := d.decompress(ctx, came, names)
 	if err != nil {
 		return unpacked, err
 	}
 	return unpacked, unpackErr
 }
 
-// unpack unpacks what was packed by these names, the last one last.
-func (d *decoder) unpack(ctx context.Context, packed []byte, names []string) ([]byte, error) {
+// decompress decompresses a body that was encoded with these codings, in this order.
+func (d *decoder) decompress(ctx context.Context, packed []byte, names []string) ([]byte, error) {
 	if len(names) > maxCodings {
-		return nil, fmt.Errorf("it is packed %d times, at most %d are possible", len(names), maxCodings)
+		return nil, fmt.Errorf("it has %d content codings, at most %d are supported", len(names), maxCodings)
 	}
 	last := &bounded{reader: until(ctx, bytes.NewReader(packed)), left: d.limit}
 	for _, name := range slices.Backward(names) {
@@ -88,7 +87,7 @@ func (d *decoder) unpack(ctx context.Context, packed []byte, names []string) ([]
 	return read(until(ctx, last), 0, d.limit)
 }
 
-// until returns a reader that fails when ctx has ended.
+// until returns a reader that fails once ctx has ended.
 func until(ctx context.Context, from io.Reader) io.Reader {
 	return readerFunc(func(p []byte) (int, error) {
 		if ctx.Err() != nil {
@@ -98,15 +97,15 @@ func until(ctx context.Context, from io.Reader) io.Reader {
 	})
 }
 
-// readerFunc is a function that reads.
+// readerFunc is a function that implements [io.Reader].
 type readerFunc func(p []byte) (int, error)
 
 // Read implements [io.Reader].
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-// read reads all there is. It begins with room for length bytes, if that is known,
-// and never has room for more than most and one, which is where the end is found. What
-// it returns takes the memory of its length.
+// read reads until EOF. It starts with a buffer of length bytes, if length is known, and
+// grows it to at most most+1 bytes: the last one is needed to find the EOF. The capacity
+// of the result fits its length.
 func read(from io.Reader, length, most int64) ([]byte, error) {
 	room := int64(512)
 	if length > 0 {
@@ -132,7 +131,7 @@ func read(from io.Reader, length, most int64) ([]byte, error) {
 	}
 }
 
-// unpack returns a reader of what is packed, and what lets go of it.
+// unpack returns a reader that decompresses one coding, and a function that frees it.
 func unpack(name string, packed io.Reader) (io.Reader, func(), error) {
 	switch name {
 	case "gzip", "x-gzip":
@@ -148,12 +147,12 @@ func unpack(name string, packed io.Reader) (io.Reader, func(), error) {
 		return reader, reader.Close, nil
 	}
 	if len(name) > 20 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
-		name = "something"
+		name = "unknown"
 	}
-	return nil, nil, fmt.Errorf("it is packed by %q, which is not known", name)
+	return nil, nil, fmt.Errorf("its content coding %q is not supported", name)
 }
 
-// bounded reads at most a number of bytes, and fails if there are more.
+// bounded is a reader that fails with errTooLarge after a number of bytes.
 type bounded struct {
 	reader io.Reader
 	left   int64

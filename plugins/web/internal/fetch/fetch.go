@@ -1,6 +1,6 @@
-// Package fetch sends requests to servers that nobody trusts, on behalf of
-// somebody whom nobody trusts either. Which addresses are contacted is a
-// [guard.Guard]'s decision, on every hop; all that a server sends is bounded.
+// Package fetch sends HTTP requests on behalf of an untrusted caller to untrusted
+// servers. A [guard.Guard] decides on every hop which addresses may be contacted, and
+// everything that a server sends is bounded.
 package fetch
 
 import (
@@ -8,55 +8,58 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/net/publicsuffix"
 )
 
-// Options say how a [Client] works. All but the last group are required.
+// Options configure a [Client]. All but TLS and Now are required.
 type Options struct {
-	// Check judges the address of each hop, and may write it anew; see
-	// guard.Guard.Check.
+	// Check refuses the URL of a hop, and may normalize it; see guard.Guard.Check.
 	Check func(u *url.URL) error
-	// Dial connects to the host of an address; see guard.Dialer. It is what keeps
-	// a name from leading to a private network.
+	// Dial connects to the host of a URL; see guard.Dialer. It keeps a host name from
+	// leading to a private network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// UserAgent is what requests say of themselves. Its first word is what
-	// robots.txt names.
+	// UserAgent is the User-Agent header of requests. Its first word, up to a slash, is
+	// the name that robots.txt rules apply to.
 	UserAgent string
-	// MaxBody bounds the bytes of a body, as it comes and as it is decoded.
+	// MaxBody is the largest body in bytes, both compressed and decompressed.
 	MaxBody int64
-	// Timeout bounds a request with its redirects and its body.
+	// Timeout is the time limit of a request with its redirects and body.
 	Timeout time.Duration
-	// MaxRedirects bounds the redirects that are followed.
+	// MaxRedirects is the number of redirects to follow.
 	MaxRedirects int
-	// Limits bound what is sent at the same time, and how often.
+	// Limits are the limits on concurrent requests and on the request rate.
 	Limits Limits
-	// CacheSize bounds the bytes of the bodies that are kept; 0 keeps none.
+	// CacheSize is the size of the page cache in bytes; 0 keeps no pages.
 	CacheSize int64
 
-	// TLS is for tests with certificates of their own; nil is the default.
+	// TLS is for tests that use their own certificates; nil is the default.
 	TLS *tls.Config
-	// Now is the time; nil is that of the machine.
+	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 }
 
-// Client sends requests. Make it with [New] and close it at the end.
+// Client sends requests. Create it with [New], and close it after use.
 type Client struct {
 	options   Options
 	transport *http.Transport
 	hosts     *hosts
-	cache     *cache
-	robots    *cache        // each host's robots.txt
-	unpacking chan struct{} // a place for each body that is unpacked
+	pages     *cache[page]
+	robots    *cache[robotsFile]
+	unpacking chan struct{} // one slot for each body that may be decompressed at the same time
 }
 
-// maxHeader bounds the bytes of the headers of an answer.
+// maxHeader bounds the bytes of response headers.
 const maxHeader = 256 << 10
 
-// maxUnpacking is how many bodies are unpacked at the same time.
+// maxUnpacking is the number of bodies that may be decompressed at the same time.
 const maxUnpacking = 2
 
 // New returns a client.
@@ -64,13 +67,13 @@ func New(o Options) *Client {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	c := &Client{
+	return &Client{
 		options: o,
-		transport: &http.Transport{ // no Proxy: none from the environment
+		transport: &http.Transport{ // without Proxy: the environment is ignored
 			DialContext:            o.Dial,
 			TLSClientConfig:        o.TLS,
 			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // decoded here, within bounds
+			DisableCompression:     true, // the decoder decompresses, within bounds
 			MaxIdleConns:           32,
 			MaxIdleConnsPerHost:    2,
 			IdleConnTimeout:        30 * time.Second,
@@ -78,18 +81,15 @@ func New(o Options) *Client {
 			ExpectContinueTimeout:  time.Second,
 			MaxResponseHeaderBytes: maxHeader,
 		},
-		hosts:  newHosts(o.Limits),
-		cache:  newCache(o.CacheSize),
-		robots: newCache(maxRobots), unpacking: make(chan struct{}, maxUnpacking),
+		hosts:     newHosts(o.Limits),
+		pages:     newCache[page](o.CacheSize, o.Now),
+		robots:    newCache[robotsFile](maxRobots, o.Now),
+		unpacking: make(chan struct{}, maxUnpacking),
 	}
-	return c
 }
 
-// Forget drops what the caches of owners hold.
-func (c *Client) Forget(owned func(owner string) bool) { c.cache.forget(owned) }
-
-// RetryAfter is how long an answer asks to wait before the next request, by its
-// header: an hour at most, 0 if it says nothing.
+// RetryAfter returns how long the Retry-After header asks to wait, at most an hour. It
+// is 0 if there is no valid header.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	wait, ok := seconds(text)
@@ -102,77 +102,95 @@ func RetryAfter(h http.Header, now time.Time) time.Duration {
 	return min(max(0, wait), time.Hour)
 }
 
-// Close closes the connections that are idle.
+// Close closes idle connections.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// Request is what is sent.
+// Request is an HTTP request.
 type Request struct {
 	// Method is GET if it is empty. Only GET and HEAD follow redirects.
 	Method string
-	// URL was judged already.
+	// URL has already passed the guard.
 	URL *url.URL
-	// Header is sent to the host of URL and to no other.
+	// Header is sent to the origin of URL only.
 	Header http.Header
-	// Body is what is sent; nil is nothing.
+	// Body is the request body; nil is none.
 	Body []byte
-	// Jar keeps cookies; nil means those of this request alone.
-	Jar http.CookieJar
-	// Robots says to look at the robots.txt of each host first.
+	// Robots makes the client obey the robots.txt of each host.
 	Robots bool
-	// Cache names whose cache is used; "" uses none.
-	Cache string
-	// OnlyCached sends nothing and takes what the cache has, however old.
+	// Cache answers from a page that was kept for Owner, and keeps the response. It is
+	// for GET requests without headers.
+	Cache bool
+	// OnlyCached is like Cache, but sends nothing.
 	OnlyCached bool
-	// Check judges each address that a redirect leads to, beside that of the
-	// client; nil lets all through.
+	// Owner is the user whose kept pages are used. No user gets those of another.
+	Owner string
+	// Check refuses the URL of a redirect, in addition to Options.Check; nil allows all.
 	Check func(u *url.URL) error
 
-	// beginning is how many bytes of the body are wanted, of one that may be longer;
-	// 0 wants all, of one that may not be too large.
+	// beginning is the number of bytes to read of a body that may be longer; 0 reads
+	// the whole body and refuses one that is larger than MaxBody.
 	beginning int64
 }
 
-// Response is what came.
+// Response is the response to a [Request].
 type Response struct {
-	// URL is where it came from, after redirects.
-	URL *url.URL
-	// Status is the number of the answer, Proto the version of HTTP.
+	// URL is the address of the response, after redirects.
+	URL    *url.URL
 	Status int
-	Proto  string
+	// Proto is the HTTP version, such as "HTTP/2.0".
+	Proto string
+	// Header holds the response headers; only Content-Type if Cached is true.
 	Header http.Header
-	// Body is decoded, as its Content-Encoding says.
+	// Body is the decompressed body. It must not be changed.
 	Body []byte
-	// Redirects are the addresses that led to URL, the first one first.
+	// Redirects are the addresses that redirected to URL, in order.
 	Redirects []string
-	// Cached says how the cache took part: "fresh", "revalidated" or "".
-	Cached string
-	// Fetched is when the body came from the server.
+	// Cached reports whether the response is a kept page.
+	Cached bool
+	// Fetched is when the server sent the body.
 	Fetched time.Time
 
-	turn *turn // nil if it is from the cache
+	turn *turn // nil for a kept page
 }
 
-// Release lets another answer come in the place of this one. It must be called when
-// Body is needed no more, and may be called more than once.
+// Release frees the slot of the response. Call it when Body is no longer needed. It may
+// be called more than once.
 func (r *Response) Release() {
 	if r.turn != nil {
 		r.turn.leave()
 	}
 }
 
-// Do sends a request and follows redirects. Its errors are [*tool.Error]: for a
-// model to read. The response must be released.
+// Do sends a request and follows redirects, or returns a page that was kept for the same
+// owner and URL. Its errors are [*tool.Error]. The caller must release the response.
 func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	key := r.Owner + "\n" + r.URL.String()
+	kept, ok := c.pages.get(key)
+	switch {
+	case ok && (r.OnlyCached || r.Cache && c.options.Now().Sub(kept.response.Fetched) < kept.reuse):
+		kept.response.Cached = true
+		return &kept.response, nil
+	case r.OnlyCached:
+		return nil, notCached(r.URL)
+	}
 	bounded, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	response, err := c.follow(bounded, r)
 	if err != nil {
 		return nil, c.explain(ctx, bounded, r.URL, err)
 	}
+	if !r.Cache {
+		return response, nil
+	}
+	if kept, ok := keepable(response); ok {
+		c.pages.put(key, kept, kept.size(), maxAge)
+	} else {
+		c.pages.drop(key)
+	}
 	return response, nil
 }
 
-// hopError says at which address a request failed.
+// hopError reports at which URL a request failed.
 type hopError struct {
 	url   *url.URL
 	cause error
@@ -181,11 +199,11 @@ type hopError struct {
 // Error implements error.
 func (e *hopError) Error() string { return e.url.Redacted() + ": " + e.cause.Error() }
 
-// Unwrap returns why it failed.
+// Unwrap returns the cause.
 func (e *hopError) Unwrap() error { return e.cause }
 
-// failedAt says at which address a request failed, unless the error does already: that
-// for a robots.txt may have been led to another host.
+// failedAt adds the URL at which a request failed, unless err already has one: a request
+// for robots.txt may have been redirected to another host.
 func failedAt(u *url.URL, err error) error {
 	if _, ok := errors.AsType[*hopError](err); ok {
 		return err
@@ -193,44 +211,37 @@ func failedAt(u *url.URL, err error) error {
 	return &hopError{url: u, cause: err}
 }
 
-// follow sends a request, and those that redirects ask for.
+// follow sends a request and follows its redirects. Cookies live until it returns.
 func (c *Client) follow(ctx context.Context, r Request) (*Response, error) {
 	if r.Method == "" {
 		r.Method = http.MethodGet
 	}
-	if r.Jar == nil {
-		r.Jar = NewJar()
-	}
-	first, own := *r.URL, true
+	jar, _ := cookiejar.New(&cookiejar.Options{PublicSuffixList: publicsuffix.List}) // never fails
+	first := *r.URL
 	var redirects []string
-	seen := make(map[string]bool)
 	for {
-		if r.Robots && !r.OnlyCached {
+		if r.Robots {
 			if err := c.allowed(ctx, r.URL); err != nil {
 				return nil, failedAt(r.URL, err)
 			}
 		}
-		own = own && sameOrigin(&first, r.URL) // what came back is led by another
-		response, err := c.hop(ctx, r, own)
+		if !sameOrigin(&first, r.URL) {
+			r.Header = nil // also for later hops: another server chose their addresses
+		}
+		response, err := c.exchange(ctx, r, jar)
 		if err != nil {
 			return nil, &hopError{url: r.URL, cause: err}
 		}
 		response.Redirects = redirects
 		next, err := c.next(r, response)
-		if err != nil || next == nil {
-			if err != nil {
-				response.Release()
-			}
-			return response, err
+		if err == nil && next == nil {
+			return response, nil
 		}
 		response.Release()
-		here := r.URL.String()
-		visit := here + "\n" + cookies(r.Jar, r.URL)
-		if seen[visit] {
-			return nil, &redirectError{from: r.URL, to: next, reason: "the redirects go round in a circle"}
+		if err != nil {
+			return nil, err
 		}
-		seen[visit] = true
-		redirects = append(redirects, here)
+		redirects = append(redirects, r.URL.String())
 		if len(redirects) > c.options.MaxRedirects {
 			return nil, &redirectError{from: &first, to: next, reason: "there are too many redirects"}
 		}
@@ -241,16 +252,16 @@ func (c *Client) follow(ctx context.Context, r Request) (*Response, error) {
 	}
 }
 
-// next returns where a response redirects to; nil if nowhere.
+// next returns the URL that a response redirects to, or nil if it is not a redirect.
 func (c *Client) next(r Request, response *Response) (*url.URL, error) {
 	location := response.Header.Get("Location")
 	if location == "" || (r.Method != http.MethodGet && r.Method != http.MethodHead) {
-		return nil, nil //nolint:nilnil // nowhere is an answer
+		return nil, nil //nolint:nilnil // nil means no redirect
 	}
 	switch response.Status {
 	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 	default:
-		return nil, nil //nolint:nilnil // nowhere is an answer
+		return nil, nil //nolint:nilnil // nil means no redirect
 	}
 	next, err := r.URL.Parse(strings.TrimSpace(location))
 	if err == nil {
@@ -260,60 +271,13 @@ func (c *Client) next(r Request, response *Response) (*url.URL, error) {
 		err = r.Check(next)
 	}
 	if err != nil {
-		return nil, &redirectError{from: r.URL, to: next, reason: "the redirect leads to an address that may not be contacted", cause: err}
+		return nil, &redirectError{from: r.URL, to: next, reason: "the redirect leads to an address that is not allowed", cause: err}
 	}
 	return next, nil
 }
 
-// hop gets one answer: from the cache, or by one exchange with the server. Only
-// the host that the headers are for gets them.
-func (c *Client) hop(ctx context.Context, r Request, own bool) (*Response, error) {
-	header := http.Header{}
-	if own && r.Header != nil {
-		header = r.Header.Clone()
-	}
-	if r.Cache == "" || r.Method != http.MethodGet || len(r.Header) > 0 {
-		if r.OnlyCached {
-			return nil, errNotCached
-		}
-		return c.exchange(ctx, r, header)
-	}
-	key := cacheKey{owner: r.Cache, url: r.URL.String()}
-	old := c.cache.get(key)
-	if r.OnlyCached {
-		if old == nil {
-			return nil, errNotCached
-		}
-		return old.response("fresh"), nil
-	}
-	plain := cookies(r.Jar, r.URL) == "" // an answer to others is for who sent them, once
-	switch {
-	case !plain || old != nil && old.once:
-		old = nil
-	case old != nil && old.fresh(c.options.Now()):
-		return old.response("fresh"), nil
-	case old != nil:
-		old.condition(header)
-	}
-	response, err := c.exchange(ctx, r, header)
-	if err != nil {
-		return nil, err
-	}
-	came, again := response.Fetched, plain
-	if old != nil && response.Status == http.StatusNotModified {
-		response.Release()
-		response, again = old.confirmed(response.Header)
-	}
-	if entry, ok := storable(response, came, again); ok {
-		c.cache.put(key, entry)
-	} else {
-		c.cache.drop(key)
-	}
-	return response, nil
-}
-
-// exchange sends one request and reads its answer.
-func (c *Client) exchange(ctx context.Context, r Request, header http.Header) (response *Response, err error) {
+// exchange sends one request and reads its response.
+func (c *Client) exchange(ctx context.Context, r Request, jar http.CookieJar) (response *Response, err error) {
 	turn, err := c.hosts.enter(ctx, r.URL.Hostname())
 	if err != nil {
 		return nil, err
@@ -327,7 +291,8 @@ func (c *Client) exchange(ctx context.Context, r Request, header http.Header) (r
 	if err != nil {
 		return nil, err
 	}
-	request.Header = header
+	header := request.Header
+	maps.Copy(header, r.Header)
 	if header.Get("User-Agent") == "" {
 		header.Set("User-Agent", c.options.UserAgent)
 	}
@@ -335,7 +300,7 @@ func (c *Client) exchange(ctx context.Context, r Request, header http.Header) (r
 		header.Set("Accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
 	}
 	header.Set("Accept-Encoding", acceptEncoding)
-	for _, cookie := range r.Jar.Cookies(r.URL) {
+	for _, cookie := range jar.Cookies(r.URL) {
 		request.AddCookie(cookie)
 	}
 	answer, err := c.transport.RoundTrip(request)
@@ -343,7 +308,7 @@ func (c *Client) exchange(ctx context.Context, r Request, header http.Header) (r
 		return nil, err
 	}
 	defer answer.Body.Close()
-	r.Jar.SetCookies(r.URL, answer.Cookies())
+	jar.SetCookies(r.URL, answer.Cookies())
 	limit := c.options.MaxBody
 	if r.beginning > 0 {
 		limit = r.beginning
@@ -358,5 +323,5 @@ func (c *Client) exchange(ctx context.Context, r Request, header http.Header) (r
 	}, nil
 }
 
-// sameOrigin reports whether two addresses are of one server, by scheme and host.
+// sameOrigin reports whether two URLs have the same scheme and host.
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }

@@ -9,51 +9,52 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limits bound what a client does to servers, and to its own memory.
+// Limits bound the load on servers, and the memory of the client.
 type Limits struct {
-	// Total is how many answers there are at the same time, until they are released;
-	// PerHost how many exchanges with one host; both at least 1.
+	// Total is the number of responses at the same time, until they are released.
+	// PerHost is the number of exchanges with one host at the same time. Both are at
+	// least 1.
 	Total, PerHost int
-	// Rate is how many exchanges begin with one host, of which Burst may follow
-	// each other at once.
+	// Rate is the number of exchanges with one host per second, and Burst how many of
+	// them may begin at once.
 	Rate  rate.Limit
 	Burst int
 }
 
-// maxHosts is from how many hosts on those are forgotten that nobody contacts.
+// maxHosts is the number of hosts from which on unused ones are dropped.
 const maxHosts = 1024
 
-// errBusy says that the turn of a request would come too late.
+// errBusy reports that the host's rate limit delays a request beyond its deadline.
 var errBusy = errors.New("too many requests to the host")
 
-// errNoTurn says that the turn of a request did not come in time.
-var errNoTurn = errors.New("no place for the request")
+// errNoTurn reports that a request did not get a slot before its deadline.
+var errNoTurn = errors.New("no slot for the request")
 
-// hosts are those that are contacted, or were not long ago.
+// hosts holds the slots and rate limits of the hosts that were contacted recently.
 type hosts struct {
 	limits Limits
 	total  chan struct{}
-	mu     sync.Mutex // guards byName and users of each
+	mu     sync.Mutex // guards byName and the users of each host
 	byName map[string]*host
 }
 
 type host struct {
 	slots chan struct{}
 	rate  *rate.Limiter
-	users int // requests that wait or run
+	users int // requests that are waiting or running
 }
 
 func newHosts(l Limits) *hosts {
 	return &hosts{limits: l, total: make(chan struct{}, l.Total), byName: make(map[string]*host)}
 }
 
-// turn is the turn of one request.
+// turn holds the slots of one request.
 type turn struct {
-	host, total chan struct{} // where it has a place; nil if it has none
+	host, total chan struct{} // nil if the request has no slot there
 	done        func()
 }
 
-// leaveHost lets the next request to the host begin.
+// leaveHost frees the slot of the host.
 func (t *turn) leaveHost() {
 	if t.host != nil {
 		<-t.host
@@ -62,7 +63,7 @@ func (t *turn) leaveHost() {
 	}
 }
 
-// leave ends the turn. It may be called more than once.
+// leave frees all slots. It may be called more than once.
 func (t *turn) leave() {
 	t.leaveHost()
 	if t.total != nil {
@@ -71,8 +72,8 @@ func (t *turn) leave() {
 	}
 }
 
-// enter waits until a request to a host may begin: for its host first, so that who
-// waits for one host keeps nobody from another. Whoever entered leaves.
+// enter waits until a request to a host may begin. It waits for the host first, so that
+// a slow host does not block requests to others. The caller must leave the turn.
 func (h *hosts) enter(ctx context.Context, name string) (*turn, error) {
 	one := h.use(name)
 	done := func() {
@@ -85,7 +86,7 @@ func (h *hosts) enter(ctx context.Context, name string) (*turn, error) {
 		if ctx.Err() != nil {
 			return nil, errNoTurn
 		}
-		return nil, errBusy // the wait would be longer than the time
+		return nil, errBusy // the wait would exceed the deadline
 	}
 	select {
 	case one.slots <- struct{}{}:
@@ -104,7 +105,7 @@ func (h *hosts) enter(ctx context.Context, name string) (*turn, error) {
 	}
 }
 
-// use returns the host of a name and counts one user more.
+// use returns the host of a name and adds a user to it.
 func (h *hosts) use(name string) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,8 +121,8 @@ func (h *hosts) use(name string) *host {
 	return one
 }
 
-// forget drops the hosts whose rate is as if nobody had ever contacted them; and
-// if all were contacted just now, any that nobody uses.
+// forget drops the unused hosts whose rate limit is back at its burst, or if that is not
+// enough, all unused hosts.
 func (h *hosts) forget() {
 	now := time.Now()
 	for _, any := range []bool{false, true} {

@@ -84,7 +84,7 @@ func TestNoTurn(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = c.Do(t.Context(), Request{URL: &url.URL{Scheme: "https", Host: "example.com", Path: "/"}, Robots: true})
-		if e := tool.AsError(err); err == nil || e.Code != tool.RateLimited || e.Message != "too many requests run: the one to example.com could not begin within 50ms" {
+		if e := tool.AsError(err); err == nil || e.Code != tool.RateLimited || e.Message != "too many requests are running: the request to example.com could not start within 50ms" {
 			t.Errorf("%v", err)
 		}
 		turn.leave()

@@ -11,103 +11,107 @@ import (
 	"time"
 )
 
-// What a robots.txt says is read as RFC 9309 has it, and as kindly as it asks for:
-// a line that is none is left out.
+// Rules are read as RFC 9309 defines them. It asks for leniency, so lines that cannot be
+// parsed are ignored.
 
 const (
-	// robotsAge is how long the rules of a host count, and robotsRetry how long it
-	// counts that they could not be had.
+	// robotsAge is how long the rules of a host are kept. robotsRetry is how long it is
+	// kept that they are unavailable.
 	robotsAge   = time.Hour
 	robotsRetry = time.Minute
-	// maxRobotsText is how much of a robots.txt is read, and maxRobots how much is
-	// kept of all.
+	// maxRobotsText is the number of bytes to read of a robots.txt, and maxRobots the
+	// number of bytes to keep of all of them.
 	maxRobotsText = 512 << 10
 	maxRobots     = 8 << 20
 )
 
-// robotsError says that a host does not want to be read by programs.
+// robotsFile is the robots.txt of a host.
+type robotsFile struct {
+	status int
+	text   []byte
+}
+
+// unavailable reports whether the rules of the host are unknown, so that no page of it
+// may be read.
+func (f robotsFile) unavailable() bool {
+	return f.status >= 500 || f.status == http.StatusTooManyRequests
+}
+
+// robotsError reports that robots.txt keeps a URL from being read.
 type robotsError struct {
 	url         *url.URL
-	unavailable bool // its robots.txt cannot be had; otherwise that forbids it
+	unavailable bool // robots.txt itself cannot be read
 }
 
 // Error implements error.
-func (e *robotsError) Error() string { return "robots.txt of " + e.url.Host + " forbids it" }
+func (e *robotsError) Error() string { return "robots.txt of " + e.url.Host + " disallows it" }
 
-// allowed asks the robots.txt of a host about an address.
+// allowed returns an error if the robots.txt of its host disallows a URL.
 func (c *Client) allowed(ctx context.Context, u *url.URL) error {
-	answer, err := c.robotsOf(ctx, u)
+	file, err := c.robotsOf(ctx, u)
 	switch {
 	case err != nil:
 		return err
-	case answer.Status >= 500 || answer.Status == http.StatusTooManyRequests:
+	case file.unavailable():
 		return &robotsError{url: u, unavailable: true}
-	case answer.Status >= 300: // it has none
+	case file.status >= 300: // the host has none
 		return nil
 	}
-	agent, _, _ := strings.Cut(c.options.UserAgent, "/")
-	if !rulesFor(first(agent), answer.Body).allow(u) {
+	name, _, _ := strings.Cut(strings.TrimSpace(c.options.UserAgent), " ")
+	name, _, _ = strings.Cut(name, "/")
+	if !rulesFor(name, file.text).allow(u) {
 		return &robotsError{url: u}
 	}
 	return nil
 }
 
-// first returns the first word of a text.
-func first(text string) string {
-	words := strings.Fields(text)
-	if len(words) == 0 {
-		return ""
-	}
-	return words[0]
-}
-
-// robotsOf returns the robots.txt of a host, or an answer with the status 503 in its
-// place.
-func (c *Client) robotsOf(ctx context.Context, u *url.URL) (*Response, error) {
+// robotsOf returns the robots.txt of a host. If it cannot be read, it is unavailable.
+func (c *Client) robotsOf(ctx context.Context, u *url.URL) (robotsFile, error) {
 	at := &url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/robots.txt"}
-	key := cacheKey{url: at.String()}
-	if known := c.robots.get(key); known != nil && known.fresh(c.options.Now()) {
-		return &known.answer, nil
+	key := at.String()
+	if file, ok := c.robots.get(key); ok {
+		return file, nil
 	}
-	answer, lifetime := Response{URL: at, Status: http.StatusServiceUnavailable}, robotsRetry
+	file := robotsFile{status: http.StatusServiceUnavailable}
 	response, err := c.follow(ctx, Request{URL: at, beginning: maxRobotsText})
 	_, redirected := errors.AsType[*redirectError](err)
 	_, unread := errors.AsType[*bodyError](err)
 	switch {
 	case err == nil:
-		answer.Status, answer.Body = response.Status, response.Body
+		file = robotsFile{status: response.Status, text: response.Body}
 		response.Release()
-		if answer.Status < 500 && answer.Status != http.StatusTooManyRequests {
-			lifetime = robotsAge
-		}
 	case ctx.Err() != nil || errors.Is(err, errBusy) || !redirected && !unread && !elsewhere(err, u):
-		return nil, err // the host cannot be reached at all, or not now, which says more
+		return robotsFile{}, err // the host itself cannot be reached: the better error
 	}
-	c.robots.put(key, &cached{answer: answer, born: c.options.Now(), lifetime: lifetime})
-	return &answer, nil
+	lifetime := robotsAge
+	if file.unavailable() {
+		lifetime = robotsRetry
+	}
+	c.robots.put(key, file, entrySize+int64(len(key)+cap(file.text)), lifetime)
+	return file, nil
 }
 
-// elsewhere reports whether a request failed at another host than that of an address.
+// elsewhere reports whether a request failed at another host than that of u.
 func elsewhere(err error, u *url.URL) bool {
 	hop, ok := errors.AsType[*hopError](err)
 	return ok && hop.url.Host != u.Host
 }
 
-// robotsRule is a pattern of paths, and whether they may be read.
+// robotsRule allows or disallows the paths that match a pattern.
 type robotsRule struct {
 	pattern string
 	allow   bool
 }
 
-// robotsRules are those that concern us.
+// robotsRules are the rules that apply to one agent.
 type robotsRules []robotsRule
 
-// rulesFor returns the rules for an agent in a robots.txt: those of all groups that
-// name it, or if none does, those for everybody.
+// rulesFor returns the rules for an agent: those of all groups that name it, or if there
+// are none, those of all groups for "*".
 func rulesFor(agent string, text []byte) robotsRules {
 	var own, all robotsRules
-	named := false // some group names the agent
-	// Of the group that is read: whom it is for, and whether it has a rule already.
+	named := false // a group names the agent
+	// The current group: whether it names us or "*", and whether it has a rule.
 	forUs, forAll, ruled := false, false, false
 	text = bytes.TrimPrefix(text, []byte("\xEF\xBB\xBF"))
 	for line := range bytes.FieldsFuncSeq(text, func(c rune) bool { return c == '\n' || c == '\r' }) {
@@ -143,8 +147,8 @@ func rulesFor(agent string, text []byte) robotsRules {
 	return all
 }
 
-// allow reports whether an address may be read, as it is written and as most servers
-// read it, without dots and double slashes.
+// allow reports whether a URL may be read. Its path must be allowed both as written and
+// as most servers read it, without dot segments and double slashes.
 func (r robotsRules) allow(u *url.URL) bool {
 	at := canonical(u.EscapedPath(), "")
 	clean := path.Clean("/" + at)
@@ -158,7 +162,8 @@ func (r robotsRules) allow(u *url.URL) bool {
 	return r.allowText("/"+strings.TrimPrefix(at, "/")+query) && r.allowText(clean+query)
 }
 
-// allowText follows the rule with the longest pattern; of two of a length the kinder.
+// allowText applies the rule with the longest matching pattern. Of two with the same
+// length, the one that allows wins.
 func (r robotsRules) allowText(text string) bool {
 	longest, allow := -1, true
 	for _, rule := range r {
@@ -169,7 +174,7 @@ func (r robotsRules) allowText(text string) bool {
 	return allow
 }
 
-// patternOf is the pattern of a rule: a $ that is not at its end is one of a path.
+// patternOf returns the canonical pattern of a rule. Only at its end is a $ special.
 func patternOf(value string) string {
 	if start, whole := strings.CutSuffix(value, "$"); whole {
 		return canonical(start, "*") + "$"
@@ -177,8 +182,8 @@ func patternOf(value string) string {
 	return canonical(value, "*")
 }
 
-// matches reports whether a path begins as the pattern says, in which * stands for
-// anything and $ at the end for the end.
+// matches reports whether the pattern matches the beginning of a path. In the pattern, *
+// stands for any text, and a $ at its end for the end of the path.
 func (r robotsRule) matches(text string) bool {
 	pattern, whole := strings.CutSuffix(r.pattern, "$")
 	head, rest, more := strings.Cut(pattern, "*")
@@ -193,9 +198,9 @@ func (r robotsRule) matches(text string) bool {
 	return ok && (!whole || text == "")
 }
 
-// canonical writes the bytes of a path in one way, however they are escaped: those
-// of special as they are if they are not escaped, and a slash, a question mark and a
-// percent sign that are escaped as escapes.
+// canonical returns a path in one spelling, however its bytes are escaped. Slashes,
+// question marks and the bytes of special keep their meaning: they are escaped in the
+// result only if they are escaped in text.
 func canonical(text, special string) string {
 	const hex = "0123456789ABCDEF"
 	var out strings.Builder
