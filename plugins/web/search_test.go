@@ -135,7 +135,7 @@ func TestSearchProviders(t *testing.T) {
 			p := startSearch(t, tt.settings, site{tt.path: answering(t, tt.check, tt.answer)})
 			in, _ := searchCalls()[0].in.(webSearchArgs)
 			if tt.provider == "kagi" {
-				toolCall{tool: "web_search", in: in, want: "kagi cannot search by freshness", code: tool.InvalidArgument}.check(t, p)
+				toolCall{tool: "web_search", in: in, want: "kagi does not support freshness", code: tool.InvalidArgument}.check(t, p)
 				in.Freshness = ""
 			}
 			got := p.Call(t.Context(), "web_search", in)
@@ -168,20 +168,20 @@ func TestSearchFailures(t *testing.T) {
 			want   string
 			code   tool.Code
 		}{
-			{"nonsense", serve("application/json", "<html>hello</html>"), "no list of results", tool.Failed},
-			{"another JSON", serve("application/json", `{"ok":true}`), "no list of results", tool.Failed},
-			{"a list", serve("application/json", `[]`), "no list of results", tool.Failed},
-			{"a wrong type", serve("application/json", `{"type":"search","results":5,"web":5,"data":5}`), "no list of results", tool.Failed},
-			{"nothing", serve("application/json", ``), "no list of results", tool.Failed},
-			{"too much", serve("application/json", tt.answer+strings.Repeat(" ", 5<<20)), "no list of results", tool.Failed},
+			{"nonsense", serve("application/json", "<html>hello</html>"), "not a list of results", tool.Failed},
+			{"another JSON", serve("application/json", `{"ok":true}`), "not a list of results", tool.Failed},
+			{"a list", serve("application/json", `[]`), "not a list of results", tool.Failed},
+			{"a wrong type", serve("application/json", `{"type":"search","results":5,"web":5,"data":5}`), "not a list of results", tool.Failed},
+			{"nothing", serve("application/json", ``), "not a list of results", tool.Failed},
+			{"too much", serve("application/json", tt.answer+strings.Repeat(" ", 5<<20)), "not a list of results", tool.Failed},
 			{"429", func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Retry-After", "7")
 				w.WriteHeader(http.StatusTooManyRequests)
 			}, "too many queries", tool.RateLimited},
-			{"401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "refuses the key", tool.Unavailable},
-			{"500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, "has failed", tool.Unavailable},
-			{"422", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnprocessableEntity) }, "refuses the query", tool.Failed},
-			{"a redirect", redirect("https://evil.example/steal", http.StatusFound), "refuses the query", tool.Failed},
+			{"401", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, "rejects the API key", tool.Unavailable},
+			{"500", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, "failed (500 Internal Server Error)", tool.Unavailable},
+			{"422", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnprocessableEntity) }, "rejects the query", tool.Failed},
+			{"a redirect", redirect("https://evil.example/steal", http.StatusFound), "rejects the query", tool.Failed},
 			{"an end", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "cannot be reached", tool.Unavailable},
 		} {
 			t.Run(tt.provider+" "+f.name, func(t *testing.T) {

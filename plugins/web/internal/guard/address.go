@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// never are networks that no option opens: what a machine learns there about
-// itself, credentials of clouds above all.
+// never lists the networks that no option opens. Machines get information about
+// themselves there, such as the credentials of a cloud instance.
 var never = []netip.Prefix{
 	netip.MustParsePrefix("169.254.0.0/16"),
 	netip.MustParsePrefix("fe80::/10"),
@@ -21,8 +21,7 @@ var never = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// neverIn returns a network that is never contacted and that the given one holds
-// or lies in.
+// neverIn returns a network of never that overlaps with the given one.
 func neverIn(network netip.Prefix) (netip.Prefix, bool) {
 	i := slices.IndexFunc(never, network.Overlaps)
 	if i < 0 {
@@ -31,20 +30,20 @@ func neverIn(network netip.Prefix) (netip.Prefix, bool) {
 	return never[i], true
 }
 
-// translations are networks of IPv6 whose addresses lead to one of IPv4, and where
-// in them that stands.
+// translations lists the IPv6 networks whose addresses contain an IPv4 address, and its
+// first byte in them.
 var translations = []struct {
 	network netip.Prefix
 	at      int
 }{
 	{netip.MustParsePrefix("64:ff9b::/96"), 12},    // NAT64
-	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // NAT64 of an organisation
+	{netip.MustParsePrefix("64:ff9b:1::/48"), 12},  // local-use NAT64
 	{netip.MustParsePrefix("2002::/16"), 2},        // 6to4
 	{netip.MustParsePrefix("::/96"), 12},           // IPv4-compatible
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), 12}, // SIIT
 }
 
-// leadsTo returns where an address leads in the end.
+// leadsTo returns the IPv4 address in a translated address, or ip itself.
 func leadsTo(ip netip.Addr) netip.Addr {
 	bytes := ip.As16()
 	for _, t := range translations {
@@ -55,55 +54,56 @@ func leadsTo(ip netip.Addr) netip.Addr {
 	return ip
 }
 
-// Address refuses the number of a machine that is not public. An IPv4 address in
-// IPv6 form counts as the IPv4 address, and one that is translated counts as both.
+// Address refuses an IP address that is not public, and a port that is not allowed. An
+// IPv4-mapped IPv6 address counts as the IPv4 address. A translated address must be
+// allowed in both forms.
 func (g *Guard) Address(to netip.AddrPort) error {
 	if !to.IsValid() || to.Addr().Zone() != "" {
-		return refuse(to.String(), "it is no address of a machine in the internet").malformed()
+		return refuse(to.String(), "it is not an internet address").malformed()
 	}
 	if !slices.Contains(g.ports, to.Port()) {
 		return g.refusePort(to.String(), to.Port())
 	}
 	ip := to.Addr().Unmap()
 	for _, one := range []netip.Addr{ip, leadsTo(ip)} {
-		if err := g.number(one); err != nil {
+		if err := g.checkIP(one); err != nil {
 			return refuse(ip.String(), "%s", err)
 		}
 	}
 	return nil
 }
 
-// numberError says what is wrong with the number of a machine.
-type numberError string
+// ipError reports why an IP address is refused.
+type ipError string
 
 // Error implements error.
-func (e numberError) Error() string { return string(e) }
+func (e ipError) Error() string { return string(e) }
 
-func (g *Guard) number(ip netip.Addr) error {
+func (g *Guard) checkIP(ip netip.Addr) error {
 	within := func(network netip.Prefix) bool { return network.Contains(ip) }
 	switch {
 	case slices.ContainsFunc(never, within):
-		return numberError("it is an address of the machine or its cloud, not of the internet")
+		return ipError("it is a link-local, metadata or multicast address, which is never allowed")
 	case slices.Contains(g.deny, ip.String()):
-		return numberError("the administrator does not let this address be contacted")
+		return ipError("the administrator denies this address")
 	case slices.ContainsFunc(g.private, within):
 		return nil
 	case g.public.SafeAddr(ip) != nil:
-		return numberError("it is a private or special address, not one of the internet")
+		return ipError("it is a private or special address, not a public one")
 	}
 	return nil
 }
 
-// Named judges the addresses of a host that the administrator has named: any but
-// those that are never contacted.
+// Named is a [Judge] for a host that the administrator chose. It allows all addresses
+// except those that no option opens.
 type Named struct{}
 
-// Address refuses the number of a machine that is never contacted.
+// Address refuses an address that no option opens.
 func (Named) Address(to netip.AddrPort) error {
 	ip := to.Addr().Unmap()
 	for _, one := range []netip.Addr{ip, leadsTo(ip)} {
 		if slices.ContainsFunc(never, func(network netip.Prefix) bool { return network.Contains(one) }) {
-			return refuse(ip.String(), "it is an address of the machine or its cloud")
+			return refuse(ip.String(), "it is a link-local, metadata or multicast address, which is never allowed")
 		}
 	}
 	return nil

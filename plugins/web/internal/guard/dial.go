@@ -10,30 +10,30 @@ import (
 	"time"
 )
 
-// Judge decides whether an address may be dialled: a [Guard], or [Named].
+// Judge decides whether an IP address may be dialed. [Guard] and [Named] implement it.
 type Judge interface{ Address(to netip.AddrPort) error }
 
-// Dialer connects to hosts that a guard does not refuse. Its zero value but for
-// Guard uses the system's look-up and network.
+// Dialer connects to hosts that a judge allows. Without Lookup and Dial it uses the
+// resolver and the network of the system.
 type Dialer struct {
-	// Guard judges each address that is dialled; it is required.
+	// Guard decides about each address; it is required.
 	Guard Judge
-	// Lookup returns the addresses of a host; nil asks the system.
+	// Lookup returns the addresses of a host; nil uses the system's resolver.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Dial connects to an address that is a number; nil uses the system's
-	// network, where the guard is asked once more about the address of the socket.
+	// Dial connects to an IP address; nil uses the system's network, where the guard
+	// checks the address of the socket once more.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 const (
-	// perAddress bounds the time for one of several addresses of a host.
+	// perAddress is the time limit for each address of a host.
 	perAddress = 5 * time.Second
-	// maxAddresses bounds how many addresses of a host are tried.
+	// maxAddresses is the number of addresses of a host to try.
 	maxAddresses = 8
 )
 
-// DialContext looks a host up once and connects to the first of its addresses
-// that may be contacted and answers. If none may, the error is a [*RefusalError].
+// DialContext resolves a host once and connects to the first address that is allowed and
+// accepts the connection. If no address is allowed, the error is a [*RefusalError].
 func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	host, text, err := net.SplitHostPort(address)
 	if err != nil {
@@ -74,8 +74,8 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 }
 
-// named says in a refusal which host the address is of, and not which address:
-// whoever asks learns nothing of the names in a private network.
+// named replaces the address in a refusal by its host, so that the caller cannot learn
+// the addresses behind the names of a private network.
 func named(err error, host string) error {
 	if r, ok := errors.AsType[*RefusalError](err); ok && r.Address != host {
 		return &RefusalError{Address: host, Reason: "its " + addressReason, Hint: r.Hint}
@@ -83,7 +83,7 @@ func named(err error, host string) error {
 	return err
 }
 
-const addressReason = "address is private or special, or one that the administrator does not let be contacted"
+const addressReason = "address is private or special, or the administrator denies it"
 
 func (d *Dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) {
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -92,7 +92,7 @@ func (d *Dialer) lookup(ctx context.Context, host string) ([]netip.Addr, error) 
 	if d.Lookup != nil {
 		return d.Lookup(ctx, host)
 	}
-	// The dot keeps the system from trying the name in its own domains.
+	// The final dot prevents a lookup in the search domains of the system.
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host+".")
 }
 
@@ -110,14 +110,14 @@ func (d *Dialer) dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 	return dialer.DialContext(ctx, network, to.String())
 }
 
-// Control refuses to connect a socket: it is for [net.Dialer.Control].
+// Control checks the address of a socket. Use it as [net.Dialer.Control].
 func (d *Dialer) Control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp4" && network != "tcp6" {
-		return refuse(address, "it would be contacted by %s, not by TCP", network)
+		return refuse(address, "the network is %s, expected TCP", network)
 	}
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return refuse(address, "it is no address of a machine").malformed()
+		return refuse(address, "it is not an IP address").malformed()
 	}
 	return d.Guard.Address(to)
 }

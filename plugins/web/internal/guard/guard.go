@@ -1,10 +1,9 @@
-// Package guard decides which addresses a program may contact on behalf of
-// somebody whom it does not trust: by the text of a URL, and again by the
-// number of the machine when it is dialled.
+// Package guard decides which servers a program may contact on behalf of an untrusted
+// caller. It checks the URL first, and the IP address when it dials.
 //
-// What counts is the second: a name is looked up once, each of its numbers is
-// judged, and a number is dialled, never the name. So a name that leads
-// elsewhere the next time changes nothing.
+// The second check is the one that counts. The [Dialer] resolves a name once, checks each
+// IP address and dials the address, never the name. A name that resolves to another
+// address the next time makes no difference.
 package guard
 
 import (
@@ -16,21 +15,19 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Options are what an administrator allows.
+// Options lists the servers that an administrator allows.
 type Options struct {
-	// Ports are the only ones that may be contacted; none means 80, 443, 8080 and
-	// 8443.
+	// Ports are the only allowed ports; none means 80, 443, 8080 and 8443.
 	Ports []int
-	// Private are networks that may be contacted although they are not public.
+	// Private are networks that are allowed although they are not public.
 	Private []netip.Prefix
-	// Allow are the only domains that may be contacted, each with those below it;
-	// none means any. Deny are domains that may not, whatever Allow says; a number
-	// among them may not be dialled, whatever name leads there.
+	// Allow are the only allowed domains, including their subdomains; none allows all.
+	// Deny are denied domains, including their subdomains; Deny overrides Allow. An IP
+	// address in Deny is refused for any host name.
 	Allow, Deny []string
 }
 
-// Guard judges addresses. Make it with [New]; it may be used by several
-// goroutines at once.
+// Guard checks URLs and IP addresses. Create it with [New]. It is safe for concurrent use.
 type Guard struct {
 	ports       []uint16
 	private     []netip.Prefix
@@ -38,7 +35,7 @@ type Guard struct {
 	public      *ssrf.Guardian
 }
 
-// New returns a guard, or an [*OptionError] that says which option is wrong.
+// New returns a guard, or an [*OptionError] that names the wrong option.
 func New(o Options) (*Guard, error) {
 	g := &Guard{public: ssrf.New(ssrf.WithAnyPort(), ssrf.WithAnyNetwork())}
 	ports := o.Ports
@@ -47,7 +44,7 @@ func New(o Options) (*Guard, error) {
 	}
 	for _, port := range ports {
 		if port < 1 || port > 65535 {
-			return nil, &OptionError{Option: "ports", Reason: fmt.Sprintf("%d is no port: expected 1 to 65535", port)}
+			return nil, &OptionError{Option: "ports", Reason: fmt.Sprintf("%d is not a port, expected 1 to 65535", port)}
 		}
 		g.ports = append(g.ports, uint16(port))
 	}
@@ -56,10 +53,10 @@ func New(o Options) (*Guard, error) {
 			return nil, &OptionError{Option: "private", Reason: "a network is not valid"}
 		}
 		if network.Addr().Is4In6() {
-			return nil, &OptionError{Option: "private", Reason: fmt.Sprintf("%s holds no address: write it as a network of IPv4", network)}
+			return nil, &OptionError{Option: "private", Reason: fmt.Sprintf("%s is an IPv4 network in IPv6 form, expected it in IPv4 form", network)}
 		}
 		if never, ok := neverIn(network); ok {
-			return nil, &OptionError{Option: "private", Reason: fmt.Sprintf("%s covers %s, which is never contacted", network, never)}
+			return nil, &OptionError{Option: "private", Reason: fmt.Sprintf("%s overlaps with %s, which is never allowed", network, never)}
 		}
 		g.private = append(g.private, network.Masked())
 	}
@@ -73,31 +70,31 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-// OptionError is an option that a guard cannot be made with.
+// OptionError reports an invalid option.
 type OptionError struct {
 	// Option is "ports", "private", "allow" or "deny".
 	Option string
-	// Reason says what is wrong and what was expected.
+	// Reason is what is wrong and what was expected.
 	Reason string
 }
 
 // Error implements error.
 func (e *OptionError) Error() string { return e.Option + ": " + e.Reason }
 
-// domains reads a list of domains.
+// domains parses a list of domains.
 func domains(option string, list []string) ([]string, error) {
 	var all []string
 	for _, text := range list {
 		host, err := listed(strings.TrimPrefix(text, "*."))
 		if err != nil {
-			return nil, &OptionError{Option: option, Reason: fmt.Sprintf("%q is no domain: %v", text, err)}
+			return nil, &OptionError{Option: option, Reason: fmt.Sprintf("%q is not a domain: %v", text, err)}
 		}
 		all = append(all, host)
 	}
 	return all, nil
 }
 
-// listed returns a host of a list as addresses have it, see [Guard.Check].
+// listed returns a host of a list in the form that [Guard.Check] gives to hosts.
 func listed(text string) (string, error) {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		return ip.Unmap().String(), nil
@@ -105,18 +102,18 @@ func listed(text string) (string, error) {
 	return hostName(text)
 }
 
-// Hosts are single hosts, unlike domains: "example.com" is that host, and
-// "*.example.com" are those below it.
+// Hosts is a list of hosts. Unlike a domain, "example.com" is only this host;
+// "*.example.com" means its subdomains.
 type Hosts []string
 
-// NewHosts reads a list of hosts.
+// NewHosts parses a list of hosts.
 func NewHosts(list []string) (Hosts, error) {
 	var all Hosts
 	for _, text := range list {
 		name, below := strings.CutPrefix(text, "*.")
 		host, err := listed(name)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no host: %w", text, err)
+			return nil, fmt.Errorf("%q is not a host: %w", text, err)
 		}
 		if below {
 			host = "." + host
@@ -126,23 +123,22 @@ func NewHosts(list []string) (Hosts, error) {
 	return all, nil
 }
 
-// Have reports whether a host is among them. It is one of an address that was
-// judged.
+// Have reports whether the list contains a host, in the form that [Guard.Check] gives it.
 func (h Hosts) Have(host string) bool {
 	return slices.ContainsFunc(h, func(one string) bool {
 		return host == one || strings.HasPrefix(one, ".") && strings.HasSuffix(host, one)
 	})
 }
 
-// RefusalError says why an address may not be contacted.
+// RefusalError reports why an address may not be contacted.
 type RefusalError struct {
-	// Address is what was refused, for a person to read.
+	// Address is the URL, host or IP address, as an error shows it.
 	Address string
-	// Reason says why.
+	// Reason is why it is refused.
 	Reason string
-	// Hint says what to do instead; it may be empty.
+	// Hint is what to do instead; it may be empty.
 	Hint string
-	// Malformed says that it is no address that can be contacted at all.
+	// Malformed reports that the address is invalid, not just denied.
 	Malformed bool
 }
 
@@ -163,19 +159,19 @@ func (r *RefusalError) malformed() *RefusalError {
 	return r
 }
 
-// Domain refuses hosts that the lists of domains do not let be contacted.
+// Domain refuses a host that the lists of domains deny.
 func (g *Guard) Domain(host string) error {
 	if slices.ContainsFunc(g.deny, func(domain string) bool { return within(host, domain) }) {
-		return refuse(host, "the administrator does not let this domain be contacted")
+		return refuse(host, "the administrator denies this domain")
 	}
 	if len(g.allow) > 0 && !slices.ContainsFunc(g.allow, func(domain string) bool { return within(host, domain) }) {
-		return refuse(host, "it is in none of the domains that the administrator lets be contacted").
-			withHint("these are allowed: %s", strings.Join(g.allow, ", "))
+		return refuse(host, "it is not in a domain that the administrator allows").
+			withHint("allowed domains: %s", strings.Join(g.allow, ", "))
 	}
 	return nil
 }
 
-// within reports whether host is the domain or below it.
+// within reports whether host is the domain or one of its subdomains.
 func within(host, domain string) bool {
 	return host == domain || strings.HasSuffix(host, "."+domain)
 }

@@ -11,13 +11,12 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// maxURL bounds the text of an address, and maxShown what an error says of it.
 const (
-	maxURL   = 8 << 10
-	maxShown = 200
+	maxURL   = 8 << 10 // bytes
+	maxShown = 200     // bytes of a URL to show in an error
 )
 
-// Shorten returns the beginning of a text that is longer than an error shows.
+// Shorten returns text as an error shows it: at most 200 bytes, with "..." if it is longer.
 func Shorten(text string) string {
 	if len(text) <= maxShown {
 		return text
@@ -25,22 +24,22 @@ func Shorten(text string) string {
 	return strings.ToValidUTF8(text[:maxShown], "") + "..."
 }
 
-// URL reads the text of an address and refuses it if nothing may be contacted by
-// it. The host of the result is in lower case and in ASCII; it has no fragment.
+// URL parses a URL and checks it like [Guard.Check]. The host of the result is in lower
+// case ASCII, and it has no fragment.
 func (g *Guard) URL(text string) (*url.URL, error) {
 	shown := Shorten(text)
 	if len(text) > maxURL {
-		return nil, refuse(shown, "an address has at most %d bytes, this one %d", maxURL, len(text)).malformed()
+		return nil, refuse(shown, "the URL has %d bytes, expected at most %d bytes", len(text), maxURL).malformed()
 	}
 	for _, c := range text {
 		if c <= ' ' || c == 0x7f || c == '\\' {
-			return nil, refuse(shown, "the address holds a space, a backslash or a control character").malformed().
-				withHint("write such characters as escapes, for example %%20")
+			return nil, refuse(shown, "the URL contains a space, a backslash or a control character").malformed().
+				withHint("escape such characters, for example a space as %%20")
 		}
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		return nil, refuse(shown, "it is no URL").malformed().withHint("an address looks like https://example.com/page")
+		return nil, refuse(shown, "it is not a valid URL").malformed().withHint("use a URL such as https://example.com/page")
 	}
 	if err := g.Check(u); err != nil {
 		return nil, err
@@ -48,19 +47,19 @@ func (g *Guard) URL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Check refuses an address by its form. It brings the host of u into lower case
-// and ASCII, and drops the fragment.
+// Check refuses a URL whose scheme, host or port is not allowed. It normalizes u: the host
+// becomes lower case ASCII, and the fragment is removed. It resolves no names.
 func (g *Guard) Check(u *url.URL) error {
 	shown := Shorten(u.Redacted())
 	scheme := strings.ToLower(u.Scheme)
 	switch {
 	case scheme != "http" && scheme != "https":
-		return refuse(shown, "only http and https can be contacted").malformed()
+		return refuse(shown, "the scheme must be http or https").malformed()
 	case u.Opaque != "" || u.Host == "" || u.Hostname() == "":
-		return refuse(shown, "it names no host").malformed().withHint("an address looks like https://example.com/page")
+		return refuse(shown, "the URL has no host").malformed().withHint("use a URL such as https://example.com/page")
 	case u.User != nil:
-		return refuse(shown, "it holds a user name or password").malformed().
-			withHint("leave out what stands before the @; a tool that takes headers can send credentials by the name of a secret")
+		return refuse(shown, "the URL contains a user name or password").malformed().
+			withHint("remove the part before the @; http_request can send credentials as a secret in a header")
 	}
 	port, err := portOf(u, scheme)
 	if err != nil {
@@ -85,7 +84,7 @@ func (g *Guard) Check(u *url.URL) error {
 }
 
 func (g *Guard) refusePort(shown string, port uint16) error {
-	return refuse(shown, "port %d may not be contacted", port).withHint("these may: %s", joined(g.ports))
+	return refuse(shown, "port %d is not allowed", port).withHint("allowed ports: %s", joined(g.ports))
 }
 
 func joined(ports []uint16) string {
@@ -103,34 +102,34 @@ func defaultPort(scheme string) uint16 {
 	return 80
 }
 
-// portOf returns the port that would be contacted.
+// portOf returns the port of a URL, or the default port of its scheme.
 func portOf(u *url.URL, scheme string) (uint16, error) {
 	text := u.Port()
 	if text == "" {
 		if strings.HasSuffix(u.Host, ":") {
-			return 0, refuse(Shorten(u.Redacted()), "no port follows the colon").malformed()
+			return 0, refuse(Shorten(u.Redacted()), "there is no port after the colon").malformed()
 		}
 		return defaultPort(scheme), nil
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 {
-		return 0, refuse(Shorten(u.Redacted()), "%s is no port", text).malformed()
+		return 0, refuse(Shorten(u.Redacted()), "%s is not a valid port", text).malformed()
 	}
 	return uint16(port), nil
 }
 
-// host returns the host of an address as it is looked up, or refuses it.
+// host returns the normalized host of a URL, or refuses it.
 func (g *Guard) host(u *url.URL) (string, error) {
 	name := u.Hostname()
 	if strings.HasPrefix(u.Host, "[") {
 		ip, err := netip.ParseAddr(name)
 		if err != nil || !ip.Is6() || ip.Zone() != "" {
-			return "", refuse(Shorten(u.Redacted()), "what stands in brackets is no IPv6 address").malformed()
+			return "", refuse(Shorten(u.Redacted()), "the host in brackets is not an IPv6 address").malformed()
 		}
 		return g.literal(ip)
 	}
 	if strings.Contains(name, "%") {
-		return "", refuse(Shorten(u.Redacted()), "its host is written with escapes").malformed().withHint("write the host in plain letters")
+		return "", refuse(Shorten(u.Redacted()), "the host contains escapes").malformed().withHint("write the host without escapes")
 	}
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return g.literal(ip)
@@ -138,23 +137,23 @@ func (g *Guard) host(u *url.URL) (string, error) {
 	return g.Name(name)
 }
 
-// Name returns a host's name as it is looked up, or refuses it.
+// Name returns a host name in lower case ASCII, or refuses it.
 func (g *Guard) Name(name string) (string, error) {
 	host, err := hostName(name)
 	if err != nil {
-		return "", refuse(Shorten(name), "its host is not valid: %v", err).malformed()
+		return "", refuse(Shorten(name), "the host is not valid: %v", err).malformed()
 	}
 	if err := g.Domain(host); err != nil {
 		return "", err
 	}
 	if len(g.private) == 0 && internal(host) {
-		return "", refuse(host, "it is a name of a private network, not of the internet")
+		return "", refuse(host, "it is a name of a private network, not a public one")
 	}
 	return host, nil
 }
 
-// literal judges an address that is a number already. One of IPv4 in the form of
-// IPv6 is the one of IPv4 from here on.
+// literal returns the text of a host that is an IP address, or refuses it. It converts an
+// IPv4-mapped IPv6 address to the IPv4 address.
 func (g *Guard) literal(ip netip.Addr) (string, error) {
 	ip = ip.Unmap()
 	if err := g.Domain(ip.String()); err != nil {
@@ -166,8 +165,8 @@ func (g *Guard) literal(ip netip.Addr) (string, error) {
 	return ip.String(), nil
 }
 
-// internal reports whether only private networks know a name: one without a dot,
-// or below a domain that is set aside for them.
+// internal reports whether a name exists in private networks only: it has no dot, or is in
+// a domain that is reserved for them.
 func internal(host string) bool {
 	if !strings.Contains(host, ".") {
 		return true
@@ -183,48 +182,47 @@ func internal(host string) bool {
 	return false
 }
 
-// hostNameError says what is wrong with the name of a host.
+// hostNameError reports why a host name is not valid.
 type hostNameError string
 
 // Error implements error.
 func (e hostNameError) Error() string { return string(e) }
 
-// hostName returns the name of a host in lower case and ASCII, without a final
-// dot. It takes no number for a name, however it is written: what looks up names
-// may read 127.1 or 0x7f000001 as an address.
+// hostName returns a host name in lower case ASCII, without a final dot. It refuses names
+// that look like numbers, since resolvers may read 127.1 or 0x7f000001 as an IP address.
 func hostName(name string) (string, error) {
 	host, err := idna.Lookup.ToASCII(strings.TrimSuffix(name, "."))
 	if err != nil {
-		// The profile refuses names with an underscore, which exist.
+		// The profile refuses underscores, which real names contain.
 		if host = strings.ToLower(strings.TrimSuffix(name, ".")); !isASCII(host) {
-			return "", hostNameError("it is no name by the rules for international ones")
+			return "", hostNameError("it is not a valid international domain name")
 		}
 	}
 	if host == "" || len(host) > 253 {
-		return "", hostNameError("a name has 1 to 253 characters")
+		return "", hostNameError("expected 1 to 253 characters")
 	}
 	labels := strings.Split(host, ".")
 	for _, label := range labels {
 		switch {
 		case label == "":
-			return "", hostNameError("two dots follow each other, or one comes first")
+			return "", hostNameError("it begins with a dot or contains two dots in a row")
 		case len(label) > 63:
-			return "", hostNameError("a part between dots has more than 63 characters")
+			return "", hostNameError("a label has more than 63 characters")
 		case label[0] == '-' || label[len(label)-1] == '-':
-			return "", hostNameError("a part begins or ends with a hyphen")
+			return "", hostNameError("a label begins or ends with a hyphen")
 		case strings.ContainsFunc(label, func(c rune) bool {
 			return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' && c != '_'
 		}):
-			return "", hostNameError("it holds characters that no name has")
+			return "", hostNameError("it contains characters that are not allowed in host names")
 		}
 	}
 	if numeric(labels[len(labels)-1]) {
-		return "", hostNameError("its last part is a number, as in an address that is not written as usual")
+		return "", hostNameError("its last label is a number, as in an unusual spelling of an IP address")
 	}
 	return host, nil
 }
 
-// numeric reports whether a label can be read as a number.
+// numeric reports whether a resolver could read a label as a number.
 func numeric(label string) bool {
 	if digits, ok := strings.CutPrefix(label, "0x"); ok {
 		return !strings.ContainsFunc(digits, func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') })

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/net/html/charset"
 )
 
-// decode returns the text of a document, and the name of the encoding that it was
-// in: what its server says, what it says itself, or what it looks like. Bytes that
-// are no text in that encoding become U+FFFD.
+// decode returns the text of a document and the name of its encoding. The encoding is the
+// one of the Content-Type, of the document's own declaration, or a guess, in this order.
+// Invalid bytes become U+FFFD.
 func decode(body []byte, contentType string, isHTML bool) (string, string) {
 	head := body
 	if !isHTML {
-		head = nil // what looks like a meta element is none there
+		head = nil // only HTML has meta elements
 	}
 	encoding, name, certain := charset.DetermineEncoding(head[:min(len(head), 1024)], contentType)
 	marked := bytes.HasPrefix(body, []byte("\xEF\xBB\xBF"))

@@ -13,26 +13,26 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// minArticle is how many characters an article has at least. If less is found, the
-// page has none, as a list or a form, and all of it is taken.
+// minArticle is the minimum length of an article in characters. A page with less, such as
+// a list or a form, is returned in full.
 const minArticle = 200
 
-// maxSelector bounds the text of a selector.
+// maxSelector bounds the bytes of a selector.
 const maxSelector = 500
 
-// extract is what was taken of a page.
+// extract is the part of a page to convert.
 type extract struct {
 	how                      string // see [Document.Extract]
 	nodes                    []*html.Node
 	title, byline, published string
 }
 
-// extractor takes out of a page what its reader wants. It may change the page.
+// extractor selects a part of a page. It may change the page.
 type extractor interface {
 	extract(root *html.Node, base *url.URL) (extract, error)
 }
 
-// extractorFor returns what does as a request says.
+// extractorFor returns the extractor for a request.
 func extractorFor(r Request) extractor {
 	switch {
 	case r.Selector != "":
@@ -43,7 +43,7 @@ func extractorFor(r Request) extractor {
 	return article{}
 }
 
-// whole takes all of a page that people read.
+// whole selects the body of a page.
 type whole struct{}
 
 func (whole) extract(root *html.Node, _ *url.URL) (extract, error) {
@@ -57,18 +57,18 @@ func (whole) extract(root *html.Node, _ *url.URL) (extract, error) {
 	return found, nil
 }
 
-// selected takes the elements that a CSS selector names, without those inside
-// another one of them.
+// selected selects the elements that match a CSS selector, except those inside another
+// matching element.
 type selected struct{ selector string }
 
 func (s selected) extract(root *html.Node, _ *url.URL) (extract, error) {
 	if len(s.selector) > maxSelector {
-		return extract{}, tool.Errorf(tool.InvalidArgument, "selector has %d characters, at most %d are possible", len(s.selector), maxSelector)
+		return extract{}, tool.Errorf(tool.InvalidArgument, "selector has %d characters, expected at most %d", len(s.selector), maxSelector)
 	}
 	group, err := cascadia.ParseGroup(s.selector)
 	if err != nil {
-		return extract{}, tool.Errorf(tool.InvalidArgument, "selector %q is no CSS selector: %v", s.selector, err).
-			WithHint("a selector looks like main, #content or table.results")
+		return extract{}, tool.Errorf(tool.InvalidArgument, "selector %q is not a valid CSS selector: %v", s.selector, err).
+			WithHint("use a selector such as main, #content or table.results")
 	}
 	found := extract{how: "selector"}
 	taken := make(map[*html.Node]bool)
@@ -82,14 +82,14 @@ func (s selected) extract(root *html.Node, _ *url.URL) (extract, error) {
 		}
 	}
 	if len(found.nodes) == 0 {
-		return extract{}, tool.Errorf(tool.NotFound, "no element of the page is named by the selector %q", s.selector).
-			WithHint("fetch the page without selector, or with format html, to see its elements")
+		return extract{}, tool.Errorf(tool.NotFound, "no element of the page matches the selector %q", s.selector).
+			WithHint("fetch the page with extract full and format html to see its elements")
 	}
 	return found, nil
 }
 
-// article takes the text that the page is about, without what is around it on all
-// pages of a site. If there is none it takes all.
+// article selects the main text of a page, without navigation and the like. If there is
+// none, it selects the body.
 type article struct{}
 
 func (article) extract(root *html.Node, base *url.URL) (extract, error) {
@@ -100,10 +100,10 @@ func (article) extract(root *html.Node, base *url.URL) (extract, error) {
 	return found, nil
 }
 
-// readable finds the article by the rules of Mozilla's Readability.
+// readable finds the article with the algorithm of Mozilla's Readability.
 func readable(root *html.Node, base *url.URL) (found extract, ok bool) {
 	defer func() {
-		if recover() != nil { // a page that the library was not made for
+		if recover() != nil { // the library panics on some pages
 			found, ok = extract{}, false
 		}
 	}()
@@ -119,8 +119,7 @@ func readable(root *html.Node, base *url.URL) (found extract, ok bool) {
 	return found, true
 }
 
-// heading reports whether the nodes begin with the title, so that it need not be
-// said twice.
+// heading reports whether the nodes begin with the title or a main heading.
 func (e extract) heading() bool {
 	for _, n := range e.nodes {
 		for d := range n.Descendants() {

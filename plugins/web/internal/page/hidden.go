@@ -8,11 +8,10 @@ import (
 	"golang.org/x/net/html"
 )
 
-// What nobody sees of a page is where orders to a model stand. What the page itself
-// says about an element counts; what its style sheets and programs do is not known.
+// Text that a reader does not see may contain instructions to a model. An element is
+// hidden if its own attributes say so; style sheets and scripts are not evaluated.
 
-// prune removes what is not for readers: programs, styles, frames, and what is
-// hidden.
+// prune removes comments, scripts, styles, frames and hidden elements.
 func prune(n *html.Node) {
 	for child := n.FirstChild; child != nil; {
 		next := child.NextSibling
@@ -25,18 +24,18 @@ func prune(n *html.Node) {
 	}
 }
 
-// unread reports whether nobody reads an element.
+// unread reports whether a reader does not see an element.
 func unread(n *html.Node) bool {
 	switch n.Data {
 	case "script":
-		return attribute(n, "type") != "application/ld+json" // says who wrote the article, and when
+		return attribute(n, "type") != "application/ld+json" // contains the author and date of the article
 	case "style", "template", "iframe", "frame", "frameset", "noframes", "object", "embed", "noembed", "noscript", "applet", "svg", "canvas", "select", "datalist":
 		return true
 	case "dialog":
 		if !hasAttribute(n, "open") {
 			return true
 		}
-	case "a": // that a heading has to itself
+	case "a": // the link of a heading to itself
 		only := n.FirstChild
 		if only != nil && only == n.LastChild && only.Type == html.TextNode && (only.Data == "¶" || only.Data == "#") {
 			return true
@@ -45,7 +44,7 @@ func unread(n *html.Node) bool {
 	for _, a := range n.Attr {
 		switch strings.ToLower(a.Key) {
 		case "hidden":
-			if !strings.EqualFold(a.Val, "until-found") { // which are sections that a reader opens
+			if !strings.EqualFold(a.Val, "until-found") { // a section that the reader can open
 				return true
 			}
 		case "style":
@@ -64,7 +63,7 @@ func hides(style string) bool {
 		property, value = strings.TrimSpace(property), strings.TrimSpace(value)
 		value = strings.TrimSpace(strings.TrimSuffix(value, "!important"))
 		if strings.Contains(property, `\`) {
-			return true // nobody writes a name like that who wants it to be seen
+			return true // an escaped name is an attempt to hide the property
 		}
 		switch property {
 		case "display", "visibility", "content-visibility":
@@ -84,7 +83,7 @@ func hides(style string) bool {
 	return false
 }
 
-// withoutComments returns a style without what is between /* and */.
+// withoutComments returns a style without its comments.
 func withoutComments(style string) string {
 	var out strings.Builder
 	for {
@@ -97,7 +96,7 @@ func withoutComments(style string) string {
 	}
 }
 
-// leading returns the number that a value begins with.
+// leading returns the number at the beginning of a value.
 func leading(value string) (float64, bool) {
 	end := strings.IndexFunc(value, func(c rune) bool { return (c < '0' || c > '9') && c != '.' && c != '-' && c != '+' })
 	if end < 0 {
@@ -107,7 +106,7 @@ func leading(value string) (float64, bool) {
 	return number, err == nil
 }
 
-// visibleAttributes removes from an element what no reader and no selector needs.
+// visibleAttributes removes the event handlers, data and style of an element.
 func visibleAttributes(n *html.Node) {
 	kept := n.Attr[:0]
 	for _, a := range n.Attr {
@@ -118,9 +117,10 @@ func visibleAttributes(n *html.Node) {
 	n.Attr = kept
 }
 
-// clean returns text without characters that a person does not see and a model
-// reads: control characters, marks of direction, variations, and the invisible
-// alphabet that hides orders in a text. Joiners stay, which scripts and emoji need.
+// clean returns text as valid UTF-8 without the characters that a person does not see but
+// a model reads: control characters, direction marks, variation selectors, and the
+// invisible alphabet that can hide instructions. It keeps joiners, which some scripts and
+// emoji need.
 func clean(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\r\n", "\n")

@@ -12,14 +12,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// readHTML makes text of a page. If no tree can be made of it, as of one with more
-// than 512 elements inside each other, or a library fails, it is text only.
+// readHTML converts a page. If it cannot be parsed into a tree (the parser refuses more
+// than 512 nested elements), or a library fails, the result is plain text.
 func readHTML(d Document, text string, base *url.URL, r Request) (Document, error) {
 	root, err := html.Parse(strings.NewReader(text))
 	if err != nil {
 		if r.Selector != "" {
-			return d, tool.Errorf(tool.Failed, "the page cannot be read as a tree of elements, which selector needs").
-				WithHint("leave selector out").WithCause(err)
+			return d, tool.Errorf(tool.Failed, "the page cannot be parsed into elements, which selector needs").
+				WithHint("omit selector").WithCause(err)
 		}
 		return flat(d, text), nil
 	}
@@ -34,20 +34,20 @@ func readHTML(d Document, text string, base *url.URL, r Request) (Document, erro
 	d.Title, d.Byline, d.Published = line(first(found.title, d.Title)), line(found.byline), found.published
 	written, err := write(r.Format, found)
 	if err != nil {
-		return flat(d, text), nil //nolint:nilerr // the text is what remains of the page
+		return flat(d, text), nil //nolint:nilerr // plain text is the fallback
 	}
 	d.Text = clean(written)
 	return d, nil
 }
 
-// flat is a page that is text only.
+// flat converts a page to plain text.
 func flat(d Document, text string) Document {
 	d.Extract = "flat"
 	d.Text = clean(textOfTokens(text))
 	return d
 }
 
-// write writes nodes in a format.
+// write returns the nodes in a format.
 func write(format Format, found extract) (string, error) {
 	switch format {
 	case HTML:
@@ -65,13 +65,13 @@ func write(format Format, found extract) (string, error) {
 		return out.String(), nil
 	case Text:
 		return textOf(found.nodes), nil
-	case Markdown, Raw: // raw was written before
+	case Markdown, Raw: // the caller handles raw
 	}
 	return markdown(found)
 }
 
-// absolutize makes addresses of links and images whole, and removes those that
-// lead nowhere a reader could go.
+// absolutize makes the URLs of links and images absolute. It removes those that a reader
+// could not open.
 func absolutize(root *html.Node, base *url.URL) {
 	base = baseOf(root, base)
 	for n := range root.Descendants() {
@@ -96,12 +96,12 @@ func absolutize(root *html.Node, base *url.URL) {
 	}
 }
 
-// baseOf is what addresses in a page are relative to.
+// baseOf returns the base of the relative URLs in a page.
 func baseOf(root *html.Node, base *url.URL) *url.URL {
 	for n := range root.Descendants() {
 		if n.Type == html.ElementNode && n.DataAtom == atom.Base {
-			if told, err := base.Parse(strings.TrimSpace(attribute(n, "href"))); err == nil && (told.Scheme == "http" || told.Scheme == "https") {
-				return told
+			if declared, err := base.Parse(strings.TrimSpace(attribute(n, "href"))); err == nil && (declared.Scheme == "http" || declared.Scheme == "https") {
+				return declared
 			}
 			return base
 		}
@@ -109,7 +109,7 @@ func baseOf(root *html.Node, base *url.URL) *url.URL {
 	return base
 }
 
-// absolute returns a whole address, and whether somebody could go there.
+// absolute returns an absolute URL, and reports whether a reader could open it.
 func absolute(base *url.URL, text string) (string, bool) {
 	u, err := base.Parse(strings.Map(func(c rune) rune {
 		if c == '\n' || c == '\r' || c == '\t' {
@@ -127,7 +127,7 @@ func absolute(base *url.URL, text string) (string, bool) {
 	return "", false
 }
 
-// titleOf returns the title of a page.
+// titleOf returns the title of a page; "" if it has none.
 func titleOf(root *html.Node) string {
 	for n := range root.Descendants() {
 		if n.Type == html.ElementNode && n.DataAtom == atom.Title && n.Namespace == "" {
@@ -150,7 +150,7 @@ func hasAttribute(n *html.Node, name string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == name })
 }
 
-// line returns text on one line, not too long.
+// line returns text on one line of at most 300 characters.
 func line(text string) string {
 	text = strings.Join(strings.Fields(clean(text)), " ")
 	if runes := []rune(text); len(runes) > 300 {

@@ -17,28 +17,28 @@ import (
 )
 
 const (
-	// childArgument is what a process is started with that reads one document.
+	// childArgument is the argument of a process that converts one document.
 	childArgument = "read-document"
-	// childPatience is how long it may take for the time that it has, on a machine
-	// that is busy. childHeap is from where on it collects garbage more often, before
-	// it has taken childMemory.
+	// childPatience is the time limit of the process. Its processor time is limited by
+	// childTime, so this is for busy machines. childHeap is its soft memory limit, below
+	// the hard limit childMemory.
 	childPatience = time.Minute
 	childHeap     = 160 * tool.MiB
-	// maxPart bounds the part of a document that it answers with, and maxConverted
-	// that as JSON.
+	// maxPart bounds the part of a document that the process returns, and maxConverted the
+	// JSON of its result.
 	maxPart      = 2 * tool.MiB
 	maxConverted = 8 * tool.MiB
-	// inProcess is the size up to which a text is read in the plugin's own process.
+	// inProcess is the largest text in bytes that the calling process converts itself.
 	inProcess = 256 << 10
 )
 
-// Isolated does what [Convert] does, and bounds the time and memory that takes,
-// whatever the document holds: in a process of its own, unless it is a short text,
-// which takes the time and memory of its length. Of a document that is read so there
-// are 2 MiB at most. The program must begin with [ServeChild].
+// Isolated is like [Convert], with a limit on time and memory. A separate process converts
+// the document and returns at most 2 MiB of it, unless the document is a short text, whose
+// conversion needs time and memory in proportion to its length. The program must call
+// [ServeChild] first.
 //
-// No page is short enough to be read here: what reads, selects and writes elements
-// takes quadratic time and more for some, seconds for a page of 4 KB.
+// No HTML page is short enough to be converted in the calling process: for some pages the
+// libraries need quadratic time and more, which is seconds for a page of 4 KB.
 func Isolated(ctx context.Context, r Request) (Document, error) {
 	if !Apart(r) {
 		return Convert(r)
@@ -46,7 +46,7 @@ func Isolated(ctx context.Context, r Request) (Document, error) {
 	return convertApart(ctx, r)
 }
 
-// Apart reports whether [Isolated] starts a process for a document.
+// Apart reports whether [Isolated] starts a process for a request.
 func Apart(r Request) bool {
 	switch kind, _ := kindOf(r.Body, r.ContentType); kind {
 	case KindPDF:
@@ -60,8 +60,8 @@ func Apart(r Request) bool {
 	return false
 }
 
-// childTime is how much processor time the process has: several times what an honest
-// document of that size takes. Of a PDF the size says little.
+// childTime returns the processor time limit of the process: several times the time for a
+// normal document of that size. For a PDF it is constant.
 func childTime(r Request) time.Duration {
 	if kind, _ := kindOf(r.Body, r.ContentType); kind == KindPDF {
 		return 10 * time.Second
@@ -69,7 +69,7 @@ func childTime(r Request) time.Duration {
 	return time.Duration(2+len(r.Body)/(512<<10)) * time.Second
 }
 
-// answer is what the process writes.
+// answer is the output of the process.
 type answer struct {
 	Document Document    `json:"document"`
 	Error    *tool.Error `json:"error,omitempty"`
@@ -100,13 +100,13 @@ func convertApart(ctx context.Context, r Request) (Document, error) {
 	case ctx.Err() != nil:
 		return Document{}, ctx.Err()
 	case err != nil && bounded.Err() == nil:
-		return Document{}, tool.Errorf(tool.Unavailable, "no process can be started to read the document").
-			WithHint("the administrator gives the plugin read = [\"/proc\"] in the filesystem block of its sandbox, or the isolation isolated").WithCause(err)
+		return Document{}, tool.Errorf(tool.Unavailable, "cannot start a process to read the document").
+			WithHint("the administrator adds read = [\"/proc\"] to the filesystem block of the plugin's sandbox, or sets the isolation isolated").WithCause(err)
 	}
 	var got answer
 	if err != nil || result.ExitCode != 0 || json.Unmarshal([]byte(result.Stdout.String()), &got) != nil {
 		return Document{}, tool.Errorf(tool.ResourceExhausted, "the document takes too much time or memory to read").
-			WithHint("look for it in another form, or on another page").WithCause(errors.New(result.Stderr.String()))
+			WithHint("look for it in another format, or on another page").WithCause(errors.New(result.Stderr.String()))
 	}
 	if got.Error != nil {
 		return got.Document, got.Error
@@ -116,7 +116,7 @@ func convertApart(ctx context.Context, r Request) (Document, error) {
 
 func self() string {
 	if runtime.GOOS == "linux" {
-		return "/proc/self/exe" // wherever the sandbox has put it
+		return "/proc/self/exe" // works wherever the sandbox mounts the program
 	}
 	path, err := os.Executable()
 	if err != nil {
@@ -125,8 +125,8 @@ func self() string {
 	return path
 }
 
-// ServeChild reads a document and ends the process, if it was started for that.
-// A program that uses [Isolated] calls it first.
+// ServeChild converts a document and exits, if [Isolated] started the process for that. If
+// not, it returns. A program that uses [Isolated] must call it first.
 func ServeChild() {
 	if len(os.Args) != 2 || os.Args[1] != childArgument {
 		return
@@ -155,6 +155,6 @@ func serveChild(in io.Reader, out io.Writer) error {
 		got.Error = tool.AsError(err)
 	}
 	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false) // it would be six times as long
+	encoder.SetEscapeHTML(false) // escapes make the text up to six times as long
 	return encoder.Encode(got)
 }

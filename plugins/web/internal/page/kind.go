@@ -7,7 +7,7 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// Kind says how a document is read.
+// Kind is a kind of document.
 type Kind string
 
 // The kinds of documents.
@@ -18,11 +18,11 @@ const (
 	KindBinary Kind = "binary"
 )
 
-// maxMediaType bounds the name of a media type, which errors and results show.
+// maxMediaType bounds the bytes of a media type, which errors and results show.
 const maxMediaType = 127
 
-// kindOf returns what a document is: what its server says, unless that says
-// nothing, or says text of what is none.
+// kindOf returns the kind and media type of a document: those of its Content-Type, or if
+// that is missing or generic, those of its content.
 func kindOf(body []byte, contentType string) (Kind, string) {
 	told, _, err := mime.ParseMediaType(contentType)
 	if err != nil || len(told) > maxMediaType {
@@ -43,7 +43,7 @@ func kindOf(body []byte, contentType string) (Kind, string) {
 	return KindBinary, told
 }
 
-// kindFound returns what a document is by its content.
+// kindFound returns the kind and media type that the content of a document has.
 func kindFound(body []byte, told string) (Kind, string) {
 	found := mimetype.Detect(body)
 	name, _, _ := strings.Cut(found.String(), ";")
@@ -69,7 +69,7 @@ func kindFound(body []byte, told string) (Kind, string) {
 	return KindBinary, name
 }
 
-// isText reports whether a media type is that of text.
+// isText reports whether documents of a media type are text.
 func isText(mediaType string) bool {
 	if strings.HasPrefix(mediaType, "text/") || strings.HasSuffix(mediaType, "+json") || strings.HasSuffix(mediaType, "+xml") {
 		return !strings.HasPrefix(mediaType, "image/") || mediaType == "image/svg+xml"

@@ -10,26 +10,26 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Link is where a page leads to.
+// Link is a link of a page.
 type Link struct {
-	URL  string `json:"url" jsonschema:"the whole address"`
-	Text string `json:"text,omitempty" jsonschema:"what the page calls it"`
+	URL  string `json:"url" jsonschema:"the absolute URL"`
+	Text string `json:"text,omitempty" jsonschema:"the text of the link"`
 }
 
-// LinkRequest says which links of a page are wanted.
+// LinkRequest selects links of a page.
 type LinkRequest struct {
-	// Match is in the address or the text of each, in any case; "" is in all.
+	// Match selects links whose URL or text contains it, ignoring case.
 	Match string `json:"match"`
-	// SameHost takes only those to the host of the page.
+	// SameHost selects links to the host and port of the page.
 	SameHost bool `json:"same_host"`
-	// Offset is how many of these are left out at the beginning, Limit how many
-	// there are at most, and Bytes how many bytes their addresses and texts have.
+	// Offset is the number of these links to skip. Limit is the maximum number of links to
+	// return, and Bytes the maximum size of their URLs and texts.
 	Offset int `json:"offset"`
 	Limit  int `json:"limit"`
 	Bytes  int `json:"bytes"`
 }
 
-// wants reports whether a link is one of those that are wanted.
+// wants reports whether the request selects a link.
 func (l *LinkRequest) wants(link Link, page *url.URL) bool {
 	if l.Match != "" && !strings.Contains(strings.ToLower(link.URL+"\n"+link.Text), strings.ToLower(l.Match)) {
 		return false
@@ -41,13 +41,12 @@ func (l *LinkRequest) wants(link Link, page *url.URL) bool {
 	return err == nil && strings.EqualFold(to.Hostname(), page.Hostname()) && port(to) == port(page)
 }
 
-// port is the one that an address leads to.
+// port returns the port of a URL.
 func port(u *url.URL) string {
 	return cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 }
 
-// links returns the links of a page that are wanted, and how many would be without
-// a bound.
+// links returns the selected links of a page, and the total number of them.
 func (r Request) links() (Document, error) {
 	kind, mediaType := kindOf(r.Body, r.ContentType)
 	d := Document{Kind: kind, MediaType: mediaType}
@@ -71,8 +70,8 @@ func (r Request) links() (Document, error) {
 	return d, nil
 }
 
-// linksOf returns the links of a page, each address once, in the order of the page.
-// A document that is no page, or of which no tree can be made, has none.
+// linksOf returns the links of a page, each URL once, in the order of the page. A document
+// that is not HTML, or that cannot be parsed, has none.
 func linksOf(r Request, kind Kind, base *url.URL) []Link {
 	if kind != KindHTML {
 		return nil
@@ -108,7 +107,7 @@ func linksOf(r Request, kind Kind, base *url.URL) []Link {
 	return links
 }
 
-// alternative is the text in place of a picture that is the element, or in it.
+// alternative returns the alternative text of an image in the element, or of the element.
 func alternative(n *html.Node) string {
 	for d := range n.Descendants() {
 		if text := attribute(d, "alt"); text != "" {

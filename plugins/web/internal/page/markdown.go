@@ -11,10 +11,10 @@ import (
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
 )
 
-// markdown writes what was taken of a page as CommonMark, with tables.
+// markdown returns the extract as CommonMark with tables.
 func markdown(found extract) (text string, err error) {
 	defer func() {
-		if r := recover(); r != nil { // a page that the library was not made for
+		if r := recover(); r != nil { // the library panics on some pages
 			err = fmt.Errorf("write markdown: %v", r)
 		}
 	}()

@@ -4,5 +4,5 @@ package page
 
 import "github.com/toolhost/toolhost/sdk/tool"
 
-// childMemory bounds the process that reads one document.
+// childMemory is the memory limit of the process that converts one document.
 const childMemory = 320 * tool.MiB

@@ -2,5 +2,5 @@
 
 package page
 
-// childMemory is no bound under the race detector, which maps more than any.
+// childMemory is no limit: the race detector maps more memory than any useful one.
 const childMemory = 0

@@ -1,9 +1,8 @@
-// Package page turns what a web server sends into text for a model: the article
+// Package page converts the response of a web server into text for a model: the article
 // of a page as markdown, the text of a PDF, the links of a page.
 //
-// What it reads is hostile: nothing in it may run for ever, take all memory or
-// crash. So pages and PDFs of any size, and large texts, are read by a process of
-// its own each; see [Isolated].
+// Documents are hostile: they may try to run forever, to use all memory or to crash the
+// program. A separate process converts each page, PDF and large text; see [Isolated].
 package page
 
 import (
@@ -13,32 +12,31 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Request is a document and what is wanted of it.
+// Request is a document and the conversion to make.
 type Request struct {
-	// Body is the document, ContentType what its server says that it is.
+	// Body is the document, and ContentType its Content-Type header.
 	Body        []byte `json:"-"`
 	ContentType string `json:"content_type"`
-	// URL is where it came from; links are relative to it.
+	// URL is the address of the document. Links are relative to it.
 	URL string `json:"url"`
 	// Format is Markdown, Text, HTML or Raw.
 	Format Format `json:"format"`
-	// Plain takes a document that is no text for one of bytes, even if its text
-	// could be read.
+	// Plain treats a PDF as binary content.
 	Plain bool `json:"plain,omitempty"`
-	// Whole takes all of a page, not only the article that is found in it.
+	// Whole returns the full page, not only its main article.
 	Whole bool `json:"whole"`
-	// Selector is a CSS selector: only what it names is taken. "" is everything.
+	// Selector is a CSS selector: only matching elements are returned. "" is none.
 	Selector string `json:"selector"`
-	// Part is what is wanted of the text.
+	// Part is the part of the text to return.
 	Part Part `json:"part"`
-	// Links asks for the links of a page, and not for its text.
+	// Links requests the links of a page instead of its text.
 	Links *LinkRequest `json:"links,omitempty"`
 }
 
-// Format is how a document is written for the reader.
+// Format is the format of the text.
 type Format string
 
-// The formats. Raw is the text of the document as it came.
+// The formats. Raw is the source text of the document.
 const (
 	Markdown Format = "markdown"
 	Text     Format = "text"
@@ -46,36 +44,36 @@ const (
 	Raw      Format = "raw"
 )
 
-// Document is what was made of a document.
+// Document is the result of a conversion.
 type Document struct {
-	// Text is the part that was asked for of the document in its format. It is
-	// valid UTF-8, without characters that nobody sees.
+	// Text is the requested part of the text. It is valid UTF-8 without invisible
+	// characters.
 	Text string `json:"text"`
-	// End is the character after the last one of Text, and Total how many there
-	// are; or how many links there are.
+	// End is the index of the character after Text. Total is the number of characters of
+	// the whole text, or the number of matching links.
 	End   int `json:"end"`
 	Total int `json:"total"`
-	// Links are those that were asked for.
+	// Links are the requested links.
 	Links []Link `json:"links,omitempty"`
-	// Kind says what it is: "html", "text", "pdf" or "binary", which has no text.
+	// Kind is the kind of document. A binary one has no text.
 	Kind Kind `json:"kind"`
-	// MediaType is that of the document, Charset how its bytes became text; ""
-	// if it is no text.
+	// MediaType is the media type of the document. Charset is the encoding it was decoded
+	// from; "" if it is not text.
 	MediaType string `json:"media_type"`
 	Charset   string `json:"charset,omitempty"`
-	// Title, Byline and Published are what a page or PDF says of itself.
+	// Title, Byline and Published are from the metadata of a page or PDF.
 	Title     string `json:"title,omitempty"`
 	Byline    string `json:"byline,omitempty"`
 	Published string `json:"published,omitempty"`
-	// Extract says what was taken of a page: "article", "full", "selector", or
-	// "flat" if it cannot be read as a tree and is text only.
+	// Extract is the part of a page that was converted: "article", "full", "selector", or
+	// "flat" for the text of a page that could not be parsed.
 	Extract string `json:"extract,omitempty"`
-	// Pages is how many a PDF has.
+	// Pages is the number of pages of a PDF.
 	Pages int `json:"pages,omitempty"`
 }
 
-// Convert does what is wanted of a document, however long that takes. Its errors
-// are [*tool.Error].
+// Convert converts a document without a limit on time and memory. Its errors are
+// [*tool.Error].
 func Convert(r Request) (Document, error) {
 	if r.Links != nil {
 		return r.links()
@@ -88,7 +86,7 @@ func Convert(r Request) (Document, error) {
 	return d, err
 }
 
-// read makes text of a document, all of it.
+// read converts a document to its whole text.
 func read(r Request) (Document, error) {
 	base, err := url.Parse(r.URL)
 	if err != nil {
@@ -100,7 +98,7 @@ func read(r Request) (Document, error) {
 	}
 	d := Document{Kind: kind, MediaType: mediaType}
 	if r.Selector != "" && kind != KindHTML {
-		return d, tool.Errorf(tool.InvalidArgument, "selector is for pages of HTML, and this is none").WithHint("leave selector out")
+		return d, tool.Errorf(tool.InvalidArgument, "selector needs an HTML page, and the document is %s", mediaType).WithHint("omit selector")
 	}
 	switch kind {
 	case KindPDF:

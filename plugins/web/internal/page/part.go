@@ -7,23 +7,23 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Part says which part of a text is wanted.
+// Part is a part of a text.
 type Part struct {
-	// Start is its first character, counted from 0, and Length how many it has at
-	// most; 0 is no bound.
+	// Start is the index of the first character, from 0. Length is the maximum number of
+	// characters; 0 is no limit.
 	Start  int `json:"start"`
 	Length int `json:"length"`
-	// Bytes is how many bytes it has at most; 0 is no bound.
+	// Bytes is the maximum number of bytes; 0 is no limit.
 	Bytes int `json:"bytes"`
 }
 
-// of returns the part of a text, the character after its last one, and how many
-// the text has.
+// of returns the part of a text, the index of the character after it, and the number of
+// characters of the text.
 func (p Part) of(text string) (part string, end, total int, err error) {
 	total = utf8.RuneCountInString(text)
 	if p.Start > 0 && p.Start >= total {
 		return "", 0, total, tool.Errorf(tool.InvalidArgument, "start_index is %d, but the text has %d characters", p.Start, total).
-			WithHint("leave start_index out to begin at the start")
+			WithHint("omit start_index to begin at the start")
 	}
 	from, to, end := len(text), len(text), 0
 	for i, c := range text {

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// maxPages bounds how many pages of a PDF are read.
+	// maxPages is the number of pages to read of a PDF.
 	maxPages = 2000
-	// maxPDFText bounds the text of a PDF.
+	// maxPDFText bounds the bytes of text of a PDF.
 	maxPDFText = 16 << 20
 )
 
-// readPDF returns the text of a PDF. The library believes what a PDF says of the
-// size of its parts, and follows circles: it must run in a process of its own.
+// readPDF returns the text of a PDF. The library trusts the sizes in a PDF and follows
+// cycles, so it must run in a separate process.
 func readPDF(d Document, body []byte) (result Document, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -27,7 +27,7 @@ func readPDF(d Document, body []byte) (result Document, err error) {
 		}
 	}()
 	if header := []byte("%PDF-1.7\n"); len(body) > len(header) && bytes.HasPrefix(body, header[:5]) {
-		body = append(header, body[len(header):]...) // the library knows no later version, whose text is the same
+		body = append(header, body[len(header):]...) // the library refuses later versions, whose text is the same
 	}
 	reader, err := pdf.NewReader(bytes.NewReader(body), int64(len(body)))
 	if err != nil {
@@ -57,14 +57,14 @@ func readPDF(d Document, body []byte) (result Document, err error) {
 	}
 	d.Text = strings.TrimRight(out.String(), "\n") + "\n"
 	if out.Len() == 0 {
-		return d, tool.Errorf(tool.Failed, "the PDF of %d pages has no text; perhaps its pages are images", d.Pages).
-			WithHint("look for the document in another form")
+		return d, tool.Errorf(tool.Failed, "the PDF has %d pages without text, perhaps images", d.Pages).
+			WithHint("look for the document in another format")
 	}
 	return d, nil
 }
 
-// pageText returns the text of a page in the order in which it was set. Where
-// words and lines end is seen by their places only.
+// pageText returns the text of a page in the order of the PDF. It finds the ends of words
+// and lines by their positions.
 func pageText(reader *pdf.Reader, number int) (text string, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -74,7 +74,7 @@ func pageText(reader *pdf.Reader, number int) (text string, err error) {
 	var out strings.Builder
 	var last pdf.Text
 	for _, t := range reader.Page(number).Content().Text {
-		if strings.Trim(t.S, "\n") == "" { // what the library adds to each piece
+		if strings.Trim(t.S, "\n") == "" { // the library adds it to each piece
 			continue
 		}
 		size := max(t.FontSize, 1)
@@ -94,6 +94,6 @@ func pageText(reader *pdf.Reader, number int) (text string, err error) {
 }
 
 func unreadable(err error) error {
-	return tool.Errorf(tool.Failed, "the PDF cannot be read: it is damaged, encrypted, or of a kind that is not known").
-		WithHint("look for the document in another form").WithCause(err)
+	return tool.Errorf(tool.Failed, "the PDF cannot be read: it is damaged, encrypted or unsupported").
+		WithHint("look for the document in another format").WithCause(err)
 }

@@ -6,17 +6,17 @@ import (
 	"golang.org/x/net/html"
 )
 
-// textWriter writes the text of elements, one block on each line.
+// textWriter writes the text of elements, with a line for each block.
 type textWriter struct {
 	out    strings.Builder
-	space  bool // a space stands between what was written and what comes
-	breaks int  // line breaks that do, 2 at most
-	pre    int  // how many elements are open in which spaces count
-	unread int  // how many are that nobody reads
-	fresh  bool // the mark of an entry of a list was written, and nothing of it
+	space  bool // a space is due before the next text
+	breaks int  // line breaks that are due before the next text, at most 2
+	pre    int  // the number of open elements that preserve white space
+	unread int  // the number of open elements to leave out
+	fresh  bool // the bullet of a list item was written, and none of its text
 }
 
-// textOf returns the text of nodes and of what is in them.
+// textOf returns the text of nodes and their descendants.
 func textOf(nodes []*html.Node) string {
 	var w textWriter
 	for _, n := range nodes {
@@ -26,11 +26,11 @@ func textOf(nodes []*html.Node) string {
 	return w.String()
 }
 
-// textOfTokens returns the text of a page of which no tree was made, without what
-// nobody reads. An element like that which is not closed goes on to the end.
+// textOfTokens returns the text of a page that could not be parsed into a tree, without
+// hidden elements. A hidden element that is not closed extends to the end of the page.
 func textOfTokens(page string) string {
 	var w textWriter
-	left, depth := "", 0 // the element that is left out, and how many of its name are open
+	left, depth := "", 0 // the hidden element, and the number of open elements with its name
 	tokens := html.NewTokenizer(strings.NewReader(page))
 	for tokens.Next() != html.ErrorToken {
 		token := tokens.Token()
@@ -56,8 +56,8 @@ func textOfTokens(page string) string {
 	return w.String()
 }
 
-// opens reports whether a tag begins an element that goes on to another tag. Of those
-// of HTML that can be empty a slash says nothing.
+// opens reports whether a start tag opens an element that needs an end tag. In HTML, a
+// slash at the end of a tag has no meaning.
 func opens(tag html.Token) bool {
 	switch tag.Data {
 	case "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input", "keygen", "link", "meta", "param", "source", "track", "wbr":
@@ -121,7 +121,7 @@ func (w *textWriter) close(tag string) {
 	}
 }
 
-// blockBreaks is how many line breaks stand around an element; 0 within a line.
+// blockBreaks returns the number of line breaks around an element; 0 for inline elements.
 func blockBreaks(tag string) int {
 	switch tag {
 	case "p", "h1", "h2", "h3", "h4", "h5", "h6", "blockquote", "table", "ul", "ol", "dl", "figure", "hr":
@@ -133,7 +133,7 @@ func blockBreaks(tag string) int {
 	return 0
 }
 
-// newLine ends the line, unless it has the mark of an entry only.
+// newLine ends the line, unless it contains only a bullet.
 func (w *textWriter) newLine(breaks int) {
 	if !w.fresh {
 		w.breaks = max(w.breaks, breaks)
@@ -162,7 +162,7 @@ func (w *textWriter) text(text string) {
 	}
 }
 
-// flush writes what stands between what was written and what comes.
+// flush writes the white space that is due.
 func (w *textWriter) flush() {
 	switch {
 	case w.out.Len() == 0:

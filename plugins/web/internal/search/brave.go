@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// brave asks the Brave Search API: GET /res/v1/web/search?q=...
+// brave is the Brave Search API: GET /res/v1/web/search?q=...
 type brave struct{}
 
 func (brave) request(ctx context.Context, base *url.URL, q Query) (*http.Request, error) {
@@ -36,7 +36,7 @@ func (brave) results(body []byte) ([]Result, error) {
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return nil, err
 	}
-	if answer.Type != "search" { // an answer without hits has no web
+	if answer.Type != "search" { // a response without results has no "web"
 		return nil, errNoResults
 	}
 	var found []Result

@@ -10,13 +10,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// kagi asks the Kagi Search API: GET /api/v0/search?q=...
+// kagi is the Kagi Search API: GET /api/v0/search?q=...
 type kagi struct{}
 
 func (kagi) request(ctx context.Context, base *url.URL, q Query) (*http.Request, error) {
 	if q.Freshness != "" {
-		return nil, tool.Errorf(tool.InvalidArgument, "the search service kagi cannot search by freshness").
-			WithHint("leave freshness out, and put the year into the query")
+		return nil, tool.Errorf(tool.InvalidArgument, "the search service kagi does not support freshness").
+			WithHint("omit freshness, and add the year to the query")
 	}
 	request, err := get(ctx, base, "/api/v0/search", url.Values{"q": {withSite(q)}, "limit": {strconv.Itoa(q.Count)}})
 	if err == nil {
@@ -28,7 +28,7 @@ func (kagi) request(ctx context.Context, base *url.URL, q Query) (*http.Request,
 func (kagi) results(body []byte) ([]Result, error) {
 	var answer struct {
 		Data *[]struct {
-			// T is 0 for a page that was found, 1 for related searches.
+			// T is 0 for a result and 1 for related searches.
 			T                              int
 			URL, Title, Snippet, Published string
 		} `json:"data"`
@@ -40,8 +40,8 @@ func (kagi) results(body []byte) ([]Result, error) {
 		return nil, err
 	}
 	if len(answer.Error) > 0 {
-		return nil, tool.Errorf(tool.Failed, "the search service kagi refuses the query (its error %d)", answer.Error[0].Code).
-			WithHint("search with other words; if that does not help, the administrator should look at the secret of web_search")
+		return nil, tool.Errorf(tool.Failed, "the search service kagi rejects the query (error %d)", answer.Error[0].Code).
+			WithHint("use other search terms; if it fails again, the administrator should check the secret of the search service")
 	}
 	if answer.Data == nil {
 		return nil, errNoResults

@@ -1,4 +1,4 @@
-// Package search asks services that search the web, each in its own language.
+// Package search queries web search services, each through its own API.
 package search
 
 import (
@@ -20,19 +20,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Query is what to search for.
+// Query is a search query.
 type Query struct {
 	Text  string
 	Count int
 	// Freshness is "day", "week", "month", "year" or "" for any time.
 	Freshness string
-	// Site is a domain; "" is all.
+	// Site is the domain to search; "" is all.
 	Site string
-	// Key is what the service knows its customer by.
+	// Key is the API key.
 	Key string
 }
 
-// Result is one page that was found.
+// Result is a page that matches the query.
 type Result struct {
 	Title     string `json:"title"`
 	URL       string `json:"url"`
@@ -40,29 +40,29 @@ type Result struct {
 	Published string `json:"published,omitempty"`
 }
 
-// Provider is a service that searches.
+// Provider is a search service.
 type Provider interface {
-	// Search returns what was found, the best first. Its errors are [*tool.Error].
+	// Search returns the results, the best first. Its errors are [*tool.Error].
 	Search(ctx context.Context, q Query) ([]Result, error)
-	// Origin is the server that answers.
+	// Origin returns the scheme and host of the service.
 	Origin() string
 }
 
-// Options say which service is asked, and how.
+// Options configure a [Provider].
 type Options struct {
 	// Provider is "searxng", "brave", "tavily" or "kagi".
 	Provider string
-	// URL is the address of the service.
+	// URL is the base URL of the service.
 	URL *url.URL
-	// Client sends the requests. It must not follow redirects, which would give the
-	// key to others.
+	// Client sends the requests. It must not follow redirects, which could send the key
+	// to another server.
 	Client    *http.Client
 	UserAgent string
-	// Now is the time; nil is that of the machine.
+	// Now returns the current time; nil means time.Now.
 	Now func() time.Time
 }
 
-// New returns the provider that is named.
+// New returns a provider.
 func New(o Options) (Provider, error) {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -78,12 +78,12 @@ func New(o Options) (Provider, error) {
 	case "kagi":
 		s.dialect = kagi{}
 	default:
-		return nil, fmt.Errorf("there is no search provider %q", o.Provider)
+		return nil, fmt.Errorf("unknown search provider %q", o.Provider)
 	}
 	return s, nil
 }
 
-// DefaultURL is the address of a service; "" if everybody runs their own.
+// DefaultURL returns the base URL of a service; "" if each user runs their own.
 func DefaultURL(provider string) string {
 	return map[string]string{
 		"brave":  "https://api.search.brave.com",
@@ -92,15 +92,15 @@ func DefaultURL(provider string) string {
 	}[provider]
 }
 
-// dialect is how one service is asked, and how it answers.
+// dialect is the API of one service.
 type dialect interface {
 	// request returns the request for a query.
 	request(ctx context.Context, base *url.URL, q Query) (*http.Request, error)
-	// results reads the answer.
+	// results parses the response.
 	results(body []byte) ([]Result, error)
 }
 
-// service asks in a dialect.
+// service is a [Provider] that uses a dialect.
 type service struct {
 	dialect
 	name   string
@@ -110,7 +110,7 @@ type service struct {
 	now    func() time.Time
 }
 
-// maxAnswer bounds the bytes of an answer.
+// maxAnswer bounds the bytes of a response.
 const maxAnswer = 4 << 20
 
 // Origin implements [Provider].
@@ -160,37 +160,37 @@ func (s *service) unreachable(ctx context.Context, err error) error {
 		return tool.Errorf(tool.Timeout, "the search service %s did not answer in time", s.name).WithHint("try again later").WithRetry(0).WithCause(err)
 	}
 	return tool.Errorf(tool.Unavailable, "the search service %s cannot be reached", s.name).
-		WithHint("try again later; if that does not help, the administrator should look at search.url").WithRetry(0).WithCause(err)
+		WithHint("try again later; if it fails again, the administrator should check the setting search.url").WithRetry(0).WithCause(err)
 }
 
-// status is what is wrong by the number of the answer.
+// status returns the error that the status code of a response means.
 func (s *service) status(answer *http.Response) error {
-	cause := fmt.Errorf("the answer is %s", answer.Status)
-	shown := strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", http.StatusText(answer.StatusCode))) // not in the server's words
+	cause := fmt.Errorf("the response is %s", answer.Status)
+	shown := strings.TrimSpace(fmt.Sprint(answer.StatusCode, " ", http.StatusText(answer.StatusCode))) // not the reason that the server sends
 	wait := fetch.RetryAfter(answer.Header, s.now())
 	switch code := answer.StatusCode; {
 	case code == http.StatusOK:
 		return nil
 	case code == http.StatusTooManyRequests:
-		return tool.Errorf(tool.RateLimited, "the search service %s has had too many queries", s.name).
-			WithHint("search later, or fetch a page whose address is known").WithRetry(wait).WithCause(cause)
+		return tool.Errorf(tool.RateLimited, "the search service %s received too many queries", s.name).
+			WithHint("search later, or fetch a page with a known URL").WithRetry(wait).WithCause(cause)
 	case code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusPaymentRequired:
-		return tool.Errorf(tool.Unavailable, "the search service %s refuses the key, or answers no programs (%s)", s.name, shown).
-			WithHint("the administrator should look at the secret of web_search; searxng needs format json in its settings").WithCause(cause)
+		return tool.Errorf(tool.Unavailable, "the search service %s rejects the API key or API access (%s)", s.name, shown).
+			WithHint("the administrator should check the secret of the search service; searxng needs the format json enabled in its settings").WithCause(cause)
 	case code >= 500:
-		return tool.Errorf(tool.Unavailable, "the search service %s has failed (%s)", s.name, shown).
+		return tool.Errorf(tool.Unavailable, "the search service %s failed (%s)", s.name, shown).
 			WithHint("search later").WithRetry(wait).WithCause(cause)
 	}
-	return tool.Errorf(tool.Failed, "the search service %s refuses the query (%s)", s.name, shown).
-		WithHint("search with other words, without site and freshness").WithCause(cause)
+	return tool.Errorf(tool.Failed, "the search service %s rejects the query (%s)", s.name, shown).
+		WithHint("use other search terms, without site and freshness").WithCause(cause)
 }
 
 func (s *service) nonsense(err error) error {
-	return tool.Errorf(tool.Failed, "the search service %s answers with something that is no list of results", s.name).
-		WithHint("the administrator should look at search.provider and search.url").WithCause(err)
+	return tool.Errorf(tool.Failed, "the response of the search service %s is not a list of results", s.name).
+		WithHint("the administrator should check the settings search.provider and search.url").WithCause(err)
 }
 
-// tidy returns the results that lead somewhere, as plain text.
+// tidy returns the results with an http or https URL, as plain text.
 func tidy(found []Result) []Result {
 	kept := []Result{}
 	for _, r := range found {
@@ -207,7 +207,7 @@ func tidy(found []Result) []Result {
 
 var tags = regexp.MustCompile(`<[^<>]{0,200}>`)
 
-// plain returns a text on one line, without marks of HTML and what nobody sees.
+// plain returns text on one line, without HTML tags and invisible characters.
 func plain(text string, most int) string {
 	text = html.UnescapeString(tags.ReplaceAllString(text, ""))
 	text = strings.Join(strings.Fields(tool.Visible(strings.ToValidUTF8(text, "\uFFFD"))), " ")
@@ -217,14 +217,14 @@ func plain(text string, most int) string {
 	return text
 }
 
-// get returns a request by GET with parameters.
+// get returns a GET request with parameters.
 func get(ctx context.Context, base *url.URL, path string, parameters url.Values) (*http.Request, error) {
 	u := base.JoinPath(path)
 	u.RawQuery = parameters.Encode()
 	return http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 }
 
-// post returns a request by POST with JSON.
+// post returns a POST request with a JSON body.
 func post(ctx context.Context, base *url.URL, path string, value any) (*http.Request, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -238,7 +238,7 @@ func post(ctx context.Context, base *url.URL, path string, value any) (*http.Req
 	return request, nil
 }
 
-// withSite adds the domain to the words of a query, as most services know it.
+// withSite returns the search terms with the operator site:, which most services support.
 func withSite(q Query) string {
 	if q.Site == "" {
 		return q.Text

@@ -8,7 +8,7 @@ import (
 	"net/url"
 )
 
-// searxng asks a server of one's own: GET /search?q=...&format=json.
+// searxng is the API of a SearXNG server: GET /search?q=...&format=json.
 type searxng struct{}
 
 func (searxng) request(ctx context.Context, base *url.URL, q Query) (*http.Request, error) {
@@ -18,7 +18,7 @@ func (searxng) request(ctx context.Context, base *url.URL, q Query) (*http.Reque
 	}
 	request, err := get(ctx, base, "/search", parameters)
 	if err == nil && q.Key != "" {
-		request.Header.Set("Authorization", "Bearer "+q.Key) // of what stands in front of it
+		request.Header.Set("Authorization", "Bearer "+q.Key) // for a proxy in front of the server
 	}
 	return request, err
 }
@@ -43,5 +43,5 @@ func (searxng) results(body []byte) ([]Result, error) {
 	return found, nil
 }
 
-// errNoResults says that an answer has no list of results, not even an empty one.
-var errNoResults = errors.New("there is no list of results")
+// errNoResults reports that a response has no list of results, not even an empty one.
+var errNoResults = errors.New("the response has no list of results")

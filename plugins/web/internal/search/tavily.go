@@ -7,7 +7,7 @@ import (
 	"net/url"
 )
 
-// tavily asks the Tavily API: POST /search with JSON.
+// tavily is the Tavily API: POST /search with JSON.
 type tavily struct{}
 
 type tavilyQuery struct {
