@@ -10,16 +10,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxBetween is how many commits a preview lists.
+// maxBetween is the number of commits that a preview lists.
 const maxBetween = 50
 
-// between lists the commits of to that all of from lack, the newest first, and one
-// more than a preview has room for.
+// between lists the commits that are in the history of to but not of from, newest first.
+// It returns at most maxBetween+1.
 func (r *repository) between(ctx context.Context, to string, from ...string) ([]Commit, error) {
 	if to == "" || slices.Contains(from, to) {
 		return nil, nil
 	}
-	var input strings.Builder // there may be more of them than arguments can be
+	var input strings.Builder // there may be too many for arguments
 	input.WriteString(to + "\n")
 	for _, id := range from {
 		input.WriteString("^" + id + "\n")
@@ -38,7 +38,7 @@ func (r *repository) between(ctx context.Context, to string, from ...string) ([]
 	return found, nil
 }
 
-// countOf is how many commits such a list has.
+// countOf describes the number of commits in a list from between.
 func countOf(commits []Commit) string {
 	if len(commits) > maxBetween {
 		return fmt.Sprintf("more than %d commits", maxBetween)
@@ -46,7 +46,7 @@ func countOf(commits []Commit) string {
 	return plural(len(commits), "commit")
 }
 
-// commitsLeft lists commits for a preview.
+// commitsLeft lists commits from between for a preview.
 func commitsLeft(title string, commits []Commit) []tool.Content {
 	if len(commits) == 0 {
 		return nil

@@ -16,13 +16,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// config is what a repository's own configuration says, with what it includes.
+// config is a repository's configuration, including the files that it includes.
 type config struct {
 	settings  []porcelain.Setting
-	overrides []string // names and values in turn, see overridesOf
+	overrides []string // names and values in turn; see overridesOf
 }
 
-// last is the value that counts of a setting, "" if there is none.
+// last returns the effective value of a setting, the last one, or "" if it is not set.
 func (c *config) last(section, subsection, name string) string {
 	all := c.all(section, subsection, name)
 	if len(all) == 0 {
@@ -31,7 +31,7 @@ func (c *config) last(section, subsection, name string) string {
 	return all[len(all)-1]
 }
 
-// all are the values of a setting.
+// all returns the values of a setting in order.
 func (c *config) all(section, subsection, name string) []string {
 	var values []string
 	for _, s := range c.settings {
@@ -42,7 +42,7 @@ func (c *config) all(section, subsection, name string) []string {
 	return values
 }
 
-// subsections are the names of a section's subsections.
+// subsections returns the sorted names of a section's subsections.
 func (c *config) subsections(section string) []string {
 	names := map[string]bool{}
 	for _, s := range c.settings {
@@ -53,11 +53,11 @@ func (c *config) subsections(section string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// maxConfig bounds a repository's configuration.
+// maxConfig limits the size of a repository's configuration.
 const maxConfig = tool.MiB
 
-// readConfig asks git for the repository's configuration, which executes nothing of
-// it, unless its files are the same as when it was asked last.
+// readConfig reads the repository's configuration with git, which executes nothing in
+// it. If the files have not changed since the last call, it uses the cached result.
 func (r *repository) readConfig(ctx context.Context) error {
 	now := r.configState()
 	if r.config = r.configs.find(r.gitDir, now); r.config != nil {
@@ -68,13 +68,13 @@ func (r *repository) readConfig(ctx context.Context) error {
 	records := porcelain.NewRecords(func(record []byte) error {
 		s, ok := porcelain.ParseConfig(string(record))
 		if !ok {
-			return fmt.Errorf("an unknown setting: %.80q", record)
+			return fmt.Errorf("unknown setting: %.80q", record)
 		}
 		included = included || s.Section == "include" || s.Section == "includeif"
 		c.settings = append(c.settings, s)
 		return nil
 	})
-	r.config = &config{} // git is run without it
+	r.config = &config{} // there are no overrides yet
 	_, err := r.run(ctx, command{args: []string{"config", "--includes", "--list", "-z"}, output: records, maxOutput: maxConfig})
 	if err != nil {
 		return err
@@ -86,15 +86,15 @@ func (r *repository) readConfig(ctx context.Context) error {
 		return err
 	}
 	r.config = c
-	// What is included may change with the branch, and where nobody looks here.
+	// An include can depend on the branch and on files that configState does not check.
 	if !included {
 		r.configs.keep(r.gitDir, now, c)
 	}
 	return nil
 }
 
-// configState says of the files that hold the configuration whether they have
-// changed; "" if that cannot be told.
+// configState returns a text that changes whenever the files of the configuration
+// change, or "" if later changes could go unnoticed.
 func (r *repository) configState() string {
 	var state strings.Builder
 	for _, path := range []string{filepath.Join(r.commonDir, "config"), filepath.Join(r.gitDir, "config.worktree")} {
@@ -107,8 +107,7 @@ func (r *repository) configState() string {
 		if !ok || !info.Mode().IsRegular() {
 			return ""
 		}
-		// A file that is changed again within one tick of the kernel's clock looks the
-		// same.
+		// A second change within one tick of the kernel's clock would go unnoticed.
 		changed := changeTime(stat)
 		if time.Since(changed) < 100*time.Millisecond {
 			return ""
@@ -118,7 +117,7 @@ func (r *repository) configState() string {
 	return state.String()
 }
 
-// configCache remembers the configuration of a few repositories.
+// configCache caches the configurations of a few repositories.
 type configCache struct {
 	mu    sync.Mutex // guards known
 	known map[string]knownConfig
@@ -129,7 +128,7 @@ type knownConfig struct {
 	config *config
 }
 
-// maxConfigs is how many repositories are remembered.
+// maxConfigs is the number of cached repositories.
 const maxConfigs = 32
 
 func newConfigCache() *configCache { return &configCache{known: map[string]knownConfig{}} }

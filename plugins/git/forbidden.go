@@ -10,8 +10,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// forbidden reports whether no call may use a path of the worktree: as it is, or as its
-// folder of the workspace is spelled.
+// forbidden reports whether paths.forbidden covers a path of the worktree, either its
+// real path or its path in the spelling of the workspace.
 func (r *repository) forbidden(path string) bool {
 	patterns := forbidden.Patterns(r.call.Files().Forbidden)
 	if path == "" || len(patterns) == 0 {
@@ -20,13 +20,14 @@ func (r *repository) forbidden(path string) bool {
 	return patterns.Covers(filepath.Join(r.worktree, path)) || r.spelled != r.worktree && patterns.Covers(filepath.Join(r.spelled, path))
 }
 
-// forbiddenPath refuses a forbidden path that a call has named.
+// forbiddenPath returns the error for a forbidden path that a call names.
 func forbiddenPath(name string) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
-		WithHint("the administrator has forbidden it to all calls; go on without it")
+		WithHint("the administrator has forbidden this path for all calls; continue without it")
 }
 
-// refuseForbidden refuses a change that includes forbidden files, which it does not name.
+// refuseForbidden refuses a change that includes forbidden files. The error counts the
+// files without naming them.
 func (r *repository) refuseForbidden(paths []string) error {
 	n := 0
 	for _, path := range paths {
@@ -38,16 +39,16 @@ func (r *repository) refuseForbidden(paths []string) error {
 		return nil
 	}
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: the change includes %s", plural(n, "forbidden file")).
-		WithHint("the administrator has forbidden it to all calls; name the files that are meant if the tool takes files, or the user can do this with git itself")
+		WithHint("the administrator has forbidden these files for all calls; name other files if the tool has files, or ask the user to do this with git")
 }
 
-// aForbiddenFile stands for the name of one in what git says.
+// aForbiddenFile replaces the name of a forbidden file in git's output.
 const aForbiddenFile = "[forbidden file]"
 
-// maybePath finds what may be a path in what git says.
+// maybePath matches everything in git's output that may be a path.
 var maybePath = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|[^\s'":;,]+`)
 
-// withoutForbidden takes the names of forbidden files out of what git says.
+// withoutForbidden replaces the names of forbidden files in git's output.
 func (r *repository) withoutForbidden(said string) string {
 	if len(r.call.Files().Forbidden) == 0 {
 		return said
@@ -67,7 +68,7 @@ func (r *repository) withoutForbidden(said string) string {
 	return b.String()
 }
 
-// named splits paths into those that a call may be told and the number of the others.
+// named returns the paths that a result may name, and the number of forbidden ones.
 func (r *repository) named(paths []string) (named []string, forbidden int) {
 	named = slices.DeleteFunc(slices.Clone(paths), r.forbidden)
 	return named, len(paths) - len(named)

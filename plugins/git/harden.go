@@ -11,32 +11,33 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// fixedConfig is what git is told instead of what a repository says: nothing that runs
-// a program, reaches a remote by itself, reads a file elsewhere, makes the output
-// something else, or a change another one than was shown.
+// fixedConfig returns settings that override those of the repository. With them, git
+// runs no programs, does not connect to remotes by itself, reads no files elsewhere,
+// writes output in a fixed form, and makes exactly the changes that a preview shows.
 func fixedConfig(worktree string) []string {
 	var all []string
 	for pair := range slices.Chunk(gitenv.Config(), 2) {
 		all = append(all, pair[0]+"="+pair[1])
 	}
 	return append(all,
-		// What runs programs to reach remotes, or by itself.
+		// Programs that git runs by itself or to connect to remotes.
 		"core.askPass=", "core.sshCommand=false", "core.gitProxy=", "credential.helper=", "credential.interactive=false", "protocol.allow=never",
 		"gc.auto=0", "maintenance.auto=false", "fetch.writeCommitGraph=false", "rebase.autoStash=false", "rebase.updateRefs=false",
-		// Where git works.
+		// Files that git uses.
 		"core.bare=false", "safe.directory="+worktree, "core.attributesFile=/dev/null", "core.excludesFile=/dev/null",
 		"mailmap.file=", "mailmap.blob=", "blame.ignoreRevsFile=", "diff.orderFile=/dev/null", "rerere.enabled=false",
-		// What the output looks like.
+		// The form of the output.
 		"color.ui=false", "column.ui=never", "log.mailmap=false", "log.showRoot=true", "log.follow=false", "i18n.commitEncoding=utf-8",
 		"i18n.logOutputEncoding=utf-8", "diff.suppressBlankEmpty=false", "core.quotePath=true", "core.abbrev=auto",
 		"core.commentChar=#", "user.useConfigOnly=true", "advice.detachedHead=false", "merge.conflictStyle=merge", "merge.log=false",
 		"core.warnAmbiguousRefs=true",
-		// What it does: instructions of a rebase can run programs, and the strategy "ours" merges nothing.
+		// How git changes things. The instructions of a rebase can run programs, and the
+		// strategy "ours" merges nothing.
 		"pull.rebase=false", "pull.twohead=ort", "rebase.backend=merge", "rebase.instructionFormat=%s", "rebase.abbreviateCommands=false",
 		"commit.cleanup=verbatim", "push.followTags=false", "push.default=nothing",
-		// What it sees: a file for itself, whatever the case of its name, and its changes.
+		// How git sees files: it notices each change, and file names are case-sensitive on Linux.
 		"core.ignoreStat=false", "core.ignoreCase="+strconv.FormatBool(runtime.GOOS != "linux"),
-		// What it costs: files that are larger are neither compared nor held in memory.
+		// Memory and processors. Git neither compares larger files nor holds them in memory.
 		"core.bigFileThreshold=32m", "core.deltaBaseCacheLimit=32m", "pack.windowMemory=64m", "pack.deltaCacheSize=16m", "pack.threads=2",
 		// Remotes.
 		"http.sslVerify=true", "http.proxy=", "http.followRedirects=initial", "http.cookieFile=", "http.saveCookies=false", "http.extraHeader=",
@@ -44,8 +45,8 @@ func fixedConfig(worktree string) []string {
 	)
 }
 
-// harmless are values for the settings of a section that are named by whoever wrote
-// the configuration. An empty text is the value for those without.
+// harmless returns a safe value for a setting in a section whose subsections the
+// repository can name freely. It reports false if the setting needs no override.
 func harmless(s porcelain.Setting) (value string, overridden bool) {
 	switch s.Section {
 	case "filter":
@@ -64,7 +65,7 @@ func harmless(s porcelain.Setting) (value string, overridden bool) {
 		}
 		return "", s.Name == "command" || s.Name == "textconv"
 	case "merge":
-		return "false", s.Subsection != "" && s.Name == "driver" // a conflict, rather than a merge that nobody has made
+		return "false", s.Subsection != "" && s.Name == "driver" // leaves a conflict instead of running a program
 	case "trailer":
 		return "", s.Name == "command" || s.Name == "cmd"
 	case "submodule":
@@ -79,25 +80,25 @@ func harmless(s porcelain.Setting) (value string, overridden bool) {
 	case "protocol":
 		return "never", s.Subsection != ""
 	case "remote":
-		// Git is given addresses: nothing else of a remote's settings counts, unless it
-		// fetches what is missing by itself.
+		// Git gets addresses instead of the names of remotes, so a remote's other settings
+		// do not apply. A promisor would still make git fetch missing objects by itself.
 		return "false", s.Subsection != "" && s.Name == "promisor"
 	case "pager":
 		return "false", true
 	case "branch":
-		return "", s.Name == "mergeoptions" // other than those of the call
+		return "", s.Name == "mergeoptions" // the call decides
 	}
 	return "", false
 }
 
-// Bounds of what a repository can make git be told.
+// Limits for the overrides that one repository needs.
 const (
 	maxOverrides    = 2000
 	maxOverrideSize = 256 << 10
 )
 
-// overridesOf is what git is told because of what a repository's configuration names:
-// names, which may hold "=", and values in turn.
+// overridesOf returns overrides for the settings of a repository: names, which may
+// contain "=", and values in turn.
 func overridesOf(settings []porcelain.Setting) ([]string, error) {
 	var keys []string
 	size := 0
@@ -110,7 +111,7 @@ func overridesOf(settings []porcelain.Setting) ([]string, error) {
 		}
 		known[key] = true
 		keys = append(keys, key, value)
-		if s.Section == "filter" { // of a filter that is required, an empty command is a failure
+		if s.Section == "filter" { // if a filter is required, an empty command is a failure
 			if required := "filter." + s.Subsection + ".required"; !known[required] {
 				known[required] = true
 				keys = append(keys, required, "false")
@@ -120,16 +121,16 @@ func overridesOf(settings []porcelain.Setting) ([]string, error) {
 	}
 	if len(keys) > 2*maxOverrides || size > maxOverrideSize {
 		return nil, tool.Errorf(tool.ResourceExhausted, "The git repository cannot be used: its configuration names too many drivers, filters and addresses").
-			WithHint("at most %d, with %d bytes", maxOverrides, maxOverrideSize)
+			WithHint("the limits are %d names and %d bytes; the user can remove some from .git/config", maxOverrides, maxOverrideSize)
 	}
 	return keys, nil
 }
 
-// environment is all that git knows of its surroundings.
+// environment returns git's environment. Git inherits nothing else.
 func (r *repository) environment(c *command) []string {
-	literal := "1" // a name is no pattern
+	literal := "1" // a path is not a pattern
 	if c.patterns || c.args[0] == "stash" {
-		literal = "0" // stash names patterns itself, and is given none
+		literal = "0" // git stash uses patterns itself, and its arguments include no paths
 	}
 	env := []string{
 		"PATH=/usr/bin:/bin", "HOME=/nonexistent", "LC_ALL=C", "TZ=UTC", "TERM=dumb",
@@ -145,7 +146,7 @@ func (r *repository) environment(c *command) []string {
 	if r.scratch != "" {
 		env = append(env, "TMPDIR="+r.scratch)
 	}
-	// Nobody's configuration but the repository's.
+	// Only the repository's configuration.
 	env = append(env, "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1")
 	env = append(env, c.env...)
 	if r.noOverrides {

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// headings passes a patch on and puts a prefix before the paths in headings for
-// which git has no option: those of combined diffs and of files in conflict. Lines of
-// files never begin as these do.
+// headings copies a patch and adds a prefix to the paths in two kinds of headings, for
+// which git has no option: those of combined diffs and of files in conflict. No line of
+// a file's content in a patch starts like these headings.
 type headings struct {
 	to     io.Writer
 	prefix string
 
-	line []byte // the current one, as long as it may be a heading
-	rest bool   // the current line is none
+	line []byte // the start of the current line while it may be a heading
+	rest bool   // the current line is not a heading
 }
 
-// headings returns a writer that passes a patch of the repository on, with headings
-// that name files as the others of its paths: relative to the workspace.
+// headings returns a writer that copies a patch to another writer and makes the paths in
+// all headings relative to the workspace.
 func (r *repository) headings(to io.Writer) io.Writer {
 	if r.shown == "." {
 		return to
@@ -59,13 +59,13 @@ func (h *headings) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// The beginnings of headings. Git quotes the path of the first, not of the second.
+// The prefixes of headings. Git quotes the path after combined, but not after unmerged.
 const (
 	combined = "diff --cc "
 	unmerged = "* Unmerged path "
 )
 
-// mayBeHeading reports whether a line that begins so may be a heading.
+// mayBeHeading reports whether the start of a line may be the start of a heading.
 func mayBeHeading(line []byte) bool {
 	begins := func(heading string) bool {
 		n := min(len(line), len(heading))
@@ -74,7 +74,7 @@ func mayBeHeading(line []byte) bool {
 	return begins(combined) || begins(unmerged)
 }
 
-// appendHeading appends the heading with the prefix.
+// appendHeading appends the heading in h.line with the prefix.
 func (h *headings) appendHeading(out []byte) []byte {
 	line := string(h.line)
 	if path, ok := strings.CutPrefix(line, unmerged); ok {
@@ -92,7 +92,7 @@ func (h *headings) appendHeading(out []byte) []byte {
 	return append(out, combined+path+"\n"...)
 }
 
-// quoteForGit quotes a text as git does within quotes.
+// quoteForGit escapes a text as git does inside quotes.
 func quoteForGit(text string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {

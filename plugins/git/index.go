@@ -9,15 +9,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// privateIndex is an index of its own, with a place for new objects if it is for a
-// preview, so that nobody sees what is put into it.
+// privateIndex is a temporary index. In a preview it also has its own directory for new
+// objects, so that the repository does not change.
 type privateIndex struct {
 	r   *repository
 	dir string
 	env []string
 }
 
-// newIndex makes one that is empty. The caller closes it.
+// newIndex creates an empty privateIndex. The caller must close it.
 func (r *repository) newIndex() (*privateIndex, error) {
 	dir, err := os.MkdirTemp(r.scratch, "index-")
 	if err != nil {
@@ -30,18 +30,17 @@ func (r *repository) newIndex() (*privateIndex, error) {
 			x.Close()
 			return nil, noRoom(err)
 		}
-		// In quotes, a colon ends no path.
+		// In quotes, a colon does not end a path.
 		others := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(filepath.Join(r.commonDir, "objects")) + `"`
 		x.env = append(x.env, "GIT_OBJECT_DIRECTORY="+objects, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+others)
 	}
 	return x, nil
 }
 
-// Close removes it.
+// Close removes the index.
 func (x *privateIndex) Close() { _ = os.RemoveAll(x.dir) } // it is temporary
 
-// copy takes the index of the repository as it is; there is none if nothing was ever
-// staged.
+// copy copies the repository's index, which does not exist if nothing was ever staged.
 func (x *privateIndex) copy() error {
 	return copyFile(filepath.Join(x.dir, "index"), filepath.Join(x.r.gitDir, "index"))
 }
@@ -53,7 +52,7 @@ func (x *privateIndex) run(ctx context.Context, c command) (output, error) {
 	return x.r.run(ctx, c)
 }
 
-// add puts the files as they are into the index, and takes out those that are gone.
+// add adds the files as they are now, and removes the files that no longer exist.
 func (x *privateIndex) add(ctx context.Context, paths []string) error {
 	_, err := x.run(ctx, updateIndex(paths))
 	return err
@@ -68,20 +67,20 @@ func (x *privateIndex) tree(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out.stdout)), nil
 }
 
-// updateIndex puts files as they are into an index. git add would look into
-// submodules.
+// updateIndex returns the command that adds files to an index as they are now. It is
+// not git add, which would look into submodules.
 func updateIndex(paths []string) command {
 	return command{
 		args: []string{"update-index", "--add", "--remove", "-z", "--stdin"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00"), writes: true,
 	}
 }
 
-// refuseLocked refuses to begin while another process changes the index, or when
-// one was killed.
+// refuseLocked returns an error if another process holds the lock of the index, or was
+// killed and left it behind.
 func (r *repository) refuseLocked() error {
 	if _, err := os.Lstat(filepath.Join(r.gitDir, "index.lock")); err == nil {
-		return tool.Errorf(tool.Conflict, "Another git process works in the repository, or one was killed and has left index.lock").
-			WithHint("try again; if it stays, the user must see that no git runs there and remove .git/index.lock")
+		return tool.Errorf(tool.Conflict, "Another git process is changing the repository, or was killed and left index.lock behind").
+			WithHint("%s", strings.ReplaceAll(lockedHint, "$1", "index.lock"))
 	}
 	return nil
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxHeld is how many files a change can be about.
+// maxHeld is the maximum number of files in a change.
 const maxHeld = 200_000
 
-// state is what a change sees of the repository.
+// state is the state of a repository: its branch and its changed files.
 type state struct {
 	porcelain.Branch
 	files []porcelain.Entry
 }
 
-// lookAt lists what has changed below the paths, or everywhere. A file that was renamed
-// is two.
+// lookAt lists the changed files below the paths, or all of them without paths. A
+// renamed file is two entries.
 func (r *repository) lookAt(ctx context.Context, untracked string, paths ...string) (*state, error) {
 	return r.lookAtIndex(ctx, nil, untracked, paths...)
 }
 
-// lookAtIndex is lookAt with the index that the environment names.
+// lookAtIndex is lookAt with the index in env.
 func (r *repository) lookAtIndex(ctx context.Context, env []string, untracked string, paths ...string) (*state, error) {
 	s := &state{}
 	parser := porcelain.NewStatus(func(e porcelain.Entry) {
@@ -49,15 +49,15 @@ func (r *repository) lookAtIndex(ctx context.Context, env []string, untracked st
 	return s, err
 }
 
-// trueHead is what a status says of HEAD, or what HEAD itself says if a branch has the
-// name by which a status says something else.
+// trueHead returns the branch of a status. If the status is ambiguous because a branch
+// has a name such as "(detached)", trueHead reads the name from HEAD.
 func (r *repository) trueHead(b porcelain.Branch) (porcelain.Branch, error) {
 	if b.Name != "" && b.Name != "(null)" {
 		return b, nil
 	}
 	text, err := readSmall(filepath.Join(r.gitDir, "HEAD"))
 	if err != nil {
-		return b, badRepository("its HEAD cannot be read").WithCause(err)
+		return b, badRepository("its HEAD is unreadable").WithCause(err)
 	}
 	ref, symbolic := strings.CutPrefix(text, "ref: ")
 	if !symbolic {
@@ -65,16 +65,16 @@ func (r *repository) trueHead(b porcelain.Branch) (porcelain.Branch, error) {
 	}
 	name, branch := strings.CutPrefix(ref, "refs/heads/")
 	if !branch {
-		return b, tool.Errorf(tool.Failed, "HEAD is %s, which is no branch", tool.VisibleName(cut(ref))).WithHint("the user must git switch to a branch")
+		return b, tool.Errorf(tool.Failed, "HEAD is %s, which is not a branch", tool.VisibleName(cut(ref))).WithHint("the user must switch to a branch (git switch)")
 	}
 	if status := cmp.Or(b.Name, "(detached)"); status != name {
-		return b, tool.Errorf(tool.Failed, "HEAD is %s, which leads to no branch", tool.VisibleName(cut(ref))).WithHint("the user must git switch to a branch")
+		return b, tool.Errorf(tool.Failed, "HEAD is %s, which does not lead to a branch", tool.VisibleName(cut(ref))).WithHint("the user must switch to a branch (git switch)")
 	}
 	b.Name = name
 	return b, nil
 }
 
-// conflicts are the files in conflict.
+// conflicts returns the files in conflict.
 func (s *state) conflicts() []string {
 	var paths []string
 	for _, e := range s.files {
@@ -85,13 +85,13 @@ func (s *state) conflicts() []string {
 	return paths
 }
 
-// unresolved refuses a change while there are conflicts.
+// unresolved returns the error for a change while there are conflicts.
 func (r *repository) unresolved(conflicts []string) *tool.Error {
-	return tool.Errorf(tool.Conflict, "There are conflicts that are not resolved: %s", r.namesOf(conflicts)).
+	return tool.Errorf(tool.Conflict, "There are unresolved conflicts: %s", r.namesOf(conflicts)).
 		WithHint("edit these files, then git_add and git_commit")
 }
 
-// head is HEAD as a person reads it.
+// head describes HEAD.
 func (s *state) head() string {
 	switch {
 	case s.Name == "":
@@ -103,7 +103,8 @@ func (s *state) head() string {
 	}
 }
 
-// namesOf lists names on a line, a few of them, and counts forbidden files.
+// namesOf lists up to ten paths on one line, relative to the workspace. It counts
+// forbidden files instead of naming them.
 func (r *repository) namesOf(paths []string) string {
 	const most = 10
 	var names []string
@@ -121,7 +122,7 @@ func (r *repository) namesOf(paths []string) string {
 	return text
 }
 
-// listed shows names one on a line, for a preview.
+// listed joins lines for a preview.
 func (r *repository) listed(lines []string) []tool.Content {
 	var b strings.Builder
 	for _, line := range lines {

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // so git names objects
+	"crypto/sha1" //nolint:gosec // git's object ids
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -18,9 +18,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// refuseLoss refuses to write some files of a tree where others lie that git does not
-// know: it would replace them, ignored ones always, and nothing would tell what they
-// held. Those that are already as the tree has them are not lost.
+// refuseLoss refuses to write files of a tree over untracked files. Git replaces ignored
+// files without asking, and no preview would show their content. A file that already
+// equals the tree's is not lost.
 func (r *repository) refuseLoss(ctx context.Context, tree string, files []string) error {
 	unknown, err := r.names(ctx, "diff-index", "--cached", "--diff-filter=D", tree)
 	if err != nil {
@@ -51,15 +51,16 @@ func (r *repository) refuseLoss(ctx context.Context, tree string, files []string
 		}
 		lost = slices.DeleteFunc(lost, func(path string) bool { return same[path] })
 		if len(lost) > 0 {
-			return tool.Errorf(tool.Conflict, "Files that git does not know would be lost: %s", r.namesOf(lost)).
-				WithHint("add and commit, move or delete them first; ignored ones are among them, which git_status does not list")
+			return tool.Errorf(tool.Conflict, "Untracked files would be lost: %s", r.namesOf(lost)).
+				WithHint("commit, move or delete these files first; git_status does not list ignored files")
 		}
 	}
 	return nil
 }
 
-// inTheWay is what lies in the worktree at a path, or above it and is no directory; ""
-// is nothing. It remembers folders.
+// inTheWay returns the path itself if it exists in the worktree, or the parent of the
+// path that is not a directory, or "" if neither exists. It caches directories in
+// folders.
 func (r *repository) inTheWay(path string, folders map[string]bool) string {
 	for i := range len(path) {
 		if path[i] != '/' || folders[path[:i]] {
@@ -67,7 +68,7 @@ func (r *repository) inTheWay(path string, folders map[string]bool) string {
 		}
 		info, err := os.Lstat(filepath.Join(r.worktree, path[:i]))
 		if err != nil {
-			return "" // there is nothing
+			return "" // nothing is in the way
 		}
 		if !info.IsDir() {
 			return path[:i]
@@ -80,8 +81,8 @@ func (r *repository) inTheWay(path string, folders map[string]bool) string {
 	return path
 }
 
-// same are those of the paths that the worktree has as a tree has them, byte for byte,
-// with the same mode.
+// same returns the paths whose files in the worktree equal those in a tree, byte for
+// byte and with the same mode.
 func (r *repository) same(ctx context.Context, tree string, paths []string) (map[string]bool, error) {
 	entries, err := r.list(ctx, append([]string{"ls-tree", "-z", "-l", "--full-tree", tree, "--"}, paths...))
 	if err != nil {
@@ -100,8 +101,8 @@ func (r *repository) same(ctx context.Context, tree string, paths []string) (map
 	return same, nil
 }
 
-// holds reports whether a file is what a tree's entry says, for certain. Git is not
-// asked: it would convert the content first.
+// holds reports whether a file has exactly the mode, id and size of a tree's entry. It
+// does not use git, which would convert the content first.
 func holds(path, mode, id, size string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || strconv.FormatInt(info.Size(), 10) != size {
@@ -121,11 +122,11 @@ func holds(path, mode, id, size string) bool {
 			return false
 		}
 		defer file.Close()
-		content = io.LimitReader(file, info.Size()+1) // one more, if it grows
+		content = io.LimitReader(file, info.Size()+1) // one byte more detects a growing file
 	default:
 		return false
 	}
-	sum := sha1.New() //nolint:gosec // the same
+	sum := sha1.New() //nolint:gosec // git's object ids
 	if len(id) == 2*sha256.Size {
 		sum = sha256.New()
 	}
@@ -134,17 +135,17 @@ func holds(path, mode, id, size string) bool {
 	return err == nil && hex.EncodeToString(sum.Sum(nil)) == id
 }
 
-// names lists the files that a command which compares finds.
+// names lists the files that a comparing command finds.
 func (r *repository) names(ctx context.Context, args ...string) ([]string, error) {
 	return r.list(ctx, slices.Concat(args[:1], namesAlone(), args[1:], []string{"--"}))
 }
 
-// namesAlone makes a command that compares list the names for [repository.list].
+// namesAlone returns the options for a list of names that [repository.list] reads.
 func namesAlone() []string {
 	return []string{"--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", ignoreSubmodules}
 }
 
-// list are the names that a command writes with -z, so many as a change can be about.
+// list returns the names that a command writes with -z, at most maxHeld.
 func (r *repository) list(ctx context.Context, args []string) ([]string, error) {
 	return r.listOf(ctx, command{args: args})
 }

@@ -1,5 +1,5 @@
-// Command git is a plugin that lets an agent work with git repositories in the
-// workspace, also with those that somebody has prepared to run programs.
+// Command git is a plugin that lets an agent work with the git repositories in the
+// workspace. It is safe with hostile repositories, which cannot make git run programs.
 package main
 
 import (
@@ -16,27 +16,27 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Time-outs of calls. Those of the network are longer than what a remote is given,
-// so that a call says itself that the remote has not answered.
+// The timeouts of calls. networkTimeout is longer than maxPatience, so that a call can
+// report a remote that does not answer.
 const (
 	localTimeout   = 2 * time.Minute
 	networkTimeout = 31 * time.Minute
 )
 
 func main() {
-	// What git writes into a worktree is for those who may enter that: the mask of the
-	// sandbox would take the files of a branch away from everybody else.
+	// Git writes files into a worktree that other users may read. The umask of the
+	// sandbox would take the files of a branch away from them.
 	syscall.Umask(0o022)
-	// A call makes more garbage than the plugin holds; the host bounds both.
+	// A call makes more garbage than the plugin keeps. The host limits both.
 	debug.SetGCPercent(400)
 	newPlugin(layers{}).Serve()
 }
 
-// layers says which of the two layers that keep a repository from running programs
-// are left out, in tests of the other one.
+// layers turns off one of the two layers that keep a repository from running programs,
+// to test the other one.
 type layers struct {
 	noRules     bool // git may execute anything
-	noOverrides bool // git does what the repository's configuration says
+	noOverrides bool // git follows the repository's configuration
 }
 
 // newPlugin returns the plugin with all its tools.
@@ -71,7 +71,7 @@ func newPlugin(l layers) *sdk.Plugin {
 	return p
 }
 
-// add adds a tool that reads. Its description is the file of its name.
+// add adds a read-only tool. Its description is in descriptions/NAME.md.
 func add[In, Out any](p *sdk.Plugin, g *git, run func(context.Context, *access, In) (Out, error), spec tool.Spec) {
 	spec.Category = "git"
 	spec.Tier = tool.ReadOnly
@@ -83,11 +83,11 @@ func add[In, Out any](p *sdk.Plugin, g *git, run func(context.Context, *access, 
 	})
 }
 
-// when gives calls another tier whose argument has the value.
+// when returns a rule that gives a call the tier if its argument has the value.
 func when(property string, value any, tier tool.Tier) tool.TierRule {
 	text, err := json.Marshal(value)
 	if err != nil {
-		return tool.TierRule{} // it is a constant; the sdk reports a rule without a property
+		return tool.TierRule{} // value is a constant; the sdk rejects a rule without a property
 	}
 	return tool.TierRule{Property: property, Equals: text, Tier: tier}
 }
@@ -95,23 +95,23 @@ func when(property string, value any, tier tool.Tier) tool.TierRule {
 //go:embed descriptions
 var descriptions embed.FS
 
-// git is what the tools share.
+// git is the state that all tools share.
 type git struct {
 	layers
 	settings atomic.Pointer[settings]
 	scratch  string // for temporary files
 	configs  *configCache
-	loaders  sync.Map // of programs: what one names does not change
+	loaders  sync.Map // program path to its dynamic loader, which does not change
 }
 
-// access is what one call may use.
+// access is the context of one call.
 type access struct {
 	*git
 	call     *sdk.Call
 	settings settings
-	// budget is the size in bytes that a result should have at most.
+	// budget is the maximum size of a result in bytes.
 	budget int
-	// previews says that nothing may be changed, objects of the repository included.
+	// previews is true in a preview, which must change nothing, not even add objects.
 	previews bool
 }
 
@@ -127,5 +127,5 @@ func (g *git) access(c *sdk.Call) *access {
 	return s
 }
 
-// defaultBudget is the size of a result if the host names none.
+// defaultBudget is the maximum size of a result if the host sets none.
 const defaultBudget = 16 * tool.KiB

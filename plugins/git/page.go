@@ -9,22 +9,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxLimit is how many entries one result lists at most.
+// maxLimit is the maximum number of entries in one result.
 const maxLimit = 10_000
 
 // pageArgs are the arguments of a tool that lists.
 type pageArgs struct {
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many entries to return at most" default:"200"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of entries to return" default:"200"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
 }
 
-// page counts the entries of a list: those before it, those that it has room for.
+// page selects the entries of a list that one result contains.
 type page struct {
 	start, limit int
 	seen         int
 	shown        int
 	room         int
-	// more says that something follows.
+	// more is true if entries follow.
 	more bool
 }
 
@@ -45,14 +45,15 @@ func (s *access) page(a pageArgs) (*page, error) {
 }
 
 func badCursor(cursor string) *tool.Error {
-	return tool.Errorf(tool.InvalidArgument, "cursor %.40q is none that this tool gave", cursor).
-		WithHint("use the next_cursor of the result before, or leave it out to begin")
+	return tool.Errorf(tool.InvalidArgument, "cursor is %.40q, expected next_cursor of an earlier result", cursor).
+		WithHint("use next_cursor of the previous result, or omit cursor to start again")
 }
 
-// overhead is what a result takes beside its entries, at most.
+// overhead is the maximum size of a result without its entries, in bytes.
 const overhead = 1 << 10
 
-// take reports whether an entry belongs to the page; size is what it takes.
+// take counts the next entry and reports whether it belongs to the page. size is its
+// size in the result in bytes.
 func (p *page) take(size int) bool {
 	p.seen++
 	switch {
@@ -67,7 +68,7 @@ func (p *page) take(size int) bool {
 	return true
 }
 
-// next is the cursor of what follows, "" if nothing does.
+// next returns the cursor of the entries that follow, or "" if there are none.
 func (p *page) next() string {
 	if !p.more {
 		return ""
@@ -75,7 +76,7 @@ func (p *page) next() string {
 	return strconv.Itoa(p.start + p.shown)
 }
 
-// sizeOf is what a value takes in a result.
+// sizeOf returns the size of a value in a result, in bytes.
 func sizeOf(value any) int {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -84,7 +85,7 @@ func sizeOf(value any) int {
 	return len(text) + 1
 }
 
-// jsonSize is what a text takes in JSON as encoding/json writes it.
+// jsonSize returns the size of a text in JSON as encoding/json writes it, in bytes.
 func jsonSize(text string) int {
 	size := len(text) + 2
 	for i, c := range text {
@@ -93,7 +94,7 @@ func jsonSize(text string) int {
 			size++
 		case c < ' ', c == '<', c == '>', c == '&':
 			size += 5
-		case c == '\u2028', c == '\u2029': // ends of lines
+		case c == '\u2028', c == '\u2029': // line separators
 			size += 3
 		case c == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // a byte that is not UTF-8
 			size += 5

@@ -9,11 +9,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// pathOf returns a file's path relative to the worktree, "." for that itself. It
-// need not exist.
+// pathOf returns a file's path relative to the worktree, or "." for the worktree. The
+// file need not exist.
 func (r *repository) pathOf(name string) (string, error) {
 	if name == "" || strings.ContainsRune(name, 0) {
-		return "", tool.Errorf(tool.InvalidArgument, "a path is empty or holds a NUL byte")
+		return "", tool.Errorf(tool.InvalidArgument, "a path is empty or contains a NUL byte")
 	}
 	real, err := locate(r.folders, name, false)
 	if err != nil {
@@ -22,7 +22,8 @@ func (r *repository) pathOf(name string) (string, error) {
 	return r.relative(real, name)
 }
 
-// relative is a real path relative to the worktree.
+// relative makes a real path relative to the worktree. It refuses a path that is
+// outside the worktree, belongs to git, or is forbidden.
 func (r *repository) relative(real, name string) (string, error) {
 	if !within(real, r.worktree) {
 		return "", tool.Errorf(tool.InvalidArgument, "%s is not in the repository %s", tool.VisibleName(name), tool.VisibleName(r.shown)).
@@ -34,7 +35,7 @@ func (r *repository) relative(real, name string) (string, error) {
 	}
 	rel = filepath.ToSlash(rel)
 	if rel == ".git" || strings.HasPrefix(rel, ".git/") {
-		return "", tool.Errorf(tool.InvalidArgument, "%s belongs to git itself", tool.VisibleName(name)).WithHint("name a file of the repository")
+		return "", tool.Errorf(tool.InvalidArgument, "%s is part of the git directory", tool.VisibleName(name)).WithHint("name a file in the worktree")
 	}
 	if r.forbidden(rel) {
 		return "", forbiddenPath(name)
@@ -42,10 +43,10 @@ func (r *repository) relative(real, name string) (string, error) {
 	return rel, nil
 }
 
-// pathsOf returns the paths of files.
+// pathsOf is pathOf for several files.
 func (r *repository) pathsOf(names []string) ([]string, error) {
 	if len(names) > maxNames {
-		return nil, tool.Errorf(tool.InvalidArgument, "there are %d files, at most %d can be named", len(names), maxNames).WithHint("name directories")
+		return nil, tool.Errorf(tool.InvalidArgument, "files has %d entries, expected at most %d", len(names), maxNames).WithHint("name directories instead")
 	}
 	var all []string
 	for _, name := range names {
@@ -58,33 +59,33 @@ func (r *repository) pathsOf(names []string) ([]string, error) {
 	return all, nil
 }
 
-// maxNames is how many files a call can name.
+// maxNames is the maximum number of files that a call can name.
 const maxNames = 1000
 
-// refuseMissing refuses paths that are not there, if nothing else was found of them.
+// refuseMissing returns an error for the first path that does not exist in the worktree.
 func (r *repository) refuseMissing(paths []string) error {
 	for _, path := range paths {
 		if _, err := os.Lstat(filepath.Join(r.worktree, path)); err != nil {
 			return tool.Errorf(tool.NotFound, "There is no %s", tool.VisibleName(r.show(path))).
-				WithHint("paths are relative to the workspace; git_status and search_files show which there are")
+				WithHint("paths are relative to the workspace; find existing files with git_status and search_files")
 		}
 	}
 	return nil
 }
 
-// checkText refuses a text that git cannot be given.
+// checkText refuses an argument that is too long or contains control characters.
 func checkText(name, text string) error {
 	if len(text) > maxText || strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' }) {
-		return tool.Errorf(tool.InvalidArgument, "%s is longer than %d bytes, or holds control characters", name, maxText)
+		return tool.Errorf(tool.InvalidArgument, "%s is longer than %d bytes or contains control characters", name, maxText)
 	}
 	return nil
 }
 
-// maxText bounds texts among the arguments.
+// maxText is the maximum size of a text argument in bytes.
 const maxText = 4096
 
-// show is a path of the worktree as results show it: relative to the workspace, so
-// that the tools for files take it.
+// show converts a path relative to the worktree to one relative to the workspace, which
+// the tools of all plugins accept.
 func (r *repository) show(rel string) string {
 	if r.shown == "." || rel == "" {
 		return rel
@@ -96,7 +97,7 @@ func (r *repository) show(rel string) string {
 	return shown
 }
 
-// place is the repository in a sentence.
+// place names the repository in a sentence.
 func (r *repository) place() string {
 	if r.shown == "." {
 		return "the workspace"
@@ -104,7 +105,7 @@ func (r *repository) place() string {
 	return tool.VisibleName(r.shown)
 }
 
-// prefixes make the names in a diff relative to the workspace.
+// prefixes returns the options that make the names in a diff relative to the workspace.
 func (r *repository) prefixes() []string {
 	in := "/"
 	if r.shown != "." {

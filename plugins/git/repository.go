@@ -17,34 +17,36 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// repository is a worktree with its git directory, both inside the workspace. Its
-// paths are real: they hold no symbolic links.
+// repository is a worktree with its git directory, both in the workspace. Its paths
+// contain no symbolic links, except for spelled.
 type repository struct {
 	*access
-	// worktree holds the files, gitDir what belongs to this worktree alone, and
-	// commonDir what all worktrees share. The last two are mostly the same.
+	// worktree contains the files, gitDir the data of this worktree, and commonDir the
+	// data that all worktrees share. gitDir and commonDir are usually the same.
 	worktree, gitDir, commonDir string
-	// shown is the worktree as results show it: relative to the workspace, "." for
-	// that itself.
+	// shown is the worktree in results: relative to the workspace, or "." if it is the
+	// workspace.
 	shown string
-	// spelled is the worktree as the workspace names its folder: a link may be in it.
+	// spelled is the worktree with the workspace's spelling of its folder, which can
+	// contain symbolic links.
 	spelled string
-	// focus is what the call has named, relative to the worktree, "." for that itself.
+	// focus is the path that the call names, relative to the worktree, or "." for the
+	// worktree.
 	focus string
-	// folders are those of the workspace, as they were when the call began.
+	// folders are the workspace's folders at the start of the call.
 	folders []folder
-	// alternates are further directories with objects, in the workspace too.
+	// alternates are additional object directories, also in the workspace.
 	alternates []string
-	// objects is where the objects are, "" for their place in commonDir.
+	// objects is the object directory, or "" if it is in commonDir.
 	objects string
 	// config is the repository's configuration.
 	config *config
-	// secret is what git was told for a remote, which is not repeated, and secretName
-	// its name.
+	// secret is the secret that git got for a remote, and secretName its name. Errors
+	// never contain the secret.
 	secret, secretName string
 }
 
-// folder is a folder of the workspace as it was given and as it is.
+// folder is a folder of the workspace: its path in the call and its real path.
 type folder struct{ given, real string }
 
 func (s *access) folders() ([]folder, error) {
@@ -62,8 +64,8 @@ func (s *access) folders() ([]folder, error) {
 	return all, nil
 }
 
-// locate returns the real path of a name in the workspace, of which the last part
-// need not exist and is not followed, if it is a link, unless follow says so.
+// locate returns the real path of a name in the workspace. The file need not exist. If
+// it is a symbolic link, locate follows it only if follow is true.
 func locate(folders []folder, name string, follow bool) (string, error) {
 	path := name
 	if !filepath.IsAbs(path) {
@@ -82,10 +84,10 @@ func locate(folders []folder, name string, follow bool) (string, error) {
 
 func notAllowed(name string) *tool.Error {
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
-		WithHint("it is outside of the workspace; name a path in it")
+		WithHint("the path is outside the workspace; use a path in the workspace")
 }
 
-// realPath follows the links of what exists of a path.
+// realPath resolves symbolic links in the part of a path that exists.
 func realPath(path string, follow bool) (string, error) {
 	if follow {
 		if real, err := filepath.EvalSymlinks(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -109,8 +111,7 @@ func within(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// open finds the repository that holds the file or directory of the given name, and
-// reads its configuration.
+// open finds the repository that contains the file or directory name.
 func (s *access) open(name string) (*repository, error) {
 	folders, err := s.folders()
 	if err != nil {
@@ -135,13 +136,13 @@ func (s *access) open(name string) (*repository, error) {
 		}
 		if dir == folders[top].real {
 			return nil, tool.Errorf(tool.NotFound, "Not a git repository: %s", tool.VisibleName(name)).
-				WithHint("name a directory that holds .git, or a file below one; repositories are looked for within the workspace")
+				WithHint("name a directory that contains .git, or a file below it; the repository must be in the workspace")
 		}
 	}
 }
 
-// look sets the focus to the file or directory of the given name, a link itself if
-// the repository holds it, else what it leads to.
+// look sets the focus to the file or directory name. If name is a symbolic link in the
+// repository, the focus is the link, otherwise its target.
 func (r *repository) look(name, real string) error {
 	itself, err := locate(r.folders, name, false)
 	if err != nil || !within(itself, r.worktree) {
@@ -151,8 +152,8 @@ func (r *repository) look(name, real string) error {
 	return err
 }
 
-// chosen are the paths that a call is about: the files that it names, else its
-// focus; none for all.
+// chosen returns the paths that a call applies to: files, or else the focus. It returns
+// none if the call applies to the whole repository.
 func (r *repository) chosen(files []string) ([]string, error) {
 	if len(files) > 0 {
 		return r.pathsOf(files)
@@ -163,10 +164,10 @@ func (r *repository) chosen(files []string) ([]string, error) {
 	return []string{r.focus}, nil
 }
 
-// maxLink bounds the files that say where a git directory is.
+// maxLink limits the files that contain the path of a git directory.
 const maxLink = 8 << 10
 
-// gitDirOf returns where .git in a directory leads, "" if there is none.
+// gitDirOf returns the path that .git in a directory leads to, or "" if there is none.
 func gitDirOf(dir string) (string, error) {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Stat(path)
@@ -174,7 +175,7 @@ func gitDirOf(dir string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist), err != nil && !isDir(dir):
 		return "", nil
 	case err != nil:
-		return "", badRepository("its .git cannot be read").WithCause(err)
+		return "", badRepository("its .git is unreadable").WithCause(err)
 	case info.IsDir():
 		return path, nil
 	case !info.Mode().IsRegular():
@@ -183,7 +184,7 @@ func gitDirOf(dir string) (string, error) {
 	text, err := readSmall(path)
 	target, ok := strings.CutPrefix(text, "gitdir: ")
 	if err != nil || !ok || target == "" {
-		return "", badRepository("its .git says nowhere where the repository is").WithCause(err)
+		return "", badRepository("its .git file does not name a git directory").WithCause(err)
 	}
 	if !filepath.IsAbs(target) {
 		target = filepath.Join(dir, target)
@@ -197,10 +198,10 @@ func isDir(path string) bool {
 }
 
 func badRepository(format string, args ...any) *tool.Error {
-	return tool.Errorf(tool.Failed, "The git repository cannot be used: "+format, args...).WithHint("the user must repair it, or make it anew")
+	return tool.Errorf(tool.Failed, "The git repository cannot be used: "+format, args...).WithHint("the user must repair or recreate it")
 }
 
-// readSmall reads the only line of a small file.
+// readSmall reads a small file, without the line break at its end.
 func readSmall(path string) (string, error) {
 	f, err := openFile(path)
 	if err != nil {
@@ -211,8 +212,8 @@ func readSmall(path string) (string, error) {
 	return string(bytes.TrimRight(text, "\r\n")), err
 }
 
-// openFile opens a file of a git directory to read it. Opening what is no file could
-// wait for ever.
+// openFile opens a regular file of a git directory for reading. It never blocks, unlike
+// opening a named pipe.
 func openFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -228,8 +229,8 @@ func openFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// openAt opens the repository with these directories if all of it is in the
-// workspace.
+// openAt opens the repository with these directories. It refuses a repository that is
+// partly outside the workspace.
 func (s *access) openAt(folders []folder, worktree, gitDir string) (*repository, error) {
 	r := &repository{access: s, worktree: worktree, folders: folders}
 	var err error
@@ -239,7 +240,7 @@ func (s *access) openAt(folders []folder, worktree, gitDir string) (*repository,
 	r.commonDir = r.gitDir
 	common, err := readSmall(filepath.Join(r.gitDir, "commondir"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, badRepository("its commondir cannot be read").WithCause(err)
+		return nil, badRepository("its commondir is unreadable").WithCause(err)
 	}
 	if err == nil {
 		if !filepath.IsAbs(common) {
@@ -268,40 +269,42 @@ func (s *access) openAt(folders []folder, worktree, gitDir string) (*repository,
 	return r, nil
 }
 
-// inside returns the real path of a directory of the repository.
+// inside returns the real path of a directory of the repository, which must be in the
+// workspace.
 func (r *repository) inside(dir, what string) (string, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", badRepository("%s is not there", what).WithCause(err)
+		return "", badRepository("%s does not exist", what).WithCause(err)
 	}
 	if !slices.ContainsFunc(r.folders, func(f folder) bool { return within(real, f.real) }) {
-		return "", tool.Errorf(tool.PermissionDenied, "The git repository cannot be used: %s is outside of the workspace", what).
-			WithHint("it is a linked worktree or a submodule, or .git leads out; work with a repository that is in the workspace as a whole")
+		return "", tool.Errorf(tool.PermissionDenied, "The git repository cannot be used: %s is outside the workspace", what).
+			WithHint("this is a linked worktree or a submodule, or .git is a link; use a repository that is completely in the workspace")
 	}
 	return real, nil
 }
 
-// noWayOut refuses a part of the repository that is a link out of the workspace.
+// noWayOut refuses a part of the repository that is a symbolic link out of the workspace.
 func (r *repository) noWayOut(path string) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		_, err := r.inside(path, "a part of its git directory")
 		return err
 	}
-	return nil // of what is missing git says more
+	return nil // git reports missing parts
 }
 
-// maxAlternates is how deep object directories may refer to others, as in git.
+// maxAlternates is how deeply object directories may refer to others. Git has the same
+// limit.
 const maxAlternates = 5
 
-// checkAlternates refuses object directories elsewhere, whose content would be
-// shown.
+// checkAlternates refuses object directories outside the workspace, whose content a
+// call could show.
 func (r *repository) checkAlternates(objects string, depth int) error {
 	f, err := openFile(filepath.Join(objects, "info", "alternates"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return badRepository("its list of alternate object directories cannot be read").WithCause(err)
+		return badRepository("its list of alternate object directories is unreadable").WithCause(err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxLink+1))
@@ -331,7 +334,7 @@ func (r *repository) checkAlternates(objects string, depth int) error {
 	return nil
 }
 
-// repository opens the repository that a call names.
+// repository opens the repository that contains name, and reads its configuration.
 func (s *access) repository(ctx context.Context, name string) (*repository, error) {
 	r, err := s.open(name)
 	if err != nil {
@@ -340,7 +343,7 @@ func (s *access) repository(ctx context.Context, name string) (*repository, erro
 	return r, r.readConfig(ctx)
 }
 
-// inProgress is the operation that was begun and not finished, "" if none is.
+// inProgress returns the name of the git operation that is unfinished, or "".
 func (r *repository) inProgress() string {
 	for _, state := range []struct{ file, doing string }{
 		{"rebase-merge", "rebase"},

@@ -9,37 +9,36 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxRevision bounds the text of a revision.
+// maxRevision is the maximum length of a revision in bytes.
 const maxRevision = 1024
 
-// checkRevision refuses what git could take for an option, or for more than one
-// revision.
+// checkRevision refuses a text that git could read as an option or as several revisions.
 func checkRevision(rev string) error {
 	switch {
 	case rev == "":
 		return tool.Errorf(tool.InvalidArgument, "a revision is empty").WithHint("name a commit, branch or tag")
 	case strings.HasPrefix(rev, "-"):
-		return tool.Errorf(tool.InvalidArgument, "the revision %q begins with \"-\"", cut(rev)).WithHint("name a commit, branch or tag; options cannot be given")
+		return tool.Errorf(tool.InvalidArgument, "the revision %q begins with \"-\"", cut(rev)).WithHint("name a commit, branch or tag; options are not allowed")
 	case len(rev) > maxRevision || strings.ContainsFunc(rev, unicode.IsControl):
-		return tool.Errorf(tool.InvalidArgument, "the revision %q is none", cut(rev)).WithHint("name a commit, branch or tag")
+		return tool.Errorf(tool.InvalidArgument, "the revision %q is too long or contains control characters", cut(rev)).WithHint("name a commit, branch or tag")
 	}
 	return nil
 }
 
-// ambiguous is what git says of a name that several references have.
+// ambiguous matches git's warning about a name that several references have.
 var ambiguous = regexp.MustCompile(`(?m)^warning: refname '(.*)' is ambiguous\.$`)
 
 func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 80)], "") }
 
-// commits returns the object ids of the commits that revisions name. Git reads them
-// from its input, where nothing is an option.
+// commits returns the object ids of the commits that the revisions name. Git reads the
+// revisions from its standard input, where it accepts no options.
 func (r *repository) commits(ctx context.Context, revs ...string) ([]string, error) {
 	var input strings.Builder
 	for _, rev := range revs {
 		if err := checkRevision(rev); err != nil {
 			return nil, err
 		}
-		if !strings.HasPrefix(rev, ":/") { // the rest is a text to look for, and finds commits only
+		if !strings.HasPrefix(rev, ":/") { // a text search, which finds only commits
 			rev += "^{commit}"
 		}
 		input.WriteString(rev + "\n")
@@ -49,14 +48,14 @@ func (r *repository) commits(ctx context.Context, revs ...string) ([]string, err
 		return nil, err
 	}
 	for _, found := range ambiguous.FindAllStringSubmatch(out.stderr, -1) {
-		if name := found[1]; name != "HEAD" && !strings.HasPrefix(name, "refs/") { // which git takes for what they say
-			return nil, tool.Errorf(tool.InvalidArgument, "%s names more than one thing", tool.VisibleName(cut(name))).
-				WithHint("name it in full: refs/heads/ and the branch, refs/tags/ and the tag, or the commit's id")
+		if name := found[1]; name != "HEAD" && !strings.HasPrefix(name, "refs/") { // git prefers the full name
+			return nil, tool.Errorf(tool.InvalidArgument, "%s is ambiguous: several references have this name", tool.VisibleName(cut(name))).
+				WithHint("use the full name, refs/heads/BRANCH or refs/tags/TAG, or the commit's id")
 		}
 	}
 	lines := out.lines()
 	if len(lines) != len(revs) {
-		return nil, tool.Errorf(tool.Failed, "git cannot say which commits are meant")
+		return nil, tool.Errorf(tool.Failed, "git did not resolve the revisions")
 	}
 	var ids []string
 	for i, rev := range revs {
@@ -69,7 +68,7 @@ func (r *repository) commits(ctx context.Context, revs ...string) ([]string, err
 	return ids, nil
 }
 
-// commit is commits for one.
+// commit is commits for one revision.
 func (r *repository) commit(ctx context.Context, rev string) (string, error) {
 	ids, err := r.commits(ctx, rev)
 	if err != nil {
@@ -78,8 +77,8 @@ func (r *repository) commit(ctx context.Context, rev string) (string, error) {
 	return ids[0], nil
 }
 
-// exact is commit for the full name of a reference. Without the reference, git would
-// take it for the name of a branch or tag: refs/heads/refs/stash.
+// exact is commit for the full name of a reference. If the reference does not exist, git
+// alone would look for a branch or tag of this name, such as refs/heads/refs/stash.
 func (r *repository) exact(ctx context.Context, ref string) (string, error) {
 	there, err := r.exists(ctx, ref)
 	if err != nil {
@@ -91,7 +90,7 @@ func (r *repository) exact(ctx context.Context, ref string) (string, error) {
 	return r.commit(ctx, ref)
 }
 
-// exists reports whether there is a reference of this full name.
+// exists reports whether the reference with this full name exists.
 func (r *repository) exists(ctx context.Context, ref string) (bool, error) {
 	if err := checkRevision(ref); err != nil {
 		return false, err
@@ -102,19 +101,20 @@ func (r *repository) exists(ctx context.Context, ref string) (bool, error) {
 
 func noCommit(rev string, ambiguous bool) *tool.Error {
 	if ambiguous {
-		return tool.Errorf(tool.InvalidArgument, "Several commits begin with %s", tool.VisibleName(cut(rev))).WithHint("give more of the commit's id")
+		return tool.Errorf(tool.InvalidArgument, "Several commits begin with %s", tool.VisibleName(cut(rev))).WithHint("use more characters of the commit's id")
 	}
 	return tool.Errorf(tool.NotFound, "There is no commit %s", tool.VisibleName(cut(rev))).
-		WithHint("git_log and git_branch show which there are; of a file, name the commit and the path apart")
+		WithHint("find commits with git_log and git_branch; to name a file in a commit, pass the commit and the path separately")
 }
 
-// isMissing reports whether an error says that there is no such commit.
+// isMissing reports whether the error means that a commit does not exist.
 func isMissing(err error) bool {
 	known := tool.AsError(err)
 	return known != nil && known.Code == tool.NotFound
 }
 
-// splitRange takes a range of revisions apart: "a..b", "a...b", or one alone.
+// splitRange splits a range of revisions, "a..b" or "a...b". For a single revision, it
+// returns only to.
 func splitRange(text string) (from, dots, to string) {
 	for _, dots := range []string{"...", ".."} {
 		if from, to, ok := strings.Cut(text, dots); ok && !strings.HasPrefix(text, ":/") {
@@ -130,7 +130,7 @@ func splitRange(text string) (from, dots, to string) {
 	return "", "", text
 }
 
-// revisions returns what git log takes for a revision or a range of them: object ids.
+// revisions resolves a revision or a range of revisions to object ids for git log.
 func (r *repository) revisions(ctx context.Context, text string) (string, error) {
 	from, dots, to := splitRange(text)
 	if dots == "" {

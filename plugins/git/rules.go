@@ -8,13 +8,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc"
 )
 
-// programDirs are where git has the programs that it executes itself.
+// programDirs returns the directories of the programs that git itself executes.
 func programDirs() []string { return []string{"/usr/lib/git-core", "/usr/libexec/git-core"} }
 
-// rules are the files that a git command may use, on top of what the plugin may: no
-// shell, so that no filter, hook, alias or pager can start, and nothing outside of
-// the repository. A kernel without such rules leaves the other layers: what git is
-// told, and the plugin's own sandbox.
+// rules returns the files that a git command may use, within the limits of the plugin's
+// sandbox. They include no shell, so that no filter, hook, alias or pager can start, and
+// no files outside the repository. If the kernel does not support such rules, the other
+// layers still apply: the overrides in git's configuration and the plugin's sandbox.
 func (r *repository) rules(c *command) *proc.Rules {
 	if r.noRules {
 		return nil
@@ -46,7 +46,7 @@ func (r *repository) rules(c *command) *proc.Rules {
 	return rules
 }
 
-// gitItself are the copies of git that git executes.
+// gitItself returns the copies of git that git executes.
 func gitItself() []string {
 	var all []string
 	for _, dir := range programDirs() {
@@ -55,7 +55,7 @@ func gitItself() []string {
 	return all
 }
 
-// remoteHelpers are the programs by which git speaks HTTP.
+// remoteHelpers returns the programs that git uses for HTTP.
 func remoteHelpers() []string {
 	var all []string
 	for _, dir := range programDirs() {
@@ -64,7 +64,7 @@ func remoteHelpers() []string {
 	return all
 }
 
-// networkFiles are what names, certificates and users are looked up in.
+// networkFiles returns the files needed to look up names, certificates and users.
 func networkFiles() []string {
 	return []string{
 		"/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates",
@@ -73,7 +73,7 @@ func networkFiles() []string {
 	}
 }
 
-// loaderOf is the dynamic loader that a program names, "/dev/null" if it names none.
+// loaderOf returns the dynamic loader of a program, or "/dev/null" if it names none.
 func (g *git) loaderOf(program string) string {
 	if known, ok := g.loaders.Load(program); ok {
 		return known.(string) //nolint:errcheck // nothing else is stored
@@ -83,7 +83,7 @@ func (g *git) loaderOf(program string) string {
 	if err != nil {
 		return loader
 	}
-	defer func() { _ = file.Close() }() // it was only read
+	defer func() { _ = file.Close() }() // only read
 	for _, segment := range file.Progs {
 		if segment.Type != elf.PT_INTERP || segment.Filesz > 4096 {
 			continue

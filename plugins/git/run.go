@@ -15,53 +15,53 @@ import (
 
 // command is one run of git.
 type command struct {
-	// args begin with the subcommand.
+	// args are the arguments, starting with the subcommand.
 	args []string
-	// patterns says that its paths are written as git's patterns.
+	// patterns is true if the paths in args are git's patterns.
 	patterns bool
-	// stdin is what it reads.
+	// stdin is the standard input.
 	stdin []byte
-	// env is added to its environment, and config, names and values, to its
-	// configuration.
+	// env is added to the environment. config, names and values in turn, is added to
+	// the configuration.
 	env, config []string
-	// output gets what it writes as it comes; nil means that it is returned. An
-	// error of output ends the command: enough for one that wants no more.
+	// output receives the standard output as git writes it; if nil, run returns it. An
+	// error from output ends the command. The error is enough if no more is needed.
 	output io.Writer
-	// maxOutput bounds what it may write, maxCaptured if that is 0.
+	// maxOutput limits the standard output; 0 means maxCaptured.
 	maxOutput tool.ByteSize
-	// writes says that it changes the repository.
+	// writes is true if the command changes the repository.
 	writes bool
-	// network says that it reaches a remote. programs are those that it executes then,
-	// files those that it reads, and places those that it changes.
+	// network is true if the command connects to a remote. It then may execute programs,
+	// read files and change places.
 	network                 bool
 	programs, files, places []string
-	// exits are the exit codes, beside 0, that are no failure.
+	// exits are the exit codes, besides 0, that are not failures.
 	exits []int
 }
 
 const (
-	// grace is what a command that writes has to remove its locks and temporary files
-	// when its call is given up.
+	// grace is the time that a command that writes has to remove its locks and temporary
+	// files after its call is canceled.
 	grace = 5 * time.Second
-	// maxCaptured bounds the output that is held in memory.
+	// maxCaptured limits the output that is held in memory.
 	maxCaptured = 8 * tool.MiB
-	// maxComplaints bounds what is kept of what git says went wrong.
+	// maxComplaints limits the standard error that is kept.
 	maxComplaints = 64 * tool.KiB
 )
 
-// enough is the error of an output that wants no more of it.
+// enough is returned by an output that needs no more data. It is not a failure.
 var enough = errors.New("enough") //nolint:staticcheck // it is no failure
 
-// output is what a command has written.
+// output is the result of a command.
 type output struct {
 	stdout []byte
 	stderr string
 	exit   int
-	// ended says that the command was ended because its output was enough.
+	// ended is true if the command was ended because its output returned enough.
 	ended bool
 }
 
-// run runs git in the worktree and waits for its end, at which nothing of it is left.
+// run runs git in the worktree and waits until all of its processes have ended.
 func (r *repository) run(ctx context.Context, c command) (output, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,23 +91,23 @@ func (r *repository) run(ctx context.Context, c command) (output, error) {
 	case result.TimedOut || result.Canceled:
 		return out, context.Cause(ctx)
 	case result.Signal != 0:
-		return out, tool.Errorf(tool.ResourceExhausted, "git was ended: %v", result.Signal).WithHint("ask for less, or raise the limits of the plugin's sandbox")
+		return out, tool.Errorf(tool.ResourceExhausted, "git was killed by a signal: %v", result.Signal).WithHint("ask for less, or raise the limits of the plugin's sandbox")
 	case result.ExitCode != 0 && !slices.Contains(c.exits, result.ExitCode):
 		return out, r.explain(out)
 	}
 	return out, nil
 }
 
-// notStarted says why git could not be executed.
+// notStarted explains why git could not be executed.
 func (r *repository) notStarted(err error) error {
 	if refused, ok := errors.AsType[*tool.Error](err); ok && (refused.Code == tool.NotFound || refused.Code == tool.PermissionDenied) {
 		return tool.Errorf(tool.Unavailable, "The program git cannot be executed").
-			WithHint("the user must install git, or let this plugin execute it (exec in its sandbox; the setting program)").WithCause(err)
+			WithHint("the user must install git, or allow this plugin to execute it (exec in its sandbox; the setting program)").WithCause(err)
 	}
 	return err
 }
 
-// arguments are what git gets.
+// arguments returns git's arguments.
 func (r *repository) arguments(c *command) []string {
 	args := append([]string{"--no-pager"}, c.args...)
 	if r.noOverrides {
@@ -118,11 +118,11 @@ func (r *repository) arguments(c *command) []string {
 	return args
 }
 
-// ignoreSubmodules keeps git from running itself in submodules, whose configuration
-// is their own; that another commit is checked out there, it sees without.
+// ignoreSubmodules keeps git from running itself in submodules, which have their own
+// configuration. Git still sees that a submodule is at another commit.
 const ignoreSubmodules = "--ignore-submodules=dirty"
 
-// sink takes what git writes.
+// sink receives git's standard output and standard error.
 type sink struct {
 	to         io.Writer
 	left       int64
@@ -141,7 +141,7 @@ func (s *sink) take(stream proc.Stream, data []byte) {
 		return
 	}
 	if s.left -= int64(len(data)); s.left < 0 {
-		s.fail(tool.Errorf(tool.ResourceExhausted, "git has written more than can be taken here").WithHint("ask for less: name a path, or fewer files"))
+		s.fail(tool.Errorf(tool.ResourceExhausted, "The output of git is too large").WithHint("ask for less: name a path, or fewer files"))
 		return
 	}
 	if _, err := s.to.Write(data); err != nil {
@@ -149,13 +149,13 @@ func (s *sink) take(stream proc.Stream, data []byte) {
 	}
 }
 
-// fail ends the command.
+// fail records err and ends the command.
 func (s *sink) fail(err error) {
 	s.err = err
 	s.stop()
 }
 
-// lines are the lines of a short output.
+// lines returns the nonempty lines of the standard output.
 func (o *output) lines() []string {
 	return strings.FieldsFunc(string(o.stdout), func(r rune) bool { return r == '\n' })
 }

@@ -11,32 +11,32 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxLeftOut is how many files a diff leaves out at most.
+// maxLeftOut is the maximum number of files that a diff leaves out.
 const maxLeftOut = 1000
 
-// selection is what a diff compares: revisions and paths, without some files.
+// selection is the input of a diff: revisions and paths, without some files.
 type selection struct {
 	states, paths []string
-	// hides reports whether a file may not be shown.
+	// hides reports whether a file must not be shown.
 	hides func(file string) bool
 	// leftOut are the files that are not compared.
 	leftOut []string
 }
 
-// withoutSensitive selects what differs except for files that usually hold secrets and
-// that the call may not use.
+// withoutSensitive returns a selection without forbidden files and without sensitive
+// files that the call may not use.
 func (r *repository) withoutSensitive(states, paths []string) (*selection, error) {
 	sensitive, err := r.sensitive()
 	return &selection{states: states, paths: paths, hides: sensitive}, err
 }
 
-// selectAllowed selects what differs except for forbidden files.
+// selectAllowed returns a selection without forbidden files.
 func (r *repository) selectAllowed(states, paths []string) *selection {
 	return &selection{states: states, paths: paths, hides: r.forbidden}
 }
 
-// sensitive returns a function that reports whether a path of the worktree usually holds
-// secrets, and the call may not use it, or no call may.
+// sensitive returns a function that reports whether a path of the worktree is forbidden,
+// or is sensitive and the call may not use it.
 func (r *repository) sensitive() (func(path string) bool, error) {
 	policy := r.call.Files()
 	patterns, err := sensitive.Parse(policy.Sensitive)
@@ -59,17 +59,17 @@ func (r *repository) sensitive() (func(path string) bool, error) {
 	}, nil
 }
 
-// refuseSensitive refuses to show the file that a call is about, if nobody has allowed it.
+// refuseSensitive returns an error if the call may not see the focus.
 func (r *repository) refuseSensitive() error {
 	sensitive, err := r.sensitive()
 	if err != nil || !sensitive(r.focus) {
 		return err
 	}
 	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(r.focus))).
-		WithHint("files of this name usually hold secrets; ask the user for what is needed from it")
+		WithHint("files with this name usually contain secrets; ask the user for the information that you need from it")
 }
 
-// see leaves files that may not be shown out of what is compared from now on.
+// see adds the files of a change to leftOut if they must not be shown.
 func (s *selection) see(c porcelain.Change) { s.leaveOut(c.From, c.Path) }
 
 func (s *selection) leaveOut(files ...string) {
@@ -80,15 +80,15 @@ func (s *selection) leaveOut(files ...string) {
 	}
 }
 
-// tooMany refuses more files than can be left out.
+// tooMany returns an error if there are more than maxLeftOut files to leave out.
 func (s *selection) tooMany() error {
 	if len(s.leftOut) <= maxLeftOut {
 		return nil
 	}
-	return tool.Errorf(tool.ResourceExhausted, "More than %d sensitive or forbidden files differ, which cannot be left out one by one", maxLeftOut).WithHint("name files or directories")
+	return tool.Errorf(tool.ResourceExhausted, "More than %d sensitive or forbidden files differ, too many to leave out", maxLeftOut).WithHint("name files or directories")
 }
 
-// command compares what is selected.
+// command returns the command that compares the selection.
 func (s *selection) command(subcommand string, flags []string, output io.Writer, maxOutput tool.ByteSize) command {
 	args := slices.Concat([]string{subcommand}, flags, s.states, []string{"--"})
 	if len(s.leftOut) == 0 {
@@ -96,7 +96,7 @@ func (s *selection) command(subcommand string, flags []string, output io.Writer,
 	}
 	for _, path := range s.paths {
 		if path == "." {
-			path = "" // of which git says that it is the worktree
+			path = "" // the worktree in git's patterns
 		}
 		args = append(args, ":(top,literal)"+path)
 	}
@@ -106,10 +106,10 @@ func (s *selection) command(subcommand string, flags []string, output io.Writer,
 	return command{args: args, patterns: true, output: output, maxOutput: maxOutput}
 }
 
-// leftOutNote says how many files are not shown.
+// leftOutNote reports how many files are left out.
 func leftOutNote(sensitive, forbidden int) (note string) {
 	if sensitive > 0 {
-		note = fmt.Sprintf("[%s left out; to see one, name it]\n", plural(sensitive, "sensitive file"))
+		note = fmt.Sprintf("[%s left out; name a file to see it]\n", plural(sensitive, "sensitive file"))
 	}
 	if forbidden > 0 {
 		note += fmt.Sprintf("[%s left out]\n", plural(forbidden, "forbidden file"))

@@ -17,29 +17,29 @@ import (
 // settings are the plugin's block in the host's configuration.
 type settings struct {
 	Program     string        `json:"program,omitempty" jsonschema:"the git program, an absolute path" default:"/usr/bin/git"`
-	AuthorName  string        `json:"author_name,omitempty" jsonschema:"the name of commits that are made here; without it, user.name of the repository's configuration"`
-	AuthorEmail string        `json:"author_email,omitempty" jsonschema:"the address of commits that are made here; without it, user.email of the repository's configuration"`
-	Protocols   []string      `json:"protocols,omitempty" jsonschema:"how remotes may be reached: https, ssh, http, git, file; without it, https alone"`
-	Patience    time.Duration `json:"remote_timeout,omitempty" jsonschema:"how long a remote has to answer, with all that is transferred; at most 30m" default:"5m"`
-	Credentials []credential  `json:"credentials,omitempty" jsonschema:"what remotes are told to prove who calls; the first one whose address fits counts"`
-	CAFile      string        `json:"ca_file,omitempty" jsonschema:"the file with the certificates of authorities that remotes are trusted by, instead of the system's: an absolute path, listed under filesystem.read of the sandbox"`
-	Secrets     []string      `json:"secrets,omitempty" jsonschema:"no longer a setting: which files are sensitive is said by sensitive in the paths block of the policy"`
-	SSH         sshSettings   `json:"ssh,omitzero" jsonschema:"how remotes are reached by ssh"`
+	AuthorName  string        `json:"author_name,omitempty" jsonschema:"the author's name in new commits; default: user.name in the repository's configuration"`
+	AuthorEmail string        `json:"author_email,omitempty" jsonschema:"the author's email address in new commits; default: user.email in the repository's configuration"`
+	Protocols   []string      `json:"protocols,omitempty" jsonschema:"the allowed protocols of remotes: https, ssh, http, git, file; default: only https"`
+	Patience    time.Duration `json:"remote_timeout,omitempty" jsonschema:"the maximum time for one exchange with a remote, including the transfer; at most 30m" default:"5m"`
+	Credentials []credential  `json:"credentials,omitempty" jsonschema:"the credentials for remotes; the first entry whose url matches applies"`
+	CAFile      string        `json:"ca_file,omitempty" jsonschema:"a file with the certificates of the authorities to trust instead of the system's: an absolute path, listed under filesystem.read of the sandbox"`
+	Secrets     []string      `json:"secrets,omitempty" jsonschema:"no longer a setting: use sensitive in the paths block of the policy"`
+	SSH         sshSettings   `json:"ssh,omitzero" jsonschema:"settings for remotes that use ssh"`
 }
 
-// credential is what a remote is told.
+// credential is a login for remotes whose address begins with URL.
 type credential struct {
-	URL      string `json:"url" jsonschema:"the beginning of the remote's address, with its scheme and host, such as https://example.com/team/"`
-	Username string `json:"username,omitempty" jsonschema:"the user there; without it, git"`
-	Secret   string `json:"secret,omitempty" jsonschema:"the name of the secret that is the password or token; it is granted in secrets of the plugin's block"`
-	Helper   string `json:"helper,omitempty" jsonschema:"instead of a secret, a git credential helper: an absolute path, listed under filesystem.exec of the sandbox"`
+	URL      string `json:"url" jsonschema:"the beginning of the remote's address with scheme and host, such as https://example.com/team/"`
+	Username string `json:"username,omitempty" jsonschema:"the user name at the remote; default: git"`
+	Secret   string `json:"secret,omitempty" jsonschema:"the name of the secret with the password or token; grant it with secrets in the plugin's block"`
+	Helper   string `json:"helper,omitempty" jsonschema:"a git credential helper instead of a secret: an absolute path, listed under filesystem.exec of the sandbox"`
 }
 
-// sshSettings say how ssh is run.
+// sshSettings configure ssh.
 type sshSettings struct {
 	Program    string `json:"program,omitempty" jsonschema:"the ssh program, an absolute path" default:"/usr/bin/ssh"`
-	Key        string `json:"key,omitempty" jsonschema:"the file with the private key, an absolute path, listed under filesystem.read of the sandbox"`
-	KnownHosts string `json:"known_hosts,omitempty" jsonschema:"the file with the keys of hosts, an absolute path, listed under filesystem.read of the sandbox; hosts that are not in it are refused" default:"/etc/ssh/ssh_known_hosts"`
+	Key        string `json:"key,omitempty" jsonschema:"the file with the private key: an absolute path, listed under filesystem.read of the sandbox"`
+	KnownHosts string `json:"known_hosts,omitempty" jsonschema:"the file with the keys of hosts: an absolute path, listed under filesystem.read of the sandbox; hosts that are not in it are refused" default:"/etc/ssh/ssh_known_hosts"`
 }
 
 const (
@@ -47,7 +47,7 @@ const (
 	maxPatience     = 30 * time.Minute
 )
 
-// complete fills in what a configuration that was never given leaves out.
+// complete sets the defaults, also if the plugin was never configured.
 func (s *settings) complete() {
 	s.Program = cmp.Or(s.Program, "/usr/bin/git")
 	s.Patience = cmp.Or(s.Patience, defaultPatience)
@@ -58,10 +58,10 @@ func (s *settings) complete() {
 	}
 }
 
-// protocols are the ways to reach a remote that settings can allow.
+// protocols returns the protocols that the settings can allow.
 func protocols() []string { return []string{"https", "ssh", "http", "git", "file"} }
 
-// configure takes the settings, which come before the first call.
+// configure applies the settings. The host sends them before the first call.
 func (g *git) configure(_ context.Context, p *sdk.Plugin, c sdk.Config, s settings) error {
 	if err := s.check(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *settings) check() error {
 		return &sdk.SettingError{Path: []string{"secrets"}, Summary: `secrets is no longer a setting: for all plugins, write sensitive = ["default", ...] in the paths block of the policy`}
 	}
 	if (s.AuthorName == "") != (s.AuthorEmail == "") || strings.ContainsAny(s.AuthorName+s.AuthorEmail, "<>\n\x00") {
-		return &sdk.SettingError{Path: []string{"author_name"}, Summary: "author_name and author_email must both be given, without angle brackets and line breaks"}
+		return &sdk.SettingError{Path: []string{"author_name"}, Summary: "author_name and author_email must be set together, without angle brackets and line breaks"}
 	}
 	for i, protocol := range s.Protocols {
 		if !slices.Contains(protocols(), protocol) {
@@ -124,11 +124,11 @@ func (c *credential) check() string {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return fmt.Sprintf("url is %q, expected https:// or http://", c.URL)
 	case (c.Secret == "") == (c.Helper == ""):
-		return "expected either a secret or a helper"
+		return "expected either secret or helper"
 	case c.Helper != "" && !filepath.IsAbs(c.Helper):
 		return fmt.Sprintf("helper is %q, expected an absolute path", c.Helper)
 	case strings.ContainsAny(c.Username, "\n\x00"):
-		return "username holds a line break"
+		return "username contains a line break or NUL byte"
 	}
 	return ""
 }

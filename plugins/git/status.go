@@ -10,39 +10,39 @@ import (
 )
 
 type statusArgs struct {
-	Path      string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to look at alone, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Untracked string `json:"untracked,omitempty" jsonschema:"files that git does not know: normal names a new directory alone, all every file in it, no none" enum:"normal,all,no" default:"normal"`
+	Path      string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the result to, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Untracked string `json:"untracked,omitempty" jsonschema:"untracked files: normal lists a new directory as one entry, all lists every file in it, no lists none" enum:"normal,all,no" default:"normal"`
 	pageArgs
 }
 
 // Status is the state of a repository.
 type Status struct {
 	Repo     string `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
-	Branch   string `json:"branch,omitempty" jsonschema:"the branch; left out if HEAD is detached"`
-	Detached bool   `json:"detached,omitempty" jsonschema:"HEAD is a commit, not a branch"`
-	Commit   string `json:"commit,omitempty" jsonschema:"the commit of HEAD; left out if there is none yet"`
-	Upstream string `json:"upstream,omitempty" jsonschema:"the branch that this one tracks"`
-	Ahead    int    `json:"ahead,omitempty" jsonschema:"commits that the upstream lacks"`
-	Behind   int    `json:"behind,omitempty" jsonschema:"commits that this branch lacks"`
+	Branch   string `json:"branch,omitempty" jsonschema:"the current branch; absent if HEAD is detached"`
+	Detached bool   `json:"detached,omitempty" jsonschema:"HEAD points to a commit, not a branch"`
+	Commit   string `json:"commit,omitempty" jsonschema:"the commit of HEAD; absent if there is no commit yet"`
+	Upstream string `json:"upstream,omitempty" jsonschema:"the branch that the current one tracks"`
+	Ahead    int    `json:"ahead,omitempty" jsonschema:"number of commits that the upstream lacks"`
+	Behind   int    `json:"behind,omitempty" jsonschema:"number of commits that the current branch lacks"`
 	Gone     bool   `json:"upstream_gone,omitempty" jsonschema:"the upstream does not exist"`
 	Stashes  int    `json:"stashes,omitempty"`
-	Doing    string `json:"in_progress,omitempty" jsonschema:"an operation that is not finished: merge, rebase, cherry-pick, revert, bisect"`
-	Clean    bool   `json:"clean" jsonschema:"there is nothing to commit and nothing untracked"`
+	Doing    string `json:"in_progress,omitempty" jsonschema:"the unfinished operation: merge, rebase, cherry-pick, revert or bisect"`
+	Clean    bool   `json:"clean" jsonschema:"there are no changes and no untracked files"`
 
 	Files      []FileStatus `json:"files"`
-	Total      int          `json:"total" jsonschema:"how many files there are to list"`
-	Conflicts  int          `json:"conflicts,omitempty" jsonschema:"how many of all are in conflict"`
+	Total      int          `json:"total" jsonschema:"number of all files in the list"`
+	Conflicts  int          `json:"conflicts,omitempty" jsonschema:"number of files in conflict"`
 	NextCursor string       `json:"next_cursor,omitempty"`
 }
 
 // FileStatus is the state of a file.
 type FileStatus struct {
 	Path      string `json:"path" jsonschema:"relative to the workspace; a directory ends in a slash"`
-	From      string `json:"from,omitempty" jsonschema:"where it was before it was renamed or copied"`
-	Index     string `json:"index" jsonschema:"what is staged: . nothing, M modified, T type changed, A added, D deleted, R renamed, C copied; with a worktree state, U is a conflict"`
-	Worktree  string `json:"worktree" jsonschema:"what has changed since it was staged, in the same letters; ? is untracked"`
+	From      string `json:"from,omitempty" jsonschema:"the old path of a renamed file, or the source of a copy"`
+	Index     string `json:"index" jsonschema:"the staged change: . none, M modified, T type changed, A added, D deleted, R renamed, C copied, U in conflict"`
+	Worktree  string `json:"worktree" jsonschema:"the unstaged change, with the same letters; ? untracked"`
 	Conflict  bool   `json:"conflict,omitempty"`
-	Submodule bool   `json:"submodule,omitempty" jsonschema:"it is a submodule; what was changed inside of it is not looked at"`
+	Submodule bool   `json:"submodule,omitempty" jsonschema:"the file is a submodule; changes inside it are not reported"`
 }
 
 // Text implements [sdk.Texter].
@@ -89,8 +89,8 @@ func (s Status) Text() string {
 
 func short(id string) string { return id[:min(len(id), 10)] }
 
-// statusCommand asks git for the state of the given paths, or of all. Renames are
-// "--find-renames" or "--no-renames".
+// statusCommand returns the command for the state of the paths, or of all files without
+// paths. renames is "--find-renames" or "--no-renames".
 func statusCommand(renames, untracked string, paths ...string) command {
 	args := []string{
 		"status", "--porcelain=v2", "-z", "--branch", "--show-stash", "--untracked-files=" + untracked, "--ignored=no", renames,
@@ -99,10 +99,10 @@ func statusCommand(renames, untracked string, paths ...string) command {
 	return command{args: append(args, paths...), maxOutput: maxListed}
 }
 
-// maxListed bounds the lists that git writes, which are read as they come.
+// maxListed limits the lists that git writes. They are parsed as they arrive.
 const maxListed = tool.GiB
 
-// status lists what has changed.
+// status runs git_status.
 func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -160,11 +160,11 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 	return result, nil
 }
 
-// sizeOfFile is the most that an entry takes in a result.
+// sizeOfFile returns the maximum size of an entry in a result, in bytes.
 func sizeOfFile(f *FileStatus) int { return 90 + jsonSize(f.Path) + jsonSize(f.From) }
 
-// unreadable says that git has written something else than it should.
+// unreadable returns the error for output of git that could not be parsed.
 func unreadable(err error) *tool.Error {
-	return tool.Errorf(tool.Failed, "What git says cannot be read").
-		WithHint("another version of git may help, or the repository changed meanwhile: try again").WithCause(err)
+	return tool.Errorf(tool.Failed, "The output of git is incomplete or unknown").
+		WithHint("the repository may have changed meanwhile, so try again; if that does not help, the user can install another version of git").WithCause(err)
 }

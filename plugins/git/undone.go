@@ -9,16 +9,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// undone is what a change undoes of the files, of the index, or of both: what is
-// staged can be another thing than what the files hold.
+// undone lists the changes that a call discards in the files, in the index, or in both.
+// The staged content of a file can differ from the file.
 type undone struct {
-	files []string   // that differ, sorted
-	parts []*preview // of the files and of the index, from what there is to what there was
+	files []string   // the files that differ, sorted
+	parts []*preview // diffs for the files and the index, from the current to the restored state
 }
 
-// undo looks at what a change undoes on the way to what source holds, a commit, or ""
-// for the index. Where is "files", "index" or "both"; without paths it is everything. It
-// refuses to undo anything of forbidden files, also of what is staged.
+// undo finds the changes that restoring from source discards. source is a commit, or ""
+// for the index. where is "files", "index" or "both". If paths is nil, undo compares
+// everything. It refuses to discard changes to forbidden files, staged ones included.
 func (r *repository) undo(ctx context.Context, where, source string, paths []string) (*undone, error) {
 	u := &undone{}
 	if where != "index" {
@@ -59,14 +59,15 @@ func (r *repository) undo(ctx context.Context, where, source string, paths []str
 	return u, nil
 }
 
-// below are the files that are among the paths, or below one.
+// below returns the files that are equal to one of the paths or below one. It changes
+// files.
 func below(files, paths []string) []string {
 	return slices.DeleteFunc(files, func(file string) bool {
 		return !slices.ContainsFunc(paths, func(path string) bool { return path == "." || within(file, path) })
 	})
 }
 
-// digest identifies all that is undone.
+// digest identifies all discarded changes.
 func (u *undone) digest() string {
 	sums := make([]string, len(u.parts))
 	for i, part := range u.parts {
@@ -75,11 +76,12 @@ func (u *undone) digest() string {
 	return strings.Join(sums, " ")
 }
 
-// content is what a preview shows: what is staged only if the files hold another thing.
+// content returns the preview. It shows staged changes only if they differ from those of
+// the files.
 func (u *undone) content() []tool.Content {
 	shown := u.parts[0].content()
 	if len(u.parts) == 1 || u.parts[1].all == 0 || u.parts[1].sum == u.parts[0].sum {
 		return shown
 	}
-	return append(append(shown, tool.Text("Of what is staged:")), u.parts[1].content()...)
+	return append(append(shown, tool.Text("Staged changes:")), u.parts[1].content()...)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// marked are the files of the index that ls-files shows with one of some letters.
+// marked returns the files of the index that git ls-files marks with one of the letters.
 func (r *repository) marked(ctx context.Context, flag, letters string) ([]string, error) {
 	var paths []string
 	records := porcelain.NewRecords(func(record []byte) error {
@@ -27,9 +27,8 @@ func (r *repository) marked(ctx context.Context, flag, letters string) ([]string
 	return paths, nil
 }
 
-// refuseUnseen refuses to go on if files have changed of which the index says that git
-// is to take them for unchanged: nothing would show what is lost of them. Without paths
-// it is about all files.
+// refuseUnseen returns an error if a file has changed that the index marks as unchanged:
+// no preview would show the lost changes. If paths is nil, it checks all files.
 func (r *repository) refuseUnseen(ctx context.Context, paths []string) error {
 	marked, err := r.marked(ctx, "-v", "hsmrck") // small letters
 	if paths != nil {
@@ -67,6 +66,6 @@ func (r *repository) refuseUnseen(ctx context.Context, paths []string) error {
 	if len(unseen) == 0 {
 		return nil
 	}
-	return tool.Errorf(tool.Conflict, "Files have changed that git is told to take for unchanged: %s", r.namesOf(unseen)).
-		WithHint("the user must clear the mark (git update-index --no-assume-unchanged)")
+	return tool.Errorf(tool.Conflict, "The index marks changed files as unchanged: %s", r.namesOf(unseen)).
+		WithHint("the user must remove the marks (git update-index --no-assume-unchanged)")
 }
