@@ -11,8 +11,8 @@ import (
 )
 
 type addArgs struct {
-	Path  string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; without it, that of the first file" role:"path" alias:"repo"`
-	Files []string `json:"files" jsonschema:"files and directories to stage as they are, deletions too, relative to the workspace" role:"path"`
+	Path  string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; default: the repository of the first file" role:"path" alias:"repo"`
+	Files []string `json:"files" jsonschema:"files and directories to stage as they are now, including deletions, relative to the workspace" role:"path"`
 }
 
 // adding is a call of git_add.
@@ -21,22 +21,22 @@ type adding struct {
 	changed
 }
 
-// changed is what of some files is to be staged.
+// changed lists the changes to stage.
 type changed struct {
 	paths []string
 	lines []string // for a preview
-	// nested are repositories below, which are left out.
+	// nested are nested repositories, which are left out.
 	nested []string
-	// sensitive are files that usually hold secrets and that no path names, left out too.
+	// sensitive are sensitive files that the call does not name, which are left out.
 	sensitive []string
-	// filtered are files that a filter would change, such as those of git-lfs.
+	// filtered are files with a filter, such as those of git-lfs.
 	filtered []string
 }
 
-// planAdd looks at what a call of git_add would stage.
+// planAdd finds the changes that a call of git_add stages.
 func planAdd(ctx context.Context, s *access, in addArgs) (change, error) {
 	if len(in.Files) == 0 {
-		return nil, tool.Errorf(tool.InvalidArgument, "files is empty").WithHint("name the files to stage; the repository's directory stands for all")
+		return nil, tool.Errorf(tool.InvalidArgument, "files is empty").WithHint("name the files to stage, or the repository's directory to stage all changes")
 	}
 	r, err := s.repositoryOf(ctx, in.Path, in.Files)
 	if err != nil {
@@ -55,12 +55,13 @@ func planAdd(ctx context.Context, s *access, in addArgs) (change, error) {
 	}
 	if len(c.paths) == 0 {
 		return nil, tool.Errorf(tool.NotFound, "There is nothing to stage in %s", shownNames(in.Files)).
-			WithHint("the files are unchanged or staged already, ignored by .gitignore, or not there; git_status lists what has changed")
+			WithHint("the files are unchanged, already staged, ignored by .gitignore, or missing; git_status lists changed files")
 	}
 	return c, nil
 }
 
-// repositoryOf opens the repository that a call names, else that of its first file.
+// repositoryOf opens the repository that contains path, or if path is empty, the
+// repository of the first file.
 func (s *access) repositoryOf(ctx context.Context, path string, files []string) (*repository, error) {
 	if path == "" {
 		path = "."
@@ -71,7 +72,7 @@ func (s *access) repositoryOf(ctx context.Context, path string, files []string) 
 	return s.repository(ctx, path)
 }
 
-// shownNames lists names on a line, a few of them.
+// shownNames lists up to ten names on one line.
 func shownNames(names []string) string {
 	const most = 10
 	var shown []string
@@ -84,8 +85,8 @@ func shownNames(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// toStage finds what of the files is not in the index that the environment names. It
-// leaves sensitive files out that the call may not use, and refuses if there are only such.
+// toStage finds the changes below the paths that are not in the index in env. It leaves
+// out sensitive files that the call may not use, and refuses if there are no others.
 func (r *repository) toStage(ctx context.Context, env, paths []string) (changed, error) {
 	var c changed
 	sensitive, err := r.sensitive()
@@ -99,13 +100,13 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 	for _, e := range s.files {
 		switch {
 		case r.forbidden(e.Path):
-			continue // it is as if it were not there
+			continue // treated as missing
 		case e.Kind == porcelain.Untracked && strings.HasSuffix(e.Path, "/"):
 			c.nested = append(c.nested, e.Path)
 			continue
 		case e.Worktree == ".":
-			continue // it is staged
-		case e.Worktree != "D" && sensitive(e.Path): // that it is gone tells nothing of it
+			continue // already staged
+		case e.Worktree != "D" && sensitive(e.Path): // a deletion reveals nothing
 			c.sensitive = append(c.sensitive, e.Path)
 			continue
 		}
@@ -120,21 +121,21 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 	}
 	if len(c.paths) == 0 && len(c.sensitive) > 0 {
 		return c, tool.Errorf(tool.PermissionDenied, "Only sensitive files have changed: %s", r.namesOf(c.sensitive)).
-			WithHint("files of these names usually hold secrets; to stage one, name it, and the user is asked")
+			WithHint("files with these names usually contain secrets; name a file to stage it, and the user is asked")
 	}
 	c.filtered, err = r.filtered(ctx, c.paths)
 	return c, err
 }
 
-// filtered are the files of which git would keep something else than they hold, by a
-// filter that is not run here.
+// filtered returns the files with a filter, which would change their content in git but
+// does not run here.
 func (r *repository) filtered(ctx context.Context, paths []string) ([]string, error) {
 	return r.attributed(ctx, "filter", paths, func(value string) bool {
 		return value != "unspecified" && value != "unset" && value != "set"
 	})
 }
 
-// attributed are the files of which an attribute has a value that is meant.
+// attributed returns the files whose attribute has a value that meant accepts.
 func (r *repository) attributed(ctx context.Context, name string, paths []string, meant func(value string) bool) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -162,17 +163,17 @@ func (r *repository) attributed(ctx context.Context, name string, paths []string
 	return found, nil
 }
 
-// notes say what a person should know of what is staged.
+// notes returns remarks about the staged files for the user.
 func (c *changed) notes(r *repository) []string {
 	var notes []string
 	if len(c.filtered) > 0 {
-		notes = append(notes, "[staged as they are, without the filter that .gitattributes names, such as git-lfs: "+r.namesOf(c.filtered)+"]")
+		notes = append(notes, "[staged without the filter that .gitattributes sets, such as git-lfs: "+r.namesOf(c.filtered)+"]")
 	}
 	if len(c.sensitive) > 0 {
-		notes = append(notes, "[left out, since they are sensitive files, which a directory does not stand for: "+r.namesOf(c.sensitive)+"; to stage one, name it]")
+		notes = append(notes, "[sensitive files left out: "+r.namesOf(c.sensitive)+"; name a file to stage it]")
 	}
 	if len(c.nested) > 0 {
-		notes = append(notes, "[left out, since they are repositories of their own: "+r.namesOf(c.nested)+"]")
+		notes = append(notes, "[nested repositories left out: "+r.namesOf(c.nested)+"]")
 	}
 	return notes
 }

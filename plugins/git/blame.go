@@ -13,22 +13,22 @@ import (
 
 type blameArgs struct {
 	Path   string `json:"path" jsonschema:"the file, relative to the workspace" role:"path" alias:"file,repo"`
-	Rev    string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to look at the file in; without it, the file as it is now"`
-	Lines  string `json:"lines,omitempty" jsonschema:"the lines to look at: 10 for one, 10-20, or 10- to the end; without it, all"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+	Rev    string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to read the file from; default: the file as it is now"`
+	Lines  string `json:"lines,omitempty" jsonschema:"the lines to return: 10, 10-20, or 10- for all from line 10; default: all"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
 }
 
-// Blamed is a file with the commits that its lines are from.
+// Blamed is the result of git_blame: the lines of a file with their commits.
 type Blamed struct {
 	Path       string       `json:"path"`
-	Hunks      []BlamedHunk `json:"hunks" jsonschema:"lines that follow each other and are from one commit"`
+	Hunks      []BlamedHunk `json:"hunks" jsonschema:"consecutive lines from the same commit"`
 	NextCursor string       `json:"next_cursor,omitempty"`
 }
 
 // BlamedHunk is a run of lines from one commit.
 type BlamedHunk struct {
 	First   int      `json:"first" jsonschema:"the number of the first line"`
-	Commit  string   `json:"commit" jsonschema:"its id; zeros if the lines are not committed"`
+	Commit  string   `json:"commit" jsonschema:"the commit's id; all zeros if the lines are not committed"`
 	Author  string   `json:"author"`
 	Date    string   `json:"date"`
 	Summary string   `json:"summary"`
@@ -48,14 +48,14 @@ func (b Blamed) Text() string {
 	return text.String()
 }
 
-// blame says which commit each line of a file is from.
+// blame runs git_blame.
 func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
 		return Blamed{}, err
 	}
 	if r.focus == "." {
-		return Blamed{}, tool.Errorf(tool.InvalidArgument, "%s is not a file", tool.VisibleName(in.Path))
+		return Blamed{}, tool.Errorf(tool.InvalidArgument, "%s is not a file", tool.VisibleName(in.Path)).WithHint("set path to a file")
 	}
 	if err := r.refuseSensitive(); err != nil {
 		return Blamed{}, err
@@ -101,7 +101,7 @@ func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 	return result, nil
 }
 
-// maxBlamed is how much of a line is shown.
+// maxBlamed is the maximum length of a line in a result, in bytes.
 const maxBlamed = 2000
 
 func (b *Blamed) add(line porcelain.Line, p *page) {
@@ -125,12 +125,12 @@ func (b *Blamed) add(line porcelain.Line, p *page) {
 	b.Hunks[n-1].Lines = append(b.Hunks[n-1].Lines, line.Text)
 }
 
-// lineRange reads the lines that a call names; last is 0 for the end.
+// lineRange parses a range of lines. last is 0 if the range extends to the end.
 func lineRange(text string) (first, last int, err error) {
 	if text == "" {
 		return 1, 0, nil
 	}
-	wrong := tool.Errorf(tool.InvalidArgument, "lines is %q, expected numbers such as 10, 10-20 or 10-", cut(text))
+	wrong := tool.Errorf(tool.InvalidArgument, "lines is %q, expected 10, 10-20 or 10-", cut(text))
 	from, to, ranged := strings.Cut(text, "-")
 	if first, err = strconv.Atoi(from); err != nil || first < 1 {
 		return 0, 0, wrong

@@ -13,32 +13,32 @@ import (
 )
 
 type diffArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to compare alone, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Staged bool     `json:"staged,omitempty" jsonschema:"what is staged for the next commit, instead of what is not" default:"false"`
-	Base   string   `json:"base,omitempty" jsonschema:"the commit, branch or tag to compare with, instead of the index"`
-	Head   string   `json:"head,omitempty" jsonschema:"the commit, branch or tag that is compared with base, instead of the files"`
-	Files  []string `json:"files,omitempty" jsonschema:"files and directories to compare alone, relative to the workspace" role:"path"`
-	Stat   bool     `json:"stat,omitempty" jsonschema:"only the list of files, with how many lines were added and deleted" default:"false"`
-	Cursor string   `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+	Path   string   `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the diff to, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Staged bool     `json:"staged,omitempty" jsonschema:"compare staged instead of unstaged changes" default:"false"`
+	Base   string   `json:"base,omitempty" jsonschema:"the commit, branch or tag to compare from; default: the index"`
+	Head   string   `json:"head,omitempty" jsonschema:"the commit, branch or tag to compare with base; default: the files"`
+	Files  []string `json:"files,omitempty" jsonschema:"compare only these files and directories, relative to the workspace" role:"path"`
+	Stat   bool     `json:"stat,omitempty" jsonschema:"return only the list of files, with the numbers of added and deleted lines" default:"false"`
+	Cursor string   `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
 }
 
-// Diff is what differs between two states.
+// Diff is the result of git_diff.
 type Diff struct {
 	Repo       string     `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
-	Files      []FileDiff `json:"files" jsonschema:"the files that differ; with a cursor, of a diff that is no list, none"`
-	Total      int        `json:"total" jsonschema:"how many files differ"`
-	Added      int        `json:"added" jsonschema:"lines, of all files"`
-	Deleted    int        `json:"deleted" jsonschema:"lines, of all files"`
+	Files      []FileDiff `json:"files" jsonschema:"the files that differ; empty in the later parts of a diff"`
+	Total      int        `json:"total" jsonschema:"number of files that differ"`
+	Added      int        `json:"added" jsonschema:"number of added lines in all files"`
+	Deleted    int        `json:"deleted" jsonschema:"number of deleted lines in all files"`
 	Patch      string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
-	LeftOut    int        `json:"sensitive_left_out,omitempty" jsonschema:"how many files that usually hold secrets are left out; one that files names is not"`
-	Forbidden  int        `json:"forbidden_left_out,omitempty" jsonschema:"how many files are left out that the administrator has forbidden to all calls"`
+	LeftOut    int        `json:"sensitive_left_out,omitempty" jsonschema:"number of files that are left out because they usually contain secrets; name a file in files to see it"`
+	Forbidden  int        `json:"forbidden_left_out,omitempty" jsonschema:"number of files that are left out because the administrator has forbidden them for all calls"`
 	NextCursor string     `json:"next_cursor,omitempty"`
 }
 
 // FileDiff is a file that differs.
 type FileDiff struct {
 	Path    string `json:"path" jsonschema:"relative to the workspace"`
-	From    string `json:"from,omitempty" jsonschema:"where it was before it was renamed or copied"`
+	From    string `json:"from,omitempty" jsonschema:"the old path of a renamed file, or the source of a copy"`
 	Status  string `json:"status" jsonschema:"A added, D deleted, M modified, R renamed, C copied, T type changed, U in conflict"`
 	Added   int    `json:"added"`
 	Deleted int    `json:"deleted"`
@@ -83,7 +83,7 @@ func writeNext(b *strings.Builder, cursor string) {
 	if text := b.String(); text != "" && !strings.HasSuffix(text, "\n") {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(b, "[there is more; continue with cursor=%q]\n", cursor)
+	fmt.Fprintf(b, "[more follows; continue with cursor=%q]\n", cursor)
 }
 
 // plural returns "1 file" or "2 files".
@@ -94,24 +94,24 @@ func plural(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// patchFlags make a patch of what differs, whatever the configuration says.
+// patchFlags returns the options for a patch, which override the configuration.
 func (r *repository) patchFlags() []string {
 	return append([]string{"--patch", "--unified=3", "--inter-hunk-context=0"}, append(r.prefixes(), diffFlags()...)...)
 }
 
-// undoFlags are patchFlags for what takes a state back.
+// undoFlags is patchFlags for the reverse patch.
 func (r *repository) undoFlags() []string {
 	p := r.prefixes()
 	reversed := []string{"-R", strings.Replace(p[1], "--dst-prefix=b", "--src-prefix=b", 1), strings.Replace(p[0], "--src-prefix=a", "--dst-prefix=a", 1)}
 	return append(r.patchFlags(), reversed...)
 }
 
-// listFlags make a list for [porcelain.Changes] instead.
+// listFlags returns the options for a list that [porcelain.Changes] reads.
 func listFlags() []string {
 	return append([]string{"--raw", "--numstat", "-z", "--no-abbrev"}, diffFlags()...)
 }
 
-// nameFlags make a list of the names alone.
+// nameFlags returns the options for a list without counts of lines.
 func nameFlags() []string { return []string{"--raw", "-z", "--no-abbrev"} }
 
 func diffFlags() []string {
@@ -121,7 +121,7 @@ func diffFlags() []string {
 	}
 }
 
-// diff compares two states of a repository.
+// diff runs git_diff.
 func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -159,8 +159,9 @@ func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
 	return d, err
 }
 
-// refuseUnknown is refuseMissing for paths of which nothing differs. If the files are
-// not compared, what one of the states has is known, and the other has the same.
+// refuseUnknown is refuseMissing for paths without differences. If the diff does not
+// compare the files in the worktree, a path may also exist in one of the two states; the
+// other state has the same.
 func (r *repository) refuseUnknown(ctx context.Context, paths []string, in diffArgs) error {
 	missing := r.refuseMissing(paths)
 	if missing == nil || in.Head == "" && !in.Staged {
@@ -183,12 +184,12 @@ func (r *repository) refuseUnknown(ctx context.Context, paths []string, in diffA
 	}))
 }
 
-// maxRepeats is how often a diff is repeated because sensitive files appear.
+// maxRepeats is how often a diff is repeated because new sensitive files appear.
 const maxRepeats = 8
 
-// readDiff adds a part of the patch, and before the first one the files that differ.
-// It takes the names of the files from the run that makes the patch: if one that may
-// not be shown is among them, it repeats the run without that file.
+// readDiff adds a part of the patch to d, and with the first part the files that differ.
+// It takes the file names from the run that makes the patch. If a file must not be
+// shown, it repeats the run without that file.
 func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) error {
 	for range maxRepeats {
 		again, err := r.tryDiff(ctx, d, subcommand, what, cursor, room)
@@ -200,19 +201,20 @@ func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, w
 }
 
 func changedMeanwhile() *tool.Error {
-	return tool.Errorf(tool.Conflict, "Files change while they are compared").WithHint("ask again, or name the files to compare")
+	return tool.Errorf(tool.Conflict, "Files changed during the comparison").WithHint("try again, or name the files to compare")
 }
 
-// countLeftOut notes how many files are left out.
+// countLeftOut sets the numbers of files that are left out.
 func (r *repository) countLeftOut(d *Diff, what *selection) {
 	sensitive, forbidden := r.named(what.leftOut)
 	d.LeftOut, d.Forbidden = len(sensitive), forbidden
 }
 
-// errSensitive ends a run that lists a file that may not be shown, before its patch.
+// errSensitive ends a run before its patch if it lists a file that must not be shown.
 var errSensitive = errors.New("a sensitive or forbidden file differs")
 
-// tryDiff is readDiff once. It reports whether to repeat it without more files.
+// tryDiff is one run of readDiff. It reports whether to repeat the run with more files
+// left out.
 func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) (again bool, err error) {
 	p := &page{limit: maxLimit, room: room / 4}
 	changes := porcelain.NewChanges(maxLimit)
@@ -245,7 +247,7 @@ func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, wh
 		return false, err
 	}
 	err = changes.Close()
-	if errors.Is(err, porcelain.ErrCombined) { // nothing of a patch was taken
+	if errors.Is(err, porcelain.ErrCombined) { // no part of a patch was read
 		return r.readConflicts(ctx, d, what, cursor, room)
 	}
 	if err != nil {
@@ -260,7 +262,7 @@ func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, wh
 	return false, err
 }
 
-// diffWindow adds the files to the first part, and makes the window of its patch.
+// diffWindow returns the window of the patch, and adds the files to the first part.
 func (r *repository) diffWindow(d *Diff, changes *porcelain.Changes, p *page, cursor string, room int) (*window, error) {
 	if cursor == "" {
 		r.addFiles(d, changes, p)
@@ -269,9 +271,8 @@ func (r *repository) diffWindow(d *Diff, changes *porcelain.Changes, p *page, cu
 	return r.window(cursor, room)
 }
 
-// readConflicts is tryDiff for files and an index that has conflicts: git then writes
-// a list and a patch of all that differs only one by one. The patch is that of the
-// listed files alone.
+// readConflicts is tryDiff for files against an index with conflicts. Git then cannot
+// write the list and the patch in one run. The patch covers only the listed files.
 func (r *repository) readConflicts(ctx context.Context, d *Diff, what *selection, cursor string, room int) (again bool, err error) {
 	before := len(what.leftOut)
 	listed := *what
@@ -305,14 +306,14 @@ func (r *repository) readConflicts(ctx context.Context, d *Diff, what *selection
 	return false, err
 }
 
-// states are the two states that git diff compares.
+// states returns the arguments of git diff for the two states.
 func (r *repository) states(ctx context.Context, in diffArgs) ([]string, error) {
 	var revs []string
 	switch {
 	case in.Head != "" && in.Base == "":
-		return nil, tool.Errorf(tool.InvalidArgument, "head is given without base").WithHint("base is what head is compared with")
+		return nil, tool.Errorf(tool.InvalidArgument, "head is set without base").WithHint("set base to the commit to compare head with")
 	case in.Head != "" && in.Staged:
-		return nil, tool.Errorf(tool.InvalidArgument, "head and staged are both given").WithHint("base and head compare two commits; staged compares the index")
+		return nil, tool.Errorf(tool.InvalidArgument, "head and staged are both set").WithHint("use base and head to compare two commits, or staged to compare the index")
 	case in.Head != "":
 		revs = []string{in.Base, in.Head}
 	case in.Base != "":
@@ -329,14 +330,15 @@ func (r *repository) states(ctx context.Context, in diffArgs) ([]string, error) 
 	return append(states, ids...), err
 }
 
-// listDiff adds the files that differ. If some are left out, it lists the others anew.
+// listDiff adds the files that differ to d. If it finds files to leave out, it repeats
+// the run without them.
 func (r *repository) listDiff(ctx context.Context, d *Diff, what *selection, p *page) error {
 	for range maxRepeats {
 		before := len(what.leftOut)
 		changes := porcelain.NewChanges(p.start + maxLimit)
 		changes.Each = what.see
 		_, err := r.run(ctx, what.command("diff", listFlags(), changes, maxListed))
-		if len(what.leftOut) > before { // which may be why git has failed: it cannot read what the sandbox hides
+		if len(what.leftOut) > before { // git may have failed because it cannot read a hidden file
 			if err := what.tooMany(); err != nil {
 				return err
 			}

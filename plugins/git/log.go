@@ -11,33 +11,33 @@ import (
 )
 
 type logArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it whose history is wanted, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many commits to return at most" default:"20"`
-	Rev    string `json:"rev,omitempty" jsonschema:"where to begin: a commit, branch or tag, or a range such as main..feature; without it, HEAD"`
-	Author string `json:"author,omitempty" jsonschema:"only commits whose author's name or address contains this text, in any case"`
-	Grep   string `json:"grep,omitempty" jsonschema:"only commits whose message contains this text, in any case"`
+	Path   string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the history to, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of commits to return" default:"20"`
+	Rev    string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to start from, or a range such as main..feature; default: HEAD"`
+	Author string `json:"author,omitempty" jsonschema:"only commits whose author's name or email address contains this text; ignores case"`
+	Grep   string `json:"grep,omitempty" jsonschema:"only commits whose message contains this text; ignores case"`
 	Since  string `json:"since,omitempty" jsonschema:"only commits after this time, such as 2026-01-31 or 2 weeks ago"`
 	Until  string `json:"until,omitempty" jsonschema:"only commits before this time"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get older commits; the other arguments must be the same"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, for older commits; do not change the other arguments"`
 }
 
-// Log is a part of a history.
+// Log is the result of git_log.
 type Log struct {
 	Repo       string   `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
-	Commits    []Commit `json:"commits" jsonschema:"the newest first"`
+	Commits    []Commit `json:"commits" jsonschema:"newest first"`
 	NextCursor string   `json:"next_cursor,omitempty"`
 }
 
 // Commit is one commit.
 type Commit struct {
 	ID        string   `json:"id"`
-	Parents   []string `json:"parents,omitempty" jsonschema:"in a log, those of merges alone"`
+	Parents   []string `json:"parents,omitempty" jsonschema:"in a list, only for merges"`
 	Author    string   `json:"author"`
 	Email     string   `json:"email"`
-	Date      string   `json:"date" jsonschema:"when it was made, ISO 8601"`
-	Committer string   `json:"committer,omitempty" jsonschema:"if it is not the author"`
+	Date      string   `json:"date" jsonschema:"the author's date, ISO 8601"`
+	Committer string   `json:"committer,omitempty" jsonschema:"the committer, if different from the author"`
 	Subject   string   `json:"subject"`
-	Body      string   `json:"body,omitempty" jsonschema:"the rest of the message; a log shortens it"`
+	Body      string   `json:"body,omitempty" jsonschema:"the rest of the message; shortened in a list"`
 }
 
 // Text implements [sdk.Texter].
@@ -56,17 +56,17 @@ func (l Log) Text() string {
 	return b.String()
 }
 
-// oneLine is a text of others as part of a line.
+// oneLine makes a text from a repository printable on one line.
 func oneLine(text string) string { return strings.ReplaceAll(tool.Visible(text), "\n", " ") }
 
 const (
-	// maxCommits is how many commits one result holds at most.
+	// maxCommits is the maximum number of commits in one result.
 	maxCommits = 1000
-	// maxBody is how much of a message a log has.
+	// maxBody is the maximum length of a message in a list, in bytes.
 	maxBody = 1000
 )
 
-// log lists commits.
+// log runs git_log.
 func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 	if in.Limit < 1 || in.Limit > maxCommits {
 		return Log{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxCommits)
@@ -99,7 +99,7 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 	records := porcelain.NewCommits(func(c porcelain.Commit) error {
 		found := newCommit(c, maxBody)
 		if len(found.Parents) == 1 {
-			found.Parents = nil // it is mostly the next one
+			found.Parents = nil // usually the next commit in the list
 		}
 		if p.take(found.size()) {
 			result.Commits = append(result.Commits, found)
@@ -107,7 +107,7 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 		return nil
 	})
 	args = append(args, "--end-of-options")
-	if begin != "HEAD" { // without it, git tells a branch that is damaged from one without commits
+	if begin != "HEAD" { // without HEAD, git distinguishes a damaged branch from one without commits
 		args = append(args, begin)
 	}
 	args = append(args, "--")
@@ -125,14 +125,14 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 		result.NextCursor, err = r.logCursor(ctx, begin, skip+p.shown)
 	}
 	filtered := in.Author+in.Grep+in.Since+in.Until != "" || strings.Contains(begin, "..")
-	if p.seen == 0 && skip == 0 && !filtered { // nor does history have the path
+	if p.seen == 0 && skip == 0 && !filtered { // the history does not have the path either
 		err = r.refuseMissing(paths)
 	}
 	return result, err
 }
 
-// commitLog makes git write so many commits for [porcelain.NewCommits], whatever the
-// configuration says.
+// commitLog returns the arguments for a log of at most most commits that
+// [porcelain.NewCommits] reads. They override the configuration.
 func commitLog(most int, args ...string) []string {
 	return append([]string{
 		"log", "-z", porcelain.CommitFormat, "--no-color", "--no-show-signature", "--no-mailmap", "--no-notes", "--no-patch",
@@ -140,7 +140,7 @@ func commitLog(most int, args ...string) []string {
 	}, args...)
 }
 
-// begin is where a log begins: the revision, or what a cursor says.
+// begin returns the revision that a log starts from and the number of commits to skip.
 func (r *repository) begin(ctx context.Context, in logArgs) (rev string, skip int, err error) {
 	if in.Cursor != "" {
 		at, rev, ok := strings.Cut(in.Cursor, ":")
@@ -157,8 +157,8 @@ func (r *repository) begin(ctx context.Context, in logArgs) (rev string, skip in
 	return rev, 0, err
 }
 
-// logCursor is the cursor of the commits that follow, wherever the branch is by
-// then.
+// logCursor returns the cursor of the commits that follow. It stays valid if the branch
+// moves.
 func (r *repository) logCursor(ctx context.Context, begin string, skip int) (string, error) {
 	if begin == "HEAD" {
 		var err error
@@ -183,7 +183,7 @@ func newCommit(c porcelain.Commit, most int) Commit {
 	return found
 }
 
-// size is the most that the commit takes in a result.
+// size returns the maximum size of the commit in a result, in bytes.
 func (c *Commit) size() int {
 	size := 130 + len(c.ID) + len(c.Date) + (len(c.ID)+3)*len(c.Parents)
 	return size + jsonSize(c.Author) + jsonSize(c.Email) + jsonSize(c.Committer) + jsonSize(c.Subject) + jsonSize(c.Body)

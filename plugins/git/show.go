@@ -11,26 +11,26 @@ import (
 )
 
 type showArgs struct {
-	Path    string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to look at alone, relative to the workspace" role:"path" alias:"repo" default:"."`
+	Path    string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the result to, relative to the workspace" role:"path" alias:"repo" default:"."`
 	Rev     string `json:"rev,omitempty" jsonschema:"the commit, branch or tag" default:"HEAD"`
-	Content bool   `json:"content,omitempty" jsonschema:"what the file at path held in that commit, instead of what the commit has changed" default:"false"`
-	Cursor  string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
+	Content bool   `json:"content,omitempty" jsonschema:"return the content of the file at path in that commit, instead of the commit's changes" default:"false"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
 }
 
-// Shown is a commit with what it has changed, or a file in it.
+// Shown is the result of git_show: a commit with its changes, or a file in it.
 type Shown struct {
 	Repo   string     `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
 	Commit Commit     `json:"commit"`
-	Files  []FileDiff `json:"files" jsonschema:"what the commit has changed, of a merge against its first parent; none with a cursor or content"`
-	Total  int        `json:"total" jsonschema:"how many files it has changed"`
+	Files  []FileDiff `json:"files" jsonschema:"the files that the commit changed, of a merge against its first parent; empty with cursor or content"`
+	Total  int        `json:"total" jsonschema:"number of files that the commit changed"`
 	Patch  string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
 
-	LeftOut   int `json:"sensitive_left_out,omitempty" jsonschema:"how many files that usually hold secrets are left out; one that path names is not"`
-	Forbidden int `json:"forbidden_left_out,omitempty" jsonschema:"how many files are left out that the administrator has forbidden to all calls"`
+	LeftOut   int `json:"sensitive_left_out,omitempty" jsonschema:"number of files that are left out because they usually contain secrets; name a file in path to see it"`
+	Forbidden int `json:"forbidden_left_out,omitempty" jsonschema:"number of files that are left out because the administrator has forbidden them for all calls"`
 
 	Content    string `json:"content,omitempty" jsonschema:"the file's content, or a part of it"`
-	Bytes      int64  `json:"bytes,omitempty" jsonschema:"the size of the whole file"`
-	Binary     bool   `json:"binary,omitempty" jsonschema:"the file is not text, and not shown"`
+	Bytes      int64  `json:"bytes,omitempty" jsonschema:"the size of the whole file in bytes"`
+	Binary     bool   `json:"binary,omitempty" jsonschema:"the file is binary; its content is not returned"`
 	NextCursor string `json:"next_cursor,omitempty"`
 
 	content bool
@@ -56,10 +56,10 @@ func (s Shown) Text() string {
 	return b.String()
 }
 
-// maxShownBody is how much of a message git_show has.
+// maxShownBody is the maximum length of a message in git_show, in bytes.
 const maxShownBody = 8 << 10
 
-// show shows a commit or a file in it.
+// show runs git_show.
 func show(ctx context.Context, s *access, in showArgs) (Shown, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -94,7 +94,7 @@ func show(ctx context.Context, s *access, in showArgs) (Shown, error) {
 	return result, nil
 }
 
-// describe reads a commit.
+// describe returns the description of a commit.
 func (r *repository) describe(ctx context.Context, id string) (Commit, error) {
 	var found Commit
 	records := porcelain.NewCommits(func(c porcelain.Commit) error {
@@ -110,10 +110,10 @@ func (r *repository) describe(ctx context.Context, id string) (Commit, error) {
 	return found, nil
 }
 
-// showFile adds what a file held in a commit.
+// showFile adds the content of the focus in a commit to result.
 func (r *repository) showFile(ctx context.Context, result *Shown, commit, cursor string) error {
 	if r.focus == "." {
-		return tool.Errorf(tool.InvalidArgument, "content needs the path of a file").WithHint("give the file in path; without content, the commit is shown")
+		return tool.Errorf(tool.InvalidArgument, "content is set, but path is not a file").WithHint("set path to the file, or omit content to see the commit")
 	}
 	if err := r.refuseSensitive(); err != nil {
 		return err
@@ -138,7 +138,7 @@ func (r *repository) showFile(ctx context.Context, result *Shown, commit, cursor
 	return err
 }
 
-// blob finds a file in a commit.
+// blob returns the object id and size of a file in a commit.
 func (r *repository) blob(ctx context.Context, commit, path string) (id string, size int64, err error) {
 	out, err := r.run(ctx, command{args: []string{"ls-tree", "-z", "-l", "--full-tree", commit, "--", path}})
 	if err != nil {
@@ -149,14 +149,14 @@ func (r *repository) blob(ctx context.Context, commit, path string) (id string, 
 	head, name, _ := strings.Cut(line, "\t")
 	if !found || name != path {
 		return "", 0, tool.Errorf(tool.NotFound, "There is no %s in the commit %s", tool.VisibleName(r.show(path)), short(commit)).
-			WithHint("git_log with this path shows the commits that have changed it")
+			WithHint("find the commits that changed it with git_log and this path")
 	}
 	if _, err := fmt.Sscan(head, &mode, &kind, &id, new(string)); err != nil {
 		return "", 0, unreadable(err)
 	}
 	if kind != "blob" {
 		return "", 0, tool.Errorf(tool.InvalidArgument, "%s is not a file in the commit %s", tool.VisibleName(r.show(path)), short(commit)).
-			WithHint("name a file in it")
+			WithHint("set path to a file")
 	}
 	if _, err := fmt.Sscan(head, &mode, &kind, &id, &size); err != nil {
 		return "", 0, unreadable(err)

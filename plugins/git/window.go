@@ -13,32 +13,32 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxStream bounds what is passed on, beyond what a result shows, for the host to
-// keep.
+// maxStream is how much of an output goes to the host, which keeps it for result_read,
+// in bytes.
 const maxStream = 64 << 20
 
-// window is a part of a long output: as much as a result has room for, from a cursor
-// on. It holds no more than that in memory.
+// window is a part of a long output that starts at a cursor and fits into a result. It
+// holds only this part in memory.
 type window struct {
 	start  int64
-	expect string // what the cursor says of all that is before
+	expect string // the digest of everything before start, from the cursor
 	room   int
 
 	pos    int64
 	before hash.Hash
 	kept   []byte
-	// stream, if not nil, gets all of the output, up to maxStream.
+	// stream, if not nil, receives the output, up to maxStream.
 	stream func([]byte) (int, error)
 }
 
-// minRoom is the room of a window at least, so that each shows something.
+// minRoom is the minimum size of a window, so that each contains something.
 const minRoom = 64
 
-// digestSize is how many bytes of the digest a cursor has.
+// digestSize is the number of bytes of the digest in a cursor.
 const digestSize = 8
 
-// window makes the window of a cursor. The whole output goes to the host with the
-// first, so that it can be read as one, too.
+// window returns the window of a cursor. The first window also sends the whole output
+// to the host, where result_read can read it.
 func (s *access) window(cursor string, room int) (*window, error) {
 	w := &window{room: max(room, minRoom), before: sha256.New()}
 	if cursor == "" {
@@ -54,7 +54,7 @@ func (s *access) window(cursor string, room int) (*window, error) {
 	return w, nil
 }
 
-// Write takes the next part. It fails with enough when nothing more is needed.
+// Write reads the next part of the output. It returns enough when the window is full.
 func (w *window) Write(data []byte) (int, error) {
 	size := len(data)
 	if w.stream != nil && w.pos < maxStream {
@@ -74,11 +74,11 @@ func (w *window) Write(data []byte) (int, error) {
 	return size, nil
 }
 
-// take returns the part, whole lines if one fits, and the cursor of what follows, ""
-// if nothing does.
+// take returns the part and the cursor of the next one, or "" if there is none. The part
+// consists of whole lines, unless a single line is too long.
 func (w *window) take() (text, next string, err error) {
 	if w.start > 0 && (w.pos < w.start || hex.EncodeToString(w.before.Sum(nil)[:digestSize]) != w.expect) {
-		return "", "", tool.Errorf(tool.Conflict, "What the cursor belongs to has changed").WithHint("begin again without a cursor")
+		return "", "", tool.Errorf(tool.Conflict, "The output has changed since the cursor was returned").WithHint("start again without cursor")
 	}
 	fits, size := 0, 0
 	for line := range bytes.Lines(w.kept) {

@@ -9,36 +9,36 @@ import (
 	"time"
 )
 
-// Line is a line of a file and the commit that it is from.
+// Line is a line of a file and its commit.
 type Line struct {
 	Number int
 	Commit *BlamedCommit
 	Text   string
 }
 
-// BlamedCommit is what git blame says of a commit.
+// BlamedCommit is a commit in the output of git blame.
 type BlamedCommit struct {
 	ID, Author, Summary string
 	Date                time.Time
 }
 
-// Blame reads the output of git blame --porcelain: lines, of which those with the
-// text of the file begin with a tab. Of a line above MaxRecord it takes the beginning.
+// Blame parses the output of git blame --porcelain. In it, the lines of the file start
+// with a tab. Blame cuts lines that are longer than MaxRecord.
 type Blame struct {
 	each    func(Line)
 	rest    []byte
 	commits map[string]*BlamedCommit
-	now     *BlamedCommit // of the lines that come
+	now     *BlamedCommit // the commit of the next line
 	number  int
 	err     error
 }
 
-// NewBlame returns what calls each with every line.
+// NewBlame returns a parser that calls each for every line.
 func NewBlame(each func(Line)) *Blame {
 	return &Blame{each: each, commits: map[string]*BlamedCommit{}}
 }
 
-// Write takes the next part of the output. It never fails: Close tells.
+// Write parses the next part of the output. It always succeeds; Close returns the error.
 func (b *Blame) Write(data []byte) (int, error) {
 	size := len(data)
 	for b.err == nil {
@@ -53,7 +53,7 @@ func (b *Blame) Write(data []byte) (int, error) {
 	return size, nil
 }
 
-// Close says what was wrong.
+// Close returns the first error of Write, or an error if the output is incomplete.
 func (b *Blame) Close() error {
 	if b.err == nil && (len(b.rest) > 0 || b.now != nil) {
 		return errors.New("the output ends within a line")

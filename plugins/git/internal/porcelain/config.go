@@ -4,14 +4,14 @@ import "strings"
 
 // Setting is one line of git's configuration.
 type Setting struct {
-	// Section and Name are in lower case; Subsection is as it was written, and "" if
-	// there is none.
+	// Section and Name are in lower case. Subsection keeps its case, and is "" if there
+	// is none.
 	Section, Subsection, Name string
 	// Value is "true" for a name without a value.
 	Value string
 }
 
-// Key is the setting's name as git takes it.
+// Key returns the setting's full name for git.
 func (s Setting) Key() string {
 	if s.Subsection == "" {
 		return s.Section + "." + s.Name
@@ -19,7 +19,7 @@ func (s Setting) Key() string {
 	return s.Section + "." + s.Subsection + "." + s.Name
 }
 
-// ParseConfig reads one record of git config --list -z.
+// ParseConfig parses one record of git config --list -z.
 func ParseConfig(record string) (Setting, bool) {
 	key, value, valued := strings.Cut(record, "\n")
 	if !valued {

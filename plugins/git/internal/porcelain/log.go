@@ -2,10 +2,10 @@ package porcelain
 
 import "strings"
 
-// CommitFormat makes git write what [NewCommits] reads, together with -z.
+// CommitFormat is the option of git log that, with -z, writes what [NewCommits] parses.
 const CommitFormat = "--format=tformat:%H%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%B%x00"
 
-// commitFields are those of CommitFormat.
+// commitFields is the number of fields in CommitFormat.
 const commitFields = 7
 
 // Commit is one commit of a log.
@@ -17,10 +17,10 @@ type Commit struct {
 	Date        string // of the author, ISO 8601
 	Committer   string
 	Subject     string // the first paragraph of the message, as one line
-	MessageBody string // what comes after that
+	MessageBody string // the message after the subject
 }
 
-// NewCommits returns what calls each with every commit of a log in CommitFormat.
+// NewCommits returns a parser that calls each for every commit of a log in CommitFormat.
 func NewCommits(each func(Commit) error) *Records {
 	var f []string
 	return NewRecords(func(record []byte) error {

@@ -14,51 +14,51 @@ type Change struct {
 	Status string
 	// Mode, in octal, and ID, the object id, are those of the newer state.
 	Mode, ID string
-	// Path is relative to the worktree, and From where it was before a rename.
+	// Path is relative to the worktree. From is the old path of a renamed file, or the
+	// source of a copy.
 	Path, From string
-	// Added and Deleted count lines; Binary says that there are none to count.
+	// Added and Deleted are numbers of lines. They are 0 if Binary is true.
 	Added, Deleted int
 	Binary         bool
 }
 
-// ErrCombined says that a change is one from several states, of which git makes no
-// patch beside a list: of files in conflict, when it makes both.
+// ErrCombined is returned for a change from several states, as for a file in conflict.
+// Git does not write a list and a patch of such changes in one run.
 var ErrCombined = errors.New("a change from several states")
 
-// Changes reads the output of git diff --raw --numstat -z, whose second part is
-// about the same files in the same order; with --patch, an empty record and a patch
-// follow.
+// Changes parses the output of git diff --raw --numstat -z. Its two parts list the same
+// files in the same order. With --patch, an empty record and a patch follow.
 type Changes struct {
 	*Records
 	// Files are the changes.
 	Files []Change
-	// Keep bounds how many are kept; 0 means all. Total, Added and Deleted count all
-	// of them.
+	// Keep is the maximum length of Files; 0 means no limit. Total, Added and Deleted
+	// count all changes.
 	Keep           int
 	Total          int
 	Added, Deleted int
-	// Each, if not nil, gets every change as it is listed, also those that are not kept.
+	// Each, if not nil, is called for every listed change, even beyond Keep.
 	Each func(Change)
-	// Patch, if not nil, gets the patch as it comes, after Files are all there.
+	// Patch, if not nil, receives the patch as it arrives, after Files is complete.
 	Patch func(part []byte) error
 
-	pending  *Change // whose names come next
-	names    int     // of them
-	conflict string  // the path of the last change if it is U
-	counted  int     // files that the second part has told of
-	listed   bool    // and the patch follows
-	line     Change  // the counts that names follow
+	pending  *Change // the change whose names are the next records
+	names    int     // the number of these names
+	conflict string  // the path of the last change if its status is U
+	counted  int     // the number of Files with counts
+	listed   bool    // the lists are complete and the patch follows
+	line     Change  // the counts of the current line
 }
 
-// NewChanges returns a reader that keeps so many files.
+// NewChanges returns a parser that keeps at most keep changes; 0 means no limit.
 func NewChanges(keep int) *Changes {
 	c := &Changes{Keep: keep}
 	c.Records = NewRecords(c.record)
 	return c
 }
 
-// Write takes the next part of the output. It fails as Patch does; Close tells of
-// everything else.
+// Write parses the next part of the output. It returns only errors of Patch; Close
+// returns all others.
 func (c *Changes) Write(data []byte) (int, error) {
 	size := len(data)
 	for len(data) > 0 && !c.listed {
@@ -66,7 +66,7 @@ func (c *Changes) Write(data []byte) (int, error) {
 		if end == 0 {
 			end = len(data)
 		}
-		_, _ = c.Records.Write(data[:end]) // it never fails
+		_, _ = c.Records.Write(data[:end]) // always succeeds
 		data = data[end:]
 	}
 	if len(data) > 0 {
@@ -77,7 +77,7 @@ func (c *Changes) Write(data []byte) (int, error) {
 	return size, nil
 }
 
-// Close says what was wrong.
+// Close returns the first error of Write, or an error if the output is incomplete.
 func (c *Changes) Close() error {
 	if err := c.Records.Close(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c *Changes) record(record []byte) error {
 	}
 }
 
-// name takes a name of the pending change: the old one first, if there are two.
+// name adds a name to the pending change. If there are two, the old one is the first.
 func (c *Changes) name(name string) error {
 	if c.names--; c.names > 0 {
 		c.pending.From = name
@@ -116,7 +116,7 @@ func (c *Changes) name(name string) error {
 	if c.Each != nil {
 		c.Each(*c.pending)
 	}
-	// A file in conflict is told of twice: that it is, and how it differs.
+	// Git lists a file in conflict twice: as a conflict, and with its change.
 	if again := name == c.conflict; !again {
 		if c.Total++; c.Keep == 0 || len(c.Files) < c.Keep {
 			c.Files = append(c.Files, *c.pending)
@@ -139,7 +139,7 @@ func (c *Changes) raw(record []byte) error {
 		return err
 	}
 	if status == "" {
-		return fmt.Errorf("a change without a state: %.80q", record)
+		return fmt.Errorf("change without a status: %.80q", record)
 	}
 	c.pending = &Change{Status: status[:1], Mode: f[1], ID: f[3]}
 	c.names = 1
@@ -149,7 +149,7 @@ func (c *Changes) raw(record []byte) error {
 	return nil
 }
 
-// count takes "added<TAB>deleted<TAB>path"; of a rename there is no path, and the two
+// count parses "added<TAB>deleted<TAB>path". The path of a rename is empty, and the two
 // names follow.
 func (c *Changes) count(text string) error {
 	added, rest, ok := strings.Cut(text, "\t")
@@ -173,8 +173,8 @@ func (c *Changes) count(text string) error {
 	return c.put(c.line)
 }
 
-// put adds counts to the change that they are about. Of a file in conflict there are
-// two: none, and then its own.
+// put adds counts to their change. A file in conflict has two counts: zero, and then its
+// own.
 func (c *Changes) put(counts Change) error {
 	c.Added += counts.Added
 	c.Deleted += counts.Deleted
@@ -188,5 +188,5 @@ func (c *Changes) put(counts Change) error {
 			return nil
 		}
 	}
-	return nil // it was not kept
+	return nil // the change was not kept
 }

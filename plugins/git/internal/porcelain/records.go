@@ -1,5 +1,5 @@
-// Package porcelain reads what git writes for programs: records that end in a
-// NUL byte, so that names may hold anything else.
+// Package porcelain parses the output formats that git has for programs. Most consist
+// of records that end with a NUL byte, so that names can contain any other byte.
 package porcelain
 
 import (
@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// MaxRecord is how long one record may be.
+// MaxRecord is the maximum length of a record in bytes.
 const MaxRecord = 1 << 20
 
-// Records cuts what is written to it into records that end in a NUL byte, each
-// as soon as it is whole. After a failure it takes what comes and does nothing.
+// Records splits its input into records that end with a NUL byte. After an error it
+// ignores further input.
 type Records struct {
 	each func(record []byte) error
 	rest []byte
 	err  error
 }
 
-// NewRecords returns what calls each with every record, without its NUL. The
-// record is each's own only until it returns.
+// NewRecords returns a Records that calls each for every record, without the NUL byte.
+// The record is valid only until each returns.
 func NewRecords(each func(record []byte) error) *Records { return &Records{each: each} }
 
-// Write takes the next part of the output. It never fails: Close tells.
+// Write parses the next part of the output. It always succeeds; Close returns the error.
 func (r *Records) Write(data []byte) (int, error) {
 	size := len(data)
 	for r.err == nil {
@@ -47,13 +47,13 @@ func (r *Records) Write(data []byte) (int, error) {
 
 func (r *Records) keep(data []byte) {
 	if len(r.rest)+len(data) > MaxRecord {
-		r.err = fmt.Errorf("a record has more than %d bytes", MaxRecord)
+		r.err = fmt.Errorf("a record is longer than %d bytes", MaxRecord)
 		return
 	}
 	r.rest = append(r.rest, data...)
 }
 
-// Close says what was wrong, or that the last record has no end.
+// Close returns the first error of Write, or an error if the last record is incomplete.
 func (r *Records) Close() error {
 	if r.err == nil && len(r.rest) > 0 {
 		return fmt.Errorf("the output ends within a record: %.80q", r.rest)
@@ -61,8 +61,8 @@ func (r *Records) Close() error {
 	return r.err
 }
 
-// fields takes n words off a record, each followed by a space. What remains is a
-// name, which may hold spaces.
+// fields splits off the first n words of a record, each followed by a space. The rest is
+// a name, which can contain spaces.
 func fields(record []byte, n int) (words []string, rest string, err error) {
 	rest = string(record)
 	for range n {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind says what an [Entry] of a status is.
+// Kind is the kind of an [Entry].
 type Kind int
 
 // The kinds of entries.
@@ -21,17 +21,17 @@ const (
 // Entry is one file of a status.
 type Entry struct {
 	Kind Kind
-	// Index and Worktree are the letters of git-status(1): what has changed in the
-	// index and, since then, in the worktree. "." is nothing.
+	// Index and Worktree are the letters of git-status(1) for the staged and the
+	// unstaged change. "." means no change.
 	Index, Worktree string
-	// Submodule is "N..." for no submodule, else "S" and three letters.
+	// Submodule is "S" and three letters for a submodule, otherwise "N...".
 	Submodule string
-	// Path is relative to the worktree, and From where it was before a rename, or
-	// what it is a copy of.
+	// Path is relative to the worktree. From is the old path of a renamed file, or the
+	// source of a copy.
 	Path, From string
 }
 
-// Branch is what a status says of the branch.
+// Branch is the current branch in a status.
 type Branch struct {
 	// Commit is the object id of HEAD, "" before the first commit.
 	Commit string
@@ -39,29 +39,29 @@ type Branch struct {
 	Name string
 	// Upstream is the branch that it tracks, "" if none.
 	Upstream string
-	// Tracked says that the upstream exists, so that Ahead and Behind count.
+	// Tracked is true if the upstream exists. Only then are Ahead and Behind set.
 	Tracked       bool
 	Ahead, Behind int
-	// Stashes is how many stashes there are.
+	// Stashes is the number of stashes.
 	Stashes int
 }
 
-// Status reads the output of git status --porcelain=v2 -z.
+// Status parses the output of git status --porcelain=v2 -z.
 type Status struct {
 	*Records
 	Branch Branch
 	each   func(Entry)
-	rename *Entry // whose other name comes next
+	rename *Entry // the entry whose From is the next record
 }
 
-// NewStatus returns what calls each with every entry.
+// NewStatus returns a parser that calls each for every entry.
 func NewStatus(each func(Entry)) *Status {
 	s := &Status{each: each}
 	s.Records = NewRecords(s.record)
 	return s
 }
 
-// Close says what was wrong.
+// Close returns the first error of Write, or an error if the output is incomplete.
 func (s *Status) Close() error {
 	if err := s.Records.Close(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (s *Status) record(record []byte) error {
 		return nil
 	}
 	if len(record) < 3 || record[1] != ' ' {
-		return fmt.Errorf("an unknown record: %.80q", record)
+		return fmt.Errorf("unknown record: %.80q", record)
 	}
 	kind, rest := record[0], record[2:]
 	switch kind {
@@ -96,7 +96,7 @@ func (s *Status) record(record []byte) error {
 		s.each(Entry{Kind: Untracked, Index: ".", Worktree: "?", Submodule: "N...", Path: string(rest)})
 		return nil
 	default:
-		return fmt.Errorf("an unknown record: %.80q", record)
+		return fmt.Errorf("unknown record: %.80q", record)
 	}
 }
 
@@ -129,7 +129,7 @@ func (s *Status) header(text string) error {
 		}
 		s.Branch.Stashes = n
 	}
-	return nil // later versions of git may say more
+	return nil // later versions of git may add headers
 }
 
 func (s *Status) changed(record []byte, words int) error {
@@ -165,7 +165,7 @@ func (s *Status) unmerged(record []byte) error {
 
 func letters(xy string) (index, worktree string, err error) {
 	if len(xy) != 2 {
-		return "", "", fmt.Errorf("a state of %q, expected two letters", xy)
+		return "", "", fmt.Errorf("state is %q, expected two letters", xy)
 	}
 	return xy[:1], xy[1:], nil
 }
