@@ -13,14 +13,14 @@ import (
 
 type branchArgs struct {
 	Path    string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Name    string `json:"name,omitempty" jsonschema:"the branch to create, or to list alone"`
-	Create  bool   `json:"create,omitempty" jsonschema:"creates the branch, without switching to it" default:"false"`
-	Base    string `json:"base,omitempty" jsonschema:"with create, the commit, branch or tag that it begins at; without it, HEAD"`
-	Remotes bool   `json:"remotes,omitempty" jsonschema:"also list the branches of remotes, as they were when last fetched" default:"false"`
+	Name    string `json:"name,omitempty" jsonschema:"the branch to create, or the only branch to list"`
+	Create  bool   `json:"create,omitempty" jsonschema:"create the branch, without switching to it" default:"false"`
+	Base    string `json:"base,omitempty" jsonschema:"with create: the commit, branch or tag to start from; default: HEAD"`
+	Remotes bool   `json:"remotes,omitempty" jsonschema:"also list the branches of remotes as of the last fetch" default:"false"`
 	pageArgs
 }
 
-// Branches are the branches of a repository.
+// Branches is the list of git_branch.
 type Branches struct {
 	Repo       string   `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
 	Branches   []Branch `json:"branches"`
@@ -35,9 +35,9 @@ type Branch struct {
 	Current  bool   `json:"current,omitempty"`
 	Commit   string `json:"commit"`
 	Upstream string `json:"upstream,omitempty"`
-	Track    string `json:"track,omitempty" jsonschema:"how it stands to its upstream: ahead N, behind N, or gone"`
-	Date     string `json:"date" jsonschema:"of its last commit"`
-	Subject  string `json:"subject" jsonschema:"of its last commit"`
+	Track    string `json:"track,omitempty" jsonschema:"compared with its upstream: ahead N, behind N, or gone"`
+	Date     string `json:"date" jsonschema:"the date of its last commit"`
+	Subject  string `json:"subject" jsonschema:"the subject of its last commit"`
 }
 
 // Text implements [sdk.Texter].
@@ -61,7 +61,7 @@ func (l Branches) Text() string {
 	return b.String()
 }
 
-// planBranch lists branches, or looks at what a call would create.
+// planBranch lists the branches, or plans to create one.
 func planBranch(ctx context.Context, s *access, in branchArgs) (change, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -71,13 +71,13 @@ func planBranch(ctx context.Context, s *access, in branchArgs) (change, error) {
 	case in.Create:
 		return r.planCreate(ctx, in)
 	case in.Base != "":
-		return nil, tool.Errorf(tool.InvalidArgument, "base is given without create").WithHint("set create to make a branch")
+		return nil, tool.Errorf(tool.InvalidArgument, "base is set without create").WithHint("set create to create a branch")
 	}
 	list, err := r.branches(ctx, in)
 	return listing("git_branch", list), err
 }
 
-// branches lists the branches.
+// branches lists the branches of one page.
 func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, error) {
 	list := Branches{Repo: r.shown, Branches: []Branch{}}
 	p, err := r.page(in.pageArgs)
@@ -114,7 +114,7 @@ func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, err
 	if _, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed}); err != nil {
 		return list, err
 	}
-	_, _ = records.Write([]byte{0}) // ends the line break after the last branch; it never fails
+	_, _ = records.Write([]byte{0}) // ends the line break after the last branch; always succeeds
 	err = records.Close()
 	if err == nil && !slices.Equal(record, []string{""}) {
 		err = errors.New("the output ends within a branch")
@@ -126,8 +126,8 @@ func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, err
 	return list, nil
 }
 
-// named reports whether the branch has a name, or any if that is "". What a remote
-// calls its HEAD is no branch.
+// named reports whether the branch has a name, or any name if name is "". The HEAD of a
+// remote is not a branch.
 func (b *Branch) named(name string) bool {
 	switch {
 	case b.Remote && strings.HasSuffix(b.Name, "/HEAD"):
@@ -145,12 +145,12 @@ func branch(f []string) Branch {
 	return b
 }
 
-// shortRef is a reference as people name it.
+// shortRef returns the short name of a branch.
 func shortRef(ref string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/remotes/")
 }
 
-// checkBranchName refuses what cannot be the name of a branch.
+// checkBranchName refuses a name that a branch cannot have.
 func (r *repository) checkBranchName(ctx context.Context, name string) error {
 	if err := checkRevision(name); err != nil || strings.HasPrefix(name, "refs/") || name == "HEAD" {
 		return badBranchName(name)
@@ -162,8 +162,7 @@ func (r *repository) checkBranchName(ctx context.Context, name string) error {
 	return err
 }
 
-// refuseSymbolic refuses a reference that is another name of one: to write it is to
-// write that.
+// refuseSymbolic refuses a symbolic reference. Writing it would write its target.
 func (r *repository) refuseSymbolic(ctx context.Context, ref string) error {
 	out, err := r.run(ctx, command{args: []string{"symbolic-ref", "--quiet", ref}, exits: []int{1}})
 	if err == nil && out.exit == 0 {
@@ -173,16 +172,15 @@ func (r *repository) refuseSymbolic(ctx context.Context, ref string) error {
 }
 
 func isSymbolic(ref, other string) *tool.Error {
-	return tool.Errorf(tool.Conflict, "The reference %s is another name of %s", tool.VisibleName(ref), tool.VisibleName(other)).
+	return tool.Errorf(tool.Conflict, "The reference %s is symbolic and points to %s", tool.VisibleName(ref), tool.VisibleName(other)).
 		WithHint("the user must remove it (git symbolic-ref --delete)")
 }
 
 func badBranchName(name string) *tool.Error {
-	return tool.Errorf(tool.InvalidArgument, "No branch can have the name %s", tool.VisibleName(cut(name))).
-		WithHint("use letters, digits, and - _ . / between them")
+	return tool.Errorf(tool.InvalidArgument, "%s is not a valid branch name", tool.VisibleName(cut(name))).WithHint(branchNameHint)
 }
 
-// creating is a call of git_branch that makes one.
+// creating is a call of git_branch that creates a branch.
 type creating struct {
 	*repository
 	name string
@@ -191,7 +189,7 @@ type creating struct {
 
 func (r *repository) planCreate(ctx context.Context, in branchArgs) (change, error) {
 	if in.Name == "" {
-		return nil, tool.Errorf(tool.InvalidArgument, "create is given without name")
+		return nil, tool.Errorf(tool.InvalidArgument, "create is set without name").WithHint("set name to the new branch")
 	}
 	c := &creating{repository: r, name: in.Name}
 	var err error
@@ -199,8 +197,8 @@ func (r *repository) planCreate(ctx context.Context, in branchArgs) (change, err
 	return c, err
 }
 
-// newBranch refuses a branch that there is, and returns the commit that a new one
-// would begin at.
+// newBranch returns the commit that a new branch starts at. It refuses the name of an
+// existing branch.
 func (r *repository) newBranch(ctx context.Context, name, base string) (Commit, error) {
 	if err := r.checkBranchName(ctx, name); err != nil {
 		return Commit{}, err
@@ -212,7 +210,7 @@ func (r *repository) newBranch(ctx context.Context, name, base string) (Commit, 
 		return Commit{}, err
 	}
 	if _, err := r.exact(ctx, "refs/heads/"+name); err == nil {
-		return Commit{}, tool.Errorf(tool.Conflict, "There is a branch %s already", tool.VisibleName(name)).WithHint("git_switch to it, or choose another name")
+		return Commit{}, tool.Errorf(tool.Conflict, "The branch %s already exists", tool.VisibleName(name)).WithHint("git_switch to it, or use another name")
 	} else if !isMissing(err) {
 		return Commit{}, err
 	}
@@ -239,7 +237,8 @@ func (c *creating) make(ctx context.Context) (tool.Result, error) {
 	return done(facts, c.changedFiles(nil, "create branch"), "Created the branch %s at %s", tool.VisibleName(c.name), short(c.at.ID)), nil
 }
 
-// anybody is the identity, or a name for what needs one that nobody reads.
+// anybody returns the environment for the identity, or for a placeholder if there is
+// none. Use it where only the reflog contains the name.
 func (r *repository) anybody() []string {
 	who, err := r.identity()
 	if err != nil {
@@ -248,7 +247,7 @@ func (r *repository) anybody() []string {
 	return who.environment()
 }
 
-// currentBranch is the branch of HEAD, "" if that is detached.
+// currentBranch returns the current branch, or "" if HEAD is detached.
 func (r *repository) currentBranch(ctx context.Context) (string, error) {
 	out, err := r.run(ctx, command{args: []string{"symbolic-ref", "--quiet", "HEAD"}, exits: []int{1}})
 	name, _ := strings.CutPrefix(strings.TrimSpace(string(out.stdout)), "refs/heads/")

@@ -13,20 +13,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// change is a call that changes something, after everything that it depends on was
-// looked at and before anything was done.
+// change is a planned call of a tool that changes something. The plan has read
+// everything that the change depends on, and has changed nothing.
 type change interface {
-	// state is everything that was looked at, as one text: the change is the same as
-	// long as this is.
+	// state returns everything that the plan depends on. Equal states mean equal changes.
 	state() string
-	// show says what will happen.
+	// show returns the preview.
 	show(ctx context.Context) (summary string, content []tool.Content, err error)
-	// make makes the change: exactly what was looked at, or nothing.
+	// make makes exactly the planned change, or nothing.
 	make(ctx context.Context) (tool.Result, error)
 }
 
-// addChange adds a tool that changes something. plan refuses what cannot succeed and
-// changes nothing. The description is the file of its name.
+// addChange adds a tool that changes something. plan changes nothing; it refuses a call
+// that cannot succeed. The description is in descriptions/NAME.md.
 func addChange[In any](p *sdk.Plugin, g *git, plan func(context.Context, *access, In) (change, error), spec tool.Spec) {
 	spec.Category = "git"
 	spec.Description = sdk.Description(descriptions, spec.Name)
@@ -61,29 +60,30 @@ func addChange[In any](p *sdk.Plugin, g *git, plan func(context.Context, *access
 	sdk.AddToolWithPreview(p, spec, run, preview)
 }
 
-// digestOf returns the digest of the state that c was computed from.
+// digestOf returns the digest of c's state.
 func digestOf(c change) []byte {
 	sum := sha256.Sum256([]byte(c.state()))
 	return sum[:]
 }
 
-// stateOf makes one text of what was looked at; no two lists give the same.
+// stateOf joins parts without ambiguity.
 func stateOf(parts ...string) string { return fmt.Sprintf("%q", parts) }
 
-// maxPreview is how much of a change a preview shows.
+// maxPreview is the maximum size of a diff or list in a preview, in bytes.
 const maxPreview = 256 << 10
 
-// preview is a bounded part of what git writes, and the digest of all of it.
+// preview is the beginning of a diff, and the digest of the whole diff.
 type preview struct {
 	text bytes.Buffer
 	all  int64
 	sum  [sha256.Size]byte
-	// leftOut is how many forbidden files are not in it.
+	// leftOut is the number of forbidden files that are left out.
 	leftOut int
 }
 
-// previewOf compares for what a preview shows, and leaves forbidden files out. Which of
-// them differ it looks up after the patch, so that none slips in while git compares.
+// previewOf returns the diff for a preview, without forbidden files. It lists the files
+// that differ after it has made the diff, so that no forbidden file can appear in
+// between.
 func (r *repository) previewOf(ctx context.Context, subcommand string, flags, states, paths, env []string) (*preview, error) {
 	what := r.selectAllowed(states, paths)
 	for range maxRepeats {
@@ -107,7 +107,7 @@ func (r *repository) previewOf(ctx context.Context, subcommand string, flags, st
 	return nil, changedMeanwhile()
 }
 
-// tryPreview is previewOf once.
+// tryPreview is one run of previewOf.
 func (r *repository) tryPreview(ctx context.Context, what *selection, subcommand string, flags, env []string) (*preview, error) {
 	p := &preview{leftOut: len(what.leftOut)}
 	hash := sha256.New()
@@ -122,7 +122,7 @@ func (r *repository) tryPreview(ctx context.Context, what *selection, subcommand
 	return p, err
 }
 
-// content is what a preview shows, after notes that say what is missing.
+// content returns the diff for a preview, after notes about missing parts.
 func (p *preview) content() (content []tool.Content) {
 	if p.leftOut > 0 {
 		content = append(content, tool.Text("NOT ALL IS SHOWN: "+plural(p.leftOut, "forbidden file")+" left out."))
@@ -147,18 +147,18 @@ func (f writerFunc) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// done is the result of a change: what it did in words, and as facts for programs.
+// done returns the result of a change: a text, and facts for programs.
 func done(facts map[string]any, effects []tool.Effect, format string, args ...any) tool.Result {
 	result := tool.TextResult(fmt.Sprintf(format, args...))
 	result.Effects = effects
-	result.Structured, _ = json.Marshal(facts) // they are texts and numbers
+	result.Structured, _ = json.Marshal(facts) // cannot fail: texts and numbers
 	return result
 }
 
-// maxEffects is how many files a result names as changed.
+// maxEffects is the maximum number of changed files in a result's effects.
 const maxEffects = 500
 
-// changedFiles are the effects of a change on files, and on the repository itself.
+// changedFiles returns the effects of a change on files and on the repository.
 func (r *repository) changedFiles(paths []string, operation string) []tool.Effect {
 	effects := []tool.Effect{{Kind: "git.changed", Target: r.shown, Operation: operation}}
 	for _, path := range paths[:min(len(paths), maxEffects)] {
@@ -167,8 +167,7 @@ func (r *repository) changedFiles(paths []string, operation string) []tool.Effec
 	return effects
 }
 
-// refuseProtected refuses a change of files that no tool may change, forbidden ones
-// included.
+// refuseProtected refuses to change protected or forbidden files.
 func (r *repository) refuseProtected(paths []string) error {
 	if err := r.refuseForbidden(paths); err != nil {
 		return err
@@ -176,7 +175,7 @@ func (r *repository) refuseProtected(paths []string) error {
 	for _, path := range paths {
 		if words := protect.Words(r.call.Files().Protect, path); len(words) > 0 {
 			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).
-				WithHint("editors, agents or hooks run programs that it names; the user can do this with git itself, or an admin leaves %q out of protect in the plugin's sandbox", words)
+				WithHint("editors, agents or hooks run programs that this file names; the user can do this with git, or an administrator can remove %q from protect in the plugin's sandbox", words)
 		}
 	}
 	for _, guarded := range r.call.Protected() {
@@ -188,7 +187,7 @@ func (r *repository) refuseProtected(paths []string) error {
 			file := r.worktree + "/" + strings.TrimSuffix(path, "/")
 			if within(file, real) || within(real, file) {
 				return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).
-					WithHint("it belongs to the host, and no tool may change it")
+					WithHint("the file belongs to the host; no tool may change it")
 			}
 		}
 	}

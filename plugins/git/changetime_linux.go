@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// changeTime is when a file's content or what is said of it was changed, which no
-// program can set.
+// changeTime returns the time of the last change of a file's content or attributes. No
+// program can set it.
 func changeTime(stat *syscall.Stat_t) time.Time {
 	return time.Unix(stat.Ctim.Unix())
 }

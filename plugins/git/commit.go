@@ -15,9 +15,9 @@ import (
 )
 
 type commitArgs struct {
-	Path    string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; without it, that of the first file" role:"path" alias:"repo"`
-	Message string   `json:"message" jsonschema:"a subject of one line, and if need be an empty line and more"`
-	Files   []string `json:"files,omitempty" jsonschema:"commit these files and directories alone, as they are now, new and deleted ones too; without it, what is staged" role:"path"`
+	Path    string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; default: the repository of the first file" role:"path" alias:"repo"`
+	Message string   `json:"message" jsonschema:"the commit message: a subject of one line, optionally followed by an empty line and more text"`
+	Files   []string `json:"files,omitempty" jsonschema:"commit only these files and directories as they are now, including new and deleted ones; default: the staged changes" role:"path"`
 }
 
 // committing is a call of git_commit.
@@ -29,17 +29,17 @@ type committing struct {
 	only    bool // files were named
 
 	head    *state
-	parents []string // the first is HEAD, the others are those of a merge
+	parents []string // HEAD, then the merged commits
 	merge   bool
 	tree    string
 	diff    *porcelain.Changes
 	patch   *preview
 }
 
-// identity is whose commits are made.
+// identity is the author and committer of new commits.
 type identity struct{ name, email string }
 
-// planCommit looks at what a call of git_commit would commit.
+// planCommit builds the tree of a call of git_commit.
 func planCommit(ctx context.Context, s *access, in commitArgs) (change, error) {
 	message, err := cleanMessage(in.Message)
 	if err != nil {
@@ -62,10 +62,10 @@ func planCommit(ctx context.Context, s *access, in commitArgs) (change, error) {
 	return c, nil
 }
 
-// maxMessage bounds the message of a commit.
+// maxMessage is the maximum size of a commit message in bytes.
 const maxMessage = 64 << 10
 
-// cleanMessage removes spaces at the end of lines, and empty lines around.
+// cleanMessage removes spaces at line ends and surrounding empty lines.
 func cleanMessage(text string) (string, error) {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -74,14 +74,15 @@ func cleanMessage(text string) (string, error) {
 	text = strings.TrimSpace(strings.Join(lines, "\n"))
 	switch {
 	case text == "":
-		return "", tool.Errorf(tool.InvalidArgument, "the message is empty").WithHint("say in a line what the commit changes and why")
+		return "", tool.Errorf(tool.InvalidArgument, "message is empty").WithHint("describe in one line what the commit changes and why")
 	case len(text) > maxMessage || strings.ContainsRune(text, 0) || !utf8.ValidString(text):
-		return "", tool.Errorf(tool.InvalidArgument, "the message is longer than %d bytes, or not text", maxMessage)
+		return "", tool.Errorf(tool.InvalidArgument, "message is longer than %d bytes, or not UTF-8 text", maxMessage)
 	}
 	return text + "\n", nil
 }
 
-// identity is the settings' word, else that of the repository's configuration.
+// identity returns the identity of the settings, or else of the repository's
+// configuration.
 func (r *repository) identity() (identity, error) {
 	who := identity{r.settings.AuthorName, r.settings.AuthorEmail}
 	if who.name == "" {
@@ -89,17 +90,17 @@ func (r *repository) identity() (identity, error) {
 	}
 	if who.name == "" || who.email == "" {
 		return who, tool.Errorf(tool.Failed, "There is no identity for commits").
-			WithHint("the user must set author_name and author_email for the plugin, or user.name and user.email in the repository")
+			WithHint(identityHint)
 	}
 	return who, nil
 }
 
-// environment names the identity to git.
+// environment returns git's environment variables for the identity.
 func (i identity) environment() []string {
 	return []string{"GIT_AUTHOR_NAME=" + i.name, "GIT_AUTHOR_EMAIL=" + i.email, "GIT_COMMITTER_NAME=" + i.name, "GIT_COMMITTER_EMAIL=" + i.email}
 }
 
-// look builds the tree of the commit, in an index of its own.
+// look builds the tree of the commit in a temporary index.
 func (c *committing) look(ctx context.Context, files []string) (err error) {
 	if c.head, err = c.lookAt(ctx, "no"); err != nil {
 		return err
@@ -112,7 +113,7 @@ func (c *committing) look(ctx context.Context, files []string) (err error) {
 	case doing != "" && doing != "bisect" && !c.merge:
 		return unfinished(doing)
 	case c.merge && c.only:
-		return tool.Errorf(tool.Conflict, "A merge is in progress, of which a part cannot be committed").WithHint("git_add the files, then commit without files")
+		return tool.Errorf(tool.Conflict, "A merge is in progress and can only be committed as a whole").WithHint("git_add the files, then git_commit without files")
 	}
 	if err := c.findParents(ctx); err != nil {
 		return err
@@ -131,7 +132,7 @@ func (c *committing) look(ctx context.Context, files []string) (err error) {
 	return c.compare(ctx, x)
 }
 
-// findParents finds the commits that the new one follows.
+// findParents finds the parents of the commit.
 func (c *committing) findParents(ctx context.Context) error {
 	if c.head.Commit != "" {
 		c.parents = []string{c.head.Commit}
@@ -141,14 +142,14 @@ func (c *committing) findParents(ctx context.Context) error {
 	}
 	merged, err := readSmall(filepath.Join(c.gitDir, "MERGE_HEAD"))
 	if err != nil {
-		return badRepository("what is merged cannot be read").WithCause(err)
+		return badRepository("its MERGE_HEAD is unreadable").WithCause(err)
 	}
 	ids, err := c.commits(ctx, strings.Fields(merged)...)
 	c.parents = append(c.parents, ids...)
 	return err
 }
 
-// fill puts what is to be committed into the index.
+// fill adds the changes to commit to the index.
 func (c *committing) fill(ctx context.Context, x *privateIndex, files []string) error {
 	if !c.only {
 		return x.copy()
@@ -169,13 +170,13 @@ func (c *committing) fill(ctx context.Context, x *privateIndex, files []string) 
 		return err
 	}
 	if len(c.paths) == 0 {
-		return nothingToCommit("the files are as in the last commit, ignored, or not there")
+		return nothingToCommit("the files are unchanged, ignored, or missing")
 	}
 	return x.add(ctx, c.paths)
 }
 
-// leaveOut marks in the index what the repository's own says is not in the worktree, of
-// a sparse checkout: it is not deleted.
+// leaveOut marks the files that a sparse checkout leaves out of the worktree. Without
+// the marks, the commit would delete them.
 func (c *committing) leaveOut(ctx context.Context, x *privateIndex) error {
 	away, err := c.marked(ctx, "-t", "S")
 	if err != nil || len(away) == 0 {
@@ -183,7 +184,7 @@ func (c *committing) leaveOut(ctx context.Context, x *privateIndex) error {
 	}
 	slices.Sort(away)
 	var stdin bytes.Buffer
-	records := porcelain.NewRecords(func(path []byte) error { // one that was added since is not in this index
+	records := porcelain.NewRecords(func(path []byte) error { // this index lacks files added since HEAD
 		if _, ok := slices.BinarySearch(away, string(path)); ok {
 			stdin.Write(path)
 			stdin.WriteByte(0)
@@ -201,10 +202,10 @@ func (c *committing) leaveOut(ctx context.Context, x *privateIndex) error {
 }
 
 func nothingToCommit(why string) *tool.Error {
-	return tool.Errorf(tool.Failed, "There is nothing to commit: %s", why).WithHint("git_status lists what has changed; git_add stages it, or name it in files")
+	return tool.Errorf(tool.Failed, "There is nothing to commit: %s", why).WithHint("git_status lists changed files; stage them with git_add, or name them in files")
 }
 
-// compare finds what the commit changes.
+// compare finds the changes of the commit.
 func (c *committing) compare(ctx context.Context, x *privateIndex) error {
 	base := c.head.Commit
 	if base == "" {
@@ -236,7 +237,7 @@ func (c *committing) compare(ctx context.Context, x *privateIndex) error {
 	return err
 }
 
-// emptyTree is the object id of a tree without files, in the format of another id.
+// emptyTree returns the object id of the empty tree, in the format of another id.
 func emptyTree(like string) string {
 	if len(like) == 64 {
 		return "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321"
@@ -258,7 +259,7 @@ func (c *committing) show(ctx context.Context) (string, []tool.Content, error) {
 	}
 	about.WriteByte('\n')
 	if c.merge {
-		about.WriteString("Finishes a merge; the diff is against the branch.\n")
+		about.WriteString("Finishes a merge; the diff is against the current branch.\n")
 	}
 	var paths []string
 	for _, f := range c.diff.Files {
@@ -269,7 +270,7 @@ func (c *committing) show(ctx context.Context) (string, []tool.Content, error) {
 		return "", nil, err
 	}
 	if len(hidden) > 0 {
-		about.WriteString("NOT ALL IS SHOWN: .gitattributes says that there is no diff of " + c.namesOf(hidden) + "\n")
+		about.WriteString("NOT ALL IS SHOWN: .gitattributes hides the diff of " + c.namesOf(hidden) + "\n")
 	}
 	for _, note := range c.notes(c.repository) {
 		about.WriteString(note + "\n")
@@ -293,7 +294,7 @@ func (c *committing) make(ctx context.Context) (tool.Result, error) {
 	var notes []string
 	if c.only {
 		if err := c.stage(ctx); err != nil {
-			notes = append(notes, "[the commit is made, but the index could not be brought in line: "+tool.AsError(err).Message+"]")
+			notes = append(notes, "[the commit succeeded, but the index could not be updated: "+tool.AsError(err).Message+"]")
 		}
 	}
 	if c.merge {
@@ -305,8 +306,8 @@ func (c *committing) make(ctx context.Context) (tool.Result, error) {
 	return done(facts, c.changedFiles(nil, "commit"), "%s", strings.Join(append(append([]string{text}, c.notes(c.repository)...), notes...), "\n")), nil
 }
 
-// advance moves the branch, or HEAD without one, from the commit that was looked at
-// to the new one: if it is elsewhere by now, nothing happens.
+// advance moves the branch, or a detached HEAD, from the planned parent to the new
+// commit. If it has moved meanwhile, advance fails.
 func (c *committing) advance(ctx context.Context, id string) error {
 	ref, old := "HEAD", strings.Repeat("0", len(id))
 	if c.head.Name != "" {
@@ -324,7 +325,7 @@ func (c *committing) advance(ctx context.Context, id string) error {
 	return err
 }
 
-// stage gives the index what was committed of the files that were named.
+// stage updates the repository's index for the committed files.
 func (c *committing) stage(ctx context.Context) error {
 	var entries strings.Builder
 	for _, f := range c.diff.Files {
@@ -337,9 +338,9 @@ func (c *committing) stage(ctx context.Context) error {
 	return err
 }
 
-// endMerge removes what git remembers of a merge until it is committed.
+// endMerge removes the files of a merge in progress.
 func (r *repository) endMerge() {
 	for _, name := range []string{"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "AUTO_MERGE", "SQUASH_MSG"} {
-		_ = os.Remove(filepath.Join(r.gitDir, name)) // most are not there
+		_ = os.Remove(filepath.Join(r.gitDir, name)) // most do not exist
 	}
 }

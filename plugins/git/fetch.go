@@ -13,10 +13,10 @@ import (
 
 type fetchArgs struct {
 	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; without it, that of the branch, else origin"`
-	Branch string `json:"branch,omitempty" jsonschema:"fetch this branch alone"`
-	Prune  bool   `json:"prune,omitempty" jsonschema:"forget branches that the remote no longer has" default:"false"`
-	Tags   bool   `json:"tags,omitempty" jsonschema:"fetch the remote's tags, too" default:"false"`
+	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; default: the branch's remote, or else origin"`
+	Branch string `json:"branch,omitempty" jsonschema:"fetch only this branch"`
+	Prune  bool   `json:"prune,omitempty" jsonschema:"remove references to branches that the remote deleted" default:"false"`
+	Tags   bool   `json:"tags,omitempty" jsonschema:"also fetch the remote's tags" default:"false"`
 }
 
 // fetching is a call of git_fetch.
@@ -27,7 +27,7 @@ type fetching struct {
 	specs []string
 }
 
-// planFetch finds where a call of git_fetch goes.
+// planFetch finds the remote and the branches of a call of git_fetch.
 func planFetch(ctx context.Context, s *access, in fetchArgs) (change, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -45,8 +45,8 @@ func planFetch(ctx context.Context, s *access, in fetchArgs) (change, error) {
 	return c, err
 }
 
-// fetchSpecs say which branches of the remote become which references here: never
-// others than those of remotes, whatever the configuration says.
+// fetchSpecs returns refspecs that map branches of the remote to local references. The
+// local references are always below refs/remotes/NAME/, whatever the configuration says.
 func (r *repository) fetchSpecs(ctx context.Context, from *remote, branch string) ([]string, error) {
 	if branch != "" {
 		if err := r.checkBranchName(ctx, branch); err != nil {
@@ -65,7 +65,7 @@ func (r *repository) fetchSpecs(ctx context.Context, from *remote, branch string
 	if len(specs) == 0 {
 		return []string{"+refs/heads/*:" + from.tracking("*")}, nil
 	}
-	var forced []string // as git fetches them: it is told not to look what has been replaced
+	var forced []string // also moves references whose old commits the remote replaced
 	for _, spec := range specs {
 		forced = append(forced, "+"+strings.TrimPrefix(spec, "+"))
 	}
@@ -93,7 +93,7 @@ func (c *fetching) make(ctx context.Context) (tool.Result, error) {
 	lines := movedReferences(before, after)
 	text := "Fetched from " + tool.VisibleName(c.from.name)
 	if len(lines) == 0 {
-		text += ": nothing new"
+		text += ": no changes"
 	}
 	facts := map[string]any{"repo": c.shown, "remote": c.from.name, "url": c.from.url, "changed": len(lines)}
 	const most = 200
@@ -103,7 +103,7 @@ func (c *fetching) make(ctx context.Context) (tool.Result, error) {
 	return done(facts, c.changedFiles(nil, "fetch"), "%s", strings.Join(append([]string{text}, lines...), "\n")), nil
 }
 
-// fetch gets the branches, and returns the references before and after.
+// fetch fetches the branches, and returns the references before and after.
 func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, err error) {
 	before, symbolic, err := c.references(ctx, "refs/")
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, 
 		return nil, nil, err
 	}
 	defer t.Close()
-	args := []string{ // quietly, git would not say which tag is another
+	args := []string{ // no --quiet, which would hide the names of rejected tags
 		"fetch", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--no-show-forced-updates", "--no-progress", "--refmap=",
 	}
 	if c.in.Tags {
@@ -131,7 +131,7 @@ func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, 
 	if after, _, err = t.references(ctx, "refs/"); err != nil {
 		return nil, nil, err
 	}
-	if head := c.from.tracking("HEAD"); symbolic[head] != "" { // which says what the remote's branch is, and is no branch
+	if head := c.from.tracking("HEAD"); symbolic[head] != "" { // the remote's default branch, not a branch itself
 		delete(symbolic, head)
 		delete(after, head)
 	}
@@ -143,9 +143,9 @@ func (c *fetching) fetch(ctx context.Context) (before, after map[string]string, 
 	return before, after, c.move(ctx, before, after)
 }
 
-// move takes over what has become of the references: those that are gone first, since
-// others may need their names. Either part is done as a whole, or not at all if somebody
-// else has changed one of its references meanwhile: then what follows is not done.
+// move applies the changes of references to the repository. It deletes references first,
+// since new ones may need their names. Each of the two steps is atomic, and fails if
+// another process has changed one of its references; then move stops.
 func (c *fetching) move(ctx context.Context, before, after map[string]string) error {
 	var gone, moved strings.Builder
 	for name, id := range before {
@@ -170,11 +170,11 @@ func (c *fetching) move(ctx context.Context, before, after map[string]string) er
 	return nil
 }
 
-// maxReferences bounds the list of a repository's references, in bytes.
+// maxReferences is the maximum size of the list of references in bytes.
 const maxReferences = 64 * tool.MiB
 
-// references are the references with a prefix and what they point at; symbolic are those
-// that are another name of one.
+// references returns the object ids of the references with a prefix, and the targets of
+// symbolic references.
 func (r *repository) references(ctx context.Context, prefix string) (all, symbolic map[string]string, err error) {
 	all, symbolic = map[string]string{}, map[string]string{}
 	args := []string{"for-each-ref", "--format=%(objectname) %(refname) %(symref)", "--", prefix}
@@ -183,7 +183,7 @@ func (r *repository) references(ctx context.Context, prefix string) (all, symbol
 		return nil, nil, err
 	}
 	for _, line := range out.lines() {
-		switch words := strings.Split(line, " "); { // a name can have any other space in it
+		switch words := strings.Split(line, " "); { // a name can contain other kinds of space
 		case len(words) != 3:
 		case words[2] != "":
 			symbolic[words[1]] = words[2]
@@ -194,7 +194,7 @@ func (r *repository) references(ctx context.Context, prefix string) (all, symbol
 	return all, symbolic, nil
 }
 
-// movedReferences says what has become of references.
+// movedReferences describes the changes of references.
 func movedReferences(before, after map[string]string) []string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(after)) {
@@ -207,7 +207,7 @@ func movedReferences(before, after map[string]string) []string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] == "" {
-			lines = append(lines, "gone: "+tool.VisibleName(name))
+			lines = append(lines, "deleted "+tool.VisibleName(name))
 		}
 	}
 	return lines

@@ -12,9 +12,9 @@ import (
 
 type pullArgs struct {
 	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; without it, that of the branch, else origin"`
-	Branch string `json:"branch,omitempty" jsonschema:"the remote's branch; without it, the one that this branch tracks"`
-	Mode   string `json:"mode,omitempty" jsonschema:"ff_only refuses if both sides have commits, merge makes a merge of them, rebase puts the commits here on top of the remote's" enum:"ff_only,merge,rebase" default:"ff_only"`
+	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; default: the branch's remote, or else origin"`
+	Branch string `json:"branch,omitempty" jsonschema:"the remote's branch; default: the branch that the current one tracks"`
+	Mode   string `json:"mode,omitempty" jsonschema:"ff_only refuses if both sides have new commits; merge creates a merge commit; rebase puts the local commits on top of the remote's" enum:"ff_only,merge,rebase" default:"ff_only"`
 }
 
 // pulling is a call of git_pull.
@@ -22,10 +22,10 @@ type pulling struct {
 	fetching
 	mode   string
 	head   *state
-	branch string // of the remote
+	branch string // the remote's branch
 }
 
-// planPull finds where a call of git_pull goes.
+// planPull finds the remote and the branch of a call of git_pull.
 func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -42,7 +42,7 @@ func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
 	case c.head.Name == "":
 		return nil, detached("pull into")
 	case c.head.Commit == "":
-		return nil, tool.Errorf(tool.NotFound, "There is no commit yet on branch %s", tool.VisibleName(c.head.Name)).WithHint("git_fetch, then git_switch to a branch of the remote")
+		return nil, tool.Errorf(tool.NotFound, "The branch %s has no commits yet", tool.VisibleName(c.head.Name)).WithHint("git_fetch, then git_switch to a branch of the remote")
 	case len(conflicts) > 0:
 		return nil, r.unresolved(conflicts)
 	case doing != "":
@@ -64,28 +64,28 @@ func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
 	return c, err
 }
 
-// unfinished refuses a change while an operation was begun and not finished.
+// unfinished returns the error for a change while a git operation is unfinished.
 func unfinished(doing string) *tool.Error {
 	err := tool.Errorf(tool.Conflict, "A %s is in progress", doing)
 	if doing == "merge" {
-		return err.WithHint("git_add the files that are resolved and git_commit, or undo it with git_reset in mode merge")
+		return err.WithHint("resolve the conflicts, git_add the files and git_commit, or undo the merge with git_reset and mode merge")
 	}
 	return err.WithHint("the user must finish it (git %s --continue) or undo it (git %[1]s --abort)", doing)
 }
 
 func detached(what string) *tool.Error {
-	return tool.Errorf(tool.Failed, "HEAD is detached: there is no branch to %s", what).WithHint("git_switch to a branch, or create one")
+	return tool.Errorf(tool.Failed, "HEAD is detached: there is no branch to %s", what).WithHint("git_switch to a branch, or create one with create")
 }
 
-// upstreamOf is the branch of the remote that a branch here tracks.
+// upstreamOf returns named, or else the remote's branch that a local branch tracks.
 func (r *repository) upstreamOf(branch string, from *remote, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
 	merged := r.config.last("branch", branch, "merge")
 	if r.config.last("branch", branch, "remote") != from.name || !strings.HasPrefix(merged, "refs/heads/") {
-		return "", tool.Errorf(tool.Failed, "The branch %s has no upstream at %s", tool.VisibleName(branch), tool.VisibleName(from.name)).
-			WithHint("name the remote's branch, or git_push with set_upstream")
+		return "", tool.Errorf(tool.Failed, "The branch %s has no upstream in the remote %s", tool.VisibleName(branch), tool.VisibleName(from.name)).
+			WithHint("set branch to the remote's branch, or git_push with set_upstream")
 	}
 	return strings.TrimPrefix(merged, "refs/heads/"), nil
 }
@@ -95,7 +95,7 @@ func (c *pulling) state() string {
 }
 
 func (c *pulling) show(context.Context) (string, []tool.Content, error) {
-	how := map[string]string{"ff_only": "fast-forward only", "merge": "with a merge if need be", "rebase": "with a rebase if need be"}[c.mode]
+	how := map[string]string{"ff_only": "fast-forward only", "merge": "with a merge if needed", "rebase": "with a rebase if needed"}[c.mode]
 	summary := fmt.Sprintf("Pulls %s from %s (%s) into %s of %s, %s", tool.VisibleName(c.branch), tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.head.head(), c.place(), how)
 	return summary, nil, nil
 }
@@ -115,7 +115,7 @@ func (c *pulling) make(ctx context.Context) (tool.Result, error) {
 	facts := map[string]any{"repo": c.shown, "remote": c.from.name, "branch": c.branch, "before": c.head.Commit}
 	if known, err := c.contains(ctx, c.head.Commit, to); err != nil || known {
 		facts["commit"] = c.head.Commit
-		return done(facts, c.changedFiles(nil, "fetch"), "Nothing new: %s has all of %s", c.head.head(), tool.VisibleName(c.from.name+"/"+c.branch)), err
+		return done(facts, c.changedFiles(nil, "fetch"), "Already up to date: %s has all commits of %s", c.head.head(), tool.VisibleName(c.from.name+"/"+c.branch)), err
 	}
 	files, err := c.differing(ctx, c.head.Commit, to)
 	if err != nil {
@@ -135,16 +135,16 @@ func (c *pulling) make(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	facts["commit"] = now
-	return done(facts, c.changedFiles(files, "pull"), "Pulled %s: %s from %s to %s, %s changed there", tool.VisibleName(c.from.name+"/"+c.branch),
+	return done(facts, c.changedFiles(files, "pull"), "Pulled %s: %s moved from %s to %s, %s changed", tool.VisibleName(c.from.name+"/"+c.branch),
 		c.head.head(), short(c.head.Commit), short(now), plural(len(files), "file")), nil
 }
 
-// refuseLossByPull is refuseLoss for the files that the remote has changed since both
-// sides had the same.
+// refuseLossByPull is refuseLoss for the files that the remote changed since the common
+// ancestor of both sides.
 func (c *pulling) refuseLossByPull(ctx context.Context, to string) error {
 	out, err := c.run(ctx, command{args: []string{"merge-base", c.head.Commit, to}, exits: []int{1}})
 	if err != nil || out.exit != 0 {
-		return err // of histories that have nothing in common git says more
+		return err // git itself reports histories without a common ancestor
 	}
 	files, err := c.differing(ctx, strings.TrimSpace(string(out.stdout)), to)
 	if err != nil {
@@ -153,13 +153,13 @@ func (c *pulling) refuseLossByPull(ctx context.Context, to string) error {
 	return c.refuseLoss(ctx, to, files)
 }
 
-// contains reports whether a commit has another one in its history.
+// contains reports whether the history of commit contains other.
 func (r *repository) contains(ctx context.Context, commit, other string) (bool, error) {
 	out, err := r.run(ctx, command{args: []string{"merge-base", "--is-ancestor", other, commit}, exits: []int{1}})
 	return out.exit == 0, err
 }
 
-// integrate takes the commits of the remote into the branch.
+// integrate merges the remote's commits into the branch, or rebases the branch on them.
 func (c *pulling) integrate(ctx context.Context, to string) error {
 	if c.mode == "rebase" {
 		return c.rebase(ctx, to)
@@ -177,20 +177,20 @@ func (c *pulling) integrate(ctx context.Context, to string) error {
 	if s, err := c.lookAt(ctx, "no"); err == nil {
 		if conflicts := s.conflicts(); len(conflicts) > 0 {
 			return tool.Errorf(tool.Conflict, "The merge has conflicts in %s", c.namesOf(conflicts)).
-				WithHint("edit these files, git_add them and git_commit; or git_reset with mode merge to undo the merge")
+				WithHint("edit these files, git_add them and git_commit, or undo the merge with git_reset and mode merge")
 		}
 	}
 	return c.explain(output{stderr: out.stderr + string(out.stdout), exit: out.exit})
 }
 
-// rebase puts the commits of the branch on top of others, or leaves all as it was.
+// rebase rebases the branch. If it fails, it undoes the rebase.
 func (c *pulling) rebase(ctx context.Context, onto string) error {
 	args := []string{"rebase", "--quiet", "--no-stat", "--no-verify", "--no-gpg-sign", "--no-autostash", "--no-autosquash", onto}
 	out, err := c.run(ctx, command{args: args, writes: true, env: c.anybody(), exits: []int{1, 128}})
 	if err == nil && out.exit == 0 {
 		return nil
 	}
-	// Also if the call was given up: what was begun is undone.
+	// Undo the rebase even if the call was canceled.
 	ctx = context.WithoutCancel(ctx)
 	var conflicts []string
 	if s, err := c.lookAt(ctx, "no"); err == nil {
@@ -205,19 +205,19 @@ func (c *pulling) rebase(ctx context.Context, onto string) error {
 		return err
 	}
 	if len(conflicts) > 0 {
-		return tool.Errorf(tool.Conflict, "The rebase has conflicts in %s; all is as it was", c.namesOf(conflicts)).WithHint("call it with mode merge, where conflicts can be resolved")
+		return tool.Errorf(tool.Conflict, "The rebase had conflicts in %s and was undone", c.namesOf(conflicts)).WithHint("use mode merge, which lets you resolve the conflicts")
 	}
 	return c.explain(output{stderr: cmp.Or(out.stderr, string(out.stdout)), exit: out.exit})
 }
 
-// undoRebase ends the rebase that is in progress, so that all is as it was before.
+// undoRebase aborts the rebase in progress and restores the previous state.
 func (c *pulling) undoRebase(ctx context.Context) error {
 	_, err := c.run(ctx, command{args: []string{"rebase", "--abort"}, writes: true, env: c.anybody()})
 	if err == nil {
 		return nil
 	}
-	// One that was ended as it began has not noted all that an abort needs, and not
-	// moved HEAD from its branch yet.
+	// A rebase that ended right after its start has not written everything that an abort
+	// needs, and has not detached HEAD yet.
 	out, failed := c.run(ctx, command{args: []string{"symbolic-ref", "--quiet", "HEAD"}, exits: []int{1}})
 	if failed == nil && out.exit == 0 {
 		_, err = c.run(ctx, command{args: []string{"rebase", "--quit"}, writes: true, env: c.anybody()})

@@ -13,14 +13,13 @@ import (
 
 type pushArgs struct {
 	Path           string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Remote         string `json:"remote,omitempty" jsonschema:"the name of the remote; without it, that of the branch, else origin"`
-	Branch         string `json:"branch,omitempty" jsonschema:"the branch to push; without it, the current one"`
-	SetUpstream    bool   `json:"set_upstream,omitempty" jsonschema:"the branch tracks the remote's from then on" default:"false"`
-	ForceWithLease bool   `json:"force_with_lease,omitempty" jsonschema:"replaces the remote's branch even if it has commits that this one lacks, but only if it is what was last fetched" default:"false"`
+	Remote         string `json:"remote,omitempty" jsonschema:"the name of the remote; default: the branch's remote, or else origin"`
+	Branch         string `json:"branch,omitempty" jsonschema:"the branch to push; default: the current branch"`
+	SetUpstream    bool   `json:"set_upstream,omitempty" jsonschema:"make the branch track the remote's branch" default:"false"`
+	ForceWithLease bool   `json:"force_with_lease,omitempty" jsonschema:"replace the remote's branch even if it has commits that this branch lacks, but only if it has not changed since the last fetch" default:"false"`
 }
 
-// pushing is a call of git_push. Everything that it shows is known without asking the
-// remote.
+// pushing is a call of git_push. Its preview does not contact the remote.
 type pushing struct {
 	*repository
 	in       pushArgs
@@ -28,13 +27,13 @@ type pushing struct {
 	branch   string
 	target   string // the remote's branch
 	commitID string
-	tracked  string // what the remote's branch was when it was last seen, "" for nothing
+	tracked  string // the last known commit of the remote's branch, or ""
 	outgoing []Commit
-	lost     []Commit // that the remote's branch loses
+	lost     []Commit // the commits that the remote's branch loses
 	diff     *preview
 }
 
-// planPush finds what a call of git_push would send, and where.
+// planPush finds the commits that a call of git_push sends, and the remote.
 func planPush(ctx context.Context, s *access, in pushArgs) (change, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -56,7 +55,7 @@ func planPush(ctx context.Context, s *access, in pushArgs) (change, error) {
 		return nil, err
 	}
 	if c.commitID == "" {
-		return nil, tool.Errorf(tool.NotFound, "There is no commit on a branch %s", tool.VisibleName(c.branch)).WithHint("git_branch lists them")
+		return nil, tool.Errorf(tool.NotFound, "There is no branch %s with commits", tool.VisibleName(c.branch)).WithHint("list branches with git_branch")
 	}
 	if c.to, err = r.remote(in.Remote, c.branch, true); err != nil {
 		return nil, err
@@ -73,18 +72,18 @@ func planPush(ctx context.Context, s *access, in pushArgs) (change, error) {
 	return c, c.look(ctx)
 }
 
-// look finds which commits go.
+// look finds the commits to send.
 func (c *pushing) look(ctx context.Context) (err error) {
 	if c.tracked, err = c.commitOrNone(ctx, c.to.tracking(c.target)); err != nil {
 		return err
 	}
 	switch {
 	case c.tracked == "" && c.in.ForceWithLease:
-		return tool.Errorf(tool.Failed, "The branch %s of %s was never fetched, so nobody knows what would be replaced", tool.VisibleName(c.target), tool.VisibleName(c.to.name)).
+		return tool.Errorf(tool.Failed, "The branch %s of %s was never fetched, so the commits to replace are unknown", tool.VisibleName(c.target), tool.VisibleName(c.to.name)).
 			WithHint("git_fetch first, or push without force_with_lease")
 	case c.tracked == c.commitID && !c.in.SetUpstream:
-		return tool.Errorf(tool.Failed, "There is nothing to push: %s is at %s, as %s was when it was last fetched", tool.VisibleName(c.branch), short(c.commitID), tool.VisibleName(c.to.name+"/"+c.target)).
-			WithHint("commit first, or git_fetch to see whether the remote has changed")
+		return tool.Errorf(tool.Failed, "There is nothing to push: %s is at %s, and so was %s at the last fetch", tool.VisibleName(c.branch), short(c.commitID), tool.VisibleName(c.to.name+"/"+c.target)).
+			WithHint("commit first, or git_fetch to check whether the remote has changed")
 	}
 	if c.tracked != "" {
 		if c.lost, err = c.between(ctx, c.tracked, c.commitID); err != nil {
@@ -110,8 +109,8 @@ func (c *pushing) look(ctx context.Context) (err error) {
 	return err
 }
 
-// known are commits that the remote has: what its branch was when it was last seen, else
-// what all its branches were.
+// known returns commits that the remote has: the last known commit of its branch, or
+// else those of all its branches.
 func (c *pushing) known(ctx context.Context) ([]string, error) {
 	if c.tracked != "" {
 		return []string{c.tracked}, nil
@@ -120,8 +119,9 @@ func (c *pushing) known(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Values(branches)), err
 }
 
-// base is what the outgoing commits are compared with: what the remote's branch was, else
-// the last commit that they share with the remote's other branches, else nothing.
+// base returns the commit that the diff of the outgoing commits starts from: the last
+// known commit of the remote's branch, or else the last one shared with the remote's
+// other branches, or else the empty tree.
 func (c *pushing) base(ctx context.Context, known []string) (string, error) {
 	switch {
 	case c.tracked != "":
@@ -129,7 +129,7 @@ func (c *pushing) base(ctx context.Context, known []string) (string, error) {
 	case len(known) == 0:
 		return emptyTree(c.commitID), nil
 	}
-	// The best common ancestor of the commit and of all others taken together.
+	// The best common ancestor of the commit and a merge of all others.
 	args := append([]string{"merge-base", c.commitID}, known...)
 	out, err := c.run(ctx, command{args: args[:min(len(args), maxNames)], exits: []int{1}})
 	return cmp.Or(strings.TrimSpace(string(out.stdout)), emptyTree(c.commitID)), err
@@ -145,14 +145,14 @@ func (c *pushing) show(context.Context) (string, []tool.Content, error) {
 		how = "Force-pushes"
 	}
 	summary := fmt.Sprintf("%s %s of branch %s to %s (%s), branch %s", how, countOf(c.outgoing), tool.VisibleName(c.branch), tool.VisibleName(c.to.name), tool.VisibleName(c.to.url), tool.VisibleName(c.target))
-	was := "it was not known here"
+	was := "its current commit is unknown"
 	if c.tracked != "" {
-		was = "it was at " + c.tracked + " when last fetched"
+		was = "it was at " + c.tracked + " at the last fetch"
 	}
 	about := []string{"Address: " + tool.VisibleName(c.to.url), fmt.Sprintf("refs/heads/%s becomes %s; %s", tool.VisibleName(c.target), c.commitID, was)}
 	content := c.listed(about)
 	content = append(content, commitsLeft("Commits that the remote's branch loses:", c.lost)...)
-	content = append(content, commitsLeft("Commits that go:", c.outgoing)...)
+	content = append(content, commitsLeft("Commits to push:", c.outgoing)...)
 	return summary, append(content, c.diff.content()...), nil
 }
 
@@ -161,7 +161,7 @@ func (c *pushing) make(ctx context.Context) (tool.Result, error) {
 	if c.in.ForceWithLease {
 		args = append(args, "--force-with-lease=refs/heads/"+c.target+":"+c.tracked)
 	}
-	// The object that was looked at, wherever the branch is by now.
+	// The object id of the planned commit; the branch may have moved.
 	args = append(args, "--", c.to.url, c.commitID+":refs/heads/"+c.target)
 	t, err := c.transfer(nil)
 	if err != nil {
@@ -181,8 +181,8 @@ func (c *pushing) make(ctx context.Context) (tool.Result, error) {
 	return done(facts, effects, "Pushed %s to %s: branch %s is at %s%s", countOf(c.outgoing), tool.VisibleName(c.to.name), tool.VisibleName(c.target), short(c.commitID), notes), nil
 }
 
-// remember notes here where the remote's branch is, and that the branch tracks it. It
-// returns what of that has failed: the push has not.
+// remember records the new commit of the remote's branch and the upstream in the
+// repository. It returns a note if this fails; the push has succeeded.
 func (c *pushing) remember(ctx context.Context) (notes string) {
 	args := []string{"update-ref", "--no-deref", "-m", "update by push", c.to.tracking(c.target), c.commitID}
 	_, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()})
@@ -193,7 +193,7 @@ func (c *pushing) remember(ctx context.Context) (notes string) {
 	return notes
 }
 
-// setUpstream notes that a branch tracks one of a remote.
+// setUpstream makes a branch track a remote's branch.
 func (r *repository) setUpstream(ctx context.Context, branch, remote, upstream string) error {
 	for _, setting := range [][]string{{"branch." + branch + ".remote", remote}, {"branch." + branch + ".merge", "refs/heads/" + upstream}} {
 		args := append([]string{"config", "--replace-all", "--"}, setting...)
@@ -204,10 +204,11 @@ func (r *repository) setUpstream(ctx context.Context, branch, remote, upstream s
 	return nil
 }
 
-// unnoted tells what could not be noted after the rest was done.
+// unnoted returns a note that the repository could not record a change that succeeded,
+// or "" if err is nil.
 func unnoted(err error) string {
 	if err == nil {
 		return ""
 	}
-	return "\n[it could not be noted in the repository: " + tool.AsError(err).Message + "]"
+	return "\n[this could not be recorded in the repository: " + tool.AsError(err).Message + "]"
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// remote is where another repository is, and how it is reached.
+// remote is another repository.
 type remote struct {
 	name     string
 	protocol string
-	// url is what git is given.
+	// url is the address that git connects to.
 	url string
 }
 
-// remote finds the remote of a name, else that of the branch, else origin or the only
-// one.
+// remote finds a remote by its name. Without a name, it returns the remote of the
+// branch, or else origin, or else the only remote.
 func (r *repository) remote(name, branch string, push bool) (*remote, error) {
 	names := r.config.subsections("remote")
 	if name == "" {
@@ -44,12 +44,12 @@ func (r *repository) remote(name, branch string, push bool) (*remote, error) {
 
 func knownRemotes(names []string) string {
 	if len(names) == 0 {
-		return "the repository has none; the user can add one (git remote add)"
+		return "the repository has no remotes; the user can add one (git remote add)"
 	}
-	return "the repository has " + shownNames(names)
+	return "the repository has these remotes: " + shownNames(names)
 }
 
-// address is the address of a remote, rewritten as the configuration says.
+// address returns the address of a remote, rewritten by url.*.insteadOf.
 func (r *repository) address(name string, push bool) (string, error) {
 	addresses := r.config.all("remote", name, "url")
 	var rewritten bool
@@ -61,7 +61,7 @@ func (r *repository) address(name string, push bool) (string, error) {
 			addresses[0], rewritten = r.config.rewrite(addresses[0], "pushinsteadof")
 		}
 		if len(addresses) > 1 {
-			return "", tool.Errorf(tool.Failed, "The remote %s has several addresses to push to", tool.VisibleName(name)).WithHint("name a remote that has one")
+			return "", tool.Errorf(tool.Failed, "The remote %s has several addresses to push to", tool.VisibleName(name)).WithHint("name a remote with one address")
 		}
 	}
 	if len(addresses) == 0 || addresses[0] == "" {
@@ -74,8 +74,8 @@ func (r *repository) address(name string, push bool) (string, error) {
 	return address, nil
 }
 
-// rewrite is what url.<base>.insteadOf makes of an address: the longest beginning
-// counts.
+// rewrite applies url.<base>.insteadOf to an address: the longest matching prefix is
+// replaced. It reports whether one matched.
 func (c *config) rewrite(address, kind string) (string, bool) {
 	best, found := -1, address
 	for _, s := range c.settings {
@@ -92,7 +92,7 @@ var (
 	scpAddress    = regexp.MustCompile(`^[^/:]+:`)
 )
 
-// reach says how an address is reached, if the settings allow it.
+// reach returns the remote with an address, if the settings allow its protocol.
 func (r *repository) reach(name, address string) (*remote, error) {
 	to := &remote{name: name, url: address}
 	switch found := schemeAddress.FindStringSubmatch(address); {
@@ -108,8 +108,8 @@ func (r *repository) reach(name, address string) (*remote, error) {
 		to.protocol = "file"
 	}
 	if !slices.Contains(r.settings.Protocols, to.protocol) || helperAddress.MatchString(address) {
-		return nil, tool.Errorf(tool.PermissionDenied, "The remote %s is reached by %s, which the settings do not allow", tool.VisibleName(name), tool.VisibleName(to.protocol)).
-			WithHint("they allow %s; the user can list others in the plugin's settings (protocols)", strings.Join(r.settings.Protocols, ", "))
+		return nil, tool.Errorf(tool.PermissionDenied, "The remote %s uses the protocol %s, which the settings do not allow", tool.VisibleName(name), tool.VisibleName(to.protocol)).
+			WithHint("the settings allow %s; the user can allow others in the plugin's settings (protocols)", strings.Join(r.settings.Protocols, ", "))
 	}
 	switch to.protocol {
 	case "https", "http":
@@ -121,25 +121,25 @@ func (r *repository) reach(name, address string) (*remote, error) {
 }
 
 func noAddress(name string) *tool.Error {
-	return tool.Errorf(tool.Failed, "The address of the remote %s is none", tool.VisibleName(name)).WithHint("the user can set it (git remote set-url)")
+	return tool.Errorf(tool.Failed, "The address of the remote %s is invalid", tool.VisibleName(name)).WithHint("the user can set it (git remote set-url)")
 }
 
-// checkHTTP refuses an address with a password, and takes a name out of it.
+// checkHTTP refuses an address with a password, and removes a user name from it.
 func (r *repository) checkHTTP(to *remote) error {
 	u, err := url.Parse(to.url)
 	if err != nil || u.Host == "" {
 		return noAddress(to.name)
 	}
 	if _, secret := u.User.Password(); secret {
-		return tool.Errorf(tool.PermissionDenied, "The address of the remote %s holds a password", tool.VisibleName(to.name)).
-			WithHint("the user must take it out, and set credentials in the plugin's settings")
+		return tool.Errorf(tool.PermissionDenied, "The address of the remote %s contains a password", tool.VisibleName(to.name)).
+			WithHint("the user must remove it, and set credentials in the plugin's settings")
 	}
 	u.User = nil
 	to.url = u.String()
 	return nil
 }
 
-// checkFile refuses a repository outside of the workspace.
+// checkFile refuses a repository outside the workspace.
 func (r *repository) checkFile(to *remote) error {
 	path := strings.TrimPrefix(to.url, "file://")
 	if !strings.HasPrefix(path, "/") {
@@ -147,15 +147,15 @@ func (r *repository) checkFile(to *remote) error {
 	}
 	var err error
 	if to.url, err = locate(r.folders, path, true); err != nil {
-		return tool.Errorf(tool.PermissionDenied, "The repository of the remote %s is outside of the workspace, or not there", tool.VisibleName(to.name)).
-			WithHint("name a remote that is in the workspace, or on another machine").WithCause(err)
+		return tool.Errorf(tool.PermissionDenied, "The repository of the remote %s is outside the workspace, or does not exist", tool.VisibleName(to.name)).
+			WithHint("name a remote in the workspace or on another machine").WithCause(err)
 	}
 	return nil
 }
 
-// credential is what the settings say for an address, nil for nothing. There is none
-// for a path with ".." or with letters that are written another way than they need be:
-// what is asked for is then not what it begins with.
+// credential returns the credential for an address, or nil. There is none for a path
+// with ".." or with unneeded escapes: the server could then use another path than the
+// one that matches the credential.
 func (s *settings) credential(address string) *credential {
 	u, err := url.Parse(address)
 	if err != nil || u.RawPath != "" {
@@ -177,11 +177,12 @@ func (s *settings) credential(address string) *credential {
 	return nil
 }
 
-// shells are where a shell is, which git starts for ssh and for helpers.
+// shells returns the paths of the shells that git starts for ssh and for helpers.
 func shells() []string { return []string{"/bin/sh", "/usr/bin/sh", "/bin/dash", "/bin/bash"} }
 
-// connect makes a command reach the remote: by its protocol alone, with the
-// credentials of the settings, and without a shell where none is needed.
+// connect prepares a command that connects to the remote. The command may use only the
+// remote's protocol and the credentials of the settings, and a shell only if the
+// protocol needs one.
 func (t *transfer) connect(ctx context.Context, to *remote, c *command) error {
 	c.network = true
 	c.env = append(c.env, "GIT_ALLOW_PROTOCOL="+to.protocol)
@@ -200,7 +201,7 @@ func (t *transfer) connect(ctx context.Context, to *remote, c *command) error {
 		if ssh.Key != "" {
 			c.files = append(c.files, ssh.Key)
 		}
-	case "file": // git runs itself there by a shell
+	case "file": // git runs itself in the other repository with a shell
 		c.programs = append(c.programs, shells()...)
 		c.places = append(c.places, to.url)
 		c.args = slices.Insert(c.args, 1, t.otherSide(to, c.args[0]))
@@ -208,10 +209,10 @@ func (t *transfer) connect(ctx context.Context, to *remote, c *command) error {
 	return nil
 }
 
-// otherSide makes git run itself in the repository of a remote that is a directory, as
-// the option of a subcommand. What it is told here, git keeps from the other side; and
-// there it would run what that repository says: hooks, and filters if it took the
-// files of a branch along.
+// otherSide returns the option of a subcommand that makes git use fixedConfig when it
+// runs itself in the repository of a remote that is a directory. Git does not pass this
+// process's configuration on. Without the option, git would run the hooks of that
+// repository, and its filters when it updates a checked-out branch.
 func (t *transfer) otherSide(to *remote, subcommand string) string {
 	option, verb := "--upload-pack=", "upload-pack"
 	if subcommand == "push" {
@@ -226,8 +227,8 @@ func (t *transfer) otherSide(to *remote, subcommand string) string {
 	return option + strings.Join(append(words, verb), " ")
 }
 
-// identify adds the credentials for an address: a helper of the settings, or one that
-// knows a secret.
+// identify adds the credentials for the remote: a helper from the settings, or one that
+// returns a secret.
 func (t *transfer) identify(ctx context.Context, to *remote, c *command) error {
 	known := t.settings.credential(to.url)
 	if known == nil {
@@ -235,7 +236,7 @@ func (t *transfer) identify(ctx context.Context, to *remote, c *command) error {
 	}
 	u, err := url.Parse(to.url)
 	if err != nil {
-		return fmt.Errorf("read an address again: %w", err)
+		return fmt.Errorf("parse the address: %w", err)
 	}
 	helper := "!" + quote(known.Helper)
 	if known.Secret != "" {
@@ -244,7 +245,7 @@ func (t *transfer) identify(ctx context.Context, to *remote, c *command) error {
 			return err
 		}
 		t.secret, t.secretName = secret, known.Secret
-		// The secret is in no argument, and for this host only.
+		// The secret is in the environment, not in the arguments, and only for this host.
 		helper = `!f() { test "$1" = get && printf 'username=%s\npassword=%s\n' "$TOOLHOST_GIT_USERNAME" "$TOOLHOST_GIT_PASSWORD"; }; f`
 		c.env = append(c.env, "TOOLHOST_GIT_USERNAME="+cmp.Or(known.Username, "git"), "TOOLHOST_GIT_PASSWORD="+secret)
 	} else {
@@ -255,11 +256,11 @@ func (t *transfer) identify(ctx context.Context, to *remote, c *command) error {
 	return nil
 }
 
-// quote makes one word of a shell of a text.
+// quote quotes a text as one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// command is how git runs ssh: with nothing of a configuration, no questions, and
-// hosts that are known.
+// command returns the ssh command for git. It uses no configuration files, asks no
+// questions and accepts only known hosts.
 func (s *sshSettings) command() string {
 	words := []string{
 		quote(s.Program), "-F", "/dev/null", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", "GlobalKnownHostsFile=/dev/null",
@@ -272,7 +273,7 @@ func (s *sshSettings) command() string {
 	return strings.Join(words, " ")
 }
 
-// runRemote runs git with the remote, for as long as the settings let it answer.
+// runRemote runs a command that connects to the remote, for at most remote_timeout.
 func (t *transfer) runRemote(ctx context.Context, to *remote, c command) (output, error) {
 	if err := t.connect(ctx, to, &c); err != nil {
 		return output{}, err
@@ -281,16 +282,16 @@ func (t *transfer) runRemote(ctx context.Context, to *remote, c command) (output
 	defer cancel()
 	out, err := t.run(limited, c)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return out, tool.Errorf(tool.Timeout, "The remote %s has not answered within %v", tool.VisibleName(to.name), t.settings.Patience).
-			WithHint("try again later; the user can give it longer in the plugin's settings (remote_timeout)")
+		return out, tool.Errorf(tool.Timeout, "The remote %s did not answer within %v", tool.VisibleName(to.name), t.settings.Patience).
+			WithHint("try again later; the user can raise remote_timeout in the plugin's settings")
 	}
 	return out, err
 }
 
-// tracking is the reference by which a branch of the remote is known here.
+// tracking returns the local reference for a branch of the remote.
 func (to *remote) tracking(branch string) string { return "refs/remotes/" + to.name + "/" + branch }
 
-// commitOrNone is the commit of a reference of this full name, "" if there is none.
+// commitOrNone is exact, but returns "" if the reference does not exist.
 func (r *repository) commitOrNone(ctx context.Context, ref string) (string, error) {
 	id, err := r.exact(ctx, ref)
 	if isMissing(err) {

@@ -9,8 +9,8 @@ import (
 
 type resetArgs struct {
 	Path string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Rev  string `json:"rev,omitempty" jsonschema:"the commit, branch or tag that the branch is set to" default:"HEAD"`
-	Mode string `json:"mode,omitempty" jsonschema:"soft moves the branch alone; mixed also unstages everything; keep also takes the files along and refuses if they have changed; merge undoes a merge that is in progress; hard throws all changes away" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
+	Rev  string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to move the branch to" default:"HEAD"`
+	Mode string `json:"mode,omitempty" jsonschema:"soft moves only the branch; mixed also unstages all changes; keep also updates the files and refuses if they have local changes; merge undoes a merge in progress; hard discards all changes to tracked files" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
 }
 
 // resetting is a call of git_reset.
@@ -19,12 +19,12 @@ type resetting struct {
 	head  *state
 	mode  string
 	to    Commit
-	left  []Commit // commits that the branch loses, a few of them
+	left  []Commit // the commits that the branch loses, see between
 	lost  *undone
-	files []string // that change
+	files []string // the files that change
 }
 
-// planReset looks at what a call of git_reset would undo.
+// planReset finds the changes that a call of git_reset discards.
 func planReset(ctx context.Context, s *access, in resetArgs) (change, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -68,9 +68,9 @@ func (c *resetting) state() string {
 func (c *resetting) show(context.Context) (string, []tool.Content, error) {
 	summary := fmt.Sprintf("Resets %s (%s) to %s: %s", c.head.head(), c.mode, short(c.to.ID), oneLine(c.to.Subject))
 	if c.mode == "hard" {
-		summary += fmt.Sprintf("; changes to %s are thrown away", plural(len(c.files), "file"))
+		summary += fmt.Sprintf("; discards changes to %s", plural(len(c.files), "file"))
 	}
-	return summary, append(commitsLeft("Commits that are no longer on it:", c.left), c.lost.content()...), nil
+	return summary, append(commitsLeft("Commits that the branch loses:", c.left), c.lost.content()...), nil
 }
 
 func (c *resetting) make(ctx context.Context) (tool.Result, error) {

@@ -9,10 +9,10 @@ import (
 )
 
 type restoreArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; without it, that of the first file" role:"path" alias:"repo"`
+	Path   string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; default: the repository of the first file" role:"path" alias:"repo"`
 	Files  []string `json:"files" jsonschema:"files and directories to restore, relative to the workspace" role:"path"`
-	Where  string   `json:"where,omitempty" jsonschema:"files: the files become what is staged, or what source holds; index: they are no longer staged; both" enum:"files,index,both" default:"files"`
-	Source string   `json:"source,omitempty" jsonschema:"the commit, branch or tag to restore from; without it, the index, and for the index HEAD"`
+	Where  string   `json:"where,omitempty" jsonschema:"files: restore the files from the index or from source; index: unstage them; both: do both" enum:"files,index,both" default:"files"`
+	Source string   `json:"source,omitempty" jsonschema:"the commit, branch or tag to restore from; default: the index, or HEAD if where is index or both"`
 }
 
 // restoring is a call of git_restore.
@@ -20,15 +20,15 @@ type restoring struct {
 	*repository
 	paths  []string
 	where  string
-	source string // an object id; "" is the index
+	source string // an object id, or "" for the index
 	lost   *undone
 	files  []string
 }
 
-// planRestore looks at what a call of git_restore would undo.
+// planRestore finds the changes that a call of git_restore discards.
 func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error) {
 	if len(in.Files) == 0 {
-		return nil, tool.Errorf(tool.InvalidArgument, "files is empty").WithHint("name the files to restore; the repository's directory stands for all")
+		return nil, tool.Errorf(tool.InvalidArgument, "files is empty").WithHint("name the files to restore, or the repository's directory to restore all")
 	}
 	r, err := s.repositoryOf(ctx, in.Path, in.Files)
 	if err != nil {
@@ -55,7 +55,7 @@ func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error)
 	c.files = c.lost.files
 	if len(c.files) == 0 {
 		return nil, tool.Errorf(tool.NotFound, "There is nothing to restore in %s", shownNames(in.Files)).
-			WithHint("the files are as they were, or git does not know them; git_status lists what has changed")
+			WithHint("the files are unchanged or untracked; git_status lists changed files")
 	}
 	if in.Where != "index" {
 		if err := r.refuseProtected(c.files); err != nil {
@@ -75,7 +75,7 @@ func (c *restoring) state() string {
 }
 
 func (c *restoring) show(context.Context) (string, []tool.Content, error) {
-	what := map[string]string{"files": "Undoes changes to", "index": "Unstages", "both": "Undoes changes, staged ones too, to"}[c.where]
+	what := map[string]string{"files": "Discards changes to", "index": "Unstages", "both": "Discards changes, including staged ones, to"}[c.where]
 	return fmt.Sprintf("%s %s in %s", what, plural(len(c.files), "file"), c.place()), c.lost.content(), nil
 }
 

@@ -15,20 +15,20 @@ import (
 
 type stashArgs struct {
 	Path      string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Action    string `json:"action,omitempty" jsonschema:"push puts changes away, apply and pop bring them back (pop removes the stash), drop throws one away, list shows all" enum:"list,push,apply,pop,drop" default:"list"`
-	Message   string `json:"message,omitempty" jsonschema:"with push: what the changes are"`
-	Untracked bool   `json:"untracked,omitempty" jsonschema:"with push: files that git does not know, too" default:"false"`
-	Stash     int    `json:"stash,omitempty" jsonschema:"with apply, pop and drop: its number in the list; 0 is the newest" default:"0"`
+	Action    string `json:"action,omitempty" jsonschema:"push stashes changes; apply restores them and keeps the stash; pop restores them and removes the stash; drop deletes a stash; list shows all" enum:"list,push,apply,pop,drop" default:"list"`
+	Message   string `json:"message,omitempty" jsonschema:"with push: a description of the changes"`
+	Untracked bool   `json:"untracked,omitempty" jsonschema:"with push: also stash untracked files" default:"false"`
+	Stash     int    `json:"stash,omitempty" jsonschema:"with apply, pop and drop: the number of the stash in the list; 0 is the newest" default:"0"`
 }
 
-// Stashes are changes that were put away.
+// Stashes is the list of git_stash.
 type Stashes struct {
 	Repo    string  `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
-	Stashes []Stash `json:"stashes" jsonschema:"the newest first"`
+	Stashes []Stash `json:"stashes" jsonschema:"newest first"`
 	Total   int     `json:"total"`
 }
 
-// Stash is one of them.
+// Stash is one stash.
 type Stash struct {
 	Number  int    `json:"number"`
 	Commit  string `json:"commit"`
@@ -46,18 +46,18 @@ func (l Stashes) Text() string {
 		fmt.Fprintf(&b, "%d %s %s: %s\n", s.Number, short(s.Commit), s.Date, oneLine(s.Message))
 	}
 	if more := l.Total - len(l.Stashes); more > 0 {
-		fmt.Fprintf(&b, "[%d more, older]\n", more)
+		fmt.Fprintf(&b, "[%d older stashes not shown]\n", more)
 	}
 	return b.String()
 }
 
-// listed is a call that changes nothing, of a tool that can.
+// listed is a call that changes nothing, of a tool that can change something.
 type listed struct {
 	tool   string
 	result sdk.Texter
 }
 
-// listing makes a change of what a tool lists.
+// listing returns the change for a list.
 func listing(name string, result sdk.Texter) change { return &listed{name, result} }
 
 func (l *listed) state() string { return stateOf(l.tool) }
@@ -76,7 +76,7 @@ func (l *listed) make(context.Context) (tool.Result, error) {
 	return result, nil
 }
 
-// planStash lists stashes, or looks at what a call would do with them.
+// planStash lists the stashes, or plans to change them.
 func planStash(ctx context.Context, s *access, in stashArgs) (change, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -90,20 +90,20 @@ func planStash(ctx context.Context, s *access, in stashArgs) (change, error) {
 		return nil, err
 	}
 	if in.Action == "push" {
-		return r.planPutAway(ctx, in)
+		return r.planPush(ctx, in)
 	}
 	list, err := r.stashes(ctx, &page{start: in.Stash, limit: 1})
 	if err != nil {
 		return nil, err
 	}
 	if in.Stash < 0 || len(list.Stashes) == 0 {
-		return nil, tool.Errorf(tool.NotFound, "There is no stash %d", in.Stash).WithHint("git_stash with action list shows which there are")
+		return nil, tool.Errorf(tool.NotFound, "There is no stash %d", in.Stash).WithHint(stashHint)
 	}
-	c := &bringingBack{repository: r, action: in.Action, stash: list.Stashes[0]}
+	c := &unstashing{repository: r, action: in.Action, stash: list.Stashes[0]}
 	return c, c.look(ctx)
 }
 
-// maxStashes is how many stashes are listed.
+// maxStashes is the maximum number of stashes in one result.
 const maxStashes = 1000
 
 // stashes lists the stashes of a page.
@@ -114,7 +114,7 @@ func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 	}
 	var f []string
 	records := porcelain.NewRecords(func(field []byte) error {
-		if f = append(f, string(field)); len(f) < 4 { // the fourth is the empty one of -z
+		if f = append(f, string(field)); len(f) < 4 { // the fourth is empty because of -z
 			return nil
 		}
 		s := Stash{Number: list.Total, Commit: f[0], Date: f[1], Message: cut(f[2])}
@@ -136,8 +136,8 @@ func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 	return list, nil
 }
 
-// puttingAway is a call of git_stash that pushes.
-type puttingAway struct {
+// stashing is a call of git_stash that pushes.
+type stashing struct {
 	*repository
 	in    stashArgs
 	head  *state
@@ -145,11 +145,11 @@ type puttingAway struct {
 	files []string
 }
 
-func (r *repository) planPutAway(ctx context.Context, in stashArgs) (change, error) {
+func (r *repository) planPush(ctx context.Context, in stashArgs) (change, error) {
 	if err := checkText("message", in.Message); err != nil {
 		return nil, err
 	}
-	c := &puttingAway{repository: r, in: in}
+	c := &stashing{repository: r, in: in}
 	if err := r.refuseUnseen(ctx, nil); err != nil {
 		return nil, err
 	}
@@ -164,17 +164,17 @@ func (r *repository) planPutAway(ctx context.Context, in stashArgs) (change, err
 	if c.head, err = r.lookAt(ctx, untracked); err != nil {
 		return nil, err
 	}
-	// Git stash passes over submodules and other repositories.
+	// git stash ignores submodules and nested repositories.
 	c.head.files = slices.DeleteFunc(c.head.files, func(e porcelain.Entry) bool {
 		return strings.HasPrefix(e.Submodule, "S") || e.Kind == porcelain.Untracked && strings.HasSuffix(e.Path, "/")
 	})
 	switch conflicts := c.head.conflicts(); {
 	case c.head.Commit == "":
-		return nil, tool.Errorf(tool.NotFound, "There is no commit yet").WithHint("git_commit makes the first")
+		return nil, tool.Errorf(tool.NotFound, "There is no commit yet").WithHint("create the first commit with git_commit")
 	case len(conflicts) > 0:
 		return nil, r.unresolved(conflicts)
 	case len(c.head.files) == 0:
-		return nil, tool.Errorf(tool.Failed, "There is nothing to put away").WithHint("nothing has changed; with untracked, files that git does not know go, too")
+		return nil, tool.Errorf(tool.Failed, "There is nothing to stash").WithHint("no tracked file has changed; set untracked to include untracked files")
 	}
 	for _, e := range c.head.files {
 		c.files = append(c.files, e.Path)
@@ -186,20 +186,20 @@ func (r *repository) planPutAway(ctx context.Context, in stashArgs) (change, err
 	return c, err
 }
 
-func (c *puttingAway) state() string {
+func (c *stashing) state() string {
 	return stateOf("git_stash push", c.gitDir, c.head.Name, c.head.Commit, c.in.Message, fmt.Sprintf("%t %x", c.in.Untracked, c.lost.sum), strings.Join(c.files, "\x00"))
 }
 
-func (c *puttingAway) show(context.Context) (string, []tool.Content, error) {
+func (c *stashing) show(context.Context) (string, []tool.Content, error) {
 	var lines []string
 	for _, e := range c.head.files {
 		lines = append(lines, e.Index+e.Worktree+" "+tool.VisibleName(c.repository.show(e.Path)))
 	}
-	summary := fmt.Sprintf("Puts away the changes to %s in %s", plural(len(c.files), "file"), c.place())
+	summary := fmt.Sprintf("Stashes changes to %s in %s", plural(len(c.files), "file"), c.place())
 	return summary, append(c.repository.listed(lines), c.lost.content()...), nil
 }
 
-func (c *puttingAway) make(ctx context.Context) (tool.Result, error) {
+func (c *stashing) make(ctx context.Context) (tool.Result, error) {
 	args := []string{"stash", "push", "--quiet", "--no-keep-index"}
 	if c.in.Untracked {
 		args = append(args, "--include-untracked")
@@ -215,21 +215,21 @@ func (c *puttingAway) make(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	facts := map[string]any{"repo": c.shown, "stash": id, "files": len(c.files)}
-	return done(facts, c.changedFiles(c.files, "stash"), "Put away the changes to %s: %s\ngit_stash with action pop brings them back", plural(len(c.files), "file"), c.namesOf(c.files)), nil
+	return done(facts, c.changedFiles(c.files, "stash"), "Stashed changes to %s: %s\nrestore them with git_stash and action pop", plural(len(c.files), "file"), c.namesOf(c.files)), nil
 }
 
-// bringingBack is a call of git_stash that applies, pops or drops.
-type bringingBack struct {
+// unstashing is a call of git_stash that applies, pops or drops a stash.
+type unstashing struct {
 	*repository
 	action string
 	stash  Stash
 	diff   *preview
-	others *preview // files that git did not know, nil if there are none
+	others *preview // the untracked files, nil if there are none
 	files  []string
 }
 
-// look finds what is in the stash.
-func (c *bringingBack) look(ctx context.Context) (err error) {
+// look finds the changes in the stash.
+func (c *unstashing) look(ctx context.Context) (err error) {
 	parents := []string{c.stash.Commit + "^1", c.stash.Commit}
 	if c.files, err = c.differing(ctx, parents...); err != nil {
 		return err
@@ -250,9 +250,9 @@ func (c *bringingBack) look(ctx context.Context) (err error) {
 	return err
 }
 
-// lookAtOthers finds the files in the stash that git did not know. They are in a
-// commit of their own; git does not bring them back where others lie.
-func (c *bringingBack) lookAtOthers(ctx context.Context) error {
+// lookAtOthers finds the untracked files in the stash. They are in a separate commit.
+// Git refuses to restore them over existing files.
+func (c *unstashing) lookAtOthers(ctx context.Context) error {
 	id, err := c.commit(ctx, c.stash.Commit+"^3")
 	if isMissing(err) {
 		return nil
@@ -269,12 +269,12 @@ func (c *bringingBack) lookAtOthers(ctx context.Context) error {
 	return err
 }
 
-func (c *bringingBack) state() string {
+func (c *unstashing) state() string {
 	return stateOf("git_stash "+c.action, c.gitDir, c.stash.Commit)
 }
 
-func (c *bringingBack) show(context.Context) (string, []tool.Content, error) {
-	what := map[string]string{"apply": "Brings back", "pop": "Brings back and removes", "drop": "Throws away"}[c.action]
+func (c *unstashing) show(context.Context) (string, []tool.Content, error) {
+	what := map[string]string{"apply": "Restores", "pop": "Restores and removes", "drop": "Deletes"}[c.action]
 	summary := fmt.Sprintf("%s stash %d of %s, with changes to %s: %s", what, c.stash.Number, c.place(), plural(len(c.files), "file"), oneLine(c.stash.Message))
 	shown := c.diff.content()
 	if c.others != nil {
@@ -283,10 +283,10 @@ func (c *bringingBack) show(context.Context) (string, []tool.Content, error) {
 	return summary, shown, nil
 }
 
-func (c *bringingBack) make(ctx context.Context) (tool.Result, error) {
+func (c *unstashing) make(ctx context.Context) (tool.Result, error) {
 	var effects []tool.Effect
 	if c.action != "drop" {
-		// By its object id: another stash may have the number by now.
+		// The object id identifies the stash; its number may have changed.
 		args := []string{"stash", "apply", "--quiet", c.stash.Commit}
 		out, err := c.run(ctx, command{args: args, writes: true, env: c.anybody(), exits: []int{1}})
 		if err != nil {
@@ -302,13 +302,13 @@ func (c *bringingBack) make(ctx context.Context) (tool.Result, error) {
 			return tool.Result{}, err
 		}
 	}
-	did := map[string]string{"apply": "Brought back", "pop": "Brought back and removed", "drop": "Threw away"}[c.action]
+	did := map[string]string{"apply": "Restored", "pop": "Restored and removed", "drop": "Deleted"}[c.action]
 	facts := map[string]any{"repo": c.shown, "stash": c.stash.Commit, "files": len(c.files)}
 	return done(facts, effects, "%s stash %d (%s), with changes to %s", did, c.stash.Number, c.stash.Commit, plural(len(c.files), "file")), nil
 }
 
-// drop removes the stash if it still has its number.
-func (c *bringingBack) drop(ctx context.Context) error {
+// drop deletes the stash if it still has the same number.
+func (c *unstashing) drop(ctx context.Context) error {
 	name := "stash@{" + strconv.Itoa(c.stash.Number) + "}"
 	if id, err := c.commit(ctx, "refs/"+name); err != nil || id != c.stash.Commit {
 		return sdk.ChangedSincePreview("the stash has another number").WithCause(err)
@@ -317,11 +317,11 @@ func (c *bringingBack) drop(ctx context.Context) error {
 	return err
 }
 
-// notApplied says why a stash was not brought back as a whole.
-func (c *bringingBack) notApplied(ctx context.Context, out output) error {
+// notApplied explains why a stash was not completely restored.
+func (c *unstashing) notApplied(ctx context.Context, out output) error {
 	if s, err := c.lookAt(ctx, "no"); err == nil {
 		if conflicts := s.conflicts(); len(conflicts) > 0 {
-			return tool.Errorf(tool.Conflict, "The stash is brought back with conflicts in %s, and kept", c.namesOf(conflicts)).
+			return tool.Errorf(tool.Conflict, "The stash was restored with conflicts in %s, and was kept", c.namesOf(conflicts)).
 				WithHint("edit these files, then git_add them")
 		}
 	}

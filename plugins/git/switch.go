@@ -11,25 +11,25 @@ import (
 
 type switchArgs struct {
 	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Branch string `json:"branch" jsonschema:"the branch to work on; one that only a remote has is made here and tracks that; with detach, any commit or tag" alias:"name"`
-	Create bool   `json:"create,omitempty" jsonschema:"makes the branch first" default:"false"`
-	Base   string `json:"base,omitempty" jsonschema:"with create, the commit, branch or tag that it begins at; without it, HEAD"`
-	Detach bool   `json:"detach,omitempty" jsonschema:"looks at a commit without being on a branch" default:"false"`
+	Branch string `json:"branch" jsonschema:"the branch to switch to; if only a remote has it, a local branch is created that tracks it; with detach: any commit or tag" alias:"name"`
+	Create bool   `json:"create,omitempty" jsonschema:"create the branch first" default:"false"`
+	Base   string `json:"base,omitempty" jsonschema:"with create: the commit, branch or tag to start from; default: HEAD"`
+	Detach bool   `json:"detach,omitempty" jsonschema:"check out a commit without a branch" default:"false"`
 }
 
 // switching is a call of git_switch.
 type switching struct {
 	*repository
 	head   *state
-	to     string   // as people read it
-	args   []string // of git switch
-	target string   // a commit
-	files  []string // that become others
-	branch string   // the new one
-	remote string   // that has it, and that it tracks; "" for none
+	to     string   // the target in words
+	args   []string // the arguments of git switch
+	target string   // the object id of the target
+	files  []string // the files that change
+	branch string   // the new branch, if it tracks one of a remote
+	remote string   // the remote that it tracks, or ""
 }
 
-// planSwitch looks at what a call of git_switch would change.
+// planSwitch finds the changes that a call of git_switch makes.
 func planSwitch(ctx context.Context, s *access, in switchArgs) (change, error) {
 	r, err := s.repository(ctx, in.Path)
 	if err != nil {
@@ -66,23 +66,23 @@ func planSwitch(ctx context.Context, s *access, in switchArgs) (change, error) {
 	return c, r.refuseLoss(ctx, c.target, c.files)
 }
 
-// choose finds where to go.
+// choose finds the target.
 func (c *switching) choose(ctx context.Context, in switchArgs) error {
 	if err := checkRevision(in.Branch); err != nil {
 		return err
 	}
 	switch {
 	case in.Create && in.Detach:
-		return tool.Errorf(tool.InvalidArgument, "create and detach are both given")
+		return tool.Errorf(tool.InvalidArgument, "create and detach are both set").WithHint("set only one of them")
 	case in.Create:
 		at, err := c.newBranch(ctx, in.Branch, in.Base)
 		c.to, c.target, c.args = "the new branch "+tool.VisibleName(in.Branch), at.ID, []string{"--create", in.Branch, "--no-track", at.ID}
 		return err
 	case in.Base != "":
-		return tool.Errorf(tool.InvalidArgument, "base is given without create")
+		return tool.Errorf(tool.InvalidArgument, "base is set without create").WithHint("set create to create a branch")
 	case in.Detach:
 		id, err := c.commit(ctx, in.Branch)
-		c.to, c.target, c.args = "the commit "+short(id)+", on no branch", id, []string{"--detach", id}
+		c.to, c.target, c.args = "the commit "+short(id)+", without a branch", id, []string{"--detach", id}
 		return err
 	}
 	if err := c.checkBranchName(ctx, in.Branch); err != nil {
@@ -99,13 +99,13 @@ func (c *switching) choose(ctx context.Context, in switchArgs) error {
 	return c.fromRemote(ctx, in.Branch)
 }
 
-// fromRemote finds a branch that one remote alone has.
+// fromRemote finds a branch that exactly one remote has.
 func (c *switching) fromRemote(ctx context.Context, name string) error {
 	var found []string
 	for _, remote := range c.config.subsections("remote") {
 		ref := "refs/remotes/" + remote + "/" + name
 		if checkRevision(ref) != nil {
-			continue // a remote can have any name; this one cannot be asked for
+			continue // git could not look up a reference of this name
 		}
 		id, err := c.commitOrNone(ctx, ref)
 		if err != nil {
@@ -123,13 +123,13 @@ func (c *switching) fromRemote(ctx context.Context, name string) error {
 		return nil
 	case 0:
 		return tool.Errorf(tool.NotFound, "There is no branch %s", tool.VisibleName(cut(name))).
-			WithHint("git_branch lists them; set create to make one, or detach to look at a commit")
+			WithHint("list branches with git_branch; set create to create one, or detach to check out a commit")
 	}
 	return tool.Errorf(tool.InvalidArgument, "Several remotes have a branch %s: %s", tool.VisibleName(name), shownNames(found)).
-		WithHint("set create, and base to one of these")
+		WithHint("set create, and set base to one of these")
 }
 
-// differing lists the files that two states do not have alike.
+// differing lists the files that differ between two states.
 func (r *repository) differing(ctx context.Context, states ...string) ([]string, error) {
 	return r.names(ctx, append([]string{"diff"}, states...)...)
 }
@@ -146,12 +146,12 @@ func (c *switching) show(context.Context) (string, []tool.Content, error) {
 	}
 	content := c.listed(lines)
 	if c.isSparse() {
-		content = append([]tool.Content{tool.Text("NOT ALL IS SHOWN: the checkout is sparse; files that .git/info/sparse-checkout leaves out are removed")}, content...)
+		content = append([]tool.Content{tool.Text("NOT ALL IS SHOWN: the checkout is sparse; git may remove files that .git/info/sparse-checkout excludes")}, content...)
 	}
 	return summary, content, nil
 }
 
-// isSparse reports whether git may take files out of the worktree that a commit has.
+// isSparse reports whether git may remove files of a commit from the worktree.
 func (r *repository) isSparse() bool {
 	values := r.config.all("core", "", "sparsecheckout")
 	return len(values) > 0 && !slices.Contains([]string{"false", "no", "off", "0"}, strings.ToLower(values[len(values)-1]))
@@ -163,7 +163,7 @@ func (c *switching) make(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	notes := ""
-	if c.remote != "" { // git would look which remote's settings lead to the reference
+	if c.remote != "" { // git itself would guess the remote from the settings of all remotes
 		notes = unnoted(c.setUpstream(ctx, c.branch, c.remote, c.branch))
 	}
 	facts := map[string]any{"repo": c.shown, "commit": c.target, "files": len(c.files)}

@@ -14,14 +14,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// transfer is a git directory of the plugin's own for what reaches a remote: it has
-// the objects of a repository, and of all else only what is put into it. So nothing
-// that the repository says, before the call or while it runs, has a part in where git
-// connects to, whom it trusts and what it tells. Even an address could be the name of
-// a remote there, with other settings.
+// transfer is a temporary git directory for connections to a remote. It shares only the
+// objects of the repository. The repository's configuration, even if it changes during
+// the call, cannot influence where git connects, what it trusts and what it sends. In
+// the repository itself, even an address could be the name of a remote with other
+// settings.
 type transfer struct{ repository }
 
-// transfer makes one that knows the given references. The caller closes it.
+// transfer creates a transfer with the given references. The caller must close it.
 func (r *repository) transfer(references map[string]string) (*transfer, error) {
 	dir, err := os.MkdirTemp(r.scratch, "remote-")
 	if err != nil {
@@ -39,10 +39,10 @@ func (r *repository) transfer(references map[string]string) (*transfer, error) {
 	return t, nil
 }
 
-// Close removes it.
+// Close removes the directory.
 func (t *transfer) Close() { _ = os.RemoveAll(t.gitDir) } // it is temporary
 
-// fill writes what makes a directory one of git.
+// fill writes the files of a git directory.
 func (t *transfer) fill(of *repository, references map[string]string) error {
 	config := "[core]\n\trepositoryFormatVersion = 0\n"
 	if format := of.config.last("extensions", "", "objectformat"); format == "sha256" {
@@ -59,22 +59,23 @@ func (t *transfer) fill(of *repository, references map[string]string) error {
 	if err != nil {
 		return noRoom(err)
 	}
-	// Of a shallow clone, this says where its history ends.
+	// In a shallow clone, this file marks where the history ends.
 	return copyFile(filepath.Join(t.gitDir, "shallow"), filepath.Join(of.commonDir, "shallow"))
 }
 
 func noRoom(err error) *tool.Error {
-	return tool.Errorf(tool.Unavailable, "There is no room for temporary files").WithCause(err)
+	return tool.Errorf(tool.Unavailable, "A temporary file could not be written").WithHint("the disk may be full; the user can raise limits.tmp_size of the plugin's sandbox").WithCause(err)
 }
 
-// copyFile copies a file of a git directory, if it is there, to a new one.
+// copyFile copies a file of a git directory to a new file. It does nothing if the file
+// does not exist.
 func copyFile(to, from string) error {
 	source, err := openFile(from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return badRepository("its %s cannot be read", filepath.Base(from)).WithCause(err)
+		return badRepository("its %s is unreadable", filepath.Base(from)).WithCause(err)
 	}
 	defer source.Close()
 	file, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -86,7 +87,7 @@ func copyFile(to, from string) error {
 	if err = errors.Join(err, statErr, file.Close()); err != nil {
 		return noRoom(err)
 	}
-	// By the time of its index, git knows which files may have changed since.
+	// Git uses the time of the index to find files that may have changed since.
 	if err := os.Chtimes(to, info.ModTime(), info.ModTime()); err != nil {
 		return noRoom(err)
 	}
