@@ -59,7 +59,7 @@ func TestAdd(t *testing.T) {
 	w.git("r", "init", "-q", "inner")
 	w.git("r/inner", "commit", "-q", "--allow-empty", "-m", "x")
 	w.write(map[string]string{"r/.gitattributes": "*.bin filter=lfs\n", "r/x.bin": "large"})
-	contains(t, w.must("git_add", args{"files": []string{"r"}}), "without the filter that .gitattributes names, such as git-lfs: r/x.bin", "repositories of their own: r/inner/")
+	contains(t, w.must("git_add", args{"files": []string{"r"}}), "without the filter that .gitattributes sets, such as git-lfs: r/x.bin", "nested repositories left out: r/inner/")
 	contains(t, w.git("r", "status", "--porcelain"), "?? inner/")
 }
 
@@ -223,21 +223,21 @@ func TestStash(t *testing.T) {
 	w.must("git_stash", args{"path": "r", "action": "push", "message": "older"})
 	w.write(map[string]string{"r/a.txt": "newer\n", "r/new.txt": "x\n"})
 	_, text := w.preview("git_stash", args{"path": "r", "action": "push", "untracked": true})
-	contains(t, text, "Puts away the changes to 2 files in r", ".? r/new.txt", "+newer")
+	contains(t, text, "Stashes changes to 2 files in r", ".? r/new.txt", "+newer")
 	w.must("git_stash", args{"path": "r", "action": "push", "message": "newer", "untracked": true})
 	if got := structured[Stashes](w, "git_stash", args{"path": "r"}); got.Total != 2 || got.Stashes[1].Number != 1 || !strings.HasSuffix(got.Stashes[1].Message, "older") {
 		t.Errorf("the stashes are %+v", got)
 	}
 	contains(t, w.must("git_status", args{"path": "r"}), "Stashes: 2", "clean")
 	_, text = w.preview("git_stash", args{"path": "r", "action": "drop", "stash": 1})
-	contains(t, text, "Throws away stash 1", "+older")
-	contains(t, w.must("git_stash", args{"path": "r", "action": "pop"}), "Brought back and removed stash 0")
+	contains(t, text, "Deletes stash 1", "+older")
+	contains(t, w.must("git_stash", args{"path": "r", "action": "pop"}), "Restored and removed stash 0")
 	if w.read("r/a.txt") != "newer\n" || w.read("r/new.txt") != "x\n" {
 		t.Error("pop has not brought all back")
 	}
 	w.git("r", "commit", "-qam", "newer")
 	contains(t, w.refused("git_stash", args{"path": "r", "action": "apply"}, tool.Conflict), "brought back with conflicts in r/a.txt")
-	contains(t, w.refused("git_stash", args{"path": "r", "action": "push"}, tool.Conflict), "conflicts that are not resolved: r/a.txt")
+	contains(t, w.refused("git_stash", args{"path": "r", "action": "push"}, tool.Conflict), "unresolved conflicts: r/a.txt")
 	w.git("r", "checkout", "-q", "-f")
 	w.must("git_stash", args{"path": "r", "action": "drop"})
 	w.refused("git_stash", args{"path": "r", "action": "drop", "stash": 5}, tool.NotFound)
@@ -263,7 +263,7 @@ func TestRestoreAndReset(t *testing.T) {
 	}
 	change()
 	_, text := w.preview("git_restore", args{"files": []string{"r/a.txt"}})
-	contains(t, text, "Undoes changes to 1 file in r", "-again\n+changed\n")
+	contains(t, text, "Discards changes to 1 file in r", "-again\n+changed\n")
 	w.must("git_restore", args{"files": []string{"r/a.txt"}})
 	if got := w.read("r/a.txt"); got != "changed\n" {
 		t.Errorf("the file holds %q", got)
@@ -293,7 +293,7 @@ func TestRestoreAndReset(t *testing.T) {
 	} {
 		staged("much work\n")
 		p, text := w.preview(name, in)
-		contains(t, text, "changes", " 1 file", "Of what is staged:", "-much work\n+one\n")
+		contains(t, text, "changes", " 1 file", "Staged changes:", "-much work\n+one\n")
 		staged("more work\n")
 		if got := w.approved(name, in, p); got.Error == nil || got.Error.Code != tool.Conflict || w.git("r", "show", ":a.txt") != "more work" {
 			t.Errorf("%s of what was staged since = %v", name, got.Error)
@@ -307,7 +307,7 @@ func TestRestoreAndReset(t *testing.T) {
 	before := w.git("r", "rev-parse", "HEAD")
 	change()
 	p, text := w.preview("git_reset", args{"path": "r", "rev": "HEAD~1", "mode": "hard"})
-	contains(t, text, "Resets branch main (hard) to ", "changes to 1 file are thrown away", "Commits that are no longer on it:", ": second", "-again\n+one\n")
+	contains(t, text, "Resets branch main (hard) to ", "discards changes to 1 file", "Commits that the branch loses:", ": second", "-again\n+one\n")
 	if got := w.approved("git_reset", args{"path": "r", "rev": "HEAD~1", "mode": "hard"}, p); got.Error != nil || !strings.Contains(got.Text(), before) {
 		t.Errorf("git_reset = %q, %v", got.Text(), got.Error)
 	}
@@ -337,7 +337,7 @@ func TestConflicts(t *testing.T) {
 	}
 	merge()
 	contains(t, w.must("git_status", args{"path": "r"}), "In progress: merge", "UU r/a.txt (conflict)")
-	contains(t, w.refused("git_commit", args{"path": "r", "message": "x"}, tool.Conflict), "conflicts that are not resolved: r/a.txt")
+	contains(t, w.refused("git_commit", args{"path": "r", "message": "x"}, tool.Conflict), "unresolved conflicts: r/a.txt")
 	contains(t, w.refused("git_switch", args{"path": "r", "branch": "other"}, tool.Conflict), "conflicts")
 	w.must("git_reset", args{"path": "r", "mode": "merge"})
 	contains(t, w.must("git_status", args{"path": "r"}), "clean")

@@ -79,7 +79,7 @@ var complaints = []complaint{
 		"git_add large files first, then git_commit without files; the user can raise limits.file_size and limits.tmp_size of the plugin's sandbox"),
 	own(`Read-only file system|Permission denied|Operation not permitted`, tool.PermissionDenied, "the file is protected, or the workspace is read-only"),
 	own(`unable to read [0-9a-f]+|object file .* is empty|loose object .* is corrupt|bad tree object|missing (?:blob|tree|commit)|index file (?:corrupt|smaller)|bad (?:index|signature)|unable to read tree`, tool.Failed, damagedHint),
-	own(`bad config|bad numeric config|bad boolean config|unknown repository extension|Expected git repo version`, tool.Failed, "the user must repair .git/config"),
+	own(`bad config|bad numeric config|bad boolean config|unknown repository extension|Expected git repo version`, tool.Failed, "git cannot use the repository; the user must repair .git/config"),
 }
 
 const (

@@ -26,7 +26,7 @@ func TestComplaintsAboutNames(t *testing.T) {
 		contains(t, w.refused("git_blame", args{"path": "r/" + name, "rev": "side"}, tool.NotFound), "r/"+name+" in that commit")
 		w.write(map[string]string{"r/" + name: "mine\n"})
 		for tool, in := range map[string]args{"git_switch": {"path": "r", "branch": "side"}, "git_reset": {"path": "r", "rev": "HEAD~1", "mode": "keep"}} {
-			contains(t, w.refused(tool, in, "conflict"), "not committed are in the way")
+			contains(t, w.refused(tool, in, "conflict"), "would be overwritten", ": r/"+name+"\n")
 		}
 	}
 }
@@ -43,21 +43,34 @@ func TestComplaintsOfARemote(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.git("r", "commit", "-q", "--allow-empty", "-m", "x")
-	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "The remote has refused the push: pre-receive hook declined")
+	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "The remote rejected the push: pre-receive hook declined")
 }
 
 // A reference that another one keeps from being made is not one that others change.
 func TestComplaintsAboutReferences(t *testing.T) {
 	w := diverged(t, layers{})
 	for name, in := range map[string]args{"git_branch": {"path": "r", "name": "main/x", "create": true}, "git_switch": {"path": "r", "branch": "main/x", "create": true}} {
-		contains(t, w.refused(name, in, tool.Conflict), "There cannot be refs/heads/main/x while there is refs/heads/main")
+		contains(t, w.refused(name, in, tool.Conflict), "'refs/heads/main' exists; cannot create 'refs/heads/main/x'")
 	}
 	w.git("r", "update-ref", "refs/remotes/origin/a", "HEAD")
 	w.git("theirs", "push", "-q", "origin", "HEAD:refs/heads/a/b")
-	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Conflict), "There cannot be refs/remotes/origin/a/b while there is refs/remotes/origin/a")
+	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Conflict), "'refs/remotes/origin/a' exists; cannot create 'refs/remotes/origin/a/b'")
 	w.must("git_fetch", args{"path": "r", "prune": true})
 	w.git("r", "remote", "set-head", "origin", "main")
 	w.git("theirs", "push", "-q", "origin", "HEAD:refs/heads/HEAD")
 	w.git("theirs", "push", "-q", "origin", "HEAD:refs/heads/more")
 	contains(t, w.must("git_fetch", args{"path": "r"}), "new refs/remotes/origin/more at ")
+}
+
+// Errors do not show where the keys and certificates of the settings are.
+func TestHidePaths(t *testing.T) {
+	r := &repository{
+		access:   &access{git: &git{}, settings: settings{CAFile: "/etc/x/ca.pem", SSH: sshSettings{Key: "/etc/x/key", KnownHosts: "/etc/x/hosts"}}},
+		worktree: "/w/r", gitDir: "/w/r/.git", commonDir: "/w/r/.git", folders: []folder{{"/w", "/w"}},
+	}
+	const said = "CAfile: /etc/x/ca.pem; Load key \"/etc/x/key\"; /etc/x/hosts; /w/r/.git/config; /w/r/a.txt; /w/b"
+	const want = "CAfile: ca.pem; Load key \"key\"; hosts; config; a.txt; ./b"
+	if got := r.hidePaths(said); got != want {
+		t.Errorf("hidePaths(%q) = %q, want %q", said, got, want)
+	}
 }

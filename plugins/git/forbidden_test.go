@@ -121,7 +121,7 @@ func TestForbiddenIsNotTold(t *testing.T) {
 	}
 	_, shown := w.preview("git_add", args{"files": []string{"r"}})
 	silent(t, "the preview of git_add", shown)
-	if strings.Contains(shown, "repositories of their own") {
+	if strings.Contains(shown, "nested repositories") {
 		t.Errorf("the preview of git_add tells of a forbidden repository:\n%s", shown)
 	}
 }

@@ -55,7 +55,7 @@ func TestUnknownFilesAreKept(t *testing.T) {
 				w.write(map[string]string{"r/.git/info/exclude": tt.lies})
 			}
 			text := w.refused(tt.tool, tt.in, tool.Conflict)
-			contains(t, text, "Files that git does not know would be lost: r/"+tt.lies)
+			contains(t, text, "Untracked files would be lost: r/"+tt.lies)
 			if got := w.read("r/" + tt.lies); got != precious {
 				t.Fatalf("the file holds %q", got)
 			}
@@ -152,7 +152,7 @@ func TestSameFilesInTheWay(t *testing.T) {
 			w.git("", "clone", "-q", "--bare", "r", "remote.git")
 			w.git("r", "remote", "add", "origin", w.dir+"/remote.git")
 			w.write(map[string]string{"r/new.txt": "new\n"})
-			contains(t, w.refused(name, in, tool.Conflict), "Files that git does not know are in the way, first r/new.txt\n")
+			contains(t, w.refused(name, in, tool.Conflict), "would be overwritten by "+map[string]string{"git_switch": "checkout", "git_pull": "merge"}[name]+": r/new.txt\n")
 			w.write(map[string]string{"r/.git/info/exclude": "new.txt"})
 			w.must(name, in)
 			if got := w.git("r", "status", "--porcelain") + w.read("r/new.txt"); got != "new\n" {

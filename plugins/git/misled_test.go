@@ -248,7 +248,7 @@ func TestOddStashes(t *testing.T) {
 		w.git("r", kind, "stash")
 		w.write(map[string]string{"r/a.txt": "changed\n"})
 		w.must("git_stash", args{"path": "r", "action": "push"})
-		contains(t, w.must("git_stash", args{"path": "r", "action": "pop"}), "Brought back and removed stash 0")
+		contains(t, w.must("git_stash", args{"path": "r", "action": "pop"}), "Restored and removed stash 0")
 	}
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -259,7 +259,7 @@ func TestOddStashes(t *testing.T) {
 	w.write(map[string]string{"r/a.txt": "older\n"})
 	w.git("r", "stash", "-q")
 	w.git("r/sub", "commit", "-q", "--allow-empty", "-m", "y")
-	contains(t, w.refused("git_stash", args{"path": "r", "action": "push"}, tool.Failed), "nothing to put away")
+	contains(t, w.refused("git_stash", args{"path": "r", "action": "push"}, tool.Failed), "nothing to stash")
 	w.write(map[string]string{"r/.git/refs/stash": strings.Repeat("1", 40) + "\n"})
 	w.refused("git_stash", args{"path": "r"}, tool.Failed)
 }

@@ -114,15 +114,15 @@ func TestFetchPullPush(t *testing.T) {
 		t.Error("the preview has asked the remote")
 	}
 	contains(t, w.must("git_fetch", args{"path": "r"}), "new refs/remotes/origin/main at "+theirs[:10])
-	contains(t, w.must("git_fetch", args{"path": "r", "remote": "origin", "branch": "main"}), "nothing new")
+	contains(t, w.must("git_fetch", args{"path": "r", "remote": "origin", "branch": "main"}), "no changes")
 
 	// No upstream yet, so the branch is named.
-	contains(t, w.refused("git_pull", args{"path": "r"}, tool.Failed), "no upstream at origin")
-	contains(t, w.must("git_pull", args{"path": "r", "remote": "origin", "branch": "main"}), "Pulled origin/main: branch main from ", "1 file changed there")
+	contains(t, w.refused("git_pull", args{"path": "r"}, tool.Failed), "no upstream in the remote origin")
+	contains(t, w.must("git_pull", args{"path": "r", "remote": "origin", "branch": "main"}), "Pulled origin/main: branch main moved from ", "1 file changed")
 	if w.git("r", "rev-parse", "HEAD") != theirs {
 		t.Error("the branch is not where the remote's is")
 	}
-	contains(t, w.must("git_pull", args{"path": "r", "branch": "main"}), "Nothing new")
+	contains(t, w.must("git_pull", args{"path": "r", "branch": "main"}), "Already up to date")
 
 	w.write(map[string]string{"r/mine.txt": "mine\n"})
 	w.must("git_commit", args{"message": "mine", "files": []string{"r/mine.txt"}})
@@ -130,7 +130,7 @@ func TestFetchPullPush(t *testing.T) {
 	asked := s.asked.Load()
 	in := args{"path": "r", "set_upstream": true}
 	p, text := w.preview("git_push", in)
-	contains(t, text, "Pushes 1 commit of branch main to origin ("+s.URL+"/r.git), branch main", "refs/heads/main becomes "+mine+"; it was at "+theirs, "Commits that go:", ": mine", "+mine\n")
+	contains(t, text, "Pushes 1 commit of branch main to origin ("+s.URL+"/r.git), branch main", "refs/heads/main becomes "+mine+"; it was at "+theirs, "Commits to push:", ": mine", "+mine\n")
 	if s.asked.Load() != asked {
 		t.Error("the preview has asked the remote")
 	}
@@ -168,10 +168,10 @@ func TestFetchPullPush(t *testing.T) {
 		w.write(map[string]string{"r/mine.txt": "again\n"})
 		w.must("git_commit", args{"message": "again", "files": []string{"r/mine.txt"}})
 		contains(t, w.refused("git_push", args{"path": "r"}, tool.Conflict), "it has commits that the branch lacks")
-		contains(t, w.refused("git_push", args{"path": "r", "force_with_lease": true}, tool.Conflict), "not what was last fetched")
+		contains(t, w.refused("git_push", args{"path": "r", "force_with_lease": true}, tool.Conflict), "changed since the last fetch")
 		w.must("git_fetch", args{"path": "r"})
 		contains(t, w.refused("git_push", args{"path": "r"}, tool.Conflict), "origin/main has commits that main lacks")
-		contains(t, w.refused("git_pull", args{"path": "r"}, tool.Conflict), "both got commits")
+		contains(t, w.refused("git_pull", args{"path": "r"}, tool.Conflict), "both have new commits")
 		before := w.git("r", "rev-parse", "HEAD")
 		w.must("git_pull", args{"path": "r", "mode": "rebase"})
 		if got := w.git("r", "log", "--format=%s", "-2"); got != "again\ntheirs: theirs.txt" {
@@ -219,7 +219,7 @@ func TestFetchPullPush(t *testing.T) {
 		w.write(map[string]string{"r/feature.txt": "feature\n"})
 		w.must("git_commit", args{"message": "feature", "files": []string{"r/feature.txt"}})
 		_, text := w.preview("git_push", args{"path": "r"})
-		contains(t, text, "Pushes 1 commit of branch feature", "it was not known here", "+feature\n")
+		contains(t, text, "Pushes 1 commit of branch feature", "its current commit is unknown", "+feature\n")
 		if strings.Contains(text, "a.txt") {
 			t.Errorf("the preview shows what the remote has:\n%s", text)
 		}
@@ -256,7 +256,7 @@ func TestFetchPullPush(t *testing.T) {
 		w.write(map[string]string{"r/mine.txt": "ours\n"})
 		w.must("git_commit", args{"message": "ours", "files": []string{"r/mine.txt"}})
 		before := w.git("r", "rev-parse", "HEAD")
-		contains(t, w.refused("git_pull", args{"path": "r", "mode": "rebase"}, tool.Conflict), "conflicts in r/mine.txt; all is as it was")
+		contains(t, w.refused("git_pull", args{"path": "r", "mode": "rebase"}, tool.Conflict), "conflicts in r/mine.txt and was undone")
 		if w.git("r", "rev-parse", "HEAD") != before || w.git("r", "status", "--porcelain") != "" {
 			t.Error("not all is as it was")
 		}
@@ -270,8 +270,8 @@ func TestFetchPullPush(t *testing.T) {
 		w.git("", "-C", bare, "tag", "v1", "main")
 		contains(t, w.must("git_fetch", args{"path": "r", "tags": true}), "new refs/remotes/origin/gone", "new refs/tags/v1")
 		w.git("", "-C", bare, "branch", "-D", "gone")
-		contains(t, w.must("git_fetch", args{"path": "r", "prune": true}), "gone: refs/remotes/origin/gone")
-		contains(t, w.refused("git_fetch", args{"path": "r", "branch": "none"}, tool.NotFound), "The remote has no refs/heads/none")
+		contains(t, w.must("git_fetch", args{"path": "r", "prune": true}), "deleted refs/remotes/origin/gone")
+		contains(t, w.refused("git_fetch", args{"path": "r", "branch": "none"}, tool.NotFound), "couldn't find remote ref refs/heads/none")
 		w.git("r", "branch", "other", "HEAD~1")
 		w.must("git_push", args{"path": "r", "branch": "other", "remote": "origin"})
 		if s.at(w, "r", "other") != w.git("r", "rev-parse", "other") {
@@ -291,23 +291,23 @@ func TestFetchPullPush(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.git("r", "branch", "--no-track", "another")
-		contains(t, w.refused("git_push", args{"path": "r", "branch": "another"}, tool.Failed), "The remote has refused the push: hook declined")
+		contains(t, w.refused("git_push", args{"path": "r", "branch": "another"}, tool.Failed), "The remote rejected the push: hook declined")
 	})
 	t.Run("without credentials", func(t *testing.T) {
 		w.start(started{settings: map[string]any{"ca_file": s.ca}})
-		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.PermissionDenied), "wants to know who calls")
+		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.PermissionDenied), "could not read Username")
 		w.start(started{settings: s.settings(), secrets: map[string]string{"example": "wrong"}})
-		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.PermissionDenied), "wants to know who calls")
+		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.PermissionDenied), "Authentication failed")
 		w.start(started{settings: s.settings()})
 		if got := w.call("git_fetch", args{"path": "r"}); got.Error == nil {
 			t.Error("git_fetch works without the secret")
 		}
 		w.start(started{})
-		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Unavailable), "its certificate is not trusted")
+		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Unavailable), "certificate")
 		w.git("r", "config", "http."+s.URL+"/.sslVerify", "false")
-		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Unavailable), "its certificate is not trusted")
+		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Unavailable), "certificate")
 		w.git("r", "config", "http.sslCAInfo", s.ca)
-		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Unavailable), "its certificate is not trusted")
+		contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Unavailable), "certificate")
 	})
 }
 
@@ -423,23 +423,23 @@ func TestRemotesThatAreRefused(t *testing.T) {
 	}{
 		{nil, nil, tool.NotFound, "There is no remote origin"},
 		{[]string{"remote.origin.url", ""}, nil, tool.NotFound, "has no address"},
-		{[]string{"remote.origin.url", "ssh://127.0.0.1/x"}, nil, tool.PermissionDenied, "reached by ssh, which the settings do not allow"},
-		{[]string{"remote.origin.url", "git@127.0.0.1:x"}, nil, tool.PermissionDenied, "reached by ssh"},
-		{[]string{"remote.origin.url", "git+ssh://127.0.0.1/x"}, nil, tool.PermissionDenied, "reached by ssh"},
-		{[]string{"remote.origin.url", "/etc"}, nil, tool.PermissionDenied, "reached by file"},
-		{[]string{"remote.origin.url", "../../x"}, all, tool.PermissionDenied, "outside of the workspace"},
-		{[]string{"remote.origin.url", "file:///etc"}, all, tool.PermissionDenied, "outside of the workspace"},
-		{[]string{"remote.origin.url", "http://127.0.0.1:1/x"}, nil, tool.PermissionDenied, "reached by http,"},
-		{[]string{"remote.origin.url", "ext::sh -c true"}, all, tool.PermissionDenied, "reached by ext"},
-		{[]string{"remote.origin.url", "https::https://127.0.0.1:1/"}, all, tool.PermissionDenied, "reached by https"},
-		{[]string{"remote.origin.url", "--upload-pack=x"}, all, tool.Failed, "is none"},
-		{[]string{"remote.origin.url", "https://127.0.0.1:1/a\tb"}, all, tool.Failed, "is none"},
-		{[]string{"remote.origin.url", "https:///x"}, all, tool.Failed, "is none"},
-		{[]string{"remote.origin.url", "https://a:b@127.0.0.1:1/x"}, nil, tool.PermissionDenied, "holds a password"},
-		{[]string{"remote.origin.url", "good:x", "url.https://127.0.0.1:1/.insteadOf", "good:", "url.ext::x.insteadOf", "https://127.0.0.1:1/"}, nil, tool.Unavailable, "cannot be reached"},
-		{[]string{"remote.origin.url", "good:x", "url.ssh://127.0.0.1/.insteadOf", "good:"}, nil, tool.PermissionDenied, "reached by ssh"},
-		{[]string{"remote.origin.url", "https://127.0.0.1:1/x"}, nil, tool.Unavailable, "cannot be reached"},
-		{[]string{"remote.origin.url", "https://name@127.0.0.1:1/x"}, nil, tool.Unavailable, "cannot be reached"},
+		{[]string{"remote.origin.url", "ssh://127.0.0.1/x"}, nil, tool.PermissionDenied, "uses the protocol ssh, which the settings do not allow"},
+		{[]string{"remote.origin.url", "git@127.0.0.1:x"}, nil, tool.PermissionDenied, "uses the protocol ssh"},
+		{[]string{"remote.origin.url", "git+ssh://127.0.0.1/x"}, nil, tool.PermissionDenied, "uses the protocol ssh"},
+		{[]string{"remote.origin.url", "/etc"}, nil, tool.PermissionDenied, "uses the protocol file"},
+		{[]string{"remote.origin.url", "../../x"}, all, tool.PermissionDenied, "outside the workspace"},
+		{[]string{"remote.origin.url", "file:///etc"}, all, tool.PermissionDenied, "outside the workspace"},
+		{[]string{"remote.origin.url", "http://127.0.0.1:1/x"}, nil, tool.PermissionDenied, "the protocol http,"},
+		{[]string{"remote.origin.url", "ext::sh -c true"}, all, tool.PermissionDenied, "uses the protocol ext"},
+		{[]string{"remote.origin.url", "https::https://127.0.0.1:1/"}, all, tool.PermissionDenied, "uses the protocol https"},
+		{[]string{"remote.origin.url", "--upload-pack=x"}, all, tool.Failed, "is invalid"},
+		{[]string{"remote.origin.url", "https://127.0.0.1:1/a\tb"}, all, tool.Failed, "is invalid"},
+		{[]string{"remote.origin.url", "https:///x"}, all, tool.Failed, "is invalid"},
+		{[]string{"remote.origin.url", "https://a:b@127.0.0.1:1/x"}, nil, tool.PermissionDenied, "contains a password"},
+		{[]string{"remote.origin.url", "good:x", "url.https://127.0.0.1:1/.insteadOf", "good:", "url.ext::x.insteadOf", "https://127.0.0.1:1/"}, nil, tool.Unavailable, "Failed to connect"},
+		{[]string{"remote.origin.url", "good:x", "url.ssh://127.0.0.1/.insteadOf", "good:"}, nil, tool.PermissionDenied, "uses the protocol ssh"},
+		{[]string{"remote.origin.url", "https://127.0.0.1:1/x"}, nil, tool.Unavailable, "Failed to connect"},
+		{[]string{"remote.origin.url", "https://name@127.0.0.1:1/x"}, nil, tool.Unavailable, "Failed to connect"},
 	} {
 		t.Run(fmt.Sprint(tt.config), func(t *testing.T) {
 			for i := 0; i < len(tt.config); i += 2 {

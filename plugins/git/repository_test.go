@@ -67,7 +67,7 @@ func TestOutsideOfTheWorkspace(t *testing.T) {
 			contains(t, w.git("r", "show", "HEAD"), "the secret")
 			for _, name := range []string{"git_status", "git_log", "git_show", "git_diff"} {
 				text := w.refused(name, args{"path": "r"}, tool.PermissionDenied)
-				contains(t, text, "outside of the workspace")
+				contains(t, text, "outside the workspace")
 				if strings.Contains(text, "secret") {
 					t.Errorf("%s tells where it leads: %s", name, text)
 				}
@@ -141,17 +141,17 @@ func TestBadRepositories(t *testing.T) {
 			contains(t, w.refused("git_status", args{"path": dir}, code), want)
 		})
 	}
-	bad("empty git file", "says nowhere", tool.Failed, func(dir string) {
+	bad("empty git file", "does not name a git directory", tool.Failed, func(dir string) {
 		w.remove(dir + "/.git")
 		w.write(map[string]string{dir + "/.git": "x"})
 	})
-	bad("gone", "is not there", tool.Failed, func(dir string) {
+	bad("gone", "does not exist", tool.Failed, func(dir string) {
 		w.remove(dir + "/.git")
 		w.write(map[string]string{dir + "/.git": "gitdir: nowhere"})
 	})
 	bad("no head", "its git directory is damaged", tool.NotFound, func(dir string) { w.remove(dir + "/.git/HEAD") })
-	bad("wrong configuration", "its configuration is wrong", tool.Failed, func(dir string) { w.write(map[string]string{dir + "/.git/config": "[x\n"}) })
-	bad("later version", "its configuration is wrong", tool.Failed, func(dir string) {
+	bad("wrong configuration", "bad config", tool.Failed, func(dir string) { w.write(map[string]string{dir + "/.git/config": "[x\n"}) })
+	bad("later version", "Expected git repo version", tool.Failed, func(dir string) {
 		w.write(map[string]string{dir + "/.git/config": "[core]\n\trepositoryformatversion = 9\n"})
 	})
 	bad("damaged index", "damaged", tool.Failed, func(dir string) { w.write(map[string]string{dir + "/.git/index": "DIRC nonsense"}) })
@@ -162,7 +162,7 @@ func TestBadRepositories(t *testing.T) {
 		}
 		w.write(map[string]string{dir + "/.git/config": b.String()})
 	})
-	bad("endless configuration", "more than can be taken", tool.ResourceExhausted, func(dir string) {
+	bad("endless configuration", "too large", tool.ResourceExhausted, func(dir string) {
 		w.write(map[string]string{dir + "/.git/config": strings.Repeat("[a]\n\tb = "+strings.Repeat("x", 1000)+"\n", 2000)})
 	})
 	bad("quoted alternate", "quoted name", tool.Failed, func(dir string) {
@@ -211,7 +211,7 @@ func TestBadRepositories(t *testing.T) {
 			"git_reset": {"path": "locked"}, "git_switch": {"path": "locked", "branch": "main"}, "git_stash": {"path": "locked", "action": "push"},
 			"git_pull": {"path": "locked"},
 		} {
-			contains(t, w.refused(name, in, tool.Conflict), "has left index.lock")
+			contains(t, w.refused(name, in, tool.Conflict), "left index.lock behind")
 		}
 	})
 	t.Run("no git", func(t *testing.T) {

@@ -32,7 +32,7 @@ func TestSensitiveFiles(t *testing.T) {
 			t.Errorf("%s(%v) leaves out %d files, want %d", name, in, found.LeftOut, leftOut)
 		}
 	}
-	check("git_diff", args{"path": "r", "staged": true}, 3, "+shown", "[3 sensitive files left out; to see one, name it]")
+	check("git_diff", args{"path": "r", "staged": true}, 3, "+shown", "[3 sensitive files left out; name a file to see it]")
 	check("git_diff", args{"path": "r/dir", "staged": true}, 1, "No differences", "[1 sensitive file left out")
 	check("git_diff", args{"path": "r", "staged": true, "files": []string{"r/dir", "r/c.txt"}}, 1, "+shown")
 	check("git_diff", args{"path": "r", "staged": true, "files": []string{"r"}}, 3, "+shown")
@@ -133,7 +133,7 @@ func TestSensitiveFilesAreNotStaged(t *testing.T) {
 		}
 		all := in("r")
 		w.start(started{})
-		contains(t, w.must(name, all), "2 files", "sensitive files, which a directory does not stand for: r/.env, r/.ssh/k, r/sub/id_rsa; to stage one, name it")
+		contains(t, w.must(name, all), "2 files", "sensitive files left out: r/.env, r/.ssh/k, r/sub/id_rsa; name a file to stage it")
 		if got := made(); !slices.Equal(got, []string{"a.txt", "gone.key"}) {
 			t.Errorf("%s of all stages %q, want a.txt and that gone.key is deleted", name, got)
 		}
@@ -142,7 +142,7 @@ func TestSensitiveFilesAreNotStaged(t *testing.T) {
 
 		named := in("r", "r/.env", "r/.ssh")
 		w.start(started{options: allow(w, named)})
-		contains(t, w.must(name, named), "sensitive files, which a directory does not stand for: r/sub/id_rsa")
+		contains(t, w.must(name, named), "sensitive files left out: r/sub/id_rsa")
 		if got := made(); !slices.Contains(got, ".env") || !slices.Contains(got, ".ssh/k") || slices.Contains(got, "sub/id_rsa") {
 			t.Errorf("%s of files that are named stages %q", name, got)
 		}

@@ -96,7 +96,7 @@ func TestFetchMovesReferences(t *testing.T) {
 	// A branch whose name another one needs.
 	w.git("", "-C", bare, "branch", "-D", "topic")
 	w.git("", "-C", bare, "branch", "topic/one", "main")
-	contains(t, w.must("git_fetch", args{"path": "r", "prune": true}), "new refs/remotes/origin/topic/one", "gone: refs/remotes/origin/topic")
+	contains(t, w.must("git_fetch", args{"path": "r", "prune": true}), "new refs/remotes/origin/topic/one", "deleted refs/remotes/origin/topic")
 	if got := w.git("r", "for-each-ref", "--format=%(refname)"); got != "refs/heads/main\nrefs/remotes/origin/HEAD\nrefs/remotes/origin/main\nrefs/remotes/origin/topic/one" {
 		t.Errorf("the references are\n%s", got)
 	}

@@ -23,7 +23,7 @@ func TestListsThatEndTooEarly(t *testing.T) {
 		{"git_stash", args{"path": "r"}},
 		{"git_switch", args{"path": "r", "branch": "third"}},
 	} {
-		contains(t, w.refused(call.tool, call.in, tool.Failed), "What git says cannot be read")
+		contains(t, w.refused(call.tool, call.in, tool.Failed), "The output of git is incomplete")
 	}
 }
 
