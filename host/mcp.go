@@ -61,7 +61,7 @@ func (a *app) serveMCP(ctx context.Context, token string) error {
 	defer s.relay.Close()
 	for early := 0; ; {
 		began := time.Now()
-		err := a.takeTurns(ctx, stateDir, forClients, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
+		err := a.lockOrJoin(ctx, stateDir, forClients, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
 		if isStatus(err, http.StatusServiceUnavailable) && ctx.Err() == nil { // it is stopping, and goes soon
 			if s.clientLeft() || pause(ctx, retryTakeover) != nil {
 				return nil
@@ -72,7 +72,7 @@ func (a *app) serveMCP(ctx context.Context, token string) error {
 		if !gone && !hostGone(err) || ctx.Err() != nil {
 			return err
 		}
-		if early++; gone && s.brief || errors.Is(err, relay.ErrStopped) || time.Since(began) > shortLife {
+		if early++; gone && s.ephemeral || errors.Is(err, relay.ErrStopped) || time.Since(began) > shortLife {
 			early = 0 // it has not ended because of this client
 		}
 		if early == maxHosts {
@@ -85,23 +85,23 @@ func (a *app) serveMCP(ctx context.Context, token string) error {
 }
 
 const (
-	// shortLife is how long a host has to serve so that its end is no reason to
-	// give up; maxHosts in a row that do not are.
+	// shortLife is how long a host must serve for its end not to count: the client
+	// gives up after maxHosts hosts in a row that serve a shorter time.
 	shortLife = time.Minute
-	// headStart is how long the next host is waited for before this process is
-	// the host itself: a host that is started again gets its clients back. A
-	// command that was the host for as long as it ran is not started again: the
-	// next command would be, and the client would never get a host that stays.
-	headStart = time.Second
+	// hostWait is how long this process waits for the next host before it becomes the
+	// host itself, so that a host that is restarted gets its clients back. It does not
+	// wait after an ephemeral host: the next command would be one, too, and the client
+	// would never get a host that stays.
+	hostWait = time.Second
 )
 
 // mcpService is the one client of this process, and what serves it.
 type mcpService struct {
-	app      *app
-	stateDir string
-	token    string
-	relay    *relay.Relay
-	brief    bool // whether the last host that took the client was there for one command only
+	app       *app
+	stateDir  string
+	token     string
+	relay     *relay.Relay
+	ephemeral bool // the last host that served the client was there for one command only
 }
 
 // asGuest lets the host that holds the state directory serve the client.
@@ -115,7 +115,7 @@ func (s *mcpService) asGuest(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.brief = conn.Brief
+	s.ephemeral = conn.Ephemeral
 	return s.relay.Serve(ctx, conn)
 }
 
@@ -138,14 +138,14 @@ func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	return err
 }
 
-// awaitHost waits some time for the next host, unless the last one was there for
-// one command only. It returns false when the client has left, or ctx has ended.
+// awaitHost waits for the next host for hostWait, or hardly if the last one was
+// ephemeral. It returns false when the client has left, or ctx has ended.
 func (s *mcpService) awaitHost(ctx context.Context) bool {
-	if s.brief {
+	if s.ephemeral {
 		return !s.clientLeft() && pause(ctx, retryTakeover) == nil
 	}
 	fmt.Fprint(s.app.stderr, "toolhost: the connection to the host ended; connecting to the next one\n")
-	waiting, cancel := context.WithTimeout(ctx, headStart)
+	waiting, cancel := context.WithTimeout(ctx, hostWait)
 	defer cancel()
 	for !answers(waiting, s.stateDir) && pause(waiting, retryTakeover) == nil {
 		if s.clientLeft() {

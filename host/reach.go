@@ -70,10 +70,10 @@ func (a *app) stateDir() (string, error) {
 	return config.StateDir(path, nil)
 }
 
-// reach runs f while a host holds the state directory: one that runs already,
-// else one in this process.
+// reach runs f while a host holds the state directory: one that runs already, or an
+// ephemeral one in this process.
 func (a *app) reach(ctx context.Context, stateDir string, f func() error) error {
-	return a.takeTurns(ctx, stateDir, forOneCommand, f, func(d *daemon.Daemon) error {
+	return a.lockOrJoin(ctx, stateDir, forOneCommand, f, func(d *daemon.Daemon) error {
 		if err := d.ServeControl(ctx); err != nil {
 			return err
 		}
@@ -84,18 +84,19 @@ func (a *app) reach(ctx context.Context, stateDir string, f func() error) error 
 	})
 }
 
-// stay is what a host in this process is there for.
+// stay is how long a host in this process runs.
 type stay int
 
 const (
-	forOneCommand stay = iota
-	forClients         // as long as a client of this process
-	forGood            // until it is told to stop
+	forOneCommand stay = iota // an ephemeral host
+	forClients                // as long as a client of this process is connected
+	forGood                   // until it is told to stop
 )
 
-// takeTurns runs guest if a host answers in the state directory, else owner
-// with a host in this process. It waits for one that is starting or stopping.
-func (a *app) takeTurns(ctx context.Context, stateDir string, stay stay, guest func() error, owner func(*daemon.Daemon) error) error {
+// lockOrJoin runs guest if a host answers in the state directory. If none does, it
+// locks the directory and runs owner with a host in this process. It waits while
+// another host holds the lock and does not answer, since it is starting or stopping.
+func (a *app) lockOrJoin(ctx context.Context, stateDir string, stay stay, guest func() error, owner func(*daemon.Daemon) error) error {
 	takeover, cancel := context.WithTimeout(ctx, maxTakeover)
 	defer cancel()
 	for {
@@ -169,7 +170,7 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 	}
 	defer log.Close()
 	d, err := daemon.New(ctx, daemon.Options{
-		Config: cfg, Load: a.loadConfig, Brief: stay == forOneCommand, Yields: stay != forGood, Version: version, Logger: logger,
+		Config: cfg, Load: a.loadConfig, Ephemeral: stay == forOneCommand, Yields: stay != forGood, Version: version, Logger: logger,
 	})
 	if err != nil {
 		return err

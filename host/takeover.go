@@ -73,7 +73,7 @@ func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 		t.asked[held.PID] = true
 		t.until = now.Add(time.Duration(room.GraceMS)*time.Millisecond + maxHandover)
 		what := "taking over from process %d (toolhost mcp)..."
-		if room.Brief {
+		if room.Ephemeral {
 			what = "waiting for process %d, a command that is the host until it ends..."
 		}
 		fmt.Fprintf(t.app.stderr, "toolhost: "+what+"\n", held.PID)

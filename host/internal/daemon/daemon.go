@@ -18,17 +18,17 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
-// Options are what a Daemon is built from; all but Load, Brief and Yields are
+// Options configure a [Daemon]; all but Load, Ephemeral and Yields are
 // required.
 type Options struct {
 	Config *config.Config
 	// Load reads the configuration anew for a reload; nil means that there is
 	// none.
 	Load func() (*config.Config, error)
-	// Brief says that the daemon is there for one command only.
-	Brief bool
-	// Yields says that the daemon makes room for one that stays. Unless it is brief, it
-	// lets its clients go when it is asked to, and is then to be closed.
+	// Ephemeral makes the daemon run for one command only.
+	Ephemeral bool
+	// Yields makes the daemon give way to one that stays when it is asked to. Unless it
+	// is ephemeral, it then disconnects its clients, and must be closed.
 	Yields  bool
 	Version string
 	Logger  hclog.Logger

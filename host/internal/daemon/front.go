@@ -46,7 +46,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
 		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg),
-		SessionEnded: p.endSession, Brief: d.opts.Brief, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
+		SessionEnded: p.endSession, Ephemeral: d.opts.Ephemeral, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	var handOver func() httpapi.Handover
 	if d.opts.Yields {

@@ -77,7 +77,7 @@ func (d *Daemon) buildState(ctx context.Context) (err error) {
 	}
 	if p.journal, err = journal.Open(ctx, journal.Options{
 		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
-		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Older: !d.opts.Brief, Logger: d.opts.Logger.Named("journal"),
+		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Older: !d.opts.Ephemeral, Logger: d.opts.Logger.Named("journal"),
 	}); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (d *Daemon) buildPipeline(context.Context) error {
 	if err := refuseRules(cfg, d.opts.Version); err != nil {
 		return err
 	}
-	run := &runner{plugins: p.supervisor}
+	run := &router{plugins: p.supervisor}
 	p.pipeline, err = pipeline.New(pipeline.Options{
 		Catalog: p.catalog, Runner: run, Policy: rules, Approvals: p.approvals, Grants: p.grants,
 		Journal: p.journal, Store: p.store, Results: p.results, Events: p.events, Logger: d.opts.Logger,

@@ -27,13 +27,13 @@ func (d *Daemon) drain(ctx context.Context) error {
 	return p.pipeline.Close()
 }
 
-// handOver makes room for a host that stays. One that is brief ends with its command
-// anyway, which needs it until then.
+// handOver makes room for a host that stays. An ephemeral host ends with its command,
+// which needs it until then.
 func (d *Daemon) handOver() httpapi.Handover {
-	if !d.opts.Brief {
+	if !d.opts.Ephemeral {
 		d.yield()
 	}
-	return httpapi.Handover{Brief: d.opts.Brief, GraceMS: d.config.Load().Grace.Milliseconds()}
+	return httpapi.Handover{Ephemeral: d.opts.Ephemeral, GraceMS: d.config.Load().Grace.Milliseconds()}
 }
 
 // stop takes down what build has built, last first, when no call is under way: callers

@@ -104,7 +104,7 @@ func Open(opts Options) (*Dir, error) {
 		d.sweeping.Wait()
 		return root.Close()
 	})
-	if err := d.recall(); err != nil {
+	if err := d.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("results: %w", err), root.Close())
 	}
 	d.sweeping.Go(d.tend) // until Close, which waits for it

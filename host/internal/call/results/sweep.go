@@ -37,10 +37,10 @@ func (d *Dir) sweep() {
 
 func (d *Dir) expired(k *kept) bool { return time.Since(k.made) >= d.ttl }
 
-// recall takes up what an earlier run has kept, and removes what is of no use:
+// load reads the results that an earlier run has kept, and removes useless files:
 // what it was writing, what has expired, and what only a clock that was set
 // back can have made. Names that are none of ours stay as they are.
-func (d *Dir) recall() error {
+func (d *Dir) load() error {
 	folders, err := d.list(".")
 	if err != nil {
 		return err
@@ -50,14 +50,14 @@ func (d *Dir) recall() error {
 		if err != nil || !info.IsDir() || !folderPattern.MatchString(folder) {
 			continue
 		}
-		if err := d.recallUser(folder); err != nil {
+		if err := d.loadUser(folder); err != nil {
 			d.logger.Warn("results of an earlier run cannot be read", "error", err)
 		}
 	}
 	return nil
 }
 
-func (d *Dir) recallUser(folder string) error {
+func (d *Dir) loadUser(folder string) error {
 	files, err := d.list(folder)
 	if err != nil {
 		return err

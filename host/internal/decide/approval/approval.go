@@ -125,7 +125,7 @@ func New(ctx context.Context, opts Options) (*Service, error) {
 	if d.now == nil {
 		d.now = time.Now
 	}
-	if err := d.recall(ctx); err != nil {
+	if err := d.load(ctx); err != nil {
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -145,8 +145,8 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// recall takes up the records that an earlier run left open or approved.
-func (s *Service) recall(ctx context.Context) error {
+// load reads the records that an earlier run left open or approved.
+func (s *Service) load(ctx context.Context) error {
 	rows, err := s.store.Read().QueryContext(ctx,
 		`SELECT id, user, state, created, expires, octet_length(content) FROM approvals WHERE state IN ('open', 'approved')`)
 	if err != nil {

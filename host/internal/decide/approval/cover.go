@@ -73,11 +73,11 @@ type counted struct {
 // holds reports whether a grant is in force and covers the paths of a call. g.mu is
 // held.
 func (g *Grants) holds(c *counted, call *Call) bool {
-	return g.standing(c) == GrantActive && (c.grant.Path == "" || allWithin(call.Paths, c.grant.Path))
+	return g.state(c) == GrantActive && (c.grant.Path == "" || allWithin(call.Paths, c.grant.Path))
 }
 
-// standing says whether a grant is in force. g.mu is held.
-func (g *Grants) standing(c *counted) GrantState {
+// state returns the state of a grant. g.mu is held.
+func (g *Grants) state(c *counted) GrantState {
 	switch grant := &c.grant; {
 	case c.over != "":
 		return c.over

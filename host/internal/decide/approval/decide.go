@@ -63,11 +63,11 @@ func (s *Service) Decide(ctx context.Context, dec Decision) (Record, error) {
 		}
 		return s.late(ctx, r.ID)
 	}
-	return s.settle(ctx, l, r, dec)
+	return s.writeDecision(ctx, l, r, dec)
 }
 
-// settle writes the decision unless there is one. The caller holds l.mu.
-func (s *Service) settle(ctx context.Context, l *live, r Record, dec Decision) (Record, error) {
+// writeDecision writes the decision unless there is one. The caller holds l.mu.
+func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Decision) (Record, error) {
 	now := s.now().UnixMilli()
 	closed := int64(0)
 	r.State, r.DecidedBy, r.Via, r.Message, r.Decided = Approved, dec.By.User, dec.Via, dec.Message, timeOf(now)

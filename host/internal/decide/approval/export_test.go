@@ -38,5 +38,5 @@ func (s *Service) DecideBlind(ctx context.Context, dec Decision, blind func(*Sig
 	if sight.Late {
 		return Record{}, tool.Errorf(tool.Conflict, "too late")
 	}
-	return s.settle(ctx, l, r, dec)
+	return s.writeDecision(ctx, l, r, dec)
 }

@@ -130,7 +130,7 @@ func (g *Grants) asItIs(grant Grant) Grant {
 	c := g.byID[grant.ID]
 	switch {
 	case c != nil:
-		grant.State, grant.Given = g.standing(c), c.given
+		grant.State, grant.Given = g.state(c), c.given
 		grant.Uses += c.uses.Load()
 		grant.LastUsed = later(grant.LastUsed, timeOf(c.lastUsed.Load()))
 	case grant.MaxUses > 0 && grant.Uses >= grant.MaxUses:
@@ -240,7 +240,7 @@ func (g *Grants) put(grants []Grant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.byID {
-		if state := g.standing(c); state != GrantActive {
+		if state := g.state(c); state != GrantActive {
 			g.drop(c, state)
 		}
 	}

@@ -64,7 +64,7 @@ type View struct {
 func Show(r Record) View {
 	p := painter{left: maxShown}
 	p.fact("Approval", r.ID)
-	p.fact("State", standing(r))
+	p.fact("State", stateText(r))
 	p.fact("Tool", r.Tool)
 	p.fact("Plugin", r.Plugin)
 	p.fact("Tier", r.Tier.String())
@@ -113,8 +113,8 @@ func Show(r Record) View {
 	return View{Lines: p.lines, Complete: !p.omitted}
 }
 
-// standing says how the record stands, and how long it can change.
-func standing(r Record) string {
+// stateText describes the state of a record, and until when it can change.
+func stateText(r Record) string {
 	if r.State.Closed() {
 		return string(r.State)
 	}

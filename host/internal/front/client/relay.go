@@ -18,8 +18,8 @@ import (
 type MCPConn struct {
 	*net.UnixConn
 
-	// Brief says that the host is there for one command only.
-	Brief bool
+	// Ephemeral reports that the host runs for one command only.
+	Ephemeral bool
 
 	answers *bufio.Reader
 }
@@ -39,7 +39,7 @@ func (c *Client) DialMCP(ctx context.Context) (*MCPConn, error) {
 		return nil, errors.Join(fmt.Errorf("relay MCP: the control socket is a %T", dialed), dialed.Close())
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	brief, answers, err := c.upgrade(ctx, conn)
+	ephemeral, answers, err := c.upgrade(ctx, conn)
 	if err == nil {
 		err = conn.SetDeadline(time.Time{})
 	}
@@ -47,7 +47,7 @@ func (c *Client) DialMCP(ctx context.Context) (*MCPConn, error) {
 		_ = conn.Close() // nothing is left to lose
 		return nil, err
 	}
-	return &MCPConn{conn, brief, answers}, nil
+	return &MCPConn{conn, ephemeral, answers}, nil
 }
 
 // maxUpgrade bounds how long a host takes to make a connection MCP's.
@@ -55,7 +55,7 @@ const maxUpgrade = 15 * time.Second
 
 // upgrade makes the connection MCP's and returns what the host says on it, and
 // whether it is there for one command only.
-func (c *Client) upgrade(ctx context.Context, conn net.Conn) (brief bool, answers *bufio.Reader, err error) {
+func (c *Client) upgrade(ctx context.Context, conn net.Conn) (ephemeral bool, answers *bufio.Reader, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/mcp/relay", nil)
 	if err != nil {
 		return false, nil, fmt.Errorf("relay MCP: %w", err)
@@ -78,5 +78,5 @@ func (c *Client) upgrade(ctx context.Context, conn net.Conn) (brief bool, answer
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		return false, nil, problem(response)
 	}
-	return response.Header.Get(mcpserver.BriefHeader) == "true", answers, nil
+	return response.Header.Get(mcpserver.EphemeralHeader) == "true", answers, nil
 }

@@ -220,7 +220,7 @@ func TestReload(t *testing.T) {
 }
 
 func TestHandOver(t *testing.T) {
-	want := httpapi.Handover{Brief: true, GraceMS: 1500}
+	want := httpapi.Handover{Ephemeral: true, GraceMS: 1500}
 	h := httpapitest.Start(t, httpapitest.Options{HandOver: func() httpapi.Handover { return want }})
 	var got httpapi.Handover
 	askControl(t, h, h.Key, "POST", "/v1/handover", "").into(t, http.StatusOK, &got)

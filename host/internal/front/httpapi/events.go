@@ -34,7 +34,7 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	alive := func() { out.write(": alive\nid: " + events.Position() + "\n\n") }
 	out.write("retry: 2000\n")
 	for alive(); out.err == nil && r.valid(); alive() {
-		if err := s.relay(r, out, events, wanted); !errors.Is(err, errQuiet) {
+		if err := s.sendEvents(r, out, events, wanted); !errors.Is(err, errQuiet) {
 			break
 		}
 	}
@@ -44,9 +44,9 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 // errQuiet says that it is time to say that the stream lives.
 var errQuiet = errors.New("nothing happened for a while")
 
-// relay streams the events that a caller may see and wants to, until it is time
+// sendEvents streams the events that a caller wants and may see, until it is time
 // to say that the stream lives.
-func (s *Server) relay(r *request, out *stream, events *event.Subscription, wanted []string) error {
+func (s *Server) sendEvents(r *request, out *stream, events *event.Subscription, wanted []string) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), s.timing.keepAlive, errQuiet)
 	defer cancel()
 	for {

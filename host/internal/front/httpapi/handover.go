@@ -4,15 +4,15 @@ import "net/http"
 
 // Handover is how a host makes room for one that stays.
 type Handover struct {
-	// Brief says that the host is there for one command only and ends with it; one
-	// that is not has begun to end.
-	Brief bool `json:"brief"`
-	// GraceMS is how many milliseconds calls under way may still take.
+	// Ephemeral reports that the host runs for one command only and ends with it. Any
+	// other host has begun to stop.
+	Ephemeral bool `json:"ephemeral"`
+	// GraceMS is how many milliseconds the calls under way may still take.
 	GraceMS int64 `json:"grace_ms"`
 }
 
-// handOver answers POST /v1/handover: a host that is there for a client or a command
-// makes room for one that stays. Only the control socket has it.
+// handOver answers POST /v1/handover: a host that runs for a client or a command makes
+// room for one that stays. The route exists on the control socket only.
 func (s *Server) handOver(w http.ResponseWriter, r *request) error {
 	if !r.local {
 		return notFound().problem("a host is handed over on its control socket only")

@@ -86,8 +86,8 @@ const defaultPatience = 45 * time.Second
 type Server struct {
 	opts     Options
 	failures failures
-	underWay underWay
-	streams  underWay // that clients hold open for as long as they like
+	requests requestLimit
+	streams  requestLimit // that clients hold open for as long as they like
 	timing   timing
 	encoding chan struct{} // a place for each large result that is encoded
 	// connections bounds those of a network listener. Tests lower it.
@@ -145,8 +145,8 @@ func New(opts Options) (*Server, error) {
 	s := &Server{
 		encoding:   make(chan struct{}, maxEncoding),
 		opts:       opts,
-		underWay:   underWay{most: maxAtOnce},
-		streams:    underWay{most: maxStreams, all: maxAllStreams},
+		requests:   requestLimit{most: maxAtOnce},
+		streams:    requestLimit{most: maxStreams, all: maxAllStreams},
 		timing:     timing{header: maxHeaderTime, keepAlive: 15 * time.Second, write: 30 * time.Second, ready: 15 * time.Second},
 		complaints: rate.Sometimes{First: 10, Interval: time.Second},
 	}

@@ -154,7 +154,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *request, of []route) error {
 	if r.Body != http.NoBody {
 		r.Body = countedBody{r.Body, r}
 	}
-	room := &s.underWay
+	room := &s.requests
 	if of[i].stream {
 		room = &s.streams
 	}

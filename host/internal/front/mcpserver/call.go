@@ -31,7 +31,7 @@ func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallT
 	if question != nil || err != nil {
 		return question, err
 	}
-	return s.late.render(outcome, req.ProtocolVersion()), nil
+	return s.deferred.render(outcome, req.ProtocolVersion()), nil
 }
 
 // outcome makes the call, or goes on with one, and waits for its outcome. The

@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// firstWithStructured is the first revision in which a result can hold
-	// structured content.
+	// firstWithStructured is the first revision whose results have structured
+	// content.
 	firstWithStructured = "2025-06-18"
 
-	// Keys of ours in the _meta of a result.
+	// The host's own keys in the _meta of a result.
 	metaCallID   = "toolhost/call_id"
 	metaMetadata = "toolhost/metadata"
 	metaError    = "toolhost/error"
 )
 
-// render is the outcome of a call as the protocol tells it. A structured
-// result is sent once, as structured content; only a client of a revision
-// that has none gets it as text.
-func (l *late) render(outcome operation.Outcome, version string) *mcp.CallToolResult {
+// render returns the outcome of a call as the protocol represents it. A structured
+// result is sent once, as structured content; only clients of revisions without
+// structured content get it as text.
+func (d *deferred) render(outcome operation.Outcome, version string) *mcp.CallToolResult {
 	r := outcome.Result
 	out := &mcp.CallToolResult{
 		Meta:    mcp.Meta{metaCallID: outcome.ID},
@@ -36,19 +36,19 @@ func (l *late) render(outcome operation.Outcome, version string) *mcp.CallToolRe
 		out.Meta[metaMetadata] = r.Metadata
 	}
 	for _, c := range r.Content {
-		out.Content = append(out.Content, l.content(c))
+		out.Content = append(out.Content, d.content(c))
 	}
 	switch {
 	case r.Structured == nil:
 	case version >= firstWithStructured:
-		out.StructuredContent = l.structured(r.Structured)
+		out.StructuredContent = d.structured(r.Structured)
 	case len(r.Content) == 0:
-		out.Content = append(out.Content, l.text(r.Structured))
+		out.Content = append(out.Content, d.text(r.Structured))
 	}
 	return out
 }
 
-// failure is an error for programs; a model reads the text.
+// failure describes an error to programs; models read the text.
 func failure(e *tool.Error) map[string]any {
 	facts := map[string]any{"code": e.Code, "retryable": e.Retryable}
 	if e.RetryAfter > 0 {
@@ -57,11 +57,11 @@ func failure(e *tool.Error) map[string]any {
 	return facts
 }
 
-// content is one part of a result.
-func (l *late) content(c tool.Content) mcp.Content {
+// content returns one part of a result.
+func (d *deferred) content(c tool.Content) mcp.Content {
 	switch c.Kind {
 	case tool.KindText:
-		return l.text(c.Data)
+		return d.text(c.Data)
 	case tool.KindImage:
 		return &mcp.ImageContent{Data: c.Data, MIMEType: c.MediaType}
 	case tool.KindAudio:

@@ -77,7 +77,7 @@ func TestRender(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := json.Marshal((&late{}).render(operation.Outcome{ID: "tc_1", Result: tt.result}, tt.revision))
+			got, err := json.Marshal((&deferred{}).render(operation.Outcome{ID: "tc_1", Result: tt.result}, tt.revision))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -94,7 +94,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request, caller auth.C
 	ctx, end := answering(r)
 	defer end()
 	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, &exchange{ctx: r.Context(), caller: caller}))
-	patient := &patientWriter{ResponseWriter: w, late: filler{late: &s.late}}
+	patient := &patientWriter{ResponseWriter: w, deferred: filler{deferred: &s.deferred}}
 	defer patient.finish()
 	w = patient
 	if r.Method == http.MethodPost && !readMessage(w, r) {
@@ -228,13 +228,13 @@ func refuse(w http.ResponseWriter, status int, code int64, why string) {
 type patientWriter struct {
 	http.ResponseWriter
 
-	late filler
+	deferred filler
 }
 
 // Write implements [io.Writer].
 func (w *patientWriter) Write(data []byte) (int, error) {
 	w.extend()
-	whole, err := w.late.fill(data)
+	whole, err := w.deferred.fill(data)
 	if err != nil {
 		return 0, err
 	}
@@ -246,9 +246,9 @@ func (w *patientWriter) Write(data []byte) (int, error) {
 
 // finish writes what was held back: it was not the beginning of a mark.
 func (w *patientWriter) finish() {
-	if len(w.late.held) > 0 {
+	if len(w.deferred.held) > 0 {
 		w.extend()
-		_, _ = w.ResponseWriter.Write(w.late.held) // nobody is left to tell
+		_, _ = w.ResponseWriter.Write(w.deferred.held) // nobody is left to tell
 	}
 }
 

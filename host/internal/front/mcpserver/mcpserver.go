@@ -39,11 +39,11 @@ type Options struct {
 	// SessionEnded is called with the id of each session that has ended. It must return
 	// at once and must not call the Server. Nil drops it.
 	SessionEnded func(id string)
-	// Brief says that the host is there for one command only, which relayed
-	// clients are told.
-	Brief   bool
-	Version string
-	Logger  hclog.Logger
+	// Ephemeral reports that the host runs for one command only; relayed clients learn
+	// it.
+	Ephemeral bool
+	Version   string
+	Logger    hclog.Logger
 }
 
 // Server serves the catalog to MCP clients. Its methods may be called from any
@@ -54,7 +54,7 @@ type Server struct {
 	http     endpoint
 	sessions sessions
 	seal     seal
-	late     late
+	deferred deferred
 	stop     func() // ends follow, and waits for it
 
 	leaving  chan struct{} // closed when the host begins to stop
@@ -148,7 +148,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.ReadCloser, out io.Writer
 	id := auth.NewSession()
 	calls := s.sessions.begin(id, who)
 	defer s.sessions.forget(id)
-	transport := newLineTransport(in, out, id, &s.late)
+	transport := newLineTransport(in, out, id, &s.deferred)
 	transport.conn.left = func() { calls.cancel(errGone) }
 	// The SDK waits for its writes and handlers before it closes a transport.
 	defer context.AfterFunc(ctx, func() {

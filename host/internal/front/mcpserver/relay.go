@@ -21,9 +21,9 @@ import (
 // a client from the host that has the state directory.
 const RelayProtocol = "toolhost-mcp-stdio"
 
-// BriefHeader is in the answer of a host that is there for one command only, with
-// the value "true": when it has ended, nobody starts it again.
-const BriefHeader = "Toolhost-Brief"
+// EphemeralHeader is "true" in the answer of a host that runs for one command only. Once
+// it has ended, it is not started again.
+const EphemeralHeader = "Toolhost-Ephemeral"
 
 // maxFarewell bounds how long a host that stops goes on to serve a relayed client
 // when the client's calls have ended.
@@ -45,7 +45,7 @@ func (s *Server) ServeRelay(w http.ResponseWriter, r *http.Request, who func() (
 		return
 	}
 	defer func() { _ = conn.Close() }() // the client has closed it already
-	if err := accept(conn, s.opts.Brief); err != nil {
+	if err := accept(conn, s.opts.Ephemeral); err != nil {
 		s.opts.Logger.Debug("a relayed client went away at once", "error", err)
 		return
 	}
@@ -104,12 +104,12 @@ func leave(ctx context.Context, conn net.Conn, grace time.Duration, ended <-chan
 
 // accept says that the connection is MCP's from now on, and takes the bounds of
 // the HTTP server off it.
-func accept(conn net.Conn, brief bool) error {
+func accept(conn net.Conn, ephemeral bool) error {
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\nConnection: Upgrade\r\nUpgrade: %s\r\n%s: %t\r\n\r\n",
-		http.StatusSwitchingProtocols, http.StatusText(http.StatusSwitchingProtocols), RelayProtocol, BriefHeader, brief)
+		http.StatusSwitchingProtocols, http.StatusText(http.StatusSwitchingProtocols), RelayProtocol, EphemeralHeader, ephemeral)
 	return err
 }
 

@@ -32,7 +32,7 @@ type sessions struct {
 
 // session is one client's.
 type session struct {
-	underWay
+	clientCalls
 
 	// who says who calls. A session over HTTP has none, but one for each request.
 	who func() (auth.Caller, error)

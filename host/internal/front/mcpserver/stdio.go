@@ -29,9 +29,9 @@ type lineTransport struct {
 	conn *lineConn
 }
 
-func newLineTransport(in io.ReadCloser, out io.Writer, session string, late *late) *lineTransport {
+func newLineTransport(in io.ReadCloser, out io.Writer, session string, deferred *deferred) *lineTransport {
 	return &lineTransport{in: in, out: out, conn: &lineConn{
-		in: in, out: out, left: func() {}, session: session, late: late,
+		in: in, out: out, left: func() {}, session: session, deferred: deferred,
 		lines: make(chan line), writes: make(chan write), closed: make(chan struct{}),
 	}}
 }
@@ -62,7 +62,7 @@ type lineConn struct {
 	out      io.Writer
 	left     func() // is called when the client is gone that has closed its side
 	session  string
-	late     *late
+	deferred *deferred
 	lines    chan line
 	requests unanswered
 	writes   chan write
@@ -95,7 +95,7 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	if data, err = c.late.fill(data); err != nil {
+	if data, err = c.deferred.fill(data); err != nil {
 		return err
 	}
 	if response, ok := m.(*jsonrpc.Response); ok {

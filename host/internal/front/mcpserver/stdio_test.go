@@ -34,7 +34,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
-			transport := newLineTransport(io.NopCloser(strings.NewReader(tt.line+"\n"+ping+"\n")), &out, "", &late{})
+			transport := newLineTransport(io.NopCloser(strings.NewReader(tt.line+"\n"+ping+"\n")), &out, "", &deferred{})
 			c, err := transport.Connect(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -60,7 +60,7 @@ func TestLinesThatAreNoMessages(t *testing.T) {
 
 // TestLastLineNeedsNoNewline reads a message that the end of input ends.
 func TestLastLineNeedsNoNewline(t *testing.T) {
-	c, err := newLineTransport(io.NopCloser(strings.NewReader(ping)), io.Discard, "", &late{}).Connect(t.Context())
+	c, err := newLineTransport(io.NopCloser(strings.NewReader(ping)), io.Discard, "", &deferred{}).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestLastLineNeedsNoNewline(t *testing.T) {
 func TestCloseEndsRead(t *testing.T) {
 	in, feed := io.Pipe()
 	defer feed.Close()
-	c, err := newLineTransport(in, io.Discard, "", &late{}).Connect(t.Context())
+	c, err := newLineTransport(in, io.Discard, "", &deferred{}).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestCloseEndsWrite(t *testing.T) {
 	defer feed.Close()
 	unread, out := io.Pipe()
 	defer unread.Close()
-	c, err := newLineTransport(in, out, "", &late{}).Connect(t.Context())
+	c, err := newLineTransport(in, out, "", &deferred{}).Connect(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestUnreadAnswersEndTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`
 		unread, out := io.Pipe()
-		c, err := newLineTransport(io.NopCloser(strings.NewReader(call+"\n")), out, "", &late{}).Connect(t.Context())
+		c, err := newLineTransport(io.NopCloser(strings.NewReader(call+"\n")), out, "", &deferred{}).Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

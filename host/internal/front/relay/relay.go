@@ -105,7 +105,7 @@ func (h *host) isLeaving() bool {
 // Relay is one client. Its hosts follow one another.
 type Relay struct {
 	client   *client
-	underWay underWay
+	requests requests
 	session  session
 	hosts    int // so far
 }
@@ -153,7 +153,7 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	end := ErrGone
 	if h.isLeaving() {
 		end = ErrStopped
-		r.underWay.spare()
+		r.requests.spare()
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -163,7 +163,7 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	case errors.Is(err, errLeft):
 		return nil // Close answers what the host has not
 	case errors.Is(err, ErrGone):
-		return cmp.Or(r.answerLost(ctx.Done(), r.underWay.lose()), end)
+		return cmp.Or(r.answerLost(ctx.Done(), r.requests.lose()), end)
 	}
 	return err
 }
@@ -194,7 +194,7 @@ func (r *Relay) Left() <-chan struct{} { return r.client.left }
 func (r *Relay) Close() {
 	soon := make(chan struct{})
 	defer time.AfterFunc(maxUnread, func() { close(soon) }).Stop()
-	_ = r.answerLost(soon, r.underWay.all()) // nobody is left to tell
+	_ = r.answerLost(soon, r.requests.all()) // nobody is left to tell
 	r.client.close()
 }
 
@@ -215,7 +215,7 @@ func (r *Relay) welcome(ctx context.Context, h *host) error {
 			}
 		}
 	}
-	for _, q := range r.underWay.all() {
+	for _, q := range r.requests.all() {
 		if h.isLeaving() {
 			break
 		}
@@ -254,7 +254,7 @@ func (r *Relay) pass(ctx context.Context, h *host, line []byte) error {
 	m := parse(line)
 	switch {
 	case m.isRequest():
-		q, err := r.underWay.begin(m, line)
+		q, err := r.requests.begin(m, line)
 		if err != nil {
 			return r.client.write(ctx.Done(), failure(m.ID, tool.ResourceExhausted, err.Error()))
 		}
@@ -265,7 +265,7 @@ func (r *Relay) pass(ctx context.Context, h *host, line []byte) error {
 			return nil
 		}
 	case m.Method == "notifications/cancelled":
-		r.underWay.cancel(line) // nobody waits for the answer
+		r.requests.cancel(line) // nobody waits for the answer
 	case m.Method == "notifications/initialized":
 		r.session.noteInitialized(line)
 	}
@@ -275,7 +275,7 @@ func (r *Relay) pass(ctx context.Context, h *host, line []byte) error {
 // ask sends a request.
 func (r *Relay) ask(h *host, q *request) error {
 	n, err := h.Write(append(q.line, '\n'))
-	r.underWay.sent(q, n)
+	r.requests.sent(q, n)
 	if err != nil {
 		return ErrGone
 	}
@@ -308,7 +308,7 @@ func (r *Relay) deliver(h *host) error {
 		case m.isAnswer() && r.session.takes(m, line):
 			continue
 		case m.isAnswer():
-			if q := r.underWay.end(m.ID); q != nil && q.method == "initialize" {
+			if q := r.requests.end(m.ID); q != nil && q.method == "initialize" {
 				r.session.note(q.line, line)
 			}
 		case m.isRequest():
@@ -331,7 +331,7 @@ func (r *Relay) deliver(h *host) error {
 // answerLost answers requests in the place of a host that has gone.
 func (r *Relay) answerLost(giveUp <-chan struct{}, lost []*request) error {
 	for _, q := range lost {
-		r.underWay.end(q.id)
+		r.requests.end(q.id)
 		if err := r.client.write(giveUp, q.lost()); err != nil {
 			return fmt.Errorf("relay MCP: %w", err)
 		}

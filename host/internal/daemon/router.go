@@ -10,20 +10,20 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// runner carries calls of the host's own tools to them, and all others to the
+// router runs calls of the host's own tools itself, and sends all others to the
 // plugins.
-type runner struct {
-	own     *hosttools.Tools // which need the pipeline: set before the first call
+type router struct {
+	own     *hosttools.Tools // they need the pipeline: set before the first call
 	plugins *supervisor.Supervisor
 }
 
 var (
-	_ pipeline.Runner = (*runner)(nil)
-	_ pipeline.Hider  = (*runner)(nil)
+	_ pipeline.Runner = (*router)(nil)
+	_ pipeline.Hider  = (*router)(nil)
 )
 
-// of returns who has the tools that are listed under a plugin's name.
-func (r *runner) of(plugin string) pipeline.Runner {
+// of returns the runner of a plugin's tools.
+func (r *router) of(plugin string) pipeline.Runner {
 	if plugin == catalog.HostPlugin {
 		return r.own
 	}
@@ -31,16 +31,16 @@ func (r *runner) of(plugin string) pipeline.Runner {
 }
 
 // Run implements [pipeline.Runner].
-func (r *runner) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (tool.Result, bool, error) {
+func (r *router) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (tool.Result, bool, error) {
 	return r.of(plugin).Run(ctx, plugin, digest, call, sink)
 }
 
 // Preview implements [pipeline.Runner].
-func (r *runner) Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error) {
+func (r *router) Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error) {
 	return r.of(plugin).Preview(ctx, plugin, digest, call)
 }
 
 // Unhidden implements [pipeline.Hider]. The host's own tools execute nothing.
-func (r *runner) Unhidden(plugin string) bool {
+func (r *router) Unhidden(plugin string) bool {
 	return plugin != catalog.HostPlugin && r.plugins.Unhidden(plugin)
 }

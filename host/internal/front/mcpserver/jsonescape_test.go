@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzAppendQuoted checks that each byte is as encoding/json writes it.
-func FuzzAppendQuoted(f *testing.F) {
+// FuzzAppendJSONString checks that each byte is as encoding/json writes it.
+func FuzzAppendJSONString(f *testing.F) {
 	for c := range 256 {
 		f.Add([]byte(strings.Repeat("x", c%17) + string([]byte{byte(c)}) + "yz"))
 	}
@@ -26,7 +26,7 @@ func FuzzAppendQuoted(f *testing.F) {
 		if err := encoder.Encode(string(text)); err != nil {
 			t.Fatal(err)
 		}
-		if got := appendQuoted(nil, text); !bytes.Equal(got, bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
+		if got := appendJSONString(nil, text); !bytes.Equal(got, bytes.TrimSuffix(want.Bytes(), []byte("\n"))) {
 			t.Errorf("%q is %s, want %s", text, got, want.Bytes())
 		}
 	})
@@ -34,22 +34,22 @@ func FuzzAppendQuoted(f *testing.F) {
 
 // A text of nothing but escapes, such as the colours of a terminal, takes no memory
 // for each of them.
-func TestAppendQuotedAllocates(t *testing.T) {
+func TestAppendJSONStringAllocates(t *testing.T) {
 	text := bytes.Repeat([]byte("\x1b\x00\xff\u2028\"\\\n\r\t"), 1000)
 	to := make([]byte, 0, 6*len(text)+2)
-	if n := testing.AllocsPerRun(10, func() { appendQuoted(to, text) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() { appendJSONString(to, text) }); n > 0 {
 		t.Errorf("%d bytes take %v allocations", len(text), n)
 	}
 }
 
-func BenchmarkAppendQuoted(b *testing.B) {
+func BenchmarkAppendJSONString(b *testing.B) {
 	for name, line := range map[string]string{"ASCII": strings.Repeat("0123456789abcde", 4) + "abc\n", "Japanese": strings.Repeat("日本語", 21) + "\n"} {
 		text := []byte(strings.Repeat(line, 1<<20/len(line)))
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			to := make([]byte, 0, 2*len(text))
 			for b.Loop() {
-				appendQuoted(to, text)
+				appendJSONString(to, text)
 			}
 		})
 		b.Run(name+"/encoding/json", func(b *testing.B) {

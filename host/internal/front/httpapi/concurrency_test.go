@@ -7,11 +7,11 @@ import (
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// TestUnderWay fills the room of one credential: another one still has its own.
-func TestUnderWay(t *testing.T) {
+// TestRequestLimit fills the room of one credential: another one still has its own.
+func TestRequestLimit(t *testing.T) {
 	agent := auth.Caller{User: "ada", Roles: auth.Agent}
 	person := auth.Caller{User: "ada", Roles: auth.Approver | auth.Admin}
-	u := underWay{most: maxAtOnce}
+	u := requestLimit{most: maxAtOnce}
 	var leaves []func()
 	for range maxAtOnce {
 		leave, err := u.enter(agent)
@@ -42,9 +42,9 @@ func TestUnderWay(t *testing.T) {
 	}
 }
 
-// TestUnderWayInAll fills the room of all credentials together.
-func TestUnderWayInAll(t *testing.T) {
-	u := underWay{most: 2, all: 3}
+// TestRequestLimitInAll fills the room of all credentials together.
+func TestRequestLimitInAll(t *testing.T) {
+	u := requestLimit{most: 2, all: 3}
 	enter := func(user string) (leave func()) {
 		t.Helper()
 		leave, err := u.enter(auth.Caller{User: user, Roles: auth.Agent})

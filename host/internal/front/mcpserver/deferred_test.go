@@ -16,7 +16,7 @@ import (
 )
 
 // encoded is a result as a client reads it: what the SDK makes of it, filled.
-func encoded(t *testing.T, l *late, r tool.Result) (decoded any, message string) {
+func encoded(t *testing.T, l *deferred, r tool.Result) (decoded any, message string) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"id": 1, "result": l.render(operation.Outcome{ID: "tc_1", Result: r}, "2025-11-25")})
 	if err != nil {
@@ -45,8 +45,8 @@ func TestLate(t *testing.T) {
 		"the beginning of a mark":  fill + markStart,
 		"small":                    "x",
 		"small, but like a mark":   markStart + strings.Repeat("A", 26) + `"`,
-		"exactly as long":          strings.Repeat("x", lateFrom),
-		"one less than that":       strings.Repeat("x", lateFrom-1),
+		"exactly as long":          strings.Repeat("x", deferFrom),
+		"one less than that":       strings.Repeat("x", deferFrom-1),
 		"JSON with lines in it":    "{\n \"a\": [" + strings.Repeat("1,\n", 9000) + "1]}",
 		"JSON that escapes itself": `{"a": "` + strings.Repeat(`\u0000\"`, 9000) + `"}`,
 	} {
@@ -55,7 +55,7 @@ func TestLate(t *testing.T) {
 			if json.Valid([]byte(text)) {
 				r.Structured = json.RawMessage(text)
 			}
-			var l late
+			var l deferred
 			got, message := encoded(t, &l, r)
 			if strings.Contains(message, "\n") {
 				t.Error("the message has more than one line")
@@ -90,16 +90,16 @@ func TestLate(t *testing.T) {
 // size, and whatever is held back meanwhile can really be the beginning of a mark.
 func TestLateInPieces(t *testing.T) {
 	text := strings.Repeat("a line of text\n", 2000)
-	r := tool.Result{Content: []tool.Content{tool.Text(text), tool.Text(markStart + "A"), tool.Text(text)}, Structured: json.RawMessage(`{"a":"` + strings.Repeat("b", lateFrom) + `"}`)}
-	var all late
+	r := tool.Result{Content: []tool.Content{tool.Text(text), tool.Text(markStart + "A"), tool.Text(text)}, Structured: json.RawMessage(`{"a":"` + strings.Repeat("b", deferFrom) + `"}`)}
+	var all deferred
 	_, want := encoded(t, &all, r)
 	for size := 1; size < 2*markLength; size++ {
-		var l late
+		var l deferred
 		message, err := json.Marshal(map[string]any{"id": 1, "result": l.render(operation.Outcome{ID: "tc_1", Result: r}, "2025-11-25")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		f := filler{late: &l}
+		f := filler{deferred: &l}
 		var got strings.Builder
 		for piece := range slices.Chunk(message, size) {
 			out, err := f.fill(slices.Clone(piece))
@@ -115,11 +115,11 @@ func TestLateInPieces(t *testing.T) {
 			t.Fatalf("in pieces of %d it ends in %.100q, and %q is held back", size, got.String(), f.held)
 		}
 	}
-	f := filler{late: &late{}}
-	f.late.add([]byte("waits"), false)
-	for _, piece := range []string{`{"a":"`, `"toolhost`, `-late-ABC`, "abc", `"toolhost-late-"`, "}\n"} {
+	f := filler{deferred: &deferred{}}
+	f.deferred.add([]byte("waits"), false)
+	for _, piece := range []string{`{"a":"`, `"toolhost`, `-deferred-ABC`, "abc", `"toolhost-deferred-"`, "}\n"} {
 		out, err := f.fill([]byte(piece))
-		if held := map[string]string{`{"a":"`: `"`, `"toolhost`: `"toolhost`, `-late-ABC`: `"toolhost-late-ABC`, `"toolhost-late-"`: `"`}[piece]; err != nil || string(f.held) != held {
+		if held := map[string]string{`{"a":"`: `"`, `"toolhost`: `"toolhost`, `-deferred-ABC`: `"toolhost-deferred-ABC`, `"toolhost-deferred-"`: `"`}[piece]; err != nil || string(f.held) != held {
 			t.Errorf("after %q %q was written and %q is held back, %v; want %q", piece, out, f.held, err, held)
 		}
 	}
@@ -128,20 +128,20 @@ func TestLateInPieces(t *testing.T) {
 // What waits to be written late is bounded in bytes; what exceeds them is written
 // where it is.
 func TestLateBytesAreBounded(t *testing.T) {
-	var l late
-	part := []byte(strings.Repeat("x", maxLate/4))
+	var l deferred
+	part := []byte(strings.Repeat("x", maxDeferred/4))
 	for range 4 {
 		if l.add(part, false) == nil {
 			t.Fatal("a part has no room")
 		}
 	}
-	text := strings.Repeat("a\n", lateFrom)
-	_, message := encoded(t, &late{}, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", lateFrom) + `"`)})
-	if _, full := encoded(t, &l, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", lateFrom) + `"`)}); full != message {
+	text := strings.Repeat("a\n", deferFrom)
+	_, message := encoded(t, &deferred{}, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", deferFrom) + `"`)})
+	if _, full := encoded(t, &l, tool.Result{Content: []tool.Content{tool.Text(text)}, Structured: json.RawMessage(`"` + strings.Repeat("s", deferFrom) + `"`)}); full != message {
 		t.Errorf("beyond the bound the message is %.200s, want %.200s", full, message)
 	}
-	if len(l.parts) != 4 || l.bytes != maxLate {
-		t.Errorf("%d parts of %d bytes wait, want 4 of %d", len(l.parts), l.bytes, maxLate)
+	if len(l.parts) != 4 || l.bytes != maxDeferred {
+		t.Errorf("%d parts of %d bytes wait, want 4 of %d", len(l.parts), l.bytes, maxDeferred)
 	}
 	for mark := range maps.Clone(l.parts) {
 		l.take(mark)
@@ -154,8 +154,8 @@ func TestLateBytesAreBounded(t *testing.T) {
 // A part whose message is never written is forgotten after a while.
 func TestLateIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l late
-		big := tool.Result{Content: []tool.Content{tool.Text(strings.Repeat("x", lateFrom))}}
+		var l deferred
+		big := tool.Result{Content: []tool.Content{tool.Text(strings.Repeat("x", deferFrom))}}
 		for range 3 {
 			if _, err := json.Marshal(l.render(operation.Outcome{Result: big}, "2025-11-25")); err != nil {
 				t.Fatal(err)
@@ -164,7 +164,7 @@ func TestLateIsBounded(t *testing.T) {
 		if n := len(l.parts); n != 3 {
 			t.Fatalf("%d parts wait, want 3", n)
 		}
-		<-time.After(lateFor + time.Second)
+		<-time.After(deferFor + time.Second)
 		encoded(t, &l, big)
 		if !l.none() {
 			t.Errorf("%d parts wait that are too old", len(l.parts))

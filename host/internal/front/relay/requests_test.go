@@ -11,9 +11,9 @@ func request(id, method string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":{}}`, id, method)
 }
 
-// TestUnderWay ends a host under requests of each kind. What has no effect is
+// TestRequests ends a host under requests of each kind. What has no effect is
 // asked again, everything else is answered, once.
-func TestUnderWay(t *testing.T) {
+func TestRequests(t *testing.T) {
 	c := newServed(t)
 	first := c.host(t.Context())
 	again := []string{"tools/list", "ping", "server/discover", "subscriptions/listen"}

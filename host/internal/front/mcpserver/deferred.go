@@ -1,0 +1,236 @@
+package mcpserver
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// deferFrom is the size from which a part of a result is deferred.
+	deferFrom = 16 << 10
+	// deferFor is how long a part waits to be written: many times the time between the
+	// encoding of a message and its writing.
+	deferFor = 5 * time.Minute
+	// maxDeferred bounds the bytes of all parts that wait. Further parts are encoded
+	// at once.
+	maxDeferred = 64 << 20
+	// markStart starts every mark; markLength is the length of a mark with its quotes.
+	markStart  = `"toolhost-deferred-`
+	markLength = len(markStart) + 26 + 1
+)
+
+// deferred holds the long parts of results until their messages are written. The SDK
+// passes a result through the JSON encoder four times, over every byte. So the result
+// that it encodes has a mark in place of each long part, and the writer of the message
+// replaces the mark by the part. The zero value is ready to use.
+type deferred struct {
+	mu    sync.Mutex // guards parts, bytes
+	parts map[string]deferredPart
+	bytes int // of all parts
+}
+
+// deferredPart is the JSON or text that replaces a mark.
+type deferredPart struct {
+	data  []byte
+	json  bool
+	since time.Time
+}
+
+// deferredText is a deferred text of a result.
+type deferredText struct {
+	*mcp.TextContent // makes it content for the SDK
+
+	deferred *deferred
+	data     []byte
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (t *deferredText) MarshalJSON() ([]byte, error) {
+	out := []byte(`{"type":"text","text":`)
+	if mark := t.deferred.add(t.data, false); mark != nil {
+		out = append(out, mark...)
+	} else {
+		out = appendJSONString(out, t.data)
+	}
+	return append(out, '}'), nil
+}
+
+// deferredJSON is deferred JSON.
+type deferredJSON struct {
+	deferred *deferred
+	data     json.RawMessage
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (j *deferredJSON) MarshalJSON() ([]byte, error) {
+	if mark := j.deferred.add(j.data, true); mark != nil {
+		return mark, nil
+	}
+	return j.data, nil
+}
+
+// appendTo appends the part as one line of JSON.
+func (p *deferredPart) appendTo(message []byte) ([]byte, error) {
+	switch {
+	case !p.json:
+		return appendJSONString(message, p.data), nil
+	case bytes.IndexByte(p.data, '\n') < 0 && bytes.IndexByte(p.data, '\r') < 0:
+		return append(message, p.data...), nil
+	default:
+		whole := bytes.NewBuffer(message)
+		err := json.Compact(whole, p.data)
+		return whole.Bytes(), err
+	}
+}
+
+// text returns a text as a part of a result.
+func (d *deferred) text(data []byte) mcp.Content {
+	if len(data) < deferFrom {
+		return &mcp.TextContent{Text: string(data)}
+	}
+	return &deferredText{TextContent: &mcp.TextContent{}, deferred: d, data: data}
+}
+
+// structured returns JSON as the structured content of a result.
+func (d *deferred) structured(data json.RawMessage) any {
+	if len(data) < deferFrom {
+		return data
+	}
+	return &deferredJSON{deferred: d, data: data}
+}
+
+// add holds a part and returns its mark, a JSON string; nil if there is no room.
+func (d *deferred) add(data []byte, isJSON bool) []byte {
+	mark := markStart + rand.Text() + `"`
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.parts == nil {
+		d.parts = make(map[string]deferredPart)
+	}
+	for mark, part := range d.parts { // parts whose message was never written
+		if now.Sub(part.since) > deferFor {
+			d.remove(mark)
+		}
+	}
+	if d.bytes+len(data) > maxDeferred {
+		return nil
+	}
+	d.bytes += len(data)
+	d.parts[mark] = deferredPart{data: data, json: isJSON, since: now}
+	return []byte(mark)
+}
+
+// take removes and returns the part of a mark.
+func (d *deferred) take(mark string) (deferredPart, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	part, ok := d.parts[mark]
+	d.remove(mark)
+	return part, ok
+}
+
+// remove removes a part. The caller holds mu.
+func (d *deferred) remove(mark string) {
+	d.bytes -= len(d.parts[mark].data)
+	delete(d.parts, mark)
+}
+
+func (d *deferred) none() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.parts) == 0
+}
+
+// fill replaces the marks in a whole message by their parts. It returns a message
+// without marks unchanged.
+func (d *deferred) fill(message []byte) ([]byte, error) {
+	f := filler{deferred: d}
+	whole, err := f.fill(message)
+	if err != nil || len(f.held) == 0 {
+		return whole, err
+	}
+	return append(slices.Clip(whole), f.held...), nil
+}
+
+// filler replaces marks in messages that are written in pieces of any size.
+type filler struct {
+	deferred *deferred
+	held     []byte // the last bytes that were written, which may begin a mark
+}
+
+// fill returns the bytes that can be written after data has arrived, which may be data
+// itself.
+func (f *filler) fill(data []byte) ([]byte, error) {
+	if len(f.held) > 0 {
+		data = append(f.held, data...)
+		f.held = nil
+	} else if f.deferred.none() {
+		return data, nil
+	}
+	var whole []byte
+	var err error
+	for {
+		at, length := findMark(data)
+		if length < markLength {
+			f.held, data = slices.Clone(data[at:]), data[:at]
+			break
+		}
+		end := at + markLength
+		part, ok := f.deferred.take(string(data[at:end]))
+		if !ok { // it is part of the result
+			end = at + 1
+			whole, data = append(whole, data[:end]...), data[end:]
+			continue
+		}
+		whole = append(slices.Grow(whole, at+len(part.data)+len(part.data)/16+len(data)), data[:at]...)
+		data = data[end:]
+		if whole, err = part.appendTo(whole); err != nil {
+			return nil, fmt.Errorf("encode a result: %w", err)
+		}
+	}
+	if whole == nil {
+		return data, nil
+	}
+	return append(whole, data...), nil
+}
+
+// findMark returns the position of the first mark, or of a possible start of one at
+// the end of data, and how many of its bytes are there. If there is none, it returns
+// the end of data and 0.
+func findMark(data []byte) (at, length int) {
+	for ; ; at++ {
+		next := bytes.IndexByte(data[at:], markStart[0])
+		if next < 0 {
+			return len(data), 0
+		}
+		at += next
+		if length = markIn(data[at:]); length == markLength || length == len(data)-at {
+			return at, length
+		}
+	}
+}
+
+// markIn returns how many bytes at the start of data a mark can start with.
+func markIn(data []byte) int {
+	n := 0
+	for n < min(len(data), markLength) {
+		c := data[n]
+		switch {
+		case n < len(markStart) && c == markStart[n]:
+		case n >= len(markStart) && n < markLength-1 && (c >= 'A' && c <= 'Z' || c >= '2' && c <= '7'): // as in rand.Text
+		case n == markLength-1 && c == '"':
+		default:
+			return n
+		}
+		n++
+	}
+	return n
+}
