@@ -119,6 +119,40 @@ func TestGeneratedTypesStopAtTheEdge(t *testing.T) {
 	}
 }
 
+// TestInits finds the init functions. Each one runs in every program that imports its
+// package, so ARCHITECTURE.md lists them.
+func TestInits(t *testing.T) {
+	known := map[string]bool{"host/internal/plugin/launch": false, "sdk/proc/internal/keeper": false}
+	for _, path := range goFiles(t, root(t)) {
+		dir, err := filepath.Rel(root(t), filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, "_test.go") || generated.MatchString(readFile(t, path)) {
+			continue
+		}
+		inspect(t, path, func(n ast.Node) {
+			f, ok := n.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || f.Name.Name != "init" {
+				return
+			}
+			if _, ok := known[dir]; !ok {
+				t.Errorf("%s has an init: call a function from main instead", path)
+			}
+			known[dir] = true
+		})
+	}
+	page := readFile(t, filepath.Join(root(t), "ARCHITECTURE.md"))
+	for dir, found := range known {
+		if !found {
+			t.Errorf("package %s has no init any more: remove it here and from ARCHITECTURE.md", dir)
+		}
+		if !strings.Contains(page, "two `init`s") || !strings.Contains(page, "`"+dir+"`") {
+			t.Errorf("ARCHITECTURE.md does not list the init of %s", dir)
+		}
+	}
+}
+
 // toolNames returns the names in `tool.Spec{Name: "..."}` literals of a file.
 func toolNames(t *testing.T, path string) []string {
 	t.Helper()
