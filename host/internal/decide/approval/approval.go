@@ -1,9 +1,9 @@
-// Package approval asks people whether a call may run, and remembers their
-// standing answers. A question is a durable record that is bound to one exact
-// call: approving it frees that call, once, before its expiry, and no other.
-// The first decision wins; every later one learns what was decided.
+// Package approval asks people whether a call may run, and keeps their standing
+// answers, the grants. A question is a durable record that is bound to one exact
+// call: its approval lets that call run once, before it expires, and no other call.
+// The first decision wins; later ones get an error with that decision.
 //
-// Nothing is true in memory before it is true on disk: when the disk cannot be
+// A change is written to disk before it takes effect. When the disk cannot be
 // written, nobody is asked, nothing is decided and no call runs.
 package approval
 
@@ -26,29 +26,29 @@ const (
 	defaultMaxOpen = 20
 )
 
-// Options are what a [Service] needs.
+// Options configure a [Service].
 type Options struct {
 	// Store keeps the records; required.
 	Store *store.Store
-	// Grants takes the standing answers; required.
+	// Grants keeps the standing answers; required.
 	Grants *Grants
-	// Timeout is how long a record can be decided, and then spent, after it was
-	// made; 0 means 10 minutes.
+	// Timeout is how long after its creation a record can be decided and then spent;
+	// 0 means 10 minutes.
 	Timeout time.Duration
 	// MaxOpen bounds the open records of one user; 0 means 20.
 	MaxOpen int
-	// Changed is called after each durable change of a record, in the order of
-	// its changes, with the record without its arguments and preview. It must
-	// return at once and must not call the service. Nil drops it.
+	// Changed is called after each durable change of a record, in the order of the
+	// changes, with the record without its arguments and preview. It must return at
+	// once and must not call the service. It may be nil.
 	Changed func(Record)
-	// Logger takes what happens without a caller; nil drops it.
+	// Logger gets the errors that no caller sees; nil means none.
 	Logger hclog.Logger
 	// Now is the wall clock; nil means [time.Now].
 	Now func() time.Time
 }
 
-// Service keeps the questions and takes the answers. Its methods may be called
-// concurrently, and wait for the disk.
+// Service keeps the questions and their answers. Its methods may be called from any
+// goroutine; they wait for the disk.
 type Service struct {
 	store   *store.Store
 	grants  *Grants
@@ -57,30 +57,30 @@ type Service struct {
 	changed func(Record)
 	logger  hclog.Logger
 	now     func() time.Time
-	started time.Time // with the reading of a clock that nobody sets back
+	started time.Time // with a monotonic clock reading
 
-	mu          sync.Mutex // guards what follows and the fields of live that say so; taken after live.mu
+	mu          sync.Mutex // guards what follows and the marked fields of live; taken after live.mu
 	live        map[string]*live
 	closedCount int // since records were last removed
 	closedBytes int
 
-	rouse   chan struct{} // wakes the clock; holds one
+	rouse   chan struct{} // wakes tend; holds one
 	closing chan struct{} // closed by Close
 	stop    context.CancelFunc
-	stopped chan struct{} // closed when the clock has ended
+	stopped chan struct{} // closed when tend has ended
 	close   sync.Once
 }
 
-// live is what the process knows about a record that is open or approved.
+// live is the state in memory of a record that is open or approved.
 type live struct {
 	id, user string
 	bytes    int // of arguments and preview
-	// mu orders the changes of the record. It is held across the writing of a
-	// change and the call of Changed, and taken before Service.mu.
+	// mu orders the changes of the record. It is held while a change is written and
+	// Changed is called, and taken before Service.mu.
 	mu sync.Mutex
 
 	expires  time.Time     // by the wall clock
-	deadline time.Duration // by the clock that nobody sets back, since Service.started
+	deadline time.Duration // by the monotonic clock, since Service.started
 
 	answered chan struct{} // closed when the record is no longer open
 	failure  error         // why the end of the record could not be written; guarded by Service.mu
@@ -88,13 +88,13 @@ type live struct {
 	woken    bool          // answered is closed; guarded by Service.mu
 }
 
-// errClosed answers those who wait when the host stops.
+// errClosed ends the waits when the host stops.
 var errClosed = tool.Errorf(tool.Unavailable, "the host is stopping").WithHint("call again later: the approval is kept")
 
-// New returns a service that knows the records of earlier runs. Those whose time
-// has passed meanwhile, or which come from the future because the clock was set
-// back, are closed as expired. ctx bounds New only; Close the service before the
-// store and the grants.
+// New returns a service with the records of earlier runs. It closes records as
+// expired whose time has passed, or which were created in the future, since the
+// clock was set back. ctx bounds New only; Close the service before the store and the
+// grants.
 func New(ctx context.Context, opts Options) (*Service, error) {
 	switch {
 	case opts.Store == nil:
@@ -104,38 +104,38 @@ func New(ctx context.Context, opts Options) (*Service, error) {
 	case opts.Timeout < 0 || opts.MaxOpen < 0:
 		return nil, errors.New("approvals: the timeout and the number of open approvals must not be negative")
 	}
-	d := &Service{
+	s := &Service{
 		store: opts.Store, grants: opts.Grants, timeout: opts.Timeout, maxOpen: opts.MaxOpen,
 		changed: opts.Changed, logger: opts.Logger, now: opts.Now, started: time.Now(),
 		live: make(map[string]*live), rouse: make(chan struct{}, 1),
 		closing: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	if d.timeout == 0 {
-		d.timeout = defaultTimeout
+	if s.timeout == 0 {
+		s.timeout = defaultTimeout
 	}
-	if d.maxOpen == 0 {
-		d.maxOpen = defaultMaxOpen
+	if s.maxOpen == 0 {
+		s.maxOpen = defaultMaxOpen
 	}
-	if d.changed == nil {
-		d.changed = func(Record) {}
+	if s.changed == nil {
+		s.changed = func(Record) {}
 	}
-	if d.logger == nil {
-		d.logger = hclog.NewNullLogger()
+	if s.logger == nil {
+		s.logger = hclog.NewNullLogger()
 	}
-	if d.now == nil {
-		d.now = time.Now
+	if s.now == nil {
+		s.now = time.Now
 	}
-	if err := d.load(ctx); err != nil {
+	if err := s.load(ctx); err != nil {
 		return nil, err
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	d.stop = stop
-	go d.tend(running) // until Close, which waits for it
-	return d, nil
+	s.stop = stop
+	go s.tend(running) // until Close, which waits for it
+	return s, nil
 }
 
-// Close wakes those who wait and returns when nothing runs any more. Records
-// stay as they are. Further calls do nothing.
+// Close ends all waits and returns when nothing is running. Records do not change.
+// Further calls do nothing.
 func (s *Service) Close() error {
 	s.close.Do(func() {
 		close(s.closing)
@@ -164,7 +164,7 @@ func (s *Service) load(ctx context.Context) error {
 		l.expires = timeOf(expires)
 		l.deadline = s.elapsed() + min(l.expires.Sub(now), l.expires.Sub(timeOf(created)), s.timeout)
 		if timeOf(created).After(now) {
-			l.deadline = 0 // the clock was set back: nobody knows how old it is
+			l.deadline = 0 // the clock was set back: the age is unknown
 		}
 		if state != Open {
 			l.wake()
@@ -174,7 +174,7 @@ func (s *Service) load(ctx context.Context) error {
 	return rows.Err()
 }
 
-// elapsed is the time since the service was made, by a clock that nobody sets.
+// elapsed returns the time since the service was created, by the monotonic clock.
 func (s *Service) elapsed() time.Duration { return time.Since(s.started) }
 
 // expired reports whether the record's time has passed by either clock.
@@ -182,14 +182,14 @@ func (s *Service) expired(l *live) bool {
 	return !s.now().Before(l.expires) || s.elapsed() >= l.deadline
 }
 
-// find returns what is known of a record that is open or approved, or nil.
+// find returns the state of a record that is open or approved, or nil.
 func (s *Service) find(id string) *live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.live[id]
 }
 
-// publish tells about a change that is on disk. The caller holds l.mu.
+// publish reports a change that is on disk. The caller holds l.mu.
 func (s *Service) publish(l *live, r Record) {
 	r.withoutContent()
 	s.changed(r)
@@ -208,8 +208,8 @@ func (s *Service) publish(l *live, r Record) {
 	}
 }
 
-// wake answers those who wait for the record. The caller holds Service.mu, or is
-// the only one who knows l.
+// wake ends the waits for the record. The caller holds Service.mu, or nothing else
+// refers to l.
 func (l *live) wake() {
 	if !l.woken {
 		l.woken = true
@@ -217,8 +217,8 @@ func (l *live) wake() {
 	}
 }
 
-// unwritten is the error of a change that the store did not take. cause is
-// returned as it is if the caller gave up, or if it is written for the caller.
+// unwritten returns the error of a change that the store did not write. It returns
+// cause unchanged if the caller gave up, or if cause is an error for the caller.
 func unwritten(ctx context.Context, cause error, format string, args ...any) error {
 	if ctx.Err() != nil && errors.Is(cause, context.Cause(ctx)) {
 		return cause

@@ -8,8 +8,8 @@ import (
 
 const indent = "  "
 
-// arguments adds JSON, indented. A string that has line breaks goes on below
-// after each of them; the break itself is still shown, as \n.
+// arguments adds JSON, indented. A string continues on a new line after each line
+// break, which is shown as \n, too.
 func (p *painter) arguments(text json.RawMessage) {
 	w := argumentWriter{painter: p, text: text}
 	if !w.write() {
@@ -17,17 +17,17 @@ func (p *painter) arguments(text json.RawMessage) {
 	}
 }
 
-// argumentWriter walks through JSON and cuts it into lines.
+// argumentWriter splits JSON into lines.
 type argumentWriter struct {
 	*painter
 	text  []byte
-	pos   int // what was shown
+	pos   int // how many bytes were shown
 	depth int
 	line  strings.Builder
 	pen   pen
 }
 
-// write reports whether all of the text could be shown.
+// write adds the text and reports whether all of it could be shown.
 func (w *argumentWriter) write() bool {
 	for w.pos < len(w.text) {
 		ok := true
@@ -58,23 +58,23 @@ func (w *argumentWriter) write() bool {
 	return true
 }
 
-// end ends the last line.
+// end adds the last line.
 func (w *argumentWriter) end() {
 	if strings.TrimSpace(w.line.String()) != "" {
 		w.flush()
 	}
 }
 
-// open begins an object or a list; an empty one stays on its line.
+// open starts an object or a list; an empty one stays on one line.
 func (w *argumentWriter) open(c byte) bool {
-	if next := w.pos + 1; next < len(w.text) && w.text[next] == c+2 { // '}' follows '{' by 2, and ']' '['
+	if next := w.pos + 1; next < len(w.text) && w.text[next] == c+2 { // in ASCII, '}' is '{' plus 2, and ']' is '[' plus 2
 		return w.put(2)
 	}
 	w.depth++
 	return w.put(1) && w.breakLine(0)
 }
 
-// str shows a string, as it is written.
+// str adds a string as it is written.
 func (w *argumentWriter) str() bool {
 	if !w.put(1) {
 		return false
@@ -104,7 +104,8 @@ func (w *argumentWriter) str() bool {
 	return true
 }
 
-// run shows the characters up to the next that needs a look, if there are any.
+// run adds the characters up to the next one that needs care, and reports whether there
+// were any.
 func (w *argumentWriter) run() bool {
 	n := plain(w.text[w.pos:], w.left, '"', '\\')
 	if n == 0 {
@@ -116,7 +117,7 @@ func (w *argumentWriter) run() bool {
 	return true
 }
 
-// put shows the next bytes: a character, or several of ASCII.
+// put adds the next size bytes: one character, or several of ASCII.
 func (w *argumentWriter) put(size int) bool {
 	text := string(w.text[w.pos : w.pos+size])
 	char, _ := utf8.DecodeRuneInString(text)
@@ -130,8 +131,7 @@ func (w *argumentWriter) put(size int) bool {
 	return true
 }
 
-// breakLine ends the line and indents the next, by some steps more than the
-// depth.
+// breakLine ends the line and indents the next one by the depth and more steps.
 func (w *argumentWriter) breakLine(more int) bool {
 	if !w.flush() {
 		return false

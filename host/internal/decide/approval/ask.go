@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// maxContext bounds the characters of what the agent says about its call.
+	// maxContext bounds the characters of the agent's words about its call.
 	maxContext = 500
 	// maxName bounds the bytes of each name in a question.
 	maxName = 1024
@@ -27,73 +27,72 @@ const (
 	maxContent = 8 << 20
 	// maxParts bounds the parts of a preview.
 	maxParts = 256
-	// maxCandidates bounds the records of one call that are tried for
-	// redemption.
+	// maxCandidates bounds the earlier records of one call that Ask tries to reuse.
 	maxCandidates = 64
-	// hintIDs is how many open approvals an error names.
+	// hintIDs is the number of open approvals that an error names.
 	hintIDs = 5
 )
 
-// Question is a call that a person is to decide about.
+// Question describes a call to the person who decides about it.
 type Question struct {
 	// Call is the id of the call.
 	Call string
 	// User, Client and Session are the caller's.
 	User, Client, Session string
-	// Plugin and Tool name the tool; Digest is that of the plugin's program.
+	// Plugin and Tool name the tool; Digest identifies the plugin's program.
 	Plugin, Tool, Digest string
 	Tier                 tool.Tier
-	// Verdict is why a person is asked, by Rule, which is configured at Where.
+	// Verdict is why a person is asked. Rule decided it, and is configured at Where.
 	Verdict     policy.Verdict
 	Rule, Where string
-	// Standing says that the policy lets a grant answer calls like this one.
+	// Standing reports that the policy lets a grant answer calls like this one.
 	Standing bool
-	// NoGrant says why it does not.
+	// NoGrant is the reason why it does not.
 	NoGrant string
-	// PolicyRevision is that of the policy.
+	// PolicyRevision identifies the policy.
 	PolicyRevision string
-	// Arguments are the canonical bytes that will be sent. Only their hash is
-	// kept.
+	// Arguments are the canonical bytes that will be sent. The record keeps only
+	// their hash.
 	Arguments json.RawMessage
 	// Shown are the arguments as people may see them, with secrets hidden; nil
 	// means Arguments.
 	Shown json.RawMessage
-	// Preview is what the plugin says that the call would do; nil means that it
-	// cannot say. The Service keeps it; it must not change any more.
+	// Preview is the plugin's description of the effects of the call; nil if it has
+	// none. The service keeps it: it must not be changed.
 	Preview *tool.Preview
-	// NoPreview says why a tool that has previews gave none for this call.
+	// NoPreview is why a tool with previews returned none for this call.
 	NoPreview string
-	// Runs are what arguments that are shell commands would run, a line for each
-	// command, as the host has read them.
+	// Runs are the programs that shell commands in the arguments would run, as the host
+	// reads them, one line each.
 	Runs []string
-	// Sensitive are the sensitive files that the call may use once it is allowed, absolute,
-	// as links lead now.
+	// Sensitive are the sensitive files that the call may use once it is allowed, as
+	// absolute paths without symbolic links.
 	Sensitive []string
-	// Context is what the agent says about the call. What exceeds 500
-	// characters is left out, visibly.
+	// Context is the agent's words about the call. They are cut to 500 characters,
+	// with a mark.
 	Context string
-	// Subject is what of the call a grant can be about.
+	// Subject is the part of the call that a grant can be about.
 	Subject Subject
-	// Given is what a grant would be given for.
+	// Given is the program and the tools that a grant would be given for.
 	Given catalog.Basis
 	// Paused are grants that would cover the call if they were not paused.
 	Paused []PausedGrant
 }
 
-// Binding returns the digest of what makes this call that call: user, client,
-// plugin, tool, arguments, the plugin's program, the preview and the sensitive files.
-// [Service.Spend] wants that of the call that is about to run.
+// Binding returns the digest that identifies the call: its user, client, plugin, tool,
+// arguments, program, preview and sensitive files. [Service.Spend] compares it with
+// that of the call that is about to run.
 func (q *Question) Binding() string {
 	return bindingOf(q.User, q.Client, q.Plugin, q.Tool, digest.Of(q.Arguments), q.Digest, previewDigest(q.Preview), sensitiveDigest(q.Sensitive))
 }
 
-// Ask makes a durable record of a question and returns it. If there is an open
-// or approved record of the very same call for which no operation of this process
-// waits, that one is returned instead. Either way the record is claimed for
-// the caller until [Service.Release], [Service.Cancel] or its end.
+// Ask creates a durable record of a question and returns it. If there is an open or
+// approved record of the same call, and no operation of this process waits for that
+// one, Ask returns it instead. In both cases the record is claimed for the caller
+// until [Service.Release], [Service.Cancel] or its end.
 //
-// A user who has too many open records gets [tool.RateLimited]. If the record
-// cannot be written, the error is [tool.Unavailable] and the call must not run.
+// If the user has too many open records, the error is [tool.RateLimited]. If the
+// record cannot be written, it is [tool.Unavailable], and the call must not run.
 func (s *Service) Ask(ctx context.Context, q Question) (Record, error) {
 	r, err := s.draft(q)
 	if err != nil {
@@ -107,9 +106,9 @@ func (s *Service) Ask(ctx context.Context, q Question) (Record, error) {
 		id: r.ID, user: r.User, bytes: len(row.content), expires: r.Expires, deadline: s.elapsed() + s.timeout,
 		answered: make(chan struct{}), claimed: true,
 	}
-	fresh.mu.Lock() // nobody changes it before it is published
+	fresh.mu.Lock() // no change before it is published
 	defer fresh.mu.Unlock()
-	s.admit(fresh)
+	s.add(fresh)
 
 	var redeemed *live
 	var open []string
@@ -146,18 +145,18 @@ func (s *Service) Ask(ctx context.Context, q Question) (Record, error) {
 	return Record{}, tooMany(open)
 }
 
-// admit takes up a record, before it is on disk: whoever reads it there can
-// decide it.
-func (s *Service) admit(l *live) {
+// add adds a record before it is on disk, since it can be decided as soon as it can
+// be read there.
+func (s *Service) add(l *live) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live[l.id] = l
-	if len(s.live) == 1 { // else the clock looks before the end of an earlier one, which is before this one's
+	if len(s.live) == 1 { // if not, tend wakes up for an earlier record, which ends first
 		s.hurry()
 	}
 }
 
-// drop forgets a record that did not reach the disk.
+// drop removes a record that did not reach the disk.
 func (s *Service) drop(l *live) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +164,7 @@ func (s *Service) drop(l *live) {
 	delete(s.live, l.id)
 }
 
-// redeem returns the record that was claimed.
+// redeem returns a claimed record.
 func (s *Service) redeem(ctx context.Context, l *live) (Record, error) {
 	r, err := s.Get(ctx, l.id)
 	if err != nil {
@@ -174,8 +173,8 @@ func (s *Service) redeem(ctx context.Context, l *live) (Record, error) {
 	return r, err
 }
 
-// claim takes the first of the records that nobody has claimed and whose time
-// has not passed. It returns nil if there is none.
+// claim claims the first of the records that is not claimed and has not expired. It
+// returns nil if there is none.
 func (s *Service) claim(ids []string) *live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -197,12 +196,12 @@ func (s *Service) unclaim(l *live) {
 	l.claimed = false
 }
 
-// Release says that the operation which asked no longer waits: the next identical
-// call gets the record. It does nothing for one that is closed.
+// Release ends the claim of the operation that asked: the next identical call gets
+// the record. It does nothing if the record is closed.
 func (s *Service) Release(id string) { s.unclaim(s.find(id)) }
 
-// Cancel closes a record because its caller gave up, also one that was approved
-// and is not yet spent. It does nothing for one that is closed.
+// Cancel closes a record because its caller gave up, also if it is approved and not
+// spent. It does nothing if the record is closed.
 func (s *Service) Cancel(ctx context.Context, id string) error {
 	l := s.find(id)
 	if l == nil {
@@ -217,7 +216,7 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// draft checks a question and makes an open record of it.
+// draft checks a question and returns an open record of it.
 func (s *Service) draft(q Question) (Record, error) {
 	if q.Shown == nil {
 		q.Shown = q.Arguments
@@ -250,7 +249,7 @@ func (s *Service) draft(q Question) (Record, error) {
 	return r, nil
 }
 
-// check refuses what could not be shown, or kept, as it is.
+// check refuses questions that cannot be shown or stored unchanged.
 func (q *Question) check() error {
 	size := len(q.Shown)
 	texts := []string{q.Call, q.User, q.Client, q.Session, q.Plugin, q.Tool, q.Digest, q.Rule, q.Where, q.PolicyRevision, q.NoPreview}
@@ -291,8 +290,8 @@ func (q *Question) check() error {
 	return nil
 }
 
-// previewSize returns the bytes of a preview, and whether it can be shown: its
-// texts are UTF-8, and its parts few.
+// previewSize returns the bytes of a preview, and whether it can be shown: whether
+// its texts are UTF-8 and it does not have too many parts.
 func previewSize(p *tool.Preview) (size int, valid bool) {
 	valid = utf8.ValidString(p.Summary) && len(p.Content) <= maxParts
 	size = len(p.Summary) + len(p.Digest)
@@ -307,7 +306,7 @@ func previewSize(p *tool.Preview) (size int, valid bool) {
 	return size, valid
 }
 
-// tooMany is the error for a user with too many open records.
+// tooMany returns the error for a user with too many open records.
 func tooMany(open []string) error {
 	more := ""
 	if n := len(open) - hintIDs; n > 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// bindingOf returns the digest of the fields which make a call that call: an
-// approval frees only calls of the same binding. Without sensitive files it is the
-// binding of earlier versions.
+// bindingOf returns the digest of the fields that identify a call: an approval is valid
+// only for calls with the same binding. Without sensitive files it equals the binding
+// of earlier versions.
 func bindingOf(user, client, plugin, name, arguments, program, preview, sensitive string) string {
 	parts := []string{"toolhost approval 1", user, client, plugin, name, arguments, program, preview}
 	if sensitive != "" {
@@ -19,8 +19,7 @@ func bindingOf(user, client, plugin, name, arguments, program, preview, sensitiv
 	return digestOfAll(parts...)
 }
 
-// binding returns the digest of what makes the call that was asked about that
-// call.
+// binding returns the digest that identifies the record's call.
 func (r Record) binding() string {
 	return bindingOf(r.User, r.Client, r.Plugin, r.Tool, r.ArgumentsHash, r.Digest, r.PreviewDigest, r.SensitiveDigest)
 }
@@ -38,8 +37,8 @@ func digestOfAll[T string | []byte](parts ...T) string {
 	return digest.Format(h.Sum(nil))
 }
 
-// sensitiveDigest returns the digest of the sensitive files that a call may use; "" if it
-// may use none.
+// sensitiveDigest returns the digest of the sensitive files that a call may use; "" if
+// there are none.
 func sensitiveDigest(files []string) string {
 	if len(files) == 0 {
 		return ""
@@ -47,8 +46,8 @@ func sensitiveDigest(files []string) string {
 	return digestOfAll(files...)
 }
 
-// previewDigest returns the digest of all that a preview shows and of the state
-// that it was computed from; "" if there is none.
+// previewDigest returns the digest of everything that a preview shows, and of the state
+// from which it was computed; "" if there is no preview.
 func previewDigest(p *tool.Preview) string {
 	if p == nil {
 		return ""

@@ -8,12 +8,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// errUsedUp says that a grant has ended since the call was decided.
+// errUsedUp reports that a grant has ended since the call was decided.
 var errUsedUp = tool.Errorf(tool.Conflict, "a grant for the call has ended meanwhile").WithHint("call again to ask")
 
-// Use counts a call that is about to run because of grants. That of a grant which ends
-// with its uses is on disk when Use returns; if there is none left, or that cannot be
-// written, the call must not run: the error is [tool.Conflict] or [tool.Unavailable].
+// Use counts a use of each grant of a call that is about to run. If a grant has a limit of
+// uses, its use is on disk when Use returns. If no use is left, or the use cannot be
+// written, the error is [tool.Conflict] or [tool.Unavailable], and the call must not run.
 func (g *Grants) Use(ctx context.Context, ids []string) error {
 	now := g.now().UnixMilli()
 	var bounded, others []*counted
@@ -41,7 +41,7 @@ func (g *Grants) Use(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// useUp takes one use of each grant that ends with its uses, or none of any.
+// useUp takes one use of each grant with a limit, or of none.
 func (g *Grants) useUp(ctx context.Context, bounded []*counted, now int64) error {
 	if len(bounded) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func (g *Grants) useUp(ctx context.Context, bounded []*counted, now int64) error
 	return nil
 }
 
-// count writes the uses of grants, some seconds after them, until ctx ends; and
+// count writes the uses of grants a few seconds after they happen, until ctx ends, and
 // then once more.
 func (g *Grants) count(ctx context.Context) {
 	defer close(g.stopped)
@@ -82,7 +82,7 @@ func (g *Grants) count(ctx context.Context) {
 			case <-time.After(countEvery):
 			}
 		}
-		// The last time, the host is stopping and the store is still open.
+		// At the last time the host is stopping, and the store is still open.
 		if err := g.flush(context.WithoutCancel(ctx)); err != nil {
 			g.logger.Error("the uses of grants cannot be written", "error", err)
 			g.again()
@@ -90,7 +90,7 @@ func (g *Grants) count(ctx context.Context) {
 	}
 }
 
-// again makes the counter write once more, later.
+// again makes count write once more, later.
 func (g *Grants) again() {
 	select {
 	case g.used <- struct{}{}:
@@ -98,8 +98,8 @@ func (g *Grants) again() {
 	}
 }
 
-// flush writes the uses that are not on disk. Those that cannot be written are
-// kept for the next time.
+// flush writes the uses that are not on disk. It keeps those that cannot be written
+// for the next time.
 func (g *Grants) flush(ctx context.Context) error {
 	all := g.unwritten()
 	for len(all) > 0 {
@@ -121,8 +121,8 @@ type unwrittenUses struct {
 	n int64
 }
 
-// unwritten returns the uses to write, and forgets the grants that have ended and
-// have none.
+// unwritten returns the uses to write. It removes grants that have ended and have no
+// such uses.
 func (g *Grants) unwritten() []unwrittenUses {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,8 +139,8 @@ func (g *Grants) unwritten() []unwrittenUses {
 	return all
 }
 
-// add writes uses, and removes grants that ended long ago; one for a session, which may
-// have ended at any time, if it is old.
+// add writes uses, and deletes grants that ended long ago. It deletes a grant for a
+// session when it is old, since the session may have ended at any time.
 func (g *Grants) add(ctx context.Context, batch []unwrittenUses) error {
 	old := sql.Named("old", g.now().Add(-keepEnded).UnixMilli())
 	return g.store.Do(ctx, func(tx *sql.Tx) error {

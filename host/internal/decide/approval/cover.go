@@ -10,20 +10,21 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// Call is what grants may cover.
+// Call describes a call that grants may cover.
 type Call struct {
 	User, Session, Plugin, Tool string
 	Subject
-	// Basis is what the plugin's program and tools are now.
+	// Basis is the plugin's current program and tools.
 	Basis catalog.Basis
 	// Paused are grants that would cover the call if they were not paused, at most
-	// [maxPaused]. [Grants.Covering] sets it for a call that is not covered.
+	// [maxPaused]. [Grants.Covering] sets it if no grant covers the call.
 	Paused []PausedGrant
 }
 
-// key is where the index keeps a grant. A call looks at a few keys only, however many
-// grants there are: at those of its tool and plugin, of its session and of all, of the
-// folders around its first path, and of the beginnings of its commands.
+// key is the place of a grant in the index. The number of keys that may cover a call does
+// not depend on the number of grants: they are those of its tool and plugin, of its
+// session and of all, of the folders around its first path, and of the beginnings of its
+// commands.
 type key struct {
 	user, session, plugin, tool string
 	path                        string
@@ -39,8 +40,8 @@ func (g *Grant) key() key {
 	return k
 }
 
-// keys returns those of the grants without path and command that cover a call, and how
-// many there are.
+// keys returns the keys of the grants without path and command that cover a call, and
+// their number.
 func (c *Call) keys() (all [4]key, n int) {
 	for _, session := range [...]string{"", c.Session} {
 		for _, tool := range [...]string{c.Tool, ""} {
@@ -54,7 +55,7 @@ func (c *Call) keys() (all [4]key, n int) {
 	return all, n
 }
 
-// separator stands between words, and after each: no word holds it.
+// separator follows each word: no word contains it.
 const separator = "\x00"
 
 func joined(words []string) string { return strings.Join(words, separator) + separator }
@@ -62,12 +63,12 @@ func joined(words []string) string { return strings.Join(words, separator) + sep
 // counted is a grant in force, and its uses.
 type counted struct {
 	grant    Grant         // as it was read; never changes
-	deadline time.Duration // since the Grants were made, by the clock that nobody sets back; 0: none
+	deadline time.Duration // since Grants.started, by the monotonic clock; 0: none
 	uses     atomic.Int64  // not on disk yet
-	written  atomic.Int64  // on disk beyond those of grant; of one with MaxUses
+	written  atomic.Int64  // on disk beyond grant.Uses; only if there is a MaxUses
 	lastUsed atomic.Int64
-	given    catalog.Basis // what the grant holds for; guarded by Grants.mu
-	over     GrantState    // why it is no longer in force, "" while it is; guarded by Grants.mu
+	given    catalog.Basis // the program and tools that the grant is valid for; guarded by Grants.mu
+	over     GrantState    // why it has ended, "" if it has not; guarded by Grants.mu
 }
 
 // holds reports whether a grant is in force and covers the paths of a call. g.mu is
@@ -89,7 +90,7 @@ func (g *Grants) state(c *counted) GrantState {
 	return GrantActive
 }
 
-// Covering returns the ids of grants that cover a call together, none if it is not
+// Covering returns the ids of grants that together cover a call; none if it is not
 // covered.
 func (g *Grants) Covering(call *Call) []string {
 	g.mu.RLock()
@@ -105,7 +106,7 @@ func (g *Grants) Covering(call *Call) []string {
 	return ids
 }
 
-// covering is called with g.mu held.
+// covering is [Grants.Covering] with g.mu held.
 func (g *Grants) covering(call *Call) []string {
 	if len(call.Commands) == 0 {
 		if c := g.coveringCall(call); c != nil {
@@ -167,8 +168,8 @@ func (g *Grants) coveringCommand(call *Call, command Command) *counted {
 	return nil
 }
 
-// around returns a grant of a key, without a path or for a folder around the first path
-// of a call, that holds for the call; or nil. g.mu is held.
+// around returns a grant of a key that covers a call and has no path, or the path of a
+// folder around the call's first path; nil if there is none. g.mu is held.
 func (g *Grants) around(k key, call *Call) *counted {
 	if c := g.first(k, call); c != nil || len(call.Paths) == 0 {
 		return c
@@ -180,7 +181,7 @@ func (g *Grants) around(k key, call *Call) *counted {
 	}
 }
 
-// first returns the first grant of a key that holds for a call and is not paused, or nil.
+// first returns the first grant of a key that covers a call and is not paused, or nil.
 // g.mu is held.
 func (g *Grants) first(k key, call *Call) *counted {
 	for _, c := range g.index[k] {

@@ -14,37 +14,35 @@ import (
 // maxMessage bounds the characters of an approver's message.
 const maxMessage = 2000
 
-// Decision is what a person answers.
+// Decision is a person's answer.
 type Decision struct {
-	// ID is the record's.
+	// ID is the id of the record.
 	ID string
-	// By is who decides, by their credential.
+	// By is the person who decides, from the credential.
 	By auth.Caller
-	// Approve lets the call run; otherwise it is rejected.
+	// Approve lets the call run; false rejects it.
 	Approve bool
-	// Grant also approves later calls of this user; nil approves just this one.
+	// Grant also approves later calls of the user; nil approves only this one.
 	Grant *Terms
 	// Message is for the caller, at most 2,000 characters.
 	Message string
-	// Via is the channel through which the answer came, e.g. "cli".
+	// Via is the channel of the answer, e.g. "cli".
 	Via string
-	// ArgumentsHash and PreviewDigest are those of the record that the approver
-	// saw, PreviewDigest "" if it has no preview. A decision without them, or with
-	// others, is refused.
+	// ArgumentsHash and PreviewDigest are fields of the record that the approver saw;
+	// PreviewDigest is "" if it has no preview. A decision with other values is refused.
 	ArgumentsHash, PreviewDigest string
 }
 
-// Decide writes a decision and returns the record as it then is, without its
-// arguments and preview. The first decision wins. If the record is no longer
-// open, Decide returns it with a [tool.Conflict] that says who decided, how and
-// when. A record that the caller may not decide is [tool.NotFound], as one that
-// does not exist; a caller that may call tools gets [tool.PermissionDenied]
-// whatever else it may.
+// Decide writes a decision and returns the changed record, without its arguments and
+// preview. The first decision wins. If the record is no longer open, Decide returns it
+// with a [tool.Conflict] that names who decided, how and when. For a record that the
+// caller may not decide the error is [tool.NotFound], as for one that does not exist. A
+// caller that may call tools always gets [tool.PermissionDenied].
 func (s *Service) Decide(ctx context.Context, dec Decision) (Record, error) {
 	if err := dec.check(); err != nil {
 		return Record{}, err
 	}
-	r, err := s.read(ctx, dec.ID, true) // whole: what cannot be shown must not be approved
+	r, err := s.read(ctx, dec.ID, true) // with content: a record that cannot be shown must not be approved
 	if err != nil {
 		return Record{}, err
 	}
@@ -53,7 +51,7 @@ func (s *Service) Decide(ctx context.Context, dec Decision) (Record, error) {
 	}
 	l := s.find(r.ID)
 	if l == nil {
-		return s.late(ctx, r.ID)
+		return s.tooLate(ctx, r.ID)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,12 +59,12 @@ func (s *Service) Decide(ctx context.Context, dec Decision) (Record, error) {
 		if err := s.end(ctx, Expired, "timeout", l); err != nil {
 			return Record{}, unwritten(ctx, err, "Approval %s has expired, which could not be recorded", r.ID)
 		}
-		return s.late(ctx, r.ID)
+		return s.tooLate(ctx, r.ID)
 	}
 	return s.writeDecision(ctx, l, r, dec)
 }
 
-// writeDecision writes the decision unless there is one. The caller holds l.mu.
+// writeDecision writes the decision unless there is one already. The caller holds l.mu.
 func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Decision) (Record, error) {
 	now := s.now().UnixMilli()
 	closed := int64(0)
@@ -80,7 +78,7 @@ func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Deci
 		if grants, err = dec.Grant.grants(&r); err != nil {
 			return Record{}, err
 		}
-		s.grants.writing.Lock() // until they are in force, so that nobody revokes them before
+		s.grants.writing.Lock() // until they are in force: they must not be revoked before
 		defer s.grants.writing.Unlock()
 	}
 	var won bool
@@ -97,7 +95,7 @@ func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Deci
 		return Record{}, unwritten(ctx, err, "The decision about approval %s could not be recorded, so it does not count", r.ID)
 	}
 	if !won {
-		return s.late(ctx, r.ID)
+		return s.tooLate(ctx, r.ID)
 	}
 	s.grants.put(grants)
 	s.publish(l, r)
@@ -105,13 +103,13 @@ func (s *Service) writeDecision(ctx context.Context, l *live, r Record, dec Deci
 	return r, nil
 }
 
-// late returns the record, and the error of a decision that came too late.
-func (s *Service) late(ctx context.Context, id string) (Record, error) {
+// tooLate returns the record and the error of a decision about a closed record.
+func (s *Service) tooLate(ctx context.Context, id string) (Record, error) {
 	r, err := s.read(ctx, id, false)
 	if err != nil {
 		return Record{}, err
 	}
-	if r.State == Open { // its writing failed half-way; nobody waits for it
+	if r.State == Open { // a write failed half-way; nothing waits for it
 		return r, tool.Errorf(tool.Conflict, "Approval %s cannot be decided any more", id)
 	}
 	refusal := r.Refusal()
@@ -119,7 +117,7 @@ func (s *Service) late(ctx context.Context, id string) (Record, error) {
 	return r, refusal
 }
 
-// check refuses what no record allows.
+// check refuses decisions that are not valid for any record.
 func (dec *Decision) check() error {
 	switch {
 	case dec.By.Roles.Has(auth.Agent) || !dec.By.Roles.Has(auth.Approver):
@@ -128,7 +126,7 @@ func (dec *Decision) check() error {
 	case utf8.RuneCountInString(dec.Message) > maxMessage:
 		return tool.Errorf(tool.InvalidArgument, "The message has more than %d characters", maxMessage)
 	case dec.Grant != nil && !dec.Approve:
-		return tool.Errorf(tool.InvalidArgument, "A grant stands beside a rejection").WithHint("there is no standing rejection: ask an admin for a rule that denies")
+		return tool.Errorf(tool.InvalidArgument, "A rejection cannot give a grant").WithHint("to reject later calls, too, ask an admin for a rule with the verdict deny")
 	case len(dec.Via) > maxName || len(dec.By.User) > maxName:
 		return tool.Errorf(tool.InvalidArgument, "The name of the approver or of the channel is longer than %d bytes", maxName)
 	}
@@ -136,7 +134,7 @@ func (dec *Decision) check() error {
 	return nil
 }
 
-// fits refuses a decision by the wrong person, or about something else than
+// fits refuses a decision by the wrong person, or by one who saw something else than
 // the record.
 func (dec *Decision) fits(r Record) error {
 	switch {
@@ -155,7 +153,7 @@ func (dec *Decision) fits(r Record) error {
 	return nil
 }
 
-// unsaid is the error of a decision that does not say what the approver saw.
+// unsaid returns the error of a decision that lacks a digest of what the approver saw.
 func unsaid(id, missing string) error {
 	return tool.Errorf(tool.InvalidArgument, "The decision about approval %s lacks its %s, so it does not count", id, missing).
 		WithHint("show the approval, then send the arguments_hash and the preview_digest that it has with the decision")

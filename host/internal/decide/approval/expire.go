@@ -10,26 +10,25 @@ import (
 const (
 	// maxBatch bounds the records that are closed or removed in one write.
 	maxBatch = 100
-	// wallCheck is how often the wall clock is looked at while a record is
-	// open: it may jump.
+	// wallCheck is how often the wall clock is read while a record is open, since it
+	// may jump.
 	wallCheck = 30 * time.Second
 	// retryAfter is the pause after a write that failed.
 	retryAfter = time.Second
 	// pruneEvery is how often closed records are removed.
 	pruneEvery = time.Hour
-	// pruneCount and pruneBytes are how much is closed until they are removed
-	// earlier.
+	// pruneCount and pruneBytes are the number and size of newly closed records after
+	// which old ones are removed earlier.
 	pruneCount = 200
 	pruneBytes = 64 << 20
 	// keepClosed is how long a closed record is kept at most.
 	keepClosed = 24 * time.Hour
-	// maxClosed and maxClosedBytes bound what is kept of closed records.
+	// maxClosed and maxClosedBytes bound the closed records that are kept.
 	maxClosed      = 1000
 	maxClosedBytes = 256 << 20
 )
 
-// tend closes the records whose time has passed, and removes old ones, until
-// ctx ends. It sleeps in between.
+// tend closes the records whose time has passed and removes old ones, until ctx ends.
 func (s *Service) tend(ctx context.Context) {
 	defer close(s.stopped)
 	pruned := s.elapsed() - pruneEvery // at once
@@ -54,7 +53,7 @@ func (s *Service) tend(ctx context.Context) {
 	}
 }
 
-// hurry wakes the clock before its time.
+// hurry wakes tend early.
 func (s *Service) hurry() {
 	select {
 	case s.rouse <- struct{}{}:
@@ -62,7 +61,7 @@ func (s *Service) hurry() {
 	}
 }
 
-// due returns some of the records whose time has passed.
+// due returns at most [maxBatch] of the records whose time has passed.
 func (s *Service) due() []*live {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +77,7 @@ func (s *Service) due() []*live {
 	return due
 }
 
-// muchClosed reports whether there is much to remove, and begins to count anew.
+// muchClosed reports whether many records were closed, and resets the count.
 func (s *Service) muchClosed() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +88,7 @@ func (s *Service) muchClosed() bool {
 	return true
 }
 
-// untilNext returns how long nothing ends.
+// untilNext returns the time until the next record expires.
 func (s *Service) untilNext() time.Duration {
 	now, elapsed := s.now(), s.elapsed()
 	pause := pruneEvery
@@ -104,8 +103,8 @@ func (s *Service) untilNext() time.Duration {
 	return pause
 }
 
-// expire closes records whose time has passed. If that cannot be written, those
-// who wait for them get the error.
+// expire closes records whose time has passed. If that cannot be written, it ends the
+// waits for them with an error.
 func (s *Service) expire(ctx context.Context, due []*live) error {
 	if len(due) == 0 {
 		return nil
@@ -130,8 +129,8 @@ func (s *Service) expire(ctx context.Context, due []*live) error {
 	return err
 }
 
-// end closes records that are open or approved, in one write, and publishes
-// that. The caller holds their locks.
+// end closes records that are open or approved in one write, and publishes the change.
+// The caller holds their locks.
 func (s *Service) end(ctx context.Context, state State, via string, records ...*live) error {
 	now := s.now().UnixMilli()
 	var ended []*live
@@ -156,7 +155,7 @@ func (s *Service) end(ctx context.Context, state State, via string, records ...*
 	}
 	for _, l := range records {
 		if !slices.Contains(ended, l) {
-			s.drop(l) // it has ended meanwhile, or by an earlier write that seemed to fail
+			s.drop(l) // it ended meanwhile, or by an earlier write that seemed to fail
 			continue
 		}
 		r, err := s.read(ctx, l.id, false)
@@ -169,8 +168,8 @@ func (s *Service) end(ctx context.Context, state State, via string, records ...*
 	return nil
 }
 
-// prune removes closed records that are old, or too many, in small steps. What
-// became of them is in the journal.
+// prune removes closed records that are old or too many, in small steps. The journal
+// keeps their outcome.
 func (s *Service) prune(ctx context.Context) error {
 	for {
 		var removed int64

@@ -23,7 +23,7 @@ func (s *Service) DecideBlind(ctx context.Context, dec Decision, blind func(*Sig
 	}
 	l := s.find(r.ID)
 	if l == nil {
-		return s.late(ctx, r.ID)
+		return s.tooLate(ctx, r.ID)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 // lasting is the condition for a grant that may be in force at :now.
 const lasting = "revoked = 0 AND (expires = 0 OR expires > :now) AND (max_uses = 0 OR uses < max_uses)"
 
-// insert makes the grants that an approver gives with the answer to a record. Those that
-// are in force already, without an end, are returned as they are. The caller holds
+// insert adds the grants that an approver gives with the answer to a record. If an equal
+// grant without an end is in force already, insert uses that one. The caller holds
 // writing.
 func (g *Grants) insert(ctx context.Context, tx *sql.Tx, grants []Grant) error {
 	user, now := grants[0].User, sql.Named("now", g.now().UnixMilli())
@@ -85,7 +85,7 @@ func (g *Grants) query(ctx context.Context, where string, args ...any) ([]Grant,
 	return grants, nil
 }
 
-// readGrant reads one row.
+// readGrant returns the grant of one row.
 func readGrant(rows *sql.Rows) (Grant, error) {
 	var grant Grant
 	var pattern, given string
@@ -119,7 +119,7 @@ type keptPattern struct {
 	Open  bool     `json:"open,omitempty"`
 }
 
-// writePattern returns what the store keeps of a pattern; "" for nil.
+// writePattern returns a pattern as the store keeps it; "" for nil.
 func writePattern(p *command.Pattern) (string, error) {
 	if p == nil {
 		return "", nil
@@ -128,7 +128,7 @@ func writePattern(p *command.Pattern) (string, error) {
 	return string(text), err
 }
 
-// writeBasis returns what the store keeps of what a grant was given for.
+// writeBasis returns a basis as the store keeps it; "" for the zero one.
 func writeBasis(b catalog.Basis) (string, error) {
 	if b.IsZero() {
 		return "", nil

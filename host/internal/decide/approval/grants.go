@@ -21,46 +21,45 @@ const (
 	countEvery = 5 * time.Second
 	// maxGrants bounds the grants of one user that are in force.
 	maxGrants = 10_000
-	// keepEnded is how long a grant is kept that has ended.
+	// keepEnded is how long an ended grant is kept.
 	keepEnded = 90 * 24 * time.Hour
 )
 
-// GrantOptions are what [NewGrants] needs.
+// GrantOptions configure [NewGrants].
 type GrantOptions struct {
 	// Store keeps the grants; required.
 	Store *store.Store
-	// Logger takes what happens without a caller; nil drops it.
+	// Logger gets the errors that no caller sees; nil means none.
 	Logger hclog.Logger
-	// Basis returns what the program and the tools of a plugin are now, the zero one if
-	// they are not known; nil means that none are.
+	// Basis returns the current program and tools of a plugin, zero if they are not
+	// known. If Basis is nil, none are known.
 	Basis func(plugin string) catalog.Basis
 	// Now is the wall clock; nil means [time.Now].
 	Now func() time.Time
 }
 
-// Grants are the standing answers. Its methods may be called concurrently;
+// Grants keeps the standing answers. Its methods may be called from any goroutine;
 // those without a context do no I/O.
 type Grants struct {
 	store   *store.Store
 	logger  hclog.Logger
 	basis   func(plugin string) catalog.Basis
 	now     func() time.Time
-	started time.Time // with the reading of a clock that nobody sets back
+	started time.Time // with a monotonic clock reading
 
 	writing sync.Mutex   // held across a change on disk and in memory; taken before mu
 	mu      sync.RWMutex // guards index and byID
 	index   map[key][]*counted
-	byID    map[string]*counted // those in force, and others until their uses are on disk
+	byID    map[string]*counted // grants in force, and ended ones until their uses are on disk
 
-	used    chan struct{} // wakes the counter; holds one
+	used    chan struct{} // wakes count; holds one
 	stop    context.CancelFunc
-	stopped chan struct{} // closed when the counter has ended
+	stopped chan struct{} // closed when count has ended
 	close   sync.Once
 }
 
-// NewGrants returns the grants in the store, without those for sessions: these have
-// ended with the host that they were sessions of. ctx bounds NewGrants only; Close the
-// Grants before the store.
+// NewGrants returns the grants in the store, without those for sessions, which ended
+// with the earlier host. ctx bounds NewGrants only; Close the Grants before the store.
 func NewGrants(ctx context.Context, opts GrantOptions) (*Grants, error) {
 	if opts.Store == nil {
 		return nil, errors.New("grants: no store is given")
@@ -90,8 +89,8 @@ func NewGrants(ctx context.Context, opts GrantOptions) (*Grants, error) {
 	return g, nil
 }
 
-// Close writes the uses that are not written yet, and returns when nothing runs
-// any more. Further calls do nothing.
+// Close writes the remaining uses and returns when nothing is running. Further calls
+// do nothing.
 func (g *Grants) Close() error {
 	g.close.Do(func() {
 		g.stop()
@@ -101,7 +100,7 @@ func (g *Grants) Close() error {
 }
 
 // List returns the grants that a caller may see as an approver or an admin, the
-// newest first; also those that have ended, for some time, if they are wanted.
+// newest first. If ended is true, it includes ended grants that are still kept.
 func (g *Grants) List(ctx context.Context, by auth.Caller, ended bool) ([]Grant, error) {
 	where, args := "ORDER BY id DESC", []any(nil)
 	if !ended {
@@ -123,7 +122,7 @@ func (g *Grants) List(ctx context.Context, by auth.Caller, ended bool) ([]Grant,
 	return seen, nil
 }
 
-// asItIs adds to what the store says of a grant what is not on disk, and its state.
+// asItIs adds the uses that are not on disk, and the state, to a grant from the store.
 func (g *Grants) asItIs(grant Grant) Grant {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -156,10 +155,10 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// Revoke ends a grant: no call that asks [Grants.Covering] after Revoke has
-// returned is covered by it. Approvers revoke grants of users for whom they
-// approve, admins all; any other grant is [tool.NotFound], and one that has ended is
-// returned with a [tool.Conflict].
+// Revoke ends a grant: after Revoke has returned, [Grants.Covering] does not return it.
+// Approvers can revoke the grants of users for whom they approve, admins can revoke
+// all. For any other grant the error is [tool.NotFound]. If the grant has ended
+// already, Revoke returns it with [tool.Conflict].
 func (g *Grants) Revoke(ctx context.Context, id string, by auth.Caller) (Grant, error) {
 	if by.Roles.Has(auth.Agent) {
 		return Grant{}, tool.Errorf(tool.PermissionDenied, "Only an approver or an admin revokes grants")
@@ -190,7 +189,7 @@ func (g *Grants) Revoke(ctx context.Context, id string, by auth.Caller) (Grant, 
 	return grant, nil
 }
 
-// EndSession ends the grants for a session, whoever's it is.
+// EndSession ends the grants for a session of any user.
 func (g *Grants) EndSession(session string) {
 	if session == "" {
 		return
@@ -204,7 +203,7 @@ func (g *Grants) EndSession(session string) {
 	}
 }
 
-// drop takes a grant out of force. g.mu is held.
+// drop ends a grant. g.mu is held.
 func (g *Grants) drop(c *counted, why GrantState) {
 	if c == nil || c.over != "" {
 		return
@@ -215,11 +214,11 @@ func (g *Grants) drop(c *counted, why GrantState) {
 	if len(g.index[k]) == 0 {
 		delete(g.index, k)
 	}
-	g.again() // forgets it
+	g.again() // removes it
 }
 
-// same returns a grant in force that covers just what another would, without an end; nil
-// if there is none.
+// same returns a grant in force and without an end that covers exactly what another
+// would; nil if there is none.
 func (g *Grants) same(grant *Grant) *counted {
 	if grant.MaxUses > 0 || !grant.Expires.IsZero() {
 		return nil
@@ -234,7 +233,7 @@ func (g *Grants) same(grant *Grant) *counted {
 	return nil
 }
 
-// put takes up grants that are on disk and in force, and drops those whose time is over.
+// put adds grants that are on disk and in force, and drops those that have ended.
 func (g *Grants) put(grants []Grant) {
 	now, elapsed := g.now(), g.elapsed()
 	g.mu.Lock()
@@ -250,18 +249,18 @@ func (g *Grants) put(grants []Grant) {
 		}
 		c := &counted{grant: grant, given: grant.Given}
 		if !grant.Expires.IsZero() {
-			// Of a grant from the future, since the clock was set back, nobody knows how
-			// old it is: it lasts as long as it was given for, and no longer.
+			// If the clock was set back, a grant may be from the future, and its age is
+			// unknown: it lasts for its whole duration, and no longer.
 			c.deadline = elapsed + max(1, min(grant.Expires.Sub(now), grant.Expires.Sub(grant.Created)))
 		}
 		k := grant.key()
 		g.byID[grant.ID] = c
-		if g.index[k] = append(g.index[k], c); grant.MaxUses == 0 { // those that nothing uses up come first
+		if g.index[k] = append(g.index[k], c); grant.MaxUses == 0 { // grants without a limit of uses come first
 			last := len(g.index[k]) - 1
 			g.index[k][0], g.index[k][last] = g.index[k][last], g.index[k][0]
 		}
 	}
 }
 
-// elapsed is the time since the Grants were made, by a clock that nobody sets.
+// elapsed returns the time since the Grants were created, by the monotonic clock.
 func (g *Grants) elapsed() time.Duration { return time.Since(g.started) }

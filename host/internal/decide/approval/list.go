@@ -13,15 +13,15 @@ const (
 	maxLimit     = 1000
 )
 
-// Filter says which records [Service.List] returns.
+// Filter selects the records that [Service.List] returns.
 type Filter struct {
-	// By is who asks. The zero Caller sees none: an approver sees those that it
-	// may decide, an admin all.
+	// By is the caller. An approver sees the records that it may decide, an admin sees
+	// all, and the zero Caller sees none.
 	By auth.Caller
-	// States and Users choose; none means all.
+	// States and Users select records; empty means all.
 	States []State
 	Users  []string
-	// Limit bounds the records; 0 means 100, and 1,000 is the most.
+	// Limit bounds the records; 0 means 100, the maximum is 1,000.
 	Limit int
 }
 
@@ -35,7 +35,7 @@ func (s *Service) List(ctx context.Context, f Filter) ([]Record, error) {
 	return s.readAll(ctx, where, args)
 }
 
-// where returns the condition, and false if nothing fulfils it.
+// where returns the SQL condition and its arguments, and false if no record can match.
 func (f Filter) where() (string, []any, bool) {
 	var conditions []string
 	var args []any

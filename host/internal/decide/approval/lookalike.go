@@ -19,8 +19,7 @@ const (
 	maxWord = 80
 )
 
-// Letters that look like those of ASCII, each followed by the one it looks
-// like.
+// Letters that look like letters of ASCII, each followed by the one that it looks like.
 const (
 	cyrillicTwins = "аaеeоoрpсcуyхxіiјjѕsһhԁdԛqԝwӏlѵvАAВBЕEКKМMНHОOРPСCТTХXІIЈJЅSУYЗ3ЬbԌGҮYѴV"
 	greekTwins    = "οoνvαaρpιiκkυuγyΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX"
@@ -28,8 +27,8 @@ const (
 	otherTwins    = "∕/⁄/⧸/╱/‐-‑-−-∶:꞉:׃:ǃ!ꓸ.∗*⁎*"
 )
 
-// suspicions returns warnings about a record's texts: words that mix alphabets
-// or read like others, and writing that runs from right to left.
+// suspicions returns warnings about a record's texts: about words that mix alphabets or
+// look like other words, and about letters that are written from right to left.
 func suspicions(r Record) []string {
 	s := suspector{left: maxShown, seen: make(map[string]bool)}
 	for _, name := range []string{r.Tool, r.Plugin, r.User, r.Client} {
@@ -63,7 +62,7 @@ func suspicions(r Record) []string {
 
 func beyondASCII(char rune) bool { return char >= utf8.RuneSelf }
 
-// isASCII reports whether JSON holds nothing but ASCII, also as escapes.
+// isASCII reports whether JSON contains only ASCII, also in escapes.
 func isASCII(text []byte) bool {
 	return !slices.ContainsFunc(text, func(c byte) bool { return c >= utf8.RuneSelf }) && !strings.Contains(string(text), `\u`)
 }
@@ -71,8 +70,8 @@ func isASCII(text []byte) bool {
 // suspector collects warnings.
 type suspector struct {
 	found       []string
-	left        int             // bytes that are still looked at
-	seen        map[string]bool // words that were warned about; bounded as found is
+	left        int             // how many more bytes to look at
+	seen        map[string]bool // words with a warning; bounded as found is
 	more        int
 	rightToLeft bool
 }
@@ -101,12 +100,12 @@ func (s *suspector) value(value any) {
 
 // text looks at each word of a text.
 func (s *suspector) text(text string) {
-	text = text[:min(len(text), s.left)] // what exceeds it is not shown either
+	text = text[:min(len(text), s.left)] // the rest is not shown either
 	s.left -= len(text)
 	if strings.IndexFunc(text, beyondASCII) < 0 {
 		return
 	}
-	foreign := false // a word that is certainly of another alphabet, not made up to look like ASCII
+	foreign := false // there is a word of another alphabet that does not look like ASCII
 	var twins []string
 	for word := range strings.FieldsFuncSeq(text, separates) {
 		if strings.IndexFunc(word, beyondASCII) < 0 {
@@ -145,15 +144,15 @@ func (s *suspector) warn(word, what string) {
 	}
 }
 
-// separates reports whether a character stands between words. Signs that look
-// like those of ASCII belong to words, so that they are found.
+// separates reports whether a character separates words. Signs that look like ASCII
+// belong to words, so that they are found.
 func separates(char rune) bool {
 	return !isWord(char) && !unicode.Is(unicode.M, char) && twinOf(char) == 0
 }
 
-// word is what inspect finds out.
+// word is the result of [inspect].
 type word struct {
-	letters, twins                            int // beyond ASCII; how many of them look like ASCII
+	letters, twins                            int // letters beyond ASCII, and how many of them look like ASCII
 	latin, cyrillic, other, greekTwin, digits bool
 	arabic                                    bool // the digits of ASCII
 	styled, rightToLeft                       bool
@@ -210,7 +209,7 @@ func inspect(text string) word {
 	return w
 }
 
-// twinOf returns the character of ASCII that another one looks like, or 0.
+// twinOf returns the ASCII character that a character looks like, or 0.
 func twinOf(char rune) rune {
 	if char < utf8.RuneSelf || unicode.In(char, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) && char < 0xff00 {
 		return 0
@@ -227,8 +226,8 @@ func twinOf(char rune) rune {
 	return 0
 }
 
-// isStyled reports whether a character is another form of one of ASCII: wide,
-// bold, a letter as a sign.
+// isStyled reports whether a character is another form of an ASCII character: wide, bold,
+// or a letter as a sign.
 func isStyled(char rune) bool {
 	if char < 0x250 || unicode.Is(unicode.No, char) {
 		return false // ordinary text has those

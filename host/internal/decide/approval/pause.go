@@ -17,15 +17,15 @@ import (
 // maxPaused bounds the paused grants that are named for a call.
 const maxPaused = 5
 
-// maxChanges bounds the changes that are told of each.
+// maxChanges bounds the changes that are named for each.
 const maxChanges = 10
 
-// Pause says why a grant is paused.
+// Pause is why a grant is paused.
 type Pause struct {
-	// Changes say what is no longer as it was when the grant was given.
+	// Changes are the differences since the grant was given.
 	Changes []string `json:"changes"`
-	// Basis is the digest of what the grant would hold for once it is confirmed; "" if
-	// its tool is not offered now.
+	// Basis is the digest of the program and tools that the grant would be valid for once
+	// it is confirmed; "" if its tool is not offered now.
 	Basis string `json:"basis,omitempty"`
 
 	now catalog.Basis
@@ -37,14 +37,15 @@ type PausedGrant struct {
 	Changes []string `json:"changes"`
 }
 
-// unrecorded says why a grant of an earlier version is paused.
+// unrecorded is why a grant of an earlier version is paused.
 const unrecorded = "an earlier version of the host did not record what it was given for"
 
-// lasts reports whether a grant in this state may cover a call yet.
+// lasts reports whether a grant in this state may still cover calls.
 func (s GrantState) lasts() bool { return s == GrantActive || s == GrantPaused }
 
-// pause says of a grant that is in force whether it is paused, by what the tools of its
-// plugin are now. Of a plugin whose tools are not known nothing is said: it has no calls.
+// pause sets a grant in force to paused if its plugin's current program or tools differ
+// from those that it was given for. It does nothing if they are not known: then there are
+// no calls either.
 func (g *Grant) pause(now catalog.Basis) {
 	if now.IsZero() || g.Given.Holds(now, g.Tool) && offers(now, g.Tool) {
 		return
@@ -57,13 +58,13 @@ func (g *Grant) pause(now catalog.Basis) {
 	g.State, g.Paused = GrantPaused, &p
 }
 
-// offers reports whether a tool is offered, or any if name is "".
+// offers reports whether a tool is offered, or any tool if name is "".
 func offers(now catalog.Basis, name string) bool {
 	_, ok := now.Tools[name]
 	return ok || name == "" && len(now.Tools) > 0
 }
 
-// changesOf says in words why a grant does not hold now.
+// changesOf describes why a grant is not valid now.
 func changesOf(given, now catalog.Basis, name string) []string {
 	if given.IsZero() {
 		return []string{unrecorded}
@@ -71,7 +72,7 @@ func changesOf(given, now catalog.Basis, name string) []string {
 	return given.Changes(now.Of(name))
 }
 
-// notePaused notes a grant that would cover the call. Grants.mu is held.
+// notePaused adds a paused grant that would cover the call. Grants.mu is held.
 func (c *Call) notePaused(paused *counted) {
 	known := slices.ContainsFunc(c.Paused, func(p PausedGrant) bool { return p.ID == paused.grant.ID })
 	if known || len(c.Paused) >= maxPaused {
@@ -84,7 +85,7 @@ func (c *Call) notePaused(paused *counted) {
 	c.Paused = append(c.Paused, PausedGrant{paused.grant.ID, changes})
 }
 
-// pauses says which grants would have let the call run.
+// pauses returns warnings about paused grants that would let the call run.
 func (r Record) pauses() []string {
 	var all []string
 	for _, p := range r.Paused {
@@ -93,10 +94,10 @@ func (r Record) pauses() []string {
 	return all
 }
 
-// Confirm makes a paused grant hold for what the tools of its plugin are now. basis is the
-// digest of that as the approver saw it, in [Grant.Paused]; if there is another one by
-// now, the error is a [tool.Conflict]. Approvers confirm grants of users for whom they
-// approve; any other grant is [tool.NotFound].
+// Confirm makes a paused grant valid for the current program and tools of its plugin.
+// basis is their digest, which the approver saw in [Grant.Paused]; if it has changed, the
+// error is a [tool.Conflict]. Approvers can confirm the grants of users for whom they
+// approve; for any other grant the error is [tool.NotFound].
 func (g *Grants) Confirm(ctx context.Context, id, basis string, by auth.Caller) (Grant, error) {
 	if by.Roles.Has(auth.Agent) || !by.Roles.Has(auth.Approver) {
 		return Grant{}, tool.Errorf(tool.PermissionDenied, "Only an approver confirms grants")
@@ -135,7 +136,7 @@ func (g *Grants) Confirm(ctx context.Context, id, basis string, by auth.Caller) 
 	return grant, nil
 }
 
-// confirmable says why a grant cannot be confirmed by an approver who saw basis.
+// confirmable returns why an approver who saw basis cannot confirm a grant; nil if it can.
 func (g *Grant) confirmable(basis string) error {
 	switch {
 	case !g.State.lasts():
@@ -148,12 +149,12 @@ func (g *Grant) confirmable(basis string) error {
 		return tool.Errorf(tool.InvalidArgument, "The confirmation of grant %s lacks the basis that it is for", g.ID).
 			WithHint("list the grant, and send the basis that it has with paused")
 	case basis != g.Paused.Basis:
-		return tool.Errorf(tool.Conflict, "Grant %s would hold for something else than what was shown", g.ID).WithHint("list it again, then confirm")
+		return tool.Errorf(tool.Conflict, "Grant %s has changed since it was shown", g.ID).WithHint("list it again, then confirm")
 	}
 	return nil
 }
 
-// over is the error for a grant that has ended.
+// over returns the error for a grant that has ended.
 func (g *Grant) over() error {
 	if g.State == GrantRevoked {
 		return tool.Errorf(tool.Conflict, "Grant %s was revoked by %s at %s",
@@ -162,12 +163,12 @@ func (g *Grant) over() error {
 	return tool.Errorf(tool.Conflict, "Grant %s is no longer in force: its state is %s", g.ID, g.State)
 }
 
-// noGrantWith is the error for an id that no grant has which the caller may see.
+// noGrantWith returns the error for an id of no grant that the caller may see.
 func noGrantWith(id string) error {
 	return tool.Errorf(tool.NotFound, "No grant %s", tool.VisibleName(excerpt.Of(id, maxName))).WithHint("toolhost grants list shows those in force")
 }
 
-// find returns a grant as it is, or the error of [noGrantWith].
+// find returns a grant with its state, or the error of [noGrantWith].
 func (g *Grants) find(ctx context.Context, id string) (Grant, error) {
 	found, err := g.query(ctx, "WHERE id = ?", id)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// State is where a record stands. It begins as [Open]; an approved record is
-// spent by its call, or closed without it.
+// State is the state of a record. A record starts as [Open]. An approved record is spent
+// by its call, or closed.
 type State string
 
 // The states.
@@ -23,17 +23,17 @@ const (
 	Open     State = "open"
 	Approved State = "approved"
 	Rejected State = "rejected"
-	// Expired: nobody answered in time, or the call did not run in time.
+	// Expired means that nobody answered in time, or that the call did not run in time.
 	Expired State = "expired"
-	// Canceled: the caller gave up.
+	// Canceled means that the caller gave up.
 	Canceled State = "canceled"
-	// Spent: the call was let through.
+	// Spent means that the call used the approval.
 	Spent State = "spent"
 )
 
 var states = []State{Open, Approved, Rejected, Expired, Canceled, Spent}
 
-// Closed reports whether nothing can change the state any more.
+// Closed reports whether the state is final.
 func (s State) Closed() bool { return s != Open && s != Approved }
 
 // ParseState reads the name of a state.
@@ -44,8 +44,8 @@ func ParseState(name string) (State, error) {
 	return State(name), nil
 }
 
-// Record is one question to a person, and its answer. What was asked never
-// changes. Times have milliseconds and are in UTC.
+// Record is one question to a person and its answer. The question never changes. Times
+// are in UTC and have milliseconds.
 type Record struct {
 	// ID is the record's own, "ap_" and a UUIDv7.
 	ID string `json:"id"`
@@ -55,66 +55,65 @@ type Record struct {
 	User    string `json:"user"`
 	Client  string `json:"client,omitempty"`
 	Session string `json:"session,omitempty"`
-	// Plugin and Tool name the tool; Digest is that of the plugin's program.
+	// Plugin and Tool name the tool; Digest identifies the plugin's program.
 	Plugin string    `json:"plugin"`
 	Tool   string    `json:"tool"`
 	Digest string    `json:"digest,omitempty"`
 	Tier   tool.Tier `json:"tier"`
-	// Verdict is why a person is asked, by Rule, which is configured at Where.
+	// Verdict is why a person is asked. Rule decided it, and is configured at Where.
 	Verdict policy.Verdict `json:"verdict"`
 	Rule    string         `json:"rule"`
 	Where   string         `json:"where,omitempty"`
-	// PolicyRevision is that of the policy which decided to ask.
+	// PolicyRevision identifies the policy that decided to ask.
 	PolicyRevision string `json:"policy_revision,omitempty"`
-	// Summary is one short line for lists. [Show] tells all.
+	// Summary is one short line for lists. [Show] shows the whole record.
 	Summary string `json:"summary"`
-	// Arguments are those of the call, with secret ones hidden.
+	// Arguments are the arguments of the call; secret ones are hidden.
 	Arguments json.RawMessage `json:"arguments,omitempty"`
-	// ArgumentsHash is over the arguments as they will be sent.
+	// ArgumentsHash is the digest of the arguments as they will be sent.
 	ArgumentsHash string `json:"arguments_hash"`
-	// Preview is what the plugin says that the call would do; nil if it says
-	// nothing.
+	// Preview is the plugin's description of the effects of the call; nil if it has
+	// none.
 	Preview *tool.Preview `json:"preview,omitempty"`
-	// NoPreview says why a tool that has previews gave none for this call.
+	// NoPreview is why a tool with previews returned none for this call.
 	NoPreview string `json:"no_preview,omitempty"`
-	// Runs are what arguments that are shell commands would run, as the host has
-	// read them.
+	// Runs are the programs that shell commands in the arguments would run, as the host
+	// reads them.
 	Runs []string `json:"runs,omitempty"`
-	// Sensitive are the sensitive files that the call may use, absolute, as links led when
-	// it was asked about.
+	// Sensitive are the sensitive files that the call may use, as absolute paths without
+	// symbolic links.
 	Sensitive []string `json:"sensitive,omitempty"`
-	// SensitiveDigest is over Sensitive; "" without any.
+	// SensitiveDigest is the digest of Sensitive; "" if there are none.
 	SensitiveDigest string `json:"sensitive_digest,omitempty"`
-	// Subject is what of the call a grant can be about.
+	// Subject is the part of the call that a grant can be about.
 	Subject Subject `json:"subject,omitzero"`
-	// Given is what a grant would be given for.
+	// Given is the program and the tools that a grant would be given for.
 	Given catalog.Basis `json:"given,omitzero"`
 	// Paused are grants that would cover the call if they were not paused.
 	Paused []PausedGrant `json:"paused,omitempty"`
-	// PreviewDigest is over all of Preview; "" without one.
+	// PreviewDigest is the digest of Preview; "" if there is none.
 	PreviewDigest string `json:"preview_digest,omitempty"`
-	// Context is what the agent says about the call.
+	// Context is the agent's words about the call.
 	Context string `json:"context,omitempty"`
-	// Standing says that a grant may be given with the answer.
+	// Standing reports that the answer may give a grant.
 	Standing bool `json:"standing"`
-	// NoGrant says why not.
+	// NoGrant is why it may not.
 	NoGrant string `json:"no_grant,omitempty"`
-	// Created is when it was asked; Expires ends the time for a decision, and
-	// for the call to run after it.
+	// Created is when the question was asked. The decision must be made, and the call
+	// must run, before Expires.
 	Created time.Time `json:"created"`
 	Expires time.Time `json:"expires"`
 
 	State State `json:"state"`
-	// DecidedBy is the user who decided; "" if time or the caller did. Via is
-	// the channel, e.g. "cli"; "timeout" or "caller" without a person.
+	// DecidedBy is the user who decided; "" if no person did. Via is the channel, e.g.
+	// "cli"; it is "timeout" or "caller" if no person decided.
 	DecidedBy string    `json:"decided_by,omitempty"`
 	Via       string    `json:"via,omitempty"`
 	Message   string    `json:"message,omitempty"`
 	Decided   time.Time `json:"decided,omitzero"`
 	// SpentBy is the id of the call that ran.
 	SpentBy string `json:"spent_by,omitempty"`
-	// Grants are those that were given with the answer; only what [Service.Decide] returns
-	// has them.
+	// Grants are the grants that the answer gave; only [Service.Decide] sets them.
 	Grants []Grant `json:"grants,omitempty"`
 }
 
@@ -127,11 +126,11 @@ func sees(by auth.Caller, user string) bool {
 	return !by.Roles.Has(auth.Agent) && (by.MayApprove(user) || by.Roles.Has(auth.Admin))
 }
 
-// ended says in words how the record stands, for an error.
+// ended describes the decision about the record in an error.
 func (r Record) ended() string {
 	who := string(r.State)
 	if r.State == Spent {
-		who = string(Approved) // what was decided; its call ran since
+		who = string(Approved) // the decision; its call has run since
 	}
 	if r.DecidedBy != "" {
 		who += " by " + tool.VisibleName(r.DecidedBy)
@@ -145,14 +144,14 @@ func (r Record) ended() string {
 	return who
 }
 
-// Repeatable reports whether Arguments, of a record as [Service.Get] returns it,
-// are those of the call: it had no secret ones, which are hidden.
+// Repeatable reports whether the Arguments of a record from [Service.Get] are the whole
+// arguments of the call, without hidden secrets.
 func (r Record) Repeatable() bool {
 	return r.Arguments != nil && digest.Of(r.Arguments) == r.ArgumentsHash
 }
 
-// Refusal is the error for whoever wants something of a record that it no
-// longer allows: how it ended, or how it stands.
+// Refusal returns the error for a use that the state of the record does not allow; it
+// describes that state.
 func (r Record) Refusal() *tool.Error {
 	switch r.State {
 	case Open:
@@ -170,8 +169,8 @@ func (r Record) Refusal() *tool.Error {
 	return tool.Errorf(tool.Conflict, "Approval %s was %s", r.ID, r.ended())
 }
 
-// unknown is the error for an id that does not exist, and for one whose record
-// is not the caller's: nobody can tell one from the other.
+// unknown returns the error for an id that does not exist. An id whose record the caller
+// may not see gets the same error, so that the caller cannot tell the two apart.
 func unknown(id string) error {
 	return tool.Errorf(tool.NotFound, "No approval %s", tool.VisibleName(excerpt.Of(id, maxName))).
 		WithHint("toolhost approvals list shows the open ones")

@@ -19,7 +19,7 @@ type row struct {
 	created, expires  int64
 	// question is the record without content and answer, as JSON.
 	question, questionSum []byte
-	// content is what only whoever decides needs; lists do not read it.
+	// content is the part that only approvers need; lists do not read it.
 	content, contentSum []byte
 
 	state                            State
@@ -37,7 +37,7 @@ type content struct {
 	Given     catalog.Basis   `json:"given,omitzero"`
 }
 
-// encode returns the row of a record that was just made.
+// encode returns the row of a new record.
 func encode(r Record, binding string) (row, error) {
 	whole := content{Arguments: r.Arguments, Preview: r.Preview, Runs: r.Runs, Sensitive: r.Sensitive, Subject: r.Subject, Given: r.Given}
 	r.withoutContent()
@@ -56,13 +56,13 @@ func encode(r Record, binding string) (row, error) {
 	}, nil
 }
 
-// withoutContent drops what lists do not read.
+// withoutContent drops the part of the record that lists do not read.
 func (r *Record) withoutContent() {
 	r.Arguments, r.Preview, r.Runs, r.Sensitive, r.Subject, r.Given = nil, nil, nil, nil, Subject{}, catalog.Basis{}
 }
 
-// plainJSON is [json.Marshal] without escapes for HTML, so that the arguments
-// are read again byte for byte.
+// plainJSON is [json.Marshal] without escapes for HTML, so that reading returns the
+// arguments byte for byte.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -79,11 +79,11 @@ func (w *row) insert(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// errDamaged says that a row is not as it was written.
+// errDamaged reports that a row has changed since it was written.
 var errDamaged = errors.New("the record is damaged")
 
-// record returns the record of a row; with its arguments and preview if the
-// row has them. A row that was changed by anything but an answer is refused.
+// record returns the record of a row, with its arguments and preview if the row has
+// them. It refuses a row that was changed by anything but an answer.
 func (w *row) record() (Record, error) {
 	var r Record
 	sum := sha256.Sum256(w.question)
@@ -124,7 +124,7 @@ func (w *row) targets() []any {
 	}
 }
 
-// read returns a record, with its arguments and preview if it is wanted whole.
+// read returns a record, with its arguments and preview if whole is true.
 func (s *Service) read(ctx context.Context, id string, whole bool) (Record, error) {
 	var w row
 	query, targets := "SELECT "+columns+" FROM approvals WHERE id = ?", w.targets()
@@ -145,8 +145,8 @@ func (s *Service) read(ctx context.Context, id string, whole bool) (Record, erro
 	return r, nil
 }
 
-// readAll returns the records that a condition chooses, without their
-// arguments and previews. Those that are damaged are left out and logged.
+// readAll returns the records that match a condition, without their arguments and
+// previews. It leaves out and logs damaged records.
 func (s *Service) readAll(ctx context.Context, where string, args []any) ([]Record, error) {
 	rows, err := s.store.Read().QueryContext(ctx, "SELECT "+columns+" FROM approvals "+where, args...)
 	if err != nil {
@@ -182,7 +182,7 @@ func execOne(ctx context.Context, tx *sql.Tx, query string, args ...any) (bool, 
 	return n > 0, err
 }
 
-// queryStrings returns the first column of what a query finds.
+// queryStrings returns the first column of all rows of a query.
 func queryStrings(ctx context.Context, tx *sql.Tx, query string, args ...any) ([]string, error) {
 	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {

@@ -9,19 +9,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxMarks is how many accents a letter may carry.
+// maxMarks is how many accents a letter may have.
 const maxMarks = 4
 
-// pen writes text so that an approver sees each character of it. Beyond what
-// [tool.Visible] escapes, these appear as escapes of Go: blanks that are no
-// spaces, characters without a shape, selectors of variants, and accents on
-// nothing or in heaps, which would paint over their neighbours.
+// pen writes text so that an approver sees each character. In addition to the escapes of
+// [tool.Visible], it writes as Go escapes: blanks other than spaces, characters without a
+// shape, variation selectors, and accents without a letter or in large numbers, which
+// would cover their neighbors.
 type pen struct {
 	marks  int  // accents in a row
 	letter bool // the character before the accents is a letter or a digit
 }
 
-// write appends one character, which is text.
+// write appends one character; text is its encoding.
 func (p *pen) write(b *strings.Builder, char rune, text string) {
 	if char < utf8.RuneSelf {
 		p.marks, p.letter = 0, isWord(char)
@@ -49,9 +49,9 @@ func (p *pen) write(b *strings.Builder, char rune, text string) {
 	fmt.Fprintf(b, `\U%08x`, char)
 }
 
-// plain returns how many of the first bytes of text, at most limit, are
-// characters of ASCII that are shown as they are, and neither of two others.
-// They may be written past the pen, which then has to [pen.skip] them.
+// plain returns how many of the first bytes of text, at most limit, are ASCII characters
+// that need no escape and are neither stop nor stop2. They can be written without the pen,
+// which must then [pen.skip] them.
 func plain[T string | []byte](text T, limit int, stop, stop2 byte) int {
 	limit = min(limit, len(text))
 	for i := range limit {
@@ -62,13 +62,13 @@ func plain[T string | []byte](text T, limit int, stop, stop2 byte) int {
 	return max(0, limit)
 }
 
-// skip takes note of a character that was written past the pen.
+// skip records the last character that was written without the pen.
 func (p *pen) skip(last byte) { p.marks, p.letter = 0, isWord(rune(last)) }
 
 func isWord(char rune) bool { return unicode.IsLetter(char) || unicode.IsDigit(char) }
 
-// blank reports whether a character looks like none, or like a space that it is
-// not. What this version of Unicode does not know may look like anything.
+// blank reports whether a character is invisible, or looks like a space without being
+// one. Characters that this version of Unicode does not define count as blank.
 func blank(char rune) bool {
 	switch char {
 	case '\u2800', '\ufffc', '\U0001d159': // the blank of Braille, a place for an object, a note without a head
@@ -77,7 +77,7 @@ func blank(char rune) bool {
 	return !unicode.IsGraphic(char) || unicode.In(char, unicode.Zs, unicode.Variation_Selector)
 }
 
-// seen returns text as an approver sees it, with its lines and tabs.
+// seen returns text as an approver sees it, with line breaks and tabs.
 func seen(text string) string {
 	var b strings.Builder
 	var p pen

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// maxShown bounds the bytes of what is shown of a call.
+	// maxShown bounds the bytes of a call that are shown.
 	maxShown = 256 << 10
-	// lineCost is what a line counts for beside its text.
+	// lineCost is added to the bytes of each line.
 	lineCost = 8
 	// maxSummary bounds the characters of a summary.
 	maxSummary = 160
 )
 
-// LineKind says what a line of a [View] is.
+// LineKind is the kind of a line of a [View].
 type LineKind string
 
-// The kinds of lines. Facts, headings, warnings and omissions are the host's
-// words; the others are what it was given.
+// The kinds of lines. Facts, headings, warnings and omissions are the host's words; the
+// others come from the agent and the plugin.
 const (
 	Fact     LineKind = "fact"
 	Heading  LineKind = "heading"
@@ -45,22 +45,22 @@ type Line struct {
 	Kind LineKind `json:"kind"`
 	// Label names a fact.
 	Label string `json:"label,omitempty"`
-	// Text has no line break and no character that cannot be seen but tabs.
+	// Text has no line breaks, and no invisible characters except tabs.
 	Text string `json:"text"`
 }
 
-// View is what an approver reads before deciding. Every character of it can be
-// seen: those that would hide, or act on the screen, are escapes. Nothing that
-// was given can be taken for a word of the host, which have kinds of their own.
+// View is the text that an approver reads before deciding. Every character is visible:
+// characters that would be invisible, or control the screen, are shown as escapes. The
+// words of agents and plugins cannot be mistaken for the host's, which have kinds of
+// their own.
 type View struct {
 	Lines []Line `json:"lines"`
-	// Complete says that all of the call is shown. If it is not, a line says how
+	// Complete reports that all of the call is shown. If it is false, a line tells how
 	// much is missing.
 	Complete bool `json:"complete"`
 }
 
-// Show returns what an approver reads about a record, whole as [Service.Get]
-// returns it.
+// Show returns the view of a record from [Service.Get].
 func Show(r Record) View {
 	p := painter{left: maxShown}
 	p.fact("Approval", r.ID)
@@ -121,7 +121,7 @@ func stateText(r Record) string {
 	return fmt.Sprintf("%s, until %s", r.State, r.Expires.Format(time.RFC3339))
 }
 
-// reason says by which rule the call is asked about.
+// reason names the rule by which a person is asked.
 func reason(r Record) string {
 	text := r.Verdict.String() + ", by " + r.Rule
 	if r.Where != "" {
@@ -133,7 +133,7 @@ func reason(r Record) string {
 // painter collects lines.
 type painter struct {
 	lines   []Line
-	left    int // bytes that may still be shown of what was given
+	left    int // how many more bytes of agents and plugins may be shown
 	omitted bool
 }
 
@@ -141,7 +141,7 @@ func (p *painter) add(kind LineKind, text string) {
 	p.lines = append(p.lines, Line{Kind: kind, Text: text})
 }
 
-// fact adds what the host knows. The text may come from outside.
+// fact adds a fact of the host. The text may come from outside.
 func (p *painter) fact(label, text string) {
 	if text != "" {
 		p.lines = append(p.lines, Line{Kind: Fact, Label: label, Text: seenLine(text)})
@@ -154,7 +154,7 @@ func (p *painter) warn(texts []string) {
 	}
 }
 
-// omit says what is not shown of a text, of which n bytes are missing.
+// omit adds that n bytes of a text are not shown.
 func (p *painter) omit(what string, n int, whole []byte) {
 	p.omitted = true
 	p.add(Omission, fmt.Sprintf("%d bytes of %s are not shown; all %d have %s", n, what, len(whole), digest.Of(whole)))
@@ -174,12 +174,12 @@ func (p *painter) text(kind LineKind, what, text string, diff bool) {
 			return
 		}
 		p.add(lineKind(kind, shown, diff), shown)
-		rest = next // the end of the last line begins no other
+		rest = next // a final line break does not start another line
 	}
 }
 
-// line returns as much of a line as may be shown, and how many bytes of it that
-// is.
+// line returns the start of a line that may be shown, and its size in the original
+// line.
 func (p *painter) line(text string) (string, int) {
 	var b strings.Builder
 	var pen pen
@@ -202,7 +202,7 @@ func (p *painter) line(text string) (string, int) {
 	return b.String(), len(text)
 }
 
-// lineKind tells the lines of a diff apart.
+// lineKind returns the kind of a line, which in a diff may be Added or Removed.
 func lineKind(kind LineKind, text string, diff bool) LineKind {
 	switch {
 	case diff && strings.HasPrefix(text, "+"):
@@ -213,7 +213,7 @@ func lineKind(kind LineKind, text string, diff bool) LineKind {
 	return kind
 }
 
-// preview adds what the plugin says.
+// preview adds the plugin's preview.
 func (p *painter) preview(preview *tool.Preview) {
 	if preview.Summary != "" {
 		p.text(Shown, "the summary", preview.Summary, false)
@@ -238,8 +238,8 @@ func isDiff(c tool.Content) bool {
 	return c.MediaType == "text/x-diff" || bytes.Contains(text, []byte("\n--- ")) && bytes.Contains(text, []byte("\n+++ "))
 }
 
-// summary returns a line for lists: what the plugin or, if that says nothing,
-// the arguments say.
+// summary returns a line for lists: the preview's summary, or the arguments if there is
+// none.
 func summary(r Record) string {
 	text := r.Tool + " " + string(r.Arguments)
 	if r.Preview != nil && r.Preview.Summary != "" {
@@ -248,7 +248,7 @@ func summary(r Record) string {
 	return bounded(seenLine(excerpt.Of(text, 8*maxSummary)), maxSummary)
 }
 
-// decoded returns a JSON value, or nil if it is none.
+// decoded returns a JSON value, or nil if the text is not JSON.
 func decoded(text json.RawMessage) any {
 	var value any
 	if err := json.Unmarshal(text, &value); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Spend lets the call with the given id run on an approved record: exactly one
-// Spend of a record ever succeeds, however often and in whichever run of the
-// host it is tried. binding is [Question.Binding] of the call that is about to
-// run; that of another call is refused, as is a record that is not approved or
-// whose time has passed. The error says which.
+// Spend uses an approved record for the call with the given id. Only one Spend of a
+// record ever succeeds, also across restarts of the host. binding is
+// [Question.Binding] of the call that is about to run. Spend refuses the binding of
+// another call, and a record that is not approved or has expired; the error tells
+// which.
 func (s *Service) Spend(ctx context.Context, id, call, binding string) error {
 	r, err := s.read(ctx, id, false)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *Service) Spend(ctx context.Context, id, call, binding string) error {
 	if !won {
 		return s.unspent(ctx, id)
 	}
-	// Read again: it was approved after the first reading, perhaps.
+	// Read again: it may have been approved after the first reading.
 	if r, err = s.read(ctx, id, false); err != nil {
 		s.logger.Error("an approval that was used cannot be read", "approval", id, "error", err)
 		r = Record{ID: id, User: l.user, State: Spent, SpentBy: call}
@@ -56,7 +56,7 @@ func (s *Service) Spend(ctx context.Context, id, call, binding string) error {
 	return nil
 }
 
-// unspent is the error of a record that cannot be spent.
+// unspent returns the error of a record that cannot be spent.
 func (s *Service) unspent(ctx context.Context, id string) error {
 	r, err := s.read(ctx, id, false)
 	if err != nil {

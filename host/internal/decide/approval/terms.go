@@ -14,35 +14,36 @@ import (
 )
 
 const (
-	// maxFor bounds how long a grant that ends by itself lasts.
+	// maxFor bounds the duration of a grant that expires.
 	maxFor = 366 * 24 * time.Hour
-	// maxUses bounds the uses of a grant that ends with them.
+	// maxUses bounds the number of uses of a grant.
 	maxUses = 1_000_000
 	// maxCommands bounds the commands of one answer.
 	maxCommands = 32
 )
 
-// Terms say which later calls of the user an answer covers beside the one that was
-// asked about, and for how long. The zero value covers every call of the tool; of a call
-// with shell commands, those that hold no other command than these; until it is revoked.
+// Terms are which later calls of the user an answer covers, and for how long. The zero
+// value covers every call of the tool until it is revoked; for a call with shell commands,
+// the calls that contain no other commands.
 type Terms struct {
 	// Plugin covers every tool of the plugin.
 	Plugin bool
-	// Path covers only calls all of whose paths are this one or below it. A relative
-	// one is relative to the workspace. "" is no bound.
+	// Path limits the grant to calls whose paths are all this one or below it. A relative
+	// path is relative to the workspace. "" means no limit.
 	Path string
-	// Commands cover calls whose shell commands are, or begin with, these; see
-	// [command.ParsePattern]. Without Path, they have to run in the workspace.
+	// Commands cover calls whose shell commands are, or start with, these; see
+	// [command.ParsePattern]. Without Path, the commands must run in the workspace.
 	Commands []string
 	// Session ends the grant with the session of the call.
 	Session bool
-	// For ends it after some time, and Uses after some calls; 0 is no end.
+	// For ends the grant after a duration, and Uses after a number of calls; 0 means no
+	// end.
 	For  time.Duration
 	Uses int64
 }
 
-// grants returns what an answer to a record gives, without ids. They cover the call that
-// was asked about, else the person means another one.
+// grants returns the grants that an answer to a record gives, without ids. It refuses
+// terms that do not cover the call that was asked about.
 func (t *Terms) grants(r *Record) ([]Grant, error) {
 	base := Grant{User: r.User, Plugin: r.Plugin, Tool: r.Tool, MaxUses: t.Uses, CreatedBy: r.DecidedBy, Approval: r.ID, Created: r.Decided}
 	if t.Plugin {
@@ -78,7 +79,7 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 			return nil, tool.Errorf(tool.InvalidArgument, "The command runs outside of the workspace, in %s", tool.VisibleName(outside(r.Subject.Paths, folder))).
 				WithHint("say where later ones may run, by a path")
 		}
-		base.Path = folder // where a command runs makes what it does
+		base.Path = folder // the effect of a command depends on its directory
 	}
 	grants := []Grant{base}
 	for i := range patterns {
@@ -93,14 +94,14 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 	return grants, nil
 }
 
-// path returns the absolute path that the terms name.
+// path returns the absolute path of the terms; "" if they name none.
 func (t *Terms) path(r *Record) (string, error) {
 	name := t.Path
 	switch {
 	case name == "":
 		return "", nil
 	case len(name) > maxName || strings.ContainsRune(name, 0):
-		return "", tool.Errorf(tool.InvalidArgument, "The path of the grant is no path: it is longer than %d bytes, or holds a NUL", maxName)
+		return "", tool.Errorf(tool.InvalidArgument, "The path of the grant is not valid: it is longer than %d bytes, or contains a NUL", maxName)
 	case !filepath.IsAbs(name) && r.Subject.Folder == "":
 		return "", tool.Errorf(tool.InvalidArgument, "The path %s is relative, and there is no workspace", tool.VisibleName(name)).WithHint("name it from the root")
 	case !filepath.IsAbs(name):
@@ -122,7 +123,7 @@ func outside(paths []string, folder string) string {
 	return paths[max(i, 0)]
 }
 
-// patterns returns the commands that the terms cover, for a call without any none.
+// patterns returns the commands that the terms cover; none for a call without commands.
 func (t *Terms) patterns(r *Record) ([]command.Pattern, error) {
 	asked := r.Subject.Commands
 	switch {
@@ -164,7 +165,7 @@ func addPattern(all []command.Pattern, p command.Pattern) []command.Pattern {
 	return append(all, p)
 }
 
-// uncovering is the error of a pattern that covers nothing of the call.
+// uncovering returns the error of a pattern that covers no command of the call.
 func uncovering(p command.Pattern, asked []Command) error {
 	var all []string
 	for _, c := range asked {
@@ -174,13 +175,13 @@ func uncovering(p command.Pattern, asked []Command) error {
 		WithHint("what would: %s", bounded(strings.Join(all, ", "), 4*maxSummary))
 }
 
-// uncovered is the error of terms that leave out a command of the call.
+// uncovered returns the error of terms that do not cover a command of the call.
 func uncovered(c Command) error {
 	return tool.Errorf(tool.InvalidArgument, "The call also runs %s, which the grant would not cover",
 		tool.VisibleName(command.Pattern{Words: c.Words}.String())).WithHint("add %s", shortest(c))
 }
 
-// shortest is what covers a command, in words: itself, and the least beginning.
+// shortest names the patterns that cover a command: itself, and its shortest beginning.
 func shortest(c Command) string {
 	whole := tool.VisibleName(command.Pattern{Words: c.Words}.String())
 	if c.Least > len(c.Words) {

@@ -10,14 +10,14 @@ const (
 	defaultWidth = 80
 	minWidth     = 30
 	tabStop      = 8
-	// labelWidth is where the texts of facts begin.
+	// labelWidth is the column at which the texts of facts start.
 	labelWidth = 10
 )
 
-// Text returns the view for a terminal of the given width in columns; 0 means
-// 80, and 30 is the least. It is plain text: every line begins with the host's
-// own mark and is broken before the terminal would break it, so that nothing
-// that was given begins a line. The host's own words are broken at blanks.
+// Text returns the view for a terminal of the given width in columns; 0 means 80, the
+// minimum is 30. It is plain text. Every row starts with a mark of the host and ends
+// before the terminal would break it, so that words of agents and plugins never start a
+// row. The host's own words are broken at spaces.
 func (v View) Text(columns int) string {
 	if columns <= 0 {
 		columns = defaultWidth
@@ -39,8 +39,8 @@ func (v View) Text(columns int) string {
 	return b.String()
 }
 
-// prefixes returns what stands before the first row of a line, and before those
-// that follow. No two kinds of words, the host's and others', share one.
+// prefixes returns the prefix of the first row of a line, and that of the following rows.
+// Words of the host and words of others never have the same prefix.
 func prefixes(line Line) (first, next string) {
 	switch line.Kind {
 	case Fact:
@@ -59,10 +59,10 @@ func prefixes(line Line) (first, next string) {
 	return "  | ", "  |\\"
 }
 
-// rowWriter writes a line in rows of at most so many columns.
+// rowWriter writes a line in rows of at most columns columns.
 type rowWriter struct {
 	b       *strings.Builder
-	next    string // what stands before each row after the first
+	next    string // the prefix of each row after the first
 	columns int
 	column  int
 }
@@ -72,8 +72,8 @@ func (r *rowWriter) begin(prefix string) {
 	r.column = len(prefix)
 }
 
-// words writes text that is broken before blanks: inside a word only if that is
-// longer than a row. The blank stays, so that nobody takes the words for one.
+// words writes text that is broken before spaces, and inside a word only if that is
+// longer than a row. It keeps the space, so that the two words do not look like one.
 func (r *rowWriter) words(text string) {
 	for text != "" {
 		blanks := len(text) - len(strings.TrimLeft(text, " "))
@@ -113,7 +113,7 @@ func (r *rowWriter) characters(text string) {
 	}
 }
 
-// columnsOf returns the most columns that a character takes on a terminal.
+// columnsOf returns the maximum number of columns that a character takes on a terminal.
 func columnsOf(char rune, column int) int {
 	if char == '\t' {
 		return tabStop - column%tabStop

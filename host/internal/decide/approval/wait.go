@@ -8,16 +8,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Wait returns the record, without its arguments and preview, when it is no
-// longer open, which may be at once. If ctx ends first, the error is ctx's
-// cause, and the record stays open. If the end of its time could not be
-// written, the error says so.
+// Wait returns the record, without its arguments and preview, once it is no longer
+// open. If ctx ends first, the error is ctx's cause, and the record stays open. If
+// the record has expired and that could not be written, the error tells so.
 func (s *Service) Wait(ctx context.Context, id string) (Record, error) {
 	l := s.find(id)
 	if l == nil {
 		r, err := s.read(ctx, id, false)
 		if err == nil && r.State == Open {
-			_, err = s.late(ctx, id)
+			_, err = s.tooLate(ctx, id)
 		}
 		return r, err
 	}
@@ -37,14 +36,14 @@ func (s *Service) Wait(ctx context.Context, id string) (Record, error) {
 	return s.read(ctx, id, false)
 }
 
-// Get returns a record, whoever asks; see [Service.Find].
+// Get returns a record to any caller; see [Service.Find].
 func (s *Service) Get(ctx context.Context, id string) (Record, error) { return s.read(ctx, id, true) }
 
-// OfCall returns the last record in which a call of a user was asked about,
-// without its arguments and preview, or [tool.NotFound].
+// OfCall returns the latest record about a user's call, without its arguments and
+// preview. If there is none, the error is [tool.NotFound].
 func (s *Service) OfCall(ctx context.Context, user, call string) (Record, error) {
 	const which = `WHERE user = ? AND CASE WHEN json_valid(question) THEN json_extract(question, '$.call') END = ?
-		ORDER BY id DESC LIMIT 1` // a damaged row is no reason to find no other
+		ORDER BY id DESC LIMIT 1` // a damaged row must not hide the others
 	records, err := s.readAll(ctx, which, []any{user, call})
 	if err != nil {
 		return Record{}, err
@@ -55,8 +54,8 @@ func (s *Service) OfCall(ctx context.Context, user, call string) (Record, error)
 	return records[0], nil
 }
 
-// Find returns a record that the caller may see as an approver or an admin.
-// Any other is [tool.NotFound], as one that does not exist.
+// Find returns a record that the caller may see as an approver or an admin. For any
+// other record the error is [tool.NotFound], as for one that does not exist.
 func (s *Service) Find(ctx context.Context, id string, by auth.Caller) (Record, error) {
 	r, err := s.read(ctx, id, false)
 	if err == nil && !r.VisibleTo(by) {
