@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -202,14 +204,12 @@ func (r robotsRule) matches(text string) bool {
 // question marks and the bytes of special keep their meaning: they are escaped in the
 // result only if they are escaped in text.
 func canonical(text, special string) string {
-	const hex = "0123456789ABCDEF"
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
 		c, escaped := text[i], false
 		if c == '%' && i+2 < len(text) {
-			high, low := strings.IndexByte(hex, upper(text[i+1])), strings.IndexByte(hex, upper(text[i+2]))
-			if high >= 0 && low >= 0 {
-				c, escaped = byte(high<<4|low), true
+			if b, err := strconv.ParseUint(text[i+1:i+3], 16, 8); err == nil {
+				c, escaped = byte(b), true
 				i += 2
 			}
 		}
@@ -218,17 +218,8 @@ func canonical(text, special string) string {
 			!escaped && strings.IndexByte("/?"+special, c) >= 0:
 			out.WriteByte(c)
 		default:
-			out.WriteByte('%')
-			out.WriteByte(hex[c>>4])
-			out.WriteByte(hex[c&15])
+			fmt.Fprintf(&out, "%%%02X", c)
 		}
 	}
 	return out.String()
-}
-
-func upper(c byte) byte {
-	if c >= 'a' && c <= 'f' {
-		return c - 'a' + 'A'
-	}
-	return c
 }
