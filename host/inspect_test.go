@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -15,7 +16,7 @@ import (
 
 func TestInspection(t *testing.T) {
 	t.Parallel()
-	crash := &supervisor.Crash{Cause: "panicked", Detail: "exit code 2: panic: oh\x1b", Stderr: "panic: oh\n\ngoroutine 1"}
+	crash := &process.Crash{Cause: "panicked", Detail: "exit code 2: panic: oh\x1b", Stderr: "panic: oh\n\ngoroutine 1"}
 	for _, tt := range []struct {
 		name string
 		p    httpapi.Plugin

@@ -97,7 +97,7 @@ func TestHostKnowsNoPlugin(t *testing.T) {
 // TestGeneratedTypesStopAtTheEdge finds code that speaks the generated types
 // instead of package tool.
 func TestGeneratedTypesStopAtTheEdge(t *testing.T) {
-	edge := []string{"host/internal/plugin/supervisor/wire", "sdk/server.go", "sdk/wire.go", "sdk/sdktest/", "proto/"}
+	edge := []string{"host/internal/plugin/process/wire", "sdk/server.go", "sdk/wire.go", "sdk/sdktest/", "proto/"}
 	shared := []string{"CheckHandshake", "Handshake", "IsHandshake", "MaxMessageBytes", "ServiceName", "Version"} // of handshake.go
 	for _, path := range goFiles(t, root(t)) {
 		name, err := filepath.Rel(root(t), path)

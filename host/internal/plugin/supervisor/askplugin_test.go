@@ -90,7 +90,7 @@ type askArgs struct {
 	Twice    bool   // another one before the first is answered
 	Times    int    // how often
 	Secret   string // asks for a secret of this name instead
-	Hold     bool   // stays after it has asked, until the call is canceled
+	Hold     bool   // sends its ticket after it has asked, and stays until the call is canceled
 }
 
 // ask tells what the host answers to a question, or to several: the code of the
@@ -107,9 +107,9 @@ func (q *requester) ask(r *toolpluginv1.CallRequest, stream callStream) error {
 	case "none":
 		ticket = nil
 	case "forged":
-		ticket = make([]byte, ticketSize)
+		ticket = make([]byte, 32)
 	case "short":
-		ticket = own[:ticketSize-1]
+		ticket = own[:32-1]
 	default:
 		ticket = q.tickets[args.Ticket]
 	}
@@ -130,7 +130,7 @@ func (q *requester) ask(r *toolpluginv1.CallRequest, stream callStream) error {
 		said = append(said, tell(<-first))
 	}
 	if args.Hold {
-		if err := stream.Send(chunk([]byte("inside"))); err != nil {
+		if err := stream.Send(chunk(own)); err != nil {
 			return err // the call has ended
 		}
 		<-stream.Context().Done()

@@ -188,7 +188,7 @@ func TestCallThatDoesNotStop(t *testing.T) {
 	first := k.live("draining")
 	k.cancelInside(t, "draining", "ignore", `{}`)
 	eventually(t, "the process gets no new calls", func() bool { return k.live("draining") != first })
-	if pid := k.mustCall(t, "draining", "pid"); pid == first.runner.ID() {
+	if pid := k.mustCall(t, "draining", "pid"); pid == strconv.Itoa(first.proc.PID()) {
 		t.Errorf("process %s takes another call", pid)
 	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

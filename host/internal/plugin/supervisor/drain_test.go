@@ -48,14 +48,14 @@ func TestCallsEndOnTheOldProcess(t *testing.T) {
 				}
 			} else {
 				k.change(t, p.with(`{"list":"more"}`))
-				if pid := k.mustCall(t, "calm", "pid"); pid == old.runner.ID() {
+				if pid := k.mustCall(t, "calm", "pid"); pid == strconv.Itoa(old.proc.PID()) {
 					t.Error("the old process takes new calls")
 				}
 				if s := k.state(t, "calm"); s.Calls != 1 {
 					t.Errorf("state is %+v, want the call of the old process counted", s)
 				}
 			}
-			if within(0, old.ended) {
+			if isClosed(old.ended) {
 				t.Fatal("the old process has ended before its call")
 			}
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -97,7 +97,7 @@ func TestCrashOfTheOldProcess(t *testing.T) {
 	ended := k.inside(t, "calm", filepath.Join(k.workspace, "never"))
 	old := k.live("calm")
 	k.change(t, p.with(`{"list":"more"}`))
-	process, err := os.FindProcess(old.runner.proc.PID())
+	process, err := os.FindProcess(old.proc.PID())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,90 +14,85 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// A look finds out whether a process has become able to change what it must not, since
-// somebody has replaced that, as git replaces .git/config with each change. The new files
-// are mounted read-only in its namespaces, so that its calls, sessions and jobs go on.
-// Where that cannot be done the process is retired, and the next one is kept from the
-// files. The file system may take its time, or never answer: nothing is held meanwhile,
-// and no more than one look at a process is under way.
+// A look checks whether a process can change protected files. It can if somebody has
+// replaced such a file: git replaces .git/config with each change. A look mounts the
+// new files read-only in the namespaces of the process, so that its calls, sessions
+// and jobs continue. If that is not possible, it retires the process, and the next one
+// cannot change the files.
+//
+// The file system may take long or never answer. A look holds no lock meanwhile, and
+// there is at most one look at a process at a time.
 type look struct{ done chan struct{} }
 
-// look returns when it is known whether a process is exposed. It is called with mu held
-// and returns with mu held; it releases it meanwhile. Its error is for callers.
-func (k *keeper) look(ctx context.Context, i *instance) error {
-	if i.stopping || time.Since(i.looked) < k.s.timing.look {
+// look waits for the result of a look at a process, unless the last one is recent. The
+// caller holds mu; look releases it while it waits. The error is for callers.
+func (m *manager) look(ctx context.Context, i *instance) error {
+	if i.stopping || time.Since(i.looked) < m.s.timing.look {
 		return nil
 	}
-	under := k.beginLook(ctx, i)
-	k.mu.Unlock()
+	current := m.beginLook(ctx, i)
+	m.mu.Unlock()
 	var err error
 	select {
-	case <-under.done:
+	case <-current.done:
 	case <-i.ended:
 	case <-ctx.Done():
-		err = endedCall(ctx, errors.New("the file system did not say in time whether the process can change what it must not"))
-	case <-k.closing:
-		err = k.unavailable(0, errClosed, "is stopped: the host is stopping")
+		err = contextError(ctx, errors.New("the file system did not answer in time whether the process can change protected files"))
+	case <-m.closing:
+		err = m.unavailable(0, errClosed, "is stopped: the host is stopping")
 	}
-	k.mu.Lock()
+	m.mu.Lock()
 	return err
 }
 
-// beginLook begins a look unless one is under way. It is called with mu held.
-func (k *keeper) beginLook(ctx context.Context, i *instance) *look {
+// beginLook begins a look unless one is in progress. The caller holds mu.
+func (m *manager) beginLook(ctx context.Context, i *instance) *look {
 	if i.looking != nil {
 		return i.looking
 	}
-	under := &look{done: make(chan struct{})}
-	i.looking = under
+	current := &look{done: make(chan struct{})}
+	i.looking = current
 	ctx = context.WithoutCancel(ctx)
-	k.s.tasks.Go(func() { // ends when the file system answers; Close waits, not for ever
-		defer close(under.done)
+	m.s.tasks.Go(func() { // ends when the file system answers; Close waits for a while
+		defer close(current.done)
 		began := time.Now()
-		paths := k.s.exposed(i.runner.proc)
-		found := suspectsAt(k.plugin.Name, paths)
+		proc := i.proc.Sandboxed()
+		paths := m.s.exposed(proc)
+		found := suspectsAt(m.plugin.Name, paths)
 		var still []string
 		if len(paths) > 0 {
-			still = k.s.reprotect(i.runner.proc, ctx, paths)
+			still = m.s.reprotect(proc, ctx, paths)
 		}
-		now := k.s.readOnly(k.s.opts.Workspace)
-		k.mu.Lock()
-		defer k.mu.Unlock()
+		now := m.s.readOnly(m.s.opts.Workspace)
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		i.looking, i.looked = nil, began
-		k.s.suspects.note(found)
+		m.s.suspects.note(found)
 		switch {
 		case i.stopping:
 		case len(still) > 0:
-			k.log.Warn("the plugin is restarted: protected files were replaced or made, and its process could change them", "paths", still)
-			i.why = "protected files were replaced or made while it ran: " + k.named(still)
-			k.succeed(ctx, i)
+			m.log.Warn("the plugin restarts: protected files were replaced or created, and its process could change them", "paths", still)
+			i.why = "protected files were replaced or created while it ran: " + m.named(still)
+			i.patience = m.s.timing.drain
+			m.renew(ctx, i)
 		case now != i.readOnly:
-			k.log.Warn("the plugin is restarted: the workspace became read-only or writable", "read_only", now)
+			m.log.Warn("the plugin restarts: the workspace became read-only or writable", "read_only", now)
 			i.why = "the workspace became read-only or writable"
-			k.succeed(ctx, i)
+			i.patience = m.s.timing.drain
+			m.renew(ctx, i)
 		case len(paths) > 0:
-			k.log.Info("protected files were replaced or made: the plugin's process is kept from changing the new ones", "paths", paths)
+			m.log.Info("protected files were replaced or created: the plugin's process cannot change the new ones", "paths", paths)
 		}
 	})
-	return under
+	return current
 }
 
-// succeed retires a process that another one is to succeed. It is called with mu held.
-func (k *keeper) succeed(ctx context.Context, i *instance) {
-	_, n := k.oldest(i.key.scope)
-	i.patience = k.s.timing.drain
-	k.retire(i)
-	if n < maxGenerations && k.plugin.Eager && k.mayStart() == nil {
-		k.begin(ctx, i.key.scope)
-	}
-}
-
-// named lists paths for a caller, who is told of none outside of the workspace.
-func (k *keeper) named(paths []string) string {
+// named lists paths for a caller, without names outside of the workspace.
+func (m *manager) named(paths []string) string {
 	const most = 3
 	var names []string
 	for _, path := range paths {
-		name, err := filepath.Rel(k.s.opts.Workspace, path)
+		name, err := filepath.Rel(m.s.opts.Workspace, path)
 		if err != nil || !filepath.IsLocal(name) {
 			name = "a file outside of the workspace"
 		}
@@ -111,9 +106,9 @@ func (k *keeper) named(paths []string) string {
 	return strings.Join(names, ", ")
 }
 
-// suspects are files that somebody has put where a process could then change them.
+// suspects are files that were put where a process could change them.
 type suspects struct {
-	mu    sync.Mutex
+	mu    sync.Mutex         // guards files
 	files map[string]suspect // by path
 }
 
@@ -122,7 +117,7 @@ type suspect struct {
 	plugin string
 }
 
-// suspectsAt identifies the files at the paths that a plugin could change.
+// suspectsAt identifies the files at paths that a plugin could change.
 func suspectsAt(plugin string, paths []string) map[string]suspect {
 	found := make(map[string]suspect, len(paths))
 	for _, path := range paths {
@@ -137,17 +132,17 @@ func (s *suspects) note(found map[string]suspect) {
 	if s.files == nil {
 		s.files = map[string]suspect{}
 	}
-	maps.Copy(s.files, found) // as many as are protected
+	maps.Copy(s.files, found) // bounded by the protected files
 }
 
-// Suspects returns the files that a plugin could change since somebody has put them
-// where others were, each with the plugin's name: they may hold what that one wrote.
-// It looks at every process anew. A file that was put there with no plugin running is
-// none.
+// Suspects returns the protected files that a plugin could change after they had
+// replaced other files, each with the plugin's name: the plugin may have written them.
+// It checks every process again. A file that was put there while no plugin ran is not
+// a suspect.
 func (s *Supervisor) Suspects() map[string]string {
-	for _, k := range s.all() {
-		for _, proc := range k.processes() {
-			s.suspects.note(suspectsAt(k.plugin.Name, s.exposed(proc)))
+	for _, m := range s.all() {
+		for _, proc := range m.processes() {
+			s.suspects.note(suspectsAt(m.plugin.Name, s.exposed(proc)))
 		}
 	}
 	s.suspects.mu.Lock()
@@ -162,19 +157,17 @@ func (s *Supervisor) Suspects() map[string]string {
 	return found
 }
 
-// processes returns those that run.
-func (k *keeper) processes() (all []*sandbox.Process) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, i := range k.instances {
-		if i.runner.proc != nil {
-			all = append(all, i.runner.proc)
-		}
+// processes returns the running processes.
+func (m *manager) processes() (all []*sandbox.Process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range m.instances {
+		all = append(all, i.proc.Sandboxed())
 	}
 	return all
 }
 
-// Trust forgets that files were suspects: somebody has looked at them. A process that
+// Trust makes files no suspects any more: a person has reviewed them. A process that
 // can still change one makes it a suspect again.
 func (s *Supervisor) Trust(paths []string) {
 	s.suspects.mu.Lock()
@@ -184,11 +177,11 @@ func (s *Supervisor) Trust(paths []string) {
 	}
 }
 
-// patrol begins a look at a process that may have no calls.
-func (k *keeper) patrol(ctx context.Context, i *instance) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+// patrol begins a look at a process, which may have no calls.
+func (m *manager) patrol(ctx context.Context, i *instance) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if !i.stopping {
-		k.beginLook(ctx, i)
+		m.beginLook(ctx, i)
 	}
 }

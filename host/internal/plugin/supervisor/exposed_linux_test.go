@@ -123,7 +123,7 @@ func TestExposedProcessFinishesItsCalls(t *testing.T) {
 	if err := <-failed; err == nil {
 		t.Error("a call of a process that was replaced never ended, and was no error")
 	}
-	k.log.await(t, "although it has calls, after another process has replaced it")
+	k.log.await(t, "although it has calls: another process has replaced it")
 }
 
 // guarding keeps a plugin that may write the workspace, all but a file there, and

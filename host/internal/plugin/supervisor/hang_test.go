@@ -58,7 +58,7 @@ func TestHungFileSystem(t *testing.T) {
 	if err := <-ended; tool.AsError(err).Code != tool.Canceled {
 		t.Errorf("Run() = %v, want that the call was canceled", err)
 	}
-	calm := k.keepers["calm"]
+	calm := k.managers["calm"]
 	calm.mu.Lock()
 	processes := slices.Collect(maps.Values(calm.instances))
 	calm.mu.Unlock()

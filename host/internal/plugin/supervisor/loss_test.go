@@ -31,7 +31,7 @@ func TestNoCallIsLost(t *testing.T) {
 	done := make(chan struct{})
 	for n := range callers {
 		running.Go(func() { // ends with the changes
-			for !within(0, done) {
+			for !isClosed(done) {
 				rounds, err := k.callAsPublished(t, []string{"calm", "connected"}[n%2])
 				if err != nil {
 					t.Errorf("a call is lost: %v", err)
@@ -93,16 +93,16 @@ func TestCallIsLostWithoutTheGuard(t *testing.T) {
 	if _, err := k.callAsPublished(t, "calm"); err != nil {
 		t.Fatal(err)
 	}
-	before := k.keepers
+	before := k.managers
 	c, err := k.Prepare(t.Context(), []Plugin{p.with(`{"list":"more"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.keepers = c.keepers // nothing else runs here
+	k.managers = c.managers // nothing else runs here
 	if _, err := k.callAsPublished(t, "calm"); err == nil {
 		t.Error("the call succeeded between the change and its publication: the guard guards nothing")
 	}
-	k.keepers = before
+	k.managers = before
 	c.Commit()
 	if _, err := k.callAsPublished(t, "calm"); err != nil {
 		t.Errorf("a call after Commit: %v", err)

@@ -10,22 +10,23 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // maxManifest bounds a manifest file, in bytes.
 const maxManifest = 64 << 20
 
-// manifest is what is known of a plugin without starting it. It holds for one
-// content of the binary and one set of settings.
+// manifest is the file that makes the tools of a plugin known without a start. It is
+// valid for one content of the program and one set of settings.
 type manifest struct {
-	// File is the binary when Digest was computed: as long as it is the same,
-	// the binary need not be read.
-	File    fileID      `json:"file"`
-	Digest  string      `json:"digest"`
-	Version string      `json:"version"`
-	Tools   []tool.Spec `json:"tools"`
-	// Schema is that of the settings, so that they can be evaluated.
+	// File identifies the program file that had Digest. As long as the file is the
+	// same, it is not read again.
+	File    process.FileID `json:"file"`
+	Digest  string         `json:"digest"`
+	Version string         `json:"version"`
+	Tools   []tool.Spec    `json:"tools"`
+	// Schema is the JSON Schema of the settings, to evaluate them.
 	Schema []byte `json:"schema,omitempty"`
 	// Settings is the digest of the settings.
 	Settings string `json:"settings"`
@@ -35,7 +36,7 @@ func manifestPath(stateDir, plugin string) string {
 	return filepath.Join(stateDir, "manifests", plugin+".json")
 }
 
-// loadManifest returns nil without an error if there is none.
+// loadManifest returns nil without an error if there is no manifest.
 func loadManifest(path string) (*manifest, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -59,8 +60,7 @@ func loadManifest(path string) (*manifest, error) {
 	return m, nil
 }
 
-// save replaces the file as a whole: a host that dies meanwhile leaves the old
-// one.
+// save replaces the file as a whole: a host that dies meanwhile leaves the old file.
 func (m *manifest) save(path string) (err error) {
 	data, err := json.Marshal(m)
 	if err != nil {
@@ -90,59 +90,59 @@ func (m *manifest) save(path string) (err error) {
 	return f.Close()
 }
 
-// program opens the plugin's binary, and believes the manifest about its
-// digest as long as the file is the same. It does not if the digest is pinned:
-// whoever can write the manifest may not choose what it is compared with. Nor
-// does any start.
-func (m *manifest) program(p Plugin) (*binary, error) {
-	var hashes hashCache
-	if m.File != (fileID{}) && p.SHA256 == "" {
-		hashes.put(m.File, m.Digest)
+// isOf reports whether the manifest is that of the plugin's present program. If the
+// digest is pinned, it hashes the program instead of trusting the manifest, because
+// a manifest can be forged. So does every start.
+func (m *manifest) isOf(p Plugin) bool {
+	var hashes process.Hashes
+	if m.File != (process.FileID{}) && p.SHA256 == "" {
+		hashes.Put(m.File, m.Digest)
 	}
-	return openBinary(p, &hashes)
+	program, err := process.OpenProgram(p.Path, p.SHA256, &hashes)
+	if err != nil {
+		return false // a start reports the reason
+	}
+	defer program.Close()
+	return program.Digest == m.Digest
 }
 
-// recall publishes the tools of the manifest cache, if it holds those of this
-// binary with these settings. It starts nothing.
-func (k *keeper) recall() bool {
-	m, err := loadManifest(manifestPath(k.s.opts.StateDir, k.plugin.Name))
+// loadTools publishes the saved tools of the plugin, if they are those of this program
+// with these settings, and reports whether they are. It starts nothing.
+func (m *manager) loadTools() bool {
+	saved, err := loadManifest(manifestPath(m.s.opts.StateDir, m.plugin.Name))
 	if err != nil {
-		k.log.Warn("what is known of the plugin cannot be read", "error", err)
+		m.log.Warn("the plugin's saved tools cannot be read", "error", err)
 	}
-	if m == nil {
+	if saved == nil || !saved.isOf(m.plugin) {
 		return false
 	}
-	program, err := m.program(k.plugin)
-	if err != nil {
-		return false // the start will say why
-	}
-	defer program.file.Close()
-	if program.digest != m.Digest {
+	settings, err := m.settings(saved.Schema)
+	if err != nil || digestOf(settings) != saved.Settings {
 		return false
 	}
-	settings, err := k.settings(m.Schema)
-	if err != nil || digestOf(settings) != m.Settings {
-		return false
-	}
-	k.learn(learned{program: m.Digest, schema: m.Schema, outcome: m.Settings})
-	k.mu.Lock()
-	k.digest, k.version = m.Digest, m.Version
-	k.mu.Unlock()
-	k.publish(m.Digest, m.Tools)
-	k.recognize(m, program.id)
+	m.learn(learned{program: saved.Digest, schema: saved.Schema, outcome: saved.Settings})
+	m.mu.Lock()
+	m.digest, m.version = saved.Digest, saved.Version
+	m.mu.Unlock()
+	m.publish(saved.Digest, saved.Tools)
 	return true
 }
 
-// recognize notes in a manifest which file has its digest, if that is not noted
-// yet: the file was too new when the plugin was started, or was put there anew.
-// Without it each host would read the whole file. A failure costs that time only.
-func (k *keeper) recognize(m *manifest, id fileID) {
-	if m.File == id || !id.settled() {
-		return
+// saveTools saves the tools of a process, so that the next host can list them without
+// starting the plugin. A failure costs only the time of that start.
+func (m *manager) saveTools(i *instance, program *process.Program, settings []byte) {
+	saved := manifest{
+		Digest:   i.digest,
+		Version:  i.about.Version,
+		Tools:    i.about.Tools,
+		Schema:   i.about.Schema,
+		Settings: digestOf(settings),
 	}
-	m.File = id
-	if err := m.save(manifestPath(k.s.opts.StateDir, k.plugin.Name)); err != nil {
-		k.log.Warn("what is known of the plugin cannot be kept", "error", err)
+	if program.ID.Settled() {
+		saved.File = program.ID
+	}
+	if err := saved.save(manifestPath(m.s.opts.StateDir, m.plugin.Name)); err != nil {
+		m.log.Warn("the plugin's tools cannot be saved for the next start", "error", err)
 	}
 }
 

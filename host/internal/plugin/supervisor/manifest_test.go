@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -78,44 +79,9 @@ func TestToolsAreKnownWithoutAStart(t *testing.T) {
 	}
 }
 
-// TestManifestLearnsTheFile starts hosts whose plugin was built just before the
-// first one looked at it: too late to believe that its digest stays. A later
-// one notes the file, so that those after it need not read it.
-func TestManifestLearnsTheFile(t *testing.T) {
-	t.Parallel()
-	stateDir := t.TempDir()
-	calm := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()}
-	if err := keepIn(t, stateDir, calm).Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	path := manifestPath(stateDir, "calm")
-	m, err := loadManifest(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.File = fileID{}
-	if err := m.save(path); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the file is noted", func() bool {
-		k := keepIn(t, stateDir, calm)
-		if err := k.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if s := k.state(t, "calm"); s.PID != 0 {
-			t.Fatal("the plugin was started, whose tools are known")
-		}
-		m, err := loadManifest(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m.File == lookAt(calm.Path)
-	})
-}
-
 func TestManifestRoundTrip(t *testing.T) {
 	want := &manifest{
-		File: fileID{Dev: 1, Ino: 2, Size: 3, Mode: 4, UID: 5, Mtime: 6, Ctime: 7}, Digest: "abc", Version: "1", Schema: []byte("{}"), Settings: "def",
+		File: process.FileID{Dev: 1, Ino: 2, Size: 3, Mode: 4, UID: 5, Mtime: 6, Ctime: 7}, Digest: "abc", Version: "1", Schema: []byte("{}"), Settings: "def",
 		Tools: []tool.Spec{{Name: "a", Tier: tool.Privileged, InputSchema: []byte(`{"type":"object"}`), TierWhen: []tool.TierRule{{Property: "p", Equals: []byte(`1`), Tier: tool.ReadOnly}}}},
 	}
 	path := manifestPath(t.TempDir(), "p")
@@ -147,7 +113,7 @@ func TestPinIsNotBelievedFromTheCache(t *testing.T) {
 	stateDir := t.TempDir()
 	pin := strings.Repeat("0", 64)
 	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, SHA256: pin, Limits: sandbox.DefaultLimits()}
-	forged := &manifest{File: lookAt(p.Path), Digest: pin, Version: "1", Schema: []byte("{}"), Settings: digestOf([]byte("{}")), Tools: []tool.Spec{{Name: "echo", Tier: tool.ReadOnly}}}
+	forged := &manifest{File: process.LookAt(p.Path), Digest: pin, Version: "1", Schema: []byte("{}"), Settings: digestOf([]byte("{}")), Tools: []tool.Spec{{Name: "echo", Tier: tool.ReadOnly}}}
 	if err := forged.save(manifestPath(stateDir, "calm")); err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func TestMissingLayerIsWarnedOf(t *testing.T) {
 	k := keepPlugins(t, p)
 	k.mustCall(t, "calm", "echo")
 	k.mustCall(t, "calm", "echo")
-	const warning = "the plugin runs without what its sandbox requires"
+	const warning = "the plugin runs without layers that its sandbox requires"
 	if got := strings.Count(k.log.String(), warning); got != 1 {
 		t.Errorf("%d warnings in the log, want one for one start", got)
 	}
@@ -71,12 +71,12 @@ func unmet(r sandbox.Report) (n int) {
 func TestEachGapIsWarnedOfOnce(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	k := &keeper{log: hclog.New(&hclog.LoggerOptions{Output: &log})}
-	k.warnOfMissing(sandbox.Report{Missing: []sandbox.Gap{
+	m := &manager{log: hclog.New(&hclog.LoggerOptions{Output: &log})}
+	m.warnOfMissing(sandbox.Report{Missing: []sandbox.Gap{
 		{Layer: sandbox.LayerMounts, Reason: "the kernel refuses it", Required: true},
 		{Layer: sandbox.LayerMounts, Reason: "the workspace is too large", Unsearched: true},
 	}})
-	for _, want := range []string{`held by the kernel: reason="the workspace is too large"`, `requires: missing="mounts (the kernel refuses it)"`} {
+	for _, want := range []string{`forbidden by name: reason="the workspace is too large"`, `requires: missing="mounts (the kernel refuses it)"`} {
 		if strings.Count(log.String(), want) != 1 {
 			t.Errorf("the log says %q, want %q once", &log, want)
 		}

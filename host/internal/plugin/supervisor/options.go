@@ -9,91 +9,87 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Options says which plugins to keep and where.
+// Options configure a [Supervisor].
 type Options struct {
-	// Plugins are kept until a [Change] replaces them. Their names differ.
+	// Plugins are the plugins until a [Change] replaces them. Their names differ.
 	Plugins []Plugin
-	// Launcher starts the processes; it is required. The caller closes it
-	// after the Supervisor.
+	// Launcher starts the processes. Required. The caller closes it after the
+	// Supervisor.
 	Launcher *sandbox.Launcher
-	// StateDir is the host's state directory; it is required. Plugins get
-	// plugins/NAME in it, and what is known of their tools is kept in
-	// manifests.
+	// StateDir is the host's state directory. Required. Each plugin gets
+	// plugins/NAME in it; their tools are saved in manifests.
 	StateDir string
-	// RunDir is where hosts make their directories for sockets and scratch
-	// files, at most 60 bytes long; "" means $XDG_RUNTIME_DIR/toolhost, or
-	// /tmp/toolhost-UID, or one with an unguessable name there if another user has
-	// taken that.
+	// RunDir is the directory in which hosts make their directories for sockets and
+	// scratch files, at most 60 bytes long. The default is $XDG_RUNTIME_DIR/toolhost,
+	// or /tmp/toolhost-UID, or a directory with a random name in /tmp if another user
+	// has taken that name.
 	RunDir string
-	// Workspace is the working directory of the plugins and the root of calls
-	// that name none; "" means "/" and no root.
+	// Workspace is the working directory of the plugins and the root of calls that
+	// name no root; "" means "/" and no root.
 	Workspace string
-	// Hidden are absolute paths that no plugin may reach; what is below one is
-	// meant too. StateDir and RunDir are hidden in any case, but for what is the
-	// plugin's own there.
+	// Hidden are absolute paths that no plugin may reach, with everything below them.
+	// StateDir and RunDir are always hidden, except for the plugin's own directories
+	// there.
 	Hidden []string
-	// Version is the host's, for the plugins' logs.
+	// Version is the version of the host, for the plugins' logs.
 	Version string
-	// Logger gets what plugins log and what happens to them; nil drops it.
+	// Logger receives the plugins' logs and the events of their lives; nil drops
+	// them.
 	Logger hclog.Logger
-	// Redact removes secrets from a text; it may be called by several
-	// goroutines at once. What plugins say goes through it on its way to logs,
-	// errors and crash reports. nil changes nothing.
+	// Redact removes secrets from the plugins' texts in logs, errors and crash
+	// reports. It must be safe for concurrent use. nil changes nothing.
 	Redact func(text string) string
-	// Publish is called when the tools of a plugin are known, when they or
-	// the program change, and with no tools when a [Change] removes the plugin. digest names what was published: it goes into
-	// [Supervisor.Run] with each call that was checked against these tools.
-	// Calls for one plugin come one after the other. It must not call the
-	// Supervisor. nil drops them.
+	// Publish is called when the tools of a plugin become known, when the tools or the
+	// program change, and with no tools when a [Change] removes the plugin. digest
+	// identifies these tools: pass it to [Supervisor.Run] with each call that was
+	// checked against them. Publish is not called concurrently for one plugin. It must
+	// not call the Supervisor. May be nil.
 	Publish func(plugin, digest string, tools []tool.Spec)
-	// Entered is called when a plugin enters another phase of its life. It must
-	// return at once and not call the Supervisor. nil drops it.
+	// Entered is called when a plugin enters another phase. It must return at once and
+	// not call the Supervisor. May be nil.
 	Entered func(plugin string, phase Phase)
 }
 
-// Plugin says how to run one plugin.
+// Plugin configures one plugin.
 type Plugin struct {
 	// Name is the name of its block in the configuration.
 	Name string
 	// Path is the absolute path of its binary.
 	Path string
-	// SHA256 is the hex digest that the binary must have; "" means any.
+	// SHA256 is the hex digest that the binary must have; "" accepts any.
 	SHA256 string
 	// Limits bound each of its processes.
 	Limits sandbox.Limits
-	// Confinement says how its processes are kept apart from the machine.
+	// Confinement isolates its processes from the machine.
 	Confinement sandbox.Confinement
-	// Protected are absolute paths that it may read and not change, even where it
-	// may write; what is below one is meant too.
+	// Protected are absolute paths that it may read and not change, with everything
+	// below them, even where it may write.
 	Protected []string
-	// Forbidden are patterns of paths that its processes are not to see; see
+	// Forbidden are patterns of paths that its processes must not see; see
 	// [sandbox.Profile].
 	Forbidden []string
-	// PassEnv names the variables of the host's environment that it gets,
-	// beside those of the contract, a fixed PATH and LANG, TMPDIR and, from the
-	// host, TZ.
+	// PassEnv names the variables of the host's environment that it gets, besides TZ.
+	// It also gets the variables of the contract, TMPDIR, and a fixed PATH and LANG.
 	PassEnv []string
 	// Secrets are the values that its calls may ask for, by name.
 	Secrets map[string]string
-	// Eager starts it with the host instead of at its first call, and keeps it
+	// Eager starts it with the host instead of at its first call, and does not stop it
 	// when it is idle.
 	Eager bool
-	// IdleTimeout stops it when it has had no call for that long; 0 means 10
-	// minutes.
+	// IdleTimeout stops it after that time without a call; the default is 10 minutes.
 	IdleTimeout time.Duration
-	// Restart says when it is kept off for a while because it crashes.
+	// Restart is the circuit breaker that keeps it off while it crashes.
 	Restart Restart
-	// Settings evaluates the plugin's own settings against the JSON Schema
-	// that it publishes ("" if it publishes none) and returns a JSON object.
-	// Its error tells the operator every mistake with file and line. nil means
-	// that there are no settings.
+	// Settings evaluates the plugin's own settings against the JSON Schema that it
+	// publishes, empty if it has none, and returns a JSON object. The error tells the
+	// operator every mistake with file and line. nil means no settings.
 	Settings func(schema []byte) (settings []byte, err error)
-	// Locate returns the place ("config.hcl:12") of a path into the settings.
-	// nil means that places are not known.
+	// Locate returns the place of a path into the settings, such as "config.hcl:12".
+	// nil means that the places are not known.
 	Locate func(path []string) string
 }
 
-// withDefaults returns p as it is compared with others.
+// withDefaults returns p with its defaults, so that equal options compare equal.
 func (p Plugin) withDefaults() Plugin {
 	if p.IdleTimeout <= 0 {
 		p.IdleTimeout = defaultIdleTimeout

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killOrphans kills the processes that have the run directory of a dead host
-// in their environment. A plugin dies with its host; what it started in a
-// session of its own does not, where there is no PID namespace.
+// killOrphans kills the processes that have the run directory of a dead host in their
+// environment. A plugin dies with its host, but without a PID namespace a process that
+// it started in another session does not.
 func killOrphans(runDir string) {
 	environs, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil {
@@ -27,8 +27,8 @@ func killOrphans(runDir string) {
 	}
 }
 
-// killIfMarked opens the process before it looks, so that it cannot kill
-// another that gets the number meanwhile.
+// killIfMarked opens the process before it reads the environment, so that it cannot
+// kill another process that gets the same id.
 func killIfMarked(pid int, environ string, mark []byte) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
@@ -37,7 +37,7 @@ func killIfMarked(pid int, environ string, mark []byte) {
 	defer func() { _ = unix.Close(fd) }()
 	env, err := os.ReadFile(environ)
 	if err != nil || !bytes.Contains(env, mark) {
-		return // it has ended, is another user's, or nothing of ours
+		return // it has ended, or it is not one of ours
 	}
 	_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may have ended
 }

@@ -157,20 +157,20 @@ func TestPreviewOfAnotherProgramIsNotAsked(t *testing.T) {
 func TestPreviewIsActivity(t *testing.T) {
 	k := keep(t, "calm")
 	k.mustCall(t, "calm", "echo")
-	live, keeper := k.live("calm"), k.keepers["calm"]
+	live, m := k.live("calm"), k.managers["calm"]
 	aged := time.Now().Add(-time.Hour)
-	keeper.mu.Lock()
+	m.mu.Lock()
 	live.lastUsed = aged
-	keeper.mu.Unlock()
+	m.mu.Unlock()
 	if _, err := k.preview(t, "calm", "", "echo"); err != nil {
 		t.Fatal(err)
 	}
-	if rest := keeper.idle(live); rest <= 0 || live.stopping {
+	if rest := m.idle(live); rest <= 0 || live.stopping {
 		t.Errorf("idle() = %v, stopping %v after a preview, want that it goes on", rest, live.stopping)
 	}
-	keeper.mu.Lock()
+	m.mu.Lock()
 	live.lastUsed = aged // the control: without the preview it is idle
-	keeper.mu.Unlock()
-	keeper.idle(live)
+	m.mu.Unlock()
+	m.idle(live)
 	<-live.ended
 }

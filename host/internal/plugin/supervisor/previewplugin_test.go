@@ -51,11 +51,11 @@ func (p *testPlugin) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest
 		res.ProtoReflect().SetUnknown(empty(4))
 		return res, nil
 	case "parts":
-		return &toolpluginv1.PreviewResponse{Content: slices.Repeat(all([]byte("x")).GetContent(), maxParts+1)}, nil
+		return &toolpluginv1.PreviewResponse{Content: slices.Repeat(all([]byte("x")).GetContent(), 1000+1)}, nil
 	case "long_summary":
-		return &toolpluginv1.PreviewResponse{Summary: strings.Repeat("x", maxMessage+1)}, nil
+		return &toolpluginv1.PreviewResponse{Summary: strings.Repeat("x", (16<<10)+1)}, nil
 	case "long_digest":
-		return &toolpluginv1.PreviewResponse{Digest: make([]byte, maxDigest+1)}, nil
+		return &toolpluginv1.PreviewResponse{Digest: make([]byte, (1<<10)+1)}, nil
 	case "bad_summary":
 		res := new(toolpluginv1.PreviewResponse)
 		res.ProtoReflect().SetUnknown(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "\xff"))

@@ -135,9 +135,9 @@ func TestGitConfigIsHeldWithoutCalls(t *testing.T) {
 	k, _ := inRepository(t)
 	k.timing.patrol = 10 * time.Millisecond
 	k.mustCall(t, "calm", "echo")
-	proc := k.live("calm").runner.proc
+	proc := k.live("calm").proc.Sandboxed()
 	k.git(t, "config", "user.name", "Somebody")
-	k.log.await(t, "is kept from changing the new ones")
+	k.log.await(t, "cannot change the new ones")
 	if exposed := proc.Exposed(); len(exposed) > 0 {
 		t.Errorf("the process can change %v", exposed)
 	}
@@ -209,7 +209,7 @@ func TestNotHeldAgain(t *testing.T) {
 				t.Error("the same process takes calls")
 			}
 			e := tool.AsError(<-ended)
-			if want := "protected files were replaced or made while it ran: .git/config"; e == nil || e.Code != tool.PluginCrashed || !strings.Contains(e.Message, want) {
+			if want := "protected files were replaced or created while it ran: .git/config"; e == nil || e.Code != tool.PluginCrashed || !strings.Contains(e.Message, want) {
 				t.Errorf("the call under way: %v, want %q in it", e, want)
 			}
 		})
@@ -244,5 +244,5 @@ func TestTooLargeWorkspaceIsLogged(t *testing.T) {
 		write(t, filepath.Join(k.workspace, "many", strconv.Itoa(i), ".envrc"), "")
 	}
 	k.mustCall(t, "calm", "echo")
-	k.log.await(t, "not all files that are protected or forbidden by their names are held by the kernel")
+	k.log.await(t, "the kernel does not protect all files that are protected or forbidden by name")
 }

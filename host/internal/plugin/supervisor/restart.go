@@ -1,29 +1,33 @@
 package supervisor
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 )
 
 const (
-	// backoffBase is doubled with every failure in a row, up to backoffCap.
+	// backoffBase doubles with each failure in a row, up to backoffCap.
 	backoffBase = 250 * time.Millisecond
 	backoffCap  = 30 * time.Second
-	// backoffReset is how long a plugin must be ready for its next crash to
-	// count as the first again.
+	// backoffReset is how long a plugin must be ready before its next crash counts
+	// as the first one again.
 	backoffReset = time.Minute
 )
 
-// Restart says when a plugin that crashes again and again is kept off for a while: its
-// circuit breaker. The zero value of each field is its default.
+// Restart configures the circuit breaker of a plugin, which keeps it off for a while
+// when it crashes again and again. Each zero field has its default.
 type Restart struct {
-	// MaxCrashes within Within open the breaker; 0 means 5, and 2 minutes.
+	// MaxCrashes within Within open the breaker; the defaults are 5 and 2 minutes.
 	MaxCrashes int
 	Within     time.Duration
-	// Pause is how long the plugin then stays off; 0 means 30 seconds. After it the
-	// next call starts the plugin. If it crashes again within a minute, the pause is
-	// twice as long, up to MaxPause; 0 means 15 minutes.
+	// Pause is how long the plugin then stays off; the default is 30 seconds. After
+	// the pause the next call starts the plugin. If it crashes again within a minute,
+	// the pause doubles, up to MaxPause; the default is 15 minutes.
 	Pause, MaxPause time.Duration
 }
 
@@ -43,7 +47,8 @@ func (r Restart) withDefaults() Restart {
 	return r
 }
 
-// reason completes "the plugin ..." for one whose breaker has opened some times in a row.
+// reason completes "the plugin ..." for a breaker that has opened that many times in
+// a row.
 func (r Restart) reason(opened int) string {
 	if opened > 1 {
 		return "crashed again when it was started after a pause"
@@ -51,8 +56,8 @@ func (r Restart) reason(opened int) string {
 	return fmt.Sprintf("crashed %d times within %v", r.MaxCrashes, r.Within)
 }
 
-// pauseAfter is how long the plugin stays off when the breaker has opened some times in
-// a row before.
+// pauseAfter returns how long the plugin stays off if the breaker has opened that many
+// times in a row before.
 func (r Restart) pauseAfter(opened int) time.Duration {
 	pause := r.Pause
 	for range opened {
@@ -64,13 +69,13 @@ func (r Restart) pauseAfter(opened int) time.Duration {
 	return min(pause, r.MaxPause)
 }
 
-// restarts decides when a plugin that failed may start again. It is a value
-// without a clock: whoever owns it says what time it is.
+// restarts decides when a plugin that failed may start again. It has no clock: the
+// caller passes the time.
 type restarts struct {
 	recent []time.Time // crashes within Restart.Within, oldest first
 	row    int         // failures in a row, without backoffReset between them
-	until  time.Time   // no start before this
-	// broken says that the breaker is open until then, and half-open from then on;
+	until  time.Time   // no start before
+	// broken means that the breaker is open before until, and half-open afterwards.
 	// opened is how often it has opened in a row.
 	broken bool
 	opened int
@@ -94,32 +99,165 @@ func (r *restarts) crashed(now time.Time, ready time.Duration, limits Restart) {
 		return
 	}
 	if r.row == 1 && ready > 0 {
-		r.until = now // it did work: one crash is no reason to wait
+		r.until = now // it worked: one crash is no reason to wait
 		return
 	}
 	r.backOff(now)
 }
 
-// failed records a start that failed for a reason that may lie with the host: it is
-// tried again later, and never opens the breaker.
+// failed records a failed start for which the host may be the reason. It delays the
+// next start and never opens the breaker.
 func (r *restarts) failed(now time.Time) {
 	r.row++
 	r.backOff(now)
 }
 
 func (r *restarts) backOff(now time.Time) {
-	// Full jitter: hosts whose plugins died of one cause do not return as one.
+	// Full jitter: plugins that died of one cause do not start at the same time.
 	r.until = now.Add(rand.N(r.ceiling()) + 1) //nolint:gosec // it need not be unpredictable
 }
 
-// ceiling is the longest wait after the failures so far.
+// ceiling returns the longest wait after the failures so far.
 func (r *restarts) ceiling() time.Duration {
 	// 2^7 * 250ms is above the cap; a larger shift would overflow.
 	return min(backoffBase<<min(r.row-1, 7), backoffCap)
 }
 
-// wait is how long no start is allowed; 0 means that one is.
+// wait returns the time until a start is allowed; 0 means now.
 func (r *restarts) wait(now time.Time) time.Duration { return max(r.until.Sub(now), 0) }
 
 // open reports whether the breaker keeps the plugin off.
 func (r *restarts) open(now time.Time) bool { return r.broken && r.wait(now) > 0 }
+
+// mayStart returns the reason why the plugin may not start now, or nil. An earlier
+// refusal is no reason: the next attempt checks whether it was corrected. The caller
+// holds mu.
+func (m *manager) mayStart() error {
+	wait := m.backoff.wait(time.Now())
+	switch {
+	case m.replaced:
+		return errSuperseded
+	case m.closed():
+		return m.unavailable(0, errClosed, "is stopped: the host is stopping")
+	case wait > 0 && m.backoff.broken:
+		return m.unavailable(wait, nil, "is off: it %s; the last time it %s", m.plugin.Restart.reason(m.backoff.opened), m.lastCrash.Cause).
+			WithHint("the call was not made; the first call after %v starts the plugin again; a person can do so at once: toolhost plugins restart %s, and toolhost plugins list shows how it crashed",
+				roundUp(wait), m.plugin.Name)
+	case wait > 0:
+		return m.unavailable(wait, nil, "crashed and is not started again yet: it %s", m.lastCrash.Cause).
+			WithHint("the call was not made; make it again after %v", roundUp(wait))
+	}
+	return nil
+}
+
+// roundUp rounds a delay up to whole seconds.
+func roundUp(wait time.Duration) time.Duration { return (wait + time.Second - 1).Truncate(time.Second) }
+
+// forgiveNewProgram forgets the crashes of a plugin that is off if its program has
+// changed. The caller holds mu; forgiveNewProgram releases it while it reads the
+// file's identity.
+func (m *manager) forgiveNewProgram(ctx context.Context) error {
+	if m.closed() || !m.backoff.open(time.Now()) {
+		return nil
+	}
+	file := make(chan process.FileID, 1)
+	m.s.tasks.Go(func() { file <- process.LookAt(m.plugin.Path) }) // ends when the file system answers; Close waits for a while
+	m.mu.Unlock()
+	var err error
+	var now process.FileID
+	select {
+	case now = <-file:
+	case <-ctx.Done():
+		err = contextError(ctx, nil)
+	}
+	m.mu.Lock()
+	if err == nil && now != m.triedFile && m.backoff.open(time.Now()) {
+		m.backoff = restarts{}
+	}
+	return err
+}
+
+// startEnded records that a start failed.
+func (m *manager) startEnded(ctx context.Context, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.starting = nil
+	if m.closed() || m.replaced {
+		m.enter(Stopped)
+		return
+	}
+	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
+		if m.refused == nil || m.refused.Error() != refused.Error() { // log each reason once
+			m.log.Error("plugin cannot be started", "error", err)
+		}
+		m.refused = refused
+		if m.phase != Broken {
+			m.enter(Broken)
+		}
+		return
+	}
+	m.refused = nil
+	failed, ok := errors.AsType[*process.StartError](err)
+	switch {
+	case ok && !failed.Slow:
+		m.recordCrash(failed.Crash, 0)
+	case ok: // the host may be the reason
+		m.lastCrash = failed.Crash
+		m.crashes++
+		m.backoff.failed(failed.Crash.Time)
+	default: // the host is the reason
+		m.lastCrash = crashOf(err)
+		m.backoff.failed(m.lastCrash.Time)
+	}
+	m.enterBackoff(ctx)
+	m.log.Error("plugin did not start", "error", err)
+}
+
+// processEnded records the end of a process that was ready.
+func (m *manager) processEnded(ctx context.Context, i *instance) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.instances, i.generation)
+	if i.stopping && (!i.blamed || m.closed()) {
+		m.enterFor(i, Stopped)
+		m.log.Info("plugin stopped", "pid", i.proc.PID())
+	} else {
+		i.crash = i.proc.Crash("")
+		m.recordCrash(i.crash, time.Since(i.ready))
+		if i.generation == m.generation {
+			m.enterBackoff(ctx)
+		}
+		m.log.Error("plugin crashed", "pid", i.proc.PID(), "cause", i.crash.Cause, "detail", i.crash.Detail, "calls", i.calls)
+	}
+	close(i.ended)
+}
+
+// recordCrash records a crash after the plugin was ready for the given time. The
+// caller holds mu.
+func (m *manager) recordCrash(c *process.Crash, ready time.Duration) {
+	m.lastCrash = c
+	m.crashes++
+	m.backoff.crashed(c.Time, ready, m.plugin.Restart)
+}
+
+// enterBackoff sets the phase after a crash of the newest process. The caller holds
+// mu.
+func (m *manager) enterBackoff(ctx context.Context) {
+	if m.backoff.open(time.Now()) {
+		m.enter(Broken)
+	} else {
+		m.enter(Backoff)
+	}
+	if m.plugin.Eager && !m.closed() && !m.replaced {
+		m.again = time.AfterFunc(m.backoff.wait(time.Now()), func() { m.startAgain(ctx) })
+	}
+}
+
+// startAgain starts an eager plugin after its backoff.
+func (m *manager) startAgain(ctx context.Context) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.current() == nil && m.mayStart() == nil {
+		m.begin(ctx)
+	}
+}

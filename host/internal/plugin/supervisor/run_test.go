@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -215,10 +216,10 @@ func TestBackoffAndBreaker(t *testing.T) {
 
 // pauseEnds lets a plugin start again that has failed.
 func (k *kept) pauseEnds(plugin string) {
-	keeper := k.keepers[plugin]
-	keeper.mu.Lock()
-	defer keeper.mu.Unlock()
-	keeper.backoff.until = time.Now()
+	m := k.managers[plugin]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.backoff.until = time.Now()
 }
 
 // TestHostFailureIsNoCrash takes the directory away in which the host makes what a
@@ -247,14 +248,14 @@ func TestHostFailureIsNoCrash(t *testing.T) {
 func TestCallDuringBackoffFailsAtOnce(t *testing.T) {
 	k := keep(t, "calm")
 	k.mustCall(t, "calm", "echo")
-	keeper := k.keepers["calm"]
-	keeper.mu.Lock()
-	keeper.backoff.row = 20 // so that the wait is longer than the test
-	keeper.mu.Unlock()
+	m := k.managers["calm"]
+	m.mu.Lock()
+	m.backoff.row = 20 // so that the wait is longer than the test
+	m.mu.Unlock()
 	_, _ = k.call(t, "calm", "exit", `{}`)
-	keeper.mu.Lock()
-	keeper.backoff.until = time.Now().Add(time.Hour)
-	keeper.mu.Unlock()
+	m.mu.Lock()
+	m.backoff.until = time.Now().Add(time.Hour)
+	m.mu.Unlock()
 	_, err := k.call(t, "calm", "echo", `{}`)
 	wantUnavailable(t, err, "crashed and is not started again yet: it exited with code 5", true)
 	if e := tool.AsError(err); e.RetryAfter <= 59*time.Minute {
@@ -300,7 +301,7 @@ func TestWaitingCallsAreBounded(t *testing.T) {
 			errs <- err
 		})
 	}
-	wantUnavailable(t, <-errs, "is starting, and 256 calls wait for it already", true)
+	wantUnavailable(t, <-errs, "is starting, and 256 calls already wait for it", true)
 	cancel()
 	calls.Wait()
 	for range maxWaiting {
@@ -408,12 +409,12 @@ func TestConnect(t *testing.T) {
 // keeps its caller no longer than the call may take.
 func TestTimeOutDoesNotWaitForAProcess(t *testing.T) {
 	t.Parallel()
-	k := keep(t, "calm").keepers["calm"]
-	i := &instance{runner: &processRunner{}, ended: make(chan struct{})}
+	m := keep(t, "calm").managers["calm"]
+	i := &instance{proc: &process.Process{}, ended: make(chan struct{})}
 	ctx, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
 	defer cancel()
-	err := k.explainEnd(ctx, i, question{sent: true}, errors.New("connection lost"))
+	err := m.processLost(ctx, i, request{sent: true}, errors.New("connection lost"))
 	if got := tool.AsError(err); got.Code != tool.Timeout {
-		t.Errorf("explainEnd() = %v, want that the time is over", got)
+		t.Errorf("processLost() = %v, want that the time is over", got)
 	}
 }

@@ -8,34 +8,34 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 const (
-	// maxRunDir is the longest run directory: the address of a unix socket
-	// takes 107 bytes, and go-plugin appends up to 38.
+	// maxRunDir is the length of the longest run directory, in bytes: the address of a
+	// unix socket takes 107 bytes, and go-plugin appends up to 38.
 	maxRunDir = 107 - 38
-	// runDirID is the length of the name of one host's directory.
+	// runDirID is the length of the name of a host's directory.
 	runDirID = 8
 	lockName = "lock"
 )
 
-// runDir is this host's own directory for sockets and scratch files. Its lock
-// is held as long as the host lives: a directory whose lock is free belongs to
-// a host that is gone.
+// runDir is this host's own directory for sockets and scratch files. The host holds
+// its lock until it ends: a directory whose lock is free belongs to a dead host.
 type runDir struct {
 	path string
 	lock *os.File
 }
 
-// sharedDir is where every user may make files. It is not os.TempDir: $TMPDIR is
-// often too long for a socket's address.
+// sharedDir is the directory in which every user may make files. It is not
+// os.TempDir: $TMPDIR is often too long for the address of a socket.
 const sharedDir = "/tmp"
 
-// ownRunParent makes the usual parent of run directories, and returns it. If
-// another user has taken its name, it is one in shared with the usual name of
-// [sharedDir] and a random ending, which later hosts use too.
+// ownRunParent makes the usual parent of run directories and returns it. If another
+// user has taken its name, it makes one in shared whose name has a random ending.
+// Later hosts find and use that directory.
 func ownRunParent(usual, shared string) (string, error) {
 	err := ownDir(usual)
 	if err == nil || !foreign(usual) {
@@ -54,32 +54,40 @@ func ownRunParent(usual, shared string) (string, error) {
 	return os.MkdirTemp(shared, filepath.Base(name)) // mode 0700
 }
 
-// foreign reports whether a path is another user's.
+// foreign reports whether a path belongs to another user.
 func foreign(path string) bool {
 	info, err := os.Lstat(path)
-	return err == nil && identify(info).UID != uint32(os.Geteuid())
+	return err == nil && owner(info) != os.Geteuid()
 }
 
-// sharedRunParent is /tmp/toolhost-UID.
+// owner returns the user id of a file's owner, or -1.
+func owner(info os.FileInfo) int {
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Uid)
+	}
+	return -1
+}
+
+// sharedRunParent returns /tmp/toolhost-UID.
 func sharedRunParent() string {
 	return filepath.Join(sharedDir, "toolhost-"+strconv.Itoa(os.Geteuid()))
 }
 
-// defaultRunParent is $XDG_RUNTIME_DIR/toolhost, or [sharedRunParent] if that
-// is not this user's, as after su, or not usable for a socket.
+// defaultRunParent returns $XDG_RUNTIME_DIR/toolhost. It returns [sharedRunParent] if
+// that directory belongs to another user, as after su, or is too long for a socket.
 func defaultRunParent() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		parent := filepath.Join(dir, "toolhost")
 		info, err := os.Stat(dir) //nolint:gosec // the environment is the operator's
-		if err == nil && info.IsDir() && int(identify(info).UID) == os.Geteuid() && len(parent)+1+runDirID <= maxRunDir {
+		if err == nil && info.IsDir() && owner(info) == os.Geteuid() && len(parent)+1+runDirID <= maxRunDir {
 			return parent
 		}
 	}
 	return sharedRunParent()
 }
 
-// newRunDir removes what dead hosts left below parent, and makes a directory
-// for this one.
+// newRunDir removes the directories of dead hosts below parent, and makes one for
+// this host.
 func newRunDir(parent string) (*runDir, error) {
 	if len(parent)+1+runDirID > maxRunDir {
 		return nil, fmt.Errorf("run directory %s is too long for a socket's address: at most %d bytes", parent, maxRunDir-1-runDirID)
@@ -90,8 +98,8 @@ func newRunDir(parent string) (*runDir, error) {
 	if err := sweep(parent); err != nil {
 		return nil, err
 	}
-	// Another host may sweep the directory away before its lock is held; then
-	// the next attempt has a new name.
+	// Another host may remove the directory before its lock is held. Then the next
+	// attempt uses a new name.
 	for range 10 {
 		var id [runDirID / 2]byte
 		_, _ = rand.Read(id[:]) // never fails
@@ -109,15 +117,14 @@ func newRunDir(parent string) (*runDir, error) {
 	return nil, fmt.Errorf("run directory %s: no lock could be had", parent)
 }
 
-// Close removes the directory and all that is in it.
+// Close removes the directory and everything in it.
 func (d *runDir) Close() error {
 	err := remove(d.path)
 	return errors.Join(err, d.lock.Close())
 }
 
-// remove removes a run directory. If another host makes a lock in it between
-// the removal of the old one and that of the directory, the directory is that
-// host's from then on.
+// remove removes a run directory. If another host makes a lock in it after the old
+// lock was removed, the directory now belongs to that host.
 func remove(dir string) error {
 	if err := os.RemoveAll(dir); !errors.Is(err, unix.ENOTEMPTY) {
 		return err
@@ -134,18 +141,18 @@ func ownDir(dir string) error {
 	if err != nil {
 		return err
 	}
-	switch id := identify(info); {
+	switch uid := owner(info); {
 	case !info.IsDir():
 		return fmt.Errorf("%s is not a directory", dir)
-	case id.UID != uint32(os.Geteuid()):
-		return fmt.Errorf("%s belongs to user %d, expected %d: remove it or choose another directory", dir, id.UID, os.Geteuid())
+	case uid != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d, expected %d: remove it or choose another directory", dir, uid, os.Geteuid())
 	case info.Mode().Perm()&0o077 != 0:
 		return fmt.Errorf("%s can be entered by others (mode %v): chmod 700 %s", dir, info.Mode().Perm(), dir)
 	}
 	return nil
 }
 
-// sweep removes the directories of hosts that are gone.
+// sweep removes the directories of dead hosts.
 func sweep(parent string) error {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -161,18 +168,18 @@ func sweep(parent string) error {
 		if lock == nil {
 			continue
 		}
-		// Before the directory: it tells which processes are meant.
+		// Before the directory is removed: its name marks the processes.
 		killOrphans(dir)
 		if err := remove(dir); err != nil {
 			errs = append(errs, fmt.Errorf("remove the directory of a dead host: %w", err))
 		}
-		_ = lock.Close() // nobody looks for it any more
+		_ = lock.Close() // the file is gone
 	}
 	return errors.Join(errs...)
 }
 
-// lockDir returns the lock of dir, or nil if somebody else has it or removed
-// the directory.
+// lockDir returns the lock of dir, or nil if another host holds it or has removed the
+// directory.
 func lockDir(dir string) *os.File {
 	path := filepath.Join(dir, lockName)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)

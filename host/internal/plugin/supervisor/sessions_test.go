@@ -47,5 +47,5 @@ func TestEndSessionsOfABusyPlugin(t *testing.T) {
 	for i := range maxEnded + 1 {
 		k.EndSession(fmt.Sprint("mcp_", i))
 	}
-	k.log.await(t, "the plugin is not told of the end of a session: it is behind with others")
+	k.log.await(t, "the plugin is not told of the end of a session: too many others wait")
 }

@@ -2,156 +2,195 @@ package supervisor
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"github.com/hashicorp/go-plugin"
-	"github.com/hashicorp/go-plugin/runner"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
-	"github.com/toolhost/toolhost/internal/memlimit"
-	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// launch starts a process and returns it ready for calls. Its error is a
-// [*refusedError] if another attempt would fail in the same way, a
-// [*crashError] if there was a process, or ctx's own. Then nothing of the
-// process is left.
-func (k *keeper) launch(ctx context.Context, scope string) (_ *instance, err error) {
-	program, err := openBinary(k.plugin, &k.s.hashes)
-	if err != nil {
-		return nil, err
-	}
-	defer program.file.Close()
+// attempt is a start in progress. Several callers may wait for it.
+type attempt struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when err is set
+	err    error
+}
 
-	generation, err := k.newGeneration(program)
+// begin starts a process unless one is being started. The caller holds mu and has
+// checked mayStart.
+func (m *manager) begin(ctx context.Context) *attempt {
+	if m.starting != nil {
+		return m.starting
+	}
+	// The start outlives the call that caused it: others may wait for it.
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	a := &attempt{cancel: cancel, done: make(chan struct{})}
+	m.starting = a
+	m.s.tasks.Go(func() { m.start(ctx, a) }) // bounded by its phases; Close waits
+	return a
+}
+
+// start runs one attempt.
+func (m *manager) start(ctx context.Context, a *attempt) {
+	defer a.cancel(nil)
+	defer close(a.done)
+	i, err := m.launch(ctx)
+	if err != nil {
+		a.err = m.redacted(err)
+		m.startEnded(ctx, a.err)
+		return
+	}
+	// The process outlives its start.
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	disconnected := m.connect(life, i)
+	if i.can("end_session") {
+		i.sessions = make(chan string, maxEnded)
+		m.s.tasks.Go(func() { m.tellSessions(life, i) }) // ends with the process; Close waits
+	}
+	i.revision = m.publish(i.digest, i.about.Tools)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.starting = nil
+	m.instances[i.generation] = i
+	m.refused = nil
+	m.digest, m.version = i.digest, i.about.Version
+	i.ready = time.Now()
+	i.heard, i.lastUsed = i.ready, i.ready
+	m.enterFor(i, Ready)
+	if m.closed() || m.replaced {
+		m.retire(i)
+	}
+	m.s.tasks.Go(func() { // ends with the process; Close waits
+		defer end()
+		m.watch(life, i, disconnected)
+	})
+	report := i.proc.Sandboxed().Report
+	m.log.Info("plugin started", "pid", i.proc.PID(), "generation", i.generation, "version", i.about.Version, "tools", len(i.about.Tools), "sandbox", report.String())
+	m.warnOfMissing(report)
+}
+
+// warnOfMissing logs the required layers that a process runs without, and whether
+// some protected files were not searched for.
+func (m *manager) warnOfMissing(r sandbox.Report) {
+	var missing, remedies []string
+	for _, gap := range r.Missing {
+		if gap.Unsearched {
+			m.log.Warn("the kernel does not protect all files that are protected or forbidden by name", "reason", gap.Reason, "remedy", gap.Remedy)
+		}
+		if !gap.Required {
+			continue
+		}
+		missing = append(missing, gap.String())
+		if gap.Remedy != "" && !slices.Contains(remedies, gap.Remedy) {
+			remedies = append(remedies, gap.Remedy)
+		}
+	}
+	if len(missing) > 0 {
+		m.log.Warn("the plugin runs without layers that its sandbox requires", "missing", strings.Join(missing, ", "), "remedy", strings.Join(remedies, "; "))
+	}
+}
+
+// launch starts a process and returns it ready for calls. The error is a
+// [*process.RefusedError] if another attempt would fail in the same way, a
+// [*process.StartError] if there was a process, or ctx's own. Then nothing of the
+// process is left.
+func (m *manager) launch(ctx context.Context) (_ *instance, err error) {
+	program, err := process.OpenProgram(m.plugin.Path, m.plugin.SHA256, &m.s.hashes)
 	if err != nil {
 		return nil, err
 	}
-	i, err := k.newInstance(program, instanceKey{plugin: k.plugin.Name, generation: generation, scope: scope})
+	defer program.Close()
+
+	generation, err := m.nextGeneration(program)
 	if err != nil {
 		return nil, err
+	}
+	proc, err := m.newProcess(program)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{
+		generation: generation, proc: proc, digest: program.Digest,
+		// The process keeps the mount as it is now, whatever happens to it later.
+		readOnly: m.s.readOnly(m.s.opts.Workspace),
+		stop:     make(chan struct{}), ended: make(chan struct{}), unused: make(chan struct{}), gaveUp: make(chan time.Duration, 1),
 	}
 	defer func() {
 		if err != nil {
-			i.discard()
+			proc.Discard()
 		}
-		if refused, ok := errors.AsType[*refusedError](err); ok {
-			refused.digest = program.digest
+		if refused, ok := errors.AsType[*process.RefusedError](err); ok {
+			refused.Digest = program.Digest
 		}
 		if ctx.Err() != nil && err != nil {
 			err = context.Cause(ctx)
 		}
 	}()
-	doom := context.AfterFunc(ctx, func() { i.runner.end("was stopped by the host while it started") })
-	defer doom()
+	stop := context.AfterFunc(ctx, func() { proc.End("was stopped by the host while it started") })
+	defer stop()
 
-	if err := i.handshake(); err != nil {
+	if err := proc.Start(ctx); err != nil {
 		return nil, err
 	}
-	if err := i.phase(ctx, k.s.timing.start, "the connection", i.connect); err != nil {
-		return nil, err
-	}
-	i.wire.secrets = k.plugin.Secrets
-	k.setPhase(Configuring)
-	settings, err := k.describe(ctx, i)
+	m.setPhase(Configuring)
+	settings, err := m.describe(ctx, i)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.configure(ctx, i, settings); err != nil {
+	if err := m.configure(ctx, i, settings); err != nil {
 		return nil, err
 	}
-	k.remember(i, program, settings)
+	m.saveTools(i, program, settings)
 	return i, nil
 }
 
-// newInstance prepares all that a process needs, and starts nothing.
-func (k *keeper) newInstance(program *binary, key instanceKey) (*instance, error) {
-	config, certPEM, err := clientTLS(time.Now())
-	if err != nil {
-		return nil, err
+// nextGeneration counts a process that is about to start. It returns the earlier
+// refusal if a start of the same program was refused: another start would be too.
+func (m *manager) nextGeneration(program *process.Program) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.refused != nil && m.refused.Digest == program.Digest {
+		return 0, m.refused
 	}
-	if err := os.MkdirAll(k.stateDir(), 0o700); err != nil {
+	m.generation++
+	m.tried, m.triedFile = program.Digest, program.ID
+	m.enter(Starting)
+	return m.generation, nil
+}
+
+// newProcess prepares a process and starts nothing.
+func (m *manager) newProcess(program *process.Program) (*process.Process, error) {
+	if err := os.MkdirAll(m.stateDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("make its state directory: %w", err)
 	}
-	scratch, err := os.MkdirTemp(k.s.run.path, "scratch")
-	if err != nil {
-		return nil, fmt.Errorf("make its scratch directory: %w", err)
-	}
-	i := &instance{
-		key:     key,
-		log:     k.log,
-		digest:  program.digest,
-		scratch: scratch,
-		// A mount keeps what it was for the process, whatever becomes of it outside.
-		readOnly: k.s.readOnly(k.s.opts.Workspace),
-		stop:     make(chan struct{}),
-		ended:    make(chan struct{}),
-		unused:   make(chan struct{}),
-		gaveUp:   make(chan time.Duration, 1),
-		runner: &processRunner{
-			launcher:  k.s.opts.Launcher,
-			log:       newPluginLog(k.log, k.s.opts.Redact),
-			redact:    k.s.opts.Redact,
-			connected: make(chan struct{}),
-			limit:     k.s.timing.start,
-			profile:   k.profile(program.file, scratch),
-		},
-	}
-	i.client = plugin.NewClient(&plugin.ClientConfig{
-		HandshakeConfig:  toolpluginv1.Handshake(),
-		VersionedPlugins: map[int]plugin.PluginSet{toolpluginv1.Version: {toolpluginv1.ServiceName: wirePlugin{}}},
-		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		SkipHostEnv:      true,
-		TLSConfig:        config, // go-plugin adds the plugin's certificate to it
-		StartTimeout:     k.s.timing.start,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: k.s.run.path},
-		GRPCDialOptions:  dialOptions(),
-		// Prints of the plugin that its go-plugin sends over gRPC instead.
-		SyncStdout: lineWriter(i.runner.log.stdout),
-		SyncStderr: lineWriter(i.runner.log.stdout),
-		// What go-plugin has to say is said here with more knowledge.
-		Logger: hclog.NewNullLogger(),
-		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, socketDir string) (runner.Runner, error) {
-			i.runner.socketDir = socketDir
-			i.runner.profile.Own = append(i.runner.profile.Own, socketDir)
-			i.runner.profile.Env = append(k.environ(scratch), cmd.Env...)
-			i.runner.profile.Env = append(i.runner.profile.Env, "PLUGIN_CLIENT_CERT="+string(certPEM))
-			return i.runner, nil
-		},
-	})
-	return i, nil
-}
-
-// profile says what to start and what it may do. Its socket comes to what it owns
-// when that is known.
-func (k *keeper) profile(program *os.File, scratch string) sandbox.Profile {
-	opts := &k.s.opts
-	p := sandbox.Profile{
-		Binary: program, Path: k.plugin.Path, Name: k.plugin.Name, Dir: k.stateDir(),
-		Limits: k.plugin.Limits, Confinement: k.plugin.Confinement,
-		Workspace: opts.Workspace, Own: []string{k.stateDir()}, Tmp: scratch,
-		Hidden: append([]string{opts.StateDir, k.s.run.path}, opts.Hidden...), Protected: k.plugin.Protected, Forbidden: k.plugin.Forbidden,
-		Shared: k.s.shared(),
+	opts, p := &m.s.opts, &m.plugin
+	profile := sandbox.Profile{
+		Binary: program.File, Path: p.Path, Name: p.Name, Dir: m.stateDir(),
+		Limits: p.Limits, Confinement: p.Confinement,
+		Workspace: opts.Workspace, Own: []string{m.stateDir()},
+		Hidden: append([]string{opts.StateDir, m.s.run.path}, opts.Hidden...), Protected: p.Protected, Forbidden: p.Forbidden,
+		Shared: m.s.shared(),
 	}
 	if p.Confinement.Workspace != sandbox.NoWorkspace || p.Confinement.Isolation == sandbox.Off {
-		p.Dir = opts.Workspace
+		profile.Dir = opts.Workspace
 	}
-	return p
+	return process.New(process.Options{
+		Launcher: opts.Launcher, Profile: profile, RunDir: m.s.run.path,
+		PassEnv: p.PassEnv, Env: m.s.env, Secrets: p.Secrets,
+		Logger: m.log, Redact: opts.Redact,
+		StartTimeout: m.s.timing.start, ProbeTimeout: m.s.timing.probe,
+	})
 }
 
-// shared are the directories that some plugin may change.
+// shared returns the directories that any plugin may change.
 func (s *Supervisor) shared() []string {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -166,151 +205,21 @@ func (s *Supervisor) shared() []string {
 	return slices.Compact(dirs)
 }
 
-// environ is what a plugin gets of an environment beside the contract's own
-// variables. Nothing comes from the host's but what was asked for.
-func (k *keeper) environ(scratch string) []string {
-	env := []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin",
-		"LANG=C.UTF-8",
-		"TMPDIR=" + scratch,
-	}
-	env = append(env, k.s.env...)
-	if memory := k.plugin.Limits.Memory; memory > 0 {
-		env = append(env, fmt.Sprintf("GOMEMLIMIT=%d", memlimit.Heap(int64(memory))))
-	}
-	for _, name := range append([]string{"TZ"}, k.plugin.PassEnv...) {
-		value, ok := os.LookupEnv(name)
-		if !ok || strings.HasPrefix(name, "PLUGIN_") || strings.HasPrefix(name, "TOOLHOST_") {
-			continue
-		}
-		// Only one of each: which of two counts differs between programs.
-		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
-		env = append(env, name+"="+value)
-	}
-	return env
-}
-
-// handshake starts the process; [processRunner.Start] bounds it.
-func (i *instance) handshake() error {
-	_, err := i.client.Start()
-	if err == nil {
-		return nil
-	}
-	close(i.runner.connected)
-	if i.runner.exited == nil {
-		return notExecuted(err)
-	}
-	return err
-}
-
-// notExecuted says why there is no process. What the system lacked now it may
-// have in a moment; all else stays as it is until somebody mends it.
-func notExecuted(err error) error {
-	if missing, ok := errors.AsType[*sandbox.MissingError](err); ok {
-		return refuse("its sandbox cannot be had on this machine", "%w", missing)
-	}
-	for _, passing := range []error{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.ETXTBSY, syscall.ENOSPC, syscall.EDQUOT, syscall.EIO, syscall.EINTR, context.DeadlineExceeded} {
-		if errors.Is(err, passing) {
-			return err
-		}
-	}
-	return refuse("its program could not be executed", "%w", err)
-}
-
-// connect dials the process. go-plugin's dialling takes no context: when ctx
-// ends, the caller kills the process, and that ends it.
-func (i *instance) connect(ctx context.Context) error {
-	dialled := make(chan error, 1)
-	go func() { // ends when the process has, at the latest
-		defer close(i.runner.connected)
-		protocol, err := i.client.Client()
-		if err != nil {
-			dialled <- err
-			return
-		}
-		raw, err := protocol.Dispense(toolpluginv1.ServiceName)
-		if w, ok := raw.(*wire); ok {
-			i.wire = w
-		}
-		dialled <- err
-	}()
-	select {
-	case err := <-dialled:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// phase runs one step of a start within limit. If it fails because the
-// process ended or did not answer, phase says so.
-func (i *instance) phase(ctx context.Context, limit time.Duration, name string, step func(context.Context) error) error {
-	tooSlow := fmt.Errorf("did not answer %s within %v", name, limit)
-	stepCtx, cancel := context.WithTimeoutCause(ctx, limit, tooSlow)
-	defer cancel()
-	err := step(stepCtx)
-	if err == nil {
-		return nil
-	}
-	crashed := &crashError{}
-	switch {
-	case errors.Is(err, errNonsense):
-		return refuse("it broke the contract in "+name, "%s: %w", name, err)
-	case errors.Is(context.Cause(stepCtx), tooSlow), status.Code(err) == codes.DeadlineExceeded: // gRPC's clock may be the first
-		i.runner.end(tooSlow.Error())
-		crashed.slow = true
-	case answered(err):
-		i.runner.end("failed in " + name)
-		crashed.wire = err
-	case !within(exitGrace, i.runner.exited):
-		i.runner.end("lost its connection during " + name)
-		crashed.wire = err
-	}
-	if !within(deathTimeout, i.runner.exited) {
-		return fmt.Errorf("process %s does not end although it was killed: %w", i.runner.ID(), err)
-	}
-	crashed.crash = i.runner.crash(name)
-	return crashed
-}
-
-// answered reports whether an error is what a living plugin said, and not that
-// of a broken connection or of a context.
-func answered(err error) bool {
-	switch status.Code(err) {
-	case codes.Unavailable, codes.Canceled, codes.DeadlineExceeded, codes.Aborted:
-		return false
-	}
-	return true
-}
-
-// describe learns what the plugin is and evaluates its settings.
-func (k *keeper) describe(ctx context.Context, i *instance) (settings []byte, err error) {
-	err = i.phase(ctx, k.s.timing.start, "Describe", func(ctx context.Context) error {
-		about, err := i.wire.describe(ctx, k.s.opts.Version)
-		if err == nil {
-			i.about = *about
-		}
-		return err
-	})
-	if err != nil {
+// describe asks the plugin to describe itself, and evaluates its settings.
+func (m *manager) describe(ctx context.Context, i *instance) (settings []byte, err error) {
+	if i.about, err = i.proc.Describe(ctx, m.s.opts.Version); err != nil {
 		return nil, err
 	}
-	file := filepath.Base(k.plugin.Path)
-	if name := i.about.Name; name != k.plugin.Name && name != file {
-		return nil, refuse("it has another name",
-			"the program says that it is %q, expected %q (its plugin block) or %q (its file): rename the block or use another program",
-			cutText(cleanLine(name), maxShort), k.plugin.Name, file)
-	}
-	settings, err = k.settings(i.about.Schema)
-	k.learn(learned{program: i.digest, schema: i.about.Schema, outcome: outcomeOf(settings, err)})
-	if err != nil {
-		return nil, err
-	}
-	return settings, nil
+	settings, err = m.settings(i.about.Schema)
+	m.learn(learned{program: i.digest, schema: i.about.Schema, outcome: outcomeOf(settings, err)})
+	return settings, err
 }
 
 // settings evaluates the plugin's settings.
-func (k *keeper) settings(schema []byte) ([]byte, error) { return evaluate(*k.own.Load(), schema) }
+func (m *manager) settings(schema []byte) ([]byte, error) { return evaluate(*m.latest.Load(), schema) }
+
+// wrongSettings is the brief of a refusal that the configuration causes.
+const wrongSettings = "its settings are wrong"
 
 func evaluate(p Plugin, schema []byte) ([]byte, error) {
 	if p.Settings == nil {
@@ -318,24 +227,14 @@ func evaluate(p Plugin, schema []byte) ([]byte, error) {
 	}
 	settings, err := p.Settings(schema)
 	if err != nil {
-		return nil, refuse(wrongSettings, "settings: %w", err)
+		return nil, &process.RefusedError{Brief: wrongSettings, Err: fmt.Errorf("settings: %w", err)}
 	}
 	return settings, nil
 }
 
-// configure hands over the settings and learns the tools.
-func (k *keeper) configure(ctx context.Context, i *instance, settings []byte) error {
-	var tools []tool.Spec
-	var diagnostics []diagnostic
-	err := i.phase(ctx, k.s.timing.start, "Configure", func(ctx context.Context) (err error) {
-		tools, diagnostics, err = i.wire.configure(ctx, environment{
-			Settings:   settings,
-			StateDir:   k.stateDir(),
-			ScratchDir: i.scratch,
-			Memory:     k.plugin.Limits.Memory,
-		})
-		return err
-	})
+// configure passes the settings to the plugin and takes its tools.
+func (m *manager) configure(ctx context.Context, i *instance, settings []byte) error {
+	tools, diagnostics, err := i.proc.Configure(ctx, settings, m.stateDir())
 	if err != nil {
 		return err
 	}
@@ -345,11 +244,11 @@ func (k *keeper) configure(ctx context.Context, i *instance, settings []byte) er
 	var mistakes []error
 	for _, d := range diagnostics {
 		place := ""
-		if locate := k.own.Load().Locate; locate != nil {
+		if locate := m.latest.Load().Locate; locate != nil {
 			place = locate(d.Path)
 		}
 		if d.Warning {
-			k.log.Warn("the plugin warns about its settings", "place", place, "warning", k.s.opts.Redact(d.Text))
+			m.log.Warn("the plugin warns about its settings", "place", place, "warning", m.s.opts.Redact(d.Text))
 			continue
 		}
 		if place != "" {
@@ -358,36 +257,43 @@ func (k *keeper) configure(ctx context.Context, i *instance, settings []byte) er
 		mistakes = append(mistakes, errors.New(place+d.Text))
 	}
 	if len(mistakes) > 0 {
-		return refuse(wrongSettings, "%w", errors.Join(mistakes...))
+		return &process.RefusedError{Brief: wrongSettings, Err: errors.Join(mistakes...)}
 	}
 	return nil
 }
 
-// remember saves what was learned, so that the next host can list the tools
-// without starting the plugin. A failure costs that time only.
-func (k *keeper) remember(i *instance, program *binary, settings []byte) {
-	m := manifest{
-		Digest:   i.digest,
-		Version:  i.about.Version,
-		Tools:    i.about.Tools,
-		Schema:   i.about.Schema,
-		Settings: digestOf(settings),
-	}
-	if program.id.settled() {
-		m.File = program.id
-	}
-	if err := m.save(manifestPath(k.s.opts.StateDir, k.plugin.Name)); err != nil {
-		k.log.Warn("the plugin's tools cannot be kept for the next start", "error", err)
-	}
+// publication is a set of tools to publish.
+type publication struct {
+	revision string
+	tools    []tool.Spec
 }
 
-// lineWriter makes a writer of a function for lines.
-type lineWriter func(line []byte)
-
-// Write takes what arrives as lines, though they may be cut anywhere.
-func (f lineWriter) Write(p []byte) (int, error) {
-	for line := range strings.Lines(string(p)) {
-		f(trimEnd([]byte(cutText(line, maxLogLine))))
+// publish publishes the tools unless the host knows them already. It returns their
+// revision: a digest of the program and of its tools, which its settings may change.
+func (m *manager) publish(digest string, tools []tool.Spec) (revision string) {
+	// As JSON, because saving the tools changes the white space of their schemas.
+	encoded, err := json.Marshal(tools)
+	if err != nil { // the catalog will refuse them, and they cannot be saved
+		encoded = fmt.Appendf(nil, "%+v", tools)
 	}
-	return len(p), nil
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%s\n%s", digest, encoded)
+	revision = fmt.Sprintf("sha256:%x", sum.Sum(nil))
+
+	m.publishMu.Lock()
+	defer m.publishMu.Unlock()
+	if m.held {
+		m.pending = &publication{revision: revision, tools: tools}
+	} else {
+		m.announce(publication{revision: revision, tools: tools})
+	}
+	return revision
+}
+
+// announce publishes tools unless the host knows them. The caller holds publishMu.
+func (m *manager) announce(p publication) {
+	if m.published != p.revision {
+		m.published = p.revision
+		m.s.opts.Publish(m.plugin.Name, p.revision, p.tools)
+	}
 }

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// Phase says where a plugin is in its life.
+// Phase is the phase of a plugin's life.
 type Phase int
 
 // The phases of a plugin.
@@ -17,24 +18,24 @@ const (
 	Stopped Phase = iota + 1
 	// Starting: its process is starting, until it has answered.
 	Starting
-	// Configuring: it is told its settings.
+	// Configuring: it gets its settings.
 	Configuring
 	// Ready: it takes calls.
 	Ready
-	// Degraded: it does not answer, and gets no new calls.
+	// Degraded: it does not answer and gets no new calls.
 	Degraded
 	// Draining: it is stopping.
 	Draining
-	// Backoff: it crashed and is not started again yet.
+	// Backoff: it crashed, and the next start must wait.
 	Backoff
-	// Broken: it cannot be started, or has crashed so often that it stays off until
-	// State.RetryAt.
+	// Broken: it cannot be started, or it crashed so often that it stays off until
+	// [State.RetryAt].
 	Broken
 )
 
 var phaseNames = []string{"stopped", "starting", "configuring", "ready", "degraded", "draining", "backoff", "broken"}
 
-// String returns the name used in JSON and lists.
+// String returns the name that JSON and lists use.
 func (p Phase) String() string {
 	if p < Stopped || p > Broken {
 		return fmt.Sprintf("Phase(%d)", int(p))
@@ -55,33 +56,34 @@ func (p *Phase) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// State is what can be seen of one plugin.
+// State is the state of one plugin.
 type State struct {
 	Name  string    `json:"name"`
 	Phase Phase     `json:"phase"`
 	Since time.Time `json:"since"`
-	// PID is that of the newest process, 0 if none is running.
+	// PID is the process id of the newest process, 0 if none is running.
 	PID int `json:"pid,omitempty"`
-	// Digest is the hex SHA-256 of its binary, "" if that was never read.
+	// Digest is the hex SHA-256 of its program, "" if it was never read.
 	Digest string `json:"digest,omitempty"`
-	// Version is what it says of itself.
+	// Version is the one that the plugin reports.
 	Version string `json:"version,omitempty"`
-	// Calls is how many are under way.
+	// Calls is the number of calls in progress.
 	Calls int `json:"calls"`
-	// Crashes is how often it crashed since the host started.
+	// Crashes is the number of crashes since the host started.
 	Crashes int `json:"crashes"`
 	// LastCrash is nil if it never crashed.
-	LastCrash *Crash `json:"last_crash,omitempty"`
-	// RetryAt is when the next call may start it again, of a plugin that has failed;
-	// zero if it may start now.
+	LastCrash *process.Crash `json:"last_crash,omitempty"`
+	// RetryAt is when the next call may start a plugin that has failed; zero if it may
+	// start now.
 	RetryAt time.Time `json:"retry_at,omitzero"`
-	// Limits are those of its processes.
+	// Limits are the limits of each process.
 	Limits sandbox.Limits `json:"limits"`
-	// Isolation is how far its configuration wants it kept apart.
+	// Isolation is the configured isolation.
 	Isolation sandbox.Isolation `json:"isolation"`
-	// Sandbox is what is in force for the newest process, nil if none is running.
+	// Sandbox is the confinement in force for the newest process, nil if none is
+	// running.
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
-	// Refused says what is wrong and what to do, if it cannot be started.
+	// Refused explains why it cannot be started and what to do; "" if it can.
 	Refused string `json:"refused,omitempty"`
 }
 
@@ -91,40 +93,40 @@ func (s *Supervisor) Plugins() []State {
 	defer s.mu.RUnlock()
 	states := make([]State, 0, len(s.plugins))
 	for _, p := range s.plugins {
-		state := s.keepers[p.Name].state()
-		if before := s.leaving[p.Name]; before != nil {
-			state.Calls += before.state().Calls
+		state := s.managers[p.Name].state()
+		if old := s.replaced[p.Name]; old != nil {
+			state.Calls += old.state().Calls
 		}
 		states = append(states, state)
 	}
 	return states
 }
 
-func (k *keeper) state() State {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (m *manager) state() State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	state := State{
-		Name: k.plugin.Name, Limits: k.plugin.Limits, Isolation: k.plugin.Confinement.Isolation, Phase: k.phase, Since: k.since,
-		Digest: k.digest, Version: k.version, Crashes: k.crashes, LastCrash: k.lastCrash,
+		Name: m.plugin.Name, Limits: m.plugin.Limits, Isolation: m.plugin.Confinement.Isolation, Phase: m.phase, Since: m.since,
+		Digest: m.digest, Version: m.version, Crashes: m.crashes, LastCrash: m.lastCrash,
 	}
-	switch waits := k.backoff.wait(time.Now()) > 0; {
-	case k.phase != Backoff && (k.phase != Broken || k.refused != nil):
+	switch waits := m.backoff.wait(time.Now()) > 0; {
+	case m.phase != Backoff && (m.phase != Broken || m.refused != nil):
 	case waits:
-		state.RetryAt = k.backoff.until
+		state.RetryAt = m.backoff.until
 	default:
 		state.Phase = Stopped // the next call starts it
 	}
 	newest := 0
-	for key, i := range k.instances {
+	for generation, i := range m.instances {
 		state.Calls += i.calls
-		if key.generation > newest {
-			newest = key.generation
-			state.PID = i.runner.proc.PID()
-			state.Sandbox = &i.runner.proc.Report // it never changes
+		if generation > newest {
+			newest = generation
+			state.PID = i.proc.PID()
+			state.Sandbox = &i.proc.Sandboxed().Report // it never changes
 		}
 	}
-	if k.refused != nil {
-		state.Refused = k.refused.Error()
+	if m.refused != nil {
+		state.Refused = m.refused.Error()
 	}
 	return state
 }

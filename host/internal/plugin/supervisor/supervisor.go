@@ -1,12 +1,13 @@
-// Package supervisor keeps plugin processes running and carries calls to them.
+// Package supervisor decides when plugin processes run, and sends calls to them.
 //
-// A plugin starts at its first call, under the limits of package sandbox, and
-// stops when it is idle. One that crashes, hangs, floods or lies costs its own
-// calls only: they end at once with an error that names the cause, and the
-// plugin starts again with a growing delay. The supervisor never repeats a
-// call; it says whether the plugin may have seen it.
+// A plugin starts at its first call and stops when it is idle. A plugin that
+// crashes, hangs, floods or lies costs its own calls only: they end at once with an
+// error that names the cause, and the plugin starts again after a growing delay.
+// The supervisor never repeats a call; it reports whether the plugin may have seen
+// it.
 //
-// It is the only package of the host that knows go-plugin and gRPC.
+// Each plugin has a manager, which starts and stops its processes. Package process
+// runs one process.
 package supervisor
 
 import (
@@ -21,38 +22,38 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// startsAtOnce bounds the plugins that [Supervisor.Start] starts at a time.
+// startsAtOnce bounds the plugins that [Supervisor.Start] and [Supervisor.Prepare]
+// start at the same time.
 const startsAtOnce = 4
 
-// timing is how long a plugin may take for what is asked of it. Tests that
-// provoke each of these shorten it.
+// timing holds the time limits of a plugin. Tests that exceed a limit shorten it.
 type timing struct {
 	// start bounds each phase of a start: handshake, connection, Describe and
 	// Configure.
 	start time.Duration
-	// quiet is how long a plugin may complete nothing before it is asked
-	// whether it is well, probe how long it may take to answer, and again the
-	// time between two probes once one was missed.
+	// quiet is how long a plugin may complete nothing before it gets a health
+	// check, probe how long it may take to answer, and again the time between two
+	// checks after one without an answer.
 	quiet, probe, again time.Duration
-	// look is how long a process counts as not exposed without another look, and
-	// patrol the time between two looks if nothing is called.
+	// look is how long a check of the protected files stays valid, and patrol the
+	// time between two checks without calls.
 	look, patrol time.Duration
-	// attach is how long a plugin may take to take up its channel to the host.
+	// attach is how long a plugin may take to open its channel to the host.
 	attach time.Duration
-	// preview is how long a plugin may take to say what a call would do.
+	// preview is how long a plugin may take for a preview.
 	preview time.Duration
-	// obey is how long a call may go on once the plugin was told to end it.
-	// finish is how long a plugin may take to finish its calls when it stops.
+	// obey is how long a call may continue after the plugin was told to end it.
+	// finish is how long a plugin that stops may take to finish its calls.
 	obey, finish time.Duration
-	// drain is how long a process that was replaced may take for its calls
-	// before it is stopped.
+	// drain is how long a replaced process may take to finish its calls.
 	drain time.Duration
-	// hang is how long the end of the host waits for what is under way. What takes
-	// longer waits for a file system that does not answer.
+	// hang is how long Close waits. A longer wait would be for a file system that
+	// does not answer.
 	hang time.Duration
 }
 
@@ -69,37 +70,37 @@ func defaultTiming() timing {
 	}
 }
 
-// Supervisor keeps plugins. Its methods may be called at the same time.
+// Supervisor runs plugins. It is safe for concurrent use.
 type Supervisor struct {
 	opts   Options // without the plugins
 	timing timing
-	env    []string // for tests: what every plugin gets of an environment, too
+	env    []string // for tests: further variables of every plugin
 	run    *runDir
-	hashes hashCache
-	// exposed asks the file system what a process could change that it must not.
-	exposed func(*sandbox.Process) []string
-	// reprotect keeps a process from changing them, and returns what it still could.
+	hashes process.Hashes
+	// exposed returns the protected files that a process could change, reprotect
+	// protects them again and returns the rest, and readOnly reports whether the
+	// workspace cannot be written. Tests replace them.
+	exposed   func(*sandbox.Process) []string
 	reprotect func(*sandbox.Process, context.Context, []string) []string
-	// readOnly asks it whether nothing can be written in the workspace.
-	readOnly func(dir string) bool
-	tasks    sync.WaitGroup // starts, watchers and the like; Close waits for them
+	readOnly  func(dir string) bool
+	tasks     sync.WaitGroup // starts, watchers and the like; Close waits for them
 	// changing holds one token while there is a [Change].
 	changing chan struct{}
 
-	mu       sync.RWMutex // guards all below; taken before those of a keeper
+	mu       sync.RWMutex // guards the following; taken before the mu of a manager
 	closed   bool
 	plugins  []Plugin
-	keepers  map[string]*keeper // of the plugins; it is replaced, not changed
-	prepared map[*keeper]struct{}
-	leaving  map[string]*keeper // replaced, and with processes or starts
+	managers map[string]*manager // of the plugins; replaced as a whole
+	prepared map[*manager]struct{}
+	replaced map[string]*manager // those that still have a process or a start
 
 	closing  sync.Once
 	closeErr error
 	suspects suspects
 }
 
-// New returns a Supervisor that has started nothing. It removes what dead
-// hosts left in the run directory. The caller must Close it.
+// New returns a Supervisor that has started nothing. It removes the directories
+// that dead hosts left in the run directory. The caller must Close it.
 func New(opts Options) (*Supervisor, error) {
 	switch {
 	case opts.Launcher == nil:
@@ -133,10 +134,10 @@ func New(opts Options) (*Supervisor, error) {
 	s := &Supervisor{
 		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: readOnly,
 		changing: make(chan struct{}, 1), plugins: plugins,
-		keepers: make(map[string]*keeper), prepared: make(map[*keeper]struct{}), leaving: make(map[string]*keeper),
+		managers: make(map[string]*manager), prepared: make(map[*manager]struct{}), replaced: make(map[string]*manager),
 	}
 	for _, p := range plugins {
-		s.keepers[p.Name] = newKeeper(s, p)
+		s.managers[p.Name] = newManager(s, p)
 	}
 	if err := os.MkdirAll(filepath.Join(opts.StateDir, "plugins"), 0o700); err != nil {
 		return nil, fmt.Errorf("make the state directory: %w", err)
@@ -162,75 +163,72 @@ func checkPlugins(plugins []Plugin) error {
 	return nil
 }
 
-// keeper returns the one that takes the calls of a plugin, or nil.
-func (s *Supervisor) keeper(plugin string) *keeper {
+// manager returns the manager that takes the calls of a plugin, or nil.
+func (s *Supervisor) manager(plugin string) *manager {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.keepers[plugin]
+	return s.managers[plugin]
 }
 
-// all returns the keepers that take calls, in the order of the plugins.
-func (s *Supervisor) all() []*keeper {
+// all returns the managers that take calls, in the order of the plugins.
+func (s *Supervisor) all() []*manager {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var keepers []*keeper
+	var managers []*manager
 	for _, p := range s.plugins {
-		keepers = append(keepers, s.keepers[p.Name])
+		managers = append(managers, s.managers[p.Name])
 	}
-	return keepers
+	return managers
 }
 
-// Start makes the tools of all plugins known: from what an earlier host has
-// learned, or else by starting the plugin. It starts eager plugins too. It
-// returns when all are known or have failed, which [Supervisor.Plugins] tells,
-// at most a minute per four plugins later. Its error says that ctx has ended,
-// or which plugins' settings are wrong: those are mistakes of the configuration.
+// Start publishes the tools of all plugins. It starts a plugin only if it is eager
+// or if no earlier host has saved its tools. Start returns when every plugin has
+// published its tools or has failed, at most a minute per four plugins;
+// [Supervisor.Plugins] lists the failures. The error reports that ctx has ended, or
+// the plugins whose settings are wrong, which is a mistake in the configuration.
 func (s *Supervisor) Start(ctx context.Context) error {
 	slots := make(chan struct{}, startsAtOnce)
 	var starts sync.WaitGroup
-	for _, k := range s.all() {
-		if k.recall() && !k.plugin.Eager {
+	for _, m := range s.all() {
+		if m.loadTools() && !m.plugin.Eager {
 			continue
 		}
 		starts.Go(func() { // ends with the start, or with ctx
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			_ = k.ensure(ctx) // kept for Plugins, and in the log
+			_ = m.ensure(ctx) // Plugins and the log report it
 		})
 	}
 	starts.Wait()
 	return errors.Join(context.Cause(ctx), s.settingsMistakes())
 }
 
-// settingsMistakes says which plugins did not start because of their settings.
+// settingsMistakes reports the plugins that did not start because of their settings.
 func (s *Supervisor) settingsMistakes() error {
 	var wrong []error
-	for _, k := range s.all() {
-		if refused := k.refusedNow(); refused != nil && refused.brief == wrongSettings {
-			wrong = append(wrong, fmt.Errorf("plugin %q: %w", k.plugin.Name, refused))
+	for _, m := range s.all() {
+		m.mu.Lock()
+		refused := m.refused
+		m.mu.Unlock()
+		if refused != nil && refused.Brief == wrongSettings {
+			wrong = append(wrong, fmt.Errorf("plugin %q: %w", m.plugin.Name, refused))
 		}
 	}
 	return errors.Join(wrong...)
 }
 
-func (k *keeper) refusedNow() *refusedError {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.refused
-}
-
-// Restart stops a plugin if it runs, forgets its crashes and starts it. Its
-// error says, to an operator, why it did not start. A process that had no calls
-// has ended when Restart returns, unless ctx ends before: it takes seconds if it
-// hangs. Others may still finish theirs.
+// Restart stops a plugin if it runs, forgets its crashes and starts it. The error
+// tells an operator why it did not start. When Restart returns, a process without
+// calls has ended, unless ctx ended first; a process that hangs takes seconds to
+// end. A process with calls may still finish them.
 func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 	for {
-		k := s.keeper(plugin)
-		if k == nil {
+		m := s.manager(plugin)
+		if m == nil {
 			return fmt.Errorf("there is no plugin %q", plugin)
 		}
-		idle := k.stop()
-		err := k.ensure(ctx)
+		idle := m.stop()
+		err := m.ensure(ctx)
 		switch {
 		case err == nil:
 			for _, ended := range idle {
@@ -246,58 +244,73 @@ func (s *Supervisor) Restart(ctx context.Context, plugin string) error {
 	}
 }
 
-// stop ends the plugin's processes and forgets its crashes. It returns what is closed
-// when those have ended that have no calls.
-func (k *keeper) stop() (idle []<-chan struct{}) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.backoff, k.refused = restarts{}, nil
-	for _, i := range k.instances {
+// stop ends the plugin's processes and forgets its crashes. It returns a channel
+// for each process without calls, closed when that process has ended.
+func (m *manager) stop() (idle []<-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.backoff, m.refused = restarts{}, nil
+	for _, i := range m.instances {
 		if i.stopping { // an operator does not wait for its calls
-			i.runner.end("")
+			i.proc.End("")
 		}
 		if i.calls == 0 {
 			idle = append(idle, i.ended)
 		}
 		i.why = "an operator restarted it"
-		k.retire(i)
+		m.retire(i)
 	}
 	return idle
 }
 
-// Close stops all plugins and returns when nothing of them is left: at once if
-// they are well, after some seconds if they hang. Calls under way fail, and
-// count as sent. If a file system does not answer, Close returns after half a minute
-// with an error that says so. It is idempotent.
+// EndSession tells the processes of all plugins that asked for it that a session has
+// ended. It does not wait for them. A process that is a thousand sessions behind is
+// not told.
+func (s *Supervisor) EndSession(id string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, m := range s.managers {
+		m.endSession(id)
+	}
+	for _, m := range s.replaced {
+		m.endSession(id)
+	}
+}
+
+// Close stops all plugins and returns when nothing of them is left: at once if they
+// are well, after some seconds if they hang. Calls in progress fail and count as
+// sent. If a file system does not answer, Close returns an error after half a
+// minute. Calling it again has no effect.
 func (s *Supervisor) Close() error {
 	s.closing.Do(func() {
-		s.closeKeepers()
+		s.closeManagers()
 		over := make(chan struct{})
-		go func() { // ends with the tasks: with the process if a file system hangs
+		go func() { // ends with the tasks, or with the host if a file system hangs
 			s.tasks.Wait()
 			close(over)
 		}()
-		if !within(s.timing.hang, over) {
+		select {
+		case <-over:
+			s.closeErr = s.run.Close()
+		case <-time.After(s.timing.hang):
 			s.closeErr = fmt.Errorf("a file system does not answer: the host does not wait for it after %v", s.timing.hang)
-			return
 		}
-		s.closeErr = s.run.Close()
 	})
 	return s.closeErr
 }
 
-// closeKeepers closes all keepers there are. There will be no others.
-func (s *Supervisor) closeKeepers() {
+// closeManagers closes all managers and prevents new ones.
+func (s *Supervisor) closeManagers() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, k := range s.keepers {
-		k.close()
+	for _, m := range s.managers {
+		m.close()
 	}
-	for _, k := range s.leaving {
-		k.close()
+	for _, m := range s.replaced {
+		m.close()
 	}
-	for k := range s.prepared {
-		k.close()
+	for m := range s.prepared {
+		m.close()
 	}
 }

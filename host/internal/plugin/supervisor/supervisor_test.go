@@ -225,10 +225,10 @@ func (k *kept) call(t *testing.T, plugin, name, arguments string) (tool.Result, 
 // forgive ends the wait after a crash, which is random. Its crashes stay
 // counted.
 func (k *kept) forgive(plugin string) {
-	keeper := k.keepers[plugin]
-	keeper.mu.Lock()
-	defer keeper.mu.Unlock()
-	keeper.backoff.until = time.Time{}
+	m := k.managers[plugin]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.backoff.until = time.Time{}
 }
 
 // digest is what was last published with the tools of a plugin.
@@ -240,10 +240,10 @@ func (k *kept) digest(plugin string) string {
 
 // live returns the process that takes calls, or nil.
 func (k *kept) live(plugin string) *instance {
-	keeper := k.keepers[plugin]
-	keeper.mu.Lock()
-	defer keeper.mu.Unlock()
-	return keeper.current(sharedScope)
+	m := k.managers[plugin]
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.current()
 }
 
 // mustCall runs a tool that works, without the waits after crashes.
@@ -401,11 +401,11 @@ func TestNothingLeaks(t *testing.T) {
 		return len(entries)
 	}
 	cycle := func() {
-		for _, keeper := range k.keepers { // no backoff, no breaker, no memory of refusals
-			keeper.mu.Lock()
-			keeper.backoff, keeper.refused = restarts{}, nil
-			keeper.mu.Unlock()
-			if _, err := k.call(t, keeper.plugin.Name, "exit", `{}`); err == nil {
+		for _, m := range k.managers { // no backoff, no breaker, no memory of refusals
+			m.mu.Lock()
+			m.backoff, m.refused = restarts{}, nil
+			m.mu.Unlock()
+			if _, err := k.call(t, m.plugin.Name, "exit", `{}`); err == nil {
 				t.Fatal("Run() = nil, want a crash")
 			}
 		}

@@ -35,7 +35,7 @@ func TestAskUser(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args askArgs
-		ask  asking
+		ask  func(context.Context, tool.Question) (tool.Answer, error)
 		want string // begins what the plugin hears
 	}{
 		{"answered", askArgs{}, yes, `true {"a":1}`},
@@ -48,17 +48,17 @@ func TestAskUser(t *testing.T) {
 		}, "internal: internal error"},
 		{"nobody can be asked", askArgs{}, nil, "unavailable: the user cannot be asked on behalf of this call"},
 		{"no ticket", askArgs{Ticket: "none"}, yes, "unavailable: the user cannot be asked"},
-		{"a forged ticket", askArgs{Ticket: "forged"}, yes, "permission_denied: the ticket is that of no call"},
+		{"a forged ticket", askArgs{Ticket: "forged"}, yes, "permission_denied: the ticket belongs to no running call"},
 		{"a cut ticket", askArgs{Ticket: "short"}, yes, "permission_denied: "},
-		{"a long one", askArgs{Raw: make([]byte, ticketSize+1)}, yes, "permission_denied: "},
-		{"as long as it may be", askArgs{Question: maxQuestion, Schema: maxForm}, yes, "true "},
-		{"too long a question", askArgs{Question: maxQuestion + 1}, yes, "resource_exhausted: the question has 4097 bytes"},
-		{"too long a schema", askArgs{Schema: maxForm + 1}, yes, "resource_exhausted: "},
+		{"a long one", askArgs{Raw: make([]byte, 32+1)}, yes, "permission_denied: "},
+		{"as long as it may be", askArgs{Question: (4 << 10), Schema: (16 << 10)}, yes, "true "},
+		{"too long a question", askArgs{Question: (4 << 10) + 1}, yes, "resource_exhausted: the question has 4097 bytes"},
+		{"too long a schema", askArgs{Schema: (16 << 10) + 1}, yes, "resource_exhausted: "},
 		{
 			"too many questions",
-			askArgs{Times: maxQuestions + 1},
+			askArgs{Times: 8 + 1},
 			yes,
-			strings.Repeat("true {\"a\":1}\n", maxQuestions) + "resource_exhausted: the call has asked its user 8 times",
+			strings.Repeat("true {\"a\":1}\n", 8) + "resource_exhausted: the call has asked its user 8 times",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -88,16 +88,16 @@ func TestSecrets(t *testing.T) {
 	for _, tt := range []struct {
 		name, plugin string
 		args         askArgs
-		ask          asking
+		ask          func(context.Context, tool.Question) (tool.Answer, error)
 		want         string
 	}{
 		{"granted", "asking", askArgs{Secret: "key"}, yes, "secret s3cr3t-value"},
 		{"granted, nobody can be asked", "asking", askArgs{Secret: "key"}, nil, "secret s3cr3t-value"},
 		{"another name", "asking", askArgs{Secret: "other"}, yes, "permission_denied: the plugin was not granted a secret other"},
 		{"granted to another plugin", "asking2", askArgs{Secret: "key"}, yes, "permission_denied: the plugin was not granted a secret key"},
-		{"no ticket", "asking", askArgs{Secret: "key", Ticket: "none"}, yes, "permission_denied: the ticket is that of no call"},
-		{"a forged ticket", "asking", askArgs{Secret: "key", Ticket: "forged"}, yes, "permission_denied: the ticket is that of no call"},
-		{"of a call that has ended", "asking", askArgs{Secret: "key", Ticket: "tc_granted"}, yes, "permission_denied: the ticket is that of no call"},
+		{"no ticket", "asking", askArgs{Secret: "key", Ticket: "none"}, yes, "permission_denied: the ticket belongs to no running call"},
+		{"a forged ticket", "asking", askArgs{Secret: "key", Ticket: "forged"}, yes, "permission_denied: the ticket belongs to no running call"},
+		{"of a call that has ended", "asking", askArgs{Secret: "key", Ticket: "tc_granted"}, yes, "permission_denied: the ticket belongs to no running call"},
 		{"a question by a ticket for secrets", "asking", askArgs{}, nil, "unavailable: the user cannot be asked on behalf of this call"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -123,24 +123,17 @@ func TestTicketsOfOthers(t *testing.T) {
 	}
 
 	// A call of the other process stays under way while its ticket is used.
-	hold := make(chan struct{})
+	hold := make(chan []byte, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { // ends with ctx
 		defer close(ended)
 		_, _, _ = k.Run(ctx, "asking2", "", tool.Call{ID: "tc_3", Tool: "ask", Arguments: []byte(`{"Hold":true}`)}, tool.Sink{
 			Ask:   yes,
-			Chunk: func(tool.Chunk) { close(hold) },
+			Chunk: func(c tool.Chunk) { hold <- c.Data },
 		})
 	}()
-	<-hold
-	live := k.live("asking2")
-	var foreign []byte
-	live.wire.tickets.mu.Lock()
-	for key := range live.wire.tickets.open {
-		foreign = key[:]
-	}
-	live.wire.tickets.mu.Unlock()
+	foreign := <-hold
 	got, err = k.askWith(t, "asking", "tc_4", askArgs{Raw: foreign}, tool.Sink{Ask: yes})
 	if err != nil || !strings.HasPrefix(got, "permission_denied: ") {
 		t.Errorf("with the ticket of another process's call the plugin heard %q, %v", got, err)
@@ -150,9 +143,6 @@ func TestTicketsOfOthers(t *testing.T) {
 	}
 	cancel()
 	<-ended
-	if got := len(live.wire.tickets.open); got != 0 {
-		t.Errorf("%d tickets are left when no call is", got)
-	}
 }
 
 // TestOneQuestionAtATime asks twice at once: the second question is refused, and
@@ -182,7 +172,7 @@ func TestQuestionEndsWithItsCall(t *testing.T) {
 		end  func(cancel func())
 	}{
 		{"canceled", func(cancel func()) { cancel() }},
-		{"crashed", func(func()) { k.live("asking").runner.end("") }},
+		{"crashed", func(func()) { k.live("asking").proc.End("") }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -223,7 +213,8 @@ func TestDeafPlugin(t *testing.T) {
 	if live := k.live("deaf"); live != nil {
 		<-live.ended
 	}
-	if s := k.state(t, "deaf"); s.LastCrash == nil || s.LastCrash.Cause != errUnread.Error() {
-		t.Errorf("the last crash is %s, want that it %v", fmt.Sprint(s.LastCrash), errUnread)
+	const unread = "did not read the answers to its requests"
+	if s := k.state(t, "deaf"); s.LastCrash == nil || s.LastCrash.Cause != unread {
+		t.Errorf("the last crash is %s, want that it %s", fmt.Sprint(s.LastCrash), unread)
 	}
 }

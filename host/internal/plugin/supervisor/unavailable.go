@@ -1,17 +1,19 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// unavailable is what a caller is told if a call was not sent. With retry 0 it
-// is not worth another try.
-func (k *keeper) unavailable(retry time.Duration, cause error, format string, args ...any) *tool.Error {
-	err := tool.Errorf(tool.Unavailable, "the plugin %q %s", k.plugin.Name, fmt.Sprintf(format, args...)).
+// unavailable returns the error of a call that was not sent. retry 0 means that
+// another try is no use.
+func (m *manager) unavailable(retry time.Duration, cause error, format string, args ...any) *tool.Error {
+	err := tool.Errorf(tool.Unavailable, "the plugin %q %s", m.plugin.Name, fmt.Sprintf(format, args...)).
 		WithCause(cause)
 	if retry > 0 {
 		return err.WithRetry(retry)
@@ -19,34 +21,121 @@ func (k *keeper) unavailable(retry time.Duration, cause error, format string, ar
 	return err
 }
 
-// startFailed is what callers that waited for a start are told. It is called
-// with mu held.
-func (k *keeper) startFailed(err error) error {
-	if refused, ok := errors.AsType[*refusedError](err); ok {
-		return k.unavailable(0, err, "cannot be started: %s", refused.brief).
-			WithHint("an operator must mend it; the host's log says how")
+// startFailed returns the error of a call that waited for a start. The caller holds
+// mu.
+func (m *manager) startFailed(err error) error {
+	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
+		return m.unavailable(0, err, "cannot be started: %s", refused.Brief).
+			WithHint("an operator must correct it; the host's log says how")
 	}
 	if errors.Is(err, errClosed) {
-		return k.unavailable(0, err, "is stopped: the host is stopping")
+		return m.unavailable(0, err, "is stopped: the host is stopping")
 	}
-	retry := max(k.backoff.wait(time.Now()), time.Millisecond)
-	return k.unavailable(retry, err, "did not start: it %s", crashOf(err).Cause)
+	retry := max(m.backoff.wait(time.Now()), time.Millisecond)
+	return m.unavailable(retry, err, "did not start: it %s", crashOf(err).Cause)
 }
 
-// redacted removes secrets from why a start failed: a plugin may repeat what
-// it was given.
-func (k *keeper) redacted(err error) error {
-	redact := k.s.opts.Redact
-	if refused, ok := errors.AsType[*refusedError](err); ok {
-		return &refusedError{brief: refused.brief, err: &redactedError{redact(refused.Error()), refused.err}, digest: refused.digest}
+// request describes a call or preview that failed.
+type request struct {
+	sent    bool // the plugin may have seen it
+	preview bool // it has no effects
+}
+
+// callFailed returns the error for the caller. err comes from [process.Process].
+func (m *manager) callFailed(ctx context.Context, i *instance, r request, err error) error {
+	switch failed, known := errors.AsType[*tool.Error](err); {
+	case known:
+		return failed
+	case ctx.Err() != nil:
+		return contextError(ctx, err)
 	}
-	if crashed, ok := errors.AsType[*crashError](err); ok && crashed.wire != nil {
-		return &crashError{crash: crashed.crash, wire: errors.New(redact(crashed.wire.Error())), slow: crashed.slow}
+	return m.processLost(ctx, i, r, err)
+}
+
+// processLost waits for the end of a process that lost its connection, kills it if it
+// does not end, and names the cause. It returns when ctx ends: a process that hangs
+// in the kernel may take long to end.
+func (m *manager) processLost(ctx context.Context, i *instance, r request, err error) error {
+	if !endsWithin(ctx, process.ExitGrace, i.ended) {
+		i.proc.End("lost its connection to the host")
+		if !endsWithin(ctx, process.DeathTimeout, i.ended) {
+			err = errors.Join(err, errors.New("the process does not end although it was killed"))
+		}
+	}
+	if ctx.Err() != nil && !isClosed(i.ended) {
+		return contextError(ctx, err)
+	}
+	cause := m.stopReason(i)
+	if isClosed(i.ended) && i.crash != nil {
+		cause = i.crash.Cause
+		err = fmt.Errorf("%s: %w", i.crash.Detail, err)
+	}
+	if !r.sent {
+		return m.unavailable(time.Millisecond, err, "ended before it took the call: it %s", cause)
+	}
+	lost := tool.Errorf(tool.PluginCrashed, "the plugin %q %s", m.plugin.Name, cause).WithCause(err)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	when := "at the next call"
+	wait := m.backoff.wait(time.Now())
+	if wait > 0 {
+		when = fmt.Sprintf("at the first call after %v", wait.Round(time.Millisecond))
+	}
+	effect := "whether the call had an effect is not known"
+	if r.preview {
+		effect = "the call was not made"
+	}
+	return lost.WithRetry(wait).WithHint("%s; the plugin is started again %s", effect, when)
+}
+
+// stopReason completes "the plugin ..." for a process that the host has stopped.
+func (m *manager) stopReason(i *instance) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed():
+		return "was stopped by the host, which is stopping itself"
+	case i.why != "":
+		return "was stopped by the host: " + i.why
+	}
+	return "was stopped by the host"
+}
+
+// contextError returns the error of a call whose context has ended. err may be nil.
+func contextError(ctx context.Context, err error) error {
+	cause := errors.Join(context.Cause(ctx), err)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return tool.Errorf(tool.Timeout, "the call took longer than it may").WithCause(cause)
+	}
+	return tool.Errorf(tool.Canceled, "the call was canceled").WithCause(cause)
+}
+
+// endsWithin waits until done is closed, d has passed or ctx has ended, and reports
+// whether done is closed.
+func endsWithin(ctx context.Context, d time.Duration, done <-chan struct{}) bool {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	return isClosed(done)
+}
+
+// redacted removes secrets from the error of a start: a plugin may repeat the
+// settings that it got.
+func (m *manager) redacted(err error) error {
+	redact := m.s.opts.Redact
+	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
+		return &process.RefusedError{Brief: refused.Brief, Err: &redactedError{redact(refused.Error()), refused.Err}, Digest: refused.Digest}
+	}
+	if failed, ok := errors.AsType[*process.StartError](err); ok && failed.Wire != nil {
+		return &process.StartError{Crash: failed.Crash, Wire: errors.New(redact(failed.Wire.Error())), Slow: failed.Slow}
 	}
 	return err
 }
 
-// redactedError says what err says, without secrets.
+// redactedError is err with a text without secrets.
 type redactedError struct {
 	text string
 	err  error
@@ -55,22 +144,22 @@ type redactedError struct {
 func (e *redactedError) Error() string { return e.text }
 func (e *redactedError) Unwrap() error { return e.err }
 
-// crashOf is what a start that failed counts as: the crash of the process, or
-// one that says that there was none.
-func crashOf(err error) *Crash {
-	if crashed, ok := errors.AsType[*crashError](err); ok {
-		return crashed.crash
+// crashOf returns the crash that a failed start counts as: that of the process, or
+// one for a start without a process.
+func crashOf(err error) *process.Crash {
+	if failed, ok := errors.AsType[*process.StartError](err); ok {
+		return failed.Crash
 	}
-	return &Crash{Time: time.Now(), Cause: "could not be started: something is wrong on the host", Detail: err.Error()}
+	return &process.Crash{Time: time.Now(), Cause: "could not be started: something is wrong on the host", Detail: err.Error()}
 }
 
-// operatorError is the whole of what callers are told in part.
+// operatorError returns the full error of which callers get a part.
 func operatorError(err error) error {
-	if refused, ok := errors.AsType[*refusedError](err); ok {
+	if refused, ok := errors.AsType[*process.RefusedError](err); ok {
 		return refused
 	}
-	if crashed, ok := errors.AsType[*crashError](err); ok {
-		return crashed
+	if failed, ok := errors.AsType[*process.StartError](err); ok {
+		return failed
 	}
 	return err
 }

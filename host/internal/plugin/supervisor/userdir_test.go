@@ -12,7 +12,7 @@ import (
 // A user's directory belongs to whom the plugin's state directory belongs, so that
 // a plugin that runs as another user than the host can enter it.
 func TestUserDirBelongsToThePlugin(t *testing.T) {
-	k, state := keeperOf(t)
+	k, state := managerOf(t)
 	owner := os.Geteuid()
 	if owner == 0 {
 		owner = 12345
@@ -43,7 +43,7 @@ func TestUserDirBelongsToThePlugin(t *testing.T) {
 // A plugin that puts a link in the place of its users' directories gets nothing
 // made, or given away, elsewhere.
 func TestUserDirFollowsNoLink(t *testing.T) {
-	k, state := keeperOf(t)
+	k, state := managerOf(t)
 	outside := t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(state, "users")); err != nil {
 		t.Fatal(err)
@@ -56,11 +56,11 @@ func TestUserDirFollowsNoLink(t *testing.T) {
 	}
 }
 
-// keeperOf returns the keeper of a plugin and the plugin's state directory.
-func keeperOf(t *testing.T) (*keeper, string) {
+// managerOf returns the manager of a plugin and the plugin's state directory.
+func managerOf(t *testing.T) (*manager, string) {
 	t.Helper()
 	s := keepIn(t, t.TempDir(), Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, Limits: sandbox.DefaultLimits()})
-	k := s.keeper("calm")
+	k := s.manager("calm")
 	if err := os.MkdirAll(k.stateDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}

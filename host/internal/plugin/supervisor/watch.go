@@ -5,123 +5,239 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 )
 
-// watch looks after one process until it has ended: its end, its health, its
-// idleness and the wish to stop it all arrive here.
-func (k *keeper) watch(ctx context.Context, i *instance, disconnected <-chan struct{}) {
-	probe := time.NewTimer(k.s.timing.quiet)
+const (
+	// missesDegraded health checks without an answer stop new calls, missesDead end
+	// the process.
+	missesDegraded = 2
+	missesDead     = 3
+)
+
+// watch watches one process until it has ended. It reacts to the end of the process,
+// its health, its idleness and the request to stop it.
+func (m *manager) watch(ctx context.Context, i *instance, disconnected <-chan struct{}) {
+	probe := time.NewTimer(m.s.timing.quiet)
 	defer probe.Stop()
-	idle := time.NewTimer(k.plugin.IdleTimeout)
+	idle := time.NewTimer(m.plugin.IdleTimeout)
 	defer idle.Stop()
-	patrol := time.NewTicker(k.s.timing.patrol)
+	patrol := time.NewTicker(m.s.timing.patrol)
 	defer patrol.Stop()
-	var answered <-chan error    // of a probe under way
+	var answered <-chan error    // of a health check in progress
 	var overdue <-chan time.Time // when a call that was given up should have ended
 	for {
 		select {
-		case <-i.runner.exited:
-			k.ended(ctx, i)
-			i.discard()
+		case <-i.proc.Exited():
+			m.processEnded(ctx, i)
+			i.proc.Discard()
 			return
 		case <-i.stop:
-			k.drain(ctx, i)
-			i.discard()
-			k.ended(ctx, i)
+			m.drain(ctx, i)
+			i.proc.Discard()
+			m.processEnded(ctx, i)
 			return
 		case <-disconnected:
-			if !within(exitGrace, i.runner.exited) {
-				i.runner.end("closed its connection to the host")
+			if !i.proc.EndsWithin(process.ExitGrace) {
+				i.proc.End("closed its connection to the host")
 			}
 			disconnected = nil
 		case <-probe.C:
-			if rest := k.untilProbe(i); rest > 0 {
+			if rest := m.untilProbe(i); rest > 0 {
 				probe.Reset(rest)
 			} else {
-				answered = k.probe(ctx, i)
+				answered = m.probe(ctx, i)
 			}
 		case err := <-answered:
 			answered = nil
-			probe.Reset(k.probed(i, err))
+			probe.Reset(m.probed(i, err))
 		case rest := <-i.gaveUp:
 			if overdue == nil {
 				overdue = time.After(rest)
 			}
 		case <-overdue:
 			overdue = nil
-			if !k.replace(ctx, i) {
-				overdue = time.After(k.s.timing.obey)
+			if !m.replaceStuck(ctx, i) {
+				overdue = time.After(m.s.timing.obey)
 			}
 		case <-idle.C:
-			idle.Reset(k.idle(i))
+			idle.Reset(m.idle(i))
 		case <-patrol.C:
-			k.patrol(ctx, i)
+			m.patrol(ctx, i)
 		}
 	}
 }
 
-// connect opens the plugin's channel to the host, if it has one, and returns
-// when the plugin has taken it up, so that no call comes before it can ask. A
-// plugin that does not take it up in time gets its calls all the same. The end
-// of the process ends the channel, and so does ctx.
-func (k *keeper) connect(ctx context.Context, i *instance) (done <-chan struct{}) {
+// connect serves the plugin's channel to the host, if it has one. It returns when the
+// plugin has opened the channel, so that no call starts before the plugin can ask. A
+// plugin that does not open it in time gets its calls nevertheless. The channel ends
+// with the process or with ctx; then done is closed.
+func (m *manager) connect(ctx context.Context, i *instance) (done <-chan struct{}) {
 	if !i.can("connect") {
 		return nil
 	}
 	ended, attached := make(chan struct{}), make(chan struct{})
-	k.s.tasks.Go(func() { // ends with ctx, which outlives the process by little
+	m.s.tasks.Go(func() { // ends with ctx, soon after the process
 		defer close(ended)
-		err := i.wire.connect(ctx, func() { close(attached) })
-		if errors.Is(err, errUnread) {
-			i.runner.blame(errUnread.Error())
-		}
-		k.log.Debug("the plugin's channel to the host ended", "reason", k.s.opts.Redact(cleanLine(errorText(err))))
+		err := i.proc.Serve(ctx, func() { close(attached) })
+		m.log.Debug("the plugin's channel to the host ended", "reason", err)
 	})
-	if !within(k.s.timing.attach, attached) {
-		k.log.Warn("the plugin does not take up its channel to the host", "within", k.s.timing.attach)
+	select {
+	case <-attached:
+	case <-time.After(m.s.timing.attach):
+		m.log.Warn("the plugin did not open its channel to the host", "within", m.s.timing.attach)
 	}
 	return ended
 }
 
-func errorText(err error) string {
-	if err == nil {
-		return ""
+// untilProbe returns how long a process may still be silent before it gets a health
+// check; 0 means that it gets one now.
+func (m *manager) untilProbe(i *instance) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rest := m.s.timing.quiet - time.Since(i.heard)
+	if rest > 0 {
+		m.wellAgain(i)
 	}
-	return err.Error()
+	return max(rest, 0)
 }
 
-// drain lets the plugin finish its calls. One that cannot is stopped.
-func (k *keeper) drain(ctx context.Context, i *instance) {
-	k.mu.Lock()
-	suspect, patience := i.suspect, i.patience
-	k.mu.Unlock()
-	if (suspect || patience > 0) && !k.awaitCalls(i, patience) {
+// probe sends a health check. The answer arrives within the time of a health check.
+func (m *manager) probe(ctx context.Context, i *instance) <-chan error {
+	answered := make(chan error, 1)
+	m.s.tasks.Go(func() { // bounded by the timeout
+		ctx, cancel := context.WithTimeout(ctx, m.s.timing.probe)
+		defer cancel()
+		answered <- i.proc.Healthy(ctx)
+	})
+	return answered
+}
+
+// probed handles the answer to a health check, nil if the process is well. It returns
+// the time until the next one.
+func (m *manager) probed(i *instance, err error) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i.stopping {
+		return m.s.timing.quiet
+	}
+	if err == nil {
+		i.heard = time.Now()
+		m.wellAgain(i)
+		return m.s.timing.quiet
+	}
+	i.misses++
+	m.log.Warn("plugin does not answer a health check", "misses", i.misses, "error", err)
+	switch i.misses {
+	case missesDegraded:
+		m.enterFor(i, Degraded)
+	case missesDead:
+		i.proc.Blame("stopped answering")
+		i.proc.Dump()
+		m.s.tasks.Go(func() { // ends after ExitGrace
+			if !i.proc.EndsWithin(process.ExitGrace) {
+				i.proc.End("")
+			}
+		})
+	}
+	return m.s.timing.again
+}
+
+// wellAgain notes that a process is well. The caller holds mu.
+func (m *manager) wellAgain(i *instance) {
+	if i.misses >= missesDegraded {
+		m.enterFor(i, Ready)
+	}
+	i.misses = 0
+}
+
+// idle retires a process that has had no call for long enough. It returns the time
+// until the next check.
+func (m *manager) idle(i *instance) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rest := m.plugin.IdleTimeout - time.Since(i.lastUsed)
+	switch {
+	case m.plugin.Eager || i.calls > 0:
+		return m.plugin.IdleTimeout
+	case rest > 0:
+		return rest
+	}
+	m.retire(i)
+	return m.plugin.IdleTimeout
+}
+
+// giveUp makes sure that a call ends which the host no longer waits for. A plugin
+// that can report the end of a call is asked. Any other process is replaced after a
+// while, because gRPC forgets a canceled call.
+func (m *manager) giveUp(ctx context.Context, i *instance, call string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed():
+	case i.can("drain_call"):
+		ctx = context.WithoutCancel(ctx)
+		m.s.tasks.Go(func() { m.awaitEnd(ctx, i, call) }) // bounded; Close waits
+	default:
+		i.markStuck(m.s.timing.obey)
+	}
+}
+
+// awaitEnd waits for the plugin to end a call, for as long as that may take.
+func (m *manager) awaitEnd(ctx context.Context, i *instance, call string) {
+	ctx, cancel := context.WithTimeout(ctx, m.s.timing.obey)
+	defer cancel()
+	if err := i.proc.Drain(ctx, call); !errors.Is(err, context.DeadlineExceeded) {
+		return // the call has ended, or the process has
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i.markStuck(0)
+}
+
+// replaceStuck retires a process that may still work on a call that was given up. It
+// reports false if it must wait, because an older process still finishes its calls
+// and there is no room for a third.
+func (m *manager) replaceStuck(ctx context.Context, i *instance) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.instances) >= maxProcesses {
+		return false
+	}
+	m.renew(ctx, i)
+	return true
+}
+
+// drain lets a plugin that stops finish its calls.
+func (m *manager) drain(ctx context.Context, i *instance) {
+	m.mu.Lock()
+	stuck, patience := i.stuck, i.patience
+	m.mu.Unlock()
+	if (stuck || patience > 0) && !m.awaitCalls(i, patience) {
 		return
 	}
 	if !i.can("drain") {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.s.timing.finish)
+	ctx, cancel := context.WithTimeout(ctx, m.s.timing.finish)
 	defer cancel()
-	err := i.wire.drain(ctx)
+	err := i.proc.Drain(ctx, "")
 	if err == nil {
 		return
 	}
-	k.log.Debug("the plugin did not finish what it did", "error", k.s.opts.Redact(cleanLine(err.Error())))
-	if suspect && status.Code(err) == codes.DeadlineExceeded {
-		k.mu.Lock()
+	m.log.Debug("the plugin did not finish its calls", "error", err)
+	if stuck && errors.Is(err, context.DeadlineExceeded) {
+		m.mu.Lock()
 		i.blamed = true
-		k.mu.Unlock()
-		i.runner.blame("did not stop a call when it was told to")
+		m.mu.Unlock()
+		i.proc.Blame("did not stop a call when it was told to")
 	}
 }
 
-// awaitCalls waits until a process that gets no new calls has ended its own,
-// for as long as patience allows; 0 means that they have an end of their own.
-// It reports false if the process has ended.
-func (k *keeper) awaitCalls(i *instance, patience time.Duration) bool {
+// awaitCalls waits until a stopping process has ended its calls, at most for
+// patience; 0 means without a bound, because each call has its own. It reports false
+// if the process has ended.
+func (m *manager) awaitCalls(i *instance, patience time.Duration) bool {
 	var over <-chan time.Time
 	if patience > 0 {
 		timer := time.NewTimer(patience)
@@ -131,73 +247,49 @@ func (k *keeper) awaitCalls(i *instance, patience time.Duration) bool {
 	select {
 	case <-i.unused:
 	case <-over:
-		k.log.Warn("the plugin is stopped although it has calls, after another process has replaced it", "pid", i.runner.ID(), "after", patience)
-	case <-k.closing:
-	case <-i.runner.exited:
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		i.blamed = i.blamed || patience > 0 // nobody has asked it to end
+		m.log.Warn("the plugin's old process is stopped although it has calls: another process has replaced it", "pid", i.proc.PID(), "after", patience)
+	case <-m.closing:
+	case <-i.proc.Exited():
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		i.blamed = i.blamed || patience > 0 // it was not asked to end yet
 		return false
 	}
 	return true
 }
 
-// giveUp makes sure that a call ends for which the host no longer waits. A
-// plugin that can tell when a call has ended is asked; of one that cannot, the
-// process is replaced in time, since gRPC forgets a call when it is canceled.
-func (k *keeper) giveUp(ctx context.Context, i *instance, call string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	switch {
-	case k.closed():
-	case i.can("drain_call"):
-		ctx = context.WithoutCancel(ctx)
-		k.s.tasks.Go(func() { k.awaitEnd(ctx, i, call) }) // bounded; Close waits
-	default:
-		i.suspects(k.s.timing.obey)
+// maxEnded bounds the ended sessions that a process has not been told about yet.
+const maxEnded = 1024
+
+// endSession tells the plugin's processes that a session has ended. It does not wait.
+func (m *manager) endSession(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range m.instances {
+		if i.sessions == nil {
+			continue
+		}
+		select {
+		case i.sessions <- id:
+		default:
+			m.log.Warn("the plugin is not told of the end of a session: too many others wait", "waiting", maxEnded)
+		}
 	}
 }
 
-// awaitEnd waits for the plugin to end a call, for as long as that may take.
-func (k *keeper) awaitEnd(ctx context.Context, i *instance, call string) {
-	ctx, cancel := context.WithTimeout(ctx, k.s.timing.obey)
-	defer cancel()
-	if err := i.wire.drainCall(ctx, call); status.Code(err) != codes.DeadlineExceeded {
-		return // it has ended, or the process has
+// tellSessions tells a process about ended sessions until ctx ends.
+func (m *manager) tellSessions(ctx context.Context, i *instance) {
+	for {
+		select {
+		case id := <-i.sessions:
+			bounded, cancel := context.WithTimeout(ctx, m.s.timing.probe)
+			err := i.proc.EndSession(bounded, id)
+			if err != nil && ctx.Err() == nil && !errors.Is(err, process.ErrLost) {
+				m.log.Warn("the plugin cannot be told of the end of a session", "error", err)
+			}
+			cancel()
+		case <-ctx.Done():
+			return
+		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	i.suspects(0)
-}
-
-// replace retires a process that may still work on a call which was given up.
-// It reports false if it must wait: while an older process
-// finishes its calls, there is no room for a third.
-func (k *keeper) replace(ctx context.Context, i *instance) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, n := k.oldest(i.key.scope); n >= maxGenerations {
-		return false
-	}
-	k.retire(i)
-	if k.plugin.Eager && k.mayStart() == nil {
-		k.begin(ctx, i.key.scope)
-	}
-	return true
-}
-
-// idle retires a process that has had no call for long enough, and returns
-// when to look again.
-func (k *keeper) idle(i *instance) time.Duration {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	rest := k.plugin.IdleTimeout - time.Since(i.lastUsed)
-	switch {
-	case k.plugin.Eager || i.calls > 0:
-		return k.plugin.IdleTimeout
-	case rest > 0:
-		return rest
-	}
-	k.retire(i)
-	return k.plugin.IdleTimeout
 }

@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"fmt"
@@ -11,24 +11,25 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxElements bounds the messages and the items of lists in one message of a
-// plugin, those within others too. An empty one takes 2 bytes of the wire and a
-// hundred times that in memory.
+// maxElements bounds the messages and list items in one message of a plugin, at
+// all depths. An empty message takes 2 bytes on the wire and a hundred times as
+// many in memory.
 const maxElements = 20_000
 
-// codec is gRPC's own codec, except that it looks at a message of a plugin
-// before it makes objects of it.
+// codec is gRPC's own codec, except that it checks a message of a plugin before it
+// decodes the message into objects.
 type codec struct {
 	encoding.CodecV2
 
-	turns chan struct{} // a place for each large message that is decoded
+	turns chan struct{} // limits the large messages that are decoded at once
 }
 
 const (
-	// largeMessage is the size from which messages take turns: each is in memory
-	// three times while it is decoded.
+	// largeMessage is the size above which messages take turns, in bytes: each is in
+	// memory three times while it is decoded.
 	largeMessage = 64 << 10
-	// maxDecoding is how many large messages of a process are decoded at a time.
+	// maxDecoding is the number of large messages of a process that are decoded at
+	// the same time.
 	maxDecoding = 2
 )
 
@@ -36,8 +37,8 @@ func newCodec() codec {
 	return codec{encoding.GetCodecV2(grpcproto.Name), make(chan struct{}, maxDecoding)}
 }
 
-// answer is where a plugin's message goes. err is why it was not decoded: gRPC
-// would keep no more of an error than its text.
+// answer receives a message of a plugin. err is the reason if it was not decoded:
+// gRPC would keep only the text of an error.
 type answer struct {
 	message proto.Message
 	err     error
@@ -46,7 +47,7 @@ type answer struct {
 // Unmarshal implements [encoding.CodecV2].
 func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if data.Len() > largeMessage {
-		c.turns <- struct{}{} // nothing that has a turn waits for anything
+		c.turns <- struct{}{} // decoding waits for nothing, so this ends
 		defer func() { <-c.turns }()
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
@@ -61,23 +62,21 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("cannot decode a %T", v)
 }
 
-// decode makes a message of what a plugin has sent. Its errors are
-// errNonsense.
+// decode decodes a message of a plugin. Its errors are errNonsense.
 func decode(data []byte, m proto.Message) error {
 	left := maxElements
 	if err := countElements(data, m.ProtoReflect().Descriptor(), &left); err != nil {
 		return fmt.Errorf("%w: %w", errNonsense, err)
 	}
-	// Fields of a later version of the contract are not for this host.
+	// This host does not know the fields of a later version of the contract.
 	if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, m); err != nil {
 		return fmt.Errorf("%w: it sent a message that cannot be decoded", errNonsense)
 	}
 	return nil
 }
 
-// countElements takes the elements of a message from what is left of those
-// that are allowed. The depth is that of the contract's types, none of which
-// holds itself.
+// countElements subtracts the elements of a message from left, the number still
+// allowed. The recursion is bounded: no type of the contract contains itself.
 func countElements(data []byte, d protoreflect.MessageDescriptor, left *int) error {
 	for len(data) > 0 {
 		number, wire, n := protowire.ConsumeTag(data)

@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"bytes"
@@ -14,32 +14,42 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Crash says how a process of a plugin ended that should not have.
+// Crash describes how a process of a plugin ended that should not have ended.
 type Crash struct {
 	// Time is when it ended.
 	Time time.Time `json:"time"`
 	// Cause completes "the plugin ...", e.g. "exceeded its memory limit
-	// (256MiB)". It holds nothing that a caller must not see.
+	// (256MiB)". It is safe to show to callers.
 	Cause string `json:"cause"`
-	// During is the part of its start in which it ended, e.g. "its handshake";
-	// "" if it had started.
+	// During is the phase of the start in which the process ended, e.g. "its
+	// handshake"; "" if it had started.
 	During string `json:"during,omitempty"`
-	// Detail is for the operator: the exit status, what the process used, its
-	// last words.
+	// Detail is for the operator: the exit status, the resources used, the last
+	// line of standard error.
 	Detail string `json:"detail"`
-	// Stderr is the first and the last of what it wrote to standard error.
+	// Stderr is the beginning and the end of its standard error.
 	Stderr string `json:"stderr,omitempty"`
 }
 
-// death is what is known of a process that ended.
+// Crash waits for the process to end and describes how it ended. during is the
+// phase of the start in which it ended, or "".
+func (p *Process) Crash(during string) *Crash {
+	p.mu.Lock()
+	verdict := p.verdict
+	p.mu.Unlock()
+	d := newDeath(p.running.Exit(), verdict, p.opts.Redact(p.stderr.String()), p.opts.Profile.Limits)
+	return &Crash{Time: time.Now(), Cause: d.cause(), During: during, Detail: d.detail(), Stderr: d.Stderr}
+}
+
+// death holds the facts about the end of a process.
 type death struct {
-	// Verdict is why the host ended it; "" if the host did not.
+	// Verdict is why the host ended it; "" if the host did not end it.
 	Verdict  string
 	Signal   syscall.Signal // 0: it exited
 	ExitCode int
 	CPU      time.Duration
 	MaxRSS   int64 // KiB
-	// OutOfMemory says that the whole tree met the limit on memory.
+	// OutOfMemory is set if the whole process tree met the memory limit.
 	OutOfMemory bool
 	Strays      int
 	Stderr      string
@@ -62,8 +72,8 @@ func newDeath(exit sandbox.Exit, verdict, stderr string, limits sandbox.Limits) 
 	return d
 }
 
-// What runtimes print when a limit ends them. Go's allocator says so in one of
-// two ways; a thread that cannot be made is "newosproc" in Go.
+// Messages of language runtimes that a limit ends. Go's allocator has two of them;
+// Go reports a thread that it cannot create as "newosproc".
 var (
 	outOfMemory    = regexp.MustCompile(`(?m)^(fatal error: |runtime: )+(out of memory|cannot allocate memory)|^MemoryError|std::bad_alloc|memory allocation of \d+ bytes failed|JavaScript heap out of memory|Sanitizer failed to allocate`)
 	noMoreThreads  = regexp.MustCompile(`newosproc|failed to create new OS thread|can't start new thread|pthread_create failed`)
@@ -74,7 +84,8 @@ var (
 	runtimeFault   = regexp.MustCompile(`(?m)^(SIGSEGV|SIGBUS|SIGABRT): `)
 )
 
-// cause completes "the plugin ...". It names the limit that was met, if one was.
+// cause completes "the plugin ...". It names the limit that ended the process, if
+// there is one.
 func (d death) cause() string {
 	l, failed := d.Limits, d.Signal != 0 || d.ExitCode != 0
 	switch {
@@ -106,9 +117,9 @@ func (d death) cause() string {
 	return fmt.Sprintf("exited with code %d", d.ExitCode)
 }
 
-// starved reports whether a runtime met the limit on memory in a place where
-// it cannot say so: a thread without room for its stack, or Go's own structures
-// (one in four of such deaths is a fault in the runtime).
+// starved reports whether a runtime met the memory limit where it cannot report
+// that: a thread without room for its stack, or Go's own structures (one in four
+// of these deaths is a fault in the runtime).
 func (d death) starved() bool {
 	if d.Limits.Memory == 0 {
 		return false
@@ -117,8 +128,8 @@ func (d death) starved() bool {
 	return noMoreThreads.MatchString(d.Stderr) || full && runtimeFault.MatchString(d.Stderr)
 }
 
-// memoryCause tells which of the two limits on memory was met. With both set
-// it is the smaller: a process reaches that one first.
+// memoryCause names the memory limit that was met. If both are set it is the
+// smaller one, which a process reaches first.
 func (d death) memoryCause() string {
 	memory, space := d.Limits.Memory, d.Limits.AddressSpace
 	switch {
@@ -130,8 +141,8 @@ func (d death) memoryCause() string {
 	return "ran out of memory"
 }
 
-// lastWords is the line that says why a program gave up. Only that one is
-// searched for common errors: a log may speak of them long before.
+// lastWords returns the line that explains why a program gave up. Only this line
+// is searched for common errors: earlier log lines may mention them too.
 func (d death) lastWords() string {
 	if line := panicLine.FindString(d.Stderr); line != "" {
 		return line
@@ -144,7 +155,7 @@ func (d death) lastWords() string {
 	return ""
 }
 
-// detail is for the operator.
+// detail returns the facts for the operator.
 func (d death) detail() string {
 	how := fmt.Sprintf("exit code %d", d.ExitCode)
 	if d.Signal != 0 {
@@ -160,19 +171,15 @@ func (d death) detail() string {
 	return text
 }
 
-func (d death) crash(now time.Time) *Crash {
-	return &Crash{Time: now, Cause: d.cause(), Detail: d.detail(), Stderr: d.Stderr}
-}
-
-// Bounds of what a crash report keeps of standard error: a Go traceback says
-// why at its head, other programs at their end.
+// Bounds of the standard error in a crash report, in bytes. A Go traceback states
+// the reason at its beginning, other programs at their end.
 const (
 	stderrHead = 8 << 10
 	stderrTail = 16 << 10
 )
 
-// capture keeps the first and the last of what is written to it. The zero
-// value is ready.
+// capture keeps the beginning and the end of everything that is written to it.
+// The zero value is ready.
 type capture struct {
 	mu      sync.Mutex // guards all below
 	head    []byte
@@ -180,13 +187,13 @@ type capture struct {
 	dropped int // bytes between head and tail
 }
 
-// Write takes one line, or a part of a longer one. It never fails.
+// Write adds a line, or a part of a longer line. It never fails.
 func (c *capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := len(p)
-	// The head begins anew where a Go program says why it dies: what it logged
-	// before is in the host's log.
+	// Start again where a program reports why it dies. The lines before are in the
+	// host's log.
 	if len(c.tail) > 0 && beginsCrash(p) {
 		c.dropped += len(c.head) + len(c.tail)
 		c.head, c.tail = nil, nil
@@ -201,7 +208,7 @@ func (c *capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// String is the head, a line saying what was left out, and the tail.
+// String returns the head, a line with the number of bytes left out, and the tail.
 func (c *capture) String() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,8 +218,7 @@ func (c *capture) String() string {
 	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", c.head, c.dropped, c.tail)
 }
 
-// beginsCrash reports whether a line is the first in which a program says why
-// it dies.
+// beginsCrash reports whether a line is the first of a report of a crash.
 func beginsCrash(line []byte) bool {
 	for _, mark := range []string{"panic: ", "fatal error: ", "runtime: out of memory", "SIGQUIT: quit", "Traceback (most recent"} {
 		if bytes.HasPrefix(line, []byte(mark)) {

@@ -105,10 +105,10 @@ func TestBrokenPluginDoesNotBlock(t *testing.T) {
 					}
 				}
 			}
-			before := k.keepers["broken"]
+			before := k.managers["broken"]
 
 			k.change(t, calm.with(`{"list":"more"}`), broken)
-			if k.keepers["broken"] != before {
+			if k.managers["broken"] != before {
 				t.Error("the broken plugin was not left alone")
 			}
 			if len(k.names("calm")) != len(testTools)+1 {

@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"os"
@@ -6,12 +6,12 @@ import (
 )
 
 // identify returns the identity of the file that info describes.
-func identify(info os.FileInfo) fileID {
+func identify(info os.FileInfo) FileID {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fileID{}
+		return FileID{}
 	}
-	return fileID{
+	return FileID{
 		Dev: st.Dev, Ino: st.Ino, Size: st.Size, Mode: st.Mode, UID: st.Uid,
 		Mtime: st.Mtim.Nano(), Ctime: st.Ctim.Nano(),
 	}

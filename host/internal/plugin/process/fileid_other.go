@@ -1,6 +1,6 @@
 //go:build !linux
 
-package supervisor
+package process
 
 import (
 	"os"
@@ -8,12 +8,12 @@ import (
 )
 
 // identify returns the identity of the file that info describes.
-func identify(info os.FileInfo) fileID {
+func identify(info os.FileInfo) FileID {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return fileID{}
+		return FileID{}
 	}
-	return fileID{
+	return FileID{
 		Dev: uint64(st.Dev), Ino: st.Ino, Size: st.Size, Mode: uint32(st.Mode), UID: st.Uid,
 		Mtime: st.Mtimespec.Nano(), Ctime: st.Ctimespec.Nano(),
 	}

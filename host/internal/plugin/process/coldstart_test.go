@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"context"
@@ -128,14 +128,14 @@ func (w *coldStart) start(b *testing.B, launcher *sandbox.Launcher, program stri
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := raw.(*wire).describe(context.WithoutCancel(b.Context()), "bench"); err != nil {
+	if err := raw.(*wire).describe(context.WithoutCancel(b.Context()), "bench", new(toolpluginv1.DescribeResponse)); err != nil {
 		b.Fatal(err)
 	}
 	return time.Since(began)
 }
 
-// launched is a process of the launcher as go-plugin sees it: the supervisor's
-// own runner would refuse one without TLS.
+// launched is a process of the launcher as go-plugin sees it: [pluginRunner]
+// would refuse one without TLS.
 type launched struct {
 	launcher *sandbox.Launcher
 	profile  sandbox.Profile

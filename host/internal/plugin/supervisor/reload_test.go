@@ -58,7 +58,7 @@ func TestChange(t *testing.T) {
 		pids[s.Name] = k.mustCall(t, s.Name, "pid")
 		digests[s.Name] = k.digest(s.Name)
 	}
-	went := k.keepers["goes"]
+	went := k.managers["goes"]
 
 	comes := configured(t, "comes", `{}`)
 	stays = stays.with(`{"a":1}`) // another function

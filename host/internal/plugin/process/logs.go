@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"bufio"
@@ -16,19 +16,17 @@ import (
 )
 
 const (
-	// logRate is how many lines a second one process may add to the host's
-	// log, and how many at once.
+	// logRate is the number of lines per second that one process may add to the
+	// host's log, and the size of a burst.
 	logRate = 200
-	// maxLogLine is how much of a line is kept, in bytes.
+	// maxLogLine is the length at which a line is cut, in bytes.
 	maxLogLine = 8 << 10
-	// maxLogFields bounds the fields of one structured line.
-	maxLogFields = 32
-	// dropNotice is how often the log says how many lines were left out.
+	// dropNotice is the least time between two notices of dropped lines.
 	dropNotice = time.Second
 )
 
-// pluginLog carries what a process says into the host's log, within a budget
-// for all its outputs together. Lines above the budget are counted, not kept.
+// pluginLog copies the output of a process to the host's log, up to a rate limit
+// for all its outputs together. Lines above the limit are counted and dropped.
 type pluginLog struct {
 	log    hclog.Logger
 	redact func(string) string
@@ -58,7 +56,7 @@ func (l *pluginLog) allow() bool {
 	return allowed
 }
 
-// flush says how many lines were left out since that was last said.
+// flush logs the number of lines that were dropped since the last notice.
 func (l *pluginLog) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,16 +71,15 @@ func (l *pluginLog) noteDropped(now time.Time) {
 	l.dropped, l.noticed = 0, now
 }
 
-// stdout logs a line that a process wrote to standard output, which is for the
-// handshake alone.
+// stdout logs a line of standard output, which is reserved for the handshake.
 func (l *pluginLog) stdout(line []byte) {
 	if len(line) > 0 && l.allow() {
 		l.log.Warn(l.clean(string(line)), "stream", "stdout")
 	}
 }
 
-// stderr logs a line that a process wrote to standard error: at its own level
-// if hclog wrote it, as an error if it belongs to a panic, else for debugging.
+// stderr logs a line of standard error: a line of hclog at its own level, the
+// beginning of a crash as an error, any other line at debug level.
 func (l *pluginLog) stderr(line []byte) {
 	if len(line) == 0 || !l.allow() {
 		return
@@ -98,11 +95,11 @@ func (l *pluginLog) stderr(line []byte) {
 	l.log.Log(level, l.clean(string(line)), "stream", "stderr")
 }
 
-// clean makes a text of the plugin fit for the log.
+// clean returns a text of the plugin without secrets and control characters.
 func (l *pluginLog) clean(s string) string { return cleanLine(l.redact(s)) }
 
-// parse reads a JSON line of hclog. go-plugin has a parser of its own,
-// which panics if a message is no string: a plugin could end the host.
+// parse reads a JSON line of hclog. go-plugin's own parser panics if the message
+// is not a string: a plugin could end the host.
 func (l *pluginLog) parse(line []byte) (level hclog.Level, message string, fields []any, ok bool) {
 	var raw map[string]any
 	if line[0] != '{' || json.Unmarshal(line, &raw) != nil {
@@ -115,7 +112,7 @@ func (l *pluginLog) parse(line []byte) (level hclog.Level, message string, field
 		return 0, "", nil, false
 	}
 	for _, key := range slices.Sorted(maps.Keys(raw)) {
-		if strings.HasPrefix(key, "@") || len(fields) >= 2*maxLogFields {
+		if strings.HasPrefix(key, "@") {
 			continue
 		}
 		value := raw[key]
@@ -124,15 +121,15 @@ func (l *pluginLog) parse(line []byte) (level hclog.Level, message string, field
 		} else if text, err := json.Marshal(value); err == nil {
 			value = l.clean(string(text))
 		}
-		// A prefix keeps a plugin from setting fields of the host, such as its
-		// own name.
+		// The prefix keeps a plugin from setting the host's fields, such as the
+		// plugin's name.
 		fields = append(fields, "plugin."+l.clean(key), value)
 	}
 	return level, l.clean(message), fields, true
 }
 
-// cleanLine removes what could act on a terminal or make one line look like
-// two: control characters and those that change the direction of text.
+// cleanLine removes characters that control a terminal, change the direction of
+// text, or make one line look like two.
 func cleanLine(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	return strings.Map(func(r rune) rune {
@@ -146,8 +143,8 @@ func cleanLine(s string) string {
 	}, s)
 }
 
-// eachLine calls f with each line of r, cut at maxLogLine and without its end,
-// until r ends. It holds one line at a time, however long the lines are.
+// eachLine calls f with each line of r until r ends. Lines are cut at maxLogLine
+// and have no line end. It holds one line in memory at a time.
 func eachLine(r *bufio.Reader, f func(line []byte)) {
 	var line []byte
 	for {
@@ -160,7 +157,7 @@ func eachLine(r *bufio.Reader, f func(line []byte)) {
 			f(trimEnd(line))
 		}
 		if err != nil {
-			return // the end, or a pipe that broke: nothing more will come
+			return // the end, or a broken pipe
 		}
 		line = line[:0]
 	}

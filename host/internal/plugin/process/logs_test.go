@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"bufio"
@@ -15,6 +15,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
 )
+
+// secret is what the log in these tests redacts.
+const secret = "hunter2"
 
 // logTo returns a log that writes lines without a time.
 func logTo(w io.Writer) *pluginLog {

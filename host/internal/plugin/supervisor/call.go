@@ -1,0 +1,256 @@
+package supervisor
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
+	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Run sends one call to the plugin that owns the tool and waits for its result. It
+// starts the plugin if it is not running. When ctx ends, Run tells the plugin to stop
+// and returns at once with code [tool.Timeout] or [tool.Canceled]; it never waits for
+// the plugin to agree. A result that has already arrived is returned nevertheless.
+//
+// digest is the one that [Options.Publish] got with the tools that the call was
+// checked against; "" means any. If the plugin now has other tools, Run does not send
+// the call, and the error says to make it again: the new tools are already published.
+//
+// Run sends only approved calls to a process for which [Supervisor.Unhidden] holds.
+//
+// sent reports whether the plugin may have seen the call. Every error is a
+// [*tool.Error]. Run does not retry.
+func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.Call, sink tool.Sink) (result tool.Result, sent bool, err error) {
+	m, i, err := s.take(ctx, plugin, digest, &call)
+	if err != nil {
+		return tool.Result{}, false, err
+	}
+	defer m.release(i)
+	if call.Context.ApprovalID == "" && i.unhidden() {
+		return tool.Result{}, false, m.unavailable(time.Millisecond, nil, "may see what paths.forbidden covers, and a person has to approve the call")
+	}
+	result, fate, err := i.proc.Call(ctx, call, m.heardFrom(i, sink))
+	if fate == process.Running {
+		m.giveUp(ctx, i, call.ID)
+	}
+	sent = fate != process.Unsent
+	if err != nil {
+		return tool.Result{}, sent, m.callFailed(ctx, i, request{sent: sent}, err)
+	}
+	nameLimit(&result, plugin, m.plugin.Limits)
+	return result, true, nil
+}
+
+// Unhidden reports whether programs that a process of the plugin executes may see
+// forbidden files, because the search for them was incomplete when the process started.
+func (s *Supervisor) Unhidden(plugin string) bool {
+	m := s.manager(plugin)
+	if m == nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, i := range m.instances {
+		if i.unhidden() {
+			return true
+		}
+	}
+	return false
+}
+
+func (i *instance) unhidden() bool { return i.proc.Sandboxed().Report.Unhidden() }
+
+// Preview asks the plugin that owns the tool what a call would do. It starts the
+// plugin if it is not running; then the plugin has 5 s. After that, or when ctx ends,
+// Preview tells the plugin to stop and returns at once with code [tool.Timeout] or
+// [tool.Canceled].
+//
+// digest is as in [Supervisor.Run].
+//
+// Every error is a [*tool.Error]. It is the plugin's own if the call cannot succeed,
+// or it explains why there is no preview. A code that is unknown, or reserved for the
+// host, becomes [tool.Failed]. A preview without a digest binds the call to no state.
+func (s *Supervisor) Preview(ctx context.Context, plugin, digest string, call tool.Call) (tool.Preview, error) {
+	m, i, err := s.take(ctx, plugin, digest, &call)
+	if err != nil {
+		return tool.Preview{}, err
+	}
+	defer m.release(i)
+	slow := tool.Errorf(tool.Timeout, "the plugin %q did not say within %v what the call would do", plugin, s.timing.preview)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.preview, slow)
+	defer cancel()
+
+	preview, fate, err := i.proc.Preview(ctx, call)
+	if fate == process.Running {
+		m.giveUp(ctx, i, call.ID)
+	}
+	switch {
+	case err == nil:
+		return preview, nil
+	case errors.Is(context.Cause(ctx), slow):
+		return tool.Preview{}, slow.WithCause(err)
+	}
+	return tool.Preview{}, m.callFailed(ctx, i, request{sent: fate != process.Unsent, preview: true}, err)
+}
+
+// take completes a call and returns the process for it, started if there is none. The
+// caller releases it. The error is for callers; the plugin has not seen the call.
+func (s *Supervisor) take(ctx context.Context, plugin, digest string, call *tool.Call) (*manager, *instance, error) {
+	m, i, err := s.acquire(ctx, plugin, call)
+	if err != nil {
+		return nil, nil, err
+	}
+	if digest != "" && digest != i.revision {
+		m.release(i)
+		return nil, nil, m.unavailable(time.Millisecond, nil, "has changed since the call was checked")
+	}
+	return m, i, nil
+}
+
+// acquire is [manager.acquire] of the manager that takes the plugin's calls now.
+func (s *Supervisor) acquire(ctx context.Context, plugin string, call *tool.Call) (*manager, *instance, error) {
+	for {
+		m := s.manager(plugin)
+		if m == nil {
+			return nil, nil, tool.Errorf(tool.Unavailable, "there is no plugin %q", plugin)
+		}
+		if err := m.complete(call); err != nil {
+			return nil, nil, tool.Errorf(tool.Internal, "internal error").WithCause(err)
+		}
+		i, err := m.acquire(ctx)
+		if !errors.Is(err, errSuperseded) { // else another manager takes the call, or none
+			return m, i, err
+		}
+	}
+}
+
+// complete adds the parts of a call that only the supervisor knows. It refuses a call
+// that cannot be sent.
+func (m *manager) complete(call *tool.Call) error {
+	c := &call.Context
+	if len(c.Roots) == 0 && m.s.opts.Workspace != "" {
+		c.Roots = []string{m.s.opts.Workspace}
+	}
+	// A client may report any name; no decision depends on it.
+	c.Client = strings.ToValidUTF8(c.Client, "\uFFFD")
+	var files []string
+	if c.Files != nil {
+		files = slices.Concat(c.Files.Sensitive, c.Files.Allowed, c.Files.Forbidden)
+	}
+	for _, text := range append([]string{call.ID, call.Tool, c.Session, c.User, c.Traceparent, c.ApprovalID, c.UserDir}, slices.Concat(c.Roots, c.Protected, files)...) {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("the call of plugin %q holds text that is not valid UTF-8: %.256q", m.plugin.Name, text)
+		}
+	}
+	if c.UserDir != "" || c.User == "" {
+		return nil
+	}
+	dir, err := m.userDir(c.User)
+	if err != nil {
+		return fmt.Errorf("make the user's directory: %w", err)
+	}
+	c.UserDir = dir
+	return nil
+}
+
+// heardFrom returns sink, except that progress and output count as signs of life.
+func (m *manager) heardFrom(i *instance, sink tool.Sink) tool.Sink {
+	note := func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		i.heard = time.Now()
+	}
+	progress, chunk := sink.Progress, sink.Chunk
+	sink.Progress = func(p tool.Progress) {
+		note()
+		if progress != nil {
+			progress(p)
+		}
+	}
+	sink.Chunk = func(c tool.Chunk) {
+		note()
+		if chunk != nil {
+			chunk(c)
+		}
+	}
+	return sink
+}
+
+// nameLimit adds the limit that a tool met to the tool's own error: the words of the
+// system do not tell how much is allowed, nor who decided it.
+func nameLimit(r *tool.Result, plugin string, l sandbox.Limits) {
+	if r.Error == nil || r.Error.Hint != "" {
+		return
+	}
+	message := strings.ToLower(r.Error.Message)
+	switch {
+	case l.OpenFiles > 0 && strings.Contains(message, "too many open files"):
+		r.Error = r.Error.WithHint("the plugin %q met its limit of open files (%d)", plugin, l.OpenFiles)
+	case l.FileSize > 0 && strings.Contains(message, "file too large"):
+		r.Error = r.Error.WithHint("the plugin %q met its file size limit (%v)", plugin, l.FileSize)
+	}
+}
+
+// userDir makes the directory of a user in the plugin's state directory, and returns
+// its path. It gets the owner of the state directory, because the plugin may run as
+// another user than the host.
+func (m *manager) userDir(user string) (string, error) {
+	if err := os.MkdirAll(m.stateDir(), 0o700); err != nil {
+		return "", err
+	}
+	// The plugin may have put symbolic links there: nothing leads out of a root.
+	state, err := os.OpenRoot(m.stateDir())
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = state.Close() }() // it was only read
+	// A hash, because the name of a user may contain anything, "../" too.
+	sum := sha256.Sum256([]byte(user))
+	name := filepath.Join("users", hex.EncodeToString(sum[:16]))
+	for _, dir := range []string{"users", name} {
+		if err := makeDirLike(state, dir); err != nil {
+			return "", err
+		}
+	}
+	return filepath.Join(m.stateDir(), name), nil
+}
+
+// makeDirLike makes a directory below root that has the owner of root.
+func makeDirLike(root *os.Root, name string) error {
+	if err := root.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	owner, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	made, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	to, ok := owner.Sys().(*syscall.Stat_t)
+	is, also := made.Sys().(*syscall.Stat_t)
+	if !ok || !also || !made.IsDir() {
+		return fmt.Errorf("%s is not a directory", name)
+	}
+	if is.Uid == to.Uid && is.Gid == to.Gid {
+		return nil
+	}
+	return root.Lchown(name, int(to.Uid), int(to.Gid))
+}
