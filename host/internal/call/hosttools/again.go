@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// record returns what a user's call was asked about in, with the arguments.
+// record returns the approval record of a user's call, with the arguments.
 func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, error) {
 	switch {
 	case strings.HasPrefix(id, "ap_"):
@@ -38,8 +38,8 @@ func (t *Tools) record(ctx context.Context, user, id string) (approval.Record, e
 	return r, nil
 }
 
-// again makes a call again that an earlier run of the host was asked for: the
-// same one finds its question, or the approval, and uses it once.
+// again makes a call again that an earlier run of the host had accepted. The same call
+// finds its open question or its approval, and uses it once.
 func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record) (*operation.Operation, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -48,21 +48,21 @@ func (t *Tools) again(ctx context.Context, caller auth.Caller, r approval.Record
 	}
 	switch {
 	case r.Client != caller.Client:
-		return nil, tool.Errorf(tool.Conflict, "approval %s is about a call of the client %s, which the host does not know any more since it was restarted",
+		return nil, tool.Errorf(tool.Conflict, "approval %s is about a call of the client %s, and the host was restarted since",
 			r.ID, tool.VisibleName(r.Client)).
-			WithHint("make the call yourself if it is wanted: a person is asked anew")
+			WithHint("make the call yourself if it is wanted: a person is asked again")
 	case !r.Repeatable():
 		return nil, tool.Errorf(tool.Conflict, "the host was restarted, and did not keep the secret arguments of the call that approval %s is about", r.ID).
-			WithHint("make the same call of %s again yourself, with all its arguments: it takes up the approval", r.Tool)
+			WithHint("make the same call of %s again yourself, with all its arguments: it uses the approval", r.Tool)
 	}
 	t.forget()
 	op := t.opts.Pipeline.Start(ctx, pipeline.Request{Caller: caller, Tool: r.Tool, Arguments: r.Arguments, Context: r.Context})
-	op.KeepForRetry() // its caller was told that the same call made again gets the result, too
+	op.KeepForRetry() // its caller was told to make the same call again for the result
 	t.begun[r.ID] = op.ID()
 	return op, nil
 }
 
-// forget forgets the calls that have ended. t.mu is held.
+// forget removes the calls that have ended. t.mu is held.
 func (t *Tools) forget() {
 	maps.DeleteFunc(t.begun, func(_, call string) bool {
 		_, running := t.opts.Pipeline.Operations().CallerOf(call)
@@ -70,8 +70,8 @@ func (t *Tools) forget() {
 	})
 }
 
-// ended says how a closed question ended: one whose approval was used, as the
-// call that used it. What that gave is for the client that made it.
+// ended returns the outcome of a closed question. If its approval was used, that is the
+// result of the call that used it, which only the client of that call gets.
 func (t *Tools) ended(ctx context.Context, caller auth.Caller, r approval.Record) (tool.Result, error) {
 	if r.State == approval.Spent && r.Client == caller.Client {
 		return t.opts.Pipeline.Recorded(ctx, caller.User, r.SpentBy)
@@ -79,7 +79,7 @@ func (t *Tools) ended(ctx context.Context, caller auth.Caller, r approval.Record
 	return tool.Result{}, refusal(r)
 }
 
-// refusal says how a closed question ended.
+// refusal returns the error for a question that ended without a call.
 func refusal(r approval.Record) error {
 	failure := r.Refusal()
 	switch r.State {

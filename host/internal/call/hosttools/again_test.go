@@ -120,7 +120,7 @@ func TestWhatCannotBeMadeAgain(t *testing.T) {
 		h, _, question := restarted(t, "add", "a")
 		other := ann
 		other.Client = "another"
-		wantError(t, "approval_wait", h.wait(t, other, question).Error, tool.Conflict, "of the client test", "asked anew")
+		wantError(t, "approval_wait", h.wait(t, other, question).Error, tool.Conflict, "of the client test", "asked again")
 		if h.calls() != 0 {
 			t.Errorf("%d calls ran", h.calls())
 		}

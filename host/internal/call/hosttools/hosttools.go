@@ -1,7 +1,7 @@
-// Package hosttools holds the host's own tools, with which a caller reads on in
-// a result that was too long for it, and comes back to a call that waits for a
-// person. They change nothing and see what belongs to their caller's user only.
-// Their calls go through the pipeline like all others.
+// Package hosttools implements the host's own tools: one reads the rest of a result that
+// was too long, one waits for a call that a person must approve. They change nothing and
+// see only what belongs to their caller's user. Their calls go through the pipeline like
+// all others.
 package hosttools
 
 import (
@@ -19,19 +19,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Options are what [Tools] need; all are required.
+// Options configure [Tools]; all are required.
 type Options struct {
-	// Pipeline carries the calls that are waited for.
+	// Pipeline executes the calls that the tools wait for.
 	Pipeline *pipeline.Pipeline
-	// Approvals knows what people were asked before the host was started.
+	// Approvals holds the questions from before the host was started.
 	Approvals *approval.Service
-	// Results are what can be read.
+	// Results holds the results that can be read.
 	Results *results.Dir
-	// Patience is how long a call of approval_wait waits at most.
+	// Patience bounds how long a call of approval_wait waits.
 	Patience time.Duration
 }
 
-// Tools runs the host's own tools. Its methods may be called concurrently.
+// Tools runs the host's own tools. Its methods may be called from any goroutine.
 type Tools struct {
 	opts Options
 
@@ -42,7 +42,7 @@ type Tools struct {
 
 var _ pipeline.Runner = (*Tools)(nil)
 
-// New returns the tools, which [Plugin] and [Specs] tell a catalog of.
+// New returns the tools. [Plugin] and [Specs] describe them to a catalog.
 func New(opts Options) (*Tools, error) {
 	switch {
 	case opts.Pipeline == nil || opts.Approvals == nil || opts.Results == nil:
@@ -53,12 +53,12 @@ func New(opts Options) (*Tools, error) {
 	return &Tools{opts: opts, waiting: make(map[string]int), begun: make(map[string]string)}, nil
 }
 
-// Plugin says what the tools may be, for a catalog in which they stand first.
-// patience is that of [Options].
+// Plugin returns the tools' entry in a catalog, where it must be the first. patience is
+// that of [Options].
 func Plugin(patience time.Duration) catalog.Plugin {
 	return catalog.Plugin{
 		Name: catalog.HostPlugin, Ceiling: tool.ReadOnly, TrustClaims: true,
-		// The wait ends by itself, with an answer that says what to do.
+		// The wait ends before that, with an answer that tells what to do.
 		Tools: []catalog.ToolOptions{{Name: catalog.ApprovalWait, Timeout: patience + time.Minute}},
 	}
 }
@@ -97,7 +97,7 @@ func (t *Tools) Run(ctx context.Context, _, _ string, call tool.Call, sink tool.
 	return tool.Result{}, false, fmt.Errorf("the host has no tool %q of its own", call.Tool)
 }
 
-// Preview implements [pipeline.Runner]. Nothing asks for it: the tools change
+// Preview implements [pipeline.Runner]. It is never called, since the tools change
 // nothing.
 func (t *Tools) Preview(context.Context, string, string, tool.Call) (tool.Preview, error) {
 	return tool.Preview{}, tool.Errorf(tool.NotFound, "the host's own tools have no preview")

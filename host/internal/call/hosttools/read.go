@@ -14,13 +14,12 @@ import (
 )
 
 const (
-	// maxPart bounds the bytes of one part, and minPart is enough for any
-	// character.
+	// maxPart bounds the bytes of one part; minPart has room for any character.
 	maxPart = 32 * tool.KiB
 	minPart = utf8.UTFMax
 	// noteSize is room for the last line.
 	noteSize = tool.KiB
-	// maxReads bounds the parts that are read at the same time.
+	// maxReads bounds the concurrent reads.
 	maxReads = 64
 )
 
@@ -41,7 +40,7 @@ type readInput struct {
 	Limit  float64 `json:"limit"`
 }
 
-// read returns a part of a kept result, and on the last line how to read on.
+// read returns a part of a kept result. The last line tells how to read the next one.
 func (t *Tools) read(call tool.Call) (tool.Result, error) {
 	in := readInput{Limit: float64(maxPart)}
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
@@ -66,20 +65,20 @@ func (t *Tools) read(call tool.Call) (tool.Result, error) {
 	if next < r.Size {
 		facts["next_cursor"] = next
 	}
-	// Two parts, so that what was kept can be told from what is said about it.
+	// Two parts: the kept text, and the line about it.
 	return tool.Result{
 		Content:  []tool.Content{{Kind: tool.KindText, Data: text}, tool.Text(lastLine(r, in.Handle, cursor, next))},
 		Metadata: facts,
 	}, nil
 }
 
-// part reads whole characters of what has a size, with U+FFFD for bytes that
-// are none: at most limit bytes of text. next is where the part after it begins.
+// part reads at most limit bytes of text from a reader of the given size. It returns
+// whole characters, with U+FFFD for invalid bytes. next is the start of the next part.
 func part(r io.ReaderAt, size, cursor int64, limit int) (text []byte, next int64, err error) {
 	data := make([]byte, min(int64(limit+utf8.UTFMax), size-cursor))
 	if n, err := r.ReadAt(data, cursor); n < len(data) && err != nil {
 		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF // somebody has cut the file
+			err = io.ErrUnexpectedEOF // the file was truncated
 		}
 		return nil, 0, err
 	}
@@ -96,7 +95,7 @@ func part(r io.ReaderAt, size, cursor int64, limit int) (text []byte, next int64
 	return text, cursor + int64(len(data)), nil
 }
 
-// lastLine says which part was read, and how to read on.
+// lastLine tells which part was read, and how to read the next one.
 func lastLine(r *results.Result, handle string, cursor, next int64) string {
 	where := fmt.Sprintf("[bytes %d to %d of %d; ", cursor, next, r.Size)
 	switch {

@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// maxWaits bounds the calls of approval_wait of one user at the same time. A
-	// user has fewer open approvals.
+	// maxWaits bounds the concurrent calls of approval_wait of one user, who has fewer
+	// open approvals.
 	maxWaits = 64
-	// maxShown bounds what an error repeats of an id.
+	// maxShown bounds the bytes of an id in an error.
 	maxShown = 64
 )
 
@@ -32,11 +32,11 @@ const waitSchema = `{
 	"required": ["id"]
 }`
 
-// errPatience ends a wait that may go on in another call.
+// errPatience ends a wait that another call may continue.
 var errPatience = errors.New("the patience is over")
 
-// wait waits for the call that an id names, and returns the result of that call
-// as its own. What ends the wait does not end that call.
+// wait waits for the call that an id names and returns the result of that call. The end
+// of the wait does not end that call.
 func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.Result, error) {
 	var in struct {
 		ID string `json:"id"`
@@ -61,7 +61,7 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 		return t.ended(ctx, caller, record)
 	}
 	defer op.Release()
-	if info := op.Info(); info.Tool == catalog.ApprovalWait { // a ring of them would wait for ever
+	if info := op.Info(); info.Tool == catalog.ApprovalWait { // calls that wait for each other would never end
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "id: %s is a call of %s itself", info.ID, catalog.ApprovalWait).
 			WithHint("give the id of the approval, ap_..., or of the call that waits for it")
 	}
@@ -81,7 +81,7 @@ func (t *Tools) wait(ctx context.Context, call tool.Call, sink tool.Sink) (tool.
 	return tool.Result{}, pending(outcome)
 }
 
-// report passes on what a call reports of its progress, first that it waits.
+// report passes the progress of a call on to sink; the first report is that it waits.
 func report(op *operation.Operation, sink tool.Sink) (stop func()) {
 	if sink.Progress == nil {
 		return func() {}
@@ -92,7 +92,7 @@ func report(op *operation.Operation, sink tool.Sink) (stop func()) {
 	return op.Watch(sink.Progress)
 }
 
-// pending says that the call goes on, and how to come back for its result.
+// pending returns the error for a call that continues, with how to get its result.
 func pending(outcome operation.Outcome) error {
 	failure := outcome.Result.Error
 	if outcome.Approval == "" {
@@ -106,7 +106,7 @@ func comeBack(id string) string {
 	return fmt.Sprintf(`call %s {"id":%q} again for the result`, catalog.ApprovalWait, id)
 }
 
-// enter counts a wait of a user in; leave counts it out.
+// enter counts a wait of a user until leave is called.
 func (t *Tools) enter(user string) (leave func(), err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,11 +124,11 @@ func (t *Tools) enter(user string) (leave func(), err error) {
 	}, nil
 }
 
-// find returns the operation that an id of an approval or of a call names, or the
-// record of the approval if that is closed and there is no operation any more. It is
-// one of the caller's user; what belongs to another one is as good as nothing.
+// find returns the operation for the id of an approval or of a call. If the approval is
+// closed and has no operation, find returns its record instead. It finds only what
+// belongs to the caller's user.
 func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*operation.Operation, approval.Record, error) {
-	own := auth.Caller{User: caller.User} // an admin collects nobody's results either
+	own := auth.Caller{User: caller.User} // without roles: an admin must not collect results of others
 	find := t.opts.Pipeline.Operations().Find
 	if strings.HasPrefix(id, "ap_") {
 		find = t.opts.Pipeline.Operations().Asking
@@ -151,7 +151,7 @@ func (t *Tools) find(ctx context.Context, caller auth.Caller, id string) (*opera
 	return op, record, err
 }
 
-// unknown is the error for an id that names nothing, or nothing of the user's.
+// unknown returns the error for an id that names nothing of the user.
 func unknown(id string) error {
 	return tool.Errorf(tool.NotFound, "no call waits under the id %s, and no result is kept under it", tool.VisibleName(excerpt.Of(id, maxShown))).
 		WithHint("give the id of the approval, ap_..., or of the call, tc_..., that the answer pending_approval named; " +

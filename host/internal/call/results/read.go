@@ -13,10 +13,10 @@ import (
 
 // Result is a result that is being read. Its owner must Close it.
 type Result struct {
-	// Size is how many bytes can be read.
+	// Size is the number of bytes that can be read.
 	Size int64
-	// Whole is how many bytes the result had: more than Size if it was longer
-	// than the quota, of which the head is kept.
+	// Whole is the size of the result: more than Size if it was longer than the quota,
+	// so that only its head was kept.
 	Whole int64
 
 	file *os.File
@@ -24,8 +24,8 @@ type Result struct {
 
 var _ io.ReaderAt = (*Result)(nil)
 
-// Find opens a result of a user. That of another user, one whose time has
-// passed and one that never was are [tool.NotFound] alike.
+// Find opens a result of a user. The error is [tool.NotFound] for results of other
+// users, expired ones, and ones that never existed.
 func (d *Dir) Find(user, handle string) (*Result, error) {
 	if !handlePattern.MatchString(handle) {
 		return nil, d.unknown(handle)
@@ -63,9 +63,9 @@ func (d *Dir) lookUp(folder, handle string) (kept, bool) {
 // maxShown bounds what an error repeats of a handle.
 const maxShown = 64
 
-// unknown is the error for every result that a user cannot have.
+// unknown returns the error for a result that the user cannot read.
 func (d *Dir) unknown(handle string) error {
-	return tool.Errorf(tool.NotFound, "there is no result %s: whole results are kept for %s, and less long if many are kept",
+	return tool.Errorf(tool.NotFound, "there is no result %s: whole results are kept for %s, or less if there are many",
 		cmp.Or(tool.VisibleName(excerpt.Of(handle, maxShown)), `""`), d.ttl).
 		WithHint("take the handle from the end of the output that was cut, or make the call that had it again")
 }
@@ -73,5 +73,5 @@ func (d *Dir) unknown(handle string) error {
 // ReadAt implements [io.ReaderAt].
 func (r *Result) ReadAt(data []byte, offset int64) (int, error) { return r.file.ReadAt(data, offset) }
 
-// Close gives the file back.
+// Close closes the file.
 func (r *Result) Close() error { return r.file.Close() }

@@ -1,9 +1,9 @@
-// Package results keeps whole results that were too long for their callers,
-// as files, for a while. One is found by its user and its handle, which is the
-// id of the call: the handle of another user's result is as good as none.
+// Package results keeps whole results that were too long for their callers, as files,
+// for a limited time. A result is found by its user and its handle, which is the id of
+// the call. Other users cannot find it.
 //
-// A result is there wholly or not at all, also after kill -9. What cannot be
-// written is not kept, which costs nobody more than the handle.
+// A result is either kept completely or not at all, also after kill -9. If a result
+// cannot be written, its caller gets no handle; the call itself does not fail.
 package results
 
 import (
@@ -24,33 +24,33 @@ import (
 )
 
 const (
-	// DefaultTTL is what no TTL in [Options] means.
+	// DefaultTTL is the TTL if [Options] has none.
 	DefaultTTL = time.Hour
-	// DefaultQuota is what no Quota in [Options] means.
+	// DefaultQuota is the quota if [Options] has none.
 	DefaultQuota = 256 * tool.MiB
 
-	// sweepEvery is how often results are looked for whose time has passed.
+	// sweepEvery is how often expired results are removed.
 	sweepEvery = time.Minute
-	// block is the least that a result counts for: what it takes of a disk. It
-	// bounds how many a user can have.
+	// block is the unit in which results are charged to the quota: the space that a
+	// small file takes on disk. So the quota also bounds the number of results.
 	block = 4 * int64(tool.KiB)
 )
 
-// Options are what a [Dir] needs.
+// Options configure a [Dir].
 type Options struct {
-	// Path is the directory, made if it is not there; required. It belongs to
-	// one Dir at a time.
+	// Path is the directory, which Open creates if needed; required. Only one Dir may
+	// use it at a time.
 	Path string
 	// TTL is how long a result is kept; 0 means [DefaultTTL].
 	TTL time.Duration
-	// Quota bounds the results of one user; 0 means [DefaultQuota]. The oldest
-	// go first. It is taken in whole blocks of 4 KiB, as files are.
+	// Quota bounds the results of one user; 0 means [DefaultQuota]. The oldest are
+	// dropped first. It counts in whole blocks of 4 KiB, as files do.
 	Quota tool.ByteSize
-	// Logger takes what happens without a caller; nil drops it.
+	// Logger gets the errors that no caller sees; nil means none.
 	Logger hclog.Logger
 }
 
-// Dir keeps results in a directory. Its methods may be called concurrently.
+// Dir keeps results in a directory. Its methods may be called from any goroutine.
 type Dir struct {
 	root   *os.Root
 	ttl    time.Duration
@@ -68,10 +68,10 @@ type Dir struct {
 // shelf holds the results of one user.
 type shelf struct {
 	kept  []*kept // the oldest first
-	bytes int64   // of kept, and of what is being written, in blocks
+	bytes int64   // of kept results and of results being written, in blocks
 }
 
-// kept is a result that can be read.
+// kept is a readable result.
 type kept struct {
 	handle, file string
 	size         int64 // of the file
@@ -79,8 +79,8 @@ type kept struct {
 	made         time.Time
 }
 
-// Open opens a directory. Results of an earlier run can be read until their
-// time passes; what was half written is removed. The caller must Close it.
+// Open opens a directory. Results of an earlier run can be read until they expire;
+// partly written ones are removed. The caller must Close the Dir.
 func Open(opts Options) (*Dir, error) {
 	if opts.TTL < 0 || opts.Quota < 0 {
 		return nil, errors.New("results: the time and the quota must not be negative")
@@ -111,27 +111,27 @@ func Open(opts Options) (*Dir, error) {
 	return d, nil
 }
 
-// Close returns when nothing runs any more. The results stay. Further calls do
+// Close returns when nothing is running. The results are not removed. Further calls do
 // nothing.
 func (d *Dir) Close() error { return d.close() }
 
 // TTL returns how long a result is kept.
 func (d *Dir) TTL() time.Duration { return d.ttl }
 
-// handlePattern is what the id of a call looks like. Nothing else becomes the
-// name of a file.
+// handlePattern matches the id of a call. Nothing else becomes a file name.
 var handlePattern = regexp.MustCompile(`^tc_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// folderPattern is what [folder] makes.
+// folderPattern matches the results of [folder].
 var folderPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// folder is the name of a user's directory: a user may be called anything.
+// folder returns the name of a user's directory. It is a hash, since a user's name may
+// contain any characters.
 func folder(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return hex.EncodeToString(sum[:])
 }
 
-// shelf returns that of a user. d.mu is held.
+// shelf returns the shelf of a user. d.mu is held.
 func (d *Dir) shelf(folder string) *shelf {
 	s := d.users[folder]
 	if s == nil {
@@ -146,5 +146,5 @@ func (s *shelf) index(handle string) int {
 	return slices.IndexFunc(s.kept, func(k *kept) bool { return k.handle == handle })
 }
 
-// inBlocks is what a file of a size takes of a disk.
+// inBlocks returns the space on disk of a file of the given size.
 func inBlocks(size int64) int64 { return max(1, (size+block-1)/block) * block }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// tend drops results whose time has passed, from time to time, until Close.
+// tend drops expired results at intervals, until Close.
 func (d *Dir) tend() {
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
@@ -22,7 +22,7 @@ func (d *Dir) tend() {
 	}
 }
 
-// sweep drops the results whose time has passed.
+// sweep drops expired results.
 func (d *Dir) sweep() {
 	d.mu.Lock()
 	dropped := make(map[string][]string)
@@ -37,9 +37,9 @@ func (d *Dir) sweep() {
 
 func (d *Dir) expired(k *kept) bool { return time.Since(k.made) >= d.ttl }
 
-// load reads the results that an earlier run has kept, and removes useless files:
-// what it was writing, what has expired, and what only a clock that was set
-// back can have made. Names that are none of ours stay as they are.
+// load reads the results that an earlier run has kept. It removes files that were being
+// written, that have expired, or that are from the future, since the clock was set
+// back. It does not touch files with other names.
 func (d *Dir) load() error {
 	folders, err := d.list(".")
 	if err != nil {
@@ -69,7 +69,7 @@ func (d *Dir) loadUser(folder string) error {
 		if !handlePattern.MatchString(handle) {
 			continue
 		}
-		k, ok := d.recallFile(folder, file, handle, rest)
+		k, ok := d.loadFile(folder, file, handle, rest)
 		if !ok || s.index(handle) >= 0 {
 			useless = append(useless, file)
 			continue
@@ -78,13 +78,13 @@ func (d *Dir) loadUser(folder string) error {
 		s.bytes += inBlocks(k.size)
 	}
 	slices.SortFunc(s.kept, func(a, b *kept) int { return a.made.Compare(b.made) })
-	d.remove(folder, append(useless, s.fit(d.quota)...)) // the quota may be another than before
+	d.remove(folder, append(useless, s.fit(d.quota)...)) // the quota may have changed
 	_ = d.root.Remove(folder)                            // if nothing is in it
 	return nil
 }
 
-// recallFile returns a result by its file, unless it is of no use.
-func (d *Dir) recallFile(folder, file, handle, rest string) (*kept, bool) {
+// loadFile returns the result of a file, and false if the file is useless.
+func (d *Dir) loadFile(folder, file, handle, rest string) (*kept, bool) {
 	whole, err := strconv.ParseInt(rest, 10, 64)
 	info, statErr := d.root.Lstat(path.Join(folder, file))
 	if err != nil || statErr != nil || !info.Mode().IsRegular() || info.Size() > whole {

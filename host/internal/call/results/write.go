@@ -10,28 +10,28 @@ import (
 	"time"
 )
 
-// partial ends the name of a file that is being written.
+// partial is the suffix of the name of a file that is being written.
 const partial = ".part"
 
-// errNoRoom says that nothing of a result could be kept.
+// errNoRoom reports that no part of a result could be kept.
 var errNoRoom = errors.New("keep a result: other results of the user are being written and take all of the quota")
 
-// Writer takes a result. It is used by one goroutine at a time.
+// Writer writes a result. Only one goroutine may use it at a time.
 type Writer struct {
 	d              *Dir
 	folder, handle string
 	file           *os.File // nil when the writer has ended
-	size, whole    int64    // of what was written, and of what was to be
-	counted        int64    // against the quota
-	full           bool     // what comes is left out
+	size, whole    int64    // bytes on disk, and bytes given to Write
+	counted        int64    // bytes charged to the quota
+	full           bool     // further bytes are only counted
 	err            error
 }
 
-// Create begins a result of a user. The handle must be the id of a call. The
-// caller must end the writer, by [Writer.Keep] or [Writer.Discard].
+// Create starts a result of a user. The handle must be the id of a call. The caller
+// must end the writer with [Writer.Keep] or [Writer.Discard].
 func (d *Dir) Create(user, handle string) (*Writer, error) {
 	if !handlePattern.MatchString(handle) {
-		return nil, fmt.Errorf("keep a result: %q is no id of a call", handle)
+		return nil, fmt.Errorf("keep a result: %q is not the id of a call", handle)
 	}
 	w := &Writer{d: d, folder: folder(user), handle: handle}
 	if err := d.root.MkdirAll(w.folder, 0o700); err != nil {
@@ -47,8 +47,8 @@ func (d *Dir) Create(user, handle string) (*Writer, error) {
 
 func (w *Writer) partial() string { return path.Join(w.folder, w.handle+partial) }
 
-// Write adds to the result. Of one that is longer than the quota, the head is
-// kept and the rest is counted. An error says that the result cannot be kept.
+// Write adds data to the result. If the result is longer than the quota, its head is
+// kept and the rest is only counted. After an error the result cannot be kept.
 func (w *Writer) Write(data []byte) (int, error) {
 	if w.err != nil {
 		return 0, w.err
@@ -72,9 +72,8 @@ func (w *Writer) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// reserve counts what the file takes of the quota when it has a size, and drops
-// the oldest results of the user for it. It fails if there is no room all the
-// same.
+// reserve charges a file of the given size to the quota, and drops the oldest results
+// of the user to make room. It reports whether there is enough room.
 func (w *Writer) reserve(size int64) bool {
 	w.d.mu.Lock()
 	s := w.d.shelf(w.folder)
@@ -90,8 +89,9 @@ func (w *Writer) reserve(size int64) bool {
 	return fits
 }
 
-// Keep ends the writer and lets the result be read. It returns how many bytes
-// can be: fewer than were written if the result is longer than the quota.
+// Keep ends the writer and makes the result readable. It returns the number of
+// readable bytes, which is less than was written if the result is longer than the
+// quota.
 func (w *Writer) Keep() (int64, error) {
 	if w.file == nil {
 		return 0, errors.New("keep a result: it has ended already")
@@ -104,7 +104,7 @@ func (w *Writer) Keep() (int64, error) {
 	}
 	final := path.Join(w.folder, k.file)
 	if w.err == nil {
-		// What an earlier run has kept gets its age from the file.
+		// After a restart, the age of a result is that of its file.
 		w.err = errors.Join(w.file.Close(), w.d.root.Chtimes(w.partial(), k.made, k.made), w.d.root.Rename(w.partial(), final))
 	}
 	if w.err != nil {
@@ -116,12 +116,12 @@ func (w *Writer) Keep() (int64, error) {
 	return k.size, nil
 }
 
-// Discard ends the writer, and with it the result, unless it is kept.
+// Discard ends the writer and removes the result. It does nothing after Keep.
 func (w *Writer) Discard() {
 	if w.file == nil {
 		return
 	}
-	_ = w.file.Close() // nobody reads it
+	_ = w.file.Close() // the file is removed
 	w.file = nil
 	w.d.remove(w.folder, []string{w.handle + partial})
 	w.d.mu.Lock()
@@ -129,15 +129,15 @@ func (w *Writer) Discard() {
 	w.d.shelf(w.folder).bytes -= w.counted
 }
 
-// add takes up a result that is on disk, in the place of one with the same
-// handle. counted is what it counted while it was written.
+// add adds a result that is on disk, and replaces one with the same handle. counted is
+// what the writer charged to the quota.
 func (d *Dir) add(folder string, k *kept, counted int64) {
 	d.mu.Lock()
 	s := d.shelf(folder)
 	s.bytes += inBlocks(k.size) - counted
 	var replaced []string
 	if i := s.index(k.handle); i >= 0 {
-		if old := s.kept[i]; old.file != k.file { // else it is the same file
+		if old := s.kept[i]; old.file != k.file { // if equal, it is the same file
 			replaced = []string{old.file}
 		}
 		s.bytes -= inBlocks(s.kept[i].size)
@@ -148,14 +148,14 @@ func (d *Dir) add(folder string, k *kept, counted int64) {
 	d.remove(folder, replaced)
 }
 
-// fit drops the oldest results until the rest has at most so many bytes, or
-// none is left, and returns the names of their files. Dir.mu is held.
+// fit drops the oldest results until the rest has at most the given bytes, or none is
+// left, and returns the names of their files. Dir.mu is held.
 func (s *shelf) fit(bytes int64) (dropped []string) {
 	return s.dropWhile(func(*kept) bool { return s.bytes > bytes })
 }
 
-// dropWhile forgets results, the oldest first, as long as it should, and
-// returns the names of their files. Dir.mu is held.
+// dropWhile drops results, the oldest first, while should returns true, and returns the
+// names of their files. Dir.mu is held.
 func (s *shelf) dropWhile(should func(oldest *kept) bool) (dropped []string) {
 	for _, k := range s.kept {
 		if !should(k) {
@@ -168,7 +168,7 @@ func (s *shelf) dropWhile(should func(oldest *kept) bool) (dropped []string) {
 	return dropped
 }
 
-// remove removes files of a user. One that stays is found at the next start.
+// remove removes files of a user. The next start finds files that could not be removed.
 func (d *Dir) remove(folder string, files []string) {
 	for _, file := range files {
 		if err := d.root.Remove(path.Join(folder, file)); err != nil {
