@@ -100,7 +100,7 @@ func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule,
 			continue
 		}
 		if i := slices.IndexFunc(rules, func(r policy.CommandRule) bool { return slices.Equal(r.Words, words) }); i >= 0 {
-			d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Duplicate entry", "%s is already in the list.", quote(w.expr, w.text))
 			continue
 		}
 		warn(w)
@@ -132,7 +132,7 @@ func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths 
 				continue
 			}
 			if slices.ContainsFunc(rules.Forbidden, func(r policy.PathRule) bool { return r.Pattern == pattern }) {
-				d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+				d.mistake(w.expr.Range(), "Duplicate entry", "%s is already in the list.", quote(w.expr, w.text))
 				continue
 			}
 			rule := policy.PathRule{Pattern: pattern, Place: diag.Place(w.expr.Range())}

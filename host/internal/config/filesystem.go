@@ -142,7 +142,7 @@ func (d *decoder) protect(attr *hcl.Attribute) (list, presets []string) {
 // addTo adds an entry to a list, or reports that the list has it.
 func (d *decoder) addTo(list []string, entry string, w word) []string {
 	if slices.Contains(list, entry) {
-		d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+		d.mistake(w.expr.Range(), "Duplicate entry", "%s is already in the list.", quote(w.expr, w.text))
 		return list
 	}
 	return append(list, entry)

@@ -53,7 +53,7 @@ func (d *decoder) granted(attr *hcl.Attribute, values map[string]string) map[str
 			d.mistake(w.expr.Range(), "Unknown secret", "There is no secret block %s.%s", quote(w.expr, w.text),
 				diag.DidYouMean(w.text, slices.Sorted(maps.Keys(values))))
 		case twice:
-			d.mistake(w.expr.Range(), "Duplicate secret", "%s is in the list already.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Duplicate secret", "%s is already in the list.", quote(w.expr, w.text))
 		default:
 			granted[w.text] = value
 		}

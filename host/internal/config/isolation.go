@@ -52,7 +52,7 @@ func (d *decoder) layers(attr *hcl.Attribute) (layers []sandbox.Layer, known []w
 		case !slices.Contains(names, w.text):
 			d.mistake(w.expr.Range(), "Unknown layer", "Expected %s, not %s.%s", diag.Words(names), quote(w.expr, w.text), diag.DidYouMean(w.text, names))
 		case slices.Contains(layers, layer):
-			d.mistake(w.expr.Range(), "Duplicate layer", "%s is in the list already.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Duplicate layer", "%s is already in the list.", quote(w.expr, w.text))
 		default:
 			layers, known = append(layers, layer), append(known, w)
 		}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,7 @@ func TestReloadTags(t *testing.T) {
 	var walk func(path []int, of reflect.Type)
 	walk = func(path []int, of reflect.Type) {
 		for field := range of.Fields() {
-			at := append(path[:len(path):len(path)], field.Index...)
+			at := append(slices.Clip(path), field.Index...)
 			tag := field.Tag.Get(reloadTag)
 			treatment, name, _ := strings.Cut(tag, " ")
 			switch {

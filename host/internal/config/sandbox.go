@@ -119,7 +119,7 @@ func (d *decoder) passEnv(attr *hcl.Attribute) []string {
 		case strings.HasPrefix(w.text, "PLUGIN_") || strings.HasPrefix(w.text, "TOOLHOST_"):
 			d.mistake(w.expr.Range(), "Reserved variable", "The host sets the variables that begin with PLUGIN_ or TOOLHOST_ for each plugin. Remove it.")
 		case slices.Contains(names, w.text):
-			d.mistake(w.expr.Range(), "Duplicate variable", "%s is in the list already.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Duplicate variable", "%s is already in the list.", quote(w.expr, w.text))
 		default:
 			names = append(names, w.text)
 			d.warnPass(w)

@@ -63,7 +63,7 @@ func (d *decoder) sensitive(b pathsBlock, workspace string) policy.Sensitive {
 			continue
 		}
 		if slices.Contains(s.Patterns, patterns[0]) {
-			d.mistake(w.expr.Range(), "Duplicate entry", "%s is in the list already.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Duplicate entry", "%s is already in the list.", quote(w.expr, w.text))
 			continue
 		}
 		s.Patterns = append(s.Patterns, patterns...)

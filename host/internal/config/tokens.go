@@ -87,7 +87,7 @@ func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
 		case w.text == t.User:
 			d.mistake(w.expr.Range(), "Useless user", "An approver always decides calls of its own user. Remove it from the list.")
 		case slices.Contains(t.Approves, w.text):
-			d.mistake(w.expr.Range(), "Duplicate user", "%s is in the list already.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Duplicate user", "%s is already in the list.", quote(w.expr, w.text))
 		default:
 			t.Approves, approves = append(t.Approves, w.text), append(approves, w)
 		}
@@ -212,7 +212,7 @@ func (d *decoder) roles(block tokenBlock) auth.Roles {
 		case !slices.Contains(known, w.text):
 			d.mistake(w.expr.Range(), "Unknown role", "Expected %s, not %s.%s", diag.Words(known), quote(w.expr, w.text), diag.DidYouMean(w.text, known))
 		case slices.Contains(names, w.text):
-			d.mistake(w.expr.Range(), "Duplicate role", "%s is in the list already.", quote(w.expr, w.text))
+			d.mistake(w.expr.Range(), "Duplicate role", "%s is already in the list.", quote(w.expr, w.text))
 		default:
 			names = append(names, w.text)
 		}
