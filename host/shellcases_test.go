@@ -16,7 +16,7 @@ func TestCasesShellThroughTheHost(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("TOOLHOST_CASES")
 	if dir == "" {
-		dir = filepath.Join("internal", "policy", "testdata", "cases")
+		dir = filepath.Join("internal", "decide", "policy", "testdata", "cases")
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "shell.json"))
 	if err != nil {
