@@ -57,7 +57,7 @@ func commitsLeft(title string, commits []Commit) []tool.Content {
 			lines = append(lines, "  [and more]")
 			break
 		}
-		lines = append(lines, fmt.Sprintf("  %s %s %s: %s", short(c.ID), c.Date[:min(len(c.Date), 10)], oneLine(c.Author), oneLine(c.Subject)))
+		lines = append(lines, "  "+c.line())
 	}
 	return []tool.Content{tool.Text(strings.Join(lines, "\n") + "\n")}
 }

@@ -277,7 +277,7 @@ func TestRestoreAndReset(t *testing.T) {
 		t.Error("both were not restored")
 	}
 	w.refused("git_restore", args{"files": []string{"r/dir"}}, tool.NotFound)
-	contains(t, w.refused("git_restore", args{"files": []string{"r/a.txt", "r/none"}, "source": "HEAD"}, tool.NotFound), "git knows no file r/none")
+	contains(t, w.refused("git_restore", args{"files": []string{"r/a.txt", "r/none"}, "source": "HEAD"}, tool.NotFound), "No tracked file matches r/none")
 	w.refused("git_restore", args{"files": []string{}}, tool.InvalidArgument)
 	w.refused("git_restore", args{"files": []string{"r/a.txt"}, "source": "--staged"}, tool.InvalidArgument)
 

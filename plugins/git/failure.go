@@ -37,7 +37,7 @@ var complaints = []complaint{
 	own(`(?m)^error: The following untracked working tree files would be (?:overwritten|removed) by `, tool.Conflict, "commit, move or delete these files first"),
 	own(`(?m)^error: Your local changes to the following files would be overwritten`, tool.Conflict, "commit, stash or restore these files first"),
 	said(`(?m)^error: Entry '(.*)' (?:would be overwritten by|not uptodate\. Cannot)`, tool.Conflict, "Uncommitted changes would be overwritten: $path", "commit, stash or restore them first; git_status lists them"),
-	said(`(?m)^error: pathspec '(.*)' did not match`, tool.NotFound, "git knows no file $path", "find existing files with git_status and search_files"),
+	said(`(?m)^error: pathspec '(.*)' did not match`, tool.NotFound, "No tracked file matches $path", "find existing files with git_status and search_files"),
 	said(`(?m)^fatal: no such path '([^\n]*)' in HEAD$`, tool.NotFound, "There is no $path in that commit", "name another path or commit"),
 	said(`(?m)^fatal: no such path ([^\n]*) in [^ \n]+$`, tool.NotFound, "There is no $path in that commit", "name another path or commit"),
 	said(`(?m)^fatal: file (.*) has only (\d+) lines?`, tool.InvalidArgument, "The file has only $2 lines", "use line numbers that exist"),

@@ -8,7 +8,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// What git complains of is not found in the names of files.
+// File names do not match complaints.
 func TestComplaintsAboutNames(t *testing.T) {
 	for _, name := range []string{
 		"not a git repository.md", "error processing config", "empty ident name", "cannot lock ref 'x'", "a in b.txt", "x: bad object y",
@@ -31,7 +31,7 @@ func TestComplaintsAboutNames(t *testing.T) {
 	}
 }
 
-// Nor in what a remote says.
+// The output of a remote's hooks does not match complaints.
 func TestComplaintsOfARemote(t *testing.T) {
 	w := newWorkspace(t, started{})
 	s := serve(w, "")
@@ -46,7 +46,8 @@ func TestComplaintsOfARemote(t *testing.T) {
 	contains(t, w.refused("git_push", args{"path": "r"}, tool.Failed), "The remote rejected the push: pre-receive hook declined")
 }
 
-// A reference that another one keeps from being made is not one that others change.
+// A reference whose name conflicts with another one is reported as such, not as changed
+// by another process.
 func TestComplaintsAboutReferences(t *testing.T) {
 	w := diverged(t, layers{})
 	for name, in := range map[string]args{"git_branch": {"path": "r", "name": "main/x", "create": true}, "git_switch": {"path": "r", "branch": "main/x", "create": true}} {

@@ -106,20 +106,15 @@ func (s *state) head() string {
 // namesOf lists up to ten paths on one line, relative to the workspace. It counts
 // forbidden files instead of naming them.
 func (r *repository) namesOf(paths []string) string {
-	const most = 10
-	var names []string
 	paths, forbidden := r.named(paths)
-	for _, path := range paths[:min(len(paths), most)] {
-		names = append(names, tool.VisibleName(r.show(path)))
+	for i, path := range paths {
+		paths[i] = r.show(path)
 	}
-	if forbidden > 0 {
-		names = append(names, plural(forbidden, "forbidden file"))
+	text := shownNames(paths)
+	if forbidden == 0 {
+		return text
 	}
-	text := strings.Join(names, ", ")
-	if len(paths) > most {
-		text += ", and " + plural(len(paths)-most, "more file")
-	}
-	return text
+	return strings.TrimPrefix(text+", "+plural(forbidden, "forbidden file"), ", ")
 }
 
 // listed joins lines for a preview.

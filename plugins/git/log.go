@@ -47,12 +47,23 @@ func (l Log) Text() string {
 		b.WriteString("No commits\n")
 	}
 	for _, c := range l.Commits {
-		fmt.Fprintf(&b, "%s %s %s: %s\n", short(c.ID), c.Date[:min(len(c.Date), 10)], oneLine(c.Author), oneLine(c.Subject))
-		for line := range strings.Lines(c.Body) {
-			b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
-		}
+		b.WriteString(c.line() + "\n" + indented(c.Body))
 	}
 	writeNext(&b, l.NextCursor)
+	return b.String()
+}
+
+// line describes the commit on one line.
+func (c *Commit) line() string {
+	return fmt.Sprintf("%s %s %s: %s", short(c.ID), c.Date[:min(len(c.Date), 10)], oneLine(c.Author), oneLine(c.Subject))
+}
+
+// indented indents the lines of a message.
+func indented(body string) string {
+	var b strings.Builder
+	for line := range strings.Lines(body) {
+		b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
+	}
 	return b.String()
 }
 

@@ -47,10 +47,7 @@ func (s Shown) Text() string {
 	default:
 		c := s.Commit
 		fmt.Fprintf(&b, "commit %s\nAuthor: %s <%s>\nDate: %s\n\n    %s\n", c.ID, oneLine(c.Author), oneLine(c.Email), c.Date, oneLine(c.Subject))
-		for line := range strings.Lines(c.Body) {
-			b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
-		}
-		b.WriteString("\n" + s.Patch + leftOutNote(s.LeftOut, s.Forbidden))
+		b.WriteString(indented(c.Body) + "\n" + s.Patch + leftOutNote(s.LeftOut, s.Forbidden))
 	}
 	writeNext(&b, s.NextCursor)
 	return b.String()

@@ -6,7 +6,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// A list of git's that ends too early is no shorter list.
+// A list that ends too early is an error, not a shorter list.
 func TestListsThatEndTooEarly(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
@@ -27,7 +27,7 @@ func TestListsThatEndTooEarly(t *testing.T) {
 	}
 }
 
-// That git cannot look for a branch does not mean that no remote has it.
+// A failed lookup of a branch does not mean that no remote has the branch.
 func TestSwitchWithoutAnAnswer(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
