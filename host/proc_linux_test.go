@@ -188,15 +188,15 @@ func endsWithItsCall(t *testing.T, h *host, _ string) {
 	before := h.plugin(t, "probe")
 	mark, call := h.hang(t, "proc")
 	if got := len(descendants(t, before.PID)); got < 5 {
-		t.Fatalf("%d processes below the plugin, want the command's and its keeper", got)
+		t.Fatalf("%d processes below the plugin, want the command's and its reaper", got)
 	}
 	if o := h.outcome(t, call); o.Error == nil || o.Error.Code != "TIMEOUT" {
 		t.Errorf("the call = %s, want its time-out", asJSON(o))
 	}
 	eventually(t, "nothing is left of the command", func() bool {
 		left := descendants(t, before.PID)
-		// The keeper of the next command waits for it.
-		return len(withArgument(t, mark)) == 0 && (len(left) == 0 || len(left) == 1 && slices.Contains(withArgument(t, "toolhost-keeper"), left[0]))
+		// The reaper of the next command waits for it.
+		return len(withArgument(t, mark)) == 0 && (len(left) == 0 || len(left) == 1 && slices.Contains(withArgument(t, "toolhost-reaper"), left[0]))
 	})
 	if o := h.post(t, "probe_process", map[string]any{}); o.Status != client.Success || h.plugin(t, "probe").PID != before.PID {
 		t.Errorf("after that a call = %s, and the plugin is process %d, want %d", asJSON(o), h.plugin(t, "probe").PID, before.PID)
@@ -228,7 +228,7 @@ func endsWithTheHost(t *testing.T, h *host, _ string) {
 	mark, _ := h.hang(t, "proc")
 	all := descendants(t, h.cmd.Process.Pid)
 	if len(all) < 6 {
-		t.Fatalf("%d processes below the host, want the plugin, the command's and its keeper", len(all))
+		t.Fatalf("%d processes below the host, want the plugin, the command's and its reaper", len(all))
 	}
 	h.kill()
 	eventually(t, "nothing is left", func() bool {

@@ -122,7 +122,7 @@ func TestGeneratedTypesStopAtTheEdge(t *testing.T) {
 // TestInits finds the init functions. Each one runs in every program that imports its
 // package, so ARCHITECTURE.md lists them.
 func TestInits(t *testing.T) {
-	known := map[string]bool{"host/internal/plugin/launch": false, "sdk/proc/internal/keeper": false}
+	known := map[string]bool{"host/internal/plugin/launch": false, "sdk/proc/internal/reaper": false}
 	for _, path := range goFiles(t, root(t)) {
 		dir, err := filepath.Rel(root(t), filepath.Dir(path))
 		if err != nil {

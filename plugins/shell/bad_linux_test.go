@@ -34,11 +34,11 @@ func TestBadCommands(t *testing.T) {
 			{"it stops itself", "kill -STOP $$", "", tool.Timeout},
 			{"its directory is gone", "mkdir d; cd d; rmdir $PWD; pwd -P || echo none", "none\n", ""},
 			{"a command of 1 MB", "echo " + strings.Repeat("x ", 500_000) + "| wc -w", "500000\n", ""},
-			{"it ends its keeper", "kill -9 $PPID; sleep 1000", "", tool.Failed},
+			{"it ends its reaper", "kill -9 $PPID; sleep 1000", "", tool.Failed},
 		} {
 			all.Go(func() {
 				t.Run(backend+"/"+tt.name, func(t *testing.T) {
-					// The keeper is out of reach of a command that is kept apart.
+					// The reaper is out of reach of a command that is kept apart.
 					p, _ := startShell(t, map[string]any{"backend": backend, "apart": !strings.Contains(tt.command, "PPID")})
 					args := map[string]any{"command": tt.command}
 					if tt.code == tool.Timeout {

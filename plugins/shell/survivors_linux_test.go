@@ -101,7 +101,7 @@ func jobTime(end string) string {
 // killPlugin kills the plugin's process as the system would.
 func killPlugin(t *testing.T, p *sdktest.Plugin) {
 	t.Helper()
-	// The keeper of a command is the plugin's child.
+	// The reaper of a command is the plugin's child.
 	got := p.Run(t.Context(), tool.Call{Tool: "shell_exec", Arguments: asJSON(t, map[string]any{"command": "grep PPid: /proc/$PPID/status"}), Context: tool.Context{Session: "other"}}, tool.Sink{})
 	pid, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(got.Text(), "PPid:")))
 	if err != nil || pid <= 1 {

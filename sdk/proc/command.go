@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -18,7 +18,7 @@ const DefaultMaxOutput = tool.MiB
 
 // MaxFiles is how many files a command can be given beside its standard input
 // and outputs.
-const MaxFiles = keeper.MaxFiles
+const MaxFiles = reaper.MaxFiles
 
 // Command is what to run. Path alone is enough.
 type Command struct {

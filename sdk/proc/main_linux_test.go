@@ -20,13 +20,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/sdk/proc"
-	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 )
 
 // The test binary is also the plugin that is killed, and the commands: its first
 // argument then names what it does.
 func TestMain(m *testing.M) {
-	if os.Args[0] == keeper.Name {
+	if os.Args[0] == reaper.Name {
 		fmt.Fprintln(os.Stdout, "this is main")
 		os.Exit(0)
 	}
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(tests{m})
 }
 
-// tests leave no keeper behind.
+// tests leave no reaper behind.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
@@ -177,17 +177,17 @@ func startLeaf(how string) error {
 	case "stopped":
 		cmd.Args = append(cmd.Args, "stop")
 		return cmd.Start()
-	case "adopter": // it keeps its own orphans from the keeper
+	case "adopter": // it keeps its own orphans from the reaper
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			return err
 		}
 		return startLeaf("daemon")
-	case "keeper stopped":
+	case "reaper stopped":
 		if err := unix.Kill(os.Getppid(), unix.SIGSTOP); err != nil {
 			return err
 		}
 		return startLeaf("session")
-	case "keeper held":
+	case "reaper held":
 		if err := startLeaf("session"); err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func startLeaf(how string) error {
 			}
 		}
 		return hold([]string{strconv.Itoa(os.Getppid())})
-	case "keeper killed":
+	case "reaper killed":
 		if err := startLeaf("session"); err != nil {
 			return err
 		}

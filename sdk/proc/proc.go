@@ -3,9 +3,9 @@
 // started is killed, whatever that has done to get away. It needs no namespaces,
 // which are closed to plugins, and no rights.
 //
-// On Linux, a keeper process per command (the plugin's own program, executed
+// On Linux, a reaper process per command (the plugin's own program, executed
 // anew) becomes the parent of what the command leaves behind. If a command kills
-// its keeper, the plugin does its work; therefore the plugin adopts orphans
+// its reaper, the plugin does its work; therefore the plugin adopts orphans
 // (PR_SET_CHILD_SUBREAPER) from the first command on. Elsewhere, a command is
 // killed with its process group only, what has left the group survives, and
 // limits and rules are not applied.
@@ -26,7 +26,7 @@ import "context"
 // says, and the result tells so.
 //
 // Its error means that the command was not started, or that it has killed its
-// keeper, so that nobody knows how it has ended; nothing of it is left then
+// reaper, so that nobody knows how it has ended; nothing of it is left then
 // either.
 func Run(ctx context.Context, c Command) (Result, error) {
 	p, err := Start(ctx, c)

@@ -55,7 +55,7 @@ type Result struct {
 	// CPUTime is what the command, and all that it has started, has used.
 	CPUTime time.Duration
 	// MaxRSS is the largest resident set of one of these processes, at least the
-	// few MiB of the keeper.
+	// few MiB of the reaper.
 	MaxRSS tool.ByteSize
 	// Background says that the command ended by itself and left processes running,
 	// which were then killed.
@@ -118,7 +118,7 @@ func newProcess(s *streams) *Process {
 
 // Wait waits until the command has ended and nothing of it is left, and says how
 // it has ended. The end of its output does not matter. It may be called by any
-// number of goroutines. Its error means that the command has killed its keeper,
+// number of goroutines. Its error means that the command has killed its reaper,
 // so that nobody knows how it has ended.
 func (p *Process) Wait() (Result, error) {
 	<-p.done

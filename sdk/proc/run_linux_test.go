@@ -383,11 +383,11 @@ func TestContextHasEndedBefore(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	const commands = 200
-	// Go's own descriptors are open from now on, and those of one keeper that waits.
+	// Go's own descriptors are open from now on, and those of one reaper that waits.
 	if _, err := proc.Run(t.Context(), command("count")); err != nil {
 		t.Fatal(err)
 	}
-	spareKeeper(t)
+	spareReaper(t)
 	before := openDescriptors(t)
 	var all sync.WaitGroup
 	for i := range commands {
@@ -407,7 +407,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	// The last keepers are just about to end.
+	// The last reapers are just about to end.
 	for deadline := time.Now().Add(patience); openDescriptors(t) > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors are open, %d before", openDescriptors(t), before)
@@ -415,20 +415,20 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// A keeper that waits for a command can be killed: the next command gets another,
+// A reaper that waits for a command can be killed: the next command gets another,
 // also if it has not been noticed yet.
-func TestSpareKeeperKilled(t *testing.T) {
+func TestSpareReaperKilled(t *testing.T) {
 	for range 20 {
 		if _, err := proc.Run(t.Context(), command("count")); err != nil {
 			t.Fatal(err)
 		}
-		pid := spareKeeper(t)
+		pid := spareReaper(t)
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
 		for deadline := time.Now().Add(patience); unix.Kill(pid, 0) == nil; runtime.Gosched() {
 			if time.Now().After(deadline) {
-				t.Fatalf("the keeper %d is still there", pid)
+				t.Fatalf("the reaper %d is still there", pid)
 			}
 		}
 		if got, err := proc.Run(t.Context(), command("count")); err != nil || got.ExitCode != 0 {
@@ -437,9 +437,9 @@ func TestSpareKeeperKilled(t *testing.T) {
 	}
 }
 
-// spareKeeper waits for the keeper that is to wait for the next command, and
+// spareReaper waits for the reaper that is to wait for the next command, and
 // returns its process id.
-func spareKeeper(t *testing.T) int {
+func spareReaper(t *testing.T) int {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; runtime.Gosched() {
 		tasks, err := filepath.Glob("/proc/self/task/*/children")
@@ -451,7 +451,7 @@ func spareKeeper(t *testing.T) int {
 			text, _ := os.ReadFile(task) // the thread may have ended
 			for field := range strings.FieldsSeq(string(text)) {
 				line, _ := os.ReadFile("/proc/" + field + "/cmdline")
-				if pid, err := strconv.Atoi(field); err == nil && string(line) == "toolhost-keeper\x00" {
+				if pid, err := strconv.Atoi(field); err == nil && string(line) == "toolhost-reaper\x00" {
 					found = append(found, pid)
 				}
 			}
@@ -460,7 +460,7 @@ func spareKeeper(t *testing.T) int {
 			return found[0]
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the keepers %v wait for a command, want one", found)
+			t.Fatalf("the reapers %v wait for a command, want one", found)
 		}
 	}
 }

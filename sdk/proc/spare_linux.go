@@ -5,35 +5,35 @@ import (
 	"os"
 	"sync"
 
-	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 )
 
-// spare is a keeper that waits for a command: to start one takes longer than to
+// spare is a reaper that waits for a command: to start one takes longer than to
 // execute most programs. There is none before the first command.
 var spare struct {
 	mu       sync.Mutex    // guards the rest
-	keeper   *running      // nil if there is none
+	reaper   *running      // nil if there is none
 	starting chan struct{} // closed when one that is being started is there; nil if none is
 }
 
-// takeKeeper returns a keeper that has the files of one command and the beginning
+// takeReaper returns a reaper that has the files of one command and the beginning
 // of the order, and the rest of that.
-func takeKeeper(files []*os.File, order []byte) (*running, []byte, error) {
+func takeReaper(files []*os.File, order []byte) (*running, []byte, error) {
 	spare.mu.Lock()
-	r := spare.keeper
-	spare.keeper = nil
+	r := spare.reaper
+	spare.reaper = nil
 	spare.mu.Unlock()
 	if r != nil {
-		if n, err := keeper.Send(r.control, files, order); err == nil {
+		if n, err := reaper.Send(r.control, files, order); err == nil {
 			return r, order[n:], nil
 		}
 		r.close() // something has killed it
 	}
-	r, err := newKeeper()
+	r, err := newReaper()
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := keeper.Send(r.control, files, order)
+	n, err := reaper.Send(r.control, files, order)
 	if err != nil {
 		r.kill()
 		r.close()
@@ -42,23 +42,23 @@ func takeKeeper(files []*os.File, order []byte) (*running, []byte, error) {
 	return r, order[n:], nil
 }
 
-// prepareKeeper has one of the goroutines start the keeper of the next command. If
+// prepareReaper has one of the goroutines start the reaper of the next command. If
 // it cannot be started, that command will say why.
-func prepareKeeper(goroutines *sync.WaitGroup) {
+func prepareReaper(goroutines *sync.WaitGroup) {
 	spare.mu.Lock()
 	defer spare.mu.Unlock()
-	if spare.keeper != nil || spare.starting != nil {
+	if spare.reaper != nil || spare.starting != nil {
 		return
 	}
 	started := make(chan struct{})
 	spare.starting = started
-	goroutines.Go(func() { // ends when the keeper is started
-		r, err := newKeeper()
+	goroutines.Go(func() { // ends when the reaper is started
+		r, err := newReaper()
 		spare.mu.Lock()
 		defer spare.mu.Unlock()
 		spare.starting = nil
 		if err == nil {
-			spare.keeper = r
+			spare.reaper = r
 		}
 		close(started)
 	})
@@ -75,8 +75,8 @@ func DropKeeper() {
 		<-started
 		spare.mu.Lock()
 	}
-	r := spare.keeper
-	spare.keeper = nil
+	r := spare.reaper
+	spare.reaper = nil
 	spare.mu.Unlock()
 	if r != nil {
 		r.kill()

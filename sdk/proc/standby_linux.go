@@ -17,7 +17,7 @@ type Standby struct {
 	c      Command // as it was executed
 	made   string  // see [Command.made]
 	r      *running
-	order  []byte // what the keeper has not got of it
+	order  []byte // what the reaper has not got of it
 	limits []limit
 }
 
@@ -40,11 +40,11 @@ func NewStandby(c Command) (*Standby, error) {
 		return nil, fmt.Errorf("start a program: %w", err)
 	}
 	defer func() { _ = null.Close() }() // nothing is buffered
-	s.r, s.order, s.limits, err = startKeeper(&s.c, [3]*os.File{null, null, null})
+	s.r, s.order, s.limits, err = startReaper(&s.c, [3]*os.File{null, null, null})
 	if err != nil {
 		return nil, err
 	}
-	prepareKeeper(&s.r.preparing) // for a command that has no program waiting
+	prepareReaper(&s.r.preparing) // for a command that has no program waiting
 	return s, nil
 }
 

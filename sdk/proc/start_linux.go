@@ -13,36 +13,36 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/internal/proctree"
-	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Bounds of what takes milliseconds unless the machine is overloaded or a
 // command works against it.
 const (
-	startTimeout  = 20 * time.Second // from the fork of the keeper to the execution of the command
-	killTimeout   = 2 * time.Second  // for a keeper, to kill everything; then the plugin does
-	sweepTimeout  = 10 * time.Second // to kill what a lost keeper has left
-	signalTimeout = time.Second      // for a keeper, to make room in its socket
+	startTimeout  = 20 * time.Second // from the fork of the reaper to the execution of the command
+	killTimeout   = 2 * time.Second  // for a reaper, to kill everything; then the plugin does
+	sweepTimeout  = 10 * time.Second // to kill what a lost reaper has left
+	signalTimeout = time.Second      // for a reaper, to make room in its socket
 )
 
-// wakeInterval is how often a keeper is continued, in case its command has
-// stopped it. No keeper does anything about that.
+// wakeInterval is how often a reaper is continued, in case its command has
+// stopped it. No reaper does anything about that.
 const wakeInterval = 250 * time.Millisecond
 
 var (
 	errSlowStart = fmt.Errorf("it was not executed within %v; the machine may be overloaded", startTimeout)
-	errLost      = errors.New("the command's keeper has ended before the command; all that was left of it has been killed")
+	errLost      = errors.New("the command's reaper has ended before the command; all that was left of it has been killed")
 )
 
-// adoptOrphans gives this process what the lost keepers leave behind.
+// adoptOrphans gives this process what the lost reapers leave behind.
 var adoptOrphans = sync.OnceValue(proctree.AdoptOrphans)
 
 // sweeping is held while orphans are killed: all commands have theirs with the
 // one process.
 var sweeping sync.Mutex
 
-// running is the keeper of a command.
+// running is the reaper of a command.
 type running struct {
 	process *os.Process
 	since   uint64        // its start time
@@ -50,12 +50,12 @@ type running struct {
 	reports *os.File      // from it
 	gone    chan struct{} // closed when it has been reaped
 
-	preparing sync.WaitGroup // while the keeper of the next command is started
+	preparing sync.WaitGroup // while the reaper of the next command is started
 }
 
 // start starts the command with the streams, which it owns from now on.
 func (p *Process) start(ctx context.Context, c *Command) error {
-	r, order, limits, err := startKeeper(c, p.streams.theirs) // the order without what the keeper has by now
+	r, order, limits, err := startReaper(c, p.streams.theirs) // the order without what the reaper has by now
 	p.streams.closeTheirs()
 	if err != nil {
 		p.streams.closeOurs()
@@ -64,17 +64,17 @@ func (p *Process) start(ctx context.Context, c *Command) error {
 	return p.attend(ctx, c, r, order, limits)
 }
 
-// attend looks after a command whose keeper has its files, and returns once it has been
+// attend looks after a command whose reaper has its files, and returns once it has been
 // executed, or says why it could not be.
 func (p *Process) attend(ctx context.Context, c *Command, r *running, order []byte, limits []limit) error {
 	p.streams.start(c)
 	a := &attendant{p: p, r: r, c: c, limits: limits, begun: time.Now(), started: make(chan error, 1)}
-	go a.run(ctx, order) // ends with the keeper, just after Wait has returned
+	go a.run(ctx, order) // ends with the reaper, just after Wait has returned
 	return <-a.started
 }
 
-// startKeeper gives a command with its standard streams to a keeper.
-func startKeeper(c *Command, streams [3]*os.File) (*running, []byte, []limit, error) {
+// startReaper gives a command with its standard streams to a reaper.
+func startReaper(c *Command, streams [3]*os.File) (*running, []byte, []limit, error) {
 	limits, err := c.Limits.resources()
 	if err != nil {
 		return nil, nil, nil, err
@@ -86,12 +86,12 @@ func startKeeper(c *Command, streams [3]*os.File) (*running, []byte, []limit, er
 	if err := adoptOrphans(); err != nil {
 		return nil, nil, nil, fmt.Errorf("start commands: %w", err)
 	}
-	r, rest, err := takeKeeper(append(streams[:], c.Files...), order)
+	r, rest, err := takeReaper(append(streams[:], c.Files...), order)
 	return r, rest, limits, err
 }
 
-func (c *Command) order(limits []limit) *keeper.Order {
-	o := &keeper.Order{
+func (c *Command) order(limits []limit) *reaper.Order {
+	o := &reaper.Order{
 		Parent: os.Getpid(),
 		Path:   c.Path,
 		Args:   append([]string{c.Path}, c.Args...),
@@ -101,44 +101,44 @@ func (c *Command) order(limits []limit) *keeper.Order {
 		Terminal: c.Terminal != nil,
 	}
 	for _, l := range limits {
-		o.Limits = append(o.Limits, keeper.Limit{Resource: l.resource, Soft: l.soft, Hard: l.hard})
+		o.Limits = append(o.Limits, reaper.Limit{Resource: l.resource, Soft: l.soft, Hard: l.hard})
 	}
 	if c.Rules != nil {
-		o.Rules = &keeper.Rules{Read: c.Rules.Read, Execute: c.Rules.Execute, Write: c.Rules.Write, Devices: c.Rules.Devices}
+		o.Rules = &reaper.Rules{Read: c.Rules.Read, Execute: c.Rules.Execute, Write: c.Rules.Write, Devices: c.Rules.Devices}
 		o.RulesOptional = c.Rules.Optional
 	}
 	return o
 }
 
-// newKeeper starts a keeper.
-func newKeeper() (*running, error) {
+// newReaper starts a reaper.
+func newReaper() (*running, error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return nil, fmt.Errorf("start a keeper: %w", err)
+		return nil, fmt.Errorf("start a reaper: %w", err)
 	}
 	defer null.Close()
 	controls, control, err := socketPair()
 	if err != nil {
-		return nil, fmt.Errorf("start a keeper: %w", err)
+		return nil, fmt.Errorf("start a reaper: %w", err)
 	}
 	defer controls.Close()
 	reports, report, err := os.Pipe()
 	if err != nil {
 		_ = control.Close() // nothing is buffered
-		return nil, fmt.Errorf("start a keeper: %w", err)
+		return nil, fmt.Errorf("start a reaper: %w", err)
 	}
 	defer report.Close()
 	r := &running{control: control, reports: reports, gone: make(chan struct{})}
 	forked := make(chan error)
-	go proctree.OnOwnThread(func() { // ends with the keeper, for which the attendant waits
+	go proctree.OnOwnThread(func() { // ends with the reaper, for which the attendant waits
 		defer close(r.gone)
 		var err error
-		r.process, err = os.StartProcess("/proc/self/exe", []string{keeper.Name}, &os.ProcAttr{
+		r.process, err = os.StartProcess("/proc/self/exe", []string{reaper.Name}, &os.ProcAttr{
 			Dir: "/",
 			// Nothing of the plugin's; one processor is enough to wait with.
 			Env:   []string{"GOMAXPROCS=1"},
-			Files: []*os.File{null, null, null, keeper.ControlFD: controls, keeper.ReportFD: report},
-			// If this process dies, the keeper must go on to kill the command, even
+			Files: []*os.File{null, null, null, reaper.ControlFD: controls, reaper.ReportFD: report},
+			// If this process dies, the reaper must go on to kill the command, even
 			// if that has stopped it. The signal comes when this thread ends.
 			Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGCONT},
 		})
@@ -152,7 +152,7 @@ func newKeeper() (*running, error) {
 	})
 	if err := <-forked; err != nil {
 		r.close()
-		return nil, fmt.Errorf("start a keeper: %w", err)
+		return nil, fmt.Errorf("start a reaper: %w", err)
 	}
 	return r, nil
 }
@@ -174,7 +174,7 @@ func (r *running) close() {
 	_ = r.reports.Close()
 }
 
-// signal has the keeper signal the command.
+// signal has the reaper signal the command.
 func (r *running) signal(sig syscall.Signal) error {
 	// It cannot fail for a socket.
 	_ = r.control.SetWriteDeadline(time.Now().Add(signalTimeout))
@@ -184,28 +184,28 @@ func (r *running) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// kill has the keeper kill everything, by the end of its socket.
+// kill has the reaper kill everything, by the end of its socket.
 func (r *running) kill() {
 	_ = r.control.Close() // nothing is buffered
 	r.wake()
 }
 
-// wake continues a keeper that its command has stopped.
+// wake continues a reaper that its command has stopped.
 func (r *running) wake() {
-	_ = r.process.Signal(unix.SIGCONT) // it fails if the keeper has ended
+	_ = r.process.Signal(unix.SIGCONT) // it fails if the reaper has ended
 }
 
-// talk sends the order and passes on what the keeper says, until it ends.
-func (r *running) talk(order []byte, reports chan<- keeper.Report) {
+// talk sends the order and passes on what the reaper says, until it ends.
+func (r *running) talk(order []byte, reports chan<- reaper.Report) {
 	defer close(reports)
-	// A keeper that refuses before it has read all says more than the error does.
+	// A reaper that refuses before it has read all says more than the error does.
 	_, _ = r.control.Write(order)
 	for lines := bufio.NewReader(r.reports); ; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
 			return
 		}
-		if report, err := keeper.ParseReport(line); err == nil {
+		if report, err := reaper.ParseReport(line); err == nil {
 			reports <- report
 		}
 	}
@@ -228,8 +228,8 @@ type attendant struct {
 
 // run returns when nothing is left of the command.
 func (a *attendant) run(ctx context.Context, order []byte) {
-	reports := make(chan keeper.Report)
-	go a.r.talk(order, reports) // ends with the keeper, before run does
+	reports := make(chan reaper.Report)
+	go a.r.talk(order, reports) // ends with the reaper, before run does
 	done, kill := ctx.Done(), a.p.kill
 	timer := time.NewTimer(startTimeout)
 	defer timer.Stop()
@@ -259,8 +259,8 @@ func (a *attendant) run(ctx context.Context, order []byte) {
 	}
 }
 
-// note takes what the keeper says.
-func (a *attendant) note(report keeper.Report, timer *time.Timer) {
+// note takes what the reaper says.
+func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 	result := &a.p.result
 	switch {
 	case report.Failed != nil:
@@ -273,7 +273,7 @@ func (a *attendant) note(report keeper.Report, timer *time.Timer) {
 		result.Restricted = report.Started.Restricted
 		a.p.setRunning(a.r)
 		a.started <- nil
-		prepareKeeper(&a.r.preparing) // soon done; finish waits for it
+		prepareReaper(&a.r.preparing) // soon done; finish waits for it
 	case report.Exited != nil:
 		a.p.setRunning(nil)
 		a.exited = true
@@ -314,8 +314,8 @@ func (a *attendant) stop(ctx context.Context, timer *time.Timer) {
 	a.stopping = true
 	timer.Reset(a.c.Grace)
 	// A process that is stopped handles no signal until it is continued. If the
-	// keeper cannot pass them on, the time of grace ends all the same.
-	_ = a.r.signal(keeper.Spare)
+	// reaper cannot pass them on, the time of grace ends all the same.
+	_ = a.r.signal(reaper.Spare)
 	_ = a.p.Signal(unix.SIGTERM)
 	_ = a.p.Signal(unix.SIGCONT)
 }
@@ -334,13 +334,13 @@ func (a *attendant) late(timer *time.Timer) {
 		a.giveUp(errSlowStart)
 		a.kill(timer)
 	default:
-		// The keeper does not do its work. Its end ends its reports.
+		// The reaper does not do its work. Its end ends its reports.
 		proctree.KillBelow(a.r.process.Pid)
 		_ = a.r.process.Kill() // it fails if it has ended
 	}
 }
 
-// finish clears away what is left when the keeper has nothing more to say.
+// finish clears away what is left when the reaper has nothing more to say.
 func (a *attendant) finish() {
 	a.p.setRunning(nil)
 	a.r.close()
@@ -368,9 +368,9 @@ func (a *attendant) finish() {
 	a.r.preparing.Wait()
 }
 
-// sweep kills what lost keepers have left to this process. What they have
+// sweep kills what lost reapers have left to this process. What they have
 // started is in sessions of its own, other children of the plugin are in the
-// plugin's, and keepers have not been started by the first thread.
+// plugin's, and reapers have not been started by the first thread.
 func sweep(since uint64) (killed, left int) {
 	sweeping.Lock()
 	defer sweeping.Unlock()
@@ -383,26 +383,26 @@ func sweep(since uint64) (killed, left int) {
 	})
 }
 
-// explain says why the keeper has not started the command.
-func (a *attendant) explain(f *keeper.Failure) error {
+// explain says why the reaper has not started the command.
+func (a *attendant) explain(f *reaper.Failure) error {
 	var err error = f.Errno
 	switch f.Step {
-	case keeper.StepExecutable:
+	case reaper.StepExecutable:
 		return a.c.explainExecute(err)
-	case keeper.StepDir:
+	case reaper.StepDir:
 		return a.c.explainDir(err)
-	case keeper.StepRules:
+	case reaper.StepRules:
 		e := tool.Errorf(tool.Unavailable, "this system cannot restrict the command to its rules")
 		if f.Text != "" {
 			err = errors.New(f.Text)
 		}
 		return e.WithHint("%v", err).WithCause(err)
-	case keeper.StepLimit:
+	case reaper.StepLimit:
 		l := a.limits[min(f.Index, len(a.limits)-1)]
 		return fmt.Errorf("set limit %s to %d: %w", l.name, l.hard, err)
-	case keeper.StepTerminal:
+	case reaper.StepTerminal:
 		return fmt.Errorf("make %s the controlling terminal: %w", a.c.Terminal.Name(), err)
-	case keeper.StepKeeper, keeper.StepFork, keeper.StepFiles:
+	case reaper.StepReaper, reaper.StepFork, reaper.StepFiles:
 	}
 	return fmt.Errorf("start a command: %s: %w", f.Text, err)
 }

@@ -16,12 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/sdk/proc"
-	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 )
 
 // leafKinds are the ways in which a command tries to leave something behind. All
 // leaves hold its output open.
-var leafKinds = []string{"child", "session", "daemon", "deaf", "stopped", "adopter", "keeper stopped"}
+var leafKinds = []string{"child", "session", "daemon", "deaf", "stopped", "adopter", "reaper stopped"}
 
 func TestNothingSurvives(t *testing.T) {
 	for _, kind := range leafKinds {
@@ -181,9 +181,9 @@ func endPlugin(t *testing.T, end func(*exec.Cmd, io.Closer) error, args ...strin
 	return leaf
 }
 
-// A command that kills its keeper gains nothing: it dies, and the plugin kills
+// A command that kills its reaper gains nothing: it dies, and the plugin kills
 // what is left, but nothing else that it has started.
-func TestKeeperKilled(t *testing.T) {
+func TestReaperKilled(t *testing.T) {
 	other := exec.Command("/proc/self/exe", "leaf")
 	said, err := other.StdoutPipe()
 	if err != nil {
@@ -205,7 +205,7 @@ func TestKeeperKilled(t *testing.T) {
 	}
 	spared := watch(t, readPID(t, out))
 
-	c = command("parent", "keeper killed")
+	c = command("parent", "reaper killed")
 	c.OpenStdin = true
 	out = tap(t, &c)
 	p, err := proc.Start(t.Context(), c)
@@ -232,9 +232,9 @@ func TestKeeperKilled(t *testing.T) {
 	}
 }
 
-// Nor does one that keeps its keeper from running.
-func TestKeeperHeld(t *testing.T) {
-	c := command("parent", "keeper held")
+// Nor does one that keeps its reaper from running.
+func TestReaperHeld(t *testing.T) {
+	c := command("parent", "reaper held")
 	out := tap(t, &c)
 	p, err := proc.Start(t.Context(), c)
 	if err != nil {
@@ -242,7 +242,7 @@ func TestKeeperHeld(t *testing.T) {
 	}
 	leaf := watch(t, readPID(t, out))
 	p.Kill()
-	// The keeper may have had its moment: then nothing is wrong.
+	// The reaper may have had its moment: then nothing is wrong.
 	if got, err := p.Wait(); got.Survivors != 0 || !got.Killed {
 		t.Errorf("Wait() = %+v, %v", got, err)
 	}
@@ -267,8 +267,8 @@ func TestRabbit(t *testing.T) {
 	}
 }
 
-// An argument cannot turn a plugin into a keeper, nor can the name alone.
-func TestKeeperIsNotEnteredByAccident(t *testing.T) {
+// An argument cannot turn a plugin into a reaper, nor can the name alone.
+func TestReaperIsNotEnteredByAccident(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -281,10 +281,10 @@ func TestKeeperIsNotEnteredByAccident(t *testing.T) {
 		files []*os.File
 		want  string
 	}{
-		{"the name alone", []string{keeper.Name}, nil, "this is main\n"},
-		{"an argument more", []string{keeper.Name, "count"}, []*os.File{r, w}, "this is main\n"},
-		{"as an argument", []string{"program", "count", keeper.Name}, []*os.File{r, w}, "1 15\n"},
-		{"one pipe", []string{keeper.Name}, []*os.File{r}, "this is main\n"},
+		{"the name alone", []string{reaper.Name}, nil, "this is main\n"},
+		{"an argument more", []string{reaper.Name, "count"}, []*os.File{r, w}, "this is main\n"},
+		{"as an argument", []string{"program", "count", reaper.Name}, []*os.File{r, w}, "1 15\n"},
+		{"one pipe", []string{reaper.Name}, []*os.File{r}, "this is main\n"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cmd := exec.Command("/proc/self/exe")
@@ -303,7 +303,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // this is one
 	}
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^Test(Nothing|Control|Keeper|Rabbit|Many)", "-test.v")
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^Test(Nothing|Control|Reaper|Rabbit|Many)", "-test.v")
 	cmd.Dir = "/"
 	cmd.Env = []string{"TMPDIR=" + os.TempDir(), "GORACE=atexit_sleep_ms=0"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}

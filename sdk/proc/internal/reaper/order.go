@@ -1,4 +1,4 @@
-package keeper
+package reaper
 
 import (
 	"encoding/binary"
@@ -13,7 +13,7 @@ import (
 // arguments and environment.
 const MaxOrder = 8 << 20
 
-// Order is what a plugin tells its keeper. No string has a NUL byte.
+// Order is what a plugin tells its reaper. No string has a NUL byte.
 type Order struct {
 	Parent        int      // the plugin's process id
 	Path          string   // the file to execute
@@ -43,7 +43,7 @@ func (r *Rules) lists() []*[]string {
 }
 
 // Encode returns the order as it travels: its length, and strings that end in
-// NUL. JSON would take the keeper longer to read than all else that it does.
+// NUL. JSON would take the reaper longer to read than all else that it does.
 func (o *Order) Encode() ([]byte, error) {
 	e := encoder{0, 0, 0, 0}
 	e.number(uint64(o.Parent))

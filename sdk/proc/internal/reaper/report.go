@@ -1,4 +1,4 @@
-package keeper
+package reaper
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Report is one line of what a keeper tells its plugin. One of its fields is
+// Report is one line of what a reaper tells its plugin. One of its fields is
 // set.
 type Report struct {
 	Failed  *Failure
@@ -22,7 +22,7 @@ type Step string
 
 // The steps of a start.
 const (
-	StepKeeper     Step = "keeper"
+	StepReaper     Step = "reaper"
 	StepDir        Step = "dir"
 	StepFork       Step = "fork"
 	StepTerminal   Step = "terminal"

@@ -1,4 +1,4 @@
-package keeper
+package reaper
 
 import (
 	"errors"
@@ -17,17 +17,17 @@ import (
 )
 
 // Every initialiser runs on the first thread (runtime.LockOSThread), and so does
-// all of the keeper but obey. The kernel gives orphans to the first thread and
+// all of the reaper but obey. The kernel gives orphans to the first thread and
 // takes the end of the thread that started a command for its parent's death.
 func init() { //nolint:gochecknoinits // it must run before the plugin's own code
 	if !entered() {
 		return
 	}
 	// The race detector, for one, would make os.Exit late.
-	unix.Exit(keep())
+	unix.Exit(run())
 }
 
-// entered says whether a plugin started this process as a keeper: it has no
+// entered says whether a plugin started this process as a reaper: it has no
 // argument, its name, a socket and a pipe.
 func entered() bool {
 	return len(os.Args) == 1 && os.Args[0] == Name && is(unix.S_IFSOCK, ControlFD) && is(unix.S_IFIFO, ReportFD)
@@ -61,8 +61,8 @@ var errEnd = errors.New("the plugin is gone")
 // send tells the plugin something. It may be gone: then nobody needs to know.
 func send(r Report) { _, _ = unix.Write(ReportFD, []byte(r.String())) }
 
-// keep does all that a keeper does and returns its exit status.
-func keep() int {
+// run does all that a reaper does and returns its exit status.
+func run() int {
 	t, failure := prepare() // while nobody waits
 	order, files, err := receive()
 	if err != nil {
@@ -124,14 +124,14 @@ func openPlugin(pid int) int {
 func prepare() (*tree, *Failure) {
 	// A descriptor that the plugin's C code has left open is not the command's.
 	if err := unix.CloseRange(ControlFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return nil, failed(StepKeeper, "close descriptors (needs Linux 5.11)", err)
+		return nil, failed(StepReaper, "close descriptors (needs Linux 5.11)", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return nil, failed(StepKeeper, "set subreaper", err)
+		return nil, failed(StepReaper, "set subreaper", err)
 	}
 	list, err := unix.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, failed(StepKeeper, "list child processes (needs /proc and a kernel with CONFIG_PROC_CHILDREN)", err)
+		return nil, failed(StepReaper, "list child processes (needs /proc and a kernel with CONFIG_PROC_CHILDREN)", err)
 	}
 	return &tree{list: list}, nil
 }

@@ -1,4 +1,4 @@
-package keeper
+package reaper
 
 import (
 	"bytes"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Send gives a keeper the files of its command: its standard input, output and
-// error, and further ones, of which the keeper gets descriptors of its own. With
+// Send gives a reaper the files of its command: its standard input, output and
+// error, and further ones, of which the reaper gets descriptors of its own. With
 // them goes the beginning of the order, as much as the socket takes at once, and
 // n is how many bytes of it that is.
 func Send(control *os.File, files []*os.File, order []byte) (n int, err error) {

@@ -1,4 +1,4 @@
-package keeper
+package reaper
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ type child struct {
 	ruleset  int // -1: none
 	terminal bool
 	files    []int // what becomes descriptors 0, 1 and so on
-	keeper   int   // the parent's process id
+	reaper   int   // the parent's process id
 
 	everySignal, noSignal, oldSignals uint64
 	defaultAction                     [4]uint64 // struct sigaction of the kernel: SIG_DFL
@@ -51,11 +51,11 @@ const (
 )
 
 // fork starts the command as the leader of a session of its own, under its
-// limits and rules. It shares the keeper's working directory, so that the keeper
+// limits and rules. It shares the reaper's working directory, so that the reaper
 // is where the command ends, whatever that has done to its descriptors; what the
 // command starts has its own. Package syscall can set neither in the child alone, and a
 // further process that does so before it becomes the command would take as long
-// to start as the keeper itself.
+// to start as the reaper itself.
 func fork(o *Order, files []int, ruleset int) (pid int, failure *Failure) {
 	c, err := newChild(o, files, ruleset)
 	if err != nil {
@@ -96,7 +96,7 @@ func readAtOnce(fd int, b []byte) int {
 }
 
 func newChild(o *Order, files []int, ruleset int) (*child, error) {
-	c := &child{ruleset: ruleset, terminal: o.Terminal, files: files, keeper: os.Getpid(), everySignal: ^uint64(0)}
+	c := &child{ruleset: ruleset, terminal: o.Terminal, files: files, reaper: os.Getpid(), everySignal: ^uint64(0)}
 	var errs [3]error
 	c.path, errs[0] = syscall.BytePtrFromString(o.Path)
 	c.argv, errs[1] = syscall.SlicePtrFromStrings(o.Args)
@@ -140,9 +140,9 @@ func (c *child) fork() (pid uintptr, errno syscall.Errno) {
 			goto fail
 		}
 	}
-	// If the keeper is killed, the command goes with it. It cannot fail.
+	// If the reaper is killed, the command goes with it. It cannot fail.
 	_, _, _ = syscall.RawSyscall6(unix.SYS_PRCTL, unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0, 0)
-	if pid, _, _ = syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); pid != uintptr(c.keeper) {
+	if pid, _, _ = syscall.RawSyscall(unix.SYS_GETPPID, 0, 0, 0); pid != uintptr(c.reaper) {
 		goto exit
 	}
 	if c.ruleset >= 0 {

@@ -1,5 +1,5 @@
-// Package keeper is the process that stands between a plugin and one command:
-// the plugin executes itself anew as a keeper, which starts the command, becomes
+// Package reaper is the process that stands between a plugin and one command:
+// the plugin executes itself anew as a reaper, which starts the command, becomes
 // the parent of everything that the command leaves behind, and kills it. It
 // lives as long as something of the command does.
 //
@@ -7,18 +7,18 @@
 // it and none of the plugin's own code runs first. Go initialises packages in
 // the order of their import paths as soon as what they import is initialised: a
 // package that imports little is early. It must not import anything that is not.
-package keeper
+package reaper
 
-// Name is the whole command line of a keeper. Arguments of a plugin cannot make
+// Name is the whole command line of a reaper. Arguments of a plugin cannot make
 // it one.
-const Name = "toolhost-keeper"
+const Name = "toolhost-reaper"
 
-// The keeper's descriptors after standard input, output and error, which it does
+// The reaper's descriptors after standard input, output and error, which it does
 // not use.
 const (
 	// ControlFD is a socket. It brings the order, with the command's files beside
 	// its first byte ([Send]), and then signals for the command, one byte each, and
-	// [Spare]. Its end means that everything is to be killed. A keeper may wait for its
+	// [Spare]. Its end means that everything is to be killed. A reaper may wait for its
 	// order for as long as the plugin lives.
 	ControlFD = 3
 	// ReportFD takes reports, one line each.

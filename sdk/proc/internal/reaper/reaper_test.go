@@ -1,4 +1,4 @@
-package keeper_test
+package reaper_test
 
 import (
 	"bytes"
@@ -8,18 +8,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/sdk/proc/internal/keeper"
+	"github.com/toolhost/toolhost/sdk/proc/internal/reaper"
 )
 
-func orders() []*keeper.Order {
-	return []*keeper.Order{
+func orders() []*reaper.Order {
+	return []*reaper.Order{
 		{Parent: 1, Path: "/bin/true", Args: []string{"/bin/true"}},
 		{
 			Parent: 4321, Path: "/bin/\xff", Args: []string{"name", "", "two\nlines", "12"}, Env: []string{"A=", "B=\x01"}, Dir: "/tmp",
-			Limits: []keeper.Limit{{Resource: 4}, {Resource: 7, Soft: 1024, Hard: 1<<64 - 1}},
-			Rules:  &keeper.Rules{Read: []string{"/a", "/b"}, Devices: []string{"/dev/null"}}, RulesOptional: true, Terminal: true,
+			Limits: []reaper.Limit{{Resource: 4}, {Resource: 7, Soft: 1024, Hard: 1<<64 - 1}},
+			Rules:  &reaper.Rules{Read: []string{"/a", "/b"}, Devices: []string{"/dev/null"}}, RulesOptional: true, Terminal: true,
 		},
-		{Parent: 1, Path: "/bin/true", Args: []string{"true"}, Rules: &keeper.Rules{}},
+		{Parent: 1, Path: "/bin/true", Args: []string{"true"}, Rules: &reaper.Rules{}},
 	}
 }
 
@@ -29,7 +29,7 @@ func TestOrderArrivesAsItWasSent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := keeper.DecodeOrder(bytes.NewReader(text))
+		got, err := reaper.DecodeOrder(bytes.NewReader(text))
 		if err != nil {
 			t.Errorf("DecodeOrder(%q): %v", text, err)
 		}
@@ -37,7 +37,7 @@ func TestOrderArrivesAsItWasSent(t *testing.T) {
 			t.Errorf("order (-sent +received):\n%s", diff)
 		}
 		for n := range text {
-			if _, err := keeper.DecodeOrder(bytes.NewReader(text[:n])); err == nil {
+			if _, err := reaper.DecodeOrder(bytes.NewReader(text[:n])); err == nil {
 				t.Errorf("the first %d bytes of %q are an order", n, text)
 			}
 		}
@@ -53,7 +53,7 @@ func FuzzDecodeOrder(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		order, err := keeper.DecodeOrder(bytes.NewReader(text))
+		order, err := reaper.DecodeOrder(bytes.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -61,7 +61,7 @@ func FuzzDecodeOrder(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same, err := keeper.DecodeOrder(bytes.NewReader(again))
+		same, err := reaper.DecodeOrder(bytes.NewReader(again))
 		if err != nil || !cmp.Equal(order, same) {
 			t.Errorf("%+v comes back as %+v, %v", order, same, err)
 		}
@@ -69,16 +69,16 @@ func FuzzDecodeOrder(f *testing.F) {
 }
 
 func TestReportArrivesAsItWasSent(t *testing.T) {
-	for _, want := range []keeper.Report{
-		{Failed: &keeper.Failure{Step: keeper.StepLimit, Index: 3, Errno: syscall.EPERM}},
-		{Failed: &keeper.Failure{Step: keeper.StepRules, Text: "allow /x: no such thing"}},
-		{Started: &keeper.Started{Restricted: true}},
-		{Started: &keeper.Started{}},
-		{Exited: &keeper.Exited{Status: 0x8b}},
-		{Ended: &keeper.Ended{Strays: 2, CPUTime: 3 * time.Second, MaxRSS: 4096}},
-		{Ended: &keeper.Ended{Dir: "/a dir\n\"\xff"}},
+	for _, want := range []reaper.Report{
+		{Failed: &reaper.Failure{Step: reaper.StepLimit, Index: 3, Errno: syscall.EPERM}},
+		{Failed: &reaper.Failure{Step: reaper.StepRules, Text: "allow /x: no such thing"}},
+		{Started: &reaper.Started{Restricted: true}},
+		{Started: &reaper.Started{}},
+		{Exited: &reaper.Exited{Status: 0x8b}},
+		{Ended: &reaper.Ended{Strays: 2, CPUTime: 3 * time.Second, MaxRSS: 4096}},
+		{Ended: &reaper.Ended{Dir: "/a dir\n\"\xff"}},
 	} {
-		got, err := keeper.ParseReport(want.String())
+		got, err := reaper.ParseReport(want.String())
 		if err != nil {
 			t.Errorf("ParseReport(%q): %v", want, err)
 		}
@@ -87,7 +87,7 @@ func TestReportArrivesAsItWasSent(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"", "\n", "failed\n", "failed limit\n", "failed limit x y z\n", "started maybe\n", "exited\n", "ended 1\n", "what\n"} {
-		if got, err := keeper.ParseReport(line); err == nil {
+		if got, err := reaper.ParseReport(line); err == nil {
 			t.Errorf("ParseReport(%q) = %+v", line, got)
 		}
 	}
