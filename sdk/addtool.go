@@ -20,8 +20,9 @@ import (
 //
 // A field is required unless it has omitempty, omitzero or a default. Every
 // field needs a description (jsonschema). Further tags: enum (values that it
-// may have, separated by commas), default (filled in before run sees it), role
-// (what it means to the host's rules, see [tool.Role]), alias (other names,
+// may have, separated by commas), default (filled in before run sees it), min
+// and max (bounds of a number, of the characters of a string, of the items of a
+// list; checked before run sees it), role (what it means to the host's rules, see [tool.Role]), alias (other names,
 // separated by commas), raw:"true" (one string that a caller may give as the
 // whole arguments).
 //
@@ -90,7 +91,16 @@ func add[In, Out any](
 	if out.schema != nil && len(out.mistakes) == 0 {
 		places = nilsIn(reflect.TypeFor[Out]())
 	}
-	decode := func(raw json.RawMessage) (In, error) { return decodeArguments[In](raw, in.defaults) }
+	decode := func(raw json.RawMessage) (In, error) {
+		args, err := decodeArguments[In](raw, in.defaults)
+		if err != nil {
+			return args, err
+		}
+		if wrong := in.bounds.check(raw); wrong != nil {
+			return args, tool.Errorf(tool.InvalidArgument, "%s %s", wrong.shownPath(), wrong.reason)
+		}
+		return args, nil
+	}
 	e := &entry{spec: spec}
 	e.run = func(ctx context.Context, c *Call, raw json.RawMessage) (tool.Result, error) {
 		args, err := decode(raw)

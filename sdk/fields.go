@@ -104,7 +104,7 @@ func (i *inferrer) checkTags(f jsonField, at string) {
 // lookAlike returns the tag of ours that key was probably meant to be, or "".
 // Tags of other packages have a meaning of their own and are none of ours.
 func lookAlike(key string) string {
-	ours := []string{"json", "jsonschema", tagEnum, tagDefault, tagRole, tagAlias, tagRaw}
+	ours := []string{"json", "jsonschema", tagEnum, tagDefault, tagMin, tagMax, tagRole, tagAlias, tagRaw}
 	if slices.Contains(ours, key) {
 		return ""
 	}
@@ -114,6 +114,10 @@ func lookAlike(key string) string {
 		return "jsonschema"
 	case "values", "choices", "oneof", "one_of", "options":
 		return tagEnum
+	case "minimum", "minlength", "min_length", "minitems", "min_items", "least":
+		return tagMin
+	case "maximum", "maxlength", "max_length", "maxitems", "max_items", "most":
+		return tagMax
 	}
 	for _, tag := range ours {
 		if lower == tag || lower == tag+"s" || lower == tag+"es" {

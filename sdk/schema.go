@@ -26,7 +26,11 @@ const (
 
 // keywordUnit marks an integer of the settings that people write with a unit:
 // "bytes" ([tool.ByteSize]) or "duration" ([time.Duration], nanoseconds).
-const keywordUnit = "x-unit"
+const (
+	keywordUnit  = "x-unit"
+	unitBytes    = "bytes"
+	unitDuration = "duration"
+)
 
 // inferred is what a Go type says about its JSON.
 type inferred struct {
@@ -35,6 +39,8 @@ type inferred struct {
 	properties []string
 	// defaults are to be decoded before the data.
 	defaults defaults
+	// bounds are to be checked in the data; nil if there are none.
+	bounds   *bounds
 	mistakes []DefinitionError
 }
 
@@ -53,7 +59,7 @@ func infer(t reflect.Type, use purpose) inferred {
 	default:
 		i.mistake("", "type %s is not written as a JSON object", t)
 	}
-	out := inferred{properties: slices.Sorted(maps.Keys(s.Properties)), defaults: defaultsOf(s)}
+	out := inferred{properties: slices.Sorted(maps.Keys(s.Properties)), defaults: defaultsOf(s), bounds: boundsOf(s)}
 	var err error
 	if out.schema, err = json.Marshal(s); err != nil {
 		i.mistake("", "%v", err)
@@ -225,13 +231,13 @@ func (i *inferrer) special(t reflect.Type, path string) (*jsonschema.Schema, boo
 		text.Format = "date-time"
 		return text, true
 	case t == reflect.TypeFor[tool.ByteSize]():
-		return i.withUnit("bytes"), true
+		return i.withUnit(unitBytes), true
 	case t == reflect.TypeFor[time.Duration]():
 		if i.use == arguments {
 			i.mistake(path, "type time.Duration would be nanoseconds to a model; use an integer and name its unit")
 			return nil, true
 		}
-		return i.withUnit("duration"), true
+		return i.withUnit(unitDuration), true
 	case implements[json.Unmarshaler](t) || implements[json.Marshaler](t):
 		return i.ownJSON(t, path), true
 	case implements[encoding.TextUnmarshaler](t) || implements[encoding.TextMarshaler](t):

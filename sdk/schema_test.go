@@ -197,6 +197,30 @@ func TestMistakes(t *testing.T) {
 		{"a default in a list", with[struct {
 			A []nested `json:"a" jsonschema:"x"`
 		}](spec("x")), "a[].depth: a default cannot be given below a list"},
+		{"a bound that is no number", with[struct {
+			A int `json:"a" jsonschema:"x" min:"one"`
+		}](spec("x")), `a: min "one" does not fit: expected int`},
+		{"a length that is no number", with[struct {
+			A string `json:"a" jsonschema:"x" max:"-1"`
+		}](spec("x")), `a: max "-1" does not fit: expected a whole number`},
+		{"bounds of a bool", with[struct {
+			A bool `json:"a" jsonschema:"x" max:"1"`
+		}](spec("x")), `a: tag "max" needs a number, a string or a list`},
+		{"bounds that nothing fits", with[struct {
+			A int `json:"a" jsonschema:"x" min:"5" max:"4"`
+		}](spec("x")), "a: min 5 is greater than max 4"},
+		{"a default out of bounds", with[struct {
+			A int `json:"a" jsonschema:"x" min:"5" default:"4"`
+		}](spec("x")), `a: default "4" does not fit: `},
+		{"bounds by another name", with[struct {
+			A int `json:"a" jsonschema:"x" minimum:"5"`
+		}](spec("x")), `a: tag "minimum" is not known; did you mean "min"?`},
+		{"a bound in a result", func(p *sdk.Plugin) {
+			type counted struct {
+				N int `json:"n" min:"1"`
+			}
+			sdk.AddTool(p, spec("x"), func(context.Context, *sdk.Call, struct{}) (counted, error) { return counted{}, nil })
+		}, "n: in the result: a result has no bounds"},
 		{"an unknown role", with[struct {
 			A string `json:"a" jsonschema:"x" role:"file"`
 		}](spec("x")), `a: role "file" is not known, expected one of "path", "command"`},

@@ -80,6 +80,9 @@ func Configure[Settings any](p *Plugin, f func(context.Context, Config, Settings
 		if err != nil {
 			return err
 		}
+		if wrong := in.bounds.check(raw); wrong != nil {
+			return &SettingError{Path: wrong.path, Summary: wrong.shownPath() + " " + wrong.reason}
+		}
 		return f(ctx, cfg, values)
 	}}
 	p.mu.Unlock()

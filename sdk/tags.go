@@ -18,6 +18,8 @@ import (
 const (
 	tagEnum    = "enum"    // enum:"text,binary": the values that it may have
 	tagDefault = "default" // default:"text": the value if none is given
+	tagMin     = "min"     // min:"1": the least value, characters of a string, items of a list
+	tagMax     = "max"     // max:"100": the greatest
 	tagRole    = "role"    // role:"path": what it means, see tool.Role
 	tagAlias   = "alias"   // alias:"cmd,script": other names of it
 	tagRaw     = "raw"     // raw:"true": takes a bare string as the whole arguments
@@ -27,6 +29,7 @@ const (
 // The object that it is a property of stands at above.
 func (i *inferrer) applyTags(f jsonField, s *jsonschema.Schema, at string, above place) {
 	i.applyEnum(f, s, at)
+	i.applyBounds(f, s, at)
 	i.applyDefault(f, s, at, above.listed)
 	i.applyRole(f, s, at)
 	i.applyAliases(f, s, at)

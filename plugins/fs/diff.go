@@ -16,14 +16,11 @@ const maxDiff = 4 << 20
 type diffFilesArgs struct {
 	Path    string `json:"path" jsonschema:"the old file, relative to the workspace or absolute below it" role:"path" alias:"old_path"`
 	Other   string `json:"other" jsonschema:"the new file, to compare it with" role:"path" alias:"new_path"`
-	Context int    `json:"context,omitempty" jsonschema:"how many unchanged lines to show around each change" default:"3"`
+	Context int    `json:"context,omitempty" jsonschema:"how many unchanged lines to show around each change" min:"1" max:"1000" default:"3"`
 }
 
 // diffFiles is the tool diff_files.
 func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result, error) {
-	if in.Context < 1 || in.Context > 1000 {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "context is %d, expected 1 to 1000", in.Context)
-	}
 	if err := w.makeRoom(ctx, 2*maxDiff); err != nil {
 		return tool.Result{}, err
 	}

@@ -12,15 +12,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxEdits is how many replacements one call makes.
-const maxEdits = 200
-
 type editFileArgs struct {
 	Path       string        `json:"path" jsonschema:"the file to edit, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
 	Old        *string       `json:"old,omitempty" jsonschema:"the text to replace, as it is in the file; whole lines are best" alias:"old_string"`
 	New        *string       `json:"new,omitempty" jsonschema:"the text to put there instead; empty to delete" alias:"new_string"`
 	ReplaceAll bool          `json:"replace_all,omitempty" jsonschema:"replace every occurrence of old; without it there must be exactly one" default:"false"`
-	Edits      []replacement `json:"edits,omitempty" jsonschema:"several replacements instead of old and new, each made in the result of the one before; all are made or none"`
+	Edits      []replacement `json:"edits,omitempty" jsonschema:"several replacements instead of old and new, each made in the result of the one before; all are made or none" max:"200"`
 	ExpectHash string        `json:"expect_hash,omitempty" jsonschema:"the hash that file_info shows; if the file holds anything else by now, nothing is written"`
 	DryRun     bool          `json:"dry_run,omitempty" jsonschema:"change nothing, only return the diff" default:"false"`
 	Encoding   string        `json:"encoding,omitempty" jsonschema:"how the bytes are text, as for read_file" enum:"auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk" default:"auto"`
@@ -32,8 +29,6 @@ func (in *editFileArgs) replacements() ([]replacement, error) {
 	switch {
 	case given && len(in.Edits) > 0:
 		return nil, tool.Errorf(tool.InvalidArgument, "old and new are given beside edits; expected one of the two")
-	case len(in.Edits) > maxEdits:
-		return nil, tool.Errorf(tool.InvalidArgument, "there are %d edits, at most %d are possible in one call", len(in.Edits), maxEdits)
 	case len(in.Edits) > 0:
 		return in.Edits, nil
 	case in.Old == nil || in.New == nil:

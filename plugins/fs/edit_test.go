@@ -171,7 +171,7 @@ func editFileCases() []changeCase {
 		{name: "empty file", tool: "edit_file", in: edit("empty.txt", "x", "y"), err: "not_found: The text to replace was not found in empty.txt"},
 		{name: "both forms", tool: "edit_file", in: both, err: "invalid_argument: old and new are given beside edits; expected one of the two"},
 		{name: "neither form", tool: "edit_file", in: editFileArgs{Path: "a.go"}, err: "invalid_argument: old and new are both needed, or edits"},
-		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]replacement, maxEdits+1)}, err: "invalid_argument: there are 201 edits, at most 200 are possible in one call"},
+		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]replacement, 201)}, err: "invalid_argument: edits has 201 items, expected at most 200"},
 		{name: "no file", tool: "edit_file", in: edit("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},
 		{name: "slash at the end", tool: "edit_file", in: edit("open.txt/", "one", "1"), err: "invalid_argument: open.txt/ names a directory, since it ends in /, but here is a file"},
 		{

@@ -11,19 +11,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-const (
-	// maxPattern is the length of a regular expression in bytes.
-	maxPattern = 4096
-	// maxProgram is how many instructions it may be compiled to: a search
-	// may take time for each of them at each byte.
-	maxProgram = 2000
-)
+// maxProgram is how many instructions a regular expression may be compiled to:
+// a search may take time for each of them at each byte.
+const maxProgram = 2000
 
 // compile makes what is searched for out of the pattern and its options.
 func (in searchContentArgs) compile() (*search.Pattern, error) {
-	if in.Pattern == "" || len(in.Pattern) > maxPattern {
-		return nil, tool.Errorf(tool.InvalidArgument, "pattern has %d bytes, expected 1 to %d", len(in.Pattern), maxPattern)
-	}
 	expr := regexp.QuoteMeta(in.Pattern)
 	if !in.Literal {
 		if _, err := syntax.Parse(in.Pattern, syntax.Perl); err != nil {

@@ -8,15 +8,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxLimit is how many entries one result lists at most.
-const maxLimit = 10_000
-
 // maxCursor is how far a list can be followed.
 const maxCursor = 1 << 30
 
 // pageArgs are the arguments of a tool that lists.
 type pageArgs struct {
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many entries to return at most" default:"1000"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many entries to return at most" min:"1" max:"10000" default:"1000"`
 	Cursor string `json:"cursor,omitempty" jsonschema:"the next_cursor of an earlier result, to get what follows it; the other arguments must be the same"`
 }
 
@@ -24,9 +21,6 @@ type pageArgs struct {
 type page struct{ start, limit int }
 
 func (a pageArgs) page() (page, error) {
-	if a.Limit < 1 || a.Limit > maxLimit {
-		return page{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", a.Limit, maxLimit)
-	}
 	if a.Cursor == "" {
 		return page{limit: a.Limit}, nil
 	}

@@ -221,8 +221,8 @@ func readFilesCases() []toolCase {
 			tool: "read_files", name: "none can be read", in: readFilesArgs{Items: []readFilesItem{{Path: "missing"}}},
 			want: "==> missing <==\n[File not found: missing; list the directory that it should be in; paths are relative to the workspace]", err: "failed: None of the 1 files could be read",
 		},
-		{tool: "read_files", name: "none", in: readFilesArgs{}, err: "invalid_argument: items has 0 files, expected 1 to 100"},
-		{tool: "read_files", name: "too many", in: readFilesArgs{Items: make([]readFilesItem, 101)}, err: "invalid_argument: items has 101 files, expected 1 to 100"},
+		{tool: "read_files", name: "none", in: readFilesArgs{Items: []readFilesItem{}}, err: "invalid_argument: items has 0 items, expected 1 to 100"},
+		{tool: "read_files", name: "too many", in: readFilesArgs{Items: make([]readFilesItem, 101)}, err: "invalid_argument: items has 101 items, expected 1 to 100"},
 	}
 }
 

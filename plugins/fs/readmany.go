@@ -7,11 +7,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxItems is how many files one call of read_files reads.
-const maxItems = 100
-
 type readFilesArgs struct {
-	Items []readFilesItem `json:"items" jsonschema:"the files to read"`
+	Items []readFilesItem `json:"items" jsonschema:"the files to read" min:"1" max:"100"`
 }
 
 type readFilesItem struct {
@@ -21,9 +18,6 @@ type readFilesItem struct {
 
 // readFiles is the tool read_files. What cannot be read is told in its place.
 func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result, error) {
-	if len(in.Items) == 0 || len(in.Items) > maxItems {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "items has %d files, expected 1 to %d", len(in.Items), maxItems)
-	}
 	var result tool.Result
 	var facts []map[string]any
 	failed := 0

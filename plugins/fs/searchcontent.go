@@ -10,47 +10,27 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-const (
-	// maxWorkers is how many files are searched at a time, each with a buffer.
-	maxWorkers = 8
-	// maxContext is how many lines around a match can be asked for.
-	maxContext = 50
-	// maxResults is how many matches one call returns at most.
-	maxResults = 10_000
-)
+// maxWorkers is how many files are searched at a time, each with a buffer.
+const maxWorkers = 8
 
 type searchContentArgs struct {
-	Pattern    string   `json:"pattern" jsonschema:"regular expression (RE2) to find in the lines of files" alias:"query,regex"`
+	Pattern    string   `json:"pattern" jsonschema:"regular expression (RE2) to find in the lines of files" min:"1" max:"4096" alias:"query,regex"`
 	Path       string   `json:"path,omitempty" jsonschema:"the directory or file to search, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
 	Literal    bool     `json:"literal,omitempty" jsonschema:"take the pattern as plain text" default:"false"`
 	Case       string   `json:"case,omitempty" jsonschema:"smart ignores case unless the pattern has a capital letter" enum:"smart,sensitive,insensitive" default:"smart"`
 	Word       bool     `json:"word,omitempty" jsonschema:"find the pattern only where no letter, digit or _ is right before or after it" default:"false"`
 	Globs      []string `json:"globs,omitempty" jsonschema:"search only files that match one of these globs, such as *.go; one that begins with ! leaves out files and directories"`
 	Types      []string `json:"types,omitempty" jsonschema:"search only files of these languages" enum:"c,cpp,css,go,html,java,javascript,json,kotlin,lua,markdown,php,proto,python,ruby,rust,shell,sql,swift,toml,typescript,xml,yaml"`
-	Before     int      `json:"before,omitempty" jsonschema:"how many lines to show before each match" default:"0"`
-	After      int      `json:"after,omitempty" jsonschema:"how many lines to show after each match" default:"0"`
+	Before     int      `json:"before,omitempty" jsonschema:"how many lines to show before each match" min:"0" max:"50" default:"0"`
+	After      int      `json:"after,omitempty" jsonschema:"how many lines to show after each match" min:"0" max:"50" default:"0"`
 	Multiline  bool     `json:"multiline,omitempty" jsonschema:"let the pattern match across line ends, in files up to 16 MiB" default:"false"`
 	Mode       string   `json:"mode,omitempty" jsonschema:"what to return: the matching lines, the names of files that have any, or how many each has" enum:"content,files,count" default:"content"`
 	Gitignore  bool     `json:"gitignore,omitempty" jsonschema:"leave out files that .gitignore files name" default:"true"`
-	MaxResults int      `json:"max_results,omitempty" jsonschema:"stop after this many matching lines, or files" default:"200"`
-}
-
-func (in searchContentArgs) check() error {
-	switch {
-	case in.Before < 0 || in.Before > maxContext || in.After < 0 || in.After > maxContext:
-		return tool.Errorf(tool.InvalidArgument, "before is %d and after is %d, expected 0 to %d", in.Before, in.After, maxContext)
-	case in.MaxResults < 1 || in.MaxResults > maxResults:
-		return tool.Errorf(tool.InvalidArgument, "max_results is %d, expected 1 to %d", in.MaxResults, maxResults)
-	default:
-		return nil
-	}
+	MaxResults int      `json:"max_results,omitempty" jsonschema:"stop after this many matching lines, or files" min:"1" max:"10000" default:"200"`
 }
 
 // searchContent is the tool search_content.
 func searchContent(ctx context.Context, w *workspace, in searchContentArgs) (tool.Result, error) {
-	if err := in.check(); err != nil {
-		return tool.Result{}, err
-	}
 	pattern, err := in.compile()
 	if err != nil {
 		return tool.Result{}, err

@@ -77,10 +77,10 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "a secret", in: searchContentArgs{Pattern: "hello", Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{tool: "search_content", name: "bad pattern", in: searchContentArgs{Pattern: "a("}, err: "invalid_argument: pattern is not a regular expression: error parsing regexp: missing closing ): `a(`"},
 		{tool: "search_content", name: "costly pattern", in: searchContentArgs{Pattern: "a{1000}b{1000}"}, err: "invalid_argument: pattern is too costly to search for: 2002 steps for each byte, at most 2000 are possible"},
-		{tool: "search_content", name: "no pattern", in: searchContentArgs{}, err: "invalid_argument: pattern has 0 bytes, expected 1 to 4096"},
+		{tool: "search_content", name: "no pattern", in: searchContentArgs{}, err: "invalid_argument: pattern has 0 characters, expected 1 to 4096"},
 		{tool: "search_content", name: "bad glob", in: searchContentArgs{Pattern: "a", Globs: []string{"!["}}, err: `invalid_argument: "[" is not a glob`},
 		{tool: "search_content", name: "bad type", in: searchContentArgs{Pattern: "a", Types: []string{"cobol"}}, err: `invalid_argument: type "cobol" is not known`},
-		{tool: "search_content", name: "too much around", in: searchContentArgs{Pattern: "a", After: 51}, err: "invalid_argument: before is 0 and after is 51, expected 0 to 50"},
+		{tool: "search_content", name: "too much around", in: searchContentArgs{Pattern: "a", After: 51}, err: "invalid_argument: after is 51, expected 0 to 50"},
 		{tool: "search_content", name: "max_results -1", in: searchContentArgs{Pattern: "a", MaxResults: -1}, err: "invalid_argument: max_results is -1, expected 1 to 10000"},
 		{tool: "search_content", name: "ignored or not", in: map[string]any{"pattern": "func", "path": "main.go", "gitignore": false}, want: "main.go\n3: func main() {"},
 		{tool: "search_content", name: "outside", in: searchContentArgs{Pattern: "root", Path: "out"}, err: "permission_denied: Path not allowed by security policy: out"},
@@ -145,7 +145,7 @@ func TestSearchContentKeepsLittle(t *testing.T) {
 	line := func(n int) search.Line {
 		return search.Line{Number: n, Text: []byte(strings.Repeat("x", 100)), Matches: n%60 == 0}
 	}
-	shown := (&report{mode: "content", budget: 1000}).hits(searchContentArgs{Before: 50, After: 50, MaxResults: maxResults})
+	shown := (&report{mode: "content", budget: 1000}).hits(searchContentArgs{Before: 50, After: 50, MaxResults: 10_000})
 	for n := 1; shown.take(line(n), nil); n++ {
 		if n > 1000 {
 			t.Fatal("lines are taken without end")

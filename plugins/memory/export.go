@@ -18,12 +18,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxExport is how many notes a page of an export has.
-const maxExport = 1000
-
 type exportArgs struct {
 	Format string `json:"format,omitempty" jsonschema:"jsonl gives notes as JSON Lines, in pages; snapshot writes all of them to a file in the plugin's own directory, from which memory_import brings them back" enum:"jsonl,snapshot" default:"jsonl"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many notes a page has at most, 1 to 1000" default:"200"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"how many notes a page has at most" min:"1" max:"1000" default:"200"`
 	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the page to go on after"`
 }
 
@@ -62,9 +59,6 @@ func notice(id string) string {
 func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 	if in.Format == "snapshot" {
 		return snapshot(ctx, c)
-	}
-	if in.Limit < 1 || in.Limit > maxExport {
-		return exported{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxExport)
 	}
 	after, err := cursor(in.Cursor)
 	if err != nil {

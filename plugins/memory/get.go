@@ -66,18 +66,14 @@ func get(ctx context.Context, c *call, in getArgs) (got, error) {
 	return out, nil
 }
 
-// How many notes a list has.
-const (
-	maxList = 100
-	// maxLine is how much of a note a list shows, in characters.
-	maxLine = 200
-)
+// maxLine is how much of a note a list shows, in characters.
+const maxLine = 200
 
 type listArgs struct {
 	Category string `json:"category,omitempty" jsonschema:"only notes of this category" enum:"core,daily,conversation"`
 	Prefix   string `json:"key_prefix,omitempty" jsonschema:"only notes whose key begins so"`
 	Pinned   bool   `json:"pinned,omitempty" jsonschema:"only pinned notes" default:"false"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"how many notes to list, 1 to 100" default:"20"`
+	Limit    int    `json:"limit,omitempty" jsonschema:"how many notes to list" min:"1" max:"100" default:"20"`
 	Cursor   string `json:"cursor,omitempty" jsonschema:"next_cursor of the list to go on with"`
 }
 
@@ -104,9 +100,6 @@ func (l listed) Text() string {
 
 // list is the tool memory_list.
 func list(ctx context.Context, c *call, in listArgs) (listed, error) {
-	if in.Limit < 1 || in.Limit > maxList {
-		return listed{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxList)
-	}
 	l := store.Listing{Prefix: in.Prefix, Pinned: in.Pinned, Limit: in.Limit + 1, Now: c.now}
 	if in.Category != "" {
 		category, err := categoryOf(in.Category)

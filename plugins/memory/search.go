@@ -17,7 +17,7 @@ const maxQuery = 16 << 10
 
 type searchArgs struct {
 	Query        string   `json:"query" jsonschema:"what to look for: a question or words. A phrase in quotation marks must stand in the note as it is; word* is any word that begins so"`
-	TopK         int      `json:"top_k,omitempty" jsonschema:"how many notes to return at most, 1 to 20" default:"5" alias:"limit"`
+	TopK         int      `json:"top_k,omitempty" jsonschema:"how many notes to return at most" min:"1" max:"20" default:"5" alias:"limit"`
 	Conversation bool     `json:"include_conversation,omitempty" jsonschema:"also search what was said in conversations" default:"false"`
 	Category     string   `json:"category,omitempty" jsonschema:"only notes of this category; conversation includes what was said in conversations" enum:"core,daily,conversation"`
 	Tags         []string `json:"tags,omitempty" jsonschema:"only notes that have all of these tags"`
@@ -72,9 +72,6 @@ func search(ctx context.Context, c *call, in searchArgs) (hits, error) {
 		return hits{}, tool.Errorf(tool.InvalidArgument, "the query is empty").WithHint("say what to look for; memory_list lists notes")
 	}
 	s.Text = in.Query[:min(len(in.Query), maxQuery)]
-	if s.Limit < 1 || s.Limit > 20 {
-		return hits{}, tool.Errorf(tool.InvalidArgument, "top_k is %d, expected 1 to 20", in.TopK)
-	}
 	var err error
 	if in.Category != "" {
 		if s.Filter.Only, err = categoryOf(in.Category); err != nil {

@@ -23,18 +23,18 @@ type settings struct {
 	EmbedTimeout time.Duration `json:"embed_timeout,omitempty" jsonschema:"how long one request to the embedder may take" default:"30s"`
 	EmbedWait    time.Duration `json:"embed_wait,omitempty" jsonschema:"how long a call waits for the embedder: then a note is embedded later, and a search goes by words" default:"3s"`
 
-	VectorWeight *float64 `json:"vector_weight,omitempty" jsonschema:"what vectors count in a hybrid search; default 0.2 with the local embedder, else 0.5"`
-	FTSWeight    *float64 `json:"fts_weight,omitempty" jsonschema:"what words count in a hybrid search; default 0.8 with the local embedder, else 0.5"`
+	VectorWeight *float64 `json:"vector_weight,omitempty" jsonschema:"what vectors count in a hybrid search; default 0.2 with the local embedder, else 0.5" min:"0"`
+	FTSWeight    *float64 `json:"fts_weight,omitempty" jsonschema:"what words count in a hybrid search; default 0.8 with the local embedder, else 0.5" min:"0"`
 
-	MaxNote      tool.ByteSize `json:"max_note,omitempty" jsonschema:"how large a note may be, up to 1MiB, which is what the arguments of a call have in all" default:"1MiB"`
-	MaxNotes     int           `json:"max_notes,omitempty" jsonschema:"how many notes a user may have" default:"500000"`
-	MaxUsers     int           `json:"max_users,omitempty" jsonschema:"how many users' notes are kept open; those that were not used for long are closed" default:"32"`
+	MaxNote      tool.ByteSize `json:"max_note,omitempty" jsonschema:"how large a note may be; 1MiB is what the arguments of a call have in all" min:"1B" max:"1MiB" default:"1MiB"`
+	MaxNotes     int           `json:"max_notes,omitempty" jsonschema:"how many notes a user may have" min:"1" default:"500000"`
+	MaxUsers     int           `json:"max_users,omitempty" jsonschema:"how many users' notes are kept open; those that were not used for long are closed" min:"1" default:"32"`
 	IdleTimeout  time.Duration `json:"idle_timeout,omitempty" jsonschema:"how long a user's notes are kept open without a call" default:"10m"`
-	Snapshots    int           `json:"snapshots,omitempty" jsonschema:"how many snapshots of a user's notes are kept" default:"3"`
-	KeepDaily    time.Duration `json:"keep_daily,omitempty" jsonschema:"how old notes of the category daily become, since they were last written, that are not pinned; 0s is no bound" default:"0s"`
-	KeepSaid     time.Duration `json:"keep_conversation,omitempty" jsonschema:"how old notes of the category conversation become, since they were last written, that are not pinned; 0s is no bound" default:"0s"`
-	KeepCore     time.Duration `json:"keep_core,omitempty" jsonschema:"how old notes of the category core become, since they were last written, that are not pinned; 0s is no bound" default:"0s"`
-	MemoryBudget tool.ByteSize `json:"memory_budget,omitempty" jsonschema:"how much memory the indexes may take; default two fifths of the sandbox's limit. Of a user with more notes only the words are searched"`
+	Snapshots    int           `json:"snapshots,omitempty" jsonschema:"how many snapshots of a user's notes are kept" min:"1" default:"3"`
+	KeepDaily    time.Duration `json:"keep_daily,omitempty" jsonschema:"how old notes of the category daily become, since they were last written, that are not pinned; 0s is no bound" min:"0s" default:"0s"`
+	KeepSaid     time.Duration `json:"keep_conversation,omitempty" jsonschema:"how old notes of the category conversation become, since they were last written, that are not pinned; 0s is no bound" min:"0s" default:"0s"`
+	KeepCore     time.Duration `json:"keep_core,omitempty" jsonschema:"how old notes of the category core become, since they were last written, that are not pinned; 0s is no bound" min:"0s" default:"0s"`
+	MemoryBudget tool.ByteSize `json:"memory_budget,omitempty" jsonschema:"how much memory the indexes may take; default two fifths of the sandbox's limit. Of a user with more notes only the words are searched" min:"0B"`
 }
 
 // state is what the settings make.
@@ -56,18 +56,8 @@ func (m *memory) configure(ctx context.Context, c sdk.Config, s settings) error 
 	}{
 		{"embed_timeout", s.EmbedTimeout <= 0, "more than 0s"},
 		{"embed_wait", s.EmbedWait <= 0, "more than 0s"},
-		{"vector_weight", s.VectorWeight != nil && !(*s.VectorWeight >= 0), "0 or more"},
-		{"fts_weight", s.FTSWeight != nil && !(*s.FTSWeight >= 0), "0 or more"},
 		{"fts_weight", s.FTSWeight != nil && s.VectorWeight != nil && *s.FTSWeight+*s.VectorWeight == 0, "more than 0 if vector_weight is 0"},
-		{"max_note", s.MaxNote <= 0 || s.MaxNote > tool.MiB, "1B to 1MiB"},
-		{"max_notes", s.MaxNotes <= 0, "more than 0"},
-		{"max_users", s.MaxUsers <= 0, "more than 0"},
 		{"idle_timeout", s.IdleTimeout <= 0, "more than 0s"},
-		{"snapshots", s.Snapshots <= 0, "more than 0"},
-		{"keep_core", s.KeepCore < 0, "0s or more"},
-		{"keep_daily", s.KeepDaily < 0, "0s or more"},
-		{"keep_conversation", s.KeepSaid < 0, "0s or more"},
-		{"memory_budget", s.MemoryBudget < 0, "0B, which is the default, or more"},
 	} {
 		if check.bad {
 			return &sdk.SettingError{Path: []string{check.name}, Summary: fmt.Sprintf("%s: expected %s", check.name, check.want)}

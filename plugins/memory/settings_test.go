@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
 	"github.com/toolhost/toolhost/plugins/memory/internal/users"
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -65,15 +67,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{settings{Secret: "k"}, "api_key_secret"},
 		{settings{Embedder: "openai", APIKey: "k", Secret: "k"}, "expected one of them"},
 		{settings{VectorWeight: new(float64), FTSWeight: new(float64)}, "fts_weight"},
-		{settings{MaxNote: 1 << 40}, "max_note"},
-		{settings{MaxNotes: -1}, "max_notes"},
-		{settings{MaxUsers: -1}, "max_users"},
 		{settings{IdleTimeout: -1}, "idle_timeout"},
-		{settings{Snapshots: -1}, "snapshots"},
-		{settings{KeepCore: -1}, "keep_core"},
-		{settings{KeepDaily: -1}, "keep_daily"},
-		{settings{KeepSaid: -1}, "keep_conversation"},
-		{settings{MemoryBudget: -1}, "memory_budget"},
 	} {
 		m := &memory{plugin: newPlugin()}
 		s := tt.settings
@@ -82,6 +76,19 @@ func TestSettingsAreChecked(t *testing.T) {
 		s.MaxNote, s.MaxNotes, s.MaxUsers, s.Snapshots = cmp.Or(s.MaxNote, tool.KiB), cmp.Or(s.MaxNotes, 1), cmp.Or(s.MaxUsers, 1), cmp.Or(s.Snapshots, 1)
 		if err := m.configure(t.Context(), sdk.Config{}, s); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("configure(%+v) = %v, want %s", tt.settings, err, tt.want)
+		}
+	}
+}
+
+// What the tags of the settings bound, the sdk refuses by name.
+func TestSettingsAreBounded(t *testing.T) {
+	for name, value := range map[string]any{
+		"max_note": 1 << 40, "max_notes": -1, "max_users": -1, "snapshots": -1, "keep_core": -1, "keep_daily": -1, "keep_conversation": -1,
+		"memory_budget": -1, "vector_weight": -0.1, "fts_weight": -0.1,
+	} {
+		findings := fmt.Sprint(sdktest.Check(t.Context(), sdktest.InProcess(newPlugin()), sdktest.Options{Settings: map[string]any{name: value}}))
+		if want := fmt.Sprintf("settings [%q]: %s is ", name, name); !strings.Contains(findings, want) {
+			t.Errorf("findings with %s = %v: %s, want %q", name, value, findings, want)
 		}
 	}
 }

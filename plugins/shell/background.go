@@ -10,21 +10,15 @@ import (
 type backgroundArgs struct {
 	commandArgs
 	Pty  bool `json:"pty,omitempty" jsonschema:"give it a terminal, for programs that want one"`
-	Rows int  `json:"rows,omitempty" jsonschema:"the terminal's lines, 1 to 1000" default:"24"`
-	Cols int  `json:"cols,omitempty" jsonschema:"the terminal's columns, 1 to 1000" default:"80"`
+	Rows int  `json:"rows,omitempty" jsonschema:"the terminal's lines" min:"1" max:"1000" default:"24"`
+	Cols int  `json:"cols,omitempty" jsonschema:"the terminal's columns" min:"1" max:"1000" default:"80"`
 }
-
-// maxScreen bounds the lines and columns of a terminal.
-const maxScreen = 1000
 
 // background starts a job.
 func (s *shell) background(ctx context.Context, call *sdk.Call, in backgroundArgs) (tool.Result, error) {
 	term := "dumb"
 	var screen *terminal
 	if in.Pty {
-		if in.Rows < 1 || in.Rows > maxScreen || in.Cols < 1 || in.Cols > maxScreen {
-			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "a terminal of %d rows and %d cols, expected 1 to %d of each", in.Rows, in.Cols, maxScreen)
-		}
 		if in.Stdin != "" {
 			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "stdin is given to a job with a terminal").
 				WithHint("type it with process_input")

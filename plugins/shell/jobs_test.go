@@ -254,7 +254,7 @@ func jobMistakes(ended, running string) []shellCase {
 		call("and more still", "process_input", tool.Conflict, "the job has not read its earlier input yet", map[string]any{"job": running, "data": "x", "eof": true}),
 		call("and its end before that", "process_input", tool.Conflict, "the job has not read its earlier input yet", map[string]any{"job": running, "eof": true}),
 		call("a kill of a job that is not there", "process_kill", tool.NotFound, "there is no job job_x", map[string]any{"job": "job_x", "signal": "TERM"}),
-		call("a terminal of no lines", "shell_background", tool.InvalidArgument, "a terminal of 0 rows and 80 cols", map[string]any{"command": "ls", "pty": true, "rows": 0, "cols": 80}),
+		call("a terminal of no lines", "shell_background", tool.InvalidArgument, "rows is 0, expected 1 to 1000", map[string]any{"command": "ls", "pty": true, "rows": 0, "cols": 80}),
 		call("a terminal and input", "shell_background", tool.InvalidArgument, "stdin is given to a job with a terminal", map[string]any{"command": "ls", "pty": true, "stdin": "x"}),
 		call("a missing program", "shell_background", tool.Failed, "Execution failed: program not found: none", map[string]any{"argv": []string{"none"}}),
 		call("a missing directory", "shell_background", tool.Failed, "Execution failed: working directory not found", map[string]any{"command": "ls", "cwd": "none"}),

@@ -13,10 +13,10 @@ import (
 type outputArgs struct {
 	Job    string `json:"job" jsonschema:"the job's id"`
 	Cursor int64  `json:"cursor,omitempty" jsonschema:"where to read on: next_cursor of the result before; 0 is the beginning, a negative number counts from the end"`
-	Wait   int    `json:"wait,omitempty" jsonschema:"how many seconds to wait for more output or the job's end, up to 300"`
+	Wait   int    `json:"wait,omitempty" jsonschema:"how many seconds to wait for more output or the job's end" min:"0" max:"300"`
 }
 
-// maxWait is how long a call waits for a job's output at most.
+// maxWait is the most that the argument wait can be.
 const maxWait = 5 * time.Minute
 
 // output returns what a job has written.
@@ -27,9 +27,6 @@ func (s *shell) output(ctx context.Context, call *sdk.Call, in outputArgs) (tool
 		return tool.Result{}, err
 	}
 	wait := time.Duration(in.Wait) * time.Second
-	if wait < 0 || wait > maxWait {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "wait is %d, expected 0 to %d seconds", in.Wait, int(maxWait/time.Second))
-	}
 	most := max(0, budget(call)-around)
 	read := j.log.read(in.Cursor, most)
 	if wait > 0 && len(read.data) == 0 && !read.over {

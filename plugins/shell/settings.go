@@ -25,8 +25,8 @@ type settings struct {
 
 	Timeout    time.Duration `json:"timeout,omitempty" jsonschema:"how long a command may take that says nothing else" default:"60s"`
 	MaxTimeout time.Duration `json:"max_timeout,omitempty" jsonschema:"how long a command may ask for" default:"10m"`
-	Grace      time.Duration `json:"grace,omitempty" jsonschema:"the time between SIGTERM and SIGKILL for a command whose time is over, up to 5s" default:"200ms"`
-	MaxOutput  tool.ByteSize `json:"max_output,omitempty" jsonschema:"how much is kept of each output of a command, and of that of a job" default:"1MiB"`
+	Grace      time.Duration `json:"grace,omitempty" jsonschema:"the time between SIGTERM and SIGKILL for a command whose time is over" min:"0s" max:"5s" default:"200ms"`
+	MaxOutput  tool.ByteSize `json:"max_output,omitempty" jsonschema:"how much is kept of each output of a command, and of that of a job" min:"1KiB" max:"64MiB" default:"1MiB"`
 
 	Path string            `json:"path,omitempty" jsonschema:"the PATH of commands; the plugin's own if it is not given"`
 	Pass []string          `json:"pass,omitempty" jsonschema:"names of variables that commands get from the plugin's environment, which has those of env.pass in its sandbox"`
@@ -34,9 +34,9 @@ type settings struct {
 
 	Limits limits `json:"limits,omitzero" jsonschema:"what each process of a command may use; 0 is what the sandbox lets it, and of its processes three quarters"`
 
-	MaxJobs          int           `json:"max_jobs,omitempty" jsonschema:"how many jobs a session may have at a time" default:"16"`
-	MaxJobsPerUser   int           `json:"max_jobs_per_user,omitempty" jsonschema:"how many jobs a user may have at a time, in all sessions" default:"64"`
-	MaxShellsPerUser int           `json:"max_shells_per_user,omitempty" jsonschema:"how many living shells a user may have with the backend session; the one idle for longest makes room" default:"16"`
+	MaxJobs          int           `json:"max_jobs,omitempty" jsonschema:"how many jobs a session may have at a time" min:"1" max:"1000" default:"16"`
+	MaxJobsPerUser   int           `json:"max_jobs_per_user,omitempty" jsonschema:"how many jobs a user may have at a time, in all sessions" min:"1" max:"1000" default:"64"`
+	MaxShellsPerUser int           `json:"max_shells_per_user,omitempty" jsonschema:"how many living shells a user may have with the backend session; the one idle for longest makes room" min:"1" max:"1000" default:"16"`
 	JobTime          time.Duration `json:"job_time,omitempty" jsonschema:"how long a job may run" default:"24h"`
 	SessionIdle      time.Duration `json:"session_idle,omitempty" jsonschema:"the jobs and the shell of a session end when it has called nothing for that long" default:"4h"`
 
@@ -50,10 +50,10 @@ type settings struct {
 // limits are the resource limits of each process of a command.
 type limits struct {
 	CPUTime   time.Duration `json:"cpu_time,omitempty" jsonschema:"processor time, in whole seconds" default:"1h"`
-	Memory    tool.ByteSize `json:"memory,omitempty" jsonschema:"heap and private mappings"`
-	FileSize  tool.ByteSize `json:"file_size,omitempty" jsonschema:"the largest file that can be written"`
-	OpenFiles int           `json:"open_files,omitempty" jsonschema:"open files"`
-	Processes int           `json:"processes,omitempty" jsonschema:"processes and threads of the account"`
+	Memory    tool.ByteSize `json:"memory,omitempty" jsonschema:"heap and private mappings" min:"0B"`
+	FileSize  tool.ByteSize `json:"file_size,omitempty" jsonschema:"the largest file that can be written" min:"0B"`
+	OpenFiles int           `json:"open_files,omitempty" jsonschema:"open files" min:"0"`
+	Processes int           `json:"processes,omitempty" jsonschema:"processes and threads of the account" min:"0"`
 }
 
 func (l limits) proc() proc.Limits {
@@ -79,25 +79,8 @@ func (s settings) mistakes() []error {
 	if s.Timeout > s.MaxTimeout {
 		mistake("timeout", "is %v, which is more than max_timeout (%v)", s.Timeout, s.MaxTimeout)
 	}
-	if s.Grace < 0 || s.Grace > maxGrace {
-		mistake("grace", "is %v, expected 0s to %v", s.Grace, maxGrace)
-	}
-	if s.MaxOutput < tool.KiB || s.MaxOutput > 64*tool.MiB {
-		mistake("max_output", "is %v, expected 1KiB to 64MiB", s.MaxOutput)
-	}
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"max_jobs", s.MaxJobs}, {"max_jobs_per_user", s.MaxJobsPerUser}, {"max_shells_per_user", s.MaxShellsPerUser}} {
-		if n.value < 1 || n.value > 1000 {
-			mistake(n.name, "is %d, expected 1 to 1000", n.value)
-		}
-	}
 	if s.Limits.CPUTime < 0 || s.Limits.CPUTime%time.Second != 0 {
 		mistake("limits.cpu_time", "is %v, expected whole seconds", s.Limits.CPUTime)
-	}
-	if s.Limits.Memory < 0 || s.Limits.FileSize < 0 || s.Limits.OpenFiles < 0 || s.Limits.Processes < 0 {
-		mistake("limits", "has a negative number")
 	}
 	for _, name := range s.Pass {
 		if !validVariable(name) {
@@ -118,6 +101,3 @@ func (s settings) mistakes() []error {
 	}
 	return wrong
 }
-
-// maxGrace bounds the time that a command has to end by itself.
-const maxGrace = 5 * time.Second

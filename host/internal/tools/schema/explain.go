@@ -91,9 +91,9 @@ func (s *Schema) describe(args any, m mistake) []string {
 	case *kind.Const:
 		return []string{fmt.Sprintf("%s: expected %s, %s", where, quote(k.Want), got)}
 	case *kind.Minimum:
-		return []string{fmt.Sprintf("%s: expected at least %s, %s", where, decimal(k.Want), got)}
+		return []string{fmt.Sprintf("%s: expected %s, %s", where, m.bounds("minimum", "maximum", "at least "+decimal(k.Want)), got)}
 	case *kind.Maximum:
-		return []string{fmt.Sprintf("%s: expected at most %s, %s", where, decimal(k.Want), got)}
+		return []string{fmt.Sprintf("%s: expected %s, %s", where, m.bounds("minimum", "maximum", "at most "+decimal(k.Want)), got)}
 	case *kind.ExclusiveMinimum:
 		return []string{fmt.Sprintf("%s: expected more than %s, %s", where, decimal(k.Want), got)}
 	case *kind.ExclusiveMaximum:
@@ -101,13 +101,13 @@ func (s *Schema) describe(args any, m mistake) []string {
 	case *kind.MultipleOf:
 		return []string{fmt.Sprintf("%s: expected a multiple of %s, %s", where, decimal(k.Want), got)}
 	case *kind.MinLength:
-		return []string{fmt.Sprintf("%s: expected at least %d characters, got %d", where, k.Want, k.Got)}
+		return []string{fmt.Sprintf("%s: expected %s characters, got %d", where, m.bounds("minLength", "maxLength", fmt.Sprint("at least ", k.Want)), k.Got)}
 	case *kind.MaxLength:
-		return []string{fmt.Sprintf("%s: expected at most %d characters, got %d", where, k.Want, k.Got)}
+		return []string{fmt.Sprintf("%s: expected %s characters, got %d", where, m.bounds("minLength", "maxLength", fmt.Sprint("at most ", k.Want)), k.Got)}
 	case *kind.MinItems:
-		return []string{fmt.Sprintf("%s: expected at least %d items, got %d", where, k.Want, k.Got)}
+		return []string{fmt.Sprintf("%s: expected %s items, got %d", where, m.bounds("minItems", "maxItems", fmt.Sprint("at least ", k.Want)), k.Got)}
 	case *kind.MaxItems:
-		return []string{fmt.Sprintf("%s: expected at most %d items, got %d", where, k.Want, k.Got)}
+		return []string{fmt.Sprintf("%s: expected %s items, got %d", where, m.bounds("minItems", "maxItems", fmt.Sprint("at most ", k.Want)), k.Got)}
 	case *kind.Pattern:
 		return []string{fmt.Sprintf("%s: expected text that matches %s, %s", where, k.Want, got)}
 	case *kind.FalseSchema:
@@ -116,6 +116,16 @@ func (s *Schema) describe(args any, m mistake) []string {
 		return []string{fmt.Sprintf("%s: expected exactly what one of the forms in the schema says, %s", where, got)}
 	}
 	return []string{fmt.Sprintf("%s: %s", where, m.kind.LocalizedString(english()))}
+}
+
+// bounds returns both bounds of a schema, as in "1 to 100", so that one try is
+// enough; a schema with one of them is described by otherwise.
+func (m mistake) bounds(least, most, otherwise string) string {
+	low, high := m.schema[least], m.schema[most]
+	if low == nil || high == nil || low == leastInteger || high == greatestInteger {
+		return otherwise
+	}
+	return fmt.Sprintf("%v to %v", low, high)
 }
 
 // shown is a value as a message shows it: simple values only, and no secrets,

@@ -9,16 +9,22 @@ import (
 	"strings"
 )
 
+// The bounds of whole numbers whose schema has none.
+var (
+	leastInteger    = json.Number(strconv.FormatInt(math.MinInt64, 10))
+	greatestInteger = json.Number(strconv.FormatInt(math.MaxInt64, 10))
+)
+
 // boundIntegers gives every schema of whole numbers the bounds of 64 bits,
 // which is what plugins can hold. Whoever exceeds them reads a mistake like
 // any other.
 func boundIntegers(schema map[string]any) {
 	if wholeOnly(schema["type"]) {
 		if !within(schema["minimum"]) {
-			schema["minimum"] = json.Number(strconv.FormatInt(math.MinInt64, 10))
+			schema["minimum"] = leastInteger
 		}
 		if !within(schema["maximum"]) {
-			schema["maximum"] = json.Number(strconv.FormatInt(math.MaxInt64, 10))
+			schema["maximum"] = greatestInteger
 		}
 	}
 	_ = subschemas(schema, func(_ []string, sub any, pos position) error {

@@ -198,8 +198,8 @@ func TestCheckExplains(t *testing.T) {
 		{"not a whole number", `{"path":"a","limit":"5.5"}`, `arguments.limit: expected integer, got string "5.5"`},
 		{"nearly a boolean", `{"path":"a","deep":"yes"}`, `arguments.deep: expected boolean, got string "yes"`},
 		{"enums are strict", `{"path":"a","mode":"Text"}`, `arguments.mode: expected one of "text", "binary", got "Text", did you mean "text"?`},
-		{"too large", `{"path":"a","limit":500}`, "arguments.limit: expected at most 100, got 500"},
-		{"too large after a repair", `{"path":"a","limit":"500"}`, "arguments.limit: expected at most 100, got 500"},
+		{"too large", `{"path":"a","limit":500}`, "arguments.limit: expected 1 to 100, got 500"},
+		{"too large after a repair", `{"path":"a","limit":"500"}`, "arguments.limit: expected 1 to 100, got 500"},
 		{"a secret is not shown", `{"path":"a","token":"hunter2"}`, "arguments.token: expected text that matches ^t-, got string"},
 		{"a secret of another type is not shown", `{"path":"a","token":4711}`, "arguments.token: expected string, got integer"},
 		{"nor one within the whole", `"{\"token\":\"hunter2\""`, "arguments: expected object, got string"},
@@ -208,7 +208,7 @@ func TestCheckExplains(t *testing.T) {
 		{
 			"all at once", `{"limit":0,"mode":"x","lmit":1}`,
 			"missing required field 'path' in arguments; unknown field 'lmit' in arguments, did you mean 'limit'?; " +
-				`arguments.limit: expected at least 1, got 0; arguments.mode: expected one of "text", "binary", got "x"`,
+				`arguments.limit: expected 1 to 100, got 0; arguments.mode: expected one of "text", "binary", got "x"`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
