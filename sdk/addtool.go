@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// AddTool adds a tool to p. The spec says everything about it but the schemas,
+// AddTool adds a tool to p. The spec describes everything except the schemas,
 // which come from In and Out.
 //
 // In is a struct. Its fields are described by tags:
@@ -19,39 +19,42 @@ import (
 //	Mode string `json:"mode,omitempty" jsonschema:"how to open it" enum:"text,binary" default:"text"`
 //
 // A field is required unless it has omitempty, omitzero or a default. Every
-// field needs a description (jsonschema). Further tags: enum (values that it
-// may have, separated by commas), default (filled in before run sees it), min
-// and max (bounds of a number, of the characters of a string, of the items of a
-// list; checked before run sees it), role (what it means to the host's rules, see [tool.Role]), alias (other names,
-// separated by commas), raw:"true" (one string that a caller may give as the
-// whole arguments).
+// field needs a description (the tag jsonschema). Other tags:
 //
-// Out is what the tool answers: a string is text; a struct, a pointer to one
-// or a map is structured JSON, whose schema is published, and may add a text
-// of its own (see [Texter]); a [tool.Result] is taken as it is; struct{} is no
-// output. Lists and maps that are nil are written as empty ones, so that the
-// schema need not allow a null.
+//   - enum lists the allowed values, separated by commas.
+//   - default is the value that run gets if the caller gives none.
+//   - min and max bound a number, the length of a string in characters, or the
+//     number of items of a list. They are checked before run is called.
+//   - role tells the host's rules what the value means; see [tool.Role].
+//   - alias lists other names, separated by commas.
+//   - raw:"true" marks the one string that a caller may give instead of an
+//     object of arguments.
 //
-// When run fails, a [*tool.Error] in its error goes to the caller as it is; a
-// code that only the host may say ([tool.Code.HostOnly]) becomes [tool.Failed].
-// An ended context becomes [tool.Canceled] or [tool.Timeout], any other error
-// [tool.Failed] with the error's full text: it is written for a model. A string
-// or tool.Result returned beside the error is kept, anything else is dropped.
+// Out is the type of the result. A string is text. A struct, a pointer to a
+// struct or a map is structured JSON with a published schema, and may have a
+// text of its own (see [Texter]). A [tool.Result] is sent unchanged. struct{}
+// means no output. Nil lists and maps are written as empty ones, so that the
+// schema need not allow null.
 //
-// A mistake in the code becomes [tool.Internal], and the log says more: a
-// panic, a nil pointer as the result, a result that JSON cannot hold.
+// When run fails, the caller reads the [*tool.Error] in the chain of its error.
+// A code that only the host may use ([tool.Code.HostOnly]) becomes
+// [tool.Failed]. An ended context becomes [tool.Canceled] or [tool.Timeout]. Any
+// other error becomes [tool.Internal]: the caller reads the id of the call, and
+// the log has the error. So do a panic, a nil pointer as the result, and a
+// result that JSON cannot hold. A string or tool.Result returned with an error
+// is kept; any other result is dropped.
 //
-// The host may call run several times at once. It has checked the arguments
-// against the schema. AddTool never fails: [Plugin.Err] has the mistakes.
+// The host checks the arguments against the schema, and may call run several
+// times at once. AddTool never fails: [Plugin.Err] returns the mistakes.
 func AddTool[In, Out any](p *Plugin, spec tool.Spec, run func(context.Context, *Call, In) (Out, error)) {
 	add(p, spec, run, nil)
 }
 
-// AddToolWithPreview adds a tool as [AddTool] does that can also say what a
-// call would do. The preview has no side effects; the host shows it to whoever
-// is asked to approve the call. If its digest is set, it comes back to run as
-// [Call.PreviewDigest]: run must then answer [tool.Conflict] if the state is
-// no longer the one that was shown.
+// AddToolWithPreview adds a tool as [AddTool] does, with a function that
+// describes what a call would do. The function must have no side effects. The
+// host shows the preview to the person who is asked to approve the call. If the
+// preview has a digest, run gets it as [Call.PreviewDigest], and must return
+// [tool.Conflict] if the state has changed since; see [CheckPreview].
 func AddToolWithPreview[In, Out any](
 	p *Plugin, spec tool.Spec,
 	run func(context.Context, *Call, In) (Out, error),
@@ -63,10 +66,10 @@ func AddToolWithPreview[In, Out any](
 	add(p, spec, run, preview)
 }
 
-// Texter may be implemented by a struct that a tool returns, to give a model a
-// text beside the structured result. Without it the host shows the JSON.
+// Texter is implemented by a result that has a text for models besides its
+// structured JSON. Without it the host shows the JSON.
 type Texter interface {
-	// Text returns the result for a model to read.
+	// Text returns the result as a model reads it.
 	Text() string
 }
 
@@ -125,7 +128,7 @@ func add[In, Out any](
 	p.tools = append(p.tools, e)
 }
 
-// checkSpec notes what is wrong with a tool apart from its types.
+// checkSpec notes the mistakes of a spec.
 func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 	name := spec.Name
 	if !tool.ValidName(name) {
@@ -138,24 +141,24 @@ func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 		{"description", spec.Description}, {"title", spec.Title}, {"category", spec.Category},
 	} {
 		if tool.Visible(shown.text) != shown.text {
-			p.mistake(name, "", "has characters in its %s that are not seen; a host refuses it", shown.what)
+			p.mistake(name, "", "has invisible characters in its %s; a host refuses it", shown.what)
 		}
 	}
 	if _, err := spec.Tier.MarshalText(); err != nil {
 		p.mistake(name, "", "has no tier; expected tool.ReadOnly, tool.SideEffecting or tool.Privileged")
 	}
 	if spec.InputSchema != nil || spec.OutputSchema != nil {
-		p.mistake(name, "", "has a schema of its own; leave it empty, it comes from the Go type")
+		p.mistake(name, "", "has a schema of its own; leave it empty (the schema comes from the Go type), or use AddRawTool")
 	}
 	if spec.HasPreview && !previews {
-		p.mistake(name, "", "says that it has a preview; add it with AddToolWithPreview")
+		p.mistake(name, "", "sets HasPreview; add the tool with AddToolWithPreview")
 	}
 	if spec.MaxOutput < 0 || spec.Timeout < 0 || spec.MaxConcurrency < 0 {
 		p.mistake(name, "", "has a negative limit; 0 means the host's default")
 	}
 	for _, rule := range spec.TierWhen {
 		switch known := slices.Contains(in.properties, rule.Property); {
-		case known || in.schema == nil: // nothing is known of arguments whose type was refused
+		case known || in.schema == nil: // the type of the arguments was refused
 		case len(in.properties) == 0:
 			p.mistake(name, "", "a tier rule names %q, which is not an argument; the tool has none", rule.Property)
 		default:
@@ -171,7 +174,7 @@ func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 	p.claimNames(spec)
 }
 
-// claimNames notes names that two tools share, and tools that come too late.
+// claimNames notes names that two tools share, and tools that are added too late.
 func (p *Plugin) claimNames(spec tool.Spec) {
 	p.mu.Lock()
 	sealed := p.sealed

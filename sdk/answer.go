@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// decodeArguments reads the arguments of a call over the defaults.
+// decodeArguments decodes the arguments of a call on top of the defaults.
 func decodeArguments[In any](raw json.RawMessage, defaults defaults) (In, error) {
 	var in In
 	if missing := defaults.missing(raw); missing != nil {
@@ -34,34 +34,34 @@ func decodeArguments[In any](raw json.RawMessage, defaults defaults) (In, error)
 	return in, nil
 }
 
-// argumentError says what is wrong with arguments in words that do not speak
-// of Go. The host has checked all that the schema says, so that it is mostly
-// about texts that are no date, address or the like.
+// argumentError describes wrong arguments without terms of Go. The host has
+// checked the schema, so most mistakes are strings that are not a date, an address
+// or the like.
 func argumentError(in reflect.Type, raw json.RawMessage, err error) *tool.Error {
 	at, ok := findWrong(in, raw, "")
 	typeError, isType := errors.AsType[*json.UnmarshalTypeError](err)
 	switch {
 	case !ok:
-		return tool.Errorf(tool.InvalidArgument, "the arguments cannot be read: %v", err).WithCause(err)
+		return tool.Errorf(tool.InvalidArgument, "the arguments are not valid: %v", err).WithCause(err)
 	case isType:
 		return tool.Errorf(tool.InvalidArgument, "argument %q cannot be a JSON %s", at.path, typeError.Value).WithCause(err)
 	case at.typ == reflect.TypeFor[time.Time]():
 		return tool.Errorf(tool.InvalidArgument, "argument %q is %s, expected a date and time as in RFC 3339, such as %q", at.path, at.value, "2026-01-31T15:04:05Z").WithCause(err)
 	default:
-		return tool.Errorf(tool.InvalidArgument, "argument %q is %s, which cannot be read: %v", at.path, at.value, err).WithCause(err)
+		return tool.Errorf(tool.InvalidArgument, "argument %q is %s, which is not valid: %v", at.path, at.value, err).WithCause(err)
 	}
 }
 
-// wrong is a part of the arguments that its type refuses.
+// wrong is a value in the arguments that does not fit its type.
 type wrong struct {
 	path  string
 	typ   reflect.Type
 	value string // JSON, short enough for a message
 }
 
-// findWrong finds the innermost part of raw that t refuses. encoding/json does
-// not say where it was when a type's own method failed, and names Go's embedded
-// structs otherwise.
+// findWrong finds the innermost value in raw that does not fit its type.
+// encoding/json reports no path when a type's own method fails, and paths with
+// embedded structs in other cases.
 func findWrong(t reflect.Type, raw json.RawMessage, path string) (wrong, bool) {
 	t = indirect(t)
 	if json.Unmarshal(raw, reflect.New(t).Interface()) == nil {
@@ -109,8 +109,7 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
-// inferResult returns the schema of a tool's structured result; none if it has
-// no structured result.
+// inferResult returns the schema of a tool's structured result, if it has one.
 func inferResult(t reflect.Type) inferred {
 	if t == reflect.TypeFor[tool.Result]() || t.Kind() == reflect.String || empty(t) {
 		return inferred{}
@@ -128,8 +127,8 @@ func inferResult(t reflect.Type) inferred {
 
 func empty(t reflect.Type) bool { return t.Kind() == reflect.Struct && t.NumField() == 0 }
 
-// toResult converts what a tool returned. Beside an error only what a caller
-// can read is kept: the structured result of a failure is half made.
+// toResult converts the value that a tool returned. If the tool failed, a
+// structured value is dropped, because it may be incomplete.
 func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error) {
 	if result, ok := any(out).(*tool.Result); ok {
 		if result.Structured != nil && !json.Valid(result.Structured) { // any other is encoded here
@@ -148,7 +147,7 @@ func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error)
 		return tool.Result{}, nil
 	}
 	if v.Kind() == reflect.Pointer && v.IsNil() {
-		// The schema that it publishes allows no such result.
+		// The published schema does not allow null.
 		return tool.Result{}, mistakeInResult("nothing").
 			WithCause(fmt.Errorf("it returned a nil %s and no error: return a result, an error, or both from a tool.Result", v.Type()))
 	}
@@ -156,7 +155,7 @@ func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error)
 	if places.found(v) {
 		written = places.filled(v)
 	}
-	// By address: only then encoding/json finds methods of the pointer.
+	// By address, so that encoding/json finds methods of the pointer.
 	raw, err := json.Marshal(written.Addr().Interface())
 	if err != nil {
 		return tool.Result{}, mistakeInResult("something that JSON cannot hold").WithCause(fmt.Errorf("encode result: %w", err))
@@ -168,7 +167,7 @@ func toResult[Out any](out *Out, failed bool, places *nils) (tool.Result, error)
 	return result, nil
 }
 
-// texter finds the method wherever it may be: on Out or on a pointer to it.
+// texter finds the method Text of Out or of a pointer to it.
 func texter[Out any](out *Out) (Texter, bool) {
 	if t, ok := any(out).(Texter); ok {
 		return t, true
@@ -177,8 +176,8 @@ func texter[Out any](out *Out) (Texter, bool) {
 	return t, ok
 }
 
-// mistakeInResult is what a caller reads about a result that cannot be sent;
-// its cause goes to the log.
+// mistakeInResult returns the error for a result that cannot be sent. Its cause
+// is logged.
 func mistakeInResult(what string) *tool.Error {
-	return tool.Errorf(tool.Internal, "the tool answered with %s; this is a mistake in the plugin, and the host's log has the details", what)
+	return tool.Errorf(tool.Internal, "the tool returned %s; this is a mistake in the plugin, and the host's log has the details", what)
 }

@@ -132,7 +132,7 @@ func TestPreview(t *testing.T) {
 	if got := running.Call(t.Context(), "shows", nil).Text(); got != "d" {
 		t.Errorf("PreviewDigest() in the call = %q, want %q", got, "d")
 	}
-	for name, code := range map[string]tool.Code{"refuses": tool.Failed, "panics": tool.Internal, "has_none": tool.NotFound, "missing": tool.NotFound} {
+	for name, code := range map[string]tool.Code{"refuses": tool.Internal, "panics": tool.Internal, "has_none": tool.NotFound, "missing": tool.NotFound} {
 		var e *tool.Error
 		if _, err := running.Preview(t.Context(), name, nil); !errors.As(err, &e) || e.Code != code {
 			t.Errorf("Preview of %s = %v, want code %q", name, err, code)

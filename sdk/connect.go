@@ -12,13 +12,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxAsked bounds the requests to the host that wait for an answer.
+// maxAsked is the maximum number of requests that wait for an answer of the host.
 const maxAsked = 256
 
 // Secret returns the value of a secret that the administrator granted to the
-// plugin (see [Plugin.WantSecrets]). It asks the host on behalf of this call
-// and blocks until it answers or ctx ends. Do not keep the value: a grant can
-// be taken back. Errors are [*tool.Error] and can be returned as they are.
+// plugin by name. It asks the host on behalf of this call
+// and blocks until the host answers or ctx ends. Do not keep the value: the
+// administrator can revoke a grant. Errors are of type [*tool.Error]; return them
+// unchanged.
 func (c *Call) Secret(ctx context.Context, name string) (string, error) {
 	if c.events == nil {
 		return "", tool.Errorf(tool.PermissionDenied, "a preview gets no secrets")
@@ -30,17 +31,18 @@ func (c *Call) Secret(ctx context.Context, name string) (string, error) {
 	return string(reply.secret), nil
 }
 
-// AskUser asks the user a question and decodes what is answered into answer, a
-// pointer to a struct whose fields are of basic types and have the tags of
-// [AddTool]; a field that need not be answered has omitempty or a default. It
-// reports false if the user declined to answer. It blocks until there is an
-// answer or ctx ends; the host stops the call's clock meanwhile.
+// AskUser asks the user a question and decodes the answer into answer, a pointer
+// to a struct whose fields are of basic types and have the tags of [AddTool]. An
+// optional field has omitempty or a default. AskUser reports false if the user
+// declined to answer. It blocks until the user answers or ctx ends. This time
+// does not count toward the time-out of the call.
 //
-// The user sees that the tool asks, and the answer is no approval of anything.
-// A call has one question at a time and a few in all. Errors are [*tool.Error]
-// and can be returned as they are, except for a wrong type of answer: code
-// [tool.Unavailable] says that the client cannot ask its user, or that nobody
-// has answered in time; go on without the answer if that is possible.
+// The user sees that the tool asks. The answer does not approve anything. A call
+// asks one question at a time, and a few in all. Errors are of type
+// [*tool.Error], except for a wrong type of answer or an empty question; return
+// them unchanged. [tool.Unavailable] means that the client cannot ask its user,
+// or that the user did not answer in time; continue without the answer if
+// possible.
 func (c *Call) AskUser(ctx context.Context, question string, answer any) (bool, error) {
 	t := reflect.TypeOf(answer)
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
@@ -71,7 +73,8 @@ func (c *Call) AskUser(ctx context.Context, question string, answer any) (bool, 
 	return true, nil
 }
 
-// hostRequest is what a plugin can ask its host: for a secret, or a question.
+// hostRequest is a request to the host: for a secret, for an answer of the user,
+// or whether a part of a command may run.
 type hostRequest struct {
 	ticket   []byte
 	secret   string
@@ -81,7 +84,7 @@ type hostRequest struct {
 	execution *tool.Execution
 }
 
-// hostReply is what it answers.
+// hostReply is the answer of the host.
 type hostReply struct {
 	err      *tool.Error
 	secret   []byte
@@ -90,8 +93,7 @@ type hostReply struct {
 	mayRun   bool
 }
 
-// connection is the plugin's way to the host, while there is one. The zero
-// connection has none.
+// connection sends requests to the host. The zero connection has no host.
 type connection struct {
 	mu       sync.Mutex // guards everything below
 	requests chan numbered
@@ -100,13 +102,13 @@ type connection struct {
 	waiting  map[uint64]chan hostReply
 }
 
-// numbered is a request on its way.
+// numbered is a request in progress.
 type numbered struct {
 	id      uint64
 	request hostRequest
 }
 
-// attach opens the connection. It reports false if there is one already.
+// attach opens the connection. It reports false if it is open already.
 func (c *connection) attach(send func(uint64, hostRequest) error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,12 +116,12 @@ func (c *connection) attach(send func(uint64, hostRequest) error) bool {
 		return false
 	}
 	c.requests, c.gone, c.waiting = make(chan numbered), make(chan struct{}), map[uint64]chan hostReply{}
-	go c.sendAll(send, c.requests, c.gone) // ends with the connection, or with the send that is then under way
+	go c.sendAll(send, c.requests, c.gone) // ends with the connection, after the current send
 	return true
 }
 
-// sendAll sends one request after the other: a host that does not read blocks
-// it, and nobody who asks.
+// sendAll sends one request after the other. A host that does not read blocks
+// sendAll, not the callers of ask.
 func (c *connection) sendAll(send func(uint64, hostRequest) error, requests <-chan numbered, gone <-chan struct{}) {
 	for {
 		select {
@@ -133,7 +135,7 @@ func (c *connection) sendAll(send func(uint64, hostRequest) error, requests <-ch
 	}
 }
 
-// detach closes the connection and fails what waits.
+// detach closes the connection and fails the requests that wait.
 func (c *connection) detach() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -144,8 +146,8 @@ func (c *connection) detach() {
 	c.requests, c.gone, c.waiting = nil, nil, nil
 }
 
-// deliver hands an answer to the one who asked. Nobody waits for an answer that
-// comes too late.
+// deliver passes an answer to the caller of ask. An answer that arrives too late
+// is dropped.
 func (c *connection) deliver(id uint64, r hostReply) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +159,7 @@ func (c *connection) deliver(id uint64, r hostReply) {
 
 // ask sends a request and waits for its answer.
 func (c *connection) ask(ctx context.Context, r hostRequest) (hostReply, error) {
-	// It has room for the one answer, so that nobody who answers waits.
+	// It has room for the one answer, so that deliver does not block.
 	reply := make(chan hostReply, 1)
 	c.mu.Lock()
 	requests := c.requests
@@ -167,7 +169,7 @@ func (c *connection) ask(ctx context.Context, r hostRequest) (hostReply, error) 
 	}
 	if len(c.waiting) >= maxAsked {
 		c.mu.Unlock()
-		return hostReply{}, tool.Errorf(tool.ResourceExhausted, "the plugin waits for %d answers of the host already", maxAsked)
+		return hostReply{}, tool.Errorf(tool.ResourceExhausted, "the plugin already waits for %d answers of the host", maxAsked)
 	}
 	c.last++
 	id := c.last
@@ -189,7 +191,7 @@ func (c *connection) ask(ctx context.Context, r hostRequest) (hostReply, error) 
 			}
 			return answer, nil
 		case <-ctx.Done():
-			return hostReply{}, toError(ctx, ctx.Err())
+			return hostReply{}, toError(ctx, "", ctx.Err())
 		}
 	}
 }

@@ -9,8 +9,7 @@ import (
 // defaults are the defaults of an object's properties, by name.
 type defaults map[string]fallback
 
-// fallback is what a property is if it is not given: a value of its own, or
-// what the properties in it are.
+// fallback is the default of a property, or of the properties in it.
 type fallback struct {
 	value json.RawMessage
 	parts defaults
@@ -28,17 +27,16 @@ func defaultsOf(s *jsonschema.Schema) defaults {
 	return found
 }
 
-// missing returns an object with the defaults of all that the given object
-// leaves out, to be decoded before it; nil if there are none. The JSON decoder
-// adds to a map, a list or a struct that is there: what is given takes the
-// place of a default as a whole.
+// missing returns an object with the defaults of the properties that given lacks,
+// or nil. It is decoded before given. A given property replaces its default as a
+// whole: the JSON decoder would add to an existing map, list or struct.
 func (d defaults) missing(given json.RawMessage) json.RawMessage {
 	if len(d) == 0 {
 		return nil
 	}
 	var properties map[string]json.RawMessage
 	if d.compound() {
-		_ = json.Unmarshal(given, &properties) // what is no object gives nothing
+		_ = json.Unmarshal(given, &properties) // another type has no properties
 	}
 	out := map[string]json.RawMessage{}
 	for name, f := range d {
@@ -56,8 +54,8 @@ func (d defaults) missing(given json.RawMessage) json.RawMessage {
 	return all
 }
 
-// compound reports whether some default is more than one value: any other is
-// overwritten by what is given.
+// compound reports whether a default is an object or a list. Decoding overwrites
+// other defaults.
 func (d defaults) compound() bool {
 	for _, f := range d {
 		if f.parts.compound() || f.value != nil && (f.value[0] == '{' || f.value[0] == '[') {

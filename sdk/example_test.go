@@ -3,6 +3,8 @@ package sdk_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk"
@@ -78,7 +80,14 @@ func ExampleConfigure() {
 // What Configure opens, OnStop closes.
 func ExamplePlugin_OnStop() {
 	p := sdk.New("store", "1.0.0")
-	p.OnStop(func() { fmt.Println("closed") })
-	p.Stop() // Serve does it
-	// Output: closed
+	sdk.Configure(p, func(_ context.Context, cfg sdk.Config, _ struct{}) error {
+		f, err := os.Create(filepath.Join(cfg.StateDir, "store"))
+		if err != nil {
+			return err
+		}
+		p.OnStop(func() { _ = f.Close() }) // Serve calls it at the end
+		return nil
+	})
+	fmt.Println(p.Err())
+	// Output: <nil>
 }

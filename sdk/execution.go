@@ -9,22 +9,22 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of one part that the host is asked about.
+// Bounds of one part of a command.
 const (
 	maxPartWords = 16_000
 	maxPartBytes = 1 << 20
 )
 
-// CommandTree returns the call's argument of [tool.RoleCommand] as a syntax tree, in the
-// typed JSON of mvdan.cc/sh, or nil. If there is one, the tool executes it, asks with
-// [Call.MayRun] about each part, and gives the text of the argument to no shell. Only
-// tools whose [tool.Spec] says CommandTree get one.
+// CommandTree returns the argument of [tool.RoleCommand] as a syntax tree, in the
+// typed JSON of mvdan.cc/sh, or nil. If it is not nil, the tool must execute the tree,
+// call [Call.MayRun] for each part, and never pass the text of the argument to a
+// shell. Only tools with CommandTree in their [tool.Spec] get a tree.
 func (c *Call) CommandTree() json.RawMessage { return c.data.CommandTree }
 
-// MayRun asks the host about one part of the command that is executed by its tree, at
-// the moment of its execution. It returns nil if the part may run, and blocks until the
-// host answers, which waits for nobody, or ctx ends. Any error, which is a [*tool.Error],
-// ends the command, and is the result of the call.
+// MayRun asks the host whether one part of a command tree may run, right before the
+// part is executed. It returns nil if the part may run. It blocks until the host
+// answers, which asks no person, or ctx ends. An error is of type [*tool.Error]; it
+// must end the command and be the result of the call.
 func (c *Call) MayRun(ctx context.Context, e tool.Execution) error {
 	if c.events == nil {
 		return tool.Errorf(tool.PermissionDenied, "a preview executes nothing")

@@ -11,7 +11,7 @@ import (
 type jsonField struct {
 	reflect.StructField
 	name     string
-	optional bool // may be missing in the JSON, whatever its value means
+	optional bool // may be missing in the JSON
 	quoted   bool // ",string"
 	named    bool // an embedded struct with a name of its own
 }
@@ -46,8 +46,8 @@ func jsonFields(t reflect.Type) []jsonField {
 	return fields
 }
 
-// outside looks at the embedded structs that a field of t is promoted from: a
-// nil pointer to one leaves the field out of the JSON, and so does the tag "-".
+// outside examines the embedded structs that a field of t is promoted from. A
+// nil pointer to one, or the tag "-", leaves the field out of the JSON.
 func outside(t reflect.Type, index []int) (behindPointer, omitted bool) {
 	for _, n := range index[:len(index)-1] {
 		f := indirect(t).Field(n)
@@ -67,12 +67,12 @@ func (i *inferrer) checkEmbedded(t reflect.Type, path string) {
 	}
 }
 
-// checkTags notes what is wrong with a field whatever its type.
+// checkTags notes the mistakes of a field that do not depend on its type.
 func (i *inferrer) checkTags(f jsonField, at string) {
 	keys, ok := tagKeys(string(f.Tag))
 	if !ok {
 		i.mistake(at, "the struct tag `%s` cannot be read; expected key:\"value\" pairs with spaces between them", f.Tag)
-		return // what follows the mistake in it would be reported as missing
+		return // the tags after the mistake would be reported as missing
 	}
 	for _, key := range keys {
 		if meant := lookAlike(key); meant != "" {
@@ -96,13 +96,13 @@ func (i *inferrer) checkTags(f jsonField, at string) {
 	for _, key := range keys {
 		misplaced := i.use != arguments && (key == tagAlias || key == tagRaw) || i.use == results && key == tagRole
 		if misplaced {
-			i.mistake(at, "tag %q has a meaning in the arguments of a tool only", key)
+			i.mistake(at, "tag %q is for the arguments of tools only", key)
 		}
 	}
 }
 
-// lookAlike returns the tag of ours that key was probably meant to be, or "".
-// Tags of other packages have a meaning of their own and are none of ours.
+// lookAlike returns the tag of this package that the author probably meant by
+// key, or "". Tags of other packages are ignored.
 func lookAlike(key string) string {
 	ours := []string{"json", "jsonschema", tagEnum, tagDefault, tagMin, tagMax, tagRole, tagAlias, tagRaw}
 	if slices.Contains(ours, key) {
@@ -128,7 +128,7 @@ func lookAlike(key string) string {
 }
 
 // tagKeys returns the keys of a struct tag. It reports false if the tag does
-// not follow the convention, in which case reflect finds only a part of it.
+// not follow the convention; then reflect finds only a part of it.
 func tagKeys(tag string) (keys []string, ok bool) {
 	for tag = strings.TrimLeft(tag, " "); tag != ""; tag = strings.TrimLeft(tag, " ") {
 		key, rest, found := strings.Cut(tag, ":")
@@ -155,7 +155,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// list returns names as people read a list: quoted, with commas.
+// list returns the names in quotes, separated by commas.
 func list[S ~string](names []S) string {
 	quoted := make([]string, len(names))
 	for n, name := range names {

@@ -218,7 +218,6 @@ func TestSortLines(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(workspace, "a.txt"), []byte("b\na\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer proc.DropKeeper()
 	p := sdk.New("lines", "1.0.0")
 	sdk.AddTool(p, tool.Spec{Name: "sort_lines", Tier: tool.ReadOnly, Description: "Sorts the lines of a file."}, sortLines)
 	running := sdktest.Start(t, p, sdktest.Options{Context: tool.Context{Roots: []string{workspace}}})

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// HTTPClient returns a client that goes through the host's proxy, if there is
-// one: in a confined process it is the only way out. The client has no
-// time-out of its own; the call's context ends a request.
+// HTTPClient returns a client that uses the host's proxy, if there is one. In a
+// sandboxed process, the proxy is the only way to the network. The client has no
+// time-out; the context of the call ends a request.
 func (p *Plugin) HTTPClient() *http.Client { return p.httpClient }
 
 func newHTTPClient(proxy *atomic.Pointer[url.URL]) *http.Client {

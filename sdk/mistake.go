@@ -6,15 +6,16 @@ import (
 	"slices"
 )
 
-// DefinitionError is something in a plugin's code that keeps it from being served: a
-// field without a description, a name used twice.
+// DefinitionError is a mistake in the definition of a plugin, such as a field
+// without a description or a name that is used twice. A plugin that has one cannot
+// be served.
 type DefinitionError struct {
-	// Tool is the tool's name; "" if the mistake is the plugin's.
+	// Tool is the name of the tool; "" if the mistake is not in a tool.
 	Tool string
-	// Field is the path of a field by its JSON names, such as "items[].path";
-	// "" if the mistake is not about a field.
+	// Field is the path of the field by JSON names, such as "items[].path"; "" if
+	// the mistake is not in a field.
 	Field string
-	// Reason says what is wrong and what was expected.
+	// Reason describes the mistake and what was expected.
 	Reason string
 }
 
@@ -32,9 +33,9 @@ func (e *DefinitionError) Error() string {
 	}
 }
 
-// Err returns every [DefinitionError] made so far, joined with [errors.Join], or nil.
-// Serve refuses to start a plugin that has one: a plugin that silently lacks a
-// tool is found out by its users, a plugin that does not start by its author.
+// Err returns every [DefinitionError] so far, joined with [errors.Join], or nil.
+// [Plugin.Serve] refuses to serve a plugin that has one, so that its author sees
+// the mistake before users miss a tool.
 func (p *Plugin) Err() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

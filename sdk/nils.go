@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// nils says where in a value of some type a nil list or map can be.
-// encoding/json writes those as null, which a model takes for something else
-// than "none" and a schema with an array does not allow, so they are written
-// empty. A nil *nils says that there is no such place, and costs nothing.
+// nils lists the places in values of a type where a nil list or map can be.
+// encoding/json writes these as null, which a schema with an array does not
+// allow and a model may misread, so they are replaced by empty ones. A nil *nils
+// has no places.
 //
-// It is made once for each tool; looking through a result that has no nil
-// copies nothing.
+// A tool has one *nils. A result without nils is not copied.
 type nils struct {
 	self   bool  // the value itself is a list or a map
-	inside *nils // of what a list, a map or a pointer holds
+	inside *nils // of the elements of a list or a map, or the target of a pointer
 	fields []nilField
 }
 
@@ -53,7 +52,7 @@ func nilsIn(t reflect.Type) *nils {
 	return nil
 }
 
-// nilsInField leaves a field alone that is left out of the JSON when it is nil.
+// nilsInField returns the places in a field, unless nil leaves it out of the JSON.
 func nilsInField(f reflect.StructField) *nils {
 	tag := f.Tag.Get("json")
 	embedded := f.Anonymous && f.Type.Kind() == reflect.Struct // its own fields may be exported
@@ -102,8 +101,8 @@ func (n *nils) found(v reflect.Value) bool {
 	return false
 }
 
-// fill empties the nils in v, which can be set. It copies what it changes: a
-// tool may return what it keeps and others read.
+// fill replaces the nils in v, which must be settable. It copies what it changes,
+// because a tool may return a value that other goroutines read.
 func (n *nils) fill(v reflect.Value) {
 	if n == nil {
 		return

@@ -8,11 +8,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// CheckPreview refuses what was approved for another state than there is now.
-// approved is the call's [Call.PreviewDigest], and digest that of the state that the
-// tool has looked at just now, or failure why it could not: what the preview has shown
-// was possible, so that a failure by what is there, or by the arguments, is another
-// state, too. If there was no preview it returns failure.
+// CheckPreview returns an error if the state has changed since the preview.
+// approved is [Call.PreviewDigest], digest is the digest of the current state, and
+// failure is the error, if the tool could not read the state. The preview has
+// succeeded, so a failure because of the state or the arguments is a change, too.
+// Without a preview, CheckPreview returns failure.
 func CheckPreview(approved, digest []byte, failure error) error {
 	if len(approved) == 0 {
 		return failure
@@ -30,8 +30,8 @@ func CheckPreview(approved, digest []byte, failure error) error {
 	return nil
 }
 
-// ChangedSincePreview says that the state is not the one that was approved, so that
-// nothing was done. now says how it is; it may be "".
+// ChangedSincePreview returns the error for a state that has changed since the
+// preview, so that nothing was done. now describes the current state; it may be "".
 func ChangedSincePreview(now string) *tool.Error {
 	message := "What the call concerns has changed since the preview"
 	if now != "" {

@@ -4,5 +4,5 @@ package sdk
 
 import "golang.org/x/sys/unix"
 
-// redirect makes descriptor to another name of from.
+// redirect makes descriptor to a duplicate of from.
 func redirect(from, to int) error { return unix.Dup2(from, to) }

@@ -10,7 +10,7 @@ import (
 
 var errCallEnded = errors.New("the call has ended")
 
-// events sends what a call says before its result, one at a time.
+// events sends the progress and the output of a call, one event at a time.
 type events struct {
 	mu           sync.Mutex // guards everything below
 	ended        bool
@@ -22,7 +22,7 @@ func (e *events) progress(p tool.Progress) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.ended {
-		// A caller that is gone does not want to know.
+		// An error means that the caller is gone.
 		_ = e.sendProgress(p)
 	}
 }
@@ -36,30 +36,30 @@ func (e *events) chunk(c tool.Chunk) error {
 	return e.sendChunk(c)
 }
 
-// end makes sure that nothing comes after the result, whatever goroutines the
-// tool has left behind.
+// end makes sure that nothing is sent after the result, even by goroutines that
+// the tool has left running.
 func (e *events) end() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ended = true
 }
 
-// gate counts the calls that run and keeps new ones out once it is closed. The
-// zero gate is shut: it opens when the plugin is configured.
+// gate counts the calls that run, and refuses new ones after it is closed. The
+// zero gate refuses calls until the plugin is configured.
 type gate struct {
 	mu      sync.Mutex // guards everything below
 	open    bool
 	closed  bool
 	running int
-	idle    chan struct{}        // closed when nothing runs any more; nil if nobody waits
+	idle    chan struct{}        // closed when no call runs; nil if drain does not wait
 	calls   map[string]*admitted // by id
 }
 
-// admitted is a call that has not left. The host may send its id again while
-// the first is still ending.
+// admitted is a call that runs. The host may send the same id again while the
+// first call is still ending.
 type admitted struct {
 	times int
-	ended chan struct{} // closed when none is left
+	ended chan struct{} // closed when the last one has ended
 }
 
 func (g *gate) configured() {
@@ -68,7 +68,7 @@ func (g *gate) configured() {
 	g.open = true
 }
 
-// enter admits a call, or says why not. A call that was admitted must leave.
+// enter admits a call or returns the reason why not. An admitted call must leave.
 func (g *gate) enter(id string) *tool.Error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,7 +121,7 @@ func (g *gate) drainCall(ctx context.Context, id string) error {
 	}
 }
 
-// drain closes the gate and waits until nothing runs, or ctx ends.
+// drain closes the gate and waits until no call runs, or ctx ends.
 func (g *gate) drain(ctx context.Context) error {
 	g.mu.Lock()
 	g.closed = true
@@ -142,7 +142,7 @@ func (g *gate) drain(ctx context.Context) error {
 	}
 }
 
-// run calls a tool and always comes back with a result that a host accepts.
+// run calls a tool. It always returns a result that a host accepts.
 func (p *Plugin) run(ctx context.Context, c *Call) tool.Result {
 	e := p.lookup(c.data.Tool)
 	if e == nil {
@@ -153,14 +153,14 @@ func (p *Plugin) run(ctx context.Context, c *Call) tool.Result {
 		result, err = e.run(ctx, c, c.data.Arguments)
 		return err
 	})
-	if failure := toError(ctx, err); failure != nil {
+	if failure := toError(ctx, c.data.ID, err); failure != nil {
 		result.Error = failure
 	}
 	result.Error = presentable(c.logger, c.data.Tool, result.Error)
 	return result
 }
 
-// preview says what a call would do.
+// preview returns what a call would do.
 func (p *Plugin) preview(ctx context.Context, c *Call) (tool.Preview, *tool.Error) {
 	e := p.lookup(c.data.Tool)
 	if e == nil || e.preview == nil {
@@ -171,7 +171,7 @@ func (p *Plugin) preview(ctx context.Context, c *Call) (tool.Preview, *tool.Erro
 		preview, err = e.preview(ctx, c, c.data.Arguments)
 		return err
 	})
-	if failure := toError(ctx, err); failure != nil {
+	if failure := toError(ctx, c.data.ID, err); failure != nil {
 		return tool.Preview{}, presentable(c.logger, c.data.Tool, failure)
 	}
 	return preview, nil

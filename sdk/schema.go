@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// purpose is what a schema is made for: what a type may hold depends on it.
+// purpose is the use of a schema. The types that are allowed depend on it.
 type purpose int
 
 const (
@@ -24,7 +24,7 @@ const (
 	settingsOf
 )
 
-// keywordUnit marks an integer of the settings that people write with a unit:
+// keywordUnit marks an integer in settings that people write with a unit:
 // "bytes" ([tool.ByteSize]) or "duration" ([time.Duration], nanoseconds).
 const (
 	keywordUnit  = "x-unit"
@@ -32,20 +32,20 @@ const (
 	unitDuration = "duration"
 )
 
-// inferred is what a Go type says about its JSON.
+// inferred is the JSON schema of a Go type and what follows from it.
 type inferred struct {
 	schema json.RawMessage
 	// properties are the names at the top level.
 	properties []string
-	// defaults are to be decoded before the data.
+	// defaults are decoded before the data.
 	defaults defaults
-	// bounds are to be checked in the data; nil if there are none.
+	// bounds are checked in the data; nil means none.
 	bounds   *bounds
 	mistakes []DefinitionError
 }
 
-// infer makes the JSON Schema of t. It never gives up at the first mistake:
-// an author wants to see them all.
+// infer returns the JSON Schema of t. It collects all mistakes: an author wants
+// to see them at once.
 func infer(t reflect.Type, use purpose) inferred {
 	i := &inferrer{use: use}
 	s := i.schemaOf(t, place{})
@@ -77,23 +77,24 @@ func (i *inferrer) mistake(field, format string, args ...any) {
 	i.mistakes = append(i.mistakes, DefinitionError{Field: field, Reason: fmt.Sprintf(format, args...)})
 }
 
-// place is where in the outermost type a type stands.
+// place is the position of a type within the outermost type.
 type place struct {
 	path   string
 	above  []reflect.Type
 	listed bool // below a list, a map or a pointer
 }
 
-// below returns the place of what t, which stands at p, holds.
+// below returns the place of a type that t, which is at p, contains.
 func (p place) below(t reflect.Type, path string, listed bool) place {
 	return place{path: path, above: append(slices.Clip(p.above), t), listed: p.listed || listed}
 }
 
-// schemaOf returns the schema of t, or nil after it has noted why there is
-// none.
+// schemaOf returns the schema of t. If t has none, it notes the mistake and
+// returns nil.
 //
-// A nil list or map has no place in it: arguments need not have one, and in
-// results it is written empty (see [nils]). A nil pointer in a result is null.
+// The schema does not allow null for a list or a map: a caller leaves the
+// argument out, and results have empty ones (see [nils]). A nil pointer in a
+// result is null.
 func (i *inferrer) schemaOf(t reflect.Type, at place) *jsonschema.Schema {
 	if t.Kind() == reflect.Pointer {
 		at.listed = at.listed || at.path != ""
@@ -137,7 +138,7 @@ func (i *inferrer) schemaOf(t reflect.Type, at place) *jsonschema.Schema {
 	return nil
 }
 
-// integer bounds the small types, and all that have no sign.
+// integer returns a schema with the bounds of small and of unsigned types.
 func integer(t reflect.Type) *jsonschema.Schema {
 	s := &jsonschema.Schema{Type: "integer"}
 	unsigned := t.Kind() >= reflect.Uint && t.Kind() <= reflect.Uint64
@@ -211,7 +212,7 @@ func (i *inferrer) object(t reflect.Type, at place) *jsonschema.Schema {
 		}
 		s.Properties[f.name] = property
 		s.PropertyOrder = append(s.PropertyOrder, f.name)
-		// What has a default need not be given, whatever else the tags say.
+		// A field with a default is optional, whatever its other tags are.
 		if !f.optional && property.Default == nil {
 			s.Required = append(s.Required, f.name)
 		}
@@ -222,8 +223,8 @@ func (i *inferrer) object(t reflect.Type, at place) *jsonschema.Schema {
 	return s
 }
 
-// special returns the schema of a type whose JSON is not that of its kind. It
-// reports false for every other.
+// special returns the schema of a type whose JSON does not follow from its kind.
+// It reports false for other types.
 func (i *inferrer) special(t reflect.Type, path string) (*jsonschema.Schema, bool) {
 	text := &jsonschema.Schema{Type: "string"}
 	switch {
@@ -257,8 +258,7 @@ func (i *inferrer) withUnit(unit string) *jsonschema.Schema {
 	return s
 }
 
-// ownJSON handles a type that writes or reads its own JSON, whose form only
-// its author knows.
+// ownJSON handles a type that encodes or decodes itself. Its schema is not known.
 func (i *inferrer) ownJSON(t reflect.Type, path string) *jsonschema.Schema {
 	if i.use == results {
 		return &jsonschema.Schema{}
@@ -273,8 +273,8 @@ func isBytes(t reflect.Type) bool {
 		!implements[json.Marshaler](t.Elem()) && !implements[encoding.TextMarshaler](t.Elem())
 }
 
-// implements reports whether t or a pointer to it implements I. Results are
-// encoded by their address, so that both count.
+// implements reports whether t or a pointer to it implements I. Both count,
+// because results are encoded by their address.
 func implements[I any](t reflect.Type) bool {
 	return t.Implements(reflect.TypeFor[I]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[I]())
 }

@@ -289,12 +289,12 @@ func TestMistakes(t *testing.T) {
 		{"a wrong name", with[struct{}](spec("Hello")), "the name is not valid"},
 		{"a wrong alias", with[struct{}](tool.Spec{Name: "x", Aliases: []string{"a-b"}}), `the alias "a-b" is not valid`},
 		{"no tool description", with[struct{}](tool.Spec{Name: "x", Tier: tool.ReadOnly}), "has no description"},
-		{"hidden characters", with[struct{}](tool.Spec{Name: "x", Description: "a\u202eb", Tier: tool.ReadOnly}), "has characters in its description that are not seen"},
+		{"hidden characters", with[struct{}](tool.Spec{Name: "x", Description: "a\u202eb", Tier: tool.ReadOnly}), "has invisible characters in its description"},
 		{"no tier", with[struct{}](tool.Spec{Name: "x", Description: "x"}), "has no tier"},
 		{"a tier rule of nothing", with[struct{}](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}}), `a tier rule names "create", which is not an argument; the tool has none`},
 		{"a tier rule of another argument", with[common](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "create", Tier: tool.SideEffecting}}}), `a tier rule names "create", which is not an argument; expected one of "verbose"`},
 		{"a schema of its own", with[struct{}](tool.Spec{Name: "x", InputSchema: json.RawMessage(`{}`)}), "has a schema of its own"},
-		{"a preview that is not there", with[struct{}](tool.Spec{Name: "x", HasPreview: true}), "says that it has a preview"},
+		{"a preview that is not there", with[struct{}](tool.Spec{Name: "x", HasPreview: true}), "sets HasPreview"},
 		{"a name taken", func(p *sdk.Plugin) {
 			with[struct{}](spec("y"))(p)
 			with[struct{}](tool.Spec{Name: "x", Aliases: []string{"y"}})(p)
@@ -318,7 +318,6 @@ func TestMistakes(t *testing.T) {
 // a type that has no schema hides no other mistake.
 func TestMistakesAllAtOnce(t *testing.T) {
 	p := sdk.New("Bad Name", "one")
-	p.WantSecrets("", "a b", "fine")
 	sdk.Configure[struct{}](p, nil)
 	with[struct {
 		A any    `json:"a" jsonschema:"x"`
@@ -331,7 +330,7 @@ func TestMistakesAllAtOnce(t *testing.T) {
 	}](tool.Spec{Name: "x", TierWhen: []tool.TierRule{{Property: "z", Tier: tool.ReadOnly}}})(p)
 	got := strings.Split(p.Err().Error(), "\n")
 	want := []string{
-		"the plugin's name", "the plugin's version", `the name "" of a secret`, `the name "a b" of a secret`,
+		"the plugin's name", "the plugin's version",
 		"Configure was given no function", "has no description; a model", "has no tier", `a tier rule names "z"`,
 		"a: type interface {}", "b: has no description", `c: role "nothing"`, `d: tag "roles"`, "d.next: type sdk_test.loop contains itself",
 		`e: default "c" is not in the enum`, "f: has no description", "f: type func()", `g: the jsonschema tag is ""`,

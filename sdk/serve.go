@@ -5,10 +5,10 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
 
@@ -16,18 +16,18 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Static windows: a result of some megabytes passes without waiting for
-// updates of the window (measured: 9.9 ms instead of 17.6 for 4 MB).
+// Static windows: a result of some megabytes is sent without waiting for updates
+// of the window (measured: 9.9 ms instead of 17.6 for 4 MB).
 const (
 	streamWindow = 8 << 20
 	connWindow   = 16 << 20
 )
 
-// Serve answers the host until it goes away, and then ends the process. It
-// never returns to its caller.
+// Serve answers the host until the host stops the plugin or ends, and then ends
+// the process. It never returns.
 //
-// It exits with status 1, and says why on standard error, if the plugin has
-// mistakes (see [Plugin.Err]) or was not started by a host.
+// If the plugin has mistakes (see [Plugin.Err]) or was not started by a host, Serve
+// prints the reason to standard error and exits with status 1.
 func (p *Plugin) Serve() {
 	if err := p.Err(); err != nil {
 		fmt.Fprintf(os.Stderr, "plugin %q cannot be served:\n%v\n", p.name, err)
@@ -38,12 +38,41 @@ func (p *Plugin) Serve() {
 		os.Exit(1)
 	}
 	err := p.serve()
-	p.Stop()
+	p.stop()
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "serve plugin %q: %v\n", p.name, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
+}
+
+// ServeInsecure answers a host on l, without a handshake and without TLS, until
+// ctx ends. Then it closes l, cancels the calls that still run, runs the
+// functions given to [Plugin.OnStop] and returns nil. It returns an error if the
+// plugin has mistakes (see [Plugin.Err]) or l fails.
+//
+// It is for tests, such as those of package sdktest: anybody who can connect to
+// l can call the tools. A plugin process calls [Plugin.Serve].
+func (p *Plugin) ServeInsecure(ctx context.Context, l net.Listener) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
+	server := newGRPCServer(nil)
+	p.register(server)
+	stopped := make(chan struct{})
+	end := context.AfterFunc(ctx, func() { // ends with the server
+		server.Stop()
+		close(stopped)
+	})
+	err := server.Serve(l)
+	if end() { // l has failed
+		server.Stop()
+	} else {
+		<-stopped
+		err = nil
+	}
+	p.stop()
+	return err
 }
 
 func (p *Plugin) startedByHand() string {
@@ -92,7 +121,7 @@ func (p *Plugin) serve() error {
 			writeHandshake(host, at.Addr, identity.certificate())
 		}
 	}()
-	// A terminal sends it to the host's whole group: the host decides.
+	// A terminal sends SIGINT to the host's whole process group; the host decides.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 
 	config := &plugin.ServeConfig{
@@ -100,12 +129,12 @@ func (p *Plugin) serve() error {
 		VersionedPlugins: map[int]plugin.PluginSet{
 			toolpluginv1.Version: {toolpluginv1.ServiceName: &service{plugin: p}},
 		},
-		Logger:     p.logger,
+		Logger:     newLogger(p.name),
 		GRPCServer: newGRPCServer,
-		// Otherwise go-plugin sets os.Stdout and os.Stderr while goroutines of
-		// the plugin may use them, and sends what is printed through gRPC,
-		// where it gets lost when the process dies and blocks it when nobody
-		// reads; and its handshake has no certificate.
+		// Without this, go-plugin replaces os.Stdout and os.Stderr while
+		// goroutines of the plugin may use them, and sends their output through
+		// gRPC, where it is lost when the process dies and blocks the process
+		// when the host does not read. Its handshake has no certificate.
 		Test: &plugin.ServeTestConfig{ReattachConfigCh: listening},
 	}
 	if identity != nil {
@@ -115,11 +144,11 @@ func (p *Plugin) serve() error {
 	return nil
 }
 
-// exitWithHost ends the process when the host closes its end of stdin, which
-// the kernel does for a host that was killed. Nobody is left to hear results.
+// exitWithHost ends the process when the host closes its end of standard input.
+// The kernel closes it for a host that was killed.
 func (p *Plugin) exitWithHost(stdin io.Reader) {
 	_, _ = io.Copy(io.Discard, stdin)
-	p.Stop()
+	p.stop()
 	os.Exit(0)
 }
 
@@ -133,12 +162,7 @@ func newGRPCServer(options []grpc.ServerOption) *grpc.Server {
 	)...)
 }
 
-// newLogger returns a logger whose lines the host understands.
-func newLogger(name string) hclog.Logger {
-	return hclog.New(&hclog.LoggerOptions{Name: name, Level: hclog.Debug, Output: os.Stderr, JSONFormat: true})
-}
-
-// service is the plugin as go-plugin wants it.
+// service implements [plugin.GRPCPlugin].
 type service struct {
 	plugin.NetRPCUnsupportedPlugin
 	plugin *Plugin
@@ -146,7 +170,7 @@ type service struct {
 
 // GRPCServer implements [plugin.GRPCPlugin].
 func (s *service) GRPCServer(_ *plugin.GRPCBroker, server *grpc.Server) error {
-	s.plugin.Register(server)
+	s.plugin.register(server)
 	return nil
 }
 

@@ -15,9 +15,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Register adds the plugin's service to a gRPC server. [Plugin.Serve] does it
-// in a plugin process; package sdktest does it in a test.
-func (p *Plugin) Register(r grpc.ServiceRegistrar) {
+// register adds the plugin's service to a gRPC server.
+func (p *Plugin) register(r grpc.ServiceRegistrar) {
 	p.mu.Lock()
 	if !p.sealed {
 		p.sealed, p.static = true, len(p.tools)
@@ -26,8 +25,7 @@ func (p *Plugin) Register(r grpc.ServiceRegistrar) {
 	toolpluginv1.RegisterPluginServiceServer(r, &server{plugin: p})
 }
 
-// server answers the host. It and wire.go's functions are where the generated
-// types end.
+// server answers the host. Only server and wire.go use the generated types.
 type server struct {
 	toolpluginv1.UnimplementedPluginServiceServer
 	plugin *Plugin
@@ -43,7 +41,6 @@ func (s *server) Describe(context.Context, *toolpluginv1.DescribeRequest) (*tool
 		Version:      p.version,
 		Sdk:          "toolhost-go " + sdkVersion(),
 		Capabilities: p.capabilities(),
-		Secrets:      p.secrets,
 		Tools:        specsToProto(p.tools[:p.static]),
 	}
 	if p.settings != nil {
@@ -61,7 +58,7 @@ func (p *Plugin) capabilities() []string {
 	return all
 }
 
-// sdkVersion returns the version of the module that this package is from.
+// sdkVersion returns the version of the module that contains this package.
 func sdkVersion() string {
 	const module = "github.com/toolhost/toolhost"
 	info, ok := debug.ReadBuildInfo()
@@ -142,7 +139,7 @@ func (s *server) EndSession(_ context.Context, r *toolpluginv1.EndSessionRequest
 	return &toolpluginv1.EndSessionResponse{}, nil
 }
 
-// messageMargin is for what stands around a result in its message.
+// messageMargin is the size of the fields around a result in its message.
 const messageMargin = 64
 
 func (s *server) Preview(ctx context.Context, r *toolpluginv1.PreviewRequest) (*toolpluginv1.PreviewResponse, error) {
@@ -177,7 +174,7 @@ func (s *server) Connect(stream grpc.BidiStreamingServer[toolpluginv1.HostMessag
 		return status.Error(codes.AlreadyExists, "the host is connected already")
 	}
 	defer host.detach()
-	// The header tells the host that requests can come from now on.
+	// The header tells the host that requests may follow.
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}

@@ -12,53 +12,54 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Config is what the host gives to a plugin beside its settings.
+// Config is what a plugin gets from the host besides its settings.
 type Config struct {
-	// StateDir is a directory of the plugin's own that is kept between starts;
-	// "" if it has none.
+	// StateDir is the plugin's own directory, which is kept between starts; ""
+	// means that it has none.
 	StateDir string
-	// ScratchDir is a directory that is emptied when the process ends.
+	// ScratchDir is a directory that the host empties when the process ends.
 	ScratchDir string
-	// Proxy is the address of the host's proxy; "" if there is none.
+	// Proxy is the address of the host's proxy; "" means none.
 	// [Plugin.HTTPClient] uses it.
 	Proxy string
-	// MemoryLimit is the memory that the process may use; 0 means no limit.
-	// The garbage collector knows it already.
+	// MemoryLimit is the memory that the process may use; 0 means no limit. The
+	// sdk sets the limit of the garbage collector.
 	MemoryLimit tool.ByteSize
 }
 
-// SettingError is something to say about one setting. A function given to
-// [Configure] returns it, or several by [errors.Join].
+// SettingError is a mistake in one setting. A function given to [Configure]
+// returns one, or several joined with [errors.Join].
 type SettingError struct {
-	// Path leads to the setting by the JSON names, list indices in decimal:
-	// {"limits", "0", "size"}. The host finds its file and line.
+	// Path is the path of the setting: JSON names, and indices of lists in
+	// decimal, as in {"limits", "0", "size"}. The host adds file and line.
 	Path []string
-	// Summary is one line: what is wrong and what was expected.
+	// Summary is one line: the mistake, and what was expected.
 	Summary string
-	// Detail says more; it may be empty.
+	// Detail explains more. It may be empty.
 	Detail string
-	// Warning says that the plugin can work nevertheless.
+	// Warning means that the plugin can work nevertheless.
 	Warning bool
 }
 
 // Error implements error: the summary.
 func (e *SettingError) Error() string { return e.Summary }
 
-// settings is what Configure was given, without its type.
+// settings is the argument of Configure without its type.
 type settings struct {
 	schema json.RawMessage
 	apply  func(context.Context, Config, json.RawMessage) error
 }
 
-// Configure says what settings the plugin takes in its configuration block,
-// and what to do with them. Settings is a struct with the tags of [AddTool],
-// except alias and raw. Sizes and durations have the types [tool.ByteSize] and
-// [time.Duration]: people write them with a unit.
+// Configure sets the type of the settings in the plugin's configuration block,
+// and the function that applies them. Settings is a struct with the tags of
+// [AddTool], except alias and raw. Sizes and durations have the types
+// [tool.ByteSize] and [time.Duration]; people write them with a unit, also in
+// the tags min, max and default.
 //
-// The host calls f once, before the first call of a tool. Its settings satisfy
-// the schema and have their defaults. A plugin may add tools in f if which it
-// has depends on the settings. An error keeps the plugin from starting; use
-// [SettingError] to say which setting is wrong.
+// The host calls f once, before the first call of a tool. The settings that f
+// gets satisfy the schema and have their defaults. f may add tools that depend
+// on the settings. If f returns an error, the plugin does not start; return a
+// [SettingError] to name the setting.
 func Configure[Settings any](p *Plugin, f func(context.Context, Config, Settings) error) {
 	t := reflect.TypeFor[Settings]()
 	if t.Kind() != reflect.Struct {
@@ -91,23 +92,22 @@ func Configure[Settings any](p *Plugin, f func(context.Context, Config, Settings
 	}
 }
 
-// lowerMemoryLimit makes the collector work within so many bytes: the rest is for
-// stacks, descriptors and what the collector is late with. A host knows better what its
-// limit leaves to the collector, and sets less by GOMEMLIMIT: that holds.
+// lowerMemoryLimit sets the limit of the garbage collector, unless a lower one is
+// set: the host sets GOMEMLIMIT by what it knows of its own limit.
 func lowerMemoryLimit(bytes int64) {
 	if bytes < debug.SetMemoryLimit(-1) {
 		debug.SetMemoryLimit(bytes)
 	}
 }
 
-// configure hands the settings to the author's function and returns what is to
-// be said about them.
+// configure applies the settings with the author's function and returns the
+// mistakes.
 func (p *Plugin) configure(ctx context.Context, cfg Config, raw json.RawMessage) []*SettingError {
 	var proxy *url.URL
 	if cfg.Proxy != "" {
 		var err error
 		if proxy, err = url.Parse(cfg.Proxy); err != nil {
-			return []*SettingError{{Summary: fmt.Sprintf("the proxy's address cannot be read: %v", err)}}
+			return []*SettingError{{Summary: fmt.Sprintf("the proxy's address is not a URL: %v", err)}}
 		}
 	}
 	p.proxy.Store(proxy)
@@ -137,7 +137,7 @@ func (p *Plugin) configure(ctx context.Context, cfg Config, raw json.RawMessage)
 	return settingErrors(errors.Join(err, errors.Join(p.mistakesSince(before)...)))
 }
 
-// settingErrors takes an error apart. What is no SettingError has no path.
+// settingErrors splits a joined error. An error of another type gets no path.
 func settingErrors(err error) []*SettingError {
 	if err == nil {
 		return nil

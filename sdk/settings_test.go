@@ -58,24 +58,6 @@ func TestConfigure(t *testing.T) {
 	}
 }
 
-// TestWantSecretsAgain shows that a plugin whose settings name its secrets can
-// be configured again: the host may do so after a first try that failed.
-func TestWantSecretsAgain(t *testing.T) {
-	p := sdk.New("secrets", "1.0.0")
-	p.WantSecrets("token")
-	sdk.Configure(p, func(context.Context, sdk.Config, struct{}) error {
-		p.WantSecrets("token", "key", "key")
-		return nil
-	})
-	with[struct{}](spec("x"))(p)
-	for range 2 {
-		sdktest.Start(t, p, sdktest.Options{}).Close()
-	}
-	if err := p.Err(); err != nil {
-		t.Error(err)
-	}
-}
-
 // TestConfigureRefuses shows how wrong settings, and mistakes made in the
 // function, keep the plugin from starting.
 func TestConfigureRefuses(t *testing.T) {
@@ -164,7 +146,7 @@ func TestSecretAndAskUser(t *testing.T) {
 	if !strings.Contains(asked, `Which branch? {"type":"object"`) || !strings.Contains(asked, `"enum":["main","dev"]`) {
 		t.Errorf("the user was asked %s", asked)
 	}
-	for name, want := range map[string]tool.Code{"other_secret": tool.PermissionDenied, "ask_wrongly": tool.Failed, "ask_nothing": tool.Failed} {
+	for name, want := range map[string]tool.Code{"other_secret": tool.PermissionDenied, "ask_wrongly": tool.Internal, "ask_nothing": tool.Internal} {
 		if got := running.Call(t.Context(), name, nil); got.Error == nil || got.Error.Code != want {
 			t.Errorf("%s = %v, want code %q", name, got.Error, want)
 		}

@@ -14,10 +14,9 @@ import (
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
-// claimStdout takes descriptor 1 away from the program, points it at standard
-// error and returns the original: the host reads one line from it, and a print
-// of the plugin's code, or of a C library, must not be that line. It does so
-// once, since there is one descriptor 1.
+// claimStdout returns the original standard output, and redirects descriptor 1 to
+// standard error. The host reads one line from standard output, which must not be
+// printed by the plugin's code or by a C library. It does this once.
 var claimStdout = sync.OnceValues(func() (*os.File, error) {
 	// Close-on-exec: a command that the plugin starts must not hold it.
 	fd, err := unix.FcntlInt(1, unix.F_DUPFD_CLOEXEC, 3)
@@ -30,9 +29,9 @@ var claimStdout = sync.OnceValues(func() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "handshake"), nil
 })
 
-// claimStdin takes descriptor 0 away from the program, points it at an empty
-// file and returns the original. It is the death pipe: nothing ever comes from
-// it, and code that reads its standard input would wait for ever.
+// claimStdin returns the original standard input, and redirects descriptor 0 to an
+// empty file. The original is the death pipe: the host writes nothing to it, and
+// code that reads standard input would block forever.
 var claimStdin = sync.OnceValues(func() (*os.File, error) {
 	fd, err := unix.FcntlInt(0, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil {
@@ -49,14 +48,13 @@ var claimStdin = sync.OnceValues(func() (*os.File, error) {
 	return os.NewFile(uintptr(fd), "death pipe"), nil
 })
 
-// writeHandshake tells the host where the plugin listens and by which
-// certificate it is known, in one line.
+// writeHandshake writes the line with the address and the certificate of the plugin.
 func writeHandshake(host io.Writer, address net.Addr, certificate []byte) {
 	line := fmt.Sprintf("%d|%d|%s|%s|%s|%s", plugin.CoreProtocolVersion, toolpluginv1.Version, address.Network(), address,
 		plugin.ProtocolGRPC, base64.RawStdEncoding.EncodeToString(certificate))
 	if os.Getenv("PLUGIN_MULTIPLEX_GRPC") != "" {
-		line += "|true" // such a host expects to be told that go-plugin can do it
+		line += "|true" // the host requires this field
 	}
-	// A host that does not read is gone, and its end of standard input says so.
+	// An error means that the host is gone; exitWithHost ends the process.
 	_, _ = fmt.Fprintln(host, line)
 }

@@ -5,29 +5,28 @@ import (
 	"time"
 )
 
-// stopTimeout is what all functions given to [Plugin.OnStop] have together. A
+// stopTimeout is the time for all functions given to [Plugin.OnStop] together. A
 // host kills a process that takes longer than two seconds.
 const stopTimeout = time.Second
 
-// OnStop adds a function that runs before the process ends: to close a
-// database, say. Best call it where the thing is opened, in the function given
-// to [Configure]. The functions run one after the other, the last one first,
+// OnStop adds a function that runs before the process ends, such as one that
+// closes a database. Call OnStop where the database is opened, in the function
+// given to [Configure]. The functions run one after the other, the last one first,
 // and have one second together.
 //
-// When the host stops the plugin, its calls have ended by then. When the host
-// itself has died they may still run. A process that is killed, or that
-// crashes, runs nothing: what must not be lost has to be safe without it.
+// When the host stops the plugin, its calls have ended before. When the host has
+// died, calls may still run. A process that crashes or is killed runs none of the
+// functions, so data must be safe without them.
 func (p *Plugin) OnStop(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.onStop = append(p.onStop, f)
 }
 
-// Stop runs the functions given to [Plugin.OnStop], each of them once, and
-// waits for them for a second at most. [Plugin.Serve] calls it at the end;
-// package sdktest does when a test is done with the plugin.
-func (p *Plugin) Stop() {
-	p.stopping.Lock() // whoever comes second waits for the first
+// stop runs the functions given to [Plugin.OnStop], each of them once, and
+// waits for them for a second at most.
+func (p *Plugin) stop() {
+	p.stopping.Lock() // a second caller waits for the first
 	defer p.stopping.Unlock()
 	p.mu.Lock()
 	functions := p.onStop
@@ -49,6 +48,6 @@ func (p *Plugin) Stop() {
 	select {
 	case <-done:
 	case <-timer.C:
-		p.logger.Warn("the plugin stops before all that runs on stop has ended", "limit", stopTimeout)
+		p.logger.Warn("the plugin stops before all functions of OnStop have returned", "limit", stopTimeout)
 	}
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The struct tags of ours, beside `json` and `jsonschema`.
+// The struct tags of this package, besides `json` and `jsonschema`.
 const (
-	tagEnum    = "enum"    // enum:"text,binary": the values that it may have
-	tagDefault = "default" // default:"text": the value if none is given
-	tagMin     = "min"     // min:"1": the least value, characters of a string, items of a list
+	tagEnum    = "enum"    // enum:"text,binary": the allowed values
+	tagDefault = "default" // default:"text": the value if the caller gives none
+	tagMin     = "min"     // min:"1": the least value, length of a string, or number of items
 	tagMax     = "max"     // max:"100": the greatest
-	tagRole    = "role"    // role:"path": what it means, see tool.Role
-	tagAlias   = "alias"   // alias:"cmd,script": other names of it
+	tagRole    = "role"    // role:"path": the meaning, see tool.Role
+	tagAlias   = "alias"   // alias:"cmd,script": other names
 	tagRaw     = "raw"     // raw:"true": takes a bare string as the whole arguments
 )
 
-// applyTags puts what the tags of a field say into the schema of its property.
-// The object that it is a property of stands at above.
+// applyTags puts the tags of a field into the schema of its property. above is
+// the place of the object that has the property.
 func (i *inferrer) applyTags(f jsonField, s *jsonschema.Schema, at string, above place) {
 	i.applyEnum(f, s, at)
 	i.applyBounds(f, s, at)
@@ -43,7 +43,7 @@ func (i *inferrer) applyEnum(f jsonField, s *jsonschema.Schema, at string) {
 	}
 	t := indirect(f.Type)
 	if s.Items != nil && t.Kind() == reflect.Slice {
-		// An enum of a list is about its items.
+		// The enum of a list lists the values of its items.
 		s, t = s.Items, indirect(t.Elem())
 	}
 	if tag == "" {
@@ -83,7 +83,7 @@ func (i *inferrer) applyDefault(f jsonField, s *jsonschema.Schema, at string, li
 		i.mistake(at, "a result has no defaults")
 		return
 	case listed:
-		i.mistake(at, "a default cannot be given below a list, a map or a pointer; fill it in in the function")
+		i.mistake(at, "a default cannot be given below a list, a map or a pointer; set it in the function")
 		return
 	}
 	raw, err := parseTag(f.Type, tag)
@@ -163,7 +163,7 @@ func (i *inferrer) applyRaw(f jsonField, s *jsonschema.Schema, at string, top bo
 	}
 }
 
-// parseTag turns the text of a tag into the JSON of a value of type t.
+// parseTag returns the text of a tag as JSON of type t.
 func parseTag(t reflect.Type, text string) (json.RawMessage, error) {
 	t = indirect(t)
 	switch {
@@ -182,7 +182,7 @@ func parseTag(t reflect.Type, text string) (json.RawMessage, error) {
 	}
 	raw := json.RawMessage(text)
 	if t.Kind() == reflect.String || !json.Valid(raw) {
-		// Bare text is the value of a string, and of a type that reads text.
+		// Text without quotes is a string, or is read by the type itself.
 		quoted, err := json.Marshal(text)
 		if err != nil {
 			return nil, err

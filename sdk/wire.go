@@ -202,6 +202,5 @@ func replyFromProto(m *toolpluginv1.HostMessage) hostReply {
 	}
 }
 
-// clean makes text that protobuf accepts: a stray byte must not turn an answer
-// into a broken wire.
+// clean replaces bytes that are not UTF-8, which protobuf does not accept.
 func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -94,7 +94,7 @@ const (
 func (r *repository) explain(out output) error {
 	text := r.hidePaths(out.stderr)
 	local := remoteLines.ReplaceAllString(text, "") // a remote can write anything
-	r.call.Logger().Trace("git failed", "exit", out.exit, "said", text)
+	r.call.Logger().Debug("git failed", "exit", out.exit, "said", text)
 	for _, known := range complaints {
 		found := known.pattern.FindStringSubmatch(local)
 		if found == nil {

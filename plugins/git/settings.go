@@ -67,13 +67,6 @@ func (g *git) configure(_ context.Context, p *sdk.Plugin, c sdk.Config, s settin
 		return err
 	}
 	s.complete()
-	var secrets []string
-	for _, c := range s.Credentials {
-		if c.Secret != "" && !slices.Contains(secrets, c.Secret) {
-			secrets = append(secrets, c.Secret)
-		}
-	}
-	p.WantSecrets(secrets...)
 	g.scratch = c.ScratchDir
 	g.settings.Store(&s)
 	return nil

@@ -66,9 +66,6 @@ func (m *memory) configure(ctx context.Context, c sdk.Config, s settings) error 
 	if s.APIKey != "" && s.Secret != "" {
 		return &sdk.SettingError{Path: []string{"api_key"}, Summary: "api_key and api_key_secret: expected one of them"}
 	}
-	if s.Secret != "" {
-		m.plugin.WantSecrets(s.Secret)
-	}
 	k := &key{secret: s.Secret, value: s.APIKey}
 	embedder, err := m.embedder(s, k)
 	if err != nil {

@@ -190,7 +190,7 @@ func limited(args []string) error {
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: soft, Max: hard}); err != nil {
 		return err
 	}
-	defer proc.DropKeeper()
+	defer proc.DropReaper()
 	got, err := proc.Run(context.Background(), command("inspect"))
 	if err != nil {
 		return err

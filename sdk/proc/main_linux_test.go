@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
-	defer proc.DropKeeper()
+	defer proc.DropReaper()
 	return t.M.Run()
 }
 

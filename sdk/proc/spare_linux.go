@@ -63,24 +63,3 @@ func prepareReaper(goroutines *sync.WaitGroup) {
 		close(started)
 	})
 }
-
-// DropKeeper ends the process that waits for the next command, and returns when
-// it has ended; the next command starts another. It is for tests that look for
-// processes, or goroutines, which are left.
-func DropKeeper() {
-	spare.mu.Lock()
-	for spare.starting != nil {
-		started := spare.starting
-		spare.mu.Unlock()
-		<-started
-		spare.mu.Lock()
-	}
-	r := spare.reaper
-	spare.reaper = nil
-	spare.mu.Unlock()
-	if r != nil {
-		r.kill()
-		<-r.gone
-		r.close()
-	}
-}

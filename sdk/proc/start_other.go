@@ -105,6 +105,3 @@ func (p *Process) end(state *os.ProcessState, begun time.Time) {
 	p.streams.finish()
 	p.result.Stdout, p.result.Stderr = p.streams.capture(Stdout), p.streams.capture(Stderr)
 }
-
-// DropKeeper does nothing: there is no process that waits for the next command.
-func DropKeeper() {}

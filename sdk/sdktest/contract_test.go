@@ -3,7 +3,6 @@ package sdktest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -55,7 +54,7 @@ func sample() *sdk.Plugin {
 		return sampleOut{Said: in.Text}, nil
 	})
 	sdk.AddTool(p, spec("stray_bytes"), func(context.Context, *sdk.Call, struct{}) (string, error) {
-		return "\xff\xfe", errors.New("and so does the error \xff")
+		return "\xff\xfe", tool.Errorf(tool.Failed, "and so does the error \xff")
 	})
 	sdk.AddTool(p, spec("waits"), func(ctx context.Context, c *sdk.Call, _ struct {
 		Forever bool `json:"forever,omitempty" jsonschema:"wait for the end"`
@@ -86,7 +85,6 @@ func TestStrayPrints(t *testing.T) {
 // TestDescribe shows what a plugin of the sdk says about itself.
 func TestDescribe(t *testing.T) {
 	plugin := sample()
-	plugin.WantSecrets("token")
 	p := Start(t, plugin, Options{})
 	d := p.describe
 	if p.Name() != "sample" || d.GetVersion() != "1.2.3" || !strings.HasPrefix(d.GetSdk(), "toolhost-go ") {
@@ -94,9 +92,6 @@ func TestDescribe(t *testing.T) {
 	}
 	if want := []string{"connect", "drain", "drain_call", "preview"}; !slices.Equal(d.GetCapabilities(), want) {
 		t.Errorf("capabilities = %q, want %q", d.GetCapabilities(), want)
-	}
-	if want := []string{"token"}; !slices.Equal(d.GetSecrets(), want) {
-		t.Errorf("secrets = %q, want %q", d.GetSecrets(), want)
 	}
 	if got := len(d.GetTools()); got != 3 {
 		t.Errorf("it describes %d tools, want 3", got)

@@ -173,10 +173,12 @@ func (b breakage) target(name string) (Target, Options) {
 	if b.process {
 		return fixture(name)
 	}
-	return Target{register: func(r grpc.ServiceRegistrar) {
-		s := newServer()
+	return Target{serve: func(ctx context.Context, l net.Listener) error {
+		s, server := newServer(), grpc.NewServer(grpc.MaxSendMsgSize(toolpluginv1.MaxMessageBytes))
 		b.spoil(s)
-		toolpluginv1.RegisterPluginServiceServer(r, s)
+		toolpluginv1.RegisterPluginServiceServer(server, s)
+		defer context.AfterFunc(ctx, server.Stop)()
+		return server.Serve(l)
 	}}, echoOptions()
 }
 
@@ -213,7 +215,7 @@ func breakages() map[string]breakage {
 			`describe: the plugin's version "one" is not valid`, false,
 		},
 		"no description":         {func(s *server) { s.describe.Tools[0].Description = "" }, `tool "echo": has no description`, false},
-		"hidden characters":      {func(s *server) { s.describe.Tools[0].Title = "\x1b[2J" }, `tool "echo": has characters in its title that are not seen`, false},
+		"hidden characters":      {func(s *server) { s.describe.Tools[0].Title = "\x1b[2J" }, `tool "echo": has invisible characters in its title`, false},
 		"no tier":                {func(s *server) { s.describe.Tools[0].Tier = 0 }, `tool "echo": has no tier`, false},
 		"no tools":               {func(s *server) { s.describe.Tools = nil }, `tool: the plugin has no tools`, false},
 		"duplicate tool":         {func(s *server) { s.describe.Tools = append(s.describe.Tools, s.describe.Tools[0]) }, `the name "echo" is already taken by tool "echo"`, false},

@@ -29,7 +29,7 @@ func specProblems(t tool.Spec) []string {
 		{"description", t.Description}, {"title", t.Title}, {"category", t.Category},
 	} {
 		if tool.Visible(shown.text) != shown.text {
-			add("has characters in its %s that are not seen; a host refuses it", shown.what)
+			add("has invisible characters in its %s; a host refuses it", shown.what)
 		}
 	}
 	if _, err := t.Tier.MarshalText(); err != nil {

@@ -198,6 +198,7 @@ func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Resu
 
 // complete fills in what a call does not say about its caller.
 func (p *Plugin) complete(c tool.Call) tool.Call {
+	c.ID = cmp.Or(c.ID, "tc_sdktest")
 	given, own := &c.Context, p.options.Context
 	given.Session = cmp.Or(given.Session, own.Session)
 	given.User = cmp.Or(given.User, own.User)

@@ -18,15 +18,14 @@ import (
 // Target is a plugin that can be started, any number of times. Make it with
 // [InProcess] or [Binary].
 type Target struct {
-	path     string
-	err      func() error
-	register func(grpc.ServiceRegistrar)
-	stop     func() // after the service has stopped
+	path  string
+	err   func() error
+	serve func(context.Context, net.Listener) error // until the context ends
 }
 
 // InProcess is the plugin p inside this process. What only a process can do,
 // such as ending when its host is gone, is not checked.
-func InProcess(p *sdk.Plugin) Target { return Target{err: p.Err, register: p.Register, stop: p.Stop} }
+func InProcess(p *sdk.Plugin) Target { return Target{err: p.Err, serve: p.ServeInsecure} }
 
 // Binary is the plugin at path.
 func Binary(path string) Target { return Target{path: path} }
@@ -51,29 +50,20 @@ func (t Target) launch(ctx context.Context, options Options) (*Plugin, error) {
 			return nil, err
 		}
 	}
-	if err := p.serveHere(t.register); err != nil {
+	if err := p.serveHere(t.serve); err != nil {
 		return nil, err
-	}
-	if stop := p.stop; t.stop != nil {
-		p.stop = func() {
-			stop()
-			t.stop()
-		}
 	}
 	return p, nil
 }
 
 // serveHere serves the plugin over gRPC, without leaving the process.
-func (p *Plugin) serveHere(register func(grpc.ServiceRegistrar)) error {
+func (p *Plugin) serveHere(serve func(context.Context, net.Listener) error) error {
 	listener := bufconn.Listen(1 << 20)
-	server := grpc.NewServer(
-		grpc.MaxRecvMsgSize(toolpluginv1.MaxMessageBytes), grpc.MaxSendMsgSize(toolpluginv1.MaxMessageBytes),
-	)
-	register(server)
+	ctx, cancel := context.WithCancel(context.Background()) // ends with stop
 	served := make(chan struct{})
-	go func() { // ends with server.Stop; stop waits for it
+	go func() { // ends with ctx; stop waits for it
 		defer close(served)
-		_ = server.Serve(listener) // a listener in memory does not fail
+		_ = serve(ctx, listener) // a listener in memory does not fail
 	}()
 	conn, err := grpc.NewClient("passthrough:///plugin", append(dialOptions(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -83,7 +73,7 @@ func (p *Plugin) serveHere(register func(grpc.ServiceRegistrar)) error {
 		if conn != nil {
 			_ = conn.Close()
 		}
-		server.Stop()
+		cancel()
 		<-served
 	}
 	if err != nil {

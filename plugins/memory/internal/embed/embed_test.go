@@ -3,6 +3,7 @@ package embed_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"net"
 	"net/http"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed"
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed/embedtest"
@@ -126,7 +126,7 @@ func TestRemoteIsNotThere(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
-	untrusted.Config.ErrorLog = hclog.NewNullLogger().StandardLogger(nil)
+	untrusted.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	untrusted.StartTLS()
 	defer untrusted.Close()
 	for address, want := range map[string]string{

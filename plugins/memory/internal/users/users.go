@@ -10,11 +10,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed"
 	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
@@ -38,7 +37,7 @@ type Options struct {
 	// Keep says how old notes of a category become; 0 is no bound.
 	Keep map[recall.Category]time.Duration
 	// Logger takes what happens without a call.
-	Logger hclog.Logger
+	Logger *slog.Logger
 }
 
 // Set is all users with an open file. Make it with [New].

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"pgregory.net/rapid"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed"
@@ -29,7 +29,7 @@ type tester interface {
 
 func newSet(t *testing.T, change ...func(*Options)) *Set {
 	t.Helper()
-	opts := Options{Embedder: embed.Local{}, Wait: time.Minute, MaxOpen: 8, Idle: time.Hour, Logger: hclog.NewNullLogger()}
+	opts := Options{Embedder: embed.Local{}, Wait: time.Minute, MaxOpen: 8, Idle: time.Hour, Logger: slog.New(slog.DiscardHandler)}
 	for _, f := range change {
 		f(&opts)
 	}
