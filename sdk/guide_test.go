@@ -58,6 +58,7 @@ func newCounter() *sdk.Plugin {
 }
 
 type counter struct {
+	shared  roots.Shared
 	maxSize atomic.Int64
 	counted atomic.Int64
 }
@@ -75,14 +76,14 @@ func (c *counter) configure(_ context.Context, _ sdk.Config, s countSettings) er
 }
 
 func (c *counter) count(_ context.Context, call *sdk.Call, in countArgs) (countResult, error) {
-	folders, err := roots.Open(call.Roots(), roots.Options{})
+	folders, err := roots.For(call, &c.shared)
 	if err != nil {
-		return countResult{}, tool.Errorf(tool.Unavailable, "the workspace cannot be opened").WithCause(err)
+		return countResult{}, err // a *tool.Error, written for a model
 	}
 	defer folders.Close()
 	f, err := folders.Open(in.Path)
 	if err != nil {
-		return countResult{}, err // a *tool.Error, written for a model
+		return countResult{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()

@@ -69,6 +69,9 @@ func faultyPlugin() *sdk.Plugin {
 		return map[string]float64{"ratio": math.NaN()}, nil
 	})
 	sdk.AddTool(p, spec("nothing"), func(context.Context, *sdk.Call, struct{}) (*nestedOut, error) { return nil, nil })
+	sdk.AddTool(p, spec("leaks"), func(context.Context, *sdk.Call, struct{}) (string, error) {
+		return "", errors.New("open /srv/key: permission denied")
+	})
 	sdk.AddTool(p, spec("rejects"), func(context.Context, *sdk.Call, struct{}) (string, error) {
 		return "", tool.Errorf(tool.Rejected, "no")
 	})
@@ -120,7 +123,7 @@ func TestStandardStreams(t *testing.T) {
 // that a stack can be read in it.
 func TestFaultsAreLogged(t *testing.T) {
 	running := sdktest.StartBinary(t, os.Args[0], sdktest.Options{Env: []string{fixtureVariable + "=faulty"}})
-	for _, name := range []string{"panics", "not_a_number", "nothing", "rejects"} {
+	for _, name := range []string{"panics", "not_a_number", "nothing", "leaks", "rejects"} {
 		if got := running.Call(t.Context(), name, nil); got.Error == nil {
 			t.Errorf("%s does not fail", name)
 		}
@@ -145,6 +148,7 @@ func TestFaultsAreLogged(t *testing.T) {
 		"\t" + sourceOf(t, "sdk_test.go"),
 		"the tool failed with an internal error||not_a_number|encode result: json: unsupported value: NaN",
 		"the tool failed with an internal error||nothing|it returned a nil *sdk_test.nestedOut and no error",
+		"the tool failed with an internal error||leaks|open /srv/key: permission denied",
 		"the tool returned a code that tools cannot use; it was replaced by failed||rejects|",
 	} {
 		if !slices.ContainsFunc(messages, func(m string) bool { return strings.HasPrefix(m, want) }) {

@@ -81,9 +81,9 @@ func newPlugin(d disk) *sdk.Plugin {
 }
 
 func (d disk) usage(ctx context.Context, call *sdk.Call, in Args) (Usage, error) {
-	folders, err := roots.Open(call.Roots(), roots.Options{Secrets: call.Files().Sensitive, Allowed: call.Files().Allowed})
+	folders, err := roots.For(call, nil) // nothing is changed
 	if err != nil {
-		return Usage{}, tool.Errorf(tool.Unavailable, "the workspace cannot be opened").WithCause(err)
+		return Usage{}, err
 	}
 	defer func() { _ = folders.Close() }() // nothing was written
 	if _, err := folders.Stat(in.Path); err != nil {

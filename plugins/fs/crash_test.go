@@ -40,7 +40,7 @@ func crashing(how string, dirs []string) error {
 	letters := []string{"a", "b"}
 	for n := 1; ; n++ {
 		was, now := letters[(n+1)%2], letters[n%2]
-		w, err := openWorkspace(dirs, roots.Options{Writers: &f.writers}, tool.MiB, nil)
+		w, err := openWorkspace(dirs, roots.Options{Shared: &f.shared}, tool.MiB, nil)
 		if err != nil {
 			return err
 		}

@@ -171,7 +171,7 @@ func outcome(err error) string {
 func makeFaulty(tt faultCase, dir, other string) error {
 	ctx := context.Background()
 	f := &files{}
-	w, err := openWorkspace([]string{filepath.Join(dir, "ws"), filepath.Join(other, "other")}, roots.Options{Writers: &f.writers}, tool.MiB, nil)
+	w, err := openWorkspace([]string{filepath.Join(dir, "ws"), filepath.Join(other, "other")}, roots.Options{Shared: &f.shared}, tool.MiB, nil)
 	if err != nil {
 		return err
 	}

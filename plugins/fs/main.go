@@ -69,8 +69,7 @@ var descriptions embed.FS
 
 // files is what the tools share: the settings, and who writes what.
 type files struct {
-	writers  roots.Writers
-	links    roots.HardLinks
+	shared   roots.Shared
 	settings atomic.Pointer[settings]
 	room     *room
 }

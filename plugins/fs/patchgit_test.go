@@ -159,7 +159,7 @@ func readTree(t *testing.T, dir string) randomTree {
 // applyIn applies a patch to the files in dir.
 func applyIn(t *testing.T, f *files, dir, text string) error {
 	t.Helper()
-	w, err := openWorkspace([]string{dir}, roots.Options{Writers: &f.writers}, tool.MiB, nil)
+	w, err := openWorkspace([]string{dir}, roots.Options{Shared: &f.shared}, tool.MiB, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

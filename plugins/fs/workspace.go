@@ -95,12 +95,11 @@ func inWorkspace[In any](f *files, run func(context.Context, *workspace, In) (to
 
 // open opens the workspace of a call. The caller closes it.
 func (f *files) open(c *sdk.Call) (*workspace, error) {
-	policy := c.Files()
-	options := roots.Options{Secrets: policy.Sensitive, Allowed: policy.Allowed, Forbidden: policy.Forbidden, Protect: roots.ProtectOf(policy.Protect), Protected: c.Protected(), Writers: &f.writers, HardLinks: &f.links}
-	w, err := openWorkspace(c.Roots(), options, c.MaxOutput(), f.settings.Load())
+	r, err := roots.For(c, &f.shared)
 	if err != nil {
 		return nil, err
 	}
+	w := newWorkspace(r, c.Roots(), c.MaxOutput(), f.settings.Load())
 	w.userDir, w.room = c.UserDir(), f.room
 	if digest := c.PreviewDigest(); len(digest) > 0 {
 		w.approved = digest
@@ -108,13 +107,10 @@ func (f *files) open(c *sdk.Call) (*workspace, error) {
 	return w, nil
 }
 
-func openWorkspace(dirs []string, options roots.Options, budget tool.ByteSize, s *settings) (*workspace, error) {
+// newWorkspace returns the workspace of the folders that r has opened.
+func newWorkspace(r *roots.Roots, dirs []string, budget tool.ByteSize, s *settings) *workspace {
 	if s == nil {
 		s = &settings{}
-	}
-	r, err := roots.Open(dirs, options)
-	if err != nil {
-		return nil, tool.Errorf(tool.Unavailable, "The workspace cannot be opened").WithCause(err)
 	}
 	if budget <= 0 {
 		budget = defaultBudget
@@ -126,6 +122,6 @@ func openWorkspace(dirs []string, options roots.Options, budget tool.ByteSize, s
 	bounds := trashBounds{age: cmp.Or(s.TrashAge, defaultTrashAge), bytes: int64(cmp.Or(s.TrashSize, defaultTrashSize)), items: cmp.Or(s.TrashItems, defaultTrashItems)}
 	return &workspace{
 		Roots: r, budget: int(budget), maxRead: int(maxRead), trashBounds: bounds,
-		vaults: s.Vaults, maxVault: int64(cmp.Or(s.VaultMaxSize, defaultVaultSize)), dirs: dirs, options: options, maxCounted: maxCounted,
-	}, nil
+		vaults: s.Vaults, maxVault: int64(cmp.Or(s.VaultMaxSize, defaultVaultSize)), dirs: dirs, options: r.Options(), maxCounted: maxCounted,
+	}
 }

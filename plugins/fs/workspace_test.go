@@ -78,3 +78,12 @@ func asJSON(tb testing.TB, value any) string {
 	}
 	return string(text)
 }
+
+// openWorkspace opens a workspace outside of a call.
+func openWorkspace(dirs []string, options roots.Options, budget tool.ByteSize, s *settings) (*workspace, error) {
+	r, err := roots.Open(dirs, options)
+	if err != nil {
+		return nil, err
+	}
+	return newWorkspace(r, dirs, budget, s), nil
+}

@@ -22,10 +22,10 @@ const (
 	maxLinkedDepth = 256
 )
 
-// HardLinks remembers for some seconds which secrets below the folders, and which files
+// hardLinks remembers for some seconds which secrets below the folders, and which files
 // that are forbidden there, have several names, so that they are not read by another one. The zero value is ready; several
 // Roots of a process can share it.
-type HardLinks struct {
+type hardLinks struct {
 	mu      sync.Mutex        // guards what follows, and is held while a folder is looked through
 	folders map[string]linked // by path
 }
@@ -80,7 +80,7 @@ func identityOf(stat *unix.Stat_t) identity { return identity{uint64(stat.Dev), 
 
 // of returns what is known of a folder, which is looked through again if it was long
 // ago, or if a file has changed since: a new name is a change of the file.
-func (l *HardLinks) of(r *Roots, f *folder, changed time.Time) linked {
+func (l *hardLinks) of(r *Roots, f *folder, changed time.Time) linked {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	known, ok := l.folders[f.real]

@@ -13,27 +13,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/sensitive"
 )
 
-// DefaultProtect returns the patterns of names that are not written by
-// default: what belongs to git, since hooks, configuration and every file that
-// leads to others of them can make git run something, and the names of all presets
-// of package protect. They are read as those of [sensitive.Parse].
-func DefaultProtect() []string { return ProtectOf(protect.Presets()) }
-
-// ProtectOf returns the patterns of names that words of package protect stand for. With
-// [protect.Git] or [protect.Hooks], that is all that belongs to git.
-func ProtectOf(words []string) []string {
+// protectOf returns the patterns of the names that words of package protect stand
+// for. [protect.Git] and [protect.Hooks] stand for all that belongs to git, too:
+// hooks, the configuration, and every file that leads to them can make git run
+// programs.
+func protectOf(words []string) []string {
 	names := protect.Names(words)
 	if len(protect.GitNames(words)) > 0 {
 		names = append(names, protect.GitDir)
 	}
 	return append([]string{}, names...)
-}
-
-// CheckProtect reports, for an operator, the first pattern that [Open] would
-// refuse.
-func CheckProtect(texts []string) error {
-	_, err := parseProtect(texts)
-	return err
 }
 
 // parseProtect reads patterns of names. Below the folders there are no absolute paths: a

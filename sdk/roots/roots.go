@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk/forbidden"
+	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -46,18 +47,47 @@ type Options struct {
 	// allowed or not, and left out of directories, as package forbidden reads them.
 	Forbidden []string
 	// Protect are patterns of names that may be read but not changed; nil
-	// means [DefaultProtect], and an empty list that none is.
+	// means those of all presets of package protect and all that belongs to git,
+	// and an empty list that none is.
 	Protect []string
 	// Protected are absolute paths that may not be changed, nor what is below
 	// them; nor may a directory above them be removed or renamed. Whether they
 	// exist does not matter.
 	Protected []string
-	// Writers keeps those apart that change the same file through other Roots
-	// of the process; nil means that there are none.
-	Writers *Writers
-	// HardLinks remembers for other Roots of the process which secrets have several
-	// names; nil means that there are none.
-	HardLinks *HardLinks
+	// Shared is the state that all Roots of a process share; nil means that there
+	// are no others.
+	Shared *Shared
+}
+
+// Shared is what the Roots of one process share: the locks of files that are
+// changed, and the hard links of sensitive files. The zero value is ready to use
+// and safe for concurrent use. A plugin has one, for all its calls.
+type Shared struct {
+	writers writers
+	links   hardLinks
+}
+
+// Call is the part of a call that [For] needs. Call of package sdk implements it.
+type Call interface {
+	Roots() []string
+	Protected() []string
+	Files() tool.FilePolicy
+}
+
+// For opens the folders that a call may use, by all rules that the host sends
+// with it: sensitive, forbidden and protected files. The caller closes the Roots
+// at the end of the call. shared is that of the plugin; nil is for a plugin that
+// runs one call at a time. Errors are of type [*tool.Error].
+func For(c Call, shared *Shared) (*Roots, error) {
+	policy := c.Files()
+	r, err := Open(c.Roots(), Options{
+		Secrets: policy.Sensitive, Allowed: policy.Allowed, Forbidden: policy.Forbidden,
+		Protect: protectOf(policy.Protect), Protected: c.Protected(), Shared: shared,
+	})
+	if err != nil {
+		return nil, tool.Errorf(tool.Unavailable, "The workspace cannot be opened").WithCause(err)
+	}
+	return r, nil
 }
 
 // Roots are the folders that may be used. Its methods may be used by several
@@ -68,8 +98,9 @@ type Roots struct {
 	allowed    []string
 	forbidden  forbidden.Patterns
 	protection protection
-	writers    *Writers
-	links      *HardLinks
+	writers    *writers
+	links      *hardLinks
+	options    Options
 }
 
 // folder is one allowed folder.
@@ -100,13 +131,10 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 		opts.Secrets = sensitive.Default()
 	}
 	if opts.Protect == nil {
-		opts.Protect = DefaultProtect()
+		opts.Protect = protectOf(protect.Presets())
 	}
-	if opts.Writers == nil {
-		opts.Writers = &Writers{}
-	}
-	if opts.HardLinks == nil {
-		opts.HardLinks = &HardLinks{}
+	if opts.Shared == nil {
+		opts.Shared = &Shared{}
 	}
 	secrets, err := sensitive.Parse(opts.Secrets)
 	if err != nil {
@@ -121,7 +149,10 @@ func Open(dirs []string, opts Options) (*Roots, error) {
 			return nil, fmt.Errorf("open roots: protected path %q is not absolute", p)
 		}
 	}
-	r := &Roots{secrets: secrets, allowed: opts.Allowed, forbidden: opts.Forbidden, writers: opts.Writers, links: opts.HardLinks}
+	r := &Roots{
+		secrets: secrets, allowed: opts.Allowed, forbidden: opts.Forbidden,
+		writers: &opts.Shared.writers, links: &opts.Shared.links, options: opts,
+	}
 	r.protection.patterns, r.protection.given = kept, opts.Protected
 	for i, dir := range dirs {
 		f, err := openFolder(dir)
@@ -158,6 +189,9 @@ func (r *Roots) Close() error {
 	}
 	return errors.Join(errs...)
 }
+
+// Options returns the options of r, to open other folders by the same rules.
+func (r *Roots) Options() Options { return r.options }
 
 // Display returns name as results should show it: relative to the first
 // folder, or absolute in another. It reads no file; it fails with

@@ -19,8 +19,8 @@ func TestSecretByHardLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	links := &roots.HardLinks{}
-	r := openWith(t, roots.Options{HardLinks: links}, dir)
+	shared := &roots.Shared{}
+	r := openWith(t, roots.Options{Shared: shared}, dir)
 	link("plain", "plain2")
 	link("a/.env", "x")
 	if got := read(r, "plain2"); got != "harmless" {
@@ -30,7 +30,7 @@ func TestSecretByHardLink(t *testing.T) {
 		t.Error("a secret is read by a hard link")
 	}
 	link("a/.ssh/deep/key", "y")
-	if got := read(openWith(t, roots.Options{HardLinks: links}, dir), "y"); got == "KEY=2" {
+	if got := read(openWith(t, roots.Options{Shared: shared}, dir), "y"); got == "KEY=2" {
 		t.Error("a secret is read by a hard link that was made later")
 	}
 	link("notes", ".netrc")

@@ -11,12 +11,12 @@ import (
 // maxSwept is how many directories are remembered as swept.
 const maxSwept = 1000
 
-// Writers keeps the writers of one process apart: while one of them holds a
+// writers keeps the writers of one process apart: while one of them holds a
 // target, no other changes it, what is below it, or what it is in. It also
 // remembers in which directories the leftovers of earlier processes were
 // removed. Give the same to every [Open] of the process. The zero value is
 // ready, and several goroutines may use it at once.
-type Writers struct {
+type writers struct {
 	mu   sync.Mutex // guards held, free
 	held []string   // absolute paths
 	free chan struct{}
@@ -27,7 +27,7 @@ type Writers struct {
 }
 
 // hold waits until all paths are free and takes them. It ends with the context.
-func (w *Writers) hold(ctx context.Context, paths []string) (release func(), err error) {
+func (w *writers) hold(ctx context.Context, paths []string) (release func(), err error) {
 	for {
 		wait := w.take(paths)
 		if wait == nil {
@@ -42,7 +42,7 @@ func (w *Writers) hold(ctx context.Context, paths []string) (release func(), err
 }
 
 // take takes the paths, or returns what is closed when some path was released.
-func (w *Writers) take(paths []string) <-chan struct{} {
+func (w *writers) take(paths []string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, held := range w.held {
@@ -57,7 +57,7 @@ func (w *Writers) take(paths []string) <-chan struct{} {
 	return nil
 }
 
-func (w *Writers) release(paths []string) {
+func (w *writers) release(paths []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, path := range paths {
@@ -80,14 +80,14 @@ func overlap(a, b string) bool {
 
 // sweep removes what earlier processes left in the directory, the first time
 // that it is asked to. Others who write there do not wait for it.
-func (w *Writers) sweep(dir *os.Root) {
+func (w *writers) sweep(dir *os.Root) {
 	if started, first := w.begin(dir); first {
 		sweep(dir, started)
 	}
 }
 
 // begin reports whether the directory was not swept yet, and notes that it is.
-func (w *Writers) begin(dir *os.Root) (started time.Time, first bool) {
+func (w *writers) begin(dir *os.Root) (started time.Time, first bool) {
 	info, err := dir.Stat(".")
 	if err != nil {
 		return time.Time{}, false // who wants to write there is told

@@ -14,7 +14,7 @@ func TestSweepKeepsNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer dir.Close()
-	var w Writers
+	var w writers
 	if _, first := w.begin(dir); !first {
 		t.Fatal("a directory was swept before")
 	}

@@ -39,9 +39,9 @@ func targets(tb testing.TB, r *roots.Roots, names ...string) []*roots.Target {
 // it is in, and from nothing else; also through other Roots of the process.
 func TestLock(t *testing.T) {
 	dir := tree(t, map[string]string{"d/a": "", "d/ab": "", "e/": ""})
-	writers := &roots.Writers{}
-	first := openWith(t, roots.Options{Writers: writers}, dir)
-	second := openWith(t, roots.Options{Writers: writers}, dir)
+	shared := &roots.Shared{}
+	first := openWith(t, roots.Options{Shared: shared}, dir)
+	second := openWith(t, roots.Options{Shared: shared}, dir)
 	third := open(t, dir) // it shares nothing
 	for _, tt := range []struct {
 		held, wanted string
@@ -99,16 +99,16 @@ func TestLock(t *testing.T) {
 }
 
 // Calls that read a file and write it again do not lose what others wrote. Without
-// common Writers, as in several processes, they meet: then some are refused, and
+// a common Shared, as in several processes, they meet: then some are refused, and
 // what was acknowledged is there all the same.
 func TestLockKeepsWritersApart(t *testing.T) {
 	const callers, each = 8, 20
-	count := func(writers *roots.Writers) (sum, conflicts int) {
+	count := func(shared *roots.Shared) (sum, conflicts int) {
 		dir := tree(t, map[string]string{"n": "0"})
 		var mu sync.Mutex // guards conflicts
 		var wg sync.WaitGroup
 		for range callers {
-			r := openWith(t, roots.Options{Writers: writers}, dir)
+			r := openWith(t, roots.Options{Shared: shared}, dir)
 			wg.Go(func() { // ends after its rounds
 				for range each {
 					if err := increment(t.Context(), r); err != nil {
@@ -125,7 +125,7 @@ func TestLockKeepsWritersApart(t *testing.T) {
 		}
 		return sum, conflicts
 	}
-	if sum, conflicts := count(&roots.Writers{}); sum != callers*each || conflicts > 0 {
+	if sum, conflicts := count(&roots.Shared{}); sum != callers*each || conflicts > 0 {
 		t.Errorf("%d increments gave %d with %d conflicts", callers*each, sum, conflicts)
 	}
 	met := 0
@@ -137,7 +137,7 @@ func TestLockKeepsWritersApart(t *testing.T) {
 		met += conflicts
 	}
 	if met == 0 {
-		t.Error("without common Writers nobody met, so the test shows nothing")
+		t.Error("without a common Shared nobody met, so the test shows nothing")
 	}
 }
 
