@@ -54,7 +54,8 @@ func AddTool[In, Out any](p *Plugin, spec tool.Spec, run func(context.Context, *
 // describes what a call would do. The function must have no side effects. The
 // host shows the preview to the person who is asked to approve the call. If the
 // preview has a digest, run gets it as [Call.PreviewDigest], and must return
-// [tool.Conflict] if the state has changed since; see [CheckPreview].
+// [tool.Conflict] if the state has changed since. [AddPlanned] does all of this
+// for a change that is planned before it is made.
 func AddToolWithPreview[In, Out any](
 	p *Plugin, spec tool.Spec,
 	run func(context.Context, *Call, In) (Out, error),

@@ -79,6 +79,9 @@ func (c *Call) UserDir() string { return c.data.Context.UserDir }
 // return [tool.Conflict]; see [CheckPreview].
 func (c *Call) PreviewDigest() []byte { return c.data.Context.PreviewDigest }
 
+// InPreview reports whether the call is a preview, which must change nothing.
+func (c *Call) InPreview() bool { return c.events == nil }
+
 // Logger returns the plugin's logger. It adds the id of the call to every line.
 func (c *Call) Logger() *slog.Logger { return c.logger }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 
 	"github.com/toolhost/toolhost/sdk"
@@ -10,69 +9,41 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// change is a call that changes something, after everything that it depends on
-// was looked at and before anything was done. What it concerns is locked.
-type change interface {
-	// state is everything that was looked at, as one text: the change is the
-	// same as long as this is.
-	state(ctx context.Context) (string, error)
-	// show says what will happen.
-	show(ctx context.Context) (summary string, content []tool.Content, err error)
-	// make makes the change.
-	make(ctx context.Context) (tool.Result, error)
+// change is a planned change. The files that it concerns are locked.
+type change = sdk.Change[tool.Result]
+
+// planned is a change with the workspace of its call.
+type planned struct {
+	change
+	w *workspace
 }
 
-// addChange adds a tool that changes something. plan refuses what cannot
-// succeed and has no effects. The description is the file of its name.
+// Apply implements [sdk.Change].
+func (p planned) Apply(ctx context.Context) (tool.Result, error) {
+	result, err := p.change.Apply(ctx)
+	return result, explainMissing(err)
+}
+
+// Close closes the workspace at the end of the call.
+func (p planned) Close() { _ = p.w.Close() } // what was written is durable
+
+// addChange adds a tool that changes something. plan refuses a call that cannot
+// succeed and changes nothing. The description is the file of the tool's name.
 func addChange[In any](p *sdk.Plugin, f *files, plan func(context.Context, *workspace, In) (change, error), spec tool.Spec) {
 	spec.Category = "files"
 	spec.Description = sdk.Description(descriptions, spec.Name)
-	run := func(ctx context.Context, w *workspace, in In) (tool.Result, error) {
-		c, err := plan(ctx, w, in)
-		var digest []byte
-		if err == nil && w.approved != nil {
-			digest, err = digestOf(ctx, c)
-		}
-		if err := sdk.CheckPreview(w.approved, digest, err); err != nil {
-			return tool.Result{}, err
-		}
-		return c.make(ctx)
-	}
-	preview := func(ctx context.Context, call *sdk.Call, in In) (tool.Preview, error) {
+	sdk.AddPlanned(p, spec, func(ctx context.Context, call *sdk.Call, in In) (change, error) {
 		w, err := f.open(call)
 		if err != nil {
-			return tool.Preview{}, err
+			return nil, err
 		}
-		defer func() { _ = w.Close() }() // nothing was written
 		c, err := plan(ctx, w, in)
 		if err != nil {
-			return tool.Preview{}, explainMissing(err)
+			_ = w.Close() // nothing was written
+			return nil, explainMissing(err)
 		}
-		return previewOf(ctx, c)
-	}
-	sdk.AddToolWithPreview(p, spec, inWorkspace(f, run), preview)
-}
-
-func previewOf(ctx context.Context, c change) (tool.Preview, error) {
-	digest, err := digestOf(ctx, c)
-	if err != nil {
-		return tool.Preview{}, err
-	}
-	summary, content, err := c.show(ctx)
-	if err != nil {
-		return tool.Preview{}, err
-	}
-	return tool.Preview{Summary: summary, Content: content, Digest: digest}, nil
-}
-
-// digestOf returns the digest of the state that c was computed from.
-func digestOf(ctx context.Context, c change) ([]byte, error) {
-	state, err := c.state(ctx)
-	if err != nil {
-		return nil, err
-	}
-	sum := sha256.Sum256([]byte(state))
-	return sum[:], nil
+		return planned{c, w}, nil
+	})
 }
 
 // target opens a place that the call will change. It is closed with the

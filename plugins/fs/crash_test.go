@@ -61,7 +61,7 @@ func crashing(how string, dirs []string) error {
 			err = os.WriteFile(filepath.Join(dirs[0], "f"), []byte(crashContent(now)), 0o600)
 		}
 		if err == nil && c != nil {
-			_, err = c.make(ctx)
+			_, err = c.Apply(ctx)
 		}
 		if err := errors.Join(err, w.Close()); err != nil {
 			return err

@@ -61,7 +61,7 @@ func inventoryBelow(c *roots.Contents) string {
 	return inventory(&below)
 }
 
-func (c *deleting) state(ctx context.Context) (string, error) {
+func (c *deleting) State(ctx context.Context) (string, error) {
 	content, err := contentState(ctx, c.target, &c.contents)
 	if err != nil {
 		return "", err
@@ -69,7 +69,7 @@ func (c *deleting) state(ctx context.Context) (string, error) {
 	return stateOf("delete_file", c.target.Identity(), content), nil
 }
 
-func (c *deleting) show(ctx context.Context) (string, []tool.Content, error) {
+func (c *deleting) Show(ctx context.Context) (string, []tool.Content, error) {
 	path := tool.VisibleName(c.target.String())
 	if !c.target.Info().IsDir() {
 		before, err := take(ctx, c.target, 0)
@@ -86,7 +86,7 @@ func (c *deleting) show(ctx context.Context) (string, []tool.Content, error) {
 	return summary, c.names.show(), nil
 }
 
-func (c *deleting) make(ctx context.Context) (tool.Result, error) {
+func (c *deleting) Apply(ctx context.Context) (tool.Result, error) {
 	path := c.target.String()
 	if err := c.trash.put(ctx, c.slot, c.target, &c.contents); err != nil {
 		return tool.Result{}, err

@@ -38,11 +38,11 @@ func planDirectory(ctx context.Context, w *workspace, in createDirectoryArgs) (c
 
 func (c *making) exists() bool { return c.target.Info() != nil && c.target.Info().IsDir() }
 
-func (c *making) state(context.Context) (string, error) {
+func (c *making) State(context.Context) (string, error) {
 	return stateOf("create_directory", c.target.Identity(), fmt.Sprint(c.exists())), nil
 }
 
-func (c *making) show(context.Context) (string, []tool.Content, error) {
+func (c *making) Show(context.Context) (string, []tool.Content, error) {
 	path := tool.VisibleName(c.target.String())
 	if c.exists() {
 		return "Nothing: there is a directory " + path, nil, nil
@@ -50,7 +50,7 @@ func (c *making) show(context.Context) (string, []tool.Content, error) {
 	return "Creates the directory " + path + " and what is missing on the way", nil, nil
 }
 
-func (c *making) make(context.Context) (tool.Result, error) {
+func (c *making) Apply(context.Context) (tool.Result, error) {
 	path := c.target.String()
 	made, err := c.target.MakeDirectory()
 	if err != nil {

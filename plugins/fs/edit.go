@@ -173,17 +173,17 @@ func nameEdit(err error, n int) error {
 	return &told
 }
 
-func (c *editing) state(context.Context) (string, error) {
+func (c *editing) State(context.Context) (string, error) {
 	return stateOf("edit_file", c.target.Identity(), c.before.state()), nil
 }
 
-func (c *editing) show(context.Context) (string, []tool.Content, error) {
+func (c *editing) Show(context.Context) (string, []tool.Content, error) {
 	path := c.target.String()
 	summary := fmt.Sprintf("Edits %s: %s from line %d on", tool.VisibleName(path), plural(c.count, "replacement"), c.line)
 	return summary, showDiff(path, &c.before, c.old, c.new, true), nil
 }
 
-func (c *editing) make(context.Context) (tool.Result, error) {
+func (c *editing) Apply(context.Context) (tool.Result, error) {
 	path := c.target.String()
 	facts := map[string]any{
 		"path": path, "replacements": c.count, "first_line": c.line, "bytes": len(c.content),

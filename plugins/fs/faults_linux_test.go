@@ -182,7 +182,7 @@ func makeFaulty(tt faultCase, dir, other string) error {
 	}
 	c, err := tt.plan(ctx, w, filepath.Join(other, "other"))
 	if err == nil && c != nil {
-		_, err = c.make(ctx)
+		_, err = c.Apply(ctx)
 	}
 	return err
 }

@@ -65,7 +65,7 @@ func (c *moving) look(ctx context.Context) error {
 	return err
 }
 
-func (c *moving) state(ctx context.Context) (string, error) {
+func (c *moving) State(ctx context.Context) (string, error) {
 	if err := c.look(ctx); err != nil {
 		return "", err
 	}
@@ -97,7 +97,7 @@ func (c *moving) verb(move, copies string) string {
 	return move
 }
 
-func (c *moving) show(ctx context.Context) (string, []tool.Content, error) {
+func (c *moving) Show(ctx context.Context) (string, []tool.Content, error) {
 	if err := c.look(ctx); err != nil {
 		return "", nil, err
 	}
@@ -130,7 +130,7 @@ func inventory(c *roots.Contents) string {
 	return text
 }
 
-func (c *moving) make(ctx context.Context) (tool.Result, error) {
+func (c *moving) Apply(ctx context.Context) (tool.Result, error) {
 	from, to, operation := c.source.String(), c.dest.String(), arrival(c.dest)
 	run, effects := c.source.MoveTo, []tool.Effect{changed(from, movedTo), changed(to, operation)}
 	if c.options.Copy {

@@ -220,7 +220,7 @@ func (f *patchedFile) operation() string {
 	}
 }
 
-func (c *patching) state(context.Context) (string, error) {
+func (c *patching) State(context.Context) (string, error) {
 	parts := []string{"apply_patch"}
 	for _, f := range c.files {
 		parts = append(parts, f.target.Identity(), f.before.state())
@@ -247,7 +247,7 @@ func (c *patching) changes() []roots.Change {
 	return slices.Concat(changes, last)
 }
 
-func (c *patching) make(ctx context.Context) (tool.Result, error) {
+func (c *patching) Apply(ctx context.Context) (tool.Result, error) {
 	result := c.report()
 	if c.dryRun {
 		return result, nil

@@ -169,7 +169,7 @@ func applyIn(t *testing.T, f *files, dir, text string) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.make(t.Context())
+	_, err = c.Apply(t.Context())
 	return err
 }
 

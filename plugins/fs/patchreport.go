@@ -64,7 +64,7 @@ func (c *patching) shown() []*patchedFile {
 	return files
 }
 
-func (c *patching) show(context.Context) (string, []tool.Content, error) {
+func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 	files := c.shown()
 	if len(files) == 1 {
 		_, content := files[0].show()

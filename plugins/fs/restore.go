@@ -154,7 +154,7 @@ func (t *trash) lock(ctx context.Context, place *roots.Target) error {
 	return nil
 }
 
-func (c *restoring) state(ctx context.Context) (string, error) {
+func (c *restoring) State(ctx context.Context) (string, error) {
 	content, err := contentState(ctx, c.content, &c.contents)
 	if err != nil {
 		return "", err
@@ -166,7 +166,7 @@ func (c *restoring) state(ctx context.Context) (string, error) {
 	return stateOf("restore_file", c.thing.id, content, c.dest.Identity(), replaced.state()), nil
 }
 
-func (c *restoring) show(ctx context.Context) (string, []tool.Content, error) {
+func (c *restoring) Show(ctx context.Context) (string, []tool.Content, error) {
 	dest := tool.VisibleName(c.dest.String())
 	summary := fmt.Sprintf("Restores %s to %s, deleted %s: %s", c.thing.id, dest, c.thing.Deleted.Format(time.RFC3339), inventory(&c.contents))
 	replaced, err := take(ctx, c.dest, 0)
@@ -192,7 +192,7 @@ func (c *restoring) show(ctx context.Context) (string, []tool.Content, error) {
 	return summary, append(content, tool.Text("What comes back: "+back.describe())), nil
 }
 
-func (c *restoring) make(ctx context.Context) (tool.Result, error) {
+func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 	path, operation := c.dest.String(), arrival(c.dest)
 	if err := c.content.MoveTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, hidden(err)
@@ -219,13 +219,13 @@ type trashList struct {
 
 var _ change = (*trashList)(nil)
 
-func (c *trashList) state(context.Context) (string, error) { return stateOf("restore_file"), nil }
+func (c *trashList) State(context.Context) (string, error) { return stateOf("restore_file"), nil }
 
-func (c *trashList) show(context.Context) (string, []tool.Content, error) {
+func (c *trashList) Show(context.Context) (string, []tool.Content, error) {
 	return "Lists what is in the trash", nil, nil
 }
 
-func (c *trashList) make(context.Context) (tool.Result, error) {
+func (c *trashList) Apply(context.Context) (tool.Result, error) {
 	text := listThings(c.things, c.budget-noteRoom)
 	if len(c.things) == 0 {
 		text = "[" + text + "]"

@@ -204,7 +204,7 @@ func (c *vaulted) inVaultTerms(err error) error {
 	return told
 }
 
-func (c *vaulted) state(ctx context.Context) (string, error) {
+func (c *vaulted) State(ctx context.Context) (string, error) {
 	replaced, err := take(ctx, c.dest, 0)
 	if err != nil {
 		return "", err
@@ -220,7 +220,7 @@ func (c *vaulted) facts() string {
 	return fmt.Sprintf("%s, %s", plural(int(c.content.size), "byte"), c.content.hash)
 }
 
-func (c *vaulted) show(ctx context.Context) (string, []tool.Content, error) {
+func (c *vaulted) Show(ctx context.Context) (string, []tool.Content, error) {
 	dest := tool.VisibleName(c.dest.String())
 	summary := fmt.Sprintf("Copies %s of a vault to %s", tool.VisibleName(c.name), dest)
 	replaced, err := take(ctx, c.dest, 0)
@@ -235,7 +235,7 @@ func (c *vaulted) show(ctx context.Context) (string, []tool.Content, error) {
 	return summary, []tool.Content{tool.Text(text + "\nWhoever reads files of the workspace can read it then.")}, nil
 }
 
-func (c *vaulted) make(ctx context.Context) (tool.Result, error) {
+func (c *vaulted) Apply(ctx context.Context) (tool.Result, error) {
 	path, operation := c.dest.String(), arrival(c.dest)
 	if err := c.source.CopyTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, c.inVaultTerms(err)

@@ -26,9 +26,6 @@ type workspace struct {
 	budget int
 	// maxRead is how much of one file's content is returned at most.
 	maxRead int
-	// approved is the digest of the preview that was approved; nil if there
-	// was none.
-	approved []byte
 	// userDir is a directory of the user's own, outside; "" if there is none.
 	userDir string
 	// trashBounds are those of the trash in it.
@@ -101,9 +98,6 @@ func (f *files) open(c *sdk.Call) (*workspace, error) {
 	}
 	w := newWorkspace(r, c.Roots(), c.MaxOutput(), f.settings.Load())
 	w.userDir, w.room = c.UserDir(), f.room
-	if digest := c.PreviewDigest(); len(digest) > 0 {
-		w.approved = digest
-	}
 	return w, nil
 }
 

@@ -169,14 +169,14 @@ func (c *writing) encode() error {
 	return nil
 }
 
-func (c *writing) state(ctx context.Context) (string, error) {
+func (c *writing) State(ctx context.Context) (string, error) {
 	if err := c.look(ctx); err != nil {
 		return "", err
 	}
 	return stateOf("write_file", c.target.Identity(), c.before.state()), nil
 }
 
-func (c *writing) show(ctx context.Context) (string, []tool.Content, error) {
+func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
 	if err := c.look(ctx); err != nil {
 		return "", nil, err
 	}
@@ -224,7 +224,7 @@ func (c charset) describe() string {
 	return c.name
 }
 
-func (c *writing) make(context.Context) (tool.Result, error) {
+func (c *writing) Apply(context.Context) (tool.Result, error) {
 	path, operation := c.target.String(), arrival(c.target)
 	options := roots.WriteOptions{Create: c.Mode == "create", Append: c.Mode == "append"}
 	if err := c.target.Write(c.content, options); err != nil {
