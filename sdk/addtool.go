@@ -84,6 +84,9 @@ func add[In, Out any](
 	if run == nil {
 		p.mistake(spec.Name, "", "has no function to run")
 	}
+	if spec.InputSchema != nil || spec.OutputSchema != nil {
+		p.mistake(spec.Name, "", "has a schema of its own; leave it empty (the schema comes from the Go type), or use AddRawTool")
+	}
 	p.checkSpec(spec, in, preview != nil)
 	for _, m := range slices.Concat(in.mistakes, out.mistakes) {
 		p.mistake(spec.Name, m.Field, "%s", m.Reason)
@@ -124,9 +127,7 @@ func add[In, Out any](
 			return preview(ctx, c, args)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tools = append(p.tools, e)
+	p.addEntry(e)
 }
 
 // checkSpec notes the mistakes of a spec.
@@ -147,9 +148,6 @@ func (p *Plugin) checkSpec(spec tool.Spec, in inferred, previews bool) {
 	}
 	if _, err := spec.Tier.MarshalText(); err != nil {
 		p.mistake(name, "", "has no tier; expected tool.ReadOnly, tool.SideEffecting or tool.Privileged")
-	}
-	if spec.InputSchema != nil || spec.OutputSchema != nil {
-		p.mistake(name, "", "has a schema of its own; leave it empty (the schema comes from the Go type), or use AddRawTool")
 	}
 	if spec.HasPreview && !previews {
 		p.mistake(name, "", "sets HasPreview; add the tool with AddToolWithPreview")
