@@ -59,7 +59,7 @@ func (t Target) launch(ctx context.Context, options Options) (*Plugin, error) {
 // serveHere serves the plugin over gRPC, without leaving the process.
 func (p *Plugin) serveHere(serve func(context.Context, net.Listener) error) error {
 	listener := bufconn.Listen(1 << 20)
-	ctx, cancel := context.WithCancel(context.Background()) // ends with stop
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // as long as the plugin, which outlives any call
 	served := make(chan struct{})
 	go func() { // ends with ctx; stop waits for it
 		defer close(served)

@@ -23,7 +23,7 @@ var byteUnits = []struct {
 	size   ByteSize
 }{{"TiB", TiB}, {"GiB", GiB}, {"MiB", MiB}, {"KiB", KiB}, {"B", 1}}
 
-// String returns the size in the largest unit that divides it, e.g. "64MiB",
+// String returns the size in the largest unit that divides it, such as "64MiB" or
 // "1000B".
 func (b ByteSize) String() string {
 	for _, u := range byteUnits {
@@ -34,8 +34,8 @@ func (b ByteSize) String() string {
 	return "0B"
 }
 
-// ParseByteSize reads a whole number followed by B, KiB, MiB, GiB or TiB, e.g.
-// "64MiB". Decimal units are refused: they are nearly always a mistake for the
+// ParseByteSize parses a whole number followed by B, KiB, MiB, GiB or TiB, such as
+// "64MiB". It refuses decimal units, which are nearly always a mistake for the
 // binary ones.
 func ParseByteSize(s string) (ByteSize, error) {
 	bad := fmt.Errorf("%q is not a size, expected a whole number with B, KiB, MiB, GiB or TiB, such as \"64MiB\"", s)

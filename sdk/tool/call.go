@@ -5,98 +5,100 @@ import (
 	"encoding/json"
 )
 
-// Call is one call of a tool, as data. The host makes it; a plugin's author
-// sees it through the sdk's handle.
+// Call is the data of one call of a tool. The host creates it. Authors of plugins
+// use Call of package sdk.
 type Call struct {
-	// ID is the call's own, "tc_" and a UUIDv7.
+	// ID identifies the call: "tc_" and a UUIDv7.
 	ID string `json:"id"`
 	// Tool is the tool's name, never an alias.
 	Tool string `json:"tool"`
-	// Arguments is a canonical JSON object that satisfies the tool's schema.
+	// Arguments is a canonical JSON object that satisfies the schema of the tool.
 	Arguments json.RawMessage `json:"arguments"`
 	// CommandTree is the argument of [RoleCommand] as a syntax tree, in the typed JSON of
-	// mvdan.cc/sh. If it is set, the tree is executed and no shell gets the text; see
-	// [Execution]. It is empty if a person has approved the text, or the administrator
-	// allows texts.
+	// mvdan.cc/sh. If it is set, the tool executes the tree and passes the text to no
+	// shell; see [Execution]. It is empty if a person has approved the text, or the
+	// administrator allows texts.
 	CommandTree json.RawMessage `json:"-"`
-	// Context is what the tool may know about its caller.
+	// Context describes the caller.
 	Context Context `json:"context"`
 }
 
-// Execution is one part of a command that is executed by its tree, at the moment of its
-// execution: a program or builtin with all its words, or a file that is opened.
+// Execution is one part of a command tree, right before it is executed: a program or
+// builtin with all its words, or a file that is opened.
 type Execution struct {
-	// Argv is the program or builtin and its arguments; nil if a file is opened.
+	// Argv is the program or builtin and its arguments; nil for a file that is opened.
 	Argv []string
-	// Environment are the variables, as NAME=value, that the command has set.
+	// Environment lists the variables that the command has set, as NAME=value.
 	Environment []string
-	// Directory is the absolute path where it runs.
+	// Directory is the absolute path of the working directory.
 	Directory string
 	// File is the absolute path of the file that is opened, without symbolic links.
 	File string
-	// Write says that the file is written to, or made.
+	// Write means that the file is written or created.
 	Write bool
 }
 
-// Context is what a tool may know about its caller. It does not change during
-// the call. (It is no [context.Context]: that one carries the cancellation.)
+// Context describes the caller of a tool. It does not change during the call. It
+// is not a [context.Context].
 type Context struct {
 	Session string `json:"session,omitempty"`
 	User    string `json:"user,omitempty"`
-	// Client is the client program's name, as it says itself.
+	// Client is the name that the client program has given itself.
 	Client string `json:"client,omitempty"`
 	// Traceparent is a W3C Trace Context.
 	Traceparent string `json:"traceparent,omitempty"`
-	// Attempt is 1 for the first.
+	// Attempt is 1 for the first attempt.
 	Attempt int `json:"attempt,omitempty"`
-	// ApprovalID names the approval that lets the call run; "" if it needed
-	// none.
+	// ApprovalID is the id of the approval that the call runs by, or "".
 	ApprovalID string `json:"approval_id,omitempty"`
-	// PreviewDigest is the digest of the preview that was approved. The tool
-	// must refuse with [Conflict] if the state is no longer that one.
+	// PreviewDigest is the digest of the approved preview. The tool must return
+	// [Conflict] if the state has changed since.
 	PreviewDigest []byte `json:"preview_digest,omitempty"`
-	// MaxOutput is the size that the result should have at most.
+	// MaxOutput is the maximum size of the result.
 	MaxOutput ByteSize `json:"max_output,omitempty"`
 	// Roots are the directories that the caller may work in; relative paths
 	// are relative to the first.
 	Roots []string `json:"roots,omitempty"`
-	// Protected are absolute paths that no tool may change, nor what is below
-	// them; nor may it remove or rename a directory above them.
+	// Protected lists absolute paths that no tool may change. This includes
+	// everything below them; and no tool may remove or rename a directory above
+	// them.
 	Protected []string `json:"protected,omitempty"`
-	// Files is what the host says of files by their names; nil if it says nothing.
+	// Files is the host's policy for files by name; nil means none.
 	Files *FilePolicy `json:"files,omitempty"`
-	// UserDir is a directory of the user's own in the plugin's state.
+	// UserDir is the directory of the calling user in the plugin's state.
 	UserDir string `json:"user_dir,omitempty"`
-	// Ticket is the call's authority towards the host. It is never shown.
+	// Ticket proves to the host that a request belongs to the call. It is never
+	// shown.
 	Ticket []byte `json:"-"`
 }
 
-// FilePolicy is what the host says of files by their names.
+// FilePolicy is the host's policy for files by name.
 type FilePolicy struct {
-	// Sensitive are patterns of names of files that usually hold secrets, as package
-	// sensitive of the sdk reads them. A tool shows no such file unless it is allowed.
+	// Sensitive lists patterns for names of files that usually hold secrets, in the
+	// form of package sdk/sensitive. A tool shows no such file unless it is allowed.
 	Sensitive []string `json:"sensitive"`
-	// Allowed are absolute paths that the call names and may use, with what is below
-	// them, though a pattern covers them: the policy has allowed it, or a person has.
+	// Allowed lists absolute paths that match a pattern of Sensitive and that the call
+	// may use, with everything below them, because the policy or a person has allowed
+	// it.
 	Allowed []string `json:"allowed,omitempty"`
-	// Protect are words of package protect of the sdk: no file of a name that they stand
-	// for is changed.
+	// Protect lists words of package sdk/protect. Tools do not change files with the
+	// names that the words stand for.
 	Protect []string `json:"protect"`
-	// Forbidden are patterns of absolute paths that no call may use, with what is below
-	// them, as package forbidden of the sdk reads them. Whatever Allowed says, a tool
-	// neither shows nor changes what they cover, and lists no name of it.
+	// Forbidden lists patterns for absolute paths that no call may use, with everything
+	// below them, in the form of package sdk/forbidden. A tool neither shows, changes
+	// nor lists them, even if they are in Allowed.
 	Forbidden []string `json:"forbidden,omitempty"`
 }
 
-// Progress says how far a call has come.
+// Progress is the progress of a call.
 type Progress struct {
 	Progress float64 `json:"progress"`
-	// Total is 0 if it is not known.
+	// Total is 0 if it is unknown.
 	Total   float64 `json:"total,omitempty"`
 	Message string  `json:"message,omitempty"`
 }
 
-// Stream names one of the two outputs of a command.
+// Stream is one of the two outputs of a command.
 type Stream int
 
 // The streams.
@@ -105,39 +107,41 @@ const (
 	Stderr
 )
 
-// Chunk is a part of the whole output, as it comes.
+// Chunk is a part of the output that is sent before the result.
 type Chunk struct {
 	Stream Stream
 	Data   []byte
 }
 
-// Preview says what a call would do.
+// Preview describes what a call would do.
 type Preview struct {
 	// Summary is one line.
 	Summary string `json:"summary"`
-	// Content is the whole: a diff, a list.
+	// Content holds the details, such as a diff or a list.
 	Content []Content `json:"content,omitempty"`
-	// Digest identifies the state that the preview was computed from. It comes
-	// back as [Context.PreviewDigest] when the call runs.
+	// Digest identifies the state that the preview was computed from. The call gets
+	// it as [Context.PreviewDigest].
 	Digest []byte `json:"digest,omitempty"`
 }
 
-// Sink receives what a call says before its result. A nil Progress or Chunk
-// drops it. These two are called one at a time, in order, and must not block.
+// Sink receives the events of a call before its result, and answers its requests.
+// A nil Progress or Chunk drops the events. These two are called one at a time, in
+// order, and must not block.
 type Sink struct {
 	Progress func(Progress)
 	Chunk    func(Chunk)
-	// Ask asks the user on behalf of the call. It blocks until there is an answer
-	// or ctx ends, and may be called while the others are. Its errors are
-	// [*Error] for the tool, which may pass them on. nil means that nobody can be
+	// Ask asks the user a question of the call. It blocks until the user answers
+	// or ctx ends, and may run at the same time as the others. Its errors are of
+	// type [*Error], written for the tool. nil means that the user cannot be
 	// asked.
 	Ask func(ctx context.Context, q Question) (Answer, error)
-	// MayRun judges one part of a command that is executed by its tree: nil lets it run,
-	// an error is what the call ends with. It waits for nobody. nil refuses all.
+	// MayRun decides whether one part of a command tree may run. It returns nil if it
+	// may, and the error of the call if not. It asks no person. A nil MayRun refuses
+	// all.
 	MayRun func(e Execution) *Error
 }
 
-// Question is what a tool asks the user of its call.
+// Question is a question of a tool to the user.
 type Question struct {
 	Text string
 	// Schema is a JSON Schema of the answer: an object with properties of simple
@@ -145,11 +149,11 @@ type Question struct {
 	Schema json.RawMessage
 }
 
-// Answer is what the user said.
+// Answer is the answer of the user.
 type Answer struct {
 	// Given is false if the user declined to answer.
 	Given bool
-	// Values is a JSON object that satisfies the question's schema, if the answer
-	// was given.
+	// Values is a JSON object that satisfies the schema of the question, if Given is
+	// true.
 	Values json.RawMessage
 }

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Result is how a call ended. The zero Result is a success without output.
+// Result is the result of a call. The zero Result is a success without output.
 type Result struct {
-	// Content is what the caller reads.
+	// Content is the output for the caller.
 	Content []Content
-	// Structured is the result as JSON, for programs; nil means none.
+	// Structured is the result as JSON for programs; nil means none.
 	Structured json.RawMessage
-	// Metadata holds facts beside the content; nil means none.
+	// Metadata holds facts about the result; nil means none.
 	Metadata map[string]any
-	// Effects are the things that the call changed.
+	// Effects lists what the call has changed.
 	Effects []Effect
-	// Error is why the call failed; nil means that it did not. It may stand
-	// beside content: a command that failed keeps its output.
+	// Error is the reason why the call failed; nil means success. A failed call
+	// may have content, such as the output of a command.
 	Error *Error
 }
 
-// Kind says what a part of the content is.
+// Kind is the kind of a part of the content.
 type Kind int
 
 // The kinds of content.
@@ -30,15 +30,15 @@ const (
 	KindText Kind = iota + 1
 	KindImage
 	KindAudio
-	// KindResourceLink points to something that can be fetched.
+	// KindResourceLink is a link to a resource that can be fetched.
 	KindResourceLink
-	// KindResource is something that could be fetched, embedded.
+	// KindResource is an embedded resource.
 	KindResource
 )
 
 var kindNames = []string{"text", "image", "audio", "resource_link", "resource"}
 
-// String returns the name used in JSON, which is MCP's.
+// String returns the name in JSON, which is the name that MCP uses.
 func (k Kind) String() string {
 	if k < KindText || k > KindResource {
 		return fmt.Sprintf("Kind(%d)", int(k))
@@ -46,8 +46,7 @@ func (k Kind) String() string {
 	return kindNames[k-KindText]
 }
 
-// MarshalText implements [encoding.TextMarshaler]. It fails for a Kind that is
-// none.
+// MarshalText implements [encoding.TextMarshaler]. It fails for an invalid Kind.
 func (k Kind) MarshalText() ([]byte, error) {
 	if k < KindText || k > KindResource {
 		return nil, fmt.Errorf("kind %d of content is not valid", int(k))
@@ -68,17 +67,17 @@ func (k *Kind) UnmarshalText(text []byte) error {
 // Content is one part of a result.
 type Content struct {
 	Kind Kind `json:"kind"`
-	// MediaType is that of an image, audio or a resource.
+	// MediaType is the media type of an image, audio or a resource.
 	MediaType string `json:"media_type,omitempty"`
-	// URI and Name are those of a resource or of a link to one.
+	// URI and Name identify a resource or the target of a link.
 	URI  string `json:"uri,omitempty"`
 	Name string `json:"name,omitempty"`
-	// Data is UTF-8 if [Content.IsText]; otherwise raw bytes.
+	// Data is UTF-8 if [Content.IsText], and raw bytes if not.
 	Data []byte `json:"data,omitempty"`
 }
 
-// IsText reports whether Data is text: of [KindText], or a resource of a media
-// type that is text, JSON or XML among them.
+// IsText reports whether Data is text: c is of [KindText], or a resource with the
+// media type of text, including JSON and XML.
 func (c Content) IsText() bool {
 	return c.Kind == KindText || c.Kind == KindResource && isText(c.MediaType)
 }
@@ -92,7 +91,7 @@ func isText(mediaType string) bool {
 		strings.HasSuffix(name, "+json") || strings.HasSuffix(name, "+xml")
 }
 
-// Effect is something that a call changed.
+// Effect is one change that a call has made.
 type Effect struct {
 	// Kind is, for example, "file.changed".
 	Kind string `json:"kind"`

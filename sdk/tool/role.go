@@ -2,8 +2,9 @@ package tool
 
 import "slices"
 
-// Role says what an argument means, so that a rule about, say, paths covers
-// every plugin's tools. It is the value of the schema keyword [KeywordRole].
+// Role is the meaning of an argument, so that a rule for paths, for example,
+// applies to the tools of all plugins. It is the value of the schema keyword
+// [KeywordRole].
 type Role string
 
 // The closed list of roles.
@@ -12,14 +13,14 @@ const (
 	RolePath Role = "path"
 	// RoleCommand is a shell command line.
 	RoleCommand Role = "command"
-	// RoleArgv is a list of words that are one command: a program and its
-	// arguments, which no shell reads.
+	// RoleArgv is a command as a list of words: a program and its arguments. No
+	// shell reads them.
 	RoleArgv Role = "argv"
-	// RoleScript is input for a shell that keeps state between calls.
+	// RoleScript is input of a shell that keeps its state between calls.
 	RoleScript Role = "script"
-	// RoleURL is an address that the tool will contact.
+	// RoleURL is an address that the tool contacts.
 	RoleURL Role = "url"
-	// RolePatch is a patch, as package sdk/patch reads it: the files that it
+	// RolePatch is a patch that package sdk/patch can read. The files that it
 	// names count as values of [RolePath].
 	RolePatch Role = "patch"
 	// RoleSecret is a value that must not be shown or recorded.
@@ -34,14 +35,14 @@ func Roles() []Role {
 // Valid reports whether r is in the closed list.
 func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
 
-// Keywords of ours in a tool's input schema. The host strips them before a
-// client sees the schema.
+// Keywords of this contract in the input schema of a tool. The host removes them
+// before a client sees the schema.
 const (
 	// KeywordRole names the [Role] of a property.
 	KeywordRole = "x-role"
 	// KeywordAliases lists other names of a property.
 	KeywordAliases = "x-aliases"
-	// KeywordRaw, if true, marks the one property that takes a bare string
-	// given as the whole arguments.
+	// KeywordRaw, if true, marks the one property that a caller may give as a
+	// bare string instead of an object of arguments.
 	KeywordRaw = "x-raw"
 )

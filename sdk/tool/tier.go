@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// Tier says how much harm a call can do. Tiers are ordered: a greater one can
-// do more. The zero Tier is not valid.
+// Tier is the harm that a call can do. A greater tier can do more harm. The zero
+// Tier is not valid.
 type Tier int
 
 const (
-	// ReadOnly changes nothing; such calls may run in parallel, unasked.
+	// ReadOnly changes nothing. Such calls may run in parallel and without
+	// approval.
 	ReadOnly Tier = iota + 1
-	// SideEffecting changes something that can be seen and mended.
+	// SideEffecting makes changes that can be seen and undone.
 	SideEffecting
-	// Privileged may do lasting damage, or anything at all.
+	// Privileged may do lasting damage, or anything.
 	Privileged
 )
 
@@ -29,7 +30,7 @@ func (t Tier) String() string {
 	return tierNames[t-ReadOnly]
 }
 
-// ParseTier is the inverse of [Tier.String].
+// ParseTier returns the Tier with the given name; see [Tier.String].
 func ParseTier(s string) (Tier, error) {
 	i := slices.Index(tierNames, s)
 	if i < 0 {
@@ -38,8 +39,7 @@ func ParseTier(s string) (Tier, error) {
 	return ReadOnly + Tier(i), nil
 }
 
-// MarshalText implements [encoding.TextMarshaler]. It fails for a Tier that is
-// not valid.
+// MarshalText implements [encoding.TextMarshaler]. It fails for an invalid Tier.
 func (t Tier) MarshalText() ([]byte, error) {
 	if t < ReadOnly || t > Privileged {
 		return nil, fmt.Errorf("tier %d is not valid", int(t))

@@ -1,6 +1,6 @@
-// Package tool is the vocabulary that host and plugins share: what a tool is,
-// what a call and its result look like, how a failure is told. It holds data
-// and its text forms only, imports the standard library only, and does nothing.
+// Package tool defines the types that host and plugins share: tools, calls,
+// results and errors. It contains data types and their text forms, and imports
+// only the standard library.
 package tool
 
 import (
@@ -11,42 +11,43 @@ import (
 
 // Spec describes one tool. Name, Description and InputSchema are required.
 type Spec struct {
-	// Name is how a call names the tool; see [ValidName].
+	// Name identifies the tool in calls; see [ValidName].
 	Name string `json:"name"`
-	// Aliases are other names that resolve to it.
+	// Aliases are other names of the tool.
 	Aliases []string `json:"aliases,omitempty"`
-	// Title is for people; the default is the name.
+	// Title is the name that people see. The default is Name.
 	Title string `json:"title,omitempty"`
 	// Category groups tools in lists.
 	Category string `json:"category,omitempty"`
-	// Description is written for a model: what it does, when to use it, what
-	// it returns, its limits.
+	// Description is written for a model: what the tool does, when to use it,
+	// and what it returns.
 	Description string `json:"description"`
-	// Tier is the harm that a call can do. It is a claim: the host decides.
+	// Tier is the harm that a call can do, as the plugin claims. The host decides.
 	Tier Tier `json:"tier"`
-	// TierWhen gives single calls another tier; the first rule that holds
-	// counts.
+	// TierWhen gives calls with certain arguments another tier. The first rule
+	// that applies counts.
 	TierWhen []TierRule `json:"tier_when,omitempty"`
-	// Idempotent says that a call may be repeated with the same outcome.
+	// Idempotent means that repeating a call has no further effect.
 	Idempotent bool `json:"idempotent,omitempty"`
-	// Cacheable says that a result may be given again for a short time.
+	// Cacheable means that the host may reuse a result for a short time.
 	Cacheable bool `json:"cacheable,omitempty"`
-	// OpenWorld says that the tool reaches beyond the machine.
+	// OpenWorld means that the tool contacts other machines.
 	OpenWorld bool `json:"open_world,omitempty"`
-	// Destructive says that the tool may destroy what it changes.
+	// Destructive means that a change may destroy data.
 	Destructive bool `json:"destructive,omitempty"`
-	// Asks says that the author wants a person to be asked.
+	// Asks means that the author wants a person to approve each call.
 	Asks bool `json:"asks,omitempty"`
-	// HasPreview says that the plugin can tell what a call would do.
+	// HasPreview means that the plugin can show what a call would do.
 	HasPreview bool `json:"has_preview,omitempty"`
-	// CommandTree says that the tool executes its argument of [RoleCommand] by
-	// [Call.CommandTree], if that is set. It is a claim.
+	// CommandTree means that the tool executes [Call.CommandTree] instead of its
+	// argument of [RoleCommand] if the tree is set, as the plugin claims.
 	CommandTree bool `json:"command_tree,omitempty"`
-	// MaxOutput is the output that fits; 0 means the host's default.
+	// MaxOutput is the maximum size of a result; 0 means the host's default.
 	MaxOutput ByteSize `json:"max_output,omitempty"`
-	// Timeout bounds one attempt; 0 means the host's default.
+	// Timeout is the time for one call; 0 means the host's default.
 	Timeout time.Duration `json:"timeout,omitempty"`
-	// MaxConcurrency bounds calls at the same time; 0 means no bound.
+	// MaxConcurrency is the maximum number of calls at the same time; 0 means no
+	// limit.
 	MaxConcurrency int `json:"max_concurrency,omitempty"`
 	// InputSchema is the JSON Schema 2020-12 of the arguments, an object.
 	InputSchema json.RawMessage `json:"input_schema"`
@@ -54,28 +55,27 @@ type Spec struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
-// TierRule gives a call another tier by its arguments.
+// TierRule gives calls with a certain argument another tier.
 type TierRule struct {
 	// Property is the name of a top-level argument.
 	Property string `json:"property"`
-	// Equals is the JSON value that it must have; nil means that it need only
-	// be present.
+	// Equals is the JSON value that the argument must have; nil means any value.
 	Equals json.RawMessage `json:"equals,omitempty"`
-	// Tier is what the call gets if the rule holds.
+	// Tier is the tier of a call that the rule applies to.
 	Tier Tier `json:"tier"`
 }
 
-// namePattern is the rule for tool names of the plugin contract. It fits what
-// every model API accepts as a function name.
+// namePattern is the rule of the plugin contract for names of tools. Every model
+// API accepts such names for functions.
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
-// ValidName reports whether name can be a tool's: a lower-case letter, then up
+// ValidName reports whether name is valid for a tool: a lower-case letter, then up
 // to 63 lower-case letters, digits and underscores.
 func ValidName(name string) bool { return namePattern.MatchString(name) }
 
 // pluginNamePattern is the rule for names of plugins.
 var pluginNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 
-// ValidPluginName reports whether name can be a plugin's: as a tool's, and
-// hyphens.
+// ValidPluginName reports whether name is valid for a plugin: like [ValidName],
+// and hyphens are allowed after the first letter.
 func ValidPluginName(name string) bool { return pluginNamePattern.MatchString(name) }

@@ -8,12 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Visible returns text for a terminal, a log or an approval: nothing in it
-// moves the cursor, turns the direction of writing or hides. Control, format
-// and other characters that nobody sees appear as escapes of Go such as \x1b
-// and \u202e, and bytes that are not UTF-8 as \xff. Line breaks and tabs stay;
-// see [VisibleName] for what must keep to its line. Ordinary text is returned
-// as it is.
+// Visible returns text that is safe to show in a terminal, a log or an approval.
+// Characters that move the cursor, change the direction of text or are invisible
+// appear as escapes of Go such as \x1b and \u202e, and bytes that are not UTF-8 as
+// \xff. Line breaks and tabs stay; use [VisibleName] for text that must stay on
+// one line. Other text is unchanged.
 func Visible(text string) string {
 	start := nextHidden(text)
 	if start < 0 {
@@ -31,9 +30,9 @@ func Visible(text string) string {
 	return b.String()
 }
 
-// VisibleName returns the name of a file or the like as a line of text shows
-// it: as it is if every character can be seen; otherwise, and if it could be
-// taken for such a form, in quotes and with the escapes of Go.
+// VisibleName returns a name, such as the path of a file, for a line of text. A
+// name with invisible characters, quotes or backslashes is quoted with the escapes
+// of Go. Other names are unchanged.
 func VisibleName(name string) string {
 	special := func(c rune) bool {
 		if c < utf8.RuneSelf {
@@ -47,7 +46,7 @@ func VisibleName(name string) string {
 	return Visible(strconv.QuoteToGraphic(name))
 }
 
-// nextHidden returns where the first character or byte to escape stands, or -1.
+// nextHidden returns the index of the first character or byte to escape, or -1.
 func nextHidden(text string) int {
 	for i := 0; i < len(text); {
 		if c := text[i]; c < utf8.RuneSelf {
@@ -66,9 +65,8 @@ func nextHidden(text string) int {
 	return -1
 }
 
-// hidden reports whether a character is of a kind that is not seen, or that
-// acts on what is around it: controls, marks of direction, zero-width
-// characters, tags, and the separators that break lines.
+// hidden reports whether a character is invisible or changes the text around it:
+// controls, direction marks, zero-width characters, tags and line separators.
 func hidden(char rune) bool {
 	return unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point)
 }
