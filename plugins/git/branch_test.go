@@ -33,14 +33,14 @@ func TestBranchAndSwitch(t *testing.T) {
 	}
 	contains(t, w.must("git_switch", args{"path": "r", "branch": "feature"}), "Switched to the branch feature at ", ": 1 file changed")
 	contains(t, w.must("git_switch", args{"path": "r", "branch": "new", "create": true, "base": "main"}), "the new branch new")
-	contains(t, w.must("git_switch", args{"path": "r", "branch": "HEAD~1", "detach": true}), "on no branch")
+	contains(t, w.must("git_switch", args{"path": "r", "branch": "HEAD~1", "detach": true}), "(detached HEAD)")
 	w.git("r", "config", "remote.\x1b[31m.url", "x") // no revision can have this name
 	contains(t, w.must("git_switch", args{"path": "r", "branch": "theirs"}), "the new branch theirs, which tracks origin/theirs")
 	if got := w.git("r", "rev-parse", "--abbrev-ref", "theirs@{upstream}"); got != "origin/theirs" {
 		t.Errorf("theirs tracks %s", got)
 	}
 	w.write(map[string]string{"r/a.txt": "mine\n"})
-	contains(t, w.refused("git_switch", args{"path": "r", "branch": "feature"}, tool.Conflict), "not committed are in the way")
+	contains(t, w.refused("git_switch", args{"path": "r", "branch": "feature"}, tool.Conflict), "would be overwritten")
 	w.refused("git_switch", args{"path": "r", "branch": "none"}, tool.NotFound)
 	w.refused("git_switch", args{"path": "r", "branch": "x", "create": true, "detach": true}, tool.InvalidArgument)
 	w.refused("git_switch", args{"path": "r", "branch": "x", "base": "main"}, tool.InvalidArgument)

@@ -76,7 +76,7 @@ func TestAddRenamed(t *testing.T) {
 		t.Errorf("the status is\n%s", got)
 	}
 	_, text := w.preview("git_stash", args{"path": "r", "action": "push"})
-	contains(t, text, "the changes to 2 files", "D. r/a.txt", "A. r/moved.txt")
+	contains(t, text, "changes to 2 files", "D. r/a.txt", "A. r/moved.txt")
 }
 
 // A path with a colon is one, and no list.
@@ -218,7 +218,7 @@ func TestStash(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
 	contains(t, w.must("git_stash", args{"path": "r"}), "No stashes")
-	contains(t, w.refused("git_stash", args{"path": "r", "action": "push"}, tool.Failed), "nothing to put away")
+	contains(t, w.refused("git_stash", args{"path": "r", "action": "push"}, tool.Failed), "nothing to stash")
 	w.write(map[string]string{"r/a.txt": "older\n"})
 	w.must("git_stash", args{"path": "r", "action": "push", "message": "older"})
 	w.write(map[string]string{"r/a.txt": "newer\n", "r/new.txt": "x\n"})
@@ -236,7 +236,7 @@ func TestStash(t *testing.T) {
 		t.Error("pop has not brought all back")
 	}
 	w.git("r", "commit", "-qam", "newer")
-	contains(t, w.refused("git_stash", args{"path": "r", "action": "apply"}, tool.Conflict), "brought back with conflicts in r/a.txt")
+	contains(t, w.refused("git_stash", args{"path": "r", "action": "apply"}, tool.Conflict), "restored with conflicts in r/a.txt")
 	contains(t, w.refused("git_stash", args{"path": "r", "action": "push"}, tool.Conflict), "unresolved conflicts: r/a.txt")
 	w.git("r", "checkout", "-q", "-f")
 	w.must("git_stash", args{"path": "r", "action": "drop"})
@@ -395,7 +395,7 @@ func TestNamesOfHead(t *testing.T) {
 		}
 	}
 	w.git("r", "symbolic-ref", "HEAD", "refs/elsewhere")
-	contains(t, w.refused("git_status", args{"path": "r"}, tool.Failed), "HEAD is refs/elsewhere, which is no branch")
+	contains(t, w.refused("git_status", args{"path": "r"}, tool.Failed), "HEAD is refs/elsewhere, which is not a branch")
 }
 
 // Files that no tool may change are not changed by way of git.

@@ -259,7 +259,7 @@ func TestForbiddenInMessages(t *testing.T) {
 	} {
 		got := w.refused(name, in, tool.Conflict)
 		silent(t, name, got)
-		contains(t, got, "not resolved: 1 forbidden file")
+		contains(t, got, "unresolved conflicts: 1 forbidden file")
 	}
 	silent(t, "git_diff during a conflict", w.must("git_diff", args{"path": "r"}))
 	silent(t, "git_diff stat during a conflict", w.must("git_diff", args{"path": "r", "stat": true}))

@@ -142,7 +142,7 @@ func TestUnseenChangesAreKept(t *testing.T) {
 		w.git("r", "reset", "-q", "--hard", main)
 		w.git("r", "update-index", "--assume-unchanged", "a.txt")
 		w.write(map[string]string{"r/a.txt": "precious\n", "r/dir/b.txt": "other\n"})
-		contains(t, w.refused(call.tool, call.in, tool.Conflict), "take for unchanged: r/a.txt")
+		contains(t, w.refused(call.tool, call.in, tool.Conflict), "as unchanged: r/a.txt")
 		if got := w.read("r/a.txt"); got != "precious\n" {
 			t.Errorf("%s: a.txt is %q", call.tool, got)
 		}
@@ -209,7 +209,7 @@ func TestHiddenDiffs(t *testing.T) {
 	w.repo("r")
 	w.write(map[string]string{"r/.gitattributes": "a.txt -diff\n", "r/a.txt": "changed\n"})
 	_, text := w.preview("git_commit", args{"message": "m", "files": []string{"r"}})
-	contains(t, text, "NOT ALL IS SHOWN: .gitattributes says that there is no diff of r/a.txt\n")
+	contains(t, text, "NOT ALL IS SHOWN: .gitattributes hides the diff of r/a.txt\n")
 }
 
 // A name that is not a reference's own does not stand for it.
@@ -226,7 +226,7 @@ func TestNamesThatMeanOthers(t *testing.T) {
 	contains(t, w.must("git_stash", args{"path": "r"}), "No stashes")
 	w.git("r", "tag", "main", "HEAD~1")
 	for _, in := range []args{{"path": "r", "rev": "main"}, {"path": "r", "rev": "other..main"}} {
-		contains(t, w.refused("git_log", in, tool.InvalidArgument), "names more than one thing")
+		contains(t, w.refused("git_log", in, tool.InvalidArgument), "is ambiguous")
 	}
 	w.must("git_log", args{"path": "r", "rev": "refs/heads/main"})
 	for _, name := range []string{"main~1", "main@{0}", "main^{/first}"} {

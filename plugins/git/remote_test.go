@@ -368,7 +368,7 @@ func TestRemoteHangs(t *testing.T) {
 	w.repo("r")
 	w.git("r", "remote", "add", "origin", "https://"+listener.Addr().String()+"/r.git")
 	w.start(started{settings: map[string]any{"remote_timeout": "300ms"}})
-	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Timeout), "has not answered within 300ms")
+	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Timeout), "did not answer within 300ms")
 	w.start(started{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan tool.Result)

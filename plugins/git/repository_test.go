@@ -88,7 +88,7 @@ func TestRulesKeepFilesOut(t *testing.T) {
 	w.git("r", "config", "include.path", outside)
 	w.write(map[string]string{"r/a.txt": "x\n"})
 	in := args{"message": "x", "files": []string{"r/a.txt"}}
-	contains(t, w.refused("git_commit", in, tool.PermissionDenied), "its configuration includes a file outside of it")
+	contains(t, w.refused("git_commit", in, tool.PermissionDenied), "its configuration includes a file outside the repository")
 	w.start(started{layers: layers{noRules: true}})
 	w.must("git_commit", in)
 	if got := w.git("r", "log", "-1", "--format=%an"); got != "Secret" {

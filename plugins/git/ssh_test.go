@@ -41,7 +41,7 @@ func TestSSH(t *testing.T) {
 	}
 	settings := map[string]any{"protocols": []string{"ssh"}, "ssh": map[string]any{"program": other}}
 	w.start(started{settings: settings})
-	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.PermissionDenied), "not known by its key", "ssh.known_hosts")
+	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.PermissionDenied), "Host key verification failed", "ssh.known_hosts")
 	w.start(started{layers: layers{noRules: true}, settings: settings})
 	contains(t, w.refused("git_fetch", args{"path": "r"}, tool.Failed), "ran another program")
 }

@@ -82,7 +82,7 @@ func (c *switching) choose(ctx context.Context, in switchArgs) error {
 		return tool.Errorf(tool.InvalidArgument, "base is set without create").WithHint("set create to create a branch")
 	case in.Detach:
 		id, err := c.commit(ctx, in.Branch)
-		c.to, c.target, c.args = "the commit "+short(id)+", without a branch", id, []string{"--detach", id}
+		c.to, c.target, c.args = "the commit "+short(id)+" (detached HEAD)", id, []string{"--detach", id}
 		return err
 	}
 	if err := c.checkBranchName(ctx, in.Branch); err != nil {
