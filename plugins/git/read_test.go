@@ -259,7 +259,7 @@ func TestMisspelt(t *testing.T) {
 	contains(t, w.must("git_diff", args{"path": "r", "base": "HEAD~1", "files": []string{"r/dir/b.txt"}}), "-two")
 	for _, property := range []string{"author", "grep", "since", "until"} {
 		for _, text := range []string{"a\x00b", strings.Repeat("x", 200_000)} {
-			contains(t, w.refused("git_log", args{"path": "r", property: text}, tool.InvalidArgument), property+" is longer than 4096 bytes, or holds control characters")
+			contains(t, w.refused("git_log", args{"path": "r", property: text}, tool.InvalidArgument), property+" is longer than 4096 bytes or contains control characters")
 		}
 	}
 	w.write(map[string]string{"r/a.txt": "x\n"})
