@@ -120,7 +120,7 @@ func isGuard(b *testing.B, pid int) bool {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return strings.Contains(string(command), "__guard")
+	return strings.Contains(string(command), "__reaper")
 }
 
 func middle(values []float64) float64 {

@@ -16,9 +16,9 @@ import (
 	"github.com/toolhost/toolhost/internal/landlock"
 )
 
-// confine applies everything but the limits to this process, which outlives
-// execve(2), and says what is not known beforehand. The order of the steps is
-// that of the rights that they need: each takes away what the next does without.
+// confine applies everything but the limits to this process. The confinement stays in
+// force after execve(2). The steps are ordered by the rights that they need: each step
+// removes rights that the next ones do not need.
 func (o *Order) confine() (*Details, error) {
 	var done Details
 	if err := closeDescriptors(o.Script); err != nil {
@@ -38,8 +38,8 @@ func (o *Order) confine() (*Details, error) {
 	if err := unix.Chdir(string(o.Dir)); err != nil {
 		return nil, fmt.Errorf("enter the working directory %s: %w", o.Dir, err)
 	}
-	// What the program starts stays below it even if it detaches itself, so
-	// that the host finds it.
+	// Processes that the program starts stay below it even if they detach themselves,
+	// so that the host finds them.
 	if err := prctl(unix.PR_SET_CHILD_SUBREAPER, 1); err != nil {
 		return nil, fmt.Errorf("set subreaper: %w", err)
 	}
@@ -54,12 +54,12 @@ func (o *Order) confine() (*Details, error) {
 	if err := prctl(unix.PR_SET_NO_NEW_PRIVS, 1); err != nil {
 		return nil, fmt.Errorf("set no_new_privs: %w", err)
 	}
-	// After everything that changes credentials, which clears it.
+	// A change of credentials clears this, so it comes after them.
 	if err := prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL)); err != nil {
 		return nil, fmt.Errorf("set pdeathsig: %w", err)
 	}
-	// A process in a namespace of its own does not see its parent. Then the
-	// host's end shows when the report is sent.
+	// A process in its own PID namespace does not see its parent. Then sending the
+	// report fails if the host is gone.
 	if parent := os.Getppid(); parent != o.Host && parent != 0 {
 		return nil, fmt.Errorf("the host (process %d) is gone", o.Host)
 	}
@@ -77,8 +77,8 @@ func (o *Order) confine() (*Details, error) {
 	return &done, nil
 }
 
-// openRules opens what the access rules list, as long as all of it can be
-// reached.
+// openRules opens the paths of the access rules while this process can reach them
+// all.
 func (o *Order) openRules() (*landlock.Ruleset, error) {
 	if o.Landlock == nil {
 		return nil, nil //nolint:nilnil // none were ordered
@@ -90,7 +90,7 @@ func (o *Order) openRules() (*landlock.Ruleset, error) {
 	return rules, inLayer("landlock", "set up access rules for files", err)
 }
 
-// becomeUser gives up what the process may do beyond what its user may.
+// becomeUser gives up all rights beyond those of the program's user.
 func (o *Order) becomeUser() error {
 	if o.NoCaps {
 		if err := inLayer("caps", "drop capabilities", dropBoundingSet()); err != nil {
@@ -111,7 +111,7 @@ func (o *Order) becomeUser() error {
 		return nil
 	}
 	for _, path := range o.Reach {
-		// Access for the effective user, which is what an open will be checked for.
+		// The kernel checks an open for the effective user.
 		err := unix.Faccessat(unix.AT_FDCWD, string(path), unix.R_OK|unix.X_OK, unix.AT_EACCESS)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return inLayer("run_as", fmt.Sprintf("user %d cannot reach %s", o.User.UID, path), err)
@@ -120,15 +120,15 @@ func (o *Order) becomeUser() error {
 	return nil
 }
 
-// readOnly returns what the user may not write although it should.
+// readOnly returns the directories that the user should be able to write but cannot.
 func (o *Order) readOnly() []Bytes {
 	return slices.DeleteFunc(slices.Clone(o.Writable), func(path Bytes) bool {
 		return unix.Faccessat(unix.AT_FDCWD, string(path), unix.W_OK, unix.AT_EACCESS) == nil
 	})
 }
 
-// become changes the thread that will execute the program. Package syscall would
-// stop all threads and change each, which the others do not live to need.
+// become changes the user of the thread that will execute the program. Package syscall
+// would stop all threads and change each, but the others do not survive execve(2).
 func (u *User) become() error {
 	if u.Groups {
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETGROUPS, 0, 0, 0); errno != 0 {
@@ -144,12 +144,12 @@ func (u *User) become() error {
 	return nil
 }
 
-// dropBoundingSet makes it impossible to gain a capability by executing a file.
+// dropBoundingSet prevents gaining capabilities by executing a file.
 func dropBoundingSet() error {
 	for capability := range uintptr(64) {
 		err := prctl(unix.PR_CAPBSET_DROP, capability)
 		if errors.Is(err, unix.EINVAL) {
-			break // the kernel knows no more
+			break // the kernel has no more capabilities
 		}
 		if errors.Is(err, unix.EPERM) && os.Geteuid() != 0 {
 			return nil // an ordinary user has none, and no_new_privs keeps it so
@@ -158,7 +158,7 @@ func dropBoundingSet() error {
 			return err
 		}
 	}
-	// A user 0 is like any other, and that stays so.
+	// User 0 becomes an ordinary user, for good.
 	return prctl(unix.PR_SET_SECUREBITS, secureBits)
 }
 
@@ -175,8 +175,8 @@ func dropCapabilities() error {
 	return unix.Capset(&header, &none[0])
 }
 
-// closeDescriptors lets the program have standard input, output and error
-// only, and its own text if it is a script, which the interpreter must open.
+// closeDescriptors leaves the program only standard input, output and error. A script
+// also keeps its own file, which the interpreter must open.
 func closeDescriptors(script bool) error {
 	if err := unix.CloseRange(ProgramFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return fmt.Errorf("close descriptors (needs Linux 5.11): %w", err)
@@ -204,14 +204,14 @@ func bringUpLoopback() error {
 	return unix.IoctlIfreq(s, unix.SIOCSIFFLAGS, lo)
 }
 
-// program prepares to execute the program: by its descriptor and not by its
-// path, which another file may have by now.
+// program prepares the execution of the program by its descriptor: another file may
+// have its path by now.
 func (o *Order) program() func() error {
 	file := "/proc/self/fd/" + strconv.Itoa(ProgramFD)
 	argv := append([]string{string(o.Path)}, stringsOf(o.Args)...)
 	env := stringsOf(o.Env)
-	if _, err := os.Stat(file); err == nil || o.Script { // an interpreter opens the script by this name
-		return func() error { return syscall.Exec(file, argv, env) } //nolint:gosec // what was ordered
+	if _, err := os.Stat(file); err == nil || o.Script { // the interpreter opens the script by this name
+		return func() error { return syscall.Exec(file, argv, env) } //nolint:gosec // the order names the program
 	}
 	argvp, err := syscall.SlicePtrFromStrings(argv)
 	if err != nil {
@@ -223,7 +223,7 @@ func (o *Order) program() func() error {
 	}
 	var empty byte
 	return func() error {
-		//nolint:gosec // as the call takes them
+		//nolint:gosec // the arguments of the system call
 		_, _, errno := syscall.RawSyscall6(unix.SYS_EXECVEAT, ProgramFD, uintptr(unsafe.Pointer(&empty)),
 			uintptr(unsafe.Pointer(&argvp[0])), uintptr(unsafe.Pointer(&envp[0])), unix.AT_EMPTY_PATH, 0)
 		return errno

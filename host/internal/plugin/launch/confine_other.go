@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// confine applies what this system has besides the limits.
+// confine applies the confinement that this system has besides the limits.
 func (o *Order) confine() (*Details, error) {
 	for _, fd := range []int{ProgramFD, OrderFD, NoticeFD} {
 		unix.CloseOnExec(fd)

@@ -1,11 +1,11 @@
-// Package launch is the program that becomes a plugin: the host executes itself
-// anew, that process confines itself as it is ordered to, and then executes the
-// plugin's program in its own place. The other side is package sandbox.
+// Package launch is the launcher of plugins, and the reaper that kills them. The host
+// executes itself again as a launcher, which confines itself by an order and then
+// executes the program of the plugin. Package sandbox is the other side.
 //
-// It has to be there before the rest of the host has initialised itself, which
-// takes several times as long as all that it does. Go initialises packages in the
-// order of their import paths as soon as what they import is initialised, so a
-// package that imports little is early. It must not import anything that is not.
+// The launcher must run before the rest of the host is initialized, which takes
+// several times as long as the launch. Go initializes packages in the order of their
+// import paths, each as soon as its imports are initialized, so a package with few
+// imports is early. This package must import only such packages.
 package launch
 
 import (
@@ -17,37 +17,37 @@ import (
 	"syscall"
 )
 
-// Argument is the one argument of a process that is to be a launcher.
+// Argument is the only argument of a launcher.
 const Argument = "__launch"
 
-// GuardArgument is the one argument of a process that is to guard the programs of a
-// host: it kills them when its standard input ends.
-const GuardArgument = "__guard"
+// ReaperArgument is the only argument of a reaper, which kills the programs of a host
+// when its standard input ends.
+const ReaperArgument = "__reaper"
 
-// The launcher's descriptors after standard input, output and error. A script
-// keeps the program's open, so that is the first.
+// The launcher's descriptors after standard input, output and error. ProgramFD is the
+// first because it stays open for a script.
 const (
 	ProgramFD = 3
 	OrderFD   = 4
 	NoticeFD  = 5
 )
 
-//nolint:gochecknoinits // what the package is for: to come before everything else
+//nolint:gochecknoinits // the package must run before everything else
 func init() {
 	if len(os.Args) != 2 {
 		return
 	}
 	switch os.Args[1] {
 	case Argument:
-		runtime.LockOSThread() // what is set for one thread must be set for the one that executes
+		runtime.LockOSThread() // the settings of a thread must be those of the thread that executes the program
 		os.Exit(becomeProgram())
-	case GuardArgument:
-		os.Exit(guard(os.Stdin))
+	case ReaperArgument:
+		os.Exit(reap(os.Stdin))
 	}
 }
 
-// becomeProgram follows the host's order. It returns only if that fails, or if
-// the order was to try only, with an exit status; the host has been told why.
+// becomeProgram executes the host's order. It returns an exit status if that fails, after
+// it has sent the reason to the host, or if the order was only to try.
 func becomeProgram() int {
 	orders := os.NewFile(OrderFD, "orders")
 	notices := os.NewFile(NoticeFD, "notices")
@@ -69,15 +69,15 @@ func becomeProgram() int {
 	return 1
 }
 
-// execute applies the order to this process and then becomes the program. It
-// returns nil if the order was to try only.
+// execute applies the order to this process and then becomes the program. It returns
+// nil if the order was only to try.
 func (o *Order) execute(notices io.Writer) error {
 	details, err := o.confine()
 	if err != nil {
 		return err
 	}
-	// The limits come last and everything is made before: a launcher without
-	// memory, threads or descriptors could not even report.
+	// The limits come last: a launcher without memory, threads or descriptors could not
+	// report a failure.
 	run := o.program()
 	ok, err := encode(Notice{Done: details})
 	if err != nil {
@@ -88,7 +88,7 @@ func (o *Order) execute(notices io.Writer) error {
 			return err
 		}
 	}
-	// This fails if the host is gone, and from here on its end is this one's.
+	// This fails if the host is gone. From now on this process ends with the host.
 	if _, err := notices.Write(ok); err != nil || o.Try {
 		return err
 	}
@@ -97,8 +97,8 @@ func (o *Order) execute(notices io.Writer) error {
 
 // apply sets the limit for this process.
 func (l Limit) apply() error {
-	// Package syscall and not unix: it remembers that the number of open files
-	// was set, and does not put back the host's own at exec.
+	// Package syscall, not unix: it notes that the limit of open files was set, and
+	// does not restore the host's own limit at exec.
 	err := syscall.Setrlimit(l.Resource, &syscall.Rlimit{Cur: l.Value, Max: l.Value})
 	if err == nil {
 		return nil
@@ -117,7 +117,7 @@ type execError struct{ err error }
 func (e *execError) Error() string { return e.err.Error() }
 func (e *execError) Unwrap() error { return e.err }
 
-// layerError says which layer could not be had here.
+// layerError names a layer that is not available on this machine.
 type layerError struct {
 	layer string
 	err   error
@@ -126,7 +126,7 @@ type layerError struct {
 func (e *layerError) Error() string { return e.err.Error() }
 func (e *layerError) Unwrap() error { return e.err }
 
-// inLayer marks an error as one that says that a layer cannot be had here.
+// inLayer marks an error as the reason why a layer is not available.
 func inLayer(layer, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -134,10 +134,10 @@ func inLayer(layer, doing string, err error) error {
 	return &layerError{layer, fmt.Errorf("%s: %w", doing, err)}
 }
 
-// errMoved means that a path is not what it was when the order was written.
+// errMoved reports that a path was replaced after the order was written.
 var errMoved = errors.New("it was replaced while the program was started")
 
-// describe turns an error into what crosses to the host.
+// describe converts an error for the host.
 func describe(err error) *StepError {
 	f := &StepError{Text: err.Error()}
 	_, f.Exec = errors.AsType[*execError](err)

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newRoot is where a minimal root is built before it becomes the root. Every
-// system has the directory.
+// newRoot is the directory on which a minimal root is built before it becomes the root.
+// Every system has it.
 const newRoot = "/tmp"
 
-// make changes what this process sees of the file system. It needs a mount
-// namespace of its own.
+// make changes the file system that this process sees. The process needs its own mount
+// namespace.
 func (m *Mounts) make() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return inLayer("mounts", "make the mounts private", err)
 	}
-	// All that is bound is opened before something else is mounted over it.
+	// Open everything that is bound before another mount covers it.
 	trees, err := m.openTrees()
 	if errors.Is(err, errMoved) {
-		return err // no reason to do without mounts
+		return err // mounts are available nevertheless
 	}
 	if err != nil {
 		return inLayer("mounts", "set up the file system", err)
@@ -73,9 +73,9 @@ func (m *Mounts) make() error {
 	return nil
 }
 
-// protectProgram opens the program anew by a mount that is read-only. The one that
-// the host has opened it by may not be, and leads to the file also where all others
-// are: by /proc/self/exe.
+// protectProgram opens the program again through a read-only mount. The mount through
+// which the host opened it may be writable, and /proc/self/exe leads to the file through
+// that mount, even if all other mounts are read-only.
 func protectProgram() error {
 	path, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(ProgramFD))
 	if err != nil {
@@ -83,7 +83,7 @@ func protectProgram() error {
 	}
 	file, err := openPlace(path)
 	if err != nil {
-		return nil // it has no name any more, so that nobody will start it
+		return nil // it has no name any more, so nobody will start it
 	}
 	defer func() { _ = unix.Close(file) }() // nothing is buffered
 	var program, named unix.Stat_t
@@ -94,7 +94,7 @@ func protectProgram() error {
 		return err
 	}
 	if program.Dev != named.Dev || program.Ino != named.Ino {
-		return nil // another one has its name
+		return nil // another file has its name
 	}
 	mount, err := unix.OpenTree(file, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
 	if err != nil {
@@ -121,8 +121,7 @@ func protectProgram() error {
 	return err
 }
 
-// makeReadOnly makes everything that is mounted now read-only, and its devices
-// useless.
+// makeReadOnly makes all present mounts read-only and disables their devices.
 func makeReadOnly() error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &attr); err != nil {
@@ -131,8 +130,8 @@ func makeReadOnly() error {
 	return nil
 }
 
-// hide mounts something empty over each directory. What is bound below it comes
-// on top.
+// hide mounts an empty file system over each hidden directory. The binds below are
+// mounted on top of it.
 func (m *Mounts) hide(root string) error {
 	if m.Minimal {
 		return nil // it is not there
@@ -148,7 +147,8 @@ func (m *Mounts) hide(root string) error {
 	return nil
 }
 
-// seal makes what hides the directories read-only, now that everything is there.
+// seal makes the file systems of hidden directories read-only, after the binds were
+// mounted.
 func (m *Mounts) seal(root string) error {
 	if m.Minimal {
 		return nil
@@ -156,7 +156,7 @@ func (m *Mounts) seal(root string) error {
 	for _, dir := range m.Hidden {
 		attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
 		err := unix.MountSetattr(unix.AT_FDCWD, root+string(dir), 0, &attr)
-		// Nothing may have been there, or a temporary directory on top of it.
+		// The directory may be missing, or a temporary directory may cover it.
 		if err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("hide %s: %w", dir, err)
 		}
@@ -173,7 +173,7 @@ func (m *Mounts) mountTmp(root string) error {
 	if !m.TmpExec {
 		flags |= unix.MS_NOEXEC
 	}
-	// 16 KiB for each file or directory: many empty ones take memory too.
+	// One inode per 16 KiB: many empty files take memory too.
 	options := "mode=1777,size=" + strconv.FormatUint(m.TmpSize, 10) + ",nr_inodes=" + strconv.FormatUint(max(m.TmpSize>>14, 256), 10)
 	first := root + string(m.Tmp[0])
 	if err := makeDir(first); err != nil {
@@ -196,7 +196,7 @@ func (m *Mounts) mountTmp(root string) error {
 	return nil
 }
 
-// link makes the symbolic links of a minimal root.
+// link creates the symbolic links of a minimal root.
 func (m *Mounts) link(root string) error {
 	for _, l := range m.Links {
 		path := root + string(l.Path)
@@ -210,7 +210,7 @@ func (m *Mounts) link(root string) error {
 	return nil
 }
 
-// mountPty gives the process pseudo-terminals of its own.
+// mountPty gives the process its own pseudo-terminals.
 func (m *Mounts) mountPty(root string) error {
 	if !m.Pty {
 		return nil
@@ -242,10 +242,10 @@ func (m *Mounts) mountProc(root string) error {
 	}
 	switch {
 	case m.Proc:
-		// Read-only: a user 0 could change the system's settings otherwise.
+		// Read-only, because user 0 could change the system's settings.
 		return unix.Mount("proc", proc, "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY, "")
 	case m.HostProc:
-		return nil // where it is bound, it has been bound
+		return nil // it is among the binds
 	case m.Minimal:
 		return nil // it is empty
 	}
@@ -257,7 +257,7 @@ func enter(root string) error {
 	if err := unix.Chdir(root); err != nil {
 		return err
 	}
-	// pivot_root(2): the old root comes to lie on the new one.
+	// pivot_root(2) mounts the old root on the new one.
 	if err := unix.PivotRoot(".", "."); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func mountTmpfs(path, options string, flags uintptr) error {
 	return nil
 }
 
-// makePoint makes what a tree can be mounted on, where there is nothing.
+// makePoint creates a mount point if there is none.
 func makePoint(path string, dir bool) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil
@@ -296,7 +296,7 @@ func makePoint(path string, dir bool) error {
 	return f.Close()
 }
 
-// makeDir makes a directory that others can pass through, whatever the umask.
+// makeDir creates a directory that others can enter, whatever the umask.
 func makeDir(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -306,8 +306,8 @@ func makeDir(path string) error {
 	return os.MkdirAll(path, 0o755)
 }
 
-// parentOf returns the directory that a clean absolute path lies in. Package
-// path/filepath would be initialised after most of the host.
+// parentOf returns the directory of a clean absolute path. Package path/filepath would
+// be initialized after most of the host.
 func parentOf(path string) string {
 	return path[:max(strings.LastIndexByte(path, '/'), 1)]
 }

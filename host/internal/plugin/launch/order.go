@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Bounds of what crosses between host and launcher. The kernel takes no more
-// than about 2 MiB of arguments and environment.
+// Bounds of the messages between host and launcher, in bytes. The kernel accepts about
+// 2 MiB of arguments and environment.
 const (
 	MaxOrder   = 4 << 20
 	MaxNotices = 64 << 10
@@ -19,9 +19,9 @@ const (
 // Bytes is a string that may not be UTF-8, which JSON would replace.
 type Bytes []byte
 
-// Order is what the host tells a launcher. What is not ordered is not done; the
-// zero value of each field but Path, Dir and Host means so. The names of layers
-// are those of package sandbox.
+// Order is the order of a host to a launcher. The launcher skips every step whose field
+// is zero; Path, Dir and Host are required. Package sandbox defines the names of the
+// layers.
 type Order struct {
 	Host   int     `json:"host"` // the host's pid
 	Path   Bytes   `json:"path"` // argv[0]
@@ -30,16 +30,16 @@ type Order struct {
 	Dir    Bytes   `json:"dir"`
 	Limits []Limit `json:"limits,omitempty"`
 	Script bool    `json:"script,omitempty"` // the program begins with "#!"
-	// Try makes the launcher end instead of becoming the program.
+	// Try makes the launcher exit instead of becoming the program.
 	Try bool `json:"try,omitempty"`
 
-	// Loopback brings the loopback address of the network namespace up.
+	// Loopback brings up the loopback address of the network namespace.
 	Loopback bool    `json:"loopback,omitempty"`
 	Mounts   *Mounts `json:"mounts,omitempty"`
-	// Reach are paths that must be reached in the end; a layer that keeps the
-	// program from them fails.
+	// Reach are paths that the program must be able to reach; a layer that prevents it
+	// fails.
 	Reach []Bytes `json:"reach,omitempty"`
-	// Writable are directories that its user should be able to write.
+	// Writable are directories that the program's user should be able to write.
 	Writable []Bytes   `json:"writable,omitempty"`
 	User     *User     `json:"user,omitempty"`
 	NoCaps   bool      `json:"no_caps,omitempty"`
@@ -47,51 +47,51 @@ type Order struct {
 	Seccomp  *Filter   `json:"seccomp,omitempty"`
 }
 
-// Limit is one resource limit as setrlimit(2) takes it.
+// Limit is one resource limit of setrlimit(2).
 type Limit struct {
 	Name     string `json:"name"`
 	Resource int    `json:"resource"`
 	Value    uint64 `json:"value"`
 }
 
-// Mounts is what the program sees of the file system.
+// Mounts are the parts of the file system that the program sees.
 type Mounts struct {
-	// Minimal gives it a root with nothing but what is listed here; otherwise it
-	// sees everything, and can change nothing but what is listed.
+	// Minimal gives it a root that holds only the listed paths. Without it, the program
+	// sees everything and can change only the listed paths.
 	Minimal bool `json:"minimal,omitempty"`
-	// Binds are what is there. Those that lie in others come after them.
+	// Binds are the visible paths, each after the paths that contain it.
 	Binds []Bind `json:"binds,omitempty"`
-	// Links are symbolic links that a minimal root has.
+	// Links are the symbolic links of a minimal root.
 	Links []Link `json:"links,omitempty"`
-	// Hidden are directories that are empty but for what is bound there.
+	// Hidden are directories that are empty except for the binds in them.
 	Hidden []Bytes `json:"hidden,omitempty"`
-	// Masked are files and directories, sorted, in whose place there is an empty one that
-	// nobody may read, and that cannot be renamed, nor any directory above them, up to the
-	// bind that they lie in. What is not there is left out.
+	// Masked are files and directories, sorted. Each is replaced by an empty one that
+	// cannot be read. It cannot be renamed, nor can the directories above it, up to the
+	// bind that contains it. Missing paths are skipped.
 	Masked []Bytes `json:"masked,omitempty"`
 	// Tmp are directories that share one memory file system of TmpSize bytes.
 	Tmp     []Bytes `json:"tmp,omitempty"`
 	TmpSize uint64  `json:"tmp_size,omitempty"`
 	TmpExec bool    `json:"tmp_exec,omitempty"`
-	// Proc gives it a /proc of its own processes; otherwise it has none, or, if
-	// HostProc is set, the host's.
+	// Proc gives it a /proc of its own processes. Without it, the program has none, or
+	// that of the host if HostProc is set.
 	Proc     bool `json:"proc,omitempty"`
 	HostProc bool `json:"host_proc,omitempty"`
-	// Pty gives it pseudo-terminals of its own.
+	// Pty gives it its own pseudo-terminals.
 	Pty bool `json:"pty,omitempty"`
 }
 
-// Bind is a path of the host that the program sees at the same path. No symbolic
-// link is followed on the way.
+// Bind is a path of the host that the program sees at the same path. The launcher does
+// not follow symbolic links.
 type Bind struct {
 	Path  Bytes `json:"path"`
 	Write bool  `json:"write,omitempty"`
 	Exec  bool  `json:"exec,omitempty"`
 	Dev   bool  `json:"dev,omitempty"` // devices there work
-	// Pin makes it impossible to rename the path or any directory above it, up
-	// to the bind that it lies in.
+	// Pin prevents renaming the path and the directories above it, up to the bind that
+	// contains it.
 	Pin bool `json:"pin,omitempty"`
-	// Link says that the path is a symbolic link, which stays one.
+	// Link is set if the path is a symbolic link, which stays one.
 	Link bool `json:"link,omitempty"`
 }
 
@@ -101,15 +101,15 @@ type Link struct {
 	Target Bytes `json:"target"`
 }
 
-// User is who the program runs as.
+// User is the user that the program runs as.
 type User struct {
 	UID int `json:"uid"`
 	GID int `json:"gid"`
-	// Groups says that supplementary groups can be dropped.
+	// Groups is set if supplementary groups can be dropped.
 	Groups bool `json:"groups,omitempty"`
 }
 
-// Landlock are the access rules for files, those for the program included.
+// Landlock are the access rules for files, the program's own file included.
 type Landlock struct {
 	Read    []Bytes `json:"read,omitempty"`
 	Exec    []Bytes `json:"exec,omitempty"`
@@ -117,20 +117,19 @@ type Landlock struct {
 	Devices []Bytes `json:"devices,omitempty"`
 }
 
-// Filter says which system calls the program may make. Those that serve to leave a
-// sandbox, or that reach deep into the kernel, are refused in any case.
+// Filter selects the system calls that the program may make. Calls that can leave a
+// sandbox, or that reach deep into the kernel, are always refused.
 type Filter struct {
-	// Sockets are the sockets that it may have.
+	// Sockets are the kinds of sockets that it may have.
 	Sockets Sockets `json:"sockets"`
 	// IPC allows System V and POSIX queues, semaphores and memory.
 	IPC bool `json:"ipc,omitempty"`
-	// Memfd allows files that are in memory only, which no access rule keeps from
-	// being executed.
+	// Memfd allows files in memory. No access rule prevents their execution.
 	Memfd bool `json:"memfd,omitempty"`
-	// Metadata allows changing modes, owners and extended attributes by names, which
-	// no access rule guards. Those of open files can be changed in any case.
+	// Metadata allows changing modes, owners and extended attributes by name, which no
+	// access rule restricts. Those of open files can always be changed.
 	Metadata bool `json:"metadata,omitempty"`
-	// SharedMemory allows memory without a file that processes share.
+	// SharedMemory allows shared memory without a file.
 	SharedMemory bool `json:"shared_memory,omitempty"`
 }
 
@@ -139,14 +138,14 @@ type Sockets string
 
 // The kinds of sockets.
 const (
-	// SocketsListen: unix sockets to listen on; it cannot connect.
+	// SocketsListen: unix sockets that listen; the program cannot connect.
 	SocketsListen Sockets = "listen"
-	// SocketsNetwork: unix sockets, TCP and UDP, and netlink to look at the
-	// network; no raw ones.
+	// SocketsNetwork: unix sockets, TCP, UDP, and netlink to read the state of the
+	// network; no raw sockets.
 	SocketsNetwork Sockets = "network"
 )
 
-// Encode returns the order as the launcher reads it.
+// Encode returns the order in the form that the launcher reads.
 func (o *Order) Encode() ([]byte, error) {
 	b, err := json.Marshal(o)
 	if err != nil {
@@ -158,7 +157,7 @@ func (o *Order) Encode() ([]byte, error) {
 	return b, nil
 }
 
-// decodeOrder reads one order, which is all that r holds.
+// decodeOrder reads one order, the only content of r.
 func decodeOrder(r io.Reader) (*Order, error) {
 	b, err := io.ReadAll(io.LimitReader(r, MaxOrder+1))
 	if err != nil {
@@ -182,30 +181,30 @@ func decodeOrder(r io.Reader) (*Order, error) {
 	return &o, nil
 }
 
-// Notice is what a launcher tells the host: what it has done before it executes
-// the program, a failure instead or afterwards.
+// Notice is a message of a launcher to the host: Done before it executes the program, or
+// Failure, which may also follow Done.
 type Notice struct {
 	Done    *Details   `json:"done,omitempty"`
 	Failure *StepError `json:"failure,omitempty"`
 }
 
-// Details are what the host cannot know of what was done.
+// Details are the results that the host cannot know.
 type Details struct {
 	// Landlock is the kernel's ABI, 0 if it was not ordered.
 	Landlock int `json:"landlock,omitempty"`
-	// ReadOnly are those of [Order.Writable] that its user may not write.
+	// ReadOnly are the directories of [Order.Writable] that the user cannot write.
 	ReadOnly []Bytes `json:"read_only,omitempty"`
-	// NoLoopback says why the loopback address could not be brought up.
+	// NoLoopback is the reason why the loopback address could not be brought up.
 	NoLoopback string `json:"no_loopback,omitempty"`
 }
 
-// StepError is why a launcher could not become the program.
+// StepError is the reason why a launcher could not become the program.
 type StepError struct {
 	Text  string        `json:"text"`
-	Layer string        `json:"layer,omitempty"` // the layer that cannot be had here
+	Layer string        `json:"layer,omitempty"` // the layer that is not available
 	Errno syscall.Errno `json:"errno,omitempty"`
 	Exec  bool          `json:"exec,omitempty"`  // execve(2) itself refused
-	Moved bool          `json:"moved,omitempty"` // a path was replaced meanwhile; another start may succeed
+	Moved bool          `json:"moved,omitempty"` // a path was replaced; another start may succeed
 }
 
 // Error implements error.

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a filter answers (linux/seccomp.h).
+// The answers of a filter (linux/seccomp.h).
 const (
 	answerAllow = 0x7fff0000
 	answerErrno = 0x00050000 // with the error number in the low bits
-	answerKill  = 0x80000000 // of the process
+	answerKill  = 0x80000000 // kills the process
 )
 
-// install makes the filter that of the calling thread and of what it executes.
+// install installs the filter for the calling thread and the program that it executes.
 func (f *Filter) install() error {
 	program, err := f.program()
 	if err != nil {
@@ -32,16 +32,16 @@ func (f *Filter) install() error {
 		filter[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
 	}
 	fprog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog))) //nolint:gosec // as the call takes it
+	_, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog))) //nolint:gosec // the argument of the system call
 	if errno != 0 {
 		return errno
 	}
 	return nil
 }
 
-// denied are refused with EPERM: they serve to look into or to steer other
-// processes, to change what is mounted, to make namespaces, to load code into the
-// kernel, to get at files by other ways than paths, or to change the system.
+// denied returns the calls that are refused with EPERM. They inspect or control other
+// processes, change mounts, create namespaces, load code into the kernel, reach files
+// without paths, or change the system.
 func (f *Filter) denied() []int {
 	calls := []int{
 		unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PROCESS_MADVISE,
@@ -76,8 +76,9 @@ func (f *Filter) denied() []int {
 	return calls
 }
 
-// unknown are answered as a kernel does that does not have them, because programs
-// then do without: clone3 passes its flags where no filter can read them.
+// unknown returns the calls that are answered as if the kernel did not have them, so
+// that programs work without them. clone3 passes its flags where no filter can read
+// them.
 func unknown() []int {
 	return []int{unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, unix.SYS_CLONE3}
 }
@@ -90,8 +91,7 @@ func (f *Filter) program() ([]bpf.Instruction, error) {
 	b := filterBuilder{}
 	b.add(load(4), bpf.JumpIf{Cond: bpf.JumpEqual, Val: architecture, SkipTrue: 1}, answer(answerKill))
 	b.add(load(0))
-	// The calls of other ABIs of the same processor (x32) have their numbers from
-	// here on.
+	// The calls of other ABIs of the same processor (x32) have numbers from here on.
 	b.add(bpf.JumpIf{Cond: bpf.JumpLessThan, Val: 0x40000000, SkipTrue: 1}, answer(answerErrno|uint32(unix.ENOSYS)))
 	for _, call := range f.denied() {
 		b.on(call, answer(refused))
@@ -101,20 +101,21 @@ func (f *Filter) program() ([]bpf.Instruction, error) {
 	}
 	// No namespaces: clone(flags & CLONE_NEW*).
 	b.on(unix.SYS_CLONE, load(argument(cloneFlags)), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: newNamespaces, SkipTrue: 1}, answer(refused))
-	// Other processes' limits and priorities stay theirs: only 0, which is oneself.
+	// The program may not change limits and priorities of other processes: only 0, the
+	// process itself.
 	for _, call := range []int{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
 		b.on(call, load(argument(0)), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, answer(refused))
 	}
-	// With these, 0 may also be all processes of the user.
+	// For these calls, 0 may also mean all processes of the user.
 	for call, ofUser := range map[int]uint32{unix.SYS_SETPRIORITY: unix.PRIO_USER, unix.SYS_IOPRIO_SET: ioprioOfUser} {
 		b.on(call, load(argument(0)), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: ofUser, SkipTrue: 1}, answer(refused),
 			load(argument(1)), bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 1}, answer(refused))
 	}
-	// Nobody types into a terminal for its user.
+	// The program may not type into a terminal for its user.
 	b.on(unix.SYS_IOCTL, load(argument(1)),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCSTI, SkipTrue: 1}, answer(refused),
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: unix.TIOCLINUX, SkipTrue: 1}, answer(refused))
-	// Memory that grows by itself is not counted when it is mapped.
+	// The limits do not count memory that grows by itself when it is mapped.
 	growing := []bpf.Instruction{
 		load(argument(3)), bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: unix.MAP_GROWSDOWN, SkipTrue: 1}, answer(answerErrno | uint32(unix.ENOMEM)),
 	}
@@ -131,7 +132,7 @@ func (f *Filter) program() ([]bpf.Instruction, error) {
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_UNIX, SkipTrue: 1}, answer(noFamily),
 			load(argument(1)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 1}, answer(refused))
-		// Each end of a pair of datagram sockets could send to any other socket.
+		// Each end of a pair of datagram sockets could send to any socket.
 		b.on(unix.SYS_SOCKETPAIR, load(argument(1)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_STREAM, SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.SOCK_SEQPACKET, SkipTrue: 1}, answer(refused))
@@ -144,9 +145,10 @@ func (f *Filter) program() ([]bpf.Instruction, error) {
 			bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.AF_INET6, SkipTrue: 1},
 			answer(noFamily),
 			load(argument(1)), bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: socketType},
-			// TCP and UDP are below. SOCK_PACKET, which AF_INET takes too, sees all that passes.
+			// TCP and UDP have lower numbers. SOCK_PACKET, which AF_INET accepts too, sees all
+			// traffic.
 			bpf.JumpIf{Cond: bpf.JumpGreaterOrEqual, Val: unix.SOCK_RAW, SkipFalse: allow - 9}, answer(refused),
-			// Of netlink only what tells addresses and routes.
+			// Netlink only for addresses and routes.
 			load(argument(2)), bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 1}, answer(refused))
 	default:
 		return nil, fmt.Errorf("unknown kind of sockets %q", f.Sockets)
@@ -163,12 +165,11 @@ const (
 	newNamespaces = 0x7e020080
 	// ioprioOfUser is IOPRIO_WHO_USER (linux/ioprio.h).
 	ioprioOfUser = 3
-	// socketType masks the flags of a socket's type away.
+	// socketType is the mask of a socket's type without its flags.
 	socketType = 0xf
 )
 
-// filterBuilder makes a filter. The number of the call is loaded between any two
-// of its parts.
+// filterBuilder builds a filter. The number of the call is loaded before each part.
 type filterBuilder struct{ p []bpf.Instruction }
 
 func (b *filterBuilder) add(instructions ...bpf.Instruction) { b.p = append(b.p, instructions...) }
@@ -183,7 +184,7 @@ func (b *filterBuilder) on(call int, body ...bpf.Instruction) {
 // load loads a word of struct seccomp_data.
 func load(offset uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offset, Size: 4} }
 
-// argument is the offset of the low word of an argument, on a little-endian
+// argument returns the offset of the low word of an argument, on a little-endian
 // processor.
 func argument(n int) uint32 { return uint32(16 + 8*n) }
 

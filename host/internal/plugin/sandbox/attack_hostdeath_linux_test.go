@@ -39,9 +39,9 @@ func hostDeathAttacks() []attack {
 		}
 	}
 	return []attack{
-		{name: "outlive a killed host by a signal that it does not want (`PR_SET_PDEATHSIG`)", root: all, by: "`guard`", stage: outlives("signal", false)},
-		{name: "outlive a killed host by executing itself from another thread", root: all, by: "`guard`", stage: outlives("thread", false)},
-		{name: "outlive a killed host by a child", root: all, by: "`guard`", rootOnly: "without a control group, the guard and the kernel's signal race", stage: outlives("child", true)},
+		{name: "outlive a killed host by a signal that it does not want (`PR_SET_PDEATHSIG`)", root: all, by: "`reaper`", stage: outlives("signal", false)},
+		{name: "outlive a killed host by executing itself from another thread", root: all, by: "`reaper`", stage: outlives("thread", false)},
+		{name: "outlive a killed host by a child", root: all, by: "`reaper`", rootOnly: "without a control group, the reaper and the kernel's signal race", stage: outlives("child", true)},
 	}
 }
 
@@ -75,7 +75,7 @@ func (l line) alive(t *testing.T) bool {
 	return string(answer) == "alive\n"
 }
 
-// dies waits until nobody is left who could answer: the guard needs a moment.
+// dies waits until nobody is left who could answer: the reaper needs a moment.
 func (l line) dies(t *testing.T) bool {
 	t.Helper()
 	must(t, l.answers.SetReadDeadline(time.Now().Add(patience)))
@@ -104,8 +104,8 @@ func killHost(t *testing.T, p Profile, drop []Layer, honest bool) {
 	stdout, err := host.StdoutPipe()
 	must(t, err)
 	host.Stderr = os.Stderr
-	if p.Confinement.Isolation == Off { // the control: there is a guard at every level
-		host.Env = append(os.Environ(), "UNGUARDED=1")
+	if p.Confinement.Isolation == Off { // the control: there is a reaper at every level
+		host.Env = append(os.Environ(), "WITHOUT_REAPER=1")
 	}
 	must(t, host.Start())
 	if pipe, ok := stdout.(*os.File); ok { // a program that ends before it says its id must not hold the test
@@ -167,7 +167,7 @@ func beHost(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	l.unguarded = os.Getenv("UNGUARDED") != ""
+	l.withoutReaper = os.Getenv("WITHOUT_REAPER") != ""
 	proc, err := l.launchWithout(ctx, &order.Profile, order.Drop)
 	if err != nil {
 		return err

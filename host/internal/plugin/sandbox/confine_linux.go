@@ -51,7 +51,7 @@ func (p *plan) attr(group *group) *syscall.SysProcAttr {
 
 // always are what every program has beside the layers that can be chosen.
 func always() []string {
-	return []string{"guard", "subreaper", "session", "descriptors closed", "umask 077"}
+	return []string{"reaper", "subreaper", "session", "descriptors closed", "umask 077"}
 }
 
 // missingHere are the layers that this system never has.

@@ -66,7 +66,7 @@ func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Pro
 	})
 }
 
-// ownEnv is the environment of a launcher and of a guard: without one they have the
+// ownEnv is the environment of a launcher and of a reaper: without one they have the
 // host's, with its secrets. With one processor the Go runtime starts faster; they have
 // nothing for a second one. GORACE holds the options of a race detector, without which
 // each would end a second late.

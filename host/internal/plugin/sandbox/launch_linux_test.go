@@ -79,7 +79,7 @@ func TestLaunchGivesOnlyWhatTheProfileSays(t *testing.T) {
 	if got.Session != proc.PID() {
 		t.Errorf("session = %d, want its own, %d", got.Session, proc.PID())
 	}
-	want := []string{"rlimits", "no_new_privs", "pdeathsig", "guard", "subreaper", "session", "descriptors closed", "umask 077"}
+	want := []string{"rlimits", "no_new_privs", "pdeathsig", "reaper", "subreaper", "session", "descriptors closed", "umask 077"}
 	// A control group depends on the machine: see TestGroupOfAProgram.
 	layers := slices.DeleteFunc(slices.Clone(proc.Report.Layers), func(layer string) bool { return strings.HasPrefix(layer, "cgroup:") })
 	if diff := cmp.Diff(want, layers); diff != "" {

@@ -163,7 +163,7 @@ func host(args []string) error {
 	if err != nil {
 		return err
 	}
-	l.unguarded = os.Getenv("UNGUARDED") != ""
+	l.withoutReaper = os.Getenv("WITHOUT_REAPER") != ""
 	binary, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err

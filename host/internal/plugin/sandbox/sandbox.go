@@ -54,10 +54,10 @@ type Launcher struct {
 	mu     sync.Mutex // guards everything below
 	closed bool
 	live   map[*Process]struct{}
-	guard  *guard // nil before the first program
+	reaper *reaper // nil before the first program
 
-	missing   map[Layer]Gap // layers that cannot be had on this machine
-	unguarded bool          // set by tests, before the first program
+	missing       map[Layer]Gap // layers that cannot be had on this machine
+	withoutReaper bool          // set by tests, before the first program
 }
 
 // NewLauncher returns a launcher. The caller must Close it. On Linux it makes
@@ -107,7 +107,7 @@ func (l *Launcher) Close() error {
 	}
 	<-l.gone
 	if first {
-		l.closeGuard()
+		l.closeReaper()
 		l.closeGroups()
 	}
 	return nil
@@ -305,7 +305,7 @@ func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process
 		}
 		proc = newProcess(program, pipes, group)
 		l.live[proc] = struct{}{}
-		if guardErr := l.watchOver(proc); guardErr != nil {
+		if reaperErr := l.watchOver(proc); reaperErr != nil {
 			proc.Kill() // its end is found when it is sent its order
 		}
 	}
@@ -337,6 +337,6 @@ func (l *Launcher) attend(p *Process) {
 	p.group.remove()
 	p.stdout.End()
 	p.stderr.End()
-	l.letGo(p)
+	l.release(p)
 	close(p.done)
 }

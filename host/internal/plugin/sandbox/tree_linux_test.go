@@ -320,7 +320,7 @@ func TestProgramDiesWithItsHost(t *testing.T) {
 }
 
 // TestProgramWithoutItsSignalDiesWithItsHost is a program that has removed its
-// parent-death signal: the guard kills it.
+// parent-death signal: the reaper kills it.
 func TestProgramWithoutItsSignalDiesWithItsHost(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(name, 0o600); err != nil {
@@ -339,34 +339,34 @@ func TestProgramWithoutItsSignalDiesWithItsHost(t *testing.T) {
 	}
 }
 
-// TestGuardIsReplaced kills the guard, and then the host.
-func TestGuardIsReplaced(t *testing.T) {
+// TestReaperIsReplaced kills the reaper, and then the host.
+func TestReaperIsReplaced(t *testing.T) {
 	l := newLauncher(t)
 	proc := started(t, l, profile(t, "stop"))
-	first := l.guardProcess()
+	first := l.reaperProcess()
 	if err := unix.Kill(first, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	for l.guardProcess() == first || l.guardProcess() == 0 {
+	for l.reaperProcess() == first || l.reaperProcess() == 0 {
 		runtime.Gosched()
 	}
 	proc.Kill()
 	<-proc.Done()
 }
 
-func (l *Launcher) guardProcess() int {
+func (l *Launcher) reaperProcess() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.guard == nil {
+	if l.reaper == nil {
 		return 0
 	}
-	return l.guard.process.Pid
+	return l.reaper.process.Pid
 }
 
-// The control for the tests above: without a guard, a program that has removed its
+// The control for the tests above: without a reaper, a program that has removed its
 // parent-death signal goes on.
 func TestControlProgramOutlivesItsHost(t *testing.T) {
-	t.Setenv("UNGUARDED", "1")
+	t.Setenv("WITHOUT_REAPER", "1")
 	name := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(name, 0o600); err != nil {
 		t.Fatal(err)

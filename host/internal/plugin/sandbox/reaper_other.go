@@ -2,15 +2,15 @@
 
 package sandbox
 
-// guard is a process that there is on Linux only.
-type guard struct{}
+// reaper exists on Linux only.
+type reaper struct{}
 
 func (l *Launcher) watchOver(*Process) error { return nil }
 
-func (l *Launcher) letGo(p *Process) {
+func (l *Launcher) release(p *Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, p)
 }
 
-func (l *Launcher) closeGuard() {}
+func (l *Launcher) closeReaper() {}
