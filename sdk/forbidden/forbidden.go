@@ -1,8 +1,8 @@
-// Package forbidden reads the patterns of paths that no call may use, whoever approves
-// it. A pattern is an absolute path with wildcards: "*" and "?" stand for parts of a
-// name, "**" for any number of directories, "[...]" for one of some characters, "{a,b}"
-// for either, and "\" takes the meaning of what follows. One that begins with "**/" is
-// about every directory. Case counts.
+// Package forbidden matches the patterns of paths that no call may use, even with an
+// approval. A pattern is an absolute path with wildcards: "*" and "?" stand for parts of
+// a name, "**" for any number of directories, "[...]" for one of some characters, "{a,b}"
+// for either text, and "\" escapes the next character. A pattern that begins with "**/"
+// applies to every directory. Case matters.
 package forbidden
 
 import (
@@ -13,23 +13,21 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// Patterns are patterns of paths. One that cannot be read covers nothing.
+// Patterns are patterns of paths. An invalid pattern covers nothing.
 type Patterns []string
 
-// Covers reports whether a pattern matches the absolute path, or a directory that it
-// lies in.
+// Covers reports whether a pattern matches the absolute path or a directory above it.
 func (p Patterns) Covers(abs string) bool {
 	return slices.ContainsFunc(p, func(pattern string) bool { return Covers(pattern, abs) })
 }
 
-// Match reports whether a pattern matches the absolute, clean path itself. Below a
-// directory that is not covered, it says what [Patterns.Covers] does.
+// Match reports whether a pattern matches the absolute, clean path itself. If its
+// directory is not covered, the result is that of [Patterns.Covers].
 func (p Patterns) Match(abs string) bool {
 	return slices.ContainsFunc(p, func(pattern string) bool { return match(pattern, abs) })
 }
 
-// Covers reports whether the pattern matches the absolute path, or a directory that it
-// lies in.
+// Covers reports whether the pattern matches the absolute path or a directory above it.
 func Covers(pattern, abs string) bool {
 	for at := path.Clean(abs); at != "/" && at != "."; at = path.Dir(at) {
 		if match(pattern, at) {
@@ -44,10 +42,10 @@ func match(pattern, abs string) bool {
 	return ok && err == nil
 }
 
-// Valid reports whether the pattern can be read.
+// Valid reports whether the pattern is valid.
 func Valid(pattern string) bool { return doublestar.ValidatePattern(pattern) }
 
-// Literal returns the pattern of the absolute path alone.
+// Literal returns the pattern that matches only the absolute path.
 func Literal(abs string) string {
 	var b strings.Builder
 	for _, c := range []byte(abs) {
@@ -59,9 +57,9 @@ func Literal(abs string) string {
 	return b.String()
 }
 
-// Split returns the path at the beginning of a pattern that has no wildcards, and the
-// rest of the pattern, "" if there are none. All that the pattern matches is the path or
-// lies below it.
+// Split returns the leading path of a pattern without wildcards, and the rest of the
+// pattern; the rest is "" if the pattern has no wildcards. Every match of the pattern is
+// the path or below it.
 func Split(pattern string) (dir, rest string) {
 	parts := strings.Split(strings.TrimPrefix(pattern, "/"), "/")
 	dir = "/"

@@ -1,11 +1,11 @@
-// Package gitenv is the environment in which git runs no program that a
-// repository names, as far as an environment can say so: no monitor, hook, editor,
-// pager or signature program, and nothing in submodules. The configuration of the
-// user and of the system does not count.
+// Package gitenv provides an environment in which git runs no program that a
+// repository names, as far as an environment can prevent it: no monitor, hook, editor,
+// pager or signature program, and nothing in submodules. Git ignores the configuration
+// of the user and of the system.
 //
-// No environment can override what a repository gives a name of its own: filters,
-// diff and merge drivers, aliases, included files. Whoever runs git unasked has to
-// look at the configuration first.
+// An environment cannot override settings with names that a repository chooses: filters,
+// diff and merge drivers, aliases, included files. A program that runs git without
+// approval must read the configuration first.
 package gitenv
 
 import (
@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// Config returns the settings that replace what a repository says: names and values
-// in turn.
+// Config returns the settings that override those of a repository: names and values in
+// turn.
 func Config() []string {
 	return []string{
 		"core.fsmonitor", "false", "core.hooksPath", "/dev/null", "core.editor", ":", "core.pager", "cat", "core.alternateRefsCommand", "false",
@@ -28,8 +28,7 @@ func Config() []string {
 	}
 }
 
-// Overrides reports whether [Config] replaces a setting; the case of its letters does
-// not matter.
+// Overrides reports whether [Config] overrides a setting. Case does not matter.
 func Overrides(key string) bool {
 	all := Config()
 	for i := 0; i < len(all); i += 2 {
@@ -50,8 +49,8 @@ func Variables() []string {
 	}
 }
 
-// Settings returns the variables that give git settings: names and values in turn, of
-// which the last one of a name counts.
+// Settings returns the variables that pass settings to git. pairs are names and values
+// in turn; the last value of a name counts.
 func Settings(pairs []string) []string {
 	env := make([]string, 0, len(pairs)+1)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -60,5 +59,5 @@ func Settings(pairs []string) []string {
 	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(len(pairs)/2))
 }
 
-// Environment returns all of it: [Variables], and [Config] as [Settings].
+// Environment returns the whole environment: [Variables], and [Config] as [Settings].
 func Environment() []string { return append(Variables(), Settings(Config())...) }

@@ -1,14 +1,12 @@
-// Package patch reads patches: unified diffs as git and diff write them, and
-// the form that begins with "*** Begin Patch". It says which files a patch
-// names and what should become of their lines; it looks at no file and changes
-// none.
+// Package patch parses patches: unified diffs of git and diff, and the form that begins
+// with "*** Begin Patch". It returns the files that a patch names and the changes of
+// their lines. It reads and changes no file.
 //
-// Models write patches by hand and count badly. What a hunk holds is taken
-// from its lines where the numbers in its header disagree with them. Anything
-// else that is not clear is an error, with the line of the patch: a patch is
-// never read in part.
+// Models write patches by hand and count badly. If the numbers in the header of a hunk
+// disagree with its lines, the lines count. Anything else that is ambiguous is an error
+// with the line of the patch: a patch is never parsed in part.
 //
-// Errors are written for a model: they are of type [*tool.Error].
+// Errors are of type [*tool.Error], written for a model.
 package patch
 
 import (
@@ -21,15 +19,15 @@ import (
 
 // Bounds of one patch.
 const (
-	// MaxBytes is how long its text may be.
+	// MaxBytes is the maximum length of the text.
 	MaxBytes = 4 << 20
-	// MaxFiles is how many files it may change.
+	// MaxFiles is the maximum number of files.
 	MaxFiles = 100
-	// MaxHunks is how many hunks it may have in all.
+	// MaxHunks is the maximum number of hunks of all files together.
 	MaxHunks = 2000
 )
 
-// Operation is what becomes of a file.
+// Operation is what a patch does to a file.
 type Operation string
 
 // The closed list of operations.
@@ -41,25 +39,25 @@ const (
 	Copy   Operation = "copy"
 )
 
-// File is what a patch says about one file.
+// File is the part of a patch about one file.
 type File struct {
-	// Line is where it begins in the patch, counted from 1.
+	// Line is the line of the patch where it begins, counted from 1.
 	Line int
-	// Operation is what becomes of it.
+	// Operation is what the patch does to the file.
 	Operation Operation
-	// Old is the path before, "" for [Create]; New the path afterwards, "" for
-	// [Delete]. They are the same for [Update], unless the patch gives two
-	// names and does not say that one becomes the other.
+	// Old is the path before, "" for [Create]; New is the path after, "" for
+	// [Delete]. They are the same for [Update], unless the patch has two names and
+	// does not declare a rename.
 	Old, New string
-	// Mode is the new mode, 0o644 or 0o755, or 0 if the patch does not say.
+	// Mode is the new mode, 0o644 or 0o755, or 0 if the patch has none.
 	Mode fs.FileMode
-	// Hunks are what changes in it, in order.
+	// Hunks are the changes in the file, in order.
 	Hunks []Hunk
-	// AtOnce says that a path is that of the file before the whole patch, as in
-	// a diff of git, and not what an earlier part of the patch made of it.
+	// AtOnce means that Old is a path before the whole patch, as in a diff of git,
+	// and not after the earlier parts of the patch.
 	AtOnce bool
-	// EndKept says that the patch cannot say whether the last line has a line
-	// end, so that it stays as it is.
+	// EndKept means that the patch cannot describe whether the last line has a line
+	// end, so the file keeps it.
 	EndKept bool
 }
 
@@ -67,33 +65,32 @@ type File struct {
 type Hunk struct {
 	// Line is where it begins in the patch, counted from 1.
 	Line int
-	// Start is the line of the file, counted from 1, where the hunk says that
-	// it belongs; 0 if it does not say.
+	// Start is the line of the file in the header of the hunk, counted from 1; 0 if
+	// there is none.
 	Start int
-	// Within are lines of the file, each after the one before, that stand
-	// before the hunk.
+	// Within lists lines of the file that precede the hunk, in order.
 	Within []string
-	// AtEnd says that the hunk stands at the end of the file.
+	// AtEnd means that the hunk is at the end of the file.
 	AtEnd bool
-	// Lines are what it holds.
+	// Lines are the lines of the hunk.
 	Lines []Line
 }
 
 // Line is a line of a hunk.
 type Line struct {
-	// Kind is ' ' for a line that stays, '-' for one that goes and '+' for one
-	// that comes.
+	// Kind is ' ' for an unchanged line, '-' for a removed line and '+' for an added
+	// line.
 	Kind byte
 	// Text is the line without its line feed.
 	Text string
-	// Open says that the line has no line end.
+	// Open means that the line has no line end.
 	Open bool
 }
 
-// Old returns the lines before.
+// Old returns the lines before the change.
 func (h *Hunk) Old() []Line { return h.without('+') }
 
-// New returns the lines afterwards.
+// New returns the lines after the change.
 func (h *Hunk) New() []Line { return h.without('-') }
 
 func (h *Hunk) without(kind byte) []Line {
@@ -106,7 +103,7 @@ func (h *Hunk) without(kind byte) []Line {
 	return lines
 }
 
-// Paths returns every path that the files name, each once.
+// Paths returns every path of the files, each once.
 func Paths(files []File) []string {
 	var paths []string
 	for _, f := range files {
@@ -119,8 +116,8 @@ func Paths(files []File) []string {
 	return paths
 }
 
-// Parse reads a patch. What is not a patch in either form, or not all of one,
-// is [tool.InvalidArgument]; what exceeds the bounds is
+// Parse parses a patch. Text that is not a complete patch in either form is
+// [tool.InvalidArgument], and a patch that exceeds the bounds is
 // [tool.ResourceExhausted].
 func Parse(text string) ([]File, error) {
 	if len(text) > MaxBytes {

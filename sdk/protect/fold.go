@@ -6,10 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// Fold returns what a file system that ignores case compares instead of a
-// name, as far as names of ASCII letters have other spellings: letters of either
-// case, the few other letters that fold to them, ligatures, and characters that
-// are ignored. Names that differ in nothing else are taken for the same.
+// Fold returns the form of a name that a file system without case compares, for all
+// spellings of names with ASCII letters: either case, the few other letters that fold to
+// ASCII, ligatures, and ignored characters. Names with the same form may be one file.
 func Fold(name string) string {
 	ascii := true
 	for i := range len(name) {

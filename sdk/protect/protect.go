@@ -1,10 +1,10 @@
-// Package protect knows the names of files that have a program run something when it
-// is only used: the configuration and hooks of git repositories, of editors and of
-// agents. A program that can write one of them can make its user run anything.
+// Package protect lists the names of files that make a program run other programs: the
+// configuration and hooks of git repositories, of editors and of agents. A program that
+// can write one of these files can make its user run anything. It also lists variables
+// of the environment with the same effect.
 //
-// It knows names alone and reads no file, and names of variables of the environment that
-// do the same. The host and the package roots share it, so
-// that what one of them protects the other does.
+// The package examines names only, not files. The host and package roots share it, so
+// both protect the same files.
 package protect
 
 import (
@@ -12,24 +12,24 @@ import (
 	"strings"
 )
 
-// The presets: words that stand for names.
+// The presets. Each is a word that stands for names of files.
 const (
-	// Git is the configuration of repositories, with their hooks.
+	// Git is the configuration of repositories and their hooks.
 	Git = "git"
-	// Hooks is what git and programs beside it run when something is committed,
-	// checked out or pushed.
+	// Hooks are the files that git and similar programs run at a commit, a checkout
+	// or a push.
 	Hooks = "hooks"
-	// Editor is what editors, and shells that enter a directory, read there.
+	// Editor are the files that editors read, and shells that enter a directory.
 	Editor = "editor"
-	// Agents is what agents read.
+	// Agents are the files that agents read.
 	Agents = "agents"
 )
 
-// Presets returns all presets, which is what is protected if nothing else is said.
+// Presets returns all presets, which are the default.
 func Presets() []string { return []string{Git, Hooks, Editor, Agents} }
 
-// Names returns the names that presets stand for, wherever a file or directory bears
-// them; those in git's own directories are [GitNames].
+// Names returns the names of files and directories that presets stand for, at any
+// depth. [GitNames] returns the names in directories of git.
 func Names(presets []string) []string {
 	var all []string
 	for preset, names := range map[string][]string{
@@ -45,12 +45,11 @@ func Names(presets []string) []string {
 	return all
 }
 
-// GitDir is the name of a repository's own directory, or of a file that says where it
-// is.
+// GitDir is the name of the git directory of a repository, or of a file with its path.
 const GitDir = ".git"
 
-// GitNames returns the names that presets stand for in a repository's own directory:
-// that of a worktree, of a submodule, or of a bare repository, too.
+// GitNames returns the names that presets stand for in a git directory, including those
+// of a worktree, a submodule or a bare repository.
 func GitNames(presets []string) []string {
 	var all []string
 	if slices.Contains(presets, Git) {
@@ -62,9 +61,9 @@ func GitNames(presets []string) []string {
 	return all
 }
 
-// Covers reports whether a path bears a name that presets stand for, or lies below one
-// that does, on any file system: case, dots at the end and characters that are not
-// seen do not count. The path is relative to where names count from.
+// Covers reports whether a name in the path is one that presets stand for, on any file
+// system: it ignores case, trailing dots and invisible characters. The path is relative
+// to the folder.
 func Covers(presets []string, path string) bool {
 	names, gitNames := Names(presets), GitNames(presets)
 	var parts []string
@@ -84,8 +83,8 @@ func Covers(presets []string, path string) bool {
 	return false
 }
 
-// Words returns those of the presets that cover a path: to change it, all of them must
-// be lifted.
+// Words returns the presets that cover a path. To change the file, all of them must be
+// lifted.
 func Words(presets []string, path string) []string {
 	return slices.DeleteFunc(slices.Clone(presets), func(word string) bool { return !Covers([]string{word}, path) })
 }
@@ -106,8 +105,9 @@ func inGit(names, path []string) bool {
 	return slices.Contains(names, path[0])
 }
 
-// Name returns what file systems may take a name for: as [Fold] says, and without dots
-// and spaces at the end. The short name of the directory .git is that.
+// Name returns the form of a name that file systems may treat as the same: it applies
+// [Fold], removes dots and spaces at the end, and returns .git for the short name of that
+// directory.
 func Name(name string) string {
 	name = strings.TrimRight(Fold(name), ". ")
 	if name == "git~1" {

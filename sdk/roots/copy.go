@@ -11,9 +11,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// CopyTo copies what is at the place to dest, whose Roots may be others. Links
-// in a directory are copied as links. Both targets must be locked. The copy
-// appears at dest once it is whole and durable. Modes are kept, owners are not.
+// CopyTo copies the file or directory to dest, which may belong to other Roots. Links
+// in a directory are copied as links. Both targets must be locked. The copy appears at
+// dest when it is complete and durable. Modes are kept, owners are not.
 func (t *Target) CopyTo(ctx context.Context, dest *Target, opts MoveOptions) error {
 	opts.Copy = true
 	if err := t.Movable(ctx, dest, opts); err != nil {

@@ -23,11 +23,11 @@ const (
 	openDir = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
 )
 
-// Dir is an open directory below the folders, to go through many files fast.
-// What is in it is reached by its name alone: no path is looked up again and no
-// symbolic link followed, so that renaming what is above, or placing a link,
-// gains nothing. Its methods may be used by several goroutines at once, except
-// [Dir.Read] and [Dir.Close].
+// Dir is an open directory below the folders, for fast access to many files. Files
+// are opened by their name in the directory: paths are not resolved again and
+// symbolic links are not followed, so renaming a directory above or placing a link
+// does not lead outside. Its methods are safe for concurrent use, except [Dir.Read]
+// and [Dir.Close].
 type Dir struct {
 	roots   *Roots
 	at      place
@@ -42,20 +42,19 @@ type DirEntry struct {
 	Type fs.FileMode
 }
 
-// Info is what is known of a file.
+// Info describes a file.
 type Info struct {
-	// Mode has the kind of file and who may use it.
+	// Mode is the kind and the permissions of the file.
 	Mode fs.FileMode
 	// Size is in bytes.
 	Size int64
-	// Modified is when the content was changed last.
+	// Modified is the time of the last change of the content.
 	Modified time.Time
 }
 
-// OpenDir opens the directory of the given name, following symbolic links that
-// stay below the folders. If each is not nil, it is called with the directories
-// on the way there, the folder first, which are closed when it returns. The
-// caller closes the directory.
+// OpenDir opens a directory. It follows symbolic links that stay below the folders.
+// If each is not nil, OpenDir calls it with the directories above, the folder first;
+// they are closed when each returns. The caller closes the directory.
 func (r *Roots) OpenDir(name string, each func(*Dir)) (*Dir, error) {
 	at, err := r.resolve(name, true)
 	if err != nil {
@@ -102,11 +101,11 @@ func (r *Roots) openDirectory(at place, each func(*Dir)) (*Dir, error) {
 	return d, nil
 }
 
-// Path is the directory as results show it and as a call can name it, see
+// Path returns the path of the directory for results and calls; see
 // [Roots.Display].
 func (d *Dir) Path() string { return d.at.String() }
 
-// Rel is the path relative to the folder, with slashes; "" for the folder.
+// Rel returns the path relative to the folder, with slashes; "" for the folder.
 func (d *Dir) Rel() string {
 	if d.at.rel == "." {
 		return ""
@@ -117,7 +116,7 @@ func (d *Dir) Rel() string {
 // below is what has the given name in the directory, as results show it.
 func (d *Dir) below(name string) string { return Join(d.Path(), name) }
 
-// Join is [path.Join] for a name that needs no cleaning.
+// Join does the same as [path.Join] for a name that is clean.
 func Join(dir, name string) string {
 	if dir == "" || dir == "." {
 		return name
@@ -125,8 +124,8 @@ func Join(dir, name string) string {
 	return strings.TrimSuffix(dir, "/") + "/" + name
 }
 
-// Secret reports whether the name is one that usually holds secrets, and is not allowed:
-// it is neither opened nor entered.
+// Secret reports whether the file of the name usually holds secrets and is not allowed.
+// Such files and directories are not opened.
 func (d *Dir) Secret(name string) bool {
 	return d.secrets.Covers(name) && !d.roots.allows(place{d.at.folder, Join(d.at.rel, name)})
 }
@@ -151,7 +150,7 @@ func (d *Dir) checked(name string) error {
 	return nil
 }
 
-// OpenDir opens a directory in it. The caller closes that.
+// OpenDir opens a directory in d. The caller closes it.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err := d.checked(name); err != nil {
 		return nil, err
@@ -168,8 +167,8 @@ func (d *Dir) enter(name string) (*Dir, error) {
 	return &Dir{roots: d.roots, at: place{d.at.folder, Join(d.at.rel, name)}, fd: fd, secrets: d.secrets.Enter(name)}, nil
 }
 
-// Open opens a regular file in it, without waiting for one that is not, and
-// refuses others. The caller closes the file.
+// Open opens a regular file in d. It refuses files of other kinds and does not block
+// on them. The caller closes the file.
 func (d *Dir) Open(name string) (*File, error) {
 	fd, size, err := d.open(name, d.below(name))
 	if err != nil {
@@ -205,8 +204,8 @@ func (d *Dir) open(name, shown string) (fd int, size int64, err error) {
 	return fd, stat.Size, nil
 }
 
-// Info describes what has the given name, which may be a secret; a symbolic link
-// is not followed.
+// Info describes the file of the given name, which may be a secret. It does not
+// follow a symbolic link.
 func (d *Dir) Info(name string) (Info, error) {
 	if d.forbids(name) {
 		return Info{}, d.roots.forbiddenPath(d.below(name))
@@ -224,7 +223,7 @@ func (d *Dir) info(name string) (Info, error) {
 	return Info{Mode: fileMode(&stat), Size: stat.Size, Modified: time.Unix(stat.Mtim.Unix())}, nil
 }
 
-// Target returns where a symbolic link leads to, which may be anywhere.
+// Target returns the target of a symbolic link, which may be outside the folders.
 func (d *Dir) Target(name string) (string, error) {
 	if d.forbids(name) {
 		return "", d.roots.forbiddenPath(d.below(name))
@@ -237,9 +236,9 @@ func (d *Dir) Target(name string) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// Read appends what is in the directory to entries, in no order, without what is
-// forbidden. What could be read comes with an error too, which is one if there is more
-// than can be held.
+// Read appends the entries of the directory to entries, in no order, without forbidden
+// files. With an error, it returns the entries that it has read; it is an error if the
+// directory has too many.
 func (d *Dir) Read(entries []DirEntry) ([]DirEntry, error) {
 	first := len(entries)
 	entries, err := d.readAll(entries)
@@ -276,8 +275,8 @@ func (d *Dir) readAll(entries []DirEntry) ([]DirEntry, error) {
 
 var errTooMany = errors.New("too many entries")
 
-// Close closes the directory. What was opened in it stays open. It may be called
-// again.
+// Close closes the directory. Files opened in it stay open. Calling Close again does
+// nothing.
 func (d *Dir) Close() error { return closeOnce(&d.fd) }
 
 // closeOnce closes a descriptor and forgets it: its number soon is another's.

@@ -118,9 +118,9 @@ func removeEmpty(dir *os.Root, name string) error {
 	return unix.Unlinkat(int(above.Fd()), path.Base(name), unix.AT_REMOVEDIR)
 }
 
-// MakeDirectory makes a directory at the place, and those on the way if
-// [TargetOptions.Parents] says so. It reports whether there was none; anything
-// else that is there is an error.
+// MakeDirectory makes a directory at the place, and the missing directories above it
+// with [TargetOptions.Parents]. It reports false if the directory exists already. A
+// file of another kind at the place is an error.
 func (t *Target) MakeDirectory() (made bool, err error) {
 	if t.info != nil {
 		if !t.info.IsDir() {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File is a regular file that was opened in a [Dir]: an [os.File] that costs
-// less. It is used by one goroutine at a time.
+// File is an open regular file in a [Dir]. It needs less memory than an [os.File]. It is
+// for one goroutine at a time.
 type File struct {
 	fd   int
 	size int64
@@ -16,7 +16,7 @@ type File struct {
 
 var _ io.ReadSeekCloser = (*File)(nil)
 
-// Size is how many bytes the file had when it was opened.
+// Size returns the size in bytes when the file was opened.
 func (f *File) Size() int64 { return f.size }
 
 // Read implements [io.Reader].
@@ -43,5 +43,5 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	return unix.Seek(f.fd, offset, whence)
 }
 
-// Close closes the file. It may be called again.
+// Close closes the file. Calling Close again does nothing.
 func (f *File) Close() error { return closeOnce(&f.fd) }

@@ -22,9 +22,9 @@ const (
 	maxLinkedDepth = 256
 )
 
-// hardLinks remembers for some seconds which secrets below the folders, and which files
-// that are forbidden there, have several names, so that they are not read by another one. The zero value is ready; several
-// Roots of a process can share it.
+// hardLinks remembers for some seconds the secrets and the forbidden files below the
+// folders that have several names, so that they are not read by another name. The zero
+// value is ready to use.
 type hardLinks struct {
 	mu      sync.Mutex        // guards what follows, and is held while a folder is looked through
 	folders map[string]linked // by path

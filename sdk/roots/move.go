@@ -11,15 +11,15 @@ import (
 // MoveOptions are the settings of [Target.MoveTo], [Target.CopyTo] and
 // [Target.Movable].
 type MoveOptions struct {
-	// Overwrite allows to replace a regular file by another.
+	// Overwrite allows replacing a regular file by another.
 	Overwrite bool
-	// Copy says, to [Target.Movable], that the source stays.
+	// Copy tells [Target.Movable] that the source stays.
 	Copy bool
 }
 
-// Removable says why what is at the place cannot be removed or moved away, or
-// nil: it or something below it is protected, or it is a folder itself. It
-// changes nothing.
+// Removable returns the reason why the file or directory cannot be removed or moved
+// away, or nil: it or something below it is protected, or it is a folder itself.
+// Removable changes nothing.
 func (t *Target) Removable() error {
 	protection := &t.roots.protection
 	switch {
@@ -48,11 +48,10 @@ func (r *Roots) holds(at place) bool {
 	return false
 }
 
-// MoveTo moves what is at the place to dest, whose Roots may be others; links
-// are moved, not followed. Both targets must be locked. Within a mount it is a
-// rename: whoever looks sees it in one place. Else it is a copy that is made
-// durable before the source is removed; if only that fails, the error says so,
-// and the copy stays.
+// MoveTo moves the file or directory to dest, which may belong to other Roots. Links
+// are moved, not followed. Both targets must be locked. Within a mount, MoveTo renames.
+// Between mounts, it makes a durable copy and then removes the source; if only the
+// removal fails, the copy stays and the error describes this.
 func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (err error) {
 	opts.Copy = false
 	if err := t.Movable(ctx, dest, opts); err != nil {
@@ -101,8 +100,8 @@ func (t *Target) rename(from *os.File, name string, to *os.File) error {
 	return renameOver(int(from.Fd()), name, int(to.Fd()), t.base)
 }
 
-// Remove removes what is at the place, with everything below it. Links are
-// removed, not followed.
+// Remove removes the file or directory with everything below it. Links are removed,
+// not followed.
 func (t *Target) Remove() error {
 	if err := t.Removable(); err != nil {
 		return err

@@ -8,10 +8,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Open opens the regular file of the given name for reading, following
-// symbolic links that stay below the folders. Directories, FIFOs, sockets and
-// devices are refused without waiting for them, and so is a file that is a secret
-// under another name (a hard link). The caller closes the file.
+// Open opens a regular file for reading. It follows symbolic links that stay below the
+// folders. It refuses directories, FIFOs, sockets and devices without blocking, and
+// files that are a secret under another name (a hard link). The caller closes the file.
 func (r *Roots) Open(name string) (*os.File, error) {
 	at, err := r.resolve(name, true)
 	if err != nil {
@@ -61,7 +60,7 @@ func notRegular(mode fs.FileMode) error {
 	return err
 }
 
-// Kind names the kind of file that mode says: "file", "directory", "symlink",
+// Kind returns the name of the kind of file in mode: "file", "directory", "symlink",
 // "FIFO", "socket" or "device".
 func Kind(mode fs.FileMode) string {
 	switch {
@@ -80,8 +79,7 @@ func Kind(mode fs.FileMode) string {
 	}
 }
 
-// Stat describes the file of the given name, following symbolic links that
-// stay below the folders.
+// Stat describes a file. It follows symbolic links that stay below the folders.
 func (r *Roots) Stat(name string) (fs.FileInfo, error) {
 	at, err := r.resolve(name, true)
 	if err != nil {
@@ -94,8 +92,8 @@ func (r *Roots) Stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// Lstat describes the file of the given name itself: a symbolic link at its
-// end is not followed, and is returned as target, which may lead anywhere.
+// Lstat describes a file without following a symbolic link at the end of the name. For
+// a link, it returns the target, which may be outside the folders.
 func (r *Roots) Lstat(name string) (info fs.FileInfo, target string, err error) {
 	at, err := r.resolve(name, false)
 	if err != nil {

@@ -1,19 +1,18 @@
-// Package roots reads and changes files below a few allowed folders and nowhere
-// else.
+// Package roots reads and changes files below allowed folders, and no others. [For]
+// opens the folders of a call.
 //
-// A name is relative to the first folder, or absolute and below one of them.
-// Every access goes through an [os.Root], so that renaming a folder or placing
-// a symbolic link between check and use gains nothing. Only regular files are
-// opened; FIFOs, sockets and devices are refused without touching them. Names
-// that usually hold secrets are refused too, but that is a guard against
-// accidents: a secret that was copied under another name is an ordinary file.
+// A name is relative to the first folder, or absolute and below one of the
+// folders. Every access uses an [os.Root], so renaming a folder or placing a
+// symbolic link between check and use does not lead outside. Only regular files
+// are opened; FIFOs, sockets and devices are refused without opening them.
+// Files with names that usually hold secrets are refused, too. This prevents
+// accidents only: a copy of a secret under another name is an ordinary file.
 //
-// A change is made at a [Target]. It is atomic: after a crash a file is wholly
-// the old or wholly the new one. Protected paths are not changed, however they
-// are spelled.
+// A change is made at a [Target]. It is atomic: after a crash, a file is either the
+// old one or the new one. Protected paths are not changed, in any spelling.
 //
-// Errors are written for a model: they are of type [*tool.Error] and name no
-// file outside the folders, or they are the end of a context.
+// Errors are of type [*tool.Error], written for a model, and name no file outside
+// the folders; or they are the error of a context.
 package roots
 
 import (
@@ -36,26 +35,27 @@ const maxName = 4095
 
 // Options are the settings of [Open]. The zero value is usable.
 type Options struct {
-	// Secrets are patterns of names that are refused; nil means
-	// [sensitive.Default], and an empty list that none is. [sensitive.Parse] says
-	// what a pattern means.
+	// Secrets lists patterns of names that are refused. nil means
+	// [sensitive.Default]; an empty list means none. [sensitive.Parse] describes
+	// patterns.
 	Secrets []string
-	// Allowed are absolute paths, without symbolic links, that are not refused though a
-	// pattern covers them, nor what is below them.
+	// Allowed lists absolute paths without symbolic links. They and everything below
+	// them are not refused because of Secrets.
 	Allowed []string
-	// Forbidden are patterns of absolute paths that are refused with what is below them,
-	// allowed or not, and left out of directories, as package forbidden reads them.
+	// Forbidden lists patterns of absolute paths, in the form of package forbidden.
+	// They and everything below them are refused, even if they are in Allowed, and
+	// left out of directories.
 	Forbidden []string
-	// Protect are patterns of names that may be read but not changed; nil
+	// Protect lists patterns of names that may be read but not changed; nil
 	// means those of all presets of package protect and all that belongs to git,
 	// and an empty list that none is.
 	Protect []string
-	// Protected are absolute paths that may not be changed, nor what is below
-	// them; nor may a directory above them be removed or renamed. Whether they
-	// exist does not matter.
+	// Protected lists absolute paths that must not be changed. This includes
+	// everything below them, and directories above them are not removed or
+	// renamed. The paths need not exist.
 	Protected []string
-	// Shared is the state that all Roots of a process share; nil means that there
-	// are no others.
+	// Shared is the state that the Roots of a process share; nil means that the
+	// process uses no other Roots.
 	Shared *Shared
 }
 
@@ -74,10 +74,10 @@ type Call interface {
 	Files() tool.FilePolicy
 }
 
-// For opens the folders that a call may use, by all rules that the host sends
-// with it: sensitive, forbidden and protected files. The caller closes the Roots
-// at the end of the call. shared is that of the plugin; nil is for a plugin that
-// runs one call at a time. Errors are of type [*tool.Error].
+// For opens the folders that a call may use, with the rules that the host sends:
+// sensitive, allowed, forbidden and protected files. The caller closes the Roots at
+// the end of the call. shared belongs to the plugin; a plugin that changes no files
+// or runs one call at a time passes nil. Errors are of type [*tool.Error].
 func For(c Call, shared *Shared) (*Roots, error) {
 	policy := c.Files()
 	r, err := Open(c.Roots(), Options{
@@ -90,8 +90,7 @@ func For(c Call, shared *Shared) (*Roots, error) {
 	return r, nil
 }
 
-// Roots are the folders that may be used. Its methods may be used by several
-// goroutines at once. Close it after use.
+// Roots are open folders. It is safe for concurrent use. Close it after use.
 type Roots struct {
 	folders    []*folder
 	secrets    sensitive.Patterns
@@ -120,9 +119,9 @@ type place struct {
 	rel string
 }
 
-// Open opens the folders. Names are relative to the first. It is an error, for
-// an operator, if there is none, if one is not absolute, or if one is not a
-// directory, and if a pattern cannot be read.
+// Open opens folders. Relative names are relative to the first. It returns an error,
+// written for an operator, if there are no folders, if one is not an absolute path of
+// a directory, or if a pattern is not valid. Tools use [For].
 func Open(dirs []string, opts Options) (*Roots, error) {
 	if len(dirs) == 0 {
 		return nil, errors.New("open roots: no folder given, expected at least one absolute path")
@@ -180,8 +179,7 @@ func openFolder(dir string) (*folder, error) {
 	return &folder{root: root, path: filepath.Clean(dir), real: realPath}, nil
 }
 
-// Close closes the folders. Files that were opened stay open. It may be called
-// again.
+// Close closes the folders. Open files stay open. Calling Close again does nothing.
 func (r *Roots) Close() error {
 	var errs []error
 	for _, f := range r.folders {
@@ -193,10 +191,9 @@ func (r *Roots) Close() error {
 // Options returns the options of r, to open other folders by the same rules.
 func (r *Roots) Options() Options { return r.options }
 
-// Display returns name as results should show it: relative to the first
-// folder, or absolute in another. It reads no file; it fails with
-// [tool.PermissionDenied] if name is not below a folder, whether it exists or
-// not.
+// Display returns the form of name for results: relative to the first folder, or
+// absolute if it is in another one. It does not access the file. It fails with
+// [tool.PermissionDenied] if name is not below a folder.
 func (r *Roots) Display(name string) (string, error) {
 	at, err := r.locate(name)
 	if err != nil {

@@ -32,7 +32,7 @@ func (r *Roots) refuses(p place, name string) *tool.Error {
 	return nil
 }
 
-// Forbids reports whether the absolute path, which need be in no folder, is forbidden.
+// Forbids reports whether the absolute path is forbidden. It need not be in a folder.
 func (r *Roots) Forbids(abs string) bool {
 	at, ok := r.below(abs)
 	return r.forbidden.Covers(abs) || ok && r.forbids(at)

@@ -12,10 +12,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Target is a place that can be changed, with what is there. It holds the
-// directory of the place open: whoever renames a directory on the way or puts
-// a link in its place gains nothing. Use [Roots.Lock] before a change, and
-// close it after use. Its methods are for one goroutine at a time.
+// Target is a place where a file or directory can be changed or created. It keeps the
+// directory of the place open, so renaming a directory above or replacing it by a link
+// does not redirect the change. Call [Roots.Lock] before a change, and Close after use.
+// Its methods are for one goroutine at a time.
 type Target struct {
 	roots *Roots
 	opts  TargetOptions
@@ -30,19 +30,18 @@ type Target struct {
 
 // TargetOptions are the settings of [Roots.Target].
 type TargetOptions struct {
-	// Follow says that a symbolic link at the end of the name is followed.
+	// Follow means that a symbolic link at the end of the name is followed.
 	Follow bool
-	// Parents says that missing directories on the way are made when
-	// something is written.
+	// Parents means that missing directories above the place are made for a write.
 	Parents bool
-	// Read says that the place is only read, as the source of a copy: it may
-	// be protected.
+	// Read means that the place is only read, as the source of a copy. It may be
+	// protected.
 	Read bool
 }
 
-// Target finds the place of the given name, where there need not be anything.
-// It changes nothing. Secrets and protected places are refused with
-// [tool.PermissionDenied]. The caller closes the target.
+// Target returns the place of the given name. The file need not exist. Target changes
+// nothing. It refuses secrets and protected places with [tool.PermissionDenied]. The
+// caller closes the target.
 func (r *Roots) Target(name string, opts TargetOptions) (*Target, error) {
 	found, missing, err := r.follow(name, opts.Follow)
 	if err != nil {
@@ -64,7 +63,7 @@ func (r *Roots) Target(name string, opts TargetOptions) (*Target, error) {
 	return t, nil
 }
 
-// Close closes the target. It may be called again.
+// Close closes the target. Calling Close again does nothing.
 func (t *Target) Close() {
 	t.leave()
 	if t.dir != nil {
@@ -83,19 +82,19 @@ func (t *Target) leave() {
 	}
 }
 
-// String is the place as results show it.
+// String returns the path of the place for results.
 func (t *Target) String() string { return t.at.String() }
 
-// Identity is the place for the system, an absolute path without links. It is
-// meant for a digest: it names folders of the host, so no model may see it.
+// Identity returns the absolute path without symbolic links. It is for digests: it
+// names folders of the host, so do not show it to a model.
 func (t *Target) Identity() string { return t.at.abs() }
 
-// Info describes what is there; nil means nothing. A symbolic link at the end
-// is described itself.
+// Info describes the file at the place; nil means that there is none. It does not
+// follow a symbolic link.
 func (t *Target) Info() fs.FileInfo { return t.info }
 
-// Gone looks again and reports whether there is nothing, for sure: what cannot be
-// looked at may be there.
+// Gone looks again and reports whether the place is certainly empty. It reports false
+// if it cannot look.
 func (t *Target) Gone() bool {
 	if len(t.missing) > 0 {
 		return true
@@ -104,9 +103,9 @@ func (t *Target) Gone() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Lock waits until no other call of the process changes one of the targets,
-// what is below them or what they are in, and then looks again what is there.
-// It ends with the context.
+// Lock waits until no other call of the process changes one of the targets, anything
+// below them or a directory above them, and then reads their state again. It stops
+// waiting when ctx ends.
 func (r *Roots) Lock(ctx context.Context, targets ...*Target) (unlock func(), err error) {
 	paths := make([]string, len(targets))
 	for i, t := range targets {
@@ -257,8 +256,8 @@ func (t *Target) replaced() *tool.Error {
 		WithHint("look at it again")
 }
 
-// Open opens the regular file that is there for reading; see [Roots.Open]. The
-// caller closes it.
+// Open opens the regular file at the place for reading; see [Roots.Open]. The caller
+// closes it.
 func (t *Target) Open() (*os.File, error) {
 	if t.info == nil {
 		return nil, t.roots.explain(t.String(), fs.ErrNotExist)

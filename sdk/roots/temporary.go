@@ -16,8 +16,8 @@ import (
 // become others: nobody else has such names.
 var temporaryPattern = regexp.MustCompile(`^\.toolhost-[A-Z2-7]{26}\.tmp$`)
 
-// Temporary reports whether a name is that of a file or directory that is being
-// written, or was when its writer was killed: it is nobody's, and will be swept.
+// Temporary reports whether name is the name of a temporary file or directory of this
+// package. A later process removes the ones that a killed process has left.
 func Temporary(name string) bool {
 	return strings.HasPrefix(name, ".toolhost-") && temporaryPattern.MatchString(name)
 }

@@ -10,29 +10,29 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Change is what becomes of one place; see [ChangeAll].
+// Change is the change of one place; see [ChangeAll].
 type Change struct {
-	// Target is the place, locked with those of the other changes.
+	// Target is the place. It is locked with the targets of the other changes.
 	Target *Target
-	// Remove says that the file goes.
+	// Remove means that the file is removed.
 	Remove bool
-	// Content is what the file holds, if it does not go.
+	// Content is the new content if the file is not removed.
 	Content []byte
-	// Like, if not nil, is a place whose file gives its mode and owner, as that
-	// of a file that is moved; else they are those of the file that is there.
+	// Like, if not nil, is a place with a file whose mode and owner are used, as for a
+	// file that is moved. If it is nil, the mode and owner of the existing file are
+	// kept.
 	Like *Target
-	// Mode, if not 0, says whether the file may be executed.
+	// Mode, if not 0, sets whether the file is executable.
 	Mode fs.FileMode
 }
 
-// ChangeAll makes all changes or none, in their order; the targets may be of
-// several [Roots]. Everything that can be
-// tried before is: each new file is whole and durable under another name before
-// the first takes its place. If a place cannot be taken then, those that were
-// are put back, and the error says so, or which could not be.
+// ChangeAll makes all changes in order, or none. The targets may belong to several
+// [Roots]. Each new file is complete and durable under a temporary name before the
+// first one replaces its place. If a later change then fails, ChangeAll undoes the
+// earlier ones; the error lists those that could not be undone.
 //
-// After a crash each file is wholly the old or wholly the new one, but some may
-// be new and others old.
+// After a crash, each file is either the old one or the new one, but some files may be
+// new and others old.
 func ChangeAll(changes []Change) error {
 	s, err := stage(changes)
 	if err != nil {

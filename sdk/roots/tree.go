@@ -24,20 +24,20 @@ const (
 	maxTreeEntries = 1_000_000
 )
 
-// Contents is what a file or a directory holds.
+// Contents describes the content of a file or a directory.
 type Contents struct {
-	// Files, Directories and Others count what there is; Others are symbolic
-	// links, FIFOs, sockets and devices. The place itself counts.
+	// Files, Directories and Others are counts, including the place itself. Others
+	// are symbolic links, FIFOs, sockets and devices.
 	Files, Directories, Others int
 	// Bytes is the size of the files.
 	Bytes int64
-	// Digest covers every name with its kind, mode, size, time of change and,
-	// of a link, where it leads.
+	// Digest covers every name with its kind, mode, size, time of change and, for a
+	// link, its target.
 	Digest []byte
 }
 
-// Contents looks at everything below the place, sorted by name. If each is not
-// nil, it is called with every path relative to the place, "." first.
+// Contents reads everything below the place, sorted by name. If each is not nil,
+// Contents calls it with every path relative to the place, "." first.
 func (t *Target) Contents(ctx context.Context, each func(rel string, info fs.FileInfo)) (Contents, error) {
 	var c Contents
 	digest := sha256.New()
@@ -184,12 +184,12 @@ func readAll(ctx context.Context, dir *os.Root) ([]fs.DirEntry, error) {
 	return all, nil
 }
 
-// Movable says why what is at the place cannot be moved or copied to dest, or
-// nil; ctx bounds looking at a tree. It changes nothing.
+// Movable returns the reason why the file or directory cannot be moved or copied to
+// dest, or nil. ctx bounds the time for a directory. Movable changes nothing.
 //
-// In a directory, a secret must stay one, and what is protected by its name must
-// stay so: it is refused to make them something else by renaming what they are
-// in, or the other way round.
+// A secret in a directory must stay a secret, and a file that is protected by its name
+// must stay protected. Movable refuses a move that would change this by renaming a
+// directory above, in either direction.
 func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) error {
 	if t.info == nil {
 		return t.roots.explain(t.String(), fs.ErrNotExist)

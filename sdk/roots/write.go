@@ -11,19 +11,18 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// WriteOptions are the settings of [Target.Write]. The zero value writes a new
-// file or replaces the content of the one that is there.
+// WriteOptions are the settings of [Target.Write]. The zero value writes a new file or
+// replaces the content of an existing file.
 type WriteOptions struct {
-	// Create refuses if there is a file.
+	// Create means that an existing file is an error.
 	Create bool
-	// Append keeps the content that there is before the new one.
+	// Append keeps the existing content before the new content.
 	Append bool
 }
 
-// Writable says why nothing can be written to the place, or nil. Directories,
-// FIFOs, sockets and devices are refused, and so are files with several hard
-// links, since one name would be changed and the others not. It changes
-// nothing.
+// Writable returns the reason why the place cannot be written, or nil. It refuses
+// directories, FIFOs, sockets and devices, and files with several hard links, because a
+// write would change only one of the names. Writable changes nothing.
 func (t *Target) Writable() error {
 	if t.opts.Read {
 		return t.roots.protected(t.at)
@@ -66,11 +65,11 @@ func (t *Target) exists() *tool.Error {
 	return tool.Errorf(tool.Failed, "Failed to write file: %s", syscall.EEXIST.Error())
 }
 
-// Write writes content to the place, as the target was when it was locked. If
-// somebody else has changed the file since, that is [tool.Conflict] and nothing
-// is written. It is durable when Write returns. Mode and owner of a file that
-// there is are kept as far as the system allows; access control lists and
-// extended attributes are not. Lock the target again before another change.
+// Write writes content to the place. If the file has changed since the target was
+// locked, Write returns [tool.Conflict] and writes nothing. The content is durable when
+// Write returns. Write keeps the mode and owner of an existing file as far as the system
+// allows, but not access control lists and extended attributes. Lock the target again
+// before another change.
 func (t *Target) Write(content []byte, opts WriteOptions) error {
 	if t.info != nil && opts.Create {
 		return t.exists()

@@ -11,11 +11,10 @@ import (
 // maxSwept is how many directories are remembered as swept.
 const maxSwept = 1000
 
-// writers keeps the writers of one process apart: while one of them holds a
-// target, no other changes it, what is below it, or what it is in. It also
-// remembers in which directories the leftovers of earlier processes were
-// removed. Give the same to every [Open] of the process. The zero value is
-// ready, and several goroutines may use it at once.
+// writers holds the locks of one process: while a writer holds a target, no other
+// changes the target, anything below it, or a directory above it. It also remembers
+// the directories where temporary files of earlier processes were removed. The zero
+// value is ready to use and safe for concurrent use.
 type writers struct {
 	mu   sync.Mutex // guards held, free
 	held []string   // absolute paths

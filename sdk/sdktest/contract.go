@@ -32,19 +32,18 @@ const (
 	concurrency = 8
 )
 
-// Run checks that p keeps the contract and reports each [Finding] as an error
-// of the test. Every tool is called with arguments that do not fit its schema;
-// tools that are read_only also without any, unless a call of theirs is said to
-// be endless. Give calls that must succeed in
-// [Options.Calls]: their results are checked too.
+// Run checks that p keeps the contract, and reports each [Finding] as an error of the
+// test. It calls every tool with arguments that do not match the schema, and read_only
+// tools also without arguments, unless they have an endless call. It makes the calls in
+// [Options.Calls] and checks their results.
 func Run(t *testing.T, p *sdk.Plugin, options Options) {
 	t.Helper()
 	report(t, InProcess(p), options)
 }
 
-// RunBinary does what [Run] does with the plugin at path, in whatever
-// language, and checks what only a process can do: its handshake, and that it
-// ends when the host does. It starts the plugin several times.
+// RunBinary does the same as [Run] with the plugin program at path, in any language. It
+// also checks the handshake, and that the process ends when the host does. It starts the
+// plugin several times.
 func RunBinary(t *testing.T, path string, options Options) {
 	t.Helper()
 	report(t, Binary(path), options)
@@ -57,15 +56,15 @@ func report(t *testing.T, target Target, options Options) {
 	}
 }
 
-// Finding is one way in which a plugin breaks the contract.
+// Finding is one violation of the contract.
 type Finding struct {
-	// Check is what was looked at: start, describe, configure, health, tool,
+	// Check is the part of the suite: start, describe, configure, health, tool,
 	// arguments, call, concurrency, cancel, session, drain, shutdown,
 	// exit or suite.
 	Check string
-	// Tool is the tool that was looked at; "" if it is about the plugin.
+	// Tool is the name of the tool; "" if the finding is about the plugin.
 	Tool string
-	// Problem says what was seen and what was expected.
+	// Problem describes what happened and what was expected.
 	Problem string
 }
 
@@ -77,10 +76,9 @@ func (f Finding) String() string {
 	return fmt.Sprintf("%s: tool %q: %s", f.Check, f.Tool, f.Problem)
 }
 
-// Check looks whether a plugin keeps the contract and returns what it does
-// not; nothing means that it does. It takes some seconds, more if calls of
-// [Options.Calls] do, and at most three minutes: a tool that dies or does not
-// answer in time is not called again.
+// Check checks whether a plugin keeps the contract, and returns the violations. It takes
+// some seconds plus the time of [Options.Calls], and at most three minutes. A tool that
+// kills the plugin or does not answer in time is not called again.
 func Check(ctx context.Context, target Target, options Options) []Finding {
 	return check(ctx, target, options, answerTimeout)
 }

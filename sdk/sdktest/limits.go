@@ -7,9 +7,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Limits are what a plugin's process may use, and each of its children, as in the
-// block "limits" of a host's configuration. Zero leaves a limit out. They are
-// resource limits (setrlimit(2)) and need Linux.
+// Limits are the resource limits (setrlimit(2)) of a plugin's process and of each of its
+// children, as in the block "limits" of a host's configuration. Zero means no limit. They
+// need Linux.
 type Limits struct {
 	// Memory is RLIMIT_DATA: heap and private writable mappings. The process also
 	// gets the GOMEMLIMIT that a host derives from it.

@@ -1,9 +1,9 @@
-// Package sdktest calls a plugin as the host would, in a test, and holds the
-// contract that every plugin must pass.
+// Package sdktest calls plugins in tests as the host does, and checks the contract that
+// every plugin must keep.
 //
-// [Start] serves a [sdk.Plugin] inside the test process and [StartBinary]
-// starts a real one, in whatever language; both speak real gRPC. [Run] and
-// [RunBinary] check the contract and say what is broken and where.
+// [Start] serves a [sdk.Plugin] in the process of the test. [StartBinary] starts a
+// plugin program in any language. Both use gRPC. [Run] and [RunBinary] check the
+// contract and report each violation.
 package sdktest
 
 import (
@@ -32,47 +32,46 @@ import (
 // startTimeout bounds starting, describing and configuring a plugin.
 const startTimeout = 10 * time.Second
 
-// Options says how a plugin is started and called. The zero value works for a
-// plugin that needs no settings.
+// Options are the options for starting and calling a plugin. The zero value works for
+// a plugin that needs no settings.
 type Options struct {
 	// Settings is encoded as JSON and given to the plugin; nil means {}. Sizes
-	// and durations may be texts with a unit, as in a configuration file:
+	// and durations may be strings with a unit, as in a configuration file:
 	// map[string]any{"max_size": "1MiB", "wait": "10s"}.
 	Settings any
-	// Config is given to the plugin beside them. Directories that it leaves
-	// out are made, and removed when the plugin stops.
+	// Config is given to the plugin together with the settings. Missing directories
+	// are created, and removed when the plugin stops.
 	Config sdk.Config
-	// Context is what the calls say about their caller. What it leaves out is
-	// filled in as a host does: a user and a session; an attempt; an empty
-	// directory as the only root (a list without any means none) and one of
-	// the user's own, both removed when the plugin stops; and the output that
-	// fits, 16 KiB unless the tool says another size.
+	// Context describes the caller of all calls. Missing fields get defaults: a user
+	// and a session; an attempt; an empty directory as the only root (an empty list
+	// means no root) and a directory of the user, both removed when the plugin stops;
+	// and a maximum output of 16 KiB, or that of the tool.
 	Context tool.Context
-	// Secrets are granted to the plugin, by name.
+	// Secrets are the secrets that the plugin is granted, by name.
 	Secrets map[string]string
-	// Answer answers what a tool asks the user; false means that the user
-	// declines. Nil declines everything.
+	// Answer answers questions to the user; false means that the user declines. Nil
+	// declines all.
 	Answer func(question string, schema json.RawMessage) (answer any, answered bool)
-	// MayRun judges what a command executes that runs by its tree, as [tool.Sink] has it.
-	// Nil lets nothing run.
+	// MayRun decides whether a part of a command tree may run; see [tool.Sink]. Nil
+	// refuses all.
 	MayRun func(e tool.Execution) *tool.Error
-	// Env is added to the environment of a binary, as "KEY=value". It has
-	// nothing else of this process's environment.
+	// Env is added to the environment of a binary, as "KEY=value". The binary gets
+	// nothing else of the environment of this process.
 	Env []string
 	// Limits are the resource limits of a binary.
 	Limits Limits
-	// Calls are calls that must succeed. [Run] makes them to see the tools'
-	// results, alone and at the same time.
+	// Calls are calls that must succeed. [Run] makes them one by one and at the same
+	// time, and checks their results.
 	Calls []Call
 }
 
-// Call names a tool and its arguments.
+// Call is a call of a tool.
 type Call struct {
 	Tool string
 	// Args is encoded as JSON; nil means {}.
 	Args any
-	// Endless says that the call sends progress or output and then goes on
-	// until it is canceled. The contract suite then only cancels it.
+	// Endless means that the call sends progress or output and then runs until it is
+	// canceled. The contract suite only cancels it.
 	Endless bool
 }
 
@@ -88,15 +87,15 @@ type Plugin struct {
 	stopOnce sync.Once
 }
 
-// Start serves p in this process and configures it. It is stopped when the
-// test ends. Mistakes in p, and settings that it refuses, fail the test.
+// Start serves p in this process and configures it, and stops it when the test ends.
+// The test fails if p has mistakes or refuses its settings.
 func Start(tb testing.TB, p *sdk.Plugin, options Options) *Plugin {
 	tb.Helper()
 	return start(tb, InProcess(p), options)
 }
 
-// StartBinary starts the plugin at path, as a host would but without a
-// sandbox, and configures it. It is stopped when the test ends.
+// StartBinary starts the plugin at path as a host does, but without a sandbox, and
+// configures it. It stops the plugin when the test ends.
 func StartBinary(tb testing.TB, path string, options Options) *Plugin {
 	tb.Helper()
 	return start(tb, Binary(path), options)
@@ -117,11 +116,11 @@ func start(tb testing.TB, target Target, options Options) *Plugin {
 	return p
 }
 
-// Close stops the plugin. It may be called more than once.
+// Close stops the plugin. Calling Close again does nothing.
 func (p *Plugin) Close() { p.stopOnce.Do(p.stop) }
 
-// Stderr returns what a binary has written to standard error: the last 64 KiB.
-// It is empty for a plugin in this process.
+// Stderr returns the last 64 KiB that a binary has written to standard error. It returns
+// "" for a plugin in this process.
 func (p *Plugin) Stderr() string {
 	if p.process == nil {
 		return ""
@@ -129,10 +128,10 @@ func (p *Plugin) Stderr() string {
 	return p.process.log.String()
 }
 
-// Name returns the plugin's name, as it says itself.
+// Name returns the name that the plugin has reported.
 func (p *Plugin) Name() string { return p.describe.GetName() }
 
-// Tools returns what the plugin offers under its settings.
+// Tools returns the tools that the plugin has with its settings.
 func (p *Plugin) Tools() []tool.Spec {
 	list := make([]tool.Spec, len(p.tools))
 	for i, t := range p.tools {
@@ -141,10 +140,10 @@ func (p *Plugin) Tools() []tool.Spec {
 	return list
 }
 
-// Call calls a tool and returns its result. args is encoded as JSON; nil means
-// {}. Unlike the host it does not check the arguments, so that a test can see
-// what a tool does with wrong ones. A plugin that dies or breaks the contract
-// is a result, too, with code [tool.PluginCrashed] or [tool.OutputInvalid].
+// Call calls a tool and returns its result. args is encoded as JSON; nil means {}. Call
+// does not check the arguments as the host does, so a test can pass wrong ones. If the
+// plugin dies or breaks the contract, the result has the code [tool.PluginCrashed] or
+// [tool.OutputInvalid].
 func (p *Plugin) Call(ctx context.Context, name string, args any) tool.Result {
 	raw, err := encode(args)
 	if err != nil {
@@ -153,9 +152,8 @@ func (p *Plugin) Call(ctx context.Context, name string, args any) tool.Result {
 	return p.Run(ctx, tool.Call{Tool: name, Arguments: raw}, tool.Sink{})
 }
 
-// Run makes a call with a caller of its own and hands what the tool says
-// before its result to sink. What c.Context leaves out is taken from
-// [Options.Context]. See [Plugin.Call] for the result.
+// Run makes the call c and passes its events to sink. Missing fields of c.Context are
+// taken from [Options.Context]. See [Plugin.Call] for the result.
 func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Result {
 	c = p.complete(c)
 	ctx, cancel := context.WithCancel(ctx)
@@ -196,7 +194,7 @@ func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Resu
 	}
 }
 
-// complete fills in what a call does not say about its caller.
+// complete fills in the missing fields of a call.
 func (p *Plugin) complete(c tool.Call) tool.Call {
 	c.ID = cmp.Or(c.ID, "tc_sdktest")
 	given, own := &c.Context, p.options.Context
@@ -238,8 +236,8 @@ func (p *Plugin) maxOutput(name string) tool.ByteSize {
 	return defaultMaxOutput
 }
 
-// Preview asks what a call would do. args is encoded as JSON; nil means {}.
-// A refusal of the tool is a [*tool.Error].
+// Preview returns the preview of a call. args is encoded as JSON; nil means {}. If the
+// tool fails, the error is a [*tool.Error].
 func (p *Plugin) Preview(ctx context.Context, name string, args any) (tool.Preview, error) {
 	raw, err := encode(args)
 	if err != nil {
@@ -257,8 +255,8 @@ func (p *Plugin) Preview(ctx context.Context, name string, args any) (tool.Previ
 	return previewFromProto(response), nil
 }
 
-// Drain lets the calls that run finish and refuses what comes after. It
-// returns when no call is left, or with an error when ctx ends.
+// Drain makes the plugin refuse new calls and waits for the running ones. It returns an
+// error if ctx ends first.
 func (p *Plugin) Drain(ctx context.Context) error {
 	if _, err := p.client.Drain(ctx, &toolpluginv1.DrainRequest{}); err != nil {
 		return fmt.Errorf("drain: %w", err)
@@ -266,8 +264,8 @@ func (p *Plugin) Drain(ctx context.Context) error {
 	return nil
 }
 
-// EndSession tells the plugin that a session has ended, as a host does. It is an
-// error if the plugin does not want to know ([sdk.Plugin.OnSessionEnd]).
+// EndSession tells the plugin that a session has ended. It returns an error if the
+// plugin has no function for it ([sdk.Plugin.OnSessionEnd]).
 func (p *Plugin) EndSession(ctx context.Context, session string) error {
 	if !slices.Contains(p.describe.GetCapabilities(), "end_session") {
 		return errors.New("end session: the plugin does not have the capability end_session")

@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk"
 )
 
-// Target is a plugin that can be started, any number of times. Make it with
+// Target is a plugin that can be started any number of times. Make it with
 // [InProcess] or [Binary].
 type Target struct {
 	path  string
@@ -23,11 +23,11 @@ type Target struct {
 	serve func(context.Context, net.Listener) error // until the context ends
 }
 
-// InProcess is the plugin p inside this process. What only a process can do,
-// such as ending when its host is gone, is not checked.
+// InProcess returns the plugin p as a Target in this process. Checks that need a
+// process, such as that it ends with its host, are skipped.
 func InProcess(p *sdk.Plugin) Target { return Target{err: p.Err, serve: p.ServeInsecure} }
 
-// Binary is the plugin at path.
+// Binary returns the plugin program at path as a Target.
 func Binary(path string) Target { return Target{path: path} }
 
 // launch starts the plugin; the caller closes it.

@@ -10,10 +10,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Untested returns the properties of the tools, those in objects and lists included,
-// which none of the calls sets to another value than the default: as "tool.property",
-// sorted. Give it the calls of all tests, so that a parameter that nobody tests is
-// noticed. Its error means that a schema or arguments are no JSON.
+// Untested returns the properties of the tools, including those in objects and lists,
+// that no call sets to a value other than the default. They are written as
+// "tool.property" and sorted. Pass the calls of all tests to find parameters without a
+// test. It returns an error if a schema or arguments are not JSON.
 func Untested(tools []tool.Spec, calls []Call) ([]string, error) {
 	all := map[string]property{}
 	for _, spec := range tools {

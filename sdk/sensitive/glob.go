@@ -6,24 +6,24 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// Overlap is how likely a glob of a shell names a file that is covered.
+// Overlap is the likelihood that a glob of a shell matches a file that is covered.
 type Overlap int
 
 const (
-	// None means that it cannot.
+	// None means that the glob matches no such file.
 	None Overlap = iota
-	// Broad means that it says so little that it names most files.
+	// Broad means that the glob matches most files.
 	Broad
-	// Aimed means that it says a part of such a name.
+	// Aimed means that the glob contains a part of such a name.
 	Aimed
 )
 
 // minLiterals is how many characters a glob says that is not broad.
 const minLiterals = 2
 
-// Overlap reports whether a glob, of which "*", "?" and "[...]" are not escaped,
-// could name a file that a pattern covers, or one in a directory that it covers.
-// What takes a pattern back is not considered.
+// Overlap reports whether a glob with the wildcards "*", "?" and "[...]" could match a
+// file that a pattern covers, or a file in a directory that a pattern covers. It ignores
+// patterns that begin with "!".
 func (all Patterns) Overlap(glob string) (text string, how Overlap) {
 	names := strings.Split(strings.TrimPrefix(protect.Fold(glob), "/"), "/")
 	parts := make([]tokens, len(names))
@@ -67,8 +67,8 @@ func (p *pattern) overlaps(parts []tokens) bool {
 	return true
 }
 
-// Touches reports whether a part of a path is the last part of a pattern: if none
-// is, [Patterns.Find] finds nothing in it wherever it is relative to.
+// Touches reports whether a part of a path matches the last part of a pattern. If it
+// reports false, [Patterns.Find] finds nothing in the path, in any folder.
 func (all Patterns) Touches(name string) bool {
 	for part := range strings.SplitSeq(protect.Fold(name), "/") {
 		for i := range all {

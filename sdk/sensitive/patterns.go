@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// Patterns are parsed patterns of names; the last one that matches counts.
+// Patterns are parsed patterns of names. The last one that matches counts.
 type Patterns []pattern
 
 type pattern struct {
@@ -83,12 +83,12 @@ func (p part) match(name string) bool {
 	return err == nil && ok
 }
 
-// Parse reads patterns. One is compared with the parts of a name,
-// ignoring case, wherever they stand in it: ".ssh" covers ".ssh" in every folder
-// and everything below it, and ".docker/config.json" the file in every ".docker".
-// "**/" before it changes nothing. A part may hold the wildcards of [path.Match].
-// A pattern that begins with "!" takes back what an earlier one covered, and one
-// that begins with "/" is an absolute path.
+// Parse parses patterns. A pattern is compared with the parts of a path, ignoring
+// case, at any depth: ".ssh" covers ".ssh" in every folder and everything below it, and
+// ".docker/config.json" covers the file in every ".docker". A leading "**/" has no
+// effect. A part may contain the wildcards of [path.Match]. A pattern that begins with
+// "!" excludes paths that an earlier pattern covers, and a pattern that begins with "/"
+// is an absolute path.
 func Parse(texts []string) (Patterns, error) {
 	var all Patterns
 	for _, text := range texts {
@@ -113,15 +113,15 @@ func Parse(texts []string) (Patterns, error) {
 	return all, nil
 }
 
-// Match reports whether a name, or a directory that it is in, is covered. An absolute
+// Match reports whether a name, or a directory above it, is covered. An absolute
 // pattern is compared with the whole name.
 func (all Patterns) Match(name string) bool {
 	_, ok := all.Find("/"+name, "")
 	return ok
 }
 
-// Coverage is what the patterns say of a path, and what they need to know of it
-// to go on with what is below.
+// Coverage is the state of the patterns at a path, from which [Coverage.Enter] derives
+// the state below it.
 type Coverage struct {
 	all   Patterns
 	dir   string // folded, each name after a slash
@@ -132,8 +132,8 @@ type Coverage struct {
 	last int
 }
 
-// In is the coverage of a folder, an absolute and clean path. Patterns of names are not
-// held against the folder itself and what is above it.
+// In returns the coverage of a folder, an absolute and clean path. Patterns of names do
+// not apply to the folder itself and the directories above it.
 func (all Patterns) In(folder string) Coverage {
 	return all.within(folder).Enter(strings.Split(strings.Trim(folder, "/"), "/")...)
 }
@@ -147,8 +147,8 @@ func (all Patterns) within(folder string) Coverage {
 	return c
 }
 
-// Enter is the coverage of what has the given name in a directory; of several names,
-// each is in the one before it.
+// Enter returns the coverage of the given name in the directory. Of several names, each
+// is in the one before it.
 func (c Coverage) Enter(names ...string) Coverage {
 	for _, name := range names {
 		if name == "" || name == "." {
@@ -164,7 +164,7 @@ func (c Coverage) Enter(names ...string) Coverage {
 // Covered reports whether the path is covered.
 func (c Coverage) Covered() bool { return c.last >= 0 && !c.all[c.last].takeBack }
 
-// Covers reports whether what has the given name in the directory is covered.
+// Covers reports whether the given name in the directory is covered.
 func (c Coverage) Covers(name string) bool {
 	c.last = c.lastFor(protect.Name(name))
 	return c.Covered()
@@ -181,9 +181,9 @@ func (c Coverage) lastFor(name string) int {
 	return c.last
 }
 
-// Find returns the pattern that covers an absolute, clean path, or a directory
-// that it is in. What is above a folder is not held against patterns of names:
-// folder is "", or the path or a directory above it.
+// Find returns the pattern that covers an absolute, clean path or a directory above it.
+// Patterns of names do not apply to folder and the directories above it. folder is "",
+// the path, or a directory above it.
 func (all Patterns) Find(abs, folder string) (text string, ok bool) {
 	c := all.within(folder).Enter(strings.Split(abs, "/")...)
 	if !c.Covered() {

@@ -1,13 +1,13 @@
-// Package sensitive says which names of files usually hold secrets, and reads
-// patterns of such names. It looks at names alone, never at files: a secret that
-// was copied under another name is an ordinary file.
+// Package sensitive lists the names of files that usually hold secrets, and matches
+// patterns of such names. It examines names only, not files: a copy of a secret under
+// another name is an ordinary file.
 //
-// The host asks a person before a call that names such a file; plugins leave these
-// files out of what they search and list.
+// The host asks a person before a call that names such a file. Plugins leave these
+// files out when they search and list.
 package sensitive
 
-// Default returns the patterns of names that usually hold secrets, those of
-// accounts of the machine included. See [Parse] for what a pattern means.
+// Default returns the patterns of names that usually hold secrets, including files of
+// the accounts of the machine. See [Parse] for patterns.
 func Default() []string {
 	return []string{
 		".env", ".env.*", ".envrc", "!.env.example", "!.env.sample", "!.env.template",
