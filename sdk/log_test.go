@@ -18,8 +18,8 @@ func TestLogHandler(t *testing.T) {
 		Name: "p", Level: hclog.Debug, Output: &out, JSONFormat: true, DisableTime: true,
 	})})
 	logger.Log(t.Context(), slog.LevelDebug-1, "not logged")
-	logger.With("call", "tc_1").WithGroup("request").With("n", 1).Warn("slow",
-		"error", errors.New("late"), slog.Group("by", "user", "ann"), slog.Attr{}, slog.Group("", "plain", true))
+	logger.With("call", "tc_1").WithGroup("request").With("n", 1).LogAttrs(t.Context(), slog.LevelWarn, "slow",
+		slog.Any("error", errors.New("late")), slog.Group("by", "user", "ann"), slog.Attr{}, slog.Group("", "plain", true))
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatalf("the log is %q, want one line of JSON: %v", out.String(), err)

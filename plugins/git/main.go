@@ -43,7 +43,7 @@ type layers struct {
 func newPlugin(l layers) *sdk.Plugin {
 	p := sdk.New("git", "1.0.0")
 	g := &git{layers: l, configs: newConfigCache()}
-	sdk.Configure(p, func(ctx context.Context, c sdk.Config, s settings) error { return g.configure(ctx, p, c, s) })
+	sdk.Configure(p, g.configure)
 	add(p, g, status, tool.Spec{Name: "git_status", MaxOutput: 64 * tool.KiB})
 	add(p, g, diff, tool.Spec{Name: "git_diff", MaxOutput: 64 * tool.KiB})
 	add(p, g, log, tool.Spec{Name: "git_log", MaxOutput: 64 * tool.KiB})

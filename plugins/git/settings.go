@@ -62,7 +62,7 @@ func (s *settings) complete() {
 func protocols() []string { return []string{"https", "ssh", "http", "git", "file"} }
 
 // configure applies the settings. The host sends them before the first call.
-func (g *git) configure(_ context.Context, p *sdk.Plugin, c sdk.Config, s settings) error {
+func (g *git) configure(_ context.Context, c sdk.Config, s settings) error {
 	if err := s.check(); err != nil {
 		return err
 	}
