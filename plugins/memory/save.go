@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -55,7 +55,7 @@ func save(ctx context.Context, c *call, in saveArgs) (saved, error) {
 		return saved{}, err
 	}
 	var alike *store.Note
-	looksForAlike := in.OnDuplicate != "force" && n.Key == "" && (n.Category != recall.Conversation || in.OnDuplicate != "exact")
+	looksForAlike := in.OnDuplicate != "force" && n.Key == "" && (n.Category != rank.Conversation || in.OnDuplicate != "exact")
 	if looksForAlike {
 		if alike, err = c.user.Alike(ctx, &n, c.now); err != nil {
 			return saved{}, err

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/users"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -66,7 +66,7 @@ func (h hits) Text() string {
 func search(ctx context.Context, c *call, in searchArgs) (hits, error) {
 	s := users.Search{
 		Mode: users.Mode(in.Mode), Limit: in.TopK, Words: c.words, Near: c.near, Recent: in.Order == "recent", Now: c.now,
-		Filter: recall.Filter{Conversation: in.Conversation, Tags: in.Tags},
+		Filter: rank.Filter{Conversation: in.Conversation, Tags: in.Tags},
 	}
 	if strings.TrimSpace(in.Query) == "" {
 		return hits{}, tool.Errorf(tool.InvalidArgument, "the query is empty").WithHint("say what to look for; memory_list lists notes")
@@ -78,7 +78,7 @@ func search(ctx context.Context, c *call, in searchArgs) (hits, error) {
 			return hits{}, err
 		}
 		s.Filter.OnlySet = true
-		s.Filter.Conversation = s.Filter.Conversation || s.Filter.Only == recall.Conversation
+		s.Filter.Conversation = s.Filter.Conversation || s.Filter.Only == rank.Conversation
 	}
 	if s.Filter.Since, err = point("since", in.Since, c.now, -1, false); err != nil {
 		return hits{}, err

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed"
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/users"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -106,7 +106,7 @@ func (s *settings) users(c sdk.Config) users.Options {
 	}
 	return users.Options{
 		Wait: s.EmbedWait, Budget: int64(budget), MaxOpen: s.MaxUsers, Idle: s.IdleTimeout, MaxNotes: s.MaxNotes,
-		Keep: map[recall.Category]time.Duration{recall.Core: s.KeepCore, recall.Daily: s.KeepDaily, recall.Conversation: s.KeepSaid},
+		Keep: map[rank.Category]time.Duration{rank.Core: s.KeepCore, rank.Daily: s.KeepDaily, rank.Conversation: s.KeepSaid},
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/users"
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
@@ -24,7 +24,7 @@ func TestSettingsAreUsed(t *testing.T) {
 	}
 	want := users.Options{
 		Wait: 1, Budget: 2, MaxOpen: 3, Idle: 4, MaxNotes: 5,
-		Keep: map[recall.Category]time.Duration{recall.Core: 6, recall.Daily: 7, recall.Conversation: 8},
+		Keep: map[rank.Category]time.Duration{rank.Core: 6, rank.Daily: 7, rank.Conversation: 8},
 	}
 	if diff := gocmp.Diff(want, s.users(sdk.Config{MemoryLimit: tool.GiB})); diff != "" {
 		t.Errorf("users() (-want +got):\n%s", diff)

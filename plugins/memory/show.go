@@ -8,19 +8,19 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // categoryNames are the categories as callers name them.
-var categoryNames = [...]string{recall.Core: "core", recall.Daily: "daily", recall.Conversation: "conversation"}
+var categoryNames = [...]string{rank.Core: "core", rank.Daily: "daily", rank.Conversation: "conversation"}
 
 // categoryOf returns the category with a name. The schema knows no other names.
-func categoryOf(name string) (recall.Category, error) {
+func categoryOf(name string) (rank.Category, error) {
 	for c, known := range categoryNames {
 		if name == known {
-			return recall.Category(c), nil
+			return rank.Category(c), nil
 		}
 	}
 	return 0, tool.Errorf(tool.InvalidArgument, "there is no category %q", name).WithHint("it is core, daily or conversation")

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
@@ -25,7 +25,7 @@ func (s *Store) Rev(ctx context.Context) (int64, error) {
 // A Reader takes changes.
 type Reader struct {
 	// Put takes notes that are new or have changed, and keeps the slice.
-	Put func([]recall.Note) error
+	Put func([]rank.Note) error
 	// Remove takes notes that were removed.
 	Remove func(ids []int64) error
 }
@@ -109,11 +109,11 @@ func (s *Store) changed(ctx context.Context, tx *sql.Tx, since int64, r Reader) 
 		return err
 	}
 	defer rows.Close()
-	var notes []recall.Note
+	var notes []rank.Note
 	passages := 0 // of notes
 	for rows.Next() {
 		var id, at, expires int64
-		var n recall.Note
+		var n rank.Note
 		var tags, found, vector, content sql.RawBytes
 		var analyzer, start, stop int
 		if err := rows.Scan(&id, &n.Category, &n.Pinned, &tags, &n.Source, &n.Session, &n.Seq, &at, &expires, &found, &analyzer, &content, &start, &stop, &vector); err != nil {
@@ -137,7 +137,7 @@ func (s *Store) changed(ctx context.Context, tx *sql.Tx, since int64, r Reader) 
 			}
 			notes = append(notes, n)
 		}
-		p := recall.Passage{Vector: decodeVector(vector)}
+		p := rank.Passage{Vector: decodeVector(vector)}
 		if analyzer == terms.Version {
 			p.Terms, err = decodeTerms(found)
 		} else { // terms of another version of the plugin

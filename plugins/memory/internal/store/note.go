@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/keywords"
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 )
 
 // A Note is what a user saved.
@@ -23,7 +23,7 @@ type Note struct {
 	// Key is a name that the caller chose, or "".
 	Key      string
 	Content  string
-	Category recall.Category
+	Category rank.Category
 	Tags     []string
 	Pinned   bool
 	// Source, Session and Seq say who said it, in which conversation and at which

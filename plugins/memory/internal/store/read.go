@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/keywords"
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
@@ -87,7 +87,7 @@ func (s *Store) ByIDs(ctx context.Context, ids []int64) ([]Note, error) {
 
 // Listing says which notes [Store.List] returns, the newest first.
 type Listing struct {
-	Category *recall.Category
+	Category *rank.Category
 	// Prefix is what a note's key must begin with, if it is not "".
 	Prefix string
 	// Pinned leaves out notes that are not pinned.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
@@ -69,7 +69,7 @@ func TestNotesComeBackAsTheyWere(t *testing.T) {
 	path := temp(t)
 	s := open(t, path)
 	n := noteOf("note-1", "Grüße 🎉 שלום 東京 \x00 "+strings.Repeat("a sentence. ", 200))
-	n.Key, n.Category, n.Tags, n.Pinned = "k", recall.Daily, []string{"a", `b"\`}, true
+	n.Key, n.Category, n.Tags, n.Pinned = "k", rank.Daily, []string{"a", `b"\`}, true
 	n.Source, n.Session, n.Seq, n.Origin = "Ada", "s1", 0, Origin{Client: "c", Session: "cs"}
 	n.Occurred, n.Expires = now.AddDate(-1, 0, 0), now.AddDate(1, 0, 0)
 	plain := noteOf("note-2", "plain")
@@ -94,8 +94,8 @@ func TestNotesComeBackAsTheyWere(t *testing.T) {
 		t.Errorf("ByKey() of a note that has expired = %v", err)
 	}
 	// What the index is told is what was saved.
-	var told []recall.Note
-	if _, err := s.Changes(t.Context(), 0, Reader{Put: func(all []recall.Note) error { told = append(told, all...); return nil }}); err != nil {
+	var told []rank.Note
+	if _, err := s.Changes(t.Context(), 0, Reader{Put: func(all []rank.Note) error { told = append(told, all...); return nil }}); err != nil {
 		t.Fatal(err)
 	}
 	if len(told) != 2 || len(told[0].Passages) != len(n.Passages) || !told[0].At.Equal(n.Occurred) || !told[1].At.Equal(now) || told[0].Seq != 0 || told[1].Seq != -1 {
@@ -157,7 +157,7 @@ func TestChanges(t *testing.T) {
 	s := open(t, temp(t))
 	follower := map[int64]string{}
 	reader := Reader{
-		Put: func(all []recall.Note) error {
+		Put: func(all []rank.Note) error {
 			for _, n := range all {
 				follower[n.ID] = n.Passages[0].Terms[0].Text
 			}
@@ -239,16 +239,16 @@ func TestUpkeep(t *testing.T) {
 	s := open(t, temp(t))
 	old := func(id string, change func(*Note)) *Note {
 		n := noteOf(id, id)
-		n.Created, n.Updated, n.Category = now.AddDate(0, 0, -20), now.AddDate(0, 0, -10), recall.Daily
+		n.Created, n.Updated, n.Category = now.AddDate(0, 0, -20), now.AddDate(0, 0, -10), rank.Daily
 		change(n)
 		return n
 	}
 	s.put(t,
-		old("old", func(*Note) {}), old("pinned", func(n *Note) { n.Pinned = true }), old("core", func(n *Note) { n.Category = recall.Core }),
-		old("written anew", func(n *Note) { n.Updated = now }), old("expired", func(n *Note) { n.Category, n.Expires = recall.Core, now }),
-		old("expires later", func(n *Note) { n.Category, n.Expires = recall.Core, now.Add(time.Millisecond) }),
+		old("old", func(*Note) {}), old("pinned", func(n *Note) { n.Pinned = true }), old("core", func(n *Note) { n.Category = rank.Core }),
+		old("written anew", func(n *Note) { n.Updated = now }), old("expired", func(n *Note) { n.Category, n.Expires = rank.Core, now }),
+		old("expires later", func(n *Note) { n.Category, n.Expires = rank.Core, now.Add(time.Millisecond) }),
 	)
-	n, err := s.Upkeep(t.Context(), now, map[recall.Category]time.Duration{recall.Daily: 9 * 24 * time.Hour, recall.Core: 0})
+	n, err := s.Upkeep(t.Context(), now, map[rank.Category]time.Duration{rank.Daily: 9 * 24 * time.Hour, rank.Core: 0})
 	if err != nil || n != 2 {
 		t.Fatalf("Upkeep() = %d, %v, want 2", n, err)
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 )
 
 // Unembedded is a passage without a vector of the embedder of now.
@@ -106,7 +106,7 @@ const purged = 1000
 // written longer ago than its age in keep and are not pinned. It returns how many
 // it has removed; if that are many, there may be more. What was deleted, also
 // earlier, does not stay in the log.
-func (s *Store) Upkeep(ctx context.Context, now time.Time, keep map[recall.Category]time.Duration) (int, error) {
+func (s *Store) Upkeep(ctx context.Context, now time.Time, keep map[rank.Category]time.Duration) (int, error) {
 	removed := 0
 	var errs []error
 	for _, r := range rulesOf(now, keep) {
@@ -127,7 +127,7 @@ type rule struct {
 	values    []any
 }
 
-func rulesOf(now time.Time, keep map[recall.Category]time.Duration) []rule {
+func rulesOf(now time.Time, keep map[rank.Category]time.Duration) []rule {
 	rules := []rule{{"expires <= ?", []any{now.UnixMilli()}}}
 	for category, age := range keep {
 		if age > 0 {

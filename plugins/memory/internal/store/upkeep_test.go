@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 )
 
 // A note that is pinned after it was found too old, and before it is removed, stays.
@@ -19,10 +19,10 @@ func TestUpkeepLooksAtNotesAsTheyAre(t *testing.T) {
 	s := open(t, temp(t))
 	pinned, old := noteOf("note-1", "a thing of that day"), noteOf("note-2", "another")
 	for _, n := range []*Note{pinned, old} {
-		n.Category, n.Updated = recall.Daily, now.AddDate(0, 0, -10)
+		n.Category, n.Updated = rank.Daily, now.AddDate(0, 0, -10)
 	}
 	s.put(t, pinned, old)
-	rules := rulesOf(now, map[recall.Category]time.Duration{recall.Daily: time.Hour})
+	rules := rulesOf(now, map[rank.Category]time.Duration{rank.Daily: time.Hour})
 	daily := rules[len(rules)-1]
 	found, err := s.due(t.Context(), daily)
 	must(t, err)
@@ -52,11 +52,11 @@ func TestUpkeepEmptiesTheLog(t *testing.T) {
 		"a rule fails": func(t *testing.T, s *Store) {
 			t.Helper()
 			old := noteOf("note-2", "old")
-			old.Category, old.Updated = recall.Daily, now.AddDate(0, 0, -10)
+			old.Category, old.Updated = rank.Daily, now.AddDate(0, 0, -10)
 			s.put(t, old)
 			_, err := s.conn.ExecContext(t.Context(), "CREATE TRIGGER stays BEFORE DELETE ON note WHEN old.category = 1 BEGIN SELECT raise(ABORT, 'it stays'); END")
 			must(t, err)
-			n, err := s.Upkeep(t.Context(), now, map[recall.Category]time.Duration{recall.Daily: time.Hour})
+			n, err := s.Upkeep(t.Context(), now, map[rank.Category]time.Duration{rank.Daily: time.Hour})
 			if n != 1 || err == nil || !strings.Contains(err.Error(), "it stays") {
 				t.Errorf("Upkeep() = %d, %v, want 1 and the error of the other rule", n, err)
 			}
@@ -159,7 +159,7 @@ func TestStats(t *testing.T) {
 	gone := noteOf("note-1", "gone")
 	gone.Key, gone.Pinned, gone.Expires = "k", true, now
 	daily := noteOf("note-2", "daily")
-	daily.Category = recall.Daily
+	daily.Category = rank.Daily
 	s.put(t, gone, daily, noteOf("note-3", "core"))
 	got, err := s.Stats(t.Context(), now)
 	must(t, err)
@@ -175,8 +175,8 @@ func TestTermsOfAnotherVersion(t *testing.T) {
 	s.put(t, noteOf("note-1", "green tea"))
 	_, err := s.conn.ExecContext(t.Context(), "UPDATE passage SET analyzer = 0, terms = x'03646f6701'") // "dog"
 	must(t, err)
-	var told []recall.Note
-	_, err = s.Changes(t.Context(), 0, Reader{Put: func(all []recall.Note) error { told = append(told, all...); return nil }})
+	var told []rank.Note
+	_, err = s.Changes(t.Context(), 0, Reader{Put: func(all []rank.Note) error { told = append(told, all...); return nil }})
 	must(t, err)
 	if len(told) != 1 || !cmp.Equal(told[0].Passages[0].Terms, Terms("green tea")) {
 		t.Errorf("Changes() tells %v", told)
@@ -200,7 +200,7 @@ func TestRemovalsAreForgotten(t *testing.T) {
 	if err := s.conn.QueryRowContext(t.Context(), "SELECT count(*) FROM gone").Scan(&listed); err != nil || listed != 1 {
 		t.Errorf("%d removals are listed, want the last: %v", listed, err)
 	}
-	reader := Reader{Put: func([]recall.Note) error { return nil }, Remove: func([]int64) error { return nil }}
+	reader := Reader{Put: func([]rank.Note) error { return nil }, Remove: func([]int64) error { return nil }}
 	if _, err := s.Changes(t.Context(), 1, reader); !errors.Is(err, ErrReload) {
 		t.Errorf("Changes() since the first = %v, want %v", err, ErrReload)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 	"github.com/toolhost/toolhost/plugins/memory/internal/vectors"
@@ -34,7 +34,7 @@ type Search struct {
 	Text   string
 	Mode   Mode
 	Limit  int
-	Filter recall.Filter
+	Filter rank.Filter
 	// Words and Near weigh words and vectors in a hybrid search.
 	Words, Near float64
 	// Recent puts the newest of what was found first.
@@ -79,7 +79,7 @@ func (u *User) Search(ctx context.Context, s Search) ([]Found, string, error) {
 	if index == nil {
 		return u.searchText(ctx, s, only)
 	}
-	q := recall.Query{
+	q := rank.Query{
 		Text: plain, Words: s.Words, Near: s.Near, Correct: s.Mode != Keyword, Limit: s.Limit, Filter: s.Filter, Now: s.Now,
 	}
 	q.Filter.IDs = only
@@ -107,7 +107,7 @@ func (u *User) Search(ctx context.Context, s Search) ([]Found, string, error) {
 		return nil, "", err
 	}
 	if s.Recent {
-		hits = recall.Newest(hits, recentShare, s.Limit)
+		hits = rank.Newest(hits, recentShare, s.Limit)
 	}
 	found, err := u.read(ctx, hits, s.Now)
 	return found, note, err
@@ -125,7 +125,7 @@ func (u *User) anew(ctx context.Context, vector []float32) error {
 
 // addVector adds the vector of the query. Without one, a hybrid search goes by
 // words, and the caller is told.
-func (u *User) addVector(ctx context.Context, index *recall.Index, q *recall.Query, mode Mode) (string, error) {
+func (u *User) addVector(ctx context.Context, index *rank.Index, q *rank.Query, mode Mode) (string, error) {
 	if mode == Vector {
 		q.Words, q.Near = 0, 1
 	}
@@ -155,9 +155,9 @@ func (u *User) addVector(ctx context.Context, index *recall.Index, q *recall.Que
 
 // read returns the notes that were found. One that was removed meanwhile is left
 // out.
-func (u *User) read(ctx context.Context, hits []recall.Hit, now time.Time) ([]Found, error) {
+func (u *User) read(ctx context.Context, hits []rank.Hit, now time.Time) ([]Found, error) {
 	ids := make([]int64, len(hits))
-	byID := make(map[int64]recall.Hit, len(hits))
+	byID := make(map[int64]rank.Hit, len(hits))
 	for i, h := range hits {
 		ids[i], byID[h.ID] = h.ID, h
 	}

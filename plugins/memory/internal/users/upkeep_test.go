@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed/embedtest"
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 )
 
@@ -20,7 +20,7 @@ func TestUpkeepComesByItself(t *testing.T) {
 		dir := t.TempDir()
 		s := newSet(t, func(o *Options) {
 			o.Idle = time.Hour
-			o.Keep = map[recall.Category]time.Duration{recall.Core: 10 * time.Minute}
+			o.Keep = map[rank.Category]time.Duration{rank.Core: 10 * time.Minute}
 		})
 		saved(t.Context(), t, s, "ada", dir, "the first")
 		u, done, err := s.Use(t.Context(), "ada", dir)

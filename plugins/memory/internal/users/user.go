@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 )
 
@@ -25,7 +25,7 @@ type User struct {
 	store   *store.Store
 
 	following sync.Mutex // held while the index follows the file; guards index, rev
-	index     *recall.Index
+	index     *rank.Index
 	rev       int64
 	// bytes is about what the index takes.
 	bytes atomic.Int64
@@ -66,7 +66,7 @@ func (u *User) Store() *store.Store { return u.store }
 // Index returns the index, in step with the file; nil if there is no room for it.
 // Whoever changes the file calls it afterwards, so that the next search need not
 // wait.
-func (u *User) Index(ctx context.Context) (*recall.Index, error) {
+func (u *User) Index(ctx context.Context) (*rank.Index, error) {
 	u.following.Lock()
 	defer u.following.Unlock()
 	if needs := u.needs.Load(); needs > 0 && !u.set.roomFor(u, needs) {
@@ -93,7 +93,7 @@ func (u *User) Index(ctx context.Context) (*recall.Index, error) {
 // load reads everything.
 func (u *User) load(ctx context.Context) error {
 	u.forget()
-	fresh, err := recall.New()
+	fresh, err := rank.New()
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ var errTooLarge = errors.New("the indexes take too much memory")
 func (u *User) follow(ctx context.Context) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	read := make(chan []recall.Note, 2) // a full one lets the reading wait
+	read := make(chan []rank.Note, 2) // a full one lets the reading wait
 	taken := make(chan error, 1)
 	go func() { // ends with read, and is waited for below
 		var err error
@@ -132,7 +132,7 @@ func (u *User) follow(ctx context.Context) error {
 		taken <- err
 	}()
 	rev, err := u.store.Changes(ctx, u.rev, store.Reader{
-		Put: func(notes []recall.Note) error {
+		Put: func(notes []rank.Note) error {
 			read <- notes
 			return context.Cause(ctx)
 		},
@@ -151,7 +151,7 @@ func (u *User) follow(ctx context.Context) error {
 }
 
 // take takes notes into the index, as long as there is room.
-func (u *User) take(ctx context.Context, notes []recall.Note) error {
+func (u *User) take(ctx context.Context, notes []rank.Note) error {
 	if err := u.index.Put(ctx, notes); err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed"
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 )
 
@@ -35,7 +35,7 @@ type Options struct {
 	// MaxNotes is how many notes a user may have.
 	MaxNotes int
 	// Keep says how old notes of a category become; 0 is no bound.
-	Keep map[recall.Category]time.Duration
+	Keep map[rank.Category]time.Duration
 	// Logger takes what happens without a call.
 	Logger *slog.Logger
 }

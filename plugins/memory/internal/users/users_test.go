@@ -17,7 +17,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed"
 	"github.com/toolhost/toolhost/plugins/memory/internal/embed/embedtest"
-	"github.com/toolhost/toolhost/plugins/memory/internal/recall"
+	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 )
 
@@ -71,7 +71,7 @@ func found(ctx context.Context, t tester, s *Set, user, dir, query string, mode 
 		t.Fatalf("Use(%q) = %v", user, err)
 	}
 	defer done()
-	all, _, err := u.Search(ctx, Search{Text: query, Mode: mode, Limit: 20, Words: .8, Near: .2, Now: time.Now(), Filter: recall.Filter{Conversation: true}})
+	all, _, err := u.Search(ctx, Search{Text: query, Mode: mode, Limit: 20, Words: .8, Near: .2, Now: time.Now(), Filter: rank.Filter{Conversation: true}})
 	if err != nil {
 		t.Fatalf("Search(%q) = %v", query, err)
 	}
@@ -210,7 +210,7 @@ func TestTheFileIsRemoved(t *testing.T) {
 // from the file and from what is in memory.
 func TestUpkeepRemoves(t *testing.T) {
 	dir := t.TempDir()
-	s := newSet(t, func(o *Options) { o.Keep = map[recall.Category]time.Duration{recall.Core: time.Hour} })
+	s := newSet(t, func(o *Options) { o.Keep = map[rank.Category]time.Duration{rank.Core: time.Hour} })
 	saved(t.Context(), t, s, "ada", dir, "stays")
 	u, done, err := s.Use(t.Context(), "ada", dir)
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build !race
 
-package recall
+package rank
 
 import (
 	"fmt"

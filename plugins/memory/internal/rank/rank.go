@@ -1,7 +1,7 @@
-// Package recall finds notes: by their words, by their vectors, and by what
+// Package rank finds notes: by their words, by their vectors, and by what
 // stands around them. An [Index] holds in memory what that takes of one user's
 // notes; what they say is elsewhere. It may be used concurrently.
-package recall
+package rank
 
 import (
 	"cmp"
