@@ -73,16 +73,8 @@ func (s *Store) removed(ctx context.Context, tx *sql.Tx, since int64, r Reader) 
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
 	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil || len(ids) == 0 {
+	if err := each(rows, func(rows *sql.Rows) error { return scanID(rows, &ids) }); err != nil || len(ids) == 0 {
 		return err
 	}
 	return r.Remove(ids)

@@ -38,17 +38,27 @@ func Count(words []terms.Word) []keywords.Term {
 	return all
 }
 
-// one returns the note that a query finds.
-func (s *Store) one(ctx context.Context, query string, args ...any) (Note, error) {
-	n, err := Note{}, ErrNotFound
-	failed := s.query(ctx, query, func(rows *sql.Rows) error {
-		n, err = scan(rows)
+// notes returns the notes that a query finds.
+func (s *Store) notes(ctx context.Context, query string, args ...any) ([]Note, error) {
+	var notes []Note
+	err := s.query(ctx, query, func(rows *sql.Rows) error {
+		n, err := scan(rows)
+		notes = append(notes, n)
 		return err
 	}, args...)
-	if failed != nil {
-		return Note{}, failed
+	return notes, err
+}
+
+// one returns the note that a query finds, or [ErrNotFound].
+func (s *Store) one(ctx context.Context, query string, args ...any) (Note, error) {
+	notes, err := s.notes(ctx, query, args...)
+	if err != nil {
+		return Note{}, err
 	}
-	return n, err
+	if len(notes) == 0 {
+		return Note{}, ErrNotFound
+	}
+	return notes[0], nil
 }
 
 // ByNoteID returns a note that has not expired, or [ErrNotFound].
@@ -71,12 +81,7 @@ func (s *Store) ByIDs(ctx context.Context, ids []int64) ([]Note, error) {
 	if err != nil {
 		return nil, err
 	}
-	notes := make([]Note, 0, len(ids))
-	err = s.query(ctx, "SELECT "+noteColumns+" FROM note WHERE id IN (SELECT value FROM json_each(?))", func(rows *sql.Rows) error {
-		n, err := scan(rows)
-		notes = append(notes, n)
-		return err
-	}, string(list))
+	notes, err := s.notes(ctx, "SELECT "+noteColumns+" FROM note WHERE id IN (SELECT value FROM json_each(?))", string(list))
 	places := make(map[int64]int, len(ids))
 	for i, id := range ids {
 		places[id] = i
@@ -123,13 +128,7 @@ func (s *Store) List(ctx context.Context, l Listing) ([]Note, error) {
 	if l.Before > 0 {
 		add("id < ?", l.Before)
 	}
-	var notes []Note
-	err := s.query(ctx, query+" ORDER BY id DESC LIMIT ?", func(rows *sql.Rows) error {
-		n, err := scan(rows)
-		notes = append(notes, n)
-		return err
-	}, append(args, l.Limit)...)
-	return notes, err
+	return s.notes(ctx, query+" ORDER BY id DESC LIMIT ?", append(args, l.Limit)...)
 }
 
 // errEnough ends a query.
@@ -154,27 +153,13 @@ func (s *Store) All(ctx context.Context, after int64, now time.Time, take func(*
 // Match returns the notes that an expression of FTS5 finds, the best first. An
 // expression that is wrong finds nothing.
 func (s *Store) Match(ctx context.Context, expression string, limit int) ([]int64, error) {
-	var ids []int64
-	err := s.query(ctx, "SELECT rowid FROM note_text WHERE note_text MATCH ? ORDER BY rank LIMIT ?", func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, expression, limit)
-	return ids, err
+	return s.ids(ctx, "SELECT rowid FROM note_text WHERE note_text MATCH ? ORDER BY rank LIMIT ?", expression, limit)
 }
 
 // Containing returns notes that have a text in them as it stands, the newest
 // first.
 func (s *Store) Containing(ctx context.Context, text string, limit int) ([]int64, error) {
-	var ids []int64
-	err := s.query(ctx, "SELECT id FROM note WHERE instr(content, ?) > 0 ORDER BY id DESC LIMIT ?", func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		ids = append(ids, id)
-		return err
-	}, text, limit)
-	return ids, err
+	return s.ids(ctx, "SELECT id FROM note WHERE instr(content, ?) > 0 ORDER BY id DESC LIMIT ?", text, limit)
 }
 
 // Phrase is the expression that finds a text as it stands; prefix finds words
@@ -218,7 +203,7 @@ func (s *Store) Stats(ctx context.Context, now time.Time) (Stats, error) {
 		return st, err
 	}
 	st.Oldest, st.Newest = fromMillis(oldest), fromMillis(newest)
-	if err := s.query(ctx, "SELECT count(*) FROM passage", func(rows *sql.Rows) error { return rows.Scan(&st.Passages) }); err != nil {
+	if st.Passages, err = s.number(ctx, "SELECT count(*) FROM passage"); err != nil {
 		return st, err
 	}
 	st.Pending, err = s.Pending(ctx)
@@ -228,7 +213,5 @@ func (s *Store) Stats(ctx context.Context, now time.Time) (Stats, error) {
 // Len returns how many notes there are, also those that have expired and were not
 // removed yet.
 func (s *Store) Len(ctx context.Context) (int, error) {
-	var n int
-	err := s.query(ctx, "SELECT notes FROM meta", func(rows *sql.Rows) error { return rows.Scan(&n) })
-	return n, err
+	return s.number(ctx, "SELECT notes FROM meta")
 }

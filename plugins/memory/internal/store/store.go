@@ -229,6 +229,33 @@ func (s *Store) query(ctx context.Context, query string, f func(*sql.Rows) error
 	if err != nil {
 		return explain(err)
 	}
+	return each(rows, f)
+}
+
+// number returns the one number that a query finds.
+func (s *Store) number(ctx context.Context, query string, args ...any) (int, error) {
+	var n int
+	err := s.query(ctx, query, func(rows *sql.Rows) error { return rows.Scan(&n) }, args...)
+	return n, err
+}
+
+// ids returns the numbers of notes that a query finds.
+func (s *Store) ids(ctx context.Context, query string, args ...any) ([]int64, error) {
+	var ids []int64
+	err := s.query(ctx, query, func(rows *sql.Rows) error { return scanID(rows, &ids) }, args...)
+	return ids, err
+}
+
+// scanID adds the number of a note that a row holds.
+func scanID(rows *sql.Rows, to *[]int64) error {
+	var id int64
+	err := rows.Scan(&id)
+	*to = append(*to, id)
+	return err
+}
+
+// each calls f for each row, and closes rows.
+func each(rows *sql.Rows, f func(*sql.Rows) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := f(rows); err != nil {

@@ -20,18 +20,13 @@ type Unembedded struct {
 
 // Pending returns how many passages the embedder of now was not asked for.
 func (s *Store) Pending(ctx context.Context) (int, error) {
-	var n int
-	err := s.query(ctx, "SELECT (SELECT count(*) FROM passage) - (SELECT count(*) FROM passage WHERE embedder = ?)",
-		func(rows *sql.Rows) error { return rows.Scan(&n) }, s.embedder)
-	return n, err
+	return s.number(ctx, "SELECT (SELECT count(*) FROM passage) - (SELECT count(*) FROM passage WHERE embedder = ?)", s.embedder)
 }
 
 // Refused returns for how many passages the embedder of now has refused to make a
 // vector. It looks at all of them.
 func (s *Store) Refused(ctx context.Context) (int, error) {
-	var n int
-	err := s.query(ctx, "SELECT count(*) FROM passage WHERE embedder = ? AND vector IS NULL", func(rows *sql.Rows) error { return rows.Scan(&n) }, s.embedder)
-	return n, err
+	return s.number(ctx, "SELECT count(*) FROM passage WHERE embedder = ? AND vector IS NULL", s.embedder)
 }
 
 // Unembedded returns some passages that the embedder of now was not asked for.
@@ -139,14 +134,7 @@ func rulesOf(now time.Time, keep map[rank.Category]time.Duration) []rule {
 
 // due returns notes that a rule is for.
 func (s *Store) due(ctx context.Context, r rule) ([]int64, error) {
-	var found []int64
-	err := s.query(ctx, "SELECT id FROM note WHERE "+r.condition+" LIMIT ?", func(rows *sql.Rows) error {
-		var id int64
-		err := rows.Scan(&id)
-		found = append(found, id)
-		return err
-	}, append(r.values, purged)...)
-	return found, err
+	return s.ids(ctx, "SELECT id FROM note WHERE "+r.condition+" LIMIT ?", append(r.values, purged)...)
 }
 
 // purge removes those notes that the rule is still for, and returns how many.
@@ -268,15 +256,11 @@ func readAll(ctx context.Context, db *sql.DB, user string, take func(*Note) erro
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(rows, func(rows *sql.Rows) error {
 		n, err := scan(rows)
 		if err == nil {
 			err = take(&n)
 		}
-		if err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+		return err
+	})
 }

@@ -135,16 +135,9 @@ func (t *Tx) ids(query string, args ...any) ([]int64, error) {
 	if err != nil {
 		return nil, explain(err)
 	}
-	defer rows.Close()
 	var ids []int64
-	for rows.Next() {
-		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, explain(err)
-		}
-		ids = append(ids, id)
-	}
-	return ids, explain(rows.Err())
+	err = each(rows, func(rows *sql.Rows) error { return scanID(rows, &ids) })
+	return ids, err
 }
 
 type failedRow struct{ err error }

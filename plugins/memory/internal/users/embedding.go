@@ -143,20 +143,15 @@ func (u *User) prepare(ctx context.Context, content string, most int) ([]store.P
 		}
 		passages = append(passages, p)
 	}
-	if len(missing) == 0 {
+	if len(missing) == 0 || len(missing) > most {
 		return passages, nil
 	}
-	if len(missing) <= most {
-		vectors, err := q.embed(ctx, texts)
-		if err == nil {
-			for i, v := range vectors {
-				passages[missing[i]].Vector = v
-			}
-			return passages, nil
-		}
-		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
+	vectors, err := q.embed(ctx, texts)
+	if err != nil && ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for i, v := range vectors { // none if the embedder failed
+		passages[missing[i]].Vector = v
 	}
 	return passages, nil
 }
