@@ -28,7 +28,7 @@ func TestNoUser(t *testing.T) {
 	m.state.Store(&state{})
 	_, _, err := m.open(t.Context(), &sdk.Call{})
 	var told *tool.Error
-	if !errors.As(err, &told) || told.Code != tool.Unavailable || !strings.Contains(told.Message, "without a user") || told.Hint == "" {
+	if !errors.As(err, &told) || told.Code != tool.Unavailable || !strings.Contains(told.Message, "has no user") || told.Hint == "" {
 		t.Errorf("a call without a user = %v, want code %q and a hint", err, tool.Unavailable)
 	}
 }
@@ -318,7 +318,7 @@ func TestExportsFit(t *testing.T) {
 			}
 			for _, id := range page.LeftOut {
 				left[id] = true
-				if !strings.Contains(r.Text(), "[left out, too large for a page: memory_get gives "+id) {
+				if !strings.Contains(r.Text(), "[left out, too large for a page: read "+id) {
 					t.Errorf("the text does not name %s", id)
 				}
 			}

@@ -9,33 +9,33 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// named is how a call names a note.
+// named identifies a note by note_id or by key.
 type named struct {
 	NoteID string
 	Key    string
 }
 
-// check makes sure that a note is named once.
+// check returns an error unless exactly one of note_id and key is given.
 func (n named) check() error {
 	switch {
 	case n.NoteID == "" && n.Key == "":
-		return tool.Errorf(tool.InvalidArgument, "missing required field 'note_id' in arguments").WithHint("name the note by note_id, or by its key")
+		return tool.Errorf(tool.InvalidArgument, "missing required field 'note_id' in arguments").WithHint("give the note_id or the key of the note")
 	case n.NoteID != "" && n.Key != "":
-		return tool.Errorf(tool.InvalidArgument, "both note_id and key are given").WithHint("name the note by one of them")
+		return tool.Errorf(tool.InvalidArgument, "both note_id and key are given").WithHint("give only one of them")
 	}
 	return nil
 }
 
-// unknown is the error if there is no such note.
+// unknown returns the error for a note that does not exist.
 func (n named) unknown() error {
-	hint := "memory_search and memory_list tell the notes that there are"
+	hint := "find notes with memory_search or memory_list"
 	if n.Key != "" {
-		return tool.Errorf(tool.NotFound, "There is no note with the key %.80q", n.Key).WithHint("%s", hint)
+		return tool.Errorf(tool.NotFound, "No note has the key %.80q", n.Key).WithHint("%s", hint)
 	}
-	return tool.Errorf(tool.NotFound, "There is no note %.80q", n.NoteID).WithHint("%s", hint)
+	return tool.Errorf(tool.NotFound, "The note %.80q does not exist", n.NoteID).WithHint("%s", hint)
 }
 
-// in returns the note in a change that is being made.
+// in returns the note as the transaction sees it.
 func (n named) in(tx *store.Tx, now time.Time) (store.Note, error) {
 	find, name := tx.ByNoteID, n.NoteID
 	if n.Key != "" {
@@ -45,7 +45,7 @@ func (n named) in(tx *store.Tx, now time.Time) (store.Note, error) {
 	return note, n.there(&note, err, now)
 }
 
-// there says if a note was found that has not expired.
+// there returns err, or an error if the note does not exist or has expired.
 func (n named) there(note *store.Note, err error, now time.Time) error {
 	if errors.Is(err, store.ErrNotFound) || err == nil && note.Expired(now) {
 		return n.unknown()
@@ -54,9 +54,9 @@ func (n named) there(note *store.Note, err error, now time.Time) error {
 }
 
 type updateArgs struct {
-	NoteID  string `json:"note_id,omitempty" jsonschema:"the note to change, as memory_save and memory_search name it"`
-	Key     string `json:"key,omitempty" jsonschema:"or its key"`
-	Content string `json:"content" jsonschema:"what the note says from now on, in whole"`
+	NoteID  string `json:"note_id,omitempty" jsonschema:"the note_id of the note to change, as memory_save or memory_search returned it"`
+	Key     string `json:"key,omitempty" jsonschema:"the key of the note, instead of note_id"`
+	Content string `json:"content" jsonschema:"the whole new text of the note"`
 }
 
 // update is the tool memory_update.
@@ -88,8 +88,8 @@ func update(ctx context.Context, c *call, in updateArgs) (saved, error) {
 }
 
 type removeArgs struct {
-	NoteID string `json:"note_id,omitempty" jsonschema:"the note to delete, as memory_save and memory_search name it"`
-	Key    string `json:"key,omitempty" jsonschema:"or its key"`
+	NoteID string `json:"note_id,omitempty" jsonschema:"the note_id of the note to delete, as memory_save or memory_search returned it"`
+	Key    string `json:"key,omitempty" jsonschema:"the key of the note, instead of note_id"`
 }
 
 // remove is the tool memory_delete.
@@ -107,25 +107,25 @@ func remove(ctx context.Context, c *call, in removeArgs) (saved, error) {
 		return tx.Delete(n.ID)
 	}
 	err := c.user.Store().Write(ctx, deleting)
-	if errors.Is(err, store.ErrFull) { // the first time has emptied the log, if that was it
+	if errors.Is(err, store.ErrFull) { // the failed attempt emptied the log, which may have made room
 		err = c.user.Store().Write(ctx, deleting)
 	}
 	if err != nil {
 		return saved{}, err
 	}
 	if err := c.user.Store().Forget(ctx); err != nil {
-		c.Logger().Warn("the log still holds a note that was deleted", "error", err) // until it is written over
+		c.Logger().Warn("the write-ahead log still holds a deleted note", "error", err) // until it is overwritten
 	}
 	c.follow(ctx)
 	return saved{Message: "Deleted memory: " + name(&n)}, nil
 }
 
-// follow brings the index up to date after a change, so that the next search
-// need not wait, and has embedded what has no vector yet.
+// follow updates the index after a change, so that the next search does not have
+// to, and starts embedding of passages without a vector.
 func (c *call) follow(ctx context.Context) {
 	index, err := c.user.Index(ctx)
 	if err != nil {
-		c.Logger().Warn("the index could not follow a change; the next search tries again", "error", err)
+		c.Logger().Warn("the index could not be updated after a change; the next search tries again", "error", err)
 	}
 	if index == nil || index.Pending() > 0 {
 		c.users.Embed()

@@ -32,7 +32,7 @@ func TestTheKeyIsASecret(t *testing.T) {
 	if r := p.Call(t.Context(), "memory_search", args{"query": "car", "mode": "vector"}); codeOf(r) != tool.PermissionDenied {
 		t.Errorf("a search by vectors without the key = %v", r.Error)
 	}
-	if r := p.must("memory_stats", nil, nil); !strings.Contains(r.Text(), "there is no key for the embedder") || !strings.Contains(r.Text(), `"embedding" is not granted`) {
+	if r := p.must("memory_stats", nil, nil); !strings.Contains(r.Text(), "the embedder's API key is not available") || !strings.Contains(r.Text(), `"embedding" is not granted`) {
 		t.Errorf("memory_stats without the key = %q", r.Text())
 	}
 	if asked := server.Requests(); len(asked) != 0 {
@@ -63,11 +63,11 @@ func TestTheKeyIsASecret(t *testing.T) {
 
 // What runs in the background has the key for a while after a call.
 func TestTheKeyIsNotKept(t *testing.T) {
-	k := &key{secret: "embedding", value: "sesame", brought: time.Now()}
+	k := &key{secret: "embedding", value: "sesame", fetched: time.Now()}
 	if value, err := k.get(); value != "sesame" || err != nil {
 		t.Errorf("get() = %q, %v", value, err)
 	}
-	k.brought = time.Now().Add(-keyKept)
+	k.fetched = time.Now().Add(-keyKept)
 	if value, err := k.get(); value != "" || !errors.Is(err, embed.ErrNoKey) || k.value != "" {
 		t.Errorf("get() of an old key = %q, %v; %q is kept", value, err, k.value)
 	}
@@ -109,7 +109,7 @@ func TestRefusedTextsAreTold(t *testing.T) {
 	const want = "1 of 2 passages have a vector"
 	for deadline, look := time.Now().Add(time.Minute), time.Tick(time.Millisecond); ; <-look { // it is found out in the background
 		r := p.must("memory_stats", nil, nil)
-		if strings.Contains(r.Text(), want) && strings.Contains(r.Text(), "the embedder refuses 1 passages") {
+		if strings.Contains(r.Text(), want) && strings.Contains(r.Text(), "the embedder refused 1 passages") {
 			break
 		}
 		if time.Now().After(deadline) {

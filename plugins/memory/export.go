@@ -19,17 +19,17 @@ import (
 )
 
 type exportArgs struct {
-	Format string `json:"format,omitempty" jsonschema:"jsonl gives notes as JSON Lines, in pages; snapshot writes all of them to a file in the plugin's own directory, from which memory_import brings them back" enum:"jsonl,snapshot" default:"jsonl"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"how many notes a page has at most" min:"1" max:"1000" default:"200"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the page to go on after"`
+	Format string `json:"format,omitempty" jsonschema:"jsonl returns notes as JSON Lines, in pages; snapshot writes all notes to a file in the plugin's directory, which memory_import can restore" enum:"jsonl,snapshot" default:"jsonl"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of notes on a page" min:"1" max:"1000" default:"200"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
 }
 
 // exported is the result of memory_export.
 type exported struct {
 	Data     string   `json:"data,omitempty" jsonschema:"the notes as JSON Lines"`
-	Notes    int      `json:"notes" jsonschema:"how many there are in data, or in the snapshot"`
-	LeftOut  []string `json:"left_out,omitempty" jsonschema:"the note_id of notes that are too large for a page"`
-	Next     string   `json:"next_cursor,omitempty" jsonschema:"the cursor to go on with; left out if there are no more"`
+	Notes    int      `json:"notes" jsonschema:"how many notes data or the snapshot contains"`
+	LeftOut  []string `json:"left_out,omitempty" jsonschema:"the note_ids of notes that are too large for a page"`
+	Next     string   `json:"next_cursor,omitempty" jsonschema:"the cursor of the next page; omitted on the last page"`
 	Snapshot string   `json:"snapshot,omitempty" jsonschema:"the name of the snapshot"`
 	Bytes    int64    `json:"bytes,omitempty" jsonschema:"the size of the snapshot"`
 }
@@ -50,9 +50,9 @@ func (e exported) Text() string {
 	return text.String()
 }
 
-// notice is the line for a note that is left out.
+// notice returns the line that stands for a note too large for the page.
 func notice(id string) string {
-	return fmt.Sprintf("%s: memory_get gives %s in parts, and a snapshot has it]\n", leftOutNotice, id)
+	return fmt.Sprintf("%s: read %s with memory_get, or export a snapshot]\n", leftOutNotice, id)
 }
 
 // export is the tool memory_export.
@@ -67,8 +67,8 @@ func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 	var out exported
 	var data strings.Builder
 	size := 0 // of the text
-	// The text and its copy in JSON both count. A note that does not fit so has a page
-	// of its own, if its copy fits.
+	// Both the text and its copy in JSON count. A note that does not fit gets a
+	// page of its own, if its JSON copy fits.
 	room := c.room() / 3
 	var failed error
 	err = c.user.Store().All(ctx, after, c.now, func(n *store.Note) bool {
@@ -104,25 +104,26 @@ func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 	return out, nil
 }
 
-// How lines of an export begin that are no notes. memory_import passes over them.
+// The beginnings of lines in an export that are not notes. memory_import skips
+// them.
 const (
 	leftOutNotice = "[left out, too large for a page"
 	moreNotice    = "[there are more"
 )
 
-// snapshotName is what the files of snapshots are called, and snapshotTime how a name
-// tells when one was made: in their order.
+// snapshotName matches the names of snapshots. snapshotTime is the layout of such a
+// name: names sort by time.
 var snapshotName = regexp.MustCompile(`^snapshot-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z$`)
 
 const snapshotTime = "snapshot-20060102T150405.000Z"
 
-// snapshotDir is where the snapshots of a call's user are: beside the file, by
-// whose name they are kept apart from those of others.
+// snapshotDir returns the directory of the user's snapshots. It is beside the
+// user's file and named after it.
 func (c *call) snapshotDir() string {
 	return strings.TrimSuffix(c.user.Store().Path(), ".db") + "-snapshots"
 }
 
-// snapshot writes all notes to a file, and removes the oldest snapshots.
+// snapshot writes all notes to a file and removes the oldest snapshots.
 func snapshot(ctx context.Context, c *call) (exported, error) {
 	select {
 	case c.snapshotting <- struct{}{}:
@@ -141,12 +142,12 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 	}
 	at := time.Now().UTC()
 	if len(names) > 0 {
-		if newest, err := time.Parse(snapshotTime, names[len(names)-1]); err == nil && !newest.Before(at) { // the clock was put back
+		if newest, err := time.Parse(snapshotTime, names[len(names)-1]); err == nil && !newest.Before(at) { // the clock was set back
 			at = newest.Add(time.Millisecond)
 		}
 	}
 	var out exported
-	for err = os.ErrExist; errors.Is(err, os.ErrExist); at = at.Add(time.Millisecond) { // that has no snapshot yet
+	for err = os.ErrExist; errors.Is(err, os.ErrExist); at = at.Add(time.Millisecond) { // until the name is free
 		out.Snapshot = at.Format(snapshotTime)
 		out.Bytes, err = c.user.Store().Snapshot(ctx, filepath.Join(dir, out.Snapshot+".db"))
 	}
@@ -160,7 +161,7 @@ func snapshot(ctx context.Context, c *call) (exported, error) {
 		return exported{}, err
 	}
 	if err := prune(c, dir, out.Snapshot); err != nil {
-		return exported{}, tool.Errorf(tool.Failed, "The earlier snapshots cannot be read").WithCause(err)
+		return exported{}, tool.Errorf(tool.Failed, "The directory of snapshots cannot be read").WithCause(err)
 	}
 	return out, nil
 }
@@ -169,8 +170,9 @@ func notWritten(err error) error {
 	return tool.Errorf(tool.Failed, "The snapshot could not be written").WithCause(err)
 }
 
-// prune removes the snapshots before one that are too many with it. Another process
-// may do the same: the newest of all stays.
+// prune removes the oldest snapshots, so that with the one just made no more than
+// the setting allows are kept. Snapshots that another process made later do not
+// count.
 func prune(c *call, dir, made string) error {
 	names, err := snapshots(dir)
 	if err != nil {
@@ -185,11 +187,10 @@ func prune(c *call, dir, made string) error {
 	return nil
 }
 
-// leftOver is the age at which a snapshot that is not whole has no writer any
-// more.
+// leftOver is the age from which an unfinished snapshot is taken for abandoned.
 const leftOver = time.Hour
 
-// sweep removes what is left of snapshots whose writer was killed.
+// sweep removes unfinished snapshots of processes that were killed.
 func sweep(c *call, dir string) {
 	left, err := filepath.Glob(filepath.Join(dir, "snapshot-*"+store.Part+"*"))
 	for _, path := range left {
@@ -197,16 +198,16 @@ func sweep(c *call, dir string) {
 		if failed == nil && c.now.Sub(info.ModTime()) > leftOver {
 			failed = os.Remove(path)
 		}
-		if !errors.Is(failed, os.ErrNotExist) { // its writer may have come first
+		if !errors.Is(failed, os.ErrNotExist) { // another process may have removed it first
 			err = errors.Join(err, failed)
 		}
 	}
 	if err != nil {
-		c.Logger().Warn("what is left of a snapshot could not be removed", "error", err)
+		c.Logger().Warn("an unfinished snapshot could not be removed", "error", err)
 	}
 }
 
-// snapshots lists the names of snapshots, the oldest first.
+// snapshots returns the names of all snapshots, the oldest first.
 func snapshots(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !os.IsNotExist(err) {
@@ -225,21 +226,21 @@ func snapshots(dir string) ([]string, error) {
 // snapshotBatch is how many bytes of notes of a snapshot are in memory at a time.
 const snapshotBatch = 4 << 20
 
-// noteSize is about what a note takes beside its content.
+// noteSize is the approximate size of a note without its content.
 const noteSize = 1 << 10
 
-// readSnapshot reads the notes of a snapshot.
+// readSnapshot passes the notes of a snapshot to take, in batches.
 func readSnapshot(ctx context.Context, c *call, name string, take func([]incoming) error) error {
 	names, err := snapshots(c.snapshotDir())
 	if err != nil {
 		return tool.Errorf(tool.Failed, "The snapshots cannot be read").WithCause(err)
 	}
 	if !slices.Contains(names, name) {
-		there := "there is none; memory_export makes one"
+		there := "there are no snapshots; memory_export makes one with format snapshot"
 		if len(names) > 0 {
-			there = "there are " + strings.Join(names, ", ")
+			there = "available snapshots: " + strings.Join(names, ", ")
 		}
-		return tool.Errorf(tool.NotFound, "There is no snapshot %.60q", name).WithHint("%s", there)
+		return tool.Errorf(tool.NotFound, "The snapshot %.60q does not exist", name).WithHint("%s", there)
 	}
 	var notes []incoming
 	size := 0 // of notes
@@ -253,7 +254,7 @@ func readSnapshot(ctx context.Context, c *call, name string, take func([]incomin
 		return take(notes)
 	})
 	if errors.Is(err, store.ErrFile) {
-		return tool.Errorf(tool.Failed, "The snapshot %s is damaged: nothing was imported", name).WithHint("import another one: there are %s", strings.Join(names, ", ")).WithCause(err)
+		return tool.Errorf(tool.Failed, "The snapshot %s is damaged: nothing was imported", name).WithHint("import another one; available snapshots: %s", strings.Join(names, ", ")).WithCause(err)
 	}
 	if err != nil {
 		return err

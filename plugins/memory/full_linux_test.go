@@ -25,7 +25,7 @@ func TestTheDiskIsFull(t *testing.T) {
 			saved[n] = true
 			return true
 		}
-		if r.Error.Code != tool.ResourceExhausted || !strings.Contains(r.Error.Message, "no room") || r.Error.Hint == "" {
+		if r.Error.Code != tool.ResourceExhausted || !strings.Contains(r.Error.Message, "disk is full") || r.Error.Hint == "" {
 			t.Fatalf("memory_save without room = %v: %v", r.Error, r.Error.Unwrap())
 		}
 		return false

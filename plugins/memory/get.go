@@ -14,16 +14,16 @@ import (
 )
 
 type getArgs struct {
-	NoteID string `json:"note_id,omitempty" jsonschema:"the note to read, as memory_save and memory_search name it"`
-	Key    string `json:"key,omitempty" jsonschema:"or its key"`
-	Offset int    `json:"offset,omitempty" jsonschema:"where to go on in a long note: next_offset of the result before" default:"0"`
+	NoteID string `json:"note_id,omitempty" jsonschema:"the note_id of the note to read, as memory_save or memory_search returned it"`
+	Key    string `json:"key,omitempty" jsonschema:"the key of the note, instead of note_id"`
+	Offset int    `json:"offset,omitempty" jsonschema:"where to continue in a long note: next_offset of the previous result" default:"0"`
 }
 
 // got is the result of memory_get.
 type got struct {
 	shown
-	Offset int `json:"offset,omitempty" jsonschema:"where content begins in the note, in bytes"`
-	Next   int `json:"next_offset,omitempty" jsonschema:"where the next part begins; left out if there is none"`
+	Offset int `json:"offset,omitempty" jsonschema:"the byte of the note at which content begins"`
+	Next   int `json:"next_offset,omitempty" jsonschema:"where the next part begins; omitted if there is none"`
 
 	size int // of the whole note
 }
@@ -32,7 +32,7 @@ type got struct {
 func (g got) Text() string {
 	text := g.Content
 	if g.Next > 0 {
-		text += fmt.Sprintf("\n[the note goes on: offset=%d of %d bytes]", g.Next, g.size)
+		text += fmt.Sprintf("\n[the note continues: offset=%d of %d bytes]", g.Next, g.size)
 	}
 	return fmt.Sprintf("%s\n\n[%s; %s]", text, g.NoteID, facts(&g.shown))
 }
@@ -52,7 +52,7 @@ func get(ctx context.Context, c *call, in getArgs) (got, error) {
 		return got{}, err
 	}
 	if in.Offset < 0 || in.Offset > len(n.Content) || in.Offset < len(n.Content) && !utf8.RuneStart(n.Content[in.Offset]) {
-		return got{}, tool.Errorf(tool.InvalidArgument, "there is no such offset in the note: %d", in.Offset).WithHint("take next_offset of an earlier result, or leave offset out")
+		return got{}, tool.Errorf(tool.InvalidArgument, "offset %d is not valid for this note", in.Offset).WithHint("use next_offset of an earlier result, or omit offset")
 	}
 	out := got{shown: show(&n), Offset: in.Offset, size: len(n.Content)}
 	rest := n.Content[in.Offset:]
@@ -66,21 +66,21 @@ func get(ctx context.Context, c *call, in getArgs) (got, error) {
 	return out, nil
 }
 
-// maxLine is how much of a note a list shows, in characters.
+// maxLine is how many characters of a note a list shows.
 const maxLine = 200
 
 type listArgs struct {
 	Category string `json:"category,omitempty" jsonschema:"only notes of this category" enum:"core,daily,conversation"`
-	Prefix   string `json:"key_prefix,omitempty" jsonschema:"only notes whose key begins so"`
+	Prefix   string `json:"key_prefix,omitempty" jsonschema:"only notes whose key begins with this"`
 	Pinned   bool   `json:"pinned,omitempty" jsonschema:"only pinned notes" default:"false"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many notes to list" min:"1" max:"100" default:"20"`
-	Cursor   string `json:"cursor,omitempty" jsonschema:"next_cursor of the list to go on with"`
+	Cursor   string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
 }
 
 // listed is the result of memory_list.
 type listed struct {
-	Notes []shown `json:"notes" jsonschema:"the newest first, with the beginning of what they say"`
-	Next  string  `json:"next_cursor,omitempty" jsonschema:"the cursor to go on with; left out if there are no more"`
+	Notes []shown `json:"notes" jsonschema:"the newest first, each with the beginning of its text"`
+	Next  string  `json:"next_cursor,omitempty" jsonschema:"the cursor of the next page; omitted on the last page"`
 }
 
 // Text implements [sdk.Texter].
@@ -129,7 +129,7 @@ func list(ctx context.Context, c *call, in listArgs) (listed, error) {
 		if err != nil {
 			return listed{}, err
 		}
-		if room -= len(data); room < 0 && i > 0 { // the rest comes with the next page
+		if room -= len(data); room < 0 && i > 0 { // the rest is on the next page
 			out.Next = strconv.FormatInt(notes[i-1].ID, 10)
 			break
 		}
@@ -138,34 +138,34 @@ func list(ctx context.Context, c *call, in listArgs) (listed, error) {
 	return out, nil
 }
 
-// cursor reads a cursor; "" begins.
+// cursor parses a cursor. "" is the first page.
 func cursor(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {
-		return 0, tool.Errorf(tool.InvalidArgument, "there is no such cursor: %.40q", text).WithHint("take next_cursor of an earlier result, or leave cursor out")
+		return 0, tool.Errorf(tool.InvalidArgument, "cursor is not valid: %.40q", text).WithHint("use next_cursor of an earlier result, or omit cursor")
 	}
 	return n, nil
 }
 
 // figures is the result of memory_stats.
 type figures struct {
-	Notes        int    `json:"notes" jsonschema:"how many notes there are that have not expired"`
+	Notes        int    `json:"notes" jsonschema:"how many notes have not expired"`
 	Core         int    `json:"core"`
 	Daily        int    `json:"daily"`
 	Conversation int    `json:"conversation"`
 	Pinned       int    `json:"pinned"`
 	WithKey      int    `json:"with_key"`
-	Expired      int    `json:"expired" jsonschema:"how many others there are, which are removed soon"`
-	Oldest       string `json:"oldest,omitempty" jsonschema:"when the first of the notes was saved"`
-	Newest       string `json:"newest,omitempty" jsonschema:"when the last of the notes was saved"`
-	Bytes        int64  `json:"bytes" jsonschema:"what all takes on disk"`
-	Embedder     string `json:"embedder" jsonschema:"what makes vectors"`
-	Passages     int    `json:"passages" jsonschema:"how many parts the notes have that a search finds"`
-	Embedded     int    `json:"embedded" jsonschema:"how many of these have a vector"`
-	Trouble      string `json:"trouble,omitempty" jsonschema:"why the embedder does not work, or what is not searched"`
+	Expired      int    `json:"expired" jsonschema:"how many notes have expired and are about to be removed"`
+	Oldest       string `json:"oldest,omitempty" jsonschema:"when the oldest note was saved"`
+	Newest       string `json:"newest,omitempty" jsonschema:"when the newest note was saved"`
+	Bytes        int64  `json:"bytes" jsonschema:"disk space used"`
+	Embedder     string `json:"embedder" jsonschema:"the embedder in use"`
+	Passages     int    `json:"passages" jsonschema:"how many searchable parts the notes have"`
+	Embedded     int    `json:"embedded" jsonschema:"how many of the passages have a vector"`
+	Trouble      string `json:"trouble,omitempty" jsonschema:"why the embedder fails, or what is not searched"`
 }
 
 // Text implements [sdk.Texter].
@@ -190,7 +190,7 @@ func stats(ctx context.Context, c *call, _ statsArgs) (figures, error) {
 		return figures{}, err
 	}
 	refused := 0
-	if c.Embedder != "local" { // which embeds everything
+	if c.Embedder != "local" { // the local embedder refuses nothing
 		if refused, err = c.user.Store().Refused(ctx); err != nil {
 			return figures{}, err
 		}
@@ -201,7 +201,7 @@ func stats(ctx context.Context, c *call, _ statsArgs) (figures, error) {
 		Embedder: c.users.Embedder(), Passages: s.Passages, Embedded: s.Passages - s.Pending - refused, Trouble: c.user.Trouble(),
 	}
 	if refused > 0 && out.Trouble == "" {
-		out.Trouble = fmt.Sprintf("the embedder refuses %d passages: they are found by their words only", refused)
+		out.Trouble = fmt.Sprintf("the embedder refused %d passages: they are found by their words only", refused)
 	}
 	return out, nil
 }

@@ -17,23 +17,23 @@ import (
 )
 
 const (
-	// maxImport is how many notes a call imports as JSON Lines.
+	// maxImport is how many notes one call imports from JSON Lines.
 	maxImport = 50_000
-	// maxMistakes is how many mistakes are told.
+	// maxMistakes is how many mistakes an error lists.
 	maxMistakes = 5
 )
 
 type importArgs struct {
-	Data       string `json:"data,omitempty" jsonschema:"notes as JSON Lines, as memory_export gives them; only content is required"`
-	Snapshot   string `json:"snapshot,omitempty" jsonschema:"or the name of a snapshot that memory_export has made"`
-	OnConflict string `json:"on_conflict,omitempty" jsonschema:"if there is a note with the same note_id or key: skip keeps it, replace takes the imported one, fail imports nothing at all" enum:"skip,replace,fail" default:"skip"`
+	Data       string `json:"data,omitempty" jsonschema:"notes as JSON Lines in the format of memory_export; only content is required"`
+	Snapshot   string `json:"snapshot,omitempty" jsonschema:"the name of a snapshot from memory_export, instead of data"`
+	OnConflict string `json:"on_conflict,omitempty" jsonschema:"what to do if a note with the same note_id or key exists: skip keeps the existing note, replace takes the imported one, fail imports nothing" enum:"skip,replace,fail" default:"skip"`
 }
 
 // imported is the result of memory_import.
 type imported struct {
-	Added    int `json:"added" jsonschema:"how many notes are new"`
-	Replaced int `json:"replaced" jsonschema:"how many came in the place of others"`
-	Skipped  int `json:"skipped" jsonschema:"how many were there already, and were kept"`
+	Added    int `json:"added" jsonschema:"how many notes were added"`
+	Replaced int `json:"replaced" jsonschema:"how many existing notes were replaced"`
+	Skipped  int `json:"skipped" jsonschema:"how many existing notes were kept"`
 }
 
 // Text implements [sdk.Texter].
@@ -41,14 +41,14 @@ func (i imported) Text() string {
 	return fmt.Sprintf("Imported %d notes: %d added, %d replaced; %d skipped", i.Added+i.Replaced, i.Added, i.Replaced, i.Skipped)
 }
 
-// importNotes is the tool memory_import: all notes come in, or none.
+// importNotes is the tool memory_import. It imports all notes or none.
 func importNotes(ctx context.Context, c *call, in importArgs) (imported, error) {
 	var feed func(take func([]incoming) error) error
 	switch {
 	case (in.Data == "") == (in.Snapshot == ""):
-		return imported{}, tool.Errorf(tool.InvalidArgument, "expected either data or snapshot").WithHint("give the notes as JSON Lines in data, or the name of a snapshot")
+		return imported{}, tool.Errorf(tool.InvalidArgument, "expected either data or snapshot").WithHint("give notes as JSON Lines in data, or the name of a snapshot")
 	case in.Data != "":
-		notes, err := readLines(c, in.Data) // all mistakes are told before anything is changed
+		notes, err := readLines(c, in.Data) // reports all mistakes before anything changes
 		if err != nil {
 			return imported{}, err
 		}
@@ -63,7 +63,7 @@ func importNotes(ctx context.Context, c *call, in importArgs) (imported, error) 
 				return err
 			}
 			for i := range notes {
-				if err := bring(tx, &notes[i], in.OnConflict, c.now, &out); err != nil {
+				if err := importOne(tx, &notes[i], in.OnConflict, c.now, &out); err != nil {
 					return err
 				}
 			}
@@ -77,15 +77,16 @@ func importNotes(ctx context.Context, c *call, in importArgs) (imported, error) 
 	return out, nil
 }
 
-// incoming is a note that is imported.
+// incoming is a note to import.
 type incoming struct {
 	store.Note
-	// named says that it came with its note_id, so that it may be there already.
+	// named reports whether the note came with a note_id, so that it may exist
+	// already.
 	named bool
 }
 
-// bring saves one imported note.
-func bring(tx *store.Tx, n *incoming, onConflict string, now time.Time, out *imported) error {
+// importOne saves one imported note.
+func importOne(tx *store.Tx, n *incoming, onConflict string, now time.Time, out *imported) error {
 	there, err := store.Note{}, store.ErrNotFound
 	if n.named {
 		there, err = tx.ByNoteID(n.NoteID)
@@ -93,9 +94,9 @@ func bring(tx *store.Tx, n *incoming, onConflict string, now time.Time, out *imp
 	if errors.Is(err, store.ErrNotFound) && n.Key != "" {
 		there, err = tx.ByKey(n.Key)
 	}
-	if err == nil && there.Expired(now) { // it is not there any more
+	if err == nil && there.Expired(now) { // a caller no longer sees it
 		if err = tx.Delete(there.ID); err == nil {
-			return bring(tx, n, onConflict, now, out) // another note may have the key
+			return importOne(tx, n, onConflict, now, out) // another note may have the key
 		}
 	}
 	switch {
@@ -105,7 +106,7 @@ func bring(tx *store.Tx, n *incoming, onConflict string, now time.Time, out *imp
 	case err != nil:
 		return err
 	case onConflict == "fail":
-		return tool.Errorf(tool.Conflict, "There is a note %s already: nothing was imported", name(&there)).WithHint("import with on_conflict skip or replace")
+		return tool.Errorf(tool.Conflict, "The note %s already exists: nothing was imported", name(&there)).WithHint("import with on_conflict skip or replace")
 	case onConflict == "skip":
 		out.Skipped++
 		return nil
@@ -140,7 +141,8 @@ func prepare(ctx context.Context, c *call, notes []incoming) error {
 	return errors.Join(errs...)
 }
 
-// readLines reads notes as JSON Lines, and tells all mistakes at once.
+// readLines parses notes as JSON Lines and reports up to maxMistakes mistakes at
+// once.
 func readLines(c *call, data string) ([]incoming, error) {
 	var notes []incoming
 	var mistakes []string
@@ -152,7 +154,7 @@ func readLines(c *call, data string) ([]incoming, error) {
 			continue
 		}
 		if len(notes) == maxImport {
-			return nil, tool.Errorf(tool.InvalidArgument, "there are more than %d notes: nothing was imported", maxImport).WithHint("import them in several calls")
+			return nil, tool.Errorf(tool.InvalidArgument, "data has more than %d notes: nothing was imported", maxImport).WithHint("import them in several calls")
 		}
 		n, err := readLine(c, text)
 		if err != nil {
@@ -166,16 +168,16 @@ func readLines(c *call, data string) ([]incoming, error) {
 	}
 	if len(mistakes) > 0 {
 		return nil, tool.Errorf(tool.InvalidArgument, "nothing was imported: %s", strings.Join(mistakes, "; ")).
-			WithHint("each line is a JSON object as memory_export writes it, with at least content")
+			WithHint("each line is a JSON object in the format of memory_export, with at least content")
 	}
 	return notes, nil
 }
 
-// readLine reads one note.
+// readLine parses one note.
 func readLine(c *call, text string) (incoming, error) {
 	var s shown
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return incoming{}, tool.Errorf(tool.InvalidArgument, "it is no JSON object of a note")
+		return incoming{}, tool.Errorf(tool.InvalidArgument, "expected a JSON object that describes a note")
 	}
 	if s.Category == "" {
 		s.Category = "core"

@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// keyFresh is for how long a key is not asked for again.
+	// keyFresh is how long a fetched key is reused without asking for it again.
 	keyFresh = time.Minute
-	// keyKept is for how long what runs in the background has the key of the last
-	// call that has brought one.
+	// keyKept is how long background work may use the key that the last call
+	// fetched.
 	keyKept = 10 * time.Minute
 )
 
-// key is the key of an embedder that is a server: as the settings have it, or a
-// secret, which calls bring along.
+// key is the API key of an embedding server. It is either in the settings or in a
+// secret, which the plugin can read only during a call.
 type key struct {
-	secret string // its name; "" if value is of the settings
+	secret string // the secret's name; "" if the settings hold value
 
 	mu      sync.Mutex // guards all below
 	value   string
-	brought time.Time
-	failed  error // why the last call could bring none
+	fetched time.Time
+	failed  error // why the last call could not fetch the key
 }
 
-// bring gets the key on behalf of a call, and reports whether there was none
-// before. Without one notes are saved and found by their words.
-func (k *key) bring(ctx context.Context, c *sdk.Call) (news bool) {
+// fetch reads the secret on behalf of a call and reports whether there was no key
+// before. Without a key, notes are saved without vectors and found by their words.
+func (k *key) fetch(ctx context.Context, c *sdk.Call) (isNew bool) {
 	if k.secret == "" {
 		return false
 	}
 	k.mu.Lock()
-	fresh, had := time.Since(k.brought) < keyFresh, k.value != "" && time.Since(k.brought) < keyKept
+	fresh, had := time.Since(k.fetched) < keyFresh, k.value != "" && time.Since(k.fetched) < keyKept
 	k.mu.Unlock()
 	if fresh {
 		return false
@@ -48,9 +48,9 @@ func (k *key) bring(ctx context.Context, c *sdk.Call) (news bool) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.value, k.failed = strings.TrimSpace(value), err // a secret that was taken back is not kept
+	k.value, k.failed = strings.TrimSpace(value), err // drop the old value if the secret was revoked
 	if err == nil {
-		k.brought = time.Now()
+		k.fetched = time.Now()
 	}
 	return err == nil && !had
 }
@@ -64,9 +64,9 @@ func (k *key) get() (string, error) {
 		return k.value, nil
 	case k.failed != nil:
 		return "", fmt.Errorf("%w: %w", embed.ErrNoKey, k.failed)
-	case time.Since(k.brought) >= keyKept:
+	case time.Since(k.fetched) >= keyKept:
 		k.value = ""
-		return "", fmt.Errorf("%w: it comes with the next call", embed.ErrNoKey)
+		return "", fmt.Errorf("%w until the next call of a tool", embed.ErrNoKey)
 	}
 	return k.value, nil
 }

@@ -1,5 +1,5 @@
 // Command memory is a plugin that keeps notes for an agent between conversations
-// and finds them again: each user's in a file of the user's own.
+// and finds them again. Each user's notes are in a separate file.
 package main
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// bulkTimeout is what an import may take, or an export.
+// bulkTimeout bounds an import or an export.
 const bulkTimeout = 5 * time.Minute
 
-// gcPercent is how far the heap grows until it is collected: it is mostly an index
-// that stays.
+// gcPercent is how far the heap grows before it is collected. Most of the heap is a
+// long-lived index.
 const gcPercent = 200
 
 func main() {
@@ -42,7 +42,7 @@ func newPlugin() *sdk.Plugin {
 	return p
 }
 
-// add adds a tool. Its description is the file of its name.
+// add adds a tool. The description is in the file with the tool's name.
 func add[In, Out any](p *sdk.Plugin, m *memory, run func(context.Context, *call, In) (Out, error), spec tool.Spec) {
 	spec.Category = "memory"
 	spec.Idempotent = spec.Tier == tool.ReadOnly
@@ -54,14 +54,14 @@ func add[In, Out any](p *sdk.Plugin, m *memory, run func(context.Context, *call,
 		}
 		defer done()
 		out, err = run(ctx, opened, in)
-		return out, told(err)
+		return out, toolError(err)
 	})
 }
 
 //go:embed descriptions
 var descriptions embed.FS
 
-// memory is what the tools share.
+// memory is the state that all tools share.
 type memory struct {
 	plugin *sdk.Plugin
 	state  atomic.Pointer[state]

@@ -16,29 +16,29 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// What a note has at most beside its content.
+// Limits of a note's metadata.
 const (
 	maxName = 512 // bytes of a key, a source, a session, a tag
 	maxTags = 32
 )
 
 type saveArgs struct {
-	Content     string   `json:"content" jsonschema:"what to remember, in words that make sense later on their own"`
-	Key         string   `json:"key,omitempty" jsonschema:"a name for the note, such as user/favourite-editor: a note of the same key is replaced"`
-	Category    string   `json:"category,omitempty" jsonschema:"core for what stays true, daily for what concerns some days, conversation for what was said (searched only on request)" enum:"core,daily,conversation" default:"core"`
-	Tags        []string `json:"tags,omitempty" jsonschema:"words to group notes by"`
-	Pinned      bool     `json:"pinned,omitempty" jsonschema:"important: it is kept whatever its age, and does not count less with it" default:"false"`
-	Expires     string   `json:"expires,omitempty" jsonschema:"when it is to be forgotten: a duration (12h, 30d), a date, or a time with its zone"`
-	Source      string   `json:"source,omitempty" jsonschema:"who said it, or where it comes from; notes whose source a query names are found first"`
-	Session     string   `json:"session,omitempty" jsonschema:"the conversation that it belongs to"`
-	Seq         *int64   `json:"seq,omitempty" jsonschema:"its place in the conversation: an answer is found with its question"`
+	Content     string   `json:"content" jsonschema:"what to remember, in words that make sense later without this conversation"`
+	Key         string   `json:"key,omitempty" jsonschema:"a name for the note, such as user/favorite-editor; saving the same key again replaces the note"`
+	Category    string   `json:"category,omitempty" jsonschema:"core for lasting facts, daily for facts that matter for a few days, conversation for what was said (searched only with include_conversation)" enum:"core,daily,conversation" default:"core"`
+	Tags        []string `json:"tags,omitempty" jsonschema:"labels to group notes by"`
+	Pinned      bool     `json:"pinned,omitempty" jsonschema:"whether the note is important: a pinned note is never removed for its age and does not rank lower as it gets older" default:"false"`
+	Expires     string   `json:"expires,omitempty" jsonschema:"when the note expires: a duration (12h, 30d), a date, or a time with its zone"`
+	Source      string   `json:"source,omitempty" jsonschema:"who said it, or where the information comes from; if a query names the source, its notes rank higher"`
+	Session     string   `json:"session,omitempty" jsonschema:"the conversation it belongs to"`
+	Seq         *int64   `json:"seq,omitempty" jsonschema:"its position in the conversation, so that an answer is found together with its question"`
 	OccurredAt  string   `json:"occurred_at,omitempty" jsonschema:"when it was said or happened, if not now: a date, or a time with its zone"`
-	OnDuplicate string   `json:"on_duplicate,omitempty" jsonschema:"if the same is there already, but for case and space, and of the time, source and session that are given: exact makes no second note of it, other than in conversations; merge also gives a note that is nearly the same the new content; reject fails; force saves another one" enum:"exact,merge,reject,force" default:"exact"`
+	OnDuplicate string   `json:"on_duplicate,omitempty" jsonschema:"what to do if the same note exists (ignoring case and whitespace; time, source and session must match if given): exact keeps the one note, except for conversation notes, which are saved again; merge also replaces the content of a nearly identical note; reject fails on an identical or nearly identical note; force always saves a new note" enum:"exact,merge,reject,force" default:"exact"`
 }
 
-// saved is the result of a change of one note.
+// saved is the result of a tool that changes one note.
 type saved struct {
-	NoteID  string `json:"note_id,omitempty" jsonschema:"the note; left out if it was deleted"`
+	NoteID  string `json:"note_id,omitempty" jsonschema:"the note; omitted if it was deleted"`
 	Message string `json:"message" jsonschema:"what was done"`
 }
 
@@ -73,7 +73,8 @@ func save(ctx context.Context, c *call, in saveArgs) (saved, error) {
 	return out, nil
 }
 
-// put saves a note as on_duplicate says. alike is a note that is nearly the same.
+// put saves a note according to on_duplicate. alike is a nearly identical note, or
+// nil; unique reports whether duplicates matter.
 func put(tx *store.Tx, n *store.Note, onDuplicate string, alike *store.Note, unique bool, now time.Time) (saved, error) {
 	if n.Key != "" {
 		return putKey(tx, n, now)
@@ -88,8 +89,8 @@ func put(tx *store.Tx, n *store.Note, onDuplicate string, alike *store.Note, uni
 		}
 		switch {
 		case alike != nil && onDuplicate == "reject":
-			return saved{}, tool.Errorf(tool.Conflict, "The note %s says the same, or nearly", alike.NoteID).
-				WithHint("change that one with memory_update, or save with on_duplicate force")
+			return saved{}, tool.Errorf(tool.Conflict, "The note %s is identical or nearly identical", alike.NoteID).
+				WithHint("change that note with memory_update, or save with on_duplicate force")
 		case err == nil, alike != nil && onDuplicate == "merge":
 			return merge(tx, alike, n, err == nil)
 		}
@@ -99,19 +100,20 @@ func put(tx *store.Tx, n *store.Note, onDuplicate string, alike *store.Note, uni
 	}
 	out := saved{NoteID: n.NoteID, Message: "Stored memory: " + n.NoteID}
 	if alike != nil {
-		out.Message += fmt.Sprintf("\nThe note %s is nearly the same: %q. If it is outdated, delete it with memory_delete", alike.NoteID, excerpt(alike.Content, 200))
+		out.Message += fmt.Sprintf("\nThe note %s is nearly identical: %q. If it is outdated, delete it with memory_delete", alike.NoteID, excerpt(alike.Content, 200))
 	}
 	return out, nil
 }
 
-// putKey saves a note in the place of the one with its key, if there is one.
+// putKey saves a note with a key. It replaces the note that has the key, if there
+// is one.
 func putKey(tx *store.Tx, n *store.Note, now time.Time) (saved, error) {
 	before, err := tx.ByKey(n.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
 		return saved{}, err
-	case before.Expired(now): // it is not there any more
+	case before.Expired(now): // a caller no longer sees it
 		if err := tx.Delete(before.ID); err != nil {
 			return saved{}, err
 		}
@@ -124,10 +126,11 @@ func putKey(tx *store.Tx, n *store.Note, now time.Time) (saved, error) {
 	return saved{NoteID: n.NoteID, Message: "Stored memory: " + n.Key}, nil
 }
 
-// merge adds to a note what a new one that says the same has beside it; if it
-// says it in other words, also these.
+// merge merges a note into one with the same or nearly the same content: it adds
+// the tags, keeps the later expiry, and takes the new content. same reports that
+// the contents are identical except for case and whitespace.
 func merge(tx *store.Tx, into, n *store.Note, same bool) (saved, error) {
-	merged, err := tx.ByID(into.ID) // as it is now
+	merged, err := tx.ByID(into.ID) // its current state
 	if errors.Is(err, store.ErrNotFound) {
 		merged = *n
 	} else if err != nil {
@@ -149,12 +152,12 @@ func merge(tx *store.Tx, into, n *store.Note, same bool) (saved, error) {
 		return saved{}, err
 	}
 	if same && into.Content == n.Content {
-		return saved{NoteID: merged.NoteID, Message: "Stored memory: " + merged.NoteID + ", which said the same already"}, nil
+		return saved{NoteID: merged.NoteID, Message: "Stored memory: " + merged.NoteID + ", which has the same content"}, nil
 	}
-	return saved{NoteID: merged.NoteID, Message: fmt.Sprintf("Stored memory: %s, in the place of %q", merged.NoteID, excerpt(into.Content, 200))}, nil
+	return saved{NoteID: merged.NoteID, Message: fmt.Sprintf("Stored memory: %s, replacing %q", merged.NoteID, excerpt(into.Content, 200))}, nil
 }
 
-// newNote checks the arguments of a save.
+// newNote checks the arguments of a save and makes a note of them.
 func newNote(c *call, in saveArgs) (store.Note, error) {
 	n := store.Note{
 		NoteID: "note-" + uuid.NewString(), Key: in.Key, Content: in.Content, Tags: in.Tags, Pinned: in.Pinned,
@@ -189,7 +192,7 @@ func newNote(c *call, in saveArgs) (store.Note, error) {
 		return n, err
 	}
 	if !n.Expires.IsZero() && !n.Expires.After(c.now) {
-		return n, tool.Errorf(tool.InvalidArgument, "the note would be forgotten at once: expires is in the past").WithHint("leave expires out, or name a later time")
+		return n, tool.Errorf(tool.InvalidArgument, "expires is in the past").WithHint("omit expires, or give a later time")
 	}
 	return n, nil
 }
@@ -197,21 +200,21 @@ func newNote(c *call, in saveArgs) (store.Note, error) {
 func checkContent(c *call, content string) error {
 	switch {
 	case strings.TrimSpace(content) == "":
-		return tool.Errorf(tool.InvalidArgument, "the content is empty").WithHint("say what to remember")
+		return tool.Errorf(tool.InvalidArgument, "content is empty").WithHint("give the text to remember")
 	case len(content) > int(c.MaxNote):
-		return tool.Errorf(tool.InvalidArgument, "the content has %d bytes, a note has at most %d", len(content), int(c.MaxNote)).
-			WithHint("save what matters of it, or several notes")
+		return tool.Errorf(tool.InvalidArgument, "content has %d bytes, expected at most %d", len(content), int(c.MaxNote)).
+			WithHint("save a summary, or several notes")
 	}
 	return nil
 }
 
-// checkName makes sure that a name fits into a line of a list.
+// checkName makes sure that a name fits on one line of a list.
 func checkName(what, text string) error {
 	if len(text) > maxName {
-		return tool.Errorf(tool.InvalidArgument, "the %s is %d bytes long, expected at most %d", what, len(text), maxName)
+		return tool.Errorf(tool.InvalidArgument, "the %s has %d bytes, expected at most %d", what, len(text), maxName)
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }) {
-		return tool.Errorf(tool.InvalidArgument, "the %s holds a line break or another control character: %.60q", what, text).WithHint("write it in one line; the content may have several")
+		return tool.Errorf(tool.InvalidArgument, "the %s contains a line break or another control character: %.60q", what, text).WithHint("write it on one line; only content may have several lines")
 	}
 	return nil
 }
@@ -222,7 +225,7 @@ func checkTags(tags []string) error {
 	}
 	for _, tag := range tags {
 		if tag == "" {
-			return tool.Errorf(tool.InvalidArgument, "a tag is empty").WithHint("leave it out")
+			return tool.Errorf(tool.InvalidArgument, "a tag is empty").WithHint("omit it")
 		}
 		if err := checkName("tag", tag); err != nil {
 			return err

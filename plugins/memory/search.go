@@ -12,37 +12,37 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxQuery bounds what is read of a query, in bytes.
+// maxQuery is how many bytes of a query are used; the rest is ignored.
 const maxQuery = 16 << 10
 
 type searchArgs struct {
-	Query        string   `json:"query" jsonschema:"what to look for: a question or words. A phrase in quotation marks must stand in the note as it is; word* is any word that begins so"`
-	TopK         int      `json:"top_k,omitempty" jsonschema:"how many notes to return at most" min:"1" max:"20" default:"5" alias:"limit"`
+	Query        string   `json:"query" jsonschema:"what to look for: a question or words. A phrase in quotation marks must be in the note exactly; word* matches any word that begins with it"`
+	TopK         int      `json:"top_k,omitempty" jsonschema:"the maximum number of notes to return" min:"1" max:"20" default:"5" alias:"limit"`
 	Conversation bool     `json:"include_conversation,omitempty" jsonschema:"also search what was said in conversations" default:"false"`
-	Category     string   `json:"category,omitempty" jsonschema:"only notes of this category; conversation includes what was said in conversations" enum:"core,daily,conversation"`
-	Tags         []string `json:"tags,omitempty" jsonschema:"only notes that have all of these tags"`
-	Since        string   `json:"since,omitempty" jsonschema:"only notes from then on: a date, a time with its zone, or how long ago (7d)"`
-	Until        string   `json:"until,omitempty" jsonschema:"only notes up to then, in the same form; a date is included"`
-	Mode         string   `json:"mode,omitempty" jsonschema:"hybrid goes by words, also misspelled ones, and by likeness; vector by likeness only; keyword by the words as they are written, apart from endings" enum:"hybrid,vector,keyword" default:"hybrid"`
-	Order        string   `json:"order,omitempty" jsonschema:"relevance, or recent: the newest first of what fits about as well as the best" enum:"relevance,recent" default:"relevance"`
+	Category     string   `json:"category,omitempty" jsonschema:"only notes of this category; conversation implies include_conversation" enum:"core,daily,conversation"`
+	Tags         []string `json:"tags,omitempty" jsonschema:"only notes with all of these tags"`
+	Since        string   `json:"since,omitempty" jsonschema:"only notes from this time on: a date, a time with its zone, or a duration before now (7d)"`
+	Until        string   `json:"until,omitempty" jsonschema:"only notes before this time, in the same form; a date includes that day"`
+	Mode         string   `json:"mode,omitempty" jsonschema:"hybrid searches by words, tolerating misspellings, and by similarity; vector by similarity only; keyword by words exactly as spelled, except for endings" enum:"hybrid,vector,keyword" default:"hybrid"`
+	Order        string   `json:"order,omitempty" jsonschema:"relevance sorts the best match first; recent sorts the newest first among the notes that match about as well as the best" enum:"relevance,recent" default:"relevance"`
 }
 
-// hit is a note that was found.
+// hit is a note in the result of a search.
 type hit struct {
-	Text     string  `json:"text" jsonschema:"what the note says; of a long one the part that fits"`
-	Source   string  `json:"source" jsonschema:"who said it, or where it comes from; empty if that is not known"`
-	Score    float64 `json:"score" jsonschema:"how well it fits, beside the others"`
+	Text     string  `json:"text" jsonschema:"the text of the note; of a long note, the part that matches best"`
+	Source   string  `json:"source" jsonschema:"who said it, or where the information comes from; empty if unknown"`
+	Score    float64 `json:"score" jsonschema:"how well the note matches, relative to the other results"`
 	NoteID   string  `json:"note_id"`
 	Key      string  `json:"key,omitempty"`
 	Category string  `json:"category"`
-	At       string  `json:"at" jsonschema:"when it was said, or else written the last time"`
-	Cut      bool    `json:"cut,omitempty" jsonschema:"text is a part of the note"`
+	At       string  `json:"at" jsonschema:"when it was said or happened; if unknown, when the note was last written"`
+	Cut      bool    `json:"cut,omitempty" jsonschema:"whether text is only a part of the note"`
 }
 
 // hits is the result of a search.
 type hits struct {
-	Results []hit  `json:"results" jsonschema:"the best first"`
-	Note    string `json:"note,omitempty" jsonschema:"what was not searched, or not as was asked for"`
+	Results []hit  `json:"results" jsonschema:"the best match first"`
+	Note    string `json:"note,omitempty" jsonschema:"what was not searched, or not as requested"`
 }
 
 // Text implements [sdk.Texter].
@@ -69,7 +69,7 @@ func search(ctx context.Context, c *call, in searchArgs) (hits, error) {
 		Filter: rank.Filter{Conversation: in.Conversation, Tags: in.Tags},
 	}
 	if strings.TrimSpace(in.Query) == "" {
-		return hits{}, tool.Errorf(tool.InvalidArgument, "the query is empty").WithHint("say what to look for; memory_list lists notes")
+		return hits{}, tool.Errorf(tool.InvalidArgument, "query is empty").WithHint("give a question or words; memory_list lists notes without a query")
 	}
 	s.Text = in.Query[:min(len(in.Query), maxQuery)]
 	var err error
@@ -101,8 +101,8 @@ func search(ctx context.Context, c *call, in searchArgs) (hits, error) {
 	return out, nil
 }
 
-// showHit returns a note as a search shows it, in so many bytes of JSON: of a long
-// one the part that was found.
+// showHit converts a found note for a result of at most room bytes of JSON. It
+// shows the best matching part of a long note.
 func showHit(f *users.Found, room int) (hit, error) {
 	h := hit{
 		Source: f.Source, Score: math.Round(f.Score*1e4) / 1e4, NoteID: f.NoteID, Key: f.Key,

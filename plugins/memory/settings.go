@@ -12,42 +12,42 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// settings are the plugin's block in the host's configuration.
+// settings is the plugin's block in the host's configuration.
 type settings struct {
-	Embedder string `json:"embedder,omitempty" jsonschema:"what makes vectors: local, without a model; ollama; or openai, any server with its interface" enum:"local,ollama,openai" default:"local"`
-	BaseURL  string `json:"base_url,omitempty" jsonschema:"where the embedder is; default http://127.0.0.1:11434 for ollama, https://api.openai.com/v1 for openai"`
-	Model    string `json:"model,omitempty" jsonschema:"the embedder's model; default nomic-embed-text for ollama, text-embedding-3-small for openai"`
-	APIKey   string `json:"api_key,omitempty" jsonschema:"the key of the embedder; better a secret, see api_key_secret" role:"secret"`
-	Secret   string `json:"api_key_secret,omitempty" jsonschema:"the name of the secret that is the key of the embedder; it is granted in secrets of the plugin's block"`
+	Embedder string `json:"embedder,omitempty" jsonschema:"what turns text into vectors: local, which needs no model; ollama; or openai, any server with OpenAI's API" enum:"local,ollama,openai" default:"local"`
+	BaseURL  string `json:"base_url,omitempty" jsonschema:"address of the embedding server; default http://127.0.0.1:11434 for ollama, https://api.openai.com/v1 for openai"`
+	Model    string `json:"model,omitempty" jsonschema:"model of the embedding server; default nomic-embed-text for ollama, text-embedding-3-small for openai"`
+	APIKey   string `json:"api_key,omitempty" jsonschema:"API key of the embedding server; prefer a secret, see api_key_secret" role:"secret"`
+	Secret   string `json:"api_key_secret,omitempty" jsonschema:"name of the secret that holds the API key of the embedding server; list it in secrets of the plugin's block"`
 
-	EmbedTimeout time.Duration `json:"embed_timeout,omitempty" jsonschema:"how long one request to the embedder may take" default:"30s"`
-	EmbedWait    time.Duration `json:"embed_wait,omitempty" jsonschema:"how long a call waits for the embedder: then a note is embedded later, and a search goes by words" default:"3s"`
+	EmbedTimeout time.Duration `json:"embed_timeout,omitempty" jsonschema:"timeout of one request to the embedding server" default:"30s"`
+	EmbedWait    time.Duration `json:"embed_wait,omitempty" jsonschema:"how long a call waits for the embedding server; after that a note is embedded later, and a search uses words only" default:"3s"`
 
-	VectorWeight *float64 `json:"vector_weight,omitempty" jsonschema:"what vectors count in a hybrid search; default 0.2 with the local embedder, else 0.5" min:"0"`
-	FTSWeight    *float64 `json:"fts_weight,omitempty" jsonschema:"what words count in a hybrid search; default 0.8 with the local embedder, else 0.5" min:"0"`
+	VectorWeight *float64 `json:"vector_weight,omitempty" jsonschema:"weight of vectors in a hybrid search; default 0.2 with the local embedder, else 0.5" min:"0"`
+	FTSWeight    *float64 `json:"fts_weight,omitempty" jsonschema:"weight of words in a hybrid search; default 0.8 with the local embedder, else 0.5" min:"0"`
 
-	MaxNote      tool.ByteSize `json:"max_note,omitempty" jsonschema:"how large a note may be; 1MiB is what the arguments of a call have in all" min:"1B" max:"1MiB" default:"1MiB"`
-	MaxNotes     int           `json:"max_notes,omitempty" jsonschema:"how many notes a user may have" min:"1" default:"500000"`
-	MaxUsers     int           `json:"max_users,omitempty" jsonschema:"how many users' notes are kept open; those that were not used for long are closed" min:"1" default:"32"`
-	IdleTimeout  time.Duration `json:"idle_timeout,omitempty" jsonschema:"how long a user's notes are kept open without a call" default:"10m"`
-	Snapshots    int           `json:"snapshots,omitempty" jsonschema:"how many snapshots of a user's notes are kept" min:"1" default:"3"`
-	KeepDaily    time.Duration `json:"keep_daily,omitempty" jsonschema:"how old notes of the category daily become, since they were last written, that are not pinned; 0s is no bound" min:"0s" default:"0s"`
-	KeepSaid     time.Duration `json:"keep_conversation,omitempty" jsonschema:"how old notes of the category conversation become, since they were last written, that are not pinned; 0s is no bound" min:"0s" default:"0s"`
-	KeepCore     time.Duration `json:"keep_core,omitempty" jsonschema:"how old notes of the category core become, since they were last written, that are not pinned; 0s is no bound" min:"0s" default:"0s"`
-	MemoryBudget tool.ByteSize `json:"memory_budget,omitempty" jsonschema:"how much memory the indexes may take; default two fifths of the sandbox's limit. Of a user with more notes only the words are searched" min:"0B"`
+	MaxNote      tool.ByteSize `json:"max_note,omitempty" jsonschema:"maximum size of a note; all arguments of a call together have at most 1MiB" min:"1B" max:"1MiB" default:"1MiB"`
+	MaxNotes     int           `json:"max_notes,omitempty" jsonschema:"maximum number of notes of a user" min:"1" default:"500000"`
+	MaxUsers     int           `json:"max_users,omitempty" jsonschema:"maximum number of users whose notes are open at the same time; the least recently used are closed" min:"1" default:"32"`
+	IdleTimeout  time.Duration `json:"idle_timeout,omitempty" jsonschema:"how long a user's notes stay open without a call" default:"10m"`
+	Snapshots    int           `json:"snapshots,omitempty" jsonschema:"maximum number of snapshots of a user's notes" min:"1" default:"3"`
+	KeepDaily    time.Duration `json:"keep_daily,omitempty" jsonschema:"maximum age of unpinned daily notes since they were last written; 0s means no limit" min:"0s" default:"0s"`
+	KeepSaid     time.Duration `json:"keep_conversation,omitempty" jsonschema:"maximum age of unpinned conversation notes since they were last written; 0s means no limit" min:"0s" default:"0s"`
+	KeepCore     time.Duration `json:"keep_core,omitempty" jsonschema:"maximum age of unpinned core notes since they were last written; 0s means no limit" min:"0s" default:"0s"`
+	MemoryBudget tool.ByteSize `json:"memory_budget,omitempty" jsonschema:"memory for the indexes of all users; default two fifths of the sandbox's limit. For a user whose index does not fit, only words are searched" min:"0B"`
 }
 
-// state is what the settings make.
+// state is made from the settings.
 type state struct {
 	settings
 	users       *users.Set
 	key         *key
 	words, near float64 // the weights of a hybrid search
-	// snapshotting has one while a snapshot is written: whoever wants another waits.
+	// snapshotting is a semaphore: only one snapshot is written at a time.
 	snapshotting chan struct{}
 }
 
-// configure takes the settings, which come before the first call.
+// configure applies the settings. The host sends them before the first call.
 func (m *memory) configure(ctx context.Context, c sdk.Config, s settings) error {
 	for _, check := range []struct {
 		name string
@@ -64,7 +64,7 @@ func (m *memory) configure(ctx context.Context, c sdk.Config, s settings) error 
 		}
 	}
 	if s.APIKey != "" && s.Secret != "" {
-		return &sdk.SettingError{Path: []string{"api_key"}, Summary: "api_key and api_key_secret: expected one of them"}
+		return &sdk.SettingError{Path: []string{"api_key"}, Summary: "api_key and api_key_secret: expected only one of them"}
 	}
 	k := &key{secret: s.Secret, value: s.APIKey}
 	embedder, err := m.embedder(s, k)
@@ -82,7 +82,7 @@ func (m *memory) configure(ctx context.Context, c sdk.Config, s settings) error 
 	return nil
 }
 
-// weights are what words and vectors count in a hybrid search.
+// weights returns the weights of words and vectors in a hybrid search.
 func (s *settings) weights() (words, near float64) {
 	words, near = 0.5, 0.5
 	if s.Embedder == "local" {
@@ -97,8 +97,8 @@ func (s *settings) weights() (words, near float64) {
 	return words, near
 }
 
-// users says how notes are kept. What the indexes leave of the memory is for what
-// they make when they grow, and for SQLite.
+// users returns the options of the users' notes. The indexes get two fifths of the
+// memory; growing indexes and SQLite need the rest.
 func (s *settings) users(c sdk.Config) users.Options {
 	budget := s.MemoryBudget
 	if budget == 0 {
@@ -110,7 +110,7 @@ func (s *settings) users(c sdk.Config) users.Options {
 	}
 }
 
-// remote says where the server is.
+// remote returns the options of an embedding server.
 func (s *settings) remote(k *key) embed.RemoteOptions {
 	return embed.RemoteOptions{BaseURL: s.BaseURL, Model: s.Model, Key: k.get, Timeout: s.EmbedTimeout}
 }
@@ -129,7 +129,7 @@ func (m *memory) embedder(s settings, k *key) (embed.Embedder, error) {
 	default:
 		for name, value := range map[string]string{"base_url": s.BaseURL, "model": s.Model, "api_key": s.APIKey, "api_key_secret": s.Secret} {
 			if value != "" {
-				return nil, &sdk.SettingError{Path: []string{name}, Summary: name + " is for an embedder that is a server: embedder is local"}
+				return nil, &sdk.SettingError{Path: []string{name}, Summary: name + " requires embedder ollama or openai: embedder is local"}
 			}
 		}
 		return embed.Local{}, nil

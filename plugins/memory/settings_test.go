@@ -65,7 +65,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{settings{Model: "m"}, "model"},
 		{settings{APIKey: "k"}, "api_key"},
 		{settings{Secret: "k"}, "api_key_secret"},
-		{settings{Embedder: "openai", APIKey: "k", Secret: "k"}, "expected one of them"},
+		{settings{Embedder: "openai", APIKey: "k", Secret: "k"}, "expected only one of them"},
 		{settings{VectorWeight: new(float64), FTSWeight: new(float64)}, "fts_weight"},
 		{settings{IdleTimeout: -1}, "idle_timeout"},
 	} {

@@ -13,40 +13,40 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// categoryNames are the categories as callers name them.
+// categoryNames are the names of the categories in arguments and results.
 var categoryNames = [...]string{rank.Core: "core", rank.Daily: "daily", rank.Conversation: "conversation"}
 
-// categoryOf returns the category with a name. The schema knows no other names.
+// categoryOf returns the category with a name. The schema allows no other names.
 func categoryOf(name string) (rank.Category, error) {
 	for c, known := range categoryNames {
 		if name == known {
 			return rank.Category(c), nil
 		}
 	}
-	return 0, tool.Errorf(tool.InvalidArgument, "there is no category %q", name).WithHint("it is core, daily or conversation")
+	return 0, tool.Errorf(tool.InvalidArgument, "unknown category %q", name).WithHint("expected core, daily or conversation")
 }
 
-// shown is a note as results have it.
+// shown is a note in a result.
 type shown struct {
 	NoteID   string   `json:"note_id"`
 	Key      string   `json:"key,omitempty"`
 	Category string   `json:"category"`
-	Content  string   `json:"content" jsonschema:"what the note says, or a part of it"`
+	Content  string   `json:"content" jsonschema:"the text of the note, or a part of it"`
 	Tags     []string `json:"tags,omitempty"`
 	Pinned   bool     `json:"pinned,omitempty"`
-	Source   string   `json:"source,omitempty" jsonschema:"who said it, or where it comes from"`
-	Session  string   `json:"session,omitempty" jsonschema:"the conversation that it belongs to"`
-	Seq      *int64   `json:"seq,omitempty" jsonschema:"its place in the conversation"`
+	Source   string   `json:"source,omitempty" jsonschema:"who said it, or where the information comes from"`
+	Session  string   `json:"session,omitempty" jsonschema:"the conversation it belongs to"`
+	Seq      *int64   `json:"seq,omitempty" jsonschema:"its position in the conversation"`
 	Occurred string   `json:"occurred_at,omitempty" jsonschema:"when it was said or happened"`
-	Expires  string   `json:"expires,omitempty" jsonschema:"when it is forgotten"`
+	Expires  string   `json:"expires,omitempty" jsonschema:"when the note expires"`
 	Created  string   `json:"created" jsonschema:"when it was saved"`
-	Updated  string   `json:"updated,omitempty" jsonschema:"when it was changed last"`
+	Updated  string   `json:"updated,omitempty" jsonschema:"when it was last changed"`
 
-	Client       string `json:"saved_by_client,omitempty" jsonschema:"the program that has saved it"`
-	SavedSession string `json:"saved_in_session,omitempty" jsonschema:"the session of that program"`
+	Client       string `json:"saved_by_client,omitempty" jsonschema:"the client program that saved it"`
+	SavedSession string `json:"saved_in_session,omitempty" jsonschema:"the session of that client"`
 }
 
-// show returns a note as results have it.
+// show converts a note for a result.
 func show(n *store.Note) shown {
 	s := shown{
 		NoteID: n.NoteID, Key: n.Key, Category: categoryNames[n.Category], Content: n.Content, Tags: n.Tags, Pinned: n.Pinned,
@@ -62,7 +62,7 @@ func show(n *store.Note) shown {
 	return s
 }
 
-// stamp writes a time; "" for none.
+// stamp formats a time. The zero time is "".
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -70,17 +70,18 @@ func stamp(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.999Z07:00")
 }
 
-// name is how a note is called in texts: by its key, or its number.
+// name returns the name of a note for messages: its key, or its note_id if it has
+// none.
 func name(n *store.Note) string { return cmp.Or(n.Key, n.NoteID) }
 
-// resultRoom is left of the output for what stands beside the notes.
+// resultRoom is the part of the output limit reserved for everything except notes.
 const resultRoom = 4 << 10
 
-// room is how many bytes of JSON the notes of a result may take.
+// room returns how many bytes of JSON the notes of a result may take.
 func (c *call) room() int { return max(int(c.MaxOutput())-resultRoom, resultRoom) }
 
-// fitting returns the beginning of a text for which there is room as JSON, beside
-// the value that it becomes a part of; at least a little of it.
+// fitting returns the beginning of text that fits as JSON into room bytes, together
+// with the value beside it in the result. It returns at least about 200 bytes.
 func fitting(text string, beside any, room int) (string, error) {
 	const least = 200
 	data, err := json.Marshal(beside)
@@ -96,7 +97,7 @@ func fitting(text string, beside any, room int) (string, error) {
 	return text, nil
 }
 
-// jsonSize is how many bytes a character takes in JSON at most.
+// jsonSize returns the most bytes that a character takes in JSON.
 func jsonSize(r rune) int {
 	switch {
 	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError:
@@ -107,11 +108,11 @@ func jsonSize(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// indented is a text as an item of a list: its further lines do not look like other
-// items.
+// indented indents all lines of text but the first, so that they do not look like
+// further list items.
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
 
-// excerpt cuts a text to about n characters.
+// excerpt shortens text to about n characters.
 func excerpt(text string, n int) string {
 	if len(text) <= n || utf8.RuneCountInString(text) <= n {
 		return text
@@ -124,7 +125,7 @@ func excerpt(text string, n int) string {
 	return text[:end] + " […]"
 }
 
-// facts are what stands beside a note's text, for a model.
+// facts returns a note's metadata as text for a model.
 func facts(s *shown) string {
 	var all []string
 	add := func(label, value string) {

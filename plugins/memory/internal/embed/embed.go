@@ -1,7 +1,7 @@
-// Package embed turns texts into vectors, so that texts that are alike are near
-// each other: without a model in this process, or by a server that speaks the
-// protocol of Ollama or that of OpenAI. Whatever a server answers, a vector that
-// comes out of this package has the length 1, and only numbers in it.
+// Package embed turns texts into vectors, so that similar texts are near each
+// other. [Local] works in this process without a model. [Remote] asks a server with
+// the API of Ollama or of OpenAI. Every vector that this package returns has the
+// length 1 and contains no infinity or NaN.
 package embed
 
 import (
@@ -9,23 +9,24 @@ import (
 	"errors"
 )
 
-// Embedder turns texts into vectors. Its methods may be called concurrently.
+// Embedder turns texts into vectors. Its methods are safe for concurrent use.
 type Embedder interface {
-	// Name says which embedder, and which model, made a vector: vectors of
-	// different names are not comparable.
+	// Name identifies the embedder and its model. Vectors of different names are
+	// not comparable.
 	Name() string
-	// Label is Name without an address, to be shown.
+	// Label is Name without an address, for people.
 	Label() string
 	// Embed returns a vector for each text.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 }
 
-// ErrRefused says that a server does not embed at least one of the texts, as they
-// are; it may embed others.
-var ErrRefused = errors.New("the text is refused")
+// ErrRefused means that the server refuses at least one of the texts. It may accept
+// others.
+var ErrRefused = errors.New("the server refused the text")
 
-// ErrNoKey says that a server was not asked, since there is no key for it now.
-var ErrNoKey = errors.New("there is no key for the embedder")
+// ErrNoKey means that the server was not asked because its API key is not available
+// now.
+var ErrNoKey = errors.New("the embedder's API key is not available")
 
 // Batch is how many texts are best embedded at a time.
 const Batch = 32

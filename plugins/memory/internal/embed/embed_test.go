@@ -109,7 +109,7 @@ func TestRemoteIsSlow(t *testing.T) {
 	release := make(chan struct{})
 	s.Respond(func(http.ResponseWriter, []string) bool { <-release; return true })
 	defer close(release)
-	if _, err := remotes["ollama"].Embed(t.Context(), []string{"car"}); err == nil || !strings.Contains(err.Error(), "no answer in time") {
+	if _, err := remotes["ollama"].Embed(t.Context(), []string{"car"}); err == nil || !strings.Contains(err.Error(), "did not respond in time") {
 		t.Errorf("Embed() = %v, want a time-out", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -130,7 +130,7 @@ func TestRemoteIsNotThere(t *testing.T) {
 	untrusted.StartTLS()
 	defer untrusted.Close()
 	for address, want := range map[string]string{
-		gone.URL: "connection refused", "http://nowhere.invalid:1": "its name is not known", untrusted.URL: "its certificate is not trusted",
+		gone.URL: "connection refused", "http://nowhere.invalid:1": "its name is unknown", untrusted.URL: "its certificate is not trusted",
 	} {
 		r, err := embed.NewOllama(embed.RemoteOptions{BaseURL: address, Timeout: time.Minute, Pause: time.Millisecond, Client: &http.Client{Transport: &http.Transport{
 			DialContext: func(ctx context.Context, network, place string) (net.Conn, error) {
@@ -157,7 +157,7 @@ func TestRemoteChangesDimension(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Widen(3)
-		if _, err := r.Embed(t.Context(), []string{"car"}); err == nil || !strings.Contains(err.Error(), "was the model replaced") {
+		if _, err := r.Embed(t.Context(), []string{"car"}); err == nil || !strings.Contains(err.Error(), "if the model was replaced") {
 			t.Errorf("%s: Embed() = %v, want that the model was replaced", name, err)
 		}
 		s.Widen(-3)

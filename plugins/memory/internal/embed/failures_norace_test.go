@@ -37,11 +37,11 @@ func TestRemoteFailures(t *testing.T) {
 		asked   int
 		want    string // of the error; "" is none
 	}{
-		{"no JSON", answer("<html>"), 1, "no list of vectors"},
+		{"no JSON", answer("<html>"), 1, "not a list of vectors"},
 		{"other JSON", answer(`{"a":1}`), 1, "0 vectors, expected 1"},
-		{"text for numbers", answer(`{"embeddings":[["a"]],"data":[{"embedding":["a"]}]}`), 1, "no list of vectors"},
+		{"text for numbers", answer(`{"embeddings":[["a"]],"data":[{"embedding":["a"]}]}`), 1, "not a list of vectors"},
 		{"too many", answer(`{"embeddings":[[1],[1]],"data":[{"index":0,"embedding":[1]},{"index":1,"embedding":[1]}]}`), 1, "2 vectors, expected 1"},
-		{"no direction", answer(`{"embeddings":[[0,0]],"data":[{"index":0,"embedding":[0,0]}]}`), 1, "no direction"},
+		{"no direction", answer(`{"embeddings":[[0,0]],"data":[{"index":0,"embedding":[0,0]}]}`), 1, "is zero"},
 		{"no dimension", answer(`{"embeddings":[[]],"data":[{"index":0,"embedding":[]}]}`), 1, "0 dimensions"},
 		{"too many dimensions", answer(`{"embeddings":[[1` + strings.Repeat(",1", 20_000) + `]],"data":[{"index":0,"embedding":[1` + strings.Repeat(",1", 20_000) + `]}]}`), 1, "20001 dimensions, expected 1 to 16384"},
 		{"an endless answer", func(w http.ResponseWriter, _ []string) bool {
@@ -51,7 +51,7 @@ func TestRemoteFailures(t *testing.T) {
 				}
 			}
 		}, 1, "more than 67108864 bytes"},
-		{"beyond 32 bits", answer(`{"embeddings":[[1e300]],"data":[{"index":0,"embedding":[1e300]}]}`), 1, "no list of vectors"},
+		{"beyond 32 bits", answer(`{"embeddings":[[1e300]],"data":[{"index":0,"embedding":[1e300]}]}`), 1, "not a list of vectors"},
 		{"unknown model", status(http.StatusNotFound), 1, "404 Not Found"},
 		{"wrong key", status(http.StatusUnauthorized), 1, "401 Unauthorized"},
 		{"a redirect", status(http.StatusTemporaryRedirect), 1, "307 Temporary Redirect"},

@@ -7,22 +7,24 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
-// LocalDimension is the length of the vectors of [Local].
+// LocalDimension is the dimension of the vectors of [Local].
 const LocalDimension = 384
 
 const (
-	// partsWeight is what all parts of a word together weigh against the word.
+	// partsWeight is the weight of all parts of a word together, relative to the
+	// word.
 	partsWeight = 1.4
-	// A word's parts have so many characters, its ends counting as one each.
+	// The lengths of a word's parts in characters. Each end of the word counts as a
+	// character.
 	minPart, maxPart = 3, 5
-	// repeated says how soon further occurrences of a word add nothing.
+	// repeated limits the weight of further occurrences of a word.
 	repeated = 0.5
 )
 
-// Local embeds without a model: words and their parts are hashed into a vector,
-// so that texts are near each other that have words, or parts of words, in
-// common. It finds what was misspelled; of meaning it knows nothing. It keeps no
-// state, so that a vector of a text is always the same.
+// Local embeds without a model: it hashes words and their parts into a vector, so
+// that texts with common words or parts of words are near each other. It finds
+// misspelled words, but knows nothing of meaning. It keeps no state: the same text
+// always has the same vector.
 type Local struct{}
 
 var _ Embedder = Local{}
@@ -42,8 +44,9 @@ func (Local) Embed(_ context.Context, texts []string) ([][]float32, error) {
 	return all, nil
 }
 
-// Hash returns the vector of some words. rarity says how much a term counts, for
-// a query; nil is 1 for each. A text without words has a vector, too: any one.
+// Hash returns the vector of words. rarity returns the weight of a term in a query;
+// nil means 1 for all terms. A text without words has an arbitrary but fixed
+// vector.
 func Hash(words []terms.Word, rarity func(term string) float64) []float32 {
 	v := make([]float32, LocalDimension)
 	weight := make(map[string]float64, len(words))
@@ -58,7 +61,7 @@ func Hash(words []terms.Word, rarity func(term string) float64) []float32 {
 	}
 	for _, w := range words {
 		if weight[w.Term] == 0 {
-			continue // not for the first time
+			continue // a repetition
 		}
 		put(v, hash(wordSeed, w.Term), weight[w.Term])
 		putParts(v, w.Folded, weight[w.Term]*partsWeight)
@@ -83,13 +86,14 @@ func putParts(v []float32, word string, weight float64) {
 	}
 }
 
-// The seeds keep features of different kinds apart; the first is that of FNV-1a.
+// The seeds separate words from parts of words. The first is the offset basis of
+// FNV-1a.
 const (
 	wordSeed = 14695981039346656037
 	partSeed = wordSeed ^ 0xc2b2ae3d27d4eb4f
 )
 
-// hash is FNV-1a over a seed and a text.
+// hash returns the FNV-1a hash of a text, starting with a seed.
 func hash(seed uint64, text string) uint64 {
 	for i := range len(text) {
 		seed = (seed ^ uint64(text[i])) * 1099511628211
@@ -97,7 +101,7 @@ func hash(seed uint64, text string) uint64 {
 	return (seed ^ 0xff) * 1099511628211
 }
 
-// put adds a feature at its place, up or down.
+// put adds or subtracts a feature at the place that its hash selects.
 func put(v []float32, h uint64, weight float64) {
 	h ^= h >> 33
 	h *= 0xff51afd7ed558ccd
@@ -108,7 +112,7 @@ func put(v []float32, h uint64, weight float64) {
 	v[h%uint64(len(v))] += float32(weight)
 }
 
-// normalize gives v the length 1. A vector without direction gets one.
+// normalize scales v to the length 1. A zero vector becomes a unit vector.
 func normalize(v []float32) {
 	var sum float64
 	for _, x := range v {

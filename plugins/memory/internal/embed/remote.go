@@ -20,37 +20,37 @@ import (
 )
 
 const (
-	// maxText bounds what a server is sent of a text, in bytes.
+	// maxText bounds the bytes of a text that are sent to a server.
 	maxText = 8 << 10
-	// maxAnswer bounds what is read of an answer, in bytes.
+	// maxAnswer bounds the bytes of a response.
 	maxAnswer = 64 << 20
-	// maxDimension bounds a vector.
+	// maxDimension bounds the dimension of a vector.
 	maxDimension = 16384
-	// attempts is how often a request is made at most.
+	// attempts is the maximum number of requests for one batch.
 	attempts = 3
-	// longestPause bounds the time that a server can ask for.
+	// longestPause bounds the wait that a server can ask for.
 	longestPause = 10 * time.Second
 )
 
-// RemoteOptions say where a model is.
+// RemoteOptions describe a server.
 type RemoteOptions struct {
 	// BaseURL is the server's address.
 	BaseURL string
 	// Model is the model's name.
 	Model string
-	// Key returns what is sent as a bearer token, "" for none; nil sends none, too.
-	// Its error should wrap [ErrNoKey].
+	// Key returns the bearer token to send, "" for none. A nil Key sends none. Its
+	// error should wrap [ErrNoKey].
 	Key func() (string, error)
 	// Timeout bounds one request.
 	Timeout time.Duration
-	// Pause is the time before a request is made for the second time, which is
-	// doubled before the third; 0 is 200 ms.
+	// Pause is the wait before the second request. It doubles before the third. 0
+	// means 200 ms.
 	Pause time.Duration
-	// Client makes the requests; nil is one without a proxy.
+	// Client makes the requests. The default is a client without a proxy.
 	Client *http.Client
 }
 
-// Remote asks a server. Make it with [NewOllama] or [NewOpenAI].
+// Remote asks a server for vectors. Make it with [NewOllama] or [NewOpenAI].
 type Remote struct {
 	opts    RemoteOptions
 	kind    string
@@ -64,7 +64,7 @@ type Remote struct {
 
 var _ Embedder = (*Remote)(nil)
 
-// NewOllama returns an embedder that asks Ollama (POST /api/embed).
+// NewOllama returns an embedder that uses the API of Ollama (POST /api/embed).
 func NewOllama(opts RemoteOptions) (*Remote, error) {
 	opts.BaseURL = cmp.Or(opts.BaseURL, "http://127.0.0.1:11434")
 	opts.Model = cmp.Or(opts.Model, "nomic-embed-text")
@@ -77,8 +77,8 @@ func NewOllama(opts RemoteOptions) (*Remote, error) {
 	})
 }
 
-// NewOpenAI returns an embedder that asks a server with the interface of OpenAI
-// (POST BaseURL/embeddings).
+// NewOpenAI returns an embedder that uses the API of OpenAI (POST
+// BaseURL/embeddings).
 func NewOpenAI(opts RemoteOptions) (*Remote, error) {
 	opts.BaseURL = cmp.Or(opts.BaseURL, "https://api.openai.com/v1")
 	opts.Model = cmp.Or(opts.Model, "text-embedding-3-small")
@@ -95,7 +95,7 @@ func NewOpenAI(opts RemoteOptions) (*Remote, error) {
 		vectors := make([][]float32, len(answer.Data))
 		for _, d := range answer.Data {
 			if d.Index < 0 || d.Index >= len(vectors) || vectors[d.Index] != nil {
-				return nil, fmt.Errorf("there is no text with the index %d, or it came twice", d.Index)
+				return nil, fmt.Errorf("the index %d is out of range or repeated", d.Index)
 			}
 			vectors[d.Index] = d.Embedding
 		}
@@ -106,10 +106,10 @@ func NewOpenAI(opts RemoteOptions) (*Remote, error) {
 func newRemote(opts RemoteOptions, kind, path string, extract func([]byte) ([][]float32, error)) (*Remote, error) {
 	base, err := url.Parse(opts.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address of a server, such as http://127.0.0.1:11434", opts.BaseURL)
+		return nil, fmt.Errorf("%q is not the address of a server, such as http://127.0.0.1:11434", opts.BaseURL)
 	}
 	if base.User != nil {
-		return nil, errors.New("the address holds a password: use api_key")
+		return nil, errors.New("the address contains a password: use api_key")
 	}
 	if opts.Client == nil {
 		opts.Client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2, IdleConnTimeout: time.Minute}}
@@ -117,7 +117,7 @@ func newRemote(opts RemoteOptions, kind, path string, extract func([]byte) ([][]
 	if opts.Key == nil {
 		opts.Key = func() (string, error) { return "", nil }
 	}
-	// A key must not follow a redirect, nor a text.
+	// Neither the key nor a text may follow a redirect.
 	client := *opts.Client
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	opts.Client = &client
@@ -132,7 +132,7 @@ func (r *Remote) Name() string { return r.name }
 // Label implements [Embedder].
 func (r *Remote) Label() string { return r.kind + ":" + r.opts.Model }
 
-// Embed implements [Embedder]. A text that is too long is cut.
+// Embed implements [Embedder]. It truncates texts above maxText bytes.
 func (r *Remote) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	var all [][]float32
 	for len(texts) > 0 {
@@ -147,7 +147,7 @@ func (r *Remote) Embed(ctx context.Context, texts []string) ([][]float32, error)
 	return all, nil
 }
 
-// embed asks for one batch, again if the server is busy or failed.
+// embed requests one batch, and retries if the server is busy or fails.
 func (r *Remote) embed(ctx context.Context, texts []string) ([][]float32, error) {
 	input := make([]string, len(texts))
 	for i, text := range texts {
@@ -181,7 +181,7 @@ func (r *Remote) embed(ctx context.Context, texts []string) ([][]float32, error)
 	}
 }
 
-// answerError says that the server has answered, and would answer the same again.
+// answerError means that the server responded, and that a retry would not help.
 type answerError struct {
 	text    string
 	refused bool
@@ -192,7 +192,8 @@ func (e *answerError) Error() string { return e.text }
 // Is implements what [errors.Is] asks for.
 func (e *answerError) Is(target error) bool { return target == ErrRefused && e.refused }
 
-// ask makes one request. after is how long the server wants to be left alone.
+// ask makes one request. after is the wait that the server asks for before the next
+// one.
 func (r *Remote) ask(ctx context.Context, key string, body []byte, want int) (_ [][]float32, after time.Duration, _ error) {
 	ctx, cancel := context.WithTimeout(ctx, r.opts.Timeout)
 	defer cancel()
@@ -218,18 +219,18 @@ func (r *Remote) ask(ctx context.Context, key string, body []byte, want int) (_ 
 		if err != nil || after < 0 {
 			after = 0
 		}
-		return nil, after, fmt.Errorf("the server answers %s", status(response))
+		return nil, after, fmt.Errorf("the server responded with %s", status(response))
 	case response.StatusCode != http.StatusOK:
-		return nil, 0, &answerError{fmt.Sprintf("the server answers %s", status(response)), refusals[response.StatusCode]}
+		return nil, 0, &answerError{fmt.Sprintf("the server responded with %s", status(response)), refusals[response.StatusCode]}
 	case len(data) > maxAnswer:
-		return nil, 0, &answerError{text: fmt.Sprintf("the answer has more than %d bytes", maxAnswer)}
+		return nil, 0, &answerError{text: fmt.Sprintf("the response has more than %d bytes", maxAnswer)}
 	}
 	vectors, err := r.extract(data)
 	if err != nil {
-		return nil, 0, &answerError{text: "the answer is no list of vectors: it is of another interface, or damaged"}
+		return nil, 0, &answerError{text: "the response is not a list of vectors: the server has another API, or the response is damaged"}
 	}
 	if len(vectors) != want {
-		return nil, 0, &answerError{text: fmt.Sprintf("the answer has %d vectors, expected %d", len(vectors), want)}
+		return nil, 0, &answerError{text: fmt.Sprintf("the response has %d vectors, expected %d", len(vectors), want)}
 	}
 	for _, v := range vectors {
 		if err := r.check(v); err != nil {
@@ -239,27 +240,28 @@ func (r *Remote) ask(ctx context.Context, key string, body []byte, want int) (_ 
 	return vectors, 0, nil
 }
 
-// refusals are answers to texts that the server does not embed, such as one with
-// more tokens than its model takes.
+// refusals are the status codes for texts that the server does not embed, for
+// example because they have more tokens than its model accepts.
 var refusals = map[int]bool{http.StatusBadRequest: true, http.StatusRequestEntityTooLarge: true, http.StatusUnprocessableEntity: true}
 
-// reached says in few words why there was no answer, without the address.
+// reached returns a short reason for a missing response, without the server's
+// address.
 func reached(err error) error {
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
-		return fmt.Errorf("no answer in time: %w", context.DeadlineExceeded)
+		return fmt.Errorf("the server did not respond in time: %w", context.DeadlineExceeded)
 	}
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return fmt.Errorf("the server cannot be reached: %w", number)
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return errors.New("the server cannot be reached: its name is not known")
+		return errors.New("the server cannot be reached: its name is unknown")
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return errors.New("the server cannot be reached: its certificate is not trusted")
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return errors.New("the server cannot be reached: it hung up")
+		return errors.New("the server cannot be reached: it closed the connection")
 	}
 	return errors.New("the server cannot be reached")
 }
@@ -268,8 +270,8 @@ func status(r *http.Response) string {
 	return fmt.Sprintf("%d %s", r.StatusCode, http.StatusText(r.StatusCode))
 }
 
-// check makes sure that a vector can be used and compared with earlier ones, and
-// gives it the length 1.
+// check makes sure that a vector is usable and has the dimension of earlier ones,
+// and scales it to the length 1.
 func (r *Remote) check(v []float32) error {
 	if len(v) == 0 || len(v) > maxDimension {
 		return &answerError{text: fmt.Sprintf("a vector has %d dimensions, expected 1 to %d", len(v), maxDimension)}
@@ -279,7 +281,7 @@ func (r *Remote) check(v []float32) error {
 		sum += float64(x) * float64(x)
 	}
 	if sum == 0 || math.IsNaN(sum) || math.IsInf(sum, 0) {
-		return &answerError{text: "a vector has no direction"}
+		return &answerError{text: "a vector is zero or contains invalid numbers"}
 	}
 	normalize(v)
 	r.mu.Lock()
@@ -288,7 +290,7 @@ func (r *Remote) check(v []float32) error {
 		r.dimension = len(v)
 	}
 	if len(v) != r.dimension {
-		return &answerError{text: fmt.Sprintf("a vector has %d dimensions, the first one had %d: was the model replaced? Restart the plugin to take the new one", len(v), r.dimension)}
+		return &answerError{text: fmt.Sprintf("a vector has %d dimensions, the first one had %d: if the model was replaced, restart the plugin", len(v), r.dimension)}
 	}
 	return nil
 }

@@ -1,7 +1,7 @@
-// Package keywords finds texts by the terms that they share with a query, by
-// BM25 over an index in memory. Texts are known by small numbers that the caller
-// gives them. An [Index] is not safe for concurrent changes; any number of
-// searches may run while nothing changes it.
+// Package keywords finds texts that share terms with a query, by BM25 over an index
+// in memory. The caller numbers the texts with small slot numbers. An [Index] is
+// not safe for concurrent changes. Any number of searches may run while no change
+// does.
 package keywords
 
 import (
@@ -12,20 +12,20 @@ import (
 	"sync"
 )
 
-// BM25: how soon more of a term adds nothing, and how much a text's length
-// counts. Notes are short, so that both are low.
+// Parameters of BM25: k1 limits the effect of repeated terms, b sets the effect of
+// a text's length. Notes are short, so both are low.
 const (
 	k1 = 0.9
 	b  = 0.3
 )
 
-// Term is a term of a text and how often it is there.
+// Term is a term of a text with the number of its occurrences.
 type Term struct {
 	Text  string
 	Count int
 }
 
-// Hit is a text that was found.
+// Hit is a found text.
 type Hit struct {
 	Slot  uint32
 	Score float32
@@ -55,14 +55,14 @@ func New() *Index {
 	return x
 }
 
-// scratch is what one search adds up.
+// scratch is the working memory of one search.
 type scratch struct {
 	scores []float32 // by slot
 	found  []uint32
 }
 
-// Add adds a text, and keeps nothing of terms. Slots grow: a slot that was left
-// out is a text without terms.
+// Add adds a text. It keeps no reference to terms. Slots must grow; a skipped slot
+// is a text without terms.
 func (x *Index) Add(slot uint32, terms []Term) {
 	for uint32(len(x.lengths)) <= slot {
 		x.lengths = append(x.lengths, 0)
@@ -83,26 +83,27 @@ func (x *Index) Add(slot uint32, terms []Term) {
 	x.texts++
 }
 
-// About what the index takes of memory.
+// Approximate sizes in memory.
 const (
 	postingBytes = 8
-	termBytes    = 96 // beside its text and its postings
+	termBytes    = 96 // without its text and postings
 	slotBytes    = 8  // its length, and its score in a search
 )
 
-// Bytes returns about how much memory the index takes.
+// Bytes returns the approximate memory that the index takes.
 func (x *Index) Bytes() int64 { return x.bytes + slotBytes*int64(len(x.lengths)) }
 
 func (x *Index) addTerm(text string) uint32 {
 	x.bytes += termBytes + int64(len(text))
 	id := uint32(len(x.postings))
-	x.ids[strings.Clone(text)] = id // it is a part of a longer one
+	x.ids[strings.Clone(text)] = id // text is part of a longer string
 	x.postings = append(x.postings, nil)
 	return id
 }
 
-// Remove takes a text out of the count of texts and of their lengths. Its terms
-// stay until the index is made anew: a search's keep must refuse its slot.
+// Remove removes a text from the number of texts and from their total length. Its
+// terms stay until the index is rebuilt, so the keep function of a search must
+// exclude its slot.
 func (x *Index) Remove(slot uint32) {
 	if int(slot) < len(x.lengths) {
 		x.total -= uint64(x.lengths[slot])
@@ -119,7 +120,7 @@ func (x *Index) Count(term string) int {
 	return 0
 }
 
-// Rarity says how much a term says about a text: more if few have it.
+// Rarity returns the weight of a term: the fewer texts have it, the higher.
 func (x *Index) Rarity(term string) float64 {
 	return x.rarity(x.Count(term))
 }
@@ -129,15 +130,14 @@ func (x *Index) rarity(texts int) float64 {
 	return math.Log(1 + (float64(max(x.texts, texts))-n+0.5)/(n+0.5))
 }
 
-// Query is a term to search for and what it weighs; 0 is 1.
+// Query is a term to search for and its weight. A weight of 0 means 1.
 type Query struct {
 	Term   string
 	Weight float64
 }
 
-// Search returns the texts that have any of the terms and that keep accepts, all
-// of them if it is nil: the best n, the best first, and the newer of two that
-// are as good.
+// Search returns the best n texts that have any of the terms and that keep selects,
+// the best first; of two equal ones, the newer first. A nil keep selects all.
 func (x *Index) Search(query []Query, n int, keep func(slot uint32) bool) []Hit {
 	s, ok := x.scratch.Get().(*scratch)
 	if !ok {
@@ -164,7 +164,7 @@ func (x *Index) Search(query []Query, n int, keep func(slot uint32) bool) []Hit 
 	return Best(hits, n)
 }
 
-// add adds what the texts with a term get for it.
+// add adds the scores of the texts with a term.
 func (s *scratch) add(postings []posting, lengths []uint16, rarity, average float64) {
 	scale, flat, slope := float32(rarity*(k1+1)), float32(k1*(1-b)), float32(k1*b/math.Max(average, 1))
 	for _, p := range postings {
@@ -191,8 +191,8 @@ func Best(hits []Hit, n int) []Hit {
 	return hits[:min(len(hits), max(n, 0))]
 }
 
-// atLeast leaves out hits that are not among the best n, without sorting all: it
-// counts them by their score and keeps the counters that hold the best.
+// atLeast removes hits that cannot be among the best n without sorting all: it
+// counts hits by score and keeps the ranges that hold the best.
 func atLeast(hits []Hit, n int) []Hit {
 	const steps = 1024
 	var highest float32

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// rarest is how many terms of a text are looked up to find texts like it.
+	// rarest is how many of the rarest terms of a text are looked up.
 	rarest = 8
-	// alike is how many texts are returned that may be like it.
+	// alike is the maximum number of passages to return the notes of.
 	alike = 5
 )
 
-// Alike returns notes of a category that share the rarest terms of a text: those
-// that may say nearly the same.
+// Alike returns notes of a category that share the rarest terms of a text:
+// candidates for nearly identical notes.
 func (x *Index) Alike(terms []keywords.Term, category Category, now time.Time) []int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// A Filter says which notes count; the zero value are all but those of
-// conversations.
+// A Filter selects notes. The zero value selects all notes except conversations.
 type Filter struct {
-	// Conversation includes what was said in conversations.
+	// Conversation includes notes of the category Conversation.
 	Conversation bool
-	// Only is the one category that counts, if OnlySet.
+	// Only is the one category to select, if OnlySet.
 	Only    Category
 	OnlySet bool
-	// Tags are those that a note must have, all of them.
+	// Tags must all be among a note's tags.
 	Tags []string
-	// Since and Until bound the time; zero is no bound.
+	// Since and Until bound the time of a note: Since is included, Until is not.
+	// The zero time is no bound.
 	Since, Until time.Time
-	// IDs are the notes that may count; nil is all.
+	// IDs are the notes to select from; nil means all.
 	IDs map[int64]bool
 }
 
-// Accepts reports whether a note counts at a time.
+// Accepts reports whether the filter selects a note. Expired notes are never
+// selected.
 func (f *Filter) Accepts(category Category, tags []string, at, expires, now time.Time) bool {
 	switch {
 	case !expires.IsZero() && !expires.After(now):
@@ -34,7 +35,7 @@ func (f *Filter) Accepts(category Category, tags []string, at, expires, now time
 	return !slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(tags, tag) })
 }
 
-// keep returns a function that says which notes count at a time.
+// keep returns a function that reports whether the filter selects a note.
 func (x *Index) keep(f Filter, now time.Time) func(place uint32) bool {
 	since, until, at := int64(0), int64(0), now.Unix()
 	if !f.Since.IsZero() {
@@ -43,7 +44,7 @@ func (x *Index) keep(f Filter, now time.Time) func(place uint32) bool {
 	if !f.Until.IsZero() {
 		until = f.Until.Unix()
 	}
-	tagged := map[uint32]bool{} // lists of tags that have them all
+	tagged := map[uint32]bool{} // numbers of the tag lists with all tags of the filter
 	if len(f.Tags) > 0 {
 		for number, list := range x.names.lists {
 			if !slices.ContainsFunc(f.Tags, func(tag string) bool { return !slices.Contains(list, tag) }) {
@@ -67,8 +68,8 @@ func (x *Index) keep(f Filter, now time.Time) func(place uint32) bool {
 	}
 }
 
-// none reports whether every note that was not removed counts, in the
-// collections that are searched.
+// none reports whether the filter selects every note in the collections that are
+// searched, apart from removed notes.
 func (f *Filter) none(x *Index, now time.Time) bool {
 	return !f.OnlySet && len(f.Tags) == 0 && f.IDs == nil && f.Since.IsZero() && f.Until.IsZero() &&
 		(x.firstExpiry == 0 || x.firstExpiry > now.Unix())

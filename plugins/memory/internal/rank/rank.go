@@ -1,6 +1,6 @@
-// Package rank finds notes: by their words, by their vectors, and by what
-// stands around them. An [Index] holds in memory what that takes of one user's
-// notes; what they say is elsewhere. It may be used concurrently.
+// Package rank finds notes and ranks them: by their words, by their vectors, and by
+// their neighbors in a conversation. An [Index] holds in memory what a search needs
+// of one user's notes, without their text. It is safe for concurrent use.
 package rank
 
 import (
@@ -21,7 +21,7 @@ import (
 // Category is the kind of a note.
 type Category uint8
 
-// The categories. What was said in conversations is searched only on request.
+// The categories. A search includes Conversation only on request.
 const (
 	Core Category = iota
 	Daily
@@ -29,20 +29,20 @@ const (
 	categories
 )
 
-// A Note is what the index is told of a note.
+// A Note is a note as the index needs it.
 type Note struct {
 	ID       int64
 	Category Category
 	Pinned   bool
 	Tags     []string
-	// Source, Session and Seq say who said it, in which conversation, and at which
-	// place; Seq is -1 if it has none.
+	// Source, Session and Seq report who said it, in which conversation, and at
+	// which position. Seq is -1 if the note has no position.
 	Source  string
 	Session string
 	Seq     int64
-	// At is when it was said or saved.
+	// At is the time at which it was said or saved.
 	At time.Time
-	// Expires is zero for a note that stays.
+	// Expires is zero if the note never expires.
 	Expires  time.Time
 	Passages []Passage
 }
@@ -50,37 +50,38 @@ type Note struct {
 // A Passage is a part of a note.
 type Passage struct {
 	Terms []keywords.Term
-	// Vector is nil while there is none.
+	// Vector is nil if the passage has none yet.
 	Vector []float32
 }
 
-// Index is made with [New].
+// Index is an index of one user's notes. Make it with [New].
 type Index struct {
 	mu    sync.RWMutex // guards all below
 	words *keywords.Index
-	// near holds the vectors of what was said in conversations apart from the
-	// others.
+	// near holds the vectors. Those of conversations are in a collection of their
+	// own.
 	near  [2]*vectors.Index
 	notes []note
 	byID  map[int64]uint32 // -> notes
 	owner []uint32         // slot -> notes
-	dead  int              // notes that were removed
-	names names            // of sources, sessions and lists of tags
-	// sources are known by that of their words which few others have.
+	dead  int              // removed notes that are still in notes
+	names names            // numbers of sources, sessions and lists of tags
+	// sources maps a word to the sources whose rarest word it is.
 	sources map[string][]uint32
-	// threads holds the notes of a session in order.
+	// threads maps a session to its notes, ordered by seq.
 	threads map[uint32][]uint32
-	// pending is the number of passages without a vector, or with one that did not fit.
+	// pending is the number of passages without a usable vector.
 	pending int
-	// firstExpiry is the earliest expiry of all, in seconds.
+	// firstExpiry is the earliest expiry of all notes in Unix seconds; 0 if none
+	// expires.
 	firstExpiry int64
 }
 
-// note is what is kept of a note.
+// note is the part of a note that the index keeps.
 type note struct {
 	id        int64
-	at        int64 // seconds
-	expires   int64 // seconds; 0 is never
+	at        int64 // Unix seconds
+	expires   int64 // Unix seconds; 0 if never
 	seq       int64
 	source    uint32
 	session   uint32
@@ -106,7 +107,7 @@ func New() (*Index, error) {
 	return x, nil
 }
 
-// collection says which of the two collections of vectors a category is in.
+// collection returns the index in near of the vectors of a category.
 func (c Category) collection() int {
 	if c == Conversation {
 		return 1
@@ -114,7 +115,7 @@ func (c Category) collection() int {
 	return 0
 }
 
-// Put adds notes, each in the place of the one with its ID.
+// Put adds notes. A note replaces the one with the same ID.
 func (x *Index) Put(ctx context.Context, notes []Note) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -158,7 +159,7 @@ func (x *Index) add(ctx context.Context, n *Note) error {
 		err := x.near[n.Category.collection()].Add(ctx, slot, p.Vector)
 		switch {
 		case errors.Is(err, vectors.ErrDimension), errors.Is(err, vectors.ErrValue):
-			kept.pending++ // one bad vector must not hide the others
+			kept.pending++ // one bad vector must not keep the others from being found
 		case err != nil:
 			return fmt.Errorf("note %d: %w", n.ID, err)
 		}
@@ -170,7 +171,8 @@ func (x *Index) add(ctx context.Context, n *Note) error {
 	return nil
 }
 
-// addSource makes a source known by that of its words by which the fewest are.
+// addSource indexes a source under the one of its words that the fewest sources are
+// indexed under.
 func (x *Index) addSource(number uint32, text string) {
 	words := terms.Split(text)
 	if len(words) == 0 {
@@ -180,7 +182,7 @@ func (x *Index) addSource(number uint32, text string) {
 	x.sources[rarest] = append(x.sources[rarest], number)
 }
 
-// thread puts a note to its place in its session.
+// thread inserts a note into its session, ordered by seq.
 func (x *Index) thread(place uint32) {
 	n := &x.notes[place]
 	if !n.threaded() {
@@ -199,7 +201,7 @@ func (x *Index) thread(place uint32) {
 	x.threads[n.session] = slices.Insert(all, i, place)
 }
 
-// threaded reports whether a note has a place in a session.
+// threaded reports whether a note has a position in a session.
 func (n *note) threaded() bool { return n.category == Conversation && n.session != 0 && n.seq >= 0 }
 
 // Remove removes notes.
@@ -238,13 +240,13 @@ func (x *Index) remove(ctx context.Context, id int64) error {
 	return nil
 }
 
-// About what the index takes of memory beside words and vectors.
+// Approximate sizes in memory, without words and vectors.
 const (
 	noteBytes = 120
-	nameBytes = 120 // beside its text
+	nameBytes = 120 // without its text
 )
 
-// Bytes returns about how much memory the index takes.
+// Bytes returns the approximate memory that the index takes.
 func (x *Index) Bytes() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -255,21 +257,21 @@ func (x *Index) Bytes() int64 {
 	return sum
 }
 
-// Pending returns the number of passages that have no vector.
+// Pending returns the number of passages without a usable vector.
 func (x *Index) Pending() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.pending
 }
 
-// Worn reports whether so much was removed that the index should be made anew.
+// Worn reports whether so many notes were removed that the index should be rebuilt.
 func (x *Index) Worn() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return x.dead > 1000 && x.dead > len(x.byID)/2
 }
 
-// names gives numbers to texts that many notes share.
+// names numbers texts that many notes share.
 type names struct {
 	numbers map[string]uint32
 	texts   []string
@@ -277,8 +279,8 @@ type names struct {
 	bytes   int64
 }
 
-// number returns the number of a text, 0 being that of "", and whether it has got
-// it just now.
+// number returns the number of a text and whether the number is new. "" has the
+// number 0.
 func (n *names) number(text string) (number uint32, fresh bool) {
 	if text == "" {
 		return 0, false
@@ -297,12 +299,12 @@ func (n *names) number(text string) (number uint32, fresh bool) {
 	return number, true
 }
 
-// list returns the number of a list of texts; 0 is that of an empty one.
+// list returns the number of a list of texts. An empty list has the number 0.
 func (n *names) list(all []string) uint32 {
 	if len(all) == 0 {
 		return 0
 	}
-	number, fresh := n.number("\x00" + strings.Join(all, "\x00")) // there are no control characters in names
+	number, fresh := n.number("\x00" + strings.Join(all, "\x00")) // names contain no control characters
 	if fresh {
 		n.lists[number] = all
 	}

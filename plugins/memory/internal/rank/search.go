@@ -13,68 +13,72 @@ import (
 )
 
 const (
-	// best is how many notes of each kind of search are looked at.
+	// best is how many of the best hits by words, and by vectors, are considered.
 	best = 1000
-	// rescored is how many of those found by their words are compared by their
-	// vectors in any case.
+	// rescored is how many of the best hits by words are compared by vector even if
+	// their vectors are not among the nearest.
 	rescored = 200
-	// many texts are so many that what half of them reach says nothing.
+	// many is the number of hits from which on a score that half of them reach
+	// counts nothing.
 	many = 50
-	// highestMiddle bounds that, as a share of the best.
+	// highestMiddle bounds that score, as a share of the best one.
 	highestMiddle = 0.9
-	// ofSession is what a note gets of the best score in its session.
+	// ofSession is the share of the best score in a session that each note of the
+	// session gets.
 	ofSession = 0.2
-	// sourceNamed is the factor of notes whose source the query names.
+	// sourceNamed is the factor for notes whose source the query names.
 	sourceNamed = 1.7
-	// nearWeight is what a term counts that is only like one of the query.
+	// nearWeight is the weight of a term that is only similar to one of the query.
 	nearWeight = 0.6
-	// inIDs is what a note gets for being one of those that may count: it is found,
-	// whatever its words are.
+	// inIDs is the score added to each note in Filter.IDs, so that it is found even
+	// if none of its words match.
 	inIDs = 0.01
-	// maxCorrected bounds the words of a query that are taken for misspelled ones:
-	// each is compared with a thousand others.
+	// maxCorrected bounds how many words of a query are corrected. Each correction
+	// looks up about a thousand words.
 	maxCorrected = 32
-	// Older notes count less, but never less than agedLeast of what they would.
+	// agedLeast is the least share of its score that an old note keeps.
 	agedLeast = 0.85
 )
 
-// shares says what of a note's score those around it get in their session: the
-// second before it, the one before, itself, the one after, and the second after.
+// shares are the shares of a note's score that its neighbors in the session get:
+// the second before it, the one before it, itself, the one after it, and the second
+// after it.
 var shares = [5]float64{0.2, 0.3, 0, 0.5, 0.2}
 
-// halfLife says how soon notes of a category count less; 0 is never.
+// halfLife is the age at which the score of a note of a category has lost half of
+// what it can lose. 0 means that age does not matter.
 var halfLife = [categories]time.Duration{Daily: 14 * 24 * time.Hour, Conversation: 30 * 24 * time.Hour}
 
-// A Query says what is searched.
+// A Query describes a search.
 type Query struct {
 	Text string
-	// Vector is that of Text; nil searches by words only.
+	// Vector is the vector of Text. If it is nil, only words are searched.
 	Vector []float32
-	// Words and Near weigh the two kinds of search; 0 leaves one out.
+	// Words and Near are the weights of the two kinds of search. 0 skips one.
 	Words, Near float64
-	// Correct takes words that no note has for misspelled ones.
+	// Correct corrects the spelling of words that no note has.
 	Correct bool
-	// Least is how near a note must be that has no word of the query.
+	// Least is the similarity that a note must exceed to be found by its vector.
 	Least float64
-	// Limit is how many notes are returned.
+	// Limit is the maximum number of hits.
 	Limit int
-	// Filter says which notes count.
+	// Filter selects the notes to search.
 	Filter Filter
-	// Now is the time.
+	// Now is the current time.
 	Now time.Time
 }
 
-// A Hit is a note that was found. The best score of words or vectors alone is 1
-// before what stands around a note is added.
+// A Hit is a found note. Words and vectors each give their best note their weight
+// ([Query]) as its score; then session, source and age change it.
 type Hit struct {
 	ID    int64
 	Score float64
 	At    time.Time
-	// Passage says which part of the note fits best.
+	// Passage is the index of the passage that matches best.
 	Passage int
 }
 
-// Search returns the notes that fit the query best, the best first.
+// Search returns the notes that match the query best, the best first.
 func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -110,8 +114,8 @@ func (x *Index) Search(ctx context.Context, q Query) ([]Hit, error) {
 	return hits[:min(len(hits), q.Limit)], nil
 }
 
-// Newest returns the newest of the hits that reach a share of the best score, the
-// newest first.
+// Newest returns those of the hits that reach a share of the best score, the newest
+// first.
 func Newest(hits []Hit, share float64, limit int) []Hit {
 	hits = slices.DeleteFunc(slices.Clone(hits), func(h Hit) bool { return h.Score < share*hits[0].Score })
 	slices.SortStableFunc(hits, func(a, b Hit) int { return b.At.Compare(a.At) })
@@ -147,7 +151,7 @@ func (x *Index) searchWords(q Query, keep func(place uint32) bool) []keywords.Hi
 	return x.words.Search(query, best, func(slot uint32) bool { return keep(x.owner[slot]) })
 }
 
-// unknown returns the words that no note has, the first of them.
+// unknown returns the words that no note has, up to maxCorrected of them.
 func (x *Index) unknown(words []terms.Word) []terms.Word {
 	var all []terms.Word
 	for _, w := range words {
@@ -186,17 +190,18 @@ func (x *Index) searchVectors(ctx context.Context, q Query, keep func(place uint
 	return keywords.Best(all, best+rescored), nil
 }
 
-// fuse adds what notes get for the slots that were found, the best of which gets
-// weight; if it is raised, what is below the middle gets nothing. A note gets what
-// the best of its passages does, whose place goes to parts.
+// fuse adds the scores of hits to the notes they belong to. The best hit adds
+// weight. If raised is set, hits below the median score add nothing. A note takes
+// the score of its best passage, whose index goes to parts.
 func (x *Index) fuse(scores map[uint32]float64, parts map[uint32]uint32, hits []keywords.Hit, weight float64, raised bool) {
 	if len(hits) == 0 || hits[0].Score <= 0 {
 		return
 	}
-	// What half of many texts reach says nothing; of a few it may.
+	// A score that half of many hits reach says nothing. With few hits it may say
+	// something.
 	floor := 0.0
 	if raised {
-		middle := min(hits[len(hits)/2].Score, highestMiddle*hits[0].Score) // all may be the same
+		middle := min(hits[len(hits)/2].Score, highestMiddle*hits[0].Score) // all scores may be equal
 		floor = float64(middle) * min(1, float64(len(hits))/many)
 	}
 	scale := weight / (float64(hits[0].Score) - floor)
@@ -219,12 +224,12 @@ func (x *Index) fuse(scores map[uint32]float64, parts map[uint32]uint32, hits []
 	}
 }
 
-// smooth adds to each note of a session something of the scores of those before
-// and after it, since an answer stands next to its question, and of the best of
-// the session, which is about something.
+// smooth raises the scores of a session's notes: each gets a share of its
+// neighbors' scores, since an answer is next to its question, and a share of the
+// best score in the session, since a session is about a topic.
 func (x *Index) smooth(scores map[uint32]float64, keep func(place uint32) bool) {
 	added, top := map[uint32]float64{}, map[uint32]float64{}
-	for _, place := range slices.Sorted(maps.Keys(scores)) { // sums are the same each time
+	for _, place := range slices.Sorted(maps.Keys(scores)) { // sorted, so that rounding is the same each time
 		n, score := &x.notes[place], scores[place]
 		if !n.threaded() {
 			continue
@@ -253,7 +258,7 @@ func (x *Index) smooth(scores map[uint32]float64, keep func(place uint32) bool) 
 	}
 }
 
-// favor multiplies scores by what speaks for a note beside its text.
+// favor multiplies scores by factors for source and age.
 func (x *Index) favor(scores map[uint32]float64, q Query) {
 	named := x.named(q.Text)
 	for place, score := range scores {
@@ -269,7 +274,7 @@ func (x *Index) favor(scores map[uint32]float64, q Query) {
 	}
 }
 
-// named returns the sources of which the text has all words.
+// named returns the sources whose words are all in the text.
 func (x *Index) named(text string) map[uint32]bool {
 	words := map[string]bool{}
 	for _, w := range terms.Split(text) {

@@ -7,8 +7,8 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
-// Embed returns the vector of a query for notes that were embedded without a
-// model: rare terms count more.
+// Embed returns the vector of a query in the local embedder's space. Rare terms
+// weigh more, and misspelled words are corrected.
 func (x *Index) Embed(text string) []float32 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

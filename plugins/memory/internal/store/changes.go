@@ -11,8 +11,8 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
-// batch is how many passages are handed over at a time, and a little more if the
-// last note is long: what is on its way is not counted yet as what an index takes.
+// batch is how many passages are passed on at a time, or a few more if the last
+// note is long. Passages on the way are not counted as memory of an index yet.
 const batch = 250
 
 // Rev returns the number of the last change.
@@ -22,26 +22,26 @@ func (s *Store) Rev(ctx context.Context) (int64, error) {
 	return rev, err
 }
 
-// A Reader takes changes.
+// A Reader receives changes.
 type Reader struct {
-	// Put takes notes that are new or have changed, and keeps the slice.
+	// Put receives notes that are new or have changed. It may keep the slice.
 	Put func([]rank.Note) error
-	// Remove takes notes that were removed.
+	// Remove receives the IDs of removed notes.
 	Remove func(ids []int64) error
 }
 
-// ErrReload says that the removals since a change are no longer known: whoever
-// keeps notes in memory reads all.
+// ErrReload means that the removals since a change are no longer known, so that the
+// caller must read everything again.
 var ErrReload = errors.New("everything must be read again")
 
-// Changes tells all changes after since, 0 being before the first one, and
-// returns the number of the last. What is told is of one moment.
+// Changes passes all changes after since to r and returns the number of the last
+// one. If since is 0, it passes all notes. All changes are of one snapshot.
 func (s *Store) Changes(ctx context.Context, since int64, r Reader) (int64, error) {
 	tx, err := s.reader.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return 0, explain(err)
 	}
-	defer func() { _ = tx.Rollback() }() // nothing was changed
+	defer func() { _ = tx.Rollback() }() // it only reads
 	var rev, listed int64
 	meta, err := s.prepared(ctx, s.reader, "SELECT rev, since FROM meta")
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) removed(ctx context.Context, tx *sql.Tx, since int64, r Reader) 
 	return r.Remove(ids)
 }
 
-// changed tells notes with their passages.
+// changed passes on notes with their passages.
 func (s *Store) changed(ctx context.Context, tx *sql.Tx, since int64, r Reader) error {
 	query := `SELECT n.id, n.category, n.pinned, n.tags, n.source, n.session, ifnull(n.seq, -1), ifnull(n.occurred, n.updated), ifnull(n.expires, 0),
 		p.terms, p.analyzer, iif(p.analyzer = ?, '', n.content), p.start, p.stop, iif(p.embedder = ?, p.vector, NULL)
@@ -132,7 +132,7 @@ func (s *Store) changed(ctx context.Context, tx *sql.Tx, since int64, r Reader) 
 		p := rank.Passage{Vector: decodeVector(vector)}
 		if analyzer == terms.Version {
 			p.Terms, err = decodeTerms(found)
-		} else { // terms of another version of the plugin
+		} else { // the stored terms are of another version
 			p.Terms = Terms(string(content[min(start, len(content)):min(stop, len(content))]))
 		}
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 	"modernc.org/sqlite"
 )
 
-// How the two sides open the file. FULL syncs the log at each commit; what is
-// deleted is overwritten.
+// Parameters of the connections. synchronous(full) syncs the log at each commit.
+// secure_delete overwrites deleted content.
 var (
 	writerParams = url.Values{
 		"mode":    {"rw"},
@@ -29,33 +29,33 @@ var (
 		},
 	}
 	readerParams = url.Values{
-		"mode":    {"rw"}, // a reader of a log takes part in its locks
+		"mode":    {"rw"}, // a reader of a write-ahead log needs its locks
 		"_dqs":    {"0"},
 		"_pragma": {"busy_timeout(10000)", "query_only(1)", "trusted_schema(0)", "cell_size_check(1)", "cache_size(-4096)"},
 	}
 	checkParams = url.Values{"mode": {"ro"}, "_dqs": {"0"}, "_pragma": {"busy_timeout(10000)", "trusted_schema(0)"}}
 )
 
-// busyTimeout is how long the writer waits for another process, as above.
+// busyTimeout is how long the writer waits for another process, as in writerParams.
 const busyTimeout = "PRAGMA busy_timeout = 10000"
 
-// maxQuickCheck bounds the files that are checked page by page when they are
-// opened, which takes a second for a gigabyte.
+// maxQuickCheck is the size up to which a file is checked page by page when it is
+// opened. The check takes a second for a gigabyte.
 const maxQuickCheck = 64 << 20
 
-// smallestPage is the least that a database has. SQLite takes a file of a few
-// bytes for an empty one.
+// smallestPage is the minimum size of a database. SQLite treats a file of a few
+// bytes as empty.
 const smallestPage = 512
 
 const (
-	// pageSize is what SQLite gives new files.
+	// pageSize is the page size that SQLite gives new files.
 	pageSize = 4096
-	// sparePages are left for deleting when a file is as large as it may become.
+	// sparePages are reserved for deleting when a file reaches its maximum size.
 	sparePages = 256
 )
 
-// maxPages returns how many pages a file may have by the limit of this process,
-// or 0 if there is none.
+// maxPages returns how many pages a file may have under the file size limit of this
+// process, or 0 if there is no limit.
 func maxPages() int64 {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil || limit.Cur > math.MaxInt64 {
@@ -64,10 +64,10 @@ func maxPages() int64 {
 	return max(int64(limit.Cur)/pageSize, 1)
 }
 
-// applicationID marks a file as one of notes: "tlhm".
+// applicationID marks a file as notes of this plugin: "tlhm".
 const applicationID = 0x746c686d
 
-// connect returns a handle to the file at path. It does not touch it.
+// connect returns a handle for the file at path. It does not open the file yet.
 func connect(path string, params url.Values) (*sql.DB, error) {
 	place := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: params.Encode()}
 	connector, err := sqlite.NewConnector(place.String())
@@ -77,8 +77,8 @@ func connect(path string, params url.Values) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// check makes an empty file if there is none. If there is one, it makes sure
-// that it holds notes and is whole, without changing it.
+// check creates an empty file if none exists. If one exists, check makes sure that
+// it holds notes and is intact, without changing it.
 func check(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -98,8 +98,8 @@ func check(ctx context.Context, path string) error {
 	case size < smallestPage:
 		return fmt.Errorf("%w: it is not a database", ErrFile)
 	}
-	// The file is not opened here: its end would take from this process the locks
-	// that SQLite has on it, if a connection is open.
+	// Do not open the file here: closing it would release the locks that SQLite
+	// holds on it in this process if a connection is open.
 	db, err := connect(path, checkParams)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func check(ctx context.Context, path string) error {
 	return errors.Join(inspect(ctx, db, path), db.Close())
 }
 
-// makeFile makes an empty file, durably.
+// makeFile creates an empty file durably.
 func makeFile(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if errors.Is(err, fs.ErrExist) {
@@ -128,7 +128,7 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// inspect reads whose file it is and whether it is whole.
+// inspect checks that the file belongs to this plugin and is intact.
 func inspect(ctx context.Context, db *sql.DB, path string) error {
 	var id, pages, pageSize int64
 	var version, tables int
@@ -146,7 +146,7 @@ func inspect(ctx context.Context, db *sql.DB, path string) error {
 			return err
 		}
 	}
-	fresh := id == 0 && version == 0 && tables == 0 // its maker was killed
+	fresh := id == 0 && version == 0 && tables == 0 // its creator was killed
 	if id != applicationID && !fresh {
 		return fmt.Errorf("%w: it is a database of another program", ErrFile)
 	}
@@ -157,15 +157,15 @@ func inspect(ctx context.Context, db *sql.DB, path string) error {
 	if err := known(version, names); err != nil {
 		return err
 	}
-	// A process that closes the file as the last one moves its log into it: the log
-	// comes first here, and the size, as it is now, after it.
+	// The last process that closes the file moves the log into it. So look at the
+	// log first and at the current size afterwards.
 	if log, err := os.Stat(path + "-wal"); err != nil || log.Size() == 0 {
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
 		}
 		if size := info.Size(); size < pages*pageSize {
-			return fmt.Errorf("%w: it has %d bytes of %d", ErrFile, size, pages*pageSize)
+			return fmt.Errorf("%w: it has %d bytes, expected %d", ErrFile, size, pages*pageSize)
 		}
 	}
 	if pages*pageSize > maxQuickCheck {
@@ -181,16 +181,16 @@ func inspect(ctx context.Context, db *sql.DB, path string) error {
 	return nil
 }
 
-// Each file is one step, NNNN_what.sql, numbered from 1 without a gap. A step
-// that was released never changes: what comes after it is another step.
+// Each file is one migration, NNNN_what.sql, numbered from 1 without a gap. A
+// released migration never changes; add another one.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// steps returns the names of all steps, in order.
+// steps returns the names of all migrations, in order.
 func steps(migrations fs.FS) ([]string, error) { return fs.Glob(migrations, "migrations/*.sql") }
 
-// migrate applies the steps that the file lacks, all or none.
+// migrate applies the migrations that the file lacks, all or none.
 func migrate(ctx context.Context, db *sql.DB, user string, migrations fs.FS) error {
 	names, err := steps(migrations)
 	if err != nil {
@@ -210,16 +210,16 @@ func migrate(ctx context.Context, db *sql.DB, user string, migrations fs.FS) err
 	return tx.Commit()
 }
 
-// known returns an error if a file has more steps than this version knows.
+// known returns an error if a file has more migrations than this version knows.
 func known(version int, names []string) error {
 	if version > len(names) {
-		return fmt.Errorf("%w: its schema is number %d, this version knows %d", ErrNewer, version, len(names))
+		return fmt.Errorf("%w: its schema has version %d, this version supports %d", ErrNewer, version, len(names))
 	}
 	return nil
 }
 
 func applySteps(ctx context.Context, tx *sql.Tx, migrations fs.FS, names []string, user string) error {
-	var version int // again: another process may have been faster
+	var version int // read again: another process may have been faster
 	if err := tx.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}

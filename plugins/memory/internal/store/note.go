@@ -14,11 +14,11 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 )
 
-// A Note is what a user saved.
+// A Note is a note as it is stored.
 type Note struct {
-	// ID is the number of the note in this file; 0 for one that is not there yet.
+	// ID is the number of the note in this file; 0 if it is not stored yet.
 	ID int64
-	// NoteID is how callers name it.
+	// NoteID is the name that callers use.
 	NoteID string
 	// Key is a name that the caller chose, or "".
 	Key      string
@@ -26,20 +26,21 @@ type Note struct {
 	Category rank.Category
 	Tags     []string
 	Pinned   bool
-	// Source, Session and Seq say who said it, in which conversation and at which
-	// place; Seq is -1 if that is not known.
+	// Source, Session and Seq report who said it, in which conversation, and at
+	// which position. Seq is -1 if the position is unknown.
 	Source  string
 	Session string
 	Seq     int64
-	// Occurred, Expires, Created and Updated are zero if they are not known.
+	// Occurred, Expires, Created and Updated are zero if they are unknown.
 	Occurred, Expires, Created, Updated time.Time
-	// Origin is who saved it.
+	// Origin is the client that saved it.
 	Origin Origin
-	// Passages are what it is found by. Reading a note leaves them out.
+	// Passages are the searchable parts of the content. Methods that read notes
+	// omit them.
 	Passages []Passage
 }
 
-// Origin is who saved a note.
+// Origin is the client that saved a note.
 type Origin struct {
 	Client  string `json:"client,omitempty"`
 	Session string `json:"session,omitempty"`
@@ -49,11 +50,12 @@ type Origin struct {
 type Passage struct {
 	Start, Stop int
 	Terms       []keywords.Term
-	// Vector is nil while there is none.
+	// Vector is nil if the passage has none yet.
 	Vector []float32
 }
 
-// At is when a note was said, or else when it was written the last time.
+// At returns the time at which a note was said or, if that is unknown, last
+// written.
 func (n *Note) At() time.Time {
 	if !n.Occurred.IsZero() {
 		return n.Occurred
@@ -61,22 +63,22 @@ func (n *Note) At() time.Time {
 	return n.Updated
 }
 
-// Expired reports whether a note has expired at a time.
+// Expired reports whether a note has expired.
 func (n *Note) Expired(now time.Time) bool { return !n.Expires.IsZero() && !n.Expires.After(now) }
 
-// ContentHash is the same for texts that differ in case and space only.
+// ContentHash returns a hash that ignores case and whitespace.
 func ContentHash(content string) []byte {
 	sum := sha256.Sum256([]byte(strings.ToLower(strings.Join(strings.Fields(content), " "))))
 	return sum[:16]
 }
 
-// PassageHash says which text a vector belongs to.
+// PassageHash returns the hash by which a vector is found for a text.
 func PassageHash(text string) []byte {
 	sum := sha256.Sum256([]byte(text))
 	return sum[:16]
 }
 
-// noteColumns are those that scan reads.
+// noteColumns are the columns that scan reads.
 const noteColumns = "id, note_id, key, content, category, tags, pinned, source, session, seq, occurred, expires, created, updated, origin"
 
 // scan reads a note.
@@ -102,7 +104,7 @@ func scan(row interface{ Scan(...any) error }) (Note, error) {
 	return n, errors.Join(json.Unmarshal([]byte(tags), &n.Tags), json.Unmarshal([]byte(origin), &n.Origin))
 }
 
-// values returns what noteColumns hold of a note, without the number.
+// values returns the values of noteColumns, without the ID.
 func (n *Note) values() ([]any, error) {
 	tags, err := json.Marshal(n.Tags)
 	if err != nil {
@@ -137,7 +139,7 @@ func toMillis(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
 }
 
-// encodeTerms writes terms as a column holds them.
+// encodeTerms encodes terms for a column.
 func encodeTerms(terms []keywords.Term) []byte {
 	size := 0
 	for _, t := range terms {
@@ -152,12 +154,12 @@ func encodeTerms(terms []keywords.Term) []byte {
 	return data
 }
 
-// errTerms says that a column of terms is damaged.
+// errTerms means that a column of terms is damaged.
 var errTerms = errors.New("the terms of a passage are damaged")
 
-// decodeTerms reads terms. Their texts are parts of one string.
+// decodeTerms decodes terms. Their texts share one string.
 func decodeTerms(data []byte) ([]keywords.Term, error) {
-	const usual = 8 // bytes of a term
+	const usual = 8 // typical bytes of an encoded term
 	texts, at := string(data), 0
 	terms := make([]keywords.Term, 0, len(data)/usual+1)
 	for at < len(data) {
@@ -176,7 +178,7 @@ func decodeTerms(data []byte) ([]keywords.Term, error) {
 	return terms, nil
 }
 
-// encodeVector writes a vector as a column holds it; none is no value.
+// encodeVector encodes a vector for a column. A nil vector is NULL.
 func encodeVector(v []float32) []byte {
 	if v == nil {
 		return nil
@@ -188,7 +190,7 @@ func encodeVector(v []float32) []byte {
 	return data
 }
 
-// decodeVector reads a vector.
+// decodeVector decodes a vector.
 func decodeVector(data []byte) []float32 {
 	if len(data) < 4 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
-// Terms returns the terms of a text with how often each is there, in the order of
-// their first occurrence.
+// Terms returns the terms of a text with their counts, in the order of their first
+// occurrence.
 func Terms(text string) []keywords.Term {
 	return Count(terms.Words(text))
 }
@@ -38,7 +38,7 @@ func Count(words []terms.Word) []keywords.Term {
 	return all
 }
 
-// notes returns the notes that a query finds.
+// notes returns the notes that a query yields.
 func (s *Store) notes(ctx context.Context, query string, args ...any) ([]Note, error) {
 	var notes []Note
 	err := s.query(ctx, query, func(rows *sql.Rows) error {
@@ -49,7 +49,7 @@ func (s *Store) notes(ctx context.Context, query string, args ...any) ([]Note, e
 	return notes, err
 }
 
-// one returns the note that a query finds, or [ErrNotFound].
+// one returns the note that a query yields, or [ErrNotFound].
 func (s *Store) one(ctx context.Context, query string, args ...any) (Note, error) {
 	notes, err := s.notes(ctx, query, args...)
 	if err != nil {
@@ -71,8 +71,7 @@ func (s *Store) ByKey(ctx context.Context, key string, now time.Time) (Note, err
 	return s.one(ctx, "SELECT "+noteColumns+" FROM note WHERE key = ? AND (expires IS NULL OR expires > ?)", key, now.UnixMilli())
 }
 
-// ByIDs returns those of the notes that are there, in the order in which they are
-// named.
+// ByIDs returns the notes that exist, in the order of ids.
 func (s *Store) ByIDs(ctx context.Context, ids []int64) ([]Note, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -90,26 +89,26 @@ func (s *Store) ByIDs(ctx context.Context, ids []int64) ([]Note, error) {
 	return notes, err
 }
 
-// Listing says which notes [Store.List] returns, the newest first.
+// Listing selects the notes that [Store.List] returns.
 type Listing struct {
 	Category *rank.Category
-	// Prefix is what a note's key must begin with, if it is not "".
+	// Prefix is the beginning of the notes' keys; "" selects all notes.
 	Prefix string
-	// Pinned leaves out notes that are not pinned.
+	// Pinned selects pinned notes only.
 	Pinned bool
-	// Before is the number of the note to go on after; 0 begins.
+	// Before is the ID of the last note of the previous page; 0 is the first page.
 	Before int64
 	Limit  int
 	Now    time.Time
 }
 
-// maxListed is how much of a note's content a list has, in bytes.
+// maxListed is how many bytes of a note's content a list contains.
 const maxListed = 1 << 10
 
-// List returns notes, the newest first, with the beginning of what they say, in
-// which the last character may be a part of one.
+// List returns notes, the newest first, with the beginning of their content. The
+// last character of a content may be incomplete.
 func (s *Store) List(ctx context.Context, l Listing) ([]Note, error) {
-	begin := fmt.Sprintf("substr(CAST(content AS BLOB), 1, %d)", maxListed) // a text would end at NUL
+	begin := fmt.Sprintf("substr(CAST(content AS BLOB), 1, %d)", maxListed) // substr of a text would stop at NUL
 	query := "SELECT " + strings.Replace(noteColumns, "content", begin, 1) + " FROM note WHERE (expires IS NULL OR expires > ?)"
 	args := []any{l.Now.UnixMilli()}
 	add := func(condition string, values ...any) {
@@ -131,11 +130,11 @@ func (s *Store) List(ctx context.Context, l Listing) ([]Note, error) {
 	return s.notes(ctx, query+" ORDER BY id DESC LIMIT ?", append(args, l.Limit)...)
 }
 
-// errEnough ends a query.
+// errEnough ends a query early.
 var errEnough = errors.New("enough was read")
 
-// All tells notes in the order in which they were saved, those after a number,
-// until take returns false.
+// All passes notes in the order in which they were saved, those with an ID above
+// after, to take until it returns false.
 func (s *Store) All(ctx context.Context, after int64, now time.Time, take func(*Note) bool) error {
 	err := s.query(ctx, "SELECT "+noteColumns+" FROM note WHERE id > ? AND (expires IS NULL OR expires > ?) ORDER BY id", func(rows *sql.Rows) error {
 		n, err := scan(rows)
@@ -150,20 +149,19 @@ func (s *Store) All(ctx context.Context, after int64, now time.Time, take func(*
 	return err
 }
 
-// Match returns the notes that an expression of FTS5 finds, the best first. An
-// expression that is wrong finds nothing.
+// Match returns the IDs of the notes that an FTS5 expression matches, the best
+// first.
 func (s *Store) Match(ctx context.Context, expression string, limit int) ([]int64, error) {
 	return s.ids(ctx, "SELECT rowid FROM note_text WHERE note_text MATCH ? ORDER BY rank LIMIT ?", expression, limit)
 }
 
-// Containing returns notes that have a text in them as it stands, the newest
-// first.
+// Containing returns the IDs of the notes that contain a text, the newest first.
 func (s *Store) Containing(ctx context.Context, text string, limit int) ([]int64, error) {
 	return s.ids(ctx, "SELECT id FROM note WHERE instr(content, ?) > 0 ORDER BY id DESC LIMIT ?", text, limit)
 }
 
-// Phrase is the expression that finds a text as it stands; prefix finds words
-// that begin with its last one.
+// Phrase returns the FTS5 expression for a phrase. If prefix is set, its last word
+// matches as a prefix.
 func Phrase(text string, prefix bool) string {
 	quoted := `"` + strings.ReplaceAll(strings.ReplaceAll(text, "\x00", " "), `"`, `""`) + `"`
 	if prefix {
@@ -172,7 +170,7 @@ func Phrase(text string, prefix bool) string {
 	return quoted
 }
 
-// AnyOf is the expression that finds any of the words.
+// AnyOf returns the FTS5 expression for any of the words.
 func AnyOf(words []string) string {
 	var all []string
 	for _, word := range slices.Compact(slices.Sorted(slices.Values(words))) {
@@ -181,8 +179,8 @@ func AnyOf(words []string) string {
 	return strings.Join(all, " OR ")
 }
 
-// Stats are figures about the notes that have not expired; Expired are the others,
-// which were not removed yet.
+// Stats are counts of the notes that have not expired. Expired counts those that
+// have expired and are not removed yet.
 type Stats struct {
 	Notes, Expired, Pinned  int
 	Core, Daily, Said       int
@@ -190,7 +188,7 @@ type Stats struct {
 	Oldest, Newest          time.Time
 }
 
-// Stats counts.
+// Stats counts the notes.
 func (s *Store) Stats(ctx context.Context, now time.Time) (Stats, error) {
 	var st Stats
 	var oldest, newest sql.NullInt64
@@ -210,8 +208,7 @@ func (s *Store) Stats(ctx context.Context, now time.Time) (Stats, error) {
 	return st, err
 }
 
-// Len returns how many notes there are, also those that have expired and were not
-// removed yet.
+// Len returns the number of notes, including expired ones that are not removed yet.
 func (s *Store) Len(ctx context.Context) (int, error) {
 	return s.number(ctx, "SELECT notes FROM meta")
 }

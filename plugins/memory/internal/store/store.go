@@ -1,10 +1,10 @@
-// Package store keeps the notes of one user in one SQLite file, which is the
-// truth: what is not in it does not exist, and what a method has written without
-// an error is on disk. Several processes may use the same file. Each change has a
-// number, so that whoever keeps something in memory can ask what has changed.
+// Package store keeps the notes of one user in one SQLite file. The file is the
+// only truth: what a method has written without an error is on disk. Several
+// processes may use the same file. Each change has a number, so that a caller that
+// keeps notes in memory can read what changed since.
 //
-// A file that is damaged, of another program, of another user or of a newer
-// version is refused and left as it is.
+// A file that is damaged, or that belongs to another program, another user or a
+// newer version, is refused and not changed.
 package store
 
 import (
@@ -20,58 +20,59 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Reasons for which notes cannot be read or written.
+// The reasons for which notes cannot be read or written.
 var (
-	// ErrFile says that the file is not one of this user's notes, or is damaged.
+	// ErrFile means that the file is damaged or does not hold this user's notes.
 	ErrFile = errors.New("the file cannot be used")
-	// ErrNewer says that a newer version of the plugin has written the file.
-	ErrNewer = errors.New("it was written by a newer version of the plugin")
-	// ErrFull says that there is no room.
-	ErrFull = errors.New("there is no room")
-	// ErrBusy says that another process was writing for too long.
+	// ErrNewer means that a newer version of the plugin wrote the file.
+	ErrNewer = errors.New("a newer version of the plugin wrote the file")
+	// ErrFull means that the disk is full, has failed, or that the file has reached
+	// its maximum size.
+	ErrFull = errors.New("no space is left")
+	// ErrBusy means that another process was writing for too long.
 	ErrBusy = errors.New("another process is writing")
-	// ErrNotFound says that there is no such note.
-	ErrNotFound = errors.New("there is no such note")
-	// ErrTooMany says that the user has as many notes as may be.
+	// ErrNotFound means that the note does not exist.
+	ErrNotFound = errors.New("the note does not exist")
+	// ErrTooMany means that the user has reached [Options].MaxNotes.
 	ErrTooMany = errors.New("there are too many notes")
 )
 
-// Options say where the notes are.
+// Options describe a file.
 type Options struct {
-	// Path is the file's; its directory exists.
+	// Path is the path of the file. Its directory must exist.
 	Path string
-	// User is whose notes they are. A file of another user is refused.
+	// User is the owner of the notes. A file of another user is refused.
 	User string
-	// Embedder is the name of whoever makes vectors now.
+	// Embedder is the name of the current embedder.
 	Embedder string
-	// MaxNotes is how many notes there may be; 0 is no bound.
+	// MaxNotes is the maximum number of notes; 0 means no limit.
 	MaxNotes int
 }
 
-// Store is an open file. Its methods may be called concurrently.
+// Store is an open file. Its methods are safe for concurrent use.
 type Store struct {
 	opts     Options
 	writer   *sql.DB
 	reader   *sql.DB
 	embedder int64
 	file     os.FileInfo
-	maxPages int64 // that the file may have; 0 is no bound
+	maxPages int64 // maximum size of the file; 0 means no limit
 
-	writing sync.Mutex // held while something is written; guards conn, owed
+	writing sync.Mutex // held during a write; guards conn, owed
 	conn    *sql.Conn  // the one connection of writer
-	owed    bool       // the log holds what was deleted; see Forget
+	owed    bool       // the log may hold deleted notes; see Forget
 
 	mu    sync.Mutex // guards stmts
 	stmts map[statement]*sql.Stmt
 }
 
-// statement is a query of one of the two sides.
+// statement identifies a prepared statement.
 type statement struct {
 	side  preparer
 	query string
 }
 
-// preparer is [sql.DB] for reading, and [sql.Conn] for writing.
+// preparer is the [sql.DB] for reading or the [sql.Conn] for writing.
 type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
@@ -79,12 +80,11 @@ type preparer interface {
 // maxReaders bounds the connections for reading.
 const maxReaders = 2
 
-// openPatience is how long Open tries if another process has just made the file:
-// SQLite does not wait while one turns its log on.
+// openPatience is how long Open retries while another process creates the file.
+// SQLite does not wait while another process enables the log.
 const openPatience = 10 * time.Second
 
-// Open opens the file, makes it if there is none, and brings its tables up to
-// date.
+// Open opens the file, creates it if it does not exist, and migrates its tables.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	for began := time.Now(); ; {
 		s := &Store{opts: opts, stmts: map[statement]*sql.Stmt{}}
@@ -144,7 +144,8 @@ func (s *Store) open(ctx context.Context) error {
 	return err
 }
 
-// findEmbedder gives the embedder a number in this file.
+// findEmbedder finds the embedder's number in this file, and assigns one if there
+// is none.
 func (s *Store) findEmbedder(ctx context.Context) error {
 	const find = "SELECT id FROM embedder WHERE name = ?"
 	err := s.writer.QueryRowContext(ctx, find, s.opts.Embedder).Scan(&s.embedder)
@@ -157,14 +158,14 @@ func (s *Store) findEmbedder(ctx context.Context) error {
 	return s.writer.QueryRowContext(ctx, find, s.opts.Embedder).Scan(&s.embedder)
 }
 
-// Current reports whether the file is still the one at its path: somebody may
-// have removed it, or put another one there.
+// Current reports whether the open file is still the one at its path. It may have
+// been removed or replaced.
 func (s *Store) Current() bool {
 	now, err := os.Stat(s.opts.Path)
 	return err == nil && os.SameFile(now, s.file)
 }
 
-// Size returns the bytes that the file and its log take.
+// Size returns the size of the file and its log in bytes.
 func (s *Store) Size() int64 {
 	var size int64
 	for _, path := range []string{s.opts.Path, s.opts.Path + "-wal"} {
@@ -178,8 +179,8 @@ func (s *Store) Size() int64 {
 // Path returns the path of the file.
 func (s *Store) Path() string { return s.opts.Path }
 
-// Close closes the file, which nobody uses any more. What was written is durable
-// without it. Further calls do nothing.
+// Close closes the file, which no other method may use any more. Committed changes
+// are durable without it. Further calls do nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *Store) Close() error {
 		errs = append(errs, s.conn.Close())
 		s.conn = nil
 	}
-	// The writer goes last: its end moves the log into the file.
+	// The writer is closed last, because that moves the log into the file.
 	for _, db := range []*sql.DB{s.reader, s.writer} {
 		if db != nil {
 			errs = append(errs, db.Close())
@@ -201,7 +202,7 @@ func (s *Store) Close() error {
 	return errors.Join(errs...)
 }
 
-// prepared returns a compiled statement, which belongs to the store.
+// prepared returns a prepared statement, which the store owns.
 func (s *Store) prepared(ctx context.Context, side preparer, query string) (*sql.Stmt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,7 +220,7 @@ func (s *Store) prepared(ctx context.Context, side preparer, query string) (*sql
 	return stmt, nil
 }
 
-// query reads rows; f is called for each.
+// query runs a query and calls f for each row.
 func (s *Store) query(ctx context.Context, query string, f func(*sql.Rows) error, args ...any) error {
 	stmt, err := s.prepared(ctx, s.reader, query)
 	if err != nil {
@@ -232,21 +233,21 @@ func (s *Store) query(ctx context.Context, query string, f func(*sql.Rows) error
 	return each(rows, f)
 }
 
-// number returns the one number that a query finds.
+// number returns the number that a query yields.
 func (s *Store) number(ctx context.Context, query string, args ...any) (int, error) {
 	var n int
 	err := s.query(ctx, query, func(rows *sql.Rows) error { return rows.Scan(&n) }, args...)
 	return n, err
 }
 
-// ids returns the numbers of notes that a query finds.
+// ids returns the IDs of notes that a query yields.
 func (s *Store) ids(ctx context.Context, query string, args ...any) ([]int64, error) {
 	var ids []int64
 	err := s.query(ctx, query, func(rows *sql.Rows) error { return scanID(rows, &ids) }, args...)
 	return ids, err
 }
 
-// scanID adds the number of a note that a row holds.
+// scanID appends the ID in a row.
 func scanID(rows *sql.Rows, to *[]int64) error {
 	var id int64
 	err := rows.Scan(&id)
@@ -265,7 +266,7 @@ func each(rows *sql.Rows, f func(*sql.Rows) error) error {
 	return explain(rows.Err())
 }
 
-// explain adds to an error of SQLite which of the reasons it is.
+// explain wraps an error of SQLite with the reason it stands for.
 func explain(err error) error {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {

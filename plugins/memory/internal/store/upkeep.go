@@ -12,24 +12,25 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 )
 
-// Unembedded is a passage without a vector of the embedder of now.
+// Unembedded is a passage that the current embedder was not asked for.
 type Unembedded struct {
 	ID   int64
 	Text string
 }
 
-// Pending returns how many passages the embedder of now was not asked for.
+// Pending returns how many passages the current embedder was not asked for.
 func (s *Store) Pending(ctx context.Context) (int, error) {
 	return s.number(ctx, "SELECT (SELECT count(*) FROM passage) - (SELECT count(*) FROM passage WHERE embedder = ?)", s.embedder)
 }
 
-// Refused returns for how many passages the embedder of now has refused to make a
-// vector. It looks at all of them.
+// Refused returns how many passages the current embedder refused. It reads all of
+// them.
 func (s *Store) Refused(ctx context.Context) (int, error) {
 	return s.number(ctx, "SELECT count(*) FROM passage WHERE embedder = ? AND vector IS NULL", s.embedder)
 }
 
-// Unembedded returns some passages that the embedder of now was not asked for.
+// Unembedded returns up to limit passages that the current embedder was not asked
+// for.
 func (s *Store) Unembedded(ctx context.Context, limit int) ([]Unembedded, error) {
 	var all []Unembedded
 	err := s.query(ctx, `SELECT p.id, p.start, p.stop, n.content FROM passage p JOIN note n ON n.id = p.note
@@ -47,8 +48,8 @@ func (s *Store) Unembedded(ctx context.Context, limit int) ([]Unembedded, error)
 	return all, err
 }
 
-// Known returns the vector that the embedder of now has made of the same text
-// earlier, or nil.
+// Known returns the vector that the current embedder made of the same text earlier,
+// or nil.
 func (s *Store) Known(ctx context.Context, text string) ([]float32, error) {
 	var vector []float32
 	err := s.query(ctx, "SELECT vector FROM passage WHERE hash = ? AND embedder = ? AND vector IS NOT NULL LIMIT 1", func(rows *sql.Rows) error {
@@ -60,9 +61,9 @@ func (s *Store) Known(ctx context.Context, text string) ([]float32, error) {
 	return vector, err
 }
 
-// SetVectors gives passages their vectors, nil to one that the embedder has
-// refused, and returns for how many it did. A passage that is gone, or whose text
-// is another one now, is left out.
+// SetVectors stores the vectors of passages, nil for a passage that the embedder
+// refused, and returns how many it stored. It skips passages that were removed or
+// have another text now.
 func (s *Store) SetVectors(ctx context.Context, passages []Unembedded, vectors [][]float32) (int, error) {
 	set := 0
 	err := s.Write(ctx, func(t *Tx) error {
@@ -94,13 +95,14 @@ func (s *Store) SetVectors(ctx context.Context, passages []Unembedded, vectors [
 	return set, err
 }
 
-// purged is how many notes one call of Upkeep removes at most by a rule.
+// purged is the maximum number of notes that one call of Upkeep removes by each
+// rule.
 const purged = 1000
 
-// Upkeep removes notes that have expired, and those of a category that were
-// written longer ago than its age in keep and are not pinned. It returns how many
-// it has removed; if that are many, there may be more. What was deleted, also
-// earlier, does not stay in the log.
+// Upkeep removes expired notes, and notes that are not pinned and were last written
+// longer ago than keep allows for their category. It returns how many it removed;
+// there may be more if that is a large number. It also clears the log of notes
+// deleted now or earlier.
 func (s *Store) Upkeep(ctx context.Context, now time.Time, keep map[rank.Category]time.Duration) (int, error) {
 	removed := 0
 	var errs []error
@@ -111,12 +113,12 @@ func (s *Store) Upkeep(ctx context.Context, now time.Time, keep map[rank.Categor
 			n, err = s.purge(ctx, r, found)
 			removed += n
 		}
-		errs = append(errs, err) // one rule does not keep the others from being followed
+		errs = append(errs, err) // continue with the other rules
 	}
 	return removed, errors.Join(append(errs, s.Forget(ctx))...)
 }
 
-// rule is a condition for which notes go.
+// rule is a condition on notes to remove.
 type rule struct {
 	condition string
 	values    []any
@@ -132,17 +134,17 @@ func rulesOf(now time.Time, keep map[rank.Category]time.Duration) []rule {
 	return rules
 }
 
-// due returns notes that a rule is for.
+// due returns notes that match a rule.
 func (s *Store) due(ctx context.Context, r rule) ([]int64, error) {
 	return s.ids(ctx, "SELECT id FROM note WHERE "+r.condition+" LIMIT ?", append(r.values, purged)...)
 }
 
-// purge removes those notes that the rule is still for, and returns how many.
+// purge removes the notes that still match the rule, and returns how many.
 func (s *Store) purge(ctx context.Context, r rule, found []int64) (int, error) {
 	removed := 0
 	err := s.Write(ctx, func(t *Tx) error {
 		removed = 0
-		for _, id := range found { // one may have been pinned meanwhile, or given more time
+		for _, id := range found { // it may have been pinned or prolonged meanwhile
 			still, err := t.ids("SELECT id FROM note WHERE "+r.condition+" AND id = ?", append(r.values, id)...)
 			if err != nil {
 				return err
@@ -163,13 +165,13 @@ func (s *Store) purge(ctx context.Context, r rule, found []int64) (int, error) {
 	return removed, nil
 }
 
-// Part is what the name of a snapshot ends in that is not whole yet.
+// Part is the suffix of an unfinished snapshot's name.
 const Part = ".part"
 
-// Snapshot writes the notes as they are now to another file, and returns its size.
-// It fails with [os.ErrExist] if the file is there, or is being written by another
-// process. The file is there as a whole or not at all; a process that is killed
-// leaves one behind whose name goes on with [Part].
+// Snapshot writes the current notes to another file and returns its size. It fails
+// with [os.ErrExist] if the file exists or another process is writing it. The file
+// appears complete or not at all. A process that is killed leaves a file behind
+// whose name contains [Part].
 func (s *Store) Snapshot(ctx context.Context, path string) (int64, error) {
 	part := path + Part
 	if err := reserve(part, path); err != nil {
@@ -195,15 +197,15 @@ func (s *Store) Snapshot(ctx context.Context, path string) (int64, error) {
 	return size, nil
 }
 
-// reserve makes an empty file at part, into which SQLite writes: of several
-// processes only one can.
+// reserve creates an empty file at part for SQLite to write into. Only one of
+// several processes succeeds.
 func reserve(part, path string) error {
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
 	err = f.Close()
-	if _, missing := os.Lstat(path); missing == nil { // whoever had part before has published it by now
+	if _, missing := os.Lstat(path); missing == nil { // another process has just published it
 		err = fmt.Errorf("%s: %w", path, os.ErrExist)
 	}
 	if err != nil {
@@ -212,8 +214,8 @@ func reserve(part, path string) error {
 	return nil
 }
 
-// publish gives a file that is whole its name, durably, and returns its size: under
-// that name another process may remove it at any time.
+// publish durably renames a complete file and returns its size, which it reads
+// first because another process may remove the file under its new name at any time.
 func publish(part, path string) (int64, error) {
 	f, err := os.Open(part)
 	if err != nil {
@@ -229,10 +231,11 @@ func publish(part, path string) (int64, error) {
 	return info.Size(), syncDir(filepath.Dir(path))
 }
 
-// ReadSnapshot reads the notes of a snapshot of a user, without changing it.
+// ReadSnapshot passes the notes of a user's snapshot to take. It does not change
+// the snapshot.
 func ReadSnapshot(ctx context.Context, path, user string, take func(*Note) error) error {
 	if _, err := os.Lstat(path); err != nil {
-		return err // check would make an empty file
+		return err // check would create an empty file
 	}
 	if err := check(ctx, path); err != nil {
 		return explain(err)

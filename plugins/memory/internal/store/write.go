@@ -10,41 +10,42 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
-// keptRemovals is for how many changes at least removals are listed; whoever has
-// read no later one reads everything again.
+// keptRemovals is the number of latest changes whose removals are certainly listed.
+// A reader that is further behind reads everything again.
 const keptRemovals = 10_000
 
-// Tx is a change of the notes that is being made: all of it, or nothing.
+// Tx is a transaction.
 type Tx struct {
 	s   *Store
-	ctx context.Context //nolint:containedctx // a change lives as long as the function that gets it
+	ctx context.Context //nolint:containedctx // a Tx lives as long as the function that gets it
 	rev int64
-	// notes is how many there are, once that was read; fresh are those of them that
-	// are not in note_text yet, in order.
+	// notes is the number of notes, once it was read. fresh are the new notes that
+	// are not in note_text yet, in ascending order.
 	notes int
 	fresh []int64
-	// grows says that something was added: that must leave room for deleting.
+	// grows reports whether the transaction adds something. Such a transaction must
+	// leave room for deleting.
 	grows bool
-	// dimension is that of the embedder's vectors, once that was read.
+	// dimension is the dimension of the embedder's vectors, once it was read.
 	dimension int
 }
 
-// Write makes a change. It is on disk when Write returns without an error, and
-// otherwise undone. f may look at the notes as they are now, and nobody else
-// changes them meanwhile.
+// Write runs f in a transaction. If Write returns nil, the changes are on disk; if
+// not, they are undone. f sees the current notes, and nothing else changes them
+// meanwhile.
 func (s *Store) Write(ctx context.Context, f func(*Tx) error) (err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	t := &Tx{s: s, ctx: ctx}
-	// What was begun is ended, also if ctx has ended: the caller must know what
-	// has become of it.
+	// Ending the transaction ignores the end of ctx, because the caller must know
+	// whether it was committed.
 	end := &Tx{s: s, ctx: context.WithoutCancel(ctx)}
 	begin, err := s.prepared(ctx, s.conn, "BEGIN IMMEDIATE")
 	if err != nil {
 		return explain(err)
 	}
 	if _, err := begin.ExecContext(ctx); err != nil { // it may wait for another process
-		_, _ = end.exec("ROLLBACK") // it may have begun all the same, if ctx ended meanwhile
+		_, _ = end.exec("ROLLBACK") // it may have begun although ctx ended
 		return explain(err)
 	}
 	made := false
@@ -52,9 +53,9 @@ func (s *Store) Write(ctx context.Context, f func(*Tx) error) (err error) {
 		if made {
 			return
 		}
-		_, _ = end.exec("ROLLBACK") // also if f panics; SQLite may have rolled it back already
+		_, _ = end.exec("ROLLBACK") // also if f panics; SQLite may already have rolled back
 		if errors.Is(err, ErrFull) {
-			_ = s.emptyLog(end.ctx) // what the log takes is room, too
+			_ = s.emptyLog(end.ctx) // which frees the space of the log
 		}
 	}()
 	if err = f(t); err == nil {
@@ -70,8 +71,8 @@ func (s *Store) Write(ctx context.Context, f func(*Tx) error) (err error) {
 	return explain(err)
 }
 
-// change returns the number of the change, which the first thing that is
-// changed gives it.
+// change returns the number of the change. The first write of the transaction
+// assigns it.
 func (t *Tx) change() (int64, error) {
 	if t.rev == 0 {
 		if err := t.row("UPDATE meta SET rev = rev + 1 RETURNING rev, notes").Scan(&t.rev, &t.notes); err != nil {
@@ -81,7 +82,7 @@ func (t *Tx) change() (int64, error) {
 	return t.rev, nil
 }
 
-// flush writes what the notes that were added have in other tables.
+// flush writes the text of new notes to note_text, and the number of notes.
 func (t *Tx) flush() error {
 	if t.rev == 0 {
 		return nil
@@ -96,9 +97,9 @@ func (t *Tx) flush() error {
 	return err
 }
 
-// statement returns a statement of the change, and a context to run it with.
-// Statements are short and are not given up in the middle, which would take two
-// goroutines for each.
+// statement returns a prepared statement and a context to run it with. That context
+// cannot be canceled: statements are short, and a cancelable one costs two
+// goroutines.
 func (t *Tx) statement(query string) (*sql.Stmt, context.Context, error) {
 	if t.ctx.Err() != nil {
 		return nil, nil, context.Cause(t.ctx)
@@ -116,7 +117,7 @@ func (t *Tx) exec(query string, args ...any) (sql.Result, error) {
 	return r, explain(err)
 }
 
-// row returns the one row of a query; its Scan has the error.
+// row returns the row that a query yields. Its Scan returns the error.
 func (t *Tx) row(query string, args ...any) interface{ Scan(...any) error } {
 	stmt, ctx, err := t.statement(query)
 	if err != nil {
@@ -125,7 +126,7 @@ func (t *Tx) row(query string, args ...any) interface{ Scan(...any) error } {
 	return stmt.QueryRowContext(ctx, args...)
 }
 
-// ids returns the numbers that a query finds.
+// ids returns the IDs that a query yields.
 func (t *Tx) ids(query string, args ...any) ([]int64, error) {
 	stmt, ctx, err := t.statement(query)
 	if err != nil {
@@ -144,25 +145,25 @@ type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// ByNoteID returns a note, or [ErrNotFound].
+// ByNoteID returns the note with a note_id, or [ErrNotFound].
 func (t *Tx) ByNoteID(id string) (Note, error) {
 	return scan(t.row("SELECT "+noteColumns+" FROM note WHERE note_id = ?", id))
 }
 
-// ByKey returns a note, or [ErrNotFound].
+// ByKey returns the note with a key, or [ErrNotFound].
 func (t *Tx) ByKey(key string) (Note, error) {
 	return scan(t.row("SELECT "+noteColumns+" FROM note WHERE key = ?", key))
 }
 
-// ByID returns a note, or [ErrNotFound].
+// ByID returns the note with an ID, or [ErrNotFound].
 func (t *Tx) ByID(id int64) (Note, error) {
 	return scan(t.row("SELECT "+noteColumns+" FROM note WHERE id = ?", id))
 }
 
-// Same returns a note that says the same as n, or [ErrNotFound]: one of its
-// category without a key, which has not expired, whose content differs in case and
-// space at most, and in nothing that n tells of when, where and by whom it was
-// said.
+// Same returns a duplicate of n, or [ErrNotFound]. A duplicate has the same
+// category and no key, has not expired, has the same content except for case and
+// whitespace, and agrees with n in source, session, seq and occurred as far as n
+// sets them.
 func (t *Tx) Same(n *Note, now time.Time) (Note, error) {
 	return scan(t.row("SELECT "+noteColumns+` FROM note INDEXED BY note_hash
 		WHERE hash = ?1 AND category = ?2 AND key IS NULL AND (expires IS NULL OR expires > ?3)
@@ -171,8 +172,8 @@ func (t *Tx) Same(n *Note, now time.Time) (Note, error) {
 		ContentHash(n.Content), int(n.Category), now.UnixMilli(), n.Source, n.Session, n.Seq, toMillis(n.Occurred)))
 }
 
-// Put saves a note, and sets its ID: a new one if that is 0, else in the place of
-// the one that has it.
+// Put saves a note. If its ID is 0, Put inserts it and sets the ID. If not, Put
+// replaces the note with that ID.
 func (t *Tx) Put(n *Note) error {
 	values, err := n.values()
 	if err != nil {
@@ -212,8 +213,8 @@ func (t *Tx) Put(n *Note) error {
 	return nil
 }
 
-// room returns [ErrFull] if the change makes the file about as large as this
-// process may make one: what is left is for deleting.
+// room returns [ErrFull] if the file comes close to the largest size that this
+// process may write. The rest is reserved for deleting.
 func (t *Tx) room() error {
 	if t.s.maxPages == 0 {
 		return nil
@@ -224,14 +225,14 @@ func (t *Tx) room() error {
 		return explain(err)
 	}
 	if left := t.s.maxPages - used; left < min(sparePages, t.s.maxPages/8) {
-		return fmt.Errorf("%w: %d pages are left of %d that the file may have", ErrFull, left, t.s.maxPages)
+		return fmt.Errorf("%w: %d pages are left of the %d that the file may have", ErrFull, left, t.s.maxPages)
 	}
 	return nil
 }
 
-// Dimension makes sure that all vectors of the embedder have the length of this
-// one: those of another length, of a model that was replaced under its name, are
-// forgotten, and made anew like those of another embedder.
+// Dimension makes sure that all vectors of the embedder have the dimension of this
+// one. If the stored ones have another dimension because the model behind the name
+// was replaced, Dimension discards them, and they are made again.
 func (t *Tx) Dimension(vector []float32) error {
 	if vector == nil || t.dimension == len(vector) {
 		return nil
@@ -253,7 +254,7 @@ func (t *Tx) Dimension(vector []float32) error {
 	if _, err := t.exec("UPDATE passage SET vector = NULL, embedder = NULL WHERE embedder = ?", t.s.embedder); err != nil {
 		return err
 	}
-	_, err = t.exec("UPDATE meta SET since = ?", rev) // nobody can go on from an earlier change
+	_, err = t.exec("UPDATE meta SET since = ?", rev) // readers of earlier changes must read everything again
 	return err
 }
 
@@ -272,7 +273,7 @@ func (t *Tx) insert(n *Note, values []any) error {
 	return err
 }
 
-// Delete removes a note and everything that it is found by.
+// Delete removes a note with its passages.
 func (t *Tx) Delete(id int64) error {
 	rev, err := t.change()
 	if err != nil {
@@ -289,7 +290,7 @@ func (t *Tx) Delete(id int64) error {
 		return err
 	}
 	t.notes--
-	t.s.owed = true // it is in the log, too; if this is undone, emptying it does no harm
+	t.s.owed = true // the log holds the note, too; emptying it after a rollback does no harm
 	if rev%keptRemovals != 0 {
 		return nil
 	}
@@ -299,9 +300,9 @@ func (t *Tx) Delete(id int64) error {
 	return err
 }
 
-// Forget makes sure that what was deleted is not left in the log either. It
-// cannot while others read what was there before: then [Store.Upkeep] does it, as
-// after changes that Forget does not follow.
+// Forget removes deleted notes from the log. It cannot do so while others read an
+// earlier state; then a later [Store.Upkeep] does it, which also covers changes
+// that Forget does not follow.
 func (s *Store) Forget(ctx context.Context) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -311,11 +312,12 @@ func (s *Store) Forget(ctx context.Context) error {
 	return s.emptyLog(ctx)
 }
 
-// emptyLog moves the log into the file, unless others read or write at this
-// moment. The caller holds writing.
+// emptyLog moves the log into the file unless others are reading or writing. The
+// caller holds writing.
 func (s *Store) emptyLog(ctx context.Context) error {
-	// Whoever waits for a reader here lets all writers wait. Both settings are made
-	// also if ctx ends: the writer waits again in any case.
+	// Waiting for a reader here would block all writers, so do not wait. Both
+	// statements run even if ctx ends, so that the writer waits again afterwards in
+	// any case.
 	always := context.WithoutCancel(ctx)
 	if _, err := s.conn.ExecContext(always, "PRAGMA busy_timeout = 0"); err != nil {
 		return explain(err)

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// A word that is shorter has too many neighbours.
+	// Shorter words have too many neighbors.
 	minNear = 4
-	// maxNear bounds the words that are looked at, in characters.
+	// maxNear bounds the length of words to correct, in characters.
 	maxNear = 24
 )
 
-// Near calls found with the term of every word that differs from a folded one by
-// one letter that was changed, added or left out, or by two that were swapped.
-// The first letter is taken to be right. A term may come more than once.
+// Near calls found with the term of every word that differs from a folded word by
+// one changed, added or omitted letter, or by two swapped letters. The first letter
+// is assumed to be right. found may get the same term more than once.
 func Near(word string, found func(term string)) {
 	letters := []rune(word)
 	alphabet := alphabetOf(letters)
@@ -44,7 +44,7 @@ func Near(word string, found func(term string)) {
 	}
 }
 
-// alphabetOf returns the letters that a word is made of; "" if it has others.
+// alphabetOf returns the alphabet of a word, or "" if it is not known.
 func alphabetOf(word []rune) string {
 	for _, alphabet := range []string{"abcdefghijklmnopqrstuvwxyz", "абвгдежзийклмнопрстуфхцчшщъыьэюя"} {
 		if !slices.ContainsFunc(word, func(r rune) bool { return !strings.ContainsRune(alphabet, r) }) {

@@ -5,17 +5,17 @@ import (
 	"unicode/utf8"
 )
 
-// maxPassage is how long a passage is at most, in characters.
+// maxPassage is the maximum length of a passage in characters.
 const maxPassage = 1000
 
-// A Passage is a part of a text, by its bytes.
+// A Passage is a part of a text, from byte Start up to Stop.
 type Passage struct {
 	Start, Stop int
 }
 
-// Passages cuts a text into passages, which together are all of it: at the end of
-// a paragraph if there is one in the second half of what fits, else of a line, a
-// sentence or a word.
+// Passages splits a text into consecutive passages, which together are the whole
+// text. It splits at the end of a paragraph if there is one in the second half of
+// what fits, else at the end of a line, a sentence or a word.
 func Passages(text string) []Passage {
 	var all []Passage
 	for start := 0; ; {
@@ -35,7 +35,7 @@ func Passages(text string) []Passage {
 	}
 }
 
-// fits returns how many bytes of a text make a passage.
+// fits returns how many bytes of a text fit into a passage.
 func fits(text string) int {
 	if len(text) <= maxPassage {
 		return len(text)

@@ -21,7 +21,7 @@ func stem(word string) string {
 	return word
 }
 
-// irregular holds forms that no rule leads to their word.
+// irregular maps irregular forms to their words.
 var irregular = forms(map[string]string{
 	"be": "been was were am is are", "become": "became", "begin": "began begun", "bend": "bent", "bite": "bit bitten",
 	"blow": "blew blown", "break": "broke broken", "bring": "brought", "build": "built", "buy": "bought",
@@ -43,7 +43,7 @@ var irregular = forms(map[string]string{
 	"good": "better best", "bad": "worse worst",
 })
 
-// forms turns words and their forms into forms and their word.
+// forms inverts a map of words and their forms.
 func forms(words map[string]string) map[string]string {
 	all := map[string]string{}
 	for word, list := range words {

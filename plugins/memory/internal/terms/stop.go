@@ -2,7 +2,7 @@ package terms
 
 import "strings"
 
-// stopWords are those that nearly every text has and no search means.
+// stopWords are words that nearly every text has and that a search ignores.
 var stopWords = set(`a about after again all also am an and any are as at be because been before being both but by can could d
 did do does doing done down during each few for from further had has have having he her here hers herself him himself his how i if in
 into is it its itself just ll m me more most my myself no nor not now o of off on once only or other our ours ourselves out over own re

@@ -1,7 +1,7 @@
-// Package terms says which terms a text is found by: words without regard to
-// case, accents and endings, and pairs of characters where a script puts no
-// spaces between words. Any text is accepted; the same text always gives the
-// same terms. Terms that are stored were made by one [Version].
+// Package terms splits a text into the terms it is found by: words without case,
+// accents and endings, and pairs of characters in scripts without spaces between
+// words. Any text is accepted. The same text always gives the same terms. Stored
+// terms have a [Version].
 package terms
 
 import (
@@ -12,24 +12,22 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Version changes whenever a text may give other terms than before: what was
-// stored by another version is made anew.
+// Version must change whenever a text may give other terms than before: terms
+// stored by another version are made again.
 const Version = 1
 
-// maxWord bounds a word, in characters; the rest of a longer one is left out.
+// maxWord bounds a word in characters. The rest of a longer word is ignored.
 const maxWord = 40
 
-// A Word is a word of a text as it is written, folded, and the term that it is
-// found by.
+// A Word is a word of a text.
 type Word struct {
-	// Folded is the word without regard to case and accents.
+	// Folded is the word without case and accents.
 	Folded string
 	// Term is Folded without its ending.
 	Term string
 }
 
-// Words returns the words of a text in their order, without those that say nothing
-// ("the", "what").
+// Words returns the words of a text in order, without stop words ("the", "what").
 func Words(text string) []Word {
 	var found []Word
 	for _, w := range Split(text) {
@@ -40,8 +38,8 @@ func Words(text string) []Word {
 	return found
 }
 
-// Split returns all words of a text, folded. Of a script without spaces it
-// returns each character and each pair.
+// Split returns all words of a text, folded. In a script without spaces between
+// words, each character and each pair of characters is a word.
 func Split(text string) []string {
 	s := splitter{}
 	for _, r := range norm.NFKC.String(strings.ToValidUTF8(text, " ")) {
@@ -51,14 +49,16 @@ func Split(text string) []string {
 	return s.words
 }
 
-// splitter makes words of characters.
+// splitter builds words from characters.
 type splitter struct {
 	words []string
 	word  []byte
 	runes int
-	// before is the character before, if it is of a script without spaces.
+	// before is the previous character if its script has no spaces between words,
+	// or 0.
 	before rune
-	// apostrophe says that the word comes after one, as the s of "Ann's".
+	// apostrophe reports whether the word follows an apostrophe, like the s of
+	// "Ann's".
 	apostrophe bool
 }
 
@@ -76,7 +76,7 @@ func (s *splitter) add(r rune) {
 		s.before = r
 	case unicode.IsLetter(r) || unicode.IsDigit(r):
 		s.append(fold(r))
-	case unicode.Is(unicode.M, r): // an accent that has no letter of its own
+	case unicode.Is(unicode.M, r): // an accent that does not combine with its letter
 	case unicode.Is(unicode.So, r): // an emoji is a word
 		s.end()
 		s.words = append(s.words, string(r))
@@ -131,12 +131,11 @@ func fold(r rune) rune {
 	return r
 }
 
-// Unspaced reports whether a text has characters of scripts that put no spaces
-// between words, so that a word may stand within what looks like another.
+// Unspaced reports whether a text has characters of scripts without spaces between
+// words, so that a word may be inside what looks like another word.
 func Unspaced(text string) bool { return strings.ContainsFunc(text, unspaced) }
 
-// unspaced reports whether a character belongs to a script that puts no spaces
-// between words.
+// unspaced reports whether the script of a character has no spaces between words.
 func unspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar)
 }

@@ -9,15 +9,14 @@ import (
 )
 
 const (
-	// nearlySame is the share of their words that two notes have in common which
-	// say nearly the same.
+	// nearlySame is the share of common words from which on two notes are nearly
+	// identical.
 	nearlySame = 0.8
-	// fewWords are too few to say that.
+	// fewWords is the number of words below which notes are not compared.
 	fewWords = 4
 )
 
-// Alike returns a note of the same category that has nearly the same words, or
-// nil.
+// Alike returns a note of the same category with nearly the same words, or nil.
 func (u *User) Alike(ctx context.Context, n *store.Note, now time.Time) (*store.Note, error) {
 	index, err := u.Index(ctx)
 	if err != nil || index == nil || len(n.Passages) != 1 {
@@ -41,8 +40,8 @@ func (u *User) Alike(ctx context.Context, n *store.Note, now time.Time) (*store.
 	return found, nil
 }
 
-// wordSet returns the terms of a text, and its words that say nothing: "not"
-// may be all that two notes differ in.
+// wordSet returns all words of a text, stop words included: two notes may differ
+// only in "not".
 func wordSet(text string) map[string]bool {
 	set := map[string]bool{}
 	for _, w := range terms.Split(text) {
@@ -51,7 +50,7 @@ func wordSet(text string) map[string]bool {
 	return set
 }
 
-// inCommon returns what share of all words two texts have in common.
+// inCommon returns the share of all words of two texts that are in both.
 func inCommon(a, b map[string]bool) float64 {
 	both := 0
 	for w := range a {

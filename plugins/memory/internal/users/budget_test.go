@@ -62,7 +62,7 @@ func TestTheBudgetIsForAllUsers(t *testing.T) {
 	defer doneToo()
 	search := Search{Text: "number7", Mode: Hybrid, Limit: 3, Words: .8, Near: .2, Now: time.Now()}
 	all, note, err := u.Search(t.Context(), search)
-	if err != nil || len(all) == 0 || !strings.Contains(note, "more memory") || s.taken() > s.opts.Budget {
+	if err != nil || len(all) == 0 || !strings.Contains(note, "does not fit into memory") || s.taken() > s.opts.Budget {
 		t.Errorf("Search() without room = %d notes, %q, %v; the indexes take %d of %d", len(all), note, err, s.taken(), s.opts.Budget)
 	}
 	done()
@@ -99,7 +99,7 @@ func TestAnIndexGrowsBeyondTheBudget(t *testing.T) {
 		t.Error("60 notes are within the budget: the test proves nothing")
 	}
 	all, note, err := u.Search(t.Context(), Search{Text: "number7 fence", Mode: Hybrid, Limit: 3, Words: .8, Near: .2, Now: time.Now()})
-	if err != nil || len(all) != 3 || !strings.HasSuffix(all[0].Content, "number7") || !strings.Contains(note, "more memory") {
+	if err != nil || len(all) != 3 || !strings.HasSuffix(all[0].Content, "number7") || !strings.Contains(note, "does not fit into memory") {
 		t.Errorf("Search() = %v, %q, %v", all, note, err)
 	}
 	for _, phrase := range []string{`"number9"`, `"the painted fence number9"`, `number9*`} {

@@ -11,11 +11,11 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/terms"
 )
 
-// maxQueries bounds the queries whose vectors are remembered.
+// maxQueries bounds the cache of queries' vectors.
 const maxQueries = 256
 
-// queries asks the embedder on behalf of calls, and leaves it alone for a while
-// after it has failed.
+// queries asks the embedder on behalf of calls. After a failure it pauses for
+// restAfter.
 type queries struct {
 	embedder embed.Embedder
 	wait     time.Duration
@@ -28,7 +28,7 @@ type queries struct {
 	failed error
 }
 
-// restAfter is how long the embedder is left alone by calls after it has failed.
+// restAfter is how long calls do not ask the embedder after it has failed.
 const restAfter = 30 * time.Second
 
 func newQueries(opts Options) *queries {
@@ -36,14 +36,14 @@ func newQueries(opts Options) *queries {
 	return &queries{embedder: opts.Embedder, wait: opts.Wait, local: local, known: map[string][]float32{}}
 }
 
-// Failed returns why the embedder did not work the last time, or nil.
+// Failed returns the error of the embedder's last use, or nil.
 func (q *queries) Failed() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.failed
 }
 
-// note remembers how the embedder did.
+// note records the result of the embedder's last use.
 func (q *queries) note(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -53,7 +53,8 @@ func (q *queries) note(err error) {
 	}
 }
 
-// resting returns why the embedder is left alone at present, or nil.
+// resting returns the reason for which the embedder is not asked at present, or
+// nil.
 func (q *queries) resting() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,14 +76,14 @@ func (q *queries) embed(ctx context.Context, texts []string) ([][]float32, error
 	defer cancel()
 	vectors, err := q.embedder.Embed(waiting, texts)
 	switch {
-	case errors.Is(err, embed.ErrRefused): // it says nothing of other texts
-	case err == nil || ctx.Err() == nil: // a call that was given up says nothing of the embedder
+	case errors.Is(err, embed.ErrRefused): // other texts may be accepted
+	case err == nil || ctx.Err() == nil: // a canceled call does not mean that the embedder failed
 		q.note(err)
 	}
 	return vectors, err
 }
 
-// query returns the vector of a query, of a model.
+// query returns the vector of a query from a server, or from the cache.
 func (q *queries) query(ctx context.Context, text string) ([]float32, error) {
 	q.mu.Lock()
 	known := q.known[text]
@@ -107,19 +108,20 @@ func (q *queries) query(ctx context.Context, text string) ([]float32, error) {
 	return vectors[0], nil
 }
 
-// Prepare makes the passages that a content is found by. If the embedder does not
-// answer in time they have no vectors yet: see [Set.Embed], once they are saved.
+// Prepare splits content into passages with terms and vectors. Passages have no
+// vector if the embedder does not respond in time; call [Set.Embed] after saving
+// them.
 func (u *User) Prepare(ctx context.Context, content string) ([]store.Passage, error) {
 	return u.prepare(ctx, content, embed.Batch)
 }
 
-// PrepareLater does what Prepare does for one of many contents: it does not ask
-// a model.
+// PrepareLater is Prepare for one of many contents: it does not ask a server.
 func (u *User) PrepareLater(ctx context.Context, content string) ([]store.Passage, error) {
 	return u.prepare(ctx, content, 0)
 }
 
-// prepare asks the embedder for most texts now, and leaves more to the background.
+// prepare asks the embedder for at most so many texts now and leaves the rest to
+// the background.
 func (u *User) prepare(ctx context.Context, content string, most int) ([]store.Passage, error) {
 	var passages []store.Passage
 	q := u.set.queries
@@ -156,27 +158,27 @@ func (u *User) prepare(ctx context.Context, content string, most int) ([]store.P
 	return passages, nil
 }
 
-// Embed has embedded in the background what has no vector.
+// Embed starts embedding passages without a vector in the background.
 func (s *Set) Embed() {
 	select {
 	case s.kick <- struct{}{}:
-	default: // it was said already
+	default: // a start is already pending
 	}
 }
 
-// Embedder returns how the embedder is shown.
+// Embedder returns the name of the embedder to show.
 func (s *Set) Embedder() string { return s.opts.Embedder.Label() }
 
-// Trouble returns what does not work for the user as it should, or "".
+// Trouble returns a message about the user's search if it is limited, or "".
 func (u *User) Trouble() string {
 	if u.needs.Load() > 0 {
-		return "the notes take more memory than the plugin has: only their words are searched, as they are written"
+		return "the index of the notes does not fit into memory: only words are searched, exactly as spelled"
 	}
 	if err := u.set.queries.Failed(); err != nil {
-		return "the embedder does not work: " + err.Error()
+		return "the embedder failed: " + err.Error()
 	}
 	return ""
 }
 
-// errNoEmbedder says that a search by meaning cannot be made now.
-var errNoEmbedder = errors.New("the embedder does not answer")
+// errNoEmbedder means that the embedder did not respond.
+var errNoEmbedder = errors.New("the embedder does not respond")

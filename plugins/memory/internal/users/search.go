@@ -16,57 +16,57 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/vectors"
 )
 
-// Mode says what a search goes by.
+// Mode is the way to search.
 type Mode string
 
 // The modes.
 const (
-	// Hybrid goes by words, also misspelled ones, and by vectors.
+	// Hybrid searches by words, correcting misspelled ones, and by vectors.
 	Hybrid Mode = "hybrid"
-	// Vector goes by vectors only.
+	// Vector searches by vectors only.
 	Vector Mode = "vector"
-	// Keyword goes by the words as they are written, apart from endings.
+	// Keyword searches by words as they are spelled, except for endings.
 	Keyword Mode = "keyword"
 )
 
-// Search says what is searched.
+// Search describes a search.
 type Search struct {
 	Text   string
 	Mode   Mode
 	Limit  int
 	Filter rank.Filter
-	// Words and Near weigh words and vectors in a hybrid search.
+	// Words and Near are the weights of words and vectors in a hybrid search.
 	Words, Near float64
-	// Recent puts the newest of what was found first.
+	// Recent sorts the newest of the best hits first.
 	Recent bool
 	Now    time.Time
 }
 
-// Found is a note that was found.
+// Found is a note that a search found.
 type Found struct {
 	store.Note
 	Score float64
-	// Part is what of the content fits best.
+	// Part is the passage of the content that matches best.
 	Part terms.Passage
 }
 
-// ErrVectors says that a search by vectors cannot be made; errors that wrap it
-// say why.
-var ErrVectors = errors.New("vectors cannot be searched now")
+// ErrVectors means that vectors cannot be searched now. Errors that wrap it give
+// the reason.
+var ErrVectors = errors.New("vector search is not available now")
 
-// How near a note must be, by vectors without a model, that has none of the
-// words: what is further has parts of words in common by chance.
+// The similarity, by the local embedder, that a note without any word of the query
+// must exceed. Notes below it share parts of words by chance.
 const (
 	leastHybrid = 0.2
 	leastVector = 0.1
 )
 
-// recentShare is what a note must reach of the best one's score to be put before
-// it for being newer.
+// recentShare is the share of the best score that a note must reach to be sorted
+// before the best one for being newer.
 const recentShare = 0.5
 
-// Search returns the notes that fit best, the best first, and what the caller
-// should know about how they were found, or "".
+// Search returns the notes that match best, the best first. The string is a message
+// for the caller about a limitation of the search, or "".
 func (u *User) Search(ctx context.Context, s Search) ([]Found, string, error) {
 	index, err := u.Index(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func (u *User) Search(ctx context.Context, s Search) ([]Found, string, error) {
 	}
 	hits, err := index.Search(ctx, q)
 	if errors.Is(err, vectors.ErrDimension) {
-		if err := u.anew(ctx, q.Vector); err != nil {
+		if err := u.reembed(ctx, q.Vector); err != nil {
 			return nil, "", err
 		}
 		if s.Mode == Vector {
@@ -113,18 +113,19 @@ func (u *User) Search(ctx context.Context, s Search) ([]Found, string, error) {
 	return found, note, err
 }
 
-// replaced says why vectors cannot be compared.
-const replaced = "the embedder's model was replaced, and the notes are being embedded anew"
+// replaced is the reason for which vectors cannot be compared.
+const replaced = "the embedder's model changed, and the notes are being embedded again"
 
-// anew has all notes embedded anew, by a model whose vectors are like this one.
-func (u *User) anew(ctx context.Context, vector []float32) error {
+// reembed discards all vectors, which have another dimension than vector, and
+// embeds all notes again in the background.
+func (u *User) reembed(ctx context.Context, vector []float32) error {
 	err := u.store.Write(ctx, func(tx *store.Tx) error { return tx.Dimension(vector) })
 	u.set.Embed()
 	return err
 }
 
-// addVector adds the vector of the query. Without one, a hybrid search goes by
-// words, and the caller is told.
+// addVector adds the vector to the query. If there is none, a hybrid search uses
+// words only and the returned message reports it.
 func (u *User) addVector(ctx context.Context, index *rank.Index, q *rank.Query, mode Mode) (string, error) {
 	if mode == Vector {
 		q.Words, q.Near = 0, 1
@@ -141,7 +142,7 @@ func (u *User) addVector(ctx context.Context, index *rank.Index, q *rank.Query, 
 	case err == nil:
 		q.Vector = vector
 		if pending := index.Pending(); pending > 0 {
-			return fmt.Sprintf("%d passages of notes have no vector: they were searched by their words only", pending), nil
+			return fmt.Sprintf("%d passages have no vector yet: they were searched by words only", pending), nil
 		}
 		return "", nil
 	case ctx.Err() != nil:
@@ -150,11 +151,10 @@ func (u *User) addVector(ctx context.Context, index *rank.Index, q *rank.Query, 
 		return "", fmt.Errorf("%w: %w: %w", ErrVectors, errNoEmbedder, err)
 	}
 	q.Words, q.Near = 1, 0
-	return "only words were searched, since the embedder does not answer: " + err.Error(), nil
+	return "only words were searched because the embedder does not respond: " + err.Error(), nil
 }
 
-// read returns the notes that were found. One that was removed meanwhile is left
-// out.
+// read returns the found notes, without those removed meanwhile.
 func (u *User) read(ctx context.Context, hits []rank.Hit, now time.Time) ([]Found, error) {
 	ids := make([]int64, len(hits))
 	byID := make(map[int64]rank.Hit, len(hits))
@@ -174,29 +174,31 @@ func (u *User) read(ctx context.Context, hits []rank.Hit, now time.Time) ([]Foun
 	return found, nil
 }
 
-// part returns a passage of a content, the last if it has become shorter meanwhile.
+// part returns a passage of a content. If the content has become shorter meanwhile,
+// it returns the last passage.
 func part(content string, passage int) terms.Passage {
 	parts := terms.Passages(content)
 	return parts[min(passage, len(parts)-1)]
 }
 
 const (
-	// maxQuoted bounds the notes that phrases of a query leave over.
+	// maxQuoted bounds the notes that the phrases of a query select.
 	maxQuoted = 10_000
-	// maxWithin bounds the phrases of a query for which all notes are read.
+	// maxWithin bounds the phrases of a query that are looked for in the text of
+	// all notes.
 	maxWithin = 4
 )
 
-// quoted finds the notes that have every phrase in quotation marks, and every
-// beginning of a word that ends in an asterisk. It returns nil if there are none
-// in the query; and the query without the marks.
+// quoted finds the notes that contain every phrase in quotation marks and every
+// word prefix that ends in an asterisk. The map is nil if the query has neither.
+// The string is the query without the marks.
 func (u *User) quoted(ctx context.Context, query string) (map[int64]bool, string, error) {
 	var wanted, within []string
 	parts := strings.Split(query, `"`)
 	for i, part := range parts {
 		if i%2 == 1 && i < len(parts)-1 {
 			switch {
-			case terms.Unspaced(part): // FTS5 finds whole words only
+			case terms.Unspaced(part): // FTS5 matches whole words only
 				within = append(within, part)
 			case len(terms.Split(part)) > 0:
 				wanted = append(wanted, store.Phrase(part, false))
@@ -233,10 +235,10 @@ func (u *User) quoted(ctx context.Context, query string) (map[int64]bool, string
 	return only, strings.NewReplacer(`"`, " ", "*", " ").Replace(query), nil
 }
 
-// searchText searches without an index, by the words as they are.
+// searchText searches without an index, by words as they are spelled.
 func (u *User) searchText(ctx context.Context, s Search, only map[int64]bool) ([]Found, string, error) {
 	if s.Mode == Vector {
-		return nil, "", fmt.Errorf("%w: the notes take more memory than the plugin has", ErrVectors)
+		return nil, "", fmt.Errorf("%w: the index of the notes does not fit into memory", ErrVectors)
 	}
 	var ids []int64
 	if only != nil {
@@ -273,5 +275,5 @@ func (u *User) searchText(ctx context.Context, s Search, only map[int64]bool) ([
 			}
 		}
 	}
-	return found, "only words were searched, as they are written: the notes take more memory than the plugin has", nil
+	return found, "only words were searched, exactly as spelled: the index of the notes does not fit into memory", nil
 }

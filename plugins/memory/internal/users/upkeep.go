@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// upkeepEvery is how often notes are looked at that have expired, and files
-	// that are not used.
+	// upkeepEvery is how often expired notes are removed and idle files are closed.
 	upkeepEvery = time.Minute
-	// The embedder is asked again so long after it has failed, twice as long each
-	// time.
+	// firstRest is the wait before the embedder is asked again after a failure. It
+	// doubles with each failure up to longestRest.
 	firstRest, longestRest = time.Second, 2 * time.Minute
 )
 
-// upkeep does what is done from time to time, until ctx ends.
+// upkeep runs periodic work until ctx ends.
 func (s *Set) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeepEvery)
 	defer tick.Stop()
@@ -34,7 +33,7 @@ func (s *Set) upkeep(ctx context.Context) {
 	}
 }
 
-// embedding embeds in the background what has no vector, until ctx ends.
+// embedding embeds passages without a vector in the background until ctx ends.
 func (s *Set) embedding(ctx context.Context) {
 	var again <-chan time.Time
 	rest := firstRest
@@ -55,10 +54,10 @@ func (s *Set) embedding(ctx context.Context) {
 	}
 }
 
-// embedPending embeds what is pending of all users, in turn a little of each, and
-// reports whether all of it was.
+// embedPending embeds the pending passages of all users, one batch of each user in
+// turn. It reports whether all were embedded.
 func (s *Set) embedPending(ctx context.Context) bool {
-	failed := map[*User]bool{} // are left alone until the next time
+	failed := map[*User]bool{} // users to skip until the next run
 	for {
 		left := false
 		s.each(func(u *User) {
@@ -71,7 +70,7 @@ func (s *Set) embedPending(ctx context.Context) bool {
 				left = left || more
 			case ctx.Err() == nil:
 				failed[u] = true
-				s.opts.Logger.Warn("notes could not be embedded; it is tried again", "error", err)
+				s.opts.Logger.Warn("notes could not be embedded; the plugin tries again later", "error", err)
 			}
 		})
 		if !left {
@@ -80,8 +79,8 @@ func (s *Set) embedPending(ctx context.Context) bool {
 	}
 }
 
-// each calls f for every user whose file is open, one after the other: nobody is
-// kept from being closed but the one whose turn it is.
+// each calls f for every user whose file is open, one after the other. Only the
+// user passed to f is kept from being closed.
 func (s *Set) each(f func(*User)) {
 	s.mu.Lock()
 	all := slices.Collect(maps.Values(s.users))
@@ -97,8 +96,8 @@ func (s *Set) each(f func(*User)) {
 	}
 }
 
-// hold keeps a user from being closed until leave. It reports false for one that
-// was dropped.
+// hold keeps a user from being closed until leave. It returns false if the user was
+// dropped.
 func (s *Set) hold(u *User) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,14 +107,14 @@ func (s *Set) hold(u *User) bool {
 	return !u.dropped
 }
 
-// ready reports whether the file is open: a call may just be opening it.
+// ready reports whether the file is open. A call may still be opening it.
 func (u *User) ready() bool {
 	u.opening.Lock()
 	defer u.opening.Unlock()
 	return u.store != nil
 }
 
-// closeUnused closes the files that were not used for a while.
+// closeUnused closes files without a use for at least since.
 func (s *Set) closeUnused(since time.Duration) {
 	s.mu.Lock()
 	var idle []*User
@@ -132,19 +131,18 @@ func (s *Set) closeUnused(since time.Duration) {
 	}
 }
 
-// purge removes what has expired.
+// purge removes expired notes.
 func (u *User) purge(ctx context.Context) {
 	n, err := u.store.Upkeep(ctx, time.Now(), u.set.opts.Keep)
 	if err != nil && ctx.Err() == nil {
-		u.set.opts.Logger.Warn("notes that have expired could not be removed", "error", err)
+		u.set.opts.Logger.Warn("expired notes could not be removed", "error", err)
 	}
 	if n > 0 {
-		u.set.opts.Logger.Debug("removed notes that have expired", "notes", n)
+		u.set.opts.Logger.Debug("removed expired notes", "notes", n)
 	}
 }
 
-// embedSome gives some passages vectors that have none of this embedder, and
-// reports whether there may be more.
+// embedSome embeds one batch of passages and reports whether there may be more.
 func (u *User) embedSome(ctx context.Context) (more bool, err error) {
 	pending, err := u.store.Unembedded(ctx, embed.Batch)
 	if err != nil || len(pending) == 0 {
@@ -176,26 +174,28 @@ func (u *User) embedSome(ctx context.Context) (more bool, err error) {
 	return len(pending) == embed.Batch, err
 }
 
-// errNoProgress says that none of some passages is as it was read.
-var errNoProgress = errors.New("the passages have changed meanwhile")
+// errNoProgress means that all passages of a batch changed while they were
+// embedded.
+var errNoProgress = errors.New("the passages changed meanwhile")
 
-// plain is a text that an embedder that works does not refuse.
+// plain is a text that every working embedder accepts.
 const plain = "hello"
 
-// vectors embeds texts. One that the embedder refuses, and no other, has no vector.
+// vectors embeds texts. A text that the embedder refuses gets no vector; the others
+// do.
 func (s *Set) vectors(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors, err := s.opts.Embedder.Embed(ctx, texts)
 	if !errors.Is(err, embed.ErrRefused) {
 		return vectors, err
 	}
 	if _, err := s.opts.Embedder.Embed(ctx, []string{plain}); err != nil {
-		return nil, err // whatever it is asked for
+		return nil, err // it refuses every text
 	}
 	vectors = make([][]float32, len(texts))
 	for i, text := range texts {
 		one, err := s.opts.Embedder.Embed(ctx, []string{text})
 		if errors.Is(err, embed.ErrRefused) {
-			s.opts.Logger.Warn("the embedder refuses a text: it is found by its words only", "bytes", len(text), "error", err)
+			s.opts.Logger.Warn("the embedder refused a text: it is found by its words only", "bytes", len(text), "error", err)
 			continue
 		}
 		if err != nil {

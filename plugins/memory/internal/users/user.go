@@ -11,36 +11,36 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 )
 
-// User is one user's notes, in use by a call; see [Set.Use].
+// User is one user's notes. A call gets it from [Set.Use].
 type User struct {
 	set  *Set
 	path string
 	name string
 
-	calls   int       // guarded by set.mu: those that use it
-	used    time.Time // guarded by set.mu: when it was used last
-	dropped bool      // guarded by set.mu: the last call closes the file
+	calls   int       // guarded by set.mu: uses in progress
+	used    time.Time // guarded by set.mu: time of the last use
+	dropped bool      // guarded by set.mu: the last use closes the file
 
 	opening sync.Mutex // held while the file is opened
 	store   *store.Store
 
-	following sync.Mutex // held while the index follows the file; guards index, rev
+	following sync.Mutex // held while the index is updated; guards index, rev
 	index     *rank.Index
 	rev       int64
-	// bytes is about what the index takes.
+	// bytes is the approximate size of the index.
 	bytes atomic.Int64
-	// needs is more than 0 if there is no index, since it would take more than that,
-	// and there was no room.
+	// needs is not 0 if there is no index because it would take more than so many
+	// bytes, and there was no room.
 	needs atomic.Int64
 }
 
-// open opens the file if that was not done, and finds out if it is another one
-// now. The caller holds opening.
+// open opens the file if it is not open, and reports errReplaced if another file is
+// now at its path. The caller holds opening.
 func (u *User) open(ctx context.Context) error {
 	if u.store == nil {
 		var err error
 		u.store, err = u.set.opened(ctx, u.path, u.name)
-		u.set.Embed() // there may be notes of another embedder
+		u.set.Embed() // there may be notes without vectors of this embedder
 		return err
 	}
 	if !u.store.Current() {
@@ -49,7 +49,7 @@ func (u *User) open(ctx context.Context) error {
 	return nil
 }
 
-// close closes the file, after the last call.
+// close closes the file after the last use.
 func (u *User) close() {
 	u.opening.Lock()
 	defer u.opening.Unlock()
@@ -60,17 +60,17 @@ func (u *User) close() {
 	}
 }
 
-// Store returns the file.
+// Store returns the open file.
 func (u *User) Store() *store.Store { return u.store }
 
-// Index returns the index, in step with the file; nil if there is no room for it.
-// Whoever changes the file calls it afterwards, so that the next search need not
-// wait.
+// Index returns the index, updated to the state of the file; nil if there is no
+// room for it. Call it after each change of the file, so that the next search does
+// not have to update the index.
 func (u *User) Index(ctx context.Context) (*rank.Index, error) {
 	u.following.Lock()
 	defer u.following.Unlock()
 	if needs := u.needs.Load(); needs > 0 && !u.set.roomFor(u, needs) {
-		return nil, nil //nolint:nilnil // what the method promises
+		return nil, nil //nolint:nilnil // documented
 	}
 	rev, err := u.store.Rev(ctx)
 	if err != nil || u.index != nil && rev == u.rev {
@@ -84,13 +84,13 @@ func (u *User) Index(ctx context.Context) (*rank.Index, error) {
 	if errors.Is(err, errTooLarge) {
 		u.needs.Store(u.bytes.Load())
 		u.forget()
-		u.set.opts.Logger.Warn("the notes of a user take too much memory: only their words are searched", "budget", u.set.opts.Budget)
-		return nil, nil //nolint:nilnil // what the method promises
+		u.set.opts.Logger.Warn("the index of a user's notes does not fit into memory: only words are searched", "budget", u.set.opts.Budget)
+		return nil, nil //nolint:nilnil // documented
 	}
 	return u.index, err
 }
 
-// load reads everything.
+// load builds the index from the whole file.
 func (u *User) load(ctx context.Context) error {
 	u.forget()
 	fresh, err := rank.New()
@@ -104,23 +104,23 @@ func (u *User) load(ctx context.Context) error {
 	return err
 }
 
-// forget gives up the index.
+// forget drops the index.
 func (u *User) forget() {
 	u.index, u.rev = nil, 0
 	u.bytes.Store(0)
 }
 
-// errTooLarge says that the indexes take more than the budget.
+// errTooLarge means that the indexes would exceed the budget.
 var errTooLarge = errors.New("the indexes take too much memory")
 
-// follow brings the index up to date. It reads the next notes while it takes in
-// the last ones.
+// follow updates the index. It reads the next batch of notes while it adds the last
+// one.
 func (u *User) follow(ctx context.Context) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	read := make(chan []rank.Note, 2) // a full one lets the reading wait
+	read := make(chan []rank.Note, 2) // reading waits while it is full
 	taken := make(chan error, 1)
-	go func() { // ends with read, and is waited for below
+	go func() { // ends when read is closed; awaited below
 		var err error
 		for notes := range read {
 			if err == nil {
@@ -150,7 +150,7 @@ func (u *User) follow(ctx context.Context) error {
 	return nil
 }
 
-// take takes notes into the index, as long as there is room.
+// take adds notes to the index while there is room.
 func (u *User) take(ctx context.Context, notes []rank.Note) error {
 	if err := u.index.Put(ctx, notes); err != nil {
 		return err

@@ -1,7 +1,7 @@
-// Package users keeps the notes of each user in a file of the user's own, and in
-// memory what it takes to find them. Memory follows the file: it is read when the
-// first call of a user comes, caught up with before each search, and forgotten
-// when it is not used or too much.
+// Package users opens the notes of each user, which are in one file per user, and
+// keeps an index of them in memory. The index follows the file: it is loaded at the
+// user's first search or change, updated before each search, and dropped if it is
+// idle or takes too much memory.
 package users
 
 import (
@@ -20,64 +20,65 @@ import (
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
 )
 
-// Options say how notes are kept.
+// Options configure a [Set].
 type Options struct {
 	// Embedder makes vectors; required.
 	Embedder embed.Embedder
 	// Wait is how long a save or a search waits for the embedder.
 	Wait time.Duration
-	// Budget is how many bytes the indexes of all users may take; 0 is no bound.
+	// Budget is how many bytes the indexes of all users may take; 0 means no limit.
 	Budget int64
-	// MaxOpen is how many users' files are open at a time.
+	// MaxOpen is the maximum number of open files, unless more are in use.
 	MaxOpen int
 	// Idle is how long a user's file stays open without a call.
 	Idle time.Duration
-	// MaxNotes is how many notes a user may have.
+	// MaxNotes is the maximum number of notes of a user.
 	MaxNotes int
-	// Keep says how old notes of a category become; 0 is no bound.
+	// Keep is the maximum age of notes by category; 0 means no limit.
 	Keep map[rank.Category]time.Duration
-	// Logger takes what happens without a call.
+	// Logger logs events outside of calls.
 	Logger *slog.Logger
 }
 
-// Set is all users with an open file. Make it with [New].
+// Set is the set of users with an open file. Make it with [New].
 type Set struct {
 	opts    Options
 	queries *queries
-	kick    chan struct{} // says that there may be something to embed
+	kick    chan struct{} // receives when there may be passages to embed
 	stop    context.CancelFunc
 	stopped sync.WaitGroup
 
-	mu    sync.Mutex // guards users, and the fields of a User that it names
+	mu    sync.Mutex // guards users, and the fields of User that mention it
 	users map[string]*User
 }
 
-// New returns a set and starts what it does in the background, until [Set.Close].
+// New returns a set and starts its background work, which runs until [Set.Close].
+// The values of ctx are used, its end is not.
 func New(ctx context.Context, opts Options) *Set {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Set{opts: opts, queries: newQueries(opts), kick: make(chan struct{}, 1), stop: stop, users: map[string]*User{}}
-	s.stopped.Go(func() { s.upkeep(ctx) }) // both end with ctx, which Close ends
+	s.stopped.Go(func() { s.upkeep(ctx) }) // both end with ctx, which Close cancels
 	s.stopped.Go(func() { s.embedding(ctx) })
 	return s
 }
 
-// Close ends what runs in the background and closes all files that no call uses.
+// Close stops the background work and closes all files that no call uses.
 func (s *Set) Close() {
 	s.stop()
 	s.stopped.Wait()
 	s.closeUnused(0)
 }
 
-// fileName is the file of a user in the user's directory. Its name is a hash,
-// since a user's name may hold anything; so two users have two files even in one
-// directory.
+// fileName returns the name of a user's file in the user's directory. It is a hash
+// because a user's name may contain anything, and so two users have two files even
+// in one directory.
 func fileName(user string) string {
 	sum := sha256.Sum256([]byte(user))
 	return "notes-" + hex.EncodeToString(sum[:16]) + ".db"
 }
 
-// Use opens the notes of a user in the user's directory. done says that they are
-// no longer used.
+// Use opens the notes of a user in the user's directory. The caller must call done
+// when it no longer uses them.
 func (s *Set) Use(ctx context.Context, user, dir string) (u *User, done func(), err error) {
 	path := filepath.Join(dir, fileName(user))
 	for {
@@ -97,7 +98,7 @@ func (s *Set) Use(ctx context.Context, user, dir string) (u *User, done func(), 
 	}
 }
 
-// find returns the user with a file, to be released.
+// find returns the user with a file. The caller must call release.
 func (s *Set) find(path, user string) *User {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,21 +112,21 @@ func (s *Set) find(path, user string) *User {
 	return u
 }
 
-// release says that a call of the user has ended.
+// release ends a call's use of a user.
 func (s *Set) release(u *User) {
 	s.touch(u)
 	s.leave(u)
 }
 
-// touch says that a user was used just now.
+// touch records that a user was used now.
 func (s *Set) touch(u *User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	u.used = time.Now()
 }
 
-// leave ends what find or hold began. The last one closes the file if the user was
-// dropped meanwhile.
+// leave ends what find or hold began. If the user was dropped meanwhile, the last
+// one closes the file.
 func (s *Set) leave(u *User) {
 	s.mu.Lock()
 	u.calls--
@@ -136,7 +137,7 @@ func (s *Set) leave(u *User) {
 	}
 }
 
-// drop takes a user out of the set. The caller has it in use.
+// drop removes a user from the set. The caller must be using it.
 func (s *Set) drop(u *User) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,7 +147,8 @@ func (s *Set) drop(u *User) {
 	u.dropped = true
 }
 
-// makeRoom closes files that were not used for long while there are too many.
+// makeRoom closes the least recently used files while there are too many open files
+// or the indexes exceed the budget.
 func (s *Set) makeRoom(except *User) {
 	for {
 		s.mu.Lock()
@@ -167,7 +169,7 @@ func (s *Set) makeRoom(except *User) {
 	}
 }
 
-// overBudget reports whether the indexes take too much. The caller holds mu.
+// overBudget reports whether the indexes exceed the budget. The caller holds mu.
 func (s *Set) overBudget() bool {
 	var sum int64
 	for _, u := range s.users {
@@ -176,8 +178,8 @@ func (s *Set) overBudget() bool {
 	return s.opts.Budget > 0 && sum > s.opts.Budget
 }
 
-// roomFor reports whether the index of a user may take so many bytes, beside those
-// of users that have calls under way: the others make room.
+// roomFor reports whether the index of a user may take so many bytes, beside the
+// indexes of users with calls in progress. Those of other users can be dropped.
 func (s *Set) roomFor(u *User, bytes int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +191,7 @@ func (s *Set) roomFor(u *User, bytes int64) bool {
 	return s.opts.Budget <= 0 || bytes <= s.opts.Budget
 }
 
-// errReplaced says that the file at a path is no longer the one that is open.
+// errReplaced means that another file is now at the path of the open one.
 var errReplaced = errors.New("the file was replaced")
 
 // opened opens a user's file.

@@ -360,7 +360,7 @@ func TestTheEmbedderIsReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, note, err := u.Search(t.Context(), Search{Text: "number7", Mode: Hybrid, Limit: 5, Words: .5, Near: .5, Now: time.Now()})
-	if err != nil || len(all) != 1 || !strings.Contains(note, "embedded anew") {
+	if err != nil || len(all) != 1 || !strings.Contains(note, "embedded again") {
 		t.Errorf("Search() with a model that was replaced = %v, %q, %v", all, note, err)
 	}
 	done()

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// words is how many words of 64 bits a sketch has.
+// words is the number of 64-bit words of a sketch.
 const words = 8
 
-// sketch tells in 64 bytes roughly where a vector points: one bit for each of
-// 512 directions, whether it points that way or the other. The more bits two
-// sketches share, the nearer are their vectors.
+// sketch describes in 64 bytes roughly where a vector points: one bit for each of
+// 512 directions, set if the vector points that way. The more bits two sketches
+// share, the nearer their vectors are.
 type sketch [words]uint64
 
 // sketchOf returns the sketch of a vector. The directions are the rows of a
@@ -43,7 +43,7 @@ func sketchOf(v []float32) sketch {
 	return s
 }
 
-// distance is the number of bits in which two sketches differ.
+// distance returns the number of bits in which two sketches differ.
 func (s *sketch) distance(other *sketch) int {
 	d := 0
 	for i := range s {
@@ -52,10 +52,10 @@ func (s *sketch) distance(other *sketch) int {
 	return d
 }
 
-// nearest returns the places of the n sketches that are nearest to s, the last
-// place first; keep says which count, all of them if it is nil.
+// nearest returns the places of the n sketches nearest to s, in descending order of
+// place. keep selects the sketches; nil means all.
 func (s *sketch) nearest(all []sketch, n int, keep func(place int) bool) []int {
-	const far = words*64 + 1 // of those that do not count
+	const far = words*64 + 1 // distance of sketches that keep excludes
 	distances := make([]uint16, len(all))
 	var counts [far + 1]int
 	for i := range all {
@@ -71,7 +71,7 @@ func (s *sketch) nearest(all []sketch, n int, keep func(place int) bool) []int {
 		limit++
 		found += counts[limit]
 	}
-	room := n - (found - counts[limit]) // for those at the limit
+	room := n - (found - counts[limit]) // how many at the limit fit
 	places := make([]int, 0, min(n, found))
 	for i, d := range slices.Backward(distances) { // the newer ones first
 		switch {

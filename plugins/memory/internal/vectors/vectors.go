@@ -1,10 +1,10 @@
-// Package vectors finds the texts whose vectors are nearest to that of a query.
-// The vectors are in memory, in a collection of chromem-go, which compares all of
-// them. Where these are many, sketches of 64 bytes choose a thousand that may be
-// near, and chromem-go compares those.
+// Package vectors finds the texts whose vectors are nearest to that of a query. The
+// vectors are in memory, in a collection of chromem-go, which compares the query
+// with all of them. If there are many, sketches of 64 bytes first select a thousand
+// candidates, and chromem-go compares only those.
 //
-// An [Index] is not safe for concurrent changes; any number of searches may run
-// while nothing changes it.
+// An [Index] is not safe for concurrent changes. Any number of searches may run
+// while no change does.
 package vectors
 
 import (
@@ -20,20 +20,19 @@ import (
 )
 
 const (
-	// sketchAbove is the number of vectors from which on sketches choose.
+	// sketchAbove is the number of vectors above which sketches are used.
 	sketchAbove = 4096
-	// candidates is how many they choose.
+	// candidates is how many vectors the sketches select.
 	candidates = 1000
 )
 
-// ErrDimension says that a vector has not the length of the others.
+// ErrDimension means that a vector is not as long as the others.
 var ErrDimension = errors.New("the vector has another dimension")
 
-// ErrValue says that a vector has no direction, or that what is in it is no
-// number.
+// ErrValue means that a vector is zero, or contains an infinity or a NaN.
 var ErrValue = errors.New("the vector has no direction")
 
-// Hit is a text that was found, and how near it is: 1 is the same direction.
+// Hit is a found text with its cosine similarity.
 type Hit struct {
 	Slot  uint32
 	Score float32
@@ -43,14 +42,14 @@ type Hit struct {
 type Index struct {
 	dimension int
 	all       *chromem.Collection
-	// In order of slot, also those that were removed, whose vector is nil.
+	// Ordered by slot. Removed vectors stay as nil.
 	slots    []uint32
 	vectors  [][]float32
 	sketches []sketch // empty up to sketchAbove
 	live     int
 }
 
-// New returns an empty index. The first vector decides how long the others are.
+// New returns an empty index. The first vector sets the dimension.
 func New() (*Index, error) {
 	all, err := newCollection()
 	if err != nil {
@@ -64,23 +63,23 @@ func newCollection() (*chromem.Collection, error) {
 	return chromem.NewDB().CreateCollection("notes", nil, refuse)
 }
 
-// refuse takes the place of an embedding function: without one, chromem-go would
-// send texts to OpenAI.
+// refuse is the embedding function. Without one, chromem-go would send texts to
+// OpenAI.
 func refuse(context.Context, string) ([]float32, error) {
-	return nil, errors.New("a text came without its vector")
+	return nil, errors.New("the text has no vector")
 }
 
-// vectorBytes is about what a vector takes beside its numbers, mostly in the
-// collection.
+// vectorBytes is the approximate overhead of a vector, mostly in the collection.
 const vectorBytes = 240
 
-// Bytes returns about how much memory the index takes.
+// Bytes returns the approximate memory that the index takes.
 func (x *Index) Bytes() int64 {
 	const sketchBytes = words * 8
 	return int64(x.live)*(vectorBytes+4*int64(x.dimension)) + sketchBytes*int64(len(x.sketches))
 }
 
-// Add adds the vector of a text, which must not change afterwards. Slots grow.
+// Add adds the vector of a text. The vector must not change afterwards. Slots must
+// grow.
 func (x *Index) Add(ctx context.Context, slot uint32, vector []float32) error {
 	if x.dimension == 0 {
 		x.dimension = len(vector)
@@ -114,7 +113,7 @@ func usable(vector []float32) bool {
 	return sum > 0 && !math.IsInf(sum, 0) && !math.IsNaN(sum)
 }
 
-// Remove removes the vector of a text, if there is one.
+// Remove removes the vector of a text, if it exists.
 func (x *Index) Remove(ctx context.Context, slot uint32) error {
 	place, found := slices.BinarySearch(x.slots, slot)
 	if !found || x.vectors[place] == nil {
@@ -125,9 +124,9 @@ func (x *Index) Remove(ctx context.Context, slot uint32) error {
 	return x.all.Delete(ctx, nil, nil, id(slot))
 }
 
-// Search returns the n texts that are nearest to the query, the nearest first,
-// the newer of two that are as near. keep says which count, all if it is nil; also
-// names texts that are compared in any case.
+// Search returns the n texts nearest to the query, the nearest first; of two that
+// are equally near, the newer first. keep selects the texts; nil means all. Texts
+// in also are compared even if no sketch selects them.
 func (x *Index) Search(ctx context.Context, query []float32, n int, keep func(slot uint32) bool, also []uint32) ([]Hit, error) {
 	if x.live == 0 {
 		return nil, nil
@@ -160,7 +159,7 @@ func (x *Index) Search(ctx context.Context, query []float32, n int, keep func(sl
 	return compare(ctx, some, query, n)
 }
 
-// choose returns the places of vectors that may be near.
+// choose returns the places of candidates.
 func (x *Index) choose(query []float32, keep func(slot uint32) bool) []int {
 	wanted := func(place int) bool {
 		return x.vectors[place] != nil && (keep == nil || keep(x.slots[place]))
@@ -178,8 +177,8 @@ func (x *Index) choose(query []float32, keep func(slot uint32) bool) []int {
 	return places
 }
 
-// compare lets chromem-go find the nearest in a collection. It returns equals in
-// any order, and refuses to return more than there are.
+// compare asks chromem-go for the nearest vectors in a collection. chromem-go
+// returns equal scores in any order, and an error if n exceeds the size.
 func compare(ctx context.Context, c *chromem.Collection, query []float32, n int) ([]Hit, error) {
 	n = min(n, c.Count())
 	if n <= 0 {
@@ -199,7 +198,7 @@ func compare(ctx context.Context, c *chromem.Collection, query []float32, n int)
 	return hits, nil
 }
 
-// id is the name of a slot in a collection.
+// id returns the document ID of a slot.
 func id(slot uint32) string { return string(binary.BigEndian.AppendUint32(nil, slot)) }
 
 func slotOf(id string) uint32 { return binary.BigEndian.Uint32([]byte(id)) }

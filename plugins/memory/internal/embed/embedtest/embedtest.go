@@ -1,6 +1,5 @@
-// Package embedtest is a server of embeddings for tests, which speaks the
-// interfaces of Ollama and OpenAI on a loopback address and knows the meaning of a
-// few words.
+// Package embedtest is an embedding server for tests. It implements the APIs of
+// Ollama and OpenAI on a loopback address and knows the meaning of a few words.
 package embedtest
 
 import (
@@ -13,7 +12,7 @@ import (
 	"testing"
 )
 
-// Server answers. Its fields may be changed while it runs, by [Server.Set].
+// Server is a running server. Its methods are safe for concurrent use.
 type Server struct {
 	URL string
 
@@ -23,13 +22,13 @@ type Server struct {
 	extra    int
 }
 
-// Request is what the server was asked.
+// Request is a request that the server received.
 type Request struct {
 	Path, Model, Authorization string
 	Texts                      []string
 }
 
-// topics are words that mean the same, by the dimension that they point to.
+// topics are sets of synonyms. The index of a set is its dimension in vectors.
 var topics = [][]string{
 	{"car", "automobile", "vehicle", "sedan"},
 	{"doctor", "physician", "surgeon"},
@@ -37,7 +36,7 @@ var topics = [][]string{
 	{"tea", "beverage", "drink"},
 }
 
-// Start starts a server, which ends with the test.
+// Start starts a server, which stops at the end of the test.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	s := &Server{}
@@ -47,22 +46,22 @@ func Start(tb testing.TB) *Server {
 	return s
 }
 
-// Respond makes the server answer otherwise: f returns whether it has answered.
-// Nil is the usual answer.
+// Respond replaces the server's responses: f reports whether it has responded
+// itself. A nil f restores the usual responses.
 func (s *Server) Respond(f func(w http.ResponseWriter, texts []string) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.respond = f
 }
 
-// Widen makes all further vectors longer.
+// Widen adds dimensions to all further vectors.
 func (s *Server) Widen(dimensions int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.extra += dimensions
 }
 
-// Requests returns what was asked so far.
+// Requests returns the requests received so far.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +107,7 @@ func reply(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // the client may have given up
 }
 
-// Vector is what the server says of a text: how much of each topic is in it.
+// Vector returns the server's vector of a text: how much of each topic is in it.
 func Vector(text string, extra int) []float32 {
 	v := make([]float32, len(topics)+1+extra)
 	v[len(topics)] = 0.1
