@@ -19,25 +19,25 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// commandArgs say what to run. Whatever a command is made of has a role, so that
-// the host's rules see all of it.
+// commandArgs are the arguments that describe a command. Every part of a command
+// has a role, so that the host's rules see all of it.
 type commandArgs struct {
-	Command string   `json:"command,omitempty" jsonschema:"what to run, as bash reads it; or give argv" role:"command" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
-	Argv    []string `json:"argv,omitempty" jsonschema:"a program and its arguments, run without a shell" role:"argv"`
-	Cwd     string   `json:"cwd,omitempty" jsonschema:"where to run it" role:"path" default:"."`
-	Env     []string `json:"env,omitempty" jsonschema:"variables to set, as NAME=value" role:"command"`
-	Stdin   string   `json:"stdin,omitempty" jsonschema:"what it reads from its standard input" role:"script"`
+	Command string   `json:"command,omitempty" jsonschema:"command line for bash; give either command or argv" role:"command" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
+	Argv    []string `json:"argv,omitempty" jsonschema:"program and its arguments, to run without a shell" role:"argv"`
+	Cwd     string   `json:"cwd,omitempty" jsonschema:"working directory" role:"path" default:"."`
+	Env     []string `json:"env,omitempty" jsonschema:"environment variables to set, as NAME=value" role:"command"`
+	Stdin   string   `json:"stdin,omitempty" jsonschema:"text for its standard input" role:"script"`
 }
 
-// program is what a call runs, and where.
+// program is a command to run and its directories.
 type program struct {
 	settings *settings
 	command  proc.Command
-	shown    string // the command for people
+	shown    string // the command as people see it
 	at       places
 }
 
-// prepare makes a command of what a call asks for.
+// prepare checks the arguments of a call and makes a command of them.
 func (s *shell) prepare(call *sdk.Call, in commandArgs, term string) (*program, error) {
 	if why := s.disabled.Load(); why != nil {
 		return nil, why
@@ -45,7 +45,7 @@ func (s *shell) prepare(call *sdk.Call, in commandArgs, term string) (*program, 
 	p := &program{settings: s.settings.Load(), shown: in.Command}
 	switch {
 	case in.Command != "" && len(in.Argv) > 0:
-		return nil, tool.Errorf(tool.InvalidArgument, "both command and argv are given, expected one of them")
+		return nil, tool.Errorf(tool.InvalidArgument, "both command and argv are given, expected only one of them")
 	case strings.TrimSpace(in.Command) == "" && len(in.Argv) == 0:
 		return nil, tool.Errorf(tool.InvalidArgument, "missing required field 'command' in arguments").
 			WithHint(`give a command such as {"command": "ls -l"}, or a program and its arguments as argv`)
@@ -54,7 +54,7 @@ func (s *shell) prepare(call *sdk.Call, in commandArgs, term string) (*program, 
 		p.shown = strings.Join(in.Argv, " ")
 	}
 	if hasNUL(in.Command) || slices.ContainsFunc(in.Argv, hasNUL) {
-		return nil, tool.Errorf(tool.InvalidArgument, "the command contains a NUL byte, which no program can be given")
+		return nil, tool.Errorf(tool.InvalidArgument, "the command contains a NUL byte, which cannot be passed to a program")
 	}
 	dir, err := directory(call, in.Cwd)
 	if err != nil {
@@ -77,10 +77,10 @@ func (s *shell) prepare(call *sdk.Call, in commandArgs, term string) (*program, 
 	return p, nil
 }
 
-// directory returns the absolute path of the directory that a call names.
+// directory returns the absolute path of the directory in an argument.
 func directory(call *sdk.Call, dir string) (string, error) {
 	if hasNUL(dir) {
-		return "", tool.Errorf(tool.InvalidArgument, "cwd contains a NUL byte, which no path can have")
+		return "", tool.Errorf(tool.InvalidArgument, "cwd contains a NUL byte, which a path cannot contain")
 	}
 	if filepath.IsAbs(dir) {
 		return filepath.Clean(dir), nil
@@ -93,7 +93,7 @@ func directory(call *sdk.Call, dir string) (string, error) {
 
 func hasNUL(s string) bool { return strings.ContainsRune(s, 0) }
 
-// places makes the directories of the calling user.
+// places creates the directories of the calling user.
 func (s *shell) places(call *sdk.Call) (places, error) {
 	sum := sha256.Sum256([]byte(call.User()))
 	user := hex.EncodeToString(sum[:8])
@@ -103,19 +103,19 @@ func (s *shell) places(call *sdk.Call) (places, error) {
 	}
 	for _, dir := range []string{at.tmp, at.home} {
 		err := os.MkdirAll(dir, 0o700)
-		if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) { // a command has put something else in its place
+		if errors.Is(err, syscall.ENOTDIR) || errors.Is(err, fs.ErrExist) { // a command replaced it with another file
 			err = s.restore(dir)
 		}
 		if err != nil {
-			return places{}, tool.Errorf(tool.Unavailable, "a directory for the user's commands cannot be made").
-				WithHint("the administrator finds the reason in the log: it may be a full disk").WithCause(err)
+			return places{}, tool.Errorf(tool.Unavailable, "a directory for the user's commands cannot be created").
+				WithHint("ask the administrator: the log has the reason, for example a full disk").WithCause(err)
 		}
 	}
 	return at, nil
 }
 
-// restore makes a directory in place of something else. Several calls may want
-// that at a time: what one has made, no other removes.
+// restore replaces another file with a directory. Several calls may do so at the
+// same time: none removes the directory that another has created.
 func (s *shell) restore(dir string) error {
 	s.restoring.Lock()
 	defer s.restoring.Unlock()
@@ -136,17 +136,18 @@ func (s *shell) tmp() string {
 	return os.TempDir()
 }
 
-// timeout returns how long a command may take that asks for the given seconds.
+// timeout returns the time-out of a command for which a call asks for so many
+// seconds; 0 asks for the default.
 func (s *settings) timeout(seconds int) (time.Duration, error) {
 	if seconds < 0 || seconds > int(s.MaxTimeout/time.Second) {
 		return 0, tool.Errorf(tool.InvalidArgument, "timeout is %d, expected 1 to %d seconds", seconds, int(s.MaxTimeout/time.Second)).
-			WithHint("run what takes longer with shell_background")
+			WithHint("run longer commands with shell_background")
 	}
 	return cmp.Or(time.Duration(seconds)*time.Second, s.Timeout), nil
 }
 
-// within returns how much of a time a command has that starts now: less than is
-// left of its call, so that the call can tell how the command has ended.
+// within returns the time-out of a command that starts now. It is shorter than the
+// rest of its call's time, so that the call can still return the result.
 func (s *settings) within(ctx context.Context, timeout time.Duration) time.Duration {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -156,5 +157,6 @@ func (s *settings) within(ctx context.Context, timeout time.Duration) time.Durat
 	return min(timeout, left-min(s.Grace+toAnswer, left/2))
 }
 
-// toAnswer is the time that a call has to tell of a command whose time is over.
+// toAnswer is the time reserved for returning the result of a command that timed
+// out.
 const toAnswer = time.Second

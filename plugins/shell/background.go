@@ -9,9 +9,9 @@ import (
 
 type backgroundArgs struct {
 	commandArgs
-	Pty  bool `json:"pty,omitempty" jsonschema:"give it a terminal, for programs that want one"`
-	Rows int  `json:"rows,omitempty" jsonschema:"the terminal's lines" min:"1" max:"1000" default:"24"`
-	Cols int  `json:"cols,omitempty" jsonschema:"the terminal's columns" min:"1" max:"1000" default:"80"`
+	Pty  bool `json:"pty,omitempty" jsonschema:"run the job in a terminal, for programs that need one"`
+	Rows int  `json:"rows,omitempty" jsonschema:"rows of the terminal" min:"1" max:"1000" default:"24"`
+	Cols int  `json:"cols,omitempty" jsonschema:"columns of the terminal" min:"1" max:"1000" default:"80"`
 }
 
 // background starts a job.
@@ -20,8 +20,8 @@ func (s *shell) background(ctx context.Context, call *sdk.Call, in backgroundArg
 	var screen *terminal
 	if in.Pty {
 		if in.Stdin != "" {
-			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "stdin is given to a job with a terminal").
-				WithHint("type it with process_input")
+			return tool.Result{}, tool.Errorf(tool.InvalidArgument, "stdin cannot be given to a job with a terminal").
+				WithHint("write to it with process_input")
 		}
 		term, screen = "xterm-256color", &terminal{in.Rows, in.Cols}
 	}
@@ -42,7 +42,7 @@ func (s *shell) background(ctx context.Context, call *sdk.Call, in backgroundArg
 	if err != nil {
 		return tool.Result{}, err
 	}
-	result := tool.TextResult("Started " + j.id + ". process_output shows what it writes; it ends with this session.")
+	result := tool.TextResult("Started " + j.id + ". Read its output with process_output. The job ends with this session.")
 	result.Metadata = map[string]any{"job": j.id, "cwd": j.dir}
 	return result, nil
 }

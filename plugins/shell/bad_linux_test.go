@@ -176,8 +176,8 @@ func TestLimits(t *testing.T) {
 	}})
 	for _, tt := range []struct{ command, text, hint string }{
 		{"ulimit -t; ulimit -f; ulimit -n; ulimit -d; ulimit -u", "1\n64\n20\n65536\n4000\n", ""},
-		{"exec head -c 100000 /dev/zero >file", "", "it wrote a larger file than it may"},
-		{"while :; do :; done", "", "it has used up the processor time"},
+		{"exec head -c 100000 /dev/zero >file", "", "exceeded the limit on file size"},
+		{"while :; do :; done", "", "exceeded the limit on processor time"},
 	} {
 		got := p.Call(t.Context(), "shell_exec", map[string]any{"command": tt.command})
 		if got.Text() != tt.text {

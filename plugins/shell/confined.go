@@ -10,20 +10,21 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// trialTime is how long the first shell may take.
+// trialTime bounds the trial run of bash at start.
 const trialTime = 5 * time.Second
 
-// unusable says why no command can be run here, nil if they can: a shell runs
-// anything, so it runs nothing without the sandbox that is to hold it.
+// unusable returns the reason for which commands cannot run here, nil if they can.
+// A shell can run anything, so commands are disabled if the plugin has no sandbox
+// to hold them.
 func (s *shell) unusable(ctx context.Context) *tool.Error {
 	set := s.settings.Load()
 	if set.Backend == backendDisabled {
 		return tool.Errorf(tool.Unavailable, "commands are disabled on this host").
-			WithHint("the administrator can enable them: backend in the settings of the plugin")
+			WithHint("ask the administrator to set backend in the settings of the plugin")
 	}
 	if !set.Unconfined && !confined() {
-		return tool.Errorf(tool.Unavailable, "commands are disabled: the plugin has no sandbox that would hold them").
-			WithHint("the administrator gives it one: isolation in its sandbox block, and toolhost doctor says what works here; unconfined in the settings of the plugin runs commands all the same")
+		return tool.Errorf(tool.Unavailable, "commands are disabled: the plugin has no sandbox").
+			WithHint("ask the administrator to set isolation in the plugin's sandbox block (toolhost doctor lists what this system supports), or unconfined in the settings of the plugin to run commands without a sandbox")
 	}
 	ctx, cancel := context.WithTimeout(ctx, trialTime)
 	defer cancel()
@@ -35,24 +36,24 @@ func (s *shell) unusable(ctx context.Context) *tool.Error {
 	if err == nil && result.ExitCode == 0 {
 		return nil
 	}
-	hint := "bash must be installed, and the sandbox of the plugin let it be executed (exec)"
+	hint := "install bash, and allow the plugin's sandbox to execute it (exec)"
 	if err == nil {
-		hint = "bash has ended with: " + strings.TrimSpace(result.Stderr.String()) + "; " + hint
+		hint = "bash ended with: " + strings.TrimSpace(result.Stderr.String()) + "; " + hint
 	} else if e := tool.AsError(err); e.Code != tool.Internal {
 		hint = e.Message + "; " + hint
 	}
 	return tool.Errorf(tool.Unavailable, "commands are disabled: bash cannot be executed").WithHint("%s", hint).WithCause(err)
 }
 
-// confined reports whether the kernel filters the system calls of this process
-// and keeps it from gaining rights: what every sandbox of a host does, and a
-// plugin without one (isolation = "off") has the second of only.
+// confined reports whether the kernel filters the system calls of this process and
+// keeps it from gaining privileges. Every sandbox of a host does both. A plugin
+// without a sandbox (isolation = "off") has only the second.
 func confined() bool {
 	status, err := os.ReadFile("/proc/self/status")
 	return err == nil && confinedBy(string(status))
 }
 
-// confinedBy is [confined] for a process of that status.
+// confinedBy is [confined] for a given /proc/self/status.
 func confinedBy(status string) bool {
 	return strings.Contains(status, "\nNoNewPrivs:\t1\n") && strings.Contains(status, "\nSeccomp:\t2\n")
 }

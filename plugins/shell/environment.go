@@ -12,19 +12,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// defaultPath is the PATH of commands if not even the plugin has one.
+// defaultPath is the PATH of commands if the plugin has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// validVariable reports whether a command may be given a variable: none that
-// makes programs run or load something else, nor one that is the host's.
+// validVariable reports whether a command may be given a variable. Refused are
+// variables that make programs run or load something else, and the host's own.
 func validVariable(name string) bool {
 	ofHost := strings.HasPrefix(name, "PLUGIN_") || strings.HasPrefix(name, "TOOLHOST_")
 	return variableName.MatchString(name) && !ofHost && !protect.Variable(name)
 }
 
-// path is the PATH of commands that set no other.
+// path returns the PATH of commands that set no other.
 func (s *settings) path() string { return cmp.Or(s.Path, os.Getenv("PATH"), defaultPath) }
 
 // places are the directories of a user.
@@ -32,7 +32,7 @@ type places struct {
 	home, tmp string
 }
 
-// environment makes the environment of a command from nothing.
+// environment builds the environment of a command from nothing.
 func (s *settings) environment(at places, term string, asked []string) ([]string, error) {
 	env := []string{
 		"PATH=" + s.path(),
@@ -47,7 +47,7 @@ func (s *settings) environment(at places, term string, asked []string) ([]string
 			env = append(env, entry)
 		}
 	}
-	env = append(env, gitenv.Environment()...) // no GIT_ variable of the settings or of a call comes after it
+	env = append(env, gitenv.Environment()...) // settings and calls cannot set GIT_ variables after it
 	for name, value := range s.Env {
 		env = append(env, name+"="+value)
 	}
@@ -57,9 +57,9 @@ func (s *settings) environment(at places, term string, asked []string) ([]string
 		case !ok || !variableName.MatchString(name):
 			return nil, tool.Errorf(tool.InvalidArgument, "env has %q, expected NAME=value", tool.VisibleName(entry))
 		case hasNUL(entry):
-			return nil, tool.Errorf(tool.InvalidArgument, "the variable %s contains a NUL byte, which no program can be given", name)
+			return nil, tool.Errorf(tool.InvalidArgument, "the variable %s contains a NUL byte, which cannot be passed to a program", name)
 		case !validVariable(name):
-			return nil, tool.Errorf(tool.InvalidArgument, "env sets %s, which no command may be given", name)
+			return nil, tool.Errorf(tool.InvalidArgument, "env sets %s, which commands may not be given", name)
 		}
 		env = append(env, entry)
 	}

@@ -13,13 +13,13 @@ type execArgs struct {
 	runArgs
 }
 
-// runArgs say how to run a command that a call waits for.
+// runArgs are the arguments of commands that a call waits for.
 type runArgs struct {
-	Timeout    int  `json:"timeout,omitempty" jsonschema:"how long it may take, in seconds; the administrator sets the default and the most"`
-	Interleave bool `json:"interleave,omitempty" jsonschema:"give both outputs as one, in the order in which they were written"`
+	Timeout    int  `json:"timeout,omitempty" jsonschema:"time-out in seconds; the administrator sets the default and the maximum"`
+	Interleave bool `json:"interleave,omitempty" jsonschema:"return standard output and standard error as one, in the order in which they were written"`
 }
 
-// exec runs a command to its end.
+// exec runs a command and waits for its end.
 func (s *shell) exec(ctx context.Context, call *sdk.Call, in execArgs) (tool.Result, error) {
 	p, err := s.prepare(call, in.commandArgs, "dumb")
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *shell) exec(ctx context.Context, call *sdk.Call, in execArgs) (tool.Res
 	c.Output, c.Merge = out.take, in.Interleave
 	tree := call.CommandTree()
 	if in.Command == "" {
-		tree = nil // a program with its arguments, which no shell reads
+		tree = nil // argv runs without a shell
 	} else if tree == nil {
 		runBash(p, in.Command)
 	}
@@ -57,7 +57,7 @@ func (s *shell) exec(ctx context.Context, call *sdk.Call, in execArgs) (tool.Res
 	case err != nil && ctx.Err() != nil:
 		return tool.Result{}, ctx.Err()
 	case err != nil && bounded.Err() != nil:
-		ended.TimedOut = true // before it was started
+		ended.TimedOut = true // before the command started
 	case err != nil:
 		return tool.Result{}, notStarted(err)
 	case ended.Canceled || ctx.Err() != nil && ended.TimedOut:
@@ -70,7 +70,7 @@ func (s *shell) exec(ctx context.Context, call *sdk.Call, in execArgs) (tool.Res
 	return told, nil
 }
 
-// notStarted is what a caller reads of a command that could not be started.
+// notStarted returns the error for a command that could not be started.
 func notStarted(err error) error {
 	e := tool.AsError(err)
 	if e.Code == tool.Internal {
@@ -83,7 +83,7 @@ func notStarted(err error) error {
 	return failed
 }
 
-// budget is how long the text of a result may be.
+// budget returns the maximum size of a result's text.
 func budget(call *sdk.Call) int {
 	if most := call.MaxOutput(); most > 0 {
 		return int(most)

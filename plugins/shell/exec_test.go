@@ -107,7 +107,7 @@ func execCases() []shellCase {
 		facts(command("the directory is the shell's, not its last program's", "env -C /usr true", ""), func(r execResult) bool { return filepath.Base(r.Cwd) != "usr" }),
 		facts(shellCase{
 			name: "something left in the background", tool: "shell_exec", args: map[string]any{"command": "sleep 1000 & echo started"}, text: "-",
-			has: []string{"started\n[killed at the command's end: 1 process that it left running"},
+			has: []string{"started\n[killed 1 process that the command left running"},
 		}, func(r execResult) bool { return r.Killed == 1 }),
 		facts(shellCase{name: "binary output", tool: "shell_exec", args: map[string]any{"command": `printf 'a\xff\x00b\n'`}, text: "a\uFFFD\x00b\n"}, func(r execResult) bool { return r.StdoutBytes == 5 }),
 		facts(shellCase{
@@ -240,11 +240,11 @@ func TestTimeOfTheCall(t *testing.T) {
 			if got.Error == nil || got.Error.Code != tool.Timeout || got.Text() != "partial\n" || !structured(t, got).TimedOut {
 				t.Fatalf("%q, %v", got.Text(), got.Error)
 			}
-			if want := "that is all the time that its call had; run it with shell_background"; !strings.HasPrefix(got.Error.Hint, want) {
+			if want := "the call had no more time; use shell_background"; !strings.HasPrefix(got.Error.Hint, want) {
 				t.Errorf("the hint is %q, want %q", got.Error.Hint, want)
 			}
 			got = p.Call(t.Context(), "shell_exec", map[string]any{"command": "sleep 1000", "timeout": 1})
-			if want := "give a longer timeout, or run it with shell_background"; got.Error == nil || !strings.HasPrefix(got.Error.Hint, want) {
+			if want := "set a longer timeout, or use shell_background"; got.Error == nil || !strings.HasPrefix(got.Error.Hint, want) {
 				t.Errorf("the hint of a time-out that the command asked for is %v, want %q", got.Error, want)
 			}
 		})
@@ -311,7 +311,7 @@ func TestPlacesAreRestoredOnce(t *testing.T) {
 // Processes that could not be killed are told.
 func TestSurvivorsAreTold(t *testing.T) {
 	got := outcome{Result: proc.Result{Survivors: 2}}.result(1024)
-	if want := "[2 processes could not be killed and may go on]\n"; got.Content == nil || string(got.Content[0].Data) != want || structured(t, got).Survivors != 2 {
+	if want := "[2 processes could not be killed and may still be running]\n"; got.Content == nil || string(got.Content[0].Data) != want || structured(t, got).Survivors != 2 {
 		t.Errorf("the result is %+v", got)
 	}
 }

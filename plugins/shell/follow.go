@@ -12,25 +12,25 @@ import (
 
 const (
 	// maxStreamed is how much of its output a command streams to the host, which
-	// keeps no more. The rest is read and counted.
+	// keeps no more. The rest is only counted.
 	maxStreamed = 256 * tool.MiB
-	// progressEvery is the least time between two reports of progress.
+	// progressEvery is the minimum time between two progress reports.
 	progressEvery = time.Second
-	// maxLine is how much of a line a report of progress shows.
+	// maxLine is how many bytes of a line a progress report shows.
 	maxLine = 200
 )
 
-// follower passes on what a command writes as it comes.
+// follower streams the output of a command to the caller.
 type follower struct {
 	call   *sdk.Call
 	bytes  int64
 	told   time.Time // when progress was last reported
-	failed bool      // the caller has gone
+	failed bool      // the caller is gone
 }
 
 func newFollower(call *sdk.Call) *follower { return &follower{call: call} }
 
-// take is [proc.Command.Output].
+// take implements [proc.Command.Output].
 func (f *follower) take(stream proc.Stream, data []byte) {
 	f.bytes += int64(len(data))
 	if f.failed || f.bytes > int64(maxStreamed) {
@@ -49,8 +49,8 @@ func (f *follower) take(stream proc.Stream, data []byte) {
 	}
 }
 
-// lastLine returns the last line of data that is not empty, as far as a report
-// of progress shows it.
+// lastLine returns the last line of data that is not empty, shortened for a
+// progress report.
 func lastLine(data []byte) string {
 	data = bytes.TrimRight(data, "\r\n\t ")
 	line := data[bytes.LastIndexAny(data, "\r\n")+1:]

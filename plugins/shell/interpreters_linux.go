@@ -12,35 +12,36 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc"
 )
 
-// self is this program, for whatever the plugin executes.
+// self is the path of this program.
 const self = "/proc/self/exe"
 
-// interpreters start the process for each command that is executed by its tree, and keep
-// one more, for the next: it takes longer to start than most commands to run. There is none
-// before the first such command.
+// interpreters starts the process for each command that is executed from its tree.
+// It keeps one more process ready for the next command, because starting one takes
+// longer than most commands. The first is started for the first such command.
 type interpreters struct {
 	preparing sync.WaitGroup
 
 	mu     sync.Mutex // guards the rest, and is held while the next one is started
-	next   *waiting   // nil if there is none
+	next   *waiting   // the process kept ready; nil if there is none
 	closed bool
 }
 
-// waiting is an interpreter that has no command yet. It has its limits and rules.
+// waiting is an interpreter without a command. Its limits and rules are already
+// set.
 type waiting struct {
 	program *proc.Standby
 	socket  *os.File
 }
 
-// start starts an interpreter with a command. What it returns of the program is to be
-// written to the socket.
+// start starts an interpreter with a command. The caller must write rest, the rest
+// of the program, to the socket.
 func (i *interpreters) start(ctx context.Context, c proc.Command, p interpreter.Program) (process *proc.Process, socket *os.File, rest []byte, err error) {
 	c = interpreting(c)
 	w := i.take(c)
 	if w != nil {
 		process, rest, err = w.start(ctx, c, p)
 	}
-	if w == nil || err != nil && ctx.Err() == nil { // something may have ended the one that waited
+	if w == nil || err != nil && ctx.Err() == nil { // the waiting one may have been killed
 		if w, err = newWaiting(c); err != nil {
 			return nil, nil, nil, err
 		}
@@ -54,9 +55,9 @@ func (i *interpreters) start(ctx context.Context, c proc.Command, p interpreter.
 	return process, w.socket, rest, nil
 }
 
-// interpreting is the command of an interpreter.
+// interpreting returns the command that runs an interpreter for c.
 func interpreting(c proc.Command) proc.Command {
-	c.Path, c.Args, c.Env = self, []string{interpreter.Argument}, []string{} // nothing of the command's changes the interpreter
+	c.Path, c.Args, c.Env = self, []string{interpreter.Argument}, []string{} // the command's environment must not affect the interpreter
 	if c.Rules != nil {
 		rules := *c.Rules
 		rules.Execute = append(slices.Clone(rules.Execute), self)
@@ -65,16 +66,16 @@ func interpreting(c proc.Command) proc.Command {
 	return c
 }
 
-// mayWait reports whether an interpreter may be started before its command. Rules stand
-// for the files that are there when it is started, and commands can put others in the
-// place of directories of the workspace or the user.
+// mayWait reports whether an interpreter may be started before its command. Rules
+// apply to the files that exist when the process starts, and commands can replace
+// directories of the workspace or the user.
 func mayWait(rules *proc.Rules) bool {
 	return rules == nil || !slices.ContainsFunc(slices.Concat(rules.Read, rules.Execute, rules.Write, rules.Devices), func(path string) bool {
 		return path != "/" && path != self
 	})
 }
 
-// take returns the interpreter that waits if it can run a command, nil if not.
+// take returns the waiting interpreter if it can run c, and nil if not.
 func (i *interpreters) take(c proc.Command) *waiting {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -86,8 +87,8 @@ func (i *interpreters) take(c proc.Command) *waiting {
 	return w
 }
 
-// prepare starts the interpreter of the next command, in case it is one like c. If it
-// cannot be started, that command will say why.
+// prepare starts an interpreter for the next command, in case that command has the
+// same limits and rules as c. An error is dropped: the next command will report it.
 func (i *interpreters) prepare(c proc.Command) {
 	c = interpreting(c)
 	i.mu.Lock()
@@ -95,7 +96,7 @@ func (i *interpreters) prepare(c proc.Command) {
 	if i.closed || !mayWait(c.Rules) {
 		return
 	}
-	i.preparing.Go(func() { // ends when it is started, soon
+	i.preparing.Go(func() { // ends soon, when the process is started
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		if i.closed || i.next != nil && i.next.program.Fits(c) {
@@ -111,7 +112,7 @@ func (i *interpreters) prepare(c proc.Command) {
 	})
 }
 
-// close ends the interpreter that waits.
+// close ends the waiting interpreter.
 func (i *interpreters) close() {
 	i.mu.Lock()
 	i.closed = true
@@ -130,7 +131,7 @@ func newWaiting(c proc.Command) (*waiting, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = theirs.Close() }() // the process has it
+	defer func() { _ = theirs.Close() }() // the process has inherited it
 	c.Files = []*os.File{theirs}
 	program, err := proc.NewStandby(c)
 	if err != nil {
@@ -140,7 +141,7 @@ func newWaiting(c proc.Command) (*waiting, error) {
 	return &waiting{program, ours}, nil
 }
 
-// start gives the interpreter its command.
+// start passes the command to the interpreter.
 func (w *waiting) start(ctx context.Context, c proc.Command, p interpreter.Program) (process *proc.Process, rest []byte, err error) {
 	process, err = w.program.Start(ctx, c, func(files [4]*os.File) error {
 		rest, err = interpreter.Hand(w.socket, p, files)
@@ -158,7 +159,8 @@ func (w *waiting) close() {
 	_ = w.socket.Close() // nothing is buffered
 }
 
-// socketPair returns two ends, of which ours waits as files of Go do.
+// socketPair returns a pair of sockets. Ours is non-blocking, as the Go runtime
+// expects.
 func socketPair() (theirs, ours *os.File, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

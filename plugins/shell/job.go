@@ -18,17 +18,17 @@ import (
 // job is a command in the background.
 type job struct {
 	id      string
-	shown   string // its command for people
+	shown   string // its command as people see it
 	dir     string
 	started time.Time
 	process *proc.Process
 	log     *log
-	input   io.Writer // to it
-	keys    *os.File  // our side of its terminal; nil if it has none
-	// writing is set while something is written to it.
+	input   io.Writer // its standard input
+	keys    *os.File  // the plugin's side of its terminal; nil if it has none
+	// writing is set while a call writes to the job.
 	writing atomic.Bool
-	// ended is closed when it has ended and all that it has written is in log;
-	// result and err are set before.
+	// ended is closed when the job has ended and its whole output is in log. result
+	// and err are set before.
 	ended  chan struct{}
 	result proc.Result
 	err    error
@@ -37,8 +37,8 @@ type job struct {
 // terminal is the size of a job's terminal.
 type terminal struct{ rows, cols int }
 
-// startJob starts a job, which runs for a time at most. Its output goes to a log
-// that keeps the last of it.
+// startJob starts a job, which is killed after the setting job_time. Its log keeps
+// the end of its output.
 func startJob(ctx context.Context, p *program, screen *terminal) (*job, error) {
 	j := &job{
 		id: "job_" + strings.ToLower(rand.Text()[:8]), shown: p.shown, dir: p.command.Dir, started: time.Now(),
@@ -62,12 +62,12 @@ func startJob(ctx context.Context, p *program, screen *terminal) (*job, error) {
 	var err error
 	j.process, err = proc.Start(ctx, c)
 	if theirs != nil {
-		_ = theirs.Close() // the command has it
+		_ = theirs.Close() // the command has inherited it
 	}
 	if err != nil {
 		cancel()
 		if j.keys != nil {
-			_ = j.keys.Close() // nothing was written
+			_ = j.keys.Close() // nothing is buffered
 		}
 		return nil, err
 	}
@@ -78,19 +78,19 @@ func startJob(ctx context.Context, p *program, screen *terminal) (*job, error) {
 	return j, nil
 }
 
-// attend looks after a job to its end.
+// attend waits for the end of a job and collects its output.
 func (j *job) attend(cancel context.CancelFunc) {
 	defer cancel()
 	var screen *outlet
 	if j.keys != nil {
 		screen = newOutlet(j.keys)
 		screen.to(j.log.write)
-		go screen.read() // ends when nothing holds the other side any more, or it is closed below
+		go screen.read() // ends when no process holds the other side, or keys is closed below
 	}
 	j.result, j.err = j.process.Wait()
 	if screen != nil {
-		screen.flush()     // a process of another job may hold the terminal, and go on
-		_ = j.keys.Close() // nobody reads what is still to be written
+		screen.flush()     // a process of another job may still hold the terminal
+		_ = j.keys.Close() // later output is discarded
 	}
 	j.log.end()
 	close(j.ended)
@@ -106,16 +106,16 @@ func (j *job) over() bool {
 	}
 }
 
-// state says how the job is, for people.
+// state describes the state of the job for people.
 func (j *job) state() string {
 	if !j.over() {
 		return "running"
 	}
 	switch {
 	case j.err != nil:
-		return "ended, nobody knows how"
+		return "ended for an unknown reason"
 	case j.result.TimedOut:
-		return "killed: its time was over"
+		return "killed: it ran longer than allowed"
 	case j.result.Killed || j.result.Canceled:
 		return "killed"
 	case j.result.Signal != 0:
@@ -124,10 +124,10 @@ func (j *job) state() string {
 	return fmt.Sprintf("ended with exit code %d", j.result.ExitCode)
 }
 
-// write writes to the job, and waits until it has taken all of it or ctx ends.
+// write writes to the job and waits until the job has read all of it or ctx ends.
 func (j *job) write(ctx context.Context, data []byte) error {
 	if !j.writing.CompareAndSwap(false, true) {
-		return tool.Errorf(tool.Conflict, "the job has not read its earlier input yet").WithHint("wait, or end it with process_kill")
+		return tool.Errorf(tool.Conflict, "the job has not read its earlier input yet").WithHint("wait, or end the job with process_kill")
 	}
 	written := make(chan error, 1)
 	go func() { // ends with the job at the latest
@@ -138,13 +138,13 @@ func (j *job) write(ctx context.Context, data []byte) error {
 	select {
 	case err := <-written:
 		if err != nil {
-			return tool.Errorf(tool.Failed, "the job takes no input: it has ended, or has closed it").WithCause(err)
+			return tool.Errorf(tool.Failed, "the job does not accept input: it has ended or closed its standard input").WithCause(err)
 		}
 		return nil
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return ctx.Err()
 		}
-		return tool.Errorf(tool.Timeout, "the job has not read all of its input yet; it gets the rest when it reads on")
+		return tool.Errorf(tool.Timeout, "the job has not read all of its input yet; it will get the rest when it continues reading")
 	}
 }

@@ -131,7 +131,7 @@ func TestJobSignals(t *testing.T) {
 		}
 		outputOf(t, p, id, strings.ToLower(signal))
 	}
-	for _, want := range []string{id + " was killed with everything that it had started", id + " has ended before: killed"} {
+	for _, want := range []string{id + " was killed with everything it had started", id + " had already ended: killed"} {
 		if got := p.Call(t.Context(), "process_kill", map[string]any{"job": id}); got.Text() != want {
 			t.Errorf("process_kill: %q, %v, want %q", got.Text(), got.Error, want)
 		}
@@ -152,7 +152,7 @@ func TestJobLog(t *testing.T) {
 		return p.Run(t.Context(), tool.Call{Tool: "process_output", Arguments: asJSON(t, args), Context: tool.Context{MaxOutput: most}}, tool.Sink{})
 	}
 	got := read(map[string]any{}, 64*tool.KiB)
-	if want := "[584,799 bytes before this are no longer kept]\n"; !strings.HasPrefix(got.Text(), want) || !strings.HasSuffix(got.Text(), "\n100000\n[ended with exit code 0; next cursor 588895]\n") {
+	if want := "[584,799 earlier bytes are no longer available]\n"; !strings.HasPrefix(got.Text(), want) || !strings.HasSuffix(got.Text(), "\n100000\n[ended with exit code 0; next cursor 588895]\n") {
 		t.Errorf("the log is %q...%q", got.Text()[:min(60, len(got.Text()))], got.Text()[max(0, len(got.Text())-60):])
 	}
 	if got := read(map[string]any{"cursor": -7}, 64*tool.KiB); got.Text() != "100000\n[ended with exit code 0; next cursor 588895]\n" {
@@ -243,19 +243,19 @@ func jobMistakes(ended, running string) []shellCase {
 		return shellCase{name: name, tool: toolName, args: args, code: code, fail: fail}
 	}
 	return []shellCase{
-		call("no such job", "process_output", tool.NotFound, "there is no job job_x", map[string]any{"job": "job_x"}),
+		call("no such job", "process_output", tool.NotFound, "this session has no job job_x", map[string]any{"job": "job_x"}),
 		call("too long a wait", "process_output", tool.InvalidArgument, "wait is 301, expected 0 to 300", map[string]any{"job": ended, "wait": 301}),
 		call("a negative wait", "process_output", tool.InvalidArgument, "wait is -1", map[string]any{"job": ended, "wait": -1, "cursor": 5}),
-		call("input for a job that is not there", "process_input", tool.NotFound, "there is no job job_x", map[string]any{"job": "job_x", "data": "x"}),
-		call("nothing to write", "process_input", tool.InvalidArgument, "nothing to write is given", map[string]any{"job": running}),
-		call("input for a job that has ended", "process_input", tool.Failed, "the job takes no input any more: ended with exit code 0", map[string]any{"job": ended, "data": "x"}),
+		call("input for a job that is not there", "process_input", tool.NotFound, "this session has no job job_x", map[string]any{"job": "job_x", "data": "x"}),
+		call("nothing to write", "process_input", tool.InvalidArgument, "data, keys and eof are all missing", map[string]any{"job": running}),
+		call("input for a job that has ended", "process_input", tool.Failed, "the job no longer accepts input: ended with exit code 0", map[string]any{"job": ended, "data": "x"}),
 		call("keys without a terminal", "process_input", tool.InvalidArgument, "the job has no terminal", map[string]any{"job": running, "keys": []string{"enter"}}),
 		call("more input than it reads", "process_input", tool.Timeout, "the job has not read all of its input yet", map[string]any{"job": running, "data": strings.Repeat("x", 300<<10)}),
 		call("and more still", "process_input", tool.Conflict, "the job has not read its earlier input yet", map[string]any{"job": running, "data": "x", "eof": true}),
 		call("and its end before that", "process_input", tool.Conflict, "the job has not read its earlier input yet", map[string]any{"job": running, "eof": true}),
-		call("a kill of a job that is not there", "process_kill", tool.NotFound, "there is no job job_x", map[string]any{"job": "job_x", "signal": "TERM"}),
+		call("a kill of a job that is not there", "process_kill", tool.NotFound, "this session has no job job_x", map[string]any{"job": "job_x", "signal": "TERM"}),
 		call("a terminal of no lines", "shell_background", tool.InvalidArgument, "rows is 0, expected 1 to 1000", map[string]any{"command": "ls", "pty": true, "rows": 0, "cols": 80}),
-		call("a terminal and input", "shell_background", tool.InvalidArgument, "stdin is given to a job with a terminal", map[string]any{"command": "ls", "pty": true, "stdin": "x"}),
+		call("a terminal and input", "shell_background", tool.InvalidArgument, "stdin cannot be given to a job with a terminal", map[string]any{"command": "ls", "pty": true, "stdin": "x"}),
 		call("a missing program", "shell_background", tool.Failed, "Execution failed: program not found: none", map[string]any{"argv": []string{"none"}}),
 		call("a missing directory", "shell_background", tool.Failed, "Execution failed: working directory not found", map[string]any{"command": "ls", "cwd": "none"}),
 		call("nothing to run", "shell_background", tool.InvalidArgument, "missing required field 'command'", map[string]any{}),

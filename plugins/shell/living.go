@@ -18,35 +18,35 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// living is the shell of a session. It reads from its standard input one line
-// for each command, which has input and outputs of its own, and then tells how
-// the command has ended. One command runs at a time.
+// living is the shell of a session. It reads one line for each command from its
+// standard input, runs the command with its own input and outputs, and then reports
+// how the command ended. One command runs at a time.
 type living struct {
 	id      string
 	process *proc.Process
-	stop    context.CancelFunc // ends it, with the time of grace
-	ended   chan ending        // what it tells after a command, with room for one; closed when it has ended
-	outputs [2]*outlet         // standard output, error output
+	stop    context.CancelFunc // ends it, after the grace period
+	ended   chan ending        // its report after a command, buffers one; closed when the shell has ended
+	outputs [2]*outlet         // standard output, standard error
 
 	mu     sync.Mutex // guards everything below
-	number int        // commands that it has run
-	dir    string     // where it is; "" if that does not exist any more
-	asked  string     // the id of the order that it is to tell of; "" if there is none
+	number int        // how many commands it has run
+	dir    string     // its directory; "" if that no longer exists
+	asked  string     // the id of the order it must report on; "" if there is none
 }
 
-// ending is how a command has ended.
+// ending is the shell's report on a command.
 type ending struct {
 	order string // its id
 	code  int
 	dir   string
 }
 
-// The shell's descriptors: for what it tells, and for the outputs of commands.
-// The programs that a command runs do not have them. Bash itself keeps copies, so
-// that the id of an order says whether it is the shell that tells. That keeps out
-// accidents and other programs, not the shell's own functions and traps: a function
-// of the name builtin is called with the id, a DEBUG trap reads it in BASH_COMMAND.
-// The commands of a session can so have it told a wrong exit code or directory, of
+// The shell's descriptors for its reports and for the outputs of commands. Programs
+// that a command runs do not inherit them. Bash itself keeps copies, so the id of
+// an order shows that a report comes from the shell. This protects against
+// accidents and other programs, not against the session's own functions and traps:
+// a function named builtin is called with the id, and a DEBUG trap reads it in
+// BASH_COMMAND. So commands of a session can forge an exit code or directory, of
 // that session only.
 const (
 	tellFD = 3
@@ -54,7 +54,7 @@ const (
 	errFD  = 5
 )
 
-// maxTold is how long what a shell tells can be.
+// maxTold is the maximum size of a report.
 const maxTold = 16 << 10
 
 // startLiving starts a shell.
@@ -77,7 +77,7 @@ func startLiving(ctx context.Context, p *program) (_ *living, err error) {
 	c := p.command
 	c.Path, c.Args = "bash", bashArgs()
 	c.Stdin, c.OpenStdin, c.MaxOutput, c.Files = []byte("BASH_ARGV0=bash\n"), true, -1, theirs
-	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // its session ends it
+	ctx, l.stop = context.WithCancel(context.WithoutCancel(ctx)) // it outlives the call; its session ends it
 	if l.process, err = proc.Start(ctx, c); err != nil {
 		l.stop()
 		return nil, err
@@ -86,7 +86,7 @@ func startLiving(ctx context.Context, p *program) (_ *living, err error) {
 	for _, o := range l.outputs {
 		go o.read() // ends with the shell and all that it has started
 	}
-	go l.hear(ours[0]) // ends with the shell, or when it tells nonsense or no more
+	go l.hear(ours[0]) // ends with the shell, or after an invalid or the last report
 	return l, nil
 }
 
@@ -96,29 +96,28 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// hear reads what the shell tells. If that is not about the order that it was
-// given, a command has told it: nobody knows any more what the shell does, and it
-// ends. If what it tells by is closed, it ends by itself, or is about to: another
-// program may have taken its place, whose end is waited for. A command that closes
-// it and lets the shell go on, or has it tell nothing, is waited for until its time
-// is over.
+// hear reads the shell's reports. If a report is not about the current order, a
+// command wrote it and the state of the shell is unknown, so hear kills the shell.
+// If the descriptor is closed, the shell is ending, or another program has replaced
+// it: the caller waits for its end. A command that closes the descriptor and lets
+// the shell run on, or that keeps it from reporting, runs into its time-out.
 func (l *living) hear(from *os.File) {
 	defer from.Close()
 	defer close(l.ended)
 	for told := bufio.NewReaderSize(from, maxTold); ; {
 		e, err := readEnding(told)
 		if errors.Is(err, io.EOF) {
-			return // it ends
+			return // the shell is ending
 		}
 		if err != nil || !l.answered(e.order) {
 			l.process.Kill()
 			return
 		}
-		l.ended <- e // nothing else is in it: each order is answered once
+		l.ended <- e // does not block: each order is answered once
 	}
 }
 
-// readEnding reads what a shell tells after a command.
+// readEnding reads the shell's report on a command.
 func readEnding(told *bufio.Reader) (ending, error) {
 	var parts [3]string
 	for i := range parts {
@@ -139,8 +138,8 @@ func readEnding(told *bufio.Reader) (ending, error) {
 	return e, nil
 }
 
-// ask has the shell tell of an order, and answered reports whether it was asked
-// to.
+// ask records the order that the shell must report on. answered reports whether id
+// is that order, and clears it.
 func (l *living) ask(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,17 +154,17 @@ func (l *living) answered(id string) bool {
 	return id == asked && id != ""
 }
 
-// order is a command for a living shell.
+// order is a command for the shell of a session.
 type order struct {
-	id         string // which no program knows that a command runs
+	id         string // unknown to the programs that a command runs
 	text       string
-	dir        string // "": where the shell is
-	stdin      string // a file
+	dir        string // "" means the shell's current directory
+	stdin      string // path of a file
 	interleave bool
 }
 
-// line is the order as the shell reads it. Whatever is in the text, it is one
-// word, and the shell takes back what the command does to the descriptors.
+// line returns the order as input for the shell. The text is quoted as one word,
+// whatever it contains, and the shell restores its descriptors after the command.
 func (o order) line() string {
 	errTo := errFD
 	if o.interleave {
@@ -175,19 +174,20 @@ func (o order) line() string {
 	if o.dir != "" {
 		run = fmt.Sprintf("builtin cd -- %s 2>&%d && %s", quoted(o.dir), errTo, run)
 	}
-	// Each has the descriptor for itself: traps of the command's write elsewhere.
+	// Each builtin gets the descriptor for itself: traps of the command write
+	// elsewhere.
 	return run + fmt.Sprintf(`; builtin printf '%s\0%%d\0' "$?" >&%[2]d; builtin pwd -P >&%[2]d 2>/dev/null || :; builtin printf '\0' >&%[2]d`+"\n", o.id, tellFD)
 }
 
-// run runs a command and gives its outputs to take. If ctx ends, the shell does.
-// The error is one of the shell's, not of the command.
+// run runs a command and passes its outputs to take. If ctx ends, the shell is
+// ended. An error means that the shell failed, not the command.
 func (l *living) run(ctx context.Context, o order, keep tool.ByteSize, take func(proc.Stream, []byte)) (outcome, error) {
 	begun := time.Now()
 	records := [2]*proc.Recorder{proc.NewRecorder(keep), proc.NewRecorder(keep)}
-	var taking sync.Mutex // both outputs go to the one call
+	var taking sync.Mutex // held while take runs
 	for i, stream := range []proc.Stream{proc.Stdout, proc.Stderr} {
 		l.outputs[i].to(func(data []byte) {
-			_, _ = records[i].Write(data) // it never fails
+			_, _ = records[i].Write(data) // a Recorder never fails
 			taking.Lock()
 			defer taking.Unlock()
 			take(stream, data)
@@ -197,7 +197,7 @@ func (l *living) run(ctx context.Context, o order, keep tool.ByteSize, take func
 	written := make(chan struct{})
 	go func() { // ends when the shell has read the line, or has ended
 		defer close(written)
-		_, _ = io.WriteString(l.process.Stdin, o.line()) // its end tells
+		_, _ = io.WriteString(l.process.Stdin, o.line()) // the shell's end reports a failure
 	}()
 	var told ending
 	alive := false
@@ -205,7 +205,7 @@ func (l *living) run(ctx context.Context, o order, keep tool.ByteSize, take func
 	case told, alive = <-l.ended:
 	case <-ctx.Done():
 		select {
-		case told, alive = <-l.ended: // the command has ended, too
+		case told, alive = <-l.ended: // the command ended at the same time
 		default:
 		}
 	}
@@ -241,8 +241,8 @@ func (l *living) fresh() bool {
 	return number == 0
 }
 
-// awaitEnd returns when the shell has ended, or what it has become by exec. If ctx
-// ends before, it is stopped.
+// awaitEnd waits for the end of the shell, or of the program that replaced it by
+// exec. If ctx ends first, awaitEnd ends the process.
 func (l *living) awaitEnd(ctx context.Context) {
 	select {
 	case <-l.process.Done():

@@ -2,15 +2,15 @@ package main
 
 import "sync"
 
-// log keeps the last of what a job has written.
+// log keeps the end of a job's output.
 type log struct {
 	mu      sync.Mutex // guards everything below
 	keep    int
-	data    []byte // the last bytes; a ring once there are as many as are to be kept
-	next    int    // where the ring goes on
-	total   int64  // of all that was written
+	data    []byte // the last bytes; a ring buffer once it has keep bytes
+	next    int    // where the ring buffer continues
+	total   int64  // bytes written so far
 	over    bool
-	changed chan struct{} // closed, and replaced, when there is more, or no more to come
+	changed chan struct{} // closed and replaced at each write and at the end
 }
 
 func newLog(keep int) *log { return &log{keep: keep, changed: make(chan struct{})} }
@@ -35,7 +35,7 @@ func (l *log) write(data []byte) {
 	l.tell()
 }
 
-// end says that nothing more will come.
+// end records that nothing more will be written.
 func (l *log) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *log) end() {
 	l.tell()
 }
 
-// tell wakes whoever waits. l.mu is held.
+// tell wakes the waiting readers. l.mu is held.
 func (l *log) tell() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -52,16 +52,15 @@ func (l *log) tell() {
 // page is a part of a log.
 type page struct {
 	data  []byte
-	from  int64 // where it begins
-	total int64 // how much there is by now
-	over  bool  // nothing more will come
-	// changed is closed when this is no longer all.
+	from  int64 // its position in the log
+	total int64 // bytes written so far
+	over  bool  // nothing more will be written
+	// changed is closed when the log changes.
 	changed <-chan struct{}
 }
 
-// read returns what was written from a place on, or from where the log begins
-// that is still kept, and most bytes at most. A negative place counts from the
-// end.
+// read returns at most most bytes of the log from a position on, or from the oldest
+// byte kept if that position is gone. A negative position counts from the end.
 func (l *log) read(from int64, most int) page {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,7 +69,7 @@ func (l *log) read(from int64, most int) page {
 		from += l.total
 	}
 	from = min(max(from, kept), l.total)
-	at := int(from - kept) // of what is kept
+	at := int(from - kept) // index in the kept bytes
 	n := min(most, len(l.data)-at)
 	data := make([]byte, 0, n)
 	for len(data) < n {

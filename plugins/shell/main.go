@@ -1,6 +1,6 @@
 // Command shell is a plugin that lets an agent run commands: one at a time, in a
-// shell that lives as long as its session, and in the background. Nothing of a
-// command is left when it has ended.
+// shell that lives as long as its session, and in the background. When a command
+// ends, the plugin kills every process that the command left behind.
 package main
 
 import (
@@ -18,11 +18,10 @@ import (
 )
 
 const (
-	// resultRoom is how much of its output a command's result holds, unless the
-	// host says otherwise.
+	// resultRoom is the default size limit of a command's result.
 	resultRoom = 32 * tool.KiB
-	// margin is what a call has beyond the time of its command: to kill what is
-	// left of it, and to answer.
+	// margin is the time that a call has beyond the time-out of its command: to
+	// kill remaining processes and to return the result.
 	margin = 15 * time.Second
 )
 
@@ -33,7 +32,7 @@ func main() {
 	newPlugin().Serve()
 }
 
-// newPlugin returns the plugin. Its settings say which tools it has.
+// newPlugin returns the plugin. The settings determine its tools.
 func newPlugin() *sdk.Plugin {
 	p := sdk.New("shell", "1.0.0")
 	s := &shell{plugin: p, owners: newOwners()}
@@ -43,22 +42,22 @@ func newPlugin() *sdk.Plugin {
 	return p
 }
 
-// shell is what the tools share.
+// shell is the state that all tools share.
 type shell struct {
 	plugin   *sdk.Plugin
 	owners   *owners
 	settings atomic.Pointer[settings]
-	// disabled is why no command can be run; nil if they can.
+	// disabled is the reason for which commands cannot run; nil if they can.
 	disabled atomic.Pointer[tool.Error]
-	scratch  string // where temporary files go
+	scratch  string // the directory for temporary files
 
 	interpreters interpreters
 
-	restoring sync.Mutex // held by whoever restores a user's directory
+	restoring sync.Mutex // held while a user's directory is restored
 }
 
-// configure takes the settings, which come before the first call, and adds the
-// tools.
+// configure applies the settings and adds the tools. The host sends the settings
+// before the first call.
 func (s *shell) configure(ctx context.Context, c sdk.Config, set settings) error {
 	if err := errors.Join(set.mistakes()...); err != nil {
 		return err
@@ -79,8 +78,8 @@ func (s *shell) configure(ctx context.Context, c sdk.Config, set settings) error
 	return nil
 }
 
-// addTools adds the tools that the settings ask for: a shell that lives on reads
-// its commands as another one would read its input.
+// addTools adds the tools that the settings ask for. Commands for the shell of a
+// session have another schema and preview than commands with a shell of their own.
 func (s *shell) addTools(set settings) {
 	run := tool.Spec{
 		Name: "shell_exec", Aliases: []string{"shell"}, Tier: tool.Privileged, Destructive: true, OpenWorld: true,
@@ -101,7 +100,7 @@ func (s *shell) addTools(set settings) {
 	add(s, s.kill, tool.Spec{Name: "process_kill", Tier: tool.SideEffecting, Destructive: true, Timeout: time.Minute})
 }
 
-// add adds a tool whose description is the file of its name.
+// add adds a tool. The description is in the file with the tool's name.
 func add[In any](s *shell, run func(context.Context, *sdk.Call, In) (tool.Result, error), spec tool.Spec) {
 	spec.Description = sdk.Description(descriptions, spec.Name)
 	sdk.AddTool(s.plugin, withCategory(spec), run)

@@ -14,15 +14,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// outcome is how a command has ended.
+// outcome is the way a command ended.
 type outcome struct {
 	proc.Result
-	cwd     string        // "" if nobody knows
-	timeout time.Duration // the time that it had
-	short   bool          // that was less than it asked for: its call had no more
-	// newShell says that it was the first command of its session's shell, replaced
-	// that nobody was told that another one has ended, and lost that the shell has
-	// ended with it.
+	cwd     string        // "" if unknown
+	timeout time.Duration // its time-out
+	short   bool          // timeout is less than the call asked for, because the call itself had no more time
+	// newShell reports that the command was the first of its session's shell.
+	// replaced reports that this shell replaced another whose end no result has
+	// reported. lost reports that the shell ended with the command.
 	newShell, replaced, lost bool
 }
 
@@ -44,8 +44,8 @@ type execResult struct {
 	DurationMS  int64  `json:"duration_ms"`
 }
 
-// result is what the caller gets, in as many bytes of text, and of structured
-// result, as are given.
+// result returns the result for the caller. Its text and its structured result each
+// have at most budget bytes.
 func (o outcome) result(budget int) tool.Result {
 	result := tool.Result{Error: o.failure()}
 	stdout, stderr := o.fitText(budget)
@@ -56,19 +56,19 @@ func (o outcome) result(budget int) tool.Result {
 	return result
 }
 
-// failure is why the command counts as failed, nil if it does not.
+// failure returns the error of a failed command, nil if it succeeded.
 func (o outcome) failure() *tool.Error {
 	var e *tool.Error
 	hint := ""
 	switch {
 	case o.TimedOut:
 		e = tool.Errorf(tool.Timeout, "The command had not ended after %v and was killed", o.timeout.Round(time.Second/10))
-		hint = "give a longer timeout, or run it with shell_background"
+		hint = "set a longer timeout, or use shell_background"
 		if o.short {
-			hint = "that is all the time that its call had; run it with shell_background"
+			hint = "the call had no more time; use shell_background"
 		}
 	case o.Signal != 0:
-		e, hint = tool.Errorf(tool.Failed, "Exit code: -1"), "it was ended by the signal "+signalName(o.Signal)
+		e, hint = tool.Errorf(tool.Failed, "Exit code: -1"), "it was killed by signal "+signalName(o.Signal)
 	case o.ExitCode != 0:
 		e = tool.Errorf(tool.Failed, "Exit code: %d", o.ExitCode)
 	default:
@@ -76,9 +76,9 @@ func (o outcome) failure() *tool.Error {
 	}
 	switch {
 	case o.Signal == unix.SIGXCPU:
-		hint = "it was killed: it has used up the processor time that a process may have"
+		hint = "it was killed because it exceeded the limit on processor time"
 	case o.Signal == unix.SIGXFSZ:
-		hint = "it was killed: it wrote a larger file than it may"
+		hint = "it was killed because it exceeded the limit on file size"
 	case o.lost:
 		hint = strings.TrimPrefix(hint+"; the shell of the session has ended: its variables, functions and directory are lost", "; ")
 	}
@@ -88,21 +88,21 @@ func (o outcome) failure() *tool.Error {
 	return e.WithHint("%s", hint)
 }
 
-// text joins both outputs, and what is to be known about them.
+// text joins both outputs and adds notices about them.
 func (o outcome) text(stdout, stderr shown) string {
 	text := joined(stdout.String(), stderr.String())
 	if o.Background {
-		text = line(text) + fmt.Sprintf("[killed at the command's end: %s that it left running; use shell_background for what is to go on]\n",
+		text = line(text) + fmt.Sprintf("[killed %s that the command left running; use shell_background for long-running processes]\n",
 			plural(o.Strays, "process", "processes"))
 	}
 	if o.Survivors > 0 {
-		text = line(text) + fmt.Sprintf("[%s could not be killed and may go on]\n", plural(o.Survivors, "process", "processes"))
+		text = line(text) + fmt.Sprintf("[%s could not be killed and may still be running]\n", plural(o.Survivors, "process", "processes"))
 	}
 	if o.replaced {
-		text = line(text) + "[this ran in a new shell: the session's earlier one has ended, with its directory, variables, functions and background processes]\n"
+		text = line(text) + "[this ran in a new shell: the session's previous shell has ended, with its directory, variables, functions and background processes]\n"
 	}
 	if o.lost && o.failure() == nil {
-		text = line(text) + "[the shell of the session has ended; the next command gets a new one]\n"
+		text = line(text) + "[the shell of the session has ended; the next command starts a new one]\n"
 	}
 	if stdout.omitted+stderr.omitted > 0 {
 		text = line(text) + fmt.Sprintf("[output truncated — original size: %s bytes]", thousands(o.Stdout.Total+o.Stderr.Total))
@@ -110,7 +110,7 @@ func (o outcome) text(stdout, stderr shown) string {
 	return text
 }
 
-// joined is the text of two outputs: bare if there is one.
+// joined joins two outputs. If only one has text, it is returned as it is.
 func joined(stdout, stderr string) string {
 	switch {
 	case stderr == "":
@@ -121,7 +121,7 @@ func joined(stdout, stderr string) string {
 	return fmt.Sprintf("stdout:\n%s\n\nstderr:\n%s", stdout, stderr)
 }
 
-// line ends the last line of text, if there is one.
+// line adds a line break to text unless it is empty or ends with one.
 func line(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
@@ -129,10 +129,10 @@ func line(text string) string {
 	return text + "\n"
 }
 
-// around is the room for what stands around the outputs in a text.
+// around is the part of the budget reserved for notices around the outputs.
 const around = 512
 
-// fitText cuts the outputs so that their text has budget bytes at most.
+// fitText shortens the outputs so that their text has at most budget bytes.
 func (o outcome) fitText(budget int) (stdout, stderr shown) {
 	out, err := lossy(o.Stdout), lossy(o.Stderr)
 	room := max(0, budget-around)
@@ -140,8 +140,8 @@ func (o outcome) fitText(budget int) (stdout, stderr shown) {
 	return out.fit(forOut), err.fit(forErr)
 }
 
-// structured returns the result as JSON of budget bytes at most: escaped, the
-// outputs can be several times as long.
+// structured returns the result as at most budget bytes of JSON. Escaping can make
+// the outputs several times as long.
 func (o outcome) structured(budget int) json.RawMessage {
 	facts := execResult{
 		ExitCode: o.ExitCode, TimedOut: o.TimedOut, StdoutBytes: o.Stdout.Total, StderrBytes: o.Stderr.Total,
@@ -156,18 +156,19 @@ func (o outcome) structured(budget int) json.RawMessage {
 		facts.Stdout, facts.Stderr, facts.Truncated = stdout.String(), stderr.String(), stdout.omitted+stderr.omitted > 0
 		text, err := json.Marshal(facts)
 		if err != nil {
-			return nil // strings and numbers can be marshalled
+			return nil // cannot happen: only strings and numbers
 		}
 		if len(text) <= budget {
 			return text
 		}
 		if room == 0 {
-			return nil // not even the facts fit
+			return nil // not even the other fields fit
 		}
 	}
 }
 
-// share divides room between two outputs: what one does not need is the other's.
+// share divides room between two outputs. The part that one does not need goes to
+// the other.
 func share(a, b, room int) (forA, forB int) {
 	half := room / 2
 	switch {
@@ -179,13 +180,13 @@ func share(a, b, room int) (forA, forB int) {
 	return half, room - half
 }
 
-// shown is what a caller gets of one output.
+// shown is one output as the caller sees it.
 type shown struct {
 	head, tail string
-	omitted    int64 // bytes between them; all is in head if there are none
+	omitted    int64 // bytes omitted between them; if 0, head is the whole output
 }
 
-// String returns the output, with a line where something is left out.
+// String returns the output, with a line in place of the omitted part.
 func (s shown) String() string {
 	if s.omitted == 0 {
 		return s.head
@@ -193,7 +194,7 @@ func (s shown) String() string {
 	return s.head + leftOut(s.omitted) + s.tail
 }
 
-// lossy makes text of what was kept, with U+FFFD for what is none.
+// lossy converts an output to text, with U+FFFD for invalid UTF-8.
 func lossy(c proc.Capture) shown {
 	if c.Omitted == 0 {
 		return shown{head: strings.ToValidUTF8(string(c.Head), "\uFFFD")}
@@ -205,8 +206,8 @@ func lossy(c proc.Capture) shown {
 	}
 }
 
-// fit cuts the middle out of an output so that it has room bytes at most, if
-// room has place for a note: two fifths are its head, three its tail.
+// fit removes the middle of an output so that it has at most room bytes, if room
+// has space for the notice. Two fifths of the rest are head, three fifths tail.
 func (s shown) fit(room int) shown {
 	if len(s.String()) <= room {
 		return s
@@ -223,7 +224,7 @@ func (s shown) fit(room int) shown {
 	return cut
 }
 
-// untilWhole returns text without the part of a character at its end.
+// untilWhole returns text without an incomplete character at its end.
 func untilWhole(text []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
 		if rest := text[len(text)-i:]; utf8.RuneStart(rest[0]) {
@@ -236,7 +237,7 @@ func untilWhole(text []byte) []byte {
 	return text
 }
 
-// fromWhole returns text without the part of a character at its beginning.
+// fromWhole returns text without an incomplete character at its beginning.
 func fromWhole(text []byte) []byte {
 	for i := 0; i < utf8.UTFMax-1 && len(text) > 0 && !utf8.RuneStart(text[0]); i++ {
 		text = text[1:]
@@ -244,15 +245,15 @@ func fromWhole(text []byte) []byte {
 	return text
 }
 
-// noteRoom is what the line between a head and a tail takes at most.
+// noteRoom is the maximum size of the line between head and tail.
 const noteRoom = 48
 
-// leftOut is the line between a head and a tail.
+// leftOut returns the line between head and tail.
 func leftOut(bytes int64) string {
 	return fmt.Sprintf("\n[... %s bytes left out ...]\n", thousands(bytes))
 }
 
-// thousands writes a number as in 142,857.
+// thousands formats a number as in 142,857.
 func thousands(n int64) string {
 	digits := fmt.Sprint(n)
 	for i := len(digits) - 3; i > 0; i -= 3 {
@@ -261,7 +262,7 @@ func thousands(n int64) string {
 	return digits
 }
 
-// plural returns n with the word for one or for several.
+// plural returns n with a noun in the right form.
 func plural(n int, one, several string) string {
 	if n == 1 {
 		return "1 " + one
@@ -269,7 +270,7 @@ func plural(n int, one, several string) string {
 	return fmt.Sprintf("%d %s", n, several)
 }
 
-// signalName returns a signal's name, as in SIGKILL.
+// signalName returns the name of a signal, such as SIGKILL.
 func signalName(sig syscall.Signal) string {
 	if name := unix.SignalName(sig); name != "" {
 		return name

@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outlet reads an output that processes may hold when what is wanted of it has
-// come: that of a living shell, which its background may write to at any time, or
-// a terminal. What comes while it is nobody's is dropped.
+// outlet reads an output that processes may hold open after the wanted part has
+// arrived: the output of a session's shell, to which background processes may write
+// at any time, or a terminal. It discards data while there is no sink.
 type outlet struct {
 	from    *os.File
-	gone    chan struct{} // closed when there is nothing more to read
+	gone    chan struct{} // closed at the end of the output
 	flushed chan struct{}
 
 	mu   sync.Mutex   // guards sink, and is held while it runs
-	sink func([]byte) // nil: nobody's
+	sink func([]byte) // nil discards data
 }
 
 func newOutlet(from *os.File) *outlet {
 	return &outlet{from: from, gone: make(chan struct{}), flushed: make(chan struct{})}
 }
 
-// to gives what comes from now on to a function, until flush.
+// to passes data from now on to sink, until flush.
 func (o *outlet) to(sink func([]byte)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -39,8 +39,8 @@ func (o *outlet) read() {
 		n, err := o.from.Read(buffer)
 		o.pass(buffer[:n])
 		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded): // flush wants what is there by now
-			_ = o.from.SetReadDeadline(time.Time{}) // a pipe has deadlines
+		case errors.Is(err, os.ErrDeadlineExceeded): // flush asks for the data that is available now
+			_ = o.from.SetReadDeadline(time.Time{}) // cannot fail: a pipe supports deadlines
 			o.drain(buffer)
 			o.flushed <- struct{}{}
 		case err != nil:
@@ -57,20 +57,21 @@ func (o *outlet) pass(data []byte) {
 	}
 }
 
-// maxPipe is how much a pipe holds at most, unless root has changed that.
+// maxPipe is the maximum capacity of a pipe, unless root has raised it.
 const maxPipe = 1 << 20
 
-// drain passes on what can be read at once: something may write on and on.
+// drain passes on the data that can be read without waiting, up to maxPipe: a
+// process may write endlessly.
 func (o *outlet) drain(buffer []byte) {
 	conn, err := o.from.SyscallConn()
 	if err != nil {
 		return
 	}
 	for left, n := maxPipe, 1; left > 0 && n > 0; left -= n {
-		// It fails for a closed file.
+		// Read fails only if the file is closed.
 		_ = conn.Read(func(fd uintptr) bool {
 			if n, err = unix.Read(int(fd), buffer); err != nil {
-				n = 0 // most often: nothing is there now
+				n = 0 // usually because nothing is available
 			}
 			return true
 		})
@@ -78,10 +79,10 @@ func (o *outlet) drain(buffer []byte) {
 	}
 }
 
-// flush returns when all that was written before has been passed on, and ends
-// that.
+// flush waits until all data written before has been passed on, and removes the
+// sink.
 func (o *outlet) flush() {
-	_ = o.from.SetReadDeadline(time.Unix(1, 0)) // it fails for a closed file
+	_ = o.from.SetReadDeadline(time.Unix(1, 0)) // fails only if the file is closed
 	select {
 	case <-o.flushed:
 	case <-o.gone:

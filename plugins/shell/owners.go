@@ -10,67 +10,67 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// owner is whom jobs and living shells belong to. Nobody else can name them.
+// owner owns jobs and session shells. Other owners cannot refer to them.
 type owner struct{ user, session string }
 
 func ownerOf(call *sdk.Call) owner { return owner{call.User(), call.Session()} }
 
-// bounds are how much owners may have.
+// bounds limit what owners may have.
 type bounds struct {
-	jobs, jobsOfUser int           // that run
+	jobs, jobsOfUser int           // running at the same time
 	shells           int           // of a user
-	idle             time.Duration // after which all of a session ends
+	idle             time.Duration // after which a session is ended
 }
 
-// owners are the sessions that have something which outlives a call.
+// owners are the sessions that have something that outlives a call.
 type owners struct {
 	mu     sync.Mutex // guards everything below, and all sessions
 	bounds bounds
 	closed bool
 	all    map[owner]*session
-	// gone are the sessions that have ended lately: a call of theirs may still be
-	// about to start something.
+	// gone are recently ended sessions. A call of theirs may still be about to
+	// start something.
 	gone []string
-	// untold are those that were idle for too long and had a shell whose end nobody
-	// was told of: their next one says that it is new.
+	// untold are the owners of idle sessions that were ended with a shell whose end
+	// no result has reported. Their next session reports it.
 	untold []owner
 }
 
-// maxGone is how many ended sessions are remembered. The host chooses their
-// ids, and no two are the same. maxUntold is how many idle ones are.
+// maxGone is how many ended sessions are remembered; the host never reuses their
+// ids. maxUntold is how many owners are remembered in untold.
 const (
 	maxGone   = 1024
 	maxUntold = 1024
 )
 
-// errEnded is what a call reads whose session has ended.
+// errEnded returns the error for a call whose session has ended.
 func errEnded() *tool.Error { return tool.Errorf(tool.Canceled, "the session has ended") }
 
-// session is what one owner has.
+// session is the state of one owner.
 type session struct {
 	owner    owner
-	jobs     []*job // in the order of their starts, with some that have ended
-	starting int    // jobs that have a place already
+	jobs     []*job // in the order of their start, including some that have ended
+	starting int    // jobs that are being started
 	shell    atomic.Pointer[living]
-	turn     chan struct{} // holds a token while the shell runs a command
-	untold   bool          // it has had a shell whose end nobody was told of; whoever has the turn has this
-	calls    int           // that run
+	turn     chan struct{} // holds a token while a command uses the shell
+	untold   bool          // no result has reported the end of its last shell; guarded by turn
+	calls    int           // in progress
 	used     time.Time
-	timer    *time.Timer // ends it when it was idle for too long
+	timer    *time.Timer // ends the session when it is idle for too long
 	over     bool
 }
 
 func newOwners() *owners { return &owners{all: make(map[owner]*session)} }
 
-// bound sets the bounds, before the first call.
+// bound sets the bounds. It is called before the first call.
 func (o *owners) bound(b bounds) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.bounds = b
 }
 
-// of returns an owner's session, which counts as used now; nil if it has none.
-// o.mu is held.
+// of returns an owner's session and marks it as used; nil if it has none. o.mu is
+// held.
 func (o *owners) of(who owner) *session {
 	s := o.all[who]
 	if s != nil {
@@ -79,8 +79,8 @@ func (o *owners) of(who owner) *session {
 	return s
 }
 
-// begin notes that a call of an owner's runs, and end that it has ended: a session
-// is not idle meanwhile.
+// begin records the start of an owner's call, and end records its end. A session
+// with calls in progress is not idle.
 func (o *owners) begin(who owner) (end func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,7 +92,7 @@ func (o *owners) begin(who owner) (end func()) {
 	return func() { o.ended(s) }
 }
 
-// ended notes that one of the calls of a session has ended.
+// ended records the end of a call of a session.
 func (o *owners) ended(s *session) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -100,13 +100,14 @@ func (o *owners) ended(s *session) {
 	s.used = time.Now()
 }
 
-// make is [owners.of] that begins a session if there is none.
+// make returns an owner's session and creates it if it does not exist. o.mu is
+// held.
 func (o *owners) make(who owner) *session {
 	if s := o.of(who); s != nil {
 		return s
 	}
 	s := &session{owner: who, used: time.Now(), turn: make(chan struct{}, 1)}
-	s.timer = time.AfterFunc(o.bounds.idle, func() { o.expire(s) }) // stopped when the session is over
+	s.timer = time.AfterFunc(o.bounds.idle, func() { o.expire(s) }) // drop stops it
 	if i := slices.Index(o.untold, who); i >= 0 {
 		o.untold = slices.Delete(o.untold, i, i+1)
 		s.untold = true
@@ -115,7 +116,7 @@ func (o *owners) make(who owner) *session {
 	return s
 }
 
-// expire ends a session that was idle for long enough.
+// expire ends a session that has been idle for long enough.
 func (o *owners) expire(s *session) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -130,7 +131,7 @@ func (o *owners) expire(s *session) {
 		s.timer.Reset(left)
 		return
 	}
-	if s.untold { // no call runs, so nobody has the turn
+	if s.untold { // no call is in progress, so no command has the turn
 		if o.untold = append(o.untold, s.owner); len(o.untold) > maxUntold {
 			o.untold = slices.Delete(o.untold, 0, 1)
 		}
@@ -151,7 +152,7 @@ func (o *owners) drop(s *session) {
 	}
 }
 
-// end ends what belongs to a session, of whatever user.
+// end ends a session of whatever user.
 func (o *owners) end(session string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -165,7 +166,8 @@ func (o *owners) end(session string) {
 	}
 }
 
-// refuse says why nothing can be begun for an owner; nil if it can. o.mu is held.
+// refuse returns the reason for which an owner cannot start anything, nil if it
+// can. o.mu is held.
 func (o *owners) refuse(who owner) *tool.Error {
 	switch {
 	case o.closed:
@@ -176,8 +178,8 @@ func (o *owners) refuse(who owner) *tool.Error {
 	return nil
 }
 
-// close ends everything and waits until nothing is left. The sdk does not wait
-// for long.
+// close ends everything and waits until all processes are gone. The sdk bounds the
+// wait.
 func (o *owners) close() {
 	o.mu.Lock()
 	o.closed = true
@@ -197,7 +199,7 @@ func (o *owners) close() {
 	}
 }
 
-// startJob starts a job in a place of its owner's.
+// startJob starts a job within the bounds.
 func (o *owners) startJob(who owner, start func() (*job, error)) (*job, error) {
 	s, err := o.place(who)
 	if err != nil {
@@ -220,7 +222,7 @@ func (o *owners) startJob(who owner, start func() (*job, error)) (*job, error) {
 	return j, nil
 }
 
-// place takes a place for a job.
+// place reserves a place for a job.
 func (o *owners) place(who owner) (*session, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -239,8 +241,8 @@ func (o *owners) place(who owner) (*session, error) {
 		}
 	}
 	full := func(n int, of string) error {
-		return tool.Errorf(tool.ResourceExhausted, "%d jobs of this %s run already, which is all that it may have", n, of).
-			WithHint("process_list shows them, process_kill ends one")
+		return tool.Errorf(tool.ResourceExhausted, "this %[2]s already has %[1]d running jobs, the maximum", n, of).
+			WithHint("wait for one to end, or end one with process_kill; process_list lists them")
 	}
 	switch {
 	case mine >= o.bounds.jobs:
@@ -253,7 +255,7 @@ func (o *owners) place(who owner) (*session, error) {
 	return s, nil
 }
 
-// running counts the jobs that run, or are about to.
+// running counts the jobs that are running or being started.
 func (s *session) running() int {
 	n := s.starting
 	for _, j := range s.jobs {
@@ -264,8 +266,8 @@ func (s *session) running() int {
 	return n
 }
 
-// forget drops the oldest of an owner's jobs that have ended, and then of all of
-// the user's, but for as many as may run. o.mu is held.
+// forget removes the oldest ended jobs: it keeps as many ended jobs of the session,
+// and of the user, as may run. o.mu is held.
 func (o *owners) forget(who owner) {
 	ofSession, ofUser := o.bounds.jobs, o.bounds.jobsOfUser
 	var ended []*job
@@ -315,6 +317,6 @@ func (o *owners) job(who owner, id string) (*job, error) {
 			return j, nil
 		}
 	}
-	return nil, tool.Errorf(tool.NotFound, "there is no job %s in this session", tool.VisibleName(id)).
-		WithHint("process_list shows those that there are; a job ends with its session, or when the host restarts the plugin")
+	return nil, tool.Errorf(tool.NotFound, "this session has no job %s", tool.VisibleName(id)).
+		WithHint("process_list lists the jobs; jobs end with their session, and when the host restarts the plugin")
 }

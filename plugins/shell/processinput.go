@@ -10,13 +10,13 @@ import (
 )
 
 type inputArgs struct {
-	Job  string   `json:"job" jsonschema:"the job's id"`
-	Data string   `json:"data,omitempty" jsonschema:"what to write, with its line ends" role:"script"`
-	Keys []string `json:"keys,omitempty" jsonschema:"keys to press after that, in a job with a terminal" enum:"enter,tab,escape,backspace,up,down,left,right,home,end,page_up,page_down,delete,ctrl_a,ctrl_c,ctrl_d,ctrl_e,ctrl_l,ctrl_r,ctrl_u,ctrl_z"`
-	EOF  bool     `json:"eof,omitempty" jsonschema:"end its input after that, in a job without a terminal"`
+	Job  string   `json:"job" jsonschema:"id of the job"`
+	Data string   `json:"data,omitempty" jsonschema:"text to write, including line breaks" role:"script"`
+	Keys []string `json:"keys,omitempty" jsonschema:"keys to press after data, in a job with a terminal" enum:"enter,tab,escape,backspace,up,down,left,right,home,end,page_up,page_down,delete,ctrl_a,ctrl_c,ctrl_d,ctrl_e,ctrl_l,ctrl_r,ctrl_u,ctrl_z"`
+	EOF  bool     `json:"eof,omitempty" jsonschema:"end the standard input after data, in a job without a terminal"`
 }
 
-// keySequences are what a terminal sends for keys.
+// keySequences returns what a terminal sends for each key.
 func keySequences() map[string]string {
 	return map[string]string{
 		"enter": "\r", "tab": "\t", "escape": "\x1b", "backspace": "\x7f",
@@ -26,7 +26,7 @@ func keySequences() map[string]string {
 	}
 }
 
-// inputTime is how long a job may take to read what it is given.
+// inputTime is how long a call waits for a job to read its input.
 const inputTime = 10 * time.Second
 
 // input writes to a job.
@@ -38,14 +38,14 @@ func (s *shell) input(ctx context.Context, call *sdk.Call, in inputArgs) (tool.R
 	}
 	switch {
 	case in.Data == "" && len(in.Keys) == 0 && !in.EOF:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "nothing to write is given: data, keys or eof")
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "data, keys and eof are all missing, expected at least one")
 	case j.over():
-		return tool.Result{}, tool.Errorf(tool.Failed, "the job takes no input any more: %s", j.state())
+		return tool.Result{}, tool.Errorf(tool.Failed, "the job no longer accepts input: %s", j.state())
 	case len(in.Keys) > 0 && j.keys == nil:
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "the job has no terminal to press keys in").
-			WithHint("write data, or start it with pty")
+			WithHint("use data, or start the job with pty")
 	case in.EOF && j.keys != nil:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "the input of a job with a terminal is not ended by eof").
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "eof does not work in a job with a terminal").
 			WithHint("press the key ctrl_d")
 	}
 	data := []byte(in.Data)
@@ -55,11 +55,11 @@ func (s *shell) input(ctx context.Context, call *sdk.Call, in inputArgs) (tool.R
 	}
 	bounded, cancel := context.WithTimeout(ctx, inputTime)
 	defer cancel()
-	if err := j.write(bounded, data); err != nil { // also before eof alone: what is being written comes first
+	if err := j.write(bounded, data); err != nil { // also before eof alone, to wait for earlier input
 		return tool.Result{}, err
 	}
 	if in.EOF {
-		_ = j.process.Stdin.Close() // it is closed at the job's end, too
+		_ = j.process.Stdin.Close() // it may be closed already
 	}
 	return tool.TextResult(fmt.Sprintf("Wrote %d bytes to %s", len(data), j.id)), nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// jobInfo is what is known of a job.
+// jobInfo describes a job.
 type jobInfo struct {
 	Job     string `json:"job"`
 	Command string `json:"command"`
@@ -22,14 +22,14 @@ type jobInfo struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// maxShown is how much of a command a list shows.
+// maxShown is how many bytes of a command a list shows.
 const maxShown = 120
 
 // list lists the jobs of the session.
 func (s *shell) list(_ context.Context, call *sdk.Call, _ struct{}) (tool.Result, error) {
 	jobs := s.owners.jobsOf(ownerOf(call))
 	if len(jobs) == 0 {
-		return tool.TextResult("There are no jobs in this session."), nil
+		return tool.TextResult("This session has no jobs."), nil
 	}
 	var b strings.Builder
 	var all []jobInfo

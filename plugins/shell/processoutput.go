@@ -11,15 +11,15 @@ import (
 )
 
 type outputArgs struct {
-	Job    string `json:"job" jsonschema:"the job's id"`
-	Cursor int64  `json:"cursor,omitempty" jsonschema:"where to read on: next_cursor of the result before; 0 is the beginning, a negative number counts from the end"`
-	Wait   int    `json:"wait,omitempty" jsonschema:"how many seconds to wait for more output or the job's end" min:"0" max:"300"`
+	Job    string `json:"job" jsonschema:"id of the job"`
+	Cursor int64  `json:"cursor,omitempty" jsonschema:"where to continue: next_cursor of the previous result; 0 is the beginning, a negative number counts from the end"`
+	Wait   int    `json:"wait,omitempty" jsonschema:"seconds to wait for more output or the end of the job" min:"0" max:"300"`
 }
 
 // maxWait is the most that the argument wait can be.
 const maxWait = 5 * time.Minute
 
-// output returns what a job has written.
+// output returns a part of a job's output.
 func (s *shell) output(ctx context.Context, call *sdk.Call, in outputArgs) (tool.Result, error) {
 	defer s.owners.begin(ownerOf(call))()
 	j, err := s.owners.job(ownerOf(call), in.Job)
@@ -43,17 +43,18 @@ func (s *shell) output(ctx context.Context, call *sdk.Call, in outputArgs) (tool
 	return j.show(read, in.Cursor, most), nil
 }
 
-// show is the result that gives a part of the job's log: most bytes of text.
+// show returns the result for a part of the job's log, with at most most bytes of
+// text.
 func (j *job) show(read page, asked int64, most int) tool.Result {
 	data := read.data
 	if read.from+int64(len(data)) < read.total || !read.over {
-		data = untilWhole(data) // the rest of the character comes with the next part
+		data = untilWhole(data) // the whole character is in the next part
 		if len(data) == 0 {
 			data = read.data
 		}
 	}
 	shown := strings.ToValidUTF8(string(data), "\uFFFD")
-	for len(shown) > most { // what is no text becomes longer
+	for len(shown) > most { // replacing invalid UTF-8 made it longer
 		data = untilWhole(data[:len(data)*most/len(shown)])
 		shown = strings.ToValidUTF8(string(data), "\uFFFD")
 	}
@@ -62,7 +63,7 @@ func (j *job) show(read page, asked int64, most int) tool.Result {
 	var b strings.Builder
 	if skipped := read.from - asked; asked >= 0 && skipped > 0 {
 		facts["skipped"] = skipped
-		fmt.Fprintf(&b, "[%s bytes before this are no longer kept]\n", thousands(skipped))
+		fmt.Fprintf(&b, "[%s earlier bytes are no longer available]\n", thousands(skipped))
 	}
 	b.WriteString(shown)
 	if read.over && j.err == nil {
@@ -79,11 +80,11 @@ func (j *job) show(read page, asked int64, most int) tool.Result {
 	return result
 }
 
-// stateAt is the state of a job whose log was over or not.
+// stateAt returns the state of the job at the time its log was read.
 func (j *job) stateAt(over bool) string {
 	if !over {
 		return "running"
 	}
-	<-j.ended // just after its log
+	<-j.ended // closed just after the log ends
 	return j.state()
 }

@@ -6,13 +6,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/proc"
 )
 
-// ruleWords are the words that stand for paths in the settings read, write and
+// ruleWords returns the words that stand for paths in the settings read, write and
 // exec.
 func ruleWords() []string { return []string{"system", "workspace", "home", "tmp"} }
 
-// rules returns the files that a command may use; nil means what the plugin may.
-// With rules of any kind the kernel keeps the command's signals and its looks
-// into other processes to those that it has started.
+// rules returns the files that a command may use. nil means the files that the
+// plugin may use. With any rules the kernel also keeps the command from signaling
+// and inspecting processes other than those it started.
 func (s *settings) rules(roots []string, at places) *proc.Rules {
 	if len(s.Read)+len(s.Write)+len(s.Exec) == 0 {
 		if !s.Apart {

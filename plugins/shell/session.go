@@ -11,18 +11,19 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// sessionArgs are those of a command for the shell of the session. What it does
-// depends on what came before, so no rule that knows the command alone allows it.
+// sessionArgs are the arguments of a command for the shell of the session. Its
+// effect depends on earlier commands, so rules that see only this command must not
+// allow it.
 type sessionArgs struct {
-	Command string `json:"command" jsonschema:"what to run, as bash reads it" role:"script" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
-	Cwd     string `json:"cwd,omitempty" jsonschema:"change to this directory first; the shell stays there" role:"path"`
-	Stdin   string `json:"stdin,omitempty" jsonschema:"what it reads from its standard input" role:"script"`
+	Command string `json:"command" jsonschema:"command line for bash" role:"script" alias:"cmd,script,shell_command,bash,sh" raw:"true"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"directory to change to first; the shell stays there" role:"path"`
+	Stdin   string `json:"stdin,omitempty" jsonschema:"text for its standard input" role:"script"`
 	runArgs
 }
 
 // execSession runs a command in the shell of the session.
 func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs) (tool.Result, error) {
-	p, err := s.prepare(call, commandArgs{Command: in.Command}, "dumb") // the shell begins in the workspace
+	p, err := s.prepare(call, commandArgs{Command: in.Command}, "dumb") // a new shell starts in the workspace
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -40,7 +41,7 @@ func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs)
 		if o.stdin, err = p.at.inputFile(in.Stdin); err != nil {
 			return tool.Result{}, err
 		}
-		defer func() { _ = os.Remove(o.stdin) }() // the directory is emptied at the plugin's end
+		defer func() { _ = os.Remove(o.stdin) }() // the directory is emptied when the plugin ends
 	}
 	one, leave, err := s.owners.enter(ctx, ownerOf(call))
 	if err != nil {
@@ -54,7 +55,7 @@ func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs)
 	if err != nil {
 		return tool.Result{}, notStarted(err)
 	}
-	timeout := p.settings.within(ctx, asked) // it may have waited for other commands
+	timeout := p.settings.within(ctx, asked) // the call may have waited for other commands
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ended, err := l.run(bounded, o, p.settings.MaxOutput, newFollower(call).take)
@@ -63,13 +64,13 @@ func (s *shell) execSession(ctx context.Context, call *sdk.Call, in sessionArgs)
 	}
 	one.untold = err == nil && !ended.lost
 	if err != nil {
-		return tool.Result{}, tool.Errorf(tool.Failed, "the shell of the session has ended; nobody knows how far the command had come").WithCause(err)
+		return tool.Result{}, tool.Errorf(tool.Failed, "the shell of the session ended unexpectedly; it is not known how far the command ran").WithCause(err)
 	}
 	ended.timeout, ended.short, ended.replaced = timeout, timeout < asked, replaced
 	return ended.result(budget(call)), nil
 }
 
-// inputFile makes a file of what a command reads.
+// inputFile writes a command's input to a file and returns its path.
 func (at places) inputFile(text string) (string, error) {
 	f, err := os.CreateTemp(at.tmp, "stdin-")
 	if err == nil {
@@ -79,23 +80,23 @@ func (at places) inputFile(text string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", tool.Errorf(tool.ResourceExhausted, "the input of the command cannot be kept").WithHint("give it less").WithCause(err)
+		return "", tool.Errorf(tool.ResourceExhausted, "the input of the command cannot be stored").WithHint("pass less in stdin").WithCause(err)
 	}
 	return f.Name(), nil
 }
 
-// previewSession tells what state the command would run in.
+// previewSession describes the state of the shell in which the command would run.
 func (s *shell) previewSession(_ context.Context, call *sdk.Call, in sessionArgs) (tool.Preview, error) {
 	if why := s.disabled.Load(); why != nil {
 		return tool.Preview{}, why
 	}
 	one := s.owners.look(ownerOf(call))
-	summary := "Runs in a new shell, in the workspace"
+	summary := "Runs in a new shell in the workspace"
 	if l := one.alive(); l != nil {
 		dir, number := l.state()
 		where := tool.VisibleName(dir)
 		if dir == "" {
-			where = "a directory that does not exist any more"
+			where = "a directory that no longer exists"
 		}
 		summary = fmt.Sprintf("Runs in the shell of the session, after %s, in %s", plural(number, "command", "commands"), where)
 	}
@@ -104,12 +105,13 @@ func (s *shell) previewSession(_ context.Context, call *sdk.Call, in sessionArgs
 		text = "cd " + in.Cwd + "\n" + text
 	}
 	if in.Stdin != "" {
-		text = strings.TrimSuffix(text, "\n") + "\n\nIts input:\n" + in.Stdin
+		text = strings.TrimSuffix(text, "\n") + "\n\nStandard input:\n" + in.Stdin
 	}
 	return tool.Preview{Summary: summary, Content: []tool.Content{tool.Text(text)}, Digest: one.digest()}, nil
 }
 
-// alive returns the session's shell, nil if it has none. The session may be nil.
+// alive returns the session's shell, or nil if there is none. The receiver may be
+// nil.
 func (s *session) alive() *living {
 	if s == nil {
 		return nil

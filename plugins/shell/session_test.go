@@ -57,9 +57,9 @@ func sessionCases() []shellCase {
 		{name: "in which the shell goes on", tool: "shell_exec", args: map[string]any{"command": "cd /usr; trap - ERR"}, text: "-", want: func(r execResult) bool { return r.Cwd == "/usr" && !r.SessionLost }},
 		command("a child in the background goes on", "sleep 1000 & echo $! > $TMPDIR/pid", ""),
 		command("and is still there", "kill -0 $(cat $TMPDIR/pid) && echo yes; jobs -l | grep -c Running", "yes\n1\n"),
-		lost(fails(shellCase{name: "exit", tool: "shell_exec", args: map[string]any{"command": "echo bye; exit 3"}, text: "-", has: []string{"bye\n[killed at the command's end: 1 process"}}, "3")),
+		lost(fails(shellCase{name: "exit", tool: "shell_exec", args: map[string]any{"command": "echo bye; exit 3"}, text: "-", has: []string{"bye\n[killed 1 process"}}, "3")),
 		command("a new shell", "pwd; echo [$X]; f 2>/dev/null || echo none", "WS\n[]\nnone\n"),
-		lost(command("exit 0", "exit", "[the shell of the session has ended; the next command gets a new one]\n")),
+		lost(command("exit 0", "exit", "[the shell of the session has ended; the next command starts a new one]\n")),
 		lost(fails(command("a signal", "kill -9 $$", ""), "-1")),
 		lost(fails(command("another program takes its place", "exec bash -c 'echo other; exit 6'", "other\n"), "6")),
 		lost(shellCase{
@@ -155,7 +155,7 @@ func TestSessionEnds(t *testing.T) {
 			t.Errorf("%s in a session that has ended: %v, want canceled", name, got.Error)
 		}
 	}
-	if got := as(t, p, "ann", "s1", "process_list", map[string]any{}); got.Text() != "There are no jobs in this session." {
+	if got := as(t, p, "ann", "s1", "process_list", map[string]any{}); got.Text() != "This session has no jobs." {
 		t.Errorf("the jobs of a session that has ended: %q", got.Text())
 	}
 	p.Close()
@@ -213,7 +213,7 @@ func TestShellsOfAUserAreBounded(t *testing.T) {
 	}
 }
 
-const replacedNote = "[this ran in a new shell: the session's earlier one has ended, with its directory, variables, functions and background processes]\n"
+const replacedNote = "[this ran in a new shell: the session's previous shell has ended, with its directory, variables, functions and background processes]\n"
 
 // Who was not told that the shell has ended hears it with the next command, once.
 func TestNewShellIsTold(t *testing.T) {
@@ -298,7 +298,7 @@ func TestSessionPreview(t *testing.T) {
 		return p.Run(t.Context(), tool.Call{Tool: "shell_exec", Arguments: asJSON(t, map[string]any{"command": "echo ran"}), Context: tool.Context{PreviewDigest: digest}}, tool.Sink{})
 	}
 	first := preview(map[string]any{"command": "echo ran", "cwd": "x", "stdin": "typed"})
-	if first.Summary != "Runs in a new shell, in the workspace" || string(first.Content[0].Data) != "cd x\necho ran\n\nIts input:\ntyped" {
+	if first.Summary != "Runs in a new shell in the workspace" || string(first.Content[0].Data) != "cd x\necho ran\n\nStandard input:\ntyped" {
 		t.Errorf("preview %q: %s", first.Summary, first.Content[0].Data)
 	}
 	if got := call(first.Digest); got.Text() != "ran\n" {
@@ -315,7 +315,7 @@ func TestSessionPreview(t *testing.T) {
 		t.Errorf("the call: %q, %v", got.Text(), got.Error)
 	}
 	p.Call(t.Context(), "shell_exec", map[string]any{"command": "mkdir gone; cd gone; rmdir $PWD"})
-	if got, want := preview(map[string]any{"command": "ls"}).Summary, "Runs in the shell of the session, after 3 commands, in a directory that does not exist any more"; got != want {
+	if got, want := preview(map[string]any{"command": "ls"}).Summary, "Runs in the shell of the session, after 3 commands, in a directory that no longer exists"; got != want {
 		t.Errorf("preview %q, want %q", got, want)
 	}
 	disabled, _ := startShell(t, map[string]any{"backend": "disabled"})

@@ -12,48 +12,48 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The ways in which shell_exec runs a command.
+// The values of the setting backend.
 const (
-	backendHost     = "host"     // each in a shell of its own
-	backendSession  = "session"  // in the shell of its session
+	backendHost     = "host"     // in a new shell for each command
+	backendSession  = "session"  // in the shell of the session
 	backendDisabled = "disabled" // not at all
 )
 
-// settings are the plugin's block in the host's configuration.
+// settings is the plugin's block in the host's configuration.
 type settings struct {
-	Backend string `json:"backend,omitempty" jsonschema:"how shell_exec runs a command: host, in a shell of its own; session, in one that lives as long as the session; disabled, not at all" enum:"host,session,disabled" default:"host"`
+	Backend string `json:"backend,omitempty" jsonschema:"how shell_exec runs commands: host, each in a new shell; session, in one shell per session; disabled, not at all" enum:"host,session,disabled" default:"host"`
 
-	Timeout    time.Duration `json:"timeout,omitempty" jsonschema:"how long a command may take that says nothing else" default:"60s"`
-	MaxTimeout time.Duration `json:"max_timeout,omitempty" jsonschema:"how long a command may ask for" default:"10m"`
-	Grace      time.Duration `json:"grace,omitempty" jsonschema:"the time between SIGTERM and SIGKILL for a command whose time is over" min:"0s" max:"5s" default:"200ms"`
-	MaxOutput  tool.ByteSize `json:"max_output,omitempty" jsonschema:"how much is kept of each output of a command, and of that of a job" min:"1KiB" max:"64MiB" default:"1MiB"`
+	Timeout    time.Duration `json:"timeout,omitempty" jsonschema:"default time-out of a command" default:"60s"`
+	MaxTimeout time.Duration `json:"max_timeout,omitempty" jsonschema:"maximum time-out that a call can set" default:"10m"`
+	Grace      time.Duration `json:"grace,omitempty" jsonschema:"time between SIGTERM and SIGKILL when a command times out" min:"0s" max:"5s" default:"200ms"`
+	MaxOutput  tool.ByteSize `json:"max_output,omitempty" jsonschema:"how much of each output of a command or job is kept" min:"1KiB" max:"64MiB" default:"1MiB"`
 
-	Path string            `json:"path,omitempty" jsonschema:"the PATH of commands; the plugin's own if it is not given"`
-	Pass []string          `json:"pass,omitempty" jsonschema:"names of variables that commands get from the plugin's environment, which has those of env.pass in its sandbox"`
-	Env  map[string]string `json:"env,omitempty" jsonschema:"variables that commands get besides"`
+	Path string            `json:"path,omitempty" jsonschema:"PATH of commands; default is the plugin's own"`
+	Pass []string          `json:"pass,omitempty" jsonschema:"names of variables that commands inherit from the plugin's environment; env.pass in the sandbox sets which variables the plugin has"`
+	Env  map[string]string `json:"env,omitempty" jsonschema:"additional variables for commands"`
 
-	Limits limits `json:"limits,omitzero" jsonschema:"what each process of a command may use; 0 is what the sandbox lets it, and of its processes three quarters"`
+	Limits limits `json:"limits,omitzero" jsonschema:"resource limits of each process of a command; 0 means the sandbox's limit, for processes three quarters of it"`
 
-	MaxJobs          int           `json:"max_jobs,omitempty" jsonschema:"how many jobs a session may have at a time" min:"1" max:"1000" default:"16"`
-	MaxJobsPerUser   int           `json:"max_jobs_per_user,omitempty" jsonschema:"how many jobs a user may have at a time, in all sessions" min:"1" max:"1000" default:"64"`
-	MaxShellsPerUser int           `json:"max_shells_per_user,omitempty" jsonschema:"how many living shells a user may have with the backend session; the one idle for longest makes room" min:"1" max:"1000" default:"16"`
-	JobTime          time.Duration `json:"job_time,omitempty" jsonschema:"how long a job may run" default:"24h"`
-	SessionIdle      time.Duration `json:"session_idle,omitempty" jsonschema:"the jobs and the shell of a session end when it has called nothing for that long" default:"4h"`
+	MaxJobs          int           `json:"max_jobs,omitempty" jsonschema:"maximum number of running jobs of a session" min:"1" max:"1000" default:"16"`
+	MaxJobsPerUser   int           `json:"max_jobs_per_user,omitempty" jsonschema:"maximum number of running jobs of a user, in all sessions" min:"1" max:"1000" default:"64"`
+	MaxShellsPerUser int           `json:"max_shells_per_user,omitempty" jsonschema:"maximum number of session shells of a user with backend session; the longest idle one is ended to make room" min:"1" max:"1000" default:"16"`
+	JobTime          time.Duration `json:"job_time,omitempty" jsonschema:"maximum run time of a job" default:"24h"`
+	SessionIdle      time.Duration `json:"session_idle,omitempty" jsonschema:"how long a session may be idle, with no call in progress, before its jobs and its shell are ended" default:"4h"`
 
-	Apart      bool     `json:"apart,omitempty" jsonschema:"commands can neither signal nor look into processes that they have not started, such as those of others, where the kernel can see to that" default:"true"`
-	Read       []string `json:"read,omitempty" jsonschema:"what commands may read: absolute paths, and the words system, workspace, home and tmp; with read, write or exec they may use nothing else"`
-	Write      []string `json:"write,omitempty" jsonschema:"what commands may read and change, as in read"`
-	Exec       []string `json:"exec,omitempty" jsonschema:"what commands may read and execute, as in read"`
-	Unconfined bool     `json:"unconfined,omitempty" jsonschema:"run commands even if the plugin was started without a sandbox"`
+	Apart      bool     `json:"apart,omitempty" jsonschema:"whether to keep commands from signaling or inspecting processes they did not start, such as those of other sessions, where the kernel supports it" default:"true"`
+	Read       []string `json:"read,omitempty" jsonschema:"paths that commands may read: absolute paths, and the words system, workspace, home and tmp; if read, write or exec is set, commands may use no other paths"`
+	Write      []string `json:"write,omitempty" jsonschema:"paths that commands may read and change, in the form of read"`
+	Exec       []string `json:"exec,omitempty" jsonschema:"paths that commands may read and execute, in the form of read"`
+	Unconfined bool     `json:"unconfined,omitempty" jsonschema:"whether to run commands even if the plugin has no sandbox"`
 }
 
 // limits are the resource limits of each process of a command.
 type limits struct {
-	CPUTime   time.Duration `json:"cpu_time,omitempty" jsonschema:"processor time, in whole seconds" default:"1h"`
+	CPUTime   time.Duration `json:"cpu_time,omitempty" jsonschema:"processor time in whole seconds" default:"1h"`
 	Memory    tool.ByteSize `json:"memory,omitempty" jsonschema:"heap and private mappings" min:"0B"`
-	FileSize  tool.ByteSize `json:"file_size,omitempty" jsonschema:"the largest file that can be written" min:"0B"`
-	OpenFiles int           `json:"open_files,omitempty" jsonschema:"open files" min:"0"`
-	Processes int           `json:"processes,omitempty" jsonschema:"processes and threads of the account" min:"0"`
+	FileSize  tool.ByteSize `json:"file_size,omitempty" jsonschema:"maximum size of a file that can be written" min:"0B"`
+	OpenFiles int           `json:"open_files,omitempty" jsonschema:"number of open files" min:"0"`
+	Processes int           `json:"processes,omitempty" jsonschema:"number of processes and threads of the account" min:"0"`
 }
 
 func (l limits) proc() proc.Limits {
@@ -62,7 +62,7 @@ func (l limits) proc() proc.Limits {
 	}
 }
 
-// mistakes says what is wrong with the settings.
+// mistakes returns all errors in the settings.
 func (s settings) mistakes() []error {
 	var wrong []error
 	mistake := func(path, format string, args ...any) {
@@ -84,12 +84,12 @@ func (s settings) mistakes() []error {
 	}
 	for _, name := range s.Pass {
 		if !validVariable(name) {
-			mistake("pass", "has %q, which no command gets", name)
+			mistake("pass", "has %q, which commands may not be given", name)
 		}
 	}
 	for name, value := range s.Env {
 		if !validVariable(name) || hasNUL(value) {
-			mistake("env", "has %q, which no command gets", name)
+			mistake("env", "has %q, which commands may not be given", name)
 		}
 	}
 	for name, list := range map[string][]string{"read": s.Read, "write": s.Write, "exec": s.Exec} {

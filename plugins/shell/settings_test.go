@@ -34,9 +34,9 @@ func TestSettingMistakes(t *testing.T) {
 		{"job_time", "job_time is -1s", func(s *settings) { s.JobTime = -time.Second }},
 		{"session_idle", "session_idle is 0s", func(s *settings) { s.SessionIdle = 0 }},
 		{"limits.cpu_time", "limits: cpu_time is 1.5s, expected whole seconds", func(s *settings) { s.Limits.CPUTime = 1500 * time.Millisecond }},
-		{"pass", `pass has "LD_PRELOAD", which no command gets`, func(s *settings) { s.Pass = []string{"LD_PRELOAD"} }},
-		{"env", `env has "GIT_DIR", which no command gets`, func(s *settings) { s.Env = map[string]string{"GIT_DIR": "x"} }},
-		{"env", `env has "A", which no command gets`, func(s *settings) { s.Env = map[string]string{"A": "\x00"} }},
+		{"pass", `pass has "LD_PRELOAD", which commands may not be given`, func(s *settings) { s.Pass = []string{"LD_PRELOAD"} }},
+		{"env", `env has "GIT_DIR", which commands may not be given`, func(s *settings) { s.Env = map[string]string{"GIT_DIR": "x"} }},
+		{"env", `env has "A", which commands may not be given`, func(s *settings) { s.Env = map[string]string{"A": "\x00"} }},
 		{"read", `read has "etc", expected an absolute path or one of system, workspace, home, tmp`, func(s *settings) { s.Read = []string{"etc"} }},
 	} {
 		s := defaults()
@@ -105,7 +105,7 @@ func TestDisabled(t *testing.T) {
 		{"by the settings", map[string]any{"backend": "disabled", "unconfined": true}, "commands are disabled on this host", "backend in the settings"},
 		{"without a sandbox", map[string]any{}, "commands are disabled: the plugin has no sandbox", "toolhost doctor"},
 		{"without a shell", map[string]any{"unconfined": true, "path": empty}, "commands are disabled: bash cannot be executed", "program not found: bash"},
-		{"with a broken one", map[string]any{"unconfined": true, "path": filepath.Dir(broken)}, "commands are disabled: bash cannot be executed", "bash has ended with: broken"},
+		{"with a broken one", map[string]any{"unconfined": true, "path": filepath.Dir(broken)}, "commands are disabled: bash cannot be executed", "bash ended with: broken"},
 	} {
 		p := sdktest.Start(t, newPlugin(), sdktest.Options{Settings: tt.set})
 		for _, name := range []string{"shell_exec", "shell_background"} {

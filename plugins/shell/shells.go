@@ -2,8 +2,7 @@ package main
 
 import "context"
 
-// enter takes the turn in an owner's session, and waits for it. leave gives it
-// back.
+// enter waits for an owner's turn to use its shell. The caller must call leave.
 func (o *owners) enter(ctx context.Context, who owner) (_ *session, leave func(), _ error) {
 	o.mu.Lock()
 	if refused := o.refuse(who); refused != nil {
@@ -32,8 +31,9 @@ func (o *owners) look(who owner) *session {
 	return o.of(who)
 }
 
-// living returns the shell of a session, and starts it if there is none; replaced
-// says that there was one, whose end nobody was told of. The caller has the turn.
+// living returns the shell of a session and starts one if there is none. replaced
+// reports that the new shell replaces one whose end no result has reported. The
+// caller has the turn.
 func (o *owners) living(s *session, start func() (*living, error)) (_ *living, replaced bool, _ error) {
 	if l := s.alive(); l != nil {
 		return l, false, nil
@@ -54,8 +54,8 @@ func (o *owners) living(s *session, start func() (*living, error)) (_ *living, r
 	return l, replaced, nil
 }
 
-// makeRoom ends the shell of the user that was idle for longest, if there are
-// more than there may be, and takes its turn for that. o.mu is held.
+// makeRoom ends the longest idle shell of a user who has more than allowed. It
+// takes the turn of that session to do so. o.mu is held.
 func (o *owners) makeRoom(newest *session) {
 	n := 0
 	var oldest *session
@@ -75,6 +75,6 @@ func (o *owners) makeRoom(newest *session) {
 	case oldest.turn <- struct{}{}:
 		oldest.shell.Swap(nil).process.Kill()
 		<-oldest.turn
-	default: // a command has just come for it
+	default: // a command has just started to use it
 	}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// executesTrees says that commands can be executed by their trees.
+// executesTrees reports whether commands can be executed from their syntax trees.
 const executesTrees = false
 
-// interpreters would execute them.
+// interpreters does nothing on this system.
 type interpreters struct{}
 
 func (*interpreters) close() {}
 
 func (*shell) runTree(context.Context, *sdk.Call, *program, json.RawMessage) (result proc.Result, refused, err error) {
-	return proc.Result{}, nil, tool.Errorf(tool.Unavailable, "commands are executed by their trees on Linux only")
+	return proc.Result{}, nil, tool.Errorf(tool.Unavailable, "commands can be executed from their syntax trees on Linux only")
 }

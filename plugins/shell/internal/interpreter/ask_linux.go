@@ -9,9 +9,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// asker asks the plugin whether a part may be executed. A refusal ends the process.
+// asker asks the plugin whether a part of the command may be executed. A refusal
+// ends the process.
 type asker struct {
-	mu      sync.Mutex // guards what follows, and what is written
+	mu      sync.Mutex // guards everything below, and writing
 	encoder *json.Encoder
 	last    uint64
 	waiting map[uint64]chan bool
@@ -21,7 +22,8 @@ func newAsker(to io.Writer) *asker {
 	return &asker{encoder: json.NewEncoder(to), waiting: make(map[uint64]chan bool)}
 }
 
-// listen hands on the answers until there are no more: then nothing may run.
+// listen passes on answers. When there are no more, it ends the process, because
+// nothing may be executed any more.
 func (a *asker) listen(decoder *json.Decoder) {
 	for {
 		var said answer
@@ -37,7 +39,8 @@ func (a *asker) listen(decoder *json.Decoder) {
 	}
 }
 
-// mayRun returns when the part may be executed, and not otherwise.
+// mayRun returns when the part may be executed. If it may not, mayRun does not
+// return.
 func (a *asker) mayRun(e tool.Execution) {
 	allowed := make(chan bool)
 	a.mu.Lock()
@@ -51,22 +54,23 @@ func (a *asker) mayRun(e tool.Execution) {
 	<-allowed
 }
 
-// Program is what an interpreter executes.
+// Program is a command to execute.
 type Program struct {
-	// Tree is the syntax tree, in the typed JSON of mvdan.cc/sh.
+	// Tree is the syntax tree in the typed JSON of mvdan.cc/sh.
 	Tree json.RawMessage
-	// Writable are absolute paths below which commands may put programs.
+	// Writable are absolute paths below which commands can place programs.
 	Writable []string
-	// Environment is that of the command.
+	// Environment is the environment of the command.
 	Environment []string
-	// Pipes is a directory of the command's own for the pipes of process substitutions; ""
-	// if it has none, and they fail.
+	// Pipes is a directory for the pipes of the command's process substitutions. If
+	// it is "", they fail.
 	Pipes string
 }
 
-// Serve gives an interpreter the rest of its program ([Hand]), and answers its questions
-// with mayRun, which may be called by several goroutines, until its end of the socket is
-// closed. It returns the first refusal, nil if there was none.
+// Serve sends an interpreter the rest of its program ([Hand]) and answers its
+// questions with mayRun until the interpreter closes its end of the socket. mayRun
+// must be safe for concurrent use. Serve returns the first refusal, nil if there
+// was none.
 func Serve(socket io.ReadWriter, rest []byte, mayRun func(tool.Execution) error) error {
 	var (
 		mu      sync.Mutex // guards refused and what is written
@@ -74,8 +78,8 @@ func Serve(socket io.ReadWriter, rest []byte, mayRun func(tool.Execution) error)
 		asking  sync.WaitGroup
 	)
 	encoder, decoder := json.NewEncoder(socket), json.NewDecoder(socket)
-	_, _ = socket.Write(rest)              // if it has ended, it asks nothing
-	slots := make(chan struct{}, maxAsked) // full: the interpreter waits
+	_, _ = socket.Write(rest)              // if this fails, the interpreter has ended
+	slots := make(chan struct{}, maxAsked) // the interpreter waits while it is full
 	for {
 		var q question
 		if decoder.Decode(&q) != nil {
@@ -89,7 +93,7 @@ func Serve(socket io.ReadWriter, rest []byte, mayRun func(tool.Execution) error)
 			if err != nil && refused == nil {
 				refused = err
 			}
-			_ = encoder.Encode(answer{q.ID, err == nil && refused == nil}) // it may have ended
+			_ = encoder.Encode(answer{q.ID, err == nil && refused == nil}) // the interpreter may have ended
 			<-slots
 		})
 	}
@@ -97,5 +101,5 @@ func Serve(socket io.ReadWriter, rest []byte, mayRun func(tool.Execution) error)
 	return refused
 }
 
-// maxAsked bounds the parts of one command that are asked about at a time.
+// maxAsked bounds the concurrent questions of one command.
 const maxAsked = 32

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handed is how many files an interpreter gets: its standard streams, and the directory of
-// its command.
+// handed is the number of files passed to an interpreter: its standard streams and
+// the working directory of its command.
 const handed = 4
 
-// Hand gives an interpreter its files, and of its program as much as the socket takes at
-// once. It returns the rest.
+// Hand passes an interpreter its files, and as much of its program as the socket
+// accepts at once. It returns the rest.
 func Hand(socket *os.File, p Program, files [handed]*os.File) (rest []byte, err error) {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -37,10 +37,10 @@ func Hand(socket *os.File, p Program, files [handed]*os.File) (rest []byte, err 
 	return text[max(0, n):], errors.Join(writeErr, err)
 }
 
-var errFiles = errors.New("the files of the command have not come")
+var errFiles = errors.New("the files of the command were not received")
 
-// receive waits for a command, takes its standard streams and changes to its directory. It
-// returns the beginning of the program.
+// receive waits for a command, takes over its standard streams and changes to its
+// directory. It returns the beginning of the program.
 func receive() (first []byte, err error) {
 	first = make([]byte, 1)
 	oob := make([]byte, unix.CmsgSpace(4*handed))
@@ -76,8 +76,8 @@ func receive() (first []byte, err error) {
 	return first, nil
 }
 
-// setEnvironment makes the environment of the program that of the process: a variable that
-// comes twice has its last value, as in bash.
+// setEnvironment replaces the environment of the process with that of the program.
+// If a variable is repeated, its last value counts, as in bash.
 func (p *Program) setEnvironment() error {
 	os.Clearenv()
 	for _, entry := range p.Environment {

@@ -1,9 +1,9 @@
-// Package interpreter executes a command by its syntax tree, in a process of its own:
-// the plugin executes itself anew under the limits of the command, hands over the tree,
-// and answers for each program, builtin and file whether it may be executed or opened,
-// at that moment. What the process executes is what it has asked about, word by word; no
-// shell reads a text. A part that is refused ends the process, and the plugin ends
-// whatever it has started.
+// Package interpreter executes a command from its syntax tree, in a process of its
+// own. The plugin executes itself again under the limits of the command and passes
+// the tree to that process. The process asks the plugin about each program, builtin
+// and file right before executing or opening it. It executes exactly the words it
+// asked about; no shell parses text. A refusal ends the process, and the plugin
+// kills everything the process started.
 package interpreter
 
 import (
@@ -21,17 +21,17 @@ import (
 )
 
 const (
-	// Argument is the one argument of the plugin's program as an interpreter.
+	// Argument is the argument that makes the plugin's program an interpreter.
 	Argument = "interpret"
-	// socketFD is the interpreter's descriptor to the plugin.
+	// socketFD is the file descriptor of the socket to the plugin.
 	socketFD = 3
-	// maxStack bounds the depth of functions that call themselves.
+	// maxStack bounds the depth of recursive functions.
 	maxStack = 128 << 20
-	// Refused is the exit code of an interpreter of which a part was refused.
+	// Refused is the exit code of an interpreter after a refusal.
 	Refused = 126
 )
 
-// question is about one part, and answer is to it.
+// question asks about one part of the command. answer is the reply.
 type question struct {
 	ID        uint64         `json:"id"`
 	Execution tool.Execution `json:"execution"`
@@ -42,30 +42,30 @@ type answer struct {
 	Allowed bool   `json:"allowed"`
 }
 
-// Entered reports whether this process was started as an interpreter, with a socket to
-// the plugin.
+// Entered reports whether this process was started as an interpreter, with a socket
+// to the plugin.
 func Entered() bool {
 	var stat unix.Stat_t
 	return len(os.Args) == 2 && os.Args[1] == Argument &&
 		unix.Fstat(socketFD, &stat) == nil && stat.Mode&unix.S_IFMT == unix.S_IFSOCK
 }
 
-// Main is the whole life of an interpreter. It returns the exit code of the process.
+// Main runs an interpreter and returns the exit code of the process.
 func Main() int {
 	unix.CloseOnExec(socketFD)
 	debug.SetMaxStack(maxStack)
-	// What it executes cannot look into it, nor take its socket.
+	// Programs that it executes can neither inspect it nor take its socket.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fail(err)
 	}
 	first, err := receive()
 	if err != nil {
-		return Refused // there is no plugin any more, nor anybody who reads
+		return Refused // the plugin has ended, so there is no reader
 	}
 	if err := parkStderr(); err != nil {
 		return fail(err)
 	}
-	if err := unix.SetNonblock(socketFD, true); err != nil { // what waits for an answer costs no thread
+	if err := unix.SetNonblock(socketFD, true); err != nil { // waiting for an answer then needs no thread
 		return fail(err)
 	}
 	socket := os.NewFile(socketFD, "plugin")
@@ -86,8 +86,9 @@ func Main() int {
 	return code
 }
 
-// parkStderr gives standard error another descriptor: what the runtime writes to its own
-// when memory ends, the stacks of the interpreter, is not for those who read the output.
+// parkStderr moves standard error to another descriptor. The Go runtime writes the
+// interpreter's stacks to descriptor 2 when it runs out of memory; they must not
+// appear in the command's output.
 func parkStderr() error {
 	fd, err := unix.FcntlInt(uintptr(unix.Stderr), unix.F_DUPFD_CLOEXEC, socketFD+1)
 	if err != nil {
@@ -109,7 +110,7 @@ func fail(err error) int {
 	return Refused
 }
 
-// below reports whether a clean path is one of others, or lies below one.
+// below reports whether a clean path is one of the others or below one of them.
 func below(path string, others []string) bool {
 	return slices.ContainsFunc(others, func(other string) bool {
 		return path == other || other == "/" || len(path) > len(other) && path[:len(other)] == other && path[len(other)] == '/'

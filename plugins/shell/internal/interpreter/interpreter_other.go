@@ -1,11 +1,11 @@
 //go:build !linux
 
-// Package interpreter executes commands by their syntax trees on Linux only: elsewhere
-// every command is a text that a person approves.
+// Package interpreter executes commands from their syntax trees on Linux only. On
+// other systems a person approves each command as text.
 package interpreter
 
 // Entered reports whether this process was started as an interpreter.
 func Entered() bool { return false }
 
-// Main is the whole life of an interpreter.
+// Main runs an interpreter.
 func Main() int { return 1 }

@@ -16,8 +16,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// open opens a file for the shell itself, for a redirection say. What is asked about is
-// the very file that is opened: it is held by a descriptor meanwhile.
+// open opens a file for the shell itself, for example for a redirection. It holds
+// the file by a descriptor while it asks, so that exactly the file asked about is
+// opened.
 func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileMode) (io.ReadWriteCloser, error) {
 	h := interp.HandlerCtx(ctx)
 	if !filepath.IsAbs(name) {
@@ -36,7 +37,7 @@ func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileM
 	}
 	defer held.Close()
 	target, err := os.Readlink(inProc(held))
-	if err != nil || !filepath.IsAbs(target) { // a pipe of another process
+	if err != nil || !filepath.IsAbs(target) { // for example a pipe of another process
 		target = name
 	}
 	r.asker.mayRun(tool.Execution{Directory: h.Dir, File: target, Write: write})
@@ -47,7 +48,7 @@ func (r *runner) open(ctx context.Context, name string, flags int, mode os.FileM
 	return file, nil
 }
 
-// again opens a standard stream of the part that runs once more.
+// again opens a standard stream of the current part again.
 func again(name string, stream any) (io.ReadWriteCloser, error) {
 	file, ok := stream.(*os.File)
 	if !ok {
@@ -60,7 +61,7 @@ func again(name string, stream any) (io.ReadWriteCloser, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// readDir lists a directory for a pattern, as open opens a file.
+// readDir lists a directory for a glob pattern. It asks as open does.
 func (r *runner) readDir(ctx context.Context, name string) ([]fs.DirEntry, error) {
 	h := interp.HandlerCtx(ctx)
 	if !filepath.IsAbs(name) {
@@ -79,7 +80,7 @@ func (r *runner) readDir(ctx context.Context, name string) ([]fs.DirEntry, error
 	return os.ReadDir(inProc(held))
 }
 
-// create makes a file that is not there, in the directory that is asked about.
+// create creates a file in the directory it asked about.
 func (r *runner) create(h *interp.HandlerContext, name string, flags int, mode os.FileMode) (io.ReadWriteCloser, error) {
 	dir, err := hold(filepath.Dir(name), unix.O_DIRECTORY)
 	if err != nil {
@@ -98,7 +99,7 @@ func (r *runner) create(h *interp.HandlerContext, name string, flags int, mode o
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// hold opens a file in a way that does nothing with it.
+// hold opens a file with O_PATH, which neither reads nor changes it.
 func hold(name string, flags int) (*os.File, error) {
 	fd, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC|flags, 0)
 	if err != nil {

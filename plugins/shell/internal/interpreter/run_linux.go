@@ -23,15 +23,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Exit codes as shells have them.
+// Exit codes of shells.
 const (
 	notFound      = 127
 	notExecutable = 126
 	bySignal      = 128
 )
 
-// lacking are builtins of bash that the interpreter does not have, or that do nothing in
-// it.
+// lacking are builtins of bash that the interpreter does not have or that do
+// nothing in it.
 //
 //nolint:gochecknoglobals // a table
 var lacking = strings.Fields("alias bg bind caller compgen complete compopt disown enable fc fg hash history jobs kill logout newgrp suspend times ulimit umask")
@@ -41,10 +41,10 @@ type runner struct {
 	asker    *asker
 	writable []string
 	pipes    string
-	given    map[string]string // the environment that the command was given
+	given    map[string]string // the initial environment of the command
 }
 
-// run executes the tree with the standard streams, the environment and the directory of
+// run executes the tree with the standard streams, environment and directory of
 // this process, and returns its exit code.
 func run(o *Program, a *asker) (int, error) {
 	tree, err := typedjson.Decode(bytes.NewReader(o.Tree))
@@ -91,29 +91,29 @@ func run(o *Program, a *asker) (int, error) {
 	return 0, err
 }
 
-// nowhere is the directory for pipes of a command that needs none. The library opens
-// them by name without a question, and so must not find anything else there.
+// nowhere is the directory for pipes of a command that needs none. The library
+// opens pipes by name without asking, so the directory must not exist.
 const nowhere = "/proc/self/nowhere"
 
-// exporting is the statement export NAME='VALUE'.
+// exporting returns the statement export NAME='VALUE'.
 func exporting(name, value string) *syntax.Stmt {
 	return &syntax.Stmt{Cmd: &syntax.DeclClause{Variant: &syntax.Lit{Value: "export"}, Args: []*syntax.Assign{{
 		Name: &syntax.Lit{Value: name}, Value: &syntax.Word{Parts: []syntax.WordPart{&syntax.SglQuoted{Value: value}}},
 	}}}}
 }
 
-// call asks about builtins: programs are asked about when they are executed, and so are
-// the parts of functions.
+// call asks about builtins. Programs and the parts of functions are asked about
+// when they are executed.
 func (r *runner) call(ctx context.Context, args []string) ([]string, error) {
 	if interp.IsBuiltin(args[0]) {
 		h := interp.HandlerCtx(ctx)
-		if slices.Contains(lacking, args[0]) { // asked about as what is not known, so that bash can run it
+		if slices.Contains(lacking, args[0]) { // ask about it as an unknown command, so that bash can run it after approval
 			r.ask(&h, append([]string{"builtin"}, args...))
-			return nil, fmt.Errorf("%s is a builtin of bash that is not there without it", args[0])
+			return nil, fmt.Errorf("%s is a builtin that only bash has", args[0])
 		}
 		r.ask(&h, args)
 	}
-	if args[0] == "echo" { // as bash, but not the interpreter, has it: several options in a word
+	if args[0] == "echo" { // split combined options (-ne), which the library does not support
 		for i := 1; i < len(args) && echoOptions(args[i]); i++ {
 			if len(args[i]) > 2 {
 				args = slices.Insert(slices.Clone(args), i+1, "-"+args[i][2:])
@@ -133,14 +133,14 @@ func (r *runner) ask(h *interp.HandlerContext, args []string) {
 	_, changed := r.environment(h)
 	args = slices.Clone(args)
 	for i, word := range args {
-		if r.isPipe(word) { // it gives what another command writes, as input does
+		if r.isPipe(word) { // the pipe yields another command's output, as standard input does
 			args[i] = "/dev/stdin"
 		}
 	}
 	r.asker.mayRun(tool.Execution{Argv: args, Environment: changed, Directory: h.Dir})
 }
 
-// isPipe reports whether a word is the name of the pipe of a process substitution.
+// isPipe reports whether a word names a pipe of a process substitution.
 func (r *runner) isPipe(word string) bool {
 	if r.pipes == "" || filepath.Dir(word) != r.pipes {
 		return false
@@ -149,11 +149,11 @@ func (r *runner) isPipe(word string) bool {
 	return err == nil && info.Mode().Type() == os.ModeNamedPipe
 }
 
-// environment is what a program gets, and what of it the command has changed. A variable
-// that it has taken away counts as an empty one.
+// environment returns the environment of a program, and the part of it that the
+// command has changed. A removed variable counts as changed to "".
 func (r *runner) environment(h *interp.HandlerContext) (all, changed []string) {
 	now := make(map[string]string)
-	for name, variable := range h.Env.Each { // a name may come several times: the last one counts
+	for name, variable := range h.Env.Each { // a name may be repeated: the last one counts
 		if variable.Exported && variable.IsSet() && variable.Kind == expand.String && !own(name) {
 			now[name] = variable.Str
 		} else {
@@ -175,7 +175,7 @@ func (r *runner) environment(h *interp.HandlerContext) (all, changed []string) {
 	return append(all, "PWD="+h.Dir), changed
 }
 
-// own reports whether a variable is the shell's own, for where it is.
+// own reports whether the shell itself maintains a variable.
 func own(name string) bool {
 	return name == "PWD" || name == "OLDPWD" || name == "SHLVL" || name == "_"
 }
@@ -189,10 +189,10 @@ func (r *runner) execute(ctx context.Context, args []string) error {
 	return r.program(&h, args, h.Stdin)
 }
 
-// program executes a program that reads input.
+// program executes a program with the given standard input.
 func (r *runner) program(h *interp.HandlerContext, args []string, input io.Reader) error {
 	path, found := lookUp(h, args[0])
-	if found && r.mayBeReplaced(path) { // its name does not say what it is
+	if found && r.mayBeReplaced(path) { // its name does not identify it
 		args = append([]string{path}, args[1:]...)
 	}
 	r.ask(h, args)
@@ -228,7 +228,7 @@ type startError struct{ status interp.ExitStatus }
 func (n startError) Error() string { return n.status.Error() }
 func (n startError) Unwrap() error { return n.status }
 
-// lookUp finds a program as a shell does, but in absolute directories only.
+// lookUp finds a program as a shell does, but only in absolute directories.
 func lookUp(h *interp.HandlerContext, name string) (path string, ok bool) {
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
@@ -249,7 +249,8 @@ func executable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// mayBeReplaced reports whether a program is, or leads, to where commands can write.
+// mayBeReplaced reports whether commands can write to a program, to its directory,
+// or to the target of a symbolic link that leads to it.
 func (r *runner) mayBeReplaced(path string) bool {
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil || below(path, r.writable) || below(target, r.writable) {

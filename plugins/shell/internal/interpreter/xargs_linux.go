@@ -14,40 +14,39 @@ import (
 	"mvdan.cc/sh/v3/interp"
 )
 
-// The interpreter executes xargs and find -exec itself, so that each command that they
-// build is asked about with its words. Other uses than those here are asked about as
+// The interpreter executes xargs and find -exec itself, so that it can ask about
+// each resulting command with its words. It asks about unknown uses as about other
 // programs.
 
-// Bounds of the words that one command is given: their bytes as of GNU xargs, and their
+// Bounds on the words of one command: their bytes as in GNU xargs, and their
 // number, so that the host can judge them.
 const (
 	maxBuilt = 128 << 10
 	maxWords = 15_000
 )
 
-// Exit codes of xargs, as its manual has them.
+// Exit codes of xargs, from its manual.
 const (
 	someFailed = 123
 	oneStopped = 124
 	oneKilled  = 125
 )
 
-// builder executes a command with words that are read.
+// builder builds commands from words that it reads.
 type builder struct {
 	command []string
-	// separator ends a word; -1 for white space, with quotes and backslashes.
+	// separator ends a word. -1 means white space, with quotes and backslashes.
 	separator int
-	// most bounds the words of one command.
+	// most is the maximum number of words of one command.
 	most int
-	// replace is what of the command stands for a word, which are then one for each
-	// command; "" to add them at its end.
+	// replace is the placeholder for a word; each command then gets one word. If it
+	// is "", words are added at the end.
 	replace string
-	// empty says that the command runs without words if there are none.
+	// empty reports whether the command runs once if there are no words.
 	empty bool
 }
 
-// parseXargs reads the arguments of xargs. It reports false if they are not of those that
-// are known here.
+// parseXargs parses the arguments of xargs. ok is false if it does not know them.
 func parseXargs(args []string) (b builder, ok bool) {
 	b = builder{separator: -1, most: maxWords, empty: true}
 	counted := false
@@ -97,14 +96,14 @@ func parseXargs(args []string) (b builder, ok bool) {
 	return b, true
 }
 
-// option sets one, and reports whether it is known here.
+// option applies an option and reports whether it is known.
 func (b *builder) option(letter byte, value string) bool {
 	switch letter {
 	case '0':
 		b.separator = 0
 	case 'r':
 		b.empty = false
-	case 'P': // how many run at once: one
+	case 'P': // number of parallel commands: always one
 		n, err := strconv.Atoi(value)
 		return err == nil && n >= 0
 	case 'n':
@@ -126,8 +125,8 @@ func (b *builder) option(letter byte, value string) bool {
 	return true
 }
 
-// parseFind splits find -exec, as its last and only action, into a find that prints what
-// it finds and what is executed with that.
+// parseFind splits find -exec, if that is its last and only action, into a find
+// that prints the files and the command to execute with them.
 func parseFind(args []string) (find []string, b builder, ok bool) {
 	at, last := slices.Index(args, "-exec"), len(args)-1
 	if at < 0 || last < at+2 || slices.ContainsFunc(args[1:at], acts) || slices.ContainsFunc(args[at+1:last], acts) {
@@ -150,7 +149,7 @@ func parseFind(args []string) (find []string, b builder, ok bool) {
 	return append(slices.Clone(args[:at]), "-print0"), b, true
 }
 
-// acts reports whether a word of find prints or executes.
+// acts reports whether a word of find is an action.
 func acts(word string) bool {
 	return slices.Contains(strings.Fields("-print -print0 -printf -fprint -fprint0 -fprintf -ls -fls -exec -execdir -ok -okdir -delete -quit"), word)
 }
@@ -203,7 +202,7 @@ func (r *runner) find(h *interp.HandlerContext, args []string, b *builder) error
 	found := make(chan error, 1)
 	inner := *h
 	inner.Stdout = to
-	go func() { // ends with find, whose output is read to its end
+	go func() { // ends with find
 		defer to.Close()
 		found <- r.program(&inner, args, h.Stdin)
 	}()
@@ -214,7 +213,7 @@ func (r *runner) find(h *interp.HandlerContext, args []string, b *builder) error
 		}
 		return true
 	})
-	_ = from.Close() // find ends with it if its output could not be read
+	_ = from.Close() // ends find if reading its output failed
 	if ended := <-found; ended != nil {
 		return ended
 	}
@@ -232,7 +231,7 @@ func exitStatus(code uint8) error {
 	return interp.ExitStatus(code)
 }
 
-// each calls do with the words of each command, until it says that there shall be no more.
+// each calls do with the words of each command until do returns false.
 func (b *builder) each(input io.Reader, do func(words []string) (goOn bool)) error {
 	var (
 		words []string
@@ -274,10 +273,10 @@ func (b *builder) each(input io.Reader, do func(words []string) (goOn bool)) err
 	return nil
 }
 
-// errQuote is about input that xargs refuses as well.
-var errQuote = errors.New("unmatched quote, or a word that is too long; by default quotes are special to xargs unless you use the -0 option")
+// errQuote means input that xargs refuses, too.
+var errQuote = errors.New("unmatched quote or too long word; quotes are special to xargs unless you use the -0 option")
 
-// next reads one word; the error is io.EOF if there is no more.
+// next reads one word. Its error is io.EOF at the end.
 func (b *builder) next(reader *bufio.Reader) (string, error) {
 	if b.separator >= 0 {
 		word, err := reader.ReadString(byte(b.separator))
@@ -326,19 +325,19 @@ func (b *builder) next(reader *bufio.Reader) (string, error) {
 	}
 }
 
-// ends reports whether an unquoted character ends a word: white space, or only the end of
-// the line if the line is one word.
+// ends reports whether an unquoted character ends a word: white space, or only the
+// end of the line if each line is one word.
 func (b *builder) ends(c byte) bool {
 	return c == '\n' || b.replace == "" && strings.IndexByte(" \t\v\f\r", c) >= 0
 }
 
-// built executes args if they are a program that builds commands, and reports whether they
-// are.
+// built executes args if they are a use of xargs or find that the interpreter
+// knows, and reports whether they are.
 func (r *runner) built(h *interp.HandlerContext, args []string) (is bool, err error) {
 	switch args[0] {
 	case "xargs":
 		if b, ok := parseXargs(args[1:]); ok {
-			r.ask(h, args[:1]) // alone, it prints what it reads
+			r.ask(h, args[:1]) // by itself, it only prints its input
 			return true, r.xargs(h, &b)
 		}
 	case "find":
