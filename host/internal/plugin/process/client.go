@@ -19,6 +19,7 @@ import (
 	"github.com/hashicorp/go-plugin/runner"
 	"google.golang.org/grpc"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
@@ -73,7 +74,7 @@ type lineWriter func(line []byte)
 // Write treats p as whole lines, although lines may be cut anywhere.
 func (f lineWriter) Write(p []byte) (int, error) {
 	for line := range strings.Lines(string(p)) {
-		f(trimEnd([]byte(cutText(line, maxLogLine))))
+		f(trimEnd([]byte(excerpt.Head(line, maxLogLine))))
 	}
 	return len(p), nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -166,7 +167,7 @@ func (d death) detail() string {
 		text += fmt.Sprintf(", %d processes left behind were killed", d.Strays)
 	}
 	if line := d.lastWords(); line != "" {
-		text += ": " + cleanLine(cutText(line, maxShort))
+		text += ": " + cleanLine(excerpt.Head(line, maxShort))
 	}
 	return text
 }

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/internal/memlimit"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
@@ -350,7 +351,7 @@ type StartError struct {
 func (e *StartError) Error() string {
 	text := fmt.Sprintf("it %s during %s (%s)", e.Crash.Cause, e.Crash.During, e.Crash.Detail)
 	if e.Wire != nil {
-		text += ": " + cleanLine(cutText(e.Wire.Error(), maxShort))
+		text += ": " + cleanLine(excerpt.Head(e.Wire.Error(), maxShort))
 	}
 	return text
 }

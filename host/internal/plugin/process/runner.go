@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/go-plugin/runner"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
@@ -136,7 +137,7 @@ func (r *pluginRunner) awaitHandshake(ctx context.Context, lines <-chan string) 
 				return line, nil
 			case toolpluginv1.IsHandshake(line):
 				return "", refuse("it prints to standard output before its handshake",
-					"it printed %q before its handshake: a plugin must not write to standard output", cutText(cleanLine(stray), maxShort))
+					"it printed %q before its handshake: a plugin must not write to standard output", excerpt.Head(cleanLine(stray), maxShort))
 			}
 		case <-late:
 			return "", notAPlugin(stray)
@@ -150,7 +151,7 @@ func (r *pluginRunner) awaitHandshake(ctx context.Context, lines <-chan string) 
 
 func notAPlugin(line string) error {
 	return refuse("its program is not a plugin",
-		"it is not a plugin: it printed %q instead of a handshake such as 1|%d|unix|...", cutText(cleanLine(line), maxShort), toolpluginv1.Version)
+		"it is not a plugin: it printed %q instead of a handshake such as 1|%d|unix|...", excerpt.Head(cleanLine(line), maxShort), toolpluginv1.Version)
 }
 
 // noHandshake explains the end of the output before the handshake. Nearly always
@@ -166,7 +167,7 @@ func (r *pluginRunner) noHandshake() error {
 // would refuse with an unclear message.
 func checkHandshake(line, socketDir string) error {
 	for _, fault := range toolpluginv1.CheckHandshake(line, socketDir) {
-		return refuse(fault.Brief, "handshake: %s", cutText(fault.Text, maxMessage))
+		return refuse(fault.Brief, "handshake: %s", excerpt.Head(fault.Text, maxMessage))
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/toolhost/toolhost/internal/excerpt"
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -74,10 +75,10 @@ func (p *Process) Describe(ctx context.Context, hostVersion string) (Description
 	if name := res.GetName(); name != block && name != file {
 		return Description{}, refuse("it has another name",
 			"the program says that it is %q, expected %q (its plugin block) or %q (its file): rename the block or use another program",
-			cutText(cleanLine(name), maxShort), block, file)
+			excerpt.Head(cleanLine(name), maxShort), block, file)
 	}
 	return Description{
-		Version:      cleanLine(cutText(res.GetVersion(), maxShort)),
+		Version:      cleanLine(excerpt.Head(res.GetVersion(), maxShort)),
 		Capabilities: res.GetCapabilities(),
 		Schema:       res.GetSettingsSchemaJson(),
 		Tools:        tools,
@@ -126,7 +127,7 @@ func (p *Process) Configure(ctx context.Context, settings []byte, stateDir strin
 		}
 		diagnostics = append(diagnostics, Diagnostic{
 			Warning: d.GetSeverity() == toolpluginv1.Diagnostic_SEVERITY_WARNING,
-			Text:    cleanLine(cutText(text, maxMessage)),
+			Text:    cleanLine(excerpt.Head(text, maxMessage)),
 			Path:    d.GetPath(),
 		})
 	}

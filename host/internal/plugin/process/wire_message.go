@@ -63,7 +63,7 @@ func emitProgress(sink tool.Sink, p *toolpluginv1.Progress) {
 	if sink.Progress == nil || math.IsNaN(done+total) || math.IsInf(done+total, 0) {
 		return
 	}
-	sink.Progress(tool.Progress{Progress: done, Total: total, Message: cutText(p.GetMessage(), maxMessage)})
+	sink.Progress(tool.Progress{Progress: done, Total: total, Message: excerpt.Head(p.GetMessage(), maxMessage)})
 }
 
 func emitChunk(sink tool.Sink, c *toolpluginv1.Chunk) {
@@ -216,7 +216,7 @@ func errorFrom(e *toolpluginv1.Error) (*tool.Error, error) {
 	}
 	code := tool.Code(e.GetCode())
 	if !code.Valid() {
-		return nil, fmt.Errorf("%w: its error has the unknown code %q", errNonsense, cutText(string(code), maxShort))
+		return nil, fmt.Errorf("%w: its error has the unknown code %q", errNonsense, excerpt.Head(string(code), maxShort))
 	}
 	return plainError(e), nil
 }
@@ -225,8 +225,8 @@ func errorFrom(e *toolpluginv1.Error) (*tool.Error, error) {
 func plainError(e *toolpluginv1.Error) *tool.Error {
 	return &tool.Error{
 		Code:       tool.Code(e.GetCode()),
-		Message:    cutText(e.GetMessage(), maxMessage),
-		Hint:       cutText(e.GetHint(), maxMessage),
+		Message:    excerpt.Head(e.GetMessage(), maxMessage),
+		Hint:       excerpt.Head(e.GetHint(), maxMessage),
 		Retryable:  e.GetRetryable(),
 		RetryAfter: max(e.GetRetryAfter().AsDuration(), 0),
 	}
@@ -269,6 +269,3 @@ func failureFrom(e *toolpluginv1.Error) *tool.Error {
 	}
 	return failure
 }
-
-// cutText returns at most n bytes of s, and no part of a character.
-func cutText(s string, n int) string { return excerpt.Head(s, n) }

@@ -40,7 +40,7 @@ func (s *Supervisor) Run(ctx context.Context, plugin, digest string, call tool.C
 	}
 	defer m.release(i)
 	if call.Context.ApprovalID == "" && i.unhidden() {
-		return tool.Result{}, false, m.unavailable(time.Millisecond, nil, "may see what paths.forbidden covers, and a person has to approve the call")
+		return tool.Result{}, false, m.unavailable(time.Millisecond, nil, "may see files that paths.forbidden covers: a person must approve the call")
 	}
 	result, fate, err := i.proc.Call(ctx, call, m.heardFrom(i, sink))
 	if fate == process.Running {

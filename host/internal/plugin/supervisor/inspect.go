@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -38,13 +39,13 @@ func KnownSchema(stateDir string, p Plugin) (schema []byte, known bool) {
 // KnownTools returns the tools of a plugin, as saved at its last start, and the digest
 // of its program. It starts nothing. known is false if the program or the settings
 // have changed since.
-func KnownTools(stateDir string, p Plugin) (digest string, tools []tool.Spec, known bool) {
+func KnownTools(stateDir string, p Plugin) (program string, tools []tool.Spec, known bool) {
 	m := savedManifest(stateDir, p)
 	if m == nil {
 		return "", nil, false
 	}
 	settings, err := evaluate(p, m.Schema)
-	if err != nil || digestOf(settings) != m.Settings {
+	if err != nil || digest.Of(settings) != m.Settings {
 		return "", nil, false
 	}
 	return m.Digest, m.Tools, true

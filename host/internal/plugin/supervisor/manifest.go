@@ -1,8 +1,6 @@
 package supervisor
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -117,7 +116,7 @@ func (m *manager) loadTools() bool {
 		return false
 	}
 	settings, err := m.settings(saved.Schema)
-	if err != nil || digestOf(settings) != saved.Settings {
+	if err != nil || digest.Of(settings) != saved.Settings {
 		return false
 	}
 	m.learn(learned{program: saved.Digest, schema: saved.Schema, outcome: saved.Settings})
@@ -136,7 +135,7 @@ func (m *manager) saveTools(i *instance, program *process.Program, settings []by
 		Version:  i.about.Version,
 		Tools:    i.about.Tools,
 		Schema:   i.about.Schema,
-		Settings: digestOf(settings),
+		Settings: digest.Of(settings),
 	}
 	if program.ID.Settled() {
 		saved.File = program.ID
@@ -144,9 +143,4 @@ func (m *manager) saveTools(i *instance, program *process.Program, settings []by
 	if err := saved.save(manifestPath(m.s.opts.StateDir, m.plugin.Name)); err != nil {
 		m.log.Warn("the plugin's tools cannot be saved for the next start", "error", err)
 	}
-}
-
-func digestOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -113,7 +114,7 @@ func TestPinIsNotBelievedFromTheCache(t *testing.T) {
 	stateDir := t.TempDir()
 	pin := strings.Repeat("0", 64)
 	p := Plugin{Name: "calm", Path: copyProgram(t, "calm"), Confinement: plain, SHA256: pin, Limits: sandbox.DefaultLimits()}
-	forged := &manifest{File: process.LookAt(p.Path), Digest: pin, Version: "1", Schema: []byte("{}"), Settings: digestOf([]byte("{}")), Tools: []tool.Spec{{Name: "echo", Tier: tool.ReadOnly}}}
+	forged := &manifest{File: process.LookAt(p.Path), Digest: pin, Version: "1", Schema: []byte("{}"), Settings: digest.Of("{}"), Tools: []tool.Spec{{Name: "echo", Tier: tool.ReadOnly}}}
 	if err := forged.save(manifestPath(stateDir, "calm")); err != nil {
 		t.Fatal(err)
 	}

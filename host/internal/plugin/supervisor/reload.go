@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
+	"github.com/toolhost/toolhost/internal/digest"
 )
 
 // errSuperseded is the error of a call that came to a replaced manager. The call
@@ -222,9 +223,9 @@ type learned struct {
 // outcomeOf returns a text that is equal for settings with the same evaluation.
 func outcomeOf(settings []byte, err error) string {
 	if err != nil {
-		return "wrong " + digestOf([]byte(err.Error()))
+		return "wrong " + digest.Of(err.Error())
 	}
-	return digestOf(settings)
+	return digest.Of(settings)
 }
 
 func (m *manager) learn(l learned) {

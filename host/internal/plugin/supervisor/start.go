@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/internal/digest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -268,17 +269,18 @@ type publication struct {
 	tools    []tool.Spec
 }
 
-// publish publishes the tools unless the host knows them already. It returns their
-// revision: a digest of the program and of its tools, which its settings may change.
-func (m *manager) publish(digest string, tools []tool.Spec) (revision string) {
+// publish publishes the tools of a program with that digest, unless the host knows
+// them already. It returns their revision: a digest of the program and of its tools,
+// which its settings may change.
+func (m *manager) publish(program string, tools []tool.Spec) (revision string) {
 	// As JSON, because saving the tools changes the white space of their schemas.
 	encoded, err := json.Marshal(tools)
 	if err != nil { // the catalog will refuse them, and they cannot be saved
 		encoded = fmt.Appendf(nil, "%+v", tools)
 	}
 	sum := sha256.New()
-	fmt.Fprintf(sum, "%s\n%s", digest, encoded)
-	revision = fmt.Sprintf("sha256:%x", sum.Sum(nil))
+	fmt.Fprintf(sum, "%s\n%s", program, encoded)
+	revision = digest.Format(sum.Sum(nil))
 
 	m.publishMu.Lock()
 	defer m.publishMu.Unlock()

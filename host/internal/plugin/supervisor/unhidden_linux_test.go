@@ -28,7 +28,7 @@ func TestUnhidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := k.call(t, "calm", "echo", `{}`)
-	wantUnavailable(t, err, "may see what paths.forbidden covers, and a person has to approve the call", true)
+	wantUnavailable(t, err, "may see files that paths.forbidden covers: a person must approve the call", true)
 	if !k.Unhidden("calm") {
 		t.Error("Unhidden is false of a process that may see what is forbidden")
 	}
