@@ -159,7 +159,7 @@ func TestDatabaseIsTakenAway(t *testing.T) {
 			t.Errorf("%s = %s", route, text)
 		}
 	}
-	if out, _, code := h.cli("doctor"); code != 1 || !strings.Contains(out, "journal: not known: the database is gone, but a host runs") {
+	if out, _, code := h.cli("doctor"); code != 1 || !strings.Contains(out, "journal: not known: the database is missing while a host runs") {
 		t.Errorf("doctor exits with %d and says %q", code, out)
 	}
 	if got := len(h.counted()); got != 1 {

@@ -133,7 +133,7 @@ plugin "git" {
 			t.Errorf("toolhost call %q = %v\n%s\nwant %q", args, err, out, want)
 		}
 	}
-	refused(config("none.hcl", "none", `"git-password"`), "The remote cannot be reached", "git_fetch")
+	refused(config("none.hcl", "none", `"git-password"`), "the remote must be up, and the plugin needs network", "git_fetch")
 	refused(config("not-granted.hcl", "host", ""), "git-password", "git_fetch")
 	must("refs/remotes/origin/main: ", "git_fetch")
 	must("Pulled origin/main", "git_pull")

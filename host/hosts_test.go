@@ -163,7 +163,7 @@ func TestReloadWithMistakes(t *testing.T) {
 		return o.Status
 	}
 	eventually(t, "the host has said what is wrong", func() bool {
-		return strings.Contains(h.said(), "the one before goes on")
+		return strings.Contains(h.said(), "the previous one stays in force")
 	})
 	if got := tallies(); got != "success" {
 		t.Errorf("after a reload with a mistake a call = %s, want success as before", got)

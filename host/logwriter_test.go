@@ -44,7 +44,7 @@ func TestLogWriterNeverBlocks(t *testing.T) {
 		}()
 		<-w.ended
 		out.Close()
-		if err := <-read; err != nil || !strings.Contains(log.String(), "lines of the log were dropped") {
+		if err := <-read; err != nil || !strings.Contains(log.String(), "log lines were dropped") {
 			t.Errorf("the reader that came late read %d bytes, %v; want to be told of dropped lines", log.Len(), err)
 		}
 	})

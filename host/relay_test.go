@@ -58,7 +58,7 @@ func TestRelaySurvivesItsHost(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Errorf("the process does not end cleanly with its client: %v", err)
 			}
-			if !strings.Contains(stderr.String(), "the connection to the host has ended") {
+			if !strings.Contains(stderr.String(), "the connection to the host ended") {
 				t.Errorf("it says %q, want that the connection has ended", stderr)
 			}
 		})

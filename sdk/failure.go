@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -25,11 +27,17 @@ func toError(ctx context.Context, callID string, err error) *tool.Error {
 		return tool.Errorf(tool.Canceled, "the call was canceled").WithCause(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return tool.Errorf(tool.Timeout, "the tool ran out of time").WithCause(err)
-	default:
-		return tool.Errorf(tool.Internal, "internal error in call %s", callID).WithCause(err).
-			WithHint("the host's log says more under this id")
 	}
+	if number, ok := errors.AsType[syscall.Errno](err); ok && slices.Contains(limits, number) {
+		return tool.Errorf(tool.ResourceExhausted, "the tool failed: %v", number).WithCause(err)
+	}
+	return tool.Errorf(tool.Internal, "internal error in call %s", callID).WithCause(err).
+		WithHint("the host's log says more under this id")
 }
+
+// limits are the errors of the system for a limit that was reached. Their text names
+// nothing of the plugin's, and the host tells from it which limit it was.
+var limits = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EFBIG, syscall.ENOSPC, syscall.EDQUOT, syscall.ENOMEM}
 
 // presentable returns an error that a host accepts. It logs what it replaces, and
 // the cause of an internal error.

@@ -108,7 +108,7 @@ func (k keyedCall) answer(c *call) (tool.Result, bool, error) {
 		return tool.Result{}, false, errOtherCall
 	case k.state == "started":
 		return tool.Result{}, false, tool.Errorf(tool.UnknownOutcome, "the outcome of the call %s is unknown: its host stopped while it ran", k.call).
-			WithHint("see whether it has had its effect before you make it again with a new key")
+			WithHint("check whether it took effect before you make it as a new call")
 	}
 	result, err := k.recorded()
 	return result, err == nil, err
