@@ -1,6 +1,7 @@
 package vectors
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 )
@@ -20,27 +21,38 @@ type sketch [words]uint64
 func sketchOf(v []float32) sketch {
 	const n = words * 64
 	var x [n]float32
-	for i, value := range v {
-		if bits.OnesCount64(uint64(i)*0x9e3779b97f4a7c15>>7)%2 == 1 {
-			value = -value
-		}
-		x[i%n] += value
+	for i, value := range v { // flip signs without unpredictable branches
+		sign := uint32(bits.OnesCount64(uint64(i)*0x9e3779b97f4a7c15>>7)) << 31
+		x[i%n] += math.Float32frombits(math.Float32bits(value) ^ sign)
 	}
-	for half := 1; half < n; half *= 2 {
-		for i := 0; i < n; i += 2 * half {
-			a, b := x[i:i+half], x[i+half:][:half]
+	for i := 0; i < n; i += 4 {
+		q := x[i:][:4]
+		q[0], q[1], q[2], q[3] = cross(q[0], q[1], q[2], q[3])
+	}
+	for half := 4; half < n/2; half *= 4 { // two steps of the transform at a time
+		for i := 0; i < n; i += 4 * half {
+			a, b, c, d := x[i:i+half], x[i+half:][:half], x[i+2*half:][:half], x[i+3*half:][:half]
 			for j := range a {
-				a[j], b[j] = a[j]+b[j], a[j]-b[j]
+				a[j], b[j], c[j], d[j] = cross(a[j], b[j], c[j], d[j])
 			}
 		}
 	}
+	for i := range n / 2 {
+		x[i], x[i+n/2] = x[i]+x[i+n/2], x[i]-x[i+n/2]
+	}
 	var s sketch
-	for i, value := range x {
-		if value >= 0 {
-			s[i/64] |= 1 << (i % 64)
+	for i := range s {
+		for j, value := range x[i*64:][:64] {
+			s[i] |= uint64(^math.Float32bits(value)>>31) << j
 		}
 	}
 	return s
+}
+
+// cross transforms four numbers.
+func cross(a, b, c, d float32) (float32, float32, float32, float32) {
+	ab, apart, cd, cpart := a+b, a-b, c+d, c-d
+	return ab + cd, apart + cpart, ab - cd, apart - cpart
 }
 
 // distance returns the number of bits in which two sketches differ.
