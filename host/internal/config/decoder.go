@@ -47,6 +47,13 @@ func newDecoder(src *source, opts LoadOptions) *decoder {
 func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
 	var bodies []*hclsyntax.Body
 	for _, f := range d.src.files {
+		tokens, _ := hclsyntax.LexConfig(f.bytes, f.name, hcl.InitialPos) // the parser reports its mistakes
+		if at, found := tooDeep(tokens); found {
+			d.files[f.name] = &hcl.File{Bytes: f.bytes}
+			d.mistake(at, "Nested too deep",
+				"At most %d brackets and operators can be nested. Move parts into locals, or into several rules.", maxNesting)
+			continue
+		}
 		file, diags := hclsyntax.ParseConfig(f.bytes, f.name, hcl.InitialPos)
 		d.files[f.name] = file
 		for _, found := range diags {
