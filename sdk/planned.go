@@ -70,6 +70,7 @@ func planned[In, Out any](ctx context.Context, call *Call, in In, plan func(cont
 	c, err := plan(ctx, call, in)
 	switch {
 	case err != nil:
+		closeChange(c)
 		return nil, err
 	case c == nil:
 		return nil, errors.New("the tool has planned nothing and returned no error")

@@ -142,7 +142,7 @@ func (r *repository) words(text string) string {
 	return words
 }
 
-var remoteLines = regexp.MustCompile(`(?m)^remote: .*$`)
+var remoteLines = regexp.MustCompile(`(?m)^(?:remote: |fatal: remote error: ).*$`)
 
 // gitError is the complete output of git, for the log.
 type gitError struct {

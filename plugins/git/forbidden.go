@@ -2,9 +2,9 @@ package main
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -45,27 +45,54 @@ func (r *repository) refuseForbidden(paths []string) error {
 // aForbiddenFile replaces the name of a forbidden file in git's output.
 const aForbiddenFile = "[forbidden file]"
 
-// maybePath matches everything in git's output that may be a path.
-var maybePath = regexp.MustCompile(`'[^'\n]*'|"[^"\n]*"|[^\s'":;,]+`)
+// maxWords bounds the words of a line that are looked at for names.
+const maxWords = 120
 
-// withoutForbidden replaces the names of forbidden files in git's output.
+// withoutForbidden replaces the names of forbidden files in git's output. Git does not
+// mark where a name begins and ends, and a name may have spaces and quotes: everything
+// from one word to another may be one.
 func (r *repository) withoutForbidden(said string) string {
 	if len(r.call.Files().Forbidden) == 0 {
 		return said
 	}
 	var b strings.Builder
 	for line := range strings.Lines(said) {
-		if r.forbidden(strings.TrimSpace(line)) {
-			line = aForbiddenFile + "\n"
-		}
-		b.WriteString(maybePath.ReplaceAllStringFunc(line, func(word string) string {
-			if r.forbidden(strings.Trim(word, `'"`)) {
-				return aForbiddenFile
-			}
-			return word
-		}))
+		b.WriteString(r.lineWithoutForbidden(line))
 	}
 	return b.String()
+}
+
+func (r *repository) lineWithoutForbidden(line string) string {
+	words := wordPlaces(line)
+	if len(words) > maxWords {
+		return "[a line that is too long to look for forbidden files]\n"
+	}
+	var b strings.Builder
+	done := 0
+	for i := 0; i < len(words); i++ {
+		for j := len(words) - 1; j >= i; j-- { // the longest: the rest of a name is none
+			if r.forbidden(line[words[i][0]:words[j][1]]) {
+				b.WriteString(line[done:words[i][0]] + aForbiddenFile)
+				done, i = words[j][1], j
+				break
+			}
+		}
+	}
+	return b.String() + line[done:]
+}
+
+// wordPlaces returns where the words of a line begin and end.
+func wordPlaces(line string) (places [][2]int) {
+	start := -1
+	for i, c := range line + " " {
+		switch inside := !unicode.IsSpace(c) && !strings.ContainsRune(`'":;,()=`, c); {
+		case inside && start < 0:
+			start = i
+		case !inside && start >= 0:
+			places, start = append(places, [2]int{start, i}), -1
+		}
+	}
+	return places
 }
 
 // named returns the paths that a result may name, and the number of forbidden ones.

@@ -263,7 +263,7 @@ func TestForbiddenInMessages(t *testing.T) {
 	}
 	silent(t, "git_diff during a conflict", w.must("git_diff", args{"path": "r"}))
 	silent(t, "git_diff stat during a conflict", w.must("git_diff", args{"path": "r", "stat": true}))
-	for _, said := range []string{"fatal: secret: odd", "fatal: cannot open 'secret': odd", "error: it is so:\n\tsecret\n", "error: pathspec 'secret' did not match"} {
+	for _, said := range []string{"fatal: secret: odd", "fatal: cannot open 'secret': odd", "error: it is so:\n\tsecret\n", "error: pathspec 'secret' did not match", "fatal: HEAD:secret: odd"} {
 		program := filepath.Join(w.scratch, "git")
 		script := "#!/bin/sh\ncase \" $* \" in *' log '*) printf '%s\\n' \"" + said + "\" >&2; exit 128;; esac\nexec git \"$@\"\n"
 		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
@@ -327,5 +327,29 @@ func TestForbiddenInPreviews(t *testing.T) {
 	contains(t, shown, "a.txt", "NOT ALL IS SHOWN: 1 forbidden file left out.")
 	if got := w.approved("git_stash", in, p); got.Error != nil {
 		t.Errorf("git_stash = %v", got.Error)
+	}
+}
+
+// TestForbiddenNamesInLines checks names that git's output does not delimit.
+func TestForbiddenNamesInLines(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	program := filepath.Join(w.scratch, "git")
+	for name, said := range map[string]string{
+		"a b": "error: unable to create file a b/c: Permission denied", "it's": "error: unable to unlink 'it's/c': Permission denied",
+	} {
+		script := "#!/bin/sh\ncase \" $* \" in *' log '*) printf '%s\\n' \"" + said + "\" >&2; exit 128;; esac\nexec git \"$@\"\n"
+		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		w.forbidding(started{settings: map[string]any{"program": program}, layers: layers{noRules: true}}, w.dir+"/r/"+name+"/**")
+		got := w.call("git_log", args{"path": "r", "rev": "HEAD"})
+		if got.Error == nil {
+			t.Fatalf("git_log = %s", got.Text())
+		}
+		if text := got.Error.ModelText(); strings.Contains(text, name+"/c") || strings.Contains(text, "/c") || !strings.Contains(text, "[forbidden file]") {
+			t.Errorf("the error names what is forbidden: %s", text)
+		}
 	}
 }

@@ -120,9 +120,7 @@ func (d *Daemon) keepTokens(ctx context.Context) {
 			return
 		case <-d.tokensChanged:
 		case <-timer.C:
-			if !d.parts.tokens.NextEnd().Equal(next) {
-				d.endTokens(ctx)
-			}
+			d.endTokens(ctx) // also one that ended between two looks
 		}
 	}
 }

@@ -261,7 +261,7 @@ func confirmGrant(t *testing.T, h *httpapitest.Host, path string) {
 		t.Errorf("the approval names %+v, want the grant", whole.Paused)
 	}
 	ask(t, h, h.Approver, "POST", path+"/confirm", `{}`).problem(t, http.StatusBadRequest, "basis")
-	ask(t, h, h.Approver, "POST", path+"/confirm", `{"basis":"sha256:0"}`).problem(t, http.StatusConflict, "something else")
+	ask(t, h, h.Approver, "POST", path+"/confirm", `{"basis":"sha256:0"}`).problem(t, http.StatusConflict, "has changed since it was shown")
 	ask(t, h, h.Approver, "POST", path+"/confirm", `{"basis":"`+grants[0].Paused.Basis+`"}`).into(t, http.StatusOK, &grants[0])
 	var done outcome
 	ask(t, h, h.Agent, "POST", "/v1/calls", `{"tool":"write","arguments":{"text":"confirmed"}}`).into(t, http.StatusOK, &done)

@@ -60,29 +60,31 @@ func (p *Problem) hint(format string, args ...any) *Problem {
 }
 
 // The kinds of problems.
-func badRequest() kind { return kind{http.StatusBadRequest, "request", "The request is wrong"} }
+func badRequest() kind { return kind{http.StatusBadRequest, "request", "Invalid request"} }
 
 func unauthorized() kind { return kind{http.StatusUnauthorized, "credential", "No valid credential"} }
 
-func forbidden() kind { return kind{http.StatusForbidden, "role", "Not allowed with this credential"} }
+func forbidden() kind { return kind{http.StatusForbidden, "role", "Role required"} }
 
-func elsewhere() kind   { return kind{http.StatusForbidden, "account", "Not allowed from this account"} }
-func misdirected() kind { return kind{http.StatusForbidden, "origin", "Not allowed from there"} }
-func notFound() kind    { return kind{http.StatusNotFound, "not-found", "There is no such thing"} }
+func elsewhere() kind   { return kind{http.StatusForbidden, "account", "Wrong account"} }
+func misdirected() kind { return kind{http.StatusForbidden, "origin", "Origin not allowed"} }
+func notFound() kind    { return kind{http.StatusNotFound, "not-found", "Not found"} }
 func wrongMethod() kind {
-	return kind{http.StatusMethodNotAllowed, "method", "Not a method of this path"}
+	return kind{http.StatusMethodNotAllowed, "method", "Method not allowed"}
 }
-func conflict() kind { return kind{http.StatusConflict, "conflict", "It stands otherwise by now"} }
+func conflict() kind {
+	return kind{http.StatusConflict, "conflict", "The resource changed or was already decided"}
+}
 func tooLarge() kind {
-	return kind{http.StatusRequestEntityTooLarge, "too-large", "The request is too large"}
+	return kind{http.StatusRequestEntityTooLarge, "too-large", "Request too large"}
 }
 
 func wrongContent() kind {
-	return kind{http.StatusUnsupportedMediaType, "content-type", "Not the content that is expected"}
+	return kind{http.StatusUnsupportedMediaType, "content-type", "Unsupported content type"}
 }
 
 func refused() kind {
-	return kind{http.StatusUnprocessableEntity, "refused", "Understood, and refused"}
+	return kind{http.StatusUnprocessableEntity, "refused", "Refused"}
 }
 
 func tooMany() kind {
@@ -90,11 +92,11 @@ func tooMany() kind {
 }
 
 func internal() kind {
-	return kind{http.StatusInternalServerError, "internal", "A mistake in the host"}
+	return kind{http.StatusInternalServerError, "internal", "Internal error"}
 }
 
 func unavailable() kind {
-	return kind{http.StatusServiceUnavailable, "unavailable", "Not possible now"}
+	return kind{http.StatusServiceUnavailable, "unavailable", "Unavailable"}
 }
 
 // problemOf returns an error as a problem. What is for nobody but the log is

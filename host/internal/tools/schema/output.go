@@ -38,6 +38,9 @@ func CompileOutput(output json.RawMessage) (*Output, error) {
 	if err := checkWork(doc); err != nil {
 		return nil, fmt.Errorf("output schema: %w", err)
 	}
+	if err := checkVisible(doc, nil); err != nil {
+		return nil, fmt.Errorf("output schema: %w", err)
+	}
 	validator, err := compileDocument(doc)
 	if err != nil {
 		return nil, fmt.Errorf("output schema: %w", err)

@@ -145,6 +145,22 @@ func (c *rulesCheck) described(schema map[string]any) bool {
 	return strings.TrimSpace(text) != ""
 }
 
+// checkVisible checks that titles and descriptions, which a model reads, have no
+// invisible characters. Those of forms are escaped instead.
+func checkVisible(schema map[string]any, path []string) error {
+	for _, keyword := range []string{"title", "description"} {
+		if text, _ := schema[keyword].(string); tool.Visible(text) != text {
+			return fmt.Errorf("at %s: the %s has control characters, or others that cannot be seen", pointer(path), keyword)
+		}
+	}
+	return subschemas(schema, func(below []string, sub any, _ position) error {
+		if object(sub) == nil {
+			return nil
+		}
+		return checkVisible(object(sub), slices.Concat(path, below))
+	})
+}
+
 // keywords checks the keywords of ours at a property.
 func (c *rulesCheck) keywords(schema map[string]any, path []string) error {
 	if raw, ok := schema[tool.KeywordRaw]; ok {

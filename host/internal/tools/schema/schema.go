@@ -34,6 +34,9 @@ type Schema struct {
 // and the rule and is ready to stand after "refused because".
 func Compile(input json.RawMessage) (*Schema, error) {
 	s, err := compile(input)
+	if err == nil {
+		err = checkVisible(s.doc, nil)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("input schema: %w", err)
 	}

@@ -245,6 +245,7 @@ func TestCompileRefuses(t *testing.T) {
 		{"no root type", `{}`, `at the root: the type must be "object"`},
 		{"no type", property(`{"description":"d"}`), "at /properties/a: the property has no type"},
 		{"no description", property(`{"type":"string"}`), "at /properties/a: the property has no description"},
+		{"invisible characters", property(`{"type":"string","description":"ok\u001b[2J\u202e"}`), "at /properties/a: the description has control characters, or others that cannot be seen"},
 		{"blank description", property(`{"type":"string","description":" "}`), "at /properties/a: the property has no description"},
 		{"anything", property(`true`), "at /properties/a: the property has no type"},
 		{

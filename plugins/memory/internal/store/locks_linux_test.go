@@ -3,6 +3,7 @@ package store
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,13 +20,15 @@ func TestOpeningKeepsLocks(t *testing.T) {
 	if !ok {
 		t.Fatal("no inode")
 	}
+	pid := strconv.Itoa(os.Getpid())
 	locks := func() int {
 		t.Helper()
 		data, err := os.ReadFile("/proc/locks")
 		must(t, err)
 		n := 0
 		for line := range strings.Lines(string(data)) {
-			if f := strings.Fields(line); len(f) > 5 && strings.HasSuffix(f[5], fmt.Sprintf(":%d", stat.Ino)) {
+			// Another file system may have a file with the same number.
+			if f := strings.Fields(line); len(f) > 5 && f[4] == pid && strings.HasSuffix(f[5], fmt.Sprintf(":%d", stat.Ino)) {
 				n++
 			}
 		}

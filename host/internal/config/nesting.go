@@ -1,0 +1,73 @@
+package config
+
+import (
+	"bytes"
+
+	"github.com/hashicorp/hcl/v2"
+	"github.com/hashicorp/hcl/v2/hclsyntax"
+)
+
+// maxNesting bounds how deep the parser may recurse. It calls itself for each nested
+// bracket and operator, and a stack overflow ends the process: with a reload, the host.
+// A plugin may have written the file, which is found out only after it was read.
+const maxNesting = 20_000
+
+// tooDeep returns the first token that could be nested deeper than [maxNesting]. It
+// counts a token in brackets as nested in every token before it in the same list
+// element, argument or line, and so on outwards: each operator may contain the next.
+func tooDeep(tokens hclsyntax.Tokens) (at hcl.Range, found bool) {
+	levels := []level{{lines: true}} // the open brackets, outermost first
+	depth := 0                       // the sum of their tokens
+	for _, token := range tokens {
+		inner := &levels[len(levels)-1]
+		if inner.separatedBy(token) {
+			depth -= inner.tokens
+			inner.tokens = 0
+			continue
+		}
+		switch token.Type { //nolint:exhaustive // the others are words and signs
+		case hclsyntax.TokenNewline, hclsyntax.TokenComment, hclsyntax.TokenQuotedLit, hclsyntax.TokenStringLit:
+			continue // nothing is inside them
+		case hclsyntax.TokenCParen, hclsyntax.TokenCBrack, hclsyntax.TokenCBrace, hclsyntax.TokenCQuote,
+			hclsyntax.TokenCHeredoc, hclsyntax.TokenTemplateSeqEnd:
+			if len(levels) > 1 {
+				depth -= inner.tokens
+				levels = levels[:len(levels)-1]
+			}
+			continue
+		}
+		inner.tokens++
+		if depth++; depth > maxNesting {
+			return token.Range, true
+		}
+		switch token.Type { //nolint:exhaustive // the others open nothing
+		case hclsyntax.TokenOBrace:
+			levels = append(levels, level{lines: true, commas: true})
+		case hclsyntax.TokenOParen, hclsyntax.TokenOBrack:
+			levels = append(levels, level{commas: true})
+		case hclsyntax.TokenOQuote, hclsyntax.TokenOHeredoc, hclsyntax.TokenTemplateInterp, hclsyntax.TokenTemplateControl:
+			levels = append(levels, level{})
+		}
+	}
+	return hcl.Range{}, false
+}
+
+// level is the inside of a bracket, or of the file.
+type level struct {
+	tokens        int  // since the last separator
+	lines, commas bool // what separates
+}
+
+// separatedBy reports whether a token separates the tokens after it from those before
+// it. A comment extends to the end of its line.
+func (l *level) separatedBy(token hclsyntax.Token) bool {
+	switch token.Type { //nolint:exhaustive // the others separate nothing
+	case hclsyntax.TokenNewline:
+		return l.lines
+	case hclsyntax.TokenComment:
+		return l.lines && bytes.HasSuffix(token.Bytes, []byte("\n"))
+	case hclsyntax.TokenComma:
+		return l.commas
+	}
+	return false
+}
