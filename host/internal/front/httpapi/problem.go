@@ -72,9 +72,11 @@ func notFound() kind    { return kind{http.StatusNotFound, "not-found", "Not fou
 func wrongMethod() kind {
 	return kind{http.StatusMethodNotAllowed, "method", "Method not allowed"}
 }
+
 func conflict() kind {
 	return kind{http.StatusConflict, "conflict", "The resource changed or was already decided"}
 }
+
 func tooLarge() kind {
 	return kind{http.StatusRequestEntityTooLarge, "too-large", "Request too large"}
 }
