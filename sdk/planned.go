@@ -24,7 +24,8 @@ type Change[Out any] interface {
 }
 
 // AddPlanned adds a tool that changes something. plan reads the state that the
-// change depends on, refuses a call that cannot succeed, and changes nothing.
+// change depends on, refuses a call that cannot succeed, and changes nothing. With an
+// error it returns no Change: it frees what it opened itself.
 // For a preview AddPlanned plans the change and shows it. For a call it plans the
 // change again, returns [tool.Conflict] if its state is not the one of the
 // approved preview, and applies it. In and Out are as for [AddTool].
@@ -70,7 +71,6 @@ func planned[In, Out any](ctx context.Context, call *Call, in In, plan func(cont
 	c, err := plan(ctx, call, in)
 	switch {
 	case err != nil:
-		closeChange(c)
 		return nil, err
 	case c == nil:
 		return nil, errors.New("the tool has planned nothing and returned no error")
