@@ -43,7 +43,7 @@ func TestAddPlanned(t *testing.T) {
 	sdk.AddPlanned(p, spec("set"), func(_ context.Context, _ *sdk.Call, in setArgs) (sdk.Change[string], error) {
 		switch {
 		case in.Value == n.value:
-			return nil, tool.Errorf(tool.Failed, "it is %d already", n.value)
+			return (*setting)(nil), tool.Errorf(tool.Failed, "it is %d already", n.value) // beside an error it is not used
 		case in.Value < 0:
 			return nil, errors.New("a negative number")
 		case in.Value == 0:
