@@ -178,15 +178,15 @@ func (c *changed) notes(r *repository) []string {
 	return notes
 }
 
-func (c *adding) state() string {
-	return stateOf(slices.Concat([]string{"git_add", c.gitDir}, c.lines)...)
+func (c *adding) State(context.Context) (string, error) {
+	return stateOf(slices.Concat([]string{"git_add", c.gitDir}, c.lines)...), nil
 }
 
-func (c *adding) show(context.Context) (string, []tool.Content, error) {
+func (c *adding) Show(context.Context) (string, []tool.Content, error) {
 	return "Stages " + plural(len(c.paths), "file") + " in " + c.place(), c.listed(append(c.notes(c.repository), c.lines...)), nil
 }
 
-func (c *adding) make(ctx context.Context) (tool.Result, error) {
+func (c *adding) Apply(ctx context.Context) (tool.Result, error) {
 	if _, err := c.run(ctx, updateIndex(c.paths)); err != nil {
 		return tool.Result{}, err
 	}

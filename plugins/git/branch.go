@@ -221,13 +221,13 @@ func (r *repository) newBranch(ctx context.Context, name, base string) (Commit, 
 	return r.describe(ctx, id)
 }
 
-func (c *creating) state() string { return stateOf("git_branch", c.gitDir, c.name, c.at.ID) }
+func (c *creating) State(context.Context) (string, error) { return stateOf("git_branch", c.gitDir, c.name, c.at.ID), nil }
 
-func (c *creating) show(context.Context) (string, []tool.Content, error) {
+func (c *creating) Show(context.Context) (string, []tool.Content, error) {
 	return fmt.Sprintf("Creates the branch %s in %s at %s: %s", tool.VisibleName(c.name), c.place(), short(c.at.ID), oneLine(c.at.Subject)), nil, nil
 }
 
-func (c *creating) make(ctx context.Context) (tool.Result, error) {
+func (c *creating) Apply(ctx context.Context) (tool.Result, error) {
 	none := strings.Repeat("0", len(c.at.ID))
 	args := []string{"update-ref", "--no-deref", "-m", "branch: Created from " + c.at.ID, "refs/heads/" + c.name, c.at.ID, none}
 	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {

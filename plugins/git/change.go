@@ -13,16 +13,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// change is a planned call of a tool that changes something. The plan has read
-// everything that the change depends on, and has changed nothing.
-type change interface {
-	// state returns everything that the plan depends on. Equal states mean equal changes.
-	state() string
-	// show returns the preview.
-	show(ctx context.Context) (summary string, content []tool.Content, err error)
-	// make makes exactly the planned change, or nothing.
-	make(ctx context.Context) (tool.Result, error)
-}
+// change is a planned change. Planning reads everything that the change depends on.
+type change = sdk.Change[tool.Result]
 
 // addChange adds a tool that changes something. plan changes nothing; it refuses a call
 // that cannot succeed. The description is in descriptions/NAME.md.
@@ -32,38 +24,9 @@ func addChange[In any](p *sdk.Plugin, g *git, plan func(context.Context, *access
 	if spec.Timeout == 0 {
 		spec.Timeout = localTimeout
 	}
-	run := func(ctx context.Context, call *sdk.Call, in In) (tool.Result, error) {
-		s := g.access(call)
-		c, err := plan(ctx, s, in)
-		var digest []byte
-		if err == nil {
-			digest = digestOf(c)
-		}
-		if err := sdk.CheckPreview(call.PreviewDigest(), digest, err); err != nil {
-			return tool.Result{}, err
-		}
-		return c.make(ctx)
-	}
-	preview := func(ctx context.Context, call *sdk.Call, in In) (tool.Preview, error) {
-		s := g.access(call)
-		s.previews = true
-		c, err := plan(ctx, s, in)
-		if err != nil {
-			return tool.Preview{}, err
-		}
-		summary, content, err := c.show(ctx)
-		if err != nil {
-			return tool.Preview{}, err
-		}
-		return tool.Preview{Summary: summary, Content: content, Digest: digestOf(c)}, nil
-	}
-	sdk.AddToolWithPreview(p, spec, run, preview)
-}
-
-// digestOf returns the digest of c's state.
-func digestOf(c change) []byte {
-	sum := sha256.Sum256([]byte(c.state()))
-	return sum[:]
+	sdk.AddPlanned(p, spec, func(ctx context.Context, call *sdk.Call, in In) (change, error) {
+		return plan(ctx, g.access(call), in)
+	})
 }
 
 // stateOf joins parts without ambiguity.

@@ -229,7 +229,7 @@ func (c *committing) compare(ctx context.Context, x *privateIndex) error {
 	if err := c.refuseForbidden(files); err != nil {
 		return err
 	}
-	if !c.previews {
+	if !c.call.InPreview() {
 		return nil
 	}
 	var err error
@@ -245,11 +245,11 @@ func emptyTree(like string) string {
 	return "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 }
 
-func (c *committing) state() string {
-	return stateOf(slices.Concat([]string{"git_commit", c.gitDir, c.head.Name, c.tree, c.message, c.author.name, c.author.email}, c.parents)...)
+func (c *committing) State(context.Context) (string, error) {
+	return stateOf(slices.Concat([]string{"git_commit", c.gitDir, c.head.Name, c.tree, c.message, c.author.name, c.author.email}, c.parents)...), nil
 }
 
-func (c *committing) show(ctx context.Context) (string, []tool.Content, error) {
+func (c *committing) Show(ctx context.Context) (string, []tool.Content, error) {
 	subject, _, _ := strings.Cut(c.message, "\n")
 	summary := fmt.Sprintf("Commits %s (+%d -%d) on %s: %s", plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted, c.head.head(), oneLine(subject))
 	var about strings.Builder
@@ -278,7 +278,7 @@ func (c *committing) show(ctx context.Context) (string, []tool.Content, error) {
 	return summary, append([]tool.Content{tool.Text(about.String())}, c.patch.content()...), nil
 }
 
-func (c *committing) make(ctx context.Context) (tool.Result, error) {
+func (c *committing) Apply(ctx context.Context) (tool.Result, error) {
 	args := []string{"commit-tree", "--no-gpg-sign", c.tree}
 	for _, parent := range c.parents {
 		args = append(args, "-p", parent)

@@ -72,11 +72,11 @@ func (r *repository) fetchSpecs(ctx context.Context, from *remote, branch string
 	return forced, nil
 }
 
-func (c *fetching) state() string {
-	return stateOf(slices.Concat([]string{"git_fetch", c.gitDir, c.from.name, c.from.url, fmt.Sprint(c.in.Prune, c.in.Tags)}, c.specs)...)
+func (c *fetching) State(context.Context) (string, error) {
+	return stateOf(slices.Concat([]string{"git_fetch", c.gitDir, c.from.name, c.from.url, fmt.Sprint(c.in.Prune, c.in.Tags)}, c.specs)...), nil
 }
 
-func (c *fetching) show(context.Context) (string, []tool.Content, error) {
+func (c *fetching) Show(context.Context) (string, []tool.Content, error) {
 	summary := fmt.Sprintf("Fetches from %s (%s) into %s", tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.place())
 	lines := []string{"Address: " + tool.VisibleName(c.from.url)}
 	for _, spec := range c.specs {
@@ -85,7 +85,7 @@ func (c *fetching) show(context.Context) (string, []tool.Content, error) {
 	return summary, c.listed(lines), nil
 }
 
-func (c *fetching) make(ctx context.Context) (tool.Result, error) {
+func (c *fetching) Apply(ctx context.Context) (tool.Result, error) {
 	before, after, err := c.fetch(ctx)
 	if err != nil {
 		return tool.Result{}, err

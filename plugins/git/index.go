@@ -24,7 +24,7 @@ func (r *repository) newIndex() (*privateIndex, error) {
 		return nil, noRoom(err)
 	}
 	x := &privateIndex{r: r, dir: dir, env: []string{"GIT_INDEX_FILE=" + filepath.Join(dir, "index")}}
-	if r.previews {
+	if r.call.InPreview() {
 		objects := filepath.Join(dir, "objects")
 		if err := os.Mkdir(objects, 0o700); err != nil {
 			x.Close()
@@ -48,7 +48,7 @@ func (x *privateIndex) copy() error {
 // run runs git with this index.
 func (x *privateIndex) run(ctx context.Context, c command) (output, error) {
 	c.env = append(c.env, x.env...)
-	c.writes = !x.r.previews
+	c.writes = !x.r.call.InPreview()
 	return x.r.run(ctx, c)
 }
 

@@ -111,8 +111,6 @@ type access struct {
 	settings settings
 	// budget is the maximum size of a result in bytes.
 	budget int
-	// previews is true in a preview, which must change nothing, not even add objects.
-	previews bool
 }
 
 func (g *git) access(c *sdk.Call) *access {

@@ -90,17 +90,17 @@ func (r *repository) upstreamOf(branch string, from *remote, named string) (stri
 	return strings.TrimPrefix(merged, "refs/heads/"), nil
 }
 
-func (c *pulling) state() string {
-	return stateOf("git_pull", c.gitDir, c.from.name, c.from.url, c.branch, c.mode, c.head.Name, c.head.Commit)
+func (c *pulling) State(context.Context) (string, error) {
+	return stateOf("git_pull", c.gitDir, c.from.name, c.from.url, c.branch, c.mode, c.head.Name, c.head.Commit), nil
 }
 
-func (c *pulling) show(context.Context) (string, []tool.Content, error) {
+func (c *pulling) Show(context.Context) (string, []tool.Content, error) {
 	how := map[string]string{"ff_only": "fast-forward only", "merge": "with a merge if needed", "rebase": "with a rebase if needed"}[c.mode]
 	summary := fmt.Sprintf("Pulls %s from %s (%s) into %s of %s, %s", tool.VisibleName(c.branch), tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.head.head(), c.place(), how)
 	return summary, nil, nil
 }
 
-func (c *pulling) make(ctx context.Context) (tool.Result, error) {
+func (c *pulling) Apply(ctx context.Context) (tool.Result, error) {
 	if _, _, err := c.fetch(ctx); err != nil {
 		return tool.Result{}, err
 	}

@@ -98,7 +98,7 @@ func (c *pushing) look(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if c.outgoing, err = c.between(ctx, c.commitID, known...); err != nil || !c.previews {
+	if c.outgoing, err = c.between(ctx, c.commitID, known...); err != nil || !c.call.InPreview() {
 		return err
 	}
 	base, err := c.base(ctx, known)
@@ -135,11 +135,11 @@ func (c *pushing) base(ctx context.Context, known []string) (string, error) {
 	return cmp.Or(strings.TrimSpace(string(out.stdout)), emptyTree(c.commitID)), err
 }
 
-func (c *pushing) state() string {
-	return stateOf("git_push", c.gitDir, c.to.name, c.to.url, c.branch, "refs/heads/"+c.target, c.commitID, c.tracked, fmt.Sprint(c.in.ForceWithLease, c.in.SetUpstream))
+func (c *pushing) State(context.Context) (string, error) {
+	return stateOf("git_push", c.gitDir, c.to.name, c.to.url, c.branch, "refs/heads/"+c.target, c.commitID, c.tracked, fmt.Sprint(c.in.ForceWithLease, c.in.SetUpstream)), nil
 }
 
-func (c *pushing) show(context.Context) (string, []tool.Content, error) {
+func (c *pushing) Show(context.Context) (string, []tool.Content, error) {
 	how := "Pushes"
 	if c.in.ForceWithLease {
 		how = "Force-pushes"
@@ -156,7 +156,7 @@ func (c *pushing) show(context.Context) (string, []tool.Content, error) {
 	return summary, append(content, c.diff.content()...), nil
 }
 
-func (c *pushing) make(ctx context.Context) (tool.Result, error) {
+func (c *pushing) Apply(ctx context.Context) (tool.Result, error) {
 	args := []string{"push", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no", "--no-progress", "--no-thin"}
 	if c.in.ForceWithLease {
 		args = append(args, "--force-with-lease=refs/heads/"+c.target+":"+c.tracked)

@@ -61,11 +61,11 @@ func planReset(ctx context.Context, s *access, in resetArgs) (change, error) {
 	return c, r.refuseLoss(ctx, id, c.files)
 }
 
-func (c *resetting) state() string {
-	return stateOf("git_reset", c.gitDir, c.mode, c.head.Name, c.head.Commit, c.to.ID, c.lost.digest())
+func (c *resetting) State(context.Context) (string, error) {
+	return stateOf("git_reset", c.gitDir, c.mode, c.head.Name, c.head.Commit, c.to.ID, c.lost.digest()), nil
 }
 
-func (c *resetting) show(context.Context) (string, []tool.Content, error) {
+func (c *resetting) Show(context.Context) (string, []tool.Content, error) {
 	summary := fmt.Sprintf("Resets %s (%s) to %s: %s", c.head.head(), c.mode, short(c.to.ID), oneLine(c.to.Subject))
 	if c.mode == "hard" {
 		summary += fmt.Sprintf("; discards changes to %s", plural(len(c.files), "file"))
@@ -73,7 +73,7 @@ func (c *resetting) show(context.Context) (string, []tool.Content, error) {
 	return summary, append(commitsLeft("Commits that the branch loses:", c.left), c.lost.content()...), nil
 }
 
-func (c *resetting) make(ctx context.Context) (tool.Result, error) {
+func (c *resetting) Apply(ctx context.Context) (tool.Result, error) {
 	args := []string{"reset", "--" + c.mode, "--quiet", "--no-recurse-submodules", c.to.ID}
 	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
 		return tool.Result{}, err

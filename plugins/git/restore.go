@@ -70,16 +70,16 @@ func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error)
 	return c, nil
 }
 
-func (c *restoring) state() string {
-	return stateOf("git_restore", c.gitDir, c.where, c.source, strings.Join(c.paths, "\x00"), c.lost.digest())
+func (c *restoring) State(context.Context) (string, error) {
+	return stateOf("git_restore", c.gitDir, c.where, c.source, strings.Join(c.paths, "\x00"), c.lost.digest()), nil
 }
 
-func (c *restoring) show(context.Context) (string, []tool.Content, error) {
+func (c *restoring) Show(context.Context) (string, []tool.Content, error) {
 	what := map[string]string{"files": "Discards changes to", "index": "Unstages", "both": "Discards changes, including staged ones, to"}[c.where]
 	return fmt.Sprintf("%s %s in %s", what, plural(len(c.files), "file"), c.place()), c.lost.content(), nil
 }
 
-func (c *restoring) make(ctx context.Context) (tool.Result, error) {
+func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 	args := []string{"restore", "--no-recurse-submodules", "--no-progress", "--quiet", "--pathspec-from-file=-", "--pathspec-file-nul"}
 	if c.where != "files" {
 		args = append(args, "--staged")

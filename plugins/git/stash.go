@@ -60,13 +60,13 @@ type listed struct {
 // listing returns the change for a list.
 func listing(name string, result sdk.Texter) change { return &listed{name, result} }
 
-func (l *listed) state() string { return stateOf(l.tool) }
+func (l *listed) State(context.Context) (string, error) { return stateOf(l.tool), nil }
 
-func (l *listed) show(context.Context) (string, []tool.Content, error) {
+func (l *listed) Show(context.Context) (string, []tool.Content, error) {
 	return "Changes nothing", nil, nil
 }
 
-func (l *listed) make(context.Context) (tool.Result, error) {
+func (l *listed) Apply(context.Context) (tool.Result, error) {
 	structured, err := json.Marshal(l.result)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("encode the result: %w", err)
@@ -186,20 +186,20 @@ func (r *repository) planPush(ctx context.Context, in stashArgs) (change, error)
 	return c, err
 }
 
-func (c *stashing) state() string {
-	return stateOf("git_stash push", c.gitDir, c.head.Name, c.head.Commit, c.in.Message, fmt.Sprintf("%t %x", c.in.Untracked, c.lost.sum), strings.Join(c.files, "\x00"))
+func (c *stashing) State(context.Context) (string, error) {
+	return stateOf("git_stash push", c.gitDir, c.head.Name, c.head.Commit, c.in.Message, fmt.Sprintf("%t %x", c.in.Untracked, c.lost.sum), strings.Join(c.files, "\x00")), nil
 }
 
-func (c *stashing) show(context.Context) (string, []tool.Content, error) {
+func (c *stashing) Show(context.Context) (string, []tool.Content, error) {
 	var lines []string
 	for _, e := range c.head.files {
-		lines = append(lines, e.Index+e.Worktree+" "+tool.VisibleName(c.repository.show(e.Path)))
+		lines = append(lines, e.Index+e.Worktree+" "+tool.VisibleName(c.show(e.Path)))
 	}
 	summary := fmt.Sprintf("Stashes changes to %s in %s", plural(len(c.files), "file"), c.place())
-	return summary, append(c.repository.listed(lines), c.lost.content()...), nil
+	return summary, append(c.listed(lines), c.lost.content()...), nil
 }
 
-func (c *stashing) make(ctx context.Context) (tool.Result, error) {
+func (c *stashing) Apply(ctx context.Context) (tool.Result, error) {
 	args := []string{"stash", "push", "--quiet", "--no-keep-index"}
 	if c.in.Untracked {
 		args = append(args, "--include-untracked")
@@ -269,11 +269,11 @@ func (c *unstashing) lookAtOthers(ctx context.Context) error {
 	return err
 }
 
-func (c *unstashing) state() string {
-	return stateOf("git_stash "+c.action, c.gitDir, c.stash.Commit)
+func (c *unstashing) State(context.Context) (string, error) {
+	return stateOf("git_stash "+c.action, c.gitDir, c.stash.Commit), nil
 }
 
-func (c *unstashing) show(context.Context) (string, []tool.Content, error) {
+func (c *unstashing) Show(context.Context) (string, []tool.Content, error) {
 	what := map[string]string{"apply": "Restores", "pop": "Restores and removes", "drop": "Deletes"}[c.action]
 	summary := fmt.Sprintf("%s stash %d of %s, with changes to %s: %s", what, c.stash.Number, c.place(), plural(len(c.files), "file"), oneLine(c.stash.Message))
 	shown := c.diff.content()
@@ -283,7 +283,7 @@ func (c *unstashing) show(context.Context) (string, []tool.Content, error) {
 	return summary, shown, nil
 }
 
-func (c *unstashing) make(ctx context.Context) (tool.Result, error) {
+func (c *unstashing) Apply(ctx context.Context) (tool.Result, error) {
 	var effects []tool.Effect
 	if c.action != "drop" {
 		// The object id identifies the stash; its number may have changed.

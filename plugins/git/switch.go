@@ -134,15 +134,15 @@ func (r *repository) differing(ctx context.Context, states ...string) ([]string,
 	return r.names(ctx, append([]string{"diff"}, states...)...)
 }
 
-func (c *switching) state() string {
-	return stateOf("git_switch", c.gitDir, c.head.Name, c.head.Commit, c.target, c.remote, strings.Join(c.args, "\x00"))
+func (c *switching) State(context.Context) (string, error) {
+	return stateOf("git_switch", c.gitDir, c.head.Name, c.head.Commit, c.target, c.remote, strings.Join(c.args, "\x00")), nil
 }
 
-func (c *switching) show(context.Context) (string, []tool.Content, error) {
+func (c *switching) Show(context.Context) (string, []tool.Content, error) {
 	summary := fmt.Sprintf("Switches %s from %s to %s at %s: %s change", c.place(), c.head.head(), c.to, short(c.target), plural(len(c.files), "file"))
 	var lines []string
 	for _, path := range c.files {
-		lines = append(lines, tool.VisibleName(c.repository.show(path)))
+		lines = append(lines, tool.VisibleName(c.show(path)))
 	}
 	content := c.listed(lines)
 	if c.isSparse() {
@@ -157,7 +157,7 @@ func (r *repository) isSparse() bool {
 	return len(values) > 0 && !slices.Contains([]string{"false", "no", "off", "0"}, strings.ToLower(values[len(values)-1]))
 }
 
-func (c *switching) make(ctx context.Context) (tool.Result, error) {
+func (c *switching) Apply(ctx context.Context) (tool.Result, error) {
 	args := append([]string{"switch", "--no-guess", "--no-progress", "--no-recurse-submodules", "--quiet"}, c.args...)
 	if _, err := c.run(ctx, command{args: args, writes: true, env: c.anybody()}); err != nil {
 		return tool.Result{}, err

@@ -75,7 +75,7 @@ func TestRepositoryDoesNotRedirectDuringCall(t *testing.T) {
 		w.git("r", "config", setting[0], setting[1])
 	}
 	c := &pushing{repository: r, to: to, branch: "main", target: "main", commitID: head}
-	if _, err := c.make(t.Context()); err != nil {
+	if _, err := c.Apply(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if s.at(w, "r", "main") != head || s.at(w, "other", "main") == head {

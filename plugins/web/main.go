@@ -32,14 +32,14 @@ func newPlugin(o outside) *sdk.Plugin {
 		Name: "web_fetch", Aliases: []string{"fetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,
 		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
 	}), with(w, webFetch))
-	sdk.AddToolWithPreview(p, described(tool.Spec{
+	sdk.AddPlanned(p, described(tool.Spec{
 		Name: "http_request", Tier: tool.Privileged, Destructive: true, OpenWorld: true,
 		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
 		TierWhen: []tool.TierRule{
 			{Property: "method", Equals: json.RawMessage(`"GET"`), Tier: tool.SideEffecting},
 			{Property: "method", Equals: json.RawMessage(`"HEAD"`), Tier: tool.SideEffecting},
 		},
-	}), with(w, httpRequest), with(w, previewRequest))
+	}), with(w, planRequest))
 	sdk.AddTool(p, described(tool.Spec{
 		Name: "web_search", Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
 	}), with(w, webSearch))

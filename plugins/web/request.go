@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,29 +34,70 @@ const (
 	maxRequestBody = 5 << 20
 )
 
-// httpRequest is the tool http_request.
-func httpRequest(ctx context.Context, p *parts, c *sdk.Call, in httpRequestArgs) (tool.Result, error) {
-	plan, err := p.plan(in)
-	var digest []byte
-	if err == nil {
-		digest = plan.digest()
+// request is a request that is planned and not sent yet, without the values of its
+// secrets.
+type request struct {
+	parts   *parts
+	call    *sdk.Call
+	method  string
+	url     *url.URL
+	header  http.Header
+	body    []byte
+	secrets []string // sorted names
+}
+
+// planRequest returns the request that a call of http_request describes, or refuses it.
+func planRequest(_ context.Context, p *parts, c *sdk.Call, in httpRequestArgs) (sdk.Change[tool.Result], error) {
+	u, err := p.address(in.URL)
+	if err != nil {
+		return nil, err
 	}
-	if err := sdk.CheckPreview(c.PreviewDigest(), digest, err); err != nil {
-		return tool.Result{}, err
+	if err := p.checkRequest(u); err != nil {
+		return nil, fetch.Refused(err)
 	}
-	values, err := plan.reveal(ctx, c)
+	r := &request{parts: p, call: c, method: in.Method, url: u, header: make(http.Header)}
+	if err := r.setHeaders(in.Headers); err != nil {
+		return nil, err
+	}
+	if err := r.setBody(in); err != nil {
+		return nil, err
+	}
+	if r.secrets, err = p.secretsIn(r.header, u); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// State implements [sdk.Change].
+func (r *request) State(context.Context) (string, error) { return r.text(), nil }
+
+// Show implements [sdk.Change].
+func (r *request) Show(context.Context) (string, []tool.Content, error) {
+	summary := fmt.Sprintf("Sends %s %s", r.method, tool.VisibleName(r.url.String()))
+	if len(r.body) > 0 {
+		summary += fmt.Sprintf(" with %d bytes", len(r.body))
+	}
+	if len(r.secrets) > 0 {
+		summary += ", with the secret " + strings.Join(r.secrets, " and ")
+	}
+	return summary, []tool.Content{tool.Text(r.text())}, nil
+}
+
+// Apply implements [sdk.Change]. It sends the request.
+func (r *request) Apply(ctx context.Context) (tool.Result, error) {
+	values, err := r.reveal(ctx, r.call)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	hider := newHider(values)
-	response, err := p.client.Do(ctx, fetch.Request{
-		Method: plan.method, URL: plan.url, Header: plan.header, Body: plan.body, Check: p.checkRequest,
+	response, err := r.parts.client.Do(ctx, fetch.Request{
+		Method: r.method, URL: r.url, Header: r.header, Body: r.body, Check: r.parts.checkRequest,
 	})
 	if err != nil {
 		return tool.Result{}, hidden(err, hider)
 	}
 	defer response.Release()
-	return p.requestResult(ctx, response, hider, c.MaxOutput())
+	return r.parts.requestResult(ctx, response, hider, r.call.MaxOutput())
 }
 
 // hidden returns an error without the values of secrets. It drops the cause, which is
@@ -73,48 +113,8 @@ func hidden(err error, h *hider) error {
 // checkRequest refuses a URL that http_request may not contact. It runs on each hop.
 func (p *parts) checkRequest(u *url.URL) error { return p.requests.Domain(u.Hostname()) }
 
-// previewRequest shows the request that a call of http_request would send.
-func previewRequest(_ context.Context, p *parts, _ *sdk.Call, in httpRequestArgs) (tool.Preview, error) {
-	plan, err := p.plan(in)
-	if err != nil {
-		return tool.Preview{}, err
-	}
-	return tool.Preview{Summary: plan.summary(), Content: []tool.Content{tool.Text(plan.text())}, Digest: plan.digest()}, nil
-}
-
-// requestPlan is a request that is not sent yet, without the values of its secrets.
-type requestPlan struct {
-	method  string
-	url     *url.URL
-	header  http.Header
-	body    []byte
-	secrets []string // sorted names
-}
-
-// plan returns the request that the arguments describe, or refuses it.
-func (p *parts) plan(in httpRequestArgs) (*requestPlan, error) {
-	u, err := p.address(in.URL)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.checkRequest(u); err != nil {
-		return nil, fetch.Refused(err)
-	}
-	plan := &requestPlan{method: in.Method, url: u, header: make(http.Header)}
-	if err := plan.setHeaders(in.Headers); err != nil {
-		return nil, err
-	}
-	if err := plan.setBody(in); err != nil {
-		return nil, err
-	}
-	if plan.secrets, err = p.secretsIn(plan.header, u); err != nil {
-		return nil, err
-	}
-	return plan, nil
-}
-
 // setHeaders sets the headers of the caller. It refuses those of the connection.
-func (r *requestPlan) setHeaders(headers map[string]string) error {
+func (r *request) setHeaders(headers map[string]string) error {
 	if len(headers) > maxHeaders {
 		return tool.Errorf(tool.InvalidArgument, "there are %d headers, expected at most %d", len(headers), maxHeaders)
 	}
@@ -153,7 +153,7 @@ func ownHeader(name string) bool {
 	}, name)
 }
 
-func (r *requestPlan) setBody(in httpRequestArgs) error {
+func (r *request) setBody(in httpRequestArgs) error {
 	given := in.JSON != ""
 	switch {
 	case given && in.Body != "":
@@ -178,25 +178,8 @@ func (r *requestPlan) setBody(in httpRequestArgs) error {
 	return nil
 }
 
-// digest returns the hash of the request.
-func (r *requestPlan) digest() []byte {
-	sum := sha256.Sum256([]byte(r.text()))
-	return sum[:]
-}
-
-func (r *requestPlan) summary() string {
-	text := fmt.Sprintf("Sends %s %s", r.method, tool.VisibleName(r.url.String()))
-	if len(r.body) > 0 {
-		text += fmt.Sprintf(" with %d bytes", len(r.body))
-	}
-	if len(r.secrets) > 0 {
-		text += ", with the secret " + strings.Join(r.secrets, " and ")
-	}
-	return text
-}
-
 // text returns the request as it would be sent, without the values of secrets.
-func (r *requestPlan) text() string {
+func (r *request) text() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %s\n", r.method, r.url)
 	for _, name := range slices.Sorted(maps.Keys(r.header)) {

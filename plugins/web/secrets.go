@@ -51,7 +51,7 @@ func loopback(host string) bool {
 }
 
 // reveal puts the values of the secrets into the headers. It returns the values by name.
-func (r *requestPlan) reveal(ctx context.Context, c *sdk.Call) (map[string]string, error) {
+func (r *request) reveal(ctx context.Context, c *sdk.Call) (map[string]string, error) {
 	values := make(map[string]string)
 	for _, name := range r.secrets {
 		value, err := c.Secret(ctx, name)
