@@ -8,9 +8,9 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -52,6 +52,9 @@ func argumentError(in reflect.Type, raw json.RawMessage, err error) *tool.Error 
 	}
 }
 
+// maxEcho is how much of a wrong argument an error repeats, in bytes.
+const maxEcho = 80
+
 // wrong is a value in the arguments that does not fit its type.
 type wrong struct {
 	path  string
@@ -67,7 +70,7 @@ func findWrong(t reflect.Type, raw json.RawMessage, path string) (wrong, bool) {
 	if json.Unmarshal(raw, reflect.New(t).Interface()) == nil {
 		return wrong{}, false
 	}
-	here := wrong{path: path, typ: t, value: shorten(string(raw))}
+	here := wrong{path: path, typ: t, value: display.Cut(string(raw), maxEcho)}
 	if _, ok := (&inferrer{use: arguments}).special(t, ""); ok {
 		return here, true
 	}
@@ -98,15 +101,6 @@ func findWrong(t reflect.Type, raw json.RawMessage, path string) (wrong, bool) {
 		}
 	}
 	return here, true
-}
-
-// shorten makes a value fit into a message.
-func shorten(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
 }
 
 // inferResult returns the schema of a tool's structured result, if it has one.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -54,7 +55,7 @@ func planAdd(ctx context.Context, s *access, in addArgs) (change, error) {
 		return nil, err
 	}
 	if len(c.paths) == 0 {
-		return nil, tool.Errorf(tool.NotFound, "There is nothing to stage in %s", shownNames(in.Files)).
+		return nil, tool.Errorf(tool.NotFound, "There is nothing to stage in %s", display.Names(in.Files)).
 			WithHint("the files are unchanged, already staged, ignored by .gitignore, or missing; git_status lists changed files")
 	}
 	return c, nil
@@ -70,19 +71,6 @@ func (s *access) repositoryOf(ctx context.Context, path string, files []string) 
 		}
 	}
 	return s.repository(ctx, path)
-}
-
-// shownNames lists up to ten names on one line.
-func shownNames(names []string) string {
-	const most = 10
-	var shown []string
-	for _, name := range names[:min(len(names), most)] {
-		shown = append(shown, tool.VisibleName(name))
-	}
-	if more := len(names) - most; more > 0 {
-		shown = append(shown, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(shown, ", ")
 }
 
 // toStage finds the changes below the paths that are not in the index in env. It leaves
@@ -111,7 +99,7 @@ func (r *repository) toStage(ctx context.Context, env, paths []string) (changed,
 			continue
 		}
 		c.paths = append(c.paths, e.Path)
-		c.lines = append(c.lines, fmt.Sprintf("%s %s", e.Worktree, tool.VisibleName(r.show(e.Path))))
+		c.lines = append(c.lines, fmt.Sprintf("%s %s", e.Worktree, r.show(e.Path)))
 	}
 	for _, path := range paths {
 		missing := r.refuseMissing([]string{path})
@@ -183,13 +171,13 @@ func (c *adding) State(context.Context) (string, error) {
 }
 
 func (c *adding) Show(context.Context) (string, []tool.Content, error) {
-	return "Stages " + plural(len(c.paths), "file") + " in " + c.place(), c.listed(append(c.notes(c.repository), c.lines...)), nil
+	return "Stages " + display.Plural(len(c.paths), "file") + " in " + c.place(), c.listed(append(c.notes(c.repository), c.lines...)), nil
 }
 
 func (c *adding) Apply(ctx context.Context) (tool.Result, error) {
 	if _, err := c.run(ctx, updateIndex(c.paths)); err != nil {
 		return tool.Result{}, err
 	}
-	text := strings.Join(append([]string{"Staged " + plural(len(c.paths), "file") + ": " + c.namesOf(c.paths)}, c.notes(c.repository)...), "\n")
+	text := strings.Join(append([]string{"Staged " + display.Plural(len(c.paths), "file") + ": " + c.namesOf(c.paths)}, c.notes(c.repository)...), "\n")
 	return done(map[string]any{"repo": c.shown, "staged": len(c.paths)}, c.changedFiles(nil, "stage"), "%s", text), nil
 }

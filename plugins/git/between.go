@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -43,7 +44,7 @@ func countOf(commits []Commit) string {
 	if len(commits) > maxBetween {
 		return fmt.Sprintf("more than %d commits", maxBetween)
 	}
-	return plural(len(commits), "commit")
+	return display.Plural(len(commits), "commit")
 }
 
 // commitsLeft lists commits from between for a preview.

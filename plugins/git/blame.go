@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -20,26 +21,26 @@ type blameArgs struct {
 
 // Blamed is the result of git_blame: the lines of a file with their commits.
 type Blamed struct {
-	Path       string       `json:"path"`
+	Path       display.Name `json:"path"`
 	Hunks      []BlamedHunk `json:"hunks" jsonschema:"consecutive lines from the same commit"`
 	NextCursor string       `json:"next_cursor,omitempty"`
 }
 
 // BlamedHunk is a run of lines from one commit.
 type BlamedHunk struct {
-	First   int      `json:"first" jsonschema:"the number of the first line"`
-	Commit  string   `json:"commit" jsonschema:"the commit's id; all zeros if the lines are not committed"`
-	Author  string   `json:"author"`
-	Date    string   `json:"date"`
-	Summary string   `json:"summary"`
-	Lines   []string `json:"lines"`
+	First   int          `json:"first" jsonschema:"the number of the first line"`
+	Commit  string       `json:"commit" jsonschema:"the commit's id; all zeros if the lines are not committed"`
+	Author  display.Line `json:"author"`
+	Date    string       `json:"date"`
+	Summary display.Line `json:"summary"`
+	Lines   []string     `json:"lines"`
 }
 
 // Text implements [sdk.Texter].
 func (b Blamed) Text() string {
 	var text strings.Builder
 	for _, h := range b.Hunks {
-		fmt.Fprintf(&text, "%s %s %s: %s\n", short(h.Commit), h.Date[:min(len(h.Date), 10)], oneLine(h.Author), oneLine(h.Summary))
+		fmt.Fprintf(&text, "%s %s %s: %s\n", short(h.Commit), h.Date[:min(len(h.Date), 10)], h.Author, h.Summary)
 		for i, line := range h.Lines {
 			fmt.Fprintf(&text, "%6d  %s\n", h.First+i, line)
 		}
@@ -55,7 +56,7 @@ func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 		return Blamed{}, err
 	}
 	if r.focus == "." {
-		return Blamed{}, tool.Errorf(tool.InvalidArgument, "%s is not a file", tool.VisibleName(in.Path)).WithHint("set path to a file")
+		return Blamed{}, tool.Errorf(tool.InvalidArgument, "%s is not a file", display.Name(in.Path)).WithHint("set path to a file")
 	}
 	if err := r.refuseSensitive(); err != nil {
 		return Blamed{}, err
@@ -105,21 +106,19 @@ func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 const maxBlamed = 2000
 
 func (b *Blamed) add(line porcelain.Line, p *page) {
-	if len(line.Text) > maxBlamed {
-		line.Text = strings.ToValidUTF8(line.Text[:maxBlamed], "") + "..."
-	}
+	line.Text = display.Cut(line.Text, maxBlamed)
 	n := len(b.Hunks)
 	same := n > 0 && b.Hunks[n-1].Commit == line.Commit.ID && b.Hunks[n-1].First+len(b.Hunks[n-1].Lines) == line.Number
-	size := jsonSize(line.Text) + 10
+	size := display.JSONSize(line.Text) + 10
 	if !same {
-		size += 160 + jsonSize(line.Commit.Author) + jsonSize(line.Commit.Summary)
+		size += 160 + display.JSONSize(line.Commit.Author) + display.JSONSize(line.Commit.Summary)
 	}
 	if !p.take(size) {
 		return
 	}
 	if !same {
 		c := line.Commit
-		b.Hunks = append(b.Hunks, BlamedHunk{First: line.Number, Commit: c.ID, Author: c.Author, Date: c.Date.Format(time.RFC3339), Summary: c.Summary})
+		b.Hunks = append(b.Hunks, BlamedHunk{First: line.Number, Commit: c.ID, Author: display.Line(c.Author), Date: c.Date.Format(time.RFC3339), Summary: display.Line(c.Summary)})
 		n++
 	}
 	b.Hunks[n-1].Lines = append(b.Hunks[n-1].Lines, line.Text)
@@ -130,7 +129,7 @@ func lineRange(text string) (first, last int, err error) {
 	if text == "" {
 		return 1, 0, nil
 	}
-	wrong := tool.Errorf(tool.InvalidArgument, "lines is %q, expected 10, 10-20 or 10-", cut(text))
+	wrong := tool.Errorf(tool.InvalidArgument, "lines is %q, expected 10, 10-20 or 10-", display.Cut(text, maxEcho))
 	from, to, ranged := strings.Cut(text, "-")
 	if first, err = strconv.Atoi(from); err != nil || first < 1 {
 		return 0, 0, wrong

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -30,14 +31,14 @@ type Branches struct {
 
 // Branch is one branch.
 type Branch struct {
-	Name     string `json:"name"`
-	Remote   bool   `json:"remote,omitempty"`
-	Current  bool   `json:"current,omitempty"`
-	Commit   string `json:"commit"`
-	Upstream string `json:"upstream,omitempty"`
-	Track    string `json:"track,omitempty" jsonschema:"compared with its upstream: ahead N, behind N, or gone"`
-	Date     string `json:"date" jsonschema:"the date of its last commit"`
-	Subject  string `json:"subject" jsonschema:"the subject of its last commit"`
+	Name     display.Name `json:"name"`
+	Remote   bool         `json:"remote,omitempty"`
+	Current  bool         `json:"current,omitempty"`
+	Commit   string       `json:"commit"`
+	Upstream display.Name `json:"upstream,omitempty"`
+	Track    string       `json:"track,omitempty" jsonschema:"compared with its upstream: ahead N, behind N, or gone"`
+	Date     string       `json:"date" jsonschema:"the date of its last commit"`
+	Subject  display.Line `json:"subject" jsonschema:"the subject of its last commit"`
 }
 
 // Text implements [sdk.Texter].
@@ -51,9 +52,9 @@ func (l Branches) Text() string {
 		if branch.Current {
 			mark = "*"
 		}
-		fmt.Fprintf(&b, "%s %s %s %s", mark, tool.VisibleName(branch.Name), short(branch.Commit), oneLine(branch.Subject))
+		fmt.Fprintf(&b, "%s %s %s %s", mark, branch.Name, short(branch.Commit), branch.Subject)
 		if branch.Upstream != "" {
-			fmt.Fprintf(&b, " [%s]", strings.TrimSuffix(tool.VisibleName(branch.Upstream)+": "+branch.Track, ": "))
+			fmt.Fprintf(&b, " [%s]", strings.TrimSuffix(branch.Upstream.String()+": "+branch.Track, ": "))
 		}
 		b.WriteByte('\n')
 	}
@@ -129,25 +130,26 @@ func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, err
 // named reports whether the branch has a name, or any name if name is "". The HEAD of a
 // remote is not a branch.
 func (b *Branch) named(name string) bool {
+	full := string(b.Name)
 	switch {
-	case b.Remote && strings.HasSuffix(b.Name, "/HEAD"):
+	case b.Remote && strings.HasSuffix(full, "/HEAD"):
 		return false
 	case b.Remote && name != "":
-		return strings.HasSuffix(b.Name, "/"+name)
+		return strings.HasSuffix(full, "/"+name)
 	}
-	return name == "" || b.Name == name
+	return name == "" || full == name
 }
 
 func branch(f []string) Branch {
-	b := Branch{Commit: f[1], Current: f[2] == "*", Upstream: shortRef(f[3]), Track: f[4], Date: f[5], Subject: cut(f[6])}
+	b := Branch{Commit: f[1], Current: f[2] == "*", Upstream: shortRef(f[3]), Track: f[4], Date: f[5], Subject: display.Line(display.Cut(f[6], maxEcho))}
 	b.Name = shortRef(f[0])
 	b.Remote = strings.HasPrefix(f[0], "refs/remotes/")
 	return b
 }
 
 // shortRef returns the short name of a branch.
-func shortRef(ref string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/remotes/")
+func shortRef(ref string) display.Name {
+	return display.Name(strings.TrimPrefix(strings.TrimPrefix(ref, "refs/heads/"), "refs/remotes/"))
 }
 
 // checkBranchName refuses a name that a branch cannot have.
@@ -172,12 +174,12 @@ func (r *repository) refuseSymbolic(ctx context.Context, ref string) error {
 }
 
 func isSymbolic(ref, other string) *tool.Error {
-	return tool.Errorf(tool.Conflict, "The reference %s is symbolic and points to %s", tool.VisibleName(ref), tool.VisibleName(other)).
+	return tool.Errorf(tool.Conflict, "The reference %s is symbolic and points to %s", display.Name(ref), display.Name(other)).
 		WithHint("the user must remove it (git symbolic-ref --delete)")
 }
 
 func badBranchName(name string) *tool.Error {
-	return tool.Errorf(tool.InvalidArgument, "%s is not a valid branch name", tool.VisibleName(cut(name))).WithHint(branchNameHint)
+	return tool.Errorf(tool.InvalidArgument, "%s is not a valid branch name", display.Name(display.Cut(name, maxEcho))).WithHint(branchNameHint)
 }
 
 // creating is a call of git_branch that creates a branch.
@@ -210,7 +212,7 @@ func (r *repository) newBranch(ctx context.Context, name, base string) (Commit, 
 		return Commit{}, err
 	}
 	if _, err := r.exact(ctx, "refs/heads/"+name); err == nil {
-		return Commit{}, tool.Errorf(tool.Conflict, "The branch %s already exists", tool.VisibleName(name)).WithHint("git_switch to it, or use another name")
+		return Commit{}, tool.Errorf(tool.Conflict, "The branch %s already exists", display.Name(name)).WithHint("git_switch to it, or use another name")
 	} else if !isMissing(err) {
 		return Commit{}, err
 	}
@@ -221,10 +223,12 @@ func (r *repository) newBranch(ctx context.Context, name, base string) (Commit, 
 	return r.describe(ctx, id)
 }
 
-func (c *creating) State(context.Context) (string, error) { return stateOf("git_branch", c.gitDir, c.name, c.at.ID), nil }
+func (c *creating) State(context.Context) (string, error) {
+	return stateOf("git_branch", c.gitDir, c.name, c.at.ID), nil
+}
 
 func (c *creating) Show(context.Context) (string, []tool.Content, error) {
-	return fmt.Sprintf("Creates the branch %s in %s at %s: %s", tool.VisibleName(c.name), c.place(), short(c.at.ID), oneLine(c.at.Subject)), nil, nil
+	return fmt.Sprintf("Creates the branch %s in %s at %s: %s", display.Name(c.name), c.place(), short(c.at.ID), c.at.Subject), nil, nil
 }
 
 func (c *creating) Apply(ctx context.Context) (tool.Result, error) {
@@ -234,7 +238,7 @@ func (c *creating) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	facts := map[string]any{"repo": c.shown, "branch": c.name, "commit": c.at.ID}
-	return done(facts, c.changedFiles(nil, "create branch"), "Created the branch %s at %s", tool.VisibleName(c.name), short(c.at.ID)), nil
+	return done(facts, c.changedFiles(nil, "create branch"), "Created the branch %s at %s", display.Name(c.name), short(c.at.ID)), nil
 }
 
 // anybody returns the environment for the identity, or for a placeholder if there is

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/protect"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -88,7 +89,7 @@ func (r *repository) tryPreview(ctx context.Context, what *selection, subcommand
 // content returns the diff for a preview, after notes about missing parts.
 func (p *preview) content() (content []tool.Content) {
 	if p.leftOut > 0 {
-		content = append(content, tool.Text("NOT ALL IS SHOWN: "+plural(p.leftOut, "forbidden file")+" left out."))
+		content = append(content, tool.Text("NOT ALL IS SHOWN: "+display.Plural(p.leftOut, "forbidden file")+" left out."))
 	}
 	text := p.text.Bytes()
 	if p.all == 0 {
@@ -125,7 +126,7 @@ const maxEffects = 500
 func (r *repository) changedFiles(paths []string, operation string) []tool.Effect {
 	effects := []tool.Effect{{Kind: "git.changed", Target: r.shown, Operation: operation}}
 	for _, path := range paths[:min(len(paths), maxEffects)] {
-		effects = append(effects, tool.Effect{Kind: "file.changed", Target: r.show(path), Operation: operation})
+		effects = append(effects, tool.Effect{Kind: "file.changed", Target: string(r.show(path)), Operation: operation})
 	}
 	return effects
 }
@@ -137,7 +138,7 @@ func (r *repository) refuseProtected(paths []string) error {
 	}
 	for _, path := range paths {
 		if words := protect.Words(r.call.Files().Protect, path); len(words) > 0 {
-			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).
+			return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", r.show(path)).
 				WithHint("editors, agents or hooks run programs that this file names; the user can do this with git, or an administrator can remove %q from protect in the plugin's sandbox", words)
 		}
 	}
@@ -149,7 +150,7 @@ func (r *repository) refuseProtected(paths []string) error {
 		for _, path := range paths {
 			file := r.worktree + "/" + strings.TrimSuffix(path, "/")
 			if within(file, real) || within(real, file) {
-				return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(path))).
+				return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", r.show(path)).
 					WithHint("the file belongs to the host; no tool may change it")
 			}
 		}

@@ -225,7 +225,7 @@ func TestStash(t *testing.T) {
 	_, text := w.preview("git_stash", args{"path": "r", "action": "push", "untracked": true})
 	contains(t, text, "Stashes changes to 2 files in r", ".? r/new.txt", "+newer")
 	w.must("git_stash", args{"path": "r", "action": "push", "message": "newer", "untracked": true})
-	if got := structured[Stashes](w, "git_stash", args{"path": "r"}); got.Total != 2 || got.Stashes[1].Number != 1 || !strings.HasSuffix(got.Stashes[1].Message, "older") {
+	if got := structured[Stashes](w, "git_stash", args{"path": "r"}); got.Total != 2 || got.Stashes[1].Number != 1 || !strings.HasSuffix(string(got.Stashes[1].Message), "older") {
 		t.Errorf("the stashes are %+v", got)
 	}
 	contains(t, w.must("git_status", args{"path": "r"}), "Stashes: 2", "clean")
@@ -385,7 +385,7 @@ func TestNamesOfHead(t *testing.T) {
 	w.repo("r")
 	for _, name := range []string{"(detached)", "(null)"} {
 		w.git("r", "checkout", "-qb", name)
-		if got := structured[Status](w, "git_status", args{"path": "r"}); got.Branch != name || got.Detached {
+		if got := structured[Status](w, "git_status", args{"path": "r"}); string(got.Branch) != name || got.Detached {
 			t.Errorf("on %s, git_status = %+v", name, got)
 		}
 		w.write(map[string]string{"r/a.txt": name})

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -251,11 +252,11 @@ func (c *committing) State(context.Context) (string, error) {
 
 func (c *committing) Show(ctx context.Context) (string, []tool.Content, error) {
 	subject, _, _ := strings.Cut(c.message, "\n")
-	summary := fmt.Sprintf("Commits %s (+%d -%d) on %s: %s", plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted, c.head.head(), oneLine(subject))
+	summary := fmt.Sprintf("Commits %s (+%d -%d) on %s: %s", display.Plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted, c.head.head(), display.Line(subject))
 	var about strings.Builder
-	fmt.Fprintf(&about, "Author: %s <%s>\n\n", oneLine(c.author.name), oneLine(c.author.email))
+	fmt.Fprintf(&about, "Author: %s <%s>\n\n", display.Line(c.author.name), display.Line(c.author.email))
 	for line := range strings.Lines(c.message) {
-		about.WriteString("    " + tool.Visible(line))
+		about.WriteString("    " + display.Visible(line))
 	}
 	about.WriteByte('\n')
 	if c.merge {
@@ -301,7 +302,7 @@ func (c *committing) Apply(ctx context.Context) (tool.Result, error) {
 		c.endMerge()
 	}
 	subject, _, _ := strings.Cut(c.message, "\n")
-	text := fmt.Sprintf("Committed %s on %s: %s\n%s, +%d -%d", short(id), c.head.head(), oneLine(subject), plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted)
+	text := fmt.Sprintf("Committed %s on %s: %s\n%s, +%d -%d", short(id), c.head.head(), display.Line(subject), display.Plural(c.diff.Total, "file"), c.diff.Added, c.diff.Deleted)
 	facts := map[string]any{"repo": c.shown, "commit": id, "branch": c.head.Name, "files": c.diff.Total, "added": c.diff.Added, "deleted": c.diff.Deleted}
 	return done(facts, c.changedFiles(nil, "commit"), "%s", strings.Join(append(append([]string{text}, c.notes(c.repository)...), notes...), "\n")), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -37,12 +38,12 @@ type Diff struct {
 
 // FileDiff is a file that differs.
 type FileDiff struct {
-	Path    string `json:"path" jsonschema:"relative to the workspace"`
-	From    string `json:"from,omitempty" jsonschema:"the old path of a renamed file, or the source of a copy"`
-	Status  string `json:"status" jsonschema:"A added, D deleted, M modified, R renamed, C copied, T type changed, U in conflict"`
-	Added   int    `json:"added"`
-	Deleted int    `json:"deleted"`
-	Binary  bool   `json:"binary,omitempty"`
+	Path    display.Name `json:"path" jsonschema:"relative to the workspace"`
+	From    display.Name `json:"from,omitempty" jsonschema:"the old path of a renamed file, or the source of a copy"`
+	Status  string       `json:"status" jsonschema:"A added, D deleted, M modified, R renamed, C copied, T type changed, U in conflict"`
+	Added   int          `json:"added"`
+	Deleted int          `json:"deleted"`
+	Binary  bool         `json:"binary,omitempty"`
 }
 
 // Text implements [sdk.Texter].
@@ -67,13 +68,13 @@ func writeFiles(b *strings.Builder, files []FileDiff, total, added, deleted int)
 		if f.Binary {
 			counts = "binary"
 		}
-		fmt.Fprintf(b, "%s %s %s", f.Status, counts, tool.VisibleName(f.Path))
+		fmt.Fprintf(b, "%s %s %s", f.Status, counts, f.Path)
 		if f.From != "" {
-			fmt.Fprintf(b, " (from %s)", tool.VisibleName(f.From))
+			fmt.Fprintf(b, " (from %s)", f.From)
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(b, "%s, +%d -%d\n", plural(total, "file"), added, deleted)
+	fmt.Fprintf(b, "%s, +%d -%d\n", display.Plural(total, "file"), added, deleted)
 }
 
 func writeNext(b *strings.Builder, cursor string) {
@@ -84,14 +85,6 @@ func writeNext(b *strings.Builder, cursor string) {
 		b.WriteByte('\n')
 	}
 	fmt.Fprintf(b, "[more follows; continue with cursor=%q]\n", cursor)
-}
-
-// plural returns "1 file" or "2 files".
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // patchFlags returns the options for a patch, which override the configuration.
@@ -361,7 +354,7 @@ func (r *repository) addFiles(d *Diff, changes *porcelain.Changes, p *page) {
 	d.Total, d.Added, d.Deleted = changes.Total, changes.Added, changes.Deleted
 	for _, c := range changes.Files {
 		f := r.fileDiff(c)
-		if p.take(100 + jsonSize(f.Path) + jsonSize(f.From)) {
+		if p.take(100 + display.JSONSize(f.Path) + display.JSONSize(f.From)) {
 			d.Files = append(d.Files, f)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -105,7 +106,7 @@ func (r *repository) explain(out output) error {
 				text = strings.ReplaceAll(text, "$path", r.namesOf(found[1:2]))
 			}
 			for i, group := range found[1:] {
-				text = strings.ReplaceAll(text, "$"+strconv.Itoa(i+1), tool.VisibleName(group))
+				text = strings.ReplaceAll(text, "$"+strconv.Itoa(i+1), display.Name(group).String())
 			}
 			return text
 		}
@@ -194,9 +195,5 @@ func firstLines(said string) string {
 			break
 		}
 	}
-	text := tool.Visible(strings.Join(kept, "; "))
-	if len(text) > maxSaid {
-		text = strings.ToValidUTF8(text[:maxSaid], "") + "..."
-	}
-	return text
+	return display.Cut(display.Visible(strings.Join(kept, "; ")), maxSaid)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -77,10 +78,10 @@ func (c *fetching) State(context.Context) (string, error) {
 }
 
 func (c *fetching) Show(context.Context) (string, []tool.Content, error) {
-	summary := fmt.Sprintf("Fetches from %s (%s) into %s", tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.place())
-	lines := []string{"Address: " + tool.VisibleName(c.from.url)}
+	summary := fmt.Sprintf("Fetches from %s (%s) into %s", display.Name(c.from.name), display.Name(c.from.url), c.place())
+	lines := []string{"Address: " + display.Name(c.from.url).String()}
 	for _, spec := range c.specs {
-		lines = append(lines, tool.VisibleName(spec))
+		lines = append(lines, display.Name(spec).String())
 	}
 	return summary, c.listed(lines), nil
 }
@@ -91,7 +92,7 @@ func (c *fetching) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	lines := movedReferences(before, after)
-	text := "Fetched from " + tool.VisibleName(c.from.name)
+	text := "Fetched from " + display.Name(c.from.name).String()
 	if len(lines) == 0 {
 		text += ": no changes"
 	}
@@ -200,14 +201,14 @@ func movedReferences(before, after map[string]string) []string {
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		switch old, is := before[name], after[name]; {
 		case old == "":
-			lines = append(lines, fmt.Sprintf("new %s at %s", tool.VisibleName(name), short(is)))
+			lines = append(lines, fmt.Sprintf("new %s at %s", display.Name(name), short(is)))
 		case old != is:
-			lines = append(lines, fmt.Sprintf("%s: %s to %s", tool.VisibleName(name), short(old), short(is)))
+			lines = append(lines, fmt.Sprintf("%s: %s to %s", display.Name(name), short(old), short(is)))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if after[name] == "" {
-			lines = append(lines, "deleted "+tool.VisibleName(name))
+			lines = append(lines, "deleted "+display.Name(name).String())
 		}
 	}
 	return lines

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/forbidden"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -22,7 +23,7 @@ func (r *repository) forbidden(path string) bool {
 
 // forbiddenPath returns the error for a forbidden path that a call names.
 func forbiddenPath(name string) *tool.Error {
-	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.Name(name)).
 		WithHint("the administrator has forbidden this path for all calls; continue without it")
 }
 
@@ -38,7 +39,7 @@ func (r *repository) refuseForbidden(paths []string) error {
 	if n == 0 {
 		return nil
 	}
-	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: the change includes %s", plural(n, "forbidden file")).
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: the change includes %s", display.Plural(n, "forbidden file")).
 		WithHint("the administrator has forbidden these files for all calls; name other files if the tool has files, or ask the user to do this with git")
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -90,7 +91,7 @@ func TestForbiddenIsNotTold(t *testing.T) {
 	} {
 		got := w.must(tt.name, tt.in)
 		silent(t, tt.name, got)
-		contains(t, got, "["+plural(tt.leftOut, "forbidden file")+" left out]")
+		contains(t, got, "["+display.Plural(tt.leftOut, "forbidden file")+" left out]")
 		if found := structured[Diff](w, tt.name, tt.in); found.Forbidden != tt.leftOut || found.LeftOut != 0 {
 			t.Errorf("%s(%v) leaves out %d forbidden and %d sensitive files, want %d and 0", tt.name, tt.in, found.Forbidden, found.LeftOut, tt.leftOut)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -65,10 +66,10 @@ func (r *repository) trueHead(b porcelain.Branch) (porcelain.Branch, error) {
 	}
 	name, branch := strings.CutPrefix(ref, "refs/heads/")
 	if !branch {
-		return b, tool.Errorf(tool.Failed, "HEAD is %s, which is not a branch", tool.VisibleName(cut(ref))).WithHint("the user must switch to a branch (git switch)")
+		return b, tool.Errorf(tool.Failed, "HEAD is %s, which is not a branch", display.Name(display.Cut(ref, maxEcho))).WithHint("the user must switch to a branch (git switch)")
 	}
 	if status := cmp.Or(b.Name, "(detached)"); status != name {
-		return b, tool.Errorf(tool.Failed, "HEAD is %s, which does not lead to a branch", tool.VisibleName(cut(ref))).WithHint("the user must switch to a branch (git switch)")
+		return b, tool.Errorf(tool.Failed, "HEAD is %s, which does not lead to a branch", display.Name(display.Cut(ref, maxEcho))).WithHint("the user must switch to a branch (git switch)")
 	}
 	b.Name = name
 	return b, nil
@@ -97,9 +98,9 @@ func (s *state) head() string {
 	case s.Name == "":
 		return "the detached HEAD at " + short(s.Commit)
 	case s.Commit == "":
-		return "the new branch " + tool.VisibleName(s.Name)
+		return "the new branch " + display.Name(s.Name).String()
 	default:
-		return "branch " + tool.VisibleName(s.Name)
+		return "branch " + display.Name(s.Name).String()
 	}
 }
 
@@ -107,14 +108,15 @@ func (s *state) head() string {
 // forbidden files instead of naming them.
 func (r *repository) namesOf(paths []string) string {
 	paths, forbidden := r.named(paths)
-	for i, path := range paths {
-		paths[i] = r.show(path)
+	var shown []display.Name
+	for _, path := range paths {
+		shown = append(shown, r.show(path))
 	}
-	text := shownNames(paths)
+	text := display.Names(shown)
 	if forbidden == 0 {
 		return text
 	}
-	return strings.TrimPrefix(text+", "+plural(forbidden, "forbidden file"), ", ")
+	return strings.TrimPrefix(text+", "+display.Plural(forbidden, "forbidden file"), ", ")
 }
 
 // listed joins lines for a preview.
@@ -122,7 +124,7 @@ func (r *repository) listed(lines []string) []tool.Content {
 	var b strings.Builder
 	for _, line := range lines {
 		if b.Len()+len(line) > maxPreview {
-			return []tool.Content{tool.Text("NOT ALL IS SHOWN: there are " + plural(len(lines), "line")), tool.Text(b.String())}
+			return []tool.Content{tool.Text("NOT ALL IS SHOWN: there are " + display.Plural(len(lines), "line")), tool.Text(b.String())}
 		}
 		b.WriteString(line + "\n")
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -30,14 +31,14 @@ type Log struct {
 
 // Commit is one commit.
 type Commit struct {
-	ID        string   `json:"id"`
-	Parents   []string `json:"parents,omitempty" jsonschema:"in a list, only for merges"`
-	Author    string   `json:"author"`
-	Email     string   `json:"email"`
-	Date      string   `json:"date" jsonschema:"the author's date, ISO 8601"`
-	Committer string   `json:"committer,omitempty" jsonschema:"the committer, if different from the author"`
-	Subject   string   `json:"subject"`
-	Body      string   `json:"body,omitempty" jsonschema:"the rest of the message; shortened in a list"`
+	ID        string       `json:"id"`
+	Parents   []string     `json:"parents,omitempty" jsonschema:"in a list, only for merges"`
+	Author    display.Line `json:"author"`
+	Email     display.Line `json:"email"`
+	Date      string       `json:"date" jsonschema:"the author's date, ISO 8601"`
+	Committer display.Line `json:"committer,omitempty" jsonschema:"the committer, if different from the author"`
+	Subject   display.Line `json:"subject"`
+	Body      string       `json:"body,omitempty" jsonschema:"the rest of the message; shortened in a list"`
 }
 
 // Text implements [sdk.Texter].
@@ -55,20 +56,17 @@ func (l Log) Text() string {
 
 // line describes the commit on one line.
 func (c *Commit) line() string {
-	return fmt.Sprintf("%s %s %s: %s", short(c.ID), c.Date[:min(len(c.Date), 10)], oneLine(c.Author), oneLine(c.Subject))
+	return fmt.Sprintf("%s %s %s: %s", short(c.ID), c.Date[:min(len(c.Date), 10)], c.Author, c.Subject)
 }
 
 // indented indents the lines of a message.
 func indented(body string) string {
 	var b strings.Builder
 	for line := range strings.Lines(body) {
-		b.WriteString("    " + strings.TrimRight(tool.Visible(line), "\n") + "\n")
+		b.WriteString("    " + strings.TrimRight(display.Visible(line), "\n") + "\n")
 	}
 	return b.String()
 }
-
-// oneLine makes a text from a repository printable on one line.
-func oneLine(text string) string { return strings.ReplaceAll(tool.Visible(text), "\n", " ") }
 
 const (
 	// maxCommits is the maximum number of commits in one result.
@@ -181,15 +179,12 @@ func (r *repository) logCursor(ctx context.Context, begin string, skip int) (str
 }
 
 func newCommit(c porcelain.Commit, most int) Commit {
-	found := Commit{ID: c.ID, Parents: c.Parents, Author: c.Author, Email: c.Email, Date: c.Date, Subject: c.Subject, Body: c.MessageBody}
+	found := Commit{
+		ID: c.ID, Parents: c.Parents, Author: display.Line(c.Author), Email: display.Line(c.Email), Date: c.Date,
+		Subject: display.Line(display.Cut(c.Subject, most)), Body: display.Cut(c.MessageBody, most),
+	}
 	if c.Committer != c.Author {
-		found.Committer = c.Committer
-	}
-	if len(found.Subject) > most {
-		found.Subject = strings.ToValidUTF8(found.Subject[:most], "") + "..."
-	}
-	if len(found.Body) > most {
-		found.Body = strings.ToValidUTF8(found.Body[:most], "") + "..."
+		found.Committer = display.Line(c.Committer)
 	}
 	return found
 }
@@ -197,5 +192,5 @@ func newCommit(c porcelain.Commit, most int) Commit {
 // size returns the maximum size of the commit in a result, in bytes.
 func (c *Commit) size() int {
 	size := 130 + len(c.ID) + len(c.Date) + (len(c.ID)+3)*len(c.Parents)
-	return size + jsonSize(c.Author) + jsonSize(c.Email) + jsonSize(c.Committer) + jsonSize(c.Subject) + jsonSize(c.Body)
+	return size + display.JSONSize(c.Author) + display.JSONSize(c.Email) + display.JSONSize(c.Committer) + display.JSONSize(c.Subject) + display.JSONSize(c.Body)
 }

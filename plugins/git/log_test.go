@@ -19,7 +19,7 @@ func TestLog(t *testing.T) {
 		in["path"] = "r"
 		var all []string
 		for _, c := range structured[Log](w, "git_log", in).Commits {
-			all = append(all, c.Subject)
+			all = append(all, string(c.Subject))
 		}
 		return strings.Join(all, ", ")
 	}

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -83,22 +81,4 @@ func sizeOf(value any) int {
 		return 0
 	}
 	return len(text) + 1
-}
-
-// jsonSize returns the size of a text in JSON as encoding/json writes it, in bytes.
-func jsonSize(text string) int {
-	size := len(text) + 2
-	for i, c := range text {
-		switch {
-		case c == '"', c == '\\', c == '\n', c == '\r', c == '\t', c == '\b', c == '\f':
-			size++
-		case c < ' ', c == '<', c == '>', c == '&':
-			size += 5
-		case c == '\u2028', c == '\u2029': // line separators
-			size += 3
-		case c == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // a byte that is not UTF-8
-			size += 5
-		}
-	}
-	return size
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -26,16 +27,16 @@ func (r *repository) pathOf(name string) (string, error) {
 // outside the worktree, belongs to git, or is forbidden.
 func (r *repository) relative(real, name string) (string, error) {
 	if !within(real, r.worktree) {
-		return "", tool.Errorf(tool.InvalidArgument, "%s is not in the repository %s", tool.VisibleName(name), tool.VisibleName(r.shown)).
+		return "", tool.Errorf(tool.InvalidArgument, "%s is not in the repository %s", display.Name(name), display.Name(r.shown)).
 			WithHint("paths are relative to the workspace, not to the repository")
 	}
 	rel, err := filepath.Rel(r.worktree, real)
 	if err != nil {
-		return "", tool.Errorf(tool.InvalidArgument, "%s is not in the repository", tool.VisibleName(name)).WithCause(err)
+		return "", tool.Errorf(tool.InvalidArgument, "%s is not in the repository", display.Name(name)).WithCause(err)
 	}
 	rel = filepath.ToSlash(rel)
 	if rel == ".git" || strings.HasPrefix(rel, ".git/") {
-		return "", tool.Errorf(tool.InvalidArgument, "%s is part of the git directory", tool.VisibleName(name)).WithHint("name a file in the worktree")
+		return "", tool.Errorf(tool.InvalidArgument, "%s is part of the git directory", display.Name(name)).WithHint("name a file in the worktree")
 	}
 	if r.forbidden(rel) {
 		return "", forbiddenPath(name)
@@ -66,7 +67,7 @@ const maxNames = 1000
 func (r *repository) refuseMissing(paths []string) error {
 	for _, path := range paths {
 		if _, err := os.Lstat(filepath.Join(r.worktree, path)); err != nil {
-			return tool.Errorf(tool.NotFound, "There is no %s", tool.VisibleName(r.show(path))).
+			return tool.Errorf(tool.NotFound, "There is no %s", r.show(path)).
 				WithHint("paths are relative to the workspace; find existing files with git_status and search_files")
 		}
 	}
@@ -86,15 +87,15 @@ const maxText = 4096
 
 // show converts a path relative to the worktree to one relative to the workspace, which
 // the tools of all plugins accept.
-func (r *repository) show(rel string) string {
+func (r *repository) show(rel string) display.Name {
 	if r.shown == "." || rel == "" {
-		return rel
+		return display.Name(rel)
 	}
 	shown := path.Join(r.shown, rel)
 	if strings.HasSuffix(rel, "/") {
 		shown += "/"
 	}
-	return shown
+	return display.Name(shown)
 }
 
 // place names the repository in a sentence.
@@ -102,7 +103,7 @@ func (r *repository) place() string {
 	if r.shown == "." {
 		return "the workspace"
 	}
-	return tool.VisibleName(r.shown)
+	return display.VisibleName(r.shown)
 }
 
 // prefixes returns the options that make the names in a diff relative to the workspace.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -42,7 +43,7 @@ func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
 	case c.head.Name == "":
 		return nil, detached("pull into")
 	case c.head.Commit == "":
-		return nil, tool.Errorf(tool.NotFound, "The branch %s has no commits yet", tool.VisibleName(c.head.Name)).WithHint("git_fetch, then git_switch to a branch of the remote")
+		return nil, tool.Errorf(tool.NotFound, "The branch %s has no commits yet", display.Name(c.head.Name)).WithHint("git_fetch, then git_switch to a branch of the remote")
 	case len(conflicts) > 0:
 		return nil, r.unresolved(conflicts)
 	case doing != "":
@@ -84,7 +85,7 @@ func (r *repository) upstreamOf(branch string, from *remote, named string) (stri
 	}
 	merged := r.config.last("branch", branch, "merge")
 	if r.config.last("branch", branch, "remote") != from.name || !strings.HasPrefix(merged, "refs/heads/") {
-		return "", tool.Errorf(tool.Failed, "The branch %s has no upstream in the remote %s", tool.VisibleName(branch), tool.VisibleName(from.name)).
+		return "", tool.Errorf(tool.Failed, "The branch %s has no upstream in the remote %s", display.Name(branch), display.Name(from.name)).
 			WithHint("set branch to the remote's branch, or git_push with set_upstream")
 	}
 	return strings.TrimPrefix(merged, "refs/heads/"), nil
@@ -96,7 +97,7 @@ func (c *pulling) State(context.Context) (string, error) {
 
 func (c *pulling) Show(context.Context) (string, []tool.Content, error) {
 	how := map[string]string{"ff_only": "fast-forward only", "merge": "with a merge if needed", "rebase": "with a rebase if needed"}[c.mode]
-	summary := fmt.Sprintf("Pulls %s from %s (%s) into %s of %s, %s", tool.VisibleName(c.branch), tool.VisibleName(c.from.name), tool.VisibleName(c.from.url), c.head.head(), c.place(), how)
+	summary := fmt.Sprintf("Pulls %s from %s (%s) into %s of %s, %s", display.Name(c.branch), display.Name(c.from.name), display.Name(c.from.url), c.head.head(), c.place(), how)
 	return summary, nil, nil
 }
 
@@ -115,7 +116,7 @@ func (c *pulling) Apply(ctx context.Context) (tool.Result, error) {
 	facts := map[string]any{"repo": c.shown, "remote": c.from.name, "branch": c.branch, "before": c.head.Commit}
 	if known, err := c.contains(ctx, c.head.Commit, to); err != nil || known {
 		facts["commit"] = c.head.Commit
-		return done(facts, c.changedFiles(nil, "fetch"), "Already up to date: %s has all commits of %s", c.head.head(), tool.VisibleName(c.from.name+"/"+c.branch)), err
+		return done(facts, c.changedFiles(nil, "fetch"), "Already up to date: %s has all commits of %s", c.head.head(), display.Name(c.from.name+"/"+c.branch)), err
 	}
 	files, err := c.differing(ctx, c.head.Commit, to)
 	if err != nil {
@@ -135,8 +136,8 @@ func (c *pulling) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	facts["commit"] = now
-	return done(facts, c.changedFiles(files, "pull"), "Pulled %s: %s moved from %s to %s, %s changed", tool.VisibleName(c.from.name+"/"+c.branch),
-		c.head.head(), short(c.head.Commit), short(now), plural(len(files), "file")), nil
+	return done(facts, c.changedFiles(files, "pull"), "Pulled %s: %s moved from %s to %s, %s changed", display.Name(c.from.name+"/"+c.branch),
+		c.head.head(), short(c.head.Commit), short(now), display.Plural(len(files), "file")), nil
 }
 
 // refuseLossByPull is refuseLoss for the files that the remote changed since the common

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -55,7 +56,7 @@ func planPush(ctx context.Context, s *access, in pushArgs) (change, error) {
 		return nil, err
 	}
 	if c.commitID == "" {
-		return nil, tool.Errorf(tool.NotFound, "There is no branch %s with commits", tool.VisibleName(c.branch)).WithHint("list branches with git_branch")
+		return nil, tool.Errorf(tool.NotFound, "There is no branch %s with commits", display.Name(c.branch)).WithHint("list branches with git_branch")
 	}
 	if c.to, err = r.remote(in.Remote, c.branch, true); err != nil {
 		return nil, err
@@ -79,10 +80,10 @@ func (c *pushing) look(ctx context.Context) (err error) {
 	}
 	switch {
 	case c.tracked == "" && c.in.ForceWithLease:
-		return tool.Errorf(tool.Failed, "The branch %s of %s was never fetched, so the commits to replace are unknown", tool.VisibleName(c.target), tool.VisibleName(c.to.name)).
+		return tool.Errorf(tool.Failed, "The branch %s of %s was never fetched, so the commits to replace are unknown", display.Name(c.target), display.Name(c.to.name)).
 			WithHint("git_fetch first, or push without force_with_lease")
 	case c.tracked == c.commitID && !c.in.SetUpstream:
-		return tool.Errorf(tool.Failed, "There is nothing to push: %s is at %s, and so was %s at the last fetch", tool.VisibleName(c.branch), short(c.commitID), tool.VisibleName(c.to.name+"/"+c.target)).
+		return tool.Errorf(tool.Failed, "There is nothing to push: %s is at %s, and so was %s at the last fetch", display.Name(c.branch), short(c.commitID), display.Name(c.to.name+"/"+c.target)).
 			WithHint("commit first, or git_fetch to check whether the remote has changed")
 	}
 	if c.tracked != "" {
@@ -90,7 +91,7 @@ func (c *pushing) look(ctx context.Context) (err error) {
 			return err
 		}
 		if len(c.lost) > 0 && !c.in.ForceWithLease {
-			return tool.Errorf(tool.Conflict, "%s has commits that %s lacks", tool.VisibleName(c.to.name+"/"+c.target), tool.VisibleName(c.branch)).
+			return tool.Errorf(tool.Conflict, "%s has commits that %s lacks", display.Name(c.to.name+"/"+c.target), display.Name(c.branch)).
 				WithHint("git_pull first, then push again")
 		}
 	}
@@ -144,12 +145,12 @@ func (c *pushing) Show(context.Context) (string, []tool.Content, error) {
 	if c.in.ForceWithLease {
 		how = "Force-pushes"
 	}
-	summary := fmt.Sprintf("%s %s of branch %s to %s (%s), branch %s", how, countOf(c.outgoing), tool.VisibleName(c.branch), tool.VisibleName(c.to.name), tool.VisibleName(c.to.url), tool.VisibleName(c.target))
+	summary := fmt.Sprintf("%s %s of branch %s to %s (%s), branch %s", how, countOf(c.outgoing), display.Name(c.branch), display.Name(c.to.name), display.Name(c.to.url), display.Name(c.target))
 	was := "its current commit is unknown"
 	if c.tracked != "" {
 		was = "it was at " + c.tracked + " at the last fetch"
 	}
-	about := []string{"Address: " + tool.VisibleName(c.to.url), fmt.Sprintf("refs/heads/%s becomes %s; %s", tool.VisibleName(c.target), c.commitID, was)}
+	about := []string{"Address: " + display.Name(c.to.url).String(), fmt.Sprintf("refs/heads/%s becomes %s; %s", display.Name(c.target), c.commitID, was)}
 	content := c.listed(about)
 	content = append(content, commitsLeft("Commits that the remote's branch loses:", c.lost)...)
 	content = append(content, commitsLeft("Commits to push:", c.outgoing)...)
@@ -178,7 +179,7 @@ func (c *pushing) Apply(ctx context.Context) (tool.Result, error) {
 	notes := c.remember(ctx)
 	facts := map[string]any{"repo": c.shown, "remote": c.to.name, "url": c.to.url, "branch": c.target, "commit": c.commitID, "before": c.tracked}
 	effects := []tool.Effect{{Kind: "git.pushed", Target: c.to.url + " refs/heads/" + c.target, Operation: "update"}}
-	return done(facts, effects, "Pushed %s to %s: branch %s is at %s%s", countOf(c.outgoing), tool.VisibleName(c.to.name), tool.VisibleName(c.target), short(c.commitID), notes), nil
+	return done(facts, effects, "Pushed %s to %s: branch %s is at %s%s", countOf(c.outgoing), display.Name(c.to.name), display.Name(c.target), short(c.commitID), notes), nil
 }
 
 // remember records the new commit of the remote's branch and the upstream in the

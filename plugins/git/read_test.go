@@ -55,7 +55,7 @@ func TestNames(t *testing.T) {
 		w.must("git_commit", args{"message": fmt.Sprintf("commit %d", i), "files": []string{name}})
 		w.write(map[string]string{name: "y\n"})
 		got := structured[Diff](w, "git_diff", args{"files": []string{name}})
-		if got.Total != 1 || got.Files[0].Path != name || !strings.Contains(got.Patch, "+y\n") {
+		if got.Total != 1 || string(got.Files[0].Path) != name || !strings.Contains(got.Patch, "+y\n") {
 			t.Errorf("git_diff of %q = %+v", name, got)
 		}
 		if log := structured[Log](w, "git_log", args{"path": name}); len(log.Commits) != 1 {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -33,7 +34,7 @@ func (r *repository) remote(name, branch string, push bool) (*remote, error) {
 		}
 	}
 	if !slices.Contains(names, name) || strings.HasPrefix(name, "-") {
-		return nil, tool.Errorf(tool.NotFound, "There is no remote %s", tool.VisibleName(cut(name))).WithHint("%s", knownRemotes(names))
+		return nil, tool.Errorf(tool.NotFound, "There is no remote %s", display.Name(display.Cut(name, maxEcho))).WithHint("%s", knownRemotes(names))
 	}
 	address, err := r.address(name, push)
 	if err != nil {
@@ -46,7 +47,7 @@ func knownRemotes(names []string) string {
 	if len(names) == 0 {
 		return "the repository has no remotes; the user can add one (git remote add)"
 	}
-	return "the repository has these remotes: " + shownNames(names)
+	return "the repository has these remotes: " + display.Names(names)
 }
 
 // address returns the address of a remote, rewritten by url.*.insteadOf.
@@ -61,11 +62,11 @@ func (r *repository) address(name string, push bool) (string, error) {
 			addresses[0], rewritten = r.config.rewrite(addresses[0], "pushinsteadof")
 		}
 		if len(addresses) > 1 {
-			return "", tool.Errorf(tool.Failed, "The remote %s has several addresses to push to", tool.VisibleName(name)).WithHint("name a remote with one address")
+			return "", tool.Errorf(tool.Failed, "The remote %s has several addresses to push to", display.Name(name)).WithHint("name a remote with one address")
 		}
 	}
 	if len(addresses) == 0 || addresses[0] == "" {
-		return "", tool.Errorf(tool.NotFound, "The remote %s has no address", tool.VisibleName(name)).WithHint("the user can set it (git remote set-url)")
+		return "", tool.Errorf(tool.NotFound, "The remote %s has no address", display.Name(name)).WithHint("the user can set it (git remote set-url)")
 	}
 	address := addresses[0]
 	if !rewritten {
@@ -108,7 +109,7 @@ func (r *repository) reach(name, address string) (*remote, error) {
 		to.protocol = "file"
 	}
 	if !slices.Contains(r.settings.Protocols, to.protocol) || helperAddress.MatchString(address) {
-		return nil, tool.Errorf(tool.PermissionDenied, "The remote %s uses the protocol %s, which the settings do not allow", tool.VisibleName(name), tool.VisibleName(to.protocol)).
+		return nil, tool.Errorf(tool.PermissionDenied, "The remote %s uses the protocol %s, which the settings do not allow", display.Name(name), display.Name(to.protocol)).
 			WithHint("the settings allow %s; the user can allow others in the plugin's settings (protocols)", strings.Join(r.settings.Protocols, ", "))
 	}
 	switch to.protocol {
@@ -121,7 +122,7 @@ func (r *repository) reach(name, address string) (*remote, error) {
 }
 
 func noAddress(name string) *tool.Error {
-	return tool.Errorf(tool.Failed, "The address of the remote %s is invalid", tool.VisibleName(name)).WithHint("the user can set it (git remote set-url)")
+	return tool.Errorf(tool.Failed, "The address of the remote %s is invalid", display.Name(name)).WithHint("the user can set it (git remote set-url)")
 }
 
 // checkHTTP refuses an address with a password, and removes a user name from it.
@@ -131,7 +132,7 @@ func (r *repository) checkHTTP(to *remote) error {
 		return noAddress(to.name)
 	}
 	if _, secret := u.User.Password(); secret {
-		return tool.Errorf(tool.PermissionDenied, "The address of the remote %s contains a password", tool.VisibleName(to.name)).
+		return tool.Errorf(tool.PermissionDenied, "The address of the remote %s contains a password", display.Name(to.name)).
 			WithHint("the user must remove it, and set credentials in the plugin's settings")
 	}
 	u.User = nil
@@ -147,7 +148,7 @@ func (r *repository) checkFile(to *remote) error {
 	}
 	var err error
 	if to.url, err = locate(r.folders, path, true); err != nil {
-		return tool.Errorf(tool.PermissionDenied, "The repository of the remote %s is outside the workspace, or does not exist", tool.VisibleName(to.name)).
+		return tool.Errorf(tool.PermissionDenied, "The repository of the remote %s is outside the workspace, or does not exist", display.Name(to.name)).
 			WithHint("name a remote in the workspace or on another machine").WithCause(err)
 	}
 	return nil
@@ -282,7 +283,7 @@ func (t *transfer) runRemote(ctx context.Context, to *remote, c command) (output
 	defer cancel()
 	out, err := t.run(limited, c)
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		return out, tool.Errorf(tool.Timeout, "The remote %s did not answer within %v", tool.VisibleName(to.name), t.settings.Patience).
+		return out, tool.Errorf(tool.Timeout, "The remote %s did not answer within %v", display.Name(to.name), t.settings.Patience).
 			WithHint("try again later; the user can raise remote_timeout in the plugin's settings")
 	}
 	return out, err

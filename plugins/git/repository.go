@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -74,7 +75,7 @@ func locate(folders []folder, name string, follow bool) (string, error) {
 	path = filepath.Clean(path)
 	real, err := realPath(path, follow)
 	if err != nil {
-		return "", tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(name)).WithCause(err)
+		return "", tool.Errorf(tool.NotFound, "File not found: %s", display.Name(name)).WithCause(err)
 	}
 	if !slices.ContainsFunc(folders, func(f folder) bool { return within(real, f.real) }) {
 		return "", notAllowed(name)
@@ -83,7 +84,7 @@ func locate(folders []folder, name string, follow bool) (string, error) {
 }
 
 func notAllowed(name string) *tool.Error {
-	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(name)).
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.Name(name)).
 		WithHint("the path is outside the workspace; use a path in the workspace")
 }
 
@@ -135,7 +136,7 @@ func (s *access) open(name string) (*repository, error) {
 			return r, r.look(name, start)
 		}
 		if dir == folders[top].real {
-			return nil, tool.Errorf(tool.NotFound, "Not a git repository: %s", tool.VisibleName(name)).
+			return nil, tool.Errorf(tool.NotFound, "Not a git repository: %s", display.Name(name)).
 				WithHint("name a directory that contains .git, or a file below it; the repository must be in the workspace")
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -66,9 +67,9 @@ func (c *resetting) State(context.Context) (string, error) {
 }
 
 func (c *resetting) Show(context.Context) (string, []tool.Content, error) {
-	summary := fmt.Sprintf("Resets %s (%s) to %s: %s", c.head.head(), c.mode, short(c.to.ID), oneLine(c.to.Subject))
+	summary := fmt.Sprintf("Resets %s (%s) to %s: %s", c.head.head(), c.mode, short(c.to.ID), c.to.Subject)
 	if c.mode == "hard" {
-		summary += fmt.Sprintf("; discards changes to %s", plural(len(c.files), "file"))
+		summary += fmt.Sprintf("; discards changes to %s", display.Plural(len(c.files), "file"))
 	}
 	return summary, append(commitsLeft("Commits that the branch loses:", c.left), c.lost.content()...), nil
 }
@@ -79,7 +80,7 @@ func (c *resetting) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	facts := map[string]any{"repo": c.shown, "commit": c.to.ID, "before": c.head.Commit}
-	text := fmt.Sprintf("Reset %s to %s: %s", c.head.head(), short(c.to.ID), oneLine(c.to.Subject))
+	text := fmt.Sprintf("Reset %s to %s: %s", c.head.head(), short(c.to.ID), c.to.Subject)
 	if c.head.Commit != c.to.ID {
 		text += "\nIt was at " + c.head.Commit
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -54,7 +55,7 @@ func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error)
 	}
 	c.files = c.lost.files
 	if len(c.files) == 0 {
-		return nil, tool.Errorf(tool.NotFound, "There is nothing to restore in %s", shownNames(in.Files)).
+		return nil, tool.Errorf(tool.NotFound, "There is nothing to restore in %s", display.Names(in.Files)).
 			WithHint("the files are unchanged or untracked; git_status lists changed files")
 	}
 	if in.Where != "index" {
@@ -76,7 +77,7 @@ func (c *restoring) State(context.Context) (string, error) {
 
 func (c *restoring) Show(context.Context) (string, []tool.Content, error) {
 	what := map[string]string{"files": "Discards changes to", "index": "Unstages", "both": "Discards changes, including staged ones, to"}[c.where]
-	return fmt.Sprintf("%s %s in %s", what, plural(len(c.files), "file"), c.place()), c.lost.content(), nil
+	return fmt.Sprintf("%s %s in %s", what, display.Plural(len(c.files), "file"), c.place()), c.lost.content(), nil
 }
 
 func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
@@ -99,5 +100,5 @@ func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 	if c.where != "index" {
 		effects = c.changedFiles(c.files, "restore")
 	}
-	return done(facts, effects, "%s %s: %s", did, plural(len(c.files), "file"), c.namesOf(c.files)), nil
+	return done(facts, effects, "%s %s: %s", did, display.Plural(len(c.files), "file"), c.namesOf(c.files)), nil
 }

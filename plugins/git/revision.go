@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -18,9 +19,9 @@ func checkRevision(rev string) error {
 	case rev == "":
 		return tool.Errorf(tool.InvalidArgument, "a revision is empty").WithHint("name a commit, branch or tag")
 	case strings.HasPrefix(rev, "-"):
-		return tool.Errorf(tool.InvalidArgument, "the revision %q begins with \"-\"", cut(rev)).WithHint("name a commit, branch or tag; options are not allowed")
+		return tool.Errorf(tool.InvalidArgument, "the revision %q begins with \"-\"", display.Cut(rev, maxEcho)).WithHint("name a commit, branch or tag; options are not allowed")
 	case len(rev) > maxRevision || strings.ContainsFunc(rev, unicode.IsControl):
-		return tool.Errorf(tool.InvalidArgument, "the revision %q is too long or contains control characters", cut(rev)).WithHint("name a commit, branch or tag")
+		return tool.Errorf(tool.InvalidArgument, "the revision %q is too long or contains control characters", display.Cut(rev, maxEcho)).WithHint("name a commit, branch or tag")
 	}
 	return nil
 }
@@ -28,7 +29,8 @@ func checkRevision(rev string) error {
 // ambiguous matches git's warning about a name that several references have.
 var ambiguous = regexp.MustCompile(`(?m)^warning: refname '(.*)' is ambiguous\.$`)
 
-func cut(text string) string { return strings.ToValidUTF8(text[:min(len(text), 80)], "") }
+// maxEcho is how much of a wrong argument an error repeats, in bytes.
+const maxEcho = 80
 
 // commits returns the object ids of the commits that the revisions name. Git reads the
 // revisions from its standard input, where it accepts no options.
@@ -49,7 +51,7 @@ func (r *repository) commits(ctx context.Context, revs ...string) ([]string, err
 	}
 	for _, found := range ambiguous.FindAllStringSubmatch(out.stderr, -1) {
 		if name := found[1]; name != "HEAD" && !strings.HasPrefix(name, "refs/") { // git prefers the full name
-			return nil, tool.Errorf(tool.InvalidArgument, "%s is ambiguous: several references have this name", tool.VisibleName(cut(name))).
+			return nil, tool.Errorf(tool.InvalidArgument, "%s is ambiguous: several references have this name", display.Name(display.Cut(name, maxEcho))).
 				WithHint("use the full name, refs/heads/BRANCH or refs/tags/TAG, or the commit's id")
 		}
 	}
@@ -101,9 +103,9 @@ func (r *repository) exists(ctx context.Context, ref string) (bool, error) {
 
 func noCommit(rev string, ambiguous bool) *tool.Error {
 	if ambiguous {
-		return tool.Errorf(tool.InvalidArgument, "Several commits begin with %s", tool.VisibleName(cut(rev))).WithHint("use more characters of the commit's id")
+		return tool.Errorf(tool.InvalidArgument, "Several commits begin with %s", display.Name(display.Cut(rev, maxEcho))).WithHint("use more characters of the commit's id")
 	}
-	return tool.Errorf(tool.NotFound, "There is no commit %s", tool.VisibleName(cut(rev))).
+	return tool.Errorf(tool.NotFound, "There is no commit %s", display.Name(display.Cut(rev, maxEcho))).
 		WithHint("find commits with git_log and git_branch; to name a file in a commit, pass the commit and the path separately")
 }
 

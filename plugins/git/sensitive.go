@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/sensitive"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -65,7 +66,7 @@ func (r *repository) refuseSensitive() error {
 	if err != nil || !sensitive(r.focus) {
 		return err
 	}
-	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(r.show(r.focus))).
+	return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", r.show(r.focus)).
 		WithHint("files with this name usually contain secrets; ask the user for the information that you need from it")
 }
 
@@ -109,10 +110,10 @@ func (s *selection) command(subcommand string, flags []string, output io.Writer,
 // leftOutNote reports how many files are left out.
 func leftOutNote(sensitive, forbidden int) (note string) {
 	if sensitive > 0 {
-		note = fmt.Sprintf("[%s left out; name a file to see it]\n", plural(sensitive, "sensitive file"))
+		note = fmt.Sprintf("[%s left out; name a file to see it]\n", display.Plural(sensitive, "sensitive file"))
 	}
 	if forbidden > 0 {
-		note += fmt.Sprintf("[%s left out]\n", plural(forbidden, "forbidden file"))
+		note += fmt.Sprintf("[%s left out]\n", display.Plural(forbidden, "forbidden file"))
 	}
 	return note
 }

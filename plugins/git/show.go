@@ -46,7 +46,7 @@ func (s Shown) Text() string {
 		b.WriteString(s.Content)
 	default:
 		c := s.Commit
-		fmt.Fprintf(&b, "commit %s\nAuthor: %s <%s>\nDate: %s\n\n    %s\n", c.ID, oneLine(c.Author), oneLine(c.Email), c.Date, oneLine(c.Subject))
+		fmt.Fprintf(&b, "commit %s\nAuthor: %s <%s>\nDate: %s\n\n    %s\n", c.ID, c.Author, c.Email, c.Date, c.Subject)
 		b.WriteString(indented(c.Body) + "\n" + s.Patch + leftOutNote(s.LeftOut, s.Forbidden))
 	}
 	writeNext(&b, s.NextCursor)
@@ -145,14 +145,14 @@ func (r *repository) blob(ctx context.Context, commit, path string) (id string, 
 	line, _, found := strings.Cut(string(out.stdout), "\x00")
 	head, name, _ := strings.Cut(line, "\t")
 	if !found || name != path {
-		return "", 0, tool.Errorf(tool.NotFound, "There is no %s in the commit %s", tool.VisibleName(r.show(path)), short(commit)).
+		return "", 0, tool.Errorf(tool.NotFound, "There is no %s in the commit %s", r.show(path), short(commit)).
 			WithHint("find the commits that changed it with git_log and this path")
 	}
 	if _, err := fmt.Sscan(head, &mode, &kind, &id, new(string)); err != nil {
 		return "", 0, unreadable(err)
 	}
 	if kind != "blob" {
-		return "", 0, tool.Errorf(tool.InvalidArgument, "%s is not a file in the commit %s", tool.VisibleName(r.show(path)), short(commit)).
+		return "", 0, tool.Errorf(tool.InvalidArgument, "%s is not a file in the commit %s", r.show(path), short(commit)).
 			WithHint("set path to a file")
 	}
 	if _, err := fmt.Sscan(head, &mode, &kind, &id, &size); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -30,10 +31,10 @@ type Stashes struct {
 
 // Stash is one stash.
 type Stash struct {
-	Number  int    `json:"number"`
-	Commit  string `json:"commit"`
-	Date    string `json:"date"`
-	Message string `json:"message"`
+	Number  int          `json:"number"`
+	Commit  string       `json:"commit"`
+	Date    string       `json:"date"`
+	Message display.Line `json:"message"`
 }
 
 // Text implements [sdk.Texter].
@@ -43,7 +44,7 @@ func (l Stashes) Text() string {
 		b.WriteString("No stashes\n")
 	}
 	for _, s := range l.Stashes {
-		fmt.Fprintf(&b, "%d %s %s: %s\n", s.Number, short(s.Commit), s.Date, oneLine(s.Message))
+		fmt.Fprintf(&b, "%d %s %s: %s\n", s.Number, short(s.Commit), s.Date, s.Message)
 	}
 	if more := l.Total - len(l.Stashes); more > 0 {
 		fmt.Fprintf(&b, "[%d older stashes not shown]\n", more)
@@ -117,7 +118,7 @@ func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 		if f = append(f, string(field)); len(f) < 4 { // the fourth is empty because of -z
 			return nil
 		}
-		s := Stash{Number: list.Total, Commit: f[0], Date: f[1], Message: cut(f[2])}
+		s := Stash{Number: list.Total, Commit: f[0], Date: f[1], Message: display.Line(display.Cut(f[2], maxEcho))}
 		list.Total++
 		if p.take(sizeOf(s)) {
 			list.Stashes = append(list.Stashes, s)
@@ -193,9 +194,9 @@ func (c *stashing) State(context.Context) (string, error) {
 func (c *stashing) Show(context.Context) (string, []tool.Content, error) {
 	var lines []string
 	for _, e := range c.head.files {
-		lines = append(lines, e.Index+e.Worktree+" "+tool.VisibleName(c.show(e.Path)))
+		lines = append(lines, e.Index+e.Worktree+" "+c.show(e.Path).String())
 	}
-	summary := fmt.Sprintf("Stashes changes to %s in %s", plural(len(c.files), "file"), c.place())
+	summary := fmt.Sprintf("Stashes changes to %s in %s", display.Plural(len(c.files), "file"), c.place())
 	return summary, append(c.listed(lines), c.lost.content()...), nil
 }
 
@@ -215,7 +216,7 @@ func (c *stashing) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	facts := map[string]any{"repo": c.shown, "stash": id, "files": len(c.files)}
-	return done(facts, c.changedFiles(c.files, "stash"), "Stashed changes to %s: %s\nrestore them with git_stash and action pop", plural(len(c.files), "file"), c.namesOf(c.files)), nil
+	return done(facts, c.changedFiles(c.files, "stash"), "Stashed changes to %s: %s\nrestore them with git_stash and action pop", display.Plural(len(c.files), "file"), c.namesOf(c.files)), nil
 }
 
 // unstashing is a call of git_stash that applies, pops or drops a stash.
@@ -275,7 +276,7 @@ func (c *unstashing) State(context.Context) (string, error) {
 
 func (c *unstashing) Show(context.Context) (string, []tool.Content, error) {
 	what := map[string]string{"apply": "Restores", "pop": "Restores and removes", "drop": "Deletes"}[c.action]
-	summary := fmt.Sprintf("%s stash %d of %s, with changes to %s: %s", what, c.stash.Number, c.place(), plural(len(c.files), "file"), oneLine(c.stash.Message))
+	summary := fmt.Sprintf("%s stash %d of %s, with changes to %s: %s", what, c.stash.Number, c.place(), display.Plural(len(c.files), "file"), c.stash.Message)
 	shown := c.diff.content()
 	if c.others != nil {
 		shown = append(shown, c.others.content()...)
@@ -304,7 +305,7 @@ func (c *unstashing) Apply(ctx context.Context) (tool.Result, error) {
 	}
 	did := map[string]string{"apply": "Restored", "pop": "Restored and removed", "drop": "Deleted"}[c.action]
 	facts := map[string]any{"repo": c.shown, "stash": c.stash.Commit, "files": len(c.files)}
-	return done(facts, effects, "%s stash %d (%s), with changes to %s", did, c.stash.Number, c.stash.Commit, plural(len(c.files), "file")), nil
+	return done(facts, effects, "%s stash %d (%s), with changes to %s", did, c.stash.Number, c.stash.Commit, display.Plural(len(c.files), "file")), nil
 }
 
 // drop deletes the stash if it still has the same number.

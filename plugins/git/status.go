@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -17,17 +18,17 @@ type statusArgs struct {
 
 // Status is the state of a repository.
 type Status struct {
-	Repo     string `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
-	Branch   string `json:"branch,omitempty" jsonschema:"the current branch; absent if HEAD is detached"`
-	Detached bool   `json:"detached,omitempty" jsonschema:"HEAD points to a commit, not a branch"`
-	Commit   string `json:"commit,omitempty" jsonschema:"the commit of HEAD; absent if there is no commit yet"`
-	Upstream string `json:"upstream,omitempty" jsonschema:"the branch that the current one tracks"`
-	Ahead    int    `json:"ahead,omitempty" jsonschema:"number of commits that the upstream lacks"`
-	Behind   int    `json:"behind,omitempty" jsonschema:"number of commits that the current branch lacks"`
-	Gone     bool   `json:"upstream_gone,omitempty" jsonschema:"the upstream does not exist"`
-	Stashes  int    `json:"stashes,omitempty"`
-	Doing    string `json:"in_progress,omitempty" jsonschema:"the unfinished operation: merge, rebase, cherry-pick, revert or bisect"`
-	Clean    bool   `json:"clean" jsonschema:"there are no changes and no untracked files"`
+	Repo     string       `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Branch   display.Name `json:"branch,omitempty" jsonschema:"the current branch; absent if HEAD is detached"`
+	Detached bool         `json:"detached,omitempty" jsonschema:"HEAD points to a commit, not a branch"`
+	Commit   string       `json:"commit,omitempty" jsonschema:"the commit of HEAD; absent if there is no commit yet"`
+	Upstream display.Name `json:"upstream,omitempty" jsonschema:"the branch that the current one tracks"`
+	Ahead    int          `json:"ahead,omitempty" jsonschema:"number of commits that the upstream lacks"`
+	Behind   int          `json:"behind,omitempty" jsonschema:"number of commits that the current branch lacks"`
+	Gone     bool         `json:"upstream_gone,omitempty" jsonschema:"the upstream does not exist"`
+	Stashes  int          `json:"stashes,omitempty"`
+	Doing    string       `json:"in_progress,omitempty" jsonschema:"the unfinished operation: merge, rebase, cherry-pick, revert or bisect"`
+	Clean    bool         `json:"clean" jsonschema:"there are no changes and no untracked files"`
 
 	Files      []FileStatus `json:"files"`
 	Total      int          `json:"total" jsonschema:"number of all files in the list"`
@@ -37,12 +38,12 @@ type Status struct {
 
 // FileStatus is the state of a file.
 type FileStatus struct {
-	Path      string `json:"path" jsonschema:"relative to the workspace; a directory ends in a slash"`
-	From      string `json:"from,omitempty" jsonschema:"the old path of a renamed file, or the source of a copy"`
-	Index     string `json:"index" jsonschema:"the staged change: . none, M modified, T type changed, A added, D deleted, R renamed, C copied, U in conflict"`
-	Worktree  string `json:"worktree" jsonschema:"the unstaged change, with the same letters; ? untracked"`
-	Conflict  bool   `json:"conflict,omitempty"`
-	Submodule bool   `json:"submodule,omitempty" jsonschema:"the file is a submodule; changes inside it are not reported"`
+	Path      display.Name `json:"path" jsonschema:"relative to the workspace; a directory ends in a slash"`
+	From      display.Name `json:"from,omitempty" jsonschema:"the old path of a renamed file, or the source of a copy"`
+	Index     string       `json:"index" jsonschema:"the staged change: . none, M modified, T type changed, A added, D deleted, R renamed, C copied, U in conflict"`
+	Worktree  string       `json:"worktree" jsonschema:"the unstaged change, with the same letters; ? untracked"`
+	Conflict  bool         `json:"conflict,omitempty"`
+	Submodule bool         `json:"submodule,omitempty" jsonschema:"the file is a submodule; changes inside it are not reported"`
 }
 
 // Text implements [sdk.Texter].
@@ -52,15 +53,15 @@ func (s Status) Text() string {
 	case s.Detached:
 		fmt.Fprintf(&b, "HEAD is detached at %s\n", short(s.Commit))
 	case s.Commit == "":
-		fmt.Fprintf(&b, "On branch %s, no commits yet\n", tool.VisibleName(s.Branch))
+		fmt.Fprintf(&b, "On branch %s, no commits yet\n", s.Branch)
 	default:
-		fmt.Fprintf(&b, "On branch %s at %s\n", tool.VisibleName(s.Branch), short(s.Commit))
+		fmt.Fprintf(&b, "On branch %s at %s\n", s.Branch, short(s.Commit))
 	}
 	switch {
 	case s.Gone:
-		fmt.Fprintf(&b, "Upstream %s is gone\n", tool.VisibleName(s.Upstream))
+		fmt.Fprintf(&b, "Upstream %s is gone\n", s.Upstream)
 	case s.Upstream != "":
-		fmt.Fprintf(&b, "Upstream %s: ahead %d, behind %d\n", tool.VisibleName(s.Upstream), s.Ahead, s.Behind)
+		fmt.Fprintf(&b, "Upstream %s: ahead %d, behind %d\n", s.Upstream, s.Ahead, s.Behind)
 	}
 	if s.Doing != "" {
 		fmt.Fprintf(&b, "In progress: %s\n", s.Doing)
@@ -72,9 +73,9 @@ func (s Status) Text() string {
 		b.WriteString("Nothing to commit, clean\n")
 	}
 	for _, f := range s.Files {
-		fmt.Fprintf(&b, "%s%s %s", f.Index, f.Worktree, tool.VisibleName(f.Path))
+		fmt.Fprintf(&b, "%s%s %s", f.Index, f.Worktree, f.Path)
 		if f.From != "" {
-			fmt.Fprintf(&b, " (from %s)", tool.VisibleName(f.From))
+			fmt.Fprintf(&b, " (from %s)", f.From)
 		}
 		if f.Conflict {
 			b.WriteString(" (conflict)")
@@ -152,8 +153,8 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 			return Status{}, err
 		}
 	}
-	result.Branch, result.Commit, result.Detached = b.Name, b.Commit, b.Name == ""
-	result.Upstream, result.Ahead, result.Behind, result.Gone = b.Upstream, b.Ahead, b.Behind, b.Upstream != "" && !b.Tracked && b.Commit != ""
+	result.Branch, result.Commit, result.Detached = display.Name(b.Name), b.Commit, b.Name == ""
+	result.Upstream, result.Ahead, result.Behind, result.Gone = display.Name(b.Upstream), b.Ahead, b.Behind, b.Upstream != "" && !b.Tracked && b.Commit != ""
 	result.Stashes, result.Total, result.NextCursor = b.Stashes, p.seen, p.next()
 	result.Clean = p.seen == 0 && in.Untracked != "no"
 	result.Doing = r.inProgress()
@@ -161,7 +162,7 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 }
 
 // sizeOfFile returns the maximum size of an entry in a result, in bytes.
-func sizeOfFile(f *FileStatus) int { return 90 + jsonSize(f.Path) + jsonSize(f.From) }
+func sizeOfFile(f *FileStatus) int { return 90 + display.JSONSize(f.Path) + display.JSONSize(f.From) }
 
 // unreadable returns the error for output of git that could not be parsed.
 func unreadable(err error) *tool.Error {

@@ -113,14 +113,14 @@ func asVersion1(repo string, s Status) (text string, kinds []string) {
 	var b strings.Builder
 	head := "HEAD (no branch)"
 	if !s.Detached {
-		head = s.Branch
+		head = string(s.Branch)
 	}
 	if s.Commit == "" {
-		head = "No commits yet on " + s.Branch
+		head = "No commits yet on " + string(s.Branch)
 	}
 	b.WriteString("## " + head)
 	if s.Upstream != "" {
-		b.WriteString("..." + s.Upstream)
+		b.WriteString("..." + string(s.Upstream))
 		var track []string
 		if s.Ahead > 0 {
 			track = append(track, fmt.Sprintf("ahead %d", s.Ahead))
@@ -141,9 +141,9 @@ func asVersion1(repo string, s Status) (text string, kinds []string) {
 		if f.Worktree == "?" {
 			letters = "??"
 		}
-		b.WriteString(letters + " " + strings.TrimPrefix(f.Path, repo+"/") + "\x00")
+		b.WriteString(letters + " " + strings.TrimPrefix(string(f.Path), repo+"/") + "\x00")
 		if f.From != "" {
-			b.WriteString(strings.TrimPrefix(f.From, repo+"/") + "\x00")
+			b.WriteString(strings.TrimPrefix(string(f.From), repo+"/") + "\x00")
 		}
 		for _, letter := range f.Index + f.Worktree {
 			if letter != '.' && letter != '?' {

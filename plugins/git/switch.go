@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -76,7 +77,7 @@ func (c *switching) choose(ctx context.Context, in switchArgs) error {
 		return tool.Errorf(tool.InvalidArgument, "create and detach are both set").WithHint("set only one of them")
 	case in.Create:
 		at, err := c.newBranch(ctx, in.Branch, in.Base)
-		c.to, c.target, c.args = "the new branch "+tool.VisibleName(in.Branch), at.ID, []string{"--create", in.Branch, "--no-track", at.ID}
+		c.to, c.target, c.args = "the new branch "+display.Name(in.Branch).String(), at.ID, []string{"--create", in.Branch, "--no-track", at.ID}
 		return err
 	case in.Base != "":
 		return tool.Errorf(tool.InvalidArgument, "base is set without create").WithHint("set create to create a branch")
@@ -90,7 +91,7 @@ func (c *switching) choose(ctx context.Context, in switchArgs) error {
 	}
 	id, err := c.exact(ctx, "refs/heads/"+in.Branch)
 	if err == nil {
-		c.to, c.target, c.args = "the branch "+tool.VisibleName(in.Branch), id, []string{in.Branch}
+		c.to, c.target, c.args = "the branch "+display.Name(in.Branch).String(), id, []string{in.Branch}
 		return nil
 	}
 	if !isMissing(err) {
@@ -117,15 +118,15 @@ func (c *switching) fromRemote(ctx context.Context, name string) error {
 	}
 	switch len(found) {
 	case 1:
-		c.to = fmt.Sprintf("the new branch %s, which tracks %s", tool.VisibleName(name), tool.VisibleName(found[0]))
+		c.to = fmt.Sprintf("the new branch %s, which tracks %s", display.Name(name), display.Name(found[0]))
 		c.args = []string{"--create", name, "--no-track", c.target}
 		c.branch, c.remote = name, strings.TrimSuffix(found[0], "/"+name)
 		return nil
 	case 0:
-		return tool.Errorf(tool.NotFound, "There is no branch %s", tool.VisibleName(cut(name))).
+		return tool.Errorf(tool.NotFound, "There is no branch %s", display.Name(display.Cut(name, maxEcho))).
 			WithHint("list branches with git_branch; set create to create one, or detach to check out a commit")
 	}
-	return tool.Errorf(tool.InvalidArgument, "Several remotes have a branch %s: %s", tool.VisibleName(name), shownNames(found)).
+	return tool.Errorf(tool.InvalidArgument, "Several remotes have a branch %s: %s", display.Name(name), display.Names(found)).
 		WithHint("set create, and set base to one of these")
 }
 
@@ -139,10 +140,10 @@ func (c *switching) State(context.Context) (string, error) {
 }
 
 func (c *switching) Show(context.Context) (string, []tool.Content, error) {
-	summary := fmt.Sprintf("Switches %s from %s to %s at %s: %s change", c.place(), c.head.head(), c.to, short(c.target), plural(len(c.files), "file"))
+	summary := fmt.Sprintf("Switches %s from %s to %s at %s: %s change", c.place(), c.head.head(), c.to, short(c.target), display.Plural(len(c.files), "file"))
 	var lines []string
 	for _, path := range c.files {
-		lines = append(lines, tool.VisibleName(c.show(path)))
+		lines = append(lines, c.show(path).String())
 	}
 	content := c.listed(lines)
 	if c.isSparse() {
@@ -167,5 +168,5 @@ func (c *switching) Apply(ctx context.Context) (tool.Result, error) {
 		notes = unnoted(c.setUpstream(ctx, c.branch, c.remote, c.branch))
 	}
 	facts := map[string]any{"repo": c.shown, "commit": c.target, "files": len(c.files)}
-	return done(facts, c.changedFiles(c.files, "switch"), "Switched to %s at %s: %s changed%s", c.to, short(c.target), plural(len(c.files), "file"), notes), nil
+	return done(facts, c.changedFiles(c.files, "switch"), "Switched to %s at %s: %s changed%s", c.to, short(c.target), display.Plural(len(c.files), "file"), notes), nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -82,7 +83,7 @@ func (w *window) take() (text, next string, err error) {
 	}
 	fits, size := 0, 0
 	for line := range bytes.Lines(w.kept) {
-		size += jsonSize(string(line)) - 2
+		size += display.JSONSize(string(line)) - 2
 		if size > w.room || fits+len(line) > w.room {
 			break
 		}
@@ -91,7 +92,7 @@ func (w *window) take() (text, next string, err error) {
 	if fits == 0 && len(w.kept) > 0 { // one line is too long
 		for size = 0; fits < len(w.kept) && size < w.room-8; {
 			_, n := utf8.DecodeRune(w.kept[fits:])
-			size += max(n, jsonSize(string(w.kept[fits:fits+n]))-2)
+			size += max(n, display.JSONSize(string(w.kept[fits:fits+n]))-2)
 			fits += n
 		}
 	}

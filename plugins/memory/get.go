@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -124,7 +125,7 @@ func list(ctx context.Context, c *call, in listArgs) (listed, error) {
 	room := c.room()
 	for i := range notes {
 		s := show(&notes[i])
-		s.Content = excerpt(strings.ToValidUTF8(s.Content, ""), maxLine)
+		s.Content = display.Cut(strings.ToValidUTF8(s.Content, ""), maxLine)
 		data, err := json.Marshal(s)
 		if err != nil {
 			return listed{}, err

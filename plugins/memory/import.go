@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -216,7 +217,7 @@ func readLine(c *call, text string) (incoming, error) {
 		}
 	}
 	if s.Client != "" || s.SavedSession != "" {
-		n.Origin = store.Origin{Client: excerpt(s.Client, maxName), Session: excerpt(s.SavedSession, maxName)}
+		n.Origin = store.Origin{Client: display.Cut(s.Client, maxName), Session: display.Cut(s.SavedSession, maxName)}
 	}
 	return n, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -100,7 +101,7 @@ func put(tx *store.Tx, n *store.Note, onDuplicate string, alike *store.Note, uni
 	}
 	out := saved{NoteID: n.NoteID, Message: "Stored memory: " + n.NoteID}
 	if alike != nil {
-		out.Message += fmt.Sprintf("\nThe note %s is nearly identical: %q. If it is outdated, delete it with memory_delete", alike.NoteID, excerpt(alike.Content, 200))
+		out.Message += fmt.Sprintf("\nThe note %s is nearly identical: %q. If it is outdated, delete it with memory_delete", alike.NoteID, display.Cut(alike.Content, 200))
 	}
 	return out, nil
 }
@@ -154,7 +155,7 @@ func merge(tx *store.Tx, into, n *store.Note, same bool) (saved, error) {
 	if same && into.Content == n.Content {
 		return saved{NoteID: merged.NoteID, Message: "Stored memory: " + merged.NoteID + ", which has the same content"}, nil
 	}
-	return saved{NoteID: merged.NoteID, Message: fmt.Sprintf("Stored memory: %s, replacing %q", merged.NoteID, excerpt(into.Content, 200))}, nil
+	return saved{NoteID: merged.NoteID, Message: fmt.Sprintf("Stored memory: %s, replacing %q", merged.NoteID, display.Cut(into.Content, 200))}, nil
 }
 
 // newNote checks the arguments of a save and makes a note of them.
@@ -162,7 +163,7 @@ func newNote(c *call, in saveArgs) (store.Note, error) {
 	n := store.Note{
 		NoteID: "note-" + uuid.NewString(), Key: in.Key, Content: in.Content, Tags: in.Tags, Pinned: in.Pinned,
 		Source: in.Source, Session: in.Session, Seq: -1, Created: c.now.UTC().Truncate(time.Millisecond),
-		Origin: store.Origin{Client: excerpt(c.Client(), maxName), Session: c.Session()},
+		Origin: store.Origin{Client: display.Cut(c.Client(), maxName), Session: c.Session()},
 	}
 	n.Updated = n.Created
 	if err := checkContent(c, in.Content); err != nil {

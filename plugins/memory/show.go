@@ -10,6 +10,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -90,40 +91,20 @@ func fitting(text string, beside any, room int) (string, error) {
 	}
 	room = max(room-len(data), least)
 	for at, r := range text {
-		if room -= jsonSize(r); room < 0 {
+		size := display.JSONSize(string(r)) - len(`""`)
+		if r == utf8.RuneError { // it may be a byte that is not UTF-8
+			size = len(`\ufffd`)
+		}
+		if room -= size; room < 0 {
 			return text[:at], nil
 		}
 	}
 	return text, nil
 }
 
-// jsonSize returns the most bytes that a character takes in JSON.
-func jsonSize(r rune) int {
-	switch {
-	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError:
-		return len(`\u0000`)
-	case r == '"', r == '\\':
-		return 2
-	}
-	return utf8.RuneLen(r)
-}
-
 // indented indents all lines of text but the first, so that they do not look like
 // further list items.
 func indented(text string) string { return strings.ReplaceAll(text, "\n", "\n  ") }
-
-// excerpt shortens text to about n characters.
-func excerpt(text string, n int) string {
-	if len(text) <= n || utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	end := 0
-	for range n {
-		_, size := utf8.DecodeRuneInString(text[end:])
-		end += size
-	}
-	return text[:end] + " […]"
-}
 
 // facts returns a note's metadata as text for a model.
 func facts(s *shown) string {

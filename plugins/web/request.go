@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,13 +11,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/toolhost/toolhost/plugins/web/internal/fetch"
 	"github.com/toolhost/toolhost/plugins/web/internal/page"
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -73,7 +74,7 @@ func (r *request) State(context.Context) (string, error) { return r.text(), nil 
 
 // Show implements [sdk.Change].
 func (r *request) Show(context.Context) (string, []tool.Content, error) {
-	summary := fmt.Sprintf("Sends %s %s", r.method, tool.VisibleName(r.url.String()))
+	summary := fmt.Sprintf("Sends %s %s", r.method, display.Name(r.url.String()))
 	if len(r.body) > 0 {
 		summary += fmt.Sprintf(" with %d bytes", len(r.body))
 	}
@@ -228,10 +229,7 @@ func shownHeaders(r *fetch.Response, h *hider) (string, map[string]string) {
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %d %s\n", r.Proto, r.Status, http.StatusText(r.Status))
 	for _, key := range slices.Sorted(maps.Keys(r.Header)) {
-		name, value := h.hide(key), h.hide(tool.Visible(strings.Join(r.Header[key], ", ")))
-		if len(value) > maxShownHeader {
-			value = strings.ToValidUTF8(value[:maxShownHeader], "") + "..."
-		}
+		name, value := h.hide(key), display.Cut(h.hide(display.Visible(strings.Join(r.Header[key], ", "))), maxShownHeader)
 		if len(headers) == maxShownHeaders {
 			fmt.Fprintf(&out, "[%d more headers]\n", len(r.Header)-maxShownHeaders)
 			break
@@ -264,7 +262,7 @@ func (p *parts) shownBody(ctx context.Context, r *fetch.Response, h *hider) (bod
 		body = h.hide(document.Text)
 	}
 	if cut || len(body) > maxShownBody {
-		body = strings.ToValidUTF8(body[:min(len(body), maxShownBody)], "")
+		body = display.Head(body, maxShownBody)
 		note = fmt.Sprintf("[the first %v of a body of %v; request a part of it if the API supports that]", tool.ByteSize(maxShownBody), tool.ByteSize(len(r.Body)))
 	}
 	return body, document.MediaType, note, nil
@@ -276,12 +274,9 @@ func blocks(origin, text, note string, output tool.ByteSize) []tool.Content {
 	most := room(output, origin)
 	var all []tool.Content
 	for len(text) > most {
-		end := most
-		for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
-			end--
-		}
-		all = append(all, fromOutside(origin, text[:max(end, 1)], "[continued]")...)
-		text = text[max(end, 1):]
+		part := cmp.Or(display.Head(text, most), text[:1])
+		all = append(all, fromOutside(origin, part, "[continued]")...)
+		text = text[len(part):]
 	}
 	return append(all, fromOutside(origin, text, note)...)
 }

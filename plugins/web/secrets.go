@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -35,7 +36,7 @@ func (p *parts) secretsIn(header http.Header, u *url.URL) ([]string, error) {
 			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may not be sent to any host", name).
 				WithHint("the administrator lists the secret and its hosts in the secrets setting of the plugin")
 		case !hosts.Have(u.Hostname()):
-			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may not be sent to %s", name, tool.VisibleName(u.Hostname())).
+			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q may not be sent to %s", name, display.Name(u.Hostname())).
 				WithHint("the administrator lists the hosts of the secret in the secrets setting of the plugin")
 		case u.Scheme != "https" && !loopback(u.Hostname()):
 			return nil, tool.Errorf(tool.PermissionDenied, "the secret %q would be sent unencrypted", name).WithHint("use https")

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+
+	"github.com/toolhost/toolhost/sdk/display"
 )
 
 const (
@@ -55,7 +57,7 @@ func (r *process) awaitHandshake(ctx context.Context, lines <-chan string) (stri
 			case ok && toolpluginv1.IsHandshake(line) && stray == "":
 				return line, nil
 			case ok && toolpluginv1.IsHandshake(line):
-				return "", fmt.Errorf("it printed %q before its handshake: a plugin must not write to standard output", shorten([]byte(stray)))
+				return "", fmt.Errorf("it printed %q before its handshake: a plugin must not write to standard output", display.Cut(stray, maxEcho))
 			case ok && stray == "":
 				stray, late = line, time.After(strayGrace)
 			case !ok && stray == "":
@@ -74,7 +76,7 @@ func (r *process) awaitHandshake(ctx context.Context, lines <-chan string) (stri
 }
 
 func notAPlugin(line string) error {
-	return fmt.Errorf("it is not a plugin: it printed %q instead of a handshake, which begins with \"1|%d|unix|\"", shorten([]byte(line)), toolpluginv1.Version)
+	return fmt.Errorf("it is not a plugin: it printed %q instead of a handshake, which begins with \"1|%d|unix|\"", display.Cut(line, maxEcho), toolpluginv1.Version)
 }
 
 // checkHandshake returns everything in a handshake that a host refuses.

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -56,23 +57,23 @@ func (p *Plugin) observe(ctx context.Context, call Call, t tool.Spec) (seen obse
 		switch e := event.GetEvent().(type) {
 		case *toolpluginv1.CallResponse_Result:
 			if late {
-				seen.add("called with %s it answers with more than one result", shorten(raw))
+				seen.add("called with %s it answers with more than one result", display.Cut(string(raw), maxEcho))
 			}
 			seen.result = e.Result
 		case *toolpluginv1.CallResponse_Progress, *toolpluginv1.CallResponse_Chunk:
 			if late {
-				seen.add("called with %s it goes on after its result", shorten(raw))
+				seen.add("called with %s it goes on after its result", display.Cut(string(raw), maxEcho))
 			}
 		default:
-			seen.add("called with %s it sends an empty event", shorten(raw))
+			seen.add("called with %s it sends an empty event", display.Cut(string(raw), maxEcho))
 		}
 	}
 	if seen.result == nil {
-		seen.add("called with %s it ends without a result", shorten(raw))
+		seen.add("called with %s it ends without a result", display.Cut(string(raw), maxEcho))
 		return seen
 	}
 	if e := seen.result.GetError(); e.GetCode() == string(tool.Internal) {
-		seen.add("called with %s it fails by a mistake of its own (%s): %s", shorten(raw), tool.Internal, e.GetMessage())
+		seen.add("called with %s it fails by a mistake of its own (%s): %s", display.Cut(string(raw), maxEcho), tool.Internal, e.GetMessage())
 	}
 	seen.problems = append(seen.problems, resultProblems(seen.result, t)...)
 	return seen
@@ -84,12 +85,12 @@ func (o *observation) brokenOff(ctx context.Context, p *Plugin, raw json.RawMess
 	switch {
 	case ctx.Err() != nil:
 		o.late = true
-		o.add("called with %s it does not answer in time; if it is meant to go on, give it an endless call in Options.Calls", shorten(raw))
+		o.add("called with %s it does not answer in time; if it is meant to go on, give it an endless call in Options.Calls", display.Cut(string(raw), maxEcho))
 	case e.Code == tool.PluginCrashed:
 		o.died = true
-		o.add("called with %s the plugin dies: %s", shorten(raw), e.Message)
+		o.add("called with %s the plugin dies: %s", display.Cut(string(raw), maxEcho), e.Message)
 	default:
-		o.add("called with %s it answers with a gRPC status instead of a result: %v", shorten(raw), err)
+		o.add("called with %s it answers with a gRPC status instead of a result: %v", display.Cut(string(raw), maxEcho), err)
 	}
 }
 
@@ -124,7 +125,7 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 	if raw := r.GetMetadataJson(); len(raw) > 0 {
 		var object map[string]any
 		if json.Unmarshal(raw, &object) != nil {
-			add("its metadata is not a JSON object: %s", shorten(raw))
+			add("its metadata is not a JSON object: %s", display.Cut(string(raw), maxEcho))
 		}
 	}
 	switch raw := r.GetStructuredJson(); {
@@ -138,13 +139,7 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 	return problems
 }
 
-func pluginCodes() []tool.Code { return slices.DeleteFunc(tool.Codes(), tool.Code.HostOnly) }
+// maxEcho is how much of an argument or an output a problem repeats, in bytes.
+const maxEcho = 120
 
-// shorten makes JSON fit into a line.
-func shorten(raw []byte) string {
-	const most = 120
-	if len(raw) <= most {
-		return string(raw)
-	}
-	return strings.ToValidUTF8(string(raw[:most]), "") + "..."
-}
+func pluginCodes() []tool.Code { return slices.DeleteFunc(tool.Codes(), tool.Code.HostOnly) }

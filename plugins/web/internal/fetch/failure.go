@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/toolhost/toolhost/plugins/web/internal/guard"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -48,7 +49,7 @@ func Refused(err error) *tool.Error {
 	if r.Malformed {
 		code = tool.InvalidArgument
 	}
-	e := tool.Errorf(code, "cannot contact %s: %s", tool.VisibleName(r.Address), r.Reason).WithCause(err)
+	e := tool.Errorf(code, "cannot contact %s: %s", display.Name(r.Address), r.Reason).WithCause(err)
 	if r.Hint != "" {
 		return e.WithHint("%s", r.Hint)
 	}
@@ -57,7 +58,7 @@ func Refused(err error) *tool.Error {
 
 // notCached returns the error for a page that is not kept.
 func notCached(u *url.URL) error {
-	return tool.Errorf(tool.NotFound, "%s is not in the cache", guard.Shorten(tool.VisibleName(u.Redacted()))).
+	return tool.Errorf(tool.NotFound, "%s is not in the cache", guard.Shown(u.Redacted())).
 		WithHint("fetch the page with web_fetch first, using the same URL; if its server forbids keeping it, read the links in the result of web_fetch")
 }
 
@@ -71,7 +72,7 @@ func (c *Client) explain(call, ctx context.Context, asked *url.URL, err error) e
 	if hop, ok := errors.AsType[*hopError](err); ok {
 		at = hop.url
 	}
-	host := guard.Shorten(tool.VisibleName(at.Host))
+	host := guard.Shown(at.Host)
 	if redirect, ok := errors.AsType[*redirectError](err); ok {
 		return explainRedirect(asked, redirect)
 	}
@@ -112,7 +113,7 @@ func explainRedirect(asked *url.URL, e *redirectError) error {
 }
 
 func explainRobots(asked *url.URL, e *robotsError) error {
-	host := guard.Shorten(tool.VisibleName(e.url.Host))
+	host := guard.Shown(e.url.Host)
 	if e.unavailable {
 		return tool.Errorf(tool.Unavailable, "cannot read the robots.txt of %s, so its pages may not be fetched", host).
 			WithHint("try again later, or try another source").WithRetry(robotsRetry)
@@ -170,7 +171,7 @@ func shortly(err error) string {
 	text := err.Error()
 	for _, own := range []string{"EOF", "stream error: stream ID", "tls: ", "remote error: tls: ", "gzip: ", "brotli: ", "magic number mismatch", "flate: ", "it has ", "its content coding "} {
 		if strings.HasPrefix(text, own) && len(text) < 200 {
-			return ": " + tool.Visible(text)
+			return ": " + display.Visible(text)
 		}
 	}
 	return ""
@@ -181,7 +182,7 @@ func shortly(err error) string {
 // content from outside, so the model would trust the text of such a URL.
 func Where(asked, at *url.URL) string {
 	if at.String() == asked.String() {
-		return guard.Shorten(tool.VisibleName(at.Redacted()))
+		return guard.Shown(at.Redacted())
 	}
 	return origin(at) + " (after a redirect)"
 }
@@ -191,5 +192,5 @@ func origin(u *url.URL) string {
 	if u.Scheme != "http" && u.Scheme != "https" {
 		return "another scheme"
 	}
-	return guard.Shorten(tool.VisibleName(u.Scheme + "://" + u.Host))
+	return guard.Shown(u.Scheme + "://" + u.Host)
 }

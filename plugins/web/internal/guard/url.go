@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/idna"
+
+	"github.com/toolhost/toolhost/sdk/display"
 )
 
 const (
@@ -16,18 +18,14 @@ const (
 	maxShown = 200     // bytes of a URL to show in an error
 )
 
-// Shorten returns text as an error shows it: at most 200 bytes, with "..." if it is longer.
-func Shorten(text string) string {
-	if len(text) <= maxShown {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxShown], "") + "..."
-}
+// Shown returns a URL, or a part of one, as an error shows it: escaped, and at most 200
+// bytes of it.
+func Shown(text string) string { return display.Cut(display.VisibleName(text), maxShown) }
 
 // URL parses a URL and checks it like [Guard.Check]. The host of the result is in lower
 // case ASCII, and it has no fragment.
 func (g *Guard) URL(text string) (*url.URL, error) {
-	shown := Shorten(text)
+	shown := display.Cut(text, maxShown)
 	if len(text) > maxURL {
 		return nil, refuse(shown, "the URL has %d bytes, expected at most %d bytes", len(text), maxURL).malformed()
 	}
@@ -50,7 +48,7 @@ func (g *Guard) URL(text string) (*url.URL, error) {
 // Check refuses a URL whose scheme, host or port is not allowed. It normalizes u: the host
 // becomes lower case ASCII, and the fragment is removed. It resolves no names.
 func (g *Guard) Check(u *url.URL) error {
-	shown := Shorten(u.Redacted())
+	shown := display.Cut(u.Redacted(), maxShown)
 	scheme := strings.ToLower(u.Scheme)
 	switch {
 	case scheme != "http" && scheme != "https":
@@ -107,13 +105,13 @@ func portOf(u *url.URL, scheme string) (uint16, error) {
 	text := u.Port()
 	if text == "" {
 		if strings.HasSuffix(u.Host, ":") {
-			return 0, refuse(Shorten(u.Redacted()), "there is no port after the colon").malformed()
+			return 0, refuse(display.Cut(u.Redacted(), maxShown), "there is no port after the colon").malformed()
 		}
 		return defaultPort(scheme), nil
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 {
-		return 0, refuse(Shorten(u.Redacted()), "%s is not a valid port", text).malformed()
+		return 0, refuse(display.Cut(u.Redacted(), maxShown), "%s is not a valid port", text).malformed()
 	}
 	return uint16(port), nil
 }
@@ -124,12 +122,12 @@ func (g *Guard) host(u *url.URL) (string, error) {
 	if strings.HasPrefix(u.Host, "[") {
 		ip, err := netip.ParseAddr(name)
 		if err != nil || !ip.Is6() || ip.Zone() != "" {
-			return "", refuse(Shorten(u.Redacted()), "the host in brackets is not an IPv6 address").malformed()
+			return "", refuse(display.Cut(u.Redacted(), maxShown), "the host in brackets is not an IPv6 address").malformed()
 		}
 		return g.literal(ip)
 	}
 	if strings.Contains(name, "%") {
-		return "", refuse(Shorten(u.Redacted()), "the host contains escapes").malformed().withHint("write the host without escapes")
+		return "", refuse(display.Cut(u.Redacted(), maxShown), "the host contains escapes").malformed().withHint("write the host without escapes")
 	}
 	if ip, err := netip.ParseAddr(name); err == nil {
 		return g.literal(ip)
@@ -141,7 +139,7 @@ func (g *Guard) host(u *url.URL) (string, error) {
 func (g *Guard) Name(name string) (string, error) {
 	host, err := hostName(name)
 	if err != nil {
-		return "", refuse(Shorten(name), "the host is not valid: %v", err).malformed()
+		return "", refuse(display.Cut(name, maxShown), "the host is not valid: %v", err).malformed()
 	}
 	if err := g.Domain(host); err != nil {
 		return "", err

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/toolhost/toolhost/plugins/web/internal/fetch"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -210,11 +211,7 @@ var tags = regexp.MustCompile(`<[^<>]{0,200}>`)
 // plain returns text on one line, without HTML tags and invisible characters.
 func plain(text string, most int) string {
 	text = html.UnescapeString(tags.ReplaceAllString(text, ""))
-	text = strings.Join(strings.Fields(tool.Visible(strings.ToValidUTF8(text, "\uFFFD"))), " ")
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return text
+	return display.Cut(strings.Join(strings.Fields(display.Visible(strings.ToValidUTF8(text, "\uFFFD"))), " "), most)
 }
 
 // get returns a GET request with parameters.

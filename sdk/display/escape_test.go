@@ -1,4 +1,4 @@
-package tool_test
+package display_test
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/sdk/tool"
+	"github.com/toolhost/toolhost/sdk/display"
 )
 
 func TestVisible(t *testing.T) {
@@ -32,10 +32,10 @@ func TestVisible(t *testing.T) {
 		{"a quote", `"a"`, `"a"`, `"\"a\""`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tool.Visible(tt.text); got != tt.visible {
+			if got := display.Visible(tt.text); got != tt.visible {
 				t.Errorf("Visible(%q) = %s, want %s", tt.text, got, tt.visible)
 			}
-			if got := tool.VisibleName(tt.text); got != tt.inName {
+			if got := display.VisibleName(tt.text); got != tt.inName {
 				t.Errorf("VisibleName(%q) = %s, want %s", tt.text, got, tt.inName)
 			}
 		})
@@ -44,7 +44,7 @@ func TestVisible(t *testing.T) {
 
 func TestVisibleLeavesOrdinaryTextAlone(t *testing.T) {
 	text := strings.Repeat("ordinary text, naïve or not\n", 100)
-	if n := testing.AllocsPerRun(10, func() { tool.Visible(text) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() { display.Visible(text) }); n > 0 {
 		t.Errorf("Visible allocates %v times for ordinary text, want none", n)
 	}
 }
@@ -54,17 +54,17 @@ func FuzzVisible(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		seen := tool.Visible(text)
+		seen := display.Visible(text)
 		for _, char := range seen {
 			if char != '\n' && char != '\t' && unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
 				t.Fatalf("Visible(%q) = %q, which holds %U", text, seen, char)
 			}
 		}
-		if !utf8.ValidString(seen) || tool.Visible(seen) != seen {
+		if !utf8.ValidString(seen) || display.Visible(seen) != seen {
 			t.Fatalf("Visible(%q) = %q is not visible itself", text, seen)
 		}
-		name := tool.VisibleName(text)
-		if strings.ContainsAny(name, "\n\t") || tool.Visible(name) != name {
+		name := display.VisibleName(text)
+		if strings.ContainsAny(name, "\n\t") || display.Visible(name) != name {
 			t.Fatalf("VisibleName(%q) = %q does not keep to its line", text, name)
 		}
 		if name == text {
@@ -77,7 +77,7 @@ func FuzzVisible(f *testing.F) {
 }
 
 func ExampleVisible() {
-	fmt.Println(tool.Visible("invoice\u202efdp.exe \x1b[1mharmless"))
+	fmt.Println(display.Visible("invoice\u202efdp.exe \x1b[1mharmless"))
 	// Output:
 	// invoice\u202efdp.exe \x1b[1mharmless
 }
