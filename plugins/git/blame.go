@@ -8,22 +8,23 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type blameArgs struct {
-	Path   string `json:"path" jsonschema:"the file, relative to the workspace" role:"path" alias:"file,repo"`
-	Rev    string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to read the file from; default: the file as it is now"`
-	Lines  string `json:"lines,omitempty" jsonschema:"the lines to return: 10, 10-20, or 10- for all from line 10; default: all"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
+	Path  string `json:"path" jsonschema:"the file, relative to the workspace" role:"path" alias:"file,repo"`
+	Rev   string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to read the file from; default: the file as it is now"`
+	Lines string `json:"lines,omitempty" jsonschema:"the lines to return: 10, 10-20, or 10- for all from line 10; default: all"`
+	sdk.Paged
 }
 
 // Blamed is the result of git_blame: the lines of a file with their commits.
 type Blamed struct {
 	Path       display.Name `json:"path"`
 	Hunks      []BlamedHunk `json:"hunks" jsonschema:"consecutive lines from the same commit"`
-	NextCursor string       `json:"next_cursor,omitempty"`
+	NextCursor sdk.Cursor   `json:"next_cursor,omitempty"`
 }
 
 // BlamedHunk is a run of lines from one commit.
@@ -66,11 +67,11 @@ func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 		return Blamed{}, err
 	}
 	if in.Cursor != "" {
-		from, err := strconv.Atoi(in.Cursor)
-		if err != nil || from <= first || last > 0 && from > last {
-			return Blamed{}, badCursor(in.Cursor)
+		from, _ := in.Cursor.Position()
+		if int(from) <= first || last > 0 && int(from) > last {
+			return Blamed{}, in.Cursor.Refuse()
 		}
-		first = from
+		first = int(from)
 	}
 	args := []string{"blame", "--porcelain", "--no-textconv", "--no-progress", "--no-color-lines"}
 	if first > 1 || last > 0 {
@@ -97,7 +98,7 @@ func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 		return Blamed{}, unreadable(err)
 	}
 	if p.more {
-		result.NextCursor = strconv.Itoa(first + p.shown)
+		result.NextCursor = sdk.CursorAt(int64(first+p.shown), "")
 	}
 	return result, nil
 }

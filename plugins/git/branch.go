@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -23,10 +24,10 @@ type branchArgs struct {
 
 // Branches is the list of git_branch.
 type Branches struct {
-	Repo       string   `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
-	Branches   []Branch `json:"branches"`
-	Total      int      `json:"total"`
-	NextCursor string   `json:"next_cursor,omitempty"`
+	Repo       string     `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Branches   []Branch   `json:"branches"`
+	Total      int        `json:"total"`
+	NextCursor sdk.Cursor `json:"next_cursor,omitempty"`
 }
 
 // Branch is one branch.
@@ -81,10 +82,7 @@ func planBranch(ctx context.Context, s *access, in branchArgs) (change, error) {
 // branches lists the branches of one page.
 func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, error) {
 	list := Branches{Repo: r.shown, Branches: []Branch{}}
-	p, err := r.page(in.pageArgs)
-	if err != nil {
-		return list, err
-	}
+	p := r.page(in.Limit, in.Cursor)
 	patterns := []string{"refs/heads/" + in.Name}
 	if in.Remotes {
 		patterns = append(patterns, "refs/remotes/")
@@ -116,7 +114,7 @@ func (r *repository) branches(ctx context.Context, in branchArgs) (Branches, err
 		return list, err
 	}
 	_, _ = records.Write([]byte{0}) // ends the line break after the last branch; always succeeds
-	err = records.Close()
+	err := records.Close()
 	if err == nil && !slices.Equal(record, []string{""}) {
 		err = errors.New("the output ends within a branch")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -20,7 +21,7 @@ type diffArgs struct {
 	Head   string   `json:"head,omitempty" jsonschema:"the commit, branch or tag to compare with base; default: the files"`
 	Files  []string `json:"files,omitempty" jsonschema:"compare only these files and directories, relative to the workspace" role:"path"`
 	Stat   bool     `json:"stat,omitempty" jsonschema:"return only the list of files, with the numbers of added and deleted lines" default:"false"`
-	Cursor string   `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
+	sdk.Paged
 }
 
 // Diff is the result of git_diff.
@@ -33,7 +34,7 @@ type Diff struct {
 	Patch      string     `json:"patch,omitempty" jsonschema:"a unified diff, or a part of it"`
 	LeftOut    int        `json:"sensitive_left_out,omitempty" jsonschema:"number of files that are left out because they usually contain secrets; name a file in files to see it"`
 	Forbidden  int        `json:"forbidden_left_out,omitempty" jsonschema:"number of files that are left out because the administrator has forbidden them for all calls"`
-	NextCursor string     `json:"next_cursor,omitempty"`
+	NextCursor sdk.Cursor `json:"next_cursor,omitempty"`
 }
 
 // FileDiff is a file that differs.
@@ -77,14 +78,15 @@ func writeFiles(b *strings.Builder, files []FileDiff, total, added, deleted int)
 	fmt.Fprintf(b, "%s, +%d -%d\n", display.Plural(total, "file"), added, deleted)
 }
 
-func writeNext(b *strings.Builder, cursor string) {
+// writeNext adds the note of a cursor to a text, on a line of its own.
+func writeNext(b *strings.Builder, cursor sdk.Cursor) {
 	if cursor == "" {
 		return
 	}
 	if text := b.String(); text != "" && !strings.HasSuffix(text, "\n") {
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(b, "[more follows; continue with cursor=%q]\n", cursor)
+	b.WriteString(cursor.Note("") + "\n")
 }
 
 // patchFlags returns the options for a patch, which override the configuration.
@@ -130,11 +132,8 @@ func diff(ctx context.Context, s *access, in diffArgs) (Diff, error) {
 	}
 	d := Diff{Repo: r.shown}
 	if in.Stat {
-		p, err := s.page(pageArgs{Limit: maxLimit, Cursor: in.Cursor})
-		if err != nil {
-			return Diff{}, err
-		}
-		err = r.listDiff(ctx, &d, r.selectAllowed(states, paths), p)
+		p := s.page(maxLimit, in.Cursor)
+		err := r.listDiff(ctx, &d, r.selectAllowed(states, paths), p)
 		d.NextCursor = p.next()
 		if err == nil && d.Total == 0 && d.Forbidden == 0 {
 			err = r.refuseUnknown(ctx, paths, in)
@@ -183,7 +182,7 @@ const maxRepeats = 8
 // readDiff adds a part of the patch to d, and with the first part the files that differ.
 // It takes the file names from the run that makes the patch. If a file must not be
 // shown, it repeats the run without that file.
-func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) error {
+func (r *repository) readDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor sdk.Cursor, room int) error {
 	for range maxRepeats {
 		again, err := r.tryDiff(ctx, d, subcommand, what, cursor, room)
 		if r.countLeftOut(d, what); !again || err != nil {
@@ -208,7 +207,7 @@ var errSensitive = errors.New("a sensitive or forbidden file differs")
 
 // tryDiff is one run of readDiff. It reports whether to repeat the run with more files
 // left out.
-func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor string, room int) (again bool, err error) {
+func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, what *selection, cursor sdk.Cursor, room int) (again bool, err error) {
 	p := &page{limit: maxLimit, room: room / 4}
 	changes := porcelain.NewChanges(maxLimit)
 	before := len(what.leftOut)
@@ -256,7 +255,7 @@ func (r *repository) tryDiff(ctx context.Context, d *Diff, subcommand string, wh
 }
 
 // diffWindow returns the window of the patch, and adds the files to the first part.
-func (r *repository) diffWindow(d *Diff, changes *porcelain.Changes, p *page, cursor string, room int) (*window, error) {
+func (r *repository) diffWindow(d *Diff, changes *porcelain.Changes, p *page, cursor sdk.Cursor, room int) (*window, error) {
 	if cursor == "" {
 		r.addFiles(d, changes, p)
 		room -= room/4 - p.room
@@ -266,7 +265,7 @@ func (r *repository) diffWindow(d *Diff, changes *porcelain.Changes, p *page, cu
 
 // readConflicts is tryDiff for files against an index with conflicts. Git then cannot
 // write the list and the patch in one run. The patch covers only the listed files.
-func (r *repository) readConflicts(ctx context.Context, d *Diff, what *selection, cursor string, room int) (again bool, err error) {
+func (r *repository) readConflicts(ctx context.Context, d *Diff, what *selection, cursor sdk.Cursor, room int) (again bool, err error) {
 	before := len(what.leftOut)
 	listed := *what
 	listed.paths = nil

@@ -7,26 +7,26 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type logArgs struct {
 	Path   string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the history to, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of commits to return" default:"20"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of commits" min:"1" max:"1000" default:"20"`
 	Rev    string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to start from, or a range such as main..feature; default: HEAD"`
 	Author string `json:"author,omitempty" jsonschema:"only commits whose author's name or email address contains this text; ignores case"`
 	Grep   string `json:"grep,omitempty" jsonschema:"only commits whose message contains this text; ignores case"`
 	Since  string `json:"since,omitempty" jsonschema:"only commits after this time, such as 2026-01-31 or 2 weeks ago"`
 	Until  string `json:"until,omitempty" jsonschema:"only commits before this time"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, for older commits; do not change the other arguments"`
+	sdk.Paged
 }
 
 // Log is the result of git_log.
 type Log struct {
-	Repo       string   `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
-	Commits    []Commit `json:"commits" jsonschema:"newest first"`
-	NextCursor string   `json:"next_cursor,omitempty"`
+	Repo       string     `json:"repo" jsonschema:"the repository's directory, relative to the workspace"`
+	Commits    []Commit   `json:"commits" jsonschema:"newest first"`
+	NextCursor sdk.Cursor `json:"next_cursor,omitempty"`
 }
 
 // Commit is one commit.
@@ -68,18 +68,11 @@ func indented(body string) string {
 	return b.String()
 }
 
-const (
-	// maxCommits is the maximum number of commits in one result.
-	maxCommits = 1000
-	// maxBody is the maximum length of a message in a list, in bytes.
-	maxBody = 1000
-)
+// maxBody is the maximum length of a message in a list, in bytes.
+const maxBody = 1000
 
 // log runs git_log.
 func log(ctx context.Context, s *access, in logArgs) (Log, error) {
-	if in.Limit < 1 || in.Limit > maxCommits {
-		return Log{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", in.Limit, maxCommits)
-	}
 	for _, text := range []struct{ name, value string }{{"author", in.Author}, {"grep", in.Grep}, {"since", in.Since}, {"until", in.Until}} {
 		if err := checkText(text.name, text.value); err != nil {
 			return Log{}, err
@@ -152,12 +145,11 @@ func commitLog(most int, args ...string) []string {
 // begin returns the revision that a log starts from and the number of commits to skip.
 func (r *repository) begin(ctx context.Context, in logArgs) (rev string, skip int, err error) {
 	if in.Cursor != "" {
-		at, rev, ok := strings.Cut(in.Cursor, ":")
-		skip, err := strconv.Atoi(at)
-		if !ok || err != nil || skip < 1 || strings.Trim(rev, "0123456789abcdef.") != "" || rev == "" {
-			return "", 0, badCursor(in.Cursor)
+		skip, rev := in.Cursor.Position()
+		if skip < 1 || strings.Trim(rev, "0123456789abcdef.") != "" || rev == "" {
+			return "", 0, in.Cursor.Refuse()
 		}
-		return rev, skip, nil
+		return rev, int(skip), nil
 	}
 	if in.Rev == "" {
 		return "HEAD", 0, nil
@@ -168,14 +160,14 @@ func (r *repository) begin(ctx context.Context, in logArgs) (rev string, skip in
 
 // logCursor returns the cursor of the commits that follow. It stays valid if the branch
 // moves.
-func (r *repository) logCursor(ctx context.Context, begin string, skip int) (string, error) {
+func (r *repository) logCursor(ctx context.Context, begin string, skip int) (sdk.Cursor, error) {
 	if begin == "HEAD" {
 		var err error
 		if begin, err = r.commit(ctx, begin); err != nil {
 			return "", err
 		}
 	}
-	return strconv.Itoa(skip) + ":" + begin, nil
+	return sdk.CursorAt(int64(skip), begin), nil
 }
 
 func newCommit(c porcelain.Commit, most int) Commit {

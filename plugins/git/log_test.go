@@ -70,7 +70,7 @@ func TestLog(t *testing.T) {
 		}
 		w.refused("git_show", args{"path": "r", "rev": rev}, tool.InvalidArgument)
 	}
-	for _, cursor := range []string{"x", "0:abc", "1:--all", "1:", "1:HEAD"} {
+	for _, cursor := range []string{"x", "0-abc", "1---all", "1-", "1-HEAD", "1:abc", "1"} {
 		w.refused("git_log", args{"path": "r", "cursor": cursor}, tool.InvalidArgument)
 	}
 	w.refused("git_log", args{"path": "r", "rev": "none"}, tool.NotFound)
@@ -117,7 +117,7 @@ func TestPathsOfHistory(t *testing.T) {
 func TestCursorOfALostCommit(t *testing.T) {
 	w := newWorkspace(t, started{})
 	w.repo("r")
-	w.refused("git_log", args{"path": "r", "cursor": "1:" + strings.Repeat("1", 40)}, tool.NotFound)
+	w.refused("git_log", args{"path": "r", "cursor": "1-" + strings.Repeat("1", 40)}, tool.NotFound)
 }
 
 // A log reads of the history what it shows, and not the rest of what may be a million

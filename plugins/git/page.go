@@ -2,9 +2,8 @@ package main
 
 import (
 	"encoding/json"
-	"strconv"
 
-	"github.com/toolhost/toolhost/sdk/tool"
+	"github.com/toolhost/toolhost/sdk"
 )
 
 // maxLimit is the maximum number of entries in one result.
@@ -12,8 +11,8 @@ const maxLimit = 10_000
 
 // pageArgs are the arguments of a tool that lists.
 type pageArgs struct {
-	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of entries to return" default:"200"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
+	Limit int `json:"limit,omitempty" jsonschema:"the maximum number of entries" min:"1" max:"10000" default:"200"`
+	sdk.Paged
 }
 
 // page selects the entries of a list that one result contains.
@@ -26,25 +25,9 @@ type page struct {
 	more bool
 }
 
-func (s *access) page(a pageArgs) (*page, error) {
-	if a.Limit < 1 || a.Limit > maxLimit {
-		return nil, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 to %d", a.Limit, maxLimit)
-	}
-	p := &page{limit: a.Limit, room: s.budget - overhead}
-	if a.Cursor == "" {
-		return p, nil
-	}
-	start, err := strconv.Atoi(a.Cursor)
-	if err != nil || start < 0 {
-		return nil, badCursor(a.Cursor)
-	}
-	p.start = start
-	return p, nil
-}
-
-func badCursor(cursor string) *tool.Error {
-	return tool.Errorf(tool.InvalidArgument, "cursor is %.40q, expected next_cursor of an earlier result", cursor).
-		WithHint("use next_cursor of the previous result, or omit cursor to start again")
+func (s *access) page(limit int, cursor sdk.Cursor) *page {
+	start, _ := cursor.Position()
+	return &page{start: int(start), limit: limit, room: s.budget - overhead}
 }
 
 // overhead is the maximum size of a result without its entries, in bytes.
@@ -67,11 +50,11 @@ func (p *page) take(size int) bool {
 }
 
 // next returns the cursor of the entries that follow, or "" if there are none.
-func (p *page) next() string {
+func (p *page) next() sdk.Cursor {
 	if !p.more {
 		return ""
 	}
-	return strconv.Itoa(p.start + p.shown)
+	return sdk.CursorAt(int64(p.start+p.shown), "")
 }
 
 // sizeOf returns the size of a value in a result, in bytes.

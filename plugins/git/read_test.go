@@ -138,7 +138,7 @@ func TestDiffInParts(t *testing.T) {
 			break
 		}
 		if in["cursor"] = d.NextCursor; n == 0 {
-			first = d.NextCursor
+			first = string(d.NextCursor)
 		}
 	}
 	if added := strings.Count(whole.String(), "\n+line "); added != 1000 || !strings.Contains(whole.String(), strings.Repeat("ü", 3000)) {
@@ -209,7 +209,7 @@ func TestBlame(t *testing.T) {
 	w.refused("git_blame", args{"path": "r"}, tool.InvalidArgument)
 	contains(t, w.refused("git_blame", args{"path": "r/none"}, tool.NotFound), "There is no r/none in that commit")
 	w.refused("git_blame", args{"path": "r/a.txt", "rev": "-x"}, tool.InvalidArgument)
-	w.refused("git_blame", args{"path": "r/a.txt", "cursor": "0"}, tool.InvalidArgument)
+	w.refused("git_blame", args{"path": "r/a.txt", "cursor": "1"}, tool.InvalidArgument)
 	w.write(map[string]string{"r/minified": strings.Repeat("x", 3<<20) + "\nsecond\n"})
 	w.git("r", "add", "minified")
 	w.git("r", "commit", "-qm", "minified")

@@ -216,7 +216,7 @@ func TestSensitiveRace(t *testing.T) {
 						t.Errorf("the diff leaves out %d files, want 1", got.LeftOut)
 					}
 				}
-				cursor = got.NextCursor
+				cursor = string(got.NextCursor)
 			}
 			if !strings.Contains(w.read("r/.env"), "KEY=now") {
 				t.Error("the file was not changed: the test shows nothing")

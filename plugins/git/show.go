@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -14,7 +15,7 @@ type showArgs struct {
 	Path    string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the result to, relative to the workspace" role:"path" alias:"repo" default:"."`
 	Rev     string `json:"rev,omitempty" jsonschema:"the commit, branch or tag" default:"HEAD"`
 	Content bool   `json:"content,omitempty" jsonschema:"return the content of the file at path in that commit, instead of the commit's changes" default:"false"`
-	Cursor  string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue; do not change the other arguments"`
+	sdk.Paged
 }
 
 // Shown is the result of git_show: a commit with its changes, or a file in it.
@@ -28,10 +29,10 @@ type Shown struct {
 	LeftOut   int `json:"sensitive_left_out,omitempty" jsonschema:"number of files that are left out because they usually contain secrets; name a file in path to see it"`
 	Forbidden int `json:"forbidden_left_out,omitempty" jsonschema:"number of files that are left out because the administrator has forbidden them for all calls"`
 
-	Content    string `json:"content,omitempty" jsonschema:"the file's content, or a part of it"`
-	Bytes      int64  `json:"bytes,omitempty" jsonschema:"the size of the whole file in bytes"`
-	Binary     bool   `json:"binary,omitempty" jsonschema:"the file is binary; its content is not returned"`
-	NextCursor string `json:"next_cursor,omitempty"`
+	Content    string     `json:"content,omitempty" jsonschema:"the file's content, or a part of it"`
+	Bytes      int64      `json:"bytes,omitempty" jsonschema:"the size of the whole file in bytes"`
+	Binary     bool       `json:"binary,omitempty" jsonschema:"the file is binary; its content is not returned"`
+	NextCursor sdk.Cursor `json:"next_cursor,omitempty"`
 
 	content bool
 }
@@ -108,7 +109,7 @@ func (r *repository) describe(ctx context.Context, id string) (Commit, error) {
 }
 
 // showFile adds the content of the focus in a commit to result.
-func (r *repository) showFile(ctx context.Context, result *Shown, commit, cursor string) error {
+func (r *repository) showFile(ctx context.Context, result *Shown, commit string, cursor sdk.Cursor) error {
 	if r.focus == "." {
 		return tool.Errorf(tool.InvalidArgument, "content is set, but path is not a file").WithHint("set path to the file, or omit content to see the commit")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -33,7 +34,7 @@ type Status struct {
 	Files      []FileStatus `json:"files"`
 	Total      int          `json:"total" jsonschema:"number of all files in the list"`
 	Conflicts  int          `json:"conflicts,omitempty" jsonschema:"number of files in conflict"`
-	NextCursor string       `json:"next_cursor,omitempty"`
+	NextCursor sdk.Cursor   `json:"next_cursor,omitempty"`
 }
 
 // FileStatus is the state of a file.
@@ -83,7 +84,7 @@ func (s Status) Text() string {
 		b.WriteByte('\n')
 	}
 	if s.NextCursor != "" {
-		fmt.Fprintf(&b, "[%d files in all; continue with cursor=%q]\n", s.Total, s.NextCursor)
+		b.WriteString(s.NextCursor.Note(fmt.Sprintf("%d files in all", s.Total)) + "\n")
 	}
 	return b.String()
 }
@@ -109,10 +110,7 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	p, err := s.page(in.pageArgs)
-	if err != nil {
-		return Status{}, err
-	}
+	p := s.page(in.Limit, in.Cursor)
 	result := Status{Repo: r.shown}
 	parser := porcelain.NewStatus(func(e porcelain.Entry) {
 		if r.forbidden(e.Path) {

@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"hash"
-	"strconv"
-	"strings"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -40,18 +38,16 @@ const digestSize = 8
 
 // window returns the window of a cursor. The first window also sends the whole output
 // to the host, where result_read can read it.
-func (s *access) window(cursor string, room int) (*window, error) {
+func (s *access) window(cursor sdk.Cursor, room int) (*window, error) {
 	w := &window{room: max(room, minRoom), before: sha256.New()}
 	if cursor == "" {
 		w.stream = s.call.Write
 		return w, nil
 	}
-	at, digest, ok := strings.Cut(cursor, "-")
-	start, err := strconv.ParseInt(at, 10, 64)
-	if !ok || err != nil || start <= 0 || len(digest) != 2*digestSize {
-		return nil, badCursor(cursor)
+	w.start, w.expect = cursor.Position()
+	if w.start == 0 || len(w.expect) != 2*digestSize {
+		return nil, cursor.Refuse()
 	}
-	w.start, w.expect = start, digest
 	return w, nil
 }
 
@@ -77,7 +73,7 @@ func (w *window) Write(data []byte) (int, error) {
 
 // take returns the part and the cursor of the next one, or "" if there is none. The part
 // consists of whole lines, unless a single line is too long.
-func (w *window) take() (text, next string, err error) {
+func (w *window) take() (text string, next sdk.Cursor, err error) {
 	if w.start > 0 && (w.pos < w.start || hex.EncodeToString(w.before.Sum(nil)[:digestSize]) != w.expect) {
 		return "", "", tool.Errorf(tool.Conflict, "The output has changed since the cursor was returned").WithHint("start again without cursor")
 	}
@@ -100,5 +96,5 @@ func (w *window) take() (text, next string, err error) {
 		return string(w.kept), "", nil
 	}
 	w.before.Write(w.kept[:fits])
-	return string(w.kept[:fits]), fmt.Sprintf("%d-%x", w.start+int64(fits), w.before.Sum(nil)[:digestSize]), nil
+	return string(w.kept[:fits]), sdk.CursorAt(w.start+int64(fits), hex.EncodeToString(w.before.Sum(nil)[:digestSize])), nil
 }

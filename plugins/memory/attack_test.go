@@ -325,7 +325,7 @@ func TestExportsFit(t *testing.T) {
 			if told := page.Notes + len(page.LeftOut); told == 0 || told > limit {
 				t.Errorf("page %d of at most %d notes tells of %d", pages, limit, told)
 			}
-			if cursor = page.Next; cursor == "" {
+			if cursor = string(page.Next); cursor == "" {
 				break
 			}
 		}

@@ -9,29 +9,29 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type exportArgs struct {
 	Format string `json:"format,omitempty" jsonschema:"jsonl returns notes as JSON Lines, in pages; snapshot writes all notes to a file in the plugin's directory, which memory_import can restore" enum:"jsonl,snapshot" default:"jsonl"`
 	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of notes on a page" min:"1" max:"1000" default:"200"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
+	sdk.Paged
 }
 
 // exported is the result of memory_export.
 type exported struct {
-	Data     string   `json:"data,omitempty" jsonschema:"the notes as JSON Lines"`
-	Notes    int      `json:"notes" jsonschema:"how many notes data or the snapshot contains"`
-	LeftOut  []string `json:"left_out,omitempty" jsonschema:"the note_ids of notes that are too large for a page"`
-	Next     string   `json:"next_cursor,omitempty" jsonschema:"the cursor of the next page; omitted on the last page"`
-	Snapshot string   `json:"snapshot,omitempty" jsonschema:"the name of the snapshot"`
-	Bytes    int64    `json:"bytes,omitempty" jsonschema:"the size of the snapshot"`
+	Data     string     `json:"data,omitempty" jsonschema:"the notes as JSON Lines"`
+	Notes    int        `json:"notes" jsonschema:"how many notes data or the snapshot contains"`
+	LeftOut  []string   `json:"left_out,omitempty" jsonschema:"the note_ids of notes that are too large for a page"`
+	Next     sdk.Cursor `json:"next_cursor,omitempty"`
+	Snapshot string     `json:"snapshot,omitempty" jsonschema:"the name of the snapshot"`
+	Bytes    int64      `json:"bytes,omitempty" jsonschema:"the size of the snapshot"`
 }
 
 // Text implements [sdk.Texter].
@@ -45,7 +45,7 @@ func (e exported) Text() string {
 		text.WriteString(notice(id))
 	}
 	if e.Next != "" {
-		fmt.Fprintf(&text, "%s: cursor=%s]\n", moreNotice, e.Next)
+		text.WriteString(e.Next.Note("") + "\n")
 	}
 	return text.String()
 }
@@ -60,10 +60,7 @@ func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 	if in.Format == "snapshot" {
 		return snapshot(ctx, c)
 	}
-	after, err := cursor(in.Cursor)
-	if err != nil {
-		return exported{}, err
-	}
+	after, _ := in.Cursor.Position()
 	var out exported
 	var data strings.Builder
 	size := 0 // of the text
@@ -71,7 +68,7 @@ func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 	// page of its own, if its JSON copy fits.
 	room := c.room() / 3
 	var failed error
-	err = c.user.Store().All(ctx, after, c.now, func(n *store.Note) bool {
+	err := c.user.Store().All(ctx, after, c.now, func(n *store.Note) bool {
 		line, err := json.Marshal(show(n))
 		inJSON, again := json.Marshal(string(line))
 		if failed = errors.Join(err, again); failed != nil {
@@ -84,7 +81,7 @@ func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 		}
 		told := out.Notes + len(out.LeftOut)
 		if told == in.Limit || told > 0 && size+len(line) > room {
-			out.Next = strconv.FormatInt(after, 10)
+			out.Next = sdk.CursorAt(after, "")
 			return false
 		}
 		after = n.ID
@@ -108,7 +105,7 @@ func export(ctx context.Context, c *call, in exportArgs) (exported, error) {
 // them.
 const (
 	leftOutNotice = "[left out, too large for a page"
-	moreNotice    = "[there are more"
+	moreNotice    = "[more follows"
 )
 
 // snapshotName matches the names of snapshots. snapshotTime is the layout of such a

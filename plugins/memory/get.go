@@ -5,26 +5,25 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/store"
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/display"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type getArgs struct {
-	NoteID string `json:"note_id,omitempty" jsonschema:"the note_id of the note to read, as memory_save or memory_search returned it"`
-	Key    string `json:"key,omitempty" jsonschema:"the key of the note, instead of note_id"`
-	Offset int    `json:"offset,omitempty" jsonschema:"where to continue in a long note: next_offset of the previous result" default:"0"`
+	NoteID string     `json:"note_id,omitempty" jsonschema:"the note_id of the note to read, as memory_save or memory_search returned it"`
+	Key    string     `json:"key,omitempty" jsonschema:"the key of the note, instead of note_id"`
+	Cursor sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue it" alias:"offset"`
 }
 
 // got is the result of memory_get.
 type got struct {
 	shown
-	Offset int `json:"offset,omitempty" jsonschema:"the byte of the note at which content begins"`
-	Next   int `json:"next_offset,omitempty" jsonschema:"where the next part begins; omitted if there is none"`
+	Offset int        `json:"offset,omitempty" jsonschema:"the byte of the note at which content begins"`
+	Next   sdk.Cursor `json:"next_cursor,omitempty"`
 
 	size int // of the whole note
 }
@@ -32,8 +31,8 @@ type got struct {
 // Text implements [sdk.Texter].
 func (g got) Text() string {
 	text := g.Content
-	if g.Next > 0 {
-		text += fmt.Sprintf("\n[the note continues: offset=%d of %d bytes]", g.Next, g.size)
+	if g.Next != "" {
+		text += "\n" + g.Next.Note(fmt.Sprintf("bytes %d-%d of the note of %d bytes", g.Offset, g.Offset+len(g.Content), g.size))
 	}
 	return fmt.Sprintf("%s\n\n[%s; %s]", text, g.NoteID, facts(&g.shown))
 }
@@ -52,17 +51,18 @@ func get(ctx context.Context, c *call, in getArgs) (got, error) {
 	if err := which.there(&n, err, c.now); err != nil {
 		return got{}, err
 	}
-	if in.Offset < 0 || in.Offset > len(n.Content) || in.Offset < len(n.Content) && !utf8.RuneStart(n.Content[in.Offset]) {
-		return got{}, tool.Errorf(tool.InvalidArgument, "offset %d is not valid for this note", in.Offset).WithHint("use next_offset of an earlier result, or omit offset")
+	offset, _ := in.Cursor.Position()
+	if offset > int64(len(n.Content)) || offset < int64(len(n.Content)) && !utf8.RuneStart(n.Content[offset]) {
+		return got{}, in.Cursor.Refuse()
 	}
-	out := got{shown: show(&n), Offset: in.Offset, size: len(n.Content)}
-	rest := n.Content[in.Offset:]
+	out := got{shown: show(&n), Offset: int(offset), size: len(n.Content)}
+	rest := n.Content[offset:]
 	out.Content = ""
 	if out.Content, err = fitting(rest, out, c.room()); err != nil {
 		return got{}, err
 	}
 	if len(out.Content) < len(rest) {
-		out.Next = in.Offset + len(out.Content)
+		out.Next = sdk.CursorAt(offset+int64(len(out.Content)), "")
 	}
 	return out, nil
 }
@@ -75,13 +75,13 @@ type listArgs struct {
 	Prefix   string `json:"key_prefix,omitempty" jsonschema:"only notes whose key begins with this"`
 	Pinned   bool   `json:"pinned,omitempty" jsonschema:"only pinned notes" default:"false"`
 	Limit    int    `json:"limit,omitempty" jsonschema:"how many notes to list" min:"1" max:"100" default:"20"`
-	Cursor   string `json:"cursor,omitempty" jsonschema:"next_cursor of the previous page"`
+	sdk.Paged
 }
 
 // listed is the result of memory_list.
 type listed struct {
-	Notes []shown `json:"notes" jsonschema:"the newest first, each with the beginning of its text"`
-	Next  string  `json:"next_cursor,omitempty" jsonschema:"the cursor of the next page; omitted on the last page"`
+	Notes []shown    `json:"notes" jsonschema:"the newest first, each with the beginning of its text"`
+	Next  sdk.Cursor `json:"next_cursor,omitempty"`
 }
 
 // Text implements [sdk.Texter].
@@ -93,9 +93,7 @@ func (l listed) Text() string {
 	if len(l.Notes) == 0 {
 		text.WriteString("No memories")
 	}
-	if l.Next != "" {
-		fmt.Fprintf(&text, "[there are more: cursor=%s]", l.Next)
-	}
+	text.WriteString(l.Next.Note(""))
 	return strings.TrimSuffix(text.String(), "\n")
 }
 
@@ -109,10 +107,7 @@ func list(ctx context.Context, c *call, in listArgs) (listed, error) {
 		}
 		l.Category = &category
 	}
-	var err error
-	if l.Before, err = cursor(in.Cursor); err != nil {
-		return listed{}, err
-	}
+	l.Before, _ = in.Cursor.Position()
 	notes, err := c.user.Store().List(ctx, l)
 	if err != nil {
 		return listed{}, err
@@ -120,7 +115,7 @@ func list(ctx context.Context, c *call, in listArgs) (listed, error) {
 	out := listed{Notes: []shown{}}
 	if len(notes) > in.Limit {
 		notes = notes[:in.Limit]
-		out.Next = strconv.FormatInt(notes[in.Limit-1].ID, 10)
+		out.Next = sdk.CursorAt(notes[in.Limit-1].ID, "")
 	}
 	room := c.room()
 	for i := range notes {
@@ -131,24 +126,12 @@ func list(ctx context.Context, c *call, in listArgs) (listed, error) {
 			return listed{}, err
 		}
 		if room -= len(data); room < 0 && i > 0 { // the rest is on the next page
-			out.Next = strconv.FormatInt(notes[i-1].ID, 10)
+			out.Next = sdk.CursorAt(notes[i-1].ID, "")
 			break
 		}
 		out.Notes = append(out.Notes, s)
 	}
 	return out, nil
-}
-
-// cursor parses a cursor. "" is the first page.
-func cursor(text string) (int64, error) {
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n <= 0 {
-		return 0, tool.Errorf(tool.InvalidArgument, "cursor is not valid: %.40q", text).WithHint("use next_cursor of an earlier result, or omit cursor")
-	}
-	return n, nil
 }
 
 // figures is the result of memory_stats.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -82,11 +83,11 @@ func (p *plugin) save(args map[string]any) string {
 func (p *plugin) read(id string) string {
 	p.t.Helper()
 	var content strings.Builder
-	for next := 0; ; {
+	for next := sdk.Cursor(""); ; {
 		var part got
-		p.must("memory_get", args{"note_id": id, "offset": next}, &part)
+		p.must("memory_get", args{"note_id": id, "cursor": next}, &part)
 		content.WriteString(part.Content)
-		if part.Next <= next {
+		if part.Next == "" || part.Next == next {
 			return content.String()
 		}
 		next = part.Next
@@ -137,7 +138,7 @@ func TestContract(t *testing.T) {
 			{Tool: "memory_update", Args: args{"key": "drink", "content": "I like black tea"}},
 			{Tool: "memory_get", Args: args{"key": "drink"}},
 			{Tool: "memory_get", Args: args{"key": "long"}},
-			{Tool: "memory_get", Args: args{"key": "long", "offset": 10}},
+			{Tool: "memory_get", Args: args{"key": "long", "cursor": "10"}},
 			{Tool: "memory_list"},
 			{Tool: "memory_list", Args: args{"limit": 1}},
 			{Tool: "memory_stats"},

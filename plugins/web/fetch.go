@@ -16,12 +16,12 @@ import (
 )
 
 type webFetchArgs struct {
-	URL        string `json:"url" jsonschema:"the URL of the page, such as https://example.com/page" role:"url" raw:"true"`
-	Format     string `json:"format,omitempty" jsonschema:"the format of the result: markdown, plain text, cleaned html, or the raw source" enum:"markdown,text,html,raw" default:"markdown"`
-	Extract    string `json:"extract,omitempty" jsonschema:"what to return: the main article of the page, or the full page" enum:"article,full" default:"article"`
-	Selector   string `json:"selector,omitempty" jsonschema:"a CSS selector, such as main or #content: return the matching elements instead of extract"`
-	StartIndex int    `json:"start_index,omitempty" jsonschema:"the index of the first character to return, from 0 (the default); use it to continue reading a long page"`
-	MaxLength  int    `json:"max_length,omitempty" jsonschema:"the maximum number of characters to return; by default as many as fit"`
+	URL       string     `json:"url" jsonschema:"the URL of the page, such as https://example.com/page" role:"url" raw:"true"`
+	Format    string     `json:"format,omitempty" jsonschema:"the format of the result: markdown, plain text, cleaned html, or the raw source" enum:"markdown,text,html,raw" default:"markdown"`
+	Extract   string     `json:"extract,omitempty" jsonschema:"what to return: the main article of the page, or the full page" enum:"article,full" default:"article"`
+	Selector  string     `json:"selector,omitempty" jsonschema:"a CSS selector, such as main or #content: return the matching elements instead of extract"`
+	Cursor    sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue it" alias:"start_index"`
+	MaxLength int        `json:"max_length,omitempty" jsonschema:"the maximum number of characters; by default as many as fit" min:"1"`
 }
 
 // address parses a URL that a caller gives, and refuses one that is not allowed.
@@ -38,13 +38,7 @@ func (p *parts) address(text string) (*url.URL, error) {
 
 // webFetch is the tool web_fetch.
 func webFetch(ctx context.Context, p *parts, c *sdk.Call, in webFetchArgs) (tool.Result, error) {
-	switch {
-	case in.StartIndex < 0:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "start_index is %d, expected 0 or more", in.StartIndex)
-	case in.MaxLength < 0:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "max_length is %d, expected 1 or more", in.MaxLength).
-			WithHint("omit max_length to get as much as fits")
-	}
+	start, _ := in.Cursor.Position()
 	u, err := p.address(in.URL)
 	if err != nil {
 		return tool.Result{}, err
@@ -63,7 +57,7 @@ func webFetch(ctx context.Context, p *parts, c *sdk.Call, in webFetchArgs) (tool
 	document, err := p.convert(ctx, page.Request{
 		Body: response.Body, ContentType: response.Header.Get("Content-Type"), URL: response.URL.String(),
 		Format: page.Format(in.Format), Whole: in.Extract == "full", Selector: in.Selector,
-		Part: page.Part{Start: in.StartIndex, Length: in.MaxLength, Bytes: room(c.MaxOutput(), origin)},
+		Part: page.Part{Start: int(start), Length: in.MaxLength, Bytes: room(c.MaxOutput(), origin)},
 	})
 	if err != nil {
 		return tool.Result{}, err
@@ -73,23 +67,26 @@ func webFetch(ctx context.Context, p *parts, c *sdk.Call, in webFetchArgs) (tool
 		text := "Binary content: " + document.MediaType + ", " + tool.ByteSize(len(response.Body)).String()
 		return tool.Result{Content: fromOutside(origin, text, ""), Metadata: facts}, nil
 	}
-	facts["start_index"], facts["end_index"], facts["total_length"] = in.StartIndex, document.End, document.Total
-	if document.End < document.Total {
-		facts["next_start_index"] = document.End
+	facts["start_index"], facts["end_index"], facts["total_length"] = start, document.End, document.Total
+	next, note := partNote(int(start), document)
+	if next != "" {
+		facts[sdk.NextCursor] = string(next)
 	}
-	return tool.Result{Content: fromOutside(origin, document.Text, partNote(in.StartIndex, document)), Metadata: facts}, nil
+	return tool.Result{Content: fromOutside(origin, document.Text, note), Metadata: facts}, nil
 }
 
-// partNote says how to continue reading after a part of a document. It is "" for a whole
-// document.
-func partNote(start int, d page.Document) string {
+// partNote returns the cursor of the part that follows a part of a document, and the note
+// that names the part. Both are "" for a whole document.
+func partNote(start int, d page.Document) (next sdk.Cursor, note string) {
+	part := fmt.Sprintf("characters %d-%d of %d", start, d.End, d.Total)
 	switch {
 	case start == 0 && d.End == d.Total:
-		return ""
+		return "", ""
 	case d.End == d.Total:
-		return fmt.Sprintf("[characters %d-%d of %d, the end]", start, d.End, d.Total)
+		return "", "[" + part + ", the end]"
 	}
-	return fmt.Sprintf("[characters %d-%d of %d; continue with start_index=%d]", start, d.End, d.Total, d.End)
+	next = sdk.CursorAt(int64(d.End), "")
+	return next, next.Note(part)
 }
 
 // convert converts a document. It waits while too many others are converted.

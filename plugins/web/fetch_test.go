@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -123,13 +124,13 @@ func fetchCalls() []toolCall {
 		call("XML in another charset", webFetchArgs{URL: "/latinml"}, "<rss><title>café</title></rss>", ""),
 		call("XML that is a picture", webFetchArgs{URL: "/drawing"}, "<svg><text>drawn</text></svg>", ""),
 		call("a selector for XML", webFetchArgs{URL: "/xml", Selector: "item"}, "selector needs an HTML page", tool.InvalidArgument),
-		call("a window", webFetchArgs{URL: "/numbers", StartIndex: 995}, "56789\n[end", ""),
+		call("a window", webFetchArgs{URL: "/numbers", Cursor: "995"}, "56789\n[end", ""),
 		call("a short one", webFetchArgs{URL: "/numbers", MaxLength: 12}, "012345678901\n[end", ""),
-		call("how to go on", webFetchArgs{URL: "/numbers", StartIndex: 5, MaxLength: 10}, "[characters 5-15 of 1000; continue with start_index=15]", ""),
-		call("characters, not bytes", webFetchArgs{URL: "/umlaut", StartIndex: 1, MaxLength: 3}, "€😀ä\n[end", ""),
-		call("beyond the end", webFetchArgs{URL: "/numbers", StartIndex: 1000}, "has 1000 characters", tool.InvalidArgument),
-		call("before the start", webFetchArgs{URL: "/numbers", StartIndex: -1}, "expected 0 or more", tool.InvalidArgument),
-		call("less than nothing", webFetchArgs{URL: "/numbers", MaxLength: -1}, "expected 1 or more", tool.InvalidArgument),
+		call("how to go on", webFetchArgs{URL: "/numbers", Cursor: "5", MaxLength: 10}, "[characters 5-15 of 1000; continue with cursor=\"15\"]", ""),
+		call("characters, not bytes", webFetchArgs{URL: "/umlaut", Cursor: "1", MaxLength: 3}, "€😀ä\n[end", ""),
+		call("beyond the end", webFetchArgs{URL: "/numbers", Cursor: "1000"}, "has 1000 characters", tool.InvalidArgument),
+		call("before the start", webFetchArgs{URL: "/numbers", Cursor: "-1"}, "expected next_cursor", tool.InvalidArgument),
+		call("less than nothing", webFetchArgs{URL: "/numbers", MaxLength: -1}, "expected at least 1", tool.InvalidArgument),
 		call("another charset", webFetchArgs{URL: "/latin"}, "café", ""),
 		call("broken bytes", webFetchArgs{URL: "/broken"}, "a\uFFFDb", ""),
 		call("a charset that is none", webFetchArgs{URL: "/unknown"}, "text all the same", ""),
@@ -291,20 +292,20 @@ func TestFetchFits(t *testing.T) {
 	for _, most := range []tool.ByteSize{2 * tool.KiB, 4 * tool.KiB} {
 		p := w.start(t, sdktest.Options{Context: tool.Context{MaxOutput: most}, Settings: map[string]any{"host_rate": 100_000}})
 		var read strings.Builder
-		for start := 0; ; {
-			got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://" + host + ":8443/umlaut", StartIndex: start})
+		for start := sdk.Cursor(""); ; {
+			got := p.Call(t.Context(), "web_fetch", webFetchArgs{URL: "https://" + host + ":8443/umlaut", Cursor: start})
 			if got.Error != nil {
 				t.Fatal(got.Error)
 			}
-			if len(got.Text()) > int(most) || len(got.Text()) < int(most)/4 && got.Metadata["next_start_index"] != nil {
+			if len(got.Text()) > int(most) || len(got.Text()) < int(most)/4 && got.Metadata["next_cursor"] != nil {
 				t.Errorf("%d bytes, want at most %d", len(got.Text()), most)
 			}
 			read.Write(got.Content[1].Data)
-			next, more := got.Metadata["next_start_index"].(float64)
+			next, more := got.Metadata["next_cursor"].(string)
 			if !more {
 				break
 			}
-			start = int(next)
+			start = sdk.Cursor(next)
 		}
 		if read.String() != strings.Repeat("ä€😀", 500) {
 			t.Errorf("%v: the parts together are %q", most, read.String())

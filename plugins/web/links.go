@@ -14,21 +14,16 @@ import (
 )
 
 type webLinksArgs struct {
-	URL      string `json:"url" jsonschema:"the URL of the page, as given to web_fetch"`
-	Match    string `json:"match,omitempty" jsonschema:"return only links whose URL or text contains this, ignoring case"`
-	SameHost bool   `json:"same_host,omitempty" jsonschema:"return only links to the host of the page"`
-	Offset   int    `json:"offset,omitempty" jsonschema:"the number of links to skip; use it to continue a long list"`
-	Limit    int    `json:"limit,omitempty" jsonschema:"the maximum number of links to return" default:"100"`
+	URL      string     `json:"url" jsonschema:"the URL of the page, as given to web_fetch"`
+	Match    string     `json:"match,omitempty" jsonschema:"return only links whose URL or text contains this, ignoring case"`
+	SameHost bool       `json:"same_host,omitempty" jsonschema:"return only links to the host of the page"`
+	Limit    int        `json:"limit,omitempty" jsonschema:"the maximum number of links" min:"1" default:"100"`
+	Cursor   sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue it" alias:"offset"`
 }
 
 // webLinks is the tool web_links. It sends no request.
 func webLinks(ctx context.Context, p *parts, c *sdk.Call, in webLinksArgs) (tool.Result, error) {
-	switch {
-	case in.Limit < 1:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "limit is %d, expected 1 or more", in.Limit)
-	case in.Offset < 0:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, expected 0 or more", in.Offset)
-	}
+	offset, _ := in.Cursor.Position()
 	u, err := p.address(in.URL)
 	if err != nil {
 		return tool.Result{}, err
@@ -41,16 +36,16 @@ func webLinks(ctx context.Context, p *parts, c *sdk.Call, in webLinksArgs) (tool
 	origin := originOf(response.URL)
 	document, err := p.convert(ctx, page.Request{
 		Body: response.Body, ContentType: response.Header.Get("Content-Type"), URL: response.URL.String(),
-		Links: &page.LinkRequest{Match: in.Match, SameHost: in.SameHost, Offset: in.Offset, Limit: in.Limit, Bytes: room(c.MaxOutput(), origin)},
+		Links: &page.LinkRequest{Match: in.Match, SameHost: in.SameHost, Offset: int(offset), Limit: in.Limit, Bytes: room(c.MaxOutput(), origin)},
 	})
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return linksResult(response.URL, document, in, room(c.MaxOutput(), origin))
+	return linksResult(response.URL, document, int(offset), room(c.MaxOutput(), origin))
 }
 
 // linksResult returns as many of the links as fit, as text and as data.
-func linksResult(from *url.URL, d page.Document, in webLinksArgs, budget int) (tool.Result, error) {
+func linksResult(from *url.URL, d page.Document, offset, budget int) (tool.Result, error) {
 	var out strings.Builder
 	shown := []page.Link{}
 	for _, link := range d.Links {
@@ -64,20 +59,22 @@ func linksResult(from *url.URL, d page.Document, in webLinksArgs, budget int) (t
 		out.WriteString(text)
 		shown = append(shown, link)
 	}
-	end := min(in.Offset, d.Total) + len(shown)
-	note := ""
+	end := min(offset, d.Total) + len(shown)
+	part := fmt.Sprintf("links %d-%d of %d", offset, end, d.Total)
+	if end < d.Total && len(shown) == 0 { // skip the link, so that the caller gets past it
+		end++
+		part = fmt.Sprintf("1 of %d links omitted: it is too long to show", d.Total)
+	}
+	var next sdk.Cursor
+	if end < d.Total {
+		next = sdk.CursorAt(int64(end), "")
+	}
+	note := next.Note(part)
 	switch {
 	case d.Total == 0:
 		note = "[no links]"
-	case end < d.Total && len(shown) == 0: // skip the link, so that the caller gets past it
-		end++
-		note = fmt.Sprintf("[1 of %d links omitted: it is too long to show", d.Total)
-		if end < d.Total {
-			note += fmt.Sprintf("; continue with offset=%d", end)
-		}
-		note += "]"
-	case end < d.Total:
-		note = fmt.Sprintf("[links %d-%d of %d; continue with offset=%d]", in.Offset, end, d.Total, end)
+	case next == "" && len(shown) == 0 && offset < d.Total:
+		note = "[" + part + "]"
 	}
 	structured, err := json.Marshal(map[string]any{"links": shown, "total": d.Total})
 	if err != nil {
@@ -85,8 +82,8 @@ func linksResult(from *url.URL, d page.Document, in webLinksArgs, budget int) (t
 	}
 	facts := outsideFacts(originOf(from))
 	facts["url"], facts["total"], facts["shown"] = from.String(), d.Total, len(shown)
-	if end < d.Total {
-		facts["next_offset"] = end
+	if next != "" {
+		facts[sdk.NextCursor] = string(next)
 	}
 	return tool.Result{Content: fromOutside(originOf(from), out.String(), note), Structured: structured, Metadata: facts}, nil
 }

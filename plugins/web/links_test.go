@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -38,9 +39,9 @@ func linksCalls() []toolCall {
 		call("the text of a picture", webLinksArgs{}, "Picture\n  https://other.example/b\n", ""),
 		call("the title of a link without text", webLinksArgs{}, "Titled\n  https://other.example/d\n", ""),
 		call("areas", webLinksArgs{}, "Area\n  https://example.com/c\n", ""),
-		call("as many as are wanted", webLinksArgs{Limit: 3}, "[links 0-3 of 204; continue with offset=3]", ""),
-		call("on", webLinksArgs{Offset: 200}, "Number 199\n  https://example.com/dir/n199\n", ""),
-		call("beyond the end", webLinksArgs{Offset: 1000}, "[begin", ""),
+		call("as many as are wanted", webLinksArgs{Limit: 3}, "[links 0-3 of 204; continue with cursor=\"3\"]", ""),
+		call("on", webLinksArgs{Cursor: "200"}, "Number 199\n  https://example.com/dir/n199\n", ""),
+		call("beyond the end", webLinksArgs{Cursor: "1000"}, "[begin", ""),
 		call("by a word", webLinksArgs{Match: "NUMBER 17"}, "Number 170\n", ""),
 		call("by a word that is in none", webLinksArgs{Match: "zebra"}, "[no links]", ""),
 		call("of the host", webLinksArgs{SameHost: true, Limit: 2}, "First\n  https://example.com/dir/a.html\nArea\n", ""),
@@ -48,8 +49,8 @@ func linksCalls() []toolCall {
 		call("after a redirect", webLinksArgs{URL: "https://example.com/moved"}, "First", ""),
 		call("of what has none", webLinksArgs{URL: "https://example.com/text"}, "[no links]", ""),
 		call("of no address", webLinksArgs{URL: "nowhere"}, "", tool.InvalidArgument),
-		call("none", webLinksArgs{Limit: -1}, "expected 1 or more", tool.InvalidArgument),
-		call("before the start", webLinksArgs{Offset: -1}, "expected 0 or more", tool.InvalidArgument),
+		call("none", webLinksArgs{Limit: -1}, "expected at least 1", tool.InvalidArgument),
+		call("before the start", webLinksArgs{Cursor: "-1"}, "expected next_cursor", tool.InvalidArgument),
 	}
 }
 
@@ -80,7 +81,7 @@ func TestLinks(t *testing.T) {
 	if err := json.Unmarshal(got.Structured, &data); err != nil || len(data.Links) != 2 || data.Total != 204 || data.Links[0].Text != "First" {
 		t.Errorf("structured %s, %v", got.Structured, err)
 	}
-	if got.Metadata["untrusted"] != true || got.Metadata["next_offset"] != float64(2) {
+	if got.Metadata["untrusted"] != true || got.Metadata["next_cursor"] != "2" {
 		t.Errorf("metadata %v", got.Metadata)
 	}
 	// Nobody else sees what a user has fetched.
@@ -147,8 +148,8 @@ func TestLongLinks(t *testing.T) {
 	}
 	var seen []string
 	left := 0
-	for offset, more := 0, true; more; {
-		got := p.Call(t.Context(), "web_links", webLinksArgs{URL: "https://example.com/links", Limit: 100, Offset: offset})
+	for cursor, more := sdk.Cursor(""), true; more; {
+		got := p.Call(t.Context(), "web_links", webLinksArgs{URL: "https://example.com/links", Limit: 100, Cursor: cursor})
 		var data struct{ Links []struct{ URL string } }
 		if err := json.Unmarshal(got.Structured, &data); err != nil || got.Error != nil {
 			t.Fatal(err, got.Error)
@@ -159,11 +160,14 @@ func TestLongLinks(t *testing.T) {
 		if contains(got.Text(), "1 of 13 links omitted") {
 			left++
 		}
-		var next float64
-		if next, more = got.Metadata["next_offset"].(float64); more && (int(next) <= offset || !contains(got.Text(), fmt.Sprintf("continue with offset=%v]", next))) {
-			t.Fatalf("after %d comes %v: %q", offset, next, got.Text())
+		var text string
+		text, more = got.Metadata["next_cursor"].(string)
+		next := sdk.Cursor(text)
+		before, _ := cursor.Position()
+		if after, _ := next.Position(); more && (after <= before || !contains(got.Text(), fmt.Sprintf("continue with cursor=%q]", next))) {
+			t.Fatalf("after %q comes %q: %q", cursor, next, got.Text())
 		}
-		offset = int(next)
+		cursor = next
 	}
 	short := slices.DeleteFunc(slices.Clone(all), func(address string) bool { return len(address) > 3000 })
 	if !slices.Equal(seen, short) || left != len(all)-len(short) {

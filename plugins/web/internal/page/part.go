@@ -22,8 +22,8 @@ type Part struct {
 func (p Part) of(text string) (part string, end, total int, err error) {
 	total = utf8.RuneCountInString(text)
 	if p.Start > 0 && p.Start >= total {
-		return "", 0, total, tool.Errorf(tool.InvalidArgument, "start_index is %d, but the text has %d characters", p.Start, total).
-			WithHint("omit start_index to begin at the start")
+		return "", 0, total, tool.Errorf(tool.InvalidArgument, "cursor is %d, but the text has %d characters", p.Start, total).
+			WithHint("omit cursor to begin at the start")
 	}
 	from, to, end := len(text), len(text), 0
 	for i, c := range text {
