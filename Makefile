@@ -50,7 +50,7 @@ soak:
 unraced := ./bench ./host $(addprefix ./host/internal/,config config/condition decide/command decide/gitrepo decide/policy plugin/launch plugin/sandbox tools/schema) \
 	./internal/archtest ./internal/hostilegit ./internal/landlock \
 	./plugins/git ./plugins/memory ./plugins/memory/internal/vectors ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
-	$(addprefix ./plugins/fs/internal/,dfa gitignore literal search)
+	$(addprefix ./plugins/fs/internal/,dfa edit gitignore literal page search textfile)
 race := go test -race -vet=off -timeout 30m -gcflags 'modernc.org/...=-race=false'
 others := grep -vxF "$$(printf '%s\n' $(unraced))"
 

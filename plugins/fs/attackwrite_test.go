@@ -53,7 +53,7 @@ func TestAttacksOnWrites(t *testing.T) {
 		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", CreateDirs: true} }, written},
 		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", Mode: "append"} }, written},
 		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", Mode: "create"} }, written},
-		{"edit_file", func(path string) any { return edit(path, "o", "x") }, written},
+		{"edit_file", func(path string) any { return editCall(path, "o", "x") }, written},
 		{"apply_patch", func(path string) any {
 			return applyPatchArgs{Patch: "--- " + quotedName("a/"+path) + "\n+++ " + quotedName("b/"+path) + "\n@@ -1 +1 @@\n-a\n+x\n"}
 		}, written},

@@ -101,7 +101,7 @@ func BenchmarkEditFile(b *testing.B) {
 			p := start(b, dir, tool.MiB)
 			was, now := "value: a", "value: b"
 			for b.Loop() {
-				if got := p.Call(b.Context(), "edit_file", edit("a/b/c/file.txt", was, now)); got.Error != nil {
+				if got := p.Call(b.Context(), "edit_file", editCall("a/b/c/file.txt", was, now)); got.Error != nil {
 					b.Fatal(got.Error)
 				}
 				was, now = now, was

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -17,23 +20,23 @@ import (
 
 // Edits that would take all memory or time are refused.
 func TestEditBounds(t *testing.T) {
-	big := strings.Repeat("a", maxEdit)
-	lines := strings.Repeat("\ta\n", maxEdit/3)
+	big := strings.Repeat("a", edit.MaxBytes)
+	lines := strings.Repeat("\ta\n", edit.MaxBytes/3)
 	for _, tt := range []struct {
 		name, text string
-		in         replacement
+		in         edit.Replacement
 		want       tool.Code
 	}{
-		{"too many", big, replacement{Old: "a", New: "b", All: true}, tool.ResourceExhausted},
-		{"too many lines", lines, replacement{Old: "a ", New: "b", All: true}, tool.ResourceExhausted},
-		{"too large", strings.Repeat("a\n", 1000), replacement{Old: "a", New: strings.Repeat("b", 1<<20), All: true}, tool.ResourceExhausted},
-		{"too large with indentation", strings.Repeat("\ta\n\tb\n", 1000), replacement{Old: " a\n b\n", New: strings.Repeat(" b\n", 1<<19), All: true}, tool.ResourceExhausted},
-		{"endless almost", lines, replacement{Old: strings.Repeat(" a\n", 100_000) + "x", New: "b"}, tool.NotFound},
-		{"indented otherwise", strings.Repeat("\ta\n a\n", 500_000), replacement{Old: "  a\n  a\n", New: "b"}, tool.NotFound},
-		{"not unique", big[:1000], replacement{Old: "a", New: "b"}, tool.InvalidArgument},
+		{"too many", big, edit.Replacement{Old: "a", New: "b", All: true}, tool.ResourceExhausted},
+		{"too many lines", lines, edit.Replacement{Old: "a ", New: "b", All: true}, tool.ResourceExhausted},
+		{"too large", strings.Repeat("a\n", 1000), edit.Replacement{Old: "a", New: strings.Repeat("b", 1<<20), All: true}, tool.ResourceExhausted},
+		{"too large with indentation", strings.Repeat("\ta\n\tb\n", 1000), edit.Replacement{Old: " a\n b\n", New: strings.Repeat(" b\n", 1<<19), All: true}, tool.ResourceExhausted},
+		{"endless almost", lines, edit.Replacement{Old: strings.Repeat(" a\n", 100_000) + "x", New: "b"}, tool.NotFound},
+		{"indented otherwise", strings.Repeat("\ta\n a\n", 500_000), edit.Replacement{Old: "  a\n  a\n", New: "b"}, tool.NotFound},
+		{"not unique", big[:1000], edit.Replacement{Old: "a", New: "b"}, tool.InvalidArgument},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			_, _, err := tt.in.apply("f", tt.text)
+			_, _, err := tt.in.Apply("f", tt.text)
 			if got := tool.AsError(err); got == nil || got.Code != tt.want {
 				t.Errorf("apply = %v, want %s", err, tt.want)
 			} else if len(got.ModelText()) > 4000 {
@@ -46,10 +49,10 @@ func TestEditBounds(t *testing.T) {
 // A patch of too much says which bound it has passed.
 func TestApplyPatchIsTooLarge(t *testing.T) {
 	line := "0123456789abcde\n"
-	full := strings.Repeat(line, maxEdit/len(line))
+	full := strings.Repeat(line, edit.MaxBytes/len(line))
 	files := map[string]string{"large": full + line}
 	var parts []string
-	for i := range maxPatched/maxEdit + 1 {
+	for i := range maxPatched/edit.MaxBytes + 1 {
 		name := fmt.Sprintf("f%d", i)
 		files[name] = full
 		parts = append(parts, "*** Update File: "+name+"\n@@\n+x\n*** End of File\n")
@@ -86,7 +89,7 @@ func TestReadFileSparse(t *testing.T) {
 	}
 	make("zeros", "", "\x00")
 	make("log", numbered(5000), "\n"+numbered(3))
-	p := start(t, dir, 1000+noteRoom)
+	p := start(t, dir, 1000+page.NoteRoom)
 	for _, tt := range []struct {
 		name    string
 		in      readFileArgs
@@ -123,7 +126,7 @@ func TestDirectoryWithTooManyNames(t *testing.T) {
 	for name, in := range map[string]any{
 		"search_content": searchContentArgs{Pattern: "needle", Globs: []string{"*.txt"}},
 		"search_files":   searchFilesArgs{Pattern: "needle"},
-		"list_directory": listDirectoryArgs{Path: "big", pageArgs: pageArgs{Limit: 3}},
+		"list_directory": listDirectoryArgs{Path: "big", Args: page.Args{Limit: 3}},
 	} {
 		got := p.Call(t.Context(), name, in)
 		if got.Error != nil || !strings.HasSuffix(got.Text(), "\n"+note) {

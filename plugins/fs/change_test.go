@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
@@ -212,10 +214,10 @@ func TestChangedSincePreview(t *testing.T) {
 func TestPreviewIsWholeOrSaysSo(t *testing.T) {
 	long := strings.Repeat("a line of some length\n", 20_000)
 	dir := filetest.Tree(t, map[string]string{
-		"long.txt": long, "data.bin": "\x00\x01\x02", "many.txt": strings.Repeat("\n", maxDiffLines), "big.txt": strings.Repeat("x", maxDiff+1),
+		"long.txt": long, "data.bin": "\x00\x01\x02", "many.txt": strings.Repeat("\n", snapshot.MaxDiffLines), "big.txt": strings.Repeat("x", snapshot.MaxDiff+1),
 		"utf16.txt": "\xFF\xFEh\x00i\x00", "few/x": "x",
 	})
-	for i := range maxListed + 10 {
+	for i := range snapshot.MaxListed + 10 {
 		if err := os.WriteFile(filepath.Join(dir, "few", "f"+strings.Repeat("i", i%100)+string(rune('a'+i/100))), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -226,9 +228,9 @@ func TestPreviewIsWholeOrSaysSo(t *testing.T) {
 		in         any
 		want       string // how the text begins
 	}{
-		{"fits", "write_file", writeFileArgs{Path: "n", Content: strings.Repeat("x", maxPreview-100)}, "--- /dev/null\n"},
+		{"fits", "write_file", writeFileArgs{Path: "n", Content: strings.Repeat("x", snapshot.MaxPreview-100)}, "--- /dev/null\n"},
 		{"too large", "write_file", writeFileArgs{Path: "n", Content: long}, "NOT ALL IS SHOWN: the diff has 460042 bytes in 20003 lines; "},
-		{"one long line", "write_file", writeFileArgs{Path: "n", Content: strings.Repeat("é", maxPreview)}, "NOT ALL IS SHOWN: the diff has "},
+		{"one long line", "write_file", writeFileArgs{Path: "n", Content: strings.Repeat("é", snapshot.MaxPreview)}, "NOT ALL IS SHOWN: the diff has "},
 		{"binary", "write_file", writeFileArgs{Path: "data.bin", Content: "text\n"}, "This is not text, so there is no diff.\nold: 3 bytes, sha256:ae4b3280e56e2faf83f414a6e3dabe9d5fbe18976544c05fed121accb85b53fc, application/octet-stream, not shown\n" +
 			"new: 5 bytes, sha256:b9e68e1bea3e5b19ca6b2f98b73a54b73daafaa250484902e09982e07a12e733, as follows:\ntext\n"},
 		{"binary afterwards", "write_file", writeFileArgs{Path: "n", Content: "a\x00b"}, "This is not text, so there is no diff.\nold: nothing, not shown\nnew: 3 bytes, sha256:"},
@@ -251,7 +253,7 @@ func TestPreviewIsWholeOrSaysSo(t *testing.T) {
 			if !strings.HasPrefix(got, tt.want) || strings.HasPrefix(got, "NOT ALL") != strings.HasPrefix(tt.want, "NOT ALL") {
 				t.Errorf("preview = %.300q, want %q", got, tt.want)
 			}
-			if len(got) > maxPreview+1000 {
+			if len(got) > snapshot.MaxPreview+1000 {
 				t.Errorf("the preview has %d bytes", len(got))
 			}
 		})

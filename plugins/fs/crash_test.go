@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+
 	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/roots"
@@ -50,7 +52,7 @@ func crashing(how string, dirs []string) error {
 		case "write_file":
 			c, err = planWrite(ctx, w, writeFileArgs{Path: "f", Content: crashContent(now)})
 		case "edit_file":
-			c, err = planEdit(ctx, w, editFileArgs{Path: "f", Edits: []replacement{{Old: "value: " + was, New: "value: " + now}}})
+			c, err = planEdit(ctx, w, editFileArgs{Path: "f", Edits: []edit.Replacement{{Old: "value: " + was, New: "value: " + now}}})
 		case "apply_patch":
 			hunk := fmt.Sprintf("@@\n-value: %s\n+value: %s\n", was, now)
 			c, err = planPatch(ctx, w, applyPatchArgs{Patch: begin("*** Update File: f\n"+hunk, "*** Update File: g\n"+hunk)})

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
+
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -17,10 +20,10 @@ type deleteFileArgs struct {
 // deleting is a call of delete_file.
 type deleting struct {
 	target   *roots.Target
-	trash    *trash
-	slot     trashSlot
+	trash    *trash.Trash
+	slot     trash.Slot
 	contents roots.Contents
-	names    nameList
+	names    snapshot.NameList
 }
 
 var _ change = (*deleting)(nil)
@@ -38,20 +41,20 @@ func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, e
 		return nil, err
 	}
 	c := &deleting{target: t}
-	if c.contents, err = t.Contents(ctx, c.names.add); err != nil {
+	if c.contents, err = t.Contents(ctx, c.names.Add); err != nil {
 		return nil, err
 	}
-	if inside := c.names.total - 1; inside > 0 && !in.Recursive {
+	if inside := c.names.Total - 1; inside > 0 && !in.Recursive {
 		return nil, tool.Errorf(tool.Failed, "Failed to delete: %s is a directory that is not empty, it holds %s", tool.VisibleName(t.String()), inventoryBelow(&c.contents)).
 			WithHint("set recursive to delete it with everything in it")
 	}
 	if c.trash, err = w.openTrash(); err != nil {
 		return nil, err
 	}
-	if c.slot, err = c.trash.slot(); err != nil {
+	if c.slot, err = c.trash.Slot(); err != nil {
 		return nil, err
 	}
-	return c, t.Movable(ctx, c.slot.content, roots.MoveOptions{})
+	return c, t.Movable(ctx, c.slot.Content, roots.MoveOptions{})
 }
 
 // inventoryBelow counts what is in a directory, without itself.
@@ -72,7 +75,7 @@ func (c *deleting) State(ctx context.Context) (string, error) {
 func (c *deleting) Show(ctx context.Context) (string, []tool.Content, error) {
 	path := tool.VisibleName(c.target.String())
 	if !c.target.Info().IsDir() {
-		before, err := take(ctx, c.target, 0)
+		before, err := snapshot.Take(ctx, c.target, 0)
 		if err != nil {
 			return "", nil, err
 		}
@@ -80,21 +83,21 @@ func (c *deleting) Show(ctx context.Context) (string, []tool.Content, error) {
 		if c.target.Info().Mode().Type() == fs.ModeSymlink {
 			return summary, []tool.Content{tool.Text("What goes: the link only, not what it leads to")}, nil
 		}
-		return summary, []tool.Content{tool.Text("What goes: " + before.describe())}, nil
+		return summary, []tool.Content{tool.Text("What goes: " + before.Describe())}, nil
 	}
 	summary := fmt.Sprintf("Deletes the directory %s with everything in it, to the trash: %s", path, inventory(&c.contents))
-	return summary, c.names.show(), nil
+	return summary, c.names.Show(), nil
 }
 
 func (c *deleting) Apply(ctx context.Context) (tool.Result, error) {
 	path := c.target.String()
-	if err := c.trash.put(ctx, c.slot, c.target, &c.contents); err != nil {
+	if err := c.trash.Put(ctx, c.slot, c.target, &c.contents); err != nil {
 		return tool.Result{}, err
 	}
-	c.trash.bound(ctx, c.slot.id)
-	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", tool.VisibleName(path), inventory(&c.contents), c.slot.id)
+	c.trash.Bound(ctx, c.slot.Id)
+	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", tool.VisibleName(path), inventory(&c.contents), c.slot.Id)
 	result := tool.TextResult(text)
-	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.id, "files": c.contents.Files, "bytes": c.contents.Bytes}
+	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.Id, "files": c.contents.Files, "bytes": c.contents.Bytes}
 	result.Effects = []tool.Effect{changed(path, deleted)}
 	return result, nil
 }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// maxDiff is the size up to which a file can be compared.
-const maxDiff = 4 << 20
 
 type diffFilesArgs struct {
 	Path    string `json:"path" jsonschema:"the old file, relative to the workspace or absolute below it" role:"path" alias:"old_path"`
@@ -21,7 +22,7 @@ type diffFilesArgs struct {
 
 // diffFiles is the tool diff_files.
 func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result, error) {
-	if err := w.makeRoom(ctx, 2*maxDiff); err != nil {
+	if err := w.makeRoom(ctx, 2*snapshot.MaxDiff); err != nil {
 		return tool.Result{}, err
 	}
 	before, err := w.wholeText(ctx, in.Path)
@@ -35,19 +36,19 @@ func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result
 	if before == after {
 		return tool.TextResult("[the files have the same text]"), nil
 	}
-	if ends := strings.Count(before, "\n") + strings.Count(after, "\n"); ends > maxDiffLines {
-		return tool.Result{}, tool.Errorf(tool.ResourceExhausted, "The files have %d lines together, at most %d can be compared", ends, maxDiffLines)
+	if ends := strings.Count(before, "\n") + strings.Count(after, "\n"); ends > snapshot.MaxDiffLines {
+		return tool.Result{}, tool.Errorf(tool.ResourceExhausted, "The files have %d lines together, at most %d can be compared", ends, snapshot.MaxDiffLines)
 	}
 	unified, err := udiff.ToUnifiedDiff(tool.VisibleName("a/"+in.Path), tool.VisibleName("b/"+in.Other), before, udiff.Lines(before, after), in.Context)
 	if err != nil {
 		return tool.Result{}, tool.Errorf(tool.Failed, "The files cannot be compared").WithCause(err)
 	}
 	diff := unified.String()
-	added, removed := countChanges(unified)
+	added, removed := snapshot.CountChanges(unified)
 	result := tool.TextResult(diff)
 	result.Metadata = map[string]any{"added": added, "removed": removed}
 	if len(diff) > w.budget {
-		whole := strings.LastIndexByte(diff[:max(w.budget-noteRoom, 0)], '\n') + 1
+		whole := strings.LastIndexByte(diff[:max(w.budget-page.NoteRoom, 0)], '\n') + 1
 		result.Content = []tool.Content{tool.Text(diff[:whole]), tool.Text(fmt.Sprintf(
 			"[%d of %d bytes of the diff; use read_file to look at the rest]", whole, len(diff)))}
 	}
@@ -61,33 +62,17 @@ func (w *workspace) wholeText(ctx context.Context, name string) (string, error) 
 		return "", err
 	}
 	defer f.Close()
-	if f.size > maxDiff {
-		return "", tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared", tool.VisibleName(f.path), f.size, maxDiff)
+	if f.size > snapshot.MaxDiff {
+		return "", tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared", tool.VisibleName(f.path), f.size, snapshot.MaxDiff)
 	}
-	c, ok := detectCharset(f.head, f.whole())
-	if !ok || isMedia(f.mediaType) {
+	c, ok := textfile.Detect(f.head, f.whole())
+	if !ok || textfile.IsMedia(f.mediaType) {
 		return "", tool.Errorf(tool.Failed, "%s is not text: %s, %d bytes", tool.VisibleName(f.path), f.mediaType, f.size)
 	}
 	f.charset = c
-	all, err := f.scan(ctx, window{offset: 1, limit: maxDiff, budget: 4 * maxDiff}, 0, nil, true)
+	all, err := f.scan(ctx, textfile.Window{Offset: 1, Limit: snapshot.MaxDiff, Budget: 4 * snapshot.MaxDiff}, 0, nil, true)
 	if err != nil {
 		return "", err
 	}
-	return strings.ToValidUTF8(string(all.text), "\uFFFD"), nil
-}
-
-// countChanges counts the lines that a diff adds and removes.
-func countChanges(diff udiff.UnifiedDiff) (added, removed int) {
-	for _, hunk := range diff.Hunks {
-		for _, line := range hunk.Lines {
-			switch line.Kind {
-			case udiff.Insert:
-				added++
-			case udiff.Delete:
-				removed++
-			case udiff.Equal:
-			}
-		}
-	}
-	return added, removed
+	return strings.ToValidUTF8(string(all.Text), "\uFFFD"), nil
 }

@@ -8,23 +8,28 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type editFileArgs struct {
-	Path       string        `json:"path" jsonschema:"the file to edit, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
-	Old        *string       `json:"old,omitempty" jsonschema:"the text to replace, as it is in the file; whole lines are best" alias:"old_string"`
-	New        *string       `json:"new,omitempty" jsonschema:"the text to put there instead; empty to delete" alias:"new_string"`
-	ReplaceAll bool          `json:"replace_all,omitempty" jsonschema:"replace every occurrence of old; without it there must be exactly one" default:"false"`
-	Edits      []replacement `json:"edits,omitempty" jsonschema:"several replacements instead of old and new, each made in the result of the one before; all are made or none" max:"200"`
-	ExpectHash string        `json:"expect_hash,omitempty" jsonschema:"the hash that file_info shows; if the file holds anything else by now, nothing is written"`
-	DryRun     bool          `json:"dry_run,omitempty" jsonschema:"change nothing, only return the diff" default:"false"`
-	Encoding   string        `json:"encoding,omitempty" jsonschema:"how the bytes are text, as for read_file" enum:"auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk" default:"auto"`
+	Path       string             `json:"path" jsonschema:"the file to edit, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
+	Old        *string            `json:"old,omitempty" jsonschema:"the text to replace, as it is in the file; whole lines are best" alias:"old_string"`
+	New        *string            `json:"new,omitempty" jsonschema:"the text to put there instead; empty to delete" alias:"new_string"`
+	ReplaceAll bool               `json:"replace_all,omitempty" jsonschema:"replace every occurrence of old; without it there must be exactly one" default:"false"`
+	Edits      []edit.Replacement `json:"edits,omitempty" jsonschema:"several replacements instead of old and new, each made in the result of the one before; all are made or none" max:"200"`
+	ExpectHash string             `json:"expect_hash,omitempty" jsonschema:"the hash that file_info shows; if the file holds anything else by now, nothing is written"`
+	DryRun     bool               `json:"dry_run,omitempty" jsonschema:"change nothing, only return the diff" default:"false"`
+	Encoding   string             `json:"encoding,omitempty" jsonschema:"how the bytes are text, as for read_file" enum:"auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk" default:"auto"`
 }
 
 // replacements returns what the arguments say, in one form.
-func (in *editFileArgs) replacements() ([]replacement, error) {
+func (in *editFileArgs) replacements() ([]edit.Replacement, error) {
 	given := in.Old != nil || in.New != nil
 	switch {
 	case given && len(in.Edits) > 0:
@@ -34,20 +39,20 @@ func (in *editFileArgs) replacements() ([]replacement, error) {
 	case in.Old == nil || in.New == nil:
 		return nil, tool.Errorf(tool.InvalidArgument, "old and new are both needed, or edits")
 	default:
-		return []replacement{{Old: *in.Old, New: *in.New, All: in.ReplaceAll}}, nil
+		return []edit.Replacement{{Old: *in.Old, New: *in.New, All: in.ReplaceAll}}, nil
 	}
 }
 
 // editing is a call of edit_file.
 type editing struct {
 	target      *roots.Target
-	before      snapshot
+	before      snapshot.Snapshot
 	budget      int
 	dryRun      bool
 	old, new    string // text
 	content     []byte // the new content
 	count, line int
-	how         tolerance
+	how         edit.Tolerance
 }
 
 var _ change = (*editing)(nil)
@@ -76,10 +81,10 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	if err := w.makeRoom(ctx, t.Info().Size()); err != nil {
 		return nil, err
 	}
-	if c.before, err = take(ctx, t, maxEdit); err != nil {
+	if c.before, err = snapshot.Take(ctx, t, edit.MaxBytes); err != nil {
 		return nil, err
 	}
-	if err := c.before.expect(path, in.ExpectHash); err != nil {
+	if err := c.before.Expect(path, in.ExpectHash); err != nil {
 		return nil, err
 	}
 	encoding, err := c.read(in.Encoding)
@@ -94,57 +99,57 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 }
 
 // read makes text of the file.
-func (c *editing) read(name string) (encoding charset, err error) {
+func (c *editing) read(name string) (encoding textfile.Charset, err error) {
 	c.old, encoding, err = editable(c.target.String(), &c.before, name)
 	return encoding, err
 }
 
 // editable returns what a file holds as text, if that can be made bytes again
 // as they were. The encoding is the named one, or what the file looks like.
-func editable(path string, before *snapshot, name string) (text string, encoding charset, err error) {
-	if !before.kept {
-		return "", charset{}, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be edited", tool.VisibleName(path), before.size, maxEdit).
+func editable(path string, before *snapshot.Snapshot, name string) (text string, encoding textfile.Charset, err error) {
+	if !before.Kept {
+		return "", textfile.Charset{}, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be edited", tool.VisibleName(path), before.Size, edit.MaxBytes).
 			WithHint("use write_file to append, or a program")
 	}
-	text, encoding, ok := before.text()
+	text, encoding, ok := before.Text()
 	if name != "" && name != "auto" {
-		if encoding, err = namedCharset(name, before.data[:min(len(before.data), headSize)]); err != nil {
+		if encoding, err = textfile.Named(name, before.Data[:min(len(before.Data), textfile.HeadSize)]); err != nil {
 			return "", encoding, err
 		}
-		text, err = encoding.decode(before.data)
+		text, err = encoding.Decode(before.Data)
 		ok = err == nil
 	}
 	if !ok {
-		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", before.describe())
+		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", before.Describe())
 	}
-	if !encoding.keeps(text, before.data) {
-		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not all %s text, and an edit would change more than it should", encoding.name).
+	if !encoding.Keeps(text, before.Data) {
+		return "", encoding, tool.Errorf(tool.Failed, "Failed to write file: it is not all %s text, and an edit would change more than it should", encoding.Name).
 			WithHint("name the right encoding, or use a program")
 	}
-	if ends := strings.Count(text, "\n"); ends > maxLines {
-		return "", encoding, tool.Errorf(tool.ResourceExhausted, "%s has %d lines, at most %d can be edited", tool.VisibleName(path), ends, maxLines).
+	if ends := strings.Count(text, "\n"); ends > edit.MaxLines {
+		return "", encoding, tool.Errorf(tool.ResourceExhausted, "%s has %d lines, at most %d can be edited", tool.VisibleName(path), ends, edit.MaxLines).
 			WithHint("use write_file to append, or a program")
 	}
 	return text, encoding, nil
 }
 
 // edited makes bytes of the new text of a file, as it was written before.
-func edited(before *snapshot, encoding charset, text string) ([]byte, error) {
-	data, err := encoding.encode(text)
+func edited(before *snapshot.Snapshot, encoding textfile.Charset, text string) ([]byte, error) {
+	data, err := encoding.Encode(text)
 	if err != nil {
-		return nil, tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the new text", encoding.name).WithCause(err)
+		return nil, tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the new text", encoding.Name).WithCause(err)
 	}
-	return slices.Concat(before.data[:min(encoding.bom, len(before.data))], data), nil
+	return slices.Concat(before.Data[:min(encoding.Bom, len(before.Data))], data), nil
 }
 
 // apply makes the replacements in memory.
-func (c *editing) apply(ctx context.Context, path string, edits []replacement) error {
+func (c *editing) apply(ctx context.Context, path string, edits []edit.Replacement) error {
 	c.new = c.old
 	for i, edit := range edits {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		text, done, err := edit.apply(path, c.new)
+		text, done, err := edit.Apply(path, c.new)
 		if err != nil && len(edits) > 1 {
 			err = nameEdit(err, i+1)
 		}
@@ -152,13 +157,13 @@ func (c *editing) apply(ctx context.Context, path string, edits []replacement) e
 			return err
 		}
 		if c.count == 0 {
-			c.line = done.line
+			c.line = done.Line
 		}
 		c.new = text
-		c.count += done.count
-		c.how = max(c.how, done.how)
+		c.count += done.Count
+		c.how = max(c.how, done.How)
 	}
-	c.new = keepLastEnd(c.old, c.new)
+	c.new = edit.KeepLastEnd(c.old, c.new)
 	return nil
 }
 
@@ -174,13 +179,13 @@ func nameEdit(err error, n int) error {
 }
 
 func (c *editing) State(context.Context) (string, error) {
-	return stateOf("edit_file", c.target.Identity(), c.before.state()), nil
+	return stateOf("edit_file", c.target.Identity(), c.before.State()), nil
 }
 
 func (c *editing) Show(context.Context) (string, []tool.Content, error) {
 	path := c.target.String()
-	summary := fmt.Sprintf("Edits %s: %s from line %d on", tool.VisibleName(path), plural(c.count, "replacement"), c.line)
-	return summary, showDiff(path, &c.before, c.old, c.new, true), nil
+	summary := fmt.Sprintf("Edits %s: %s from line %d on", tool.VisibleName(path), page.Count(c.count, "replacement"), c.line)
+	return summary, snapshot.ShowDiff(path, &c.before, c.old, c.new, true), nil
 }
 
 func (c *editing) Apply(context.Context) (tool.Result, error) {
@@ -189,18 +194,18 @@ func (c *editing) Apply(context.Context) (tool.Result, error) {
 		"path": path, "replacements": c.count, "first_line": c.line, "bytes": len(c.content),
 		"hash": fmt.Sprintf("sha256:%x", sha256.Sum256(c.content)),
 	}
-	facts["added"], facts["removed"] = countLineChanges(c.old, c.new)
+	facts["added"], facts["removed"] = snapshot.CountLineChanges(c.old, c.new)
 	if c.dryRun {
-		d, ok := compare(tool.VisibleName("a/"+path), tool.VisibleName("b/"+path), c.old, c.new)
-		content := eolNote(c.old, c.new)
-		content = append(content, fitDiff(d, ok, c.budget-len(content)*noteRoom)...)
+		d, ok := snapshot.Compare(tool.VisibleName("a/"+path), tool.VisibleName("b/"+path), c.old, c.new)
+		content := snapshot.LineEndNote(c.old, c.new)
+		content = append(content, fitDiff(d, ok, c.budget-len(content)*page.NoteRoom)...)
 		return tool.Result{Content: content, Metadata: facts}, nil
 	}
 	if err := c.target.Write(c.content, roots.WriteOptions{}); err != nil {
 		return tool.Result{}, err
 	}
-	text := fmt.Sprintf("Edited %s: %s, the first at line %d", tool.VisibleName(path), plural(c.count, "replacement"), c.line)
-	if note := c.how.note(); note != "" {
+	text := fmt.Sprintf("Edited %s: %s, the first at line %d", tool.VisibleName(path), page.Count(c.count, "replacement"), c.line)
+	if note := c.how.Note(); note != "" {
 		text += " (" + note + ")"
 	}
 	result := tool.TextResult(text)
@@ -210,13 +215,13 @@ func (c *editing) Apply(context.Context) (tool.Result, error) {
 }
 
 // fitDiff returns a diff as far as the result has room for it.
-func fitDiff(d difference, compared bool, budget int) []tool.Content {
+func fitDiff(d snapshot.Difference, compared bool, budget int) []tool.Content {
 	switch {
 	case !compared:
 		return []tool.Content{tool.Text("[the file is too large for a diff]")}
-	case len(d.text) <= budget:
-		return []tool.Content{tool.Text(d.text)}
+	case len(d.Text) <= budget:
+		return []tool.Content{tool.Text(d.Text)}
 	}
-	whole := strings.LastIndexByte(d.text[:max(budget-noteRoom, 0)], '\n') + 1
-	return []tool.Content{tool.Text(d.text[:whole]), tool.Text(fmt.Sprintf("[%d of %d bytes of the diff]", whole, len(d.text)))}
+	whole := strings.LastIndexByte(d.Text[:max(budget-page.NoteRoom, 0)], '\n') + 1
+	return []tool.Content{tool.Text(d.Text[:whole]), tool.Text(fmt.Sprintf("[%d of %d bytes of the diff]", whole, len(d.Text)))}
 }

@@ -7,6 +7,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
@@ -29,36 +33,36 @@ func editFiles() map[string]string {
 }
 
 // edit is the arguments of an edit with old and new.
-func edit(path, old, replacement string) editFileArgs {
+func editCall(path, old, replacement string) editFileArgs {
 	return editFileArgs{Path: path, Old: &old, New: &replacement}
 }
 
 func editFileCases() []changeCase {
 	const failed = "failed: Failed to write file: "
-	all := edit("a.go", "if x {", "if y {")
+	all := editCall("a.go", "if x {", "if y {")
 	all.ReplaceAll = true
-	dry := edit("open.txt", "two", "2")
+	dry := editCall("open.txt", "two", "2")
 	dry.DryRun = true
-	sjis := edit("sjis.txt", "本", "語")
+	sjis := editCall("sjis.txt", "本", "語")
 	sjis.Encoding = "shift_jis"
-	wrong := edit("latin1.txt", "caf", "Caf")
+	wrong := editCall("latin1.txt", "caf", "Caf")
 	wrong.Encoding = "utf-16le"
-	hashed := edit("open.txt", "two", "2")
+	hashed := editCall("open.txt", "two", "2")
 	hashed.ExpectHash = fmt.Sprintf("sha256:%x", sha256.Sum256([]byte("one\ntwo")))
-	stale := edit("open.txt", "two", "2")
+	stale := editCall("open.txt", "two", "2")
 	stale.ExpectHash = fmt.Sprintf("sha256:%x", sha256.Sum256(nil))
-	both := edit("open.txt", "two", "2")
-	both.Edits = []replacement{{Old: "a", New: "b"}}
+	both := editCall("open.txt", "two", "2")
+	both.Edits = []edit.Replacement{{Old: "a", New: "b"}}
 	updated := func(path string) []tool.Effect { return []tool.Effect{effect(path, "update")} }
 	return []changeCase{
 		{
-			name: "exact", tool: "edit_file", in: edit("a.go", "return 1", "return 3"), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
+			name: "exact", tool: "edit_file", in: editCall("a.go", "return 1", "return 3"), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
 			facts: map[string]any{"path": "a.go", "replacements": 1, "first_line": 3, "added": 1, "removed": 1, "bytes": len(goFile)},
 			files: map[string]string{"a.go": strings.Replace(goFile, "return 1", "return 3", 1)}, summary: "Edits a.go: 1 replacement from line 3 on",
 			shown: "--- a/a.go\n+++ b/a.go\n@@ -1,6 +1,6 @@\n func a() {\n \tif x {\n-\t\treturn 1\n+\t\treturn 3\n \t}\n }\n \n",
 		},
 		{
-			name: "not unique", tool: "edit_file", in: edit("a.go", "if x {", "if y {"),
+			name: "not unique", tool: "edit_file", in: editCall("a.go", "if x {", "if y {"),
 			err: "invalid_argument: The text to replace is in a.go 2 times, at lines 2, 8",
 		},
 		{
@@ -66,82 +70,82 @@ func editFileCases() []changeCase {
 			files: map[string]string{"a.go": strings.ReplaceAll(goFile, "if x {", "if y {")},
 		},
 		{
-			name: "several", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: []replacement{{Old: "return 1", New: "return 10"}, {Old: "return 10", New: "return 100"}, {Old: "if x", New: "if z", All: true}}},
+			name: "several", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: []edit.Replacement{{Old: "return 1", New: "return 10"}, {Old: "return 10", New: "return 100"}, {Old: "if x", New: "if z", All: true}}},
 			want: "Edited a.go: 4 replacements, the first at line 3", effects: updated("a.go"),
 			files: map[string]string{"a.go": strings.ReplaceAll(strings.Replace(goFile, "return 1", "return 100", 1), "if x", "if z")},
 		},
 		{
-			name: "one of several fails", tool: "edit_file", in: editFileArgs{Path: "open.txt", Edits: []replacement{{Old: "one", New: "1"}, {Old: "one", New: "2"}}},
+			name: "one of several fails", tool: "edit_file", in: editFileArgs{Path: "open.txt", Edits: []edit.Replacement{{Old: "one", New: "1"}, {Old: "one", New: "2"}}},
 			err: "not_found: edit 2: The text to replace was not found in open.txt; none of the edits was made",
 		},
 		{
-			name: "delete a line", tool: "edit_file", in: edit("a.go", "\t\treturn 1\n", ""), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
+			name: "delete a line", tool: "edit_file", in: editCall("a.go", "\t\treturn 1\n", ""), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
 			files: map[string]string{"a.go": strings.Replace(goFile, "\t\treturn 1\n", "", 1)},
 		},
 		{
-			name: "spaces at line ends of the file", tool: "edit_file", in: edit("spaces.txt", "one\ntwo\nthree", "1\n2\n3"),
+			name: "spaces at line ends of the file", tool: "edit_file", in: editCall("spaces.txt", "one\ntwo\nthree", "1\n2\n3"),
 			want: "Edited spaces.txt: 1 replacement, the first at line 1 (ignoring spaces at line ends)", effects: updated("spaces.txt"), files: map[string]string{"spaces.txt": "1\n2\n3\n"},
 		},
 		{
-			name: "spaces at line ends of the argument", tool: "edit_file", in: edit("open.txt", "one \ntwo  \n", "1\n2\n"),
+			name: "spaces at line ends of the argument", tool: "edit_file", in: editCall("open.txt", "one \ntwo  \n", "1\n2\n"),
 			want: "Edited open.txt: 1 replacement, the first at line 1 (ignoring spaces at line ends)", effects: updated("open.txt"), files: map[string]string{"open.txt": "1\n2"},
 		},
 		{
-			name: "indentation", tool: "edit_file", in: edit("a.go", "if x {\n  return 2\n}\n", "if x {\n  if y {\n    return 3\n  }\n}\n"),
+			name: "indentation", tool: "edit_file", in: editCall("a.go", "if x {\n  return 2\n}\n", "if x {\n  if y {\n    return 3\n  }\n}\n"),
 			want: "Edited a.go: 1 replacement, the first at line 8 (ignoring indentation; the new text was indented like the old)", effects: updated("a.go"),
 			files: map[string]string{"a.go": strings.Replace(goFile, "\tif x {\n\t\treturn 2\n\t}\n", "\tif x {\n\t\tif y {\n\t\t\treturn 3\n\t\t}\n\t}\n", 1)},
 		},
 		{
-			name: "indentation of one line", tool: "edit_file", in: edit("tabs.py", "  if x:\n", "  if x:\n    if y:\n      return 2\n"),
+			name: "indentation of one line", tool: "edit_file", in: editCall("tabs.py", "  if x:\n", "  if x:\n    if y:\n      return 2\n"),
 			want: "Edited tabs.py: 1 replacement, the first at line 2 (ignoring indentation; the new text was indented like the old)", effects: updated("tabs.py"),
 			files: map[string]string{"tabs.py": "def f():\n\tif x:\n\t\tif y:\n\t\t\treturn 2\n\t\treturn 1\n"},
 		},
 		{
-			name: "unclear indentation", tool: "edit_file", in: edit("tabs.py", "if x:\n  return 1\n", "if x:\n  if y:\n     return 2\n"),
+			name: "unclear indentation", tool: "edit_file", in: editCall("tabs.py", "if x:\n  return 1\n", "if x:\n  if y:\n     return 2\n"),
 			err: "not_found: The text to replace was not found in tabs.py",
 		},
 		{
-			name: "own line ends", tool: "edit_file", in: edit("mixed.txt", "one\ntwo\nthree", "1\ntwo\nthree\nfour"), want: "Edited mixed.txt: 1 replacement, the first at line 1", effects: updated("mixed.txt"),
+			name: "own line ends", tool: "edit_file", in: editCall("mixed.txt", "one\ntwo\nthree", "1\ntwo\nthree\nfour"), want: "Edited mixed.txt: 1 replacement, the first at line 1", effects: updated("mixed.txt"),
 			files: map[string]string{"mixed.txt": "1\r\ntwo\nthree\nfour\n"},
 		},
 		{
-			name: "crlf", tool: "edit_file", in: edit("crlf.txt", "one\ntwo\n", "1\n2\n2b\n"), want: "Edited crlf.txt: 1 replacement, the first at line 1", effects: updated("crlf.txt"),
+			name: "crlf", tool: "edit_file", in: editCall("crlf.txt", "one\ntwo\n", "1\n2\n2b\n"), want: "Edited crlf.txt: 1 replacement, the first at line 1", effects: updated("crlf.txt"),
 			files: map[string]string{"crlf.txt": "1\r\n2\r\n2b\r\nthree\r\n"},
 		},
 		{
-			name: "crlf within a line", tool: "edit_file", in: edit("crlf.txt", "wo", "wo\nand"), want: "Edited crlf.txt: 1 replacement, the first at line 2", effects: updated("crlf.txt"),
+			name: "crlf within a line", tool: "edit_file", in: editCall("crlf.txt", "wo", "wo\nand"), want: "Edited crlf.txt: 1 replacement, the first at line 2", effects: updated("crlf.txt"),
 			files: map[string]string{"crlf.txt": "one\r\ntwo\r\nand\r\nthree\r\n"},
 		},
 		{
-			name: "crlf in the argument only", tool: "edit_file", in: edit("a.go", "return 1\r\n\t}\r\n", "return 3\r\n\t}\r\n"), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
+			name: "crlf in the argument only", tool: "edit_file", in: editCall("a.go", "return 1\r\n\t}\r\n", "return 3\r\n\t}\r\n"), want: "Edited a.go: 1 replacement, the first at line 3", effects: updated("a.go"),
 			files: map[string]string{"a.go": strings.Replace(goFile, "return 1", "return 3", 1)},
 		},
 		{
-			name: "mixed line ends", tool: "edit_file", in: edit("mixed.txt", "two\n", "2\n"), want: "Edited mixed.txt: 1 replacement, the first at line 2", effects: updated("mixed.txt"),
+			name: "mixed line ends", tool: "edit_file", in: editCall("mixed.txt", "two\n", "2\n"), want: "Edited mixed.txt: 1 replacement, the first at line 2", effects: updated("mixed.txt"),
 			files: map[string]string{"mixed.txt": "one\r\n2\nthree\n"},
 		},
 		{
-			name: "the last line end is kept", tool: "edit_file", in: edit("crlf.txt", "three\r\n", "3"), want: "Edited crlf.txt: 1 replacement, the first at line 3", effects: updated("crlf.txt"),
+			name: "the last line end is kept", tool: "edit_file", in: editCall("crlf.txt", "three\r\n", "3"), want: "Edited crlf.txt: 1 replacement, the first at line 3", effects: updated("crlf.txt"),
 			files: map[string]string{"crlf.txt": "one\r\ntwo\r\n3\r\n"},
 		},
 		{
-			name: "no last line end", tool: "edit_file", in: edit("open.txt", "two", "2"), want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"),
+			name: "no last line end", tool: "edit_file", in: editCall("open.txt", "two", "2"), want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"),
 			files: map[string]string{"open.txt": "one\n2"},
 		},
 		{
-			name: "byte order mark", tool: "edit_file", in: edit("bom.txt", "one", "1"), want: "Edited bom.txt: 1 replacement, the first at line 1", effects: updated("bom.txt"),
+			name: "byte order mark", tool: "edit_file", in: editCall("bom.txt", "one", "1"), want: "Edited bom.txt: 1 replacement, the first at line 1", effects: updated("bom.txt"),
 			files: map[string]string{"bom.txt": "\xEF\xBB\xBF1\n"},
 		},
 		{
-			name: "utf-16le", tool: "edit_file", in: edit("utf16le.txt", "one", "é"), want: "Edited utf16le.txt: 1 replacement, the first at line 1", effects: updated("utf16le.txt"),
+			name: "utf-16le", tool: "edit_file", in: editCall("utf16le.txt", "one", "é"), want: "Edited utf16le.txt: 1 replacement, the first at line 1", effects: updated("utf16le.txt"),
 			files: map[string]string{"utf16le.txt": "\xFF\xFE\xe9\x00\n\x00"},
 		},
 		{
-			name: "utf-16be", tool: "edit_file", in: edit("utf16be.txt", "hi", "o"), want: "Edited utf16be.txt: 1 replacement, the first at line 1", effects: updated("utf16be.txt"),
+			name: "utf-16be", tool: "edit_file", in: editCall("utf16be.txt", "hi", "o"), want: "Edited utf16be.txt: 1 replacement, the first at line 1", effects: updated("utf16be.txt"),
 			files: map[string]string{"utf16be.txt": "\xFE\xFF\x00o\x00\n"},
 		},
 		{
-			name: "latin1", tool: "edit_file", in: edit("latin1.txt", "é", "è"), want: "Edited latin1.txt: 1 replacement, the first at line 1", effects: updated("latin1.txt"),
+			name: "latin1", tool: "edit_file", in: editCall("latin1.txt", "é", "è"), want: "Edited latin1.txt: 1 replacement, the first at line 1", effects: updated("latin1.txt"),
 			files: map[string]string{"latin1.txt": "caf\xe8\n"},
 		},
 		{
@@ -149,40 +153,40 @@ func editFileCases() []changeCase {
 			files: map[string]string{"sjis.txt": "\x93\xfa\x8c\xea\n"},
 		},
 		{
-			name: "bytes that are no text stay", tool: "edit_file", in: edit("invalid.txt", "!", "?"), want: "Edited invalid.txt: 1 replacement, the first at line 5001", effects: updated("invalid.txt"),
+			name: "bytes that are no text stay", tool: "edit_file", in: editCall("invalid.txt", "!", "?"), want: "Edited invalid.txt: 1 replacement, the first at line 5001", effects: updated("invalid.txt"),
 			files: map[string]string{"invalid.txt": strings.Repeat("a\n", 5000) + "\xff\xfe?\n"},
 		},
-		{name: "what latin1 lacks", tool: "edit_file", in: edit("latin1.txt", "caf", "日"), err: failed + "it is written in windows-1252, which lacks a character of the new text"},
-		{name: "half a character", tool: "edit_file", in: edit("odd16.txt", "o", "x"), err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
-		{name: "half a pair", tool: "edit_file", in: edit("lone16.txt", "o", "x"), err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
+		{name: "what latin1 lacks", tool: "edit_file", in: editCall("latin1.txt", "caf", "日"), err: failed + "it is written in windows-1252, which lacks a character of the new text"},
+		{name: "half a character", tool: "edit_file", in: editCall("odd16.txt", "o", "x"), err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
+		{name: "half a pair", tool: "edit_file", in: editCall("lone16.txt", "o", "x"), err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
 		{name: "the wrong encoding", tool: "edit_file", in: wrong, err: failed + "it is not all utf-16le text, and an edit would change more than it should"},
-		{name: "no text", tool: "edit_file", in: edit("data.bin", "x", "y"), err: failed + "it is not text: 2 bytes, sha256:b413f47d13ee2fe6c845b2ee141af81de858df4ec549a58b7970bb96645bc8d2, application/octet-stream"},
-		{name: "behind a link", tool: "edit_file", in: edit("link", "two", "2"), want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"), files: map[string]string{"open.txt": "one\n2"}},
+		{name: "no text", tool: "edit_file", in: editCall("data.bin", "x", "y"), err: failed + "it is not text: 2 bytes, sha256:b413f47d13ee2fe6c845b2ee141af81de858df4ec549a58b7970bb96645bc8d2, application/octet-stream"},
+		{name: "behind a link", tool: "edit_file", in: editCall("link", "two", "2"), want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"), files: map[string]string{"open.txt": "one\n2"}},
 		{
 			name: "dry run", tool: "edit_file", in: dry, want: "--- a/open.txt\n+++ b/open.txt\n@@ -1,2 +1,2 @@\n one\n-two\n\\ No newline at end of file\n+2\n\\ No newline at end of file\n",
 			facts: map[string]any{"replacements": 1},
 		},
 		{name: "expected hash", tool: "edit_file", in: hashed, want: "Edited open.txt: 1 replacement, the first at line 2", effects: updated("open.txt"), files: map[string]string{"open.txt": "one\n2"}},
 		{name: "another hash", tool: "edit_file", in: stale, err: "conflict: open.txt has changed: its hash is " + hashed.ExpectHash},
-		{name: "not there", tool: "edit_file", in: edit("a.go", "return 7", "return 8"), err: "not_found: The text to replace was not found in a.go; similar text is at lines 3, 9"},
-		{name: "blank lines", tool: "edit_file", in: edit("repeat.txt", "\n\n", "\n"), err: "not_found: The text to replace was not found in repeat.txt"},
-		{name: "nothing to replace", tool: "edit_file", in: edit("a.go", "", "x"), err: "invalid_argument: the text to replace is empty"},
-		{name: "no change", tool: "edit_file", in: edit("a.go", "x", "x"), err: "invalid_argument: the old and the new text are the same"},
-		{name: "empty file", tool: "edit_file", in: edit("empty.txt", "x", "y"), err: "not_found: The text to replace was not found in empty.txt"},
+		{name: "not there", tool: "edit_file", in: editCall("a.go", "return 7", "return 8"), err: "not_found: The text to replace was not found in a.go; similar text is at lines 3, 9"},
+		{name: "blank lines", tool: "edit_file", in: editCall("repeat.txt", "\n\n", "\n"), err: "not_found: The text to replace was not found in repeat.txt"},
+		{name: "nothing to replace", tool: "edit_file", in: editCall("a.go", "", "x"), err: "invalid_argument: the text to replace is empty"},
+		{name: "no change", tool: "edit_file", in: editCall("a.go", "x", "x"), err: "invalid_argument: the old and the new text are the same"},
+		{name: "empty file", tool: "edit_file", in: editCall("empty.txt", "x", "y"), err: "not_found: The text to replace was not found in empty.txt"},
 		{name: "both forms", tool: "edit_file", in: both, err: "invalid_argument: old and new are given beside edits; expected one of the two"},
 		{name: "neither form", tool: "edit_file", in: editFileArgs{Path: "a.go"}, err: "invalid_argument: old and new are both needed, or edits"},
-		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]replacement, 201)}, err: "invalid_argument: edits has 201 items, expected at most 200"},
-		{name: "no file", tool: "edit_file", in: edit("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},
-		{name: "slash at the end", tool: "edit_file", in: edit("open.txt/", "one", "1"), err: "invalid_argument: open.txt/ names a directory, since it ends in /, but here is a file"},
+		{name: "too many", tool: "edit_file", in: editFileArgs{Path: "a.go", Edits: make([]edit.Replacement, 201)}, err: "invalid_argument: edits has 201 items, expected at most 200"},
+		{name: "no file", tool: "edit_file", in: editCall("none.txt", "a", "b"), err: "not_found: File not found: none.txt"},
+		{name: "slash at the end", tool: "edit_file", in: editCall("open.txt/", "one", "1"), err: "invalid_argument: open.txt/ names a directory, since it ends in /, but here is a file"},
 		{
-			name: "utf-32", tool: "edit_file", in: edit("utf32le.txt", "hi", "é€😀"), want: "Edited utf32le.txt: 1 replacement, the first at line 1", effects: updated("utf32le.txt"),
+			name: "utf-32", tool: "edit_file", in: editCall("utf32le.txt", "hi", "é€😀"), want: "Edited utf32le.txt: 1 replacement, the first at line 1", effects: updated("utf32le.txt"),
 			files: map[string]string{"utf32le.txt": "\xFF\xFE\x00\x00\xe9\x00\x00\x00\xac\x20\x00\x00\x00\xf6\x01\x00\n\x00\x00\x00"},
 		},
 		{
-			name: "utf-32be", tool: "edit_file", in: edit("utf32be.txt", "h", "i"), want: "Edited utf32be.txt: 1 replacement, the first at line 1", effects: updated("utf32be.txt"),
+			name: "utf-32be", tool: "edit_file", in: editCall("utf32be.txt", "h", "i"), want: "Edited utf32be.txt: 1 replacement, the first at line 1", effects: updated("utf32be.txt"),
 			files: map[string]string{"utf32be.txt": "\x00\x00\xFE\xFF\x00\x00\x00i"},
 		},
-		{name: "directory", tool: "edit_file", in: edit("dir", "a", "b"), err: failed + "it is a directory, not a regular file"},
+		{name: "directory", tool: "edit_file", in: editCall("dir", "a", "b"), err: failed + "it is a directory, not a regular file"},
 	}
 }
 
@@ -197,7 +201,7 @@ func TestEditsAtTheSameTime(t *testing.T) {
 	var wg sync.WaitGroup
 	for n := range results {
 		wg.Go(func() { // ends with its call
-			results[n] = p.Call(t.Context(), "edit_file", edit("f", fmt.Sprintf("line %d\n", n+1), fmt.Sprintf("done %d\n", n+1)))
+			results[n] = p.Call(t.Context(), "edit_file", editCall("f", fmt.Sprintf("line %d\n", n+1), fmt.Sprintf("done %d\n", n+1)))
 		})
 	}
 	wg.Wait()
@@ -225,65 +229,12 @@ func TestMissShowsTheNearest(t *testing.T) {
 		{"late.txt", "caf\uFFFD\n", "the file has bytes that are not UTF-8, which are shown as U+FFFD; give the encoding of the file, for this call and for read_file"},
 		{"a.go", "nothing like it at all", "nothing in the file is like it; read the file again"},
 	} {
-		got := p.Call(t.Context(), "edit_file", edit(tt.path, tt.old, "x"))
+		got := p.Call(t.Context(), "edit_file", editCall(tt.path, tt.old, "x"))
 		if got.Error == nil {
 			t.Fatalf("edit_file(%q) = %q", tt.old, got.Text())
 		}
 		if diff := cmp.Diff(tt.hint, got.Error.Hint); diff != "" {
 			t.Errorf("edit_file(%q), hint (-want +got):\n%s", tt.old, diff)
-		}
-	}
-}
-
-// Where the indentation of the new text is not clear, nothing is written; where it
-// is, tabs and spaces are not mixed.
-func TestIndentationIsLearned(t *testing.T) {
-	for _, tt := range []struct{ name, text, old, replaced, want string }{
-		{"tabs for 2 spaces", "\tif x:\n\t\treturn 1\n", "  if x:\n    return 1\n", "  if x:\n    if y:\n      return 2\n", "\tif x:\n\t\tif y:\n\t\t\treturn 2\n"},
-		{"tabs for nothing", "\tif x:\n", "if x:\n\n", "if x:\n    if y:\n        return 2\n", ""},
-		{"tabs for 4 spaces", "\tif x:\n", "if x: ", "if x:\n    if y:\n        return 2", "\tif x:\n\t\tif y:\n\t\t\treturn 2\n"},
-		{"3 spaces and then 2", "\tif x:\n", "if x: ", "if x:\n   if y:\n     return 2", ""},
-		{"8 spaces may be two steps", "\tif x:\n", "if x: ", "if x:\n        return 2", ""},
-		{"aligned with what tabs cannot", "\tf(a,\n\t\tb)\n", "f(a,\n  b)\n", "f(a,\n  b,\n   c)\n", ""},
-		{"4 spaces for a tab", "def f():\n    if x:\n        y\n", "\tif x: \n", "\tif x:\n\t\tz\n", "def f():\n    if x:\n        z\n        y\n"},
-		{"how many spaces is not clear", "\u00a0if x:\n   y\n", "\ty\n", "\ty\n\t\tz\n", ""},
-		{"spaces for spaces", "    if x:\n", "if x: ", "if x:\n  y\n   z", "    if x:\n      y\n       z\n"},
-		{"4 spaces for 2", "    if x:\n        y\n", "  if x:\n    y\n", "  if x:\n    if y:\n      z\n", "    if x:\n        if y:\n            z\n"},
-		{"less than known", "\t\ty\n", "    y\n", "    y\n  z\nw\n", "\t\ty\n\tz\nw\n"},
-		{"less than nothing", "  y\n", "    y\n", "    y\nz\n", ""},
-		{"tabs and spaces in the new text", "\ty\n", "  y\n", "  y\n\tz\n", ""},
-		{"a file with both", "\tx\n  z\ny\n", "  y\n", "  y\n    w\n", ""},
-		{"as the file elsewhere", "\tx\ny\n", "  y\n", "  y\n    w\n", "\tx\ny\n\tw\n"},
-		{"two for the same", "\ty\n\tz\n", "  y\n    z\n", "  y\n      w\n", ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			got, done, err := replacement{Old: tt.old, New: tt.replaced}.apply("f", tt.text)
-			if got != tt.want || (tt.want == "") != (err != nil) || err == nil && done.how != despiteIndentation {
-				t.Errorf("apply = %q, %v, %v, want %q", got, done, err, tt.want)
-			}
-			if told := tool.AsError(err); err != nil && (told.Code != tool.NotFound || !strings.Contains(told.Hint, "the nearest is at lines ")) {
-				t.Errorf("the error is %v, hint %q", told, told.Hint)
-			}
-		})
-	}
-}
-
-// Lines keep their own line ends where others come for them.
-func TestEachLineKeepsItsEnd(t *testing.T) {
-	for _, tt := range []struct{ text, old, replaced, want string }{
-		{"a\r\nb\n", "a\nb", "x\nb", "x\r\nb\n"},
-		{"a\r\nb\n", "a\nb\n", "a\ny\n", "a\r\ny\n"},
-		{"a\nb\r\nc\n", "a\nb\nc\n", "a\nc\n", "a\nc\n"},
-		{"a\r\nb\nc\r\n", "a\nb\nc\n", "a\nx\ny\nc\n", "a\r\nx\ny\nc\r\n"},
-		{"a\r\nb\nc", "a\nb\nc", "0\na\nb\nc", "0\r\na\r\nb\nc"},
-		{"a\r\nb \n", "a\nb\n", "x\ny\n", "x\r\ny\n"},
-		{"  a\r\n  b\n", "a\nb\n", "x\ny\n", "  x\r\n  y\n"},
-		{"a\r\nb\n", "a\nb", "x\r\ny", "x\r\ny\n"},
-		{"a\r\nb\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\n"},
-	} {
-		got, _, err := replacement{Old: tt.old, New: tt.replaced}.apply("f", tt.text)
-		if got != tt.want || err != nil {
-			t.Errorf("%q with %q for %q is %q, %v, want %q", tt.text, tt.replaced, tt.old, got, err, tt.want)
 		}
 	}
 }
@@ -301,38 +252,38 @@ func FuzzEdit(f *testing.F) {
 	f.Add("a\r\n\r\nb", "a\n\n", "x\n", true)
 	f.Add("  a\n\tb\n", "a\n b", "\tc\n\n d", false)
 	f.Fuzz(func(t *testing.T, text, old, replaced string, all bool) {
-		after, done, err := replacement{Old: old, New: replaced, All: all}.apply("f", text)
+		after, done, err := edit.Replacement{Old: old, New: replaced, All: all}.Apply("f", text)
 		if err != nil {
 			if tool.AsError(err).Code == tool.Internal {
 				t.Fatal(err)
 			}
 			return
 		}
-		if done.how == exactly && strings.Contains(text, old) && eolOf(text) != "\r\n" {
+		if done.How == edit.Exactly && strings.Contains(text, old) && textfile.LineEnds(text) != "\r\n" {
 			if want := strings.ReplaceAll(text, old, replaced); after != want {
 				t.Errorf("%q with %q for %q is %q, want %q", text, replaced, old, after, want)
 			}
 		}
-		after = keepLastEnd(text, after)
-		if done.count < 1 || done.line < 1 || !all && done.count != 1 {
+		after = edit.KeepLastEnd(text, after)
+		if done.Count < 1 || done.Line < 1 || !all && done.Count != 1 {
 			t.Errorf("applied %+v", done)
 		}
-		d, ok := compare("a/f", "b/f", text, after)
+		d, ok := snapshot.Compare("a/f", "b/f", text, after)
 		if !ok {
 			t.Fatalf("%q and %q cannot be compared", text, after)
 		}
-		if added, removed := countLineChanges(text, after); added-removed != d.added-d.removed || added > d.added || removed > d.removed {
-			t.Errorf("%d lines are added and %d removed, want %d and %d at most", added, removed, d.added, d.removed)
+		if added, removed := snapshot.CountLineChanges(text, after); added-removed != d.Added-d.Removed || added > d.Added || removed > d.Removed {
+			t.Errorf("%d lines are added and %d removed, want %d and %d at most", added, removed, d.Added, d.Removed)
 		}
-		if d.text == "" {
+		if d.Text == "" {
 			if text != after {
 				t.Errorf("no diff between %q and %q", text, after)
 			}
 			return
 		}
-		got, err := patched(text, d.text)
+		got, err := patched(text, d.Text)
 		if err != nil || got != after {
-			t.Errorf("the diff makes of %q %q, %v, want %q:\n%s", text, got, err, after, d.text)
+			t.Errorf("the diff makes of %q %q, %v, want %q:\n%s", text, got, err, after, d.Text)
 		}
 	})
 }

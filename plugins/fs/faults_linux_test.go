@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/sdk/roots"
@@ -66,7 +68,7 @@ func faultCases() []faultCase {
 		{
 			name: "edit_file", syncs: 2, want: map[string]string{"ws/b": "B\n"},
 			plan: func(ctx context.Context, w *workspace, _ string) (change, error) {
-				return planEdit(ctx, w, editFileArgs{Path: "b", Edits: []replacement{{Old: "b", New: "B"}}})
+				return planEdit(ctx, w, editFileArgs{Path: "b", Edits: []edit.Replacement{{Old: "b", New: "B"}}})
 			},
 		},
 		{

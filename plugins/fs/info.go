@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -56,22 +59,22 @@ func (w *workspace) describeContent(ctx context.Context, name string, text *stri
 	defer f.Close()
 	fmt.Fprintf(text, "media type: %s\n", f.mediaType)
 	digest := sha256.New()
-	c, ok := detectCharset(f.head, f.whole())
-	isText := ok && !isMedia(f.mediaType)
+	c, ok := textfile.Detect(f.head, f.whole())
+	isText := ok && !textfile.IsMedia(f.mediaType)
 	if isText {
-		fmt.Fprintf(text, "encoding: %s\n", c.describe())
+		fmt.Fprintf(text, "encoding: %s\n", c.Describe())
 	}
 	switch {
 	case isText && f.size <= maxCountLines:
 		f.charset = c
-		all, err := f.scan(ctx, nothing, 0, digest, true)
+		all, err := f.scan(ctx, textfile.CountOnly, 0, digest, true)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(text, "lines: %d\nline ends: %s\n", all.lines, all.eol())
-	case f.size <= maxWhole:
-		if _, err := copyAll(ctx, digest, io.NewSectionReader(f, 0, maxWhole), maxWhole); err != nil {
-			return readError(err)
+		fmt.Fprintf(text, "lines: %d\nline ends: %s\n", all.Lines, all.EOL())
+	case f.size <= snapshot.MaxWhole:
+		if _, err := snapshot.CopyAll(ctx, digest, io.NewSectionReader(f, 0, snapshot.MaxWhole), snapshot.MaxWhole); err != nil {
+			return snapshot.ReadError(err)
 		}
 	default:
 		return nil

@@ -58,7 +58,7 @@ func TestFileSizeLimit(t *testing.T) {
 	large := strings.Repeat("0123456789abcde\n", 8192)
 	for name, in := range map[string]any{
 		"write_file":  writeFileArgs{Path: "a.txt", Content: large},
-		"edit_file":   edit("a.txt", "old", large),
+		"edit_file":   editCall("a.txt", "old", large),
 		"apply_patch": applyPatchArgs{Patch: begin("*** Add File: x/new\n+x\n", "*** Update File: a.txt\n-old\n+"+strings.ReplaceAll(strings.TrimSuffix(large, "\n"), "\n", "\n+")+"\n")},
 	} {
 		got := p.Call(t.Context(), name, in)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -24,7 +26,7 @@ type listDirectoryArgs struct {
 	Hidden    bool   `json:"hidden,omitempty" jsonschema:"list names that begin with a dot too" default:"false"`
 	Gitignore bool   `json:"gitignore,omitempty" jsonschema:"leave out what .gitignore files name" default:"false"`
 	Sort      string `json:"sort,omitempty" jsonschema:"the order: by name, the largest first, or the last modified first" enum:"name,size,modified" default:"name"`
-	pageArgs
+	page.Args
 }
 
 // listDirectory is the tool list_directory.
@@ -32,7 +34,7 @@ func listDirectory(ctx context.Context, w *workspace, in listDirectoryArgs) (too
 	if in.Depth < 1 {
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "depth is %d, expected at least 1", in.Depth)
 	}
-	page, err := in.page()
+	part, err := in.Page()
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -49,26 +51,26 @@ func listDirectory(ctx context.Context, w *workspace, in listDirectoryArgs) (too
 		return tool.Result{}, err
 	}
 	defer files.Close()
-	l := &directoryList{workspace: w, listing: newListing(page, w.budget), order: in.Sort}
+	l := &directoryList{workspace: w, Listing: page.NewListing(part, w.budget), order: in.Sort}
 	if err := l.read(ctx, files); err != nil {
 		return tool.Result{}, err
 	}
 	l.show()
 	switch {
 	case hidden > 0 && l.more:
-		l.notes.add("more than %d hidden entries are not shown; list them with hidden=true", hidden)
+		l.notes.Add("more than %d hidden entries are not shown; list them with hidden=true", hidden)
 	case hidden > 0:
-		l.notes.add("%d hidden entries are not shown; list them with hidden=true", hidden)
+		l.notes.Add("%d hidden entries are not shown; list them with hidden=true", hidden)
 	}
-	return withNotes(l.result(l.total, l.more, "[nothing to list]"), &l.notes, notesRoom(w.budget)), nil
+	return page.WithNotes(l.Result(l.total, l.more, "[nothing to list]"), &l.notes, page.NotesRoom(w.budget)), nil
 }
 
 // directoryList is a list of a directory as it grows.
 type directoryList struct {
 	*workspace
-	*listing
+	*page.Listing
 	order string
-	notes notes
+	notes page.Notes
 	// total is how many entries were seen; more says that there are others.
 	total int
 	more  bool
@@ -90,19 +92,19 @@ func (l *directoryList) read(ctx context.Context, files *filetree.Tree) error {
 	byName := l.order == "name"
 	most := l.maxCounted
 	if byName {
-		most = max(most, l.start+l.limit+1) // one more tells that there is a next page
+		most = max(most, l.Start+l.Limit+1) // one more tells that there is a next page
 	}
 	for e, err := range files.Walk(ctx) {
 		switch {
 		case err != nil && e.Path() == "":
 			return err
 		case err != nil:
-			l.notes.addError(e, err)
+			l.notes.AddError(e, err)
 			continue
 		case l.total == most:
 			l.more = true
 			if !byName {
-				l.notes.add("only the first %d entries in the order of names were sorted; sort=name lists the others", most)
+				l.notes.Add("only the first %d entries in the order of names were sorted; sort=name lists the others", most)
 			}
 			return nil
 		}
@@ -110,8 +112,8 @@ func (l *directoryList) read(ctx context.Context, files *filetree.Tree) error {
 		switch {
 		case !byName:
 			l.sorted = append(l.sorted, l.look(e))
-		case l.total > l.start && !l.full:
-			l.add(l.look(e).line())
+		case l.total > l.Start && !l.Full:
+			l.Add(l.look(e).line())
 		}
 	}
 	return nil
@@ -133,8 +135,8 @@ func (l *directoryList) look(e filetree.Entry) listedEntry {
 // show adds what was sorted.
 func (l *directoryList) show() {
 	sortEntries(l.sorted, l.order)
-	for _, e := range l.sorted[min(l.start, len(l.sorted)):] {
-		if !l.add(e.line()) {
+	for _, e := range l.sorted[min(l.Start, len(l.sorted)):] {
+		if !l.Add(e.line()) {
 			break
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
@@ -64,27 +66,27 @@ func listDirectoryCases() []toolCase {
 		{tool: "list_directory", name: "deep", in: listDirectoryArgs{Path: "pkg", Depth: 2}, want: "a/\na/a.go  71\na/a_test.go  10\nb/\nb/big.bin  12001\nb/data.json  13"},
 		{tool: "list_directory", name: "hidden", in: listDirectoryArgs{Path: ".hidden", Hidden: true}, want: "notes.md  13"},
 		{
-			tool: "list_directory", name: "secrets are listed, not entered", in: listDirectoryArgs{Hidden: true, Depth: 9, Sort: "name", pageArgs: pageArgs{Limit: 4}},
+			tool: "list_directory", name: "secrets are listed, not entered", in: listDirectoryArgs{Hidden: true, Depth: 9, Sort: "name", Args: page.Args{Limit: 4}},
 			want:  ".env  13\n.git/\n.git/config  10\n.hidden/\n[1-4 of 24; continue with cursor=\"4\"]",
 			facts: map[string]any{"next_cursor": "4"},
 		},
 		{
-			tool: "list_directory", name: "the next page", in: listDirectoryArgs{pageArgs: pageArgs{Cursor: "7", Limit: 9}},
+			tool: "list_directory", name: "the next page", in: listDirectoryArgs{Args: page.Args{Cursor: "7", Limit: 9}},
 			want: "wide/\n\"with\\nbreak.txt\"  0\n[4 hidden entries are not shown; list them with hidden=true]",
 		},
 		{tool: "list_directory", name: "without what is ignored", in: listDirectoryArgs{Path: "pkg/b", Gitignore: true}, want: "big.bin  12001\ndata.json  13"},
 		{tool: "list_directory", name: "by size", in: listDirectoryArgs{Path: "pkg/b", Sort: "size"}, want: "big.bin  12001\ndata.json  13"},
 		{tool: "list_directory", name: "by time", in: listDirectoryArgs{Path: "pkg/a", Sort: "modified"}, want: "a.go  71\na_test.go  10"},
 		{tool: "list_directory", name: "a name that is not UTF-8", in: listDirectoryArgs{Path: "wide"}, want: `"\xff\xfe.txt"  11`},
-		{tool: "list_directory", name: "past the end", in: listDirectoryArgs{Path: "wide", pageArgs: pageArgs{Cursor: "100"}}, want: `[there is nothing at cursor="100": the list has 1 entries now; begin again without a cursor]`},
-		{tool: "list_directory", name: "far past the end", in: listDirectoryArgs{pageArgs: pageArgs{Cursor: "9999999999999"}}, err: `invalid_argument: cursor "9999999999999" is none that this tool gave`},
+		{tool: "list_directory", name: "past the end", in: listDirectoryArgs{Path: "wide", Args: page.Args{Cursor: "100"}}, want: `[there is nothing at cursor="100": the list has 1 entries now; begin again without a cursor]`},
+		{tool: "list_directory", name: "far past the end", in: listDirectoryArgs{Args: page.Args{Cursor: "9999999999999"}}, err: `invalid_argument: cursor "9999999999999" is none that this tool gave`},
 		{tool: "list_directory", name: "a file", in: listDirectoryArgs{Path: "main.go"}, err: "failed: Not a directory: main.go"},
 		{tool: "list_directory", name: "missing", in: listDirectoryArgs{Path: "none"}, err: "not_found: File not found: none"},
 		{tool: "list_directory", name: "outside", in: listDirectoryArgs{Path: "/etc"}, err: "permission_denied: Path not allowed by security policy: /etc"},
 		{tool: "list_directory", name: "a secret", in: listDirectoryArgs{Path: ".ssh"}, err: "permission_denied: Path not allowed by security policy: .ssh"},
 		{tool: "list_directory", name: "depth -1", in: listDirectoryArgs{Depth: -1}, err: "invalid_argument: depth is -1, expected at least 1"},
-		{tool: "list_directory", name: "limit -1", in: listDirectoryArgs{pageArgs: pageArgs{Limit: -1}}, err: "invalid_argument: limit is -1, expected 1 to 10000"},
-		{tool: "list_directory", name: "cursor", in: listDirectoryArgs{pageArgs: pageArgs{Cursor: "x"}}, err: `invalid_argument: cursor "x" is none that this tool gave`},
+		{tool: "list_directory", name: "limit -1", in: listDirectoryArgs{Args: page.Args{Limit: -1}}, err: "invalid_argument: limit is -1, expected 1 to 10000"},
+		{tool: "list_directory", name: "cursor", in: listDirectoryArgs{Args: page.Args{Cursor: "x"}}, err: `invalid_argument: cursor "x" is none that this tool gave`},
 	}
 }
 
@@ -138,15 +140,15 @@ func searchFilesCases() []toolCase {
 		{tool: "search_files", name: "changed since", in: searchFilesArgs{Pattern: "*.{go,md}", Path: ".", Modified: "36h", Exclude: []string{".*"}}, want: "README.md\nmain.go"},
 		{tool: "search_files", name: "changed since a time", in: searchFilesArgs{Pattern: "*.go", Modified: yesterday.Format(time.RFC3339)}, want: "main.go"},
 		{
-			tool: "search_files", name: "a page", in: searchFilesArgs{Pattern: "*.go", pageArgs: pageArgs{Limit: 2}},
+			tool: "search_files", name: "a page", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Limit: 2}},
 			want: "main.go\npkg/a/a.go\n[1-2; continue with cursor=\"2\"]", facts: map[string]any{"next_cursor": "2"},
 		},
 		{
-			tool: "search_files", name: "the last page", in: searchFilesArgs{Pattern: "*.go", pageArgs: pageArgs{Limit: 2, Cursor: "2"}},
+			tool: "search_files", name: "the last page", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Limit: 2, Cursor: "2"}},
 			want: "pkg/a/a_test.go\nvendor/x/x.go", facts: map[string]any{"next_cursor": nil},
 		},
 		{tool: "search_files", name: "ignored or not", in: map[string]any{"pattern": "a.go", "gitignore": false}, want: "pkg/a/a.go"},
-		{tool: "search_files", name: "past the end", in: searchFilesArgs{Pattern: "*.go", pageArgs: pageArgs{Cursor: "9"}}, want: `[there is nothing at cursor="9": the list has 4 entries now; begin again without a cursor]`},
+		{tool: "search_files", name: "past the end", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Cursor: "9"}}, want: `[there is nothing at cursor="9": the list has 4 entries now; begin again without a cursor]`},
 		{tool: "search_files", name: "a slash at the end", in: searchFilesArgs{Pattern: "?/", Exclude: []string{"vendor"}}, want: "pkg/a/\npkg/b/"},
 		{tool: "search_files", name: "a slash at the end of files", in: searchFilesArgs{Pattern: "?/", Type: "file"}, err: "invalid_argument: pattern ends in a slash, which only directories do, but type is file"},
 		{tool: "search_files", name: "absolute, but outside", in: searchFilesArgs{Pattern: "/etc/*"}, err: "permission_denied: Path not allowed by security policy: /etc"},
@@ -197,11 +199,11 @@ func TestListDirectoryIsHonest(t *testing.T) {
 		in   listDirectoryArgs
 		want string
 	}{
-		{listDirectoryArgs{Sort: "name", pageArgs: pageArgs{Limit: 2}}, "f00  0\nf01  1\n[1-2 of more than 10; continue with cursor=\"2\"]"},
-		{listDirectoryArgs{Sort: "name", pageArgs: pageArgs{Limit: 2, Cursor: "20"}}, "f20  20\nf21  21\n[21-22 of more than 23; continue with cursor=\"22\"]"},
-		{listDirectoryArgs{Sort: "name", pageArgs: pageArgs{Limit: 2, Cursor: "28"}}, "f28  28\nf29  29"},
+		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2}}, "f00  0\nf01  1\n[1-2 of more than 10; continue with cursor=\"2\"]"},
+		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2, Cursor: "20"}}, "f20  20\nf21  21\n[21-22 of more than 23; continue with cursor=\"22\"]"},
+		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2, Cursor: "28"}}, "f28  28\nf29  29"},
 		{
-			listDirectoryArgs{Sort: "size", pageArgs: pageArgs{Limit: 2}},
+			listDirectoryArgs{Sort: "size", Args: page.Args{Limit: 2}},
 			"f09  9\nf08  8\n[1-2 of more than 10; continue with cursor=\"2\"]\n[only the first 10 entries in the order of names were sorted; sort=name lists the others]",
 		},
 	} {

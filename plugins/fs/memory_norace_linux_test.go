@@ -10,6 +10,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+
 	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/sdktest"
@@ -20,14 +23,14 @@ import (
 // lines, or as many that are different.
 func greedyFiles() map[string]string {
 	var different strings.Builder
-	for i := 0; different.Len()+10 < maxEdit; i++ {
+	for i := 0; different.Len()+10 < edit.MaxBytes; i++ {
 		fmt.Fprintf(&different, "%x\n", i)
 	}
-	fill := func(line string) string { return strings.Repeat(line, maxEdit/len(line)) }
+	fill := func(line string) string { return strings.Repeat(line, edit.MaxBytes/len(line)) }
 	return map[string]string{
-		"ends": fill("\n"), "empty": strings.Repeat("\n", maxLines-10), "lines": fill("abcd\n"), "returns": fill("abc\r\n"), "more": fill("some other line\n"),
-		"different": different.String(), "one": fill("x"), "latin1": fill("\xe9\xe8\xe7\xe6\n"), "utf16": "\xFF\xFE" + fill("\xac\x20\xac\x20\xac\x20\x0a\x00")[:maxEdit-8],
-		"half": strings.Repeat("\n", maxDiff), "small": "small\n",
+		"ends": fill("\n"), "empty": strings.Repeat("\n", edit.MaxLines-10), "lines": fill("abcd\n"), "returns": fill("abc\r\n"), "more": fill("some other line\n"),
+		"different": different.String(), "one": fill("x"), "latin1": fill("\xe9\xe8\xe7\xe6\n"), "utf16": "\xFF\xFE" + fill("\xac\x20\xac\x20\xac\x20\x0a\x00")[:edit.MaxBytes-8],
+		"half": strings.Repeat("\n", snapshot.MaxDiff), "small": "small\n",
 	}
 }
 
@@ -42,14 +45,14 @@ func greedyCalls() []greedyCall {
 	var calls []greedyCall
 	long := strings.Repeat("a\n\n", 100_000)
 	for name := range greedyFiles() {
-		every := edit(name, "\n", "\n\n")
+		every := editCall(name, "\n", "\n\n")
 		every.ReplaceAll = true
-		dry := edit(name, "a\n", "b\n")
+		dry := editCall(name, "a\n", "b\n")
 		dry.ReplaceAll, dry.DryRun = true, true
 		calls = append(
 			calls,
-			greedyCall{tool: "edit_file", in: edit(name, "nowhere at all", "x")},
-			greedyCall{tool: "edit_file", in: edit(name, long, "x")},
+			greedyCall{tool: "edit_file", in: editCall(name, "nowhere at all", "x")},
+			greedyCall{tool: "edit_file", in: editCall(name, long, "x")},
 			greedyCall{tool: "edit_file", in: every}, greedyCall{tool: "edit_file", in: every, preview: true},
 			greedyCall{tool: "edit_file", in: dry},
 			greedyCall{tool: "apply_patch", in: applyPatchArgs{DryRun: true, Patch: begin("*** Update File: " + name + "\n@@\n+last\n*** End of File\n")}},

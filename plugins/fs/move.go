@@ -5,6 +5,9 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -73,19 +76,19 @@ func (c *moving) State(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	replaced, err := take(ctx, c.dest, 0)
+	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", err
 	}
-	return stateOf(c.verb("move", "copy"), c.source.Identity(), source, c.dest.Identity(), replaced.state()), nil
+	return stateOf(c.verb("move", "copy"), c.source.Identity(), source, c.dest.Identity(), replaced.State()), nil
 }
 
 // contentState is the state of a file by its content, of a tree by its names,
 // sizes and times.
 func contentState(ctx context.Context, t *roots.Target, contents *roots.Contents) (string, error) {
 	if t.Info().Mode().IsRegular() {
-		s, err := take(ctx, t, 0)
-		return s.state(), err
+		s, err := snapshot.Take(ctx, t, 0)
+		return s.State(), err
 	}
 	return hex.EncodeToString(contents.Digest), nil
 }
@@ -103,26 +106,26 @@ func (c *moving) Show(ctx context.Context) (string, []tool.Content, error) {
 	}
 	source, dest := tool.VisibleName(c.source.String()), tool.VisibleName(c.dest.String())
 	summary := fmt.Sprintf("%s %s to %s: %s", c.verb("Moves", "Copies"), source, dest, inventory(c.contents))
-	replaced, err := take(ctx, c.dest, 0)
+	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", nil, err
 	}
-	if !replaced.exists {
+	if !replaced.Exists {
 		return summary, []tool.Content{tool.Text("Nothing is replaced.")}, nil
 	}
-	moved, err := take(ctx, c.source, 0)
+	moved, err := snapshot.Take(ctx, c.source, 0)
 	if err != nil {
 		return "", nil, err
 	}
-	text := fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s\nnew: %s", dest, replaced.describe(), moved.describe())
+	text := fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s\nnew: %s", dest, replaced.Describe(), moved.Describe())
 	return summary + ", replacing what is there", []tool.Content{tool.Text(text)}, nil
 }
 
 // inventory counts what there is.
 func inventory(c *roots.Contents) string {
-	text := fmt.Sprintf("%s, %s", plural(c.Files, "file"), plural(int(c.Bytes), "byte"))
+	text := fmt.Sprintf("%s, %s", page.Count(c.Files, "file"), page.Count(int(c.Bytes), "byte"))
 	if c.Directories > 0 {
-		text = plural(c.Directories, "directory") + ", " + text
+		text = page.Count(c.Directories, "directory") + ", " + text
 	}
 	if c.Others > 0 {
 		text += fmt.Sprintf(", %d links or special files", c.Others)

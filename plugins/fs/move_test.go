@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
@@ -104,25 +106,25 @@ func TestDeleteFile(t *testing.T) {
 		summary, shown string
 		gone           []string
 		trash          map[string]string // without the id
-		info           trashInfo
+		info           trash.Info
 	}{
 		{
 			in: deleteFileArgs{Path: "a.txt"}, text: "Deleted a.txt (1 file, 2 bytes). It is in the trash as ", gone: []string{"a.txt"},
 			summary: "Deletes the file a.txt, to the trash", shown: "What goes: 2 bytes, sha256:87428fc522803d31065e7bce3cf03fe475096631e5e07bbd7a0fde60c4cf25c7, text/plain; charset=utf-8",
-			trash: map[string]string{"content": "a\n"}, info: trashInfo{Shown: "a.txt", Kind: "file", Files: 1, Bytes: 2},
+			trash: map[string]string{"content": "a\n"}, info: trash.Info{Shown: "a.txt", Kind: "file", Files: 1, Bytes: 2},
 		},
 		{
 			in: deleteFileArgs{Path: "dir", Recursive: true}, text: "Deleted dir (1 directory, 1 file, 4 bytes, 1 links or special files). It is in the trash as ", gone: []string{"dir/", "dir/c.txt", "dir/link"},
 			summary: "Deletes the directory dir with everything in it, to the trash: 1 directory, 1 file, 4 bytes, 1 links or special files", shown: "c.txt  4\nlink  symlink",
-			trash: map[string]string{"content/": "", "content/c.txt": "ccc\n", "content/link": "-> c.txt"}, info: trashInfo{Shown: "dir", Kind: "directory", Files: 1, Bytes: 4},
+			trash: map[string]string{"content/": "", "content/c.txt": "ccc\n", "content/link": "-> c.txt"}, info: trash.Info{Shown: "dir", Kind: "directory", Files: 1, Bytes: 4},
 		},
 		{
 			in: deleteFileArgs{Path: "empty"}, text: "Deleted empty (1 directory, 0 files, 0 bytes). It is in the trash as ", gone: []string{"empty/"},
-			summary: "Deletes the directory empty with everything in it, to the trash: 1 directory, 0 files, 0 bytes", trash: map[string]string{"content/": ""}, info: trashInfo{Shown: "empty", Kind: "directory"},
+			summary: "Deletes the directory empty with everything in it, to the trash: 1 directory, 0 files, 0 bytes", trash: map[string]string{"content/": ""}, info: trash.Info{Shown: "empty", Kind: "directory"},
 		},
 		{
 			in: deleteFileArgs{Path: "link"}, text: "Deleted link (0 files, 0 bytes, 1 links or special files). It is in the trash as ", gone: []string{"link"},
-			summary: "Deletes the symlink link, to the trash", shown: "What goes: the link only, not what it leads to", trash: map[string]string{"content": "-> a.txt"}, info: trashInfo{Shown: "link", Kind: "symlink"},
+			summary: "Deletes the symlink link, to the trash", shown: "What goes: the link only, not what it leads to", trash: map[string]string{"content": "-> a.txt"}, info: trash.Info{Shown: "link", Kind: "symlink"},
 		},
 	} {
 		t.Run(tt.in.Path, func(t *testing.T) {
@@ -154,7 +156,7 @@ func TestDeleteFile(t *testing.T) {
 				t.Errorf("the files (-want +got):\n%s", diff)
 			}
 			slot := filepath.Join(user, "trash", id)
-			var info trashInfo
+			var info trash.Info
 			data, err := os.ReadFile(filepath.Join(slot, "info.json"))
 			if err != nil {
 				t.Fatal(err)
@@ -211,7 +213,7 @@ func TestProtectedPaths(t *testing.T) {
 		in         any
 	}{
 		{"write_file", "conf/host.hcl", writeFileArgs{Path: "conf/../conf/host.hcl", Content: "y"}},
-		{"edit_file", "conf/host.hcl", edit("conf/host.hcl", "x", "y")},
+		{"edit_file", "conf/host.hcl", editCall("conf/host.hcl", "x", "y")},
 		{"delete_file", "conf", deleteFileArgs{Path: "conf", Recursive: true}},
 		{"move_file", "conf", moveArgs{Source: "conf", Dest: "c"}},
 		{"copy_file", "conf/host.hcl", moveArgs{Source: "a.txt", Dest: "conf/host.hcl", Overwrite: true}},
@@ -227,7 +229,7 @@ func TestProtectedPaths(t *testing.T) {
 		}
 	}
 	for _, name := range []string{".git/config", ".claude/a"} {
-		if got := p.Call(t.Context(), "edit_file", edit(name, "c", "d")); got.Error != nil {
+		if got := p.Call(t.Context(), "edit_file", editCall(name, "c", "d")); got.Error != nil {
 			t.Errorf("edit_file of %s, which the host does not protect: %s", name, message(got))
 		}
 	}

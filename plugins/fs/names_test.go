@@ -32,11 +32,11 @@ func TestNamesThatCannotBeGiven(t *testing.T) {
 		{"read_file", readFileArgs{Path: `"bad\xff.txt"`}, bytes},
 		{"read_file", readFileArgs{Path: `bad\xff.txt`}, bytes},
 		{"file_info", fileInfoArgs{Path: `"bad\xff.txt"`}, bytes},
-		{"edit_file", edit(`"bad\xff.txt"`, "a", "b"), bytes},
+		{"edit_file", editCall(`"bad\xff.txt"`, "a", "b"), bytes},
 		{"move_file", moveArgs{Source: `"bad\xff.txt"`, Dest: "good.txt"}, bytes},
 		{"delete_file", deleteFileArgs{Path: `"bad\xff.txt"`}, bytes},
 		{"apply_patch", applyPatchArgs{Patch: begin("*** Delete File: \"bad\\xff.txt\"\n")}, bytes},
-		{"edit_file", edit(`"sub/bad\xff.txt"`, "a", "b"), bytes},
+		{"edit_file", editCall(`"sub/bad\xff.txt"`, "a", "b"), bytes},
 		{"list_directory", listDirectoryArgs{Path: `"bad\xff"`}, bytes},
 		{"read_file", readFileArgs{Path: `"a \"b\""`}, escapes},
 	} {

@@ -6,6 +6,10 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
+
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -23,7 +27,7 @@ type applyPatchArgs struct {
 // patching is a call of apply_patch.
 type patching struct {
 	files  []*patchedFile // in the order of the patch
-	trash  *trash         // nil if nothing is deleted
+	trash  *trash.Trash   // nil if nothing is deleted
 	dryRun bool
 	budget int
 }
@@ -34,7 +38,7 @@ var _ change = (*patching)(nil)
 // the patch that were read make of it.
 type patchedFile struct {
 	target *roots.Target
-	before snapshot
+	before snapshot.Snapshot
 	exists bool
 	data   []byte
 	mode   fs.FileMode // 0 if the patch does not say
@@ -134,20 +138,20 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 	total = 0
 	for _, f := range c.files {
 		if f.target.Info() == nil {
-			f.before = snapshot{kept: true}
+			f.before = snapshot.Snapshot{Kept: true}
 			continue
 		}
 		if err := f.target.Writable(); err != nil {
 			return f.name(err)
 		}
 		var err error
-		if f.before, err = take(ctx, f.target, maxEdit); err != nil {
+		if f.before, err = snapshot.Take(ctx, f.target, edit.MaxBytes); err != nil {
 			return err
 		}
-		if total += f.before.size; !f.before.kept || total > maxPatched {
-			return f.tooLarge(f.before.size, total)
+		if total += f.before.Size; !f.before.Kept || total > maxPatched {
+			return f.tooLarge(f.before.Size, total)
 		}
-		f.exists, f.data = true, f.before.data
+		f.exists, f.data = true, f.before.Data
 	}
 	return nil
 }
@@ -155,8 +159,8 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 // tooLarge says that the file is too large, or else those up to it together.
 func (f *patchedFile) tooLarge(size, total int64) error {
 	const hint = "move_file, copy_file or a program; nothing was changed"
-	if size > maxEdit {
-		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; a file of a patch may have at most %d", tool.VisibleName(f.target.String()), size, maxEdit).
+	if size > edit.MaxBytes {
+		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; a file of a patch may have at most %d", tool.VisibleName(f.target.String()), size, edit.MaxBytes).
 			WithHint("use " + hint)
 	}
 	return tool.Errorf(tool.ResourceExhausted, "The files of the patch up to %s have %d bytes together; at most %d are possible", tool.VisibleName(f.target.String()), total, maxPatched).
@@ -175,14 +179,14 @@ func (f *patchedFile) name(err error) error {
 func (c *patching) check(w *workspace) error {
 	total := 0
 	for _, f := range c.files {
-		if total += len(f.data); len(f.data) > maxEdit || total > maxPatched {
+		if total += len(f.data); len(f.data) > edit.MaxBytes || total > maxPatched {
 			return f.tooLarge(int64(len(f.data)), int64(total))
 		}
 		if f.exists {
 			if err := f.target.Writable(); err != nil {
 				return f.name(err)
 			}
-		} else if f.before.exists {
+		} else if f.before.Exists {
 			if err := f.target.Removable(); err != nil {
 				return f.name(err)
 			}
@@ -195,11 +199,11 @@ func (c *patching) check(w *workspace) error {
 			if c.trash, err = w.openTrash(); err != nil {
 				return err
 			}
-			if _, err := c.trash.slot(); err != nil {
+			if _, err := c.trash.Slot(); err != nil {
 				return err
 			}
 		}
-		f.trashID = newTrashID()
+		f.trashID = trash.NewID()
 	}
 	return nil
 }
@@ -207,13 +211,13 @@ func (c *patching) check(w *workspace) error {
 // operation is what becomes of the file, "" if nothing does.
 func (f *patchedFile) operation() string {
 	switch {
-	case f.exists && !f.before.exists:
+	case f.exists && !f.before.Exists:
 		return created
-	case f.exists && (f.made || f.mode != 0 || string(f.data) != string(f.before.data)):
+	case f.exists && (f.made || f.mode != 0 || string(f.data) != string(f.before.Data)):
 		return updated
-	case !f.exists && f.before.exists && f.moved:
+	case !f.exists && f.before.Exists && f.moved:
 		return movedTo
-	case !f.exists && f.before.exists:
+	case !f.exists && f.before.Exists:
 		return deleted
 	default:
 		return ""
@@ -223,7 +227,7 @@ func (f *patchedFile) operation() string {
 func (c *patching) State(context.Context) (string, error) {
 	parts := []string{"apply_patch"}
 	for _, f := range c.files {
-		parts = append(parts, f.target.Identity(), f.before.state())
+		parts = append(parts, f.target.Identity(), f.before.State())
 	}
 	return stateOf(parts...), nil
 }
@@ -236,7 +240,7 @@ func (c *patching) changes() []roots.Change {
 		switch f.operation() {
 		case created, updated:
 			one := roots.Change{Target: f.target, Content: f.data, Mode: f.mode}
-			if f.from != nil && f.from.before.exists {
+			if f.from != nil && f.from.before.Exists {
 				one.Like = f.from.target
 			}
 			changes = append(changes, one)
@@ -255,7 +259,7 @@ func (c *patching) Apply(ctx context.Context) (tool.Result, error) {
 	kept, err := c.keep()
 	if err != nil { // nothing is changed yet
 		for _, id := range kept {
-			c.trash.forget(id)
+			c.trash.Forget(id)
 		}
 		return tool.Result{}, err
 	}
@@ -263,7 +267,7 @@ func (c *patching) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, c.undone(err)
 	}
 	if c.trash != nil {
-		c.trash.bound(ctx, kept...)
+		c.trash.Bound(ctx, kept...)
 	}
 	for _, f := range c.files {
 		if operation := f.operation(); operation != "" {
@@ -283,7 +287,7 @@ func (c *patching) undone(err error) error {
 		case f.target.Gone():
 			told.Message += fmt.Sprintf("; %s is in the trash as %s", tool.VisibleName(f.target.String()), f.trashID)
 		default:
-			c.trash.forget(f.trashID)
+			c.trash.Forget(f.trashID)
 		}
 	}
 	return &told
@@ -296,7 +300,7 @@ func (c *patching) keep() (ids []string, err error) {
 			continue
 		}
 		ids = append(ids, f.trashID)
-		if err := c.trash.keep(f.trashID, f.target, f.before.data); err != nil {
+		if err := c.trash.Keep(f.trashID, f.target, f.before.Data); err != nil {
 			return ids, err
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/toolhost/toolhost/sdk/patch"
@@ -26,12 +29,12 @@ func FuzzPatch(f *testing.F) {
 		if before == after || len(before)+len(after) > 10_000 {
 			return
 		}
-		d, ok := compare("a/f", "b/f", before, after)
+		d, ok := snapshot.Compare("a/f", "b/f", before, after)
 		if !ok {
 			t.Fatal("there is no diff")
 		}
-		if got, err := woven(t, before, d.text); err != nil || got != after {
-			t.Errorf("the diff of %q and %q gives %q, %v:\n%s", before, after, got, err, d.text)
+		if got, err := woven(t, before, d.Text); err != nil || got != after {
+			t.Errorf("the diff of %q and %q gives %q, %v:\n%s", before, after, got, err, d.Text)
 		}
 		text, ok := asBeginPatch(t, before, after)
 		if !ok {
@@ -42,7 +45,7 @@ func FuzzPatch(f *testing.F) {
 		if errors.As(err, &told) && strings.Contains(told.Message, "does not say where it belongs") {
 			return
 		}
-		if want := keepLastEnd(before, after); err != nil || got != want && got != lastEndOf(before, after) {
+		if want := edit.KeepLastEnd(before, after); err != nil || got != want && got != lastEndOf(before, after) {
 			t.Errorf("the other form for %q and %q gives %q, %v:\n%s", before, after, got, err, text)
 		}
 	})
@@ -51,7 +54,7 @@ func FuzzPatch(f *testing.F) {
 // lastEndOf gives after the last line end of before, or takes its own.
 func lastEndOf(before, after string) string {
 	if before == "" || strings.HasSuffix(before, "\n") {
-		return keepLastEnd("\n", after)
+		return edit.KeepLastEnd("\n", after)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(after, "\n"), "\r")
 }
@@ -66,7 +69,7 @@ func woven(t *testing.T, before, text string) (string, error) {
 	if len(files) != 1 {
 		t.Fatalf("%d files in\n%s", len(files), text)
 	}
-	after, _, err := weave(t.Context(), "f", before, &files[0])
+	after, _, err := edit.ApplyHunks(t.Context(), "f", before, &files[0])
 	return after, err
 }
 
@@ -74,7 +77,7 @@ func woven(t *testing.T, before, text string) (string, error) {
 // if that cannot tell them: it knows no difference in line ends alone.
 func asBeginPatch(t *testing.T, before, after string) (text string, ok bool) {
 	t.Helper()
-	unified, err := udiff.ToUnifiedDiff("f", "f", before, udiff.Lines(before, after), diffContext)
+	unified, err := udiff.ToUnifiedDiff("f", "f", before, udiff.Lines(before, after), 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +104,8 @@ func asBeginPatch(t *testing.T, before, after string) (text string, ok bool) {
 	return b.String(), true
 }
 
-// FuzzWeave applies any patch to any text.
-func FuzzWeave(f *testing.F) {
+// FuzzApplyHunks applies any patch to any text.
+func FuzzApplyHunks(f *testing.F) {
 	f.Add("one\ntwo\n", "--- f\n+++ f\n@@ -1,2 +1 @@\n one\n-two\n")
 	f.Add("one\ntwo", "*** Begin Patch\n*** Update File: f\n@@ one\n@@ two\n-two\n+2\n*** End of File\n*** End Patch\n")
 	f.Add("x\nx\n", "--- f\n+++ f\n@@ -9 +9 @@\n-x\n\\ No newline\n+y\r\n")
@@ -112,7 +115,7 @@ func FuzzWeave(f *testing.F) {
 			return
 		}
 		for i := range files {
-			after, _, err := weave(t.Context(), "f", before, &files[i])
+			after, _, err := edit.ApplyHunks(t.Context(), "f", before, &files[i])
 			var told *tool.Error
 			if err != nil && !errors.As(err, &told) {
 				t.Errorf("the error is %v", err)

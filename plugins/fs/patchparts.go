@@ -4,6 +4,10 @@ import (
 	"context"
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/edit"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -61,7 +65,7 @@ func isBackup(name string) bool {
 // for git, what was there before the whole patch.
 func (f *patchedFile) source(part *patch.File) (data []byte, exists bool) {
 	if part.AtOnce && (f.made || part.Operation != patch.Delete) {
-		return f.before.data, f.before.exists
+		return f.before.Data, f.before.Exists
 	}
 	return f.data, f.exists
 }
@@ -137,12 +141,12 @@ func (f *patchedFile) changed(ctx context.Context, part *patch.File, data []byte
 		return data, nil
 	}
 	path := f.target.String()
-	old := snapshot{exists: true, kept: true, size: int64(len(data)), data: data, head: data[:min(len(data), headSize)]}
+	old := snapshot.Snapshot{Exists: true, Kept: true, Size: int64(len(data)), Data: data, Head: data[:min(len(data), textfile.HeadSize)]}
 	text, encoding, err := editable(path, &old, "")
 	if err != nil {
 		return nil, f.name(err)
 	}
-	after, notes, err := weave(ctx, path, text, part)
+	after, notes, err := edit.ApplyHunks(ctx, path, text, part)
 	if err != nil {
 		return nil, err
 	}

@@ -6,19 +6,23 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // text returns what the file held and what it will hold; it is not ok if one of
 // these is no text. A file that was moved here held what it held there.
-func (f *patchedFile) text() (before *snapshot, old, after string, ok bool) {
+func (f *patchedFile) text() (before *snapshot.Snapshot, old, after string, ok bool) {
 	before = &f.before
 	if f.from != nil {
 		before = &f.from.before
 	}
-	now := snapshot{exists: f.exists, kept: true, size: int64(len(f.data)), data: f.data, head: f.data[:min(len(f.data), headSize)]}
-	old, _, ok = before.text()
-	after, _, same := now.text()
+	now := snapshot.Snapshot{Exists: f.exists, Kept: true, Size: int64(len(f.data)), Data: f.data, Head: f.data[:min(len(f.data), textfile.HeadSize)]}
+	old, _, ok = before.Text()
+	after, _, same := now.Text()
 	return before, old, after, ok && same
 }
 
@@ -75,7 +79,7 @@ func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 	for _, f := range files {
 		titles.WriteString(f.title() + "\n")
 		size, content := f.show()
-		if left > 0 || diffs.Len()+size > maxPreview {
+		if left > 0 || diffs.Len()+size > snapshot.MaxPreview {
 			left++
 			continue
 		}
@@ -88,7 +92,7 @@ func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 	if left > 0 {
 		content = append(content, tool.Text(fmt.Sprintf("NOT ALL IS SHOWN: what changes in the last %d of %d files is left out.", left, len(files))))
 	}
-	content = append(content, bounded("list", titles.String())...)
+	content = append(content, snapshot.Bounded("list", titles.String())...)
 	if diffs.Len() > 0 {
 		content = append(content, tool.Text(diffs.String()))
 	}
@@ -99,9 +103,9 @@ func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 func (f *patchedFile) show() (size int, content []tool.Content) {
 	before, old, after, text := f.text()
 	if !f.exists {
-		content = []tool.Content{tool.Text(fmt.Sprintf("What goes: %s, %s\n", tool.VisibleName(f.target.String()), f.before.describe()))}
+		content = []tool.Content{tool.Text(fmt.Sprintf("What goes: %s, %s\n", tool.VisibleName(f.target.String()), f.before.Describe()))}
 	} else {
-		content = showDiff(f.target.String(), before, old, after, text)
+		content = snapshot.ShowDiff(f.target.String(), before, old, after, text)
 	}
 	for _, part := range content {
 		size += len(part.Data)
@@ -122,7 +126,7 @@ func (c *patching) report() tool.Result {
 		line := f.title()
 		if f.exists {
 			fact["bytes"], fact["hash"] = len(f.data), fmt.Sprintf("sha256:%x", sha256.Sum256(f.data))
-			added, removed := countLineChanges(old, after)
+			added, removed := snapshot.CountLineChanges(old, after)
 			fact["added"], fact["removed"] = added, removed
 			line += fmt.Sprintf(" (+%d -%d)", added, removed)
 		} else {
@@ -139,21 +143,21 @@ func (c *patching) report() tool.Result {
 		facts = append(facts, fact)
 		if c.dryRun {
 			from := "/dev/null"
-			if before.exists {
+			if before.Exists {
 				from = tool.VisibleName("a/" + path)
 			}
-			d, ok := compare(from, tool.VisibleName("b/"+path), old, after)
+			d, ok := snapshot.Compare(from, tool.VisibleName("b/"+path), old, after)
 			compared = compared && ok
-			diffs.WriteString(d.text)
+			diffs.WriteString(d.Text)
 		}
 	}
-	head := fmt.Sprintf("Applied the patch to %s:\n", plural(len(files), "file"))
+	head := fmt.Sprintf("Applied the patch to %s:\n", page.Count(len(files), "file"))
 	if c.dryRun {
-		head = fmt.Sprintf("[nothing was changed; the patch applies to %s:]\n", plural(len(files), "file"))
+		head = fmt.Sprintf("[nothing was changed; the patch applies to %s:]\n", page.Count(len(files), "file"))
 	}
 	result := tool.TextResult(head + strings.TrimSuffix(text.String(), "\n"))
 	if c.dryRun {
-		result.Content = append(result.Content, fitDiff(difference{text: diffs.String()}, compared, max(c.budget-text.Len(), noteRoom))...)
+		result.Content = append(result.Content, fitDiff(snapshot.Difference{Text: diffs.String()}, compared, max(c.budget-text.Len(), page.NoteRoom))...)
 	}
 	result.Metadata = map[string]any{"files": facts}
 	return result

@@ -10,21 +10,20 @@ import (
 	"io"
 	"math"
 	"os"
-	"syscall"
+	"path"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
-	// maxWhole is the size up to which a file is read to its end, so that its
-	// lines are counted and its hash is known.
-	maxWhole = 64 << 20
 	// maxScan is how much of a larger file is read to find the first line.
 	maxScan = 1 << 30
-	// noteRoom is what is left of the budget for the note that says how to go
-	// on.
-	noteRoom = 200
 )
 
 // lineRange is the arguments that choose lines of a file.
@@ -33,9 +32,6 @@ type lineRange struct {
 	Column *int `json:"column,omitempty" jsonschema:"where in the first line to begin, in bytes of UTF-8 counted from 1 (the default): to read on in a line that was cut"`
 	Limit  *int `json:"limit,omitempty" jsonschema:"how many lines to return at most; the default is as many as fit"`
 }
-
-// nothing is a window that shows nothing, to count lines.
-var nothing = window{offset: math.MaxInt, limit: 1}
 
 type readFileArgs struct {
 	Path string `json:"path" jsonschema:"the file to read, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
@@ -50,17 +46,17 @@ func readFile(ctx context.Context, w *workspace, in readFileArgs) (tool.Result, 
 
 // read returns a window of the text of a file, or what else the file is.
 func (w *workspace) read(ctx context.Context, name string, lines lineRange, encoding string) (tool.Result, error) {
-	view := window{offset: 1, column: 1, limit: math.MaxInt, budget: min(w.budget-noteRoom, w.maxRead)}
+	view := textfile.Window{Offset: 1, Column: 1, Limit: math.MaxInt, Budget: min(w.budget-page.NoteRoom, w.maxRead)}
 	if lines.Offset != nil {
-		view.offset = *lines.Offset
+		view.Offset = *lines.Offset
 	}
 	if lines.Column != nil {
-		view.column = *lines.Column
+		view.Column = *lines.Column
 	}
 	if lines.Limit != nil {
-		view.limit = *lines.Limit
+		view.Limit = *lines.Limit
 	}
-	if err := view.check(); err != nil {
+	if err := checkWindow(view); err != nil {
 		return tool.Result{}, err
 	}
 	f, err := w.openFile(name)
@@ -70,34 +66,34 @@ func (w *workspace) read(ctx context.Context, name string, lines lineRange, enco
 	defer f.Close()
 
 	if encoding == "" || encoding == "auto" {
-		c, ok := detectCharset(f.head, f.whole())
-		if !ok || isMedia(f.mediaType) {
+		c, ok := textfile.Detect(f.head, f.whole())
+		if !ok || textfile.IsMedia(f.mediaType) {
 			return w.readBinary(f)
 		}
 		f.charset = c
-	} else if f.charset, err = namedCharset(encoding, f.head); err != nil {
+	} else if f.charset, err = textfile.Named(encoding, f.head); err != nil {
 		return tool.Result{}, err
 	}
 	room := min(w.budget, w.maxRead)
-	if f.charset.decoder == nil && view.offset == 1 && view.limit == math.MaxInt && f.size <= int64(room) {
-		view.budget = room // all of it fits, so that no note is needed
+	if f.charset.Decoder == nil && view.Offset == 1 && view.Limit == math.MaxInt && f.size <= int64(room) {
+		view.Budget = room // all of it fits, so that no note is needed
 	}
 	return f.read(ctx, view)
 }
 
-// check refuses a window that shows nothing.
-func (w *window) check() error {
+// checkWindow refuses a window that shows nothing.
+func checkWindow(w textfile.Window) error {
 	switch {
-	case w.offset == 0:
+	case w.Offset == 0:
 		return tool.Errorf(tool.InvalidArgument, "offset is 0, but lines are counted from 1").
 			WithHint("leave offset out to begin with the first line")
-	case w.column <= 0:
-		return tool.Errorf(tool.InvalidArgument, "column is %d, expected at least 1", w.column).
+	case w.Column <= 0:
+		return tool.Errorf(tool.InvalidArgument, "column is %d, expected at least 1", w.Column).
 			WithHint("leave column out to begin with the whole line")
-	case w.limit <= 0:
-		return tool.Errorf(tool.InvalidArgument, "limit is %d, expected at least 1", w.limit).
+	case w.Limit <= 0:
+		return tool.Errorf(tool.InvalidArgument, "limit is %d, expected at least 1", w.Limit).
 			WithHint("leave limit out for as many lines as fit")
-	case w.budget < utf8.UTFMax:
+	case w.Budget < utf8.UTFMax:
 		return tool.Errorf(tool.ResourceExhausted, "The output of this call is too small to hold text")
 	default:
 		return nil
@@ -117,7 +113,7 @@ type file struct {
 	// head is its beginning, at most headSize bytes.
 	head      []byte
 	mediaType string
-	charset   charset
+	charset   textfile.Charset
 }
 
 // openFile opens a file and looks at its beginning. The caller closes it.
@@ -133,7 +129,7 @@ func (w *workspace) openFile(name string) (*file, error) {
 	f := &file{File: opened, path: shown}
 	if err := f.look(); err != nil {
 		_ = opened.Close()
-		return nil, readError(err)
+		return nil, snapshot.ReadError(err)
 	}
 	return f, nil
 }
@@ -144,42 +140,33 @@ func (f *file) look() error {
 		return err
 	}
 	f.size = info.Size()
-	head := make([]byte, headSize)
+	head := make([]byte, textfile.HeadSize)
 	n, err := io.ReadFull(f, head)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
 	}
 	f.head = head[:min(int64(n), f.size)]
-	f.mediaType = mediaTypeOf(f.head)
+	f.mediaType = textfile.MediaType(f.head)
 	return nil
 }
 
 // whole reports whether head is all there is.
 func (f *file) whole() bool { return f.size <= int64(len(f.head)) }
 
-// readError says why a file that is open cannot be read. The number's own text
-// is told: that of err names the file in the host's terms.
-func readError(err error) error {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return tool.Errorf(tool.Failed, "Failed to read file: %s", errno.Error()).WithCause(err)
-	}
-	return err
-}
-
 // read returns what the window shows.
-func (f *file) read(ctx context.Context, view window) (tool.Result, error) {
-	wholly := f.size <= maxWhole
-	if view.offset < 0 && !wholly {
+func (f *file) read(ctx context.Context, view textfile.Window) (tool.Result, error) {
+	wholly := f.size <= snapshot.MaxWhole
+	if view.Offset < 0 && !wholly {
 		return f.readEnd(ctx, view)
 	}
 	counted := -1
-	if view.offset < 0 {
-		all, err := f.scan(ctx, nothing, 0, nil, true)
+	if view.Offset < 0 {
+		all, err := f.scan(ctx, textfile.CountOnly, 0, nil, true)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		counted = all.lines
-		view.offset = max(1, counted+1+view.offset)
+		counted = all.Lines
+		view.Offset = max(1, counted+1+view.Offset)
 	}
 	var digest hash.Hash
 	if wholly {
@@ -193,20 +180,20 @@ func (f *file) read(ctx context.Context, view window) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	result := f.result(shown)
-	result.Metadata["first_line"], result.Metadata["last_line"] = shown.first, shown.last
-	if shown.ended {
-		result.Metadata["total_lines"] = shown.lines
+	result.Metadata["first_line"], result.Metadata["last_line"] = shown.First, shown.Last
+	if shown.Ended {
+		result.Metadata["total_lines"] = shown.Lines
 	}
 	if digest != nil && !f.shrunk {
 		result.Metadata["hash"] = fmt.Sprintf("sha256:%x", digest.Sum(nil))
 	}
 	switch {
-	case shown.cut:
-		result.Metadata["next_offset"], result.Metadata["next_column"] = shown.last, shown.next
-	case !shown.ended || shown.last < shown.lines:
-		result.Metadata["next_offset"] = shown.last + 1
+	case shown.Cut:
+		result.Metadata["next_offset"], result.Metadata["next_column"] = shown.Last, shown.Next
+	case !shown.Ended || shown.Last < shown.Lines:
+		result.Metadata["next_offset"] = shown.Last + 1
 	}
-	if note := shown.note(); note != "" {
+	if note := readNote(&shown); note != "" {
 		result.Content = append(result.Content, tool.Text(note))
 	}
 	if f.shrunk {
@@ -217,18 +204,18 @@ func (f *file) read(ctx context.Context, view window) (tool.Result, error) {
 
 // check refuses a window that the file does not have, or has no longer: if its
 // lines were counted to find it, there must be as many now.
-func (f *file) check(view window, shown excerpt, counted int) error {
+func (f *file) check(view textfile.Window, shown textfile.Excerpt, counted int) error {
 	switch {
-	case counted >= 0 && (f.shrunk || counted != shown.lines):
+	case counted >= 0 && (f.shrunk || counted != shown.Lines):
 		return f.changed()
-	case shown.short && shown.bounded:
-		return tool.Errorf(tool.InvalidArgument, "column is %d, but of line %d of %s %d bytes can be read, up to the first GiB of the file", view.column, view.offset, tool.VisibleName(f.path), shown.length).
+	case shown.Short && shown.Bounded:
+		return tool.Errorf(tool.InvalidArgument, "column is %d, but of line %d of %s %d bytes can be read, up to the first GiB of the file", view.Column, view.Offset, tool.VisibleName(f.path), shown.Length).
 			WithHint("use a negative offset to read from the end")
-	case shown.short:
-		return tool.Errorf(tool.InvalidArgument, "column is %d, but line %d of %s has %d bytes", view.column, view.offset, tool.VisibleName(f.path), shown.length).
+	case shown.Short:
+		return tool.Errorf(tool.InvalidArgument, "column is %d, but line %d of %s has %d bytes", view.Column, view.Offset, tool.VisibleName(f.path), shown.Length).
 			WithHint("leave column out to begin with the whole line")
-	case shown.last < view.offset && view.offset > 1:
-		return f.beyond(view.offset, shown)
+	case shown.Last < view.Offset && view.Offset > 1:
+		return f.beyond(view.Offset, shown)
 	default:
 		return nil
 	}
@@ -236,10 +223,10 @@ func (f *file) check(view window, shown excerpt, counted int) error {
 
 // readEnd returns the last lines of a file that is too large to count them
 // all.
-func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
-	from := f.size - maxWhole
-	from -= (from - int64(f.charset.bom)) % int64(f.charset.unit)
-	all, err := f.scan(ctx, nothing, from, nil, true)
+func (f *file) readEnd(ctx context.Context, view textfile.Window) (tool.Result, error) {
+	from := f.size - snapshot.MaxWhole
+	from -= (from - int64(f.charset.Bom)) % int64(f.charset.Unit)
+	all, err := f.scan(ctx, textfile.CountOnly, from, nil, true)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -247,29 +234,29 @@ func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
 		return tool.Result{}, f.changed()
 	}
 	// The first line began before from.
-	offset := all.lines + 1 + view.offset
+	offset := all.Lines + 1 + view.Offset
 	if offset < 2 {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, but the last %d MiB of %s have %d lines only", view.offset, maxWhole>>20, tool.VisibleName(f.path), all.lines-1).
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, but the last %d MiB of %s have %d lines only", view.Offset, snapshot.MaxWhole>>20, tool.VisibleName(f.path), all.Lines-1).
 			WithHint("a file of this size can be read from its end that far; use a positive offset, or search_content")
 	}
-	back := view.offset
-	view.offset = offset
+	back := view.Offset
+	view.Offset = offset
 	shown, err := f.scan(ctx, view, from, nil, true)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	view.offset = back
-	if err := f.check(view, shown, all.lines); err != nil {
+	view.Offset = back
+	if err := f.check(view, shown, all.Lines); err != nil {
 		return tool.Result{}, err
 	}
 	result := f.result(shown)
 	switch {
-	case shown.cut:
-		result.Metadata["next_offset"], result.Metadata["next_column"] = back, shown.next
-		note := fmt.Sprintf("[the line is too long and was cut; continue in it with offset=%d column=%d]", back, shown.next)
+	case shown.Cut:
+		result.Metadata["next_offset"], result.Metadata["next_column"] = back, shown.Next
+		note := fmt.Sprintf("[the line is too long and was cut; continue in it with offset=%d column=%d]", back, shown.Next)
 		result.Content = append(result.Content, tool.Text(note))
-	case shown.last < shown.lines:
-		note := fmt.Sprintf("[%d of the last %d lines; more do not fit, use an offset nearer to the end]", shown.last-shown.first+1, -back)
+	case shown.Last < shown.Lines:
+		note := fmt.Sprintf("[%d of the last %d lines; more do not fit, use an offset nearer to the end]", shown.Last-shown.First+1, -back)
 		result.Content = append(result.Content, tool.Text(note))
 	}
 	return result, nil
@@ -277,28 +264,28 @@ func (f *file) readEnd(ctx context.Context, view window) (tool.Result, error) {
 
 // scan reads the text from the given byte on through the window. The digest,
 // if there is one, is of the bytes.
-func (f *file) scan(ctx context.Context, view window, from int64, digest hash.Hash, wholly bool) (excerpt, error) {
+func (f *file) scan(ctx context.Context, view textfile.Window, from int64, digest hash.Hash, wholly bool) (textfile.Excerpt, error) {
 	section := io.NewSectionReader(f, from, max(min(f.size-from, maxScan), 0))
 	raw := io.Reader(section)
 	if digest != nil {
 		raw = io.TeeReader(raw, digest)
 	}
 	if from == 0 {
-		if _, err := io.CopyN(io.Discard, raw, int64(f.charset.bom)); err != nil && !errors.Is(err, io.EOF) {
-			return excerpt{}, readError(err)
+		if _, err := io.CopyN(io.Discard, raw, int64(f.charset.Bom)); err != nil && !errors.Is(err, io.EOF) {
+			return textfile.Excerpt{}, snapshot.ReadError(err)
 		}
 	}
-	shown, err := scan(ctx, f.charset.text(raw), view, f.size-from, wholly)
+	shown, err := textfile.Scan(ctx, f.charset.Text(raw), view, f.size-from, wholly)
 	if err != nil {
-		return excerpt{}, readError(err)
+		return textfile.Excerpt{}, snapshot.ReadError(err)
 	}
 	if read, err := section.Seek(0, io.SeekCurrent); err != nil {
-		return excerpt{}, err
-	} else if shown.ended && read < section.Size() {
+		return textfile.Excerpt{}, err
+	} else if shown.Ended && read < section.Size() {
 		f.size, f.shrunk = from+read, true
 	}
-	shown.bounded = shown.ended && f.size-from > maxScan
-	shown.ended = shown.ended && !shown.bounded
+	shown.Bounded = shown.Ended && f.size-from > maxScan
+	shown.Ended = shown.Ended && !shown.Bounded
 	return shown, nil
 }
 
@@ -308,51 +295,76 @@ func (f *file) changed() error {
 }
 
 // beyond says that a file does not have the first line of the window.
-func (f *file) beyond(offset int, seen excerpt) error {
-	if f.size > maxWhole {
-		return tool.Errorf(tool.InvalidArgument, "offset is %d, but the first GiB of %s has %d lines", offset, tool.VisibleName(f.path), seen.lines).
+func (f *file) beyond(offset int, seen textfile.Excerpt) error {
+	if f.size > snapshot.MaxWhole {
+		return tool.Errorf(tool.InvalidArgument, "offset is %d, but the first GiB of %s has %d lines", offset, tool.VisibleName(f.path), seen.Lines).
 			WithHint("use a negative offset to read from the end, or search_content")
 	}
-	return tool.Errorf(tool.InvalidArgument, "offset is %d, but %s has %d lines", offset, tool.VisibleName(f.path), seen.lines).
+	return tool.Errorf(tool.InvalidArgument, "offset is %d, but %s has %d lines", offset, tool.VisibleName(f.path), seen.Lines).
 		WithHint("use a negative offset to read from the end")
 }
 
 // result holds the text and the facts that every text has.
-func (f *file) result(shown excerpt) tool.Result {
+func (f *file) result(shown textfile.Excerpt) tool.Result {
 	facts := map[string]any{
 		"path":        f.path,
 		"total_bytes": f.size,
-		"encoding":    f.charset.name,
-		"eol":         shown.eol(),
+		"encoding":    f.charset.Name,
+		"eol":         shown.EOL(),
 	}
-	if f.charset.bom > 0 {
+	if f.charset.Bom > 0 {
 		facts["byte_order_mark"] = true
 	}
-	content := []tool.Content{{Kind: tool.KindText, Data: shown.text}}
-	if f.charset.loses(shown.text) {
+	content := []tool.Content{{Kind: tool.KindText, Data: shown.Text}}
+	if f.charset.Loses(shown.Text) {
 		facts["invalid_characters"] = true
-		content[0].Data = bytes.ToValidUTF8(shown.text, []byte("\uFFFD"))
-		content = append(content, tool.Text(fmt.Sprintf("[bytes that are not %s are shown as U+FFFD; name another encoding, such as latin1]", f.charset.name)))
+		content[0].Data = bytes.ToValidUTF8(shown.Text, []byte("\uFFFD"))
+		content = append(content, tool.Text(fmt.Sprintf("[bytes that are not %s are shown as U+FFFD; name another encoding, such as latin1]", f.charset.Name)))
 	}
 	return tool.Result{Content: content, Metadata: facts}
 }
 
 // note says how to go on, or "" if the window reached the end.
-func (e *excerpt) note() string {
+func readNote(e *textfile.Excerpt) string {
 	of := ""
-	if e.ended {
-		of = fmt.Sprintf(" of %d", e.lines)
+	if e.Ended {
+		of = fmt.Sprintf(" of %d", e.Lines)
 	}
 	switch {
-	case e.ended && e.lines == 0:
+	case e.Ended && e.Lines == 0:
 		return "[the file is empty]"
-	case e.cut && e.ended && e.last < e.lines:
-		return fmt.Sprintf("[line %d%s is too long and was cut; continue in it with offset=%d column=%d, or after it with offset=%d]", e.last, of, e.last, e.next, e.last+1)
-	case e.cut:
-		return fmt.Sprintf("[line %d%s is too long and was cut; continue in it with offset=%d column=%d]", e.last, of, e.last, e.next)
-	case e.ended && e.last == e.lines:
+	case e.Cut && e.Ended && e.Last < e.Lines:
+		return fmt.Sprintf("[line %d%s is too long and was cut; continue in it with offset=%d column=%d, or after it with offset=%d]", e.Last, of, e.Last, e.Next, e.Last+1)
+	case e.Cut:
+		return fmt.Sprintf("[line %d%s is too long and was cut; continue in it with offset=%d column=%d]", e.Last, of, e.Last, e.Next)
+	case e.Ended && e.Last == e.Lines:
 		return ""
 	default:
-		return fmt.Sprintf("[lines %d-%d%s; continue with offset=%d]", e.first, e.last, of, e.last+1)
+		return fmt.Sprintf("[lines %d-%d%s; continue with offset=%d]", e.First, e.Last, of, e.Last+1)
 	}
+}
+
+// readBinary returns an image or audio as content, and says what else is.
+func (w *workspace) readBinary(f *file) (tool.Result, error) {
+	facts := map[string]any{"path": f.path, "total_bytes": f.size, "media_type": f.mediaType}
+	room := int64(min(w.budget, w.maxRead))
+	if !textfile.IsMedia(f.mediaType) {
+		text := fmt.Sprintf("Binary file: %s, %d bytes", f.mediaType, f.size)
+		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
+	}
+	if f.size > room {
+		text := fmt.Sprintf("%s of %d bytes, too large to show: at most %d bytes are possible", f.mediaType, f.size, room)
+		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil
+	}
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, f.size))
+	if err != nil {
+		return tool.Result{}, snapshot.ReadError(err)
+	}
+	facts["total_bytes"] = len(data) // it may have become shorter
+	kind := tool.KindImage
+	if strings.HasPrefix(f.mediaType, "audio/") {
+		kind = tool.KindAudio
+	}
+	content := tool.Content{Kind: kind, MediaType: f.mediaType, Name: path.Base(f.path), Data: data}
+	return tool.Result{Content: []tool.Content{content}, Metadata: facts}, nil
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/encoding/unicode"
 
@@ -42,7 +45,7 @@ func TestReadFile(t *testing.T) {
 		"data.bin":    "\x00\x01\x02",
 		"page.html":   "<!DOCTYPE html><p>hi</p>",
 	})
-	runCases(t, dir, 1000+noteRoom, readFileCases())
+	runCases(t, dir, 1000+page.NoteRoom, readFileCases())
 }
 
 func readFileCases() []toolCase {
@@ -245,7 +248,7 @@ func TestReadFileLongLine(t *testing.T) {
 		b.WriteString([]string{"x", "é", "€", "😀", `",`}[i%5])
 	}
 	whole := b.String() + "]}\nlast\n"
-	wide, err := charset{decoder: utf16(unicode.LittleEndian, 2).decoder}.encode(whole)
+	wide, err := textfile.Charset{Decoder: textfile.UTF16(unicode.LittleEndian, 2).Decoder}.Encode(whole)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"golang.org/x/text/encoding"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
@@ -44,12 +47,12 @@ func TestReadFileThatChanges(t *testing.T) {
 	rewrite := func(path string) error {
 		return os.WriteFile(path, []byte(strings.ReplaceAll(before, "line 1", "line\n1")), 0o644)
 	}
-	from := func(offset int) window { return window{offset: offset, limit: 3, budget: 1000} }
+	from := func(offset int) textfile.Window { return textfile.Window{Offset: offset, Limit: 3, Budget: 1000} }
 	for _, tt := range []struct {
 		name   string
 		change func(path string) error
 		at     int // before which reading, from 1; 0 is before all
-		view   window
+		view   textfile.Window
 		want   string
 		err    string
 		facts  map[string]any
@@ -87,7 +90,7 @@ func TestReadFileThatChanges(t *testing.T) {
 				}
 			}
 			readings := 0
-			f.charset = charset{name: "utf-8", unit: 1, decoder: observed{reading: func() {
+			f.charset = textfile.Charset{Name: "utf-8", Unit: 1, Decoder: observed{reading: func() {
 				if readings++; readings == tt.at {
 					change()
 				}
@@ -115,7 +118,7 @@ func TestReadFileThatChanges(t *testing.T) {
 func TestReadFileThatShrinks(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{"a.log": ""})
 	path := filepath.Join(dir, "a.log")
-	if err := os.Truncate(path, 2*maxWhole); err != nil {
+	if err := os.Truncate(path, 2*snapshot.MaxWhole); err != nil {
 		t.Fatal(err)
 	}
 	f, err := workspaceOf(t, dir, 4*tool.KiB).openFile("a.log")
@@ -123,11 +126,11 @@ func TestReadFileThatShrinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	f.charset = charset{name: "utf-8", unit: 1}
+	f.charset = textfile.Charset{Name: "utf-8", Unit: 1}
 	if err := os.Truncate(path, 10); err != nil {
 		t.Fatal(err)
 	}
-	_, err = f.read(t.Context(), window{offset: -1, limit: 1, budget: 100})
+	_, err = f.read(t.Context(), textfile.Window{Offset: -1, Limit: 1, Budget: 100})
 	if told := tool.AsError(err); told == nil || told.Code != tool.Conflict || !told.Retryable {
 		t.Errorf("read = %v, want a conflict", err)
 	}

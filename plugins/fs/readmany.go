@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -51,9 +53,9 @@ func readFiles(ctx context.Context, w *workspace, in readFilesArgs) (tool.Result
 
 // notRead stands in the place of a file that cannot be read.
 func notRead(path string, err *tool.Error) tool.Result {
-	text, facts := shortened(err.Message, maxNote), map[string]any{"path": path, "error": err.Code}
+	text, facts := page.Shorten(err.Message, page.MaxNote), map[string]any{"path": path, "error": err.Code}
 	if err.Hint != "" {
-		text += "; " + shortened(err.Hint, maxNote)
+		text += "; " + page.Shorten(err.Hint, page.MaxNote)
 		facts["hint"] = err.Hint
 	}
 	result := tool.TextResult("[" + text + "]")

@@ -9,6 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
+
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -26,13 +30,13 @@ type restoreFileArgs struct {
 
 // restoring is a call of restore_file.
 type restoring struct {
-	thing    thing
-	trash    *trash
+	thing    trash.Item
+	trash    *trash.Trash
 	content  *roots.Target
 	dest     *roots.Target
 	options  roots.MoveOptions
 	contents roots.Contents
-	names    nameList
+	names    snapshot.NameList
 	older    int // how many others were deleted at the same path before
 }
 
@@ -44,13 +48,13 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	if err != nil {
 		return nil, err
 	}
-	all, err := t.things(ctx)
+	all, err := t.Items(ctx)
 	if err != nil {
 		return nil, err
 	}
-	all = slices.DeleteFunc(all, func(one thing) bool {
+	all = slices.DeleteFunc(all, func(one trash.Item) bool {
 		// Of one without a path nobody knows what it is; another may be forbidden since it was deleted.
-		return one.empty || one.Path == "" || w.Forbids(one.Path)
+		return one.Empty || one.Path == "" || w.Forbids(one.Path)
 	})
 	if in.List {
 		return &trashList{things: all, budget: w.budget}, nil
@@ -65,14 +69,14 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	if err := w.lock(ctx, c.dest); err != nil {
 		return nil, err
 	}
-	if c.content, err = t.target(c.thing.id, "content"); err != nil {
+	if c.content, err = t.Target(c.thing.Id, "content"); err != nil {
 		return nil, err
 	}
-	if err := t.lock(ctx, c.content); err != nil {
+	if err := t.Lock(ctx, c.content); err != nil {
 		return nil, err
 	}
 	if c.content.Info() == nil {
-		return nil, tool.Errorf(tool.NotFound, "%s is not in the trash any more", c.thing.id).
+		return nil, tool.Errorf(tool.NotFound, "%s is not in the trash any more", c.thing.Id).
 			WithHint("somebody else has restored it, or it was removed for good")
 	}
 	if in.Dest != "" {
@@ -82,10 +86,10 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 	}
 	forbidden := false
 	if c.contents, err = c.content.Contents(ctx, func(rel string, info fs.FileInfo) {
-		c.names.add(rel, info)
+		c.names.Add(rel, info)
 		forbidden = forbidden || w.Forbids(path.Join(c.thing.Path, rel))
 	}); err != nil {
-		return nil, hidden(err)
+		return nil, trash.Hidden(err)
 	}
 	if forbidden {
 		return nil, tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(c.thing.Shown)).
@@ -95,15 +99,15 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 }
 
 // choose finds what the arguments mean.
-func (c *restoring) choose(w *workspace, in restoreFileArgs, all []thing) error {
-	inTrash := "in the trash, the last first:\n" + listThings(all, missRoom)
+func (c *restoring) choose(w *workspace, in restoreFileArgs, all []trash.Item) error {
+	inTrash := "in the trash, the last first:\n" + trash.List(all, missRoom)
 	switch {
 	case in.ID != "" && in.Path != "":
 		return tool.Errorf(tool.InvalidArgument, "id and path are both given; expected one of the two")
 	case in.ID == "" && in.Path == "":
 		return tool.Errorf(tool.InvalidArgument, "neither id nor path is given, expected one of the two").WithHint("%s", inTrash)
 	case in.ID != "":
-		i := slices.IndexFunc(all, func(one thing) bool { return one.id == in.ID })
+		i := slices.IndexFunc(all, func(one trash.Item) bool { return one.Id == in.ID })
 		if i < 0 {
 			return tool.Errorf(tool.NotFound, "Nothing in the trash has the id %s", tool.VisibleName(in.ID)).WithHint("%s", inTrash)
 		}
@@ -118,13 +122,13 @@ func (c *restoring) choose(w *workspace, in restoreFileArgs, all []thing) error 
 		if one.Path != there.Identity() {
 			continue
 		}
-		if c.thing.id != "" {
+		if c.thing.Id != "" {
 			c.older++
 			continue
 		}
 		c.thing = one
 	}
-	if c.thing.id == "" {
+	if c.thing.Id == "" {
 		return tool.Errorf(tool.NotFound, "Nothing in the trash was at %s", tool.VisibleName(there.String())).WithHint("%s", inTrash)
 	}
 	return nil
@@ -144,67 +148,57 @@ func (c *restoring) place(w *workspace, dest string) (*roots.Target, error) {
 	return t, err
 }
 
-// lock locks a place in the trash until the workspace is closed.
-func (t *trash) lock(ctx context.Context, place *roots.Target) error {
-	unlock, err := t.folder.Lock(ctx, place)
-	if err != nil {
-		return hidden(err)
-	}
-	t.onClose = append(t.onClose, unlock)
-	return nil
-}
-
 func (c *restoring) State(ctx context.Context) (string, error) {
 	content, err := contentState(ctx, c.content, &c.contents)
 	if err != nil {
 		return "", err
 	}
-	replaced, err := take(ctx, c.dest, 0)
+	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", err
 	}
-	return stateOf("restore_file", c.thing.id, content, c.dest.Identity(), replaced.state()), nil
+	return stateOf("restore_file", c.thing.Id, content, c.dest.Identity(), replaced.State()), nil
 }
 
 func (c *restoring) Show(ctx context.Context) (string, []tool.Content, error) {
 	dest := tool.VisibleName(c.dest.String())
-	summary := fmt.Sprintf("Restores %s to %s, deleted %s: %s", c.thing.id, dest, c.thing.Deleted.Format(time.RFC3339), inventory(&c.contents))
-	replaced, err := take(ctx, c.dest, 0)
+	summary := fmt.Sprintf("Restores %s to %s, deleted %s: %s", c.thing.Id, dest, c.thing.Deleted.Format(time.RFC3339), inventory(&c.contents))
+	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", nil, err
 	}
 	text := "Nothing is replaced."
-	if replaced.exists {
+	if replaced.Exists {
 		summary += ", replacing what is there"
-		text = fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s", dest, replaced.describe())
+		text = fmt.Sprintf("%s is replaced, and cannot be restored.\nold: %s", dest, replaced.Describe())
 	}
 	content := []tool.Content{tool.Text(text)}
 	if c.content.Info().IsDir() {
-		return summary, append(content, c.names.show()...), nil
+		return summary, append(content, c.names.Show()...), nil
 	}
-	back, err := take(ctx, c.content, 0)
+	back, err := snapshot.Take(ctx, c.content, 0)
 	if err != nil {
-		return "", nil, hidden(err)
+		return "", nil, trash.Hidden(err)
 	}
 	if c.content.Info().Mode().Type() == fs.ModeSymlink {
 		return summary, append(content, tool.Text("What comes back: a symbolic link")), nil
 	}
-	return summary, append(content, tool.Text("What comes back: "+back.describe())), nil
+	return summary, append(content, tool.Text("What comes back: "+back.Describe())), nil
 }
 
 func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 	path, operation := c.dest.String(), arrival(c.dest)
 	if err := c.content.MoveTo(ctx, c.dest, c.options); err != nil {
-		return tool.Result{}, hidden(err)
+		return tool.Result{}, trash.Hidden(err)
 	}
-	c.trash.forget(c.thing.id)
+	c.trash.Forget(c.thing.Id)
 	text := fmt.Sprintf("Restored %s (%s)", tool.VisibleName(path), inventory(&c.contents))
 	if c.older > 0 {
 		text += fmt.Sprintf("; %d more that were deleted there before are still in the trash", c.older)
 	}
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{
-		"path": path, "trash_id": c.thing.id, "replaced": operation == updated,
+		"path": path, "trash_id": c.thing.Id, "replaced": operation == updated,
 		"deleted": c.thing.Deleted, "files": c.contents.Files, "bytes": c.contents.Bytes,
 	}
 	result.Effects = []tool.Effect{changed(path, operation)}
@@ -213,7 +207,7 @@ func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 
 // trashList is a call of restore_file that restores nothing.
 type trashList struct {
-	things []thing
+	things []trash.Item
 	budget int
 }
 
@@ -226,13 +220,13 @@ func (c *trashList) Show(context.Context) (string, []tool.Content, error) {
 }
 
 func (c *trashList) Apply(context.Context) (tool.Result, error) {
-	text := listThings(c.things, c.budget-noteRoom)
+	text := trash.List(c.things, c.budget-page.NoteRoom)
 	if len(c.things) == 0 {
 		text = "[" + text + "]"
 	}
-	items := make([]map[string]any, 0, min(len(c.things), maxListed))
+	items := make([]map[string]any, 0, min(len(c.things), snapshot.MaxListed))
 	for _, one := range c.things[:cap(items)] {
-		items = append(items, map[string]any{"id": one.id, "path": one.Shown, "kind": one.Kind, "files": one.Files, "bytes": one.Bytes, "deleted": one.Deleted})
+		items = append(items, map[string]any{"id": one.Id, "path": one.Shown, "kind": one.Kind, "files": one.Files, "bytes": one.Bytes, "deleted": one.Deleted})
 	}
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{"total": len(c.things), "items": items}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
@@ -49,7 +51,7 @@ func age(t *testing.T, user, id string, by time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var info trashInfo
+	var info trash.Info
 	if err := json.Unmarshal(data, &info); err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,11 @@ package main
 
 import (
 	"context"
-	"io"
-	"runtime"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
-	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/plugins/fs/internal/grep"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
-
-// maxWorkers is how many files are searched at a time, each with a buffer.
-const maxWorkers = 8
 
 type searchContentArgs struct {
 	Pattern    string   `json:"pattern" jsonschema:"regular expression (RE2) to find in the lines of files" min:"1" max:"4096" alias:"query,regex"`
@@ -31,149 +26,14 @@ type searchContentArgs struct {
 
 // searchContent is the tool search_content.
 func searchContent(ctx context.Context, w *workspace, in searchContentArgs) (tool.Result, error) {
-	pattern, err := in.compile()
-	if err != nil {
-		return tool.Result{}, err
-	}
-	names, err := in.nameFilter()
-	if err != nil {
-		return tool.Result{}, err
-	}
-	report := newReport(in, w.budget)
-	s := &contentSearch{
-		args: in, pattern: pattern, names: names, report: report,
-		found: found{content: in.Mode == "content", most: in.MaxResults, space: report.budget},
-	}
-	info, err := w.Stat(in.Path)
-	switch {
-	case err != nil:
-	case info.IsDir():
-		err = s.directory(ctx, w)
-	default:
-		err = s.oneFile(ctx, w, info.Size())
-	}
-	if err != nil {
-		return tool.Result{}, err
-	}
-	s.found.into(report)
-	if some, _ := in.lineEnds(); some {
-		report.notes.add("the line end in pattern matches with multiline=true only")
-	}
-	return report.result(), nil
+	return grep.Run(ctx, w.Roots, in.query(), w.budget)
 }
 
-// contentSearch is one search under way.
-type contentSearch struct {
-	args    searchContentArgs
-	pattern *search.Pattern
-	names   *nameFilter
-	report  *report
-	found   found
-}
-
-// directory searches the files below the directory, on all processors.
-func (s *contentSearch) directory(ctx context.Context, w *workspace) error {
-	skip := func(e filetree.Entry) bool { return s.names.skip(e) || s.found.isBeyond(e) }
-	files, err := filetree.Open(w.Roots, s.args.Path, filetree.Options{Gitignore: s.args.Gitignore, Skip: skip})
-	if err != nil {
-		return err
+// query returns what the arguments ask for.
+func (in *searchContentArgs) query() grep.Query {
+	return grep.Query{
+		Pattern: in.Pattern, Path: in.Path, Literal: in.Literal, Case: in.Case, Word: in.Word, Multiline: in.Multiline,
+		Globs: in.Globs, Types: in.Types, Gitignore: in.Gitignore,
+		Mode: in.Mode, Before: in.Before, After: in.After, MaxResults: in.MaxResults,
 	}
-	defer files.Close()
-	visits := make([]filetree.Visit, min(runtime.GOMAXPROCS(0), maxWorkers))
-	for i := range visits {
-		searcher := s.searcher(ctx)
-		visits[i] = func(e filetree.Entry, err error) { s.visit(searcher, e, err) }
-	}
-	return files.Each(ctx, visits)
-}
-
-// visit searches a file that was found.
-func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err error) {
-	if err != nil {
-		s.found.unreadable.Add(1)
-		s.found.gaps.add(failed, gap{rel: e.Rel(), note: told(e, err)})
-		return
-	}
-	if !e.Type.IsRegular() || !s.names.match(e) || s.found.isBeyond(e) {
-		return
-	}
-	f, err := e.Open()
-	if err != nil {
-		s.unopened(e, err)
-		return
-	}
-	defer func() { _ = f.Close() }() // it was only read
-	path, rel := e.Path(), e.Rel()
-	s.found.add(fileHits{path, rel, s.file(searcher, f, f.Size(), gap{rel: rel, name: path})})
-}
-
-// oneFile searches the file that was named.
-func (s *contentSearch) oneFile(ctx context.Context, w *workspace, size int64) error {
-	f, err := w.Open(s.args.Path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	hits := s.file(s.searcher(ctx), f, size, gap{name: s.args.Path})
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	s.found.add(fileHits{s.args.Path, s.args.Path, hits})
-	return nil
-}
-
-// unopened counts a file that cannot be opened. One that is gone has nothing to
-// find.
-func (s *contentSearch) unopened(e filetree.Entry, err error) {
-	s.found.unreadable.Add(1)
-	switch tool.AsError(err).Code { //nolint:exhaustive // the others have one cause: that it cannot be read
-	case tool.NotFound:
-	case tool.PermissionDenied:
-		s.found.gaps.add(secret, gap{rel: e.Rel()})
-	default:
-		s.found.gaps.add(unread, gap{rel: e.Rel(), name: e.Path()})
-	}
-}
-
-// file searches one file. What is not searched of it is noted as the gap.
-func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64, g gap) *hits {
-	hits := s.report.hits(s.args)
-	result, err := searcher.Search(f, size, func(l search.Line) bool { return hits.take(l, searcher.Begin) })
-	switch {
-	case err != nil:
-		s.found.unreadable.Add(1)
-		s.found.gaps.add(unread, g)
-	case result == search.TooLarge:
-		s.found.unreadable.Add(1)
-		s.found.gaps.add(tooLarge, g)
-	case result == search.Binary:
-		s.found.binary.Add(1)
-	case result == search.Turned:
-		s.found.binary.Add(1)
-		s.found.gaps.add(turned, g)
-	default:
-		s.found.files.Add(1)
-	}
-	if g.lines = searcher.Cut(); g.lines > 0 {
-		s.found.gaps.add(longLine, g)
-	}
-	return hits
-}
-
-// searcher returns what searches files on one processor.
-func (s *contentSearch) searcher(ctx context.Context) *search.Searcher {
-	options := search.Options{Charset: searchCharset, Strict: !s.pattern.Same(foreignRunes()), Done: ctx.Done()}
-	if s.args.Mode == "content" {
-		options.Before, options.After, options.Numbers = s.args.Before, s.args.After, true
-	}
-	return s.pattern.Searcher(options)
-}
-
-// searchCharset tells a search what a file holds.
-func searchCharset(head []byte, whole bool) (search.Charset, bool) {
-	c, ok := detectCharset(head, whole)
-	if c.decoder == nil {
-		return search.Charset{Skip: c.bom}, ok
-	}
-	return search.Charset{Skip: c.bom, Decode: c.text}, ok
 }

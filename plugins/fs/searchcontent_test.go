@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,9 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
-	"github.com/toolhost/toolhost/plugins/fs/internal/search"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -94,7 +96,7 @@ func TestLanguages(t *testing.T) {
 		t.Fatal("no field Types")
 	}
 	for language := range strings.SplitSeq(field.Tag.Get("enum"), ",") {
-		if len(extensionsOf(language)) == 0 {
+		if len(glob.ExtensionsOf(language)) == 0 {
 			t.Errorf("extensionsOf(%q) is empty", language)
 		}
 	}
@@ -106,7 +108,7 @@ func TestSearchContentLongLines(t *testing.T) {
 		"min.js":   long,
 		"huge.txt": strings.Repeat("x", 3<<20) + "needle\nneedle after\n",
 		"crlf.txt": "one needle\r\ntwo\r\n",
-		"late.txt": strings.Repeat("needle\n", 2) + strings.Repeat("x", headSize) + "\n\x00needle\nneedle\n",
+		"late.txt": strings.Repeat("needle\n", 2) + strings.Repeat("x", textfile.HeadSize) + "\n\x00needle\nneedle\n",
 		"u16.txt":  "\xFF\xFEn\x00e\x00e\x00d\x00l\x00e\x00",
 	})
 	runCases(t, dir, 4*tool.KiB, []toolCase{
@@ -135,59 +137,6 @@ func TestSearchContentSaysWhichBound(t *testing.T) {
 			if got.Error != nil || !strings.HasSuffix(got.Text(), "\n"+want) {
 				t.Errorf("mode %s, max_results %d: %v, %q; want that it ends in %q", mode, most, got.Error, got.Text(), want)
 			}
-		}
-	}
-}
-
-// Lines are kept only as far as the result can show them, and not at all if
-// they are counted.
-func TestSearchContentKeepsLittle(t *testing.T) {
-	line := func(n int) search.Line {
-		return search.Line{Number: n, Text: []byte(strings.Repeat("x", 100)), Matches: n%60 == 0}
-	}
-	shown := (&report{mode: "content", budget: 1000}).hits(searchContentArgs{Before: 50, After: 50, MaxResults: 10_000})
-	for n := 1; shown.take(line(n), nil); n++ {
-		if n > 1000 {
-			t.Fatal("lines are taken without end")
-		}
-	}
-	if !shown.more || len(shown.lines) > 100 {
-		t.Errorf("%d lines are kept, more = %v, want few and more", len(shown.lines), shown.more)
-	}
-	counted := (&report{mode: "count"}).hits(searchContentArgs{})
-	for range 1000 {
-		counted.take(search.Line{Matches: true}, nil)
-	}
-	if counted.matches != 1000 || len(counted.lines) > 0 {
-		t.Errorf("%d matches are counted and %d lines kept, want 1000 and none", counted.matches, len(counted.lines))
-	}
-}
-
-// Of many files only those are kept that come first, whatever the order is in
-// which they are found.
-func TestFoundKeepsTheFirst(t *testing.T) {
-	for seed := range uint64(50) {
-		w := rand.New(rand.NewPCG(seed, 1))
-		f := &found{content: true, most: 20, space: 10_000}
-		var left []string // the files to find
-		for i := range 2000 {
-			left = append(left, fmt.Sprintf("d%d/%04d", i%7, i))
-		}
-		w.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
-		most := 0
-		for _, name := range left {
-			f.add(fileHits{name, name, &hits{matches: 2}})
-			most = max(most, len(f.kept))
-		}
-		slices.SortFunc(left, filetree.Compare)
-		f.sort()
-		for i := range 11 {
-			if f.kept[i].path != left[i] {
-				t.Fatalf("seed %d: file %d is %s, want %s", seed, i, f.kept[i].path, left[i])
-			}
-		}
-		if most > 40 {
-			t.Errorf("seed %d: %d files were kept, want few", seed, most)
 		}
 	}
 }
@@ -267,7 +216,7 @@ func TestSearchContentTrims(t *testing.T) {
 // The end of the context ends a search, also within one file that has no end
 // of line.
 func TestSearchContentEnds(t *testing.T) {
-	dir := filetest.Tree(t, map[string]string{"a.txt": strings.Repeat("x", 2*headSize)})
+	dir := filetest.Tree(t, map[string]string{"a.txt": strings.Repeat("x", 2*textfile.HeadSize)})
 	cause := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
@@ -351,7 +300,7 @@ func diffFilesCases() []toolCase {
 }
 
 func TestDiffFilesBounds(t *testing.T) {
-	dir := filetest.Tree(t, map[string]string{"empty.txt": "", "lines.txt": numbered(5000), "big.txt": strings.Repeat("x", maxDiff+1)})
+	dir := filetest.Tree(t, map[string]string{"empty.txt": "", "lines.txt": numbered(5000), "big.txt": strings.Repeat("x", snapshot.MaxDiff+1)})
 	p := start(t, dir, 4*tool.KiB)
 	got := p.Call(t.Context(), "diff_files", diffFilesArgs{Path: "empty.txt", Other: "lines.txt"}).Text()
 	if !strings.HasSuffix(got, " bytes of the diff; use read_file to look at the rest]") || len(got) > 4<<10 {

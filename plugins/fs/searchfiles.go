@@ -9,6 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
@@ -23,12 +26,12 @@ type searchFilesArgs struct {
 	Size      string   `json:"size,omitempty" jsonschema:"files above or below a size, such as >1MiB or <10KiB"`
 	Modified  string   `json:"modified,omitempty" jsonschema:"changed since then: a time ago such as 30m, 24h or 7d, a date such as 2026-01-31, or an RFC 3339 time"`
 	Gitignore bool     `json:"gitignore,omitempty" jsonschema:"leave out what .gitignore files name" default:"true"`
-	pageArgs
+	page.Args
 }
 
 // searchFiles is the tool search_files.
 func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Result, error) {
-	page, err := in.page()
+	part, err := in.Page()
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -41,10 +44,10 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 		return tool.Result{}, err
 	}
 	if absolute {
-		wanted.pattern = glob(in.Pattern) // one without a slash is for that directory only
+		wanted.pattern = glob.Glob(in.Pattern) // one without a slash is for that directory only
 	}
-	list := newListing(page, w.budget)
-	var notes notes
+	list := page.NewListing(part, w.budget)
+	var notes page.Notes
 	matched := 0
 	files, err := filetree.Open(w.Roots, in.Path, filetree.Options{Gitignore: in.Gitignore, Skip: wanted.skip})
 	if err != nil {
@@ -56,29 +59,29 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 			if e.Path() == "" {
 				return tool.Result{}, err
 			}
-			notes.addError(e, err)
+			notes.AddError(e, err)
 			continue
 		}
 		if !wanted.match(e) {
 			continue
 		}
 		matched++
-		if matched <= page.start {
+		if matched <= part.Start {
 			continue
 		}
 		line := tool.VisibleName(e.Path())
 		if e.IsDir() {
 			line += "/"
 		}
-		if !list.add(line) {
+		if !list.Add(line) {
 			break
 		}
 	}
 	total := matched
-	if list.full {
+	if list.Full {
 		total = -1
 	}
-	return withNotes(list.result(total, false, "[nothing found]"), &notes, notesRoom(w.budget)), nil
+	return page.WithNotes(list.Result(total, false, "[nothing found]"), &notes, page.NotesRoom(w.budget)), nil
 }
 
 // normalize makes a pattern one for paths below the directory to search: one that
@@ -114,8 +117,8 @@ func (in *searchFilesArgs) normalize(w *workspace) (absolute bool, err error) {
 
 // fileFilter is what search_files looks for.
 type fileFilter struct {
-	pattern  glob
-	exclude  []glob
+	pattern  glob.Glob
+	exclude  []glob.Glob
 	kind     string
 	min, max int64 // sizes; max -1 means any
 	since    time.Time
@@ -124,10 +127,10 @@ type fileFilter struct {
 func (in searchFilesArgs) filter(now time.Time) (*fileFilter, error) {
 	f := &fileFilter{kind: in.Type, max: -1}
 	var err error
-	if f.pattern, err = parseGlob(in.Pattern); err != nil {
+	if f.pattern, err = glob.Parse(in.Pattern); err != nil {
 		return nil, err
 	}
-	if f.exclude, err = parseGlobs(in.Exclude); err != nil {
+	if f.exclude, err = glob.ParseAll(in.Exclude); err != nil {
 		return nil, err
 	}
 	if in.Size != "" {
@@ -145,7 +148,7 @@ func (in searchFilesArgs) filter(now time.Time) (*fileFilter, error) {
 
 // skip leaves out what is excluded, and what version control keeps for itself.
 func (f *fileFilter) skip(e filetree.Entry) bool {
-	return isVersionControl(e) || matchesAny(f.exclude, e)
+	return glob.IsVersionControl(e) || glob.MatchAny(f.exclude, e)
 }
 
 func (f *fileFilter) match(e filetree.Entry) bool {
@@ -163,7 +166,7 @@ func (f *fileFilter) match(e filetree.Entry) bool {
 			return false
 		}
 	}
-	return f.pattern.match(e.Rel()) && f.matchInfo(e)
+	return f.pattern.Match(e.Rel()) && f.matchInfo(e)
 }
 
 // matchInfo looks at the size and the time of an entry only if they matter.

@@ -48,7 +48,7 @@ func TestSwapRaceOfTools(t *testing.T) {
 		}},
 		{"file_info", func(n int) any { return fileInfoArgs{Path: path(n)} }},
 		{"write_file", func(n int) any { return writeFileArgs{Path: path(n), Content: "old\n"} }},
-		{"edit_file", func(n int) any { return edit(path(n), "old", "old ") }},
+		{"edit_file", func(n int) any { return editCall(path(n), "old", "old ") }},
 		{"apply_patch", func(int) any { return applyPatchArgs{Patch: begin("*** Add File: name/made\n+x\n")} }},
 		{"copy_file", func(n int) any {
 			return moveArgs{Source: path(n), Dest: fmt.Sprintf("copy-%d", n%10), Overwrite: true}

@@ -3,16 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
-	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
@@ -24,7 +22,7 @@ import (
 func TestSearchContentTellsWhatItDidNotSearch(t *testing.T) {
 	dir := filetest.Tree(t, map[string]string{
 		"long/a.txt":  strings.Repeat("x", search.MaxLine) + "needle\nb\n",
-		"turned/a.c":  strings.Repeat("x\n", headSize) + "\x00\nneedle\n",
+		"turned/a.c":  strings.Repeat("x\n", textfile.HeadSize) + "\x00\nneedle\n",
 		"large/a.txt": "needle\n",
 		"plain/a.txt": "needle\n",
 	})
@@ -75,73 +73,4 @@ func manyFiles(t *testing.T, n int) (dir string) {
 		}
 	}
 	return dir
-}
-
-// What is told does not depend on the order in which it was found.
-func TestUnsearchedIsInOrder(t *testing.T) {
-	leftOut := map[string]string{"": "50 sensitive files left out", "d0/03": "2 sensitive files left out", "d1": "at least 4 sensitive files left out"}
-	for until, want := range map[string]string{
-		"": "[d0/00]\n[d0/03]\n[d0/06]\n[and 47 more like it; search below a narrower path]\n[not searched, since it cannot be read: d0/00, d0/03, d0/06 and 47 more]\n" +
-			"[not searched: what is beyond the first 16 MiB of 1225 lines in d0/00, d0/03, d0/06 and 47 more; read_file with column reads it]",
-		"d0/03": "[d0/00]\n[d0/03]\n[not searched, since it cannot be read: d0/00, d0/03]\n" +
-			"[not searched: what is beyond the first 16 MiB of 3 lines in d0/00, d0/03; read_file with column reads it]",
-		"d1": "[d0/00]\n[d0/03]\n[d0/06]\n[and more like it; search below a narrower path]\n[not searched, since it cannot be read: d0/00, d0/03, d0/06 and more]\n" +
-			"[not searched: what is beyond the first 16 MiB of 18 lines in d0/00, d0/03, d0/06 and more; read_file with column reads it]",
-	} {
-		for seed := range uint64(20) {
-			u := &unsearched{}
-			for _, i := range rand.New(rand.NewPCG(seed, 1)).Perm(50) {
-				name := fmt.Sprintf("d%d/%02d", i%3, i)
-				u.add(unread, gap{rel: name, name: name})
-				u.add(longLine, gap{rel: name, name: name, lines: i})
-				u.add(failed, gap{rel: name, note: name})
-				u.add(secret, gap{rel: name})
-			}
-			if until != "" {
-				u.until(until)
-			}
-			if diff := cmp.Diff(want, u.notes().text(10_000)); diff != "" {
-				t.Fatalf("until %q, seed %d (-want +got):\n%s", until, seed, diff)
-			}
-			if got := u.leftOut(); got != leftOut[until] {
-				t.Fatalf("until %q, seed %d: %q, want %q", until, seed, got, leftOut[until])
-			}
-		}
-	}
-}
-
-// broken is a file that cannot be read to its end.
-type broken struct{ io.ReadSeeker }
-
-func (broken) Read([]byte) (int, error) { return 0, unix.EIO }
-
-func TestSearchContentTellsWhatCannotBeRead(t *testing.T) {
-	in := searchContentArgs{Pattern: "needle", Mode: "content", MaxResults: 1}
-	pattern, err := in.compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	report := newReport(in, 4<<10)
-	s := &contentSearch{args: in, pattern: pattern, report: report}
-	s.file(s.searcher(t.Context()), broken{}, 10, gap{rel: "a.txt", name: "a.txt"})
-	s.found.into(report)
-	if got, want := report.result().Text(), "[nothing found]\n[not searched, since it cannot be read: a.txt]"; got != want {
-		t.Errorf("the result is %q, want %q", got, want)
-	}
-}
-
-func TestShortened(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		most int
-		want string
-	}{
-		{"short", 5, "short"},
-		{"abcdefghij", 9, "abc…hij"},
-		{"ééééé", 9, "é…é"},
-	} {
-		if got := shortened(tt.text, tt.most); got != tt.want {
-			t.Errorf("shortened(%q, %d) = %q, want %q", tt.text, tt.most, got, tt.want)
-		}
-	}
 }

@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -32,7 +35,7 @@ const lookIntoVault = "name a directory of the vault as source to see what is in
 type vaulted struct {
 	name         string // of the source, with that of its vault
 	source, dest *roots.Target
-	content      snapshot
+	content      snapshot.Snapshot
 	options      roots.MoveOptions
 }
 
@@ -85,7 +88,7 @@ func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change,
 	if err := c.source.Movable(ctx, c.dest, c.options); err != nil {
 		return nil, c.inVaultTerms(err)
 	}
-	c.content, err = take(ctx, c.source, 0)
+	c.content, err = snapshot.Take(ctx, c.source, 0)
 	return c, c.inVaultTerms(err)
 }
 
@@ -179,7 +182,7 @@ func vaultNames(vault *roots.Roots, inside string) string {
 	var lines []string
 	for _, entry := range entries[:min(len(entries), most)] {
 		if info, err := dir.Info(entry.Name); err == nil {
-			lines = append(lines, listed(entry.Name, info.Mode, info.Size))
+			lines = append(lines, snapshot.Listed(entry.Name, info.Mode, info.Size))
 		}
 	}
 	if len(entries) > most {
@@ -205,32 +208,32 @@ func (c *vaulted) inVaultTerms(err error) error {
 }
 
 func (c *vaulted) State(ctx context.Context) (string, error) {
-	replaced, err := take(ctx, c.dest, 0)
+	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", err
 	}
-	return stateOf("vault_copyto", c.source.Identity(), c.content.state(), c.dest.Identity(), replaced.state()), nil
+	return stateOf("vault_copyto", c.source.Identity(), c.content.State(), c.dest.Identity(), replaced.State()), nil
 }
 
 // facts are all that is told of the content.
 func (c *vaulted) facts() string {
-	if c.content.hash == "" {
-		return plural(int(c.content.size), "byte")
+	if c.content.Hash == "" {
+		return page.Count(int(c.content.Size), "byte")
 	}
-	return fmt.Sprintf("%s, %s", plural(int(c.content.size), "byte"), c.content.hash)
+	return fmt.Sprintf("%s, %s", page.Count(int(c.content.Size), "byte"), c.content.Hash)
 }
 
 func (c *vaulted) Show(ctx context.Context) (string, []tool.Content, error) {
 	dest := tool.VisibleName(c.dest.String())
 	summary := fmt.Sprintf("Copies %s of a vault to %s", tool.VisibleName(c.name), dest)
-	replaced, err := take(ctx, c.dest, 0)
+	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", nil, err
 	}
 	text := fmt.Sprintf("new: %s\nNothing is replaced.", c.facts())
-	if replaced.exists {
+	if replaced.Exists {
 		summary += ", replacing what is there"
-		text = fmt.Sprintf("new: %s\n%s is replaced, and cannot be restored.\nold: %s", c.facts(), dest, replaced.describe())
+		text = fmt.Sprintf("new: %s\n%s is replaced, and cannot be restored.\nold: %s", c.facts(), dest, replaced.Describe())
 	}
 	return summary, []tool.Content{tool.Text(text + "\nWhoever reads files of the workspace can read it then.")}, nil
 }
@@ -241,9 +244,9 @@ func (c *vaulted) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, c.inVaultTerms(err)
 	}
 	result := tool.TextResult(fmt.Sprintf("Copied %s to %s (%s)", tool.VisibleName(c.name), tool.VisibleName(path), c.facts()))
-	result.Metadata = map[string]any{"source": c.name, "path": path, "bytes": c.content.size, "replaced": operation == updated}
-	if c.content.hash != "" {
-		result.Metadata["hash"] = c.content.hash
+	result.Metadata = map[string]any{"source": c.name, "path": path, "bytes": c.content.Size, "replaced": operation == updated}
+	if c.content.Hash != "" {
+		result.Metadata["hash"] = c.content.Hash
 	}
 	result.Effects = []tool.Effect{changed(path, operation)}
 	return result, nil

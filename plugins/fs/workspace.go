@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
+
 	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -29,7 +31,7 @@ type workspace struct {
 	// userDir is a directory of the user's own, outside; "" if there is none.
 	userDir string
 	// trashBounds are those of the trash in it.
-	trashBounds trashBounds
+	trashBounds trash.Bounds
 	// vaults are directories outside by their name, and maxVault is how large a
 	// file may be that is copied from them.
 	vaults   map[string]string
@@ -113,9 +115,19 @@ func newWorkspace(r *roots.Roots, dirs []string, budget tool.ByteSize, s *settin
 	if maxRead <= 0 {
 		maxRead = defaultMaxRead
 	}
-	bounds := trashBounds{age: cmp.Or(s.TrashAge, defaultTrashAge), bytes: int64(cmp.Or(s.TrashSize, defaultTrashSize)), items: cmp.Or(s.TrashItems, defaultTrashItems)}
+	bounds := trash.Bounds{Age: cmp.Or(s.TrashAge, defaultTrashAge), Bytes: int64(cmp.Or(s.TrashSize, defaultTrashSize)), Items: cmp.Or(s.TrashItems, defaultTrashItems)}
 	return &workspace{
 		Roots: r, budget: int(budget), maxRead: int(maxRead), trashBounds: bounds,
 		vaults: s.Vaults, maxVault: int64(cmp.Or(s.VaultMaxSize, defaultVaultSize)), dirs: dirs, options: r.Options(), maxCounted: maxCounted,
 	}
+}
+
+// openTrash opens the trash of the call's user. It is closed with the workspace.
+func (w *workspace) openTrash() (*trash.Trash, error) {
+	t, err := trash.Open(w.userDir, w.options, w.trashBounds)
+	if err != nil {
+		return nil, err
+	}
+	w.onClose = append(w.onClose, t.Close)
+	return t, nil
 }

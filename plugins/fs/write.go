@@ -10,6 +10,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -27,7 +31,7 @@ type writeFileArgs struct {
 type writing struct {
 	writeFileArgs
 	target *roots.Target
-	before *snapshot // nil until it is needed
+	before *snapshot.Snapshot // nil until it is needed
 	// text is the content with the line ends of the file, and content what is
 	// written: in the encoding of the file it is added to, with its mark.
 	text    string
@@ -55,7 +59,7 @@ func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, err
 		return nil, err
 	}
 	if info := t.Info(); info != nil {
-		if err := w.makeRoom(ctx, min(info.Size(), maxDiff)); err != nil {
+		if err := w.makeRoom(ctx, min(info.Size(), snapshot.MaxDiff)); err != nil {
 			return nil, err
 		}
 	}
@@ -63,7 +67,7 @@ func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, err
 		if err := c.look(ctx); err != nil {
 			return nil, err
 		}
-		if err := c.before.expect(t.String(), in.ExpectHash); err != nil {
+		if err := c.before.Expect(t.String(), in.ExpectHash); err != nil {
 			return nil, err
 		}
 	}
@@ -75,7 +79,7 @@ func (c *writing) look(ctx context.Context) error {
 	if c.before != nil {
 		return nil
 	}
-	before, err := take(ctx, c.target, maxDiff)
+	before, err := snapshot.Take(ctx, c.target, snapshot.MaxDiff)
 	c.before = &before
 	return err
 }
@@ -91,7 +95,7 @@ func (c *writing) compose(ctx context.Context) error {
 	case c.target.Info() != nil && c.Mode == "append":
 		return c.encode()
 	case slices.Contains(c.kept, keptMark):
-		c.content = slices.Concat(markUTF8, []byte(c.text))
+		c.content = slices.Concat(textfile.MarkUTF8, []byte(c.text))
 	default:
 		c.content = []byte(c.text)
 	}
@@ -108,36 +112,36 @@ const (
 // that are all CRLF. Content that has these itself is left as it is, and so is
 // what comes for a file that is no text.
 func (c *writing) adopt(ctx context.Context) error {
-	before, f, err := peek(c.target)
+	before, f, err := snapshot.Peek(c.target)
 	if err != nil || f == nil {
 		return err
 	}
 	defer f.Close()
-	encoding, ok := before.charset()
+	encoding, ok := before.Charset()
 	if !ok {
 		return nil
 	}
 	if c.Mode != "append" && c.loses() {
-		return tool.Errorf(tool.Failed, "Failed to write file: it has bytes that are not %s, and the content has U+FFFD, which is what they are shown as", encoding.name).
+		return tool.Errorf(tool.Failed, "Failed to write file: it has bytes that are not %s, and the content has U+FFFD, which is what they are shown as", encoding.Name).
 			WithHint("use edit_file, which keeps them, or read the file with its encoding; verbatim writes U+FFFD")
 	}
-	if c.Mode != "append" && encoding.decoder == nil && encoding.bom > 0 && !strings.HasPrefix(c.text, string(markUTF8)) {
+	if c.Mode != "append" && encoding.Decoder == nil && encoding.Bom > 0 && !strings.HasPrefix(c.text, string(textfile.MarkUTF8)) {
 		c.kept = append(c.kept, keptMark)
 	}
-	if eolOf(c.text) != "\n" {
+	if textfile.LineEnds(c.text) != "\n" {
 		return nil
 	}
-	start, err := encoding.decode(before.head)
-	if err == nil && strings.Contains(start, "\n") && eolOf(start) != "\r\n" {
+	start, err := encoding.Decode(before.Head)
+	if err == nil && strings.Contains(start, "\n") && textfile.LineEnds(start) != "\r\n" {
 		return nil
 	}
-	rest := io.NewSectionReader(f, int64(encoding.bom), maxWhole)
-	all, err := scan(ctx, encoding.text(rest), nothing, min(before.size, maxWhole), true)
+	rest := io.NewSectionReader(f, int64(encoding.Bom), snapshot.MaxWhole)
+	all, err := textfile.Scan(ctx, encoding.Text(rest), textfile.CountOnly, min(before.Size, snapshot.MaxWhole), true)
 	if err != nil {
-		return readError(err)
+		return snapshot.ReadError(err)
 	}
-	if all.eol() == "crlf" {
-		c.text = fitEOL(c.text, "\r\n")
+	if all.EOL() == "crlf" {
+		c.text = textfile.WithLineEnd(c.text, "\r\n")
 		c.kept = append(c.kept, keptCRLF)
 	}
 	return nil
@@ -149,21 +153,21 @@ func (c *writing) loses() bool {
 	if c.before == nil || !strings.ContainsRune(c.Content, utf8.RuneError) {
 		return false
 	}
-	text, encoding, ok := c.before.text()
-	return ok && encoding.loses([]byte(text))
+	text, encoding, ok := c.before.Text()
+	return ok && encoding.Loses([]byte(text))
 }
 
 // encode writes the content as the text of the file is written, so that what
 // is added to it can be read.
 func (c *writing) encode() error {
-	encoding, ok := c.before.charset()
+	encoding, ok := c.before.Charset()
 	if !ok {
-		return tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", c.before.describe()).
+		return tool.Errorf(tool.Failed, "Failed to write file: it is not text: %s", c.before.Describe()).
 			WithHint("nothing can be added to it; overwrite replaces it")
 	}
-	content, err := encoding.encode(c.text)
+	content, err := encoding.Encode(c.text)
 	if err != nil {
-		return tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the content", encoding.name).WithCause(err)
+		return tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the content", encoding.Name).WithCause(err)
 	}
 	c.content = content
 	return nil
@@ -173,7 +177,7 @@ func (c *writing) State(ctx context.Context) (string, error) {
 	if err := c.look(ctx); err != nil {
 		return "", err
 	}
-	return stateOf("write_file", c.target.Identity(), c.before.state()), nil
+	return stateOf("write_file", c.target.Identity(), c.before.State()), nil
 }
 
 func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
@@ -181,47 +185,39 @@ func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
 		return "", nil, err
 	}
 	path := tool.VisibleName(c.target.String())
-	old, encoding, ok := c.before.text()
+	old, encoding, ok := c.before.Text()
 	after := c.text
 	var notes []tool.Content
 	if len(c.kept) > 0 {
 		notes = append(notes, tool.Text(c.keptNote()))
 	}
-	summary := fmt.Sprintf("Creates %s with %s", path, plural(len(c.content), "byte"))
+	summary := fmt.Sprintf("Creates %s with %s", path, page.Count(len(c.content), "byte"))
 	switch {
-	case c.before.exists && c.Mode == "append":
-		summary = fmt.Sprintf("Adds %s to the end of %s, which has %d", plural(len(c.content), "byte"), path, c.before.size)
-		if !c.before.kept {
+	case c.before.Exists && c.Mode == "append":
+		summary = fmt.Sprintf("Adds %s to the end of %s, which has %d", page.Count(len(c.content), "byte"), path, c.before.Size)
+		if !c.before.Kept {
 			note := "The file is too large for a diff; what it holds stays, and this is added to its end:"
-			return summary, slices.Concat(notes, []tool.Content{tool.Text(note)}, bounded("addition", after)), nil
+			return summary, slices.Concat(notes, []tool.Content{tool.Text(note)}, snapshot.Bounded("addition", after)), nil
 		}
 		after = old + after
-	case c.before.exists:
-		summary = fmt.Sprintf("Replaces %s of %s by %d", plural(int(c.before.size), "byte"), path, len(c.content))
+	case c.before.Exists:
+		summary = fmt.Sprintf("Replaces %s of %s by %d", page.Count(int(c.before.Size), "byte"), path, len(c.content))
 		now := "utf-8 without a byte order mark"
-		if bytes.HasPrefix(c.content, markUTF8) {
+		if bytes.HasPrefix(c.content, textfile.MarkUTF8) {
 			now = "utf-8 with a byte order mark"
-			after = strings.TrimPrefix(after, string(markUTF8)) // as old is
+			after = strings.TrimPrefix(after, string(textfile.MarkUTF8)) // as old is
 		}
-		if was := encoding.describe(); ok && was != now && (was != "utf-8" || len(after) < len(c.text)) {
+		if was := encoding.Describe(); ok && was != now && (was != "utf-8" || len(after) < len(c.text)) {
 			notes = append(notes, tool.Text(fmt.Sprintf("The encoding changes from %s to %s.", was, now)))
 		}
 	}
-	content := showDiff(c.target.String(), c.before, old, after, ok && !strings.Contains(after, "\x00"))
+	content := snapshot.ShowDiff(c.target.String(), c.before, old, after, ok && !strings.Contains(after, "\x00"))
 	return summary, append(notes, content...), nil
 }
 
 // keptNote says what is kept of the file.
 func (c *writing) keptNote() string {
 	return fmt.Sprintf("[as in the file that was there: %s; verbatim writes the content exactly]", strings.Join(c.kept, " and "))
-}
-
-// describe names the encoding and says whether there is a byte order mark.
-func (c charset) describe() string {
-	if c.bom > 0 {
-		return c.name + " with a byte order mark"
-	}
-	return c.name
 }
 
 func (c *writing) Apply(context.Context) (tool.Result, error) {

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -19,7 +22,7 @@ func writeFiles() map[string]string {
 		"a.txt": "one\ntwo\n", "dir/": "", "utf16.txt": "\xFF\xFEh\x00i\x00", "latin1.txt": "caf\xe9\n", "data.bin": "\x00\x01", "link": "-> a.txt",
 		"bom.txt": "\xEF\xBB\xBFone\n", "crlf.txt": "one\r\ntwo\r\n", "both.txt": "\xEF\xBB\xBFone\r\ntwo", "mixed.txt": "one\r\ntwo\n", "open.txt": "one",
 		"crlf16.txt": "\xFF\xFEh\x00\r\x00\n\x00", "late.txt": strings.Repeat("line\n", 2000) + "caf\xe9\n", "odd.txt": "caf\xe9\x81\n",
-		"late-crlf.txt": strings.Repeat("x", headSize) + "\r\n" + strings.Repeat("line\r\n", 2000), "late-lf.txt": strings.Repeat("line\r\n", 2000) + "\n",
+		"late-crlf.txt": strings.Repeat("x", textfile.HeadSize) + "\r\n" + strings.Repeat("line\r\n", 2000), "late-lf.txt": strings.Repeat("line\r\n", 2000) + "\n",
 	}
 }
 
@@ -176,7 +179,7 @@ func writeFileCases() []changeCase {
 
 // What is added to a file that is too large to be held is in its encoding too.
 func TestAppendToLargeFile(t *testing.T) {
-	large := "\xFF\xFE" + strings.Repeat("x\x00", maxDiff)
+	large := "\xFF\xFE" + strings.Repeat("x\x00", snapshot.MaxDiff)
 	dir := filetest.Tree(t, map[string]string{"large.txt": large, "large.bin": "\x00" + large})
 	p := start(t, dir, tool.MiB)
 	if got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "large.txt", Content: "é", Mode: "append"}); got.Error != nil {

@@ -3,6 +3,8 @@ package dfa
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 )
 
 // Finder finds an expression. It is used by one goroutine at a time.
@@ -47,7 +49,7 @@ func (f *Finder) toEnd() *machine {
 // what follows is not known: so "$" and "\b" do not match at its end. It has
 // no line end.
 func (f *Finder) Begins(line []byte) bool {
-	line = bytes.TrimSuffix(TrimRune(line), []byte{'\r'}) // it may belong to the line end
+	line = bytes.TrimSuffix(textfile.TrimRune(line), []byte{'\r'}) // it may belong to the line end
 	m := f.byLine()
 	if bytes.IndexByte(line, '\r') >= 0 {
 		m = f.toEnd() // for it this is a character like others
@@ -55,19 +57,6 @@ func (f *Finder) Begins(line []byte) bool {
 	m.open = true
 	defer func() { m.open = false }()
 	return m.forward(line, 0) >= 0
-}
-
-// TrimRune takes a character that is not whole off the end of text.
-func TrimRune(text []byte) []byte {
-	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
-		if tail := text[len(text)-cut:]; utf8.RuneStart(tail[0]) {
-			if utf8.FullRune(tail) {
-				break
-			}
-			return text[:len(text)-cut]
-		}
-	}
-	return text
 }
 
 // Span returns where the leftmost match begins and ends that does not begin

@@ -1,12 +1,14 @@
-package main
+package edit
 
 import (
 	"iter"
 	"strings"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 )
 
-// maxLines is how many lines a file may have that is edited.
-const maxLines = 2_000_000
+// MaxLines is how many lines a file may have that is edited.
+const MaxLines = 2_000_000
 
 // maxTries is how many regions with lines of the same text may be indented in
 // another way than what is looked for.
@@ -47,7 +49,7 @@ func (l textLines) whole(i int) string { return l.text[l.starts[i]:l.starts[i+1]
 // line returns line i without its end.
 func (l textLines) line(i int) string {
 	whole := l.whole(i)
-	return whole[:len(whole)-len(lineEnd(whole))]
+	return whole[:len(whole)-len(textfile.LineEnd(whole))]
 }
 
 // region returns some lines from the given one on.
@@ -55,22 +57,9 @@ func (l textLines) region(first, count int) textLines {
 	return textLines{l.text, l.starts[first : first+count+1]}
 }
 
-// lineEnd is what a line ends with: a line feed, a carriage return and a line
-// feed, or nothing.
-func lineEnd(line string) string {
-	switch {
-	case strings.HasSuffix(line, "\r\n"):
-		return "\r\n"
-	case strings.HasSuffix(line, "\n"):
-		return "\n"
-	default:
-		return ""
-	}
-}
-
 // fold returns what is compared of a line.
-func (t tolerance) fold(text string) string {
-	if t == exactly {
+func (t Tolerance) fold(text string) string {
+	if t == Exactly {
 		return text
 	}
 	text = strings.TrimRight(text, " \t\r")
@@ -82,12 +71,12 @@ func (t tolerance) fold(text string) string {
 
 // findLines finds old as whole lines that are the same but for what is
 // tolerated.
-func (r replacement) findLines(all textLines, how tolerance) []match {
+func (r Replacement) findLines(all textLines, how Tolerance) []match {
 	if strings.TrimSpace(r.Old) == "" {
 		return nil // blank lines are everywhere
 	}
 	old := splitLines(r.Old)
-	style := eolOf(all.text)
+	style := textfile.LineEnds(all.text)
 	var found []match
 	tries, next, size := 0, 0, 0
 	indented := newIndenting(r.New, all.text)
@@ -107,11 +96,11 @@ func (r replacement) findLines(all textLines, how tolerance) []match {
 			}
 			replaced = fitting
 		}
-		m := match{start: region.start(0), end: region.start(region.count()), text: fitEOL(replaced, style)}
+		m := match{start: region.start(0), end: region.start(region.count()), text: textfile.WithLineEnd(replaced, style)}
 		if style == "" {
 			m.text = keepEnds(replaced, old, region)
 		}
-		end := lineEnd(region.whole(region.count() - 1))
+		end := textfile.LineEnd(region.whole(region.count() - 1))
 		switch {
 		case !strings.HasSuffix(r.Old, "\n"):
 			m.end -= len(end)
@@ -120,7 +109,7 @@ func (r replacement) findLines(all textLines, how tolerance) []match {
 		}
 		found = append(found, m)
 		next = at + old.count()
-		if size += len(m.text); len(found) > maxMatches || size > 2*maxEdit {
+		if size += len(m.text); len(found) > maxMatches || size > 2*MaxBytes {
 			break
 		}
 	}
@@ -150,8 +139,8 @@ func keepEnds(text string, old, region textLines) string {
 		if back := now.count() - i; back <= tail {
 			like = old.count() - back
 		}
-		end := lineEnd(now.whole(i))
-		if has := lineEnd(region.whole(like)); end != "" && has != "" {
+		end := textfile.LineEnd(now.whole(i))
+		if has := textfile.LineEnd(region.whole(like)); end != "" && has != "" {
 			end = has
 		}
 		b.WriteString(now.line(i))
@@ -161,7 +150,7 @@ func keepEnds(text string, old, region textLines) string {
 }
 
 // findSequence returns every line where lines like those of old begin.
-func findSequence(all, old textLines, how tolerance) iter.Seq[int] {
+func findSequence(all, old textLines, how Tolerance) iter.Seq[int] {
 	ids := make(lineIDs, old.count())
 	pattern := make([]int32, old.count())
 	for i := range pattern {
@@ -184,7 +173,7 @@ func (ids lineIDs) add(folded string) int32 {
 }
 
 // sequence returns the numbers of all lines; 0 is a line that is not looked for.
-func (ids lineIDs) sequence(all textLines, how tolerance) []int32 {
+func (ids lineIDs) sequence(all textLines, how Tolerance) []int32 {
 	sequence := make([]int32, all.count())
 	for i := range sequence {
 		sequence[i] = ids[how.fold(all.line(i))]

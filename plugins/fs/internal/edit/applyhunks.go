@@ -1,4 +1,4 @@
-package main
+package edit
 
 import (
 	"context"
@@ -6,13 +6,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// weaving is the text of a file as the hunks of a patch change it.
-type weaving struct {
-	*placing
+// hunkWriter is the text of a file as the hunks of a patch change it.
+type hunkWriter struct {
+	*hunkFinder
 	out strings.Builder
 	// lineEnd is what new lines end with; verbatim says that they bring the
 	// carriage return themselves, if there is one.
@@ -22,10 +24,10 @@ type weaving struct {
 	notes    []string
 }
 
-// weave makes the changes of a patch in the text of a file. The notes say where
+// ApplyHunks makes the changes of a patch in the text of a file. The notes say where
 // hunks stood elsewhere than they said, or were not quite the same.
-func weave(ctx context.Context, path, text string, f *patch.File) (after string, notes []string, err error) {
-	w := &weaving{placing: newPlacing(path, text, f.Hunks)}
+func ApplyHunks(ctx context.Context, path, text string, f *patch.File) (after string, notes []string, err error) {
+	w := &hunkWriter{hunkFinder: newHunkFinder(path, text, f.Hunks)}
 	w.lineEnd, w.verbatim = newLineEnd(text, f)
 	w.out.Grow(len(text))
 	var last patch.Hunk
@@ -42,22 +44,22 @@ func weave(ctx context.Context, path, text string, f *patch.File) (after string,
 		w.copyTo(at.first)
 		w.replace(h, at)
 		last = *h
-		if w.out.Len() > maxEdit {
+		if w.out.Len() > MaxBytes {
 			break
 		}
 	}
 	reachesEnd := len(f.Hunks) > 0 && w.copied == w.count()
 	w.copyTo(w.count())
 	after = w.out.String()
-	if len(after) > maxEdit {
-		return "", nil, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes or more, at most %d are possible", tool.VisibleName(path), len(after), maxEdit)
+	if len(after) > MaxBytes {
+		return "", nil, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes or more, at most %d are possible", tool.VisibleName(path), len(after), MaxBytes)
 	}
 	return finish(text, after, w.end(), reachesEnd && !f.EndKept, &last), w.notes, nil
 }
 
 // end is the line end that is added where one is missing.
-func (w *weaving) end() string {
-	if w.verbatim && eolOf(w.text) == "\r\n" {
+func (w *hunkWriter) end() string {
+	if w.verbatim && textfile.LineEnds(w.text) == "\r\n" {
 		return "\r\n"
 	}
 	return w.lineEnd
@@ -75,7 +77,7 @@ func newLineEnd(text string, f *patch.File) (end string, verbatim bool) {
 			without = without || !has && l.Kind != '+'
 		}
 	}
-	style := eolOf(text)
+	style := textfile.LineEnds(text)
 	switch {
 	case returns && !without && style == "\n":
 		return "\n", false
@@ -89,24 +91,24 @@ func newLineEnd(text string, f *patch.File) (end string, verbatim bool) {
 }
 
 // note says where a hunk stood, if that is not what it said.
-func (w *weaving) note(n int, at hunkPlace) {
+func (w *hunkWriter) note(n int, at hunkPlace) {
 	if at.shift != 0 {
 		w.notes = append(w.notes, fmt.Sprintf("hunk %d at line %d, not %d", n, at.first+1, at.first+1-at.shift))
 	}
-	if how := at.how.note(); how != "" {
+	if how := at.how.Note(); how != "" {
 		w.notes = append(w.notes, fmt.Sprintf("hunk %d %s", n, how))
 	}
 }
 
 // copyTo copies the lines of the file before the given one.
-func (w *weaving) copyTo(first int) {
+func (w *hunkWriter) copyTo(first int) {
 	for ; w.copied < first; w.copied++ {
 		w.put(w.whole(w.copied))
 	}
 }
 
 // put adds a line after those that there are, each of which must have ended.
-func (w *weaving) put(line string) {
+func (w *hunkWriter) put(line string) {
 	if text := w.out.String(); text != "" && !strings.HasSuffix(text, "\n") {
 		w.out.WriteString(w.end())
 	}
@@ -114,7 +116,7 @@ func (w *weaving) put(line string) {
 }
 
 // replace adds the lines of a hunk: those that stay as the file has them.
-func (w *weaving) replace(h *patch.Hunk, at hunkPlace) {
+func (w *hunkWriter) replace(h *patch.Hunk, at hunkPlace) {
 	for _, l := range h.Lines {
 		switch l.Kind {
 		case ' ':
@@ -129,7 +131,7 @@ func (w *weaving) replace(h *patch.Hunk, at hunkPlace) {
 }
 
 // newLine returns a line that comes, with its line end.
-func (w *weaving) newLine(l patch.Line) string {
+func (w *hunkWriter) newLine(l patch.Line) string {
 	text := l.Text
 	if !w.verbatim {
 		text = strings.TrimSuffix(text, "\r")

@@ -1,4 +1,5 @@
-package main
+// Package glob selects files by glob patterns and by language.
+package glob
 
 import (
 	"path"
@@ -11,8 +12,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// glob is a pattern that was checked.
-type glob string
+// Glob is a pattern that was checked.
+type Glob string
 
 const (
 	// maxGlob is the length of a pattern in bytes.
@@ -22,7 +23,7 @@ const (
 	maxBranches = 1000
 )
 
-func parseGlob(pattern string) (glob, error) {
+func Parse(pattern string) (Glob, error) {
 	pattern = strings.TrimPrefix(pattern, "./")
 	if pattern == "" || len(pattern) > maxGlob || !doublestar.ValidatePattern(pattern) {
 		return "", tool.Errorf(tool.InvalidArgument, "%.100q is not a glob", pattern).
@@ -43,13 +44,13 @@ func parseGlob(pattern string) (glob, error) {
 	if !strings.Contains(pattern, "/") {
 		pattern = "**/" + pattern
 	}
-	return glob(pattern), nil
+	return Glob(pattern), nil
 }
 
-func parseGlobs(patterns []string) ([]glob, error) {
-	var globs []glob
+func ParseAll(patterns []string) ([]Glob, error) {
+	var globs []Glob
 	for _, p := range patterns {
-		g, err := parseGlob(strings.TrimSuffix(p, "/"))
+		g, err := Parse(strings.TrimSuffix(p, "/"))
 		if err != nil {
 			return nil, err
 		}
@@ -79,15 +80,15 @@ func branches(pattern string) int {
 	return total
 }
 
-func (g glob) match(rel string) bool {
+func (g Glob) Match(rel string) bool {
 	return doublestar.MatchUnvalidated(string(g), rel)
 }
 
-// matchesAny reports whether one of the globs matches the path of an entry.
-func matchesAny(globs []glob, e filetree.Entry) bool {
+// MatchAny reports whether one of the globs matches the path of an entry.
+func MatchAny(globs []Glob, e filetree.Entry) bool {
 	if len(globs) == 0 {
 		return false
 	}
 	rel := e.Rel()
-	return slices.ContainsFunc(globs, func(g glob) bool { return g.match(rel) })
+	return slices.ContainsFunc(globs, func(g Glob) bool { return g.Match(rel) })
 }

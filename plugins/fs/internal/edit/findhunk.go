@@ -1,4 +1,4 @@
-package main
+package edit
 
 import (
 	"fmt"
@@ -9,13 +9,13 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// placing finds the hunks of a patch in the lines of a file, one after the other.
-type placing struct {
+// hunkFinder finds the hunks of a patch in the lines of a file, one after the other.
+type hunkFinder struct {
 	path string
 	textLines
 	hunks []patch.Hunk
 	// numbers are the lines as numbers, for each tolerance that was needed.
-	numbers map[tolerance]lineNumbers
+	numbers map[Tolerance]lineNumbers
 	// next is the line after the hunk before, counted from 0, and shift how far
 	// that one stood from where it said.
 	next, shift int
@@ -30,18 +30,18 @@ type lineNumbers struct {
 // hunkPlace is where a hunk stands.
 type hunkPlace struct {
 	first, count int // lines, counted from 0
-	how          tolerance
+	how          Tolerance
 	// shift is how far that is from where the hunk said; 0 if it did not.
 	shift int
 }
 
-func newPlacing(path, text string, hunks []patch.Hunk) *placing {
-	return &placing{path: path, textLines: splitLines(text), hunks: hunks, numbers: map[tolerance]lineNumbers{}}
+func newHunkFinder(path, text string, hunks []patch.Hunk) *hunkFinder {
+	return &hunkFinder{path: path, textLines: splitLines(text), hunks: hunks, numbers: map[Tolerance]lineNumbers{}}
 }
 
 // numbered returns the lines as numbers. Exactly means without line ends:
 // which of them a patch has is a matter of how it got here.
-func (p *placing) numbered(how tolerance) lineNumbers {
+func (p *hunkFinder) numbered(how Tolerance) lineNumbers {
 	if known, ok := p.numbers[how]; ok {
 		return known
 	}
@@ -58,10 +58,10 @@ func (p *placing) numbered(how tolerance) lineNumbers {
 }
 
 // foldHunk returns what is compared of a line of a hunk.
-func (t tolerance) foldHunk(l patch.Line) string { return t.fold(strings.TrimSuffix(l.Text, "\r")) }
+func (t Tolerance) foldHunk(l patch.Line) string { return t.fold(strings.TrimSuffix(l.Text, "\r")) }
 
 // pattern returns lines of a hunk as numbers.
-func (n lineNumbers) pattern(old []patch.Line, how tolerance) []int32 {
+func (n lineNumbers) pattern(old []patch.Line, how Tolerance) []int32 {
 	pattern := make([]int32, len(old))
 	for i, l := range old {
 		pattern[i] = n.ids[how.foldHunk(l)]
@@ -71,14 +71,14 @@ func (n lineNumbers) pattern(old []patch.Line, how tolerance) []int32 {
 
 // find finds the n-th hunk after those before. It stands where it says, or else
 // in the one place where its lines are.
-func (p *placing) find(n int, h *patch.Hunk) (hunkPlace, error) {
+func (p *hunkFinder) find(n int, h *patch.Hunk) (hunkPlace, error) {
 	old := h.Old()
 	if len(old) == 0 {
 		return p.addition(n, h)
 	}
 	expected := h.Start - 1 + p.shift
 	early := -1
-	for _, how := range []tolerance{exactly, despiteSpaces} {
+	for _, how := range []Tolerance{Exactly, despiteSpaces} {
 		numbers := p.numbered(how)
 		pattern := numbers.pattern(old, how)
 		f := hunkPlace{first: expected, count: len(old), how: how}
@@ -107,7 +107,7 @@ func (p *placing) find(n int, h *patch.Hunk) (hunkPlace, error) {
 }
 
 // at notes where the hunk stands.
-func (p *placing) at(h *patch.Hunk, f hunkPlace) hunkPlace {
+func (p *hunkFinder) at(h *patch.Hunk, f hunkPlace) hunkPlace {
 	if h.Start > 0 {
 		f.shift = f.first - (h.Start - 1)
 		p.shift = f.shift
@@ -117,14 +117,14 @@ func (p *placing) at(h *patch.Hunk, f hunkPlace) hunkPlace {
 }
 
 // fits reports whether a hunk that must be at the end of the file is.
-func (p *placing) fits(h *patch.Hunk, f hunkPlace) bool {
+func (p *hunkFinder) fits(h *patch.Hunk, f hunkPlace) bool {
 	ends := h.AtEnd || slices.ContainsFunc(h.Old(), func(l patch.Line) bool { return l.Open })
 	return !ends || f.first+f.count == p.count()
 }
 
 // addition finds the place of lines that come where nothing is said about what
 // is there: the end, or a file that is empty.
-func (p *placing) addition(n int, h *patch.Hunk) (hunkPlace, error) {
+func (p *hunkFinder) addition(n int, h *patch.Hunk) (hunkPlace, error) {
 	if p.count() == 0 || h.AtEnd {
 		p.next = p.count()
 		return hunkPlace{first: p.count()}, nil
@@ -136,7 +136,7 @@ func (p *placing) addition(n int, h *patch.Hunk) (hunkPlace, error) {
 // within leaves of the places, which are in order, those that come first after
 // the lines that a hunk says that it is within. One way to read these is enough
 // to name a place, so that a second place is told, not chosen.
-func (p *placing) within(anchors []string, places []int) []int {
+func (p *hunkFinder) within(anchors []string, places []int) []int {
 	if len(anchors) == 0 || len(places) == 0 {
 		return places
 	}
@@ -153,7 +153,7 @@ func (p *placing) within(anchors []string, places []int) []int {
 // anchored returns the lines that are the last of the anchors, for every way to
 // read them in order: as whole lines or else as parts of lines. A hunk may begin
 // with the line itself.
-func (p *placing) anchored(anchors []string) []int {
+func (p *hunkFinder) anchored(anchors []string) []int {
 	whole := func(line, anchor string) bool { return line == anchor }
 	for _, same := range []func(line, anchor string) bool{whole, strings.Contains} {
 		starts := []int{-1}
@@ -178,12 +178,12 @@ func (p *placing) anchored(anchors []string) []int {
 }
 
 // hunk names a hunk.
-func (p *placing) hunk(n int, h *patch.Hunk) string {
+func (p *hunkFinder) hunk(n int, h *patch.Hunk) string {
 	return fmt.Sprintf("Hunk %d of %s (line %d of the patch)", n, tool.VisibleName(p.path), h.Line)
 }
 
 // ambiguousHunk says that a hunk may stand in several places.
-func (p *placing) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Error {
+func (p *hunkFinder) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Error {
 	more := ""
 	if len(places) > maxNamed {
 		more = " and more"
@@ -195,7 +195,7 @@ func (p *placing) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Error 
 // missedHunk says that the lines of a hunk are not in the file, which of them is
 // not, and what is most like them. They may be at the line early, but before a
 // hunk that comes first in the patch.
-func (p *placing) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
+func (p *hunkFinder) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 	err := tool.Errorf(tool.NotFound, "%s does not apply", p.hunk(n, h))
 	told := func(format string, args ...any) *tool.Error {
 		return tool.Errorf(tool.NotFound, "%s: %s", err.Message, fmt.Sprintf(format, args...))

@@ -1,9 +1,11 @@
-package main
+package grep
 
 import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -19,20 +21,20 @@ type report struct {
 
 	files, matchedFiles, matches int
 	binary, unreadable, secrets  int
-	leftOut                      string // says how many secrets there are, if there are any
-	notes                        *notes // of what was not searched
+	leftOut                      string      // says how many secrets there are, if there are any
+	notes                        *page.Notes // of what was not searched
 	notesRoom                    int
 }
 
-func newReport(in searchContentArgs, budget int) *report {
-	room := notesRoom(budget)
-	return &report{mode: in.Mode, budget: max(budget-noteRoom-room, 0), notesRoom: room, left: in.MaxResults}
+func newReport(q Query, budget int) *report {
+	room := page.NotesRoom(budget)
+	return &report{mode: q.Mode, budget: max(budget-page.NoteRoom-room, 0), notesRoom: room, left: q.MaxResults}
 }
 
 // hits returns what takes the matches of a file: as many as can be of interest.
-func (r *report) hits(in searchContentArgs) *hits {
+func (r *report) hits(q Query) *hits {
 	if r.mode == "content" {
-		return &hits{before: in.Before, after: in.After, limit: in.MaxResults, room: r.budget + 1}
+		return &hits{before: q.Before, after: q.After, limit: q.MaxResults, room: r.budget + 1}
 	}
 	return &hits{limit: math.MaxInt, first: r.mode == "files"}
 }
@@ -122,10 +124,10 @@ func (r *report) result() tool.Result {
 		result.Metadata["more"] = true
 		result.Content = append(result.Content, tool.Text(r.note()))
 	}
-	if len(r.notes.kept) > 0 {
+	if len(r.notes.Kept) > 0 {
 		result.Metadata["incomplete"] = true
 	}
-	return withNotes(result, r.notes, r.notesRoom)
+	return page.WithNotes(result, r.notes, r.notesRoom)
 }
 
 // nothing says that nothing was found, and what is not searched by intent.

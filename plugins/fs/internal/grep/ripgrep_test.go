@@ -1,6 +1,6 @@
 //go:build !race
 
-package main
+package grep
 
 import (
 	"bytes"
@@ -18,6 +18,9 @@ import (
 	"sync"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -78,7 +81,7 @@ func TestRipgrepAgrees(t *testing.T) {
 					continue
 				}
 				w := searchWriter{rand.New(rand.NewPCG(seed, 11))}
-				in := searchContentArgs{Pattern: w.pattern()}
+				in := Query{Pattern: w.pattern()}
 				for range tt.options {
 					w.options(&in)
 					got := withoutFiles(odd, engineLines(t, tt.dir, in))
@@ -152,7 +155,7 @@ func (w searchWriter) pattern() string {
 	}
 }
 
-func (w searchWriter) options(in *searchContentArgs) {
+func (w searchWriter) options(in *Query) {
 	in.Case = w.pick("sensitive", "sensitive", "insensitive", "smart")
 	in.Literal = w.IntN(4) == 0
 	in.Word = w.IntN(3) == 0
@@ -161,16 +164,16 @@ func (w searchWriter) options(in *searchContentArgs) {
 }
 
 // engineLines returns "path:line:column" of each line that is found.
-func engineLines(t *testing.T, dir string, in searchContentArgs) []string {
+func engineLines(t *testing.T, dir string, in Query) []string {
 	t.Helper()
 	pattern, err := in.compile()
-	names, namesErr := in.nameFilter()
+	names, namesErr := glob.NewFilter(in.Globs, in.Types)
 	r, openErr := roots.Open([]string{dir}, roots.Options{Secrets: []string{}})
 	if err := errors.Join(err, namesErr, openErr); err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	files, err := filetree.Open(r, ".", filetree.Options{Gitignore: in.Gitignore, Skip: names.skip})
+	files, err := filetree.Open(r, ".", filetree.Options{Gitignore: in.Gitignore, Skip: names.Skip})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,9 +182,9 @@ func engineLines(t *testing.T, dir string, in searchContentArgs) []string {
 	var all []string
 	visits := make([]filetree.Visit, 2)
 	for i := range visits {
-		s := pattern.Searcher(search.Options{Numbers: true, Charset: searchCharset, Strict: !pattern.Same(foreignRunes())})
+		s := pattern.Searcher(search.Options{Numbers: true, Charset: searchCharset, Strict: !pattern.Same(textfile.ForeignRunes())})
 		visits[i] = func(e filetree.Entry, err error) {
-			if err != nil || !e.Type.IsRegular() || !names.match(e) {
+			if err != nil || !e.Type.IsRegular() || !names.Match(e) {
 				return
 			}
 			f, err := e.Open()
@@ -210,7 +213,7 @@ func engineLines(t *testing.T, dir string, in searchContentArgs) []string {
 
 // ripgrepLines is the same by ripgrep, told to read a pattern as package regexp
 // does.
-func ripgrepLines(t *testing.T, rg, dir string, in searchContentArgs, flags []string) []string {
+func ripgrepLines(t *testing.T, rg, dir string, in Query, flags []string) []string {
 	t.Helper()
 	args := []string{
 		"--no-config", "--no-heading", "--with-filename", "--null", "--line-number", "--column", "--hidden", "--no-require-git", "--no-ignore-dot", "--no-ignore-global",
@@ -273,7 +276,7 @@ func untilZero(t *testing.T, dir string, lines []string) []string {
 			switch {
 			case zero < 0:
 				end = math.MaxInt
-			case zero >= headSize:
+			case zero >= textfile.HeadSize:
 				end = bytes.Count(text[:zero], []byte{'\n'}) + 1
 			}
 			ends[path] = end
@@ -350,7 +353,7 @@ func withZeros(w searchWriter, text string) string {
 	case 0:
 		return text + "a \x00 b\n" + text
 	case 1:
-		return text + strings.Repeat("-\n", headSize) + text + "the \x00 func\n" + text
+		return text + strings.Repeat("-\n", textfile.HeadSize) + text + "the \x00 func\n" + text
 	default:
 		return text
 	}

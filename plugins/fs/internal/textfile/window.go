@@ -1,52 +1,54 @@
-package main
+package textfile
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"math"
 	"unicode/utf8"
-
-	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
 )
 
 // chunkSize is how much of a file is read at once.
 const chunkSize = 64 << 10
 
-// window is the part of a text that is asked for.
-type window struct {
-	// offset is the first line, counted from 1.
-	offset int
-	// column is where the first line begins, in bytes counted from 1; 0 is 1. In
+// Window is the part of a text that is asked for.
+type Window struct {
+	// Offset is the first line, counted from 1.
+	Offset int
+	// Column is where the first line begins, in bytes counted from 1; 0 is 1. In
 	// the middle of a character it begins with the next.
-	column int
-	// limit is how many lines there are at most.
-	limit int
-	// budget is how many bytes they have at most. A line that would exceed it
+	Column int
+	// Limit is how many lines there are at most.
+	Limit int
+	// Budget is how many bytes they have at most. A line that would exceed it
 	// is left out, unless it is the first: that one is cut.
-	budget int
+	Budget int
 }
 
-// excerpt is what a window shows of a text.
-type excerpt struct {
-	text []byte
-	// first and last are the lines shown; last is first-1 if there are none.
-	first, last int
-	// cut says that the last line, which is the only one, is not whole; it goes
+// CountOnly is a window that shows nothing, to count lines.
+var CountOnly = Window{Offset: math.MaxInt, Limit: 1}
+
+// Excerpt is what a window shows of a text.
+type Excerpt struct {
+	Text []byte
+	// First and last are the lines shown; last is first-1 if there are none.
+	First, Last int
+	// Cut says that the last line, which is the only one, is not whole; it goes
 	// on at the column next.
-	cut  bool
-	next int
-	// short says that the first line has no such column; it has length bytes, as
+	Cut  bool
+	Next int
+	// Short says that the first line has no such column; it has length bytes, as
 	// far as it was read.
-	short  bool
-	length int
-	// lines is how many lines the text has, if it was read to its end; else
+	Short  bool
+	Length int
+	// Lines is how many lines the text has, if it was read to its end; else
 	// how many were seen.
-	lines int
-	// ended says that the text was read to its end.
-	ended bool
-	// bounded says that no more of it can be read than was.
-	bounded bool
+	Lines int
+	// Ended says that the text was read to its end.
+	Ended bool
+	// Bounded says that no more of it can be read than was.
+	Bounded bool
 	// lf and crlf count the line ends of either kind.
 	lf, crlf int
 }
@@ -54,8 +56,8 @@ type excerpt struct {
 // scanner reads a text once, keeping what the window shows and counting the
 // rest, in constant memory.
 type scanner struct {
-	window
-	excerpt
+	Window
+	Excerpt
 	line    int  // the line that the next byte belongs to
 	partial bool // that line has begun
 	full    bool // the window takes no more
@@ -67,32 +69,32 @@ type scanner struct {
 	tail []byte
 }
 
-// scan reads text through the window. If wholly is false it stops when the
+// Scan reads text through the window. If wholly is false it stops when the
 // window is full.
 //
 // size is about how long the text is; it need not be right.
-func scan(ctx context.Context, text io.Reader, w window, size int64, wholly bool) (excerpt, error) {
-	w.column = max(w.column, 1)
-	s := scanner{window: w, line: 1, left: w.column - 1}
-	s.first, s.last = w.offset, w.offset-1
-	s.text = make([]byte, 0, min(int64(w.budget), size))
+func Scan(ctx context.Context, text io.Reader, w Window, size int64, wholly bool) (Excerpt, error) {
+	w.Column = max(w.Column, 1)
+	s := scanner{Window: w, line: 1, left: w.Column - 1}
+	s.First, s.Last = w.Offset, w.Offset-1
+	s.Text = make([]byte, 0, min(int64(w.Budget), size))
 	chunk := make([]byte, min(chunkSize, size+1)) // one more sees the end at once
 	for {
 		if ctx.Err() != nil {
-			return excerpt{}, context.Cause(ctx)
+			return Excerpt{}, context.Cause(ctx)
 		}
 		n, err := text.Read(chunk)
 		s.take(chunk[:n])
 		if errors.Is(err, io.EOF) {
 			s.end()
-			return s.excerpt, nil
+			return s.Excerpt, nil
 		}
 		if err != nil {
-			return excerpt{}, err
+			return Excerpt{}, err
 		}
 		if s.full && !wholly {
-			s.lines = s.line
-			return s.excerpt, nil
+			s.Lines = s.line
+			return s.Excerpt, nil
 		}
 	}
 }
@@ -101,11 +103,11 @@ func scan(ctx context.Context, text io.Reader, w window, size int64, wholly bool
 func (s *scanner) take(chunk []byte) {
 	s.countEnds(chunk)
 	for len(chunk) > 0 {
-		if s.full || s.line < s.offset {
+		if s.full || s.line < s.Offset {
 			chunk = s.skip(chunk)
 			continue
 		}
-		if s.line == s.offset && s.column > 1 && len(s.text) == 0 {
+		if s.line == s.Offset && s.Column > 1 && len(s.Text) == 0 {
 			if chunk = s.skipColumn(chunk); len(chunk) == 0 || s.full {
 				continue
 			}
@@ -132,7 +134,7 @@ func (s *scanner) skip(chunk []byte) []byte {
 		s.partial = chunk[len(chunk)-1] != '\n'
 		return nil
 	}
-	for s.line < s.offset {
+	for s.line < s.Offset {
 		i := bytes.IndexByte(chunk, '\n')
 		if i < 0 {
 			s.partial = len(chunk) > 0 || s.partial
@@ -163,9 +165,9 @@ func (s *scanner) skipColumn(chunk []byte) []byte {
 		}
 		return chunk
 	}
-	for len(chunk) > 0 && !utf8.RuneStart(chunk[0]) && len(dfa.TrimRune(s.tail)) < len(s.tail) {
+	for len(chunk) > 0 && !utf8.RuneStart(chunk[0]) && len(TrimRune(s.tail)) < len(s.tail) {
 		s.tail = append(s.tail, chunk[0])
-		s.column++
+		s.Column++
 		chunk = chunk[1:]
 	}
 	return chunk
@@ -173,47 +175,47 @@ func (s *scanner) skipColumn(chunk []byte) []byte {
 
 // lacks notes that the first line ends before the column.
 func (s *scanner) lacks() {
-	s.short, s.full = true, true
-	s.length = s.column - 1 - s.left
+	s.Short, s.full = true, true
+	s.Length = s.Column - 1 - s.left
 }
 
 // keep adds a part of the line under way to the window, if it fits.
 func (s *scanner) keep(part []byte) {
-	room := s.budget - len(s.text)
+	room := s.Budget - len(s.Text)
 	switch {
 	case s.full:
 	case len(part) <= room:
-		s.text = append(s.text, part...)
-	case s.start > 0 || s.line > s.first:
-		s.text = s.text[:s.start] // whole lines only
+		s.Text = append(s.Text, part...)
+	case s.start > 0 || s.line > s.First:
+		s.Text = s.Text[:s.start] // whole lines only
 		s.full = true
 	default:
-		s.text = dfa.TrimRune(append(s.text, part[:room]...))
-		s.last, s.cut, s.full = s.line, true, true
-		s.next = s.column + len(s.text)
+		s.Text = TrimRune(append(s.Text, part[:room]...))
+		s.Last, s.Cut, s.full = s.line, true, true
+		s.Next = s.Column + len(s.Text)
 	}
 }
 
 // endLine ends the line under way.
 func (s *scanner) endLine() {
 	if !s.full {
-		s.last, s.start = s.line, len(s.text)
-		s.full = s.last-s.first+1 >= s.limit
+		s.Last, s.start = s.line, len(s.Text)
+		s.full = s.Last-s.First+1 >= s.Limit
 	}
 	s.line++
 }
 
 // end ends the text, whose last line may lack its line end.
 func (s *scanner) end() {
-	s.ended = true
-	s.lines = s.line - 1
-	if s.column > 1 && s.line == s.offset && s.partial && len(s.text) == 0 && !s.full {
+	s.Ended = true
+	s.Lines = s.line - 1
+	if s.Column > 1 && s.line == s.Offset && s.partial && len(s.Text) == 0 && !s.full {
 		s.lacks()
 	}
 	if s.partial {
-		s.lines = s.line
-		if !s.full && s.line >= s.offset {
-			s.last = s.line
+		s.Lines = s.line
+		if !s.full && s.line >= s.Offset {
+			s.Last = s.line
 		}
 	}
 }
@@ -231,8 +233,8 @@ func (s *scanner) countEnds(chunk []byte) {
 	s.lf += bytes.Count(chunk, []byte{'\n'}) - crlf
 }
 
-// eol names the line ends: "lf", "crlf", "mixed", or "none".
-func (e *excerpt) eol() string {
+// EOL names the line ends: "lf", "crlf", "mixed", or "none".
+func (e *Excerpt) EOL() string {
 	switch {
 	case e.lf > 0 && e.crlf > 0:
 		return "mixed"

@@ -1,4 +1,4 @@
-package main
+package glob
 
 import (
 	"path"
@@ -9,31 +9,31 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// nameFilter is which files are searched.
-type nameFilter struct {
-	only, never []glob
+// Filter is which files are searched.
+type Filter struct {
+	only, never []Glob
 	extensions  []string
 }
 
-func (in searchContentArgs) nameFilter() (*nameFilter, error) {
+func NewFilter(globs, types []string) (*Filter, error) {
 	var only, never []string
-	for _, g := range in.Globs {
+	for _, g := range globs {
 		if excluded, ok := strings.CutPrefix(g, "!"); ok {
 			never = append(never, excluded)
 		} else {
 			only = append(only, below(g))
 		}
 	}
-	f := &nameFilter{}
+	f := &Filter{}
 	var err error
-	if f.only, err = parseGlobs(only); err != nil {
+	if f.only, err = ParseAll(only); err != nil {
 		return nil, err
 	}
-	if f.never, err = parseGlobs(never); err != nil {
+	if f.never, err = ParseAll(never); err != nil {
 		return nil, err
 	}
-	for _, name := range in.Types {
-		extensions := extensionsOf(name)
+	for _, name := range types {
+		extensions := ExtensionsOf(name)
 		if extensions == nil {
 			return nil, tool.Errorf(tool.InvalidArgument, "type %.40q is not known", name).WithHint("use globs, such as *.ext")
 		}
@@ -55,26 +55,26 @@ func below(pattern string) string {
 	return dir + "/**"
 }
 
-// skip leaves out what is excluded, and what version control keeps for itself.
-func (f *nameFilter) skip(e filetree.Entry) bool {
-	return isVersionControl(e) || matchesAny(f.never, e)
+// Skip leaves out what is excluded, and what version control keeps for itself.
+func (f *Filter) Skip(e filetree.Entry) bool {
+	return IsVersionControl(e) || MatchAny(f.never, e)
 }
 
-func (f *nameFilter) match(e filetree.Entry) bool {
+func (f *Filter) Match(e filetree.Entry) bool {
 	if len(f.extensions) > 0 && !slices.Contains(f.extensions, strings.ToLower(path.Ext(e.Name))) {
 		return false
 	}
-	return len(f.only) == 0 || matchesAny(f.only, e)
+	return len(f.only) == 0 || MatchAny(f.only, e)
 }
 
-// isVersionControl reports whether e is a directory that version control keeps
+// IsVersionControl reports whether e is a directory that version control keeps
 // for itself.
-func isVersionControl(e filetree.Entry) bool {
+func IsVersionControl(e filetree.Entry) bool {
 	return e.IsDir() && slices.Contains([]string{".git", ".hg", ".svn", ".jj"}, e.Name)
 }
 
-// extensionsOf returns the extensions of the files of a language, or nil.
-func extensionsOf(language string) []string {
+// ExtensionsOf returns the extensions of the files of a language, or nil.
+func ExtensionsOf(language string) []string {
 	return map[string][]string{
 		"c":          {".c", ".h"},
 		"cpp":        {".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx"},

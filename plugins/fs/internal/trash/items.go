@@ -1,4 +1,4 @@
-package main
+package trash
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -22,20 +24,20 @@ const idTime = "20060102-150405"
 // maxInfo is how large an info.json may be.
 const maxInfo = 64 << 10
 
-// trashBounds is what the trash of one user holds at most, beside the thing that
+// Bounds is what the trash of one user holds at most, beside the thing that
 // was deleted last.
-type trashBounds struct {
-	age   time.Duration
-	bytes int64
-	items int
+type Bounds struct {
+	Age   time.Duration
+	Bytes int64
+	Items int
 }
 
-// thing is something in the trash.
-type thing struct {
-	trashInfo
-	id string
-	// empty says that it has not come there, or not yet, or is gone again.
-	empty bool
+// Item is something in the trash.
+type Item struct {
+	Info
+	Id string
+	// Empty says that it has not come there, or not yet, or is gone again.
+	Empty bool
 }
 
 // isEmpty reports whether a place in the trash holds nothing for sure.
@@ -54,21 +56,21 @@ func isEmpty(trash *roots.Dir, id string) bool {
 // a deletion takes less.
 const emptyAge = time.Hour
 
-// things returns what is in the trash, the last first.
-func (t *trash) things(ctx context.Context) ([]thing, error) {
+// Items returns what is in the trash, the last first.
+func (t *Trash) Items(ctx context.Context) ([]Item, error) {
 	dir, err := t.folder.OpenDir("trash", nil)
 	if told, ok := errors.AsType[*tool.Error](err); ok && told.Code == tool.NotFound {
 		return nil, nil // nothing was deleted yet
 	}
 	if err != nil {
-		return nil, hidden(err)
+		return nil, Hidden(err)
 	}
 	defer func() { _ = dir.Close() }() // nothing was written to it
 	entries, err := dir.Read(nil)
 	if err != nil {
-		return nil, hidden(err)
+		return nil, Hidden(err)
 	}
-	var all []thing
+	var all []Item
 	for _, entry := range entries {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -77,53 +79,53 @@ func (t *trash) things(ctx context.Context) ([]thing, error) {
 			continue
 		}
 		one := t.thing(entry.Name)
-		one.empty = isEmpty(dir, entry.Name)
+		one.Empty = isEmpty(dir, entry.Name)
 		all = append(all, one)
 	}
-	slices.SortFunc(all, func(a, b thing) int {
-		return cmp.Or(b.Deleted.Compare(a.Deleted), strings.Compare(b.id, a.id))
+	slices.SortFunc(all, func(a, b Item) int {
+		return cmp.Or(b.Deleted.Compare(a.Deleted), strings.Compare(b.Id, a.Id))
 	})
 	return all, nil
 }
 
 // thing returns what is known of the thing with that id: at least its age.
-func (t *trash) thing(id string) thing {
-	one := thing{id: id}
+func (t *Trash) thing(id string) Item {
+	one := Item{Id: id}
 	f, err := t.folder.Open(path.Join("trash", id, "info.json"))
 	if err == nil {
 		defer f.Close()
 		var data []byte
 		if data, err = io.ReadAll(io.LimitReader(f, maxInfo)); err == nil {
-			err = json.Unmarshal(data, &one.trashInfo)
+			err = json.Unmarshal(data, &one.Info)
 		}
 	}
 	if err != nil {
-		one.trashInfo = trashInfo{}
+		one.Info = Info{}
 		one.Deleted, _ = time.Parse(idTime, id[:min(len(idTime), len(id))]) // what has no time is old
 	}
 	return one
 }
 
-// bound removes for good what exceeds the bounds, the oldest first, but not the
+// Bound removes for good what exceeds the bounds, the oldest first, but not the
 // last, which were deleted now. What cannot be removed is tried again with the
 // next deletion.
-func (t *trash) bound(ctx context.Context, last ...string) {
-	all, err := t.things(ctx)
+func (t *Trash) Bound(ctx context.Context, last ...string) {
+	all, err := t.Items(ctx)
 	if err != nil {
 		return
 	}
 	var bytes int64
 	for i, one := range all {
 		bytes += one.Bytes
-		if !slices.Contains(last, one.id) && (i >= t.bounds.items || bytes > t.bounds.bytes || time.Since(one.Deleted) > t.bounds.age || one.empty && time.Since(one.Deleted) > emptyAge) {
+		if !slices.Contains(last, one.Id) && (i >= t.bounds.Items || bytes > t.bounds.Bytes || time.Since(one.Deleted) > t.bounds.Age || one.Empty && time.Since(one.Deleted) > emptyAge) {
 			bytes -= one.Bytes
-			_ = t.remove(ctx, one.id) // see above
+			_ = t.remove(ctx, one.Id) // see above
 		}
 	}
 }
 
 // remove removes a thing for good, or what is left of one.
-func (t *trash) remove(ctx context.Context, id string) error {
+func (t *Trash) remove(ctx context.Context, id string) error {
 	place, err := t.folder.Target(path.Join("trash", id), roots.TargetOptions{})
 	if err != nil {
 		return err
@@ -138,16 +140,16 @@ func (t *trash) remove(ctx context.Context, id string) error {
 }
 
 // line describes a thing in a list.
-func (t *thing) line() string {
-	size := plural(int(t.Bytes), "byte")
+func (t *Item) line() string {
+	size := page.Count(int(t.Bytes), "byte")
 	if t.Kind == "directory" {
-		size = plural(t.Files, "file") + ", " + size
+		size = page.Count(t.Files, "file") + ", " + size
 	}
-	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.id, tool.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
+	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.Id, tool.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
 }
 
-// listThings lists things, as far as there is room.
-func listThings(all []thing, budget int) string {
+// List lists things, as far as there is room.
+func List(all []Item, budget int) string {
 	if len(all) == 0 {
 		return "the trash is empty"
 	}

@@ -1,4 +1,4 @@
-package main
+package textfile
 
 import (
 	"io"
@@ -9,47 +9,45 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
 )
 
 // plainExcerpt is what the window shows, found in the plainest way: with all
 // lines at hand.
-func plainExcerpt(text string, w window) excerpt {
+func plainExcerpt(text string, w Window) Excerpt {
 	lines := strings.SplitAfter(text, "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
 	crlf := strings.Count(text, "\r\n")
-	e := excerpt{
-		first: w.offset, last: w.offset - 1, lines: len(lines), ended: true,
+	e := Excerpt{
+		First: w.Offset, Last: w.Offset - 1, Lines: len(lines), Ended: true,
 		crlf: crlf, lf: strings.Count(text, "\n") - crlf,
 	}
-	column := max(w.column, 1)
-	if i := w.offset - 1; column > 1 && i < len(lines) {
+	column := max(w.Column, 1)
+	if i := w.Offset - 1; column > 1 && i < len(lines) {
 		first := lines[i]
 		content := strings.TrimSuffix(first, "\n")
 		at := column - 1
-		for at > 0 && at < len(content) && !utf8.RuneStart(content[at]) && len(dfa.TrimRune([]byte(content[:at]))) < at {
+		for at > 0 && at < len(content) && !utf8.RuneStart(content[at]) && len(TrimRune([]byte(content[:at]))) < at {
 			at++
 		}
 		if at > len(content) || at == len(first) {
-			e.short, e.length = true, len(content)
+			e.Short, e.Length = true, len(content)
 			return e
 		}
 		column = at + 1
 		lines[i] = first[at:]
 	}
-	for i := w.offset - 1; i < len(lines) && e.last-e.first+1 < w.limit; i++ {
-		if len(e.text)+len(lines[i]) > w.budget {
-			if i == w.offset-1 {
-				e.text = dfa.TrimRune([]byte(lines[i][:w.budget]))
-				e.last, e.cut, e.next = i+1, true, column+len(e.text)
+	for i := w.Offset - 1; i < len(lines) && e.Last-e.First+1 < w.Limit; i++ {
+		if len(e.Text)+len(lines[i]) > w.Budget {
+			if i == w.Offset-1 {
+				e.Text = TrimRune([]byte(lines[i][:w.Budget]))
+				e.Last, e.Cut, e.Next = i+1, true, column+len(e.Text)
 			}
 			break
 		}
-		e.text = append(e.text, lines[i]...)
-		e.last = i + 1
+		e.Text = append(e.Text, lines[i]...)
+		e.Last = i + 1
 	}
 	return e
 }
@@ -76,11 +74,11 @@ func FuzzWindow(f *testing.F) {
 		if offset < 1 || column < 1 || limit < 1 || budget < 0 {
 			return
 		}
-		w := window{offset: offset, column: column, limit: limit, budget: min(budget, math.MaxInt32)}
+		w := Window{Offset: offset, Column: column, Limit: limit, Budget: min(budget, math.MaxInt32)}
 		want := plainExcerpt(text, w)
 		at := scanText(t, strings.NewReader(text), w, int64(len(text)))
 		byByte := scanText(t, iotest.OneByteReader(strings.NewReader(text)), w, 0)
-		for name, got := range map[string]excerpt{"at once": at, "byte by byte": byByte} {
+		for name, got := range map[string]Excerpt{"at once": at, "byte by byte": byByte} {
 			if diff := cmp.Diff(view(want), view(got)); diff != "" {
 				t.Errorf("scan(%q, %+v) %s (-want +got):\n%s", text, w, name, diff)
 			}
@@ -88,9 +86,9 @@ func FuzzWindow(f *testing.F) {
 	})
 }
 
-func scanText(t *testing.T, r io.Reader, w window, size int64) excerpt {
+func scanText(t *testing.T, r io.Reader, w Window, size int64) Excerpt {
 	t.Helper()
-	e, err := scan(t.Context(), r, w, size, true)
+	e, err := Scan(t.Context(), r, w, size, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,19 +96,19 @@ func scanText(t *testing.T, r io.Reader, w window, size int64) excerpt {
 }
 
 // view is an excerpt that cmp can look into.
-func view(e excerpt) map[string]any {
+func view(e Excerpt) map[string]any {
 	return map[string]any{
-		"text": string(e.text), "first": e.first, "last": e.last, "cut": e.cut, "lines": e.lines, "ended": e.ended, "lf": e.lf, "crlf": e.crlf,
-		"next": e.next, "short": e.short, "length": e.length,
+		"text": string(e.Text), "first": e.First, "last": e.Last, "cut": e.Cut, "lines": e.Lines, "ended": e.Ended, "lf": e.lf, "crlf": e.crlf,
+		"next": e.Next, "short": e.Short, "length": e.Length,
 	}
 }
 
 // A window that is full reads no further, if it need not.
 func TestWindowStops(t *testing.T) {
 	text := strings.NewReader(strings.Repeat("x\n", 1<<20))
-	got, err := scan(t.Context(), text, window{offset: 3, limit: 2, budget: 100}, text.Size(), false)
-	if err != nil || string(got.text) != "x\nx\n" || got.ended || got.last != 4 {
-		t.Errorf("scan = %q, lines %d-%d, ended %v, %v, want two lines of a text that has not ended", got.text, got.first, got.last, got.ended, err)
+	got, err := Scan(t.Context(), text, Window{Offset: 3, Limit: 2, Budget: 100}, text.Size(), false)
+	if err != nil || string(got.Text) != "x\nx\n" || got.Ended || got.Last != 4 {
+		t.Errorf("scan = %q, lines %d-%d, ended %v, %v, want two lines of a text that has not ended", got.Text, got.First, got.Last, got.Ended, err)
 	}
 	if want := int(text.Size()) - chunkSize; text.Len() != want {
 		t.Errorf("%d bytes are left to read, want %d", text.Len(), want)

@@ -1,19 +1,27 @@
-package main
+// Package edit locates text in the content of a file and replaces it: by the exact text,
+// by lines that differ only in spaces or indentation, or by the hunks of a patch. An edit
+// that could mean several places is an error, and the error shows the nearest text. The
+// package reads and writes no files.
+//
+// Errors are of type [*tool.Error], written for a model.
+package edit
 
 import (
 	"strings"
 
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxEdit is the size up to which a file can be edited, before and after.
-const maxEdit = 8 << 20
+// MaxBytes is the size up to which a file can be edited, before and after.
+const MaxBytes = 8 << 20
 
 // maxMatches is how many times one text can be replaced.
 const maxMatches = 100_000
 
-// replacement is one edit: the text old becomes new.
-type replacement struct {
+// Replacement is one edit: the text old becomes new.
+type Replacement struct {
 	Old string `json:"old" jsonschema:"the text to replace, as it is in the file; whole lines are best" alias:"old_string"`
 	New string `json:"new" jsonschema:"the text to put there instead; empty to delete" alias:"new_string"`
 	All bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence; without it there must be exactly one"`
@@ -25,23 +33,23 @@ type match struct {
 	text       string
 }
 
-// tolerance is how a text was found.
-type tolerance int
+// Tolerance is how a text was found.
+type Tolerance int
 
 const (
-	exactly tolerance = iota
+	Exactly Tolerance = iota
 	despiteSpaces
 	despiteIndentation
 )
 
-// note says what was not exact, for a model.
-func (t tolerance) note() string {
+// Note says what was not exact, for a model.
+func (t Tolerance) Note() string {
 	switch t {
 	case despiteSpaces:
 		return "ignoring spaces at line ends"
 	case despiteIndentation:
 		return "ignoring indentation; the new text was indented like the old"
-	case exactly:
+	case Exactly:
 	}
 	return ""
 }
@@ -49,32 +57,32 @@ func (t tolerance) note() string {
 // find returns where r.Old is in text, in order and not overlapping, by the
 // least tolerance that finds it. It stops after one more than maxMatches, or
 // when the new text is larger than a file may be.
-func (r replacement) find(text string) ([]match, tolerance) {
+func (r Replacement) find(text string) ([]match, Tolerance) {
 	if found := r.findExactly(text); len(found) > 0 {
-		return found, exactly
+		return found, Exactly
 	}
 	all := splitLines(text)
-	for _, how := range []tolerance{exactly, despiteSpaces, despiteIndentation} {
+	for _, how := range []Tolerance{Exactly, despiteSpaces, despiteIndentation} {
 		if found := r.findLines(all, how); len(found) > 0 {
 			return found, how
 		}
 	}
-	return nil, exactly
+	return nil, Exactly
 }
 
 // findExactly finds old as it is, and if there is none with the line ends of
 // the text.
-func (r replacement) findExactly(text string) []match {
-	style := eolOf(text)
+func (r Replacement) findExactly(text string) []match {
+	style := textfile.LineEnds(text)
 	as := r.New
 	if style == "\r\n" {
-		as = fitEOL(as, style)
+		as = textfile.WithLineEnd(as, style)
 	}
 	if found := findAll(text, r.Old, as); len(found) > 0 {
 		return found
 	}
-	if old := fitEOL(r.Old, style); old != r.Old {
-		return findAll(text, old, fitEOL(r.New, style))
+	if old := textfile.WithLineEnd(r.Old, style); old != r.Old {
+		return findAll(text, old, textfile.WithLineEnd(r.New, style))
 	}
 	return nil
 }
@@ -92,56 +100,31 @@ func findAll(text, old, as string) []match {
 	return found
 }
 
-// eolOf returns the line end of a text that has only one kind, else "".
-func eolOf(text string) string {
-	all, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
-	switch {
-	case all > 0 && crlf == all:
-		return "\r\n"
-	case all > 0 && crlf == 0:
-		return "\n"
-	default:
-		return ""
-	}
+// Applied is what an edit did.
+type Applied struct {
+	Count int
+	Line  int // of the first, counted from 1 in the text before
+	How   Tolerance
 }
 
-// fitEOL gives text the line ends of the style, if there is one.
-func fitEOL(text, style string) string {
-	switch style {
-	case "\r\n":
-		return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
-	case "\n":
-		return strings.ReplaceAll(text, "\r\n", "\n")
-	default:
-		return text
-	}
-}
-
-// applied is what an edit did.
-type applied struct {
-	count int
-	line  int // of the first, counted from 1 in the text before
-	how   tolerance
-}
-
-// apply makes the replacement in text.
-func (r replacement) apply(path, text string) (string, applied, error) {
+// Apply makes the replacement in text.
+func (r Replacement) Apply(path, text string) (string, Applied, error) {
 	switch r.Old {
 	case "":
-		return "", applied{}, tool.Errorf(tool.InvalidArgument, "the text to replace is empty").
+		return "", Applied{}, tool.Errorf(tool.InvalidArgument, "the text to replace is empty").
 			WithHint("give the text that is there; use write_file to write or append")
 	case r.New:
-		return "", applied{}, tool.Errorf(tool.InvalidArgument, "the old and the new text are the same")
+		return "", Applied{}, tool.Errorf(tool.InvalidArgument, "the old and the new text are the same")
 	}
 	found, how := r.find(text)
 	if len(found) == 0 {
-		return "", applied{}, missed(path, text, r.Old)
+		return "", Applied{}, missed(path, text, r.Old)
 	}
 	if len(found) > 1 && !r.All {
-		return "", applied{}, ambiguous(path, text, found)
+		return "", Applied{}, ambiguous(path, text, found)
 	}
 	if len(found) > maxMatches {
-		return "", applied{}, tool.Errorf(tool.ResourceExhausted, "The text to replace is in %s more than %d times", tool.VisibleName(path), maxMatches)
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "The text to replace is in %s more than %d times", tool.VisibleName(path), maxMatches)
 	}
 	size, ends := len(text), strings.Count(text, "\n")
 	for _, m := range found {
@@ -149,10 +132,10 @@ func (r replacement) apply(path, text string) (string, applied, error) {
 		ends += strings.Count(m.text, "\n") - strings.Count(text[m.start:m.end], "\n")
 	}
 	switch {
-	case size > maxEdit:
-		return "", applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes, at most %d are possible", tool.VisibleName(path), size, maxEdit)
-	case ends > maxLines:
-		return "", applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d lines, at most %d are possible", tool.VisibleName(path), ends, maxLines)
+	case size > MaxBytes:
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes, at most %d are possible", tool.VisibleName(path), size, MaxBytes)
+	case ends > MaxLines:
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d lines, at most %d are possible", tool.VisibleName(path), ends, MaxLines)
 	}
 	var b strings.Builder
 	b.Grow(size)
@@ -163,14 +146,14 @@ func (r replacement) apply(path, text string) (string, applied, error) {
 		at = m.end
 	}
 	b.WriteString(text[at:])
-	return b.String(), applied{len(found), lineAt(text, found[0].start), how}, nil
+	return b.String(), Applied{len(found), lineAt(text, found[0].start), how}, nil
 }
 
 // lineAt returns the number of the line that the byte belongs to.
 func lineAt(text string, at int) int { return strings.Count(text[:at], "\n") + 1 }
 
-// keepLastEnd gives after the line end that before had at its end.
-func keepLastEnd(before, after string) string {
+// KeepLastEnd gives after the line end that before had at its end.
+func KeepLastEnd(before, after string) string {
 	if after == "" || !strings.HasSuffix(before, "\n") || strings.HasSuffix(after, "\n") {
 		return after
 	}

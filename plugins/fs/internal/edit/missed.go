@@ -1,4 +1,4 @@
-package main
+package edit
 
 import (
 	"fmt"
@@ -6,7 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/dfa"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -71,7 +72,7 @@ func nearest(all textLines, first, count int) string {
 	count = min(count, maxRegionLines, all.count()-first)
 	region := all.text[all.start(first):all.start(first+count)]
 	if len(region) > maxRegionBytes {
-		region = string(dfa.TrimRune([]byte(region[:maxRegionBytes]))) + "..."
+		region = string(textfile.TrimRune([]byte(region[:maxRegionBytes]))) + "..."
 	}
 	return fmt.Sprintf("the nearest is at lines %d-%d:\n%s", first+1, first+count, strings.ToValidUTF8(region, "\uFFFD"))
 }

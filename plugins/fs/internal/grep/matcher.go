@@ -1,4 +1,4 @@
-package main
+package grep
 
 import (
 	"regexp"
@@ -16,22 +16,22 @@ import (
 const maxProgram = 2000
 
 // compile makes what is searched for out of the pattern and its options.
-func (in searchContentArgs) compile() (*search.Pattern, error) {
-	expr := regexp.QuoteMeta(in.Pattern)
-	if !in.Literal {
-		if _, err := syntax.Parse(in.Pattern, syntax.Perl); err != nil {
+func (q Query) compile() (*search.Pattern, error) {
+	expr := regexp.QuoteMeta(q.Pattern)
+	if !q.Literal {
+		if _, err := syntax.Parse(q.Pattern, syntax.Perl); err != nil {
 			return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
 				WithHint("set literal=true to find it as it is")
 		}
-		expr = withoutQuotes(in.Pattern)
+		expr = withoutQuotes(q.Pattern)
 	}
-	if in.Case == "insensitive" || (in.Case != "sensitive" && !hasCapital(expr)) {
+	if q.Case == "insensitive" || (q.Case != "sensitive" && !hasCapital(expr)) {
 		expr = "(?i:" + expr + ")"
 	}
-	if in.Multiline {
+	if q.Multiline {
 		expr = "(?m:" + expr + ")"
 	}
-	if _, always := in.lineEnds(); always {
+	if _, always := q.lineEnds(); always {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern has a line end, but without multiline each line is searched by itself").
 			WithHint("set multiline=true, or leave the line end out")
 	}
@@ -42,7 +42,7 @@ func (in searchContentArgs) compile() (*search.Pattern, error) {
 	}
 	var pattern *search.Pattern
 	if err == nil {
-		pattern, err = search.Compile(expr, search.How{Across: in.Multiline, Words: in.Word})
+		pattern, err = search.Compile(expr, search.How{Across: q.Multiline, Words: q.Word})
 	}
 	if err != nil {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err)
@@ -52,13 +52,13 @@ func (in searchContentArgs) compile() (*search.Pattern, error) {
 
 // lineEnds reports whether some matches of the pattern have a line end that it
 // names, and whether all have: without multiline these are not found.
-func (in searchContentArgs) lineEnds() (some, always bool) {
-	expr := in.Pattern
-	if in.Literal {
+func (q Query) lineEnds() (some, always bool) {
+	expr := q.Pattern
+	if q.Literal {
 		expr = regexp.QuoteMeta(expr)
 	}
 	parsed, err := syntax.Parse(expr, syntax.Perl)
-	if err != nil || in.Multiline {
+	if err != nil || q.Multiline {
 		return false, false
 	}
 	return lineEndsOf(parsed)

@@ -1,10 +1,12 @@
-package main
+package grep
 
 import (
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
@@ -77,25 +79,25 @@ func (u *unsearched) until(rel string) {
 }
 
 // notes says what was not searched, and what to do.
-func (u *unsearched) notes() *notes {
-	n := &notes{}
+func (u *unsearched) notes() *page.Notes {
+	n := &page.Notes{}
 	for _, g := range u.gaps[failed][:min(len(u.gaps[failed]), maxGaps)] {
-		n.add("%s", g.note)
+		n.Add("%s", g.note)
 	}
 	if more := u.count[failed] - maxGaps; more > 0 {
-		n.add("and %s like it; search below a narrower path", u.andMore(more))
+		n.Add("and %s like it; search below a narrower path", u.andMore(more))
 	}
 	if u.count[unread] > 0 {
-		n.add("not searched, since it cannot be read: %s", u.names(unread))
+		n.Add("not searched, since it cannot be read: %s", u.names(unread))
 	}
 	if u.count[tooLarge] > 0 {
-		n.add("not searched, since multiline is for files up to %d MiB: %s; search without it", search.MaxWhole>>20, u.names(tooLarge))
+		n.Add("not searched, since multiline is for files up to %d MiB: %s; search without it", search.MaxWhole>>20, u.names(tooLarge))
 	}
 	if lines := u.lines[longLine]; lines > 0 {
-		n.add("not searched: what is beyond the first %d MiB of %s in %s; read_file with column reads it", search.MaxLine>>20, plural(lines, "line"), u.names(longLine))
+		n.Add("not searched: what is beyond the first %d MiB of %s in %s; read_file with column reads it", search.MaxLine>>20, page.Count(lines, "line"), u.names(longLine))
 	}
 	if u.count[turned] > 0 {
-		n.add("not searched from the line on that has a zero byte: %s; it is not all text", u.names(turned))
+		n.Add("not searched from the line on that has a zero byte: %s; it is not all text", u.names(turned))
 	}
 	return n
 }
@@ -106,7 +108,7 @@ func (u *unsearched) leftOut() string {
 	if n == 0 {
 		return ""
 	}
-	text := plural(n, "sensitive file") + " left out"
+	text := page.Count(n, "sensitive file") + " left out"
 	if u.partly && n > maxGaps {
 		text = "at least " + text
 	}
@@ -117,7 +119,7 @@ func (u *unsearched) leftOut() string {
 func (u *unsearched) names(why reason) string {
 	var names []string
 	for _, g := range u.gaps[why][:min(len(u.gaps[why]), maxGaps)] {
-		names = append(names, shortened(tool.VisibleName(g.name), maxGapName))
+		names = append(names, page.Shorten(tool.VisibleName(g.name), maxGapName))
 	}
 	text := strings.Join(names, ", ")
 	if more := u.count[why] - len(names); more > 0 {

@@ -1,0 +1,196 @@
+// Package grep searches the content of the files below a directory, on all processors.
+// The result does not depend on how the work was divided: it holds the first matches in
+// the order of the paths, and notes about what was not searched.
+package grep
+
+import (
+	"context"
+	"io"
+	"runtime"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
+	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// maxWorkers is how many files are searched at a time, each with a buffer.
+const maxWorkers = 8
+
+// Query is what to search for, where, and what to return.
+type Query struct {
+	Pattern string
+	// Path is the directory or file to search.
+	Path string
+	// Literal means that the pattern is plain text, not a regular expression.
+	Literal bool
+	// Case is "smart", "sensitive" or "insensitive".
+	Case string
+	// Word means that a match does not begin or end inside of a word.
+	Word bool
+	// Multiline means that a match may continue in the next line.
+	Multiline bool
+	// Globs and types select files by name and language; see newNameFilter.
+	Globs, Types []string
+	// Gitignore leaves out files that .gitignore files list.
+	Gitignore bool
+	// Mode is "content", "files" or "count".
+	Mode string
+	// Before and after are how many lines around a match are returned.
+	Before, After int
+	// MaxResults is how many matching lines, or files, are returned.
+	MaxResults int
+}
+
+// Run searches and returns the result, in budget bytes at most.
+func Run(ctx context.Context, r *roots.Roots, q Query, budget int) (tool.Result, error) {
+	pattern, err := q.compile()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	names, err := glob.NewFilter(q.Globs, q.Types)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	report := newReport(q, budget)
+	s := &contentSearch{
+		query: q, pattern: pattern, names: names, report: report,
+		found: found{content: q.Mode == "content", most: q.MaxResults, space: report.budget},
+	}
+	info, err := r.Stat(q.Path)
+	switch {
+	case err != nil:
+	case info.IsDir():
+		err = s.directory(ctx, r)
+	default:
+		err = s.oneFile(ctx, r, info.Size())
+	}
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s.found.into(report)
+	if some, _ := q.lineEnds(); some {
+		report.notes.Add("the line end in pattern matches with multiline=true only")
+	}
+	return report.result(), nil
+}
+
+// contentSearch is one search under way.
+type contentSearch struct {
+	query   Query
+	pattern *search.Pattern
+	names   *glob.Filter
+	report  *report
+	found   found
+}
+
+// directory searches the files below the directory, on all processors.
+func (s *contentSearch) directory(ctx context.Context, r *roots.Roots) error {
+	skip := func(e filetree.Entry) bool { return s.names.Skip(e) || s.found.isBeyond(e) }
+	files, err := filetree.Open(r, s.query.Path, filetree.Options{Gitignore: s.query.Gitignore, Skip: skip})
+	if err != nil {
+		return err
+	}
+	defer files.Close()
+	visits := make([]filetree.Visit, min(runtime.GOMAXPROCS(0), maxWorkers))
+	for i := range visits {
+		searcher := s.searcher(ctx)
+		visits[i] = func(e filetree.Entry, err error) { s.visit(searcher, e, err) }
+	}
+	return files.Each(ctx, visits)
+}
+
+// visit searches a file that was found.
+func (s *contentSearch) visit(searcher *search.Searcher, e filetree.Entry, err error) {
+	if err != nil {
+		s.found.unreadable.Add(1)
+		s.found.gaps.add(failed, gap{rel: e.Rel(), note: page.Describe(e, err)})
+		return
+	}
+	if !e.Type.IsRegular() || !s.names.Match(e) || s.found.isBeyond(e) {
+		return
+	}
+	f, err := e.Open()
+	if err != nil {
+		s.unopened(e, err)
+		return
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	path, rel := e.Path(), e.Rel()
+	s.found.add(fileHits{path, rel, s.file(searcher, f, f.Size(), gap{rel: rel, name: path})})
+}
+
+// oneFile searches the file that was named.
+func (s *contentSearch) oneFile(ctx context.Context, r *roots.Roots, size int64) error {
+	f, err := r.Open(s.query.Path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	hits := s.file(s.searcher(ctx), f, size, gap{name: s.query.Path})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	s.found.add(fileHits{s.query.Path, s.query.Path, hits})
+	return nil
+}
+
+// unopened counts a file that cannot be opened. One that is gone has nothing to
+// find.
+func (s *contentSearch) unopened(e filetree.Entry, err error) {
+	s.found.unreadable.Add(1)
+	switch tool.AsError(err).Code { //nolint:exhaustive // the others have one cause: that it cannot be read
+	case tool.NotFound:
+	case tool.PermissionDenied:
+		s.found.gaps.add(secret, gap{rel: e.Rel()})
+	default:
+		s.found.gaps.add(unread, gap{rel: e.Rel(), name: e.Path()})
+	}
+}
+
+// file searches one file. What is not searched of it is noted as the gap.
+func (s *contentSearch) file(searcher *search.Searcher, f io.ReadSeeker, size int64, g gap) *hits {
+	hits := s.report.hits(s.query)
+	result, err := searcher.Search(f, size, func(l search.Line) bool { return hits.take(l, searcher.Begin) })
+	switch {
+	case err != nil:
+		s.found.unreadable.Add(1)
+		s.found.gaps.add(unread, g)
+	case result == search.TooLarge:
+		s.found.unreadable.Add(1)
+		s.found.gaps.add(tooLarge, g)
+	case result == search.Binary:
+		s.found.binary.Add(1)
+	case result == search.Turned:
+		s.found.binary.Add(1)
+		s.found.gaps.add(turned, g)
+	default:
+		s.found.files.Add(1)
+	}
+	if g.lines = searcher.Cut(); g.lines > 0 {
+		s.found.gaps.add(longLine, g)
+	}
+	return hits
+}
+
+// searcher returns what searches files on one processor.
+func (s *contentSearch) searcher(ctx context.Context) *search.Searcher {
+	options := search.Options{Charset: searchCharset, Strict: !s.pattern.Same(textfile.ForeignRunes()), Done: ctx.Done()}
+	if s.query.Mode == "content" {
+		options.Before, options.After, options.Numbers = s.query.Before, s.query.After, true
+	}
+	return s.pattern.Searcher(options)
+}
+
+// searchCharset tells a search what a file holds.
+func searchCharset(head []byte, whole bool) (search.Charset, bool) {
+	c, ok := textfile.Detect(head, whole)
+	if c.Decoder == nil {
+		return search.Charset{Skip: c.Bom}, ok
+	}
+	return search.Charset{Skip: c.Bom, Decode: c.Text}, ok
+}

@@ -1,0 +1,109 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+const (
+	// maxNotes is how many notes of one list are kept.
+	maxNotes = 20
+	// MaxNote is how long one is: a path can take thousands of bytes.
+	MaxNote = 300
+	// moreRoom is what the note takes that says how many are left out.
+	moreRoom = 24
+)
+
+// NotesRoom is what is left of the budget for notes about what a result does
+// not have.
+func NotesRoom(budget int) int { return min(budget/8, 2<<10) }
+
+// Notes are what a model should know of what a result does not have. The zero
+// value has none.
+type Notes struct {
+	Kept []string
+	more int
+}
+
+// Add adds a note, which is put in brackets.
+func (n *Notes) Add(format string, args ...any) {
+	if len(n.Kept) == maxNotes {
+		n.more++
+		return
+	}
+	n.Kept = append(n.Kept, "["+Shorten(fmt.Sprintf(format, args...), MaxNote)+"]")
+}
+
+// AddError adds what could not be done with an entry.
+func (n *Notes) AddError(e filetree.Entry, err error) { n.Add("%s", Describe(e, err)) }
+
+// Describe says what could not be done with an entry, and what to do instead.
+func Describe(e filetree.Entry, err error) string {
+	failure := tool.AsError(err)
+	text, name := failure.Message, tool.VisibleName(e.Path())
+	if !strings.Contains(text, name) {
+		text = name + ": " + text
+	}
+	text = Shorten(text, MaxNote/2)
+	if failure.Hint != "" {
+		text += "; " + failure.Hint
+	}
+	return text
+}
+
+// Text is the notes, as many as there is room for.
+func (n *Notes) Text(room int) string {
+	var b strings.Builder
+	more := n.more
+	for i, note := range n.Kept {
+		if b.Len()+len(note)+1 > room-moreRoom {
+			more += len(n.Kept) - i
+			break
+		}
+		b.WriteString(note + "\n")
+	}
+	if more > 0 {
+		fmt.Fprintf(&b, "[%d more notes]", more)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Shorten cuts the middle out of a long text.
+func Shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const gap = "…"
+	from, to := (most-len(gap))/2, len(text)-(most-len(gap))/2
+	for from > 0 && !utf8.RuneStart(text[from]) {
+		from--
+	}
+	for to < len(text) && !utf8.RuneStart(text[to]) {
+		to++
+	}
+	return text[:from] + gap + text[to:]
+}
+
+// WithNotes adds notes to the end of a result.
+func WithNotes(result tool.Result, n *Notes, room int) tool.Result {
+	if text := n.Text(room); text != "" {
+		result.Content = append(result.Content, tool.Text(text))
+	}
+	return result
+}
+
+// Count returns "1 file" or "2 files".
+func Count(n int, noun string) string {
+	switch {
+	case n == 1:
+		return "1 " + noun
+	case strings.HasSuffix(noun, "y"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
+	default:
+		return fmt.Sprintf("%d %ss", n, noun)
+	}
+}

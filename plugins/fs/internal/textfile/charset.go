@@ -1,0 +1,180 @@
+// Package textfile reads the text of files: it detects the encoding of a file, decodes
+// and encodes its text, and returns windows of lines without holding the whole file in
+// memory.
+package textfile
+
+import (
+	"bytes"
+	"io"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// HeadSize is how much of a file is looked at to tell what it holds.
+const HeadSize = 8 << 10
+
+// encodingNames is the enum of read_file's encoding.
+const encodingNames = "auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk"
+
+// Charset is how the bytes of a file become text.
+type Charset struct {
+	Name string
+	// Bom is how many bytes stand before the text.
+	Bom int
+	// Decoder is nil for UTF-8, which is taken as it is.
+	Decoder encoding.Encoding
+	// Unit is the size of what a line break is aligned to.
+	Unit int
+}
+
+var (
+	MarkUTF8 = []byte("\xEF\xBB\xBF")
+	markLE   = []byte("\xFF\xFE")
+	markBE   = []byte("\xFE\xFF")
+	markLE32 = []byte("\xFF\xFE\x00\x00") // before markLE, which is its beginning
+	markBE32 = []byte("\x00\x00\xFE\xFF")
+)
+
+// Detect finds the charset by the head of a file: a byte order mark,
+// valid UTF-8, or else windows-1252, which covers latin1 and knows every byte.
+// It is not ok if the head is not text.
+func Detect(head []byte, whole bool) (c Charset, ok bool) {
+	switch {
+	case bytes.HasPrefix(head, MarkUTF8):
+		return Charset{Name: "utf-8", Bom: len(MarkUTF8), Unit: 1}, true
+	case bytes.HasPrefix(head, markLE32):
+		return Charset{Name: "utf-32le", Bom: len(markLE32), Decoder: utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), Unit: 4}, true
+	case bytes.HasPrefix(head, markBE32):
+		return Charset{Name: "utf-32be", Bom: len(markBE32), Decoder: utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), Unit: 4}, true
+	case bytes.HasPrefix(head, markLE):
+		return UTF16(unicode.LittleEndian, len(markLE)), true
+	case bytes.HasPrefix(head, markBE):
+		return UTF16(unicode.BigEndian, len(markBE)), true
+	case bytes.IndexByte(head, 0) >= 0:
+		return Charset{}, false
+	case utf8.Valid(head), !whole && utf8.Valid(TrimRune(head)): // its last character may be cut
+		return Charset{Name: "utf-8", Unit: 1}, true
+	default:
+		return Charset{Name: "windows-1252", Decoder: charmap.Windows1252, Unit: 1}, true
+	}
+}
+
+// ForeignRunes are those that bytes which are not UTF-8 may stand for, read as
+// windows-1252 or as none.
+func ForeignRunes() []rune {
+	runes := []rune{utf8.RuneError}
+	for b := utf8.RuneSelf; b < 256; b++ {
+		runes = append(runes, charmap.Windows1252.DecodeByte(byte(b)))
+	}
+	return runes
+}
+
+// Named returns the charset that a caller asked for.
+func Named(name string, head []byte) (Charset, error) {
+	switch name {
+	case "utf-8":
+		c := Charset{Name: name, Unit: 1}
+		if bytes.HasPrefix(head, MarkUTF8) {
+			c.Bom = len(MarkUTF8)
+		}
+		return c, nil
+	case "utf-16":
+		if bytes.HasPrefix(head, markBE) {
+			return UTF16(unicode.BigEndian, len(markBE)), nil
+		}
+		return Named("utf-16le", head)
+	case "utf-16le":
+		if bytes.HasPrefix(head, markLE) {
+			return UTF16(unicode.LittleEndian, len(markLE)), nil
+		}
+		return UTF16(unicode.LittleEndian, 0), nil
+	case "utf-16be":
+		if bytes.HasPrefix(head, markBE) {
+			return UTF16(unicode.BigEndian, len(markBE)), nil
+		}
+		return UTF16(unicode.BigEndian, 0), nil
+	case "latin1":
+		return Charset{Name: name, Decoder: charmap.ISO8859_1, Unit: 1}, nil
+	case "windows-1252":
+		return Charset{Name: name, Decoder: charmap.Windows1252, Unit: 1}, nil
+	case "shift_jis":
+		return Charset{Name: name, Decoder: japanese.ShiftJIS, Unit: 1}, nil
+	case "gbk":
+		return Charset{Name: name, Decoder: simplifiedchinese.GBK, Unit: 1}, nil
+	default:
+		return Charset{}, tool.Errorf(tool.InvalidArgument, "unknown encoding %q", name).WithHint("one of %s", encodingNames)
+	}
+}
+
+func UTF16(order unicode.Endianness, bom int) Charset {
+	name := "utf-16le"
+	if order == unicode.BigEndian {
+		name = "utf-16be"
+	}
+	return Charset{Name: name, Bom: bom, Decoder: unicode.UTF16(order, unicode.IgnoreBOM), Unit: 2}
+}
+
+// Text returns r, which stands after the byte order mark, as UTF-8.
+func (c Charset) Text(r io.Reader) io.Reader {
+	if c.Decoder == nil {
+		return r
+	}
+	return c.Decoder.NewDecoder().Reader(r)
+}
+
+// Decode returns all of a file as text, without its byte order mark.
+func (c Charset) Decode(data []byte) (string, error) {
+	data = data[min(c.Bom, len(data)):]
+	if c.Decoder == nil {
+		return string(data), nil
+	}
+	text, err := c.Decoder.NewDecoder().Bytes(data)
+	return string(text), err
+}
+
+// Loses reports whether text, which was decoded, shows U+FFFD for bytes that
+// are not of the charset.
+func (c Charset) Loses(text []byte) bool {
+	if c.Decoder == nil {
+		return !utf8.Valid(text)
+	}
+	return c.Unit == 1 && bytes.ContainsRune(text, utf8.RuneError) // which none of these can write
+}
+
+// Keeps reports whether text, which was decoded of data, is written as data again.
+func (c Charset) Keeps(text string, data []byte) bool {
+	data = data[min(c.Bom, len(data)):]
+	if c.Decoder == nil {
+		return text == string(data)
+	}
+	again, err := c.Encode(text)
+	return err == nil && bytes.Equal(again, data)
+}
+
+// Encode returns text as the file holds it, after the byte order mark. The
+// error says that a character cannot be written so.
+func (c Charset) Encode(text string) ([]byte, error) {
+	if c.Decoder == nil {
+		return []byte(text), nil
+	}
+	if !utf8.ValidString(text) {
+		return nil, encoding.ErrInvalidUTF8
+	}
+	return c.Decoder.NewEncoder().Bytes([]byte(text))
+}
+
+// Describe names the encoding and says whether there is a byte order mark.
+func (c Charset) Describe() string {
+	if c.Bom > 0 {
+		return c.Name + " with a byte order mark"
+	}
+	return c.Name
+}

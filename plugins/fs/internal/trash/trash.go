@@ -1,0 +1,188 @@
+// Package trash keeps what a user has deleted, in a directory of the user's own: one
+// directory for each deletion, with the file or directory itself as "content" and a
+// description in "info.json". It removes the oldest items when the trash exceeds its
+// bounds.
+package trash
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/toolhost/toolhost/sdk/roots"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Trash holds what a user has deleted: a directory for each call, with the
+// thing itself as "content" and what is known of it in "info.json".
+type Trash struct {
+	folder  *roots.Roots
+	bounds  Bounds
+	onClose []func()
+}
+
+// Info is what info.json holds.
+type Info struct {
+	// Path is absolute: where the thing was.
+	Path string `json:"path"`
+	// Shown is the path as results show it.
+	Shown   string    `json:"shown"`
+	Deleted time.Time `json:"deleted"`
+	Kind    string    `json:"kind"`
+	Files   int       `json:"files"`
+	Bytes   int64     `json:"bytes"`
+}
+
+// Open opens the trash in a directory of the user's own, outside of the
+// workspace. options are those of the workspace. The caller closes it.
+func Open(userDir string, options roots.Options, bounds Bounds) (*Trash, error) {
+	unavailable := tool.Errorf(tool.Unavailable, "There is no trash to delete to, or to restore from").
+		WithHint("the host gives the plugin no directory of the user's own; ask the user to do it")
+	if userDir == "" {
+		return nil, unavailable
+	}
+	// The rules of the workspace hold for what is put there, but not the host's list
+	// of protected paths: it may contain the host's own directory.
+	options.Protected = nil
+	folder, err := roots.Open([]string{userDir}, options)
+	if err != nil {
+		return nil, unavailable.WithCause(err)
+	}
+	return &Trash{folder: folder, bounds: bounds}, nil
+}
+
+func (t *Trash) Close() {
+	for _, f := range t.onClose {
+		f()
+	}
+	_ = t.folder.Close() // what was written is durable
+}
+
+// Slot is where one thing goes.
+type Slot struct {
+	Id            string
+	Content, info *roots.Target
+}
+
+// Slot finds a place for one thing, without making it.
+func (t *Trash) Slot() (Slot, error) {
+	return t.slotOf(NewID())
+}
+
+// NewID returns a name for one thing, which begins with the time.
+func NewID() string {
+	return time.Now().UTC().Format(idTime) + "-" + strings.ToLower(rand.Text()[:10])
+}
+
+func (t *Trash) slotOf(id string) (Slot, error) {
+	s := Slot{Id: id}
+	var err error
+	if s.Content, err = t.Target(id, "content"); err != nil {
+		return s, err
+	}
+	s.info, err = t.Target(id, "info.json")
+	return s, err
+}
+
+func (t *Trash) Target(id, name string) (*roots.Target, error) {
+	target, err := t.folder.Target(path.Join("trash", id, name), roots.TargetOptions{Parents: true})
+	if err != nil {
+		return nil, Hidden(err)
+	}
+	t.onClose = append(t.onClose, target.Close)
+	return target, nil
+}
+
+// Put moves a thing to its place. What is known of it is written before, so
+// that nothing is there whose origin is not known.
+func (t *Trash) Put(ctx context.Context, s Slot, thing *roots.Target, contents *roots.Contents) error {
+	data, err := describeItem(thing, contents.Files, contents.Bytes)
+	if err != nil {
+		return err
+	}
+	if err := s.info.Write(data, roots.WriteOptions{Create: true}); err != nil {
+		return Hidden(err)
+	}
+	unlock, err := t.folder.Lock(ctx, s.Content)
+	if err != nil {
+		return Hidden(err)
+	}
+	defer unlock()
+	if err := thing.MoveTo(ctx, s.Content, roots.MoveOptions{}); err != nil {
+		return t.unmoved(s, err)
+	}
+	return nil
+}
+
+// unmoved says what has become of a thing that could not be moved to its place,
+// which is forgotten if nothing has come there: else it may be all that is left of
+// the thing.
+func (t *Trash) unmoved(s Slot, err error) error {
+	if s.Content.Gone() {
+		t.Forget(s.Id)
+		return err
+	}
+	told := *tool.AsError(err)
+	told.Message += "; what has come to the trash is there as " + s.Id
+	return &told
+}
+
+// describeItem returns what is known of a thing, as info.json holds it.
+func describeItem(thing *roots.Target, files int, bytes int64) ([]byte, error) {
+	data, err := json.MarshalIndent(Info{
+		Path: thing.Identity(), Shown: thing.String(), Deleted: time.Now().UTC(),
+		Kind: roots.Kind(thing.Info().Mode()), Files: files, Bytes: bytes,
+	}, "", "  ")
+	return append(data, '\n'), err
+}
+
+// Keep puts a copy of a file into the trash, before the file is removed.
+func (t *Trash) Keep(id string, file *roots.Target, content []byte) error {
+	s, err := t.slotOf(id)
+	if err != nil {
+		return err
+	}
+	defer s.Content.Close() // not to hold many files open
+	defer s.info.Close()
+	info, err := describeItem(file, 1, int64(len(content)))
+	if err != nil {
+		return err
+	}
+	return Hidden(roots.ChangeAll([]roots.Change{{Target: s.info, Content: info}, {Target: s.Content, Content: content, Like: file}}))
+}
+
+// Forget removes the place of a thing that did not get there, or is gone again.
+func (t *Trash) Forget(id string) {
+	place, err := t.folder.Target(path.Join("trash", id), roots.TargetOptions{})
+	if err != nil {
+		return
+	}
+	defer place.Close()
+	_ = place.Remove() // an info without content is nothing to restore
+}
+
+// Hidden takes the hint from an error about the trash: it names a folder of the
+// host.
+func Hidden(err error) error {
+	known, ok := errors.AsType[*tool.Error](err)
+	if !ok {
+		return err
+	}
+	told := *known
+	told.Hint = ""
+	return &told
+}
+
+// Lock locks a place in the trash until the workspace is closed.
+func (t *Trash) Lock(ctx context.Context, place *roots.Target) error {
+	unlock, err := t.folder.Lock(ctx, place)
+	if err != nil {
+		return Hidden(err)
+	}
+	t.onClose = append(t.onClose, unlock)
+	return nil
+}
