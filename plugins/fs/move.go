@@ -135,12 +135,12 @@ func inventory(c *roots.Contents) string {
 
 func (c *moving) Apply(ctx context.Context) (tool.Result, error) {
 	from, to, operation := c.source.String(), c.dest.String(), arrival(c.dest)
-	run, effects := c.source.MoveTo, []tool.Effect{changed(from, movedTo), changed(to, operation)}
-	if c.options.Copy {
-		run, effects = c.source.CopyTo, effects[1:]
-	}
-	if err := run(ctx, c.dest, c.options); err != nil {
+	if err := c.source.MoveTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, err
+	}
+	effects := []tool.Effect{changed(to, operation)}
+	if !c.options.Copy {
+		effects = append([]tool.Effect{changed(from, movedTo)}, effects...)
 	}
 	result := tool.TextResult(fmt.Sprintf("%s %s to %s", c.verb("Moved", "Copied"), tool.VisibleName(from), tool.VisibleName(to)))
 	result.Metadata = map[string]any{"source": from, "dest": to, "replaced": operation == updated}

@@ -42,13 +42,13 @@ type patchedFile struct {
 	exists bool
 	data   []byte
 	mode   fs.FileMode // 0 if the patch does not say
-	// from is the file that it was moved or copied from; nil if it was not.
+	// from is the file that was moved here; nil if none was.
 	from *patchedFile
-	// made says that a part of the patch has put it here, moved that its
-	// content went elsewhere, and goes that some part takes it away.
-	made, moved, goes bool
-	notes             []string
-	trashID           string // if it is deleted
+	// made means that a part of the patch has put it here, and moved that its
+	// content is elsewhere now.
+	made, moved bool
+	notes       []string
+	trashID     string // if it is deleted
 }
 
 // planPatch looks at what a call of apply_patch would change.
@@ -91,9 +91,6 @@ func (c *patching) open(w *workspace, parts []patch.File) ([]patchSides, error) 
 		}
 		if err != nil {
 			return nil, err
-		}
-		if part.AtOnce && (part.Operation == patch.Rename || part.Operation == patch.Delete) {
-			side.old.goes = true
 		}
 	}
 	return sides, nil

@@ -113,15 +113,6 @@ func applyPatchCases() []changeCase {
 		one("two parts about a file", begin("*** Update File: ten.txt\n-line 1\n+1\n", "*** Update File: ten.txt\n-1\n+one\n"), "ten.txt", "(+1 -1)", ten("line 1\n", "one\n")),
 		one("the old name is another's", "--- x.txt.orig\t2024-01-01\n+++ x.txt\t2024-01-01\n@@ -1 +1 @@\n-old\n+new\n", "x.txt", "(+1 -1)", map[string]string{"x.txt": "new\n"}),
 		one("what diff_files shows", "--- a/ten.txt\n+++ b/open.txt\n@@ -1,2 +1 @@\n-line 1\n line 2\n", "ten.txt", "(+0 -1)", ten("line 1\n", "")),
-		{
-			name: "two files change places", tool: "apply_patch", in: applyPatchArgs{Patch: "diff --git a/x.txt b/empty.txt\nrename from x.txt\nrename to empty.txt\ndiff --git a/empty.txt b/x.txt\nrename from empty.txt\nrename to x.txt\n"},
-			want:    "Applied the patch to 2 files:\nmoves empty.txt to x.txt (+0 -0)\nmoves x.txt to empty.txt (+0 -0)",
-			effects: []tool.Effect{effect("x.txt", "update"), effect("empty.txt", "update")}, files: map[string]string{"x.txt": "", "empty.txt": "old\n"},
-		},
-		{
-			name: "copy", tool: "apply_patch", in: applyPatchArgs{Patch: "diff --git a/data.bin b/copy.bin\nsimilarity index 100%\ncopy from data.bin\ncopy to copy.bin\n"},
-			want: "Applied the patch to 1 file:\ncopies data.bin to copy.bin (+0 -0)", effects: []tool.Effect{effect("copy.bin", "create")}, files: map[string]string{"copy.bin": "\x00\x01"},
-		},
 
 		refused("not there", git("none.txt", three), "not_found: File not found: none.txt, which line 1 of the patch names"),
 		refused("there already", begin("*** Add File: ten.txt\n+x\n"), "failed: Failed to write file: file exists: ten.txt, which line 2 of the patch makes"),
@@ -148,6 +139,10 @@ func applyPatchCases() []changeCase {
 		refused("name of a directory", begin("*** Add File: new/\n+x\n"), "invalid_argument: new/ names a directory, since it ends in /, but here is a file"),
 		refused("outside", begin("*** Add File: ../x\n+x\n"), "permission_denied: Path not allowed by security policy: ../x"),
 		refused("hook", begin("*** Add File: .git/hooks/pre-commit\n+x\n"), "permission_denied: Path not allowed by security policy: .git/hooks/pre-commit"),
+		refused("two files change places", "diff --git a/x.txt b/empty.txt\nrename from x.txt\nrename to empty.txt\ndiff --git a/empty.txt b/x.txt\nrename from empty.txt\nrename to x.txt\n",
+			"failed: Failed to write file: file exists: empty.txt, which line 1 of the patch makes"),
+		refused("copy", "diff --git a/data.bin b/copy.bin\nsimilarity index 100%\ncopy from data.bin\ncopy to copy.bin\n",
+			"invalid_argument: Line 3 of the patch: found copy from data.bin, a copy, which a patch cannot make; use copy_file, or a diff without copies (no -C)"),
 		refused("no patch", "hello\n", "invalid_argument: Line 1 of the patch: found hello, and nowhere the names of a file"),
 	}
 }

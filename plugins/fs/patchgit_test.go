@@ -211,7 +211,7 @@ func TestApplyPatchAsGit(t *testing.T) {
 		r := rand.New(rand.NewPCG(uint64(n), 1))
 		kinds := []int{3, 1000}[n%2]
 		before, after := randomTrees(r, kinds)
-		diff := git(repository, "", "diff", []string{"-M", "-C", "--no-renames"}[n%3], "-U"+fmt.Sprint(1+n%4), treeOf(before), treeOf(after))
+		diff := git(repository, "", "diff", []string{"-M", "-M20%", "--no-renames"}[n%3], "-U"+fmt.Sprint(1+n%4), treeOf(before), treeOf(after))
 		if diff == "" {
 			continue
 		}

@@ -24,9 +24,9 @@ func (s patchSides) apply(ctx context.Context, part *patch.File) error {
 		return s.new.become(ctx, part, nil)
 	case patch.Delete:
 		return s.remove(ctx, part)
-	case patch.Rename, patch.Copy:
+	case patch.Rename:
 	}
-	return s.transfer(ctx, part)
+	return s.move(ctx, part)
 }
 
 // update changes a file in its place. Of two names that do not say which of
@@ -37,7 +37,7 @@ func (s patchSides) update(ctx context.Context, part *patch.File) error {
 	if s.new != f && s.new.exists && (!f.exists || isBackup(part.Old)) {
 		f = s.new
 	}
-	if err := f.present(part, f.exists); err != nil {
+	if err := f.present(part); err != nil {
 		return err
 	}
 	before := f.data
@@ -61,23 +61,13 @@ func isBackup(name string) bool {
 	return false
 }
 
-// source returns what a part reads of a file that it takes elsewhere or away:
-// for git, what was there before the whole patch.
-func (f *patchedFile) source(part *patch.File) (data []byte, exists bool) {
-	if part.AtOnce && (f.made || part.Operation != patch.Delete) {
-		return f.before.Data, f.before.Exists
-	}
-	return f.data, f.exists
-}
-
 // remove takes a file away. If the patch shows what it held, it held no more.
 func (s patchSides) remove(ctx context.Context, part *patch.File) error {
-	data, exists := s.old.source(part)
-	if err := s.old.present(part, exists); err != nil {
+	if err := s.old.present(part); err != nil {
 		return err
 	}
 	if !part.EndKept {
-		left, err := s.old.changed(ctx, part, data)
+		left, err := s.old.changed(ctx, part, s.old.data)
 		if err != nil {
 			return err
 		}
@@ -86,23 +76,18 @@ func (s patchSides) remove(ctx context.Context, part *patch.File) error {
 				WithHint("a patch that deletes a file has all of its lines, each with - before it; nothing was changed")
 		}
 	}
-	s.old.leave(part, false)
+	s.old.leave(false)
 	return nil
 }
 
-// leave takes the file away, unless an earlier part has put another in its
-// place.
-func (f *patchedFile) leave(part *patch.File, moved bool) {
-	f.moved = moved
-	if !part.AtOnce || !f.made {
-		f.exists, f.data, f.made, f.from, f.mode = false, nil, false, nil, 0
-	}
+// leave takes the file away; moved says that its content is elsewhere now.
+func (f *patchedFile) leave(moved bool) {
+	f.exists, f.data, f.made, f.moved, f.from, f.mode = false, nil, false, moved, nil, 0
 }
 
-// transfer moves or copies a file, and changes what arrives.
-func (s patchSides) transfer(ctx context.Context, part *patch.File) error {
-	data, exists := s.old.source(part)
-	if err := s.old.present(part, exists); err != nil {
+// move moves a file, and changes what arrives.
+func (s patchSides) move(ctx context.Context, part *patch.File) error {
+	if err := s.old.present(part); err != nil {
 		return err
 	}
 	if s.old == s.new {
@@ -111,13 +96,11 @@ func (s patchSides) transfer(ctx context.Context, part *patch.File) error {
 	if err := s.new.absent(part); err != nil {
 		return err
 	}
-	if err := s.new.become(ctx, part, data); err != nil {
+	if err := s.new.become(ctx, part, s.old.data); err != nil {
 		return err
 	}
 	s.new.from = s.old
-	if part.Operation == patch.Rename {
-		s.old.leave(part, true)
-	}
+	s.old.leave(true)
 	return nil
 }
 
@@ -159,8 +142,8 @@ func (f *patchedFile) changed(ctx context.Context, part *patch.File, data []byte
 }
 
 // present refuses a part about a file that is not there.
-func (f *patchedFile) present(part *patch.File, exists bool) error {
-	if exists {
+func (f *patchedFile) present(part *patch.File) error {
+	if f.exists {
 		return nil
 	}
 	return tool.Errorf(tool.NotFound, "File not found: %s, which line %d of the patch names", tool.VisibleName(f.target.String()), part.Line).
@@ -169,7 +152,7 @@ func (f *patchedFile) present(part *patch.File, exists bool) error {
 
 // absent refuses a part that makes a file which is there.
 func (f *patchedFile) absent(part *patch.File) error {
-	if !f.exists || part.AtOnce && f.goes && !f.made {
+	if !f.exists {
 		return nil
 	}
 	return tool.Errorf(tool.Failed, "Failed to write file: file exists: %s, which line %d of the patch makes", tool.VisibleName(f.target.String()), part.Line).

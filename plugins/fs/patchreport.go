@@ -33,11 +33,7 @@ func (f *patchedFile) title() string {
 	case operation == deleted:
 		return "deletes " + path + ", to the trash"
 	case f.from != nil:
-		how := "copies "
-		if f.from.moved {
-			how = "moves "
-		}
-		return how + tool.VisibleName(f.from.target.String()) + " to " + path + f.modeTitle()
+		return "moves " + tool.VisibleName(f.from.target.String()) + " to " + path + f.modeTitle()
 	case operation == created:
 		return "creates " + path + f.modeTitle()
 	default:

@@ -240,7 +240,7 @@ func (c *vaulted) Show(ctx context.Context) (string, []tool.Content, error) {
 
 func (c *vaulted) Apply(ctx context.Context) (tool.Result, error) {
 	path, operation := c.dest.String(), arrival(c.dest)
-	if err := c.source.CopyTo(ctx, c.dest, c.options); err != nil {
+	if err := c.source.MoveTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, c.inVaultTerms(err)
 	}
 	result := tool.TextResult(fmt.Sprintf("Copied %s to %s (%s)", tool.VisibleName(c.name), tool.VisibleName(path), c.facts()))

@@ -8,7 +8,7 @@ import (
 
 // gitFile reads the diff of a file that begins with "diff --git".
 func (r *reader) gitFile() error {
-	f := File{Line: r.number(), Operation: Update, AtOnce: true}
+	f := File{Line: r.number(), Operation: Update}
 	old, renamed := headerNames(strings.TrimPrefix(r.line(), "diff --git "))
 	r.at++
 	if err := r.extendedHeader(&f, &old, &renamed); err != nil {
@@ -106,13 +106,12 @@ func (r *reader) extendedHeader(f *File, old, renamed *string) error {
 		case "deleted file mode ":
 			f.Operation = Delete
 			_, err = r.mode(rest)
-		case "rename from ", "copy from ":
+		case "copy from ", "copy to ":
+			return r.wrong("a copy, which a patch cannot make; use copy_file, or a diff without copies (no -C)")
+		case "rename from ":
 			*old, err = r.unquoted(rest)
 		case "rename to ":
 			f.Operation = Rename
-			*renamed, err = r.unquoted(rest)
-		case "copy to ":
-			f.Operation = Copy
 			*renamed, err = r.unquoted(rest)
 		}
 		if err != nil {

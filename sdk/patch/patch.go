@@ -10,6 +10,7 @@
 package patch
 
 import (
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -36,7 +37,6 @@ const (
 	Create Operation = "create"
 	Delete Operation = "delete"
 	Rename Operation = "rename"
-	Copy   Operation = "copy"
 )
 
 // File is the part of a patch about one file.
@@ -53,9 +53,6 @@ type File struct {
 	Mode fs.FileMode
 	// Hunks are the changes in the file, in order.
 	Hunks []Hunk
-	// AtOnce means that Old is a path before the whole patch, as in a diff of git,
-	// and not after the earlier parts of the patch.
-	AtOnce bool
 	// EndKept means that the patch cannot describe whether the last line has a line
 	// end, so the file keeps it.
 	EndKept bool
@@ -198,7 +195,7 @@ func (r *reader) number() int { return r.first + r.at }
 func (r *reader) wrong(format string, args ...any) *tool.Error {
 	found := "its end"
 	if r.more() {
-		found = tool.VisibleName(shorten(r.line()))
+		found = tool.VisibleName(fmt.Sprintf("%.80s", r.line()))
 	}
 	return wrongAt(r.number(), "found %s, "+format, append([]any{found}, args...)...)
 }
@@ -207,15 +204,6 @@ func (r *reader) wrong(format string, args ...any) *tool.Error {
 func wrongAt(number int, format string, args ...any) *tool.Error {
 	text := tool.Errorf(tool.InvalidArgument, format, args...).Message
 	return tool.Errorf(tool.InvalidArgument, "Line %d of the patch: %s", number, text).WithHint("%s; nothing was changed", forms)
-}
-
-// shorten returns the beginning of a line.
-func shorten(line string) string {
-	const most = 80
-	if len(line) <= most {
-		return line
-	}
-	return strings.ToValidUTF8(line[:most], "") + "..."
 }
 
 // add adds a file.

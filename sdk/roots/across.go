@@ -9,8 +9,6 @@ import (
 	"os"
 	"syscall"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -131,72 +129,36 @@ func (a *aside) remove(source *Target) error {
 	return source.confirm(a.in)
 }
 
-// crossing is a copy, or a move that has to be one.
-type crossing struct {
-	move bool
-	// largest is how large a file may become here, by setrlimit(2).
-	largest uint64
-}
-
-// crossing says how what is at the place gets to dest; nil means by a rename.
-func (t *Target) crossing(dest *Target, opts MoveOptions) (*crossing, error) {
-	if !opts.Copy {
-		from, err := t.directory()
-		if err != nil {
-			return nil, err
-		}
-		to, err := dest.directory()
-		if err != nil {
-			return nil, err
-		}
-		if sameMount(from, to) {
-			return nil, nil
-		}
+// renames reports whether a rename leads from the place to dest: both are on one mount.
+func (t *Target) renames(dest *Target) (bool, error) {
+	from, err := t.directory()
+	if err != nil {
+		return false, err
 	}
-	c := &crossing{move: !opts.Copy, largest: unix.RLIM_INFINITY}
-	var limit unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err == nil {
-		c.largest = limit.Cur
+	to, err := dest.directory()
+	if err != nil {
+		return false, err
 	}
-	return c, nil
+	mountFrom, errFrom := mountOf(from)
+	mountTo, errTo := mountOf(to)
+	return errFrom == nil && errTo == nil && mountFrom == mountTo, nil
 }
 
-// sameMount reports whether a rename leads from one directory to the other.
-func sameMount(a, b *os.File) bool {
-	mountA, errA := mountOf(a)
-	mountB, errB := mountOf(b)
-	return errA == nil && errB == nil && mountA == mountB
-}
-
-// takes says why a file or directory cannot be copied, or not be removed
-// afterwards.
-func (c *crossing) takes(dir *os.Root, name string, at place, info fs.FileInfo) error {
-	shown := tool.VisibleName(at.String())
+// copyable says why a file or directory cannot be copied, or why it cannot be removed
+// after a copy to another mount.
+func copyable(dir *os.Root, name string, at place, info fs.FileInfo, removed bool) error {
 	switch mode := info.Mode(); {
-	case mode.IsRegular() && uint64(info.Size()) > c.largest:
-		return tool.Errorf(tool.Failed, "Failed to write file: %s has %d bytes, and files of more than %d cannot be written here", shown, info.Size(), c.largest).
-			WithHint("ask the user to do it, or to raise file_size in the plugin's limits")
-	case mode.IsRegular(), mode.Type() == fs.ModeSymlink:
+	case mode.IsRegular(), mode.Type() == fs.ModeSymlink, mode.IsDir() && !removed:
 		return nil
-	case mode.IsDir() && c.move:
-		if err := removableIn(dir, name); err != nil {
-			var errno syscall.Errno
-			if !errors.As(err, &errno) {
-				return err
-			}
-			return tool.Errorf(tool.Failed, "Failed to write file: %s: %s", shown, errno.Error()).
-				WithHint("what is in this directory cannot be removed; ask the user to change its permissions").WithCause(err)
-		}
-		return nil
-	case mode.IsDir(), c.move && canMake(mode):
-		return nil
+	case mode.IsDir():
+		return removableIn(dir, name, at)
 	default:
-		return tool.Errorf(tool.Failed, "Failed to write file: %s is a %s, which cannot be copied", shown, Kind(mode))
+		return notCopied(at.String(), mode)
 	}
 }
 
-// removableIn says why what is in a directory cannot be removed.
-func removableIn(dir *os.Root, name string) error {
+// removableIn says why the content of a directory cannot be removed.
+func removableIn(dir *os.Root, name string, at place) error {
 	inner, _, err := enter(dir, name)
 	if err != nil {
 		return err
@@ -207,23 +169,9 @@ func removableIn(dir *os.Root, name string) error {
 		return err
 	}
 	defer self.Close()
-	return mayWrite(self, ".")
-}
-
-// canMake reports whether files of this kind hold nothing, so that a new one is
-// a copy.
-func canMake(mode fs.FileMode) bool { return mode&(fs.ModeNamedPipe|fs.ModeSocket) != 0 }
-
-// makeLike makes a file that holds nothing.
-func makeLike(dir *os.Root, name string, info fs.FileInfo) error {
-	kind := uint32(unix.S_IFIFO)
-	if info.Mode()&fs.ModeSocket != 0 {
-		kind = unix.S_IFSOCK
+	if errno, ok := errors.AsType[syscall.Errno](mayWrite(self, ".")); ok {
+		return tool.Errorf(tool.Failed, "Failed to write file: %s: %s", tool.VisibleName(at.String()), errno.Error()).
+			WithHint("the content of this directory cannot be removed; ask the user to change its permissions").WithCause(errno)
 	}
-	self, err := openSelf(dir)
-	if err != nil {
-		return err
-	}
-	defer self.Close()
-	return mknodat(self, name, kind|uint32(info.Mode().Perm()))
+	return nil
 }

@@ -3,6 +3,7 @@ package roots
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -11,21 +12,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// CopyTo copies the file or directory to dest, which may belong to other Roots. Links
-// in a directory are copied as links. Both targets must be locked. The copy appears at
-// dest when it is complete and durable. Modes are kept, owners are not.
-func (t *Target) CopyTo(ctx context.Context, dest *Target, opts MoveOptions) error {
-	opts.Copy = true
-	if err := t.Movable(ctx, dest, opts); err != nil {
-		return err
-	}
-	return copier{from: t.roots}.copyTo(ctx, t, dest)
-}
+// copyStep is how much of a file is copied between two looks at the context.
+const copyStep = 64 << 20
 
+// copier copies a file or a directory to another place.
 type copier struct {
-	// preserve keeps owners and times as well.
+	// preserve keeps owners and times as well as modes.
 	preserve bool
-	// from, if not nil, refuses secrets under another name.
+	// from, if not nil, refuses files that are a secret under another name.
 	from *Roots
 }
 
@@ -47,7 +41,7 @@ func (c copier) copyTo(ctx context.Context, from, to *Target) error {
 		}
 		return err
 	default:
-		return c.placeOther(from, to)
+		return placeLink(from, to)
 	}
 }
 
@@ -71,7 +65,7 @@ func (c copier) placeTree(ctx context.Context, from, to *Target) (err error) {
 	defer closeRead(made)
 	defer func() {
 		if err != nil {
-			_ = to.dir.RemoveAll(name) // what is left over is swept by a later process
+			_ = to.dir.RemoveAll(name) // a later process sweeps what is left
 		}
 	}()
 	if err := c.fill(ctx, from, from.at, from.dir, from.base, made); err != nil {
@@ -89,8 +83,8 @@ func (c copier) placeTree(ctx context.Context, from, to *Target) (err error) {
 	return to.confirm(dir)
 }
 
-// fill copies what is in a directory, which is the source or below it, to made. What is
-// forbidden may have come to be since the source was looked at.
+// fill copies the entries of a directory to made. The directory is the source or below
+// it. It checks again for forbidden files, which may have appeared since the plan.
 func (c copier) fill(ctx context.Context, source *Target, at place, from *os.Root, name string, made *os.Root) error {
 	inner, entries, err := list(ctx, from, name)
 	if err != nil {
@@ -113,6 +107,18 @@ func (c copier) fill(ctx context.Context, source *Target, at place, from *os.Roo
 	return nil
 }
 
+func (c copier) copyEntry(ctx context.Context, source *Target, at place, from, to *os.Root, info fs.FileInfo) error {
+	name := path.Base(at.rel)
+	switch {
+	case info.IsDir():
+		return c.copyTree(ctx, source, at, from, to, info)
+	case info.Mode().IsRegular():
+		return c.copyFile(ctx, from, name, to, info)
+	default:
+		return copyLink(from, name, to, name, info)
+	}
+}
+
 // copyTree copies one directory with everything in it.
 func (c copier) copyTree(ctx context.Context, source *Target, at place, from, to *os.Root, info fs.FileInfo) error {
 	name := path.Base(at.rel)
@@ -128,46 +134,6 @@ func (c copier) copyTree(ctx context.Context, source *Target, at place, from, to
 		return err
 	}
 	return c.finish(to, name, info)
-}
-
-// finish gives a directory that was filled its mode.
-func (c copier) finish(dir *os.Root, name string, info fs.FileInfo) error {
-	if c.preserve {
-		preserve(dir, name, info)
-		return nil
-	}
-	return setMode(dir, name, info.Mode().Perm())
-}
-
-func (c copier) copyEntry(ctx context.Context, source *Target, at place, from, to *os.Root, info fs.FileInfo) error {
-	name := path.Base(at.rel)
-	switch {
-	case info.IsDir():
-		return c.copyTree(ctx, source, at, from, to, info)
-	case info.Mode().IsRegular():
-		return c.copyFile(ctx, from, name, to, info)
-	default:
-		return c.copyOther(from, name, to, name, info)
-	}
-}
-
-// copyOther copies what is neither a file nor a directory.
-func (c copier) copyOther(from *os.Root, name string, to *os.Root, newName string, info fs.FileInfo) error {
-	if c.preserve && canMake(info.Mode()) {
-		err := makeLike(to, newName, info)
-		if err == nil {
-			preserve(to, newName, info)
-		}
-		return err
-	}
-	if info.Mode().Type() != fs.ModeSymlink {
-		return tool.Errorf(tool.Failed, "Failed to write file: %s is a %s, which cannot be copied", tool.VisibleName(name), Kind(info.Mode()))
-	}
-	target, err := from.Readlink(name)
-	if err != nil {
-		return err
-	}
-	return to.Symlink(target, newName)
 }
 
 func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os.Root, info fs.FileInfo) error {
@@ -195,8 +161,31 @@ func (c copier) copyFile(ctx context.Context, from *os.Root, name string, to *os
 	return err
 }
 
-// preserve gives a copy the owner, mode and time of what it was made of, as far
-// as that may be done.
+// copyBytes copies all of a file to another, which is empty.
+func copyBytes(ctx context.Context, to, from *os.File) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if _, err := io.CopyN(to, from, copyStep); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+// finish sets the mode of a directory that was filled.
+func (c copier) finish(dir *os.Root, name string, info fs.FileInfo) error {
+	if c.preserve {
+		preserve(dir, name, info)
+		return nil
+	}
+	return setMode(dir, name, info.Mode().Perm())
+}
+
+// preserve gives a copy the owner, mode and time of the original, as far as the system
+// allows.
 func preserve(dir *os.Root, name string, info fs.FileInfo) {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		_ = dir.Lchown(name, int(stat.Uid), int(stat.Gid))
@@ -205,8 +194,8 @@ func preserve(dir *os.Root, name string, info fs.FileInfo) {
 	_ = dir.Chtimes(name, info.ModTime(), info.ModTime())
 }
 
-// placeOther copies what is neither a file nor a directory.
-func (c copier) placeOther(from, to *Target) (err error) {
+// placeLink copies a symbolic link to another place.
+func placeLink(from, to *Target) (err error) {
 	made, err := to.makeParents()
 	if err != nil {
 		return err
@@ -217,12 +206,29 @@ func (c copier) placeOther(from, to *Target) (err error) {
 		return err
 	}
 	name := temporaryName()
-	if err := c.copyOther(from.dir, from.base, to.dir, name, from.info); err != nil {
+	if err := copyLink(from.dir, from.base, to.dir, name, from.info); err != nil {
 		return to.explain(err)
 	}
 	if err := to.rename(dir, name, dir); err != nil {
-		_ = to.dir.Remove(name) // it leads where the source leads
+		_ = to.dir.Remove(name) // a later process sweeps it
 		return to.explain(err)
 	}
 	return to.confirm(dir)
+}
+
+// copyLink copies a symbolic link. A file of another kind is an error.
+func copyLink(from *os.Root, name string, to *os.Root, newName string, info fs.FileInfo) error {
+	if info.Mode().Type() != fs.ModeSymlink {
+		return notCopied(name, info.Mode())
+	}
+	target, err := from.Readlink(name)
+	if err != nil {
+		return err
+	}
+	return to.Symlink(target, newName)
+}
+
+// notCopied says that a file is neither a regular file, a directory nor a link.
+func notCopied(name string, mode fs.FileMode) error {
+	return tool.Errorf(tool.Failed, "Failed to write file: %s is a %s, which cannot be copied", tool.VisibleName(name), Kind(mode))
 }

@@ -8,12 +8,11 @@ import (
 	"syscall"
 )
 
-// MoveOptions are the settings of [Target.MoveTo], [Target.CopyTo] and
-// [Target.Movable].
+// MoveOptions are the settings of [Target.MoveTo] and [Target.Movable].
 type MoveOptions struct {
 	// Overwrite allows replacing a regular file by another.
 	Overwrite bool
-	// Copy tells [Target.Movable] that the source stays.
+	// Copy means that the source stays.
 	Copy bool
 }
 
@@ -48,14 +47,19 @@ func (r *Roots) holds(at place) bool {
 	return false
 }
 
-// MoveTo moves the file or directory to dest, which may belong to other Roots. Links
-// are moved, not followed. Both targets must be locked. Within a mount, MoveTo renames.
-// Between mounts, it makes a durable copy and then removes the source; if only the
-// removal fails, the copy stays and the error describes this.
+// MoveTo moves the file or directory to dest, or copies it with [MoveOptions.Copy]. dest
+// may belong to other Roots. Links are moved or copied, not followed. Both targets must
+// be locked.
+//
+// Within a mount, a move is a rename. Between mounts, it is a durable copy, after which
+// the source is removed; if only the removal fails, the copy stays and the error says so.
+// A copy appears at dest when it is complete and durable. It keeps modes, not owners.
 func (t *Target) MoveTo(ctx context.Context, dest *Target, opts MoveOptions) (err error) {
-	opts.Copy = false
 	if err := t.Movable(ctx, dest, opts); err != nil {
 		return err
+	}
+	if opts.Copy {
+		return copier{from: t.roots}.copyTo(ctx, t, dest)
 	}
 	made, err := dest.makeParents()
 	if err != nil {

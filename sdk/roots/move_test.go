@@ -45,11 +45,7 @@ func transfer(tb testing.TB, r *roots.Roots, from, to string, opts roots.MoveOpt
 		return err.Error()
 	}
 	defer unlock()
-	move := source.MoveTo
-	if opts.Copy {
-		move = source.CopyTo
-	}
-	if err := move(tb.Context(), dest, opts); err != nil {
+	if err := source.MoveTo(tb.Context(), dest, opts); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -158,14 +154,6 @@ func TestSecretsStaySecret(t *testing.T) {
 			t.Errorf("without secrets: %q, %q, so the test shows nothing", got, read(r, "plain/config.json"))
 		}
 	}
-}
-
-func names(files map[string]string) []string {
-	var list []string
-	for name := range files {
-		list = append(list, name)
-	}
-	return list
 }
 
 func TestRemove(t *testing.T) {

@@ -28,10 +28,6 @@ func mountOf(dir *os.File) (uint64, error) {
 	return info.Mnt_id, err
 }
 
-func mknodat(dir *os.File, name string, mode uint32) error {
-	return unix.Mknodat(int(dir.Fd()), name, mode, 0)
-}
-
 // changeTime is when a file was last changed, be it only its mode or name.
 func changeTime(info fs.FileInfo) syscall.Timespec {
 	stat, ok := info.Sys().(*syscall.Stat_t)

@@ -23,8 +23,6 @@ func mountOf(dir *os.File) (uint64, error) {
 	return uint64(info.Dev), err
 }
 
-func mknodat(*os.File, string, uint32) error { return unix.ENOTSUP }
-
 // changeTime is not looked at: its name differs between systems.
 func changeTime(fs.FileInfo) syscall.Timespec { return syscall.Timespec{} }
 

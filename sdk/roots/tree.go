@@ -202,9 +202,13 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 			return err
 		}
 	}
-	way, err := t.crossing(dest, opts)
-	if err != nil {
-		return err
+	copies := opts.Copy
+	if !copies {
+		renames, err := t.renames(dest)
+		if err != nil {
+			return err
+		}
+		copies = !renames
 	}
 	return t.scan(ctx, func(dir *os.Root, name, rel string, info fs.FileInfo) error {
 		from, to := place{t.at.folder, path.Join(t.at.rel, rel)}, place{dest.at.folder, path.Join(dest.at.rel, rel)}
@@ -221,10 +225,10 @@ func (t *Target) Movable(ctx context.Context, dest *Target, opts MoveOptions) er
 		if dest.roots.protection.covers(to.abs()) || !opts.Copy && t.roots.protection.is(info) {
 			return t.roots.protected(from)
 		}
-		if way == nil {
+		if !copies {
 			return nil
 		}
-		return way.takes(dir, name, from, info)
+		return copyable(dir, name, from, info, !opts.Copy)
 	})
 }
 

@@ -234,12 +234,5 @@ func (p *hunkFinder) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 	return err.WithHint("nothing was changed; %s", nearest(p.textLines, first, len(old)))
 }
 
-// quoted shows a line in a message.
-func quoted(line string) string {
-	const most = 120
-	line = strings.TrimRight(line, "\r")
-	if len(line) > most {
-		line = strings.ToValidUTF8(line[:most], "") + "..."
-	}
-	return fmt.Sprintf("%q", line)
-}
+// quoted shows the beginning of a line in a message.
+func quoted(line string) string { return fmt.Sprintf("%.120q", strings.TrimRight(line, "\r")) }
