@@ -167,7 +167,7 @@ func TestCallRefuses(t *testing.T) {
 		{"unknown tool", "ecko", `{}`, tool.Error{Code: tool.NotFound, Message: `unknown tool "ecko"`, Hint: "did you mean echo?"}},
 		{"malformed JSON", "echo", `{"text": "a",}`, tool.Error{
 			Code:    tool.InvalidArgument,
-			Message: "arguments are not valid JSON: line 1, column 14 (byte 13): expected a property name in double quotes, got '}'",
+			Message: "arguments are not valid JSON: line 1, column 14 (byte 13): invalid character '}' looking for beginning of object key string",
 			Hint:    "send the arguments again as one complete JSON object",
 		}},
 		{"missing argument", "echo", ``, tool.Error{

@@ -42,7 +42,7 @@ func CompileForm(input json.RawMessage) (*Form, error) {
 	if err != nil {
 		return nil, err
 	}
-	value, err := parse(compiled.Public())
+	value, err := parse(compiled.Public(), 0)
 	if err != nil {
 		return nil, err
 	}

@@ -140,8 +140,7 @@ func (r *repairer) convert(value any, m mistake) (mended any, change string) {
 // readAs reads a text as exactly one value of the type. The value stands
 // below depth levels already.
 func readAs(text, want string, depth int) (any, bool) {
-	reader := reader{text: []byte(text), depth: depth}
-	value, err := reader.document()
+	value, err := parse([]byte(text), depth)
 	if err != nil {
 		return nil, false
 	}

@@ -239,7 +239,7 @@ func TestCompileRefuses(t *testing.T) {
 	property := func(p string) string { return `{"type":"object","properties":{"a":` + p + `}}` }
 	for _, tt := range []struct{ name, in, want string }{
 		{"nothing", ``, "there is none"},
-		{"not JSON", `{"type"`, "not valid JSON: line 1, column 8 (byte 7): expected ':', got the end of the text"},
+		{"not JSON", `{"type"`, "not valid JSON: line 1, column 8 (byte 7): unexpected end of JSON input"},
 		{"not an object", `true`, "expected an object, got boolean"},
 		{"root type", `{"type":"string"}`, `at the root: the type must be "object"`},
 		{"no root type", `{}`, `at the root: the type must be "object"`},

@@ -24,7 +24,7 @@ func readDocument(text json.RawMessage) (map[string]any, error) {
 	case len(text) > int(maxDocument):
 		return nil, fmt.Errorf("%d bytes, more than the %s that are allowed", len(text), maxDocument)
 	}
-	value, err := parse(text)
+	value, err := parse(text, 0)
 	if err != nil {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
