@@ -5,16 +5,6 @@ import (
 	"strings"
 )
 
-// finders are the words of find's expression that look, and print.
-//
-//nolint:gochecknoglobals // tables
-var (
-	finders = set(`-H -L -P -and -or -not -a -o ! ( ) , -true -false -daystart -depth -d -mount -xdev -noleaf -ignore_readdir_race -noignore_readdir_race
-		-nowarn -warn -empty -executable -nogroup -nouser -readable -writable -ls -print -print0 -prune -quit`)
-	valuedFinders = set(`-maxdepth -mindepth -amin -atime -cmin -ctime -mmin -mtime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename
-		-links -lname -name -path -perm -regex -regextype -size -type -uid -used -user -wholename -xtype -printf -newermt`)
-)
-
 // find checks find: first where it looks, then its expression.
 func (r *reader) find(s *Segment, words []word) {
 	if r.line.Deferred && r.depth == 0 {

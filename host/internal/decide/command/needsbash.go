@@ -23,12 +23,6 @@ var (
 	alikeOperator   = regexp.MustCompile(`^(-n|-z|!|-f|-d|-e|==|=|!=|<|>|=~|&&|\|\||-eq|-ne|-lt|-le|-gt|-ge)$`)
 )
 
-// ownVariables are those that bash sets itself, or looks at.
-//
-//nolint:gochecknoglobals // a table
-var ownVariables = set(`- ! _ 0 RANDOM SRANDOM SECONDS LINENO FUNCNAME PIPESTATUS EPOCHSECONDS EPOCHREALTIME HOSTNAME HOSTTYPE MACHTYPE OSTYPE
-	SHLVL SHELLOPTS PPID UID EUID GROUPS DIRSTACK GLOBIGNORE OPTIND OPTARG COLUMNS LINES TIMEFORMAT POSIXLY_CORRECT MAPFILE`)
-
 func ownVariable(name string) bool { return ownVariables[name] || strings.HasPrefix(name, "BASH") }
 
 // needsBash reports whether a tree has something that only bash executes as bash does.

@@ -5,16 +5,6 @@ import (
 	"strings"
 )
 
-// Words by which git prints changes of files, or does not.
-//
-//nolint:gochecknoglobals // tables
-var (
-	gitSummary = set("-s --no-patch --stat --shortstat --numstat --dirstat --summary --compact-summary --name-only --name-status --raw")
-	gitPatch   = set(`--patch --patch-with-stat --patch-with-raw --unified --inter-hunk-context --binary --text --word-diff --color-words
-		--function-context --check --cc --remerge-diff --diff-merges`)
-	gitPatches = set("stash format-patch range-diff cat-file diff-tree diff-index diff-files difftool")
-)
-
 // patches reports whether a command of git, with its words, prints patches.
 func patches(words []string) bool {
 	options := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return w != "" && !strings.HasPrefix(w, "-") })

@@ -117,21 +117,6 @@ func (r *reader) least(s *Segment) int {
 	return n
 }
 
-// interpreters run what their arguments or files say, or have options that do: which
-// program they are says nothing of what they do. Those of which the commands that they
-// run can be found are [runners].
-//
-//nolint:gochecknoglobals // a table
-var interpreters = set(`awk gawk mawk nawk perl ruby node nodejs deno php lua tclsh Rscript ghc runghc java jshell groovy scala swift osascript
-	sqlite3 psql mysql mariadb mongo mongosh redis-cli ed ex vi vim nvim emacs less more most man lldb bc dc m4
-	tar zip unzip cpio rsync scp sftp curl wget dd openssl ffmpeg convert magick`)
-
-// subcommands are programs whose first argument says what they do.
-//
-//nolint:gochecknoglobals // a table
-var subcommands = set(`git go npm npx pnpm pnpx yarn bun bunx cargo rustup pip pip3 pipx uv uvx poetry gem bundle composer mvn gradle dotnet
-	helm terraform tofu aws gcloud az gh glab apt apt-get dnf yum brew systemctl service`)
-
 // writable are the names of programs that a shell takes for such wherever they stand.
 var writable = regexp.MustCompile(`^[A-Za-z0-9_./+\[\]:%@,-]+$`)
 

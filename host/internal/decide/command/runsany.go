@@ -62,8 +62,3 @@ func runsInput(name string, words []word) bool {
 //
 //nolint:gochecknoglobals // a table
 var takesValue = set("-o +o -O +O --rcfile --init-file -W -X -r --require -I")
-
-// readInput are the interpreters that run their input if they get no arguments.
-//
-//nolint:gochecknoglobals // a table
-var readInput = set("perl ruby node nodejs deno php lua tclsh Rscript")

@@ -18,41 +18,11 @@ type wrapper struct {
 	adds bool
 }
 
-//nolint:gochecknoglobals // a table
-var wrappers = map[string]wrapper{
-	"command": {options: options{flags: "p"}, plain: true},
-	"builtin": {},
-	"exec":    {options: options{flags: "cl", values: "a"}},
-	"env":     {assigns: true, plain: true},
-	"nice":    {options: options{values: "n", long: "adjustment="}, plain: true},
-	"nohup":   {},
-	"setsid":  {options: options{flags: "cfw", long: "ctty fork wait"}},
-	"stdbuf":  {options: options{values: "ioe", long: "input= output= error="}, plain: true},
-	"time":    {options: options{flags: "pv"}, plain: true},
-	"timeout": {options: options{flags: "v", values: "ks", long: "preserve-status foreground verbose kill-after= signal="}, before: 1, plain: true},
-	"xargs": {options: options{
-		flags: "0rtxo", values: "ILnPsdEa", optional: "ile",
-		long: "null no-run-if-empty verbose exit open-tty replace replace= max-lines max-lines= max-args= max-procs= max-chars= delimiter= eof eof= arg-file=",
-	}, adds: true},
-}
-
-// runners run commands in ways that are not read here: each of their words may
-// begin one.
-//
-//nolint:gochecknoglobals // a table
-var runners = set(`sudo doas su pkexec runuser chroot unshare nsenter setarch linux32 linux64 prlimit flock strace ltrace
-	watch script systemd-run systemd-inhibit busybox toybox chrt taskset ionice numactl setpriv capsh fakeroot proot firejail bwrap
-	valgrind gdb perf parallel rlwrap unbuffer expect dbus-run-session xvfb-run cgexec ssh coproc at batch start-stop-daemon daemonize
-	run-parts entr inotifywait make docker podman kubectl tmux screen`)
-
 // runsText are further programs and words of the shell that run what their arguments
 // or a file say.
 //
 //nolint:gochecknoglobals // a table
 var runsText = set("eval trap source .")
-
-//nolint:gochecknoglobals // a table
-var shells = set("sh bash dash zsh ksh mksh ash fish rbash csh tcsh")
 
 func set(names string) map[string]bool {
 	all := map[string]bool{}
