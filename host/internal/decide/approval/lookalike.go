@@ -19,16 +19,21 @@ const (
 	maxWord = 80
 )
 
-// Letters that look like letters of ASCII, each followed by the one that it looks like.
-const (
-	cyrillicTwins = "аaеeоoрpсcуyхxіiјjѕsһhԁdԛqԝwӏlѵvАAВBЕEКKМMНHОOРPСCТTХXІIЈJЅSУYЗ3ЬbԌGҮYѴV"
-	greekTwins    = "οoνvαaρpιiκkυuγyΑAΒBΕEΖZΗHΙIΚKΜMΝNΟOΡPΤTΥYΧX"
-	armenianTwins = "օoսuհhոnցgզqյjՕOՏSԼL"
-	otherTwins    = "∕/⁄/⧸/╱/‐-‑-−-∶:꞉:׃:ǃ!ꓸ.∗*⁎*"
-)
+// signTwins are characters that look like signs of ASCII, each followed by that sign.
+const signTwins = "∕/⁄/⧸/╱/‐-‑-−-∶:꞉:׃:ǃ!ꓸ.∗*⁎*"
+
+// twinScripts are the alphabets with letters that look like those of ASCII. Which of
+// their letters do is not asked: all their words are shown with escapes.
+var twinScripts = []*unicode.RangeTable{
+	unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu, unicode.Deseret,
+}
+
+var rightToLeft = []*unicode.RangeTable{
+	unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam,
+}
 
 // suspicions returns warnings about a record's texts: about words that mix alphabets or
-// look like other words, and about letters that are written from right to left.
+// can look like other words, and about letters that are written from right to left.
 func suspicions(r Record) []string {
 	s := suspector{left: maxShown, seen: make(map[string]bool)}
 	for _, name := range []string{r.Tool, r.Plugin, r.User, r.Client} {
@@ -54,6 +59,9 @@ func suspicions(r Record) []string {
 	if s.more > 0 {
 		s.found = append(s.found, fmt.Sprintf("%d more such words", s.more))
 	}
+	if len(s.foreign) > 0 {
+		s.found = append(s.found, "some words are in an alphabet whose letters can look like Latin ones: "+strings.Join(s.foreign, ", "))
+	}
 	if s.rightToLeft {
 		s.found = append(s.found, "some letters are written from right to left: the order on the screen can differ from the order that counts")
 	}
@@ -70,8 +78,9 @@ func isASCII(text []byte) bool {
 // suspector collects warnings.
 type suspector struct {
 	found       []string
+	foreign     []string        // words of another alphabet, with their escapes
 	left        int             // how many more bytes to look at
-	seen        map[string]bool // words with a warning; bounded as found is
+	seen        map[string]bool // words with a warning; bounded as found and foreign are
 	more        int
 	rightToLeft bool
 }
@@ -105,8 +114,6 @@ func (s *suspector) text(text string) {
 	if strings.IndexFunc(text, beyondASCII) < 0 {
 		return
 	}
-	foreign := false // there is a word of another alphabet that does not look like ASCII
-	var twins []string
 	for word := range strings.FieldsFuncSeq(text, separates) {
 		if strings.IndexFunc(word, beyondASCII) < 0 {
 			continue
@@ -117,21 +124,14 @@ func (s *suspector) text(text string) {
 		case w.mixed():
 			s.warn(word, "mixes alphabets")
 		case w.styled:
-			s.warn(word, fmt.Sprintf("has characters that only look like those of %q", norm.NFKC.String(w.twin)))
-		case w.letters > 1 && w.twins == w.letters:
-			twins = append(twins, word)
-		case w.letters > w.twins:
-			foreign = true
+			s.warn(word, fmt.Sprintf("has characters that only look like those of %q", w.plain))
+		case w.foreign:
+			s.note(word)
 		}
-	}
-	if foreign {
-		return
-	}
-	for _, word := range twins {
-		s.warn(word, fmt.Sprintf("looks like %q and is not", inspect(word).twin))
 	}
 }
 
+// warn adds a warning about a word.
 func (s *suspector) warn(word, what string) {
 	word = excerpt.Of(word, maxWord)
 	switch {
@@ -144,94 +144,65 @@ func (s *suspector) warn(word, what string) {
 	}
 }
 
+// note adds a word of another alphabet.
+func (s *suspector) note(word string) {
+	word = excerpt.Of(word, maxWord)
+	if !s.seen[word] && len(s.foreign) < maxSuspicions {
+		s.seen[word] = true
+		s.foreign = append(s.foreign, fmt.Sprintf("\"%s\" is %+q", seenLine(word), word))
+	}
+}
+
 // separates reports whether a character separates words. Signs that look like ASCII
 // belong to words, so that they are found.
 func separates(char rune) bool {
-	return !isWord(char) && !unicode.Is(unicode.M, char) && twinOf(char) == 0
+	return !isWord(char) && !unicode.Is(unicode.M, char) && plainOf(char) == char
 }
 
 // word is the result of [inspect].
 type word struct {
-	letters, twins                            int // letters beyond ASCII, and how many of them look like ASCII
-	latin, cyrillic, other, greekTwin, digits bool
-	arabic                                    bool // the digits of ASCII
-	styled, rightToLeft                       bool
-	twin                                      string // what it looks like
+	latin, foreign      bool // letters
+	digits, otherDigits bool // of ASCII, and others
+	styled, rightToLeft bool
+	plain               string // with ASCII instead of what is styled
 }
 
-func (w word) mixed() bool {
-	n := 0
-	for _, has := range []bool{w.latin, w.cyrillic, w.other, w.greekTwin, w.digits} {
-		if has {
-			n++
-		}
-	}
-	return n > 1 || w.digits && w.arabic
-}
+func (w word) mixed() bool { return w.latin && w.foreign || w.digits && w.otherDigits }
 
 // inspect looks at the characters of a word.
 func inspect(text string) word {
 	var w word
-	var twin strings.Builder
+	var b strings.Builder
 	for _, char := range text {
-		like := twinOf(char)
-		if like == 0 {
-			like = char
-		}
-		twin.WriteRune(like)
-		switch {
-		case unicode.Is(unicode.Latin, char):
-			w.latin = true
-		case char >= '0' && char <= '9':
-			w.arabic = true
-		case unicode.Is(unicode.Cyrillic, char):
-			w.cyrillic = true
-		case unicode.Is(unicode.Greek, char):
-			w.greekTwin = w.greekTwin || like != char
-		case unicode.In(char, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu, unicode.Deseret):
-			w.other = true
-		case unicode.Is(unicode.Nd, char) && char >= utf8.RuneSelf:
-			w.digits = true
-		}
-		if char < utf8.RuneSelf {
-			continue
-		}
-		w.styled = w.styled || isStyled(char) || like != char && !isWord(char)
-		w.rightToLeft = w.rightToLeft || unicode.In(char, unicode.Hebrew, unicode.Arabic, unicode.Syriac, unicode.Thaana, unicode.Nko, unicode.Adlam)
-		if isWord(char) {
-			w.letters++
-			if like != char {
-				w.twins++
-			}
+		plain := plainOf(char)
+		b.WriteRune(plain)
+		w.styled = w.styled || plain != char
+		w.latin = w.latin || unicode.Is(unicode.Latin, char)
+		w.foreign = w.foreign || unicode.IsOneOf(twinScripts, char)
+		w.rightToLeft = w.rightToLeft || unicode.IsOneOf(rightToLeft, char)
+		if unicode.Is(unicode.Nd, char) {
+			w.digits = w.digits || !beyondASCII(char)
+			w.otherDigits = w.otherDigits || beyondASCII(char)
 		}
 	}
-	w.twin = twin.String()
+	w.plain = b.String()
 	return w
 }
 
-// twinOf returns the ASCII character that a character looks like, or 0.
-func twinOf(char rune) rune {
-	if char < utf8.RuneSelf || unicode.In(char, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) && char < 0xff00 {
-		return 0
+// plainOf returns the ASCII character of which a character is another form: wide, bold,
+// or a sign that looks the same. It returns other characters unchanged.
+func plainOf(char rune) rune {
+	if !beyondASCII(char) {
+		return char
 	}
-	for _, twins := range []string{cyrillicTwins, greekTwins, armenianTwins, otherTwins} {
-		if i := strings.IndexRune(twins, char); i >= 0 {
-			like, _ := utf8.DecodeRuneInString(twins[i+utf8.RuneLen(char):])
-			return like
-		}
+	if i := strings.IndexRune(signTwins, char); i >= 0 {
+		return rune(signTwins[i+utf8.RuneLen(char)])
 	}
-	if isStyled(char) {
-		return []rune(norm.NFKC.String(string(char)))[0]
-	}
-	return 0
-}
-
-// isStyled reports whether a character is another form of an ASCII character: wide, bold,
-// or a letter as a sign.
-func isStyled(char rune) bool {
 	if char < 0x250 || unicode.Is(unicode.No, char) {
-		return false // ordinary text has those
+		return char // ordinary text has those
 	}
-	plain := norm.NFKC.String(string(char))
-	return len(plain) == 1 && plain[0] > ' '
+	if plain := norm.NFKC.String(string(char)); len(plain) == 1 && plain[0] > ' ' {
+		return rune(plain[0])
+	}
+	return char
 }
