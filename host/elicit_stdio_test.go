@@ -121,7 +121,7 @@ func TestTokenFilesThatDoNotCount(t *testing.T) {
 	}
 	for _, tt := range []struct{ name, file, want string }{
 		{"a mistyped token", writeToken(t, "th_"+strings.Repeat("A", 49)), "the token is mistyped"},
-		{"an unknown secret", writeToken(t, "another-unknown-secret"), "the token does not count here"},
+		{"an unknown secret", writeToken(t, "another-unknown-secret"), "the token is not valid here"},
 		{"the agent's own", filepath.Join(h.stateDir, "agent.token"), ""},
 		{"the approver's key", filepath.Join(h.stateDir, "approver.key"), "needs the role agent"},
 		{"a file that others can read", open, "is open to others"},

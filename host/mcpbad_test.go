@@ -36,7 +36,7 @@ func TestBadRequestsOverHTTP(t *testing.T) {
 		want                string
 	}{
 		{"no token", "POST", "", nil, ping, 401, "th_"},
-		{"the approver's key", "POST", "approver.key", nil, ping, 401, "does not count"},
+		{"the approver's key", "POST", "approver.key", nil, ping, 401, "is not valid"},
 		{"the name of another host", "POST", "", header("Host", "evil.example"), ping, 403, "not called"},
 		{"another origin", "POST", "", header("Origin", "http://evil.example"), ping, 403, "origin"},
 		{"another site", "POST", "", header("Sec-Fetch-Site", "cross-site"), ping, 403, "origin"},

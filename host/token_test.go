@@ -25,7 +25,7 @@ func TestRevokedTokens(t *testing.T) {
 	if err := json.Unmarshal([]byte(h.ok(t, "token", "rotate", "ci", "--grace", "1h", "--json")), &next); err != nil {
 		t.Fatal(err)
 	}
-	asks("the new token before it is in the configuration", next.Token, 401, "does not count here")
+	asks("the new token before it is in the configuration", next.Token, 401, "is not valid here")
 	asks("the old token in its grace", secret, 200, "")
 	text, err := os.ReadFile(h.config)
 	if err != nil {

@@ -13,77 +13,56 @@ import (
 
 // Plugins lists the plugins.
 func (c *Client) Plugins(ctx context.Context) ([]httpapi.Plugin, error) {
-	var plugins []httpapi.Plugin
-	err := c.do(ctx, request{method: "GET", path: "/v1/plugins"}, &plugins)
-	return plugins, err
+	return get[[]httpapi.Plugin](ctx, c, "/v1/plugins", nil)
 }
 
 // Plugin returns one plugin.
 func (c *Client) Plugin(ctx context.Context, name string) (httpapi.Plugin, error) {
-	var plugin httpapi.Plugin
-	err := c.do(ctx, request{method: "GET", path: "/v1/plugins/" + url.PathEscape(name)}, &plugin)
-	return plugin, err
+	return get[httpapi.Plugin](ctx, c, "/v1/plugins/"+url.PathEscape(name), nil)
 }
 
-// Tokens lists the tokens that count over HTTP.
-func (c *Client) Tokens(ctx context.Context) ([]httpapi.Token, error) {
-	var tokens []httpapi.Token
-	err := c.do(ctx, request{method: "GET", path: "/v1/tokens"}, &tokens)
-	return tokens, err
-}
-
-// RevokeToken makes the tokens with a name end after a grace.
-func (c *Client) RevokeToken(ctx context.Context, name string, grace time.Duration) (httpapi.RevokedToken, error) {
-	var revoked httpapi.RevokedToken
-	err := c.do(ctx, request{
-		method: "POST", path: "/v1/tokens/" + url.PathEscape(name) + "/revoke",
-		body: map[string]string{"grace": grace.String()},
-	}, &revoked)
-	return revoked, err
-}
-
-// RestartPlugin stops a plugin if it runs and starts it, and returns it as it
-// is then.
+// RestartPlugin stops a plugin if it runs, starts it, and returns its new state.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (httpapi.Plugin, error) {
-	var plugin httpapi.Plugin
-	err := c.do(ctx, request{method: "POST", path: "/v1/plugins/" + url.PathEscape(name) + "/restart"}, &plugin)
-	return plugin, err
+	return post[httpapi.Plugin](ctx, c, "/v1/plugins/"+url.PathEscape(name)+"/restart", nil)
 }
 
-// Reload makes the host read its configuration again. If it is refused, the
-// error says why, and the one before goes on. accept is the digest of one that a
-// plugin may have changed and that is meant all the same, "" for none.
+// Tokens lists the tokens that are valid over HTTP.
+func (c *Client) Tokens(ctx context.Context) ([]httpapi.Token, error) {
+	return get[[]httpapi.Token](ctx, c, "/v1/tokens", nil)
+}
+
+// RevokeToken revokes the tokens with a name after a grace period.
+func (c *Client) RevokeToken(ctx context.Context, name string, grace time.Duration) (httpapi.RevokedToken, error) {
+	return post[httpapi.RevokedToken](ctx, c, "/v1/tokens/"+url.PathEscape(name)+"/revoke", map[string]string{"grace": grace.String()})
+}
+
+// Reload makes the host reload its configuration. If the host refuses, the error says
+// why, and the host keeps the old one. accept is the digest of a configuration that a
+// plugin may have changed and a person has reviewed, or "".
 func (c *Client) Reload(ctx context.Context, accept string) error {
 	path := "/v1/reload"
 	if accept != "" {
 		path += "?accept=" + url.QueryEscape(accept)
 	}
-	return c.do(ctx, request{method: "POST", path: path}, &struct{}{})
+	_, err := post[struct{}](ctx, c, path, nil)
+	return err
 }
 
-// HandOver asks the host to make room for one that stays. If it is to stay itself, it
+// HandOver asks the host to make room for one that stays. A host that stays itself
 // refuses.
 func (c *Client) HandOver(ctx context.Context) (httpapi.Handover, error) {
-	var handover httpapi.Handover
-	err := c.do(ctx, request{method: "POST", path: "/v1/handover"}, &handover)
-	return handover, err
+	return post[httpapi.Handover](ctx, c, "/v1/handover", nil)
 }
 
-// Health returns how the host is, healthy or not.
+// Health returns the state of the host, healthy or not.
 func (c *Client) Health(ctx context.Context) (httpapi.Health, error) {
-	return c.health(ctx, "/healthz")
+	return ask[httpapi.Health](ctx, c, request{method: http.MethodGet, path: "/healthz", also: http.StatusServiceUnavailable})
 }
 
-// Readiness returns whether the tools of all plugins are known and calls can be
+// Readiness reports whether the tools of all plugins are known and calls can be
 // recorded.
 func (c *Client) Readiness(ctx context.Context) (httpapi.Health, error) {
-	return c.health(ctx, "/readyz")
-}
-
-func (c *Client) health(ctx context.Context, path string) (httpapi.Health, error) {
-	var health httpapi.Health
-	err := c.do(ctx, request{method: "GET", path: path, also: http.StatusServiceUnavailable}, &health)
-	return health, err
+	return ask[httpapi.Health](ctx, c, request{method: http.MethodGet, path: "/readyz", also: http.StatusServiceUnavailable})
 }
 
 // Journal returns rows of the journal.
@@ -101,17 +80,12 @@ func (c *Client) Journal(ctx context.Context, q journal.Query) ([]journal.Record
 	if q.OldestFirst {
 		query.Set("order", "oldest")
 	}
-	var rows []journal.Record
-	err := c.do(ctx, request{method: "GET", path: "/v1/journal", query: query}, &rows)
-	return rows, err
+	return get[[]journal.Record](ctx, c, "/v1/journal", query)
 }
 
-// VerifyJournal makes the host read its whole journal and report what is not
-// as it wrote it.
+// VerifyJournal makes the host read its whole journal and report what was changed.
 func (c *Client) VerifyJournal(ctx context.Context) (journal.Report, error) {
-	var report journal.Report
-	err := c.do(ctx, request{method: "GET", path: "/v1/journal/verify"}, &report)
-	return report, err
+	return get[journal.Report](ctx, c, "/v1/journal/verify", nil)
 }
 
 func timeText(t time.Time) string {

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -11,20 +12,19 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
 )
 
-// ApprovalFilter says which approvals are wanted.
+// ApprovalFilter selects approvals.
 type ApprovalFilter struct {
-	// States and Users choose; none means all.
+	// States and Users select by state and user; none means all.
 	States []approval.State
 	Users  []string
-	// Limit bounds them; 0 is the host's default.
+	// Limit bounds the number; 0 is the host's default.
 	Limit int
-	// Wait is how long to wait for one if there is none. Then no States means
-	// open ones.
+	// Wait is how long to wait for an approval if there is none. Then no States means
+	// open approvals.
 	Wait time.Duration
 }
 
-// Approvals lists approvals without their arguments and previews, the newest
-// first.
+// Approvals lists approvals without arguments and previews, newest first.
 func (c *Client) Approvals(ctx context.Context, f ApprovalFilter) ([]approval.Record, error) {
 	query := url.Values{}
 	if len(f.States) > 0 {
@@ -43,45 +43,40 @@ func (c *Client) Approvals(ctx context.Context, f ApprovalFilter) ([]approval.Re
 	if f.Wait > 0 {
 		query.Set("wait", f.Wait.String())
 	}
-	var records []approval.Record
-	err := c.do(ctx, request{method: "GET", path: "/v1/approvals", query: query}, &records)
-	return records, err
+	return get[[]approval.Record](ctx, c, "/v1/approvals", query)
 }
 
-// Approval returns a whole approval and how to show it.
+// Approval returns a whole approval and its display.
 func (c *Client) Approval(ctx context.Context, id string) (httpapi.Approval, error) {
-	var a httpapi.Approval
-	err := c.do(ctx, request{method: "GET", path: "/v1/approvals/" + url.PathEscape(id)}, &a)
-	return a, err
+	return get[httpapi.Approval](ctx, c, "/v1/approvals/"+url.PathEscape(id), nil)
 }
 
-// Answer is what a person says to an approval.
+// Answer is a person's answer to an approval.
 type Answer struct {
-	// Grant approves later calls too; nil approves just this one.
+	// Grant approves later calls, too; nil approves this call only.
 	Grant *Terms `json:"grant,omitempty"`
 	// Message is for the caller.
 	Message string `json:"message,omitempty"`
-	// ArgumentsHash and PreviewDigest are those of the approval as the person
-	// saw it; see [Answer.Seen]. Without them, or if they are of another one, the
-	// answer is refused.
+	// ArgumentsHash and PreviewDigest identify what the person saw; see [Answer.Seen].
+	// The host refuses an answer without them, or with others.
 	ArgumentsHash string `json:"arguments_hash"`
 	PreviewDigest string `json:"preview_digest,omitempty"`
 }
 
-// Seen returns the answer of a person who saw a record.
+// Seen returns the answer of a person who has seen the record.
 func (a Answer) Seen(r approval.Record) Answer {
 	a.ArgumentsHash, a.PreviewDigest = r.ArgumentsHash, r.PreviewDigest
 	return a
 }
 
-// Terms say which later calls an answer covers too, and for how long; see
+// Terms describe the later calls that an answer covers, and for how long; see
 // [approval.Terms].
 type Terms struct {
 	Plugin   bool     `json:"plugin,omitempty"`
 	Path     string   `json:"path,omitempty"`
 	Commands []string `json:"commands,omitempty"`
 	Session  bool     `json:"session,omitempty"`
-	// For is a duration such as "8h"; "" is no end.
+	// For is a duration such as "8h"; "" means no end.
 	For  string `json:"for,omitempty"`
 	Uses int64  `json:"uses,omitempty"`
 }
@@ -97,37 +92,28 @@ func (c *Client) Reject(ctx context.Context, id string, answer Answer) (approval
 }
 
 func (c *Client) decide(ctx context.Context, id, verb string, answer Answer) (approval.Record, error) {
-	var record approval.Record
-	err := c.do(ctx, request{method: "POST", path: "/v1/approvals/" + url.PathEscape(id) + "/" + verb, body: answer}, &record)
-	return record, err
+	return post[approval.Record](ctx, c, "/v1/approvals/"+url.PathEscape(id)+"/"+verb, answer)
 }
 
-// Grants lists the standing answers, the newest first; those that have ended too if it
-// is asked for.
+// Grants lists grants, newest first. ended includes grants that have ended.
 func (c *Client) Grants(ctx context.Context, ended bool) ([]approval.Grant, error) {
 	query := url.Values{}
 	if ended {
 		query.Set("all", "true")
 	}
-	var grants []approval.Grant
-	err := c.do(ctx, request{method: "GET", path: "/v1/grants", query: query}, &grants)
-	return grants, err
+	return get[[]approval.Grant](ctx, c, "/v1/grants", query)
 }
 
-// Revoke ends a standing answer.
+// Revoke ends a grant.
 func (c *Client) Revoke(ctx context.Context, id string) (approval.Grant, error) {
-	var grant approval.Grant
-	err := c.do(ctx, request{method: "DELETE", path: "/v1/grants/" + url.PathEscape(id)}, &grant)
-	return grant, err
+	return ask[approval.Grant](ctx, c, request{method: http.MethodDelete, path: "/v1/grants/" + url.PathEscape(id)})
 }
 
-// ConfirmGrant makes a paused grant hold again, for what the person saw with it.
+// ConfirmGrant resumes a paused grant. seen is the grant as the person saw it.
 func (c *Client) ConfirmGrant(ctx context.Context, seen approval.Grant) (approval.Grant, error) {
 	body := map[string]string{}
 	if seen.Paused != nil {
 		body["basis"] = seen.Paused.Basis
 	}
-	var grant approval.Grant
-	err := c.do(ctx, request{method: "POST", path: "/v1/grants/" + url.PathEscape(seen.ID) + "/confirm", body: body}, &grant)
-	return grant, err
+	return post[approval.Grant](ctx, c, "/v1/grants/"+url.PathEscape(seen.ID)+"/confirm", body)
 }

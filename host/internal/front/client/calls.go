@@ -23,19 +23,19 @@ type Call struct {
 	Tool string
 	// Arguments is JSON; nil means none.
 	Arguments json.RawMessage
-	// Context is what to tell whoever is asked to approve the call.
+	// Context is a note for the approver.
 	Context string
-	// IdempotencyKey makes a call that is sent again have its effect once.
+	// IdempotencyKey makes a repeated call have its effect once.
 	IdempotencyKey string
-	// Wait is how long to wait for the outcome before it is Pending; 0 is as
-	// long as it takes, but for a person only the host's patience. Less than 0
-	// does not wait at all.
+	// Wait is how long to wait for the outcome before it is Pending. 0 waits for as long
+	// as the call takes, but for a person only for the host's patience. A negative Wait
+	// does not wait.
 	Wait time.Duration
 	// Asks makes the outcome Pending as soon as the call waits for a person.
 	Asks bool
 }
 
-// What [Outcome.Status] can be.
+// The values of [Outcome.Status].
 const (
 	Success  = "success"
 	Error    = "error"
@@ -45,7 +45,7 @@ const (
 	Unknown = "unknown"
 )
 
-// Outcome is how a call ended, or that it goes on.
+// Outcome is the result of a call, or says that the call continues.
 type Outcome struct {
 	Status          string     `json:"status"`
 	ToolCallID      string     `json:"tool_call_id"`
@@ -55,12 +55,12 @@ type Outcome struct {
 	Reason          string     `json:"reason"`
 	UserMessage     string     `json:"user_message"`
 	ExecutionTimeMS int64      `json:"execution_time_ms"`
-	// Record is what the journal has of a call whose result is gone.
+	// Record is the journal's record of a call whose result is gone.
 	Record *journal.Record `json:"record"`
 	Raw    json.RawMessage `json:"-"`
 }
 
-// Result is what a tool has answered.
+// Result is the answer of a tool.
 type Result struct {
 	// Content is the text.
 	Content    string          `json:"content"`
@@ -70,7 +70,7 @@ type Result struct {
 	Effects    []tool.Effect   `json:"effects"`
 }
 
-// CallError is why a call failed.
+// CallError is the error of a call.
 type CallError struct {
 	// Code is in upper case.
 	Code         string `json:"code"`
@@ -90,11 +90,11 @@ func (o *Outcome) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON implements [json.Marshaler]: as the host sent it.
+// MarshalJSON implements [json.Marshaler]. It returns the JSON that the host sent.
 func (o Outcome) MarshalJSON() ([]byte, error) { return o.Raw, nil }
 
-// Call makes a call and returns how it ended, or that it is [Pending]. When ctx
-// ends, the host cancels the call if this was still waiting for it.
+// Call makes a call and returns its outcome, which may be [Pending]. If ctx ends while
+// Call waits, the host cancels the call.
 func (c *Client) Call(ctx context.Context, call Call) (Outcome, error) {
 	header := http.Header{}
 	switch {
@@ -108,78 +108,61 @@ func (c *Client) Call(ctx context.Context, call Call) (Outcome, error) {
 	if call.IdempotencyKey != "" {
 		header.Set("Idempotency-Key", call.IdempotencyKey)
 	}
-	var outcome Outcome
-	err := c.do(ctx, request{method: "POST", path: "/v1/calls", header: header, body: call.body()}, &outcome)
-	return outcome, err
+	return ask[Outcome](ctx, c, request{method: http.MethodPost, path: "/v1/calls", header: header, body: struct {
+		explained
+		Context string `json:"context,omitempty"`
+	}{call.explained(), call.Context}})
 }
 
-func (call Call) body() any {
-	return struct {
-		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments,omitempty"`
-		Context   string          `json:"context,omitempty"`
-	}{call.Tool, call.Arguments, call.Context}
+// explained is the part of a call that the policy decides about.
+type explained struct {
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments,omitempty"`
 }
 
-// Calls lists the calls under way.
+func (call Call) explained() explained { return explained{call.Tool, call.Arguments} }
+
+// Calls lists the running calls.
 func (c *Client) Calls(ctx context.Context) ([]operation.Info, error) {
-	var calls []operation.Info
-	err := c.do(ctx, request{method: "GET", path: "/v1/calls"}, &calls)
-	return calls, err
+	return get[[]operation.Info](ctx, c, "/v1/calls", nil)
 }
 
-// Outcome returns how a call ended, or that it is [Pending] after wait. Of a
-// call whose result was collected it tells what the journal has.
+// Outcome returns the outcome of a call, or [Pending] after wait. For a call whose result
+// was collected, it returns the journal's record.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Outcome, error) {
 	query := url.Values{}
 	if wait > 0 {
 		query.Set("wait", wait.String())
 	}
-	var outcome Outcome
-	err := c.do(ctx, request{method: "GET", path: "/v1/calls/" + url.PathEscape(id), query: query}, &outcome)
-	return outcome, err
+	return get[Outcome](ctx, c, "/v1/calls/"+url.PathEscape(id), query)
 }
 
-// Cancel cancels a call under way and returns how it ended.
+// Cancel cancels a running call and returns its outcome.
 func (c *Client) Cancel(ctx context.Context, id string) (Outcome, error) {
-	var outcome Outcome
-	err := c.do(ctx, request{method: "POST", path: "/v1/calls/" + url.PathEscape(id) + "/cancel"}, &outcome)
-	return outcome, err
+	return post[Outcome](ctx, c, "/v1/calls/"+url.PathEscape(id)+"/cancel", nil)
 }
 
-// Explain returns what would happen to a call.
+// Explain returns the verdict that the policy would give a call, and why.
 func (c *Client) Explain(ctx context.Context, call Call) (pipeline.Explanation, error) {
-	var explanation pipeline.Explanation
-	err := c.do(ctx, request{method: "POST", path: "/v1/explain", body: struct {
-		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments,omitempty"`
-	}{call.Tool, call.Arguments}}, &explanation)
-	return explanation, err
+	return post[pipeline.Explanation](ctx, c, "/v1/explain", call.explained())
 }
 
 // Tools lists the tools.
 func (c *Client) Tools(ctx context.Context) ([]httpapi.Tool, error) {
-	var tools []httpapi.Tool
-	err := c.do(ctx, request{method: "GET", path: "/v1/tools"}, &tools)
-	return tools, err
+	return get[[]httpapi.Tool](ctx, c, "/v1/tools", nil)
 }
 
-// ToolsAs lists the tools in the form of an API: openai, anthropic, gemini or
-// mcp.
+// ToolsAs lists the tools in the form of an API: openai, anthropic, gemini or mcp.
 func (c *Client) ToolsAs(ctx context.Context, format string) (json.RawMessage, error) {
-	var tools json.RawMessage
-	err := c.do(ctx, request{method: "GET", path: "/v1/tools", query: url.Values{"format": {format}}}, &tools)
-	return tools, err
+	return get[json.RawMessage](ctx, c, "/v1/tools", url.Values{"format": {format}})
 }
 
 // Tool returns the tool with a name or an alias.
 func (c *Client) Tool(ctx context.Context, name string) (httpapi.Tool, error) {
-	var t httpapi.Tool
-	err := c.do(ctx, request{method: "GET", path: "/v1/tools/" + url.PathEscape(name)}, &t)
-	return t, err
+	return get[httpapi.Tool](ctx, c, "/v1/tools/"+url.PathEscape(name), nil)
 }
 
-// Failure is why the call failed, or nil if it has succeeded or goes on.
+// Failure returns the error of the call, or nil if the call succeeded or continues.
 func (o Outcome) Failure() *tool.Error {
 	switch {
 	case o.Error != nil && o.Status != Pending:
@@ -198,7 +181,7 @@ func (o Outcome) Failure() *tool.Error {
 		return tool.Errorf(tool.Code(o.Record.Code), "%s", o.Record.Error)
 	case o.Record != nil:
 		return tool.Errorf(tool.UnknownOutcome, "the call %s has ended, and its result is gone", o.ToolCallID).
-			WithHint("toolhost journal query --call %s says what is known of it", o.ToolCallID)
+			WithHint("toolhost journal query --call %s shows its record", o.ToolCallID)
 	}
 	return nil
 }

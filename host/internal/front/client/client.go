@@ -1,7 +1,6 @@
-// Package client speaks to a running host over its REST interface: to the one
-// that holds a state directory, over its control socket, or to one at an
-// address. What goes wrong in the interface itself is an [*httpapi.Problem];
-// that a tool failed is part of a call's [Outcome].
+// Package client speaks to a running host over its REST interface: over the control
+// socket in a state directory, or at an address. An error of the interface itself is an
+// [*httpapi.Problem]; the failure of a tool is part of the [Outcome] of a call.
 package client
 
 import (
@@ -25,40 +24,38 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxAnswer bounds what is read of an answer.
+// maxAnswer bounds an answer.
 const maxAnswer = 64 * tool.MiB
 
-// ErrNoHost says that no host is running where the client looks for one.
+// ErrNoHost means that no host runs where the client looks for one.
 var ErrNoHost = errors.New("no host is running")
 
-// ErrBroken says that the connection to the host broke: whether the host has
-// done what it was asked is not known.
+// ErrBroken means that the connection to the host broke. Whether the host carried out the
+// request is not known.
 var ErrBroken = errors.New("the connection to the host broke")
 
-// Options say which host to speak to, and as who. One of StateDir and URL is
-// required.
+// Options select a host and a credential. One of StateDir and URL is required.
 type Options struct {
 	// StateDir is the state directory of a host on this machine.
 	StateDir string
 	// URL is the address of a host, e.g. "http://127.0.0.1:7780".
 	URL string
-	// Token is the credential. Over the control socket, none makes an agent.
+	// Token is the credential. Without one, the client is an agent on the control
+	// socket.
 	Token string
-	// Name is what the client calls itself, and Session groups its calls; both
-	// may be empty.
+	// Name is the name of the client, and Session groups its calls. Both may be empty.
 	Name, Session string
 }
 
-// Client speaks to one host. Its methods may be called from any goroutine; they
-// wait for the answer, or for the end of ctx.
+// Client speaks to one host. It is safe for concurrent use. Its methods wait for the
+// answer, or for the end of ctx.
 type Client struct {
 	opts Options
 	base string
 	http *http.Client
 }
 
-// New returns a client, which has not connected yet. The caller should Close
-// it.
+// New returns a client that has not connected yet. The caller should Close it.
 func New(opts Options) (*Client, error) {
 	c := &Client{opts: opts}
 	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 4}
@@ -73,7 +70,7 @@ func New(opts Options) (*Client, error) {
 	default:
 		u, err := url.Parse(opts.URL)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("client: %q is no address, expected one such as http://127.0.0.1:7780", opts.URL)
+			return nil, fmt.Errorf("client: %q is not an address; expected one such as http://127.0.0.1:7780", opts.URL)
 		}
 		c.base = strings.TrimSuffix(u.Scheme+"://"+u.Host+u.EscapedPath(), "/")
 	}
@@ -88,16 +85,30 @@ func New(opts Options) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// request is what is asked of the host.
+// request is a request to the host.
 type request struct {
 	method, path string
 	query        url.Values
 	header       http.Header
 	body         any // sent as JSON; nil means none
-	also         int // a status that is a good answer too, beside 2xx
+	also         int // a further status that is no error, beside 2xx
 }
 
-// do asks and reads the answer into a value.
+func get[T any](ctx context.Context, c *Client, path string, query url.Values) (T, error) {
+	return ask[T](ctx, c, request{method: http.MethodGet, path: path, query: query})
+}
+
+func post[T any](ctx context.Context, c *Client, path string, body any) (T, error) {
+	return ask[T](ctx, c, request{method: http.MethodPost, path: path, body: body})
+}
+
+// ask sends a request and decodes the answer.
+func ask[T any](ctx context.Context, c *Client, r request) (answer T, err error) {
+	err = c.do(ctx, r, &answer)
+	return answer, err
+}
+
+// do sends a request and decodes the answer into a value.
 func (c *Client) do(ctx context.Context, r request, into any) error {
 	response, err := c.open(ctx, r)
 	if err != nil {
@@ -107,18 +118,18 @@ func (c *Client) do(ctx context.Context, r request, into any) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, int64(maxAnswer)+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: the answer to %s %s is not whole: %w", ErrBroken, r.method, r.path, err)
+		return fmt.Errorf("%w: the answer to %s %s is incomplete: %w", ErrBroken, r.method, r.path, err)
 	case len(text) > int(maxAnswer):
-		return fmt.Errorf("%s %s: the answer has more than %s", r.method, r.path, maxAnswer)
+		return fmt.Errorf("%s %s: the answer is larger than %s", r.method, r.path, maxAnswer)
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s %s: the answer cannot be read: %w", r.method, r.path, err)
+		return fmt.Errorf("%s %s: the answer cannot be decoded: %w", r.method, r.path, err)
 	}
 	return nil
 }
 
-// open asks and returns the answer if it is a good one. The caller must close
-// its body.
+// open sends a request and returns the answer unless it is an error. The caller must
+// close its body.
 func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	var body io.Reader
 	if r.body != nil {
@@ -163,13 +174,13 @@ func (c *Client) authorize(req *http.Request) {
 	}
 }
 
-// unreachable says why there is no answer.
+// unreachable explains why there is no answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if failed, ok := errors.AsType[*url.Error](err); ok {
-		err = failed.Err // without the address, which may be one of our own making
+		err = failed.Err // without the address, which the client may have made up
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		where := c.opts.URL
@@ -181,14 +192,14 @@ func (c *Client) unreachable(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, err)
 }
 
-// problem reads an answer that is none.
+// problem converts an answer that is an error.
 func problem(response *http.Response) error {
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
 	p := &httpapi.Problem{}
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil || media != "application/problem+json" || json.Unmarshal(text, p) != nil || p.Detail == "" {
-		return fmt.Errorf("the host answered %s, as no toolhost does", response.Status)
+		return fmt.Errorf("the server answered %s, which is not an answer of toolhost", response.Status)
 	}
 	p.Status = response.StatusCode
 	return p

@@ -322,8 +322,8 @@ func TestStrangers(t *testing.T) {
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = w.Write([]byte(`{}`))
 		}, "418"},
-		{"another JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"a":1}`)) }, "cannot be read"},
-		{"nothing", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, "cannot be read"},
+		{"another JSON", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"a":1}`)) }, "cannot be decoded"},
+		{"nothing", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }, "cannot be decoded"},
 		{"a redirect", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, thief.URL, http.StatusFound) }, "302"},
 		{"a hang-up", func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := http.NewResponseController(w).Hijack()

@@ -13,8 +13,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
 )
 
-// MCPConn is a connection on which the host that holds a state directory serves
-// MCP, one message a line, as on standard input and output.
+// MCPConn is a connection on which a host serves MCP, one message per line, as on standard
+// input and output.
 type MCPConn struct {
 	*net.UnixConn
 
@@ -44,17 +44,17 @@ func (c *Client) DialMCP(ctx context.Context) (*MCPConn, error) {
 		err = conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
-		_ = conn.Close() // nothing is left to lose
+		_ = conn.Close() // nothing is buffered
 		return nil, err
 	}
 	return &MCPConn{conn, ephemeral, answers}, nil
 }
 
-// maxUpgrade bounds how long a host takes to make a connection MCP's.
+// maxUpgrade bounds how long a host may take to switch a connection to MCP.
 const maxUpgrade = 15 * time.Second
 
-// upgrade makes the connection MCP's and returns what the host says on it, and
-// whether it is there for one command only.
+// upgrade switches the connection to MCP. It returns the messages of the host, and
+// whether the host runs for one command only.
 func (c *Client) upgrade(ctx context.Context, conn net.Conn) (ephemeral bool, answers *bufio.Reader, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/v1/mcp/relay", nil)
 	if err != nil {

@@ -21,23 +21,22 @@ import (
 // maxLine bounds one line of a stream.
 const maxLine = 1 * tool.MiB
 
-// ErrEnded says that the host ended a stream: it stopped, or the credential
-// does not count any more. Who wants to see on asks again.
+// ErrEnded means that the host ended a stream: the host stopped, or the credential is no
+// longer valid. To continue, open another stream.
 var ErrEnded = errors.New("the host ended the stream")
 
 // Event is an event of the host.
 type Event struct {
-	// ID names the place to continue after. Events without a kind say nothing
-	// but that.
+	// ID is the position to continue from. An event without a kind has only a position.
 	ID   string
 	Kind event.Kind
 	// Data is one of the types of package event, as JSON.
 	Data json.RawMessage
 }
 
-// Events follows what happens in the host: after the event with an id, or from
-// now on if it is "". Kinds choose; none means all. It ends with ctx, or after
-// an error, which is [ErrEnded] if the host ended it.
+// Events follows the events of the host: after the event with an id, or from now on if it
+// is "". kinds selects events; none means all. It ends with ctx, or after an error, which
+// is [ErrEnded] if the host ended the stream.
 func (c *Client) Events(ctx context.Context, after string, kinds ...event.Kind) iter.Seq2[Event, error] {
 	r := request{method: "GET", path: "/v1/events", header: http.Header{}, query: url.Values{}}
 	if after != "" {
@@ -69,7 +68,7 @@ func (c *Client) Events(ctx context.Context, after string, kinds ...event.Kind) 
 	}
 }
 
-// set takes up one line of an event (the WHATWG's HTML, section 9.2.6).
+// set adds one line of an event (HTML, section 9.2.6).
 func (e *Event) set(line string) {
 	name, value, _ := strings.Cut(line, ":")
 	value = strings.TrimPrefix(value, " ")
@@ -83,9 +82,9 @@ func (e *Event) set(line string) {
 	}
 }
 
-// TailJournal follows the journal: after the row with a number, or from now on
-// if it is less than 0. It ends with ctx, or after an error, which is
-// [ErrEnded] if the host ended it.
+// TailJournal follows the journal: after the row with a number, or from now on if it is
+// negative. It ends with ctx, or after an error, which is [ErrEnded] if the host ended the
+// stream.
 func (c *Client) TailJournal(ctx context.Context, after int64) iter.Seq2[journal.Record, error] {
 	r := request{method: "GET", path: "/v1/journal/tail", query: url.Values{}}
 	if after >= 0 {
@@ -95,7 +94,7 @@ func (c *Client) TailJournal(ctx context.Context, after int64) iter.Seq2[journal
 		for line, err := range c.lines(ctx, r) {
 			var row journal.Record
 			if err == nil && line == "" {
-				continue // the stream lives
+				continue // a sign of life
 			}
 			if err == nil {
 				err = json.Unmarshal([]byte(line), &row)
@@ -107,7 +106,7 @@ func (c *Client) TailJournal(ctx context.Context, after int64) iter.Seq2[journal
 	}
 }
 
-// lines asks for a stream and gives its lines.
+// lines opens a stream and returns its lines.
 func (c *Client) lines(ctx context.Context, r request) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		response, err := c.open(ctx, r)

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/toolhost/toolhost/host/internal/decide/approval"
@@ -11,20 +11,19 @@ import (
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
-// Approval is a record with what an approver reads about it.
+// Approval is a record with the text that an approver reads.
 type Approval struct {
 	approval.Record
 
-	// Display is what is shown of the call, every character of it visible. A
-	// list has none.
+	// Display is the call as an approver sees it, with every character visible. Lists
+	// leave it out.
 	Display *approval.View `json:"display,omitempty"`
 }
 
-// listApprovals answers GET /v1/approvals: records without their arguments and
-// previews, the newest first. With wait, and if there is none, it waits for
-// one.
-func (s *Server) listApprovals(w http.ResponseWriter, r *request) error {
-	q := readQuery(r.Request, "state", "user", "limit", "wait")
+// listApprovals answers GET /v1/approvals with records without arguments and previews,
+// newest first. If there is none, the parameter wait makes it wait for one.
+func (s *Server) listApprovals(r *request) (any, error) {
+	q := r.query
 	wait := q.wait()
 	filter := approval.Filter{By: r.caller, Users: q.list("user"), Limit: int(min(q.number("limit"), 1000))}
 	for _, name := range q.list("state") {
@@ -34,38 +33,38 @@ func (s *Server) listApprovals(w http.ResponseWriter, r *request) error {
 		}
 		filter.States = append(filter.States, state)
 	}
-	if len(filter.States) == 0 && wait > 0 { // who waits, waits for something to decide
+	if len(filter.States) == 0 && wait > 0 { // a caller that waits, waits for an open approval
 		filter.States = []approval.State{approval.Open}
 	}
 	if err := q.err(); err != nil {
-		return err
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), wait, errWaited)
 	defer cancel()
-	changes := s.opts.Events.Subscribe("") // before the list, so that none is missed
+	changes := s.opts.Events.Subscribe("") // before the list, so that no change is missed
 	for {
 		records, err := s.opts.Approvals.List(r.Context(), filter)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if !r.valid() { // revoked while it waited
-			return unauthorized().problem("the token does not count any more")
+		if !r.valid() { // revoked during the wait
+			return nil, unauthorized.problem("%v", errRevoked)
 		}
 		if len(records) > 0 || wait == 0 {
-			return s.write(w, http.StatusOK, list(records))
+			return list(records), nil
 		}
 		switch err := nextApproval(ctx, changes); {
 		case err == nil:
 		case errors.Is(err, errWaited):
-			return s.write(w, http.StatusOK, list(records))
+			return list(records), nil
 		default:
-			return waitEnd(r.Context())
+			return nil, waitEnd(r.Context())
 		}
 	}
 }
 
-// errWaited ends a wait whose time is over.
-var errWaited = errors.New("waited long enough")
+// errWaited ends a wait after its time.
+var errWaited = errors.New("the wait is over")
 
 // nextApproval returns when an approval may have changed.
 func nextApproval(ctx context.Context, changes *event.Subscription) error {
@@ -77,24 +76,20 @@ func nextApproval(ctx context.Context, changes *event.Subscription) error {
 	}
 }
 
-// getApproval answers GET /v1/approvals/{id}: the whole record, and how to show
-// it.
-func (s *Server) getApproval(w http.ResponseWriter, r *request) error {
-	if err := readQuery(r.Request).err(); err != nil {
-		return err
-	}
+// getApproval answers GET /v1/approvals/{id} with the whole record and its display.
+func (s *Server) getApproval(r *request) (any, error) {
 	record, err := s.opts.Approvals.Find(r.Context(), r.PathValue("id"), r.caller)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	view := approval.Show(record)
-	return s.write(w, http.StatusOK, Approval{Record: record, Display: &view})
+	return Approval{Record: record, Display: &view}, nil
 }
 
 // approve answers POST /v1/approvals/{id}/approve.
-func (s *Server) approve(w http.ResponseWriter, r *request) error {
+func (s *Server) approve(r *request) (any, error) {
 	d := approval.Decision{Approve: true}
-	return s.decide(w, r, &d, fields{
+	return s.decide(r, &d, fields{
 		"grant": &grantTerms{&d.Grant}, "message": &d.Message, "arguments_hash": &d.ArgumentsHash, "preview_digest": &d.PreviewDigest,
 	})
 }
@@ -102,8 +97,8 @@ func (s *Server) approve(w http.ResponseWriter, r *request) error {
 // grantTerms reads the member "grant" of a body.
 type grantTerms struct{ into **approval.Terms }
 
-// UnmarshalJSON implements [json.Unmarshaler]. What is there but says nothing is refused:
-// it would widen the grant.
+// UnmarshalJSON implements [json.Unmarshaler]. It refuses empty values, which would
+// widen the grant.
 func (g *grantTerms) UnmarshalJSON(text []byte) error {
 	var terms approval.Terms
 	var path, lasts *string
@@ -116,17 +111,17 @@ func (g *grantTerms) UnmarshalJSON(text []byte) error {
 	}
 	if path != nil {
 		if terms.Path = *path; terms.Path == "" {
-			return badRequest().problem("grant.path is empty, expected a path").hint("leave it out to cover every path")
+			return badRequest.problem("grant.path is empty, expected a path").hint("leave it out to cover every path")
 		}
 	}
 	if uses != nil {
 		if terms.Uses = *uses; terms.Uses <= 0 {
-			return badRequest().problem("grant.uses is %d, expected at least 1", terms.Uses).hint("leave it out for no bound")
+			return badRequest.problem("grant.uses is %d, expected at least 1", terms.Uses).hint("leave it out for no bound")
 		}
 	}
 	if lasts != nil {
 		if terms.For, err = time.ParseDuration(*lasts); err != nil || terms.For <= 0 {
-			return badRequest().problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", excerpt.Printable(*lasts, maxShown))
+			return badRequest.problem("grant.for is %q, expected a duration such as \"30m\" or \"8h\"", excerpt.Printable(*lasts, maxShown))
 		}
 	}
 	*g.into = &terms
@@ -134,29 +129,52 @@ func (g *grantTerms) UnmarshalJSON(text []byte) error {
 }
 
 // reject answers POST /v1/approvals/{id}/reject.
-func (s *Server) reject(w http.ResponseWriter, r *request) error {
+func (s *Server) reject(r *request) (any, error) {
 	d := approval.Decision{}
-	return s.decide(w, r, &d, fields{
+	return s.decide(r, &d, fields{
 		"message": &d.Message, "arguments_hash": &d.ArgumentsHash, "preview_digest": &d.PreviewDigest,
 	})
 }
 
-// decide reads the rest of a decision, has it written, and answers with the
-// record as it is then.
-func (s *Server) decide(w http.ResponseWriter, r *request, d *approval.Decision, into fields) error {
-	if err := readQuery(r.Request).err(); err != nil {
-		return err
-	}
-	if err := readBody(w, r.Request, into); err != nil {
-		return err
+// decide reads the rest of a decision, carries it out, and returns the new record.
+func (s *Server) decide(r *request, d *approval.Decision, into fields) (any, error) {
+	if err := r.readBody(into); err != nil {
+		return nil, err
 	}
 	d.ID, d.By, d.Via = r.PathValue("id"), r.caller, "rest"
 	if r.local {
 		d.Via = "cli"
 	}
-	record, err := s.opts.Approvals.Decide(r.Context(), *d)
-	if err != nil {
-		return err
+	return s.opts.Approvals.Decide(r.Context(), *d)
+}
+
+// listGrants answers GET /v1/grants, newest first. The parameter all includes grants
+// that have ended.
+func (s *Server) listGrants(r *request) (any, error) {
+	text := r.query.text("all")
+	all, err := strconv.ParseBool(text)
+	if err != nil && text != "" {
+		return nil, badRequest.problem("all is %q, expected true or false", excerpt.Printable(text, maxShown))
 	}
-	return s.write(w, http.StatusOK, record)
+	s.awaitTools(r.Context()) // the tools decide which grants are paused
+	grants, err := s.opts.Grants.List(r.Context(), r.caller, all)
+	return list(grants), err
+}
+
+// revokeGrant answers DELETE /v1/grants/{id} with the revoked grant.
+func (s *Server) revokeGrant(r *request) (any, error) {
+	if err := r.readBody(fields{}); err != nil {
+		return nil, err
+	}
+	return s.opts.Grants.Revoke(r.Context(), r.PathValue("id"), r.caller)
+}
+
+// confirmGrant answers POST /v1/grants/{id}/confirm with the resumed grant.
+func (s *Server) confirmGrant(r *request) (any, error) {
+	var basis string
+	if err := r.readBody(fields{"basis": &basis}); err != nil {
+		return nil, err
+	}
+	s.awaitTools(r.Context())
+	return s.opts.Grants.Confirm(r.Context(), r.PathValue("id"), basis, r.caller)
 }

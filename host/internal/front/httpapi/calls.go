@@ -18,16 +18,16 @@ import (
 const (
 	// maxKey bounds an idempotency key, in bytes.
 	maxKey = 200
-	// maxLeft bounds the calls of a user that their clients may have left: their
-	// results are kept.
+	// maxLeft bounds the calls of a user that may have no client: the host keeps their
+	// results.
 	maxLeft = 256
 )
 
-// postCall answers POST /v1/calls with the call's outcome: 200 if it has
-// ended, well or not, 202 if it goes on. A call whose client goes away while it
-// waits is canceled.
-func (s *Server) postCall(w http.ResponseWriter, r *request) error {
-	req, err := s.readCall(w, r, true)
+// postCall answers POST /v1/calls with the outcome of the call: 200 if the call has
+// ended, whatever its result, and 202 if it continues. If the client disconnects while
+// it waits, the call is canceled.
+func (s *Server) postCall(r *request) error {
+	req, err := s.readCall(r, true)
 	if err != nil {
 		return err
 	}
@@ -36,10 +36,10 @@ func (s *Server) postCall(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	if (prefer.async || prefer.waits) && s.opts.Pipeline.Operations().Count(r.caller.User) >= maxLeft {
-		return tooMany().problem("%d calls of this user are under way, or have results that nobody has collected", maxLeft).
+		return tooMany.problem("%d calls of this user are running, or have results that no client has collected", maxLeft).
 			hint("GET /v1/calls lists them; GET /v1/calls/ID collects a result, POST /v1/calls/ID/cancel ends a call")
 	}
-	_, _ = s.lookUp(r.Context(), req.Tool) // what it cannot find, the pipeline tells
+	_, _ = s.lookUp(r.Context(), req.Tool) // the pipeline reports an unknown tool
 	op := s.opts.Pipeline.Start(r.Context(), req)
 	defer op.Release()
 
@@ -63,69 +63,62 @@ func (s *Server) postCall(w http.ResponseWriter, r *request) error {
 		}
 		return waitEnd(r.Context())
 	}
-	prefer.applied(w)
-	return s.writeOutcome(w, outcome)
+	prefer.applied(r.w)
+	return s.writeOutcome(r.w, outcome)
 }
 
 // readCall reads a call from the body and the headers of a request.
-func (s *Server) readCall(w http.ResponseWriter, r *request, withContext bool) (pipeline.Request, error) {
-	if err := readQuery(r.Request).err(); err != nil {
-		return pipeline.Request{}, err
-	}
+func (s *Server) readCall(r *request, withContext bool) (pipeline.Request, error) {
 	req := pipeline.Request{Caller: r.caller, IdempotencyKey: r.Header.Get("Idempotency-Key")}
 	into := fields{"tool": &req.Tool, "arguments": (*json.RawMessage)(&req.Arguments)}
 	if withContext {
 		into["context"] = &req.Context
 	}
-	if err := readBody(w, r.Request, into); err != nil {
+	if err := r.readBody(into); err != nil {
 		return pipeline.Request{}, err
 	}
 	switch {
 	case req.Tool == "":
-		return pipeline.Request{}, badRequest().problem("the body names no tool").
+		return pipeline.Request{}, badRequest.problem("the body names no tool").
 			hint(`send {"tool": "NAME", "arguments": {...}}; GET /v1/tools lists the tools`)
 	case len(req.IdempotencyKey) > maxKey:
-		return pipeline.Request{}, badRequest().problem("the Idempotency-Key has %d bytes, more than the %d that are allowed",
+		return pipeline.Request{}, badRequest.problem("the Idempotency-Key has %d bytes, more than %d",
 			len(req.IdempotencyKey), maxKey)
 	}
 	return req, nil
 }
 
-// writeOutcome answers with how a call stands.
+// writeOutcome sends the outcome of a call, or says that the call continues.
 func (s *Server) writeOutcome(w http.ResponseWriter, outcome operation.Outcome) error {
 	if !outcome.Pending {
 		return s.writeResult(w, outcome)
 	}
 	path := "/v1/calls/" + outcome.ID
 	w.Header().Set("Location", path)
-	outcome.Result.Error = outcome.Result.Error.WithHint("GET %s?wait=30s has the result when there is one", path)
+	outcome.Result.Error = outcome.Result.Error.WithHint("GET %s?wait=30s returns the result once the call has ended", path)
 	return s.write(w, http.StatusAccepted, outcome)
 }
 
-// listCalls answers GET /v1/calls with the calls under way.
-func (s *Server) listCalls(w http.ResponseWriter, r *request) error {
-	if err := readQuery(r.Request).err(); err != nil {
-		return err
-	}
-	return s.write(w, http.StatusOK, list(s.opts.Pipeline.Operations().List(r.caller)))
+// listCalls answers GET /v1/calls with the running calls.
+func (s *Server) listCalls(r *request) (any, error) {
+	return list(s.opts.Pipeline.Operations().List(r.caller)), nil
 }
 
-// getCall answers GET /v1/calls/{id}: with the outcome of a call that is under
-// way or whose result was not collected, else with what the journal has of it.
-func (s *Server) getCall(w http.ResponseWriter, r *request) error {
-	q := readQuery(r.Request, "wait")
-	wait := q.wait()
-	if err := q.err(); err != nil {
+// getCall answers GET /v1/calls/{id} with the outcome of a call that is running or whose
+// result was not collected. For any other call it answers with the journal's record.
+func (s *Server) getCall(r *request) error {
+	wait := r.query.wait()
+	if err := r.query.err(); err != nil {
 		return err
 	}
 	id := r.PathValue("id")
 	op, ok := s.opts.Pipeline.Operations().Find(id, r.caller)
 	if !ok {
-		return s.writeRecorded(w, r, id)
+		return s.writeRecorded(r, id)
 	}
 	defer op.Release()
 	if info := op.Info(); info.User != r.caller.User {
-		return s.writeForeign(w, r, info)
+		return s.writeForeign(r, info)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
@@ -133,25 +126,24 @@ func (s *Server) getCall(w http.ResponseWriter, r *request) error {
 	if outcome.Pending && r.Context().Err() != nil {
 		return waitEnd(r.Context())
 	}
-	return s.writeOutcome(w, outcome)
+	return s.writeOutcome(r.w, outcome)
 }
 
-// writeForeign answers an admin about a call of another user, and leaves the
-// result to that user.
-func (s *Server) writeForeign(w http.ResponseWriter, r *request, info operation.Info) error {
+// writeForeign answers an admin about a call of another user, without the result.
+func (s *Server) writeForeign(r *request, info operation.Info) error {
 	if info.State == operation.Done {
-		return s.writeRecorded(w, r, info.ID)
+		return s.writeRecorded(r, info.ID)
 	}
-	return s.writeOutcome(w, operation.Outcome{
+	return s.writeOutcome(r.w, operation.Outcome{
 		ID: info.ID, Tool: info.Tool, Approval: info.Approval, Duration: time.Since(info.Started), Pending: true,
 		Result: tool.ErrorResult(tool.Errorf(tool.PendingApproval, "the call has not ended yet")),
 	})
 }
 
-// RecordedCall is what is known of a call whose result is gone.
+// RecordedCall is the record of a call whose result is gone.
 type RecordedCall struct {
-	// Status is success, error or rejected, or "unknown" if no end of the call
-	// was recorded: the host was killed while it ran.
+	// Status is success, error or rejected; or "unknown" if the host was killed during
+	// the call, so that its end was not recorded.
 	Status          string         `json:"status"`
 	ToolCallID      string         `json:"tool_call_id"`
 	ApprovalID      string         `json:"approval_id,omitempty"`
@@ -159,19 +151,19 @@ type RecordedCall struct {
 	Record          journal.Record `json:"record"`
 }
 
-// maxLag is how long the end of a call may take to be found in the journal, with
-// time to spare.
+// maxLag bounds how long the end of a call may take to appear in the journal, with time
+// to spare.
 const maxLag = 250 * time.Millisecond
 
-// writeRecorded answers with what the journal has of a call of the caller.
-func (s *Server) writeRecorded(w http.ResponseWriter, r *request, id string) error {
+// writeRecorded sends the journal's record of a call of the caller.
+func (s *Server) writeRecorded(r *request, id string) error {
 	row, err := s.lastRow(r.Context(), id)
 	if err != nil {
 		return err
 	}
 	if row.Call != id || !mayRead(r.caller, row.User) {
-		return notFound().problem("there is no call %q", excerpt.Printable(id, maxShown)).
-			hint("GET /v1/calls lists the calls under way")
+		return notFound.problem("there is no call %q", excerpt.Printable(id, maxShown)).
+			hint("GET /v1/calls lists the running calls")
 	}
 	recorded := RecordedCall{
 		Status: row.Status, ToolCallID: row.Call, ApprovalID: row.Approval,
@@ -180,11 +172,11 @@ func (s *Server) writeRecorded(w http.ResponseWriter, r *request, id string) err
 	if row.Kind != journal.End {
 		recorded.Status = "unknown"
 	}
-	return s.write(w, http.StatusOK, recorded)
+	return s.write(r.w, http.StatusOK, recorded)
 }
 
-// lastRow returns the last row about a call, the zero row if there is none. It
-// waits a little for one that is being written.
+// lastRow returns the last row about a call, or the zero row. It waits a little for a
+// row that is being written.
 func (s *Server) lastRow(ctx context.Context, id string) (journal.Record, error) {
 	var after int64
 	newest, err := s.opts.Journal.Query(ctx, journal.Query{Limit: 1})
@@ -222,39 +214,35 @@ func mayRead(caller auth.Caller, user string) bool {
 // cancelWait is how long the answer to a cancel waits for the end of the call.
 const cancelWait = 5 * time.Second
 
-// cancelCall answers POST /v1/calls/{id}/cancel with the call's outcome.
-func (s *Server) cancelCall(w http.ResponseWriter, r *request) error {
-	if err := readNothing(w, r); err != nil {
+// cancelCall answers POST /v1/calls/{id}/cancel with the outcome of the call.
+func (s *Server) cancelCall(r *request) error {
+	if err := r.readBody(fields{}); err != nil {
 		return err
 	}
 	id := r.PathValue("id")
 	op, ok := s.opts.Pipeline.Operations().Find(id, r.caller)
 	if !ok {
-		return notFound().problem("there is no call %q under way", excerpt.Printable(id, maxShown)).
-			hint("GET /v1/calls lists the calls under way")
+		return notFound.problem("there is no running call %q", excerpt.Printable(id, maxShown)).
+			hint("GET /v1/calls lists the running calls")
 	}
 	defer op.Release()
 	op.Cancel()
 	if info := op.Info(); info.User != r.caller.User {
-		return s.writeForeign(w, r, info)
+		return s.writeForeign(r, info)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), cancelWait)
 	defer cancel()
-	return s.writeOutcome(w, op.Wait(ctx, operation.Forever))
+	return s.writeOutcome(r.w, op.Wait(ctx, operation.Forever))
 }
 
-// explain answers POST /v1/explain: what would happen to a call.
-func (s *Server) explain(w http.ResponseWriter, r *request) error {
-	req, err := s.readCall(w, r, false)
+// explain answers POST /v1/explain with the verdict that the policy would give a call.
+func (s *Server) explain(r *request) (any, error) {
+	req, err := s.readCall(r, false)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := s.lookUp(r.Context(), req.Tool); err != nil {
-		return err
+		return nil, err
 	}
-	explanation, err := s.opts.Pipeline.Explain(req)
-	if err != nil {
-		return err
-	}
-	return s.write(w, http.StatusOK, explanation)
+	return s.opts.Pipeline.Explain(req)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
-// events answers GET /v1/events: a stream of server-sent events (the WHATWG's
-// HTML, section 9.2), those after the one that Last-Event-ID names, or from now
-// on. It ends when the credential does not count any more.
-func (s *Server) events(w http.ResponseWriter, r *request) error {
-	q := readQuery(r.Request, "types")
+// events answers GET /v1/events with a stream of server-sent events (HTML, section 9.2):
+// those after the event in Last-Event-ID, or from now on. The stream ends when the
+// credential is no longer valid.
+func (s *Server) events(r *request) error {
+	q := r.query
 	wanted := q.list("types")
 	for _, name := range wanted {
 		if !slices.Contains(event.Kinds(), event.Kind(name)) {
-			q.fail("%q is no type of event", excerpt.Printable(name, maxShown))
+			q.fail("unknown event type %q", excerpt.Printable(name, maxShown))
 			q.mistake.Hint = fmt.Sprintf("types are %v", event.Kinds())
 		}
 	}
@@ -29,8 +29,8 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	events := s.opts.Events.Subscribe(r.Header.Get("Last-Event-ID"))
-	out := s.startStream(w, "text/event-stream")
-	// With the id a client that sees nothing for long still knows where it is.
+	out := s.startStream(r.w, "text/event-stream")
+	// The id tells a client its position even if no event reaches it for long.
 	alive := func() { out.write(": alive\nid: " + events.Position() + "\n\n") }
 	out.write("retry: 2000\n")
 	for alive(); out.err == nil && r.valid(); alive() {
@@ -41,11 +41,11 @@ func (s *Server) events(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// errQuiet says that it is time to say that the stream lives.
+// errQuiet says that it is time for a sign of life.
 var errQuiet = errors.New("nothing happened for a while")
 
-// sendEvents streams the events that a caller wants and may see, until it is time
-// to say that the stream lives.
+// sendEvents streams the events that a caller wants and may see, until it is time for a
+// sign of life.
 func (s *Server) sendEvents(r *request, out *stream, events *event.Subscription, wanted []string) error {
 	ctx, cancel := context.WithTimeoutCause(r.Context(), s.timing.keepAlive, errQuiet)
 	defer cancel()
@@ -71,9 +71,9 @@ func (s *Server) sendEvents(r *request, out *stream, events *event.Subscription,
 	}
 }
 
-// mayWatch reports whether a caller may see an event: an agent those of its
-// own user, an approver those of the users whose calls it may decide, an admin
-// all. What is nobody's is the admin's, except that the tools have changed.
+// mayWatch reports whether a caller may see an event. An agent sees the events of its
+// own user, an approver those of the users whose calls it may decide, and an admin all.
+// Events without a user are for admins, except that the tools have changed.
 func mayWatch(caller auth.Caller, e event.Event) bool {
 	switch {
 	case caller.Roles.Has(auth.Admin), e.Kind == event.KindGap, e.Kind == event.KindCatalogChanged:
@@ -86,24 +86,24 @@ func mayWatch(caller auth.Caller, e event.Event) bool {
 	return e.User == caller.User
 }
 
-// stream is an answer that is written as things happen. After an error it
-// writes nothing more: the client is gone, or did not read for too long.
+// stream is an answer that is written piece by piece. After an error it writes nothing
+// more: the client is gone, or did not read in time.
 type stream struct {
 	server *Server
 	w      http.ResponseWriter
 	err    error
 }
 
-// startStream begins an answer that goes on.
+// startStream begins a streamed answer.
 func (s *Server) startStream(w http.ResponseWriter, mediaType string) *stream {
 	w.Header().Set("Content-Type", mediaType)
-	w.Header().Set("X-Accel-Buffering", "no") // for a proxy in between
+	w.Header().Set("X-Accel-Buffering", "no") // for nginx
 	out := &stream{server: s, w: w}
 	out.write("")
 	return out
 }
 
-// write sends a text at once.
+// write sends a text immediately.
 func (o *stream) write(text string) {
 	if o.err != nil {
 		return

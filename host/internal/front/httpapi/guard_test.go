@@ -66,7 +66,7 @@ func TestCredentials(t *testing.T) {
 		{"another scheme", "Authorization: Basic YTpi", "form Bearer"},
 		{"no secret", "Authorization: Bearer", "begins with th_"},
 		{"a typing error", "Authorization: Bearer " + h.Agent[:20] + other + h.Agent[21:], "mistyped"},
-		{"a secret of one's own", "Authorization: Bearer a-secret-that-is-none-of-this-host", "the token does not count here"},
+		{"a secret of one's own", "Authorization: Bearer a-secret-that-is-none-of-this-host", "the token is not valid here"},
 		{"one that has expired", "Authorization: Bearer " + old, `the token \"old\" expired at 2001-09-09T01:46:40Z`},
 		{"half of it", "Authorization: Bearer " + h.Agent[:20], "52 characters"},
 	} {

@@ -11,34 +11,34 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
-// Health is how the host is.
+// Health is the state of the host.
 type Health struct {
 	// Status is "ok", "unhealthy", "ready", "starting" or "stopping".
 	Status string `json:"status"`
-	// Problems say what is wrong.
+	// Problems describe what is wrong.
 	Problems []string `json:"problems,omitempty"`
-	// Journal says whether the journal is unchanged.
+	// Journal reports whether the journal is unchanged.
 	Journal journal.Integrity `json:"journal,omitempty"`
 }
 
-// health answers GET /healthz. Anybody may ask, so it names no paths.
-func (s *Server) health(w http.ResponseWriter, _ *request) error {
+// health answers GET /healthz. It needs no credential, so it names no paths.
+func (s *Server) health(r *request) error {
 	integrity := s.opts.Journal.Integrity()
 	if problems := s.problems(); problems != nil {
-		return s.write(w, http.StatusServiceUnavailable, Health{"unhealthy", problems, integrity})
+		return s.write(r.w, http.StatusServiceUnavailable, Health{"unhealthy", problems, integrity})
 	}
-	return s.write(w, http.StatusOK, Health{Status: "ok", Journal: integrity})
+	return s.write(r.w, http.StatusOK, Health{Status: "ok", Journal: integrity})
 }
 
-// problems returns why calls that change something are refused; nil if they are
-// not.
+// problems returns the reasons why the host refuses calls that change something; nil if
+// it does not.
 func (s *Server) problems() []string {
 	err := errors.Join(s.opts.Store.Healthy(), s.opts.Journal.Healthy())
 	switch {
 	case errors.Is(err, journal.ErrChanged):
-		return []string{"the journal was changed: calls that change something are refused; toolhost journal verify says where"}
+		return []string{"the journal was changed: calls that change something are refused; toolhost journal verify shows where"}
 	case errors.Is(err, store.ErrGone):
-		return []string{"the database was removed or replaced under the host: calls that change something are refused; stop the host and bring the database back"}
+		return []string{"the database was removed or replaced under the host: calls that change something are refused; stop the host and restore the database"}
 	case err != nil:
 		return []string{"the journal cannot be written: calls that change something are refused"}
 	}
@@ -56,28 +56,28 @@ func (s *Server) stopping() bool {
 }
 
 // readiness answers GET /readyz.
-func (s *Server) readiness(w http.ResponseWriter, _ *request) error {
+func (s *Server) readiness(r *request) error {
 	if s.stopping() {
-		return s.write(w, http.StatusServiceUnavailable, Health{Status: "stopping", Problems: []string{"the host is stopping: it begins no calls"}})
+		return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "stopping", Problems: []string{"the host is stopping and starts no calls"}})
 	}
 	if s.opts.Ready != nil {
 		select {
 		case <-s.opts.Ready:
 		default:
-			return s.write(w, http.StatusServiceUnavailable, Health{Status: "starting", Problems: []string{"plugins are starting"}})
+			return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "starting", Problems: []string{"plugins are starting"}})
 		}
 	}
 	if problems := s.problems(); problems != nil {
-		return s.write(w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
+		return s.write(r.w, http.StatusServiceUnavailable, Health{Status: "unhealthy", Problems: problems})
 	}
 	ready := Health{Status: "ready", Problems: s.keptOff()}
 	if s.opts.RuleProblems != nil && len(s.opts.RuleProblems()) > 0 {
-		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: toolhost policy test says which")
+		ready.Problems = append(ready.Problems, "rules of the policy do not fit the tools: toolhost policy test shows which")
 	}
-	return s.write(w, http.StatusOK, ready)
+	return s.write(r.w, http.StatusOK, ready)
 }
 
-// keptOff says which plugins stay off for a while because they crash.
+// keptOff describes the plugins that stay off for a while because they crash.
 func (s *Server) keptOff() (problems []string) {
 	for _, p := range s.opts.Supervisor.Plugins() {
 		if p.Phase == supervisor.Broken && !p.RetryAt.IsZero() {
@@ -85,7 +85,7 @@ func (s *Server) keptOff() (problems []string) {
 			if p.LastCrash != nil {
 				last = ": the last time it " + p.LastCrash.Cause
 			}
-			problems = append(problems, fmt.Sprintf("the plugin %q crashed too often and is off until %s%s; toolhost plugins restart %s starts it at once",
+			problems = append(problems, fmt.Sprintf("the plugin %q crashed too often and is off until %s%s; toolhost plugins restart %s starts it immediately",
 				p.Name, p.RetryAt.UTC().Format(time.RFC3339), last, p.Name))
 		}
 	}

@@ -1,12 +1,10 @@
-// Package httpapi serves the host over HTTP: calls, tools, approvals, grants,
-// plugins, the journal, and events as they happen. It translates and decides
-// nothing but who may ask for what: which role a route needs stands in one
-// table, and who asks comes from the credential.
+// Package httpapi serves the host over HTTP: calls, tools, approvals, grants, plugins,
+// the journal, and events. It translates requests and decides only who may use a route:
+// one table lists the roles of each route, and the credential determines the caller.
 //
-// It serves two listeners. On the control socket, a process of the host's own
-// account is an agent, and with the approver's key an approver and admin. On a
-// network listener every request needs a token, and the approver's key counts
-// nothing.
+// It serves two listeners. On the control socket, a process of the host's own account is
+// an agent, and with the approver's key an approver and admin. On a network listener
+// every request needs a token, and the approver's key is not valid.
 package httpapi
 
 import (
@@ -28,7 +26,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// Options are what a Server needs. All are required unless it is said.
+// Options configure a [Server]. All are required unless their comment says otherwise.
 type Options struct {
 	Pipeline   *pipeline.Pipeline
 	Catalog    *catalog.Catalog
@@ -39,79 +37,80 @@ type Options struct {
 	Store      *store.Store
 	Events     *event.Bus
 
-	// User is whose calls arrive over the control socket.
+	// User is the user of calls over the control socket.
 	User string
-	// Keys are the tokens that count on the control socket, in place of the
-	// agent that its peers are without one.
+	// Keys are the tokens that are valid on the control socket. A client without a token
+	// is an agent there.
 	Keys *auth.Tokens
-	// Tokens are those that count on a network listener.
+	// Tokens are the tokens that are valid on a network listener.
 	Tokens *auth.Tokens
-	// Patience is how long a call waits for a person before the caller is told
-	// to come back; 0 means 45 seconds.
+	// Patience is how long a call waits for a person before the caller gets the answer
+	// that it is pending; 0 means 45 seconds.
 	Patience time.Duration
-	// Ready is closed when the tools of every plugin are known; nil means that
-	// they are from the start.
+	// Ready is closed when the tools of every plugin are known; nil means that they are
+	// known from the start.
 	Ready <-chan struct{}
 	// Stopping is closed when the host begins to stop; nil means never.
 	Stopping <-chan struct{}
-	// RuleProblems says what is wrong with the rules of the policy since the tools of
-	// a plugin became known that could not be started before; nil means nothing.
+	// RuleProblems returns the mistakes in rules that were found when a plugin started
+	// late; nil means none.
 	RuleProblems func() []string
-	// PluginChanges returns what changed last of each plugin that has changed; nil means
-	// that nobody knows.
+	// PluginChanges returns the last change of each plugin that has changed; nil means
+	// that changes are not known.
 	PluginChanges func(context.Context) map[string]PluginChange
-	// Reload reads the configuration again; nil means that it cannot be. accept is
-	// the digest of one that a plugin may have changed, "" for none.
+	// Reload reloads the configuration; nil means that this host cannot. accept is the
+	// digest of a configuration that a plugin may have changed and a person has
+	// reviewed, or "".
 	Reload func(ctx context.Context, accept string) error
-	// RevokeToken makes the tokens with a name end after a grace; nil means that it
-	// cannot be done. The error is a [*tool.Error] if there is none.
+	// RevokeToken revokes the tokens with a name after a grace period; nil means that
+	// this host cannot. If there is no such token, the error is a [*tool.Error].
 	RevokeToken func(ctx context.Context, name string, grace time.Duration, by auth.Caller) error
-	// HandOver begins to make room for a host that stays, and says how; it may be called
-	// more than once. Nil means that this host stays.
+	// HandOver begins to make room for a host that stays, and reports how. It may be
+	// called more than once. Nil means that this host stays.
 	HandOver func() Handover
-	// Relay serves MCP over a connection to the control socket; nil means that
-	// it cannot be. who returns the caller that the credential of the connection makes
-	// now, or an error if it makes none any more.
+	// Relay serves MCP over a connection to the control socket; nil means that this host
+	// cannot. who returns the caller by the connection's credential, or an error if the
+	// credential is no longer valid.
 	Relay func(w http.ResponseWriter, r *http.Request, who func() (auth.Caller, error))
-	// MCP answers requests of the Model Context Protocol over HTTP, of the caller
-	// that their credential makes; nil means that there is no /mcp.
+	// MCP answers requests of the Model Context Protocol over HTTP; nil means that there
+	// is no /mcp.
 	MCP func(w http.ResponseWriter, r *http.Request, caller auth.Caller)
-	// Logger gets the causes that callers do not see; nil drops them.
+	// Logger receives the causes that callers do not see; nil drops them.
 	Logger hclog.Logger
 }
 
 const defaultPatience = 45 * time.Second
 
-// Server answers requests. Its methods may be called from any goroutine.
+// Server answers requests. It is safe for concurrent use.
 type Server struct {
 	opts     Options
 	failures failures
 	requests requestLimit
-	streams  requestLimit // that clients hold open for as long as they like
+	streams  requestLimit // requests that clients hold open
 	timing   timing
-	encoding chan struct{} // a place for each large result that is encoded
-	// connections bounds those of a network listener. Tests lower it.
+	encoding chan struct{} // one token for each large result that is encoded
+	// connections bounds the connections of a network listener. Tests lower it.
 	connections struct{ all, unauthenticated int }
 
 	network, control http.Handler
-	complaints       rate.Sometimes // bounds what the log gets about clients
+	complaints       rate.Sometimes // bounds log lines about clients
 }
 
-// timing is how often and how long. Tests shorten it.
+// timing holds time limits. Tests shorten them.
 type timing struct {
-	// header is how long a request's header may take to arrive, and a body that
-	// nothing reads.
+	// header bounds how long the header of a request may take to arrive, or a body that
+	// the handler does not read.
 	header time.Duration
-	// keepAlive is how often a stream without events says that it lives, and
-	// the credential that it was opened with is looked at again.
+	// keepAlive is the time between two signs of life of a quiet stream, and between two
+	// checks of its credential.
 	keepAlive time.Duration
-	// write is how long a client may take to take what is sent to it.
+	// write bounds how long a client may take to read an answer.
 	write time.Duration
-	// ready is how long a request for tools waits for plugins that start.
+	// ready bounds how long a request for tools waits for plugins that start.
 	ready time.Duration
 }
 
-// New returns a server, or an error that names the option that is missing.
+// New returns a server. The error names a missing option.
 func New(opts Options) (*Server, error) {
 	for _, required := range []struct {
 		name    string
@@ -155,7 +154,3 @@ func New(opts Options) (*Server, error) {
 	s.control = s.guardControl(s.mux(s.controlCaller, true))
 	return s, nil
 }
-
-// Handler answers the requests of a network listener, for which every request
-// needs a token.
-func (s *Server) Handler() http.Handler { return s.network }

@@ -4,16 +4,19 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
-// queryJournal answers GET /v1/journal, the newest rows first unless order is
-// "oldest".
-func (s *Server) queryJournal(w http.ResponseWriter, r *request) error {
-	q := readQuery(r.Request, "call", "tool", "plugin", "user", "session", "status", "since", "until", "before", "after", "limit", "order")
+// journalParams returns the parameters of GET /v1/journal.
+func journalParams() []string {
+	return []string{"call", "tool", "plugin", "user", "session", "status", "since", "until", "before", "after", "limit", "order"}
+}
+
+// queryJournal answers GET /v1/journal, newest rows first unless order is "oldest".
+func (s *Server) queryJournal(r *request) (any, error) {
+	q := r.query
 	want := journal.Query{
 		Call: q.text("call"), Tool: q.text("tool"), Plugin: q.text("plugin"), User: q.text("user"),
 		Session: q.text("session"), Status: q.text("status"), Since: q.time("since"), Until: q.time("until"),
@@ -27,32 +30,23 @@ func (s *Server) queryJournal(w http.ResponseWriter, r *request) error {
 		q.fail("order is %q, expected newest or oldest", excerpt.Printable(order, maxShown))
 	}
 	if err := q.err(); err != nil {
-		return err
+		return nil, err
 	}
 	rows, err := s.opts.Journal.Query(r.Context(), want)
-	if err != nil {
-		return err
-	}
-	return s.write(w, http.StatusOK, list(rows))
+	return list(rows), err
 }
 
-// verifyJournal answers GET /v1/journal/verify, which reads all of it.
-func (s *Server) verifyJournal(w http.ResponseWriter, r *request) error {
-	if err := readQuery(r.Request).err(); err != nil {
-		return err
-	}
+// verifyJournal answers GET /v1/journal/verify, which reads the whole journal.
+func (s *Server) verifyJournal(r *request) (any, error) {
 	report, err := s.opts.Journal.Verify(r.Context())
-	if err != nil {
-		return err
-	}
 	report.Problems = list(report.Problems)
-	return s.write(w, http.StatusOK, report)
+	return report, err
 }
 
-// tailJournal answers GET /v1/journal/tail with rows as they become durable,
-// one JSON object a line: those after number "after", or from now on.
-func (s *Server) tailJournal(w http.ResponseWriter, r *request) error {
-	q := readQuery(r.Request, "after")
+// tailJournal answers GET /v1/journal/tail with rows as they become durable, one JSON
+// object per line: those after row number "after", or from now on.
+func (s *Server) tailJournal(r *request) error {
+	q := r.query
 	after := q.number("after")
 	if err := q.err(); err != nil {
 		return err
@@ -66,19 +60,19 @@ func (s *Server) tailJournal(w http.ResponseWriter, r *request) error {
 			after = last[0].Seq
 		}
 	}
-	out := s.startStream(w, "application/x-ndjson")
+	out := s.startStream(r.w, "application/x-ndjson")
 	for r.valid() {
 		var quiet bool
 		if after, quiet = s.tail(r.Context(), out, after); !quiet {
 			break
 		}
-		out.write("\n") // says that the stream lives
+		out.write("\n") // a sign of life
 	}
 	return nil
 }
 
-// tail streams rows until it is time to say that the stream lives. It returns
-// the number of the last one, and whether the stream goes on.
+// tail streams rows until it is time for a sign of life. It returns the number of the
+// last row, and whether the stream continues.
 func (s *Server) tail(ctx context.Context, out *stream, after int64) (last int64, quiet bool) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timing.keepAlive, errQuiet)
 	defer cancel()

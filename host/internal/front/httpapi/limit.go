@@ -2,29 +2,32 @@ package httpapi
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"net"
 	"slices"
 	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/time/rate"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 )
 
-// limitListener accepts a bounded number of connections at the same time.
-// Further ones wait in the system's queue. Connections that have not been
-// authenticated have a lower bound: for one more, the oldest of them is closed,
-// so that they never keep a client with a token out.
+// limitListener bounds the open connections. Further ones wait in the system's queue.
+// Connections without an authenticated request have a lower bound: one more closes the
+// oldest of them, so that they never keep out a client with a token.
 type limitListener struct {
 	net.Listener
 	slots           chan struct{}
-	unauthenticated int    // how many at most; 0 means as many as there are slots
-	evicted         func() // called for each that is closed for another
+	unauthenticated int    // the bound; 0 means the number of slots
+	evicted         func() // called for each connection that is closed for another
 	closed          chan struct{}
 	once            sync.Once
 
 	mu      sync.Mutex     // guards waiting
-	waiting []*limitedConn // those that are not authenticated, oldest first
+	waiting []*limitedConn // the unauthenticated ones, oldest first
 }
 
 func newLimitListener(l net.Listener, most, unauthenticated int, evicted func()) *limitListener {
@@ -59,8 +62,7 @@ func (l *limitListener) Accept() (net.Conn, error) {
 	return limited, nil
 }
 
-// evict closes the oldest connection that is not authenticated if there are
-// more than most.
+// evict closes the oldest unauthenticated connection if there are more than most.
 func (l *limitListener) evict(most int) {
 	l.mu.Lock()
 	var oldest *limitedConn
@@ -70,7 +72,7 @@ func (l *limitListener) evict(most int) {
 	}
 	l.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Close() // its client learns that it is gone, or is gone itself
+		_ = oldest.Close() // its client notices, or is gone itself
 		l.evicted()
 	}
 }
@@ -88,8 +90,8 @@ type limitedConn struct {
 	release  func()
 }
 
-// authenticated notes that a request on the connection had a token: it is not
-// closed for others any more.
+// authenticated notes that a request on the connection had a valid token. The
+// connection is no longer closed for others.
 func (c *limitedConn) authenticated() {
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -98,7 +100,7 @@ func (c *limitedConn) authenticated() {
 	}
 }
 
-// SyscallConn implements [syscall.Conn]: whoever takes the connection over can
+// SyscallConn implements [syscall.Conn], so that the owner of a hijacked connection can
 // see whether the client is there.
 func (c *limitedConn) SyscallConn() (syscall.RawConn, error) {
 	conn, ok := c.Conn.(syscall.Conn)
@@ -110,7 +112,7 @@ func (c *limitedConn) SyscallConn() (syscall.RawConn, error) {
 
 // Close implements [net.Conn].
 func (c *limitedConn) Close() error {
-	c.authenticated() // it waits for nothing any more
+	c.authenticated() // takes it out of the waiting ones
 	defer c.release()
 	return c.Conn.Close()
 }
@@ -121,8 +123,8 @@ type connKey struct{}
 // networkConn is a connection to a network listener.
 type networkConn struct {
 	net.Conn
-	// origin says which account has opened it. It is looked up only if a token is sent
-	// that it matters for, and once it is known not again.
+	// origin is the account that opened it. The first token that depends on it looks it
+	// up.
 	origin auth.Origin
 }
 
@@ -132,10 +134,10 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, networkConn{conn, origin})
 }
 
-// untilKnown is an origin that is looked up until it is known: an error may pass, such as
-// that too many files are open.
+// untilKnown returns an origin that is looked up until one lookup succeeds: an error
+// such as too many open files may pass.
 func untilKnown(look auth.Origin) auth.Origin {
-	var mu sync.Mutex // guards what follows
+	var mu sync.Mutex // guards the following
 	known, account := false, 0
 	return func() (uid int, err error) {
 		mu.Lock()
@@ -150,18 +152,94 @@ func untilKnown(look auth.Origin) auth.Origin {
 	}
 }
 
-// originOf returns the account that has opened the connection of a context.
+// originOf returns the account that opened the connection of a context.
 func originOf(ctx context.Context) auth.Origin {
 	if conn, ok := ctx.Value(connKey{}).(networkConn); ok {
 		return conn.origin
 	}
-	return func() (int, error) { return 0, errors.New("the request came over no connection") }
+	return func() (int, error) { return 0, errors.New("the request has no connection") }
 }
 
-// authenticated notes that a request on the connection of a context had a token.
+// authenticated notes that a request on the connection of a context had a valid token.
 func authenticated(ctx context.Context) {
 	conn, _ := ctx.Value(connKey{}).(networkConn)
 	if limited, ok := conn.Conn.(*limitedConn); ok {
 		limited.authenticated()
 	}
+}
+
+// requestLimit bounds the open requests of each credential, so that a caller that
+// waits for many things does not block others, such as the person who decides.
+type requestLimit struct {
+	most int // of one credential
+	all  int // of all together; 0 means no bound
+
+	mu       sync.Mutex // guards everything below
+	requests map[credential]int
+	total    int
+}
+
+// credential identifies callers by their credentials.
+type credential struct {
+	user, token string
+	roles       auth.Roles
+}
+
+// enter counts a request until leave is called. It fails if there are too many.
+func (l *requestLimit) enter(caller auth.Caller) (leave func(), err error) {
+	key := credential{caller.User, caller.Token, caller.Roles}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests == nil {
+		l.requests = make(map[credential]int)
+	}
+	if l.requests[key] == l.most || l.all > 0 && l.total == l.all {
+		p := tooMany.problem("%d requests of this credential are open, and %d in all", l.requests[key], l.total)
+		p.retryAfter = time.Second
+		return nil, p.hint("wait for some of them to end, or follow /v1/events instead of polling")
+	}
+	l.requests[key]++
+	l.total++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.total--
+		if l.requests[key]--; l.requests[key] == 0 {
+			delete(l.requests, key)
+		}
+	}, nil
+}
+
+// Bounds of invalid tokens, per token and in all.
+const (
+	failureBurst = 10
+	failureEvery = 6 * time.Second
+	maxFailures  = 1024
+)
+
+// failures counts invalid tokens, so that a client that sends the same one again and
+// again costs little and does not fill the log.
+type failures struct {
+	mu   sync.Mutex // guards seen
+	seen map[[sha256.Size]byte]*rate.Limiter
+}
+
+// count counts one failure. It returns how long the client must wait; 0 means not at
+// all.
+func (f *failures) count(secret string) time.Duration {
+	sum := sha256.Sum256([]byte(secret))
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	limiter := f.seen[sum]
+	if limiter == nil {
+		if f.seen == nil || len(f.seen) >= maxFailures {
+			f.seen = make(map[[sha256.Size]byte]*rate.Limiter)
+		}
+		limiter = rate.NewLimiter(rate.Every(failureEvery), failureBurst)
+		f.seen[sum] = limiter
+	}
+	if limiter.Allow() {
+		return 0
+	}
+	return failureEvery
 }

@@ -3,30 +3,31 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
 	"sync"
 	"time"
+
+	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 )
 
-// errRevoked ends a request whose credential does not count any more.
-var errRevoked = errors.New("the credential does not count any more")
+// errRevoked ends a request whose credential is no longer valid.
+var errRevoked = errors.New("the credential is no longer valid")
 
-// mcp answers /mcp: the streamable HTTP transport of the Model Context
-// Protocol. A request that is held open ends when its credential does not count
-// any more.
-func (s *Server) mcp(w http.ResponseWriter, r *request) error {
+// mcp answers /mcp, the streamable HTTP transport of the Model Context Protocol. An open
+// request ends when its credential is no longer valid.
+func (s *Server) mcp(r *request) error {
 	if r.local || s.opts.MCP == nil {
-		return notFound().problem("MCP over HTTP is served on the network listener only").
-			hint("on this machine a client starts: toolhost mcp")
+		return notFound.problem("MCP over HTTP is served on the network listener only").
+			hint("on this machine, the client starts toolhost mcp")
 	}
 	ctx, end := s.whileValid(r)
 	defer end()
-	s.opts.MCP(w, r.WithContext(ctx), r.caller)
+	s.opts.MCP(r.w, r.WithContext(ctx), r.caller)
 	return nil
 }
 
-// whileValid returns the context of a request, which ends too when its
-// credential does not count any more. end must be called.
+// whileValid returns a context that ends with the request, or when its credential is no
+// longer valid. The caller must call end.
 func (s *Server) whileValid(r *request) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	var mu sync.Mutex // guards timer, which is not set again after end
@@ -49,4 +50,26 @@ func (s *Server) whileValid(r *request) (_ context.Context, end func()) {
 		defer mu.Unlock()
 		timer.Stop()
 	}
+}
+
+// relayMCP answers POST /v1/mcp/relay. From then on the connection carries MCP, as
+// standard input and output do. Only the control socket has the route. The connection
+// ends when its credential is no longer valid.
+func (s *Server) relayMCP(r *request) error {
+	if !r.local || s.opts.Relay == nil {
+		return notFound.problem("MCP is relayed over the control socket only")
+	}
+	if s.stopping() {
+		return unavailable.problem("%s", operation.Stopping).hint("connect again when a host runs")
+	}
+	ctx, end := s.whileValid(r)
+	defer end()
+	s.opts.Relay(r.w, r.WithContext(ctx), func() (auth.Caller, error) {
+		caller, err := r.identify(r.Request)
+		if err != nil {
+			return auth.Caller{}, err
+		}
+		return name(r.Request, caller)
+	})
+	return nil
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,22 +10,23 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // problemType is the media type of a [Problem].
 const problemType = "application/problem+json"
 
-// Problem is an error of the interface itself, in the form of RFC 9457. That a
-// call of a tool failed is none: that is the call's result.
-type Problem struct { //nolint:errname // it is what RFC 9457 calls it
-	// Type names the kind of problem for programs: "urn:toolhost:problem:" and
-	// a word.
+// Problem is an error of the interface itself, in the form of RFC 9457. The failure of
+// a tool is not a problem: it is the result of the call.
+type Problem struct {
+	// Type identifies the kind of problem for programs: "urn:toolhost:problem:" and a
+	// word.
 	Type string `json:"type"`
-	// Title says the same for people.
+	// Title describes the kind of problem for people.
 	Title  string `json:"title"`
 	Status int    `json:"status"`
-	// Detail says what is wrong with this request.
+	// Detail describes what is wrong with this request.
 	Detail string `json:"detail"`
 	// Hint says what to do.
 	Hint string `json:"hint,omitempty"`
@@ -37,7 +39,7 @@ type Problem struct { //nolint:errname // it is what RFC 9457 calls it
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
-// Unwrap returns what is for the log only, or nil.
+// Unwrap returns the cause, which is for the log only, or nil.
 func (p *Problem) Unwrap() error { return p.cause }
 
 // kind is a kind of problem.
@@ -46,6 +48,24 @@ type kind struct {
 	word, title string
 }
 
+// The kinds of problems.
+var (
+	badRequest   = kind{http.StatusBadRequest, "request", "Invalid request"}
+	unauthorized = kind{http.StatusUnauthorized, "credential", "No valid credential"}
+	forbidden    = kind{http.StatusForbidden, "role", "Role required"}
+	elsewhere    = kind{http.StatusForbidden, "account", "Wrong account"}
+	misdirected  = kind{http.StatusForbidden, "origin", "Origin not allowed"}
+	notFound     = kind{http.StatusNotFound, "not-found", "Not found"}
+	wrongMethod  = kind{http.StatusMethodNotAllowed, "method", "Method not allowed"}
+	conflict     = kind{http.StatusConflict, "conflict", "The resource changed or was already decided"}
+	tooLarge     = kind{http.StatusRequestEntityTooLarge, "too-large", "Request too large"}
+	wrongContent = kind{http.StatusUnsupportedMediaType, "content-type", "Unsupported content type"}
+	refused      = kind{http.StatusUnprocessableEntity, "refused", "Refused"}
+	tooMany      = kind{http.StatusTooManyRequests, "too-many", "Too many requests"}
+	internal     = kind{http.StatusInternalServerError, "internal", "Internal error"}
+	unavailable  = kind{http.StatusServiceUnavailable, "unavailable", "Unavailable"}
+)
+
 // problem returns a problem with a detail.
 func (k kind) problem(format string, args ...any) *Problem {
 	return &Problem{
@@ -53,56 +73,13 @@ func (k kind) problem(format string, args ...any) *Problem {
 	}
 }
 
-// hint returns the problem with advice.
+// hint adds advice to the problem.
 func (p *Problem) hint(format string, args ...any) *Problem {
 	p.Hint = fmt.Sprintf(format, args...)
 	return p
 }
 
-// The kinds of problems.
-func badRequest() kind { return kind{http.StatusBadRequest, "request", "Invalid request"} }
-
-func unauthorized() kind { return kind{http.StatusUnauthorized, "credential", "No valid credential"} }
-
-func forbidden() kind { return kind{http.StatusForbidden, "role", "Role required"} }
-
-func elsewhere() kind   { return kind{http.StatusForbidden, "account", "Wrong account"} }
-func misdirected() kind { return kind{http.StatusForbidden, "origin", "Origin not allowed"} }
-func notFound() kind    { return kind{http.StatusNotFound, "not-found", "Not found"} }
-func wrongMethod() kind {
-	return kind{http.StatusMethodNotAllowed, "method", "Method not allowed"}
-}
-
-func conflict() kind {
-	return kind{http.StatusConflict, "conflict", "The resource changed or was already decided"}
-}
-
-func tooLarge() kind {
-	return kind{http.StatusRequestEntityTooLarge, "too-large", "Request too large"}
-}
-
-func wrongContent() kind {
-	return kind{http.StatusUnsupportedMediaType, "content-type", "Unsupported content type"}
-}
-
-func refused() kind {
-	return kind{http.StatusUnprocessableEntity, "refused", "Refused"}
-}
-
-func tooMany() kind {
-	return kind{http.StatusTooManyRequests, "too-many", "Too many requests"}
-}
-
-func internal() kind {
-	return kind{http.StatusInternalServerError, "internal", "Internal error"}
-}
-
-func unavailable() kind {
-	return kind{http.StatusServiceUnavailable, "unavailable", "Unavailable"}
-}
-
-// problemOf returns an error as a problem. What is for nobody but the log is
-// kept as its cause.
+// problemOf converts an error. What only the log may show becomes the cause.
 func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -116,24 +93,24 @@ func problemOf(err error) *Problem {
 func kindOf(code tool.Code) kind {
 	switch code {
 	case tool.InvalidArgument:
-		return badRequest()
+		return badRequest
 	case tool.NotFound:
-		return notFound()
+		return notFound
 	case tool.PermissionDenied:
-		return forbidden()
+		return forbidden
 	case tool.Conflict, tool.Rejected, tool.PendingApproval, tool.Canceled:
-		return conflict()
+		return conflict
 	case tool.RateLimited:
-		return tooMany()
+		return tooMany
 	case tool.Timeout, tool.Unavailable, tool.PluginCrashed, tool.ResourceExhausted:
-		return unavailable()
+		return unavailable
 	case tool.OutputInvalid, tool.UnknownOutcome, tool.Failed, tool.Internal:
-		return internal()
+		return internal
 	}
-	return internal()
+	return internal
 }
 
-// write answers with the problem.
+// write sends the problem.
 func (p *Problem) write(w http.ResponseWriter) {
 	header := w.Header()
 	header.Set("Content-Type", problemType)
@@ -147,5 +124,62 @@ func (p *Problem) write(w http.ResponseWriter) {
 		header.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retryAfter.Seconds()))))
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(p) // nobody is left to tell
+	_ = json.NewEncoder(w).Encode(p) // the client may be gone
+}
+
+// writeWithin bounds how long the client may take to read what follows.
+func (s *Server) writeWithin(w http.ResponseWriter) {
+	// A recorder in a test has no deadlines.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.timing.write))
+}
+
+// write sends a value as JSON.
+func (s *Server) write(w http.ResponseWriter, status int, v any) error {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil {
+		return err
+	}
+	s.send(w, status, text.Bytes())
+	return nil
+}
+
+func (s *Server) send(w http.ResponseWriter, status int, text []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	s.writeWithin(w)
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client may be gone
+}
+
+const (
+	// largeResult is the size from which results take turns, in bytes: encoding needs
+	// many times their memory.
+	largeResult = 64 << 10
+	// maxEncoding bounds the large results that are encoded at the same time.
+	maxEncoding = 2
+)
+
+// writeResult sends the outcome of a call that has ended. Only encoding takes turns: a
+// client that does not read blocks no other.
+func (s *Server) writeResult(w http.ResponseWriter, outcome operation.Outcome) error {
+	size := len(outcome.Result.Structured)
+	for _, part := range outcome.Result.Content {
+		size += len(part.Data)
+	}
+	if size <= largeResult {
+		return s.write(w, http.StatusOK, outcome)
+	}
+	text, err := s.encodeInTurn(outcome)
+	if err != nil {
+		return err
+	}
+	s.send(w, http.StatusOK, append(text, '\n'))
+	return nil
+}
+
+func (s *Server) encodeInTurn(outcome operation.Outcome) ([]byte, error) {
+	s.encoding <- struct{}{}
+	defer func() { <-s.encoding }()
+	return outcome.MarshalJSON()
 }

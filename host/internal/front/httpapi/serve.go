@@ -20,28 +20,26 @@ const (
 	maxHeaderTime  = 10 * time.Second
 	maxIdle        = 30 * time.Second
 	maxConnections = 1024 // further ones wait to be accepted
-	// maxUnauthenticated is how many connections may have had no request with a
-	// token; for one more, the oldest of them is closed.
+	// maxUnauthenticated bounds the connections without a request with a valid token. One
+	// more closes the oldest of them.
 	maxUnauthenticated = maxConnections / 2
-	maxAtOnce          = 128 // requests of one credential; it is told to come again later
-	maxStreams         = 256 // held open by one credential's sessions
-	maxAllStreams      = 512 // by all, so that there is room for other connections
+	maxAtOnce          = 128 // requests of one credential; further ones are refused
+	maxStreams         = 256 // open streams of one credential
+	maxAllStreams      = 512 // open streams in all, so that other connections have room
 	maxStop            = 5 * time.Second
 )
 
-// Serve answers what arrives at a network listener until ctx ends. Then it
-// tells those who wait that the host is stopping, and returns when all requests
-// are answered, or cut off after 5 seconds. Calls under way are the pipeline's
-// to end. Serve closes the listener.
+// Serve answers the requests of a network listener until ctx ends. Then it tells waiting
+// clients that the host is stopping, and returns when all requests are answered, or cut
+// off after 5 seconds. The pipeline ends running calls. Serve closes the listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	limited := newLimitListener(l, s.connections.all, s.connections.unauthenticated, func() {
-		s.complaints.Do(func() { s.opts.Logger.Warn("a connection without a token was closed: too many are open") })
+		s.complaints.Do(func() { s.opts.Logger.Warn("closed a connection without a token: too many are open") })
 	})
 	return s.serve(ctx, limited, s.network, withConn)
 }
 
-// ServeControl answers what arrives at the control socket, as [Server.Serve]
-// does for the network.
+// ServeControl is [Server.Serve] for the control socket.
 func (s *Server) ServeControl(ctx context.Context, l net.Listener) error {
 	return s.serve(ctx, newLimitListener(l, maxConnections, 0, nil), s.control, func(ctx context.Context, conn net.Conn) context.Context {
 		if limited, ok := conn.(*limitedConn); ok {
@@ -93,15 +91,14 @@ func (s *Server) serve(ctx context.Context, l net.Listener, handler http.Handler
 	return nil
 }
 
-// waitEnd says why a request's wait gave nothing: an error that the client can
-// read if the host is stopping, and one that nobody reads if the client is
-// gone.
+// waitEnd returns the reason why the wait of a request ended: that the host is stopping,
+// or, for the log only, that the client is gone.
 func waitEnd(ctx context.Context) error {
 	if stopped(ctx) {
-		return unavailable().problem("the host is stopping").hint("ask again when it has started")
+		return unavailable.problem("the host is stopping").hint("repeat the request when the host runs again")
 	}
 	return context.Cause(ctx)
 }
 
-// stopped reports whether a request's context has ended because the host stops.
+// stopped reports whether the context of a request has ended because the host stops.
 func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), operation.ErrStopping) }

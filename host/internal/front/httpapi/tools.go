@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Tool is a tool as it is listed.
+// Tool is one tool in a list.
 type Tool struct {
 	Name         string          `json:"name"`
 	Plugin       string          `json:"plugin"`
@@ -32,8 +31,8 @@ type Tool struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 }
 
-// NewTool returns a tool of the catalog as it is listed.
-func NewTool(e *catalog.Entry) Tool {
+// newTool converts a tool of the catalog.
+func newTool(e *catalog.Entry) Tool {
 	return Tool{
 		Name: e.Spec.Name, Plugin: e.Plugin, Tier: e.Tier, TierWhen: e.Spec.TierWhen,
 		Title: e.Spec.Title, Category: e.Spec.Category, Description: e.Spec.Description, Aliases: e.Aliases,
@@ -43,53 +42,32 @@ func NewTool(e *catalog.Entry) Tool {
 	}
 }
 
-// NewTools returns tools of the catalog as they are listed.
-func NewTools(entries []*catalog.Entry) []Tool {
-	tools := make([]Tool, 0, len(entries))
-	for _, e := range entries {
-		tools = append(tools, NewTool(e))
-	}
-	return tools
-}
-
-// listTools answers GET /v1/tools.
-func (s *Server) listTools(w http.ResponseWriter, r *request) error {
-	q := readQuery(r.Request, "format")
-	if err := q.err(); err != nil {
-		return err
-	}
-	format := q.text("format")
+// listTools answers GET /v1/tools. The parameter format selects the form of an API.
+func (s *Server) listTools(r *request) (any, error) {
+	format := r.query.text("format")
 	i := slices.IndexFunc(formats(), func(f toolFormat) bool { return f.name == format })
-	if format != "" && i < 0 {
+	if i < 0 {
 		var names []string
 		for _, f := range formats() {
 			names = append(names, f.name)
 		}
-		return badRequest().problem("format is %q, expected one of %s", excerpt.Printable(format, maxShown), strings.Join(names, ", ")).
-			hint("without it, tools come with all that the host knows of them")
+		return nil, badRequest.problem("format is %q, expected one of %s", excerpt.Printable(format, maxShown), strings.Join(names[1:], ", ")).
+			hint("leave it out to get everything that the host knows about the tools")
 	}
 	s.awaitTools(r.Context())
-	entries := s.opts.Catalog.Entries()
-	if format == "" {
-		return s.write(w, http.StatusOK, NewTools(entries))
-	}
-	return s.write(w, http.StatusOK, formats()[i].list(entries))
+	return formats()[i].list(s.opts.Catalog.Entries()), nil
 }
 
-// getTool answers GET /v1/tools/{name}. An alias will do.
-func (s *Server) getTool(w http.ResponseWriter, r *request) error {
-	if err := readQuery(r.Request).err(); err != nil {
-		return err
-	}
+// getTool answers GET /v1/tools/{name}. The name may be an alias.
+func (s *Server) getTool(r *request) (any, error) {
 	entry, err := s.lookUp(r.Context(), r.PathValue("name"))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return s.write(w, http.StatusOK, NewTool(entry))
+	return newTool(entry), nil
 }
 
-// lookUp finds a tool, and waits for plugins that are still starting if there
-// is none yet.
+// lookUp finds a tool. If there is none yet, it waits for plugins that are starting.
 func (s *Server) lookUp(ctx context.Context, name string) (*catalog.Entry, error) {
 	entry, err := s.opts.Catalog.Lookup(name)
 	if err != nil {
@@ -102,8 +80,7 @@ func (s *Server) lookUp(ctx context.Context, name string) (*catalog.Entry, error
 	return entry, nil
 }
 
-// awaitTools waits until the tools of all plugins are known, for some seconds
-// at most.
+// awaitTools waits until the tools of all plugins are known, for some seconds at most.
 func (s *Server) awaitTools(ctx context.Context) {
 	if s.opts.Ready == nil {
 		return
@@ -114,5 +91,89 @@ func (s *Server) awaitTools(ctx context.Context) {
 	case <-s.opts.Ready:
 	case <-timer.C:
 	case <-ctx.Done():
+	}
+}
+
+// toolFormat lists tools in the form of one API.
+type toolFormat struct {
+	name string
+	list func([]*catalog.Entry) any
+}
+
+// formats returns the host's own form and those of other APIs.
+func formats() []toolFormat {
+	return []toolFormat{
+		{"", func(entries []*catalog.Entry) any {
+			return each(entries, func(e *catalog.Entry) any { return newTool(e) })
+		}},
+		{"anthropic", func(entries []*catalog.Entry) any { return each(entries, anthropicTool) }},
+		{"gemini", geminiTools},
+		{"mcp", func(entries []*catalog.Entry) any { return map[string]any{"tools": each(entries, mcpTool)} }},
+		{"openai", func(entries []*catalog.Entry) any { return each(entries, openAITool) }},
+	}
+}
+
+func each(entries []*catalog.Entry, f func(*catalog.Entry) any) []any {
+	all := make([]any, 0, len(entries))
+	for _, e := range entries {
+		all = append(all, f(e))
+	}
+	return all
+}
+
+// openAITool is an element of "tools" of OpenAI's chat completions.
+func openAITool(e *catalog.Entry) any {
+	type function struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+	}
+	return struct {
+		Type     string   `json:"type"`
+		Function function `json:"function"`
+	}{"function", function{e.Spec.Name, e.Spec.Description, e.Schema.Public()}}
+}
+
+// anthropicTool is an element of "tools" of Anthropic's messages.
+func anthropicTool(e *catalog.Entry) any {
+	return struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"input_schema"`
+	}{e.Spec.Name, e.Spec.Description, e.Schema.Public()}
+}
+
+// geminiTools is "tools" of Gemini's generateContent.
+func geminiTools(entries []*catalog.Entry) any {
+	type declaration struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		// "parameters" takes only a part of OpenAPI's schemas.
+		Parameters json.RawMessage `json:"parametersJsonSchema"`
+	}
+	declarations := each(entries, func(e *catalog.Entry) any {
+		return declaration{e.Spec.Name, e.Spec.Description, e.Schema.Public()}
+	})
+	return []any{map[string]any{"functionDeclarations": declarations}}
+}
+
+// mcpTool is an element of the result of MCP's tools/list.
+func mcpTool(e *catalog.Entry) any {
+	type annotations struct {
+		ReadOnly    bool `json:"readOnlyHint"`
+		Destructive bool `json:"destructiveHint"`
+		Idempotent  bool `json:"idempotentHint"`
+		OpenWorld   bool `json:"openWorldHint"`
+	}
+	return struct {
+		Name         string          `json:"name"`
+		Title        string          `json:"title,omitempty"`
+		Description  string          `json:"description"`
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+		Annotations  annotations     `json:"annotations"`
+	}{
+		e.Spec.Name, e.Spec.Title, e.Spec.Description, e.Schema.Public(), e.Output.Public(),
+		annotations{ReadOnly: e.ReadOnly(), Destructive: e.Destructive(), Idempotent: e.Idempotent(), OpenWorld: e.Spec.OpenWorld},
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gone reports whether nobody can read what is written to w any more: the reader
-// of a pipe has closed it, or the other side of a socket both its sides. It does
-// not block. It is false for what is no file or socket.
+// Gone reports whether w has no reader: the reader of a pipe has closed it, or the peer of
+// a socket has closed both sides. It does not block. It returns false if w is neither a
+// file nor a socket.
 func Gone(w io.Writer) bool {
 	conn, ok := w.(syscall.Conn)
 	if !ok {

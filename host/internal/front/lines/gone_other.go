@@ -4,6 +4,5 @@ package lines
 
 import "io"
 
-// Gone reports whether nobody can read what is written to w any more, where the
-// system can tell; elsewhere it is false.
+// Gone returns false: this system does not tell whether w has a reader.
 func Gone(io.Writer) bool { return false }

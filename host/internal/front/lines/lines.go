@@ -1,4 +1,5 @@
-// Package lines reads messages that are one line each, of a bounded length.
+// Package lines reads and writes messages of one line each, with bounds on their length
+// and on the time of a writer.
 package lines
 
 import (
@@ -7,25 +8,23 @@ import (
 	"io"
 )
 
-// ErrTooLong says that a line was longer than the reader takes. It was dropped;
-// the next one can be read, if there is one.
+// ErrTooLong means that a line was longer than the reader allows. The line was dropped;
+// the next one can be read.
 var ErrTooLong = errors.New("line too long")
 
-// Reader reads lines. It is for one goroutine at a time.
+// Reader reads lines. It is not safe for concurrent use.
 type Reader struct {
 	in   *bufio.Reader
 	most int
 }
 
-// NewReader returns a reader of lines of at most so many bytes, their ends
-// counted.
+// NewReader returns a reader of lines of at most most bytes, including their ends.
 func NewReader(in io.Reader, most int) *Reader {
 	return &Reader{in: bufio.NewReaderSize(in, 64<<10), most: most}
 }
 
-// Next returns the next line without its end, in memory of its own. A last line
-// without a newline counts. The error is [ErrTooLong], or that of the input:
-// io.EOF at its end.
+// Next returns a copy of the next line, without its end. A last line without a newline is
+// a line, too. The error is [ErrTooLong], or the error of the input: io.EOF at its end.
 func (r *Reader) Next() ([]byte, error) {
 	var data []byte
 	long := false

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sync"
 
 	"github.com/toolhost/toolhost/host/internal/front/lines"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -12,33 +11,21 @@ import (
 
 // client is a pair of streams that outlive each host.
 type client struct {
-	out    io.Writer     // written to by writeLines alone
-	lines  chan []byte   // what it says; closed at the end of its input
+	out    io.Writer // written by writer only
+	writer *lines.Writer
+	lines  chan []byte   // the client's messages; closed at the end of its input
 	left   chan struct{} // closed with lines
-	writes chan write
-
-	closeOnce sync.Once
-	closed    chan struct{}
-}
-
-// write is a line to be written, and where to tell how that went.
-type write struct {
-	line []byte
-	done chan<- error // has room for one
 }
 
 func newClient(in io.Reader, out io.Writer) *client {
-	c := &client{out: out, lines: make(chan []byte), left: make(chan struct{}), writes: make(chan write), closed: make(chan struct{})}
-	// Both end with the streams or with close; a read or a write that waits for
-	// the other side lasts until the process ends.
-	go c.readLines(in)
-	go c.writeLines()
+	c := &client{out: out, writer: lines.NewWriter(out), lines: make(chan []byte), left: make(chan struct{})}
+	go c.readLines(in) // ends with in or with close; a read that waits lasts until the process ends
 	return c
 }
 
-func (c *client) close() { c.closeOnce.Do(func() { close(c.closed) }) }
+func (c *client) close() { c.writer.Close() }
 
-// readLines hands each line to the host that is there, or waits for one.
+// readLines passes each line to the present host, or waits for one.
 func (c *client) readLines(in io.Reader) {
 	defer close(c.left)
 	defer close(c.lines)
@@ -59,43 +46,13 @@ func (c *client) readLines(in io.Reader) {
 		}
 		select {
 		case c.lines <- line:
-		case <-c.closed:
+		case <-c.writer.Closed():
 			return
 		}
 	}
 }
 
-// write returns when a line is written, or when giveUp is closed: a client that
-// does not read must not hold up the end.
+// write returns when a line is written, or when giveUp is closed.
 func (c *client) write(giveUp <-chan struct{}, line []byte) error {
-	done := make(chan error, 1)
-	select {
-	case c.writes <- write{append(line, '\n'), done}:
-	case <-c.closed:
-		return io.ErrClosedPipe
-	case <-giveUp:
-		return errGivenUp
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-c.closed:
-		return io.ErrClosedPipe
-	case <-giveUp:
-		return errGivenUp
-	}
-}
-
-var errGivenUp = errors.New("the message was given up before it was written")
-
-func (c *client) writeLines() {
-	for {
-		select {
-		case w := <-c.writes:
-			_, err := c.out.Write(w.line)
-			w.done <- err
-		case <-c.closed:
-			return
-		}
-	}
+	return c.writer.Write(giveUp, line)
 }

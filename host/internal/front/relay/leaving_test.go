@@ -67,6 +67,6 @@ func TestHostThatLeavesAndStays(t *testing.T) {
 		if err := h.end(); !errors.Is(err, relay.ErrStopped) {
 			t.Errorf("Serve = %v, want %v", err, relay.ErrStopped)
 		}
-		c.hears(`"id":1`, "nobody knows")
+		c.hears(`"id":1`, "not known")
 	})
 }

@@ -80,8 +80,8 @@ func TestIDs(t *testing.T) {
 		c.hears(fmt.Sprintf(`"id":%s,`, id))
 	}
 	h.goes() // what is not answered yet is
-	c.hears(`"id":`+first, "nobody knows")
-	c.hears(`"id":"`+first+`"`, "nobody knows")
+	c.hears(`"id":`+first, "not known")
+	c.hears(`"id":"`+first+`"`, "not known")
 	c.relay.Close()
 	if got := len(c.in); got != 0 {
 		t.Errorf("the client has heard %d more lines", got)

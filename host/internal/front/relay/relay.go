@@ -1,7 +1,7 @@
-// Package relay keeps an MCP client connected while its hosts come and go. It
-// passes messages on between the client's streams and one host after another.
-// What was under way when a host went is answered, or sent again if that can
-// have no effect; a call is never sent twice.
+// Package relay keeps an MCP client connected while its hosts come and go. It passes
+// messages between the client's streams and one host after another. When a host ends, the
+// relay answers the open requests, or repeats those that have no effect. It never sends a
+// call twice.
 package relay
 
 import (
@@ -19,36 +19,36 @@ import (
 )
 
 const (
-	// maxLine bounds one message from the client, as it is bounded where a host
-	// reads from the client itself.
+	// maxLine bounds one message from the client. A host that reads from the client
+	// itself has the same bound.
 	maxLine = 8 * tool.MiB
 	// maxAnswer bounds one message from a host.
 	maxAnswer = 64 * tool.MiB
-	// maxWelcome bounds how long a host takes to take a client over.
+	// maxWelcome bounds how long a host may take to take over a client.
 	maxWelcome = 15 * time.Second
-	// maxFarewell bounds how long a host that leaves takes to answer what it has
-	// when its calls have ended. It is longer than a host gives itself.
+	// maxFarewell bounds how long a leaving host may take for its last answers after its
+	// calls have ended. It is longer than a host gives itself.
 	maxFarewell = 15 * time.Second
-	// maxGrace bounds what a host that leaves may say that its calls take.
+	// maxGrace bounds the grace period that a leaving host may announce.
 	maxGrace = 10 * time.Minute
-	// maxUnread is how long a client may leave its last answers unread.
+	// maxUnread bounds how long a client may leave its last answers unread.
 	maxUnread = time.Second
-	// lookEvery is how often a client that says nothing more is looked at: whether
-	// it still takes answers.
+	// lookEvery is the time between two checks whether a client that sends nothing more
+	// still reads answers.
 	lookEvery = time.Second
 )
 
-// Leaving is the method of a notification by which a host says that it ends. The
-// relay then closes its side, and the host answers all that it was sent before
-// it closes its own: no call is lost between the two.
+// Leaving is the method of a notification by which a host announces its end. The relay
+// then closes its side, and the host answers everything that it has received before it
+// closes its own. So no call is lost between the two.
 const Leaving = "notifications/toolhost/leaving"
 
-// Farewell is the notification of a host whose calls go on for grace at most.
+// Farewell returns the notification of a host whose calls continue for grace at most.
 func Farewell(grace time.Duration) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"grace_ms":%d}}`, Leaving, grace.Milliseconds())
 }
 
-// graceOf is what a host that leaves says that its calls take at most.
+// graceOf returns the grace period in a farewell.
 func graceOf(farewell []byte) time.Duration {
 	var m struct {
 		Params struct {
@@ -61,38 +61,36 @@ func graceOf(farewell []byte) time.Duration {
 	return time.Duration(m.Params.GraceMS) * time.Millisecond
 }
 
-// ErrGone says that the host has ended, and that its client is still there.
+// ErrGone means that the host has ended and its client is still connected.
 var ErrGone = errors.New("the host that served this client has ended")
 
-// ErrStopped is an [ErrGone] of a host that has said before that it ends.
-var ErrStopped = fmt.Errorf("%w, as it had said", ErrGone)
+// ErrStopped is an [ErrGone] of a host that had announced its end.
+var ErrStopped = fmt.Errorf("%w, as it had announced", ErrGone)
 
-// errLeft says that the client has closed its side, errLeaving that its host is
-// about to.
 var (
-	errLeft    = errors.New("the client has left")
-	errLeaving = errors.New("the host leaves")
+	errLeft    = errors.New("the client has closed its side")
+	errLeaving = errors.New("the host is leaving")
 )
 
-// Conn is a connection to a host, one JSON-RPC message a line.
+// Conn is a connection to a host, one JSON-RPC message per line.
 type Conn interface {
 	io.ReadWriteCloser
-	// CloseWrite says that no message will follow. Answers may.
+	// CloseWrite ends the messages to the host. Its answers may follow.
 	CloseWrite() error
 }
 
-// host is the one that serves now.
+// host is the host that serves now.
 type host struct {
 	Conn
 
 	number  int             // counted from 1
-	gone    <-chan struct{} // closed when it is
-	leaving chan struct{}   // closed when it says that it leaves, by leave
+	gone    <-chan struct{} // closed when the host is gone
+	leaving chan struct{}   // closed by leave, when the host announces its end
 	leave   func()
-	grace   time.Duration // how long its calls then go on at most; set before leaving is closed
+	grace   time.Duration // how long its calls then continue at most; set before leaving is closed
 }
 
-// isLeaving reports whether the host has said that it leaves.
+// isLeaving reports whether the host has announced its end.
 func (h *host) isLeaving() bool {
 	select {
 	case <-h.leaving:
@@ -102,7 +100,7 @@ func (h *host) isLeaving() bool {
 	}
 }
 
-// Relay is one client. Its hosts follow one another.
+// Relay serves one client with one host after another.
 type Relay struct {
 	client   *client
 	requests requests
@@ -110,17 +108,16 @@ type Relay struct {
 	hosts    int // so far
 }
 
-// New returns a relay for the client behind a pair of streams. The caller must
-// Close it. A read of in that waits cannot be interrupted; it lasts until in
-// ends.
+// New returns a relay for the client behind a pair of streams. The caller must Close it.
+// A waiting read of in cannot be interrupted; it lasts until in ends.
 func New(in io.Reader, out io.Writer) *Relay {
 	return &Relay{client: newClient(in, out)}
 }
 
-// Serve lets a host serve the client, beginning with what the one before has
-// left. It returns nil when the client has closed its side and has its answers,
-// or takes none, or when ctx ends; [ErrGone] or [ErrStopped] if the host has ended before; another
-// error if the host does not take the client over, or an answer cannot be written.
+// Serve lets a host serve the client, beginning with the open requests of the host before.
+// It returns nil when the client has closed its side and has its answers, or does not read
+// them, or when ctx ends. It returns [ErrGone] or [ErrStopped] if the host ends first, and
+// another error if the host does not take over the client, or an answer cannot be written.
 // It closes the connection.
 func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	serving, cancel := context.WithCancel(ctx)
@@ -149,7 +146,7 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	case !errors.Is(err, ErrGone):
 		cancel()
 	}
-	answering := <-delivered // also what a host has said before it went
+	answering := <-delivered // after the host's last messages
 	end := ErrGone
 	if h.isLeaving() {
 		end = ErrStopped
@@ -161,15 +158,15 @@ func (r *Relay) Serve(ctx context.Context, conn Conn) error {
 	case answering != nil && !errors.Is(answering, ErrGone):
 		return answering
 	case errors.Is(err, errLeft):
-		return nil // Close answers what the host has not
+		return nil // Close answers the open requests
 	case errors.Is(err, ErrGone):
 		return cmp.Or(r.answerLost(ctx.Done(), r.requests.lose()), end)
 	}
 	return err
 }
 
-// endWithClient ends the service of a client that has closed its side as soon as it
-// takes no answers either. It returns when serving has ended.
+// endWithClient ends the service of a client that has closed its side as soon as the
+// client does not read answers either. It returns when serving has ended.
 func (r *Relay) endWithClient(serving context.Context, end func()) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -185,21 +182,20 @@ func (r *Relay) endWithClient(serving context.Context, end func()) {
 	}
 }
 
-// Left is closed when the client has closed its side, and every message of it
-// was taken up.
+// Left is closed when the client has closed its side and all its messages are read.
 func (r *Relay) Left() <-chan struct{} { return r.client.left }
 
-// Close ends the relay, when Serve does not run any more. Whatever is still under
-// way is answered, if the client reads that soon.
+// Close ends the relay after Serve has returned. It answers the open requests, if the
+// client reads the answers soon.
 func (r *Relay) Close() {
 	soon := make(chan struct{})
 	defer time.AfterFunc(maxUnread, func() { close(soon) }).Stop()
-	_ = r.answerLost(soon, r.requests.all()) // nobody is left to tell
+	_ = r.answerLost(soon, r.requests.all()) // the client may be gone
 	r.client.close()
 }
 
-// welcome makes a host take up what the one before has left: the session of the
-// client, and what can be asked again.
+// welcome makes a host take over from the one before: the session of the client, and the
+// requests that can be repeated.
 func (r *Relay) welcome(ctx context.Context, h *host) error {
 	var ready []byte
 	if replay, again := r.session.replay(); again {
@@ -230,7 +226,7 @@ func (r *Relay) welcome(ctx context.Context, h *host) error {
 	return r.client.write(ctx.Done(), []byte(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`))
 }
 
-// forward passes on what the client says.
+// forward passes the messages of the client to the host.
 func (r *Relay) forward(ctx context.Context, h *host) error {
 	for {
 		select {
@@ -249,7 +245,7 @@ func (r *Relay) forward(ctx context.Context, h *host) error {
 	}
 }
 
-// pass passes on one message of the client.
+// pass passes one message of the client to the host.
 func (r *Relay) pass(ctx context.Context, h *host, line []byte) error {
 	m := parse(line)
 	switch {
@@ -265,7 +261,7 @@ func (r *Relay) pass(ctx context.Context, h *host, line []byte) error {
 			return nil
 		}
 	case m.Method == "notifications/cancelled":
-		r.requests.cancel(line) // nobody waits for the answer
+		r.requests.cancel(line) // the client does not wait for the answer
 	case m.Method == "notifications/initialized":
 		r.session.noteInitialized(line)
 	}
@@ -282,7 +278,7 @@ func (r *Relay) ask(h *host, q *request) error {
 	return nil
 }
 
-// send sends what is not answered.
+// send sends a message without an answer.
 func send(h *host, line []byte) error {
 	if _, err := h.Write(append(line, '\n')); err != nil {
 		return ErrGone
@@ -290,7 +286,7 @@ func send(h *host, line []byte) error {
 	return nil
 }
 
-// deliver passes on what the host says.
+// deliver passes the messages of the host to the client.
 func (r *Relay) deliver(h *host) error {
 	in := lines.NewReader(h, int(maxAnswer))
 	for {
@@ -303,7 +299,7 @@ func (r *Relay) deliver(h *host) error {
 		}
 		m := parse(line)
 		switch {
-		case !m.readable: // cut off by the end of the host
+		case !m.readable: // cut by the end of the host
 			continue
 		case m.isAnswer() && r.session.takes(m, line):
 			continue
@@ -320,15 +316,15 @@ func (r *Relay) deliver(h *host) error {
 			h.leave()
 			continue
 		case m.Method == "notifications/cancelled":
-			line = takenBack(h.number, line)
+			line = cancellationOf(h.number, line)
 		}
-		if err := r.client.write(h.gone, line); err != nil && !errors.Is(err, errGivenUp) {
+		if err := r.client.write(h.gone, line); err != nil && !errors.Is(err, lines.ErrGivenUp) {
 			return fmt.Errorf("relay MCP: %w", err)
 		}
 	}
 }
 
-// answerLost answers requests in the place of a host that has gone.
+// answerLost answers requests in place of a host that is gone.
 func (r *Relay) answerLost(giveUp <-chan struct{}, lost []*request) error {
 	for _, q := range lost {
 		r.requests.end(q.id)

@@ -26,7 +26,7 @@ type request struct {
 	method string
 	line   []byte // nil once it is sent, if it must not be sent again
 	hosts  int    // how many hosts got it
-	whole  bool   // the last host may have got all of it
+	whole  bool   // the last host may have received all of it
 }
 
 // requests are the requests without an answer, in the order of their arrival.
@@ -40,7 +40,7 @@ func (r *requests) begin(m message, line []byte) (*request, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.open) >= maxRequests {
-		return nil, fmt.Errorf("%d requests are under way; wait for answers", maxRequests)
+		return nil, fmt.Errorf("%d requests are open; wait for answers", maxRequests)
 	}
 	q := &request{id: m.ID, method: m.Method, line: line}
 	r.open = append(r.open, q)
@@ -125,14 +125,14 @@ func (q *request) repeatable() bool {
 	return false
 }
 
-// lost returns the answer to a request whose host has gone.
+// lost returns the answer to a request whose host is gone.
 func (q *request) lost() []byte {
 	switch {
 	case q.method == "tools/call" && q.whole:
 		return failure(q.id, tool.UnknownOutcome,
-			"the host ended during this call, and nobody knows whether the call had its effect: look before you call again")
+			"the host ended during this call, and whether the call had an effect is not known: check before you call again")
 	case q.method == "tools/call":
-		return failure(q.id, tool.Unavailable, "the host ended before it had this call, which has had no effect; call again")
+		return failure(q.id, tool.Unavailable, "the host ended before it received this call, so the call had no effect; call again")
 	}
-	return failure(q.id, tool.Unavailable, "the host ended before it had answered; ask again")
+	return failure(q.id, tool.Unavailable, "the host ended before it answered; repeat the request")
 }

@@ -22,8 +22,8 @@ func TestRequests(t *testing.T) {
 		first.hears(method)
 	}
 	first.goes()
-	c.hears(`"id":0`, `"code":-32603`, "nobody knows whether the call had its effect", `"unknown_outcome"`)
-	c.hears(`"id":1`, "the host ended before it had answered", `"unavailable"`)
+	c.hears(`"id":0`, `"code":-32603`, "whether the call had an effect is not known", `"unknown_outcome"`)
+	c.hears(`"id":1`, "the host ended before it answered", `"unavailable"`)
 	next := c.host(t.Context())
 	for i, method := range again {
 		next.hears(method)
@@ -48,7 +48,7 @@ func TestRequestThatEndsHosts(t *testing.T) {
 		h.goes()
 		h = c.host(t.Context())
 	}
-	c.hears(`"id":1`, "the host ended before it had answered")
+	c.hears(`"id":1`, "the host ended before it answered")
 	c.says(request("2", "ping"))
 	h.hears("ping")
 }
@@ -71,7 +71,7 @@ func TestCallThatNoHostHad(t *testing.T) {
 		t.Errorf("the next host hears %d bytes, want the call of %d", len(got), len(call))
 	}
 	next.goes() // and not a third time
-	c.hears(`"id":1`, "nobody knows")
+	c.hears(`"id":1`, "not known")
 }
 
 // TestCanceledIsForgotten answers no request that the client has given up.
@@ -102,7 +102,7 @@ func TestTooManyRequests(t *testing.T) {
 		h.hears("tools/call")
 	}
 	c.says(request(`"more"`, "tools/call"))
-	c.hears(`"id":"more"`, "1000 requests are under way", `"resource_exhausted"`)
+	c.hears(`"id":"more"`, "1000 requests are open", `"resource_exhausted"`)
 	h.says(answer("5", "{}"))
 	c.hears(`"id":5`)
 	c.says(request(`"more"`, "tools/call"))
@@ -117,5 +117,5 @@ func TestCloseAnswers(t *testing.T) {
 	h.hears("tools/list")
 	h.goes()
 	c.relay.Close()
-	c.hears(`"id":1`, "the host ended before it had answered")
+	c.hears(`"id":1`, "the host ended before it answered")
 }

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// session is how a client of a revision with sessions began: it is told to each
-// further host, so that the client need not know that there is one. A client of
-// a stateless revision has none.
+// session records how a client of a revision with sessions began. The relay repeats it
+// for each further host, so that the client does not notice the change. A client of a
+// stateless revision has no session.
 type session struct {
 	mu      sync.Mutex // guards everything below
-	begun   []byte     // its initialize request, once it was answered
-	version string     // of the protocol, as it was agreed on
-	ready   []byte     // its notifications/initialized
+	begun   []byte     // the client's initialize request, once it was answered
+	version string     // the agreed version of the protocol
+	ready   []byte     // the client's notifications/initialized
 
-	replayID json.RawMessage // of the initialize request sent to this host; nil: none is awaited
-	answer   chan []byte     // has room for the answer to it
+	replayID json.RawMessage // id of the initialize request to this host; nil if no answer is due
+	answer   chan []byte     // has room for that answer
 }
 
-// note notes an initialize request and its answer.
+// note records an initialize request and its answer.
 func (s *session) note(request, answer []byte) {
 	version, err := agreed(answer)
 	if err != nil {
-		return // the client is told so, and may try again
+		return // the client gets the refusal, and may try again
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,14 +39,14 @@ func (s *session) noteInitialized(notification []byte) {
 	s.ready = notification
 }
 
-// initialized returns what the client has said when it was ready, or nil.
+// initialized returns the client's notifications/initialized, or nil.
 func (s *session) initialized() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ready
 }
 
-// replay returns what begins the session at a further host, if there is a
+// replay returns the request that begins the session at a further host, if there is a
 // session.
 func (s *session) replay() (line []byte, again bool) {
 	s.mu.Lock()
@@ -54,14 +54,13 @@ func (s *session) replay() (line []byte, again bool) {
 	if s.begun == nil {
 		return nil, false
 	}
-	// An id that the client cannot have chosen.
+	// The client cannot have chosen this id.
 	s.replayID = json.RawMessage(`"relay-` + rand.Text() + `"`)
 	s.answer = make(chan []byte, 1)
 	return with(s.begun, "id", s.replayID), true
 }
 
-// takes reports whether an answer is the one to the replay, which is not the
-// client's.
+// takes reports whether an answer is for the replay and not for the client.
 func (s *session) takes(m message, line []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +72,7 @@ func (s *session) takes(m message, line []byte) bool {
 	return true
 }
 
-// replayed waits until the host has begun the session as the one before has.
+// replayed waits until the host has begun the session with the same version.
 func (s *session) replayed(gone <-chan struct{}) error {
 	timer := time.NewTimer(maxWelcome)
 	defer timer.Stop()
@@ -81,7 +80,7 @@ func (s *session) replayed(gone <-chan struct{}) error {
 	case <-gone:
 		return ErrGone
 	case <-timer.C:
-		return fmt.Errorf("relay MCP: the next host has not answered within %s", maxWelcome)
+		return fmt.Errorf("relay MCP: the next host did not answer within %s", maxWelcome)
 	case answer := <-s.answer:
 		version, err := agreed(answer)
 		if err != nil {
@@ -96,7 +95,7 @@ func (s *session) replayed(gone <-chan struct{}) error {
 	}
 }
 
-// agreed is the revision in the answer to an initialize request.
+// agreed returns the revision in the answer to an initialize request.
 func agreed(answer []byte) (version string, err error) {
 	var a struct {
 		Result struct {
