@@ -10,7 +10,6 @@ import (
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/command"
-	"github.com/toolhost/toolhost/host/internal/decide/links"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 )
 
@@ -105,63 +104,6 @@ func (d *decoder) commandRules(attr *hcl.Attribute, denied []policy.CommandRule,
 		}
 		warn(w)
 		rules = append(rules, policy.CommandRule{Words: words, Place: diag.Place(w.expr.Range())})
-	}
-	return rules
-}
-
-// pathRules reads the policy for paths.
-func (d *decoder) pathRules(blocks []pathsBlock, workspace string) policy.Paths {
-	var rules policy.Paths
-	var elsewhere []policy.PathRule // the same patterns with symbolic links resolved
-	for _, b := range blocks {
-		if rules.WorkspaceOnly = d.flag(b.WorkspaceOnly, false); rules.WorkspaceOnly {
-			rules.WorkspaceOnlyPlace = diag.Place(b.WorkspaceOnly.NameRange)
-		}
-		for _, w := range d.words(b.Forbidden, `a list of patterns such as ["**/.ssh", "/etc/shadow"]`) {
-			if w.text == "~" || strings.HasPrefix(w.text, "~/") {
-				d.mistake(w.expr.Range(), "Relative pattern", "~ has no meaning in a pattern: this one is relative to the workspace. For the home directory, write pathexpand(%s).", quote(w.expr, w.text))
-				continue
-			}
-			if d.notExpanded(w) {
-				continue
-			}
-			d.warnPattern("forbidden", w, workspace)
-			pattern, err := policy.ParsePathRule(w.text, workspace)
-			if err != nil {
-				d.mistake(w.expr.Range(), "Not a pattern", "%s cannot be used: %v.", quote(w.expr, w.text), err)
-				continue
-			}
-			if slices.ContainsFunc(rules.Forbidden, func(r policy.PathRule) bool { return r.Pattern == pattern }) {
-				d.mistake(w.expr.Range(), "Duplicate entry", "%s is already in the list.", quote(w.expr, w.text))
-				continue
-			}
-			rule := policy.PathRule{Pattern: pattern, Place: diag.Place(w.expr.Range())}
-			rules.Forbidden = append(rules.Forbidden, rule)
-			if other, ok := rule.Elsewhere(links.Resolve); ok {
-				elsewhere = append(elsewhere, other)
-			}
-		}
-		rules.Sensitive = d.sensitive(b, workspace)
-	}
-	rules.Forbidden = append(rules.Forbidden, elsewhere...)
-	return rules
-}
-
-var domainName = regexp.MustCompile(`^([a-z0-9_]([a-z0-9_-]{0,62})\.)*[a-z0-9]([a-z0-9-]{0,62})$`)
-
-// urlRules reads the policy for addresses.
-func (d *decoder) urlRules(blocks []urlsBlock) policy.URLs {
-	var rules policy.URLs
-	for _, b := range blocks {
-		rules.Place = diag.Place(b.Range)
-		for _, w := range d.words(b.AllowDomains, `a list of domains such as ["example.org"]`) {
-			domain := strings.ToLower(strings.TrimSuffix(w.text, "."))
-			if !domainName.MatchString(domain) {
-				d.mistake(w.expr.Range(), "Not a domain", "Expected a host such as \"example.org\", without scheme, port or path, not %s. It also covers its subdomains.", quote(w.expr, w.text))
-				continue
-			}
-			rules.AllowDomains = d.addTo(rules.AllowDomains, domain, w)
-		}
 	}
 	return rules
 }

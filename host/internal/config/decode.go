@@ -2,18 +2,80 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/gohcl"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
+	"github.com/zclconf/go-cty/cty"
 
 	"github.com/toolhost/toolhost/host/internal/config/diag"
 	"github.com/toolhost/toolhost/host/internal/decide/policy"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
+
+// decoder decodes one source into a [Config] and collects the mistakes.
+type decoder struct {
+	src      *source
+	opts     LoadOptions
+	files    map[string]*hcl.File // by name
+	ctx      *hcl.EvalContext     // functions, and local once known
+	mistakes hcl.Diagnostics
+	warnings []warning
+	secrets  *secrets
+	read     []string // files that file() read
+	paths    []sandboxPath
+	host     account
+	users    []string // the users of all tokens and the local user
+	program  string   // of this host; "" if it does not matter
+
+	localNames []string // of all locals blocks, sorted
+}
+
+func newDecoder(src *source, opts LoadOptions) *decoder {
+	d := &decoder{
+		src:     src,
+		opts:    opts,
+		files:   make(map[string]*hcl.File),
+		secrets: &secrets{},
+		host:    account{uid: os.Geteuid(), gid: os.Getegid()},
+	}
+	d.ctx = &hcl.EvalContext{
+		Functions: d.functions(),
+		Variables: map[string]cty.Value{"local": cty.EmptyObjectVal},
+	}
+	return d
+}
+
+// error returns an error with the mistakes so far, or nil.
+func (d *decoder) error() error { return newError(d.mistakes, d.files, d.secrets) }
+
+// unique records the name of a block. It reports a name that an earlier block of the kind
+// has, and returns false.
+func (d *decoder) unique(kind, name string, at hcl.Range, firsts map[string]hcl.Range) bool {
+	if first, taken := firsts[name]; taken {
+		d.mistake(at, "Duplicate "+kind, "Another %s %q is at %s. Give each %s its own name.", kind, name, diag.Place(first), kind)
+		return false
+	}
+	firsts[name] = at
+	return true
+}
+
+// validName reports a name that a plugin or a sandbox cannot have.
+func (d *decoder) validName(kind, name string, at hcl.Range) {
+	if !tool.ValidPluginName(name) {
+		d.mistake(at, "Invalid "+kind+" name",
+			"%q cannot be a %s's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", name, kind)
+	}
+}
+
+// mistake records a mistake at a place.
+func (d *decoder) mistake(at hcl.Range, summary, format string, args ...any) {
+	d.mistakes = append(d.mistakes, diag.Mistake(at, summary, format, args...))
+}
 
 // decode reads the whole configuration. The result is complete only if no mistake
 // was recorded.
@@ -38,16 +100,8 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	plugins := make(map[string]policy.Plugin)
 	var unchecked []*settings // of each plugin
 	for _, block := range root.Plugins {
-		if first, taken := firsts[block.Name]; taken {
-			d.mistake(block.NameRange, "Duplicate plugin",
-				"Another plugin %q is at %s. Give each plugin its own name.", block.Name, diag.Place(first))
-		} else {
-			firsts[block.Name] = block.NameRange
-		}
-		if !tool.ValidPluginName(block.Name) {
-			d.mistake(block.NameRange, "Invalid plugin name",
-				"%q cannot be a plugin's name: expected a lower-case letter, then at most 63 lower-case letters, digits, _ and -.", block.Name)
-		}
+		d.unique("plugin", block.Name, block.NameRange, firsts)
+		d.validName("plugin", block.Name, block.NameRange)
 		if block.Name == catalog.HostPlugin {
 			d.mistake(block.NameRange, "Reserved plugin name",
 				"The host lists its own tools under %q. Give the plugin another name.", block.Name)
@@ -122,5 +176,54 @@ func (d *decoder) explainName(found *hcl.Diagnostic) {
 	case slices.Contains(laterNames(parent), name):
 		found.Summary = "Not available yet"
 		found.Detail = fmt.Sprintf("This version does not support %q yet, so nothing would enforce it. Remove it.", name)
+	}
+}
+
+// once reports blocks that occur twice where they may occur once. The bodies are
+// those of one block, of all blocks that are read as one, or of all files if block
+// is "".
+func (d *decoder) once(block string, bodies ...*hclsyntax.Body) {
+	single := onceBlocks(block)
+	if len(single) == 0 {
+		return
+	}
+	firsts := make(map[string]hcl.Range)
+	var policies []*hclsyntax.Body
+	for _, body := range bodies {
+		for _, inner := range body.Blocks {
+			if block == "" && inner.Type == "policy" {
+				policies = append(policies, inner.Body)
+				continue
+			}
+			d.once(inner.Type, inner.Body)
+			if !slices.Contains(single, inner.Type) {
+				continue
+			}
+			if first, taken := firsts[inner.Type]; taken {
+				d.mistake(inner.DefRange(), "Duplicate block", "Another %s block is at %s. Put everything into one.", inner.Type, diag.Place(first))
+				continue
+			}
+			firsts[inner.Type] = inner.DefRange()
+		}
+	}
+	if len(policies) > 0 {
+		d.once("policy", policies...)
+		d.onceArguments("policy", policies)
+	}
+}
+
+// onceArguments reports arguments that occur in two of the blocks that are read as
+// one. Twice in one block is a syntax error.
+func (d *decoder) onceArguments(block string, bodies []*hclsyntax.Body) {
+	firsts := make(map[string]hcl.Range)
+	for _, body := range bodies {
+		for name, argument := range body.Attributes {
+			if first, taken := firsts[name]; taken {
+				d.mistake(argument.NameRange, "Duplicate argument",
+					"%s is also set at %s. All %s blocks are read as one, so set it in one of them only.", name, diag.Place(first), block)
+				continue
+			}
+			firsts[name] = argument.NameRange
+		}
 	}
 }

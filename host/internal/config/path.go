@@ -3,6 +3,7 @@ package config
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,4 +115,26 @@ func defaultStateDir(lookupEnv func(string) (string, bool), uid int, configPath 
 func within(dir, path string) bool {
 	rel, err := filepath.Rel(links.Resolve(dir), links.Resolve(path))
 	return err == nil && filepath.IsLocal(rel)
+}
+
+// StateDir returns the state directory of a configuration, even if the configuration
+// has mistakes elsewhere: so a client finds a host that runs with the earlier content
+// of the files. lookupEnv is as in [LoadOptions].
+func StateDir(path string, lookupEnv func(name string) (value string, set bool)) (string, error) {
+	if lookupEnv == nil {
+		lookupEnv = os.LookupEnv
+	}
+	src, err := readSource(path)
+	if err != nil {
+		return "", err
+	}
+	d := newDecoder(src, LoadOptions{LookupEnv: lookupEnv})
+	bodies, ok := d.parse()
+	if !ok {
+		return "", d.error()
+	}
+	if cfg := d.decode(bodies); cfg.StateDir != "" {
+		return cfg.StateDir, nil
+	}
+	return "", errors.Join(d.error(), errors.New("the configuration names no state directory"))
 }

@@ -7,6 +7,32 @@ import (
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 )
 
+// parse returns the bodies of all files, and whether their syntax is valid.
+func (d *decoder) parse() ([]*hclsyntax.Body, bool) {
+	var bodies []*hclsyntax.Body
+	for _, f := range d.src.files {
+		tokens, _ := hclsyntax.LexConfig(f.bytes, f.name, hcl.InitialPos) // the parser reports its mistakes
+		if at, found := tooDeep(tokens); found {
+			d.files[f.name] = &hcl.File{Bytes: f.bytes}
+			d.mistake(at, "Nested too deep",
+				"At most %d brackets and operators can be nested. Move parts into locals, or into several rules.", maxNesting)
+			continue
+		}
+		file, diags := hclsyntax.ParseConfig(f.bytes, f.name, hcl.InitialPos)
+		d.files[f.name] = file
+		for _, found := range diags {
+			if found.Summary == "Invalid single-argument block definition" {
+				found.Detail = "A block on one line can hold one argument and no block. Put each argument and each inner block on its own line."
+			}
+		}
+		d.mistakes = append(d.mistakes, diags...)
+		if body, ok := file.Body.(*hclsyntax.Body); ok {
+			bodies = append(bodies, body)
+		}
+	}
+	return bodies, !d.mistakes.HasErrors()
+}
+
 // maxNesting bounds how deep the parser may recurse. It calls itself for each nested
 // bracket and operator, and a stack overflow ends the process: with a reload, the host.
 // A plugin may have written the file, which is found out only after it was read.
