@@ -68,28 +68,29 @@ func TestCasesGit(t *testing.T) {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
 			ran.Add(1)
-			for _, l := range []struct {
-				name   string
-				layers layers
-			}{{"both", layers{}}, {"overrides", layers{noRules: true}}, {"rules", layers{noOverrides: true}}} {
-				w, mark := hostile(t, table, c, l.layers)
-				results := w.callFor(c.Args)
-				if fired(t, w, mark) {
-					t.Errorf("with %s, a program of the repository was started: %+v", l.name, results)
-				}
-				if c.Check == "refuse" && !slices.ContainsFunc(results, func(r tool.Result) bool { return r.Error != nil }) {
-					t.Errorf("with %s: %+v, want it refused", l.name, results)
-				}
-			}
-			w, mark := hostile(t, table, c, layers{true, true})
-			w.callFor(c.Args)
-			if fired(t, w, mark) {
-				bare.Add(1)
-			}
-			w, mark = hostile(t, table, c, layers{})
+			w, mark := hostile(t, table, c, layers{})
+			made := filepath.Join(w.scratch, "made")
+			copyTree(t, w.dir, made)
 			out := plainGit(t, w, mark, c.Args)
 			if got := fired(t, w, mark); got != c.Verified.PlainFired {
 				t.Errorf("plain git: a program was started: %t, want %t\n%s", got, c.Verified.PlainFired, out)
+			}
+			for _, l := range []struct {
+				name   string
+				layers layers
+			}{{"both", layers{}}, {"overrides", layers{noRules: true}}, {"rules", layers{noOverrides: true}}, {"none", layers{true, true}}} {
+				w.again(made, mark, l.layers)
+				results := w.callFor(c.Args)
+				switch {
+				case l.name == "none":
+					if fired(t, w, mark) {
+						bare.Add(1)
+					}
+				case fired(t, w, mark):
+					t.Errorf("with %s, a program of the repository was started: %+v", l.name, results)
+				case c.Check == "refuse" && !slices.ContainsFunc(results, func(r tool.Result) bool { return r.Error != nil }):
+					t.Errorf("with %s: %+v, want it refused", l.name, results)
+				}
 			}
 		})
 	}
@@ -105,10 +106,8 @@ func hostile(t *testing.T, table caseTable, c hostileCase, l layers) (w *workspa
 	if err := os.WriteFile(evil, []byte(strings.ReplaceAll(table.Evil, "$MARK", mark)), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(w.dir, "r"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	setup := exec.Command("bash", "-c", table.Init+"\n"+c.Setup)
+	w.copyTemplate(filepath.Join(w.dir, "r"), table.Init)
+	setup := exec.Command("bash", "-c", c.Setup)
 	setup.Dir, setup.Env = filepath.Join(w.dir, "r"), append(environment(w.scratch), "EVIL="+evil)
 	if out, err := setup.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -117,6 +116,17 @@ func hostile(t *testing.T, table caseTable, c hostileCase, l layers) (w *workspa
 		t.Fatal(err)
 	}
 	return w, mark
+}
+
+// again makes the workspace what it was when it was made, with a plugin that has the
+// layers.
+func (w *workspace) again(made, mark string, l layers) {
+	w.Helper()
+	if err := errors.Join(os.RemoveAll(w.dir), os.RemoveAll(mark)); err != nil {
+		w.Fatal(err)
+	}
+	copyTree(w, made, w.dir)
+	w.start(started{layers: l, settings: map[string]any{"protocols": protocols()}})
 }
 
 // plainGit runs git as a user would, until it ends or has started the program of the

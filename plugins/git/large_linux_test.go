@@ -56,7 +56,7 @@ func TestLargeBlob(t *testing.T) {
 // 100,000 files are listed in pages, and staged by their directory.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
-	const files = 100_000
+	files := soak.Rounds(10_000, 100_000)
 	w := newWorkspace(t, started{})
 	w.repo("r")
 	w.limited(512 * tool.MiB) // as config.hcl gives it
@@ -83,7 +83,7 @@ func TestManyFiles(t *testing.T) {
 	if d.Total != files || d.NextCursor == "" {
 		t.Errorf("%d files of the diff, then %q", d.Total, d.NextCursor)
 	}
-	contains(t, w.must("git_add", args{"files": []string{"r"}}), "Staged 100000 files: ") // none of them is there
+	contains(t, w.must("git_add", args{"files": []string{"r"}}), fmt.Sprintf("Staged %d files: ", files)) // none of them is there
 }
 
 // A diff of 5 MB goes to the host as a whole while its beginning is the result.

@@ -31,7 +31,14 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	dir, err := os.MkdirTemp("", "templates")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	templates.dir = dir
 	code := m.Run()
+	_ = os.RemoveAll(dir) // it is a temporary directory
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.fuzz").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {
 		code = untested()
 	}
@@ -179,13 +186,18 @@ func (w *workspace) read(name string) string {
 // repo makes a repository with two commits and an identity.
 func (w *workspace) repo(name string) {
 	w.Helper()
-	w.git("", "init", "-q", "-b", "main", name)
-	w.write(map[string]string{name + "/.git/config": w.read(name+"/.git/config") + "[user]\n\tname = Ada\n\temail = ada@example.com\n"})
-	w.write(map[string]string{name + "/a.txt": "one\n", name + "/dir/b.txt": "two\n"})
-	w.git(name, "add", "-A")
-	w.git(name, "commit", "-qm", "first")
-	w.write(map[string]string{name + "/a.txt": "one\nmore\n"})
-	w.git(name, "commit", "-qam", "second\n\nwith a body")
+	w.copyTemplate(filepath.Join(w.dir, name), `
+		git init -q -b main .
+		git config user.name Ada
+		git config user.email ada@example.com
+		mkdir dir
+		echo one > a.txt
+		echo two > dir/b.txt
+		git add -A
+		git commit -qm first
+		echo more >> a.txt
+		git commit -qam second -m 'with a body'
+	`)
 }
 
 // args are the arguments of a call.

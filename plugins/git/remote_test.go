@@ -206,9 +206,7 @@ func TestFetchPullPush(t *testing.T) {
 		w.must("git_push", args{"path": "r"})
 	})
 	t.Run("many commits", func(t *testing.T) {
-		for i := range maxBetween + 2 {
-			w.git("r", "commit", "-q", "--allow-empty", "-m", fmt.Sprint(i))
-		}
+		w.commits("r", make([]string, maxBetween+2)...)
 		_, text := w.preview("git_push", args{"path": "r"})
 		contains(t, text, "Pushes more than 50 commits", "[and more]")
 		contains(t, w.must("git_push", args{"path": "r"}), "Pushed more than 50 commits")
