@@ -50,7 +50,7 @@ func TestAttacksOnWrites(t *testing.T) {
 	})
 	want, wantOutside := contents(t, dir), contents(t, outside)
 	for _, a := range []attack{
-		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", CreateDirs: true} }, written},
+		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x"} }, written},
 		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", Mode: "append"} }, written},
 		{"write_file", func(path string) any { return writeFileArgs{Path: path, Content: "x", Mode: "create"} }, written},
 		{"edit_file", func(path string) any { return editCall(path, "o", "x") }, written},

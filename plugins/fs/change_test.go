@@ -156,9 +156,9 @@ func TestChangedSincePreview(t *testing.T) {
 		meddle     func(dir string) error
 		refused    bool // also without a preview
 	}{
-		{name: "content", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "new\n", CreateDirs: true}, meddle: write("a.txt", "uno\n")},
-		{name: "created", tool: "write_file", in: writeFileArgs{Path: "new.txt", Content: "new\n", CreateDirs: true}, meddle: write("new.txt", "theirs\n")},
-		{name: "removed", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "new\n", CreateDirs: true}, meddle: remove("a.txt")},
+		{name: "content", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "new\n"}, meddle: write("a.txt", "uno\n")},
+		{name: "created", tool: "write_file", in: writeFileArgs{Path: "new.txt", Content: "new\n"}, meddle: write("new.txt", "theirs\n")},
+		{name: "removed", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "new\n"}, meddle: remove("a.txt")},
 		{name: "appended", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "new\n", Mode: "append"}, meddle: write("a.txt", "uno\n")},
 		{name: "another place", tool: "write_file", in: writeFileArgs{Path: "link", Content: "new\n"}, meddle: link("link", "b.txt")},
 		{name: "another place of the same content", tool: "write_file", in: writeFileArgs{Path: "link", Content: "new\n"}, meddle: link("link", "same.txt")},

@@ -8,13 +8,14 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type deleteFileArgs struct {
-	Path      string `json:"path" jsonschema:"the file, symbolic link or directory to delete, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
-	Recursive bool   `json:"recursive,omitempty" jsonschema:"must be true for a directory that is not empty: everything in it goes too" default:"false"`
+	Path      string `json:"path" jsonschema:"what to delete" role:"path" alias:"file_path,filename"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"delete a directory with its content"`
 }
 
 // deleting is a call of delete_file.
@@ -45,7 +46,7 @@ func planDelete(ctx context.Context, w *workspace, in deleteFileArgs) (change, e
 		return nil, err
 	}
 	if inside := c.names.Total - 1; inside > 0 && !in.Recursive {
-		return nil, tool.Errorf(tool.Failed, "Failed to delete: %s is a directory that is not empty, it holds %s", tool.VisibleName(t.String()), inventoryBelow(&c.contents)).
+		return nil, tool.Errorf(tool.Failed, "Failed to delete: %s is a directory that is not empty, it holds %s", display.VisibleName(t.String()), inventoryBelow(&c.contents)).
 			WithHint("set recursive to delete it with everything in it")
 	}
 	if c.trash, err = w.openTrash(); err != nil {
@@ -73,7 +74,7 @@ func (c *deleting) State(ctx context.Context) (string, error) {
 }
 
 func (c *deleting) Show(ctx context.Context) (string, []tool.Content, error) {
-	path := tool.VisibleName(c.target.String())
+	path := display.VisibleName(c.target.String())
 	if !c.target.Info().IsDir() {
 		before, err := snapshot.Take(ctx, c.target, 0)
 		if err != nil {
@@ -95,7 +96,7 @@ func (c *deleting) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	c.trash.Bound(ctx, c.slot.Id)
-	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", tool.VisibleName(path), inventory(&c.contents), c.slot.Id)
+	text := fmt.Sprintf("Deleted %s (%s). It is in the trash as %s", display.VisibleName(path), inventory(&c.contents), c.slot.Id)
 	result := tool.TextResult(text)
 	result.Metadata = map[string]any{"path": path, "trash_id": c.slot.Id, "files": c.contents.Files, "bytes": c.contents.Bytes}
 	result.Effects = []tool.Effect{changed(path, deleted)}

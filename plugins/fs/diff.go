@@ -11,13 +11,14 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type diffFilesArgs struct {
-	Path    string `json:"path" jsonschema:"the old file, relative to the workspace or absolute below it" role:"path" alias:"old_path"`
-	Other   string `json:"other" jsonschema:"the new file, to compare it with" role:"path" alias:"new_path"`
-	Context int    `json:"context,omitempty" jsonschema:"how many unchanged lines to show around each change" min:"1" max:"1000" default:"3"`
+	Path    string `json:"path" jsonschema:"old file" role:"path" alias:"old_path"`
+	Other   string `json:"other" jsonschema:"new file" role:"path" alias:"new_path"`
+	Context int    `json:"context,omitempty" jsonschema:"unchanged lines around each change" min:"1" max:"1000" default:"3"`
 }
 
 // diffFiles is the tool diff_files.
@@ -39,7 +40,7 @@ func diffFiles(ctx context.Context, w *workspace, in diffFilesArgs) (tool.Result
 	if ends := strings.Count(before, "\n") + strings.Count(after, "\n"); ends > snapshot.MaxDiffLines {
 		return tool.Result{}, tool.Errorf(tool.ResourceExhausted, "The files have %d lines together, at most %d can be compared", ends, snapshot.MaxDiffLines)
 	}
-	unified, err := udiff.ToUnifiedDiff(tool.VisibleName("a/"+in.Path), tool.VisibleName("b/"+in.Other), before, udiff.Lines(before, after), in.Context)
+	unified, err := udiff.ToUnifiedDiff(display.VisibleName("a/"+in.Path), display.VisibleName("b/"+in.Other), before, udiff.Lines(before, after), in.Context)
 	if err != nil {
 		return tool.Result{}, tool.Errorf(tool.Failed, "The files cannot be compared").WithCause(err)
 	}
@@ -63,11 +64,11 @@ func (w *workspace) wholeText(ctx context.Context, name string) (string, error) 
 	}
 	defer f.Close()
 	if f.size > snapshot.MaxDiff {
-		return "", tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared", tool.VisibleName(f.path), f.size, snapshot.MaxDiff)
+		return "", tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared", display.VisibleName(f.path), f.size, snapshot.MaxDiff)
 	}
 	c, ok := textfile.Detect(f.head, f.whole())
 	if !ok || textfile.IsMedia(f.mediaType) {
-		return "", tool.Errorf(tool.Failed, "%s is not text: %s, %d bytes", tool.VisibleName(f.path), f.mediaType, f.size)
+		return "", tool.Errorf(tool.Failed, "%s is not text: %s, %d bytes", display.VisibleName(f.path), f.mediaType, f.size)
 	}
 	f.charset = c
 	all, err := f.scan(ctx, textfile.Window{Offset: 1, Limit: snapshot.MaxDiff, Budget: 4 * snapshot.MaxDiff}, 0, nil, true)

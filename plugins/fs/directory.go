@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type createDirectoryArgs struct {
-	Path string `json:"path" jsonschema:"the directory to create, relative to the workspace or absolute below it" role:"path" alias:"dir,directory"`
+	Path string `json:"path" jsonschema:"directory to create" role:"path" alias:"dir,directory"`
 }
 
 // making is a call of create_directory.
@@ -43,7 +44,7 @@ func (c *making) State(context.Context) (string, error) {
 }
 
 func (c *making) Show(context.Context) (string, []tool.Content, error) {
-	path := tool.VisibleName(c.target.String())
+	path := display.VisibleName(c.target.String())
 	if c.exists() {
 		return "Nothing: there is a directory " + path, nil, nil
 	}
@@ -57,11 +58,11 @@ func (c *making) Apply(context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if !made {
-		result := tool.TextResult("Directory exists: " + tool.VisibleName(path))
+		result := tool.TextResult("Directory exists: " + display.VisibleName(path))
 		result.Metadata = map[string]any{"path": path, "created": false}
 		return result, nil
 	}
-	result := tool.TextResult("Created directory " + tool.VisibleName(path))
+	result := tool.TextResult("Created directory " + display.VisibleName(path))
 	result.Metadata = map[string]any{"path": path, "created": true}
 	result.Effects = []tool.Effect{changed(path, created)}
 	return result, nil

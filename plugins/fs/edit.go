@@ -13,19 +13,20 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type editFileArgs struct {
-	Path       string             `json:"path" jsonschema:"the file to edit, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
-	Old        *string            `json:"old,omitempty" jsonschema:"the text to replace, as it is in the file; whole lines are best" alias:"old_string"`
-	New        *string            `json:"new,omitempty" jsonschema:"the text to put there instead; empty to delete" alias:"new_string"`
-	ReplaceAll bool               `json:"replace_all,omitempty" jsonschema:"replace every occurrence of old; without it there must be exactly one" default:"false"`
-	Edits      []edit.Replacement `json:"edits,omitempty" jsonschema:"several replacements instead of old and new, each made in the result of the one before; all are made or none" max:"200"`
-	ExpectHash string             `json:"expect_hash,omitempty" jsonschema:"the hash that file_info shows; if the file holds anything else by now, nothing is written"`
-	DryRun     bool               `json:"dry_run,omitempty" jsonschema:"change nothing, only return the diff" default:"false"`
-	Encoding   string             `json:"encoding,omitempty" jsonschema:"how the bytes are text, as for read_file" enum:"auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk" default:"auto"`
+	Path       string             `json:"path" jsonschema:"file to edit" role:"path" alias:"file_path,filename"`
+	Old        *string            `json:"old,omitempty" jsonschema:"text to replace" alias:"old_string"`
+	New        *string            `json:"new,omitempty" jsonschema:"new text; empty deletes" alias:"new_string"`
+	ReplaceAll bool               `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
+	Edits      []edit.Replacement `json:"edits,omitempty" jsonschema:"instead of old and new: several, in order, all or none" max:"200"`
+	ExpectHash string             `json:"expect_hash,omitempty" jsonschema:"fail unless the file has this hash"`
+	DryRun     bool               `json:"dry_run,omitempty" jsonschema:"only return the diff"`
+	Encoding   string             `json:"encoding,omitempty" jsonschema:"as for read_file"`
 }
 
 // replacements returns what the arguments say, in one form.
@@ -72,7 +73,7 @@ func planEdit(ctx context.Context, w *workspace, in editFileArgs) (change, error
 	}
 	path := t.String()
 	if t.Info() == nil {
-		return nil, tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(path)).WithHint("use write_file to create it")
+		return nil, tool.Errorf(tool.NotFound, "File not found: %s", display.VisibleName(path)).WithHint("use write_file to create it")
 	}
 	if err := t.Writable(); err != nil {
 		return nil, err
@@ -108,7 +109,7 @@ func (c *editing) read(name string) (encoding textfile.Charset, err error) {
 // as they were. The encoding is the named one, or what the file looks like.
 func editable(path string, before *snapshot.Snapshot, name string) (text string, encoding textfile.Charset, err error) {
 	if !before.Kept {
-		return "", textfile.Charset{}, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be edited", tool.VisibleName(path), before.Size, edit.MaxBytes).
+		return "", textfile.Charset{}, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be edited", display.VisibleName(path), before.Size, edit.MaxBytes).
 			WithHint("use write_file to append, or a program")
 	}
 	text, encoding, ok := before.Text()
@@ -127,7 +128,7 @@ func editable(path string, before *snapshot.Snapshot, name string) (text string,
 			WithHint("name the right encoding, or use a program")
 	}
 	if ends := strings.Count(text, "\n"); ends > edit.MaxLines {
-		return "", encoding, tool.Errorf(tool.ResourceExhausted, "%s has %d lines, at most %d can be edited", tool.VisibleName(path), ends, edit.MaxLines).
+		return "", encoding, tool.Errorf(tool.ResourceExhausted, "%s has %d lines, at most %d can be edited", display.VisibleName(path), ends, edit.MaxLines).
 			WithHint("use write_file to append, or a program")
 	}
 	return text, encoding, nil
@@ -139,7 +140,7 @@ func edited(before *snapshot.Snapshot, encoding textfile.Charset, text string) (
 	if err != nil {
 		return nil, tool.Errorf(tool.Failed, "Failed to write file: it is written in %s, which lacks a character of the new text", encoding.Name).WithCause(err)
 	}
-	return slices.Concat(before.Data[:min(encoding.Bom, len(before.Data))], data), nil
+	return slices.Concat(before.Data[:min(encoding.BOM, len(before.Data))], data), nil
 }
 
 // apply makes the replacements in memory.
@@ -184,7 +185,7 @@ func (c *editing) State(context.Context) (string, error) {
 
 func (c *editing) Show(context.Context) (string, []tool.Content, error) {
 	path := c.target.String()
-	summary := fmt.Sprintf("Edits %s: %s from line %d on", tool.VisibleName(path), page.Count(c.count, "replacement"), c.line)
+	summary := fmt.Sprintf("Edits %s: %s from line %d on", display.VisibleName(path), display.Plural(c.count, "replacement"), c.line)
 	return summary, snapshot.ShowDiff(path, &c.before, c.old, c.new, true), nil
 }
 
@@ -196,7 +197,7 @@ func (c *editing) Apply(context.Context) (tool.Result, error) {
 	}
 	facts["added"], facts["removed"] = snapshot.CountLineChanges(c.old, c.new)
 	if c.dryRun {
-		d, ok := snapshot.Compare(tool.VisibleName("a/"+path), tool.VisibleName("b/"+path), c.old, c.new)
+		d, ok := snapshot.Compare(display.VisibleName("a/"+path), display.VisibleName("b/"+path), c.old, c.new)
 		content := snapshot.LineEndNote(c.old, c.new)
 		content = append(content, fitDiff(d, ok, c.budget-len(content)*page.NoteRoom)...)
 		return tool.Result{Content: content, Metadata: facts}, nil
@@ -204,7 +205,7 @@ func (c *editing) Apply(context.Context) (tool.Result, error) {
 	if err := c.target.Write(c.content, roots.WriteOptions{}); err != nil {
 		return tool.Result{}, err
 	}
-	text := fmt.Sprintf("Edited %s: %s, the first at line %d", tool.VisibleName(path), page.Count(c.count, "replacement"), c.line)
+	text := fmt.Sprintf("Edited %s: %s, the first at line %d", display.VisibleName(path), display.Plural(c.count, "replacement"), c.line)
 	if note := c.how.Note(); note != "" {
 		text += " (" + note + ")"
 	}

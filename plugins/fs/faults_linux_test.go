@@ -62,7 +62,7 @@ func faultCases() []faultCase {
 		{
 			name: "write_file of a new file", syncs: 4, want: map[string]string{"ws/x/": "", "ws/x/y/": "", "ws/x/y/z": faultyLong},
 			plan: func(ctx context.Context, w *workspace, _ string) (change, error) {
-				return planWrite(ctx, w, writeFileArgs{Path: "x/y/z", Content: faultyLong, CreateDirs: true})
+				return planWrite(ctx, w, writeFileArgs{Path: "x/y/z", Content: faultyLong})
 			},
 		},
 		{

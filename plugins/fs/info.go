@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -20,7 +21,7 @@ import (
 const maxCountLines = 16 << 20
 
 type fileInfoArgs struct {
-	Path string `json:"path" jsonschema:"the file or directory, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
+	Path string `json:"path" jsonschema:"file or directory" role:"path" alias:"file_path,filename"`
 }
 
 // fileInfo is the tool file_info.
@@ -34,7 +35,7 @@ func fileInfo(ctx context.Context, w *workspace, in fileInfoArgs) (tool.Result, 
 		return tool.Result{}, err
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "path: %s\ntype: %s\n", tool.VisibleName(path), roots.Kind(info.Mode()))
+	fmt.Fprintf(&text, "path: %s\ntype: %s\n", display.VisibleName(path), roots.Kind(info.Mode()))
 	if info.Mode().Type() == fs.ModeSymlink {
 		fmt.Fprintf(&text, "target: %s\n", w.targetName(path, target))
 	}

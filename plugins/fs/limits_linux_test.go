@@ -66,7 +66,7 @@ func TestFileSizeLimit(t *testing.T) {
 			t.Errorf("%s = %q, %q", name, got.Text(), message(got))
 		}
 	}
-	got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "x/y/new", Content: large, CreateDirs: true})
+	got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "x/y/new", Content: large})
 	if message(got) != "failed: Failed to write file: file too large" {
 		t.Errorf("write_file of a new file = %q, %q", got.Text(), message(got))
 	}

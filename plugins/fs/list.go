@@ -12,6 +12,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -21,11 +22,11 @@ import (
 const maxCounted = 100_000
 
 type listDirectoryArgs struct {
-	Path      string `json:"path,omitempty" jsonschema:"the directory to list, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
-	Depth     int    `json:"depth,omitempty" jsonschema:"how many levels to list; 1 is the directory itself only" default:"1"`
-	Hidden    bool   `json:"hidden,omitempty" jsonschema:"list names that begin with a dot too" default:"false"`
-	Gitignore bool   `json:"gitignore,omitempty" jsonschema:"leave out what .gitignore files name" default:"false"`
-	Sort      string `json:"sort,omitempty" jsonschema:"the order: by name, the largest first, or the last modified first" enum:"name,size,modified" default:"name"`
+	Path      string `json:"path,omitempty" jsonschema:"directory to list" role:"path" alias:"dir,directory" default:"."`
+	Depth     int    `json:"depth,omitempty" jsonschema:"levels to list" default:"1"`
+	Hidden    bool   `json:"hidden,omitempty" jsonschema:"include names that begin with a dot"`
+	Gitignore bool   `json:"gitignore,omitempty" jsonschema:"leave out what git ignores"`
+	Sort      string `json:"sort,omitempty" jsonschema:"order; largest or latest first" enum:"name,size,modified" default:"name"`
 	page.Args
 }
 
@@ -33,10 +34,6 @@ type listDirectoryArgs struct {
 func listDirectory(ctx context.Context, w *workspace, in listDirectoryArgs) (tool.Result, error) {
 	if in.Depth < 1 {
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "depth is %d, expected at least 1", in.Depth)
-	}
-	part, err := in.Page()
-	if err != nil {
-		return tool.Result{}, err
 	}
 	hidden := 0
 	options := filetree.Options{Depth: in.Depth, Gitignore: in.Gitignore, Skip: func(e filetree.Entry) bool {
@@ -51,7 +48,7 @@ func listDirectory(ctx context.Context, w *workspace, in listDirectoryArgs) (too
 		return tool.Result{}, err
 	}
 	defer files.Close()
-	l := &directoryList{workspace: w, Listing: page.NewListing(part, w.budget), order: in.Sort}
+	l := &directoryList{workspace: w, Listing: page.NewListing(in.Args, w.budget), order: in.Sort}
 	if err := l.read(ctx, files); err != nil {
 		return tool.Result{}, err
 	}
@@ -153,7 +150,7 @@ func sortEntries(entries []listedEntry, order string) {
 
 // line is the entry in a list.
 func (e listedEntry) line() string {
-	name := tool.VisibleName(e.rel)
+	name := display.VisibleName(e.rel)
 	switch mode := e.info.Mode; {
 	case mode.IsRegular() && e.gone:
 		return name + "  ?"
@@ -187,5 +184,5 @@ func (w *workspace) targetName(link, target string) string {
 	if _, err := w.Display(full); err != nil {
 		return "(outside the workspace)"
 	}
-	return tool.VisibleName(target)
+	return display.VisibleName(target)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/sdk"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,22 +72,22 @@ func listDirectoryCases() []toolCase {
 			facts: map[string]any{"next_cursor": "4"},
 		},
 		{
-			tool: "list_directory", name: "the next page", in: listDirectoryArgs{Args: page.Args{Cursor: "7", Limit: 9}},
+			tool: "list_directory", name: "the next page", in: listDirectoryArgs{Args: page.Args{Paged: sdk.Paged{Cursor: "7"}, Limit: 9}},
 			want: "wide/\n\"with\\nbreak.txt\"  0\n[4 hidden entries are not shown; list them with hidden=true]",
 		},
 		{tool: "list_directory", name: "without what is ignored", in: listDirectoryArgs{Path: "pkg/b", Gitignore: true}, want: "big.bin  12001\ndata.json  13"},
 		{tool: "list_directory", name: "by size", in: listDirectoryArgs{Path: "pkg/b", Sort: "size"}, want: "big.bin  12001\ndata.json  13"},
 		{tool: "list_directory", name: "by time", in: listDirectoryArgs{Path: "pkg/a", Sort: "modified"}, want: "a.go  71\na_test.go  10"},
 		{tool: "list_directory", name: "a name that is not UTF-8", in: listDirectoryArgs{Path: "wide"}, want: `"\xff\xfe.txt"  11`},
-		{tool: "list_directory", name: "past the end", in: listDirectoryArgs{Path: "wide", Args: page.Args{Cursor: "100"}}, want: `[there is nothing at cursor="100": the list has 1 entries now; begin again without a cursor]`},
-		{tool: "list_directory", name: "far past the end", in: listDirectoryArgs{Args: page.Args{Cursor: "9999999999999"}}, err: `invalid_argument: cursor "9999999999999" is none that this tool gave`},
+		{tool: "list_directory", name: "past the end", in: listDirectoryArgs{Path: "wide", Args: page.Args{Paged: sdk.Paged{Cursor: "100"}}}, want: `[nothing at cursor="100": the list has 1 entries now; start again without cursor]`},
+		{tool: "list_directory", name: "far past the end", in: listDirectoryArgs{Args: page.Args{Paged: sdk.Paged{Cursor: "9999999999999"}}}, want: "[nothing at cursor=\"9999999999999\": the list has 9 entries now; start again without cursor]\n[4 hidden entries are not shown; list them with hidden=true]"},
 		{tool: "list_directory", name: "a file", in: listDirectoryArgs{Path: "main.go"}, err: "failed: Not a directory: main.go"},
 		{tool: "list_directory", name: "missing", in: listDirectoryArgs{Path: "none"}, err: "not_found: File not found: none"},
 		{tool: "list_directory", name: "outside", in: listDirectoryArgs{Path: "/etc"}, err: "permission_denied: Path not allowed by security policy: /etc"},
 		{tool: "list_directory", name: "a secret", in: listDirectoryArgs{Path: ".ssh"}, err: "permission_denied: Path not allowed by security policy: .ssh"},
 		{tool: "list_directory", name: "depth -1", in: listDirectoryArgs{Depth: -1}, err: "invalid_argument: depth is -1, expected at least 1"},
-		{tool: "list_directory", name: "limit -1", in: listDirectoryArgs{Args: page.Args{Limit: -1}}, err: "invalid_argument: limit is -1, expected 1 to 10000"},
-		{tool: "list_directory", name: "cursor", in: listDirectoryArgs{Args: page.Args{Cursor: "x"}}, err: `invalid_argument: cursor "x" is none that this tool gave`},
+		{tool: "list_directory", name: "limit -1", in: listDirectoryArgs{Args: page.Args{Limit: -1}}, err: "invalid_argument: limit is -1, expected at least 1"},
+		{tool: "list_directory", name: "cursor", in: listDirectoryArgs{Args: page.Args{Paged: sdk.Paged{Cursor: "x"}}}, err: `invalid_argument: argument "cursor" is "x", which is not valid: expected next_cursor of the previous result, or no cursor to start again`},
 	}
 }
 
@@ -114,7 +115,7 @@ func TestListDirectoryPages(t *testing.T) {
 		if !more {
 			break
 		}
-		in.Cursor = next
+		in.Cursor = sdk.Cursor(next)
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("pages put together have %d lines and differ from the %d files", len(got), len(want))
@@ -144,11 +145,11 @@ func searchFilesCases() []toolCase {
 			want: "main.go\npkg/a/a.go\n[1-2; continue with cursor=\"2\"]", facts: map[string]any{"next_cursor": "2"},
 		},
 		{
-			tool: "search_files", name: "the last page", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Limit: 2, Cursor: "2"}},
+			tool: "search_files", name: "the last page", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Limit: 2, Paged: sdk.Paged{Cursor: "2"}}},
 			want: "pkg/a/a_test.go\nvendor/x/x.go", facts: map[string]any{"next_cursor": nil},
 		},
 		{tool: "search_files", name: "ignored or not", in: map[string]any{"pattern": "a.go", "gitignore": false}, want: "pkg/a/a.go"},
-		{tool: "search_files", name: "past the end", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Cursor: "9"}}, want: `[there is nothing at cursor="9": the list has 4 entries now; begin again without a cursor]`},
+		{tool: "search_files", name: "past the end", in: searchFilesArgs{Pattern: "*.go", Args: page.Args{Paged: sdk.Paged{Cursor: "9"}}}, want: `[nothing at cursor="9": the list has 4 entries now; start again without cursor]`},
 		{tool: "search_files", name: "a slash at the end", in: searchFilesArgs{Pattern: "?/", Exclude: []string{"vendor"}}, want: "pkg/a/\npkg/b/"},
 		{tool: "search_files", name: "a slash at the end of files", in: searchFilesArgs{Pattern: "?/", Type: "file"}, err: "invalid_argument: pattern ends in a slash, which only directories do, but type is file"},
 		{tool: "search_files", name: "absolute, but outside", in: searchFilesArgs{Pattern: "/etc/*"}, err: "permission_denied: Path not allowed by security policy: /etc"},
@@ -200,8 +201,8 @@ func TestListDirectoryIsHonest(t *testing.T) {
 		want string
 	}{
 		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2}}, "f00  0\nf01  1\n[1-2 of more than 10; continue with cursor=\"2\"]"},
-		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2, Cursor: "20"}}, "f20  20\nf21  21\n[21-22 of more than 23; continue with cursor=\"22\"]"},
-		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2, Cursor: "28"}}, "f28  28\nf29  29"},
+		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2, Paged: sdk.Paged{Cursor: "20"}}}, "f20  20\nf21  21\n[21-22 of more than 23; continue with cursor=\"22\"]"},
+		{listDirectoryArgs{Sort: "name", Args: page.Args{Limit: 2, Paged: sdk.Paged{Cursor: "28"}}}, "f28  28\nf29  29"},
 		{
 			listDirectoryArgs{Sort: "size", Args: page.Args{Limit: 2}},
 			"f09  9\nf08  8\n[1-2 of more than 10; continue with cursor=\"2\"]\n[only the first 10 entries in the order of names were sorted; sort=name lists the others]",
@@ -225,7 +226,7 @@ func TestTemporariesAreHidden(t *testing.T) {
 		{tool: "list_directory", name: "a list", in: listDirectoryArgs{Hidden: true, Depth: 3}, want: ".toolhost-mine.tmp  7\na.txt  7\nsub/\nsub/b.txt  7"},
 		{tool: "list_directory", name: "what is hidden", in: listDirectoryArgs{}, want: "a.txt  7\nsub/\n[1 hidden entries are not shown; list them with hidden=true]"},
 		{tool: "search_files", name: "names", in: searchFilesArgs{Pattern: "*"}, want: ".toolhost-mine.tmp\na.txt\nsub/\nsub/b.txt"},
-		{tool: "search_content", name: "content", in: searchContentArgs{Pattern: "needle", Mode: "files"}, want: ".toolhost-mine.tmp\na.txt\nsub/b.txt"},
+		{tool: "search_content", name: "content", in: searchContentArgs{Pattern: "needle", OutputMode: "files_with_matches"}, want: ".toolhost-mine.tmp\na.txt\nsub/b.txt"},
 	})
 }
 

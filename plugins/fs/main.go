@@ -15,6 +15,9 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
+// maxOutput is the size of a result that clients show to a model as a whole.
+const maxOutput = 40 * tool.KiB
+
 // treeTimeout is what a directory may take that is copied, moved or deleted.
 const treeTimeout = 5 * time.Minute
 
@@ -27,20 +30,20 @@ func newPlugin() *sdk.Plugin {
 	p := sdk.New("fs", "1.0.0")
 	f := &files{room: newRoom()}
 	sdk.Configure(p, f.configure)
-	add(p, f, readFile, tool.Spec{Name: "read_file", Aliases: []string{"file_read"}, MaxOutput: tool.MiB})
-	add(p, f, readFiles, tool.Spec{Name: "read_files", MaxOutput: 256 * tool.KiB})
-	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Aliases: []string{"list_files", "file_list"}, MaxOutput: 64 * tool.KiB})
-	add(p, f, searchFiles, tool.Spec{Name: "search_files", MaxOutput: 64 * tool.KiB})
-	add(p, f, searchContent, tool.Spec{Name: "search_content", Aliases: []string{"file_search"}, MaxOutput: 64 * tool.KiB})
+	add(p, f, readFile, tool.Spec{Name: "read_file", Aliases: []string{"file_read", "read"}, MaxOutput: maxOutput})
+	add(p, f, readFiles, tool.Spec{Name: "read_files", MaxOutput: maxOutput})
+	add(p, f, listDirectory, tool.Spec{Name: "list_directory", Aliases: []string{"list_files", "file_list", "ls"}, MaxOutput: maxOutput})
+	add(p, f, searchFiles, tool.Spec{Name: "search_files", Aliases: []string{"find", "glob"}, MaxOutput: maxOutput})
+	add(p, f, searchContent, tool.Spec{Name: "search_content", Aliases: []string{"file_search", "grep"}, MaxOutput: maxOutput})
 	add(p, f, fileInfo, tool.Spec{Name: "file_info", MaxOutput: 16 * tool.KiB})
-	add(p, f, diffFiles, tool.Spec{Name: "diff_files", MaxOutput: 64 * tool.KiB})
-	addChange(p, f, planWrite, tool.Spec{Name: "write_file", Aliases: []string{"file_write"}, Tier: tool.SideEffecting, Destructive: true})
+	add(p, f, diffFiles, tool.Spec{Name: "diff_files", MaxOutput: maxOutput})
+	addChange(p, f, planWrite, tool.Spec{Name: "write_file", Aliases: []string{"file_write", "write"}, Tier: tool.SideEffecting, Destructive: true})
 	addChange(p, f, planEdit, tool.Spec{
-		Name: "edit_file", Aliases: []string{"file_edit"}, Tier: tool.SideEffecting, Destructive: true, MaxOutput: 64 * tool.KiB,
+		Name: "edit_file", Aliases: []string{"file_edit", "edit"}, Tier: tool.SideEffecting, Destructive: true, MaxOutput: maxOutput,
 		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
 	})
 	addChange(p, f, planPatch, tool.Spec{
-		Name: "apply_patch", Tier: tool.SideEffecting, Destructive: true, MaxOutput: 64 * tool.KiB,
+		Name: "apply_patch", Tier: tool.SideEffecting, Destructive: true, MaxOutput: maxOutput,
 		TierWhen: []tool.TierRule{{Property: "dry_run", Equals: json.RawMessage("true"), Tier: tool.ReadOnly}},
 	})
 	addChange(p, f, planDirectory, tool.Spec{Name: "create_directory", Tier: tool.SideEffecting, Idempotent: true})

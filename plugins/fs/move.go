@@ -5,17 +5,17 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type moveArgs struct {
-	Source    string `json:"source" jsonschema:"what there is, relative to the workspace or absolute below it" role:"path" alias:"from,src"`
-	Dest      string `json:"dest" jsonschema:"the whole new path, not only the directory it should be in" role:"path" alias:"to,destination"`
-	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is at dest; directories are never replaced" default:"false"`
+	Source    string `json:"source" jsonschema:"file or directory" role:"path" alias:"from,src"`
+	Dest      string `json:"dest" jsonschema:"new path" role:"path" alias:"to,destination"`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file at dest"`
 }
 
 // moving is a call of move_file or copy_file.
@@ -104,7 +104,7 @@ func (c *moving) Show(ctx context.Context) (string, []tool.Content, error) {
 	if err := c.look(ctx); err != nil {
 		return "", nil, err
 	}
-	source, dest := tool.VisibleName(c.source.String()), tool.VisibleName(c.dest.String())
+	source, dest := display.VisibleName(c.source.String()), display.VisibleName(c.dest.String())
 	summary := fmt.Sprintf("%s %s to %s: %s", c.verb("Moves", "Copies"), source, dest, inventory(c.contents))
 	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
@@ -123,9 +123,9 @@ func (c *moving) Show(ctx context.Context) (string, []tool.Content, error) {
 
 // inventory counts what there is.
 func inventory(c *roots.Contents) string {
-	text := fmt.Sprintf("%s, %s", page.Count(c.Files, "file"), page.Count(int(c.Bytes), "byte"))
+	text := fmt.Sprintf("%s, %s", display.Plural(c.Files, "file"), display.Plural(int(c.Bytes), "byte"))
 	if c.Directories > 0 {
-		text = page.Count(c.Directories, "directory") + ", " + text
+		text = display.Plural(c.Directories, "directory") + ", " + text
 	}
 	if c.Others > 0 {
 		text += fmt.Sprintf(", %d links or special files", c.Others)
@@ -142,7 +142,7 @@ func (c *moving) Apply(ctx context.Context) (tool.Result, error) {
 	if !c.options.Copy {
 		effects = append([]tool.Effect{changed(from, movedTo)}, effects...)
 	}
-	result := tool.TextResult(fmt.Sprintf("%s %s to %s", c.verb("Moved", "Copied"), tool.VisibleName(from), tool.VisibleName(to)))
+	result := tool.TextResult(fmt.Sprintf("%s %s to %s", c.verb("Moved", "Copied"), display.VisibleName(from), display.VisibleName(to)))
 	result.Metadata = map[string]any{"source": from, "dest": to, "replaced": operation == updated}
 	result.Effects = effects
 	return result, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -17,8 +18,8 @@ import (
 func namesFile(name string) error {
 	for _, end := range []string{"/", "/.", "/.."} {
 		if strings.HasSuffix(name, end) {
-			return tool.Errorf(tool.InvalidArgument, "%s names a directory, since it ends in %s, but here is a file", tool.VisibleName(name), end).
-				WithHint("give the whole path with the name of the file, such as %s", tool.VisibleName(path.Join(name, "file.txt")))
+			return tool.Errorf(tool.InvalidArgument, "%s names a directory, since it ends in %s, but here is a file", display.VisibleName(name), end).
+				WithHint("give the whole path with the name of the file, such as %s", display.VisibleName(path.Join(name, "file.txt")))
 		}
 	}
 	return nil
@@ -27,9 +28,9 @@ func namesFile(name string) error {
 // fits refuses a place for what has the given name and mode, if it is or is
 // called a directory: what comes there does not go into it.
 func fits(dest *roots.Target, given, source string, mode fs.FileMode) error {
-	whole := tool.VisibleName(path.Join(dest.String(), path.Base(source)))
+	whole := display.VisibleName(path.Join(dest.String(), path.Base(source)))
 	if info := dest.Info(); info != nil && info.IsDir() {
-		return tool.Errorf(tool.Failed, "Failed to write file: %s is a directory, which is never replaced", tool.VisibleName(dest.String())).
+		return tool.Errorf(tool.Failed, "Failed to write file: %s is a directory, which is never replaced", display.VisibleName(dest.String())).
 			WithHint("dest is the whole new path; to put it into the directory give %s", whole)
 	}
 	if mode.IsDir() {

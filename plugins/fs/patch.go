@@ -10,6 +10,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -20,8 +21,8 @@ import (
 const maxPatched = 32 << 20
 
 type applyPatchArgs struct {
-	Patch  string `json:"patch" jsonschema:"a unified diff, or the form that begins with *** Begin Patch" role:"patch" alias:"diff,input" raw:"true"`
-	DryRun bool   `json:"dry_run,omitempty" jsonschema:"change nothing, only return the diff" default:"false"`
+	Patch  string `json:"patch" jsonschema:"the patch" role:"patch" alias:"diff,input" raw:"true"`
+	DryRun bool   `json:"dry_run,omitempty" jsonschema:"only return the diff"`
 }
 
 // patching is a call of apply_patch.
@@ -157,17 +158,17 @@ func (c *patching) look(ctx context.Context, w *workspace) error {
 func (f *patchedFile) tooLarge(size, total int64) error {
 	const hint = "move_file, copy_file or a program; nothing was changed"
 	if size > edit.MaxBytes {
-		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; a file of a patch may have at most %d", tool.VisibleName(f.target.String()), size, edit.MaxBytes).
+		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes; a file of a patch may have at most %d", display.VisibleName(f.target.String()), size, edit.MaxBytes).
 			WithHint("use " + hint)
 	}
-	return tool.Errorf(tool.ResourceExhausted, "The files of the patch up to %s have %d bytes together; at most %d are possible", tool.VisibleName(f.target.String()), total, maxPatched).
+	return tool.Errorf(tool.ResourceExhausted, "The files of the patch up to %s have %d bytes together; at most %d are possible", display.VisibleName(f.target.String()), total, maxPatched).
 		WithHint("make several patches of it, or use " + hint)
 }
 
 // name says which file of the patch an error is about.
 func (f *patchedFile) name(err error) error {
 	told := *tool.AsError(err)
-	told.Message = fmt.Sprintf("%s: %s; nothing was done", tool.VisibleName(f.target.String()), told.Message)
+	told.Message = fmt.Sprintf("%s: %s; nothing was done", display.VisibleName(f.target.String()), told.Message)
 	return &told
 }
 
@@ -282,7 +283,7 @@ func (c *patching) undone(err error) error {
 		switch {
 		case f.operation() != deleted:
 		case f.target.Gone():
-			told.Message += fmt.Sprintf("; %s is in the trash as %s", tool.VisibleName(f.target.String()), f.trashID)
+			told.Message += fmt.Sprintf("; %s is in the trash as %s", display.VisibleName(f.target.String()), f.trashID)
 		default:
 			c.trash.Forget(f.trashID)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -45,7 +46,7 @@ func (s patchSides) update(ctx context.Context, part *patch.File) error {
 		return err
 	}
 	if part.Mode == 0 && string(f.data) == string(before) {
-		return tool.Errorf(tool.InvalidArgument, "The patch changes nothing in %s (line %d of the patch)", tool.VisibleName(f.target.String()), part.Line).
+		return tool.Errorf(tool.InvalidArgument, "The patch changes nothing in %s (line %d of the patch)", display.VisibleName(f.target.String()), part.Line).
 			WithHint("give changed lines, each with - or + before it; nothing was changed")
 	}
 	return nil
@@ -72,7 +73,7 @@ func (s patchSides) remove(ctx context.Context, part *patch.File) error {
 			return err
 		}
 		if len(left) > 0 {
-			return tool.Errorf(tool.Failed, "The patch deletes %s (line %d of the patch), but not all of its lines: %d bytes would be left", tool.VisibleName(s.old.target.String()), part.Line, len(left)).
+			return tool.Errorf(tool.Failed, "The patch deletes %s (line %d of the patch), but not all of its lines: %d bytes would be left", display.VisibleName(s.old.target.String()), part.Line, len(left)).
 				WithHint("a patch that deletes a file has all of its lines, each with - before it; nothing was changed")
 		}
 	}
@@ -91,7 +92,7 @@ func (s patchSides) move(ctx context.Context, part *patch.File) error {
 		return err
 	}
 	if s.old == s.new {
-		return tool.Errorf(tool.InvalidArgument, "The patch moves %s to itself (line %d of the patch)", tool.VisibleName(s.old.target.String()), part.Line)
+		return tool.Errorf(tool.InvalidArgument, "The patch moves %s to itself (line %d of the patch)", display.VisibleName(s.old.target.String()), part.Line)
 	}
 	if err := s.new.absent(part); err != nil {
 		return err
@@ -146,7 +147,7 @@ func (f *patchedFile) present(part *patch.File) error {
 	if f.exists {
 		return nil
 	}
-	return tool.Errorf(tool.NotFound, "File not found: %s, which line %d of the patch names", tool.VisibleName(f.target.String()), part.Line).
+	return tool.Errorf(tool.NotFound, "File not found: %s, which line %d of the patch names", display.VisibleName(f.target.String()), part.Line).
 		WithHint("%s; nothing was changed", `a new file has /dev/null as its old name, or stands after "*** Add File: "`)
 }
 
@@ -155,6 +156,6 @@ func (f *patchedFile) absent(part *patch.File) error {
 	if !f.exists {
 		return nil
 	}
-	return tool.Errorf(tool.Failed, "Failed to write file: file exists: %s, which line %d of the patch makes", tool.VisibleName(f.target.String()), part.Line).
+	return tool.Errorf(tool.Failed, "Failed to write file: file exists: %s, which line %d of the patch makes", display.VisibleName(f.target.String()), part.Line).
 		WithHint("change the lines of the file that is there, or delete it with a part of its own before this one; nothing was changed")
 }

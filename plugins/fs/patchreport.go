@@ -10,6 +10,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -28,12 +29,12 @@ func (f *patchedFile) text() (before *snapshot.Snapshot, old, after string, ok b
 
 // title says in one line what becomes of the file.
 func (f *patchedFile) title() string {
-	path := tool.VisibleName(f.target.String())
+	path := display.VisibleName(f.target.String())
 	switch operation := f.operation(); {
 	case operation == deleted:
 		return "deletes " + path + ", to the trash"
 	case f.from != nil:
-		return "moves " + tool.VisibleName(f.from.target.String()) + " to " + path + f.modeTitle()
+		return "moves " + display.VisibleName(f.from.target.String()) + " to " + path + f.modeTitle()
 	case operation == created:
 		return "creates " + path + f.modeTitle()
 	default:
@@ -99,7 +100,7 @@ func (c *patching) Show(context.Context) (string, []tool.Content, error) {
 func (f *patchedFile) show() (size int, content []tool.Content) {
 	before, old, after, text := f.text()
 	if !f.exists {
-		content = []tool.Content{tool.Text(fmt.Sprintf("What goes: %s, %s\n", tool.VisibleName(f.target.String()), f.before.Describe()))}
+		content = []tool.Content{tool.Text(fmt.Sprintf("What goes: %s, %s\n", display.VisibleName(f.target.String()), f.before.Describe()))}
 	} else {
 		content = snapshot.ShowDiff(f.target.String(), before, old, after, text)
 	}
@@ -140,16 +141,16 @@ func (c *patching) report() tool.Result {
 		if c.dryRun {
 			from := "/dev/null"
 			if before.Exists {
-				from = tool.VisibleName("a/" + path)
+				from = display.VisibleName("a/" + path)
 			}
-			d, ok := snapshot.Compare(from, tool.VisibleName("b/"+path), old, after)
+			d, ok := snapshot.Compare(from, display.VisibleName("b/"+path), old, after)
 			compared = compared && ok
 			diffs.WriteString(d.Text)
 		}
 	}
-	head := fmt.Sprintf("Applied the patch to %s:\n", page.Count(len(files), "file"))
+	head := fmt.Sprintf("Applied the patch to %s:\n", display.Plural(len(files), "file"))
 	if c.dryRun {
-		head = fmt.Sprintf("[nothing was changed; the patch applies to %s:]\n", page.Count(len(files), "file"))
+		head = fmt.Sprintf("[nothing was changed; the patch applies to %s:]\n", display.Plural(len(files), "file"))
 	}
 	result := tool.TextResult(head + strings.TrimSuffix(text.String(), "\n"))
 	if c.dryRun {

@@ -18,25 +18,28 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
+	// maxLines is how many lines are returned of a file that does not fit as a whole.
+	maxLines = 2000
 	// maxScan is how much of a larger file is read to find the first line.
 	maxScan = 1 << 30
 )
 
 // lineRange is the arguments that choose lines of a file.
 type lineRange struct {
-	Offset *int `json:"offset,omitempty" jsonschema:"first line to return, counted from 1 (the default); a negative number counts from the end, so -20 returns the last 20 lines"`
-	Column *int `json:"column,omitempty" jsonschema:"where in the first line to begin, in bytes of UTF-8 counted from 1 (the default): to read on in a line that was cut"`
-	Limit  *int `json:"limit,omitempty" jsonschema:"how many lines to return at most; the default is as many as fit"`
+	Offset *int `json:"offset,omitempty" jsonschema:"first line, from 1; negative counts from the end"`
+	Column *int `json:"column,omitempty" jsonschema:"byte in the first line, from 1, to continue a line that was cut"`
+	Limit  *int `json:"limit,omitempty" jsonschema:"lines to return at most"`
 }
 
 type readFileArgs struct {
-	Path string `json:"path" jsonschema:"the file to read, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
+	Path string `json:"path" jsonschema:"file to read" role:"path" alias:"file_path,filename"`
 	lineRange
-	Encoding string `json:"encoding,omitempty" jsonschema:"how the bytes become text; auto looks at the byte order mark and the content" enum:"auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk" default:"auto"`
+	Encoding string `json:"encoding,omitempty" jsonschema:"such as latin1, if it is detected wrong"`
 }
 
 // readFile is the tool read_file.
@@ -75,7 +78,11 @@ func (w *workspace) read(ctx context.Context, name string, lines lineRange, enco
 		return tool.Result{}, err
 	}
 	room := min(w.budget, w.maxRead)
-	if f.charset.Decoder == nil && view.Offset == 1 && view.Limit == math.MaxInt && f.size <= int64(room) {
+	switch {
+	case lines.Limit != nil:
+	case f.size > int64(room):
+		view.Limit = maxLines
+	case f.charset.Decoder == nil && view.Offset == 1:
 		view.Budget = room // all of it fits, so that no note is needed
 	}
 	return f.read(ctx, view)
@@ -209,10 +216,10 @@ func (f *file) check(view textfile.Window, shown textfile.Excerpt, counted int) 
 	case counted >= 0 && (f.shrunk || counted != shown.Lines):
 		return f.changed()
 	case shown.Short && shown.Bounded:
-		return tool.Errorf(tool.InvalidArgument, "column is %d, but of line %d of %s %d bytes can be read, up to the first GiB of the file", view.Column, view.Offset, tool.VisibleName(f.path), shown.Length).
+		return tool.Errorf(tool.InvalidArgument, "column is %d, but of line %d of %s %d bytes can be read, up to the first GiB of the file", view.Column, view.Offset, display.VisibleName(f.path), shown.Length).
 			WithHint("use a negative offset to read from the end")
 	case shown.Short:
-		return tool.Errorf(tool.InvalidArgument, "column is %d, but line %d of %s has %d bytes", view.Column, view.Offset, tool.VisibleName(f.path), shown.Length).
+		return tool.Errorf(tool.InvalidArgument, "column is %d, but line %d of %s has %d bytes", view.Column, view.Offset, display.VisibleName(f.path), shown.Length).
 			WithHint("leave column out to begin with the whole line")
 	case shown.Last < view.Offset && view.Offset > 1:
 		return f.beyond(view.Offset, shown)
@@ -225,7 +232,7 @@ func (f *file) check(view textfile.Window, shown textfile.Excerpt, counted int) 
 // all.
 func (f *file) readEnd(ctx context.Context, view textfile.Window) (tool.Result, error) {
 	from := f.size - snapshot.MaxWhole
-	from -= (from - int64(f.charset.Bom)) % int64(f.charset.Unit)
+	from -= (from - int64(f.charset.BOM)) % int64(f.charset.Unit)
 	all, err := f.scan(ctx, textfile.CountOnly, from, nil, true)
 	if err != nil {
 		return tool.Result{}, err
@@ -236,7 +243,7 @@ func (f *file) readEnd(ctx context.Context, view textfile.Window) (tool.Result, 
 	// The first line began before from.
 	offset := all.Lines + 1 + view.Offset
 	if offset < 2 {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, but the last %d MiB of %s have %d lines only", view.Offset, snapshot.MaxWhole>>20, tool.VisibleName(f.path), all.Lines-1).
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "offset is %d, but the last %d MiB of %s have %d lines only", view.Offset, snapshot.MaxWhole>>20, display.VisibleName(f.path), all.Lines-1).
 			WithHint("a file of this size can be read from its end that far; use a positive offset, or search_content")
 	}
 	back := view.Offset
@@ -271,7 +278,7 @@ func (f *file) scan(ctx context.Context, view textfile.Window, from int64, diges
 		raw = io.TeeReader(raw, digest)
 	}
 	if from == 0 {
-		if _, err := io.CopyN(io.Discard, raw, int64(f.charset.Bom)); err != nil && !errors.Is(err, io.EOF) {
+		if _, err := io.CopyN(io.Discard, raw, int64(f.charset.BOM)); err != nil && !errors.Is(err, io.EOF) {
 			return textfile.Excerpt{}, snapshot.ReadError(err)
 		}
 	}
@@ -291,16 +298,16 @@ func (f *file) scan(ctx context.Context, view textfile.Window, from int64, diges
 
 // changed says that what was found out about the file does not hold any more.
 func (f *file) changed() error {
-	return tool.Errorf(tool.Conflict, "%s was changed while it was read", tool.VisibleName(f.path)).WithHint("read it again").WithRetry(0)
+	return tool.Errorf(tool.Conflict, "%s was changed while it was read", display.VisibleName(f.path)).WithHint("read it again").WithRetry(0)
 }
 
 // beyond says that a file does not have the first line of the window.
 func (f *file) beyond(offset int, seen textfile.Excerpt) error {
 	if f.size > snapshot.MaxWhole {
-		return tool.Errorf(tool.InvalidArgument, "offset is %d, but the first GiB of %s has %d lines", offset, tool.VisibleName(f.path), seen.Lines).
+		return tool.Errorf(tool.InvalidArgument, "offset is %d, but the first GiB of %s has %d lines", offset, display.VisibleName(f.path), seen.Lines).
 			WithHint("use a negative offset to read from the end, or search_content")
 	}
-	return tool.Errorf(tool.InvalidArgument, "offset is %d, but %s has %d lines", offset, tool.VisibleName(f.path), seen.Lines).
+	return tool.Errorf(tool.InvalidArgument, "offset is %d, but %s has %d lines", offset, display.VisibleName(f.path), seen.Lines).
 		WithHint("use a negative offset to read from the end")
 }
 
@@ -312,7 +319,7 @@ func (f *file) result(shown textfile.Excerpt) tool.Result {
 		"encoding":    f.charset.Name,
 		"eol":         shown.EOL(),
 	}
-	if f.charset.Bom > 0 {
+	if f.charset.BOM > 0 {
 		facts["byte_order_mark"] = true
 	}
 	content := []tool.Content{{Kind: tool.KindText, Data: shown.Text}}
@@ -347,7 +354,7 @@ func readNote(e *textfile.Excerpt) string {
 // readBinary returns an image or audio as content, and says what else is.
 func (w *workspace) readBinary(f *file) (tool.Result, error) {
 	facts := map[string]any{"path": f.path, "total_bytes": f.size, "media_type": f.mediaType}
-	room := int64(min(w.budget, w.maxRead))
+	room := int64(w.maxRead)
 	if !textfile.IsMedia(f.mediaType) {
 		text := fmt.Sprintf("Binary file: %s, %d bytes", f.mediaType, f.size)
 		return tool.Result{Content: []tool.Content{tool.Text(text)}, Metadata: facts}, nil

@@ -170,6 +170,25 @@ func TestReadFileMediaIsBounded(t *testing.T) {
 	}
 }
 
+// A file of up to the size of a result is returned as a whole, however many lines it has.
+// Of a larger one, a call returns 2,000 lines at most.
+func TestReadFileReturnsWholeFiles(t *testing.T) {
+	const budget = 40 << 10
+	short := strings.Repeat("x\n", budget/2)
+	dir := filetest.Tree(t, map[string]string{"whole.txt": short, "larger.txt": short + "y\n", "image.png": "\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + strings.Repeat("x", 2*budget)})
+	p := start(t, dir, budget)
+	if got := p.Call(t.Context(), "read_file", readFileArgs{Path: "whole.txt"}); got.Text() != short {
+		t.Errorf("read_file returns %d bytes, %q, want all %d", len(got.Text()), message(got), len(short))
+	}
+	want := strings.Repeat("x\n", 2000) + "\n[lines 1-2000 of 20481; continue with offset=2001]"
+	if got := p.Call(t.Context(), "read_file", readFileArgs{Path: "larger.txt"}); got.Text() != want {
+		t.Errorf("read_file of a larger file returns %d bytes, want 2,000 lines", len(got.Text()))
+	}
+	if got := p.Call(t.Context(), "read_file", readFileArgs{Path: "image.png"}); got.Error != nil || len(got.Content) != 1 || got.Content[0].Kind != tool.KindImage {
+		t.Errorf("read_file of an image = %q, %q", got.Text(), message(got))
+	}
+}
+
 // A file that is larger than the result may be can be read in windows that,
 // put together, are the file.
 func TestReadFileWindows(t *testing.T) {
@@ -224,8 +243,16 @@ func readFilesCases() []toolCase {
 			tool: "read_files", name: "none can be read", in: readFilesArgs{Items: []readFilesItem{{Path: "missing"}}},
 			want: "==> missing <==\n[File not found: missing; list the directory that it should be in; paths are relative to the workspace]", err: "failed: None of the 1 files could be read",
 		},
-		{tool: "read_files", name: "none", in: readFilesArgs{Items: []readFilesItem{}}, err: "invalid_argument: items has 0 items, expected 1 to 100"},
-		{tool: "read_files", name: "too many", in: readFilesArgs{Items: make([]readFilesItem, 101)}, err: "invalid_argument: items has 101 items, expected 1 to 100"},
+		{
+			tool: "read_files", name: "paths", in: readFilesArgs{Paths: []string{"a.txt", "missing"}}, want: "==> a.txt <==\na\n\n==> missing <==\n[File not found: missing; list the directory that it should be in; paths are relative to the workspace]",
+			facts: map[string]any{"failed": 1},
+		},
+		{
+			tool: "read_files", name: "too many together", in: readFilesArgs{Paths: make([]string, 60), Items: make([]readFilesItem, 60)},
+			err: "invalid_argument: paths and items have 120 files together, expected 1 to 100",
+		},
+		{tool: "read_files", name: "none", in: readFilesArgs{Items: []readFilesItem{}}, err: "invalid_argument: paths and items have 0 files together, expected 1 to 100"},
+		{tool: "read_files", name: "too many", in: readFilesArgs{Items: make([]readFilesItem, 101)}, err: "invalid_argument: items has 101 items, expected at most 100"},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/trash"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -21,11 +22,11 @@ import (
 const missRoom = 2000
 
 type restoreFileArgs struct {
-	ID        string `json:"id,omitempty" jsonschema:"what to restore, by the id that delete_file gave" alias:"trash_id"`
-	Path      string `json:"path,omitempty" jsonschema:"what to restore, by the path where it was; the last that was deleted there" role:"path" alias:"file_path,filename"`
-	Dest      string `json:"dest,omitempty" jsonschema:"the whole path to put it, if not where it was" role:"path" alias:"to,destination"`
-	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is there by now; directories are never replaced" default:"false"`
-	List      bool   `json:"list,omitempty" jsonschema:"restore nothing, only list what is in the trash" default:"false"`
+	ID        string `json:"id,omitempty" jsonschema:"id in the trash" alias:"trash_id"`
+	Path      string `json:"path,omitempty" jsonschema:"path where it was" role:"path" alias:"file_path,filename"`
+	Dest      string `json:"dest,omitempty" jsonschema:"new path, if not where it was" role:"path" alias:"to,destination"`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is there"`
+	List      bool   `json:"list,omitempty" jsonschema:"only list the trash"`
 }
 
 // restoring is a call of restore_file.
@@ -92,7 +93,7 @@ func planRestore(ctx context.Context, w *workspace, in restoreFileArgs) (change,
 		return nil, trash.Hidden(err)
 	}
 	if forbidden {
-		return nil, tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(c.thing.Shown)).
+		return nil, tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.VisibleName(c.thing.Shown)).
 			WithHint("it holds something that the administrator has forbidden to all calls; go on without it")
 	}
 	return c, c.content.Movable(ctx, c.dest, c.options)
@@ -109,7 +110,7 @@ func (c *restoring) choose(w *workspace, in restoreFileArgs, all []trash.Item) e
 	case in.ID != "":
 		i := slices.IndexFunc(all, func(one trash.Item) bool { return one.Id == in.ID })
 		if i < 0 {
-			return tool.Errorf(tool.NotFound, "Nothing in the trash has the id %s", tool.VisibleName(in.ID)).WithHint("%s", inTrash)
+			return tool.Errorf(tool.NotFound, "Nothing in the trash has the id %s", display.VisibleName(in.ID)).WithHint("%s", inTrash)
 		}
 		c.thing = all[i]
 		return nil
@@ -129,7 +130,7 @@ func (c *restoring) choose(w *workspace, in restoreFileArgs, all []trash.Item) e
 		c.thing = one
 	}
 	if c.thing.Id == "" {
-		return tool.Errorf(tool.NotFound, "Nothing in the trash was at %s", tool.VisibleName(there.String())).WithHint("%s", inTrash)
+		return tool.Errorf(tool.NotFound, "Nothing in the trash was at %s", display.VisibleName(there.String())).WithHint("%s", inTrash)
 	}
 	return nil
 }
@@ -142,7 +143,7 @@ func (c *restoring) place(w *workspace, dest string) (*roots.Target, error) {
 	t, err := w.target(c.thing.Path, roots.TargetOptions{Parents: true})
 	var told *tool.Error
 	if errors.As(err, &told) && told.Code == tool.PermissionDenied { // its message would name a folder of the host
-		return nil, tool.Errorf(tool.PermissionDenied, "%s cannot be put back where it was: that is not in this workspace, or protected", tool.VisibleName(c.thing.Shown)).
+		return nil, tool.Errorf(tool.PermissionDenied, "%s cannot be put back where it was: that is not in this workspace, or protected", display.VisibleName(c.thing.Shown)).
 			WithHint("give dest, a path in the workspace")
 	}
 	return t, err
@@ -161,7 +162,7 @@ func (c *restoring) State(ctx context.Context) (string, error) {
 }
 
 func (c *restoring) Show(ctx context.Context) (string, []tool.Content, error) {
-	dest := tool.VisibleName(c.dest.String())
+	dest := display.VisibleName(c.dest.String())
 	summary := fmt.Sprintf("Restores %s to %s, deleted %s: %s", c.thing.Id, dest, c.thing.Deleted.Format(time.RFC3339), inventory(&c.contents))
 	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
@@ -192,7 +193,7 @@ func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, trash.Hidden(err)
 	}
 	c.trash.Forget(c.thing.Id)
-	text := fmt.Sprintf("Restored %s (%s)", tool.VisibleName(path), inventory(&c.contents))
+	text := fmt.Sprintf("Restored %s (%s)", display.VisibleName(path), inventory(&c.contents))
 	if c.older > 0 {
 		text += fmt.Sprintf("; %d more that were deleted there before are still in the trash", c.older)
 	}

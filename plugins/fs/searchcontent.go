@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/grep"
@@ -8,32 +9,51 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
+const (
+	// maxPattern is the maximum length of a pattern in bytes.
+	maxPattern = 4096
+	// maxAround is how many lines are shown before and after a match at most.
+	maxAround = 50
+)
+
 type searchContentArgs struct {
-	Pattern    string   `json:"pattern" jsonschema:"regular expression (RE2) to find in the lines of files" min:"1" max:"4096" alias:"query,regex"`
-	Path       string   `json:"path,omitempty" jsonschema:"the directory or file to search, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
-	Literal    bool     `json:"literal,omitempty" jsonschema:"take the pattern as plain text" default:"false"`
-	Case       string   `json:"case,omitempty" jsonschema:"smart ignores case unless the pattern has a capital letter" enum:"smart,sensitive,insensitive" default:"smart"`
-	Word       bool     `json:"word,omitempty" jsonschema:"find the pattern only where no letter, digit or _ is right before or after it" default:"false"`
-	Globs      []string `json:"globs,omitempty" jsonschema:"search only files that match one of these globs, such as *.go; one that begins with ! leaves out files and directories"`
-	Types      []string `json:"types,omitempty" jsonschema:"search only files of these languages" enum:"c,cpp,css,go,html,java,javascript,json,kotlin,lua,markdown,php,proto,python,ruby,rust,shell,sql,swift,toml,typescript,xml,yaml"`
-	Before     int      `json:"before,omitempty" jsonschema:"how many lines to show before each match" min:"0" max:"50" default:"0"`
-	After      int      `json:"after,omitempty" jsonschema:"how many lines to show after each match" min:"0" max:"50" default:"0"`
-	Multiline  bool     `json:"multiline,omitempty" jsonschema:"let the pattern match across line ends, in files up to 16 MiB" default:"false"`
-	Mode       string   `json:"mode,omitempty" jsonschema:"what to return: the matching lines, the names of files that have any, or how many each has" enum:"content,files,count" default:"content"`
-	Gitignore  bool     `json:"gitignore,omitempty" jsonschema:"leave out files that .gitignore files name" default:"true"`
-	MaxResults int      `json:"max_results,omitempty" jsonschema:"stop after this many matching lines, or files" min:"1" max:"10000" default:"200"`
+	Pattern    string   `json:"pattern" jsonschema:"what to find" alias:"query,regex"`
+	Path       string   `json:"path,omitempty" jsonschema:"directory or file to search" role:"path" alias:"dir,directory,file_path" default:"."`
+	Globs      []string `json:"globs,omitempty" jsonschema:"file names such as *.go; ! excludes" alias:"glob,include"`
+	Types      []string `json:"types,omitempty" jsonschema:"languages such as go" alias:"type"`
+	Literal    bool     `json:"literal,omitempty" jsonschema:"pattern is plain text"`
+	Word       bool     `json:"word,omitempty" jsonschema:"match whole words only"`
+	IgnoreCase *bool    `json:"ignore_case,omitempty" jsonschema:"default: if pattern is lower case" alias:"-i"`
+	Multiline  bool     `json:"multiline,omitempty" jsonschema:"match across lines"`
+	Before     int      `json:"before,omitempty" jsonschema:"lines before a match" alias:"-B"`
+	After      int      `json:"after,omitempty" jsonschema:"lines after" alias:"-A"`
+	Context    int      `json:"context,omitempty" jsonschema:"lines around" alias:"-C"`
+	OutputMode string   `json:"output_mode,omitempty" jsonschema:"what to return" enum:"content,files_with_matches,count" default:"content" alias:"mode"`
+	Gitignore  bool     `json:"gitignore,omitempty" jsonschema:"leave out what git ignores" default:"true"`
+	MaxResults int      `json:"max_results,omitempty" jsonschema:"lines or files to return" min:"1" default:"200" alias:"head_limit"`
+	Numbers    *bool    `json:"numbers,omitempty" jsonschema:"always on" alias:"-n"`
 }
 
 // searchContent is the tool search_content.
 func searchContent(ctx context.Context, w *workspace, in searchContentArgs) (tool.Result, error) {
+	switch n := len(in.Pattern); {
+	case n == 0, n > maxPattern:
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "pattern has %d bytes, expected 1 to %d", n, maxPattern)
+	case min(in.Before, in.After, in.Context) < 0, max(in.Before, in.After, in.Context) > maxAround:
+		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "before, after and context are %d, %d and %d, expected 0 to %d", in.Before, in.After, in.Context, maxAround)
+	}
 	return grep.Run(ctx, w.Roots, in.query(), w.budget)
 }
 
 // query returns what the arguments ask for.
 func (in *searchContentArgs) query() grep.Query {
+	letterCase := "smart"
+	if in.IgnoreCase != nil {
+		letterCase = map[bool]string{true: "insensitive", false: "sensitive"}[*in.IgnoreCase]
+	}
 	return grep.Query{
-		Pattern: in.Pattern, Path: in.Path, Literal: in.Literal, Case: in.Case, Word: in.Word, Multiline: in.Multiline,
+		Pattern: in.Pattern, Path: in.Path, Literal: in.Literal, Case: letterCase, Word: in.Word, Multiline: in.Multiline,
 		Globs: in.Globs, Types: in.Types, Gitignore: in.Gitignore,
-		Mode: in.Mode, Before: in.Before, After: in.After, MaxResults: in.MaxResults,
+		Mode: in.OutputMode, Before: cmp.Or(in.Before, in.Context), After: cmp.Or(in.After, in.Context), MaxResults: in.MaxResults,
 	}
 }

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/glob"
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
@@ -50,14 +48,19 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "smart case knows quotes", in: searchContentArgs{Pattern: `\QTodo:\E\s+write`, Path: "README.md"}, want: "[nothing found]"},
 		{tool: "search_content", name: "smart case knows what is no escape", in: searchContentArgs{Pattern: `\Qn\tX\E|\Qtodo\Write\E`, Path: "README.md"}, want: "[nothing found]"},
 		{tool: "search_content", name: "no quote", in: searchContentArgs{Pattern: `\\Q|func main`}, want: "main.go\n3: func main() {" + secretInProject},
-		{tool: "search_content", name: "sensitive", in: searchContentArgs{Pattern: "todo", Case: "sensitive"}, want: nothingInProject},
-		{tool: "search_content", name: "insensitive", in: searchContentArgs{Pattern: "ToDo", Case: "insensitive"}, want: "README.md\n3: TODO: write" + secretInProject},
+		{tool: "search_content", name: "sensitive", in: searchContentArgs{Pattern: "todo", IgnoreCase: new(false)}, want: nothingInProject},
+		{tool: "search_content", name: "insensitive", in: searchContentArgs{Pattern: "ToDo", IgnoreCase: new(true)}, want: "README.md\n3: TODO: write" + secretInProject},
 		{tool: "search_content", name: "literal", in: searchContentArgs{Pattern: "main() {", Literal: true}, want: "main.go\n3: func main() {" + secretInProject},
 		{tool: "search_content", name: "word", in: searchContentArgs{Pattern: "pack|to", Word: true}, want: nothingInProject},
 		{tool: "search_content", name: "a word of its own", in: searchContentArgs{Pattern: "a|package", Path: "pkg", Word: true}, want: "pkg/a/a.go\n1: package a\n\npkg/a/a_test.go\n1: package a"},
 		{tool: "search_content", name: "globs", in: searchContentArgs{Pattern: "package", Globs: []string{"*.go", "!vendor", "!*_test.go"}}, want: "main.go\n1: package main\n\npkg/a/a.go\n1: package a"},
 		{tool: "search_content", name: "types", in: searchContentArgs{Pattern: "hello", Types: []string{"json", "markdown"}}, want: ".hidden/notes.md\n1: hello hidden\n\npkg/b/data.json\n1: {\"hello\": 1}"},
 		{tool: "search_content", name: "around", in: searchContentArgs{Pattern: "println", Before: 1, After: 2}, want: "main.go\n3- func main() {\n4: \tprintln(\"hello\")\n5- }" + secretInProject},
+		{
+			tool: "search_content", name: "around, with numbers", in: searchContentArgs{Pattern: "println", Context: 1, Numbers: new(true)},
+			want: "main.go\n3- func main() {\n4: \tprintln(\"hello\")\n5- }" + secretInProject,
+		},
+		{tool: "search_content", name: "an unknown language", in: searchContentArgs{Pattern: "a", Types: []string{"klingon"}}, err: `invalid_argument: type "klingon" is not known`},
 		{tool: "search_content", name: "gaps", in: searchContentArgs{Pattern: "^#|TODO", Path: "README.md", Before: 0, After: 0}, want: "README.md\n1: # Project\n3: TODO: write"},
 		{tool: "search_content", name: "across lines", in: searchContentArgs{Pattern: `main\(\) \{\n\s+println`, Multiline: true}, want: "main.go\n3: func main() {\n4: \tprintln(\"hello\")" + secretInProject},
 		{tool: "search_content", name: "not across lines", in: searchContentArgs{Pattern: `main\(\) \{\s+println`}, want: nothingInProject},
@@ -67,10 +70,10 @@ func searchContentCases() []toolCase {
 			tool: "search_content", name: "a line end in some", in: searchContentArgs{Pattern: `TODO|\n\n#`, Path: "README.md"},
 			want: "README.md\n3: TODO: write\n[the line end in pattern matches with multiline=true only]", facts: map[string]any{"incomplete": true},
 		},
-		{tool: "search_content", name: "a directory as a glob", in: searchContentArgs{Pattern: "hello", Globs: []string{"a/"}, Mode: "files"}, want: "pkg/a/a.go"},
+		{tool: "search_content", name: "a directory as a glob", in: searchContentArgs{Pattern: "hello", Globs: []string{"a/"}, OutputMode: "files_with_matches"}, want: "pkg/a/a.go"},
 		{tool: "search_content", name: "an absolute glob", in: searchContentArgs{Pattern: "a", Globs: []string{"/src/*.go"}}, err: `invalid_argument: "/src/*.go" is absolute, but a glob is matched with paths relative to path`},
-		{tool: "search_content", name: "files", in: searchContentArgs{Pattern: "package a", Mode: "files"}, want: "pkg/a/a.go\npkg/a/a_test.go" + secretInProject},
-		{tool: "search_content", name: "count", in: searchContentArgs{Pattern: "hello", Path: "pkg", Mode: "count"}, want: "pkg/a/a.go: 2\npkg/b/data.json: 1", facts: map[string]any{"matches": 3}},
+		{tool: "search_content", name: "files", in: searchContentArgs{Pattern: "package a", OutputMode: "files_with_matches"}, want: "pkg/a/a.go\npkg/a/a_test.go" + secretInProject},
+		{tool: "search_content", name: "count", in: searchContentArgs{Pattern: "hello", Path: "pkg", OutputMode: "count"}, want: "pkg/a/a.go: 2\npkg/b/data.json: 1", facts: map[string]any{"matches": 3}},
 		{
 			tool: "search_content", name: "enough", in: searchContentArgs{Pattern: "package", MaxResults: 1}, facts: map[string]any{"more": true, "matches": 1},
 			want: "main.go\n1: package main" + secretInProject + "\n[there are more; narrow the pattern, the path or the globs, or raise max_results]",
@@ -79,26 +82,13 @@ func searchContentCases() []toolCase {
 		{tool: "search_content", name: "a secret", in: searchContentArgs{Pattern: "hello", Path: ".env"}, err: "permission_denied: Path not allowed by security policy: .env"},
 		{tool: "search_content", name: "bad pattern", in: searchContentArgs{Pattern: "a("}, err: "invalid_argument: pattern is not a regular expression: error parsing regexp: missing closing ): `a(`"},
 		{tool: "search_content", name: "costly pattern", in: searchContentArgs{Pattern: "a{1000}b{1000}"}, err: "invalid_argument: pattern is too costly to search for: 2002 steps for each byte, at most 2000 are possible"},
-		{tool: "search_content", name: "no pattern", in: searchContentArgs{}, err: "invalid_argument: pattern has 0 characters, expected 1 to 4096"},
+		{tool: "search_content", name: "no pattern", in: searchContentArgs{}, err: "invalid_argument: pattern has 0 bytes, expected 1 to 4096"},
 		{tool: "search_content", name: "bad glob", in: searchContentArgs{Pattern: "a", Globs: []string{"!["}}, err: `invalid_argument: "[" is not a glob`},
 		{tool: "search_content", name: "bad type", in: searchContentArgs{Pattern: "a", Types: []string{"cobol"}}, err: `invalid_argument: type "cobol" is not known`},
-		{tool: "search_content", name: "too much around", in: searchContentArgs{Pattern: "a", After: 51}, err: "invalid_argument: after is 51, expected 0 to 50"},
-		{tool: "search_content", name: "max_results -1", in: searchContentArgs{Pattern: "a", MaxResults: -1}, err: "invalid_argument: max_results is -1, expected 1 to 10000"},
+		{tool: "search_content", name: "too much around", in: searchContentArgs{Pattern: "a", After: 51}, err: "invalid_argument: before, after and context are 0, 51 and 0, expected 0 to 50"},
+		{tool: "search_content", name: "max_results -1", in: searchContentArgs{Pattern: "a", MaxResults: -1}, err: "invalid_argument: max_results is -1, expected at least 1"},
 		{tool: "search_content", name: "ignored or not", in: map[string]any{"pattern": "func", "path": "main.go", "gitignore": false}, want: "main.go\n3: func main() {"},
 		{tool: "search_content", name: "outside", in: searchContentArgs{Pattern: "root", Path: "out"}, err: "permission_denied: Path not allowed by security policy: out"},
-	}
-}
-
-// Every language in the schema has extensions.
-func TestLanguages(t *testing.T) {
-	field, ok := reflect.TypeFor[searchContentArgs]().FieldByName("Types")
-	if !ok {
-		t.Fatal("no field Types")
-	}
-	for language := range strings.SplitSeq(field.Tag.Get("enum"), ",") {
-		if len(glob.ExtensionsOf(language)) == 0 {
-			t.Errorf("extensionsOf(%q) is empty", language)
-		}
 	}
 }
 
@@ -128,12 +118,12 @@ func TestSearchContentSaysWhichBound(t *testing.T) {
 		files[fmt.Sprintf("file-of-a-long-name-%03d.txt", n)] = "needle\n"
 	}
 	p := start(t, filetest.Tree(t, files), tool.KiB)
-	for _, mode := range []string{"content", "files", "count"} {
+	for _, mode := range []string{"content", "files_with_matches", "count"} {
 		for most, want := range map[int]string{
 			3:   "[there are more; narrow the pattern, the path or the globs, or raise max_results]",
 			300: "[there are more than fit the output; narrow the pattern, the path or the globs]",
 		} {
-			got := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "needle", Mode: mode, MaxResults: most, After: 1})
+			got := p.Call(t.Context(), "search_content", searchContentArgs{Pattern: "needle", OutputMode: mode, MaxResults: most, After: 1})
 			if got.Error != nil || !strings.HasSuffix(got.Text(), "\n"+want) {
 				t.Errorf("mode %s, max_results %d: %v, %q; want that it ends in %q", mode, most, got.Error, got.Text(), want)
 			}
@@ -161,13 +151,13 @@ func TestSearchContentIsInOrder(t *testing.T) {
 	for _, most := range []int{1, 7, 50, 5000} {
 		want := strings.Join(names[:min(most, len(names))], "\n")
 		for range 5 {
-			got := p.Call(t.Context(), "search_content", map[string]any{"pattern": "needle", "mode": "files", "max_results": most})
+			got := p.Call(t.Context(), "search_content", map[string]any{"pattern": "needle", "output_mode": "files_with_matches", "max_results": most})
 			if text, _, _ := strings.Cut(got.Text(), "\n["); text != want {
 				t.Fatalf("max_results %d:\n%s\nwant\n%s", most, text, want)
 			}
 		}
 	}
-	for _, in := range []searchContentArgs{{Pattern: "needle", MaxResults: 30, After: 1, Before: 1}, {Pattern: "needle", Mode: "count", MaxResults: 10}} {
+	for _, in := range []searchContentArgs{{Pattern: "needle", MaxResults: 30, After: 1, Before: 1}, {Pattern: "needle", OutputMode: "count", MaxResults: 10}} {
 		first := p.Call(t.Context(), "search_content", in).Text()
 		for range 10 {
 			if got := p.Call(t.Context(), "search_content", in).Text(); got != first {
@@ -186,11 +176,11 @@ func TestGitignore(t *testing.T) {
 	})
 	const kept, all = "a.txt\nsub/build/c.txt\nsub/keep.log", "a.log\na.txt\nbuild/b.txt\nsub/build/c.txt\nsub/keep.log\nsub/own.txt"
 	runCases(t, dir, 4*tool.KiB, []toolCase{
-		{tool: "search_content", name: "content", in: searchContentArgs{Pattern: "needle", Mode: "files"}, want: kept},
-		{tool: "search_content", name: "all content", in: map[string]any{"pattern": "needle", "mode": "files", "gitignore": false}, want: all},
-		{tool: "search_content", name: "below", in: searchContentArgs{Pattern: "needle", Mode: "files", Path: "sub"}, want: "sub/build/c.txt\nsub/keep.log"},
-		{tool: "search_content", name: "named", in: searchContentArgs{Pattern: "needle", Mode: "files", Path: "build"}, want: "build/b.txt"},
-		{tool: "search_content", name: "a file that is named", in: searchContentArgs{Pattern: "needle", Mode: "files", Path: "a.log"}, want: "a.log"},
+		{tool: "search_content", name: "content", in: searchContentArgs{Pattern: "needle", OutputMode: "files_with_matches"}, want: kept},
+		{tool: "search_content", name: "all content", in: map[string]any{"pattern": "needle", "output_mode": "files_with_matches", "gitignore": false}, want: all},
+		{tool: "search_content", name: "below", in: searchContentArgs{Pattern: "needle", OutputMode: "files_with_matches", Path: "sub"}, want: "sub/build/c.txt\nsub/keep.log"},
+		{tool: "search_content", name: "named", in: searchContentArgs{Pattern: "needle", OutputMode: "files_with_matches", Path: "build"}, want: "build/b.txt"},
+		{tool: "search_content", name: "a file that is named", in: searchContentArgs{Pattern: "needle", OutputMode: "files_with_matches", Path: "a.log"}, want: "a.log"},
 		{tool: "search_files", name: "names", in: searchFilesArgs{Pattern: "*.{txt,log}"}, want: kept},
 		{tool: "search_files", name: "all names", in: map[string]any{"pattern": "*.{txt,log}", "gitignore": false}, want: all},
 		{tool: "list_directory", name: "a list has all", in: listDirectoryArgs{}, want: "a.log  7\na.txt  7\nbuild/\nsub/\n[1 hidden entries are not shown; list them with hidden=true]"},
@@ -221,7 +211,7 @@ func TestSearchContentEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	for _, path := range []string{".", "a.txt"} {
-		in := searchContentArgs{Pattern: "x", Path: path, MaxResults: 1, Mode: "content"}
+		in := searchContentArgs{Pattern: "x", Path: path, MaxResults: 1, OutputMode: "content"}
 		if _, err := searchContent(ctx, workspaceOf(t, dir, 1000), in); !errors.Is(err, cause) {
 			t.Errorf("searchContent(%s) = %v, want %v", path, err, cause)
 		}

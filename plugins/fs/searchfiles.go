@@ -15,26 +15,23 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type searchFilesArgs struct {
-	Pattern   string   `json:"pattern" jsonschema:"glob with *, ?, [a-z], {a,b} and ** for any number of directories; one without a slash matches names in every directory" alias:"glob,query"`
-	Path      string   `json:"path,omitempty" jsonschema:"the directory to search, relative to the workspace or absolute below it" role:"path" alias:"dir,directory" default:"."`
-	Exclude   []string `json:"exclude,omitempty" jsonschema:"globs of files and directories to leave out, with everything below them"`
-	Type      string   `json:"type,omitempty" jsonschema:"what to find" enum:"any,file,directory,symlink" default:"any"`
-	Size      string   `json:"size,omitempty" jsonschema:"files above or below a size, such as >1MiB or <10KiB"`
-	Modified  string   `json:"modified,omitempty" jsonschema:"changed since then: a time ago such as 30m, 24h or 7d, a date such as 2026-01-31, or an RFC 3339 time"`
-	Gitignore bool     `json:"gitignore,omitempty" jsonschema:"leave out what .gitignore files name" default:"true"`
+	Pattern   string   `json:"pattern" jsonschema:"glob" alias:"glob,query,name"`
+	Path      string   `json:"path,omitempty" jsonschema:"directory to search" role:"path" alias:"dir,directory" default:"."`
+	Exclude   []string `json:"exclude,omitempty" jsonschema:"globs to leave out"`
+	Type      string   `json:"type,omitempty" jsonschema:"kind of file" enum:"any,file,directory,symlink" default:"any"`
+	Size      string   `json:"size,omitempty" jsonschema:"such as >1MiB or <10KiB"`
+	Modified  string   `json:"modified,omitempty" jsonschema:"changed since, such as 24h, 7d or 2026-01-31"`
+	Gitignore bool     `json:"gitignore,omitempty" jsonschema:"leave out what git ignores" default:"true"`
 	page.Args
 }
 
 // searchFiles is the tool search_files.
 func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Result, error) {
-	part, err := in.Page()
-	if err != nil {
-		return tool.Result{}, err
-	}
 	absolute, err := in.normalize(w)
 	if err != nil {
 		return tool.Result{}, err
@@ -46,7 +43,7 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 	if absolute {
 		wanted.pattern = glob.Glob(in.Pattern) // one without a slash is for that directory only
 	}
-	list := page.NewListing(part, w.budget)
+	list := page.NewListing(in.Args, w.budget)
 	var notes page.Notes
 	matched := 0
 	files, err := filetree.Open(w.Roots, in.Path, filetree.Options{Gitignore: in.Gitignore, Skip: wanted.skip})
@@ -66,10 +63,10 @@ func searchFiles(ctx context.Context, w *workspace, in searchFilesArgs) (tool.Re
 			continue
 		}
 		matched++
-		if matched <= part.Start {
+		if matched <= list.Start {
 			continue
 		}
-		line := tool.VisibleName(e.Path())
+		line := display.VisibleName(e.Path())
 		if e.IsDir() {
 			line += "/"
 		}
@@ -108,7 +105,7 @@ func (in *searchFilesArgs) normalize(w *workspace) (absolute bool, err error) {
 		return false, err
 	}
 	if start != "." && dir != start && !strings.HasPrefix(dir, start+"/") {
-		return false, tool.Errorf(tool.InvalidArgument, "pattern is for files below %s, which is not below path, %s", tool.VisibleName(dir), tool.VisibleName(start)).
+		return false, tool.Errorf(tool.InvalidArgument, "pattern is for files below %s, which is not below path, %s", display.VisibleName(dir), display.VisibleName(start)).
 			WithHint("leave path out, or use a pattern relative to it")
 	}
 	in.Path, in.Pattern = dir, pattern

@@ -36,7 +36,7 @@ func TestSearchContentTellsWhatItDidNotSearch(t *testing.T) {
 		{tool: "search_content", name: "a long line", in: searchContentArgs{Pattern: "needle", Path: "long"}, want: "[nothing found]\n" + line, facts: map[string]any{"incomplete": true}},
 		{tool: "search_content", name: "the cut is no end", in: searchContentArgs{Pattern: `x{3}$|x\b`, Path: "long"}, want: "[nothing found]\n" + line},
 		{tool: "search_content", name: "another line", in: searchContentArgs{Pattern: "needle|b", Path: "long"}, want: "long/a.txt\n2: b\n" + line},
-		{tool: "search_content", name: "in the part that is searched", in: searchContentArgs{Pattern: "x", Path: "long", Mode: "count"}, want: "long/a.txt: 1", facts: map[string]any{"incomplete": nil}},
+		{tool: "search_content", name: "in the part that is searched", in: searchContentArgs{Pattern: "x", Path: "long", OutputMode: "count"}, want: "long/a.txt: 1", facts: map[string]any{"incomplete": nil}},
 		{
 			tool: "search_content", name: "a large file", in: searchContentArgs{Pattern: "needle", Path: "large", Multiline: true},
 			want: "[nothing found]\n[not searched, since multiline is for files up to 16 MiB: large/a.txt; search without it]",

@@ -11,10 +11,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 
 	"github.com/toolhost/toolhost/sdk"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -23,9 +23,9 @@ import (
 const defaultVaultSize = 64 * tool.MiB
 
 type vaultCopyArgs struct {
-	Source    string `json:"source" jsonschema:"the file in the vault: the name of the vault, a slash and the path in it; a directory there, or an empty text, gets an error that lists what there is" alias:"from,src"`
-	Dest      string `json:"dest" jsonschema:"the whole new path, relative to the workspace or absolute below it" role:"path" alias:"to,destination"`
-	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file that is at dest" default:"false"`
+	Source    string `json:"source" jsonschema:"vault and path in it, such as letters/short.odt" alias:"from,src"`
+	Dest      string `json:"dest" jsonschema:"new path" role:"path" alias:"to,destination"`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"replace a file at dest"`
 }
 
 // lookIntoVault says how to find a file.
@@ -76,10 +76,10 @@ func planVaultCopy(ctx context.Context, w *workspace, in vaultCopyArgs) (change,
 	}
 	info := c.source.Info()
 	if info == nil || !info.Mode().IsRegular() {
-		return nil, tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time", tool.VisibleName(c.name)).WithHint("look at it again")
+		return nil, tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time", display.VisibleName(c.name)).WithHint("look at it again")
 	}
 	if info.Size() > w.maxVault {
-		return nil, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be copied from a vault", tool.VisibleName(c.name), info.Size(), w.maxVault).
+		return nil, tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be copied from a vault", display.VisibleName(c.name), info.Size(), w.maxVault).
 			WithHint("the setting vault_max_size says so; ask the user to copy it")
 	}
 	if err := fits(c.dest, in.Dest, c.name, info.Mode()); err != nil {
@@ -101,17 +101,17 @@ func (w *workspace) vaultOf(source string) (name, inside string, err error) {
 	name, inside, _ = strings.Cut(source, "/")
 	if _, ok := w.vaults[name]; !ok {
 		return "", "", tool.Errorf(tool.NotFound, "There is no vault of the name %q", name).
-			WithHint("source begins with the name of a vault and a slash; there are: %s", tool.VisibleName(strings.Join(names, ", ")))
+			WithHint("source begins with the name of a vault and a slash; there are: %s", display.VisibleName(strings.Join(names, ", ")))
 	}
 	if inside = path.Clean("./" + inside); inside == ".." || strings.HasPrefix(inside, "../") {
-		return "", "", tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(source)).WithHint("it leads out of the vault")
+		return "", "", tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.VisibleName(source)).WithHint("it leads out of the vault")
 	}
 	return name, inside, nil
 }
 
 // openVault opens a vault. It is closed with the workspace.
 func (w *workspace) openVault(name string) (*roots.Roots, error) {
-	unavailable := tool.Errorf(tool.Unavailable, "The vault %s cannot be opened", tool.VisibleName(name)).
+	unavailable := tool.Errorf(tool.Unavailable, "The vault %s cannot be opened", display.VisibleName(name)).
 		WithHint("it must be a directory outside of the workspace that the sandbox of the plugin fs lists under filesystem.read; ask the user")
 	vault, err := roots.Open([]string{w.vaults[name]}, w.options)
 	if err != nil {
@@ -138,7 +138,7 @@ func within(dir, abs string) bool {
 
 // find opens the file in the vault, to which no link may lead.
 func (c *vaulted) find(w *workspace, vault *roots.Roots, inside string) (*roots.Target, error) {
-	shown := tool.VisibleName(c.name)
+	shown := display.VisibleName(c.name)
 	root, err := vault.Target(".", roots.TargetOptions{Read: true})
 	if err != nil {
 		return nil, c.inVaultTerms(err)
@@ -198,10 +198,10 @@ func (c *vaulted) inVaultTerms(err error) error {
 		return err
 	}
 	if told.Code == tool.NotFound {
-		return tool.Errorf(tool.NotFound, "File not found: %s", tool.VisibleName(c.name)).WithCause(err).WithHint("%s", lookIntoVault)
+		return tool.Errorf(tool.NotFound, "File not found: %s", display.VisibleName(c.name)).WithCause(err).WithHint("%s", lookIntoVault)
 	}
 	if told.Code == tool.PermissionDenied {
-		return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", tool.VisibleName(c.name)).WithCause(err).
+		return tool.Errorf(tool.PermissionDenied, "Path not allowed by security policy: %s", display.VisibleName(c.name)).WithCause(err).
 			WithHint("it leads out of the vault, or its name is one of those that hold secrets or are protected, which keep their name when they are copied")
 	}
 	return told
@@ -218,14 +218,14 @@ func (c *vaulted) State(ctx context.Context) (string, error) {
 // facts are all that is told of the content.
 func (c *vaulted) facts() string {
 	if c.content.Hash == "" {
-		return page.Count(int(c.content.Size), "byte")
+		return display.Plural(int(c.content.Size), "byte")
 	}
-	return fmt.Sprintf("%s, %s", page.Count(int(c.content.Size), "byte"), c.content.Hash)
+	return fmt.Sprintf("%s, %s", display.Plural(int(c.content.Size), "byte"), c.content.Hash)
 }
 
 func (c *vaulted) Show(ctx context.Context) (string, []tool.Content, error) {
-	dest := tool.VisibleName(c.dest.String())
-	summary := fmt.Sprintf("Copies %s of a vault to %s", tool.VisibleName(c.name), dest)
+	dest := display.VisibleName(c.dest.String())
+	summary := fmt.Sprintf("Copies %s of a vault to %s", display.VisibleName(c.name), dest)
 	replaced, err := snapshot.Take(ctx, c.dest, 0)
 	if err != nil {
 		return "", nil, err
@@ -243,7 +243,7 @@ func (c *vaulted) Apply(ctx context.Context) (tool.Result, error) {
 	if err := c.source.MoveTo(ctx, c.dest, c.options); err != nil {
 		return tool.Result{}, c.inVaultTerms(err)
 	}
-	result := tool.TextResult(fmt.Sprintf("Copied %s to %s (%s)", tool.VisibleName(c.name), tool.VisibleName(path), c.facts()))
+	result := tool.TextResult(fmt.Sprintf("Copied %s to %s (%s)", display.VisibleName(c.name), display.VisibleName(path), c.facts()))
 	result.Metadata = map[string]any{"source": c.name, "path": path, "bytes": c.content.Size, "replaced": operation == updated}
 	if c.content.Hash != "" {
 		result.Metadata["hash"] = c.content.Hash

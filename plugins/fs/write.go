@@ -10,21 +10,20 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 	"github.com/toolhost/toolhost/plugins/fs/internal/snapshot"
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 type writeFileArgs struct {
-	Path       string `json:"path" jsonschema:"the file to write, relative to the workspace or absolute below it" role:"path" alias:"file_path,filename"`
-	Content    string `json:"content" jsonschema:"the whole text to write; nothing is added to it"`
-	Mode       string `json:"mode,omitempty" jsonschema:"overwrite creates the file or replaces its content, create refuses if there is a file, append adds to its end" enum:"overwrite,create,append" default:"overwrite"`
-	ExpectHash string `json:"expect_hash,omitempty" jsonschema:"the hash that file_info shows; if the file holds anything else by now, nothing is written"`
-	CreateDirs bool   `json:"create_dirs,omitempty" jsonschema:"create missing directories on the way" default:"true"`
-	Verbatim   bool   `json:"verbatim,omitempty" jsonschema:"write the content exactly; without it, what is written to a file that begins with a byte order mark does too, and gets CRLF line ends if all of the file's are" default:"false"`
+	Path       string `json:"path" jsonschema:"file to write" role:"path" alias:"file_path,filename"`
+	Content    string `json:"content" jsonschema:"the text"`
+	Mode       string `json:"mode,omitempty" jsonschema:"create fails if the file exists, append adds to its end" enum:"overwrite,create,append" default:"overwrite"`
+	ExpectHash string `json:"expect_hash,omitempty" jsonschema:"fail unless the file has this hash"`
+	Verbatim   bool   `json:"verbatim,omitempty" jsonschema:"do not adapt mark and line ends"`
 }
 
 // writing is a call of write_file.
@@ -43,7 +42,7 @@ var _ change = (*writing)(nil)
 
 // planWrite looks at what a call of write_file would change.
 func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, error) {
-	t, err := w.fileTarget(in.Path, roots.TargetOptions{Follow: true, Parents: in.CreateDirs})
+	t, err := w.fileTarget(in.Path, roots.TargetOptions{Follow: true, Parents: true})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +52,7 @@ func planWrite(ctx context.Context, w *workspace, in writeFileArgs) (change, err
 	c := &writing{writeFileArgs: in, target: t, text: in.Content}
 	if in.Mode == "create" && t.Info() != nil {
 		return nil, tool.Errorf(tool.Failed, "Failed to write file: file exists").
-			WithHint("%s is there already; read it, or use another mode", tool.VisibleName(t.String()))
+			WithHint("%s is there already; read it, or use another mode", display.VisibleName(t.String()))
 	}
 	if err := t.Writable(); err != nil {
 		return nil, err
@@ -125,7 +124,7 @@ func (c *writing) adopt(ctx context.Context) error {
 		return tool.Errorf(tool.Failed, "Failed to write file: it has bytes that are not %s, and the content has U+FFFD, which is what they are shown as", encoding.Name).
 			WithHint("use edit_file, which keeps them, or read the file with its encoding; verbatim writes U+FFFD")
 	}
-	if c.Mode != "append" && encoding.Decoder == nil && encoding.Bom > 0 && !strings.HasPrefix(c.text, string(textfile.MarkUTF8)) {
+	if c.Mode != "append" && encoding.Decoder == nil && encoding.BOM > 0 && !strings.HasPrefix(c.text, string(textfile.MarkUTF8)) {
 		c.kept = append(c.kept, keptMark)
 	}
 	if textfile.LineEnds(c.text) != "\n" {
@@ -135,7 +134,7 @@ func (c *writing) adopt(ctx context.Context) error {
 	if err == nil && strings.Contains(start, "\n") && textfile.LineEnds(start) != "\r\n" {
 		return nil
 	}
-	rest := io.NewSectionReader(f, int64(encoding.Bom), snapshot.MaxWhole)
+	rest := io.NewSectionReader(f, int64(encoding.BOM), snapshot.MaxWhole)
 	all, err := textfile.Scan(ctx, encoding.Text(rest), textfile.CountOnly, min(before.Size, snapshot.MaxWhole), true)
 	if err != nil {
 		return snapshot.ReadError(err)
@@ -184,24 +183,24 @@ func (c *writing) Show(ctx context.Context) (string, []tool.Content, error) {
 	if err := c.look(ctx); err != nil {
 		return "", nil, err
 	}
-	path := tool.VisibleName(c.target.String())
+	path := display.VisibleName(c.target.String())
 	old, encoding, ok := c.before.Text()
 	after := c.text
 	var notes []tool.Content
 	if len(c.kept) > 0 {
 		notes = append(notes, tool.Text(c.keptNote()))
 	}
-	summary := fmt.Sprintf("Creates %s with %s", path, page.Count(len(c.content), "byte"))
+	summary := fmt.Sprintf("Creates %s with %s", path, display.Plural(len(c.content), "byte"))
 	switch {
 	case c.before.Exists && c.Mode == "append":
-		summary = fmt.Sprintf("Adds %s to the end of %s, which has %d", page.Count(len(c.content), "byte"), path, c.before.Size)
+		summary = fmt.Sprintf("Adds %s to the end of %s, which has %d", display.Plural(len(c.content), "byte"), path, c.before.Size)
 		if !c.before.Kept {
 			note := "The file is too large for a diff; what it holds stays, and this is added to its end:"
 			return summary, slices.Concat(notes, []tool.Content{tool.Text(note)}, snapshot.Bounded("addition", after)), nil
 		}
 		after = old + after
 	case c.before.Exists:
-		summary = fmt.Sprintf("Replaces %s of %s by %d", page.Count(int(c.before.Size), "byte"), path, len(c.content))
+		summary = fmt.Sprintf("Replaces %s of %s by %d", display.Plural(int(c.before.Size), "byte"), path, len(c.content))
 		now := "utf-8 without a byte order mark"
 		if bytes.HasPrefix(c.content, textfile.MarkUTF8) {
 			now = "utf-8 with a byte order mark"
@@ -226,7 +225,7 @@ func (c *writing) Apply(context.Context) (tool.Result, error) {
 	if err := c.target.Write(c.content, options); err != nil {
 		return tool.Result{}, err
 	}
-	result := tool.TextResult(fmt.Sprintf("Wrote %d bytes to %s", len(c.content), tool.VisibleName(path)))
+	result := tool.TextResult(fmt.Sprintf("Wrote %d bytes to %s", len(c.content), display.VisibleName(path)))
 	result.Metadata = map[string]any{"bytes_written": len(c.content), "path": path}
 	if len(c.kept) > 0 {
 		result.Content = append(result.Content, tool.Text(c.keptNote()))

@@ -37,7 +37,7 @@ func writeFileCases() []changeCase {
 	updated := func(path string) []tool.Effect { return []tool.Effect{effect(path, "update")} }
 	return []changeCase{
 		{
-			name: "new", tool: "write_file", in: writeFileArgs{Path: "x/y/new.txt", Content: "hi\n", CreateDirs: true},
+			name: "new", tool: "write_file", in: writeFileArgs{Path: "x/y/new.txt", Content: "hi\n"},
 			want: "Wrote 3 bytes to x/y/new.txt", effects: []tool.Effect{effect("x/y/new.txt", "create")},
 			facts: map[string]any{"bytes_written": 3, "path": "x/y/new.txt", "hash": "sha256:98ea6e4f216f2fb4b69fff9b3a44842c38686ca685f3f55dc48c5d3fb1107be4"},
 			files: map[string]string{"x/": "", "x/y/": "", "x/y/new.txt": "hi\n"}, summary: "Creates x/y/new.txt with 3 bytes",
@@ -170,10 +170,9 @@ func writeFileCases() []changeCase {
 		{name: "dot at the end", tool: "write_file", in: writeFileArgs{Path: "a.txt/.", Content: "x"}, err: "invalid_argument: a.txt/. names a directory, since it ends in /., but here is a file"},
 		{name: "no hash", tool: "write_file", in: writeFileArgs{Path: "a.txt", Content: "x", ExpectHash: "md5:1"}, err: `invalid_argument: expect_hash is "md5:1", expected sha256: and 64 hex digits`},
 		{name: "hash of what is not there", tool: "write_file", in: writeFileArgs{Path: "new.txt", ExpectHash: hash}, err: "conflict: new.txt does not exist, but expect_hash says what it holds"},
-		{name: "no directories", tool: "write_file", in: map[string]any{"path": "x/new.txt", "content": "hi", "create_dirs": false}, err: "not_found: File not found: x"},
 		{name: "directory", tool: "write_file", in: writeFileArgs{Path: "dir", Content: "hi"}, err: failed + "it is a directory, not a regular file"},
-		{name: "outside", tool: "write_file", in: writeFileArgs{Path: "../x", Content: "hi", CreateDirs: true}, err: "permission_denied: Path not allowed by security policy: ../x"},
-		{name: "hook", tool: "write_file", in: writeFileArgs{Path: ".git/hooks/pre-commit", Content: "#!/bin/sh", CreateDirs: true}, err: "permission_denied: Path not allowed by security policy: .git/hooks/pre-commit"},
+		{name: "outside", tool: "write_file", in: writeFileArgs{Path: "../x", Content: "hi"}, err: "permission_denied: Path not allowed by security policy: ../x"},
+		{name: "hook", tool: "write_file", in: writeFileArgs{Path: ".git/hooks/pre-commit", Content: "#!/bin/sh"}, err: "permission_denied: Path not allowed by security policy: .git/hooks/pre-commit"},
 	}
 }
 
@@ -206,11 +205,11 @@ func TestWriteFileLimits(t *testing.T) {
 		t.Errorf("the file has %d bytes, %v", len(data), err)
 	}
 	path := strings.Repeat("d/", 2047) + "f"
-	got := p.Call(t.Context(), "write_file", writeFileArgs{Path: path, Content: "deep", CreateDirs: true})
+	got := p.Call(t.Context(), "write_file", writeFileArgs{Path: path, Content: "deep"})
 	if got.Error != nil {
 		t.Errorf("write_file of a path of %d bytes: %q", len(path), message(got))
 	}
-	if got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "d" + path, Content: "deep", CreateDirs: true}); got.Error == nil || got.Error.Code != tool.InvalidArgument {
+	if got := p.Call(t.Context(), "write_file", writeFileArgs{Path: "d" + path, Content: "deep"}); got.Error == nil || got.Error.Code != tool.InvalidArgument {
 		t.Errorf("write_file of a path of %d bytes: %q", len(path)+1, message(got))
 	}
 }

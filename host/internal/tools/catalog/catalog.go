@@ -114,11 +114,14 @@ func (c *Catalog) Publish(plugin, digest string, specs []tool.Spec) error {
 	return nil
 }
 
-// Lookup returns the tool with a name or an alias. The error has code
-// [tool.NotFound] and offers the nearest names.
+// Lookup returns the tool with a name or an alias. Names of tools are lower case, so Read
+// is read. The error has code [tool.NotFound] and offers the nearest names.
 func (c *Catalog) Lookup(name string) (*Entry, *tool.Error) {
 	now := c.current.Load()
 	if entry, ok := now.byName[name]; ok {
+		return entry, nil
+	}
+	if entry, ok := now.byName[strings.ToLower(name)]; ok {
 		return entry, nil
 	}
 	for _, refusal := range now.refusals {

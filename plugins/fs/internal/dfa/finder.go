@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
+	"github.com/toolhost/toolhost/sdk/display"
 )
 
 // Finder finds an expression. It is used by one goroutine at a time.
@@ -49,7 +49,7 @@ func (f *Finder) toEnd() *machine {
 // what follows is not known: so "$" and "\b" do not match at its end. It has
 // no line end.
 func (f *Finder) Begins(line []byte) bool {
-	line = bytes.TrimSuffix(textfile.TrimRune(line), []byte{'\r'}) // it may belong to the line end
+	line = bytes.TrimSuffix(display.TrimPartial(line), []byte{'\r'}) // it may belong to the line end
 	m := f.byLine()
 	if bytes.IndexByte(line, '\r') >= 0 {
 		m = f.toEnd() // for it this is a character like others

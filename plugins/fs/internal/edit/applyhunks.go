@@ -8,24 +8,25 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// hunkWriter is the text of a file as the hunks of a patch change it.
+// hunkWriter writes the text of a file with the changes of a patch.
 type hunkWriter struct {
 	*hunkFinder
 	out strings.Builder
-	// lineEnd is what new lines end with; verbatim says that they bring the
-	// carriage return themselves, if there is one.
+	// lineEnd is the end of added lines; verbatim means that they keep their own carriage
+	// returns.
 	lineEnd  string
 	verbatim bool
-	copied   int // how many lines of the file are in out, or went
+	copied   int // lines of the file that were copied or removed
 	notes    []string
 }
 
-// ApplyHunks makes the changes of a patch in the text of a file. The notes say where
-// hunks stood elsewhere than they said, or were not quite the same.
+// ApplyHunks applies the hunks of a patch to the text of a file. The notes say which
+// hunks were found at another line, or were not exactly equal.
 func ApplyHunks(ctx context.Context, path, text string, f *patch.File) (after string, notes []string, err error) {
 	w := &hunkWriter{hunkFinder: newHunkFinder(path, text, f.Hunks)}
 	w.lineEnd, w.verbatim = newLineEnd(text, f)
@@ -52,12 +53,12 @@ func ApplyHunks(ctx context.Context, path, text string, f *patch.File) (after st
 	w.copyTo(w.count())
 	after = w.out.String()
 	if len(after) > MaxBytes {
-		return "", nil, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes or more, at most %d are possible", tool.VisibleName(path), len(after), MaxBytes)
+		return "", nil, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes or more, at most %d are possible", display.VisibleName(path), len(after), MaxBytes)
 	}
 	return finish(text, after, w.end(), reachesEnd && !f.EndKept, &last), w.notes, nil
 }
 
-// end is the line end that is added where one is missing.
+// end returns the line end to add where one is missing.
 func (w *hunkWriter) end() string {
 	if w.verbatim && textfile.LineEnds(w.text) == "\r\n" {
 		return "\r\n"
@@ -65,9 +66,9 @@ func (w *hunkWriter) end() string {
 	return w.lineEnd
 }
 
-// newLineEnd decides how new lines end: as those of the file, unless the patch
-// has line ends of its own. It has if carriage returns are in it, and they are
-// not only what a program on the way has put into every line.
+// newLineEnd decides how added lines end: like the lines of the file, unless the patch
+// has its own line ends. Carriage returns in every line of the patch do not count: a
+// program has added them on the way.
 func newLineEnd(text string, f *patch.File) (end string, verbatim bool) {
 	returns, without := false, false
 	for _, h := range f.Hunks {
@@ -90,7 +91,7 @@ func newLineEnd(text string, f *patch.File) (end string, verbatim bool) {
 	}
 }
 
-// note says where a hunk stood, if that is not what it said.
+// note records where a hunk was found, if not at the line in its header.
 func (w *hunkWriter) note(n int, at hunkPlace) {
 	if at.shift != 0 {
 		w.notes = append(w.notes, fmt.Sprintf("hunk %d at line %d, not %d", n, at.first+1, at.first+1-at.shift))
@@ -100,14 +101,14 @@ func (w *hunkWriter) note(n int, at hunkPlace) {
 	}
 }
 
-// copyTo copies the lines of the file before the given one.
+// copyTo copies the lines of the file before line first.
 func (w *hunkWriter) copyTo(first int) {
 	for ; w.copied < first; w.copied++ {
 		w.put(w.whole(w.copied))
 	}
 }
 
-// put adds a line after those that there are, each of which must have ended.
+// put adds a line. It ends the previous line first if that has no line end.
 func (w *hunkWriter) put(line string) {
 	if text := w.out.String(); text != "" && !strings.HasSuffix(text, "\n") {
 		w.out.WriteString(w.end())
@@ -115,7 +116,7 @@ func (w *hunkWriter) put(line string) {
 	w.out.WriteString(line)
 }
 
-// replace adds the lines of a hunk: those that stay as the file has them.
+// replace adds the lines of a hunk. Unchanged lines are copied from the file.
 func (w *hunkWriter) replace(h *patch.Hunk, at hunkPlace) {
 	for _, l := range h.Lines {
 		switch l.Kind {
@@ -130,7 +131,7 @@ func (w *hunkWriter) replace(h *patch.Hunk, at hunkPlace) {
 	w.copied = at.first + at.count
 }
 
-// newLine returns a line that comes, with its line end.
+// newLine returns an added line with its line end.
 func (w *hunkWriter) newLine(l patch.Line) string {
 	text := l.Text
 	if !w.verbatim {
@@ -142,9 +143,8 @@ func (w *hunkWriter) newLine(l patch.Line) string {
 	return text + w.lineEnd
 }
 
-// finish gives the new text its last line end, or takes it: as the last hunk
-// says, if it reaches the end of the file and says something; else as the file
-// had it.
+// finish adds or removes the last line end of the new text: as the last hunk says if it
+// reaches the end of the file and says so, or else as in the file before.
 func finish(before, after, lineEnd string, reachesEnd bool, last *patch.Hunk) string {
 	isOpen := func(l patch.Line) bool { return l.Open }
 	wanted := before == "" || strings.HasSuffix(before, "\n")

@@ -11,29 +11,30 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// MaxBytes is the size up to which a file can be edited, before and after.
+// MaxBytes is the maximum size of a file that is edited, before and after.
 const MaxBytes = 8 << 20
 
 // maxMatches is how many times one text can be replaced.
 const maxMatches = 100_000
 
-// Replacement is one edit: the text old becomes new.
+// Replacement is one edit: the text Old becomes New.
 type Replacement struct {
-	Old string `json:"old" jsonschema:"the text to replace, as it is in the file; whole lines are best" alias:"old_string"`
-	New string `json:"new" jsonschema:"the text to put there instead; empty to delete" alias:"new_string"`
-	All bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence; without it there must be exactly one"`
+	Old string `json:"old" jsonschema:"text to replace" alias:"old_string"`
+	New string `json:"new" jsonschema:"new text" alias:"new_string"`
+	All bool   `json:"replace_all,omitempty" jsonschema:"replace every occurrence"`
 }
 
-// match is where a text was found, and what takes its place.
+// match is where a text was found, and its replacement.
 type match struct {
 	start, end int
 	text       string
 }
 
-// Tolerance is how a text was found.
+// Tolerance is how exactly a text was found.
 type Tolerance int
 
 const (
@@ -42,7 +43,7 @@ const (
 	despiteIndentation
 )
 
-// Note says what was not exact, for a model.
+// Note says for a model what was not exact; it returns "" if all was.
 func (t Tolerance) Note() string {
 	switch t {
 	case despiteSpaces:
@@ -54,9 +55,9 @@ func (t Tolerance) Note() string {
 	return ""
 }
 
-// find returns where r.Old is in text, in order and not overlapping, by the
-// least tolerance that finds it. It stops after one more than maxMatches, or
-// when the new text is larger than a file may be.
+// find returns where Old is in text, in order and without overlaps, with the least
+// tolerance that finds it. It stops after maxMatches+1 matches, and when the new text
+// exceeds the maximum size.
 func (r Replacement) find(text string) ([]match, Tolerance) {
 	if found := r.findExactly(text); len(found) > 0 {
 		return found, Exactly
@@ -70,8 +71,7 @@ func (r Replacement) find(text string) ([]match, Tolerance) {
 	return nil, Exactly
 }
 
-// findExactly finds old as it is, and if there is none with the line ends of
-// the text.
+// findExactly finds Old as it is, or else with the line ends of the text.
 func (r Replacement) findExactly(text string) []match {
 	style := textfile.LineEnds(text)
 	as := r.New
@@ -100,14 +100,14 @@ func findAll(text, old, as string) []match {
 	return found
 }
 
-// Applied is what an edit did.
+// Applied describes what an edit did.
 type Applied struct {
 	Count int
-	Line  int // of the first, counted from 1 in the text before
+	Line  int // of the first replacement, from 1, in the text before
 	How   Tolerance
 }
 
-// Apply makes the replacement in text.
+// Apply replaces Old by New in text. path names the file in errors.
 func (r Replacement) Apply(path, text string) (string, Applied, error) {
 	switch r.Old {
 	case "":
@@ -124,7 +124,7 @@ func (r Replacement) Apply(path, text string) (string, Applied, error) {
 		return "", Applied{}, ambiguous(path, text, found)
 	}
 	if len(found) > maxMatches {
-		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "The text to replace is in %s more than %d times", tool.VisibleName(path), maxMatches)
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "The text to replace is in %s more than %d times", display.VisibleName(path), maxMatches)
 	}
 	size, ends := len(text), strings.Count(text, "\n")
 	for _, m := range found {
@@ -133,9 +133,9 @@ func (r Replacement) Apply(path, text string) (string, Applied, error) {
 	}
 	switch {
 	case size > MaxBytes:
-		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes, at most %d are possible", tool.VisibleName(path), size, MaxBytes)
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d bytes, at most %d are possible", display.VisibleName(path), size, MaxBytes)
 	case ends > MaxLines:
-		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d lines, at most %d are possible", tool.VisibleName(path), ends, MaxLines)
+		return "", Applied{}, tool.Errorf(tool.ResourceExhausted, "%s would have %d lines, at most %d are possible", display.VisibleName(path), ends, MaxLines)
 	}
 	var b strings.Builder
 	b.Grow(size)
@@ -149,10 +149,10 @@ func (r Replacement) Apply(path, text string) (string, Applied, error) {
 	return b.String(), Applied{len(found), lineAt(text, found[0].start), how}, nil
 }
 
-// lineAt returns the number of the line that the byte belongs to.
+// lineAt returns the number of the line that has the byte.
 func lineAt(text string, at int) int { return strings.Count(text[:at], "\n") + 1 }
 
-// KeepLastEnd gives after the line end that before had at its end.
+// KeepLastEnd gives after the line end that before has at its end.
 func KeepLastEnd(before, after string) string {
 	if after == "" || !strings.HasSuffix(before, "\n") || strings.HasSuffix(after, "\n") {
 		return after

@@ -5,33 +5,34 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/patch"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// hunkFinder finds the hunks of a patch in the lines of a file, one after the other.
+// hunkFinder locates the hunks of a patch in the lines of a file, one after the other.
 type hunkFinder struct {
 	path string
 	textLines
 	hunks []patch.Hunk
-	// numbers are the lines as numbers, for each tolerance that was needed.
+	// numbers are the lines as numbers, for each tolerance that was used.
 	numbers map[Tolerance]lineNumbers
-	// next is the line after the hunk before, counted from 0, and shift how far
-	// that one stood from where it said.
+	// next is the line after the previous hunk, from 0, and shift is the distance of that
+	// hunk from the line in its header.
 	next, shift int
 }
 
 // lineNumbers are the lines of a file as numbers.
 type lineNumbers struct {
-	ids      lineIDs // of the lines that some hunk looks for
+	ids      lineIDs // of the lines that hunks look for
 	sequence []int32
 }
 
-// hunkPlace is where a hunk stands.
+// hunkPlace is where a hunk is in the file.
 type hunkPlace struct {
-	first, count int // lines, counted from 0
+	first, count int // lines, from 0
 	how          Tolerance
-	// shift is how far that is from where the hunk said; 0 if it did not.
+	// shift is the distance from the line in the header of the hunk; 0 if it has none.
 	shift int
 }
 
@@ -39,8 +40,8 @@ func newHunkFinder(path, text string, hunks []patch.Hunk) *hunkFinder {
 	return &hunkFinder{path: path, textLines: splitLines(text), hunks: hunks, numbers: map[Tolerance]lineNumbers{}}
 }
 
-// numbered returns the lines as numbers. Exactly means without line ends:
-// which of them a patch has is a matter of how it got here.
+// numbered returns the lines as numbers. Line ends are ignored even for exact matches:
+// those in a patch depend on how it got here.
 func (p *hunkFinder) numbered(how Tolerance) lineNumbers {
 	if known, ok := p.numbers[how]; ok {
 		return known
@@ -57,10 +58,10 @@ func (p *hunkFinder) numbered(how Tolerance) lineNumbers {
 	return p.numbers[how]
 }
 
-// foldHunk returns what is compared of a line of a hunk.
+// foldHunk returns the part of a hunk's line that is compared.
 func (t Tolerance) foldHunk(l patch.Line) string { return t.fold(strings.TrimSuffix(l.Text, "\r")) }
 
-// pattern returns lines of a hunk as numbers.
+// pattern returns the lines of a hunk as numbers.
 func (n lineNumbers) pattern(old []patch.Line, how Tolerance) []int32 {
 	pattern := make([]int32, len(old))
 	for i, l := range old {
@@ -69,8 +70,8 @@ func (n lineNumbers) pattern(old []patch.Line, how Tolerance) []int32 {
 	return pattern
 }
 
-// find finds the n-th hunk after those before. It stands where it says, or else
-// in the one place where its lines are.
+// find locates the n-th hunk, after the previous ones: at the line in its header, or else
+// at the only place that has its lines.
 func (p *hunkFinder) find(n int, h *patch.Hunk) (hunkPlace, error) {
 	old := h.Old()
 	if len(old) == 0 {
@@ -106,7 +107,7 @@ func (p *hunkFinder) find(n int, h *patch.Hunk) (hunkPlace, error) {
 	return hunkPlace{}, p.missedHunk(n, h, early)
 }
 
-// at notes where the hunk stands.
+// at records where the hunk is.
 func (p *hunkFinder) at(h *patch.Hunk, f hunkPlace) hunkPlace {
 	if h.Start > 0 {
 		f.shift = f.first - (h.Start - 1)
@@ -116,14 +117,14 @@ func (p *hunkFinder) at(h *patch.Hunk, f hunkPlace) hunkPlace {
 	return f
 }
 
-// fits reports whether a hunk that must be at the end of the file is.
+// fits reports whether a hunk that must be at the end of the file is there.
 func (p *hunkFinder) fits(h *patch.Hunk, f hunkPlace) bool {
 	ends := h.AtEnd || slices.ContainsFunc(h.Old(), func(l patch.Line) bool { return l.Open })
 	return !ends || f.first+f.count == p.count()
 }
 
-// addition finds the place of lines that come where nothing is said about what
-// is there: the end, or a file that is empty.
+// addition locates a hunk that only adds lines: at the end of the file if it says so, or
+// in an empty file.
 func (p *hunkFinder) addition(n int, h *patch.Hunk) (hunkPlace, error) {
 	if p.count() == 0 || h.AtEnd {
 		p.next = p.count()
@@ -133,9 +134,9 @@ func (p *hunkFinder) addition(n int, h *patch.Hunk) (hunkPlace, error) {
 		WithHint("give lines of the file around them, each with a space before it; nothing was changed")
 }
 
-// within leaves of the places, which are in order, those that come first after
-// the lines that a hunk says that it is within. One way to read these is enough
-// to name a place, so that a second place is told, not chosen.
+// within returns the places, in order, that are the first ones after the anchors of a
+// hunk. The anchors can be read in several ways, so there may be several places; the
+// caller reports this and does not choose.
 func (p *hunkFinder) within(anchors []string, places []int) []int {
 	if len(anchors) == 0 || len(places) == 0 {
 		return places
@@ -150,9 +151,8 @@ func (p *hunkFinder) within(anchors []string, places []int) []int {
 	return narrowed
 }
 
-// anchored returns the lines that are the last of the anchors, for every way to
-// read them in order: as whole lines or else as parts of lines. A hunk may begin
-// with the line itself.
+// anchored returns the line of the last anchor, for each way to find the anchors in
+// order: as whole lines, or else as parts of lines. A hunk may begin with that line.
 func (p *hunkFinder) anchored(anchors []string) []int {
 	whole := func(line, anchor string) bool { return line == anchor }
 	for _, same := range []func(line, anchor string) bool{whole, strings.Contains} {
@@ -177,12 +177,12 @@ func (p *hunkFinder) anchored(anchors []string) []int {
 	return nil
 }
 
-// hunk names a hunk.
+// hunk names a hunk in an error.
 func (p *hunkFinder) hunk(n int, h *patch.Hunk) string {
-	return fmt.Sprintf("Hunk %d of %s (line %d of the patch)", n, tool.VisibleName(p.path), h.Line)
+	return fmt.Sprintf("Hunk %d of %s (line %d of the patch)", n, display.VisibleName(p.path), h.Line)
 }
 
-// ambiguousHunk says that a hunk may stand in several places.
+// ambiguousHunk returns the error for a hunk that fits several places.
 func (p *hunkFinder) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Error {
 	more := ""
 	if len(places) > maxNamed {
@@ -192,9 +192,9 @@ func (p *hunkFinder) ambiguousHunk(n int, h *patch.Hunk, places []int) *tool.Err
 		WithHint("give more of the lines around the change, the right line numbers, or @@ and a line that stands before only one of them; nothing was changed")
 }
 
-// missedHunk says that the lines of a hunk are not in the file, which of them is
-// not, and what is most like them. They may be at the line early, but before a
-// hunk that comes first in the patch.
+// missedHunk returns the error for a hunk whose lines are not in the file: which line
+// differs, and the most similar text. If early is not negative, the lines are at that
+// line, before an earlier hunk.
 func (p *hunkFinder) missedHunk(n int, h *patch.Hunk, early int) *tool.Error {
 	err := tool.Errorf(tool.NotFound, "%s does not apply", p.hunk(n, h))
 	told := func(format string, args ...any) *tool.Error {

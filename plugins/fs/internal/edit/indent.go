@@ -7,30 +7,28 @@ import (
 	"sync"
 )
 
-// indentation is how lines that a caller wrote are indented, and how those in
-// the file that they were found as are.
+// indentation maps the indentation that a caller wrote to the one in the file.
 type indentation struct {
-	// known has the file's for each that the caller wrote.
+	// known has the file's indentation for each one that the caller wrote.
 	known map[string]string
-	// from and to are the characters of which the two consist; 0 if there are
-	// none.
+	// from and to are the characters that the two consist of; 0 if there are none.
 	from, to byte
 	// least is the shortest of the known.
 	least string
-	// rise and run are by how many characters the file's changes where the
-	// caller's changes by so many; run is 0 if that is not known.
+	// When the caller's indentation changes by run characters, the file's changes by
+	// rise; run is 0 if that is not known.
 	rise, run int
 }
 
-// maxUnit is how many spaces may stand for a step that nothing else tells.
+// maxUnit is how many spaces one step has at most if nothing else shows it.
 const maxUnit = 4
 
-// indenting indents a text as a file is.
+// indenting indents a text like a file.
 type indenting struct {
 	text string
 	// given are the indentations in the text, each once.
 	given []string
-	// style is how the file is indented.
+	// style returns how the file is indented.
 	style func() indentStyle
 }
 
@@ -46,8 +44,8 @@ func newIndenting(text, file string) *indenting {
 	return in
 }
 
-// like returns the text, which comes for the lines of the region that were found
-// as old, indented as these. It is not ok if it is not clear how that is.
+// like returns the text with the indentation of the region, which was found as old. It
+// reports false if the indentation is ambiguous.
 func (in *indenting) like(old, region textLines) (text string, ok bool) {
 	learned, ok := learn(old, region)
 	if !ok || !learned.guess(in) {
@@ -70,8 +68,8 @@ func (in *indenting) like(old, region textLines) (text string, ok bool) {
 	return b.String(), true
 }
 
-// learn compares the lines of old with those of the region. It is not ok if the
-// same indentation means two there.
+// learn compares the indentation of old with that of the region. It reports false if one
+// indentation has two meanings.
 func learn(old, region textLines) (in indentation, ok bool) {
 	in.known = map[string]string{}
 	for i := range old.count() {
@@ -91,8 +89,8 @@ func learn(old, region textLines) (in indentation, ok bool) {
 	return in, true
 }
 
-// guess finds out what one more step means, if the text has lines that are
-// indented as none of those that are known. It is not ok if that is not clear.
+// guess determines the size of a step if the text has indentations that are not known. It
+// reports false if that is ambiguous.
 func (in *indentation) guess(text *indenting) (ok bool) {
 	var news []string
 	for _, from := range text.given {
@@ -138,8 +136,8 @@ func (in *indentation) guess(text *indenting) (ok bool) {
 	return true
 }
 
-// slope learns from several indentations that are known. It is not ok if they do
-// not grow in the same proportion.
+// slope learns from several known indentations. It reports false if they are not
+// proportional.
 func (in *indentation) slope() (ok bool) {
 	base := len(in.known[in.least])
 	for from, to := range in.known {
@@ -170,15 +168,15 @@ func (in *indentation) of(from string) (to string, ok bool) {
 	return strings.Repeat(string(in.to), length), true
 }
 
-// indentStyle is how the lines of a text are indented.
+// indentStyle describes how the lines of a text are indented.
 type indentStyle struct {
-	of    byte // 0 if none is
-	mixed bool // some by tabs, others by spaces
-	unit  int  // spaces of a step; 0 if that is not clear
+	of    byte // space or tab; 0 if no line is indented
+	mixed bool // some lines by tabs, others by spaces
+	unit  int  // spaces of a step; 0 if that is ambiguous
 }
 
-// styleOf looks how a text is indented. A single space, as before the lines of a
-// comment, does not count.
+// styleOf returns how a text is indented. It ignores a single space, as in the lines of a
+// comment.
 func styleOf(text string) (s indentStyle) {
 	for l := range strings.Lines(text) {
 		indent := indentOf(l)
@@ -196,8 +194,8 @@ func styleOf(text string) (s indentStyle) {
 	return s
 }
 
-// only returns the character of which all the texts consist, 0 if all are empty.
-// It is not ok if there are two.
+// only returns the character that all texts consist of, 0 if all are empty. It reports
+// false if there are several.
 func only(texts []string) (c byte, ok bool) {
 	for _, text := range texts {
 		if text == "" {

@@ -7,22 +7,22 @@ import (
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 )
 
-// MaxLines is how many lines a file may have that is edited.
+// MaxLines is the maximum number of lines of a file that is edited.
 const MaxLines = 2_000_000
 
-// maxTries is how many regions with lines of the same text may be indented in
-// another way than what is looked for.
+// maxTries bounds how many places with the same lines but another indentation are
+// examined.
 const maxTries = 1000
 
-// textLines are the lines of a text, by where they begin and, last, where the text
-// ends: a few bytes each, since there may be millions. A last line without a
-// line end counts.
+// textLines are the lines of a text: starts has the offset of each line and, last, the
+// length of the text. A line takes a few bytes, since there may be millions. A last line
+// without a line end counts.
 type textLines struct {
 	text   string
 	starts []int32
 }
 
-// splitLines finds the lines of a text, which has less than 2 GiB.
+// splitLines splits a text of less than 2 GiB.
 func splitLines(text string) textLines {
 	starts := make([]int32, 0, strings.Count(text, "\n")+2)
 	starts = append(starts, 0)
@@ -37,27 +37,27 @@ func splitLines(text string) textLines {
 	return textLines{text, starts}
 }
 
-// count is how many there are.
+// count returns the number of lines.
 func (l textLines) count() int { return len(l.starts) - 1 }
 
-// start is where line i begins, counted from 0, and where line i-1 ends.
+// start returns the offset of line i, from 0.
 func (l textLines) start(i int) int { return int(l.starts[i]) }
 
-// whole returns line i with its end.
+// whole returns line i with its line end.
 func (l textLines) whole(i int) string { return l.text[l.starts[i]:l.starts[i+1]] }
 
-// line returns line i without its end.
+// line returns line i without its line end.
 func (l textLines) line(i int) string {
 	whole := l.whole(i)
 	return whole[:len(whole)-len(textfile.LineEnd(whole))]
 }
 
-// region returns some lines from the given one on.
+// region returns count lines from line first on.
 func (l textLines) region(first, count int) textLines {
 	return textLines{l.text, l.starts[first : first+count+1]}
 }
 
-// fold returns what is compared of a line.
+// fold returns the part of a line that is compared.
 func (t Tolerance) fold(text string) string {
 	if t == Exactly {
 		return text
@@ -69,8 +69,7 @@ func (t Tolerance) fold(text string) string {
 	return text
 }
 
-// findLines finds old as whole lines that are the same but for what is
-// tolerated.
+// findLines finds Old as whole lines that are equal within the tolerance.
 func (r Replacement) findLines(all textLines, how Tolerance) []match {
 	if strings.TrimSpace(r.Old) == "" {
 		return nil // blank lines are everywhere
@@ -116,10 +115,10 @@ func (r Replacement) findLines(all textLines, how Tolerance) []match {
 	return found
 }
 
-// keepEnds gives the lines of text, which come for those of the region that were
-// found as old, the line ends of those that they correspond to: the same ones at
-// the beginning and the end, and one after the other in between. A text that has
-// carriage returns itself stays as it is.
+// keepEnds gives the lines of text the line ends of the lines that they replace: the
+// region, which was found as old. Equal lines at the beginning and at the end correspond
+// to each other, and those in between one by one. Text with its own carriage returns is
+// unchanged.
 func keepEnds(text string, old, region textLines) string {
 	if strings.Contains(text, "\r\n") {
 		return text
@@ -149,7 +148,7 @@ func keepEnds(text string, old, region textLines) string {
 	return b.String()
 }
 
-// findSequence returns every line where lines like those of old begin.
+// findSequence returns every line where lines equal to old begin.
 func findSequence(all, old textLines, how Tolerance) iter.Seq[int] {
 	ids := make(lineIDs, old.count())
 	pattern := make([]int32, old.count())
@@ -159,8 +158,7 @@ func findSequence(all, old textLines, how Tolerance) iter.Seq[int] {
 	return findPattern(ids.sequence(all, how), pattern)
 }
 
-// lineIDs number the lines that are looked for, from 1 on, those that are the
-// same alike.
+// lineIDs numbers the lines to find, from 1. Equal lines have the same number.
 type lineIDs map[string]int32
 
 func (ids lineIDs) add(folded string) int32 {
@@ -172,7 +170,7 @@ func (ids lineIDs) add(folded string) int32 {
 	return id
 }
 
-// sequence returns the numbers of all lines; 0 is a line that is not looked for.
+// sequence returns the numbers of all lines; 0 is a line that is not to be found.
 func (ids lineIDs) sequence(all textLines, how Tolerance) []int32 {
 	sequence := make([]int32, all.count())
 	for i := range sequence {
@@ -181,8 +179,8 @@ func (ids lineIDs) sequence(all textLines, how Tolerance) []int32 {
 	return sequence
 }
 
-// findPattern returns every index where the pattern begins in the sequence, in
-// time that grows with their lengths only (Knuth, Morris and Pratt).
+// findPattern returns every index where pattern begins in sequence, in linear time
+// (Knuth, Morris and Pratt).
 func findPattern(sequence, pattern []int32) iter.Seq[int] {
 	// back[i] is how much of the pattern's beginning ends at i.
 	back := make([]int32, len(pattern))

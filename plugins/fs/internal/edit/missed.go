@@ -6,27 +6,25 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
-
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 const (
-	// maxNamed is how many lines an error names.
+	// maxNamed is how many lines an error lists.
 	maxNamed = 10
 	// maxRegionLines and maxRegionBytes are how much of a file an error shows.
 	maxRegionLines = 20
 	maxRegionBytes = 2000
-	// maxVotes is how many lines of the text that was looked for vote for one
-	// line of the file.
+	// maxVotes is how many lines of the text can vote for one line of the file.
 	maxVotes = 8
-	// leastLikeness is how like lines are, in percent, that are shown as such,
-	// and maxCompared how much of a line is looked at for that.
+	// leastLikeness is the similarity, in percent, from which a line is shown as similar,
+	// and maxCompared is how many bytes of a line are compared.
 	leastLikeness = 50
 	maxCompared   = 400
 )
 
-// ambiguous says that a text stands in several places.
+// ambiguous returns the error for a text that occurs several times.
 func ambiguous(path, text string, found []match) *tool.Error {
 	lines := make([]int, 0, maxNamed)
 	for _, m := range found[:min(len(found), maxNamed)] {
@@ -36,13 +34,13 @@ func ambiguous(path, text string, found []match) *tool.Error {
 	if len(found) > maxNamed {
 		more = " and more"
 	}
-	return tool.Errorf(tool.InvalidArgument, "The text to replace is in %s %d times, at lines %s%s", tool.VisibleName(path), len(found), numbers(lines), more).
+	return tool.Errorf(tool.InvalidArgument, "The text to replace is in %s %d times, at lines %s%s", display.VisibleName(path), len(found), numbers(lines), more).
 		WithHint("give more of the lines around the one that is meant, or set replace_all")
 }
 
-// missed says that a text is not there, and what is most like it.
+// missed returns the error for a text that was not found, with the most similar text.
 func missed(path, text, old string) *tool.Error {
-	err := tool.Errorf(tool.NotFound, "The text to replace was not found in %s", tool.VisibleName(path))
+	err := tool.Errorf(tool.NotFound, "The text to replace was not found in %s", display.VisibleName(path))
 	all, sought := splitLines(text), splitLines(old)
 	if all.count() == 0 {
 		return err.WithHint("the file is empty; use write_file")
@@ -66,18 +64,17 @@ func missed(path, text, old string) *tool.Error {
 	return err.WithHint("copy the text exactly; %s", nearest(all, first, sought.count()))
 }
 
-// nearest shows the region of the file, so many lines from the first on, that is
-// most like what was looked for.
+// nearest shows count lines of the file from line first on, which are the most similar.
 func nearest(all textLines, first, count int) string {
 	count = min(count, maxRegionLines, all.count()-first)
 	region := all.text[all.start(first):all.start(first+count)]
 	if len(region) > maxRegionBytes {
-		region = string(textfile.TrimRune([]byte(region[:maxRegionBytes]))) + "..."
+		region = display.Cut(region, maxRegionBytes)
 	}
 	return fmt.Sprintf("the nearest is at lines %d-%d:\n%s", first+1, first+count, strings.ToValidUTF8(region, "\uFFFD"))
 }
 
-// numbers lists lines that are counted from 0.
+// numbers lists lines, which are counted from 0.
 func numbers(lines []int) string {
 	lines = slices.Sorted(slices.Values(lines))
 	texts := make([]string, len(lines))
@@ -87,8 +84,7 @@ func numbers(lines []int) string {
 	return strings.Join(texts, ", ")
 }
 
-// alike returns the lines where text like the sought one begins, counted from 0
-// and the best first.
+// alike returns the lines, from 0, where text similar to sought begins, the best first.
 func alike(all, sought textLines) []int {
 	votes := make([]int32, all.count())
 	some := false
@@ -123,9 +119,8 @@ func alike(all, sought textLines) []int {
 	return found
 }
 
-// likest returns the lines where text begins of which no line is quite like the
-// sought one, but of which the lines are most like its longest. The scores, one
-// for each line, are 0 before.
+// likest returns the lines where text begins whose lines resemble the longest lines of
+// sought, if no line equals one of them. scores has a 0 for each line.
 func likest(scores []int32, all, sought textLines) []int {
 	for _, at := range longest(sought, maxVotes) {
 		pairs := pairsOf(despiteIndentation.fold(sought.line(at)))
@@ -145,7 +140,7 @@ func likest(scores []int32, all, sought textLines) []int {
 	return found
 }
 
-// longest returns which lines are the longest, at most so many and each once.
+// longest returns the longest lines, each once and at most most.
 func longest(all textLines, most int) []int {
 	var found []int
 	seen := map[string]bool{}
@@ -166,7 +161,7 @@ func longest(all textLines, most int) []int {
 	return found
 }
 
-// pairs counts the pairs of bytes that stand beside each other in a line.
+// pairs counts the pairs of adjacent bytes of a line.
 type pairs struct {
 	counts [1 << 16]int16
 	total  int
@@ -184,7 +179,7 @@ func pairsOf(line string) *pairs {
 
 func pairAt(line string, i int) int { return int(line[i-1])<<8 | int(line[i]) }
 
-// likeness is how many of the pairs of two lines are the same, in percent.
+// likeness returns how many pairs two lines have in common, in percent.
 func (p *pairs) likeness(line string) int {
 	line = line[:min(len(line), maxCompared)]
 	total := max(len(line)-1, 0)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -29,7 +30,7 @@ func (d *directory) release() {
 func (e Entry) enter() (*directory, error) {
 	d := &directory{tree: e.in.tree, rel: e.Rel(), path: e.Path(), depth: e.in.depth + 1, scope: e.in.scope, base: e.in, way: []string{e.Name}}
 	if d.depth >= maxDepth {
-		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, tool.VisibleName(d.path)).
+		return nil, tool.Errorf(tool.ResourceExhausted, "Directory is nested deeper than %d levels: %s", maxDepth, display.VisibleName(d.path)).
 			WithHint("use a path further down to reach it")
 	}
 	if !e.in.kept {

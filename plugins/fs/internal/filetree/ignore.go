@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/gitignore"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -70,5 +71,5 @@ func (d *directory) enterFile(dir *roots.Dir, name, base string) error {
 			return nil
 		}
 	}
-	return tool.Errorf(tool.ResourceExhausted, "%s is not used: %v", tool.VisibleName(roots.Join(dir.Path(), name)), err)
+	return tool.Errorf(tool.ResourceExhausted, "%s is not used: %v", display.VisibleName(roots.Join(dir.Path(), name)), err)
 }

@@ -1,6 +1,7 @@
 package glob
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -32,10 +33,12 @@ func NewFilter(globs, types []string) (*Filter, error) {
 	if f.never, err = ParseAll(never); err != nil {
 		return nil, err
 	}
+	known := languages()
 	for _, name := range types {
-		extensions := ExtensionsOf(name)
+		extensions := known[strings.ToLower(name)]
 		if extensions == nil {
-			return nil, tool.Errorf(tool.InvalidArgument, "type %.40q is not known", name).WithHint("use globs, such as *.ext")
+			return nil, tool.Errorf(tool.InvalidArgument, "type %.40q is not known", name).
+				WithHint("use globs, such as *.ext, or one of %s", strings.Join(slices.Sorted(maps.Keys(known)), ", "))
 		}
 		f.extensions = append(f.extensions, extensions...)
 	}
@@ -73,8 +76,8 @@ func IsVersionControl(e filetree.Entry) bool {
 	return e.IsDir() && slices.Contains([]string{".git", ".hg", ".svn", ".jj"}, e.Name)
 }
 
-// ExtensionsOf returns the extensions of the files of a language, or nil.
-func ExtensionsOf(language string) []string {
+// languages returns the extensions of the files of each language.
+func languages() map[string][]string {
 	return map[string][]string{
 		"c":          {".c", ".h"},
 		"cpp":        {".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx"},
@@ -84,20 +87,24 @@ func ExtensionsOf(language string) []string {
 		"java":       {".java"},
 		"javascript": {".js", ".jsx", ".mjs", ".cjs"},
 		"json":       {".json", ".jsonl"},
+		"js":         {".js", ".jsx", ".mjs", ".cjs"},
 		"kotlin":     {".kt", ".kts"},
 		"lua":        {".lua"},
 		"markdown":   {".md", ".markdown"},
+		"md":         {".md", ".markdown"},
 		"php":        {".php"},
 		"proto":      {".proto"},
 		"python":     {".py", ".pyi"},
+		"py":         {".py", ".pyi"},
 		"ruby":       {".rb"},
 		"rust":       {".rs"},
 		"shell":      {".sh", ".bash", ".zsh"},
 		"sql":        {".sql"},
 		"swift":      {".swift"},
 		"toml":       {".toml"},
+		"ts":         {".ts", ".tsx", ".mts", ".cts"},
 		"typescript": {".ts", ".tsx", ".mts", ".cts"},
 		"xml":        {".xml", ".xsd", ".xsl"},
 		"yaml":       {".yaml", ".yml"},
-	}[language]
+	}
 }

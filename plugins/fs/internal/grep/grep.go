@@ -38,7 +38,7 @@ type Query struct {
 	Globs, Types []string
 	// Gitignore leaves out files that .gitignore files list.
 	Gitignore bool
-	// Mode is "content", "files" or "count".
+	// Mode is "content", "files_with_matches" or "count".
 	Mode string
 	// Before and after are how many lines around a match are returned.
 	Before, After int
@@ -190,7 +190,7 @@ func (s *contentSearch) searcher(ctx context.Context) *search.Searcher {
 func searchCharset(head []byte, whole bool) (search.Charset, bool) {
 	c, ok := textfile.Detect(head, whole)
 	if c.Decoder == nil {
-		return search.Charset{Skip: c.Bom}, ok
+		return search.Charset{Skip: c.BOM}, ok
 	}
-	return search.Charset{Skip: c.Bom, Decode: c.Text}, ok
+	return search.Charset{Skip: c.BOM, Decode: c.Text}, ok
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // Lines are kept only as far as the result can show them, and not at all if
@@ -119,5 +120,24 @@ func TestSearchContentTellsWhatCannotBeRead(t *testing.T) {
 	s.found.into(report)
 	if got, want := report.result().Text(), "[nothing found]\n[not searched, since it cannot be read: a.txt]"; got != want {
 		t.Errorf("the result is %q, want %q", got, want)
+	}
+}
+
+// The hint of a pattern that RE2 does not know says what to use instead.
+func TestHintOfUnsupportedPattern(t *testing.T) {
+	const around = "search for the pattern without it and look at the lines found; what comes before or after a match can be part of the pattern, such as foo[^b]"
+	for _, tt := range []struct{ pattern, message, hint string }{
+		{"foo(?=bar)", "pattern has look-around, (?=...), which is not supported", around},
+		{"foo(?!bar)", "pattern has look-around, (?!...), which is not supported", around},
+		{"(?<=foo)bar", "pattern has look-around, (?<=...), which is not supported", around},
+		{"(?<!foo)bar", "pattern has look-around, (?<!...), which is not supported", around},
+		{`(\w+) \1`, `pattern has the back-reference \1, which is not supported`, "search for the pattern with .* in its place, and compare the parts of the lines found"},
+		{"a(", "pattern is not a regular expression: error parsing regexp: missing closing ): `a(`", "put a backslash before special characters, or set literal=true to find the text as it is"},
+	} {
+		_, err := Query{Pattern: tt.pattern}.compile()
+		told := tool.AsError(err)
+		if err == nil || told.Message != tt.message || told.Hint != tt.hint {
+			t.Errorf("compile(%s) = %v, hint %q, want %q, %q", tt.pattern, err, told.Hint, tt.message, tt.hint)
+		}
 	}
 }

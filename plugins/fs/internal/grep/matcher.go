@@ -1,6 +1,7 @@
 package grep
 
 import (
+	"errors"
 	"regexp"
 	"regexp/syntax"
 	"slices"
@@ -20,8 +21,7 @@ func (q Query) compile() (*search.Pattern, error) {
 	expr := regexp.QuoteMeta(q.Pattern)
 	if !q.Literal {
 		if _, err := syntax.Parse(q.Pattern, syntax.Perl); err != nil {
-			return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
-				WithHint("set literal=true to find it as it is")
+			return nil, notRE2(q.Pattern, err)
 		}
 		expr = withoutQuotes(q.Pattern)
 	}
@@ -48,6 +48,26 @@ func (q Query) compile() (*search.Pattern, error) {
 		return nil, tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err)
 	}
 	return pattern, nil
+}
+
+// notRE2 explains why a pattern is not a regular expression of RE2, and what to use
+// instead.
+func notRE2(pattern string, err error) *tool.Error {
+	invalid, ok := errors.AsType[*syntax.Error](err)
+	if ok && (invalid.Code == syntax.ErrInvalidPerlOp || invalid.Code == syntax.ErrInvalidNamedCapture) {
+		for _, around := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
+			if strings.HasPrefix(invalid.Expr, around) {
+				return tool.Errorf(tool.InvalidArgument, "pattern has look-around, %s...), which is not supported", around).
+					WithHint("search for the pattern without it and look at the lines found; what comes before or after a match can be part of the pattern, such as foo[^b]")
+			}
+		}
+	}
+	if ok && invalid.Code == syntax.ErrInvalidEscape && len(invalid.Expr) == 2 && invalid.Expr[1] >= '1' && invalid.Expr[1] <= '9' {
+		return tool.Errorf(tool.InvalidArgument, "pattern has the back-reference %s, which is not supported", invalid.Expr).
+			WithHint("search for the pattern with .* in its place, and compare the parts of the lines found")
+	}
+	return tool.Errorf(tool.InvalidArgument, "pattern is not a regular expression: %v", err).
+		WithHint("put a backslash before special characters, or set literal=true to find the text as it is")
 }
 
 // lineEnds reports whether some matches of the pattern have a line end that it

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -36,7 +37,7 @@ func (r *report) hits(q Query) *hits {
 	if r.mode == "content" {
 		return &hits{before: q.Before, after: q.After, limit: q.MaxResults, room: r.budget + 1}
 	}
-	return &hits{limit: math.MaxInt, first: r.mode == "files"}
+	return &hits{limit: math.MaxInt, first: r.mode == "files_with_matches"}
 }
 
 // add adds what was found in one file, which is something.
@@ -47,12 +48,12 @@ func (r *report) add(path string, found *hits) {
 	}
 	r.matchedFiles++
 	switch r.mode {
-	case "files":
-		r.write(tool.VisibleName(path) + "\n")
+	case "files_with_matches":
+		r.write(display.VisibleName(path) + "\n")
 		r.left--
 	case "count":
 		r.matches += found.matches
-		r.write(fmt.Sprintf("%s: %d\n", tool.VisibleName(path), found.matches))
+		r.write(fmt.Sprintf("%s: %d\n", display.VisibleName(path), found.matches))
 		r.left--
 	default:
 		found.trim(r.left)
@@ -62,7 +63,7 @@ func (r *report) add(path string, found *hits) {
 
 // addLines adds the lines of one file below its name.
 func (r *report) addLines(path string, found *hits) {
-	header := tool.VisibleName(path) + "\n"
+	header := display.VisibleName(path) + "\n"
 	if r.text.Len() > 0 {
 		header = "\n" + header
 	}
@@ -114,7 +115,7 @@ func (r *report) result() tool.Result {
 		"files_searched": r.files, "files_matched": r.matchedFiles,
 		"skipped_binary": r.binary, "skipped_unreadable": r.unreadable,
 	}
-	if r.mode != "files" {
+	if r.mode != "files_with_matches" {
 		result.Metadata["matches"] = r.matches
 	}
 	if r.secrets > 0 {

@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/page"
+	"github.com/toolhost/toolhost/sdk/display"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
 	"github.com/toolhost/toolhost/plugins/fs/internal/search"
-	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // reason is why a search has not looked at something in which it could have
@@ -94,7 +94,7 @@ func (u *unsearched) notes() *page.Notes {
 		n.Add("not searched, since multiline is for files up to %d MiB: %s; search without it", search.MaxWhole>>20, u.names(tooLarge))
 	}
 	if lines := u.lines[longLine]; lines > 0 {
-		n.Add("not searched: what is beyond the first %d MiB of %s in %s; read_file with column reads it", search.MaxLine>>20, page.Count(lines, "line"), u.names(longLine))
+		n.Add("not searched: what is beyond the first %d MiB of %s in %s; read_file with column reads it", search.MaxLine>>20, display.Plural(lines, "line"), u.names(longLine))
 	}
 	if u.count[turned] > 0 {
 		n.Add("not searched from the line on that has a zero byte: %s; it is not all text", u.names(turned))
@@ -108,7 +108,7 @@ func (u *unsearched) leftOut() string {
 	if n == 0 {
 		return ""
 	}
-	text := page.Count(n, "sensitive file") + " left out"
+	text := display.Plural(n, "sensitive file") + " left out"
 	if u.partly && n > maxGaps {
 		text = "at least " + text
 	}
@@ -119,7 +119,7 @@ func (u *unsearched) leftOut() string {
 func (u *unsearched) names(why reason) string {
 	var names []string
 	for _, g := range u.gaps[why][:min(len(u.gaps[why]), maxGaps)] {
-		names = append(names, page.Shorten(tool.VisibleName(g.name), maxGapName))
+		names = append(names, page.Shorten(display.VisibleName(g.name), maxGapName))
 	}
 	text := strings.Join(names, ", ")
 	if more := u.count[why] - len(names); more > 0 {

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/filetree"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -44,7 +45,7 @@ func (n *Notes) AddError(e filetree.Entry, err error) { n.Add("%s", Describe(e, 
 // Describe says what could not be done with an entry, and what to do instead.
 func Describe(e filetree.Entry, err error) string {
 	failure := tool.AsError(err)
-	text, name := failure.Message, tool.VisibleName(e.Path())
+	text, name := failure.Message, display.VisibleName(e.Path())
 	if !strings.Contains(text, name) {
 		text = name + ": " + text
 	}
@@ -94,16 +95,4 @@ func WithNotes(result tool.Result, n *Notes, room int) tool.Result {
 		result.Content = append(result.Content, tool.Text(text))
 	}
 	return result
-}
-
-// Count returns "1 file" or "2 files".
-func Count(n int, noun string) string {
-	switch {
-	case n == 1:
-		return "1 " + noun
-	case strings.HasSuffix(noun, "y"):
-		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(noun, "y"))
-	default:
-		return fmt.Sprintf("%d %ss", n, noun)
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -85,7 +86,7 @@ func CountLineChanges(before, after string) (added, removed int) {
 // ShowDiff shows what becomes of a file, or says what it cannot show. If the
 // diff is too large but the new content is not, that is what counts.
 func ShowDiff(path string, before *Snapshot, old, after string, text bool) []tool.Content {
-	from, to := tool.VisibleName("a/"+path), tool.VisibleName("b/"+path)
+	from, to := display.VisibleName("a/"+path), display.VisibleName("b/"+path)
 	if !before.Exists {
 		from = "/dev/null"
 	}
@@ -142,7 +143,7 @@ func Bounded(what, text string) []tool.Content {
 	if i := strings.LastIndexByte(shown, '\n'); i >= 0 {
 		shown = shown[:i+1]
 	} else {
-		shown = string(textfile.TrimRune([]byte(shown)))
+		shown = display.TrimPartial(shown)
 	}
 	note := fmt.Sprintf("NOT ALL IS SHOWN: the %s has %d bytes in %d lines; %d bytes in %d lines at its end are left out.",
 		what, len(text), textfile.CountLines(text), len(text)-len(shown), textfile.CountLines(text[len(shown):]))

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -29,7 +30,7 @@ func (l *NameList) Add(rel string, info fs.FileInfo) {
 
 // Listed is a file in a list: its name, and its size or kind.
 func Listed(name string, mode fs.FileMode, size int64) string {
-	switch name = tool.VisibleName(name); {
+	switch name = display.VisibleName(name); {
 	case mode.IsDir():
 		return name + "/"
 	case mode.IsRegular():

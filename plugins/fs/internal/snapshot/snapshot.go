@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/fs/internal/textfile"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -62,7 +63,7 @@ func Take(ctx context.Context, t *roots.Target, keep int64) (Snapshot, error) {
 		return Snapshot{}, ReadError(err)
 	}
 	if n != s.Size {
-		return Snapshot{}, tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time", tool.VisibleName(t.String())).WithHint("look at it again")
+		return Snapshot{}, tool.Errorf(tool.Conflict, "%s was changed by somebody else at the same time", display.VisibleName(t.String())).WithHint("look at it again")
 	}
 	s.Hash = "sha256:" + hex.EncodeToString(digest.Sum(nil))
 	s.Data = content.Bytes()
@@ -170,11 +171,11 @@ func (s *Snapshot) Expect(path, hash string) error {
 	}
 	switch {
 	case !s.Exists:
-		return tool.Errorf(tool.Conflict, "%s does not exist, but expect_hash says what it holds", tool.VisibleName(path)).WithHint("leave expect_hash out to create it")
+		return tool.Errorf(tool.Conflict, "%s does not exist, but expect_hash says what it holds", display.VisibleName(path)).WithHint("leave expect_hash out to create it")
 	case s.Hash == "":
-		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared with expect_hash", tool.VisibleName(path), s.Size, MaxWhole)
+		return tool.Errorf(tool.ResourceExhausted, "%s has %d bytes, at most %d can be compared with expect_hash", display.VisibleName(path), s.Size, MaxWhole)
 	case !strings.EqualFold(s.Hash, hash):
-		return tool.Errorf(tool.Conflict, "%s has changed: its hash is %s", tool.VisibleName(path), s.Hash).WithHint("read it again before you change it, and then give this hash")
+		return tool.Errorf(tool.Conflict, "%s has changed: its hash is %s", display.VisibleName(path), s.Hash).WithHint("read it again before you change it, and then give this hash")
 	default:
 		return nil
 	}

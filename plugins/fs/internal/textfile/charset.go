@@ -15,23 +15,25 @@ import (
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// HeadSize is how much of a file is looked at to tell what it holds.
+// HeadSize is how many bytes of a file are read to detect what it holds.
 const HeadSize = 8 << 10
 
-// encodingNames is the enum of read_file's encoding.
+// encodingNames are the encodings that a caller may name.
 const encodingNames = "auto,utf-8,utf-16,utf-16le,utf-16be,latin1,windows-1252,shift_jis,gbk"
 
-// Charset is how the bytes of a file become text.
+// Charset is an encoding of text.
 type Charset struct {
+	// Name is the name of the encoding, such as "utf-8".
 	Name string
-	// Bom is how many bytes stand before the text.
-	Bom int
-	// Decoder is nil for UTF-8, which is taken as it is.
+	// BOM is the size of the byte order mark.
+	BOM int
+	// Decoder is nil for UTF-8, which is returned as it is.
 	Decoder encoding.Encoding
-	// Unit is the size of what a line break is aligned to.
+	// Unit is the size of a line feed in bytes.
 	Unit int
 }
 
@@ -43,32 +45,32 @@ var (
 	markBE32 = []byte("\x00\x00\xFE\xFF")
 )
 
-// Detect finds the charset by the head of a file: a byte order mark,
-// valid UTF-8, or else windows-1252, which covers latin1 and knows every byte.
-// It is not ok if the head is not text.
+// Detect detects the encoding of a file from its head: by a byte order mark, as valid
+// UTF-8, or else as windows-1252, which covers latin1 and every byte. whole means that
+// head is the whole file. Detect reports false if head is not text.
 func Detect(head []byte, whole bool) (c Charset, ok bool) {
 	switch {
 	case bytes.HasPrefix(head, MarkUTF8):
-		return Charset{Name: "utf-8", Bom: len(MarkUTF8), Unit: 1}, true
+		return Charset{Name: "utf-8", BOM: len(MarkUTF8), Unit: 1}, true
 	case bytes.HasPrefix(head, markLE32):
-		return Charset{Name: "utf-32le", Bom: len(markLE32), Decoder: utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), Unit: 4}, true
+		return Charset{Name: "utf-32le", BOM: len(markLE32), Decoder: utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), Unit: 4}, true
 	case bytes.HasPrefix(head, markBE32):
-		return Charset{Name: "utf-32be", Bom: len(markBE32), Decoder: utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), Unit: 4}, true
+		return Charset{Name: "utf-32be", BOM: len(markBE32), Decoder: utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), Unit: 4}, true
 	case bytes.HasPrefix(head, markLE):
 		return UTF16(unicode.LittleEndian, len(markLE)), true
 	case bytes.HasPrefix(head, markBE):
 		return UTF16(unicode.BigEndian, len(markBE)), true
 	case bytes.IndexByte(head, 0) >= 0:
 		return Charset{}, false
-	case utf8.Valid(head), !whole && utf8.Valid(TrimRune(head)): // its last character may be cut
+	case utf8.Valid(head), !whole && utf8.Valid(display.TrimPartial(head)): // its last character may be cut
 		return Charset{Name: "utf-8", Unit: 1}, true
 	default:
 		return Charset{Name: "windows-1252", Decoder: charmap.Windows1252, Unit: 1}, true
 	}
 }
 
-// ForeignRunes are those that bytes which are not UTF-8 may stand for, read as
-// windows-1252 or as none.
+// ForeignRunes returns the characters that bytes which are not UTF-8 may become, decoded
+// as windows-1252 or not at all.
 func ForeignRunes() []rune {
 	runes := []rune{utf8.RuneError}
 	for b := utf8.RuneSelf; b < 256; b++ {
@@ -77,13 +79,13 @@ func ForeignRunes() []rune {
 	return runes
 }
 
-// Named returns the charset that a caller asked for.
+// Named returns the encoding that a caller named.
 func Named(name string, head []byte) (Charset, error) {
 	switch name {
 	case "utf-8":
 		c := Charset{Name: name, Unit: 1}
 		if bytes.HasPrefix(head, MarkUTF8) {
-			c.Bom = len(MarkUTF8)
+			c.BOM = len(MarkUTF8)
 		}
 		return c, nil
 	case "utf-16":
@@ -114,15 +116,16 @@ func Named(name string, head []byte) (Charset, error) {
 	}
 }
 
+// UTF16 returns UTF-16 of a byte order, with a byte order mark of so many bytes.
 func UTF16(order unicode.Endianness, bom int) Charset {
 	name := "utf-16le"
 	if order == unicode.BigEndian {
 		name = "utf-16be"
 	}
-	return Charset{Name: name, Bom: bom, Decoder: unicode.UTF16(order, unicode.IgnoreBOM), Unit: 2}
+	return Charset{Name: name, BOM: bom, Decoder: unicode.UTF16(order, unicode.IgnoreBOM), Unit: 2}
 }
 
-// Text returns r, which stands after the byte order mark, as UTF-8.
+// Text returns a reader of r as UTF-8. r starts after the byte order mark.
 func (c Charset) Text(r io.Reader) io.Reader {
 	if c.Decoder == nil {
 		return r
@@ -130,9 +133,9 @@ func (c Charset) Text(r io.Reader) io.Reader {
 	return c.Decoder.NewDecoder().Reader(r)
 }
 
-// Decode returns all of a file as text, without its byte order mark.
+// Decode returns the whole text of a file without its byte order mark.
 func (c Charset) Decode(data []byte) (string, error) {
-	data = data[min(c.Bom, len(data)):]
+	data = data[min(c.BOM, len(data)):]
 	if c.Decoder == nil {
 		return string(data), nil
 	}
@@ -140,8 +143,8 @@ func (c Charset) Decode(data []byte) (string, error) {
 	return string(text), err
 }
 
-// Loses reports whether text, which was decoded, shows U+FFFD for bytes that
-// are not of the charset.
+// Loses reports whether decoded text has U+FFFD for bytes that are not valid in the
+// encoding.
 func (c Charset) Loses(text []byte) bool {
 	if c.Decoder == nil {
 		return !utf8.Valid(text)
@@ -149,9 +152,9 @@ func (c Charset) Loses(text []byte) bool {
 	return c.Unit == 1 && bytes.ContainsRune(text, utf8.RuneError) // which none of these can write
 }
 
-// Keeps reports whether text, which was decoded of data, is written as data again.
+// Keeps reports whether text, decoded from data, encodes to data again.
 func (c Charset) Keeps(text string, data []byte) bool {
-	data = data[min(c.Bom, len(data)):]
+	data = data[min(c.BOM, len(data)):]
 	if c.Decoder == nil {
 		return text == string(data)
 	}
@@ -159,8 +162,8 @@ func (c Charset) Keeps(text string, data []byte) bool {
 	return err == nil && bytes.Equal(again, data)
 }
 
-// Encode returns text as the file holds it, after the byte order mark. The
-// error says that a character cannot be written so.
+// Encode returns text in the encoding, without a byte order mark. It is an error if the
+// encoding lacks a character of the text.
 func (c Charset) Encode(text string) ([]byte, error) {
 	if c.Decoder == nil {
 		return []byte(text), nil
@@ -171,9 +174,9 @@ func (c Charset) Encode(text string) ([]byte, error) {
 	return c.Decoder.NewEncoder().Bytes([]byte(text))
 }
 
-// Describe names the encoding and says whether there is a byte order mark.
+// Describe returns the name of the encoding, and whether there is a byte order mark.
 func (c Charset) Describe() string {
-	if c.Bom > 0 {
+	if c.BOM > 0 {
 		return c.Name + " with a byte order mark"
 	}
 	return c.Name

@@ -2,10 +2,10 @@ package textfile
 
 import (
 	"strings"
-	"unicode/utf8"
 )
 
-// LineEnds returns the line end of a text that has only one kind, else "".
+// LineEnds returns the line end of a text whose lines all end alike, "\n" or "\r\n", or
+// else "".
 func LineEnds(text string) string {
 	all, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
 	switch {
@@ -18,7 +18,8 @@ func LineEnds(text string) string {
 	}
 }
 
-// WithLineEnd gives text the line ends of the style, if there is one.
+// WithLineEnd returns text with the line ends of style; it returns text itself if style
+// is "".
 func WithLineEnd(text, style string) string {
 	switch style {
 	case "\r\n":
@@ -30,8 +31,7 @@ func WithLineEnd(text, style string) string {
 	}
 }
 
-// LineEnd is what a line ends with: a line feed, a carriage return and a line
-// feed, or nothing.
+// LineEnd returns the end of one line: "\r\n", "\n" or "".
 func LineEnd(line string) string {
 	switch {
 	case strings.HasSuffix(line, "\r\n"):
@@ -50,17 +50,4 @@ func CountLines(text string) int {
 		n++
 	}
 	return n
-}
-
-// TrimRune takes a character that is not whole off the end of text.
-func TrimRune(text []byte) []byte {
-	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
-		if tail := text[len(text)-cut:]; utf8.RuneStart(tail[0]) {
-			if utf8.FullRune(tail) {
-				break
-			}
-			return text[:len(text)-cut]
-		}
-	}
-	return text
 }

@@ -4,8 +4,8 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// MediaType returns what a file is by its beginning. What has several names has
-// the one that clients know, and a PNG that moves is one all the same.
+// MediaType detects the media type of a file from its head. It returns the names that
+// clients know: an animated PNG is image/png.
 func MediaType(head []byte) string {
 	switch found := mimetype.Detect(head).String(); found {
 	case "image/apng", "image/vnd.mozilla.apng":
@@ -17,7 +17,7 @@ func MediaType(head []byte) string {
 	}
 }
 
-// IsMedia reports whether a model may see or hear the type itself.
+// IsMedia reports whether a model can see or hear files of the media type.
 func IsMedia(mediaType string) bool {
 	switch mediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp", "audio/mpeg", "audio/wav", "audio/ogg", "audio/flac", "audio/mp4":

@@ -7,72 +7,71 @@ import (
 	"io"
 	"math"
 	"unicode/utf8"
+
+	"github.com/toolhost/toolhost/sdk/display"
 )
 
-// chunkSize is how much of a file is read at once.
+// chunkSize is how many bytes of a file are read at a time.
 const chunkSize = 64 << 10
 
-// Window is the part of a text that is asked for.
+// Window selects a part of a text.
 type Window struct {
-	// Offset is the first line, counted from 1.
+	// Offset is the first line, from 1.
 	Offset int
-	// Column is where the first line begins, in bytes counted from 1; 0 is 1. In
-	// the middle of a character it begins with the next.
+	// Column is the first byte of the first line, from 1; 0 means 1. In the middle of a
+	// character, the window begins at the next one.
 	Column int
-	// Limit is how many lines there are at most.
+	// Limit is the maximum number of lines.
 	Limit int
-	// Budget is how many bytes they have at most. A line that would exceed it
-	// is left out, unless it is the first: that one is cut.
+	// Budget is the maximum size in bytes. A line that exceeds it is left out, unless it
+	// is the first: that one is cut.
 	Budget int
 }
 
 // CountOnly is a window that shows nothing, to count lines.
 var CountOnly = Window{Offset: math.MaxInt, Limit: 1}
 
-// Excerpt is what a window shows of a text.
+// Excerpt is the part of a text that a window shows.
 type Excerpt struct {
 	Text []byte
-	// First and last are the lines shown; last is first-1 if there are none.
+	// First and Last are the lines shown; Last is First-1 if there are none.
 	First, Last int
-	// Cut says that the last line, which is the only one, is not whole; it goes
-	// on at the column next.
+	// Cut means that the only line shown is incomplete; it continues at column Next.
 	Cut  bool
 	Next int
-	// Short says that the first line has no such column; it has length bytes, as
-	// far as it was read.
+	// Short means that the first line has no such column; as far as it was read, it has
+	// Length bytes.
 	Short  bool
 	Length int
-	// Lines is how many lines the text has, if it was read to its end; else
-	// how many were seen.
+	// Lines is the number of lines if the text was read to its end, or else how many were
+	// seen.
 	Lines int
-	// Ended says that the text was read to its end.
+	// Ended means that the text was read to its end.
 	Ended bool
-	// Bounded says that no more of it can be read than was.
+	// Bounded means that the rest of the text cannot be read.
 	Bounded bool
-	// lf and crlf count the line ends of either kind.
+	// lf and crlf count the line ends of each kind.
 	lf, crlf int
 }
 
-// scanner reads a text once, keeping what the window shows and counting the
-// rest, in constant memory.
+// scanner reads a text once, in constant memory: it keeps what the window shows and
+// counts the rest.
 type scanner struct {
 	Window
 	Excerpt
-	line    int  // the line that the next byte belongs to
+	line    int  // the line of the next byte
 	partial bool // that line has begun
 	full    bool // the window takes no more
-	start   int  // where the line under way begins in text
-	lastCR  bool // the byte before was a carriage return
-	// left is how many bytes of the first line are before its column, and tail
-	// the last of those that were read.
+	start   int  // where the current line begins in text
+	lastCR  bool // the last byte was a carriage return
+	// left is how many bytes of the first line precede its column, and tail are the last
+	// ones read.
 	left int
 	tail []byte
 }
 
-// Scan reads text through the window. If wholly is false it stops when the
-// window is full.
-//
-// size is about how long the text is; it need not be right.
+// Scan reads text through the window. If wholly is false, it stops when the window is
+// full. size is the approximate length of the text; it need not be right.
 func Scan(ctx context.Context, text io.Reader, w Window, size int64, wholly bool) (Excerpt, error) {
 	w.Column = max(w.Column, 1)
 	s := scanner{Window: w, line: 1, left: w.Column - 1}
@@ -126,8 +125,8 @@ func (s *scanner) take(chunk []byte) {
 	}
 }
 
-// skip counts lines without keeping them: all of them once the window is full,
-// else up to its first line.
+// skip counts lines without keeping them: to the end once the window is full, or else up
+// to its first line.
 func (s *scanner) skip(chunk []byte) []byte {
 	if s.full {
 		s.line += bytes.Count(chunk, []byte{'\n'})
@@ -147,7 +146,7 @@ func (s *scanner) skip(chunk []byte) []byte {
 	return chunk
 }
 
-// skipColumn skips what is before the column in the first line.
+// skipColumn skips the bytes before the column in the first line.
 func (s *scanner) skipColumn(chunk []byte) []byte {
 	n := bytes.IndexByte(chunk, '\n')
 	if n < 0 {
@@ -165,7 +164,7 @@ func (s *scanner) skipColumn(chunk []byte) []byte {
 		}
 		return chunk
 	}
-	for len(chunk) > 0 && !utf8.RuneStart(chunk[0]) && len(TrimRune(s.tail)) < len(s.tail) {
+	for len(chunk) > 0 && !utf8.RuneStart(chunk[0]) && len(display.TrimPartial(s.tail)) < len(s.tail) {
 		s.tail = append(s.tail, chunk[0])
 		s.Column++
 		chunk = chunk[1:]
@@ -173,13 +172,13 @@ func (s *scanner) skipColumn(chunk []byte) []byte {
 	return chunk
 }
 
-// lacks notes that the first line ends before the column.
+// lacks records that the first line ends before the column.
 func (s *scanner) lacks() {
 	s.Short, s.full = true, true
 	s.Length = s.Column - 1 - s.left
 }
 
-// keep adds a part of the line under way to the window, if it fits.
+// keep adds a part of the current line to the window, if it fits.
 func (s *scanner) keep(part []byte) {
 	room := s.Budget - len(s.Text)
 	switch {
@@ -190,13 +189,13 @@ func (s *scanner) keep(part []byte) {
 		s.Text = s.Text[:s.start] // whole lines only
 		s.full = true
 	default:
-		s.Text = TrimRune(append(s.Text, part[:room]...))
+		s.Text = display.TrimPartial(append(s.Text, part[:room]...))
 		s.Last, s.Cut, s.full = s.line, true, true
 		s.Next = s.Column + len(s.Text)
 	}
 }
 
-// endLine ends the line under way.
+// endLine ends the current line.
 func (s *scanner) endLine() {
 	if !s.full {
 		s.Last, s.start = s.line, len(s.Text)
@@ -205,7 +204,7 @@ func (s *scanner) endLine() {
 	s.line++
 }
 
-// end ends the text, whose last line may lack its line end.
+// end ends the text. Its last line may have no line end.
 func (s *scanner) end() {
 	s.Ended = true
 	s.Lines = s.line - 1
@@ -233,7 +232,7 @@ func (s *scanner) countEnds(chunk []byte) {
 	s.lf += bytes.Count(chunk, []byte{'\n'}) - crlf
 }
 
-// EOL names the line ends: "lf", "crlf", "mixed", or "none".
+// EOL names the line ends: "lf", "crlf", "mixed" or "none".
 func (e *Excerpt) EOL() string {
 	switch {
 	case e.lf > 0 && e.crlf > 0:

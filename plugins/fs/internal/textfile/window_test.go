@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/toolhost/toolhost/sdk/display"
 )
 
 // plainExcerpt is what the window shows, found in the plainest way: with all
@@ -28,7 +29,7 @@ func plainExcerpt(text string, w Window) Excerpt {
 		first := lines[i]
 		content := strings.TrimSuffix(first, "\n")
 		at := column - 1
-		for at > 0 && at < len(content) && !utf8.RuneStart(content[at]) && len(TrimRune([]byte(content[:at]))) < at {
+		for at > 0 && at < len(content) && !utf8.RuneStart(content[at]) && len(display.TrimPartial([]byte(content[:at]))) < at {
 			at++
 		}
 		if at > len(content) || at == len(first) {
@@ -41,7 +42,7 @@ func plainExcerpt(text string, w Window) Excerpt {
 	for i := w.Offset - 1; i < len(lines) && e.Last-e.First+1 < w.Limit; i++ {
 		if len(e.Text)+len(lines[i]) > w.Budget {
 			if i == w.Offset-1 {
-				e.Text = TrimRune([]byte(lines[i][:w.Budget]))
+				e.Text = display.TrimPartial([]byte(lines[i][:w.Budget]))
 				e.Last, e.Cut, e.Next = i+1, true, column+len(e.Text)
 			}
 			break

@@ -12,8 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/toolhost/toolhost/plugins/fs/internal/page"
-
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/roots"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -141,11 +140,11 @@ func (t *Trash) remove(ctx context.Context, id string) error {
 
 // line describes a thing in a list.
 func (t *Item) line() string {
-	size := page.Count(int(t.Bytes), "byte")
+	size := display.Plural(int(t.Bytes), "byte")
 	if t.Kind == "directory" {
-		size = page.Count(t.Files, "file") + ", " + size
+		size = display.Plural(t.Files, "file") + ", " + size
 	}
-	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.Id, tool.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
+	return fmt.Sprintf("%s  %s  (%s, %s, deleted %s)", t.Id, display.VisibleName(t.Shown), t.Kind, size, t.Deleted.Format(time.RFC3339))
 }
 
 // List lists things, as far as there is room.
