@@ -190,8 +190,8 @@ func (p *Plugin) claimNames(spec tool.Spec) {
 		p.mistake(spec.Name, "", "the name %q is already taken by tool %q", n, owner)
 	}
 	for _, alias := range spec.Aliases {
-		if !tool.ValidName(alias) {
-			p.mistake(spec.Name, "", "the alias %q is not valid: expected a lower-case letter, then up to 63 of a-z, 0-9 and _", alias)
+		if !tool.ValidAlias(alias) {
+			p.mistake(spec.Name, "", "the alias %q is not valid: expected a letter, then up to 63 letters, digits and underscores", alias)
 		}
 	}
 	if sealed {

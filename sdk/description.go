@@ -1,6 +1,9 @@
 package sdk
 
-import "io/fs"
+import (
+	"io/fs"
+	"strings"
+)
 
 // Description returns the description of a tool for [tool.Spec]: the text of
 // descriptions/NAME.md in files, which a plugin embeds. If there is no such file, it
@@ -10,5 +13,5 @@ func Description(files fs.FS, name string) string {
 	if err != nil {
 		return ""
 	}
-	return string(text)
+	return strings.TrimSpace(string(text))
 }

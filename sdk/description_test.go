@@ -9,7 +9,7 @@ import (
 
 func TestDescription(t *testing.T) {
 	files := fstest.MapFS{"descriptions/count.md": {Data: []byte("Counts lines.\n")}}
-	if got := sdk.Description(files, "count"); got != "Counts lines.\n" {
+	if got := sdk.Description(files, "count"); got != "Counts lines." {
 		t.Errorf("Description = %q", got)
 	}
 	if got := sdk.Description(files, "other"); got != "" {

@@ -239,6 +239,8 @@ func (i *inferrer) special(t reflect.Type, path string) (*jsonschema.Schema, boo
 			return nil, true
 		}
 		return i.withUnit(unitDuration), true
+	case t == reflect.TypeFor[JSON]() && i.use == arguments:
+		return &jsonschema.Schema{Types: []string{"object", "array", "string", "number", "boolean"}}, true
 	case implements[json.Unmarshaler](t) || implements[json.Marshaler](t):
 		return i.ownJSON(t, path), true
 	case implements[encoding.TextUnmarshaler](t) || implements[encoding.TextMarshaler](t):

@@ -12,8 +12,8 @@ import (
 )
 
 type addArgs struct {
-	Path  string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; default: the repository of the first file" role:"path" alias:"repo"`
-	Files []string `json:"files" jsonschema:"files and directories to stage as they are now, including deletions, relative to the workspace" role:"path"`
+	Path  string   `json:"path,omitempty" jsonschema:"repository directory; default: that of the first file" role:"path" alias:"repo"`
+	Files []string `json:"files" jsonschema:"files and directories to stage" role:"path" alias:"paths"`
 }
 
 // adding is a call of git_add.

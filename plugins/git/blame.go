@@ -14,9 +14,9 @@ import (
 )
 
 type blameArgs struct {
-	Path  string `json:"path" jsonschema:"the file, relative to the workspace" role:"path" alias:"file,repo"`
-	Rev   string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to read the file from; default: the file as it is now"`
-	Lines string `json:"lines,omitempty" jsonschema:"the lines to return: 10, 10-20, or 10- for all from line 10; default: all"`
+	Path  string `json:"path" jsonschema:"file" role:"path" alias:"file,repo"`
+	Rev   string `json:"rev,omitempty" jsonschema:"commit, branch or tag; default: the file now"`
+	Lines string `json:"lines,omitempty" jsonschema:"10, 10-20 or 10-; default: all"`
 	sdk.Paged
 }
 

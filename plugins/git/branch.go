@@ -14,11 +14,11 @@ import (
 )
 
 type branchArgs struct {
-	Path    string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Name    string `json:"name,omitempty" jsonschema:"the branch to create, or the only branch to list"`
-	Create  bool   `json:"create,omitempty" jsonschema:"create the branch, without switching to it" default:"false"`
-	Base    string `json:"base,omitempty" jsonschema:"with create: the commit, branch or tag to start from; default: HEAD"`
-	Remotes bool   `json:"remotes,omitempty" jsonschema:"also list the branches of remotes as of the last fetch" default:"false"`
+	Path    string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Name    string `json:"name,omitempty" jsonschema:"branch to create, or the only one to list"`
+	Create  bool   `json:"create,omitempty" jsonschema:"create the branch" default:"false"`
+	Base    string `json:"base,omitempty" jsonschema:"start of the new branch; default: HEAD"`
+	Remotes bool   `json:"remotes,omitempty" jsonschema:"also list remote branches" default:"false"`
 	pageArgs
 }
 

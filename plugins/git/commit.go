@@ -16,9 +16,9 @@ import (
 )
 
 type commitArgs struct {
-	Path    string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; default: the repository of the first file" role:"path" alias:"repo"`
-	Message string   `json:"message" jsonschema:"the commit message: a subject of one line, optionally followed by an empty line and more text"`
-	Files   []string `json:"files,omitempty" jsonschema:"commit only these files and directories as they are now, including new and deleted ones; default: the staged changes" role:"path"`
+	Path    string   `json:"path,omitempty" jsonschema:"repository directory; default: that of the first file" role:"path" alias:"repo"`
+	Message string   `json:"message" jsonschema:"subject line, empty line, more text"`
+	Files   []string `json:"files,omitempty" jsonschema:"files and directories; default: the staged changes" role:"path" alias:"paths"`
 }
 
 // committing is a call of git_commit.

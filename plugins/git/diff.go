@@ -15,12 +15,12 @@ import (
 )
 
 type diffArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the diff to, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Staged bool     `json:"staged,omitempty" jsonschema:"compare staged instead of unstaged changes" default:"false"`
-	Base   string   `json:"base,omitempty" jsonschema:"the commit, branch or tag to compare from; default: the index"`
-	Head   string   `json:"head,omitempty" jsonschema:"the commit, branch or tag to compare with base; default: the files"`
-	Files  []string `json:"files,omitempty" jsonschema:"compare only these files and directories, relative to the workspace" role:"path"`
-	Stat   bool     `json:"stat,omitempty" jsonschema:"return only the list of files, with the numbers of added and deleted lines" default:"false"`
+	Path   string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
+	Staged bool     `json:"staged,omitempty" jsonschema:"show staged changes" default:"false"`
+	Base   string   `json:"base,omitempty" jsonschema:"commit, branch or tag to compare from"`
+	Head   string   `json:"head,omitempty" jsonschema:"commit, branch or tag to compare with base"`
+	Files  []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
+	Stat   bool     `json:"stat,omitempty" jsonschema:"list files with counts of lines only" default:"false"`
 	sdk.Paged
 }
 

@@ -13,11 +13,11 @@ import (
 )
 
 type fetchArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; default: the branch's remote, or else origin"`
-	Branch string `json:"branch,omitempty" jsonschema:"fetch only this branch"`
-	Prune  bool   `json:"prune,omitempty" jsonschema:"remove references to branches that the remote deleted" default:"false"`
-	Tags   bool   `json:"tags,omitempty" jsonschema:"also fetch the remote's tags" default:"false"`
+	Path   string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Remote string `json:"remote,omitempty" jsonschema:"remote name"`
+	Branch string `json:"branch,omitempty" jsonschema:"only this branch"`
+	Prune  bool   `json:"prune,omitempty" jsonschema:"remove references that the remote deleted" default:"false"`
+	Tags   bool   `json:"tags,omitempty" jsonschema:"also fetch tags" default:"false"`
 }
 
 // fetching is a call of git_fetch.

@@ -12,13 +12,14 @@ import (
 )
 
 type logArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the history to, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of commits" min:"1" max:"1000" default:"20"`
-	Rev    string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to start from, or a range such as main..feature; default: HEAD"`
-	Author string `json:"author,omitempty" jsonschema:"only commits whose author's name or email address contains this text; ignores case"`
-	Grep   string `json:"grep,omitempty" jsonschema:"only commits whose message contains this text; ignores case"`
-	Since  string `json:"since,omitempty" jsonschema:"only commits after this time, such as 2026-01-31 or 2 weeks ago"`
-	Until  string `json:"until,omitempty" jsonschema:"only commits before this time"`
+	Path   string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
+	Files  []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
+	Limit  int      `json:"limit,omitempty" jsonschema:"maximum number of commits" min:"1" max:"1000" default:"20"`
+	Rev    string   `json:"rev,omitempty" jsonschema:"commit, branch, tag or range such as main..feature"`
+	Author string   `json:"author,omitempty" jsonschema:"text in name or email"`
+	Grep   string   `json:"grep,omitempty" jsonschema:"text in the message"`
+	Since  string   `json:"since,omitempty" jsonschema:"such as 2026-01-31 or 2 weeks ago"`
+	Until  string   `json:"until,omitempty" jsonschema:"like since"`
 	sdk.Paged
 }
 
@@ -82,7 +83,7 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 	if err != nil {
 		return Log{}, err
 	}
-	paths, err := r.chosen(nil)
+	paths, err := r.chosen(in.Files)
 	if err != nil {
 		return Log{}, err
 	}

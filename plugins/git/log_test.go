@@ -149,3 +149,27 @@ func TestLogOfADamagedBranch(t *testing.T) {
 		contains(t, w.refused("git_log", args{"path": name}, tool.Failed), "is damaged")
 	}
 }
+
+// A call can name several files, with git_log, git_status and git_show as with git_diff.
+func TestSeveralFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorkspace(t, started{})
+	w.repo("r")
+	for _, name := range []string{"a", "b", "c"} {
+		w.write(map[string]string{"r/" + name: name + "\n"})
+		w.git("r", "add", name)
+		w.git("r", "-c", "user.name=Ann", "-c", "user.email=ann@example.com", "commit", "-qm", "add "+name)
+		w.write(map[string]string{"r/" + name: name + name + "\n"})
+	}
+	files := []string{"r/a", "r/c"}
+	logged := structured[Log](w, "git_log", args{"path": "r", "files": files})
+	if len(logged.Commits) != 2 || logged.Commits[0].Subject != "add c" || logged.Commits[1].Subject != "add a" {
+		t.Errorf("git_log of two files = %v", logged.Commits)
+	}
+	if got := structured[Status](w, "git_status", args{"path": "r", "files": files}); len(got.Files) != 2 || got.Files[1].Path != "r/c" {
+		t.Errorf("git_status of two files = %v", got.Files)
+	}
+	if got := structured[Shown](w, "git_show", args{"path": "r", "files": files}); len(got.Files) != 1 || got.Files[0].Path != "r/c" {
+		t.Errorf("git_show of two files = %v", got.Files)
+	}
+}

@@ -12,10 +12,10 @@ import (
 )
 
 type pullArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Remote string `json:"remote,omitempty" jsonschema:"the name of the remote; default: the branch's remote, or else origin"`
-	Branch string `json:"branch,omitempty" jsonschema:"the remote's branch; default: the branch that the current one tracks"`
-	Mode   string `json:"mode,omitempty" jsonschema:"ff_only refuses if both sides have new commits; merge creates a merge commit; rebase puts the local commits on top of the remote's" enum:"ff_only,merge,rebase" default:"ff_only"`
+	Path   string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Remote string `json:"remote,omitempty" jsonschema:"remote name"`
+	Branch string `json:"branch,omitempty" jsonschema:"remote branch; default: the upstream"`
+	Mode   string `json:"mode,omitempty" jsonschema:"what to do if both sides have new commits; ff_only refuses" enum:"ff_only,merge,rebase" default:"ff_only"`
 }
 
 // pulling is a call of git_pull.

@@ -13,11 +13,11 @@ import (
 )
 
 type pushArgs struct {
-	Path           string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Remote         string `json:"remote,omitempty" jsonschema:"the name of the remote; default: the branch's remote, or else origin"`
-	Branch         string `json:"branch,omitempty" jsonschema:"the branch to push; default: the current branch"`
-	SetUpstream    bool   `json:"set_upstream,omitempty" jsonschema:"make the branch track the remote's branch" default:"false"`
-	ForceWithLease bool   `json:"force_with_lease,omitempty" jsonschema:"replace the remote's branch even if it has commits that this branch lacks, but only if it has not changed since the last fetch" default:"false"`
+	Path           string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Remote         string `json:"remote,omitempty" jsonschema:"remote name"`
+	Branch         string `json:"branch,omitempty" jsonschema:"default: the current branch"`
+	SetUpstream    bool   `json:"set_upstream,omitempty" jsonschema:"track the remote branch" default:"false"`
+	ForceWithLease bool   `json:"force_with_lease,omitempty" jsonschema:"replace the remote branch unless it changed since the last fetch" default:"false"`
 }
 
 // pushing is a call of git_push. Its preview does not contact the remote.

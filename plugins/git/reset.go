@@ -9,9 +9,9 @@ import (
 )
 
 type resetArgs struct {
-	Path string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Rev  string `json:"rev,omitempty" jsonschema:"the commit, branch or tag to move the branch to" default:"HEAD"`
-	Mode string `json:"mode,omitempty" jsonschema:"soft moves only the branch; mixed also unstages all changes; keep also updates the files and refuses if they have local changes; merge undoes a merge in progress; hard discards all changes to tracked files" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
+	Path string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Rev  string `json:"rev,omitempty" jsonschema:"commit, branch or tag" default:"HEAD"`
+	Mode string `json:"mode,omitempty" jsonschema:"soft: branch only; mixed: also the index; keep: also files, if unchanged; merge: undo a merge; hard: discard all changes" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
 }
 
 // resetting is a call of git_reset.

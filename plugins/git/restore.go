@@ -10,10 +10,10 @@ import (
 )
 
 type restoreArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"the repository, relative to the workspace; default: the repository of the first file" role:"path" alias:"repo"`
-	Files  []string `json:"files" jsonschema:"files and directories to restore, relative to the workspace" role:"path"`
-	Where  string   `json:"where,omitempty" jsonschema:"files: restore the files from the index or from source; index: unstage them; both: do both" enum:"files,index,both" default:"files"`
-	Source string   `json:"source,omitempty" jsonschema:"the commit, branch or tag to restore from; default: the index, or HEAD if where is index or both"`
+	Path   string   `json:"path,omitempty" jsonschema:"repository directory; default: that of the first file" role:"path" alias:"repo"`
+	Files  []string `json:"files" jsonschema:"files and directories" role:"path" alias:"paths"`
+	Where  string   `json:"where,omitempty" jsonschema:"index unstages" enum:"files,index,both" default:"files"`
+	Source string   `json:"source,omitempty" jsonschema:"commit, branch or tag; default: the index, else HEAD"`
 }
 
 // restoring is a call of git_restore.

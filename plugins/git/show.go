@@ -12,9 +12,10 @@ import (
 )
 
 type showArgs struct {
-	Path    string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the result to, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Rev     string `json:"rev,omitempty" jsonschema:"the commit, branch or tag" default:"HEAD"`
-	Content bool   `json:"content,omitempty" jsonschema:"return the content of the file at path in that commit, instead of the commit's changes" default:"false"`
+	Path    string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
+	Files   []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
+	Rev     string   `json:"rev,omitempty" jsonschema:"commit, branch or tag" default:"HEAD"`
+	Content bool     `json:"content,omitempty" jsonschema:"return the file at path" default:"false"`
 	sdk.Paged
 }
 
@@ -74,7 +75,7 @@ func show(ctx context.Context, s *access, in showArgs) (Shown, error) {
 	if in.Content {
 		return result, r.showFile(ctx, &result, id, in.Cursor)
 	}
-	paths, err := r.chosen(nil)
+	paths, err := r.chosen(in.Files)
 	if err != nil {
 		return Shown{}, err
 	}

@@ -15,11 +15,11 @@ import (
 )
 
 type stashArgs struct {
-	Path      string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Action    string `json:"action,omitempty" jsonschema:"push stashes changes; apply restores them and keeps the stash; pop restores them and removes the stash; drop deletes a stash; list shows all" enum:"list,push,apply,pop,drop" default:"list"`
-	Message   string `json:"message,omitempty" jsonschema:"with push: a description of the changes"`
-	Untracked bool   `json:"untracked,omitempty" jsonschema:"with push: also stash untracked files" default:"false"`
-	Stash     int    `json:"stash,omitempty" jsonschema:"with apply, pop and drop: the number of the stash in the list; 0 is the newest" default:"0"`
+	Path      string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Action    string `json:"action,omitempty" jsonschema:"apply keeps the stash, pop removes it" enum:"list,push,apply,pop,drop" default:"list"`
+	Message   string `json:"message,omitempty" jsonschema:"description for push"`
+	Untracked bool   `json:"untracked,omitempty" jsonschema:"push untracked files too" default:"false"`
+	Stash     int    `json:"stash,omitempty" jsonschema:"number in the list; 0 is the newest" default:"0"`
 }
 
 // Stashes is the list of git_stash.

@@ -12,8 +12,9 @@ import (
 )
 
 type statusArgs struct {
-	Path      string `json:"path,omitempty" jsonschema:"the repository, or a directory or file in it to limit the result to, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Untracked string `json:"untracked,omitempty" jsonschema:"untracked files: normal lists a new directory as one entry, all lists every file in it, no lists none" enum:"normal,all,no" default:"normal"`
+	Path      string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
+	Files     []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
+	Untracked string   `json:"untracked,omitempty" jsonschema:"normal lists a new directory as one entry" enum:"normal,all,no" default:"normal"`
 	pageArgs
 }
 
@@ -130,7 +131,7 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 			result.Files = append(result.Files, f)
 		}
 	})
-	paths, err := r.chosen(nil)
+	paths, err := r.chosen(in.Files)
 	if err != nil {
 		return Status{}, err
 	}

@@ -11,10 +11,10 @@ import (
 )
 
 type switchArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"the repository, relative to the workspace" role:"path" alias:"repo" default:"."`
-	Branch string `json:"branch" jsonschema:"the branch to switch to; if only a remote has it, a local branch is created that tracks it; with detach: any commit or tag" alias:"name"`
-	Create bool   `json:"create,omitempty" jsonschema:"create the branch first" default:"false"`
-	Base   string `json:"base,omitempty" jsonschema:"with create: the commit, branch or tag to start from; default: HEAD"`
+	Path   string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Branch string `json:"branch" jsonschema:"branch; with detach: commit or tag" alias:"name"`
+	Create bool   `json:"create,omitempty" jsonschema:"create the branch" default:"false"`
+	Base   string `json:"base,omitempty" jsonschema:"start of the new branch; default: HEAD"`
 	Detach bool   `json:"detach,omitempty" jsonschema:"check out a commit without a branch" default:"false"`
 }
 

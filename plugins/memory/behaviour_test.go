@@ -12,7 +12,7 @@ func behaviour() []session {
 	return []session{
 		{"a note is saved, found, read, changed and deleted", []step{
 			{tool: "memory_save", args: args{"content": "The deploy key is kept in the blue safe"}, want: []string{"Stored memory: note-"}},
-			{tool: "memory_search", args: args{"query": "where is the deploy key?"}, want: []string{"Found 1 memories:\n\n- **note-", "blue safe"}},
+			{tool: "memory_search", args: args{"query": "where is the deploy key?"}, want: []string{"Found 1 memory:\n\n- **note-", "blue safe"}},
 			{tool: "memory_get", args: args{"note_id": "NOTE"}, want: []string{"blue safe", "core", "created 2"}},
 			{tool: "memory_update", args: args{"note_id": "NOTE", "content": "The deploy key is kept in the red drawer"}, want: []string{"Updated memory: note-"}},
 			{tool: "memory_search", args: args{"query": "deploy key"}, want: []string{"red drawer", "!blue safe"}},

@@ -54,9 +54,9 @@ func (n named) there(note *store.Note, err error, now time.Time) error {
 }
 
 type updateArgs struct {
-	NoteID  string `json:"note_id,omitempty" jsonschema:"the note_id of the note to change, as memory_save or memory_search returned it"`
-	Key     string `json:"key,omitempty" jsonschema:"the key of the note, instead of note_id"`
-	Content string `json:"content" jsonschema:"the whole new text of the note"`
+	NoteID  string `json:"note_id,omitempty" jsonschema:"note_id of an earlier result"`
+	Key     string `json:"key,omitempty" jsonschema:"key of the note"`
+	Content string `json:"content" jsonschema:"whole new text"`
 }
 
 // update is the tool memory_update.
@@ -88,8 +88,8 @@ func update(ctx context.Context, c *call, in updateArgs) (saved, error) {
 }
 
 type removeArgs struct {
-	NoteID string `json:"note_id,omitempty" jsonschema:"the note_id of the note to delete, as memory_save or memory_search returned it"`
-	Key    string `json:"key,omitempty" jsonschema:"the key of the note, instead of note_id"`
+	NoteID string `json:"note_id,omitempty" jsonschema:"note_id of an earlier result"`
+	Key    string `json:"key,omitempty" jsonschema:"key of the note"`
 }
 
 // remove is the tool memory_delete.

@@ -19,8 +19,8 @@ import (
 )
 
 type exportArgs struct {
-	Format string `json:"format,omitempty" jsonschema:"jsonl returns notes as JSON Lines, in pages; snapshot writes all notes to a file in the plugin's directory, which memory_import can restore" enum:"jsonl,snapshot" default:"jsonl"`
-	Limit  int    `json:"limit,omitempty" jsonschema:"the maximum number of notes on a page" min:"1" max:"1000" default:"200"`
+	Format string `json:"format,omitempty" jsonschema:"jsonl returns the notes; snapshot writes them to a file" enum:"jsonl,snapshot" default:"jsonl"`
+	Limit  int    `json:"limit,omitempty" jsonschema:"maximum number of notes" min:"1" max:"1000" default:"200"`
 	sdk.Paged
 }
 

@@ -25,9 +25,9 @@ const (
 )
 
 type importArgs struct {
-	Data       string `json:"data,omitempty" jsonschema:"notes as JSON Lines in the format of memory_export; only content is required"`
-	Snapshot   string `json:"snapshot,omitempty" jsonschema:"the name of a snapshot from memory_export, instead of data"`
-	OnConflict string `json:"on_conflict,omitempty" jsonschema:"what to do if a note with the same note_id or key exists: skip keeps the existing note, replace takes the imported one, fail imports nothing" enum:"skip,replace,fail" default:"skip"`
+	Data       string `json:"data,omitempty" jsonschema:"JSON Lines; only content is required"`
+	Snapshot   string `json:"snapshot,omitempty" jsonschema:"name of a snapshot, instead of data"`
+	OnConflict string `json:"on_conflict,omitempty" jsonschema:"what to do with a note_id or key that exists" enum:"skip,replace,fail" default:"skip"`
 }
 
 // imported is the result of memory_import.

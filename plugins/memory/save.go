@@ -24,17 +24,17 @@ const (
 )
 
 type saveArgs struct {
-	Content     string   `json:"content" jsonschema:"what to remember, in words that make sense later without this conversation"`
-	Key         string   `json:"key,omitempty" jsonschema:"a name for the note, such as user/favorite-editor; saving the same key again replaces the note"`
-	Category    string   `json:"category,omitempty" jsonschema:"core for lasting facts, daily for facts that matter for a few days, conversation for what was said (searched only with include_conversation)" enum:"core,daily,conversation" default:"core"`
-	Tags        []string `json:"tags,omitempty" jsonschema:"labels to group notes by"`
-	Pinned      bool     `json:"pinned,omitempty" jsonschema:"whether the note is important: a pinned note is never removed for its age and does not rank lower as it gets older" default:"false"`
-	Expires     string   `json:"expires,omitempty" jsonschema:"when the note expires: a duration (12h, 30d), a date, or a time with its zone"`
-	Source      string   `json:"source,omitempty" jsonschema:"who said it, or where the information comes from; if a query names the source, its notes rank higher"`
-	Session     string   `json:"session,omitempty" jsonschema:"the conversation it belongs to"`
-	Seq         *int64   `json:"seq,omitempty" jsonschema:"its position in the conversation, so that an answer is found together with its question"`
-	OccurredAt  string   `json:"occurred_at,omitempty" jsonschema:"when it was said or happened, if not now: a date, or a time with its zone"`
-	OnDuplicate string   `json:"on_duplicate,omitempty" jsonschema:"what to do if the same note exists (ignoring case and whitespace; time, source and session must match if given): exact keeps the one note, except for conversation notes, which are saved again; merge also replaces the content of a nearly identical note; reject fails on an identical or nearly identical note; force always saves a new note" enum:"exact,merge,reject,force" default:"exact"`
+	Content     string   `json:"content" jsonschema:"what to remember, in words that make sense later"`
+	Key         string   `json:"key,omitempty" jsonschema:"name such as user/editor; saving it again replaces the note"`
+	Category    string   `json:"category,omitempty" jsonschema:"core: lasting facts; daily: a few days; conversation: what was said" enum:"core,daily,conversation" default:"core"`
+	Tags        []string `json:"tags,omitempty" jsonschema:"labels"`
+	Pinned      bool     `json:"pinned,omitempty" jsonschema:"kept and ranked whatever its age" default:"false"`
+	Expires     string   `json:"expires,omitempty" jsonschema:"duration (12h, 30d), date or time"`
+	Source      string   `json:"source,omitempty" jsonschema:"who said it, or where it comes from"`
+	Session     string   `json:"session,omitempty" jsonschema:"the conversation"`
+	Seq         *int64   `json:"seq,omitempty" jsonschema:"position in the conversation"`
+	OccurredAt  string   `json:"occurred_at,omitempty" jsonschema:"date or time, if not now"`
+	OnDuplicate string   `json:"on_duplicate,omitempty" jsonschema:"exact keeps the one note; merge also replaces a similar one; reject fails; force saves again" enum:"exact,merge,reject,force" default:"exact"`
 }
 
 // saved is the result of a tool that changes one note.

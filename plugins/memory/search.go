@@ -9,6 +9,7 @@ import (
 
 	"github.com/toolhost/toolhost/plugins/memory/internal/rank"
 	"github.com/toolhost/toolhost/plugins/memory/internal/users"
+	"github.com/toolhost/toolhost/sdk/display"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -16,15 +17,15 @@ import (
 const maxQuery = 16 << 10
 
 type searchArgs struct {
-	Query        string   `json:"query" jsonschema:"what to look for: a question or words. A phrase in quotation marks must be in the note exactly; word* matches any word that begins with it"`
-	TopK         int      `json:"top_k,omitempty" jsonschema:"the maximum number of notes to return" min:"1" max:"20" default:"5" alias:"limit"`
-	Conversation bool     `json:"include_conversation,omitempty" jsonschema:"also search what was said in conversations" default:"false"`
-	Category     string   `json:"category,omitempty" jsonschema:"only notes of this category; conversation implies include_conversation" enum:"core,daily,conversation"`
-	Tags         []string `json:"tags,omitempty" jsonschema:"only notes with all of these tags"`
-	Since        string   `json:"since,omitempty" jsonschema:"only notes from this time on: a date, a time with its zone, or a duration before now (7d)"`
-	Until        string   `json:"until,omitempty" jsonschema:"only notes before this time, in the same form; a date includes that day"`
-	Mode         string   `json:"mode,omitempty" jsonschema:"hybrid searches by words, tolerating misspellings, and by similarity; vector by similarity only; keyword by words exactly as spelled, except for endings" enum:"hybrid,vector,keyword" default:"hybrid"`
-	Order        string   `json:"order,omitempty" jsonschema:"relevance sorts the best match first; recent sorts the newest first among the notes that match about as well as the best" enum:"relevance,recent" default:"relevance"`
+	Query        string   `json:"query" jsonschema:"question or words; \"exact phrase\", beginning*"`
+	TopK         int      `json:"top_k,omitempty" jsonschema:"maximum number of notes" min:"1" max:"20" default:"5" alias:"limit"`
+	Conversation bool     `json:"include_conversation,omitempty" jsonschema:"also what was said" default:"false"`
+	Category     string   `json:"category,omitempty" jsonschema:"only this category" enum:"core,daily,conversation"`
+	Tags         []string `json:"tags,omitempty" jsonschema:"only notes with all of these"`
+	Since        string   `json:"since,omitempty" jsonschema:"date, time, or duration ago (7d)"`
+	Until        string   `json:"until,omitempty" jsonschema:"like since"`
+	Mode         string   `json:"mode,omitempty" jsonschema:"by words and meaning, meaning, or words" enum:"hybrid,vector,keyword" default:"hybrid"`
+	Order        string   `json:"order,omitempty" jsonschema:"best or newest match first" enum:"relevance,recent" default:"relevance"`
 }
 
 // hit is a note in the result of a search.
@@ -51,7 +52,7 @@ func (h hits) Text() string {
 	if len(h.Results) == 0 {
 		text.WriteString("No matching memories found")
 	} else {
-		fmt.Fprintf(&text, "Found %d memories:\n\n", len(h.Results))
+		fmt.Fprintf(&text, "Found %s:\n\n", display.Plural(len(h.Results), "memory"))
 	}
 	for _, one := range h.Results {
 		fmt.Fprintf(&text, "- **%s**: %s\n", cmp.Or(one.Key, one.NoteID), indented(one.Text))

@@ -16,12 +16,12 @@ import (
 )
 
 type webFetchArgs struct {
-	URL       string     `json:"url" jsonschema:"the URL of the page, such as https://example.com/page" role:"url" raw:"true"`
-	Format    string     `json:"format,omitempty" jsonschema:"the format of the result: markdown, plain text, cleaned html, or the raw source" enum:"markdown,text,html,raw" default:"markdown"`
-	Extract   string     `json:"extract,omitempty" jsonschema:"what to return: the main article of the page, or the full page" enum:"article,full" default:"article"`
-	Selector  string     `json:"selector,omitempty" jsonschema:"a CSS selector, such as main or #content: return the matching elements instead of extract"`
-	Cursor    sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue it" alias:"start_index"`
-	MaxLength int        `json:"max_length,omitempty" jsonschema:"the maximum number of characters; by default as many as fit" min:"1"`
+	URL       string     `json:"url" jsonschema:"URL of the page" role:"url" raw:"true"`
+	Format    string     `json:"format,omitempty" jsonschema:"format of the result" enum:"markdown,text,html,raw" default:"markdown"`
+	Extract   string     `json:"extract,omitempty" jsonschema:"main article or full page" enum:"article,full" default:"article"`
+	Selector  string     `json:"selector,omitempty" jsonschema:"CSS selector of the part to return"`
+	Cursor    sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result" alias:"start_index"`
+	MaxLength int        `json:"max_length,omitempty" jsonschema:"maximum number of characters" min:"1"`
 }
 
 // address parses a URL that a caller gives, and refuses one that is not allowed.

@@ -14,11 +14,11 @@ import (
 )
 
 type webLinksArgs struct {
-	URL      string     `json:"url" jsonschema:"the URL of the page, as given to web_fetch"`
-	Match    string     `json:"match,omitempty" jsonschema:"return only links whose URL or text contains this, ignoring case"`
-	SameHost bool       `json:"same_host,omitempty" jsonschema:"return only links to the host of the page"`
-	Limit    int        `json:"limit,omitempty" jsonschema:"the maximum number of links" min:"1" default:"100"`
-	Cursor   sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result, to continue it" alias:"offset"`
+	URL      string     `json:"url" jsonschema:"URL as given to web_fetch"`
+	Match    string     `json:"match,omitempty" jsonschema:"text in the URL or the link"`
+	SameHost bool       `json:"same_host,omitempty" jsonschema:"only links to the same host"`
+	Limit    int        `json:"limit,omitempty" jsonschema:"maximum number of links" min:"1" default:"100"`
+	Cursor   sdk.Cursor `json:"cursor,omitempty" jsonschema:"next_cursor of the previous result" alias:"offset"`
 }
 
 // webLinks is the tool web_links. It sends no request.

@@ -29,7 +29,7 @@ func newPlugin(o outside) *sdk.Plugin {
 	w := &web{outside: o, stop: p.OnStop}
 	sdk.Configure(p, w.configure)
 	sdk.AddTool(p, described(tool.Spec{
-		Name: "web_fetch", Aliases: []string{"fetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,
+		Name: "web_fetch", Aliases: []string{"fetch", "WebFetch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true,
 		MaxOutput: 32 * tool.KiB, Timeout: 2 * time.Minute,
 	}), with(w, webFetch))
 	sdk.AddPlanned(p, described(tool.Spec{
@@ -41,7 +41,7 @@ func newPlugin(o outside) *sdk.Plugin {
 		},
 	}), with(w, planRequest))
 	sdk.AddTool(p, described(tool.Spec{
-		Name: "web_search", Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
+		Name: "web_search", Aliases: []string{"WebSearch"}, Tier: tool.SideEffecting, Idempotent: true, OpenWorld: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,
 	}), with(w, webSearch))
 	sdk.AddTool(p, described(tool.Spec{
 		Name: "web_links", Tier: tool.ReadOnly, Idempotent: true, MaxOutput: 32 * tool.KiB, Timeout: time.Minute,

@@ -22,11 +22,11 @@ import (
 )
 
 type httpRequestArgs struct {
-	URL     string            `json:"url" jsonschema:"the URL, such as https://api.example.com/items" role:"url"`
-	Method  string            `json:"method" jsonschema:"the HTTP method; all except GET and HEAD count as changes" enum:"GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"`
-	Headers map[string]string `json:"headers,omitempty" jsonschema:"the request headers by name; {{secret:NAME}} in a value is replaced by a secret that the administrator allows for this host"`
-	Body    string            `json:"body,omitempty" jsonschema:"the request body as text; set its type with the Content-Type header"`
-	JSON    string            `json:"json,omitempty" jsonschema:"a JSON value as text, sent instead of body; its Content-Type is application/json"`
+	URL     string            `json:"url" jsonschema:"URL" role:"url"`
+	Method  string            `json:"method" jsonschema:"all but GET and HEAD count as changes" enum:"GET,HEAD,POST,PUT,PATCH,DELETE,OPTIONS"`
+	Headers map[string]string `json:"headers,omitempty" jsonschema:"by name; {{secret:NAME}} becomes a secret that you cannot see"`
+	Body    string            `json:"body,omitempty" jsonschema:"body as text"`
+	JSON    sdk.JSON          `json:"json,omitempty" jsonschema:"body as JSON"`
 }
 
 const (
@@ -155,18 +155,21 @@ func ownHeader(name string) bool {
 }
 
 func (r *request) setBody(in httpRequestArgs) error {
-	given := in.JSON != ""
+	value, given := []byte(in.JSON), in.JSON != nil
+	if text := ""; json.Unmarshal(value, &text) == nil { // JSON as a text
+		value, given = []byte(text), text != ""
+	}
 	switch {
 	case given && in.Body != "":
 		return tool.Errorf(tool.InvalidArgument, "body and json are both set").WithHint("use one of them")
 	case (given || in.Body != "") && (r.method == http.MethodGet || r.method == http.MethodHead):
 		return tool.Errorf(tool.InvalidArgument, "a %s request cannot have a body", r.method).WithHint("put the data into the URL, or use POST")
-	case len(in.JSON)+len(in.Body) > maxRequestBody:
-		return tool.Errorf(tool.InvalidArgument, "the body has %d bytes, expected at most %d", len(in.JSON)+len(in.Body), maxRequestBody)
-	case given && !json.Valid([]byte(in.JSON)):
+	case len(value)+len(in.Body) > maxRequestBody:
+		return tool.Errorf(tool.InvalidArgument, "the body has %d bytes, expected at most %d", len(value)+len(in.Body), maxRequestBody)
+	case given && !json.Valid(value):
 		return tool.Errorf(tool.InvalidArgument, "json is not valid JSON").WithHint("use an object such as {\"name\": \"value\"}, or send other text as body")
 	case given:
-		r.body = []byte(in.JSON)
+		r.body = value
 		if r.header.Get("Content-Type") == "" {
 			r.header.Set("Content-Type", "application/json")
 		}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/toolhost/toolhost/sdk"
 	"github.com/toolhost/toolhost/sdk/sdktest"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -63,9 +64,10 @@ func requestCalls() []toolCall {
 		call("its body", httpRequestArgs{URL: "/missing"}, `{"error":"none"}`, ""),
 		call("HEAD", httpRequestArgs{URL: "/echo", Method: "HEAD"}, "HTTP/2.0 200 OK", ""),
 		call("POST of a text", httpRequestArgs{URL: "/echo", Method: "POST", Body: "a b"}, `POST /echo auth="" key="" type="text/plain; charset=utf-8" body="a b"`, ""),
-		call("PUT of JSON", httpRequestArgs{URL: "/echo", Method: "PUT", JSON: `{"id": 9007199254740993}`}, `type="application/json" body="{\"id\": 9007199254740993}"`, ""),
+		call("PUT of JSON", httpRequestArgs{URL: "/echo", Method: "PUT", JSON: sdk.JSON(`{"id": 9007199254740993}`)}, `type="application/json" body="{\"id\": 9007199254740993}"`, ""),
 		call("DELETE", httpRequestArgs{URL: "/echo", Method: "DELETE"}, "DELETE /echo", ""),
-		call("PATCH", httpRequestArgs{URL: "/echo", Method: "PATCH", JSON: "[]", Headers: map[string]string{"content-type": "application/merge-patch+json"}}, `type="application/merge-patch+json"`, ""),
+		call("PUT of JSON as text", httpRequestArgs{URL: "/echo", Method: "PUT", JSON: sdk.JSON(`"{\"id\": 5}"`)}, `type="application/json" body="{\"id\": 5}"`, ""),
+		call("PATCH", httpRequestArgs{URL: "/echo", Method: "PATCH", JSON: sdk.JSON("[]"), Headers: map[string]string{"content-type": "application/merge-patch+json"}}, `type="application/merge-patch+json"`, ""),
 		call("OPTIONS", httpRequestArgs{URL: "/echo", Method: "OPTIONS"}, "OPTIONS /echo", ""),
 		call("a header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"X-Key": "v"}}, `key="v"`, ""),
 		call("a secret, which is not shown", httpRequestArgs{URL: "/echo", Headers: secret}, `auth="Bearer [secret token]"`, ""),
@@ -91,9 +93,9 @@ func requestCalls() []toolCall {
 		call("many headers", httpRequestArgs{URL: "/headers"}, "more headers]", ""),
 		call("no address", httpRequestArgs{URL: "https://10.0.0.1/"}, "private or special", tool.PermissionDenied),
 		call("a domain that is not for requests", httpRequestArgs{URL: "https://docs.example.org/echo"}, "not in a domain that the administrator allows", tool.PermissionDenied),
-		call("both bodies", httpRequestArgs{URL: "/echo", Method: "POST", Body: "a", JSON: "1"}, "use one of them", tool.InvalidArgument),
+		call("both bodies", httpRequestArgs{URL: "/echo", Method: "POST", Body: "a", JSON: sdk.JSON("1")}, "use one of them", tool.InvalidArgument),
 		call("a body for GET", httpRequestArgs{URL: "/echo", Body: "a"}, "cannot have a body", tool.InvalidArgument),
-		call("what is no JSON", httpRequestArgs{URL: "/echo", Method: "POST", JSON: "{"}, "not valid JSON", tool.InvalidArgument),
+		call("what is no JSON", httpRequestArgs{URL: "/echo", Method: "POST", JSON: sdk.JSON(`"{"`)}, "not valid JSON", tool.InvalidArgument),
 		call("too much", httpRequestArgs{URL: "/echo", Method: "POST", Body: strings.Repeat("x", 6<<20)}, "at most 5242880", tool.InvalidArgument),
 		call("the connection's header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"Host": "internal"}}, "the connection controls it", tool.InvalidArgument),
 		call("a proxy's header", httpRequestArgs{URL: "/echo", Headers: map[string]string{"Proxy-Authorization": "x"}}, "the connection controls it", tool.InvalidArgument),
@@ -264,7 +266,7 @@ func TestLongAnswers(t *testing.T) {
 func TestRequestPreview(t *testing.T) {
 	w := newWorld(t, apis())
 	p := w.start(t, requestOptions())
-	in := httpRequestArgs{URL: "https://api.example.com/echo", Method: "POST", JSON: `{"a":1}`, Headers: map[string]string{"Authorization": "Bearer {{secret:token}}"}}
+	in := httpRequestArgs{URL: "https://api.example.com/echo", Method: "POST", JSON: sdk.JSON(`{"a":1}`), Headers: map[string]string{"Authorization": "Bearer {{secret:token}}"}}
 	preview, err := p.Preview(t.Context(), "http_request", in)
 	if err != nil {
 		t.Fatal(err)
@@ -289,7 +291,7 @@ func TestRequestPreview(t *testing.T) {
 	if got := run(in); got.Error != nil {
 		t.Errorf("what was shown: %v", got.Error)
 	}
-	in.JSON = `{"a":2}`
+	in.JSON = sdk.JSON(`{"a":2}`)
 	if got := run(in); got.Error == nil || got.Error.Code != tool.Conflict {
 		t.Errorf("another request than the one that was shown: %v", got.Error)
 	}

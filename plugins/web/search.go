@@ -12,10 +12,10 @@ import (
 )
 
 type webSearchArgs struct {
-	Query     string `json:"query" jsonschema:"the search terms" raw:"true"`
-	Count     int    `json:"count,omitempty" jsonschema:"the number of results to return, 1 to 20" default:"10"`
-	Freshness string `json:"freshness,omitempty" jsonschema:"return only pages published or changed within the last day, week, month or year" enum:"day,week,month,year"`
-	Site      string `json:"site,omitempty" jsonschema:"return only results from this domain, such as docs.python.org"`
+	Query     string `json:"query" jsonschema:"search terms" raw:"true"`
+	Count     int    `json:"count,omitempty" jsonschema:"maximum number of results" default:"10"`
+	Freshness string `json:"freshness,omitempty" jsonschema:"published within the last" enum:"day,week,month,year"`
+	Site      string `json:"site,omitempty" jsonschema:"only this domain"`
 }
 
 const (

@@ -17,9 +17,12 @@ var jsonTypes = []string{"array", "boolean", "integer", "null", "number", "objec
 func specProblems(t tool.Spec) []string {
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	for _, name := range append([]string{t.Name}, t.Aliases...) {
-		if !tool.ValidName(name) {
-			add("the name %q is not valid: expected a lower-case letter, then up to 63 of a-z, 0-9 and _", name)
+	if !tool.ValidName(t.Name) {
+		add("the name %q is not valid: expected a lower-case letter, then up to 63 of a-z, 0-9 and _", t.Name)
+	}
+	for _, alias := range t.Aliases {
+		if !tool.ValidAlias(alias) {
+			add("the alias %q is not valid: expected a letter, then up to 63 letters, digits and underscores", alias)
 		}
 	}
 	if t.Description == "" {

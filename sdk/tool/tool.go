@@ -73,6 +73,13 @@ var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 // to 63 lower-case letters, digits and underscores.
 func ValidName(name string) bool { return namePattern.MatchString(name) }
 
+// aliasPattern is [namePattern] with capitals, such as in WebFetch.
+var aliasPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]{0,63}$`)
+
+// ValidAlias reports whether name is valid as another name of a tool: like
+// [ValidName], and capitals are allowed.
+func ValidAlias(name string) bool { return aliasPattern.MatchString(name) }
+
 // pluginNamePattern is the rule for names of plugins.
 var pluginNamePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
 

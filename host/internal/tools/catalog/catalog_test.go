@@ -191,7 +191,7 @@ func TestPublishRefuses(t *testing.T) {
 		{"a title of two lines", edit(func(s *tool.Spec) { s.Title = "a\nb" }), "its title or category has control characters"},
 		{"a category that hides", edit(func(s *tool.Spec) { s.Category = "a\u200b" }), "its title or category has control characters"},
 		{"an alias with a control character", edit(func(s *tool.Spec) { s.Aliases = []string{"b\x1b"} }), `its alias "b\x1b" is not a valid tool name`},
-		{"alias", edit(func(s *tool.Spec) { s.Aliases = []string{"B"} }), `its alias "B" is not a valid tool name`},
+		{"alias", edit(func(s *tool.Spec) { s.Aliases = []string{"B-"} }), `its alias "B-" is not a valid tool name`},
 		{"many aliases", edit(func(s *tool.Spec) { s.Aliases = make([]string, 17) }), "it has 17 aliases, more than the 16"},
 		{"negative time-out", edit(func(s *tool.Spec) { s.Timeout = -1 }), "must not be negative"},
 		{"input schema", edit(func(s *tool.Spec) { s.InputSchema = nil }), "input schema: there is none"},

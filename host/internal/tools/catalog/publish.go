@@ -168,7 +168,7 @@ func checkSpec(spec tool.Spec) error {
 		return errors.New("its time-out, output size and concurrency must not be negative")
 	}
 	for _, alias := range spec.Aliases {
-		if !tool.ValidName(alias) {
+		if !tool.ValidAlias(alias) {
 			return fmt.Errorf("its alias %q is not a valid tool name", schema.Shorten(alias))
 		}
 	}

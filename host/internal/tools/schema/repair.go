@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
@@ -58,7 +59,7 @@ type repairer struct {
 }
 
 func (r *repairer) mend(m mistake) {
-	switch m.kind.(type) {
+	switch k := m.kind.(type) {
 	case *kind.Type:
 		value, ok := valueAt(r.root, m.path)
 		if !ok {
@@ -73,6 +74,25 @@ func (r *repairer) mend(m mistake) {
 		}
 	case *kind.AdditionalProperties:
 		r.rename(m)
+	case *kind.Enum:
+		r.respell(m, k.Want)
+	}
+}
+
+// respell gives a text that is an enum value in other case the spelling of the enum,
+// such as "GET" for "get", unless two values differ only in case.
+func (r *repairer) respell(m mistake, values []any) {
+	value, _ := valueAt(r.root, m.path)
+	text, isString := value.(string)
+	var meant []string
+	for _, v := range values {
+		if known, ok := v.(string); ok && isString && strings.EqualFold(known, text) {
+			meant = append(meant, known)
+		}
+	}
+	if len(meant) == 1 {
+		r.replace(m.path, meant[0])
+		r.done = append(r.done, Repair{Place: place(r.root, m.path), Change: "case of an enum value"})
 	}
 }
 
@@ -128,6 +148,9 @@ func (r *repairer) convert(value any, m mistake) (mended any, change string) {
 			}
 		}
 	}
+	if n, ok := value.(json.Number); ok && slices.Contains(m.either, "string") && isInteger(n) {
+		return n.String(), "integer to string"
+	}
 	if isString && len(m.path) == 0 && r.schema.rawName != "" {
 		return map[string]any{r.schema.rawName: text}, "string to property " + r.schema.rawName
 	}
@@ -135,6 +158,12 @@ func (r *repairer) convert(value any, m mistake) (mended any, change string) {
 		return []any{value}, "one value to an array of it"
 	}
 	return nil, ""
+}
+
+// isInteger reports whether a number is written as an integer.
+func isInteger(n json.Number) bool {
+	_, err := strconv.ParseInt(n.String(), 10, 64)
+	return err == nil
 }
 
 // readAs reads a text as exactly one value of the type. The value stands

@@ -128,6 +128,14 @@ func TestCheckRepairs(t *testing.T) {
 			[]schema.Repair{{"arguments.maybe", "string to integer"}},
 		},
 		{
+			"an integer for a string", `{"path":20261124}`, `{"path":"20261124"}`,
+			[]schema.Repair{{"arguments.path", "integer to string"}},
+		},
+		{
+			"an enum value in other case", `{"path":"a","mode":"TEXT"}`, `{"mode":"text","path":"a"}`,
+			[]schema.Repair{{"arguments.mode", "case of an enum value"}},
+		},
+		{
 			"one object for an array of objects", `{"path":"a","items":{"path":"b"}}`, `{"items":[{"path":"b"}],"path":"a"}`,
 			[]schema.Repair{{"arguments.items", "one value to an array of it"}},
 		},
@@ -194,14 +202,15 @@ func TestCheckExplains(t *testing.T) {
 		{"no argument means approved", `{"path":"a","approved":true}`, "unknown field 'approved' in arguments, expected " +
 			"deep, globs, headers, items, limit, maybe, mode, path, range, ratio, token"},
 		{"an alias beside its name", `{"path":"a","file":"b"}`, "unknown field 'file' in arguments, it is another name of 'path', which is given too"},
-		{"a number is no string", `{"path":1}`, "arguments.path: expected string, got integer 1"},
+		{"a fraction is no string", `{"path":1.5}`, "arguments.path: expected string, got number 1.5"},
+		{"a boolean is no string", `{"path":true}`, "arguments.path: expected string, got boolean true"},
 		{"not a whole number", `{"path":"a","limit":"5.5"}`, `arguments.limit: expected integer, got string "5.5"`},
 		{"nearly a boolean", `{"path":"a","deep":"yes"}`, `arguments.deep: expected boolean, got string "yes"`},
-		{"enums are strict", `{"path":"a","mode":"Text"}`, `arguments.mode: expected one of "text", "binary", got "Text", did you mean "text"?`},
+		{"enums are strict", `{"path":"a","mode":"Texts"}`, `arguments.mode: expected one of "text", "binary", got "Texts", did you mean "text"?`},
 		{"too large", `{"path":"a","limit":500}`, "arguments.limit: expected 1 to 100, got 500"},
 		{"too large after a repair", `{"path":"a","limit":"500"}`, "arguments.limit: expected 1 to 100, got 500"},
 		{"a secret is not shown", `{"path":"a","token":"hunter2"}`, "arguments.token: expected text that matches ^t-, got string"},
-		{"a secret of another type is not shown", `{"path":"a","token":4711}`, "arguments.token: expected string, got integer"},
+		{"a secret of another type is not shown", `{"path":"a","token":true}`, "arguments.token: expected string, got boolean"},
 		{"nor one within the whole", `"{\"token\":\"hunter2\""`, "arguments: expected object, got string"},
 		{"nor one within a part", `{"path":"a","range":["hunter2"]}`, "arguments.range: expected object, got array"},
 		{"neither of two types", `{"path":"a","maybe":"x"}`, `arguments.maybe: expected integer or null, got string "x"`},
