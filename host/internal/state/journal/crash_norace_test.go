@@ -187,7 +187,7 @@ func TestCrashPoints(t *testing.T) {
 func TestQueryIsBounded(t *testing.T) {
 	j, _ := openIn(t, t.TempDir(), Options{})
 	r := full()
-	r.Arguments = appendQuoted(nil, strings.Repeat("x", int(MaxArguments)-2))
+	r.Arguments = quoted(strings.Repeat("x", int(MaxArguments)-2))
 	for range 300 {
 		if err := j.End(t.Context(), r, false); err != nil {
 			t.Fatal(err)

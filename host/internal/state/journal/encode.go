@@ -10,18 +10,18 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// encode returns the body of a row for r, without the secrets that redact
-// finds; redact may be nil.
+// encode returns the body of a row for r, without the secrets that redact finds. redact
+// may be nil.
 func encode(r Record, redact func(string) string) []byte {
 	r.prepare()
 	if redact == nil {
 		r.mapTexts(cut)
-		return appendBody(make([]byte, 0, r.sizeHint()), &r)
+		return r.stored()
 	}
 	if !r.long() {
-		body := appendBody(make([]byte, 0, r.sizeHint()), &r)
-		// A secret is found in the whole as in its parts, unless JSON escapes
-		// something in it. Nearly every row ends here.
+		body := r.stored()
+		// Unless JSON escapes something, a secret is found in the whole row as in its
+		// parts. Nearly every row ends here.
 		if text := string(body); bytes.IndexByte(body, '\\') < 0 && redact(text) == text {
 			return body
 		}
@@ -30,13 +30,16 @@ func encode(r Record, redact func(string) string) []byte {
 	if len(r.Arguments) > 0 {
 		r.Arguments = redactJSON(r.Arguments, redact)
 	}
-	return appendBody(make([]byte, 0, r.sizeHint()), &r)
+	return r.stored()
 }
 
-// prepare drops what the journal sets itself, and arguments that are too large
-// to be stored.
+// prepare drops what the journal sets itself, a tier that is not one, and arguments that
+// are too large.
 func (r *Record) prepare() {
 	r.ArgumentsSize = 0
+	if r.Tier < tool.ReadOnly || r.Tier > tool.Privileged {
+		r.Tier = 0
+	}
 	if tool.ByteSize(len(r.Arguments)) > MaxArguments {
 		if r.ArgumentsHash == "" {
 			r.ArgumentsHash = digest(sha256.Sum256(r.Arguments)).String()
@@ -45,7 +48,7 @@ func (r *Record) prepare() {
 		r.Arguments = nil
 	}
 	if len(r.Arguments) > 0 && !json.Valid(r.Arguments) {
-		r.Arguments = appendQuoted(nil, string(r.Arguments))
+		r.Arguments = quoted(string(r.Arguments))
 	}
 }
 
@@ -74,8 +77,6 @@ func (r *Record) long() bool {
 	}
 	return false
 }
-
-func (r *Record) sizeHint() int { return 512 + len(r.Arguments) + len(r.Error) }
 
 // redactJSON returns valid JSON with redact applied to each string and number
 // in it; a number that changes becomes a string.
@@ -113,12 +114,21 @@ func redactJSON(data []byte, redact func(string) string) []byte {
 // appendRedacted appends raw, whose meaning is text, or text redacted. Short
 // secrets are recognised by the quotes around them.
 func appendRedacted(out, raw []byte, text string, redact func(string) string) []byte {
-	quoted := strconv.Quote(text)
+	inQuotes := strconv.Quote(text)
 	if clean := redact(text); clean != text {
-		return appendQuoted(out, clean)
+		return append(out, quoted(clean)...)
 	}
-	if clean := redact(quoted); clean != quoted {
-		return appendQuoted(out, clean)
+	if clean := redact(inQuotes); clean != inQuotes {
+		return append(out, quoted(clean)...)
 	}
 	return append(out, raw...)
+}
+
+// quoted returns text as a JSON string.
+func quoted(text string) []byte {
+	b, err := json.Marshal(text)
+	if err != nil {
+		panic(err) // a string can always be encoded
+	}
+	return b
 }

@@ -94,19 +94,20 @@ func find(ctx context.Context, db querier, q Query) ([]Record, error) {
 	return records, addPrev(ctx, db, records)
 }
 
-// words lists what the body of a row that fits holds somewhere: looking for it
-// is cheaper than decoding the row.
+// words lists texts that the body of each row that fits contains: looking for them is
+// cheaper than decoding the row. Values that JSON may escape are left out.
 func (q *Query) words() []string {
 	var words []string
 	for _, field := range []struct{ name, value string }{
-		{`"tool":`, q.Tool},
-		{`"plugin":`, q.Plugin},
-		{`"user":`, q.User},
-		{`"session":`, q.Session},
-		{`"status":`, q.Status},
+		{"tool", q.Tool},
+		{"plugin", q.Plugin},
+		{"user", q.User},
+		{"session", q.Session},
+		{"status", q.Status},
 	} {
-		if field.value != "" {
-			words = append(words, string(appendText(nil, field.name, field.value)))
+		escaped := strings.ContainsFunc(field.value, func(c rune) bool { return c < ' ' || c > '~' || strings.ContainsRune(`"\<>&`, c) })
+		if field.value != "" && !escaped {
+			words = append(words, `"`+field.name+`":"`+field.value+`"`)
 		}
 	}
 	return words

@@ -1,12 +1,11 @@
 package journal
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
@@ -125,7 +124,7 @@ type (
 
 // MarshalJSON implements [json.Marshaler].
 func (r Record) MarshalJSON() ([]byte, error) {
-	return json.Marshal(withDuration{plain: (*plain)(&r), Duration: float64(r.Duration.Microseconds()) / 1000})
+	return json.Marshal(withDuration{plain: (*plain)(&r), Duration: r.milliseconds()})
 }
 
 // UnmarshalJSON implements [json.Unmarshaler].
@@ -144,6 +143,7 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 // length, so that the time can be put in when the row's place is known.
 const (
 	timeForm   = "2006-01-02T15:04:05.000Z"
+	zeroTime   = "0000-00-00T00:00:00.000Z"
 	bodyPrefix = `{"time":"`
 	timeEnd    = len(bodyPrefix) + len(timeForm)
 )
@@ -176,82 +176,25 @@ func bodyKind(body string) Kind {
 	return Kind(kind)
 }
 
-// appendBody appends what is stored of r: all but seq, call and the hashes,
-// with zeros for the time. It writes by hand what encoding/json would: a row
-// is written for every call.
-func appendBody(b []byte, r *Record) []byte {
-	b = append(b, bodyPrefix...)
-	b = append(b, "0000-00-00T00:00:00.000Z"...)
-	b = append(b, `","kind":"`...)
-	b = append(b, r.Kind...)
-	b = append(b, '"')
-	b = appendText(b, `,"tool":`, r.Tool)
-	b = appendText(b, `,"plugin":`, r.Plugin)
-	b = appendText(b, `,"digest":`, r.Digest)
-	if r.Tier >= tool.ReadOnly && r.Tier <= tool.Privileged {
-		b = appendText(b, `,"tier":`, r.Tier.String())
+// stored returns what is stored of r: everything but seq, call and the hashes, with
+// zeros for the time. Nothing is escaped for HTML, so that arguments stay as they are.
+func (r *Record) stored() []byte {
+	stored := plain(*r)
+	stored.Seq, stored.Call, stored.Prev, stored.Hash, stored.ClockBack = 0, "", "", "", false
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
+		Time string `json:"time"`
+		withDuration
+	}{zeroTime, withDuration{plain: &stored, Duration: r.milliseconds()}})
+	if err != nil {
+		panic(err) // texts, numbers and valid JSON can always be encoded
 	}
-	b = appendText(b, `,"user":`, r.User)
-	b = appendText(b, `,"client":`, r.Client)
-	b = appendText(b, `,"session":`, r.Session)
-	if len(r.Arguments) > 0 {
-		b = append(b, `,"arguments":`...)
-		b = append(b, r.Arguments...)
-	}
-	b = appendText(b, `,"arguments_hash":`, r.ArgumentsHash)
-	b = appendInt(b, `,"arguments_size":`, r.ArgumentsSize)
-	b = appendText(b, `,"verdict":`, r.Verdict)
-	b = appendText(b, `,"rule":`, r.Rule)
-	b = appendText(b, `,"where":`, r.Where)
-	b = appendText(b, `,"approved_by":`, r.ApprovedBy)
-	b = appendText(b, `,"approval":`, r.Approval)
-	b = appendText(b, `,"approver":`, r.Approver)
-	b = appendText(b, `,"via":`, r.Via)
-	b = appendText(b, `,"status":`, r.Status)
-	b = appendText(b, `,"code":`, r.Code)
-	b = appendText(b, `,"error":`, r.Error)
-	b = appendText(b, `,"result_digest":`, r.ResultDigest)
-	b = appendInt(b, `,"bytes":`, r.Bytes)
-	b = appendInt(b, `,"attempts":`, int64(r.Attempts))
-	b = appendInt(b, `,"repairs":`, int64(r.Repairs))
-	if µs := r.Duration.Microseconds(); µs > 0 {
-		b = append(b, `,"duration_ms":`...)
-		b = strconv.AppendFloat(b, float64(µs)/1000, 'f', -1, 64)
-	}
-	b = appendText(b, `,"notice":`, r.Notice)
-	return append(b, '}')
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-func appendInt(b []byte, name string, v int64) []byte {
-	if v == 0 {
-		return b
-	}
-	return strconv.AppendInt(append(b, name...), v, 10)
-}
-
-// appendText appends name and text, unless text is empty.
-func appendText(b []byte, name, text string) []byte {
-	if text == "" {
-		return b
-	}
-	return appendQuoted(append(b, name...), text)
-}
-
-// appendQuoted appends text as a JSON string.
-func appendQuoted(b []byte, text string) []byte {
-	for i := range len(text) {
-		if c := text[i]; c < 0x20 || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			quoted, err := json.Marshal(text)
-			if err != nil { // a string can always be marshalled
-				return append(b, `""`...)
-			}
-			return append(b, quoted...)
-		}
-	}
-	b = append(b, '"')
-	b = append(b, text...)
-	return append(b, '"')
-}
+func (r *Record) milliseconds() float64 { return max(0, float64(r.Duration.Microseconds())) / 1000 }
 
 // cut shortens a text that is longer than maxText, between two characters.
 func cut(text string) string {
