@@ -166,7 +166,7 @@ func TestAttacks(t *testing.T) {
 			r.approve(r.tb, record.ID)
 			spend := func() bool { return r.service.Spend(r.tb.Context(), record.ID, "tc_1", q.Binding()) == nil }
 			if !guard { // the state is looked at before, and not while, it is changed
-				_, unguarded := without(r.tb, "spend.go", onlyApproved)
+				_, unguarded := without(r.tb, "decide.go", onlyApproved)
 				spend = r.looksFirst(record.ID, approval.Approved, func() bool {
 					return r.exec(r.tb, unguarded, "tc_1", r.clock.now().UnixMilli(), record.ID, q.Binding()) == 1
 				})

@@ -79,7 +79,7 @@ func (r *rig) decideAnyState(tb testing.TB, dec approval.Decision) {
 func (r *rig) spendAnyState(tb testing.TB, id, binding string) {
 	tb.Helper()
 	args := []any{"tc_2", r.clock.now().UnixMilli(), id, binding}
-	with, unguarded := without(tb, "spend.go", onlyApproved)
+	with, unguarded := without(tb, "decide.go", onlyApproved)
 	if r.exec(tb, with, args...) != 0 || r.exec(tb, unguarded, args...) != 1 {
 		tb.Errorf("the clause %q makes no difference", onlyApproved)
 	}
@@ -90,7 +90,7 @@ func (r *rig) spendAnyState(tb testing.TB, id, binding string) {
 func (r *rig) spendAnyCall(tb testing.TB, id, binding string) {
 	tb.Helper()
 	args := []any{"tc_2", r.clock.now().UnixMilli(), id, binding}
-	with, unguarded := without(tb, "spend.go", onlyThisCall)
+	with, unguarded := without(tb, "decide.go", onlyThisCall)
 	if r.exec(tb, with, args...) != 0 || r.exec(tb, unguarded, args[:3]...) != 1 {
 		tb.Errorf("the clause %q makes no difference", onlyThisCall)
 	}
@@ -100,7 +100,7 @@ func (r *rig) spendAnyCall(tb testing.TB, id, binding string) {
 // not look at the time: the check before it does.
 func (r *rig) spendAnyTime(tb testing.TB, id, binding string) {
 	tb.Helper()
-	with, _ := without(tb, "spend.go", onlyApproved)
+	with, _ := without(tb, "decide.go", onlyApproved)
 	r.exec(tb, with, "tc_2", r.clock.now().UnixMilli(), id, binding)
 }
 
