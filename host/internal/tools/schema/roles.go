@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -17,11 +19,11 @@ const hidden = "(hidden)"
 // arguments have passed [Schema.Check].
 func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	want := roleSetOf(role)
-	if s.roles.within&want == 0 {
+	if s.roles[s.validator]&want == 0 {
 		return nil
 	}
 	var values []string
-	eachText([]*spot{s.roles}, 0, arguments, func(text string, roles roleSet) {
+	s.roles.eachText([]*jsonschema.Schema{s.validator}, 0, arguments, func(text string, roles roleSet) {
 		if roles&want != 0 {
 			values = append(values, text)
 		}
@@ -34,37 +36,37 @@ func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 // See [Schema.ValuesOf].
 func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 	want := roleSetOf(role)
-	if s.roles.within&want == 0 {
+	if s.roles[s.validator]&want == 0 {
 		return nil
 	}
 	var lists [][]string
-	var visit func(spots []*spot, value any)
-	visit = func(spots []*spot, value any) {
-		spots = besides(spots, value)
-		whole := rolesOf(spots)&want != 0
+	var visit func(schemas []*jsonschema.Schema, value any)
+	visit = func(schemas []*jsonschema.Schema, value any) {
+		schemas = s.roles.beside(schemas, value)
+		whole := rolesOf(schemas)&want != 0
 		if items, ok := value.([]any); ok && !whole {
 			for i, item := range items {
-				whole = whole || rolesOf(besides(ofItem(spots, i), item))&want != 0
+				whole = whole || rolesOf(s.roles.beside(s.roles.ofItem(schemas, i), item))&want != 0
 			}
 		}
 		if whole {
 			var words []string
-			eachText(spots, want, value, func(text string, _ roleSet) { words = append(words, text) })
+			s.roles.eachText(schemas, want, value, func(text string, _ roleSet) { words = append(words, text) })
 			lists = append(lists, words)
 			return
 		}
 		switch v := value.(type) {
 		case map[string]any:
 			for _, name := range slices.Sorted(maps.Keys(v)) {
-				visit(ofProperty(spots, name), v[name])
+				visit(s.roles.ofProperty(schemas, name), v[name])
 			}
 		case []any:
 			for i, item := range v {
-				visit(ofItem(spots, i), item)
+				visit(s.roles.ofItem(schemas, i), item)
 			}
 		}
 	}
-	visit([]*spot{s.roles}, arguments)
+	visit([]*jsonschema.Schema{s.validator}, arguments)
 	return lists
 }
 
@@ -73,10 +75,10 @@ func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 // returns the arguments themselves and false. The arguments have passed
 // [Schema.Check].
 func (s *Schema) Hidden(arguments map[string]any) (map[string]any, bool) {
-	if s.roles.within&roleSetOf(tool.RoleSecret) == 0 {
+	if s.roles[s.validator]&roleSetOf(tool.RoleSecret) == 0 {
 		return arguments, false
 	}
-	return hideIn(besides([]*spot{s.roles}, arguments), arguments)
+	return s.roles.hideIn(s.roles.beside([]*jsonschema.Schema{s.validator}, arguments), arguments)
 }
 
 // roleSet is a set of roles.
@@ -93,11 +95,11 @@ func roleSetOf(role tool.Role) roleSet {
 }
 
 // eachText calls visit for every text in a value that has a role. The value is
-// described by spots and stands below one that has the roles over.
-func eachText(spots []*spot, over roleSet, value any, visit func(text string, roles roleSet)) {
-	spots = besides(spots, value)
-	roles := over | rolesOf(spots)
-	if len(spots) == 0 && roles == 0 {
+// described by schemas and stands below one that has the roles over.
+func (r roleMap) eachText(schemas []*jsonschema.Schema, over roleSet, value any, visit func(text string, roles roleSet)) {
+	schemas = r.beside(schemas, value)
+	roles := over | rolesOf(schemas)
+	if len(schemas) == 0 && roles == 0 {
 		return
 	}
 	switch v := value.(type) {
@@ -105,29 +107,29 @@ func eachText(spots []*spot, over roleSet, value any, visit func(text string, ro
 		visit(v, roles)
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {
-			eachText(ofProperty(spots, name), roles, v[name], visit)
+			r.eachText(r.ofProperty(schemas, name), roles, v[name], visit)
 		}
 	case []any:
 		for i, item := range v {
-			eachText(ofItem(spots, i), roles, item, visit)
+			r.eachText(r.ofItem(schemas, i), roles, item, visit)
 		}
 	}
 }
 
 // hide returns a value without its secrets. It copies no more than it changes.
-func hide(spots []*spot, value any) (_ any, changed bool) {
-	if spots = besides(spots, value); len(spots) == 0 || value == nil {
+func (r roleMap) hide(schemas []*jsonschema.Schema, value any) (_ any, changed bool) {
+	if schemas = r.beside(schemas, value); len(schemas) == 0 || value == nil {
 		return value, false
 	}
-	if rolesOf(spots)&roleSetOf(tool.RoleSecret) != 0 {
+	if rolesOf(schemas)&roleSetOf(tool.RoleSecret) != 0 {
 		return hidden, true
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		return hideIn(spots, v)
+		return r.hideIn(schemas, v)
 	case []any:
 		for i, item := range v {
-			without, some := hide(ofItem(spots, i), item)
+			without, some := r.hide(r.ofItem(schemas, i), item)
 			if !some {
 				continue
 			}
@@ -143,13 +145,13 @@ func hide(spots []*spot, value any) (_ any, changed bool) {
 
 // hideIn is [hide] for the properties of an object. If the object itself is a
 // secret, each of them is.
-func hideIn(spots []*spot, holder map[string]any) (_ map[string]any, changed bool) {
-	all := rolesOf(spots)&roleSetOf(tool.RoleSecret) != 0
+func (r roleMap) hideIn(schemas []*jsonschema.Schema, holder map[string]any) (_ map[string]any, changed bool) {
+	all := rolesOf(schemas)&roleSetOf(tool.RoleSecret) != 0
 	without := holder
 	for name, value := range holder {
 		instead, some := any(hidden), all
 		if !all {
-			instead, some = hide(ofProperty(spots, name), value)
+			instead, some = r.hide(r.ofProperty(schemas, name), value)
 		}
 		if !some {
 			continue
@@ -162,55 +164,155 @@ func hideIn(spots []*spot, holder map[string]any) (_ map[string]any, changed boo
 	return without, changed
 }
 
-// besides returns spots and all those that describe the same value, each once,
-// without those that only describe values of other types.
-func besides(spots []*spot, value any) []*spot {
-	if len(spots) == 0 {
-		return nil
-	}
-	kind := typeName(value)
-	if len(spots) == 1 && len(spots[0].beside) == 0 && spots[0].describes(kind) {
-		return spots
-	}
-	var all []*spot
-	seen := make(map[*spot]bool)
-	for add := slices.Clone(spots); len(add) > 0; {
-		p := add[len(add)-1]
-		add = add[:len(add)-1]
-		if seen[p] || !p.describes(kind) {
-			continue
+// roleMap holds the roles that each schema gives to a value, or to a part of it. It has
+// no entry for schemas that lead to no role.
+type roleMap map[*jsonschema.Schema]roleSet
+
+// roleVocabulary has the compiler keep the role of each schema.
+func roleVocabulary() *jsonschema.Vocabulary {
+	return &jsonschema.Vocabulary{URL: "schema:///roles", Compile: func(_ *jsonschema.CompilerContext, schema map[string]any) (jsonschema.SchemaExt, error) {
+		if name, ok := schema[tool.KeywordRole].(string); ok {
+			return roleSetOf(tool.Role(name)), nil
 		}
-		seen[p] = true
-		all = append(all, p)
-		add = append(add, p.beside...)
-	}
-	return all
+		return nil, nil
+	}}
 }
 
-// rolesOf returns the roles that a value has which all spots describe.
-func rolesOf(spots []*spot) roleSet {
+// Validate implements [jsonschema.SchemaExt]: a role allows all values.
+func (roleSet) Validate(*jsonschema.ValidatorContext, any) {}
+
+// rolesOf returns the roles of a value that all schemas describe.
+func rolesOf(schemas []*jsonschema.Schema) roleSet {
 	var roles roleSet
-	for _, p := range spots {
-		roles |= p.roles
+	for _, s := range schemas {
+		for _, extension := range s.Extensions {
+			if set, ok := extension.(roleSet); ok {
+				roles |= set
+			}
+		}
 	}
 	return roles
 }
 
-// ofProperty returns the spots that describe a property of the value that
-// spots describe.
-func ofProperty(spots []*spot, name string) []*spot {
-	var below []*spot
-	for _, p := range spots {
-		below = p.property(below, name)
+// newRoleMap finds the roles that a schema and all below lead to.
+func newRoleMap(root *jsonschema.Schema) roleMap {
+	leads, over := make(roleMap), make(map[*jsonschema.Schema][]*jsonschema.Schema)
+	var news []*jsonschema.Schema
+	for look := []*jsonschema.Schema{root}; len(look) > 0; {
+		s := look[len(look)-1]
+		look = look[:len(look)-1]
+		if _, seen := leads[s]; seen {
+			continue
+		}
+		leads[s] = rolesOf([]*jsonschema.Schema{s})
+		news = append(news, s)
+		for _, below := range slices.Concat(furtherOf(s), partsOf(s)) {
+			over[below] = append(over[below], s)
+			look = append(look, below)
+		}
+	}
+	for len(news) > 0 { // each schema is news once per role at most
+		s := news[len(news)-1]
+		news = news[:len(news)-1]
+		for _, above := range over[s] {
+			if leads[above]|leads[s] != leads[above] {
+				leads[above] |= leads[s]
+				news = append(news, above)
+			}
+		}
+	}
+	for s, roles := range leads {
+		if roles == 0 {
+			delete(leads, s)
+		}
+	}
+	return leads
+}
+
+// furtherOf returns the schemas that describe the same value further.
+func furtherOf(s *jsonschema.Schema) []*jsonschema.Schema {
+	further := slices.Concat([]*jsonschema.Schema{s.Ref, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
+	for _, other := range s.DependentSchemas {
+		further = append(further, other)
+	}
+	return slices.DeleteFunc(further, func(other *jsonschema.Schema) bool { return other == nil })
+}
+
+// partsOf returns the schemas that describe parts of the value.
+func partsOf(s *jsonschema.Schema) []*jsonschema.Schema {
+	additional, _ := s.AdditionalProperties.(*jsonschema.Schema)
+	parts := append(slices.Clone(s.PrefixItems), additional, s.UnevaluatedProperties, s.Items2020, s.UnevaluatedItems)
+	for _, below := range s.Properties {
+		parts = append(parts, below)
+	}
+	for _, below := range s.PatternProperties {
+		parts = append(parts, below)
+	}
+	return slices.DeleteFunc(parts, func(part *jsonschema.Schema) bool { return part == nil })
+}
+
+// beside returns schemas and all those that describe the same value, each once, without
+// those that lead to no role or describe only values of other types. One that a value
+// does not fit is an alternative that does not apply.
+func (r roleMap) beside(schemas []*jsonschema.Schema, value any) []*jsonschema.Schema {
+	if len(schemas) == 0 {
+		return nil
+	}
+	var types jsonschema.Types
+	if types.Add(typeName(value)); typeName(value) == "integer" {
+		types.Add("number")
+	}
+	var all []*jsonschema.Schema
+	for add := slices.Clone(schemas); len(add) > 0; {
+		s := add[len(add)-1]
+		add = add[:len(add)-1]
+		if r[s] == 0 || s.Types != nil && *s.Types&types == 0 || slices.Contains(all, s) {
+			continue
+		}
+		all = append(all, s)
+		add = append(add, furtherOf(s)...)
+	}
+	return all
+}
+
+// ofProperty returns the schemas of a property of the value that schemas describe.
+func (r roleMap) ofProperty(schemas []*jsonschema.Schema, name string) []*jsonschema.Schema {
+	var below []*jsonschema.Schema
+	for _, s := range schemas {
+		property, declared := s.Properties[name]
+		below = r.add(below, property)
+		if !declared {
+			below = r.add(below, s.UnevaluatedProperties)
+		}
+		for pattern, other := range s.PatternProperties {
+			if pattern.MatchString(name) {
+				below, declared = r.add(below, other), true
+			}
+		}
+		if additional, ok := s.AdditionalProperties.(*jsonschema.Schema); ok && !declared {
+			below = r.add(below, additional)
+		}
 	}
 	return below
 }
 
-// ofItem is [ofProperty] for an item of a list.
-func ofItem(spots []*spot, i int) []*spot {
-	var below []*spot
-	for _, p := range spots {
-		below = p.item(below, i)
+// ofItem is [roleMap.ofProperty] for an item of a list.
+func (r roleMap) ofItem(schemas []*jsonschema.Schema, i int) []*jsonschema.Schema {
+	var below []*jsonschema.Schema
+	for _, s := range schemas {
+		if i < len(s.PrefixItems) {
+			below = r.add(below, s.PrefixItems[i])
+		} else {
+			below = r.add(r.add(below, s.Items2020), s.UnevaluatedItems)
+		}
 	}
 	return below
+}
+
+// add appends a schema that leads to a role.
+func (r roleMap) add(list []*jsonschema.Schema, s *jsonschema.Schema) []*jsonschema.Schema {
+	if r[s] == 0 {
+		return list
+	}
+	return append(list, s)
 }

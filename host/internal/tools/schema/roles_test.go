@@ -256,6 +256,7 @@ func TestRolesWithoutEffectAreRefused(t *testing.T) {
 		{`{"type":"string","description":"d","not":` + role + `}`, "at /properties/p/not: x-role has no effect here"},
 		{`{"type":"object","description":"d","if":{"properties":{"q":` + role + `}}}`, "at /properties/p/if/properties/q: x-role has no effect here"},
 		{`{"type":"string","description":"d","contentSchema":` + role + `}`, "at /properties/p/contentSchema: x-role has no effect here"},
+		{`{"type":"string","description":"d","then":` + role + `}`, "at /properties/p/then: x-role has no effect here"},
 		{`{"type":"array","description":"d","items":{"type":"string","x-role":"file"}}`, `at /properties/p/items: x-role must be one of path, `},
 	} {
 		_, err := schema.Compile([]byte(`{"type":"object","properties":{"p":` + tt.property + `}}`))

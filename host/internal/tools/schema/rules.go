@@ -71,7 +71,8 @@ func (c *rulesCheck) schema(schema map[string]any, path []string, declared map[s
 		return err
 	}
 	return subschemas(schema, func(below []string, sub any, subPos position) error {
-		if pos == condition || below[0] == "contentSchema" {
+		useless := (below[0] == "then" || below[0] == "else") && schema["if"] == nil
+		if pos == condition || useless || below[0] == "contentSchema" {
 			subPos = condition
 		}
 		subPath := slices.Concat(path, below)

@@ -25,7 +25,7 @@ type Schema struct {
 	digest    string // of doc before integers got bounds
 	validator *jsonschema.Schema
 	rawName   string // the property marked x-raw, or ""
-	roles     *spot  // where the root leads
+	roles     roleMap
 }
 
 // Compile reads the input schema of a tool, checks it against the rules of the
@@ -65,7 +65,7 @@ func compile(input json.RawMessage) (*Schema, error) {
 		digest:    sum,
 		validator: validator,
 		rawName:   rawProperty(doc),
-		roles:     compileSpots(doc),
+		roles:     newRoleMap(validator),
 	}, nil
 }
 
@@ -123,6 +123,8 @@ func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	compiler.UseLoader(noLoader{})
+	compiler.RegisterVocabulary(roleVocabulary())
+	compiler.AssertVocabs()
 	if err := compiler.AddResource(documentURL, doc); err != nil {
 		return nil, err
 	}
