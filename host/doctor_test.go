@@ -12,7 +12,7 @@ import (
 
 // noNamespaces is a machine on which ordinary users have no namespaces.
 func noNamespaces() sandbox.Machine {
-	const takes = "it takes the layer userns"
+	const takes = "it needs the layer userns"
 	missing := []sandbox.Gap{
 		{Layer: sandbox.LayerUserNS, Reason: "not permitted", Remedy: "permit it"},
 		{Layer: sandbox.LayerPIDNS, Reason: takes, Remedy: "permit it", Required: true},
@@ -72,7 +72,7 @@ auto, the default, gives basic here, and beside that caps=0
 missing
   userns, in isolated, strict, auto: not permitted
     to have it: permit it
-  pidns, mounts, in isolated, strict, auto: it takes the layer userns
+  pidns, mounts, in isolated, strict, auto: it needs the layer userns
   cgroup, in auto: not\x1b delegated
     to have it: Delegate=yes
 `},

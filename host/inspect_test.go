@@ -28,7 +28,7 @@ func TestInspection(t *testing.T) {
 				Sandbox: &sandbox.Report{Layers: []string{"rlimits", "caps=0"}, Missing: []sandbox.Gap{
 					{Layer: sandbox.LayerPIDNS, Reason: "not permitted", Remedy: "permit it"},
 					{Layer: sandbox.LayerIPCNS, Reason: "not permitted", Remedy: "permit it"},
-					{Layer: sandbox.LayerProc, Reason: "it takes the layer pidns", Remedy: "permit it"},
+					{Layer: sandbox.LayerProc, Reason: "it needs the layer pidns", Remedy: "permit it"},
 				}},
 			},
 			Tools:        []httpapi.PluginTool{{Name: "branch", Tier: tool.ReadOnly, HighestTier: tool.SideEffecting}, {Name: "log", Tier: tool.ReadOnly}},
@@ -43,7 +43,7 @@ Limits:     core 0B
 Isolation:  auto
 In force:   rlimits, caps=0
 Missing:    pidns, ipcns: not permitted; to have it: permit it
-Missing:    proc: it takes the layer pidns
+Missing:    proc: it needs the layer pidns
 Crashes:    1
 
 TOOL    TIER

@@ -7,22 +7,22 @@ import (
 	"strconv"
 )
 
-// AnyAccount is the name of the [Account] that every account is.
+// AnyAccount is the name of the [Account] that includes every account.
 const AnyAccount = "any"
 
-// Account is the account of the system from which a token may be used over the
-// network. The zero value is the account of the host.
+// Account is the system account that may use a token over the network. The zero value is the
+// account of the host.
 //
-// Root counts as every account, since it can become each.
+// Root may use every token, since it can become any account.
 type Account struct {
-	// Name is what the configuration calls it: "" for the account of the host,
-	// [AnyAccount] for any.
+	// Name is the name in the configuration: "" for the account of the host, [AnyAccount]
+	// for any.
 	Name string
-	// UID is the number of an account with another name.
+	// UID is the number of the account if Name is another name.
 	UID int
 }
 
-// uid returns the number of the account, which is not any.
+// uid returns the number of an account other than [AnyAccount].
 func (a Account) uid() int {
 	if a.Name == "" {
 		return os.Geteuid()
@@ -44,41 +44,39 @@ func (a Account) String() string {
 	}
 }
 
-// Origin says which account is at the other end of a connection. The error is
-// [ErrNeverTold] where the system never tells. A nil Origin is that of a connection on
-// which every token counts, whomever it is for.
+// Origin returns the account at the other end of a connection. The error is [ErrNeverTold] on
+// a system that never reports it. A nil Origin allows every token, whatever its account.
 type Origin func() (uid int, err error)
 
-// ErrNeverTold says that the system tells no account at the other end of a connection, of
-// no connection. Errors of a system that does tell are never this one.
-var ErrNeverTold = errors.New("this system does not tell accounts")
+// ErrNeverTold means that this system reports the account of no connection.
+var ErrNeverTold = errors.New("this system does not report the accounts of connections")
 
-// AccountError says that a token was used from an account that may not use it.
+// AccountError means that a token was used from an account that may not use it.
 type AccountError struct {
-	// Token is its name.
+	// Token is the name of the token.
 	Token string
-	// Account is the one that it is for.
+	// Account is the account that may use it.
 	Account Account
-	// UID is the number of the one that has used it; -1: not known.
+	// UID is the number of the account that used it; -1: not known.
 	UID int
-	// Cause is why it is not known.
+	// Cause explains why it is not known.
 	Cause error
 }
 
 // Error implements error.
 func (e *AccountError) Error() string {
 	if e.UID < 0 {
-		return fmt.Sprintf("the token %q is for one account (%s), and it cannot be told which one sent it: %v", e.Token, e.Account, e.Cause)
+		return fmt.Sprintf("the token %q is for one account (%s), and the account that sent it is not known: %v", e.Token, e.Account, e.Cause)
 	}
 	return fmt.Sprintf("the token %q is for another account (%s): it was sent by uid %d", e.Token, e.Account, e.UID)
 }
 
-// Unwrap returns why the account is not known, or nil.
+// Unwrap returns Cause.
 func (e *AccountError) Unwrap() error { return e.Cause }
 
-// check returns a [*AccountError] if a token for the account may not be used from
-// there. On a system that never tells, it may; on one that tells, it may not while the
-// account cannot be learned.
+// check returns an [*AccountError] if a token for the account may not be used from there. A
+// system that never reports accounts allows the token; any other system refuses it if the
+// account is not known.
 func (a Account) check(token string, from Origin) error {
 	if a.Name == AnyAccount || from == nil {
 		return nil

@@ -1,51 +1,51 @@
-// Package auth turns a credential into a caller. Who calls, and what the
-// caller may do, comes from the credential alone, never from an argument. No
-// credential that lets a program call tools lets it approve calls.
+// Package auth turns a credential into a caller. The identity and the rights of a caller
+// come from the credential only, never from an argument. No credential lets a program both
+// call tools and approve calls.
 package auth
 
 import (
+	"crypto/rand"
+	"fmt"
 	"os"
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 )
 
-// Caller is who makes a call or decides one.
+// Caller is the principal that makes a call or decides one.
 type Caller struct {
-	// User is the person or account whose files, memory and results the call
-	// may see.
+	// User is the person or account whose files, memory and results the call may see.
 	User string
-	// Client is the program that calls, as it says itself. It gives no rights;
-	// an approval counts for the same client only, so that one program does not
-	// take another one's.
+	// Client is the name that the calling program gives itself. It gives no rights. An
+	// approval is valid for the same client only, so that no program takes another's.
 	Client string
 	// Session groups the calls of one conversation.
 	Session string
-	// Token names the configured token that the caller has; "" for the host's
-	// own credentials.
+	// Token is the name of the caller's configured token; "" for the host's own
+	// credentials.
 	Token string
-	// Digest is the hex digest of that token's secret; "" without a token. A token that
-	// is replaced keeps its name.
+	// Digest is the hex digest of that token's secret; "" without a token. A rotated token
+	// keeps its name.
 	Digest string
-	// Roles are what the credential allows.
+	// Roles are the roles of the credential.
 	Roles Roles
-	// Elicitation lets the client ask its own user to approve the caller's calls,
-	// and bring back the answer (MCP's elicitation).
+	// Elicitation lets the client ask its own user to approve the caller's calls (MCP's
+	// elicitation).
 	Elicitation bool
-	// Approves names the users beside the caller's own whose calls an approver
-	// may decide.
+	// Approves names further users whose calls an approver may decide, besides its own.
 	Approves []string
 }
 
-// MayApprove reports whether the caller may decide calls of a user: an approver
-// those of its own user, and of the users that its credential names.
+// MayApprove reports whether the caller may decide calls of a user. An approver decides calls
+// of its own user and of the users in Approves.
 func (c Caller) MayApprove(user string) bool {
 	return c.Roles.Has(Approver) && (c.User == user || slices.Contains(c.Approves, user))
 }
 
-// LocalUser returns the user of calls that arrive from this very account:
-// configured if it is not empty, else the account's name. An account without
-// one, as in many containers, is called by its number, e.g. "uid-1000".
+// LocalUser returns the user of calls from the host's own account: configured if it is not
+// empty, otherwise the account's name. An account without a name, as in many containers,
+// gets one from its number, e.g. "uid-1000".
 func LocalUser(configured string) string {
 	if configured != "" {
 		return configured
@@ -55,3 +55,75 @@ func LocalUser(configured string) string {
 	}
 	return "uid-" + strconv.Itoa(os.Getuid())
 }
+
+// Roles is a set of roles. The zero Roles allows nothing.
+type Roles uint8
+
+// The roles.
+const (
+	// Agent may call tools and see its own calls.
+	Agent Roles = 1 << iota
+	// Approver may decide whether calls run.
+	Approver
+	// Admin may see every call, the journal and the plugins, and reload.
+	Admin
+)
+
+var roleNames = []struct {
+	role Roles
+	name string
+}{{Agent, "agent"}, {Approver, "approver"}, {Admin, "admin"}}
+
+// Has reports whether every role of want is in the set.
+func (r Roles) Has(want Roles) bool { return want != 0 && r&want == want }
+
+// Names returns the names of the roles in the set.
+func (r Roles) Names() []string {
+	var names []string
+	for _, known := range roleNames {
+		if r.Has(known.role) {
+			names = append(names, known.name)
+		}
+	}
+	return names
+}
+
+// String returns the names, joined by commas.
+func (r Roles) String() string { return strings.Join(r.Names(), ",") }
+
+// ParseRoles parses names of roles. It refuses [Agent] together with another role: a program
+// that calls tools could approve its own calls.
+func ParseRoles(names []string) (Roles, error) {
+	var roles Roles
+	for _, name := range names {
+		role, ok := parseRole(name)
+		if !ok {
+			return 0, fmt.Errorf("unknown role %q, expected agent, approver or admin", name)
+		}
+		roles |= role
+	}
+	if roles.Has(Agent) && roles != Agent {
+		return 0, fmt.Errorf("the role agent excludes %s: a program that calls tools must not decide about calls", roles&^Agent)
+	}
+	return roles, nil
+}
+
+func parseRole(name string) (Roles, bool) {
+	for _, known := range roleNames {
+		if known.name == name {
+			return known.role, true
+		}
+	}
+	return 0, false
+}
+
+// sessionPrefix begins the ids of the host's own sessions.
+const sessionPrefix = "mcp_"
+
+// NewSession returns the id of a session of the host's own. No client can choose it, and the
+// host knows when it ends.
+func NewSession() string { return sessionPrefix + rand.Text() }
+
+// SessionEnds reports whether an id is from [NewSession]. Any other id is a name that a
+// client has chosen. Other clients may choose the same one, and it never ends.
+func SessionEnds(id string) bool { return strings.HasPrefix(id, sessionPrefix) }

@@ -13,14 +13,13 @@ import (
 // ControlSocket is the name of the control socket in the state directory.
 const ControlSocket = "control.sock"
 
-// maxSocketPath is how long the path of a unix socket may be, in bytes, on the
-// system that allows least. Elsewhere longer ones take the same way round.
+// maxSocketPath bounds the path of a Unix socket, in bytes, on the system with the lowest
+// bound.
 const maxSocketPath = 103
 
-// ListenControl makes the control socket in a directory, for its owner only,
-// whatever the length of the directory's path. The caller must hold the lock of
-// the directory: a socket that is there already is one of a dead host and is
-// removed. Closing the listener removes the socket.
+// ListenControl makes the control socket in a directory, for its owner only. The path of the
+// directory may have any length. The caller must hold the lock of the directory: an existing
+// socket belongs to a dead host and is removed. Closing the listener removes the socket.
 func ListenControl(ctx context.Context, dir string) (*ControlListener, error) {
 	path := filepath.Join(dir, ControlSocket)
 	switch info, err := os.Lstat(path); {
@@ -28,10 +27,10 @@ func ListenControl(ctx context.Context, dir string) (*ControlListener, error) {
 	case err != nil:
 		return nil, fmt.Errorf("control socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return nil, fmt.Errorf("control socket: %s is there and is no socket; move it away", path)
+		return nil, fmt.Errorf("control socket: %s is not a socket; move it away", path)
 	default:
 		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("control socket of a host that is gone: %w", err)
+			return nil, fmt.Errorf("remove the control socket of a dead host: %w", err)
 		}
 	}
 	address, done, err := socketAddress(dir)
@@ -45,9 +44,9 @@ func ListenControl(ctx context.Context, dir string) (*ControlListener, error) {
 	}
 	l := &ControlListener{Listener: listener, path: path}
 	if unix, ok := listener.(*net.UnixListener); ok {
-		unix.SetUnlinkOnClose(false) // by the name that it was bound to, which may be gone
+		unix.SetUnlinkOnClose(false) // the name that it was bound to may be gone
 	}
-	// Whoever connects before this is turned away for the account.
+	// A client of another account that connects before this is refused by CheckPeer.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), l.Close())
 	}
@@ -64,11 +63,11 @@ type ControlListener struct {
 	socket fs.FileInfo
 }
 
-// Bound reports whether the socket is still there, so that clients find the host.
+// Bound reports whether the socket still exists, so that clients find the host.
 func (l *ControlListener) Bound() bool {
 	info, err := os.Lstat(l.path)
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist) // else there is no telling
+		return !errors.Is(err, fs.ErrNotExist) // after another error it is not known
 	}
 	return os.SameFile(info, l.socket)
 }
@@ -80,13 +79,13 @@ func (l *ControlListener) Close() error {
 		return err
 	}
 	if l.socket != nil && !l.Bound() {
-		return err // somebody has removed it
+		return err // it was removed
 	}
 	return errors.Join(err, os.Remove(l.path))
 }
 
-// DialControl connects to the host that holds a state directory. The error is
-// [fs.ErrNotExist] or syscall.ECONNREFUSED if there is none.
+// DialControl connects to the host that holds a state directory. If there is none, the error
+// is [fs.ErrNotExist] or syscall.ECONNREFUSED.
 func DialControl(ctx context.Context, dir string) (net.Conn, error) {
 	address, done, err := socketAddress(dir)
 	if err != nil {
@@ -100,8 +99,8 @@ func DialControl(ctx context.Context, dir string) (net.Conn, error) {
 	return conn, nil
 }
 
-// socketAddress returns the address of the control socket in a directory. It
-// holds until done is called.
+// socketAddress returns the address of the control socket in a directory, which is valid
+// until done is called.
 func socketAddress(dir string) (address string, done func(), err error) {
 	path := filepath.Join(dir, ControlSocket)
 	if len(path) <= maxSocketPath {

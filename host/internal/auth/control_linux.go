@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shortAddress names the control socket by an open directory.
+// shortAddress returns an address of the control socket by an open directory.
 func shortAddress(dir string) (address string, done func(), err error) {
 	f, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -12,22 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The keys of a host, files in its state directory.
+// The keys of a host are files in its state directory.
 const (
-	// AgentKey makes a caller an agent, over HTTP on loopback.
+	// AgentKey is the key of an agent, over HTTP on loopback.
 	AgentKey = "agent.token"
-	// ApproverKey makes a caller an approver and an admin, on the control
-	// socket only. A plugin's process may be able to read the file; there, who
-	// it is betrays it.
+	// ApproverKey is the key of an approver and admin, on the control socket only. A plugin
+	// that can read the file is still refused there, by its process.
 	ApproverKey = "approver.key"
 )
 
-// maxKeyFile bounds what is read of a key's file, in bytes.
+// maxKeyFile bounds the file of a key, in bytes.
 const maxKeyFile = 256
 
-// EnsureKey returns the secret of a key in a directory and makes one the first
-// time: a file that only its owner can read, which after a crash is there
-// either wholly or not at all. It refuses what [ReadKey] refuses.
+// EnsureKey returns the secret of a key in a directory. The first time it makes one, in a
+// file that only its owner can read; after a crash the file is complete or missing. It
+// refuses what [ReadKey] refuses.
 func EnsureKey(dir, name string) (string, error) {
 	path := filepath.Join(dir, name)
 	secret, err := ReadKey(path)
@@ -41,7 +40,7 @@ func EnsureKey(dir, name string) (string, error) {
 	return ReadKey(path) // another process may have been first
 }
 
-// RenewKey makes a new key in the place of one in a directory, and returns its secret.
+// RenewKey replaces a key in a directory, and returns the new secret.
 func RenewKey(dir, name string) (string, error) {
 	if err := os.Remove(filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("replace the key: %w", err)
@@ -49,8 +48,8 @@ func RenewKey(dir, name string) (string, error) {
 	return EnsureKey(dir, name)
 }
 
-// ReadKey returns the secret in a key's file. It refuses a file that others
-// may read or that belongs to another account, and one that is no key.
+// ReadKey returns the secret in the file of a key. It refuses a file that others can read or
+// that belongs to another account, and a file that is not a key.
 func ReadKey(path string) (string, error) {
 	secret, err := readPrivate(path, "the key", "remove it, and the host makes a new one")
 	if err != nil {
@@ -62,9 +61,9 @@ func ReadKey(path string) (string, error) {
 	return secret, nil
 }
 
-// ReadToken returns the secret of a configured token in a file that its owner has
-// written. It refuses a file that others may read or that belongs to another account,
-// and a secret that is shorter than [MinSecret] or has more than one line.
+// ReadToken returns the secret of a configured token in a file that its owner wrote. It
+// refuses a file that others can read or that belongs to another account, and a secret that
+// is shorter than [MinSecret] or longer than one line.
 func ReadToken(path string) (string, error) {
 	secret, err := readPrivate(path, "the token file", "make a new token: toolhost token new")
 	switch {
@@ -73,13 +72,13 @@ func ReadToken(path string) (string, error) {
 	case len(secret) < MinSecret:
 		return "", fmt.Errorf("the token file %s has no token: a secret has at least %d characters", path, MinSecret)
 	case len(secret) >= maxKeyFile || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", fmt.Errorf("the token file %s must hold one token, and nothing else", path)
+		return "", fmt.Errorf("the token file %s must hold one token and nothing else", path)
 	}
 	return secret, nil
 }
 
-// readPrivate returns the text of a file that only this account may read, without
-// a newline at its end. It returns [maxKeyFile] bytes at most.
+// readPrivate returns the text of a file that only this account can read, at most
+// [maxKeyFile] bytes, without a newline at its end.
 func readPrivate(path, what, advice string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -95,11 +94,11 @@ func readPrivate(path, what, advice string) (string, error) {
 	}
 	switch {
 	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
-		return "", fmt.Errorf("%s %s is no regular file", what, path)
+		return "", fmt.Errorf("%s %s is not a regular file", what, path)
 	case int(stat.Uid) != os.Geteuid():
 		return "", fmt.Errorf("%s %s belongs to uid %d, not to this account", what, path, stat.Uid)
 	case stat.Mode&0o077 != 0:
-		return "", fmt.Errorf("%s %s is open to others (mode %04o): they may know it by now; %s", what, path, stat.Mode&0o7777, advice)
+		return "", fmt.Errorf("others can read %s %s (mode %04o), so it may be known; %s", what, path, stat.Mode&0o7777, advice)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {
@@ -108,14 +107,14 @@ func readPrivate(path, what, advice string) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), nil
 }
 
-// writeKey makes a file with a text unless there is one of its name. The text
-// is on disk before the file has its name.
+// writeKey makes a file with a text unless the file exists. The text is on disk before the
+// file has its name.
 func writeKey(path, text string) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // O_EXCL, mode 0600
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) //nolint:errcheck // at worst a spare file that nobody reads stays
+	defer os.Remove(f.Name()) //nolint:errcheck // at worst a temporary file stays
 	_, err = f.WriteString(text)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {

@@ -17,16 +17,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TellsAccounts says whether this system tells which account is at the other end of
-// a TCP connection on this machine.
+// TellsAccounts reports whether this system reports the account at the other end of a TCP
+// connection on this machine.
 const TellsAccounts = true
 
-// TCPOrigin returns the account that has opened a TCP connection on this machine,
-// by the kernel's table of connections. An account that the user namespace of the
-// host does not know has the number 65534 there.
+// TCPOrigin returns the account that opened a TCP connection on this machine, from the
+// kernel's table of connections. An account that the host's user namespace does not map has
+// the number 65534.
 //
-// A process can give an open connection to another one: what is known is who
-// opened it. The error is never [ErrNeverTold].
+// The process that opened the connection may have passed it to another one. The error is
+// never [ErrNeverTold].
 func TCPOrigin(conn net.Conn) (uid int, err error) {
 	ours, okOurs := conn.LocalAddr().(*net.TCPAddr)
 	theirs, okTheirs := conn.RemoteAddr().(*net.TCPAddr)
@@ -37,19 +37,19 @@ func TCPOrigin(conn net.Conn) (uid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// Only now: a connection that was reset gives its addresses to the next one, whose
-	// owner is somebody else. While it is open, no other one has them.
+	// After the lookup: the addresses of a reset connection may belong to the next one. While
+	// it is open, no other connection has them.
 	if err := stillOpen(conn); err != nil {
 		return 0, fmt.Errorf("the connection has ended: %w", err)
 	}
 	return uid, nil
 }
 
-// tables are the kernel's tables of connections. A socket for version 6 may have opened a
-// connection to an address of version 4. Without version 6 there is no second one.
+// tables returns the kernel's tables of connections. A socket for IPv6 may have opened a
+// connection to an IPv4 address. A system without IPv6 has no second table.
 func tables() []string { return []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} }
 
-// CheckOrigins returns why no account can be told here, or nil.
+// CheckOrigins returns the reason why accounts are not known here, or nil.
 func CheckOrigins() error {
 	f, err := os.Open(tables()[0])
 	if err != nil {
@@ -58,7 +58,7 @@ func CheckOrigins() error {
 	return f.Close()
 }
 
-// lookUp returns the owner of the end of a connection that has the address from.
+// lookUp returns the owner of the end with the address from.
 func lookUp(from, to netip.AddrPort) (uid int, err error) {
 	var errs []error
 	for i, table := range tables() {
@@ -76,12 +76,12 @@ func lookUp(from, to netip.AddrPort) (uid int, err error) {
 	return 0, errors.New("its end of the connection is closed, or not in the host's network namespace")
 }
 
-// stillOpen returns why a connection is not open any more: the kernel knows no peer of
-// one that was reset.
+// stillOpen returns an error if a connection is no longer open: a reset connection has no
+// peer.
 func stillOpen(conn net.Conn) error {
 	socket, ok := conn.(syscall.Conn)
 	if !ok {
-		return errors.New("it is no socket")
+		return errors.New("it is not a socket")
 	}
 	raw, err := socket.SyscallConn()
 	if err != nil {
@@ -105,19 +105,19 @@ func lookIn(path string, from, to netip.AddrPort) (uid int, found bool, err erro
 	return ownerOf(f, from, to)
 }
 
-// States of a connection in the kernel's table in which the socket that opened it
-// is still a process's: open, or half closed by that process.
+// States of a connection in which a process still has the socket that opened it: open, or
+// half closed by that process.
 const (
 	established = "01"
 	finWait1    = "04"
 	finWait2    = "05"
 )
 
-// ownerOf reads the owner of the end of a connection from a table as in
-// /proc/net/tcp: proc(5) says what its columns are.
+// ownerOf reads the owner of one end of a connection from a table as in /proc/net/tcp; see
+// proc(5).
 //
-// A socket that its process has closed is left out, since the kernel shows it as
-// root's: it has no inode. So is one that only tries to connect from the same port.
+// It skips a socket that its process has closed, which has no inode and which the kernel
+// shows as root's, and a socket that only tries to connect from the same port.
 func ownerOf(table io.Reader, from, to netip.AddrPort) (uid int, found bool, err error) {
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
@@ -143,8 +143,8 @@ func ownerOf(table io.Reader, from, to netip.AddrPort) (uid int, found bool, err
 	return 0, false, lines.Err()
 }
 
-// tableAddress reads an address such as 0100007F:1F90: words of 32 bits in the
-// machine's own order, and a port.
+// tableAddress parses an address such as 0100007F:1F90: words of 32 bits in the machine's
+// byte order, and a port.
 func tableAddress(text string) (netip.AddrPort, bool) {
 	address, port, ok := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(address)

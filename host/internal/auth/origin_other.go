@@ -4,8 +4,8 @@ package auth
 
 import "net"
 
-// TellsAccounts says whether this system tells which account is at the other end of
-// a TCP connection on this machine.
+// TellsAccounts reports whether this system reports the account at the other end of a TCP
+// connection on this machine.
 const TellsAccounts = false
 
 // TCPOrigin returns [ErrNeverTold].

@@ -6,9 +6,9 @@ import (
 	"net"
 )
 
-// PeerError says why a process may not use the control socket.
+// PeerError explains why a process may not use the control socket.
 type PeerError struct {
-	// PID is that of the process that opened the connection; 0: not known.
+	// PID is the process that opened the connection; 0: not known.
 	PID    int
 	Reason string
 }
@@ -21,23 +21,21 @@ func (e *PeerError) Error() string {
 	return fmt.Sprintf("the control socket is closed to process %d: %s", e.PID, e.Reason)
 }
 
-// CheckPeer checks who opened a connection that a unix socket has accepted. It
-// lets in processes of the host's own account, but no plugin and nothing that a
-// plugin or the host has started: what descends from the host's process, how
-// often ever it was orphaned, is refused. The host's own process is let in. A
-// process that has ended is refused, since nothing can be told of it. Any error
-// is a refusal; it is a [*PeerError] unless the system gave no answer.
+// CheckPeer checks the process that opened a connection to a Unix socket. It accepts
+// processes of the host's own account, except plugins and everything else that descends
+// from the host's process, even if orphaned. It accepts the host's own process, and refuses
+// a process that has ended, since it cannot be examined. Any error is a refusal; it is a
+// [*PeerError] unless the system gave no answer.
 //
-// It cannot see that a process of the account gave an open connection to a
-// plugin, nor that a plugin had a service of the account (cron, systemd, a
-// terminal multiplexer) start a process: keeping plugins from those is the
-// sandbox's part. Before Linux 6.5 a plugin that is let in under the number of
-// a process that has ended cannot be ruled out. On other systems than Linux the
-// account is all that is checked.
+// It cannot detect that a process of the account passed an open connection to a plugin, or
+// that a plugin made a service of the account (cron, systemd, a terminal multiplexer) start
+// a process: the sandbox must prevent that. Before Linux 6.5 a plugin may be accepted that
+// has the number of an ended process. On systems other than Linux only the account is
+// checked.
 func CheckPeer(conn net.Conn) error {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
-		return fmt.Errorf("check the peer of a %T: it is no unix socket", conn)
+		return fmt.Errorf("check the peer of a %T: it is not a Unix socket", conn)
 	}
 	raw, err := c.SyscallConn()
 	if err != nil {

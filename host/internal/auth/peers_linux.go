@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxAncestors bounds how far up a peer's ancestors are followed.
+// maxAncestors bounds the ancestors of a peer that are examined.
 const maxAncestors = 1000
 
 func checkPeer(conn int) error {
@@ -20,9 +20,9 @@ func checkPeer(conn int) error {
 	case err != nil:
 		return fmt.Errorf("credentials: %w", err)
 	case int(peer.Uid) != os.Geteuid():
-		return &PeerError{int(peer.Pid), fmt.Sprintf("it runs as uid %d, not as the host's", peer.Uid)}
+		return &PeerError{int(peer.Pid), fmt.Sprintf("it runs as uid %d, which is not the host's", peer.Uid)}
 	case peer.Pid <= 0:
-		return &PeerError{0, "it cannot be seen from where the host runs"}
+		return &PeerError{0, "the host cannot see it in its PID namespace"}
 	case int(peer.Pid) == os.Getpid():
 		return nil
 	}
@@ -37,7 +37,7 @@ func checkPeer(conn int) error {
 	descends, err := descends(int(peer.Pid), os.Getpid(), openProcess)
 	switch {
 	case !lives(handle):
-		// Its number may have been another process's while it was looked at.
+		// Another process may have had its number meanwhile.
 		return &PeerError{int(peer.Pid), "it has ended"}
 	case err != nil:
 		return &PeerError{int(peer.Pid), err.Error()}
@@ -47,23 +47,23 @@ func checkPeer(conn int) error {
 	return nil
 }
 
-// adopts checks that orphans among the host's descendants become its children;
-// without that a plugin's child could leave the family.
+// adopts checks that orphans among the host's descendants become its children. Otherwise a
+// plugin's child could escape the check.
 func adopts() error {
 	var set int32
-	//nolint:gosec // the kernel writes into set, and says how in prctl(2)
+	//nolint:gosec // the kernel writes to set; see prctl(2)
 	_, _, errno := unix.RawSyscall(unix.SYS_PRCTL, unix.PR_GET_CHILD_SUBREAPER, uintptr(unsafe.Pointer(&set)), 0)
 	if errno != 0 {
 		return fmt.Errorf("is the host a subreaper: %w", errno)
 	}
 	if set == 0 {
-		return &PeerError{0, "the host does not adopt orphans, so that nobody can be told from a plugin's child"}
+		return &PeerError{0, "the host does not adopt orphans, so any process may be a plugin's child"}
 	}
 	return nil
 }
 
-// openPeer returns a pidfd of the process that opened a connection. It fails
-// if that has ended.
+// openPeer returns a pidfd of the process that opened a connection. It fails if the process
+// has ended.
 func openPeer(conn, pid int) (int, error) {
 	handle, err := unix.GetsockoptInt(conn, unix.SOL_SOCKET, unix.SO_PEERPIDFD)
 	if errors.Is(err, unix.ENOPROTOOPT) { // before Linux 6.5
@@ -83,11 +83,10 @@ func lives(handle int) bool {
 	}
 }
 
-// descends reports whether a process is a child of another one, or of one of
-// its children, and so on. The other one is a subreaper: so what it is not an
-// ancestor of at one time, it is not at any other, and the ancestors need not
-// be looked at all at once. open opens a process by its number, which may be
-// another's by then.
+// descends reports whether a process descends from another one. That one is a subreaper, so a
+// process never becomes or stops being its descendant, and the ancestors can be examined
+// one after another. open opens a process by its number, which another process may have by
+// then.
 func descends(pid, ancestor int, open func(pid int) (process, error)) (bool, error) {
 	child, err := open(pid)
 	if err != nil {
@@ -101,19 +100,19 @@ func descends(pid, ancestor int, open func(pid int) (process, error)) (bool, err
 			return false, err
 		case number == ancestor:
 			return true, nil
-		case number <= 1: // init, or out of sight and so above the host
+		case number <= 1: // init, or outside the PID namespace and so above the host
 			return false, nil
 		}
 		parent, openErr := open(number)
-		// A process whose children are still its own has not given up its
-		// number: if it is the parent after it was opened, the right one was.
+		// A process keeps its number while it has children. If it is still the parent after
+		// it was opened, the right process was opened.
 		again, err := child.parent()
 		switch {
 		case err != nil:
 			_ = parent.Close()
 			return false, err
 		case again != number:
-			_ = parent.Close() // orphaned meanwhile: look again
+			_ = parent.Close() // the child was orphaned meanwhile: try again
 			continue
 		case openErr != nil:
 			return false, openErr
@@ -121,11 +120,11 @@ func descends(pid, ancestor int, open func(pid int) (process, error)) (bool, err
 		_ = child.Close()
 		child = parent
 	}
-	return false, errors.New("its ancestors come to no end")
+	return false, errors.New("it has too many ancestors")
 }
 
-// process is a process's directory in /proc. Once that process has ended,
-// nothing can be read there, even if another one has its number by then.
+// process is the directory of a process in /proc. After the process has ended, nothing can be
+// read there, even if another process has its number.
 type process struct {
 	pid int
 	dir *os.File
@@ -134,31 +133,30 @@ type process struct {
 func openProcess(pid int) (process, error) {
 	dir, err := os.OpenFile("/proc/"+strconv.Itoa(pid), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
-		return process{pid: pid}, fmt.Errorf("process %d cannot be looked at", pid)
+		return process{pid: pid}, fmt.Errorf("process %d cannot be examined", pid)
 	}
 	return process{pid, dir}, nil
 }
 
 func (p process) Close() error { return p.dir.Close() }
 
-// parent returns the number of the parent; 0 if it is out of sight.
+// parent returns the number of the parent; 0 if it is outside the PID namespace.
 func (p process) parent() (int, error) {
 	fd, err := unix.Openat(int(p.dir.Fd()), "stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, fmt.Errorf("process %d cannot be looked at", p.pid)
+		return 0, fmt.Errorf("process %d cannot be examined", p.pid)
 	}
 	defer unix.Close(fd) //nolint:errcheck // nothing was written
 	buf := make([]byte, 512)
 	n, err := unix.Read(fd, buf)
 	if err != nil {
-		return 0, fmt.Errorf("process %d cannot be looked at", p.pid)
+		return 0, fmt.Errorf("process %d cannot be examined", p.pid)
 	}
 	return parentIn(buf[:n])
 }
 
-// parentIn reads the parent's number from a text as in /proc/PID/stat. The
-// program's name in it is between the first parenthesis and the last, and may
-// hold anything.
+// parentIn reads the parent's number from a text as in /proc/PID/stat. The name of the
+// program stands between the first and the last parenthesis, and may contain anything.
 func parentIn(stat []byte) (int, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 2 {

@@ -16,68 +16,65 @@ import (
 	"time"
 )
 
-// Token is a credential as it is configured: the secret itself is nowhere but
-// with its owner.
+// Token is a configured credential. Only its owner has the secret.
 type Token struct {
-	// Name is what the admin calls it. Names differ.
+	// Name is the name in the configuration. Names differ.
 	Name string
 	// SHA256 is the hex digest of the secret.
 	SHA256 string
-	// User, Roles, Approves and Elicitation are those of the [Caller] that it
-	// becomes. Elicitation needs the role [Agent].
+	// User, Roles, Approves and Elicitation are those of its [Caller]. Elicitation needs the
+	// role [Agent].
 	User        string
 	Roles       Roles
 	Approves    []string
 	Elicitation bool
-	// Expires is when it stops to count; the zero value is never.
+	// Expires is when it expires; the zero value is never.
 	Expires time.Time
-	// Account is from where it may be used over the network.
+	// Account is the account that may use it over the network.
 	Account Account
 }
 
-// Revocation takes a token back, whatever the configuration says.
+// Revocation revokes a token, whatever the configuration says.
 type Revocation struct {
-	// Name is what the token was called, SHA256 the hex digest of its secret.
+	// Name is the name of the token, SHA256 the hex digest of its secret.
 	Name, SHA256 string
-	// At is when it stops to count.
+	// At is when the revocation takes effect.
 	At time.Time
-	// Ends is the same with a monotonic clock reading, if there is one: it comes also
-	// when the clock is set back meanwhile.
+	// Ends is the same time with a monotonic clock reading, if there is one. It takes effect
+	// even if the clock is set back.
 	Ends time.Time
-	// Ended says that it has stopped to count, whatever the clock says.
+	// Ended is set if the revocation has taken effect, whatever the clock says.
 	Ended bool
 }
 
-// Over reports whether the token has stopped to count.
+// Over reports whether the revocation has taken effect.
 func (r Revocation) Over() bool { return r.Ended || passed(r.At) || passed(r.Ends) }
 
-// Tokens knows the tokens that count. Its methods may be called from any
-// goroutine.
+// Tokens holds the valid tokens. It is safe for concurrent use.
 type Tokens struct {
 	known atomic.Pointer[[]knownToken]
 }
 
-// knownToken is a token that is ready to be compared.
+// knownToken is a token in the form for lookups.
 type knownToken struct {
 	sum     [sha256.Size]byte
 	caller  Caller
 	account Account
 	expires time.Time
-	revoked Revocation    // the zero value is none
-	former  bool          // another one of its name is in the list
-	used    *atomic.Int64 // when it was last looked up, in nanoseconds of Unix time; 0 is never
+	revoked Revocation    // the zero value: not revoked
+	former  bool          // the list has another secret for its name
+	used    *atomic.Int64 // the last lookup, in nanoseconds of Unix time; 0 is never
 }
 
-// ended reports whether it does not count any more.
+// ended reports whether the token is no longer valid.
 func (k knownToken) ended() bool { return passed(k.expires) || k.revoked.Over() }
 
-// passed reports whether a time has come; the zero value never does.
+// passed reports whether a time has passed; the zero time never does.
 func passed(at time.Time) bool { return !at.IsZero() && !time.Now().Before(at) }
 
-// NewTokens returns the tokens of a list, without those that are revoked. It refuses
-// names or digests that stand twice, a digest that is none, a token without a user or
-// with roles that [ParseRoles] would refuse, and elicitation for one that makes no
-// calls.
+// NewTokens returns the tokens of a list, except revoked ones. It refuses duplicate names
+// and digests, an invalid digest, a token without a user or with roles that [ParseRoles]
+// refuses, and elicitation for a token that makes no calls.
 func NewTokens(list []Token, revoked ...Revocation) (*Tokens, error) {
 	t := &Tokens{}
 	if err := t.Replace(list, revoked...); err != nil {
@@ -86,11 +83,11 @@ func NewTokens(list []Token, revoked ...Revocation) (*Tokens, error) {
 	return t, nil
 }
 
-// Replace makes the tokens of a list count and no others, or refuses the list
-// as [NewTokens] does and changes nothing.
+// Replace makes the tokens of a list the valid ones. If it refuses the list, as [NewTokens]
+// does, it changes nothing.
 //
-// A token that is revoked counts until then, also if the list has another secret for
-// its name by now: it is the same in all but the secret.
+// A revoked token is valid until its revocation takes effect, even if the list has another
+// secret for its name: it keeps everything else of that name.
 func (t *Tokens) Replace(list []Token, revoked ...Revocation) error {
 	names := make(map[string]bool)
 	known := make([]knownToken, 0, len(list))
@@ -124,7 +121,7 @@ func (t *Tokens) Replace(list []Token, revoked ...Revocation) error {
 	return nil
 }
 
-// revoke takes one back that is known, or adds it as a former one of its name.
+// revoke marks a known token as revoked, or adds it as a former token of its name.
 func revoke(known []knownToken, r Revocation) []knownToken {
 	sum, err := hex.DecodeString(r.SHA256)
 	if err != nil || len(sum) != sha256.Size {
@@ -148,7 +145,7 @@ func (t Token) check() (knownToken, error) {
 	sum, err := hex.DecodeString(t.SHA256)
 	switch {
 	case err != nil || len(sum) != sha256.Size:
-		return knownToken{}, errors.New("its sha256 is not one: expected 64 hex digits, as toolhost token new prints")
+		return knownToken{}, errors.New("its sha256 is invalid: expected 64 hex digits, as toolhost token new prints")
 	case t.User == "":
 		return knownToken{}, errors.New("it has no user")
 	case t.Roles == 0:
@@ -168,9 +165,8 @@ func (t Token) check() (knownToken, error) {
 	}, nil
 }
 
-// Count reports whether the token that a caller has still counts, by its secret, for
-// the same user and roles, and has not lost elicitation. Callers without a token
-// always do.
+// Count reports whether the token of a caller is still valid, by its secret, for the same
+// user and roles, and has not lost elicitation. A caller without a token is always valid.
 func (t *Tokens) Count(caller Caller) bool {
 	return caller.Token == "" || slices.ContainsFunc(*t.known.Load(), func(k knownToken) bool {
 		return k.caller.Token == caller.Token && k.caller.Digest == caller.Digest && k.caller.User == caller.User && k.caller.Roles == caller.Roles &&
@@ -178,17 +174,16 @@ func (t *Tokens) Count(caller Caller) bool {
 	})
 }
 
-// Lookup returns the caller that a secret makes, with the token's name as its
-// client. A secret shorter than [MinSecret] makes none, nor does one whose token
-// has expired or is revoked. For others it takes the same time, whether a token has
-// them, and which. The caller must not change Approves.
+// Lookup returns the caller of a secret, with the token's name as its client. A secret
+// shorter than [MinSecret] has none, and neither has an expired or revoked token. For any
+// other secret, Lookup takes the same time. The caller must not change Approves.
 func (t *Tokens) Lookup(secret string) (Caller, bool) {
 	caller, ok, _ := t.LookupFrom(secret, nil)
 	return caller, ok
 }
 
-// LookupFrom is [Tokens.Lookup] for a secret that came over the network. The error is
-// an [*AccountError] if the token is for another account.
+// LookupFrom is [Tokens.Lookup] for a secret that came over the network. If the token is for
+// another account, the error is an [*AccountError].
 func (t *Tokens) LookupFrom(secret string, from Origin) (Caller, bool, error) {
 	known, ok := t.find(secret)
 	if !ok || known.ended() {
@@ -201,19 +196,19 @@ func (t *Tokens) LookupFrom(secret string, from Origin) (Caller, bool, error) {
 	return known.caller, true, nil
 }
 
-// Listed is a token as it is listed.
+// Listed is one token in a list.
 type Listed struct {
-	// Caller is who has it. The receiver must not change Approves.
+	// Caller is its caller. The receiver must not change Approves.
 	Caller Caller
-	// Account is from where it may be used over the network.
+	// Account is the account that may use it over the network.
 	Account Account
-	// Expires and Revoked are when it stops to count; LastUsed is when
-	// [Tokens.Lookup] last found it. The zero value is never.
+	// Expires and Revoked are when it stops being valid. LastUsed is the last successful
+	// [Tokens.Lookup]. The zero value is never.
 	Expires, Revoked, LastUsed time.Time
 }
 
-// List returns the tokens, in the order of the list that counts; then former ones
-// that are revoked and still count.
+// List returns the tokens in the order of the configured list, and then former ones whose
+// revocation has not taken effect yet.
 func (t *Tokens) List() (all []Listed) {
 	for _, k := range *t.known.Load() {
 		if k.former && k.ended() {
@@ -228,7 +223,7 @@ func (t *Tokens) List() (all []Listed) {
 	return all
 }
 
-// Digests returns the hex digests of the tokens with a name that count.
+// Digests returns the hex digests of the valid tokens with a name.
 func (t *Tokens) Digests(name string) (digests []string) {
 	for _, k := range *t.known.Load() {
 		if k.caller.Token == name && !k.ended() {
@@ -238,8 +233,7 @@ func (t *Tokens) Digests(name string) (digests []string) {
 	return digests
 }
 
-// NextEnd returns when the next token that counts expires or ends, the zero time if none
-// does.
+// NextEnd returns when the next valid token stops being valid; the zero time if none does.
 func (t *Tokens) NextEnd() (next time.Time) {
 	for _, k := range *t.known.Load() {
 		if k.ended() {
@@ -254,16 +248,16 @@ func (t *Tokens) NextEnd() (next time.Time) {
 	return next
 }
 
-// Ended is why a token does not count any more.
+// Ended explains why a token is no longer valid.
 type Ended struct {
-	// Name is the token's.
+	// Name is the name of the token.
 	Name string
 	// At is when it expired, or was revoked.
 	At      time.Time
 	Revoked bool
 }
 
-// Ended says why the token with a secret does not count any more, if there is one.
+// Ended explains why the token with a secret is no longer valid, if there is one.
 func (t *Tokens) Ended(secret string) (Ended, bool) {
 	known, ok := t.find(secret)
 	switch {
@@ -289,7 +283,7 @@ func (t *Tokens) find(secret string) (found knownToken, ok bool) {
 	return found, ok
 }
 
-// TokenPrefix begins each token that [NewToken] makes.
+// TokenPrefix begins every token of [NewToken].
 const TokenPrefix = "th_"
 
 // A token is the prefix, 32 random bytes and a checksum, both in base64url.
@@ -299,8 +293,7 @@ const (
 	tokenLength   = len(TokenPrefix) + tokenBody + tokenChecksum
 )
 
-// NewToken makes a secret of 256 random bits, and the digest by which a
-// configuration knows it.
+// NewToken returns a secret of 256 random bits, and its digest for the configuration.
 func NewToken() (secret, sha256hex string) {
 	var random [32]byte
 	_, _ = rand.Read(random[:]) // never fails
@@ -309,25 +302,24 @@ func NewToken() (secret, sha256hex string) {
 	return secret, Digest(secret)
 }
 
-// Digest returns the hex SHA-256 of a secret, which is what a [Token] holds.
+// Digest returns the hex SHA-256 of a secret, as in [Token].
 func Digest(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// CheckForm says what is wrong with the form of a secret that [NewToken] is
-// said to have made: a typing error can so be told from a token that does not
-// count.
+// CheckForm checks the form of a secret that should be one of [NewToken]. It distinguishes a
+// typing error from an invalid token.
 func CheckForm(secret string) error {
 	switch {
 	case !strings.HasPrefix(secret, TokenPrefix):
 		return fmt.Errorf("a token begins with %s", TokenPrefix)
 	case len(secret) != tokenLength:
-		return fmt.Errorf("a token has %d characters, this one has %d", tokenLength, len(secret))
+		return fmt.Errorf("a token has %d characters; this one has %d", tokenLength, len(secret))
 	}
 	body := secret[:len(TokenPrefix)+tokenBody]
 	if secret[len(body):] != checksum(body) {
-		return errors.New("the token is mistyped: its last characters do not fit the rest")
+		return errors.New("the token is mistyped: its checksum does not match")
 	}
 	return nil
 }
@@ -336,3 +328,29 @@ func checksum(body string) string {
 	sum := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE([]byte(body)))
 	return base64.RawURLEncoding.EncodeToString(sum)
 }
+
+// MinSecret is the smallest length of a secret, in bytes. A shorter one is never valid,
+// whatever the configuration says.
+const MinSecret = 20
+
+// Guessable reports whether a lower-case digest is that of an obvious secret: the empty
+// text, a common word, or one of the names. Other short secrets cannot be recognized by
+// their digest; [MinSecret] excludes them.
+func Guessable(sha256hex string, names ...string) bool {
+	words := append(slices.Clone(names), "")
+	words = append(words, strings.Fields(commonSecrets)...)
+	return slices.ContainsFunc(words, func(word string) bool {
+		return Digest(word) == sha256hex || Digest(word+"\n") == sha256hex // as `echo word | sha256sum` prints it
+	})
+}
+
+// commonSecrets are words that people use as secrets in examples or for testing.
+const commonSecrets = `
+	0 00000000 1 11111111 123 1234 12345 123456 1234567 12345678 123456789 1234567890 a aaaa abc abc123 access
+	admin administrator agent api apikey api-key approver asdf bearer bob changeit changeme change-me
+	default demo dev dummy example foo foobar hello hunter2 key letmein local localhost login master
+	mytoken none null pass passw0rd password Password password1 Password1 placeholder qwerty root s3cr3t sample
+	secret Secret secret123 secretkey sesame setme supersecret swordfish temp test test123 tester testing
+	testtoken th_ TODO todo token Token toolhost toor trustno1 undefined user welcome x xxx xxxx xxxxxxxx
+	xyz your-secret your-token yourtoken
+`

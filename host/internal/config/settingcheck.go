@@ -306,7 +306,7 @@ const (
 // plugin has none.
 func parseSettingSchema(schema []byte) (*settingSchema, error) {
 	if len(bytes.TrimSpace(schema)) == 0 {
-		return nil, nil //nolint:nilnil // no schema is an answer, not a failure
+		return nil, nil
 	}
 	if err := checkSchemaSize(schema); err != nil {
 		return nil, err

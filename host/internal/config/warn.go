@@ -181,8 +181,6 @@ func isCallerUser(expr hclsyntax.Expression) bool {
 
 // systemDirs hold the programs of a machine and their configuration. A plugin that can
 // change them can make programs of other users run anything.
-//
-//nolint:gochecknoglobals // a table
 var systemDirs = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64", "/usr/libexec",
 	"/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/etc", "/boot", "/var/spool/cron",
@@ -194,7 +192,7 @@ func inSystem(path string) bool {
 }
 
 // sockets are those of daemons that start programs as root for every client.
-var sockets = []string{ //nolint:gochecknoglobals // a table
+var sockets = []string{
 	"/run/docker.sock", "/var/run/docker.sock", "/run/podman/podman.sock", "/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/buildkit/buildkitd.sock",
 }
 

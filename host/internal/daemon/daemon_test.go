@@ -365,7 +365,7 @@ func TestExamine(t *testing.T) {
 	if p := e.Plugins[0]; !p.Starts || p.Problem != "" {
 		t.Errorf("with the default sandbox: %+v, want it to start", p)
 	}
-	if p := e.Plugins[1]; p.Starts || !strings.Contains(p.Problem, "its sandbox requires mounts, which cannot be had here") || p.Isolation != sandbox.Off {
+	if p := e.Plugins[1]; p.Starts || !strings.Contains(p.Problem, "its sandbox requires mounts, which this machine does not have") || p.Isolation != sandbox.Off {
 		t.Errorf("with a layer that is missing: %+v, want it refused", p)
 	}
 	if p := e.Plugins[2]; !p.Starts || !slices.ContainsFunc(p.Sandbox.Missing, func(g sandbox.Gap) bool { return g.Layer == sandbox.LayerMounts && g.Required }) {

@@ -81,7 +81,7 @@ func (o *Order) confine() (*Details, error) {
 // all.
 func (o *Order) openRules() (*landlock.Ruleset, error) {
 	if o.Landlock == nil {
-		return nil, nil //nolint:nilnil // none were ordered
+		return nil, nil
 	}
 	rules, err := landlock.New(landlock.Rules{
 		Read: stringsOf(o.Landlock.Read), Execute: stringsOf(o.Landlock.Exec), ExecuteFiles: []int{ProgramFD},

@@ -8,12 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// masks are open: what is mounted over what the program must not see. Both are empty, and
-// nobody may read them.
+// masks are the open files that hide forbidden paths: an empty file and an empty directory,
+// which the program may not read.
 type masks struct{ file, dir int }
 
-// makeMasks makes the masks in a memory file system of their own. It is mounted where
-// others come on top of it.
+// makeMasks makes the masks in their own memory file system, which later mounts cover.
 func (m *Mounts) makeMasks() (made masks, err error) {
 	if len(m.Masked) == 0 {
 		return masks{}, nil
@@ -39,14 +38,13 @@ func (m *Mounts) makeMasks() (made masks, err error) {
 	return made, err
 }
 
-// mask mounts the masks.
+// mask mounts the masks on the masked paths.
 func (m *Mounts) mask(root string, attached []tree, with masks) error {
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOEXEC}
 	for _, name := range m.Masked {
 		path := root + string(name)
 		info, err := os.Lstat(path)
 		if err != nil {
-			continue // it is not there
+			continue // it does not exist
 		}
 		if err := pin(root, attached, path); err != nil {
 			return err
@@ -55,17 +53,14 @@ func (m *Mounts) mask(root string, attached []tree, with masks) error {
 		if info.IsDir() {
 			what = with.dir
 		}
-		tree, err := unix.OpenTree(what, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+		tree, err := cloneMount(what, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 		if err != nil {
 			return fmt.Errorf("mask %s: %w", name, err)
 		}
-		err = unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr)
-		if err == nil {
-			err = ifMoved(attachAt(path, tree))
-		}
+		err = ifMoved(attachAt(path, tree))
 		_ = unix.Close(tree) // nothing is buffered
 		if errors.Is(err, unix.ENOTDIR) {
-			err = errMoved // it was a directory, or is one now
+			err = errMoved // a directory has become a file, or a file a directory
 		}
 		if err != nil {
 			return fmt.Errorf("mask %s: %w", name, err)

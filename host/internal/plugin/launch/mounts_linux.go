@@ -83,7 +83,7 @@ func protectProgram() error {
 	}
 	file, err := openPlace(path)
 	if err != nil {
-		return nil // it has no name any more, so nobody will start it
+		return nil // it has no name, so it is not started again
 	}
 	defer func() { _ = unix.Close(file) }() // nothing is buffered
 	var program, named unix.Stat_t
@@ -96,15 +96,11 @@ func protectProgram() error {
 	if program.Dev != named.Dev || program.Ino != named.Ino {
 		return nil // another file has its name
 	}
-	mount, err := unix.OpenTree(file, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH)
+	mount, err := cloneMount(file, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = unix.Close(mount) }() // nothing is buffered
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	if err := unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return err
-	}
 	again, err := unix.Open("/proc/self/fd/"+strconv.Itoa(mount), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type tree struct {
 
 	fd     int
 	dir    bool
-	parent int // of a pinned one, to open again what has been replaced; else -1
+	parent int // directory of a pinned bind, to reopen a replaced file; otherwise -1
 }
 
 func (m *Mounts) openTrees() ([]tree, error) {
@@ -33,7 +33,7 @@ func (m *Mounts) openTrees() ([]tree, error) {
 	return trees, nil
 }
 
-// openTree opens what a path is, and not what has been put in its place since.
+// openTree opens the file of a bind, so that a later replacement has no effect.
 func openTree(b Bind) (tree, error) {
 	parent := -1
 	if b.Pin {
@@ -49,7 +49,7 @@ func openTree(b Bind) (tree, error) {
 	return treeOf(b, file, parent)
 }
 
-// reopen opens what has been put in the place of a pinned tree.
+// reopen opens the file that has replaced a pinned one.
 func (t *tree) reopen() error {
 	name := string(t.Path)[len(parentOf(string(t.Path))):]
 	file, err := unix.Openat2(t.parent, strings.TrimPrefix(name, "/"), &unix.OpenHow{
@@ -66,7 +66,7 @@ func (t *tree) reopen() error {
 	return err
 }
 
-// ifLink returns errMoved if an error says that a path is a link by now.
+// ifLink returns errMoved if an error means that a path has become a link.
 func ifLink(err error) error {
 	if errors.Is(err, unix.ELOOP) {
 		return errMoved
@@ -74,7 +74,7 @@ func ifLink(err error) error {
 	return err
 }
 
-// treeOf clones what has been opened, and closes file.
+// treeOf clones the mount of an open file, and closes the file.
 func treeOf(b Bind, file, parent int) (tree, error) {
 	defer func() { _ = unix.Close(file) }() // nothing is buffered
 	var stat unix.Stat_t
@@ -85,18 +85,32 @@ func treeOf(b Bind, file, parent int) (tree, error) {
 	if (kind == unix.S_IFLNK) != b.Link {
 		return tree{}, errMoved
 	}
-	fd, err := unix.OpenTree(file, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	fd, err := cloneMount(file, unix.AT_RECURSIVE, 0)
 	return tree{b, fd, kind == unix.S_IFDIR, parent}, err
 }
 
-// openPlace opens a path without following any link, also not its own.
+// cloneMount returns a detached copy of the mount of an open file, with attributes.
+func cloneMount(file int, flags uint, attributes uint64) (int, error) {
+	mount, err := unix.OpenTree(file, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|flags)
+	if err != nil || attributes == 0 {
+		return mount, err
+	}
+	attr := unix.MountAttr{Attr_set: attributes}
+	if err := unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		_ = unix.Close(mount) // nothing is buffered
+		return -1, err
+	}
+	return mount, nil
+}
+
+// openPlace opens a path without following any link.
 func openPlace(path string) (int, error) {
 	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})
 }
 
-// attach puts the trees where they belong.
+// attach mounts the trees at their paths.
 func attach(root string, trees []tree) error {
 	for i, t := range trees {
 		path := root + string(t.Path)
@@ -119,8 +133,8 @@ func attach(root string, trees []tree) error {
 	return nil
 }
 
-// attach puts a tree on what a path is, which makePoint has found or made. A file that
-// was replaced since it was opened cannot be attached: the new one is.
+// attach mounts a tree on a mount point that makePoint has found or made. If the file was
+// replaced since it was opened, attach mounts the new one.
 func (t *tree) attach(path string) error {
 	const attempts = 100
 	for n := 1; ; n++ {
@@ -138,7 +152,7 @@ func (t *tree) attach(path string) error {
 	}
 }
 
-// attachAt puts a tree on what a path is.
+// attachAt mounts a tree at a path.
 func attachAt(path string, tree int) error {
 	point, err := openPlace(path)
 	if err == nil {
@@ -148,7 +162,7 @@ func attachAt(path string, tree int) error {
 	return err
 }
 
-// limit sets what the tree may be used for.
+// limit sets the permitted uses of the tree.
 func (t *tree) limit() error {
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
 	for _, a := range []struct {
@@ -160,12 +174,12 @@ func (t *tree) limit() error {
 		}
 	}
 	if err := unix.MountSetattr(t.fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &attr); err != nil {
-		return fmt.Errorf("set what it may be used for: %w", err)
+		return fmt.Errorf("set its mount attributes: %w", err)
 	}
 	return nil
 }
 
-// ifMoved returns errMoved if an error says that a path is gone, or a link by now.
+// ifMoved returns errMoved if an error means that a path is gone or has become a link.
 func ifMoved(err error) error {
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOENT) {
 		return errMoved
@@ -173,8 +187,8 @@ func ifMoved(err error) error {
 	return err
 }
 
-// pin binds every directory between path and the bind that it lies in onto
-// itself: what is mounted somewhere cannot be renamed or removed.
+// pin mounts every directory between path and the bind that contains it on itself: a mount
+// point cannot be renamed or removed.
 func pin(root string, attached []tree, path string) error {
 	top := ""
 	for _, t := range attached {
@@ -200,7 +214,7 @@ func pin(root string, attached []tree, path string) error {
 	return nil
 }
 
-// isMountPoint reports whether something is mounted at path already.
+// isMountPoint reports whether path is a mount point.
 func isMountPoint(path string) bool {
 	var stat unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, 0, &stat)

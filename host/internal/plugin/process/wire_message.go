@@ -212,7 +212,7 @@ func contentFrom(c *toolpluginv1.Content) (tool.Content, error) {
 
 func errorFrom(e *toolpluginv1.Error) (*tool.Error, error) {
 	if e == nil {
-		return nil, nil //nolint:nilnil // no error in the result is what most results have
+		return nil, nil
 	}
 	code := tool.Code(e.GetCode())
 	if !code.Valid() {

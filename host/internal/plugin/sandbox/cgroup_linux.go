@@ -16,27 +16,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groups are the control groups of one launcher's programs (cgroups(7), version
-// 2). They lie in a group of the launcher's own, below that of this process.
+// groups are the control groups of a launcher's programs (cgroups(7), version 2). They are
+// in the launcher's own group, which is below the group of this process.
 type groups struct {
-	dir         string   // the launcher's own
+	dir         string   // the launcher's own group
 	lock        *os.File // of dir
-	controllers []string // that its groups have
-	missing     Gap      // the zero value if nothing is
+	controllers []string // of its groups
+	missing     Gap      // the zero value if nothing is missing
 	made        int
 }
 
-// groupPrefix begins the names of launchers' groups. One whose lock is free is left
-// over.
+// groupPrefix begins the names of launchers' groups. A group whose lock is free belongs to
+// a dead launcher.
 const groupPrefix = "toolhost."
 
 // cpuPeriod is the kernel's default, in microseconds.
 const cpuPeriod = 100_000
 
-// wantedControllers are what limits need.
+// wantedControllers returns the controllers that limits need.
 func wantedControllers() []string { return []string{"memory", "pids", "cpu"} }
 
-// newGroups makes the launcher's group, or says why there is none.
+// newGroups makes the launcher's group.
 func newGroups() (*groups, error) {
 	mounted, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -59,8 +59,8 @@ func newGroups() (*groups, error) {
 	return g, nil
 }
 
-// makeGroups makes the launcher's group in that of the process. Another launcher may
-// sweep it away before it is locked; then the next attempt has another name.
+// makeGroups makes the launcher's group in the group of the process. Another launcher may
+// remove it before it is locked; then the next attempt uses another name.
 func makeGroups(own string) (*groups, error) {
 	for range 10 {
 		dir, err := os.MkdirTemp(own, fmt.Sprintf("%s%d.", groupPrefix, os.Getpid()))
@@ -107,7 +107,7 @@ func ownGroup(mountinfo, cgroup []byte) (string, error) {
 	return "", errors.New("control groups of version 2 are not mounted")
 }
 
-// sweepGroups kills and removes what the launchers of dead processes have left.
+// sweepGroups kills and removes the groups of dead launchers.
 func sweepGroups(parent string) {
 	left, err := filepath.Glob(filepath.Join(parent, groupPrefix+"*"))
 	if err != nil {
@@ -123,12 +123,12 @@ func sweepGroups(parent string) {
 		}
 		killGroupIn(dir)
 		removeGroup(dir)
-		_ = lock.Close() // nobody looks for it any more
+		_ = lock.Close() // the group is gone
 	}
 }
 
-// lockGroup returns the lock of a launcher's group, nil if somebody has it. It is
-// held as long as the process lives: process ids differ between namespaces.
+// lockGroup returns the lock of a launcher's group; nil if another process holds it. A lock
+// is used because process ids differ between namespaces.
 func lockGroup(dir string) *os.File {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func ownedByUs(info fs.FileInfo) bool {
 	return err == nil && owner.UID == os.Geteuid()
 }
 
-// enable lets the launcher's groups have what limits need, as far as it can.
+// enable enables the controllers that limits need, as far as possible.
 func (g *groups) enable(own string) {
 	offered, err := os.ReadFile(filepath.Join(own, "cgroup.controllers"))
 	if err != nil {
@@ -176,9 +176,9 @@ func (g *groups) enable(own string) {
 	}
 }
 
-// leave moves this process from its group into one below, if it is the only one in
-// it: a group that has processes of its own cannot hand anything down ("no internal
-// processes", cgroup-v2.rst). What a service manager has delegated is such a group.
+// leave moves this process from its group into one below, if it is the only process there.
+// A group with processes cannot enable controllers for the groups below ("no internal
+// processes", cgroup-v2.rst). The group that a service manager delegates is such a group.
 func leave(own string) {
 	procs, err := os.ReadFile(filepath.Join(own, "cgroup.procs"))
 	if err != nil || strings.TrimSpace(string(procs)) != strconv.Itoa(os.Getpid()) {
@@ -188,11 +188,11 @@ func leave(own string) {
 	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return
 	}
-	// If it fails, handing down does, and says why.
+	// If this fails, enabling fails, too, and says why.
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(os.Getpid())), 0o600)
 }
 
-// enableOne hands one controller down, to the launcher's group and to those in it.
+// enableOne enables one controller for the launcher's group and the groups in it.
 func (g *groups) enableOne(own, name string) error {
 	for _, dir := range []string{own, g.dir} {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+name), 0); err != nil {
@@ -205,11 +205,11 @@ func (g *groups) enableOne(own, name string) error {
 	return nil
 }
 
-// group is that of one program and of all that it starts.
+// group is the control group of one program and everything that it starts.
 type group struct {
-	parent string // the launcher's
+	parent string // the launcher's group
 	dir    string
-	file   *os.File // the directory, by which a process is started in it
+	file   *os.File // the directory, to start a process in it
 }
 
 // make makes a group with limits.
@@ -233,13 +233,13 @@ func (g *groups) make(name string, l Limits) (*group, error) {
 		limits["pids.max"] = strconv.FormatUint(l.Processes, 10)
 	}
 	if slices.Contains(g.controllers, "cpu") && l.CPUs > 0 {
-		// So many microseconds in each period.
+		// The quota and the period, in microseconds.
 		limits["cpu.max"] = fmt.Sprintf("%d %d", int64(l.CPUs*cpuPeriod), int64(cpuPeriod))
 	}
 	for file, value := range limits {
 		err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0o600)
 		if errors.Is(err, fs.ErrNotExist) && file == "memory.swap.max" {
-			continue // without swap there is none
+			continue // a system without swap has no such file
 		}
 		if err != nil {
 			made.remove()
@@ -249,26 +249,26 @@ func (g *groups) make(name string, l Limits) (*group, error) {
 	return made, nil
 }
 
-// kill ends every process in the group. Nothing can be started in it meanwhile.
+// kill kills every process in the group. No process can start in it meanwhile.
 func (g *group) kill() {
 	if g != nil {
 		killGroupIn(g.dir)
 	}
 }
 
-// killGroupIn ends every process in the control group of a directory, and in those
-// below. A kernel before Linux 5.14 cannot; then the walk is left.
+// killGroupIn kills every process in the control group of a directory and below. Before
+// Linux 5.14 the kernel cannot; then only the walk over processes kills them.
 func killGroupIn(dir string) {
 	file, err := os.OpenFile(filepath.Join(dir, "cgroup.kill"), os.O_WRONLY, 0)
 	if err != nil {
 		return
 	}
-	_, _ = file.WriteString("1") // it fails if the group has just gone
+	_, _ = file.WriteString("1") // it fails if the group is gone
 	_ = file.Close()             // nothing is buffered
 }
 
-// outOfMemory reports whether a process was killed because the group had used up
-// its memory.
+// outOfMemory reports whether a process was killed because the group had reached its memory
+// limit.
 func (g *group) outOfMemory() bool {
 	if g == nil {
 		return false
@@ -285,8 +285,8 @@ func (g *group) outOfMemory() bool {
 	return false
 }
 
-// remove removes the group once it is empty. A process that does not end keeps it,
-// for the next launcher to remove.
+// remove removes the group once it is empty. If a process does not end, a later launcher
+// removes the group.
 func (g *group) remove() {
 	if g == nil {
 		return
@@ -297,8 +297,8 @@ func (g *group) remove() {
 	removeGroup(g.dir)
 }
 
-// removeGroup removes a group and those in it, as soon as what was killed in them
-// is gone, for a second.
+// removeGroup removes a group and the groups in it. It waits up to a second for killed
+// processes to end.
 func removeGroup(dir string) {
 	inner, err := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
 	if err == nil {
@@ -310,8 +310,8 @@ func removeGroup(dir string) {
 	defer patience.Stop()
 	defer pause.Stop()
 	for errors.Is(unix.Rmdir(dir), unix.EBUSY) {
-		// There is no event for that: a killed process is in its group until its
-		// parent has reaped it.
+		// There is no event to wait for: a killed process stays in its group until its
+		// parent reaps it.
 		select {
 		case <-pause.C:
 		case <-patience.C:

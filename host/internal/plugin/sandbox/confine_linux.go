@@ -7,12 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfPath is this program's file, even if another has taken its name since.
+// selfPath returns the file of this program, even if another file has its name by now.
 func selfPath() (string, error) { return "/proc/self/exe", nil }
 
-// attr puts a launcher into a session of its own: it leads a process group to
-// kill, and has no terminal that could send it SIGINT or that it could write
-// input to. The planned namespaces are made with the process.
+// attr gives a launcher its own session: it leads a process group that can be killed, and
+// has no terminal that could send it SIGINT or that it could write input to. The planned
+// namespaces are made with the process.
 func (p *plan) attr(group *group) *syscall.SysProcAttr {
 	// The launcher sets the signal again; this covers the time until then.
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: unix.SIGKILL}
@@ -28,8 +28,8 @@ func (p *plan) attr(group *group) *syscall.SysProcAttr {
 		attr.UseCgroupFD, attr.CgroupFD = true, int(group.file.Fd())
 	}
 	if p.on[LayerUserNS] {
-		// Everybody is who they are outside. A root host also needs its own user
-		// to set things up.
+		// Users have the same ids inside and outside. The launcher of a root host also needs
+		// the host's own user for its work.
 		uid, gid := os.Geteuid(), os.Getegid()
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
@@ -41,18 +41,18 @@ func (p *plan) attr(group *group) *syscall.SysProcAttr {
 		}
 		attr.GidMappingsEnableSetgroups = uid == 0
 		if uid != 0 {
-			// Those of the namespace, which an ordinary user would lose when the
-			// launcher is executed.
+			// Capabilities of the namespace. Without this, an ordinary user would lose them
+			// when the launcher is executed.
 			attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
 		}
 	}
 	return attr
 }
 
-// always are what every program has beside the layers that can be chosen.
+// always returns what every program has besides the configurable layers.
 func always() []string {
 	return []string{"reaper", "subreaper", "session", "descriptors closed", "umask 077"}
 }
 
-// missingHere are the layers that this system never has.
+// missingHere returns the layers that this operating system never has.
 func missingHere() map[Layer]Gap { return map[Layer]Gap{} }

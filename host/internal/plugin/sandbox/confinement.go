@@ -9,57 +9,52 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Confinement says how a program is kept apart from the machine. The zero value
-// is the strongest that works here, with nothing to read but what a static
-// program needs.
+// Confinement isolates a program from the machine. The zero value is the strongest
+// confinement that works here; the program then reads only what a static program needs.
 type Confinement struct {
-	// Isolation is how far; the zero value is [Auto].
+	// Isolation is the level; the zero value is [Auto].
 	Isolation Isolation
-	// Require names layers without which the program is not started, beside
-	// those of an Isolation other than [Auto].
+	// Require names layers without which the program does not start, besides the layers of
+	// an Isolation other than [Auto].
 	Require []Layer
-	// WarnOnMissing starts the program although such a layer is missing. The
-	// [Report] says so.
+	// WarnOnMissing starts the program although such a layer is missing. The [Report] names
+	// it.
 	WarnOnMissing bool
-	// RunAs is the user that the program runs as, if the host is root; the zero
-	// value chooses one.
+	// RunAs is the user that the program of a root host runs as; the zero value chooses
+	// one.
 	RunAs RunAs
-	// Workspace is what the program may do in the workspace; the zero value is
-	// nothing.
+	// Workspace is the access to the workspace; the zero value is none.
 	Workspace WorkspaceAccess
-	// Read, Write and Exec are absolute paths; a directory stands for everything
-	// below it. What can be written can be read, as can what can be executed.
-	// A path that does not exist gives nothing. Exec may also hold [ExecSystem],
-	// [ExecWorkspace] and [ExecTmp]. The program itself can always be executed,
-	// and with it what it takes to load it.
+	// Read, Write and Exec are absolute paths. A directory includes everything below it.
+	// Writable and executable files are readable, too. A path that does not exist gives
+	// nothing. Exec may also hold [ExecSystem], [ExecWorkspace] and [ExecTmp]. The program
+	// itself, and what loading it needs, is always executable.
 	Read, Write, Exec []string
-	// Protect are paths relative to the workspace that can be read and not
-	// changed, removed or renamed, nor any directory above them.
+	// Protect are paths relative to the workspace that the program can read, but not
+	// change, remove or rename; nor can it rename a directory above them.
 	Protect []string
-	// Presets are words of package protect: names that are protected in the same way,
-	// wherever in the workspace something bears one when the program starts.
+	// Presets are words of package protect. They stand for names that are protected in the
+	// same way, wherever they exist in the workspace when the program starts.
 	Presets []string
-	// Network is what the program reaches; the zero value is nothing.
+	// Network is the access to the network; the zero value is none.
 	Network Network
-	// TmpSize bounds what the program has in its temporary directories, if
-	// namespaces can be had; 0 means [DefaultTmpSize].
+	// TmpSize bounds the temporary directories of a program with namespaces; 0 means
+	// [DefaultTmpSize].
 	TmpSize tool.ByteSize
-	// UnlimitedProcesses leaves the number of processes without a limit where
-	// [Limits].Processes is 0. If it is not set, 0 means [DefaultProcesses]
-	// where that counts the processes of the sandbox alone (in a user namespace,
-	// or for a user of its own), and no limit elsewhere.
+	// UnlimitedProcesses removes the limit of processes if [Limits].Processes is 0.
+	// Otherwise 0 means [DefaultProcesses] where the limit counts the processes of the
+	// sandbox only (in a user namespace, or for a user of its own), and no limit elsewhere.
 	UnlimitedProcesses bool
 }
 
-// DefaultTmpSize is how much a program may have in its temporary directories.
+// DefaultTmpSize is the default size of the temporary directories of a program.
 const DefaultTmpSize = 64 * tool.MiB
 
-// DefaultProcesses is how many processes and threads a sandbox may have that
-// counts them for itself. A Go program has a thread for each of its calls that
-// waits for a disk.
+// DefaultProcesses is the default number of processes and threads of a sandbox that counts
+// only its own. A Go program needs a thread for each call that waits for a disk.
 const DefaultProcesses = 256
 
-// DefaultConfinement is that of a plugin for which nothing else is configured.
+// DefaultConfinement returns the confinement of a plugin without a configured one.
 func DefaultConfinement() Confinement {
 	return Confinement{
 		Require:   here([]Layer{LayerRlimits, LayerNoNewPrivs}),
@@ -71,34 +66,33 @@ func DefaultConfinement() Confinement {
 
 // Words that stand for paths in [Confinement].Exec.
 const (
-	ExecSystem    = "system"    // what the system has: /usr, /bin, /sbin and /lib*
-	ExecWorkspace = "workspace" // what is in the workspace
-	ExecTmp       = "tmp"       // what is in the temporary directories
+	ExecSystem    = "system"    // the programs of the system: /usr, /bin, /sbin and /lib*
+	ExecWorkspace = "workspace" // the workspace
+	ExecTmp       = "tmp"       // the temporary directories
 )
 
-// Isolation is how far a program is kept apart from the machine. Each includes
-// those before it.
+// Isolation is a level of isolation from the machine. Each includes the levels before it.
 type Isolation int
 
 // The levels of isolation.
 const (
-	// Auto is the last of those below that works here, layer by layer.
+	// Auto is the strongest that works here, layer by layer.
 	Auto Isolation = iota
-	// Off is what always holds: limits, no_new_privs, an end with the host.
+	// Off is what every program has: limits, no_new_privs, and an end with the host.
 	Off
 	// Basic adds access rules of the kernel for files (Landlock) and a filter of
 	// system calls (seccomp).
 	Basic
-	// Isolated adds namespaces: a read-only file system but for what may be
-	// written, processes and a network of its own, no capabilities.
+	// Isolated adds namespaces: a file system that is read-only except for the writable
+	// paths, its own processes and network, and no capabilities.
 	Isolated
-	// Strict adds a root directory that holds nothing but what is listed.
+	// Strict adds a root directory that holds only the listed paths.
 	Strict
 )
 
 var isolationNames = []string{"auto", "off", "basic", "isolated", "strict"}
 
-// IsolationNames are the names in the configuration.
+// IsolationNames returns the names in the configuration.
 func IsolationNames() []string { return slices.Clone(isolationNames) }
 
 // String returns the name in the configuration.
@@ -122,8 +116,8 @@ func (i *Isolation) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Layer is one thing that confines a program, by its name in the configuration
-// and in reports.
+// Layer is one mechanism that confines a program, by its name in the configuration and in
+// reports.
 type Layer string
 
 // The layers.
@@ -134,17 +128,17 @@ const (
 	LayerLandlock   Layer = "landlock"     // files by the kernel's access rules
 	LayerSeccomp    Layer = "seccomp"      // a filter of system calls
 	LayerUserNS     Layer = "userns"       // user namespace
-	LayerPIDNS      Layer = "pidns"        // sees its own processes only, which die with it
-	LayerNetNS      Layer = "netns"        // a network of its own, or none
-	LayerIPCNS      Layer = "ipcns"        // System V and POSIX queues and memory of its own
-	LayerMounts     Layer = "mounts"       // a read-only file system, or a root of its own
-	LayerProc       Layer = "proc"         // /proc with its own processes only
+	LayerPIDNS      Layer = "pidns"        // sees only its own processes, which die with it
+	LayerNetNS      Layer = "netns"        // its own network, or none
+	LayerIPCNS      Layer = "ipcns"        // its own System V and POSIX queues and memory
+	LayerMounts     Layer = "mounts"       // a read-only file system, or its own root
+	LayerProc       Layer = "proc"         // a /proc that shows only its own processes
 	LayerCaps       Layer = "caps"         // no capabilities
-	LayerRunAs      Layer = "run_as"       // another user than root
-	LayerCgroup     Layer = "cgroup"       // memory and processes of the whole tree; kill at once
+	LayerRunAs      Layer = "run_as"       // a user other than root
+	LayerCgroup     Layer = "cgroup"       // limits of the whole tree, which can be killed as one
 )
 
-// Layers are all layers, in the order in which reports name them.
+// Layers returns all layers, in the order of reports.
 func Layers() []Layer {
 	return []Layer{
 		LayerRlimits, LayerUserNS, LayerNetNS, LayerPIDNS, LayerIPCNS, LayerMounts, LayerProc, LayerRunAs, LayerCaps,
@@ -152,8 +146,8 @@ func Layers() []Layer {
 	}
 }
 
-// CanHave reports whether a program can have a layer at this level, on some
-// machine. Another user and a cgroup are independent of the level.
+// CanHave reports whether a program can have a layer at this level on some machine. run_as
+// and cgroup do not depend on the level.
 func (i Isolation) CanHave(l Layer) bool {
 	switch {
 	case l == LayerRunAs, l == LayerCgroup:
@@ -166,13 +160,13 @@ func (i Isolation) CanHave(l Layer) bool {
 	return slices.Contains(layersOf(i), l)
 }
 
-// here leaves out the layers that this system never has, whatever the machine.
+// here removes the layers that this operating system never has.
 func here(layers []Layer) []Layer {
 	never := missingHere()
 	return slices.DeleteFunc(layers, func(l Layer) bool { _, gone := never[l]; return gone })
 }
 
-// layersOf returns the layers that a level is made of.
+// layersOf returns the layers of a level.
 func layersOf(i Isolation) []Layer {
 	layers := []Layer{LayerRlimits, LayerNoNewPrivs, LayerPdeathsig}
 	if i >= Basic {
@@ -184,7 +178,7 @@ func layersOf(i Isolation) []Layer {
 	return layers
 }
 
-// WorkspaceAccess is what a program may do in the workspace.
+// WorkspaceAccess is the access to the workspace.
 type WorkspaceAccess int
 
 // The kinds of access to the workspace.
@@ -194,37 +188,37 @@ const (
 	WriteWorkspace
 )
 
-// Network is what a program reaches of the network.
+// Network is the access to the network.
 type Network int
 
 // The kinds of network access.
 const (
-	// NetworkNone is a network of its own with a loopback address, which only a
-	// program that may execute others can use; or none at all.
+	// NetworkNone is a network namespace with a loopback address, which only a program that
+	// may execute others can use; or no network.
 	NetworkNone Network = iota
-	// NetworkHost is the host's.
+	// NetworkHost is the host's network.
 	NetworkHost
 )
 
-// RunAs is the user that a program runs as. A host that is not root has no
-// choice: its programs run as its own user.
+// RunAs is the user that a program runs as. Programs of a host that is not root run as its
+// own user.
 type RunAs struct {
-	// Mode says how the user is chosen; the zero value is [RunAsAuto].
+	// Mode selects the user; the zero value is [RunAsAuto].
 	Mode RunAsMode
 	// UID and GID are the user, with [RunAsUser].
 	UID, GID int
 }
 
-// RunAsMode is how the user is chosen that a program of a root host runs as.
+// RunAsMode is the way to select the user of a program of a root host.
 type RunAsMode int
 
-// The ways to choose a user.
+// The ways to select a user.
 const (
-	// RunAsAuto is the owner of a workspace that the program may write, else a
-	// user that nobody else is.
+	// RunAsAuto is the owner of the workspace if the program may write to it, or a user
+	// that no other program has.
 	RunAsAuto RunAsMode = iota
 	// RunAsHost is the host's own user.
 	RunAsHost
-	// RunAsUser is the one that is named.
+	// RunAsUser is the user with the given UID and GID.
 	RunAsUser
 )

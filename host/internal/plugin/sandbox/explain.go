@@ -14,8 +14,8 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// explain turns execve(2)'s refusal into what is wrong with the file and what
-// to do. Other errors are returned as they are.
+// explain turns an error of execve(2) into what is wrong with the file and what to do. It
+// returns other errors as they are.
 func explain(err error, binary *os.File) error {
 	f, ok := errors.AsType[*launch.StepError](err)
 	if !ok || !f.Exec {
@@ -25,16 +25,16 @@ func explain(err error, binary *os.File) error {
 	case errors.Is(err, syscall.ENOEXEC):
 		return fmt.Errorf("%s; build it for %s/%s: %w", contentOf(binary), runtime.GOOS, runtime.GOARCH, err)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("it may not be executed%s; set its mode (chmod +x), and check that its file system is not mounted noexec: %w", modeOf(binary), err)
+		return fmt.Errorf("it is not executable%s; set its mode (chmod +x), and check that its file system is not mounted noexec: %w", modeOf(binary), err)
 	case errors.Is(err, syscall.ENOENT):
 		if name := interpreter(binary); name != "" {
 			return fmt.Errorf("it is a script for %s, which does not exist: %w", name, err)
 		}
-		return fmt.Errorf("the dynamic loader that it was linked for does not exist; link it statically (CGO_ENABLED=0): %w", err)
+		return fmt.Errorf("its dynamic loader does not exist; link it statically (CGO_ENABLED=0): %w", err)
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("its arguments and environment do not fit into a quarter of its stack limit; raise the limit stack: %w", err)
 	case errors.Is(err, syscall.ENOMEM):
-		return fmt.Errorf("its limits address_space, memory or stack leave no room to load it: %w", err)
+		return fmt.Errorf("its limits address_space, memory or stack are too low to load it: %w", err)
 	case errors.Is(err, syscall.ETXTBSY):
 		return fmt.Errorf("it is open for writing; start it when it is complete: %w", err)
 	default:
@@ -50,7 +50,7 @@ func modeOf(binary *os.File) string {
 	return fmt.Sprintf(" (mode %v)", info.Mode())
 }
 
-// contentOf says what a file is that is no executable for this machine.
+// contentOf describes a file that is not an executable for this machine.
 func contentOf(binary *os.File) string {
 	var head [20]byte
 	n, err := binary.ReadAt(head[:], 0)
@@ -77,13 +77,13 @@ func isScript(binary *os.File) bool {
 	return err == nil && string(head[:]) == "#!"
 }
 
-// interpreter returns the program that a script names in its first line, ""
-// if the file is no script.
+// interpreter returns the program that a script names in its first line; "" if the file is
+// not a script.
 func interpreter(binary *os.File) string {
 	if !isScript(binary) {
 		return ""
 	}
-	line := make([]byte, 256) // as much as the kernel looks at
+	line := make([]byte, 256) // as much as the kernel reads
 	n, err := binary.ReadAt(line, 2)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return ""
@@ -95,8 +95,8 @@ func interpreter(binary *os.File) string {
 	return ""
 }
 
-// firstLine returns ": " and the first line of what a dead launcher wrote to
-// its standard error, "" if it wrote nothing.
+// firstLine returns ": " and the first line that a dead launcher wrote to its standard
+// error; "" if it wrote nothing.
 func firstLine(stderr io.Reader) string {
 	head := make([]byte, 512)
 	n, err := io.ReadFull(stderr, head)

@@ -14,35 +14,34 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// files are what a program reaches of the file system, every path once as it is
-// spelled.
+// files are the paths that a program reaches, as they are written.
 type files struct {
 	read, exec, write []string
 	devices           []string
 	mapped            []string // libraries, below read
-	pinned            []string // below write, but not to be changed
+	pinned            []string // below write, and not to be changed
 	hidden            []string
-	tmp               []string // with namespaces: in memory
-	execTmp           []string // temporary directories to execute from; those of the host are not bound
+	tmp               []string // in memory, with namespaces
+	execTmp           []string // temporary directories to execute from; not bound from the host
 	plan              *plan
 }
 
-// systemDirs are where a system has its programs and libraries.
+// systemDirs returns the directories of a system's programs and libraries.
 func systemDirs() []string {
 	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"}
 }
 
-// loaderFiles are what it takes to load a program that is linked dynamically.
+// loaderFiles returns the files that a dynamically linked program needs.
 func loaderFiles() []string {
 	return append(systemDirs(), "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/ld.so.preload", "/etc/alternatives")
 }
 
-// commonFiles are read by nearly every program, and say nothing of anybody.
+// commonFiles returns files that nearly every program reads and that are not private.
 func commonFiles() []string {
 	return []string{"/etc/localtime", "/usr/share/zoneinfo", "/etc/mime.types", "/usr/share/mime"}
 }
 
-// networkFiles are those of programs that have a network: names and certificates.
+// networkFiles returns the files of programs with a network: names and certificates.
 func networkFiles() []string {
 	return []string{
 		"/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/local/share/ca-certificates", "/etc/hosts",
@@ -50,11 +49,11 @@ func networkFiles() []string {
 	}
 }
 
-// accountFiles tell programs of the system which users there are.
+// accountFiles returns the files that list the users of the system.
 func accountFiles() []string { return []string{"/etc/passwd", "/etc/group"} }
 
-// devices are those that a program may use. Without mounts, terminals are those of
-// its user, who may type secrets there.
+// devices returns the devices that a program may use. Without mounts, it gets no
+// terminals: they would be those of its user, who may type secrets there.
 func devices(pty bool) []string {
 	all := []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 	if pty {
@@ -63,7 +62,7 @@ func devices(pty bool) []string {
 	return all
 }
 
-// files works out what the program reaches.
+// files returns the paths that the program reaches.
 func (p *plan) files() *files {
 	c := &p.profile.Confinement
 	f := &files{
@@ -112,7 +111,7 @@ func (p *plan) files() *files {
 		f.read = append(f.read, networkFiles()...)
 	}
 	if c.Network == NetworkHost {
-		// It is often a link into a directory that is hidden otherwise.
+		// It is often a link into a directory that is otherwise hidden.
 		if target, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {
 			f.read = append(f.read, target)
 		}
@@ -120,28 +119,26 @@ func (p *plan) files() *files {
 	return f
 }
 
-// tooOpen reports whether the program could change, with the help of programs
-// that it executes, what it must not change in a directory that it may write.
-// Then it may only read there.
+// tooOpen reports whether the program could change protected files with the help of
+// programs that it executes. Then it may only read the directories that hold them.
 func (p *plan) tooOpen() bool {
 	return p.checksOnly() && len(p.profile.Confinement.Exec) > 0 && p.on[LayerLandlock]
 }
 
-// checksOnly reports whether something must not be changed in a directory that may,
-// and nothing but the checks of tools prevents it: it takes mounts to take a part of
-// a directory away again.
+// checksOnly reports whether only the checks of tools protect files in writable
+// directories: the kernel can protect a part of a directory with mounts only.
 func (p *plan) checksOnly() bool { return !p.on[LayerMounts] && len(p.pinned()) > 0 }
 
-// pinned returns what of guarded is there.
+// pinned returns the guarded paths that exist.
 func (p *plan) pinned() []string {
 	return slices.DeleteFunc(p.guarded(), func(path string) bool {
 		_, err := os.Lstat(path)
-		return err != nil // there is nothing that it could be mounted on
+		return err != nil // there is nothing to mount on
 	})
 }
 
-// guarded returns what is in a place that can be written and must not be changed:
-// where it is, where it leads, and every symbolic link on the way there.
+// guarded returns the protected paths in writable directories: each path, its target, and
+// every symbolic link on the way.
 func (p *plan) guarded() []string {
 	dirs := resolved(p.profile.writable())
 	var guarded []string
@@ -155,7 +152,7 @@ func (p *plan) guarded() []string {
 	return unique(guarded)
 }
 
-// linksOn returns the places of the symbolic links that a path leads through.
+// linksOn returns the symbolic links that a path leads through.
 func linksOn(path string) []string {
 	var links []string
 	for at := path; at != "/" && at != "."; at = filepath.Dir(at) {
@@ -166,9 +163,9 @@ func linksOn(path string) []string {
 	return links
 }
 
-// load allows what it takes to load the program at path.
+// load allows what loading the program at path needs.
 func (f *files) load(path string) {
-	// Not to wait for the other end of a FIFO, which a plugin may have put there.
+	// Non-blocking: a plugin may have put a FIFO there.
 	program, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return // there is nothing to execute
@@ -179,8 +176,8 @@ func (f *files) load(path string) {
 	}
 }
 
-// loadFile allows what it takes to load a program: its interpreter or its loader,
-// and the libraries of the system.
+// loadFile allows what loading a program needs: its interpreter or its loader, and the
+// libraries of the system.
 func (f *files) loadFile(program *os.File) {
 	name := interpreter(program)
 	switch {
@@ -198,7 +195,7 @@ func (f *files) loadFile(program *os.File) {
 	}
 }
 
-// loaderOf returns the dynamic loader that a program names, "" if it names none.
+// loaderOf returns the dynamic loader that a program names, or "".
 func loaderOf(program io.ReaderAt) string {
 	file, err := elf.NewFile(program)
 	if err != nil {
@@ -217,18 +214,18 @@ func loaderOf(program io.ReaderAt) string {
 	return ""
 }
 
-// landlock returns the access rules for the files. A device that was bound or
-// mounted anew has the same path.
+// landlock returns the access rules for the files. A device that was bound or mounted again
+// has the same path.
 func (f *files) landlock() *launch.Landlock {
 	proc := "/proc/self"
-	// What it executes has other entries there. What they hold of other processes'
-	// secrets, Landlock keeps from it.
+	// The programs that it executes have other entries there. Landlock itself keeps it from
+	// the secrets in the entries of other processes.
 	if f.plan.on[LayerProc] || len(f.plan.profile.Confinement.Exec) > 0 {
 		proc = "/proc"
 	}
 	read, devices := append(resolved(f.read), proc), slices.Clone(f.devices)
 	if !f.plan.filter().SharedMemory {
-		// Mapped to be written, it is memory that processes share.
+		// A writable mapping of it is memory that processes can share.
 		const zero = "/dev/zero"
 		devices = slices.DeleteFunc(devices, func(path string) bool { return path == zero })
 		read = append(read, zero)
@@ -239,7 +236,7 @@ func (f *files) landlock() *launch.Landlock {
 	}
 }
 
-// mounts returns what the program sees.
+// mounts returns the file system that the program sees.
 func (f *files) mounts() *launch.Mounts {
 	c := &f.plan.profile.Confinement
 	m := &launch.Mounts{
@@ -249,18 +246,18 @@ func (f *files) mounts() *launch.Mounts {
 	if !m.Minimal {
 		m.Hidden = append(m.Hidden, launch.Bytes("/run"))
 	}
-	// Only a namespace of processes has something to hide there.
+	// Without a PID namespace, the host's /proc hides nothing more.
 	m.HostProc = !m.Proc && !f.plan.on[LayerPIDNS]
 	r := &files{
 		write: resolved(f.write), pinned: f.pinned,
-		exec: resolved(slices.Concat(f.exec, f.mapped)), // what is mapped to be executed is not executed: libraries
+		exec: resolved(slices.Concat(f.exec, f.mapped)), // libraries are mapped as executable
 	}
 	for _, path := range unique(slices.Concat(f.read, f.exec, f.write, f.pinned)) {
 		r.bind(m, path)
 	}
 	for _, device := range f.devices {
 		if device == "/dev/ptmx" || device == "/dev/pts" {
-			continue // of its own
+			continue // it gets its own
 		}
 		target := realPath(device)
 		m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(target), Write: true, Dev: true})
@@ -272,7 +269,7 @@ func (f *files) mounts() *launch.Mounts {
 		m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes("/proc")})
 	}
 	slices.SortStableFunc(m.Links, func(a, b launch.Link) int { return bytes.Compare(a.Path, b.Path) })
-	// Parents first, whatever their links.
+	// Parents come first.
 	slices.SortStableFunc(m.Binds, func(a, b launch.Bind) int { return bytes.Compare(a.Path, b.Path) })
 	m.Binds = slices.CompactFunc(m.Binds, func(a, b launch.Bind) bool {
 		return bytes.Equal(a.Path, b.Path)
@@ -280,22 +277,21 @@ func (f *files) mounts() *launch.Mounts {
 	return m
 }
 
-// bind lets the program see a path, where symbolic links lead. What it may do there
-// is not a matter of how the path is spelled.
+// bind lets the program see a path at its real place, with the rights of that place.
 func (f *files) bind(m *launch.Mounts, path string) {
 	target, err := filepath.EvalSymlinks(path)
 	if (err != nil || target != path) && slices.Contains(f.pinned, path) {
 		m.Binds = append(m.Binds, launch.Bind{Path: launch.Bytes(path), Pin: true, Link: true})
 	}
 	if err != nil {
-		return // there is nothing, or a link to nothing
+		return // it does not exist, or is a dangling link
 	}
 	m.Binds = append(m.Binds, launch.Bind{
 		Path: launch.Bytes(target), Write: anyWithin(f.write, target) && !anyWithin(f.pinned, target), Exec: anyWithin(f.exec, target),
 		Pin: slices.Contains(f.pinned, target),
 	})
 	if target == path || !m.Minimal {
-		return // elsewhere the links are there
+		return // the links exist in a full root
 	}
 	for _, dir := range systemDirs() {
 		link, err := os.Readlink(dir)
@@ -304,13 +300,12 @@ func (f *files) bind(m *launch.Mounts, path string) {
 			return
 		}
 	}
-	// Not a second mount of the same files: what protects a part of them would be
-	// missing there.
+	// A second mount of the same files would lack the protection of their parts.
 	m.Links = append(m.Links, launch.Link{Path: launch.Bytes(path), Target: launch.Bytes(target)})
 }
 
-// resolved returns where paths lead, each once. The launcher follows no links, which
-// could lead elsewhere by then. What does not exist may exist in the sandbox.
+// resolved returns the real paths, each once. The launcher follows no links, which may lead
+// elsewhere by then. A path that does not exist here may exist in the sandbox.
 func resolved(paths []string) []string {
 	paths = slices.Clone(paths)
 	for i, path := range paths {
@@ -319,7 +314,7 @@ func resolved(paths []string) []string {
 	return unique(paths)
 }
 
-// realPath returns where a path leads, and the path itself if that is nowhere.
+// realPath returns the target of a path, or the path itself if it leads nowhere.
 func realPath(path string) string {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		return target
@@ -327,7 +322,7 @@ func realPath(path string) string {
 	return path
 }
 
-// placeOf returns a path with all links followed but its own.
+// placeOf returns a path with all links followed except the last.
 func placeOf(path string) string {
 	return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
 }
@@ -337,7 +332,7 @@ func anyWithin(dirs []string, path string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return within(path, dir) })
 }
 
-// unique returns the paths sorted, so that each comes after those that it lies in.
+// unique returns the paths sorted, so that each comes after the directories above it.
 func unique(paths []string) []string {
 	paths = slices.Clone(paths)
 	slices.Sort(paths)

@@ -12,40 +12,39 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// maxNoted bounds the files that are looked at for other names, in directories that are
-// hidden as a whole.
+// maxNoted bounds the files in hidden directories that are checked for hard links.
 const maxNoted = 100_000
 
-// hiding looks for what is forbidden where a program may look, the directories near the
-// top first, and those last that programs fill. It follows no link.
+// hiding searches the directories that a program may read for forbidden paths, those near
+// the top first, and those that programs fill last. It follows no link.
 type hiding struct {
 	patterns forbidden.Patterns
-	folders  []string // in which patterns with wildcards are looked for
-	own      []string // the program's, which are not hidden
-	needed   []string // what it cannot do without, though all in it may be hidden
-	skipped  []string // what it does not see
+	folders  []string // where patterns with wildcards are searched
+	own      []string // the program's own directories, which stay visible
+	needed   []string // directories that must exist, even if all files in them are hidden
+	skipped  []string // directories that the program does not see anyway
 	bound    int      // of searched
 	names    int      // of noted
 
 	found    []string
-	left     []string // directories in which more is forbidden than can be hidden
+	left     []string // directories with more forbidden paths than can be hidden
 	unread   []string // folders that cannot be read
 	searched int
-	waiting  []string // directories to look at
-	filled   []string // those to look at last
+	waiting  []string // directories to search
+	filled   []string // directories to search last
 	noted    int
-	unnoted  []string // hidden directories in which not every file was looked at for other names
-	// linked are the files that are forbidden and have other names, hard links.
+	unnoted  []string // hidden directories whose files were not all checked for hard links
+	// linked are the forbidden files that have further hard links.
 	linked map[fileNumber]bool
 }
 
-// fileNumber tells files apart that are there at the same time.
+// fileNumber identifies a file among those that exist at the same time.
 type fileNumber struct{ device, number uint64 }
 
-// searchForbidden returns the paths that the program must not see, with those of patterns
-// without wildcards that may come to be. It looks at no more directories than bound says,
-// and returns those below which it has not looked, and the hidden directories of whose
-// files it does not know all other names.
+// searchForbidden returns the paths that the program must not see, including paths of
+// patterns without wildcards that do not exist yet. It searches at most bound directories.
+// It also returns the directories that it did not search, and the hidden directories whose
+// hard links it does not all know.
 func (p *Profile) searchForbidden(bound int) (found, unsearched, unnoted []string) {
 	if len(p.Forbidden) == 0 {
 		return nil, nil, nil
@@ -78,7 +77,7 @@ func (p *Profile) searchForbidden(bound int) (found, unsearched, unnoted []strin
 	return found, slices.Concat(unique(s.left), s.unread, s.waiting, s.filled), s.unnoted
 }
 
-// lookedInto are the directories of others that the program may look into.
+// lookedInto returns the directories of others that the program may read.
 func (p *Profile) lookedInto() []string {
 	c := &p.Confinement
 	dirs := slices.Concat(c.Read, c.Write, withoutWords(c.Exec))
@@ -88,8 +87,8 @@ func (p *Profile) lookedInto() []string {
 	return resolved(dirs)
 }
 
-// starts returns where to begin: of each folder the part that a pattern with wildcards is
-// about.
+// starts returns the directories where the search begins: the part of each folder that a
+// pattern with wildcards covers.
 func (s *hiding) starts() []string {
 	var all []string
 	for _, folder := range s.folders {
@@ -117,7 +116,7 @@ func (s *hiding) starts() []string {
 	return starts
 }
 
-// search calls look for each directory that waits.
+// search calls look for each waiting directory.
 func (s *hiding) search(look func(dir string)) {
 	for len(s.waiting)+len(s.filled) > 0 {
 		if len(s.waiting) == 0 {
@@ -132,8 +131,8 @@ func (s *hiding) search(look func(dir string)) {
 	}
 }
 
-// wait has a directory be looked at. A repository's own holds many, and hardly ever what
-// is meant.
+// wait adds a directory to the search. A .git directory comes last: it holds many
+// directories, and hardly ever a forbidden file.
 func (s *hiding) wait(dir string) {
 	switch name := filepath.Base(dir); {
 	case anyWithin(s.skipped, dir), anyWithin(s.own, dir), anyWithin(s.found, dir):
@@ -144,8 +143,8 @@ func (s *hiding) wait(dir string) {
 	}
 }
 
-// directory looks for what is forbidden in a directory. One that cannot be read is hidden
-// as a whole: a program may have closed it when it ran before. A folder is not.
+// directory searches one directory. A directory that cannot be read is hidden as a whole,
+// since the program may have closed it earlier; a folder is not.
 func (s *hiding) directory(dir string) {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -166,8 +165,7 @@ func (s *hiding) directory(dir string) {
 	}
 }
 
-// cover hides a path. Where something lies in it that the program cannot do without, that
-// stays, and all else is hidden.
+// cover hides a path, except the directories in it that the program needs.
 func (s *hiding) cover(path string) {
 	if anyWithin(s.own, path) || anyWithin(s.skipped, path) {
 		return
@@ -189,7 +187,7 @@ func (s *hiding) cover(path string) {
 	}
 }
 
-// hide notes a path that is hidden.
+// hide adds a path to the hidden ones.
 func (s *hiding) hide(path string) {
 	switch {
 	case slices.Contains(s.found, path):
@@ -200,7 +198,7 @@ func (s *hiding) hide(path string) {
 	}
 }
 
-// noteNames notes the files at and below a path that have other names.
+// noteNames records the files at and below a path that have further hard links.
 func (s *hiding) noteNames(path string) {
 	_ = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if s.noted++; s.noted > s.names {
@@ -208,7 +206,7 @@ func (s *hiding) noteNames(path string) {
 			return fs.SkipAll
 		}
 		if err != nil {
-			return nil //nolint:nilerr // what cannot be read is hidden all the same
+			return nil //nolint:nilerr // an unreadable file is hidden, too
 		}
 		if number, linked := numberOf(entry); linked {
 			s.linked[number] = true
@@ -217,9 +215,9 @@ func (s *hiding) noteNames(path string) {
 	})
 }
 
-// otherNames hides the files in a directory that are forbidden by another name.
+// otherNames hides the hard links in a directory to forbidden files.
 func (s *hiding) otherNames(dir string) {
-	entries, _ := os.ReadDir(dir) // what cannot be read is hidden
+	entries, _ := os.ReadDir(dir) // an unreadable directory is hidden
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
 		if entry.IsDir() {
@@ -230,7 +228,7 @@ func (s *hiding) otherNames(dir string) {
 	}
 }
 
-// numberOf returns the number of a file, and whether it has several names.
+// numberOf returns the number of a file, and whether it has several hard links.
 func numberOf(entry fs.DirEntry) (number fileNumber, linked bool) {
 	if !entry.Type().IsRegular() {
 		return fileNumber{}, false
@@ -246,14 +244,13 @@ func numberOf(entry fs.DirEntry) (number fileNumber, linked bool) {
 	return fileNumber{uint64(stat.Dev), stat.Ino}, stat.Nlink > 1 //nolint:unconvert // it differs between systems
 }
 
-// masked returns what of what is forbidden lies where the program sees it. There may be
-// nothing yet.
+// masked returns the forbidden paths that the program would see. They may not exist yet.
 func (p *plan) masked() []string {
 	if !p.on[LayerMounts] || len(p.profile.forbidden) == 0 {
 		return nil
 	}
 	if !p.minimal && !p.on[LayerLandlock] {
-		return p.profile.forbidden // it sees all
+		return p.profile.forbidden // the program sees everything
 	}
 	f := p.files()
 	seen := resolved(slices.Concat(f.read, f.exec, f.write, f.mapped))
@@ -262,8 +259,8 @@ func (p *plan) masked() []string {
 	})
 }
 
-// byChecksOnly reports whether nothing but the checks of the host and of the program keep
-// it from what is forbidden.
+// byChecksOnly reports whether only the checks of the host and of the program keep it from
+// forbidden paths.
 func (p *plan) byChecksOnly() bool {
 	return !p.on[LayerMounts] && len(p.profile.Forbidden) > 0 && (len(p.profile.lookedInto()) > 0 || p.open())
 }

@@ -1,8 +1,10 @@
 package sandbox
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 
@@ -12,7 +14,7 @@ import (
 
 type pipe struct{ r, w *os.File }
 
-// pipes connect the host with one launcher and then with its program.
+// pipes connect the host with a launcher and then with its program.
 type pipes struct {
 	stdin, stdout, stderr, order, report pipe
 }
@@ -41,15 +43,15 @@ func (p *pipes) closeOurs() {
 	closeAll(p.stdin.w, p.stdout.r, p.stderr.r, p.order.w, p.report.r)
 }
 
-// closeAll closes pipe ends, of which some may be nil.
+// closeAll closes pipe ends. Some may be nil.
 func closeAll(files ...*os.File) {
 	for _, f := range files {
 		_ = f.Close() // nothing is buffered that could be lost
 	}
 }
 
-// startLauncher runs this very program again as a launcher. The parent-death
-// signal follows the thread that calls it.
+// startLauncher runs the host's own program as a launcher. The parent-death signal depends
+// on the thread that calls it.
 func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Process, error) {
 	self, err := selfPath()
 	if err != nil {
@@ -66,10 +68,10 @@ func startLauncher(p *pipes, binary *os.File, sys *syscall.SysProcAttr) (*os.Pro
 	})
 }
 
-// ownEnv is the environment of a launcher and of a reaper: without one they have the
-// host's, with its secrets. With one processor the Go runtime starts faster; they have
-// nothing for a second one. GORACE holds the options of a race detector, without which
-// each would end a second late.
+// ownEnv returns the environment of a launcher and of a reaper. It keeps the host's
+// environment, with its secrets, from them. They use one processor only, with which the Go
+// runtime starts faster. GORACE holds the options of a race detector, without which each
+// would end a second late.
 func ownEnv() []string {
 	env := []string{"GOMAXPROCS=1"}
 	if options, ok := os.LookupEnv("GORACE"); ok {
@@ -78,11 +80,11 @@ func ownEnv() []string {
 	return env
 }
 
-// runThread runs forks on one OS thread, which lives as long as the launcher:
-// the kernel takes the end of the thread that forked for the parent's death.
+// runThread runs forks on one OS thread, which lives as long as the launcher: for the
+// kernel, the end of the forking thread is the death of the parent.
 //
-// It is never the process's first thread. To that one the kernel gives the
-// orphans, which is how killOrphans tells them from programs.
+// It is never the first thread of the process. The kernel gives orphans to the first
+// thread, so that killOrphans can distinguish them from programs.
 func (l *Launcher) runThread() {
 	defer close(l.gone)
 	proctree.OnOwnThread(func() {
@@ -95,4 +97,59 @@ func (l *Launcher) runThread() {
 			}
 		}
 	})
+}
+
+// errNoReport means that the launcher ended before it reported anything.
+var errNoReport = errors.New("the launcher ended before it reported")
+
+// talk is the host's side of the conversation with a launcher.
+type talk struct{ order, report *os.File }
+
+// run sends the order and waits until the program is executed, which closes the launcher's
+// end of the report.
+func (t *talk) run(order []byte) (*launch.Details, error) {
+	// The notice of a launcher that refuses or dies before it has read the whole order says
+	// more than the error of the write.
+	_, writeErr := t.order.Write(order)
+	closeAll(t.order)
+
+	dec := json.NewDecoder(io.LimitReader(t.report, launch.MaxNotices))
+	var first, second launch.Notice
+	if err := dec.Decode(&first); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil, errNoReport
+		}
+		return nil, fmt.Errorf("read the launcher's report: %w", err)
+	}
+	switch {
+	case first.Failure != nil:
+		return nil, first.Failure
+	case first.Done == nil:
+		return nil, errors.New("the launcher's report is empty")
+	case writeErr != nil:
+		return nil, fmt.Errorf("send orders: %w", writeErr)
+	}
+	err := dec.Decode(&second)
+	switch {
+	case errors.Is(err, io.EOF):
+		return first.Done, nil
+	case err != nil:
+		return nil, fmt.Errorf("read the launcher's report: %w", err)
+	case second.Failure != nil:
+		return nil, second.Failure
+	default:
+		return nil, errors.New("the launcher reported twice")
+	}
+}
+
+func (t *talk) close() {
+	closeAll(t.order, t.report)
+}
+
+func bytesOf(in []string) []launch.Bytes {
+	out := make([]launch.Bytes, len(in))
+	for i, s := range in {
+		out[i] = launch.Bytes(s)
+	}
+	return out
 }

@@ -13,18 +13,17 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Limits bound what one process may use. They become resource limits
-// (setrlimit(2)), soft and hard alike, before the program starts, and its
-// children inherit them. Zero means that no limit is set, so that the host's
-// own remains; except for Core.
+// Limits bound one process. They become resource limits (setrlimit(2)), soft and hard,
+// before the program starts, and its children inherit them. Except for Core, zero sets no
+// limit and leaves the host's own in force.
 type Limits struct {
-	// Memory is RLIMIT_DATA: heap and private writable mappings of each
-	// process. A Go plugin needs at least [MinMemory].
+	// Memory is RLIMIT_DATA: the heap and private writable mappings of each process. A Go
+	// plugin needs at least [MinMemory].
 	Memory tool.ByteSize `json:"memory,omitempty"`
 	// OpenFiles is RLIMIT_NOFILE.
 	OpenFiles uint64 `json:"open_files,omitempty"`
-	// Processes is RLIMIT_NPROC. It counts all processes and threads of the
-	// user, not those of the plugin, and root is exempt.
+	// Processes is RLIMIT_NPROC. It counts all processes and threads of the user, not only
+	// those of the plugin, and root is exempt.
 	Processes uint64 `json:"processes,omitempty"`
 	// FileSize is RLIMIT_FSIZE, the largest file that can be written.
 	FileSize tool.ByteSize `json:"file_size,omitempty"`
@@ -32,27 +31,24 @@ type Limits struct {
 	Stack tool.ByteSize `json:"stack,omitempty"`
 	// Core is RLIMIT_CORE; 0 means that no core file is written.
 	Core tool.ByteSize `json:"core"`
-	// CPUTime is RLIMIT_CPU, in whole seconds over the process's whole life.
-	// The process is killed when it has used them up: there is no warning
-	// (SIGXCPU) before, which Go programs ignore.
+	// CPUTime is RLIMIT_CPU, in whole seconds over the life of the process. Then the process
+	// is killed without a warning (SIGXCPU), which Go programs ignore.
 	CPUTime time.Duration `json:"cpu_time,omitempty"`
-	// CPUs is how much processor time all that the program has started may use
-	// together, in processors: 0.5 is half of one. It takes a control group; without
-	// one it is not bounded, and the [Report] says so.
+	// CPUs bounds the processor time of the whole tree, in processors: 0.5 is half of one.
+	// It needs a control group; without one there is no bound, and the [Report] says so.
 	CPUs float64 `json:"cpus,omitempty"`
-	// AddressSpace is RLIMIT_AS. A Go program reserves about a GiB of address
-	// space at its start, so small values keep it from starting.
+	// AddressSpace is RLIMIT_AS. A Go program reserves about a GiB of address space at its
+	// start and does not start with less.
 	AddressSpace tool.ByteSize `json:"address_space,omitempty"`
 }
 
-// MinMemory is the least Memory with which a Go plugin starts.
+// MinMemory is the smallest Memory with which a Go plugin starts.
 const MinMemory tool.ByteSize = memlimit.Min
 
-// MinCPUs is the least CPUs: the kernel's least quota is 1 ms in 100 ms.
+// MinCPUs is the smallest value of CPUs: the kernel's smallest quota is 1 ms in 100 ms.
 const MinCPUs = 0.01
 
-// DefaultLimits are the limits of a plugin for which nothing else is
-// configured.
+// DefaultLimits returns the limits of a plugin without configured ones.
 func DefaultLimits() Limits {
 	return Limits{
 		Memory:    512 * tool.MiB,
@@ -62,8 +58,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// String lists the limits by their names in the configuration, e.g. "memory
-// 512MiB, open_files 256, core 0B".
+// String lists the limits by their names in the configuration, e.g. "memory 512MiB,
+// open_files 256, core 0B".
 func (l Limits) String() string {
 	var parts []string
 	add := func(name string, set bool, value any) {
@@ -108,8 +104,7 @@ func (l Limits) check() error {
 	return nil
 }
 
-// resources lists the limits to set, those that the launcher itself could feel
-// last.
+// resources returns the limits to set, those that could affect the launcher last.
 func (l Limits) resources() []launch.Limit {
 	all := []launch.Limit{
 		{Name: "core", Resource: unix.RLIMIT_CORE, Value: uint64(l.Core)},

@@ -14,46 +14,45 @@ import (
 	"github.com/toolhost/toolhost/internal/landlock"
 )
 
-// Machine says what can be enforced here for programs of this process's user.
+// Machine describes what this machine can enforce for programs of the present user.
 type Machine struct {
 	// System and Arch are Go's names, e.g. "linux" and "amd64".
 	System string `json:"system"`
 	Arch   string `json:"arch"`
 	// Kernel is the kernel's release.
 	Kernel string `json:"kernel"`
-	// UID is the user whom it holds for; 0 is root.
+	// UID is that user; 0 is root.
 	UID int `json:"uid"`
-	// Landlock is the version of the kernel's access rules for files, 0 if it
-	// has none.
+	// Landlock is the version of the kernel's access rules for files; 0 if it has none.
 	Landlock int `json:"landlock"`
-	// Levels are all but [Auto], the weakest first. Each was tried.
+	// Levels are all levels except [Auto], weakest first. Each was tried.
 	Levels []Level `json:"levels"`
-	// Strongest is the last level that works; [Auto] gives it, and what works of
-	// those after it.
+	// Strongest is the strongest level that works completely. [Auto] gives it, and the
+	// layers of stronger levels that work.
 	Strongest Isolation `json:"strongest"`
-	// Auto is what [Auto] gives.
+	// Auto is the result of [Auto].
 	Auto Level `json:"auto"`
 }
 
-// Level is what one level of isolation gives on a machine.
+// Level is the result of one level of isolation on a machine.
 type Level struct {
 	Isolation Isolation `json:"isolation"`
-	// Works says that nothing is missing that the level is made of.
+	// Works is set if all layers of the level work.
 	Works bool `json:"works"`
-	// Sandbox is what is in force for a program that does without the rest.
+	// Sandbox is the confinement of a program that starts without the missing layers.
 	Sandbox Report `json:"sandbox"`
-	// Problem says why not even such a program starts; "" if it does.
+	// Problem explains why not even such a program starts; "" if it does.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Examine tries every level with this very program, in temporary directories, and
-// says what the machine can enforce. The error is about the attempt itself.
+// Examine tries every level with the host's own program, in temporary directories. The error
+// is about the attempt itself.
 func (l *Launcher) Examine(ctx context.Context) (m Machine, err error) {
 	m = Machine{System: runtime.GOOS, Arch: runtime.GOARCH, UID: os.Geteuid()}
 	if m.Kernel, err = kernelRelease(); err != nil {
 		return Machine{}, err
 	}
-	m.Landlock, _ = landlock.ABI() // why there is none is in the reports
+	m.Landlock, _ = landlock.ABI() // the reports explain an absence
 	profile, done, err := exampleProfile()
 	if err != nil {
 		return Machine{}, err
@@ -84,10 +83,10 @@ func (l *Launcher) examine(ctx context.Context, profile Profile, level Isolation
 	return Level{Isolation: level, Works: works, Sandbox: report}
 }
 
-// exampleProfile is that of a program that reads a workspace. The caller removes
-// its directories.
+// exampleProfile returns the profile of a program that reads a workspace. done removes its
+// directories.
 func exampleProfile() (p Profile, done func() error, err error) {
-	// Not $TMPDIR: that is often below a directory that other users cannot pass.
+	// Not $TMPDIR, which is often below a directory that other users cannot enter.
 	dir, err := os.MkdirTemp("/tmp", "toolhost-doctor-")
 	if err != nil {
 		return Profile{}, nil, err
@@ -108,11 +107,10 @@ func exampleProfile() (p Profile, done func() error, err error) {
 		Hidden: []string{filepath.Join(dir, "state")},
 	}
 	p.Dir = p.Workspace
-	// Any user can reach them, as a workspace that is not root's alone, but for what
-	// is in the state directory.
-	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(p.Hidden[0], 0o700)) //nolint:gosec // nothing is in it
+	// Any user can reach them, except those in the state directory.
+	err = errors.Join(os.Chmod(dir, 0o755), os.Mkdir(p.Hidden[0], 0o700)) //nolint:gosec // it is empty
 	for _, path := range append([]string{p.Workspace, p.Tmp}, p.Own...) {
-		err = errors.Join(err, os.Mkdir(path, 0o700), os.Chmod(path, 0o755)) //nolint:gosec // whatever the umask
+		err = errors.Join(err, os.Mkdir(path, 0o700), os.Chmod(path, 0o755)) //nolint:gosec // it is empty
 	}
 	if err != nil {
 		return Profile{}, nil, errors.Join(err, done())

@@ -30,8 +30,8 @@ func TestPartial(t *testing.T) {
 		want   []string // what the reasons begin with
 	}{
 		{"everything is there", basic, nil, 0, launch.Details{Landlock: 6}, nil},
-		{"Linux 6.2", basic, nil, 0, launch.Details{Landlock: 3}, []string{"landlock: version 3 does not keep other processes"}},
-		{"Linux 6.1", basic, nil, 0, launch.Details{Landlock: 2}, []string{"landlock: version 2 does not keep files", "landlock: version 2 does not keep other processes"}},
+		{"Linux 6.2", basic, nil, 0, launch.Details{Landlock: 3}, []string{"landlock: version 3 does not prevent signals to other processes"}},
+		{"Linux 6.1", basic, nil, 0, launch.Details{Landlock: 2}, []string{"landlock: version 2 does not prevent truncating files", "landlock: version 2 does not prevent signals to other processes"}},
 		{"other layers do it", strict, nil, 0, launch.Details{Landlock: 1}, nil},
 		{"processors", basic, nil, 1.5, launch.Details{Landlock: 6}, []string{"cgroup: the limit cpus is not set"}},
 		{"processes", limited, nil, 0, launch.Details{Landlock: 6}, []string{"rlimits: processes are not limited"}},
@@ -143,9 +143,9 @@ func TestUnsearchedIsNamed(t *testing.T) {
 		dirs []string
 		want string
 	}{
-		{[]string{"/w/a"}, "what is in a is protected by checks only"},
-		{[]string{"/w/a", "/w/b"}, "what is in a and b is protected by checks only"},
-		{[]string{"/w/a", "/w/b", "/w/c", "/w/d", "/w/e"}, "what is in a, b, c and 2 more directories is protected by checks only"},
+		{[]string{"/w/a"}, "only checks protect files in a"},
+		{[]string{"/w/a", "/w/b"}, "only checks protect files in a and b"},
+		{[]string{"/w/a", "/w/b", "/w/c", "/w/d", "/w/e"}, "only checks protect files in a, b, c and 2 more directories"},
 	} {
 		plan := newPlan(&Profile{Workspace: "/w", unsearched: tt.dirs}, nil)
 		plan.on[LayerMounts] = true
@@ -165,7 +165,7 @@ func TestUnsearchedIsNamed(t *testing.T) {
 // that executes others it can be told that they may see it.
 func TestUnhidden(t *testing.T) {
 	t.Parallel()
-	const beyond = "too much to look for all that paths.forbidden covers: what is in a is kept from it by checks only"
+	const beyond = "too many files to search for all that paths.forbidden covers: only checks hide files in a"
 	for _, tt := range []struct {
 		name     string
 		profile  Profile
@@ -173,9 +173,9 @@ func TestUnhidden(t *testing.T) {
 		unhidden bool
 	}{
 		{"all was searched", Profile{Confinement: Confinement{Exec: []string{"/usr"}}}, "", false},
-		{"it executes programs", Profile{beyond: []string{"/w/a"}, Confinement: Confinement{Exec: []string{"/usr"}}}, beyond + ", and each call is confirmed", true},
+		{"it executes programs", Profile{beyond: []string{"/w/a"}, Confinement: Confinement{Exec: []string{"/usr"}}}, beyond + ", and each call needs confirmation", true},
 		{"it executes none", Profile{beyond: []string{"/w/a"}}, beyond, false},
-		{"hard links", Profile{unnoted: []string{"/w/a"}, Confinement: Confinement{Exec: []string{"/usr"}}}, "hard links of what is in a may be seen", false},
+		{"hard links", Profile{unnoted: []string{"/w/a"}, Confinement: Confinement{Exec: []string{"/usr"}}}, "it may see hard links of files in a", false},
 	} {
 		tt.profile.Workspace = "/w"
 		plan := newPlan(&tt.profile, nil)

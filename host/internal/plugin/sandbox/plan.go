@@ -12,20 +12,20 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// plan is how one program is to be confined: what the profile asks for, less what
-// cannot be had here.
+// plan is the confinement of one program: what its profile asks for, without what this
+// machine lacks.
 type plan struct {
 	profile *Profile
 	on      map[Layer]bool
-	minimal bool         // the root holds only what is listed
+	minimal bool         // the root holds only the listed paths
 	user    *launch.User // nil: the host's own
-	// userOfItsOwn says that no other program has the user.
+	// userOfItsOwn is set if no other program has the user.
 	userOfItsOwn bool
 	groups       *groups // nil until a group was made
 	missing      []Gap
 }
 
-// newPlan plans all that the profile asks for, but for what is known to be missing.
+// newPlan plans everything that the profile asks for, except what is known to be missing.
 func newPlan(p *Profile, known map[Layer]Gap) *plan {
 	level := p.Confinement.Isolation
 	if level == Auto {
@@ -54,32 +54,31 @@ func newPlan(p *Profile, known map[Layer]Gap) *plan {
 	return pl
 }
 
-// drop goes on without a layer. It returns false if the layer was not planned, so
-// that nothing is gained.
+// drop removes a layer from the plan. It returns false if the layer was not planned.
 func (p *plan) drop(gap Gap) bool {
 	if !p.on[gap.Layer] {
 		return false
 	}
 	p.missing = append(p.missing, gap)
 	if gap.Layer == LayerMounts && p.minimal {
-		p.minimal = false // what there is can still be made read-only
+		p.minimal = false // the present file system can still be made read-only
 		return true
 	}
 	p.on[gap.Layer] = false
 	needs := map[Layer][]Layer{
-		LayerMounts: {LayerProc}, // it would be mounted over that of everybody
-		LayerPIDNS:  {LayerProc}, // it would show the same
+		LayerMounts: {LayerProc}, // it would replace the /proc of all processes
+		LayerPIDNS:  {LayerProc}, // it would show the same processes
 	}
 	if len(p.profile.Confinement.Exec) > 0 {
-		needs[LayerProc] = []Layer{LayerPIDNS} // what it executes needs a /proc, and can have the host's only without
+		needs[LayerProc] = []Layer{LayerPIDNS} // its programs need a /proc, and can have the host's only without a namespace
 	}
-	if os.Geteuid() != 0 { // only in a user namespace of its own may it make the others
+	if os.Geteuid() != 0 { // an ordinary user may make the others only in a user namespace
 		needs[LayerUserNS] = []Layer{LayerPIDNS, LayerNetNS, LayerIPCNS, LayerMounts, LayerProc}
 	}
 	for _, layer := range needs[gap.Layer] {
 		if p.on[layer] {
 			p.on[layer] = false
-			p.missing = append(p.missing, Gap{Layer: layer, Reason: fmt.Sprintf("it takes the layer %s", gap.Layer), Remedy: gap.Remedy})
+			p.missing = append(p.missing, Gap{Layer: layer, Reason: fmt.Sprintf("it needs the layer %s", gap.Layer), Remedy: gap.Remedy})
 		}
 	}
 	if gap.Layer == LayerRunAs {
@@ -88,28 +87,27 @@ func (p *plan) drop(gap Gap) bool {
 	return true
 }
 
-// namespaces are the layers that the kernel makes with the process, those first
-// that are most often not to be had: the kernel does not tell which it refuses.
+// namespaces returns the layers that the kernel makes with the process, those first that
+// are refused most often: the kernel does not tell which one it refuses.
 func namespaces() []Layer {
 	return []Layer{LayerUserNS, LayerNetNS, LayerIPCNS, LayerPIDNS, LayerMounts}
 }
 
-// refusals are the errors by which clone(2) says that a namespace is not to be had
-// here: not allowed, not known, or none left of those that users may have.
+// refusals returns the errors by which clone(2) refuses a namespace: it is not allowed, not
+// known, or above a limit.
 func refusals() []syscall.Errno {
 	return []syscall.Errno{syscall.EPERM, syscall.EACCES, syscall.EINVAL, syscall.ENOSYS, syscall.ENOSPC, syscall.EUSERS}
 }
 
-// passing reports whether an error says that the system lacks now what it may have in
-// a moment. To do without a layer for that, now or from then on, would let whoever uses
-// the system up take layers from others.
+// passing reports whether an error means a shortage that may pass. Such an error must not
+// cost a layer: otherwise a program that exhausts the system could disarm others.
 func passing(err error) bool {
 	return slices.ContainsFunc([]syscall.Errno{syscall.EAGAIN, syscall.ENOMEM, syscall.EMFILE, syscall.ENFILE, syscall.EINTR}, func(errno syscall.Errno) bool {
 		return errors.Is(err, errno)
 	})
 }
 
-// gap returns which layer an attempt has failed for, or false if it failed for
+// gap returns the layer because of which an attempt failed, or false if it failed for
 // another reason.
 func (p *plan) gap(err error) (Gap, bool) {
 	if passing(err) {
@@ -130,7 +128,7 @@ func (p *plan) gap(err error) (Gap, bool) {
 	if !ok || !slices.Contains(refusals(), errno) {
 		return Gap{}, false
 	}
-	err = fmt.Errorf("the kernel refuses it: %w", errno) // without what was forked
+	err = fmt.Errorf("the kernel refuses it: %w", errno) // without the path of the launcher
 	for _, layer := range namespaces() {
 		if p.on[layer] {
 			if layer == LayerMounts {
@@ -142,19 +140,19 @@ func (p *plan) gap(err error) (Gap, bool) {
 	return Gap{}, false
 }
 
-// lasting reports whether a gap is one of the machine rather than of a profile.
+// lasting reports whether a gap is a property of the machine and not of a profile.
 func (g Gap) lasting() bool {
 	ofProfiles := []Layer{LayerRlimits, LayerMounts, LayerRunAs, LayerCaps}
 	return !slices.Contains(ofProfiles, g.Layer)
 }
 
-// check reports whether a layer is missing that the profile requires.
+// check returns an error if a layer is missing that the profile requires.
 func (p *plan) check() error {
 	for _, gap := range p.unmet() {
 		if gap.Layer == LayerLandlock && p.open() {
 			gap.Reason += "; without it and without mounts the program could read this host's keys"
 		}
-		// Who names a user never means root.
+		// A named user is never replaced by root.
 		if !p.profile.Confinement.WarnOnMissing || gap.Layer == LayerRunAs && p.profile.Confinement.RunAs.Mode == RunAsUser {
 			return &MissingError{gap}
 		}
@@ -162,21 +160,21 @@ func (p *plan) check() error {
 	return nil
 }
 
-// open reports whether nothing keeps a program from what is the host's, though the
-// system has what could.
+// open reports whether nothing keeps a program from the host's own files, although the
+// system could.
 func (p *plan) open() bool {
 	c := &p.profile.Confinement
 	_, never := missingHere()[LayerLandlock]
 	return c.Isolation != Off && !p.on[LayerLandlock] && !p.on[LayerMounts] && !never
 }
 
-// unmet returns what the profile requires and does not get.
+// unmet returns the required layers that are missing.
 func (p *plan) unmet() []Gap {
 	c := &p.profile.Confinement
 	required := slices.Clone(c.Require)
 	switch c.Isolation {
 	case Auto:
-	case Off: // what always holds, where it is known
+	case Off: // what every program has, where the system knows it
 		required = append(required, here(layersOf(Off))...)
 	case Basic, Isolated, Strict:
 		required = append(required, layersOf(c.Isolation)...)
@@ -203,13 +201,13 @@ func (p *plan) unmet() []Gap {
 	return unmet
 }
 
-// given reports whether a layer holds without having been planned: of what root
-// gives up, an ordinary user has nothing.
+// given reports whether a layer is in force without a plan: an ordinary user has no root
+// rights to give up.
 func (p *plan) given(layer Layer) bool {
 	return os.Geteuid() != 0 && (layer == LayerRunAs || layer == LayerCaps)
 }
 
-// order returns what the launcher is told.
+// order returns the launcher's order.
 func (p *plan) order() *launch.Order {
 	f := p.files()
 	dir := p.profile.Dir
@@ -246,8 +244,8 @@ func (p *plan) order() *launch.Order {
 	return o
 }
 
-// limits are those of the profile and what the plan makes possible: a bound of
-// processes counts the namespace or the user, which must not be shared.
+// limits returns the limits of each process. A limit of processes counts those of the
+// namespace or of the user, which must not be shared with others.
 func (p *plan) limits() Limits {
 	if p.on[LayerUserNS] && os.Geteuid() != 0 || p.user != nil {
 		return p.groupLimits()
@@ -255,7 +253,7 @@ func (p *plan) limits() Limits {
 	return p.profile.Limits
 }
 
-// groupLimits are those for a control group, which nobody shares.
+// groupLimits returns the limits of a control group, which is never shared.
 func (p *plan) groupLimits() Limits {
 	l := p.profile.Limits
 	if l.Processes == 0 && !p.profile.Confinement.UnlimitedProcesses {
@@ -266,14 +264,14 @@ func (p *plan) groupLimits() Limits {
 
 func (p *plan) filter() *launch.Filter {
 	executes := len(p.profile.Confinement.Exec) > 0
-	// Memory that processes share is no process's by its limits. Others may need it,
-	// as they may change modes by names.
+	// No resource limit counts memory that processes share. Programs of others may need
+	// it, and may need to change modes by name.
 	f := &launch.Filter{
 		Sockets: launch.SocketsNetwork, IPC: executes && p.on[LayerIPCNS], Memfd: executes, SharedMemory: executes,
 		Metadata: executes || p.on[LayerMounts],
 	}
-	// Without a network of its own, none is only possible without sockets. A
-	// program that executes no other needs none.
+	// Without a network namespace, only a ban on sockets keeps a program off the network. A
+	// program that executes no others needs no sockets.
 	if p.profile.Confinement.Network == NetworkNone && (!executes || !p.on[LayerNetNS]) {
 		f.Sockets = launch.SocketsListen
 	}

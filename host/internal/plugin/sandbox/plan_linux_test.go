@@ -14,7 +14,7 @@ func TestMissingWithAnother(t *testing.T) {
 	mounts := Gap{Layer: LayerMounts, Reason: "refused", Remedy: "allow it"}
 	plan := newPlan(&Profile{Confinement: Confinement{RunAs: RunAs{Mode: RunAsHost}, Isolation: Isolated}}, nil)
 	plan.drop(mounts)
-	want := []Gap{mounts, {Layer: LayerProc, Reason: "it takes the layer mounts", Remedy: "allow it"}}
+	want := []Gap{mounts, {Layer: LayerProc, Reason: "it needs the layer mounts", Remedy: "allow it"}}
 	if diff := cmp.Diff(want, plan.missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
 	}

@@ -10,31 +10,30 @@ import (
 	"github.com/toolhost/toolhost/internal/proctree"
 )
 
-// Process is a program that was started, and all that it starts. Its methods
-// may be called by several goroutines at a time.
+// Process is a started program and everything that it starts. It is safe for concurrent
+// use.
 type Process struct {
-	// Stdin is the program's standard input. Its end tells a plugin that the
-	// host is gone. The caller closes it.
+	// Stdin is the program's standard input. Its end tells a plugin that the host is gone.
+	// The caller closes it.
 	Stdin io.WriteCloser
-	// Stdout and Stderr end when the program has ended, even if something that
-	// it started still holds them open. What was written until then can still
-	// be read. The caller closes them.
+	// Stdout and Stderr end with the program, even if another process still holds them
+	// open. Everything that was written until then can be read. The caller closes them.
 	Stdout, Stderr io.ReadCloser
-	// Report says what is in force.
+	// Report describes the confinement in force.
 	Report Report
 
 	pid            int
 	started        uint64 // start time, in the kernel's clock ticks since boot
 	program        *os.Process
 	group          *group // nil: it has none
-	ownUsers       bool   // it has a namespace of users
+	ownUsers       bool   // it has a user namespace
 	stdin          *os.File
 	stdout, stderr *output.Reader
 	done           chan struct{}
 	exit           Exit // written before done is closed, read after
 
 	mu     sync.Mutex // guards ended, killed and places
-	ended  bool       // the pid may be somebody else's from here on
+	ended  bool       // another process may have the pid
 	killed bool
 	places []place
 }
@@ -43,16 +42,15 @@ type Process struct {
 type Exit struct {
 	// State is the wait status and the resource usage.
 	State *os.ProcessState
-	// Killed says that Kill was called before the program ended.
+	// Killed is set if Kill was called before the program ended.
 	Killed bool
-	// OutOfMemory says that a process of its tree was killed because all of them
-	// together had used up the limit of memory.
+	// OutOfMemory is set if a process was killed because the whole tree had reached its
+	// memory limit.
 	OutOfMemory bool
-	// Strays is how many processes it left behind, which were then killed.
+	// Strays is the number of processes that it left behind and that were then killed.
 	Strays int
-	// Survivors is how many of them could not be killed within some seconds:
-	// 0 unless a process hangs in the kernel or multiplies faster than it can
-	// be killed.
+	// Survivors is the number of them that could not be killed within some seconds: 0
+	// unless a process hangs in the kernel or forks faster than it can be killed.
 	Survivors int
 }
 
@@ -72,13 +70,12 @@ func newProcess(program *os.Process, pipes *pipes, group *group) *Process {
 	return p
 }
 
-// PID is the program's process id. Another process may have it once the
-// program has ended.
+// PID returns the program's process id. After the program's end another process may have
+// it.
 func (p *Process) PID() int { return p.pid }
 
-// Kill ends the program and every process that it started, stopped ones too.
-// It does not block; Done tells when it has happened. Calling it again, or
-// after the end, does nothing.
+// Kill kills the program and every process that it started, including stopped ones. It does
+// not block; see Done. Calling it again, or after the end, has no effect.
 func (p *Process) Kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,9 +88,8 @@ func (p *Process) Kill() {
 	proctree.KillGroup(p.pid)
 }
 
-// Signal sends a signal to the program alone, e.g. SIGQUIT to make a Go
-// program print its goroutines and exit. It returns [os.ErrProcessDone] when
-// the program has ended.
+// Signal sends a signal to the program only, e.g. SIGQUIT to make a Go program print its
+// goroutines and exit. It returns [os.ErrProcessDone] if the program has ended.
 func (p *Process) Signal(sig os.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,17 +102,17 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Done is closed when the program has ended and nothing that it started is
-// left.
+// Done returns a channel that is closed when the program and everything that it started
+// have ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit says how the program ended. It waits for Done.
+// Exit waits for the end and returns how the program ended.
 func (p *Process) Exit() Exit {
 	<-p.done
 	return p.exit
 }
 
-// markEnded makes Kill and Signal do nothing from now on.
+// markEnded disables Kill and Signal.
 func (p *Process) markEnded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

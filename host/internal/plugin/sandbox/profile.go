@@ -11,13 +11,12 @@ import (
 	"syscall"
 )
 
-// Profile says what to start and what it may do.
+// Profile describes a program and its confinement.
 type Profile struct {
-	// Binary is the program, opened for reading: an executable for this
-	// machine, or a script with a "#!" line. It is executed by descriptor, so
-	// that what was hashed is what runs. Launch does not close it. A script
-	// finds itself open as descriptor 3, because its interpreter reads it from
-	// there.
+	// Binary is the program, opened for reading: an executable for this machine, or a
+	// script with a "#!" line. It is executed by its descriptor, so that the file that was
+	// hashed is the file that runs. Launch does not close it. A script has its own file
+	// open as descriptor 3, from which its interpreter reads it.
 	Binary *os.File
 	// Path is the program's configured path. It becomes argv[0].
 	Path string
@@ -27,46 +26,43 @@ type Profile struct {
 	Env []string
 	// Dir is the working directory, an absolute path; "" means "/".
 	Dir string
-	// Name tells programs apart in reports and groups; "" is that of the file. A
-	// root host gives each name a user of its own.
+	// Name identifies the program in reports and groups; "" is the name of the file. A
+	// root host gives each name its own user.
 	Name string
-	// Limits bound what each process may use.
+	// Limits bound each process.
 	Limits Limits
-	// Confinement says how it is kept apart from the machine.
+	// Confinement isolates it from the machine.
 	Confinement Confinement
-	// Workspace is the directory that the Confinement speaks of, an absolute
-	// path; "" means that there is none.
+	// Workspace is the absolute path of the workspace; "" means none.
 	Workspace string
-	// Own are directories that it may change, whatever the Confinement says. They
-	// exist. If it runs as another user, they become that user's.
+	// Own are existing directories that it may change, whatever the Confinement says. If it
+	// runs as another user, they become that user's.
 	Own []string
-	// Tmp is a directory for its temporary files; "" means that it has none but
-	// those of the system. It exists. With namespaces it is in memory, and the
-	// host does not see what is in it.
+	// Tmp is an existing directory for its temporary files, besides those of the system; ""
+	// means none. With namespaces it is in memory, and the host does not see its files.
 	Tmp string
-	// Hidden are directories that it must not see, but for what it owns there.
+	// Hidden are directories that it must not see, except its own directories in them.
 	Hidden []string
-	// Shared are directories that other programs may change: a listed path in one must
-	// lead to somewhere in it.
+	// Shared are directories that other programs may change. A listed path in one of them
+	// must not lead out of it.
 	Shared []string
-	// Protected are paths that it must not change, remove or rename, wherever they
-	// are.
+	// Protected are paths that it must not change, remove or rename.
 	Protected []string
-	// Forbidden are patterns of paths that it must not see, wherever they are, as package
-	// forbidden reads them. What is there when it starts is hidden, with mounts; patterns
-	// with wildcards are looked for in the workspace and in what the Confinement lists.
+	// Forbidden are patterns of paths that it must not see; see package forbidden. With
+	// mounts, paths that exist when it starts are hidden. Patterns with wildcards are
+	// searched in the workspace and in the listed directories of the Confinement.
 	Forbidden []string
 
-	// found are the paths of the workspace whose names the presets stand for; there may
-	// be more below what is unsearched.
+	// found are the paths of the workspace that presets protect; there may be more below
+	// the unsearched directories.
 	found, unsearched []string
-	// forbidden and beyond are the same for what it must not see. The files below unnoted
-	// are hidden, but may have other names, hard links, that are not.
+	// forbidden and beyond are the same for forbidden paths. The files below unnoted are
+	// hidden, but may have hard links that are not.
 	forbidden, beyond, unnoted []string
 }
 
-// check refuses what no launcher could start, so that the operator reads a
-// reason instead of an error number.
+// check refuses a profile that no launcher could start, so that the operator gets a reason
+// instead of an error number.
 func (p *Profile) check() error {
 	if p.Binary == nil {
 		return errors.New("no binary is open")
@@ -110,7 +106,8 @@ func (p *Profile) check() error {
 	return nil
 }
 
-// checkPaths refuses paths that stand for others than they seem to.
+// checkPaths refuses paths that are ambiguous, and searches for protected and forbidden
+// paths.
 func (p *Profile) checkPaths() error {
 	c := &p.Confinement
 	for _, list := range []struct {
@@ -143,7 +140,7 @@ func (p *Profile) checkPaths() error {
 	}
 	p.forbidden, p.beyond, p.unnoted = p.searchForbidden(maxSearched)
 	for _, path := range p.protected() {
-		// Without a look at it, nothing can be mounted on it.
+		// Nothing can be mounted on a path that the host cannot examine.
 		if _, err := os.Lstat(path); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 			return fmt.Errorf("the protected path cannot be protected: %w", err)
 		}
@@ -151,7 +148,7 @@ func (p *Profile) checkPaths() error {
 	return p.checkLinks()
 }
 
-// protected are the absolute paths that it must not change.
+// protected returns the absolute paths that it must not change.
 func (p *Profile) protected() []string {
 	var all []string
 	for _, dir := range nonEmpty(p.Workspace) {
@@ -162,7 +159,7 @@ func (p *Profile) protected() []string {
 	return slices.Concat(all, p.found, p.Protected)
 }
 
-// writable are the directories, beside its own, that it may change.
+// writable returns the directories that it may change, besides its own.
 func (p *Profile) writable() []string {
 	writable := slices.Clone(p.Confinement.Write)
 	if p.Confinement.Workspace == WriteWorkspace {
@@ -171,8 +168,8 @@ func (p *Profile) writable() []string {
 	return writable
 }
 
-// checkLinks refuses listed paths that lead where no program may look, or that the
-// program itself, or another one, could have lead anywhere when it ran before.
+// checkLinks refuses listed paths that lead into hidden directories, and symbolic links
+// that a program could have changed earlier.
 func (p *Profile) checkLinks() error {
 	c := &p.Confinement
 	writable := append(p.writable(), p.Shared...)
@@ -181,14 +178,14 @@ func (p *Profile) checkLinks() error {
 		for _, hidden := range p.Hidden {
 			for _, hidden := range []string{hidden, realPath(hidden)} {
 				if within(hidden, path) || within(path, hidden) || within(hidden, target) || within(target, hidden) {
-					return fmt.Errorf("the path %s would give away %s, which no program may see", path, hidden)
+					return fmt.Errorf("the path %s would reveal %s, which no program may see", path, hidden)
 				}
 			}
 		}
 		for _, dir := range writable {
 			inside := path != dir && (within(path, dir) || within(path, realPath(dir)) || within(placeOf(path), realPath(dir)))
 			if inside && !within(target, realPath(dir)) {
-				return fmt.Errorf("the path %s leads out of %s, where a program can change where it leads", path, dir)
+				return fmt.Errorf("the path %s leads out of %s, where a program can change its target", path, dir)
 			}
 		}
 	}

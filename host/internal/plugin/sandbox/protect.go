@@ -10,38 +10,37 @@ import (
 	"github.com/toolhost/toolhost/sdk/protect"
 )
 
-// Bounds of the search for what presets protect. What is deeper or later than they let
-// it look is not mounted read-only.
+// Bounds of the search for protected names. What lies beyond them is not mounted read-only.
 const (
 	maxSearched = 20_000 // directories
 	maxFound    = 500    // paths
 )
 
-// search looks for the files and directories in a workspace whose names presets stand
-// for, the directories near its top first, and those that programs fill last. It follows
-// no link.
+// search looks in a workspace for files and directories whose names are protected by
+// presets, in directories near its top first, and in those that programs fill last. It
+// follows no link.
 type search struct {
 	names, inGit []string
 	found        []string
 	bound        int // of searched
 	searched     int
 	tooMuch      bool
-	waiting      []string // directories to look at
-	inner        []string // those that submodules may be in
-	filled       []string // those to look at last
+	waiting      []string // directories to search
+	inner        []string // directories that may hold submodules
+	filled       []string // directories to search last
 }
 
-// filledByPrograms are the names of directories in which package managers, compilers and
-// the like put more than a person does, and hardly ever a repository.
+// filledByPrograms returns names of directories that package managers and compilers fill.
+// They hold many files, and hardly ever a repository.
 func filledByPrograms() []string {
 	return []string{
 		"node_modules", "bower_components", "vendor", "site-packages", ".venv", "venv", ".tox", "__pycache__", ".cache", ".gradle", ".terraform", "target",
 	}
 }
 
-// searchProtected returns the paths that are there, with those at the top of the
-// workspace that may come to be. It looks at no more directories than bound says, and
-// returns those below which it has not looked.
+// searchProtected returns the protected paths that exist, and those at the top of the
+// workspace that do not exist yet. It searches at most bound directories, and also returns
+// the directories that it did not search.
 func searchProtected(workspace string, presets []string, bound int) (found, unsearched []string) {
 	s := &search{names: protect.Names(presets), inGit: protect.GitNames(presets), waiting: []string{workspace}, bound: bound}
 	if len(s.names)+len(s.inGit) == 0 {
@@ -73,8 +72,8 @@ func searchProtected(workspace string, presets []string, bound int) (found, unse
 	return slices.Compact(s.found), slices.Concat(s.inner, s.waiting, s.filled)
 }
 
-// read returns the entries of a directory. One that cannot be read is protected as a
-// whole: a program may have closed it when it ran before.
+// read returns the entries of a directory. A directory that cannot be read is protected as
+// a whole, since the program may have closed it earlier.
 func (s *search) read(dir string) []os.DirEntry {
 	if s.searched++; s.searched > s.bound || len(s.found) > maxFound {
 		s.tooMuch = true
@@ -87,7 +86,7 @@ func (s *search) read(dir string) []os.DirEntry {
 	return entries
 }
 
-// directory looks at one directory of the workspace.
+// directory searches one directory of the workspace.
 func (s *search) directory(dir string) {
 	entries := s.read(dir)
 	if repository(entries) { // a bare one
@@ -103,7 +102,7 @@ func (s *search) directory(dir string) {
 			if entry.IsDir() {
 				s.gitDir(path, s.read(path))
 			} else {
-				s.found = append(s.found, path) // it says where the repository is
+				s.found = append(s.found, path) // it holds the path of the repository
 			}
 		case entry.IsDir() && slices.Contains(filledByPrograms(), name):
 			s.filled = append(s.filled, path)
@@ -113,7 +112,7 @@ func (s *search) directory(dir string) {
 	}
 }
 
-// repository reports whether entries are those of a repository's own directory.
+// repository reports whether entries are those of a git directory.
 func repository(entries []os.DirEntry) bool {
 	here := func(name string) bool {
 		return slices.ContainsFunc(entries, func(e os.DirEntry) bool { return protect.Name(e.Name()) == name })
@@ -121,8 +120,7 @@ func repository(entries []os.DirEntry) bool {
 	return here("head") && (here("objects") && here("refs") || here("commondir"))
 }
 
-// gitDir looks at a repository's own directory, and where submodules and worktrees
-// have theirs.
+// gitDir searches a git directory, and finds those of submodules and worktrees.
 func (s *search) gitDir(dir string, entries []os.DirEntry) {
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
@@ -135,8 +133,7 @@ func (s *search) gitDir(dir string, entries []os.DirEntry) {
 	}
 }
 
-// submodule looks at a directory that holds the own directories of repositories, or is
-// one.
+// submodule searches a directory that is a git directory, or holds some.
 func (s *search) submodule(dir string) {
 	entries := s.read(dir)
 	if repository(entries) {

@@ -1,12 +1,11 @@
-// Package sandbox starts programs under resource limits and access limits, and
-// ends them with everything that they started. It is the only place in the
-// host that starts a process.
+// Package sandbox starts programs under resource limits and confinement, and ends them
+// with everything that they started. It is the only package of the host that starts a
+// process.
 //
-// The host re-executes itself as a small launcher (package launch), which confines
-// itself and then becomes the program. What was enforced comes back in a [Report].
-// A limit that cannot be applied keeps the program from starting, and so does a
-// layer that its profile requires; every other layer is tried, and left out where
-// the machine does not have it.
+// The host re-executes itself as a small launcher (package launch), which confines itself
+// and then becomes the program. A [Report] says what is in force. A limit that cannot be
+// applied prevents the start, and so does a missing layer that the profile requires. Any
+// other layer is left out where the machine does not have it.
 package sandbox
 
 import (
@@ -24,11 +23,11 @@ import (
 	"github.com/toolhost/toolhost/internal/proctree"
 )
 
-// sweepTimeout bounds the killing of what a program left behind.
+// sweepTimeout bounds the killing of processes that a program left behind.
 const sweepTimeout = 10 * time.Second
 
-// startTimeout bounds the time from the fork until the program is executed.
-// It is some milliseconds on an idle machine.
+// startTimeout bounds the time from the fork to the execution of the program, which takes
+// some milliseconds on an idle machine.
 const startTimeout = 20 * time.Second
 
 var (
@@ -36,19 +35,19 @@ var (
 	errSlowStart      = fmt.Errorf("it was not executed within %v; the machine may be overloaded", startTimeout)
 )
 
-// Launcher starts processes. They die with it. If the host is killed, the
-// programs die too (not on macOS), and with a PID namespace or a control group all
-// that they have started. Its methods may be called by several goroutines at a time.
+// Launcher starts processes. They end with it. If the host is killed, the programs die, too
+// (not on macOS); with a PID namespace or a control group, so does everything that they
+// started. It is safe for concurrent use.
 type Launcher struct {
 	forks chan func()   // run one by one by the permanent thread
 	quit  chan struct{} // closed by Close: the permanent thread ends
 	gone  chan struct{} // closed when the permanent thread has ended
 
-	owning   sync.Mutex // held while programs get users and what these own
-	sweeping sync.Mutex // held while orphans are killed; nothing is taken under it
+	owning   sync.Mutex // held while programs get users and their files
+	sweeping sync.Mutex // held while orphans are killed; no lock is taken under it
 
 	newGroups func() (*groups, error)
-	making    sync.Mutex // guards groups, held while a group is made
+	making    sync.Mutex // guards groups; held while a group is made
 	groups    *groups    // nil before the first group
 
 	mu     sync.Mutex // guards everything below
@@ -56,16 +55,15 @@ type Launcher struct {
 	live   map[*Process]struct{}
 	reaper *reaper // nil before the first program
 
-	missing       map[Layer]Gap // layers that cannot be had on this machine
+	missing       map[Layer]Gap // layers that this machine does not have
 	withoutReaper bool          // set by tests, before the first program
 }
 
-// NewLauncher returns a launcher. The caller must Close it. On Linux it makes
-// this process the one that inherits orphans (PR_SET_CHILD_SUBREAPER), for as
-// long as this process lives, so that nothing that a program starts can leave
-// its tree.
+// NewLauncher returns a launcher. The caller must Close it. On Linux it makes this process
+// inherit orphans (PR_SET_CHILD_SUBREAPER) for the rest of its life, so that no process
+// can leave the tree of a program.
 //
-// Its error means that the machine lacks what the launcher needs.
+// The error means that the machine lacks something that the launcher needs.
 func NewLauncher() (*Launcher, error) {
 	if err := proctree.AdoptOrphans(); err != nil {
 		return nil, fmt.Errorf("start launcher: %w", err)
@@ -84,8 +82,7 @@ func NewLauncher() (*Launcher, error) {
 	return l, nil
 }
 
-// Close kills what still runs and returns when nothing is left. Calls after
-// the first wait for the same.
+// Close kills all programs and returns when nothing is left. Later calls wait for the same.
 func (l *Launcher) Close() error {
 	l.mu.Lock()
 	first := !l.closed
@@ -113,11 +110,10 @@ func (l *Launcher) Close() error {
 	return nil
 }
 
-// Launch starts the program and returns once it has been executed, or says
-// why it could not be, in words for an operator: a [*MissingError] if it needs
-// more confinement than can be had here. When ctx ends before that, or after 20
-// seconds, the start is given up and nothing is left running. Once Launch has
-// returned, ctx has no effect on the program.
+// Launch starts the program and returns when it is executed. The error tells an operator
+// why it was not; it is a [*MissingError] if this machine lacks a required layer. If ctx
+// ends first, or after 20 seconds, Launch gives up and leaves nothing running. After Launch
+// has returned, ctx has no effect on the program.
 func (l *Launcher) Launch(ctx context.Context, p Profile) (*Process, error) {
 	proc, err := l.confine(ctx, &p, l.gaps(), false)
 	if err != nil {
@@ -126,8 +122,8 @@ func (l *Launcher) Launch(ctx context.Context, p Profile) (*Process, error) {
 	return proc, nil
 }
 
-// Try says what would be in force for a program with this profile, and starts
-// none: the launcher does all but execute it. It remembers nothing. Its errors are
+// Try reports what would be in force for a program with this profile, and does not start
+// it: the launcher does everything but execute it. Try remembers nothing. Its errors are
 // those of Launch.
 func (l *Launcher) Try(ctx context.Context, p Profile) (Report, error) {
 	proc, err := l.confine(ctx, &p, missingHere(), true)
@@ -139,9 +135,9 @@ func (l *Launcher) Try(ctx context.Context, p Profile) (Report, error) {
 	return proc.Report, nil
 }
 
-// confine tries to start the program, or only the launcher, until the file system holds
-// still: what the program is kept from changing may be replaced while it is started, as
-// git replaces .git/config with each change. Each time it looks anew.
+// confine starts the program, or only the launcher, and tries again while protected files
+// are replaced during the start: git replaces .git/config with each change. Each attempt
+// looks at the files again.
 func (l *Launcher) confine(ctx context.Context, p *Profile, known map[Layer]Gap, dry bool) (*Process, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errSlowStart)
 	defer cancel()
@@ -154,8 +150,8 @@ func (l *Launcher) confine(ctx context.Context, p *Profile, known map[Layer]Gap,
 	}
 }
 
-// confineOnce tries to start the program, or only the launcher, with all layers that
-// its profile asks for, and again without those that turn out not to be had here.
+// confineOnce starts the program, or only the launcher, with all layers of its profile. It
+// tries again without each layer that turns out to be missing.
 func (l *Launcher) confineOnce(ctx context.Context, p *Profile, known map[Layer]Gap, dry bool) (*Process, error) {
 	if err := p.check(); err != nil {
 		return nil, err
@@ -179,7 +175,7 @@ func (l *Launcher) confineOnce(ctx context.Context, p *Profile, known map[Layer]
 	}
 }
 
-// gaps returns the layers that are known not to be had on this machine.
+// gaps returns the layers that this machine is known to lack.
 func (l *Launcher) gaps() map[Layer]Gap {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +202,7 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 	if err != nil {
 		return nil, err
 	}
-	places := plan.places() // as they are before the launcher looks
+	places := plan.places() // before the launcher looks at them
 	o := plan.order()
 	o.Try = dry
 	order, err := o.Encode()
@@ -238,10 +234,10 @@ func (l *Launcher) try(ctx context.Context, plan *plan, dry bool) (*Process, err
 	return nil, err
 }
 
-// makeGroup makes the control group of a program, nil if none is planned.
+// makeGroup makes the control group of a program; nil if none is planned.
 func (l *Launcher) makeGroup(plan *plan) (*group, error) {
 	if !plan.on[LayerCgroup] {
-		return nil, nil //nolint:nilnil // as it says
+		return nil, nil
 	}
 	l.making.Lock()
 	defer l.making.Unlock()
@@ -268,18 +264,17 @@ func (l *Launcher) makeGroup(plan *plan) (*group, error) {
 func (l *Launcher) closeGroups() {
 	l.making.Lock()
 	defer l.making.Unlock()
-	l.groups.close() // which may be nil
+	l.groups.close() // it may be nil
 }
 
-// forkError is that of the process itself: it could not be made.
+// forkError means that the process could not be created.
 type forkError struct{ err error }
 
 func (e *forkError) Error() string { return e.err.Error() }
 func (e *forkError) Unwrap() error { return e.err }
 
-// fork starts the launcher program from the permanent thread and registers it,
-// so that Close cannot miss it. The group, which may be nil, is the process's from
-// then on.
+// fork starts the launcher program from the permanent thread and registers it, so that
+// Close cannot miss it. The group, which may be nil, then belongs to the process.
 func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process, *talk, error) {
 	pipes, err := openPipes()
 	if err != nil {
@@ -306,7 +301,7 @@ func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process
 		proc = newProcess(program, pipes, group)
 		l.live[proc] = struct{}{}
 		if reaperErr := l.watchOver(proc); reaperErr != nil {
-			proc.Kill() // its end is found when it is sent its order
+			proc.Kill() // sending the order then fails
 		}
 	}
 	select {
@@ -326,14 +321,14 @@ func (l *Launcher) fork(ctx context.Context, plan *plan, group *group) (*Process
 	return proc, &talk{order: pipes.order.w, report: pipes.report.r}, nil
 }
 
-// attend waits for the program's end and clears away what it leaves behind.
+// attend waits for the program's end and removes what it leaves behind.
 func (l *Launcher) attend(p *Process) {
 	p.reap()
 	l.sweeping.Lock()
 	p.exit.Strays, p.exit.Survivors = killOrphans(p.started)
 	l.sweeping.Unlock()
 	p.exit.OutOfMemory = p.group.outOfMemory()
-	p.group.kill() // whatever the walk has missed
+	p.group.kill() // processes that the walk missed
 	p.group.remove()
 	p.stdout.End()
 	p.stderr.End()

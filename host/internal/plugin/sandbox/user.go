@@ -14,14 +14,14 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/launch"
 )
 
-// Users that no account has on a system that follows systemd's table of users and
-// groups: one for each program.
+// Users that no account has, according to systemd's table of users and groups: one for each
+// program.
 const (
 	firstUser = 60578
 	users     = 61184 - firstUser
 )
 
-// chooseUser decides which user a program of a root host runs as.
+// chooseUser chooses the user that a program of a root host runs as.
 func (p *plan) chooseUser() {
 	c := &p.profile.Confinement
 	user := &launch.User{UID: c.RunAs.UID, GID: c.RunAs.GID, Groups: true}
@@ -47,7 +47,7 @@ func (p *plan) chooseUser() {
 	if user.UID == 0 {
 		return
 	}
-	// The launcher finds that out too, but only when it has been started.
+	// The launcher checks this, too, but only after its start.
 	if err := p.workableBy(user); err != nil && c.RunAs.Mode == RunAsAuto {
 		p.missing = append(p.missing, newGap(LayerRunAs, err))
 		return
@@ -56,8 +56,8 @@ func (p *plan) chooseUser() {
 	p.on[LayerRunAs] = true
 }
 
-// ownUser returns the user that a program has for itself: the one that its name
-// makes likely, or the next that owns nothing beside what the program owns.
+// ownUser returns a user for this program only: one that depends on its name, or the next
+// one that owns no sibling of the program's own directory.
 func (p *plan) ownUser() int {
 	taken := map[int]bool{}
 	for _, own := range p.profile.Own[:min(1, len(p.profile.Own))] {
@@ -93,8 +93,8 @@ func (p *Profile) name() string {
 	return filepath.Base(p.Path)
 }
 
-// workableBy reports why a user cannot execute the program, or not reach what it
-// needs.
+// workableBy returns an error if a user cannot execute the program or reach its
+// directories.
 func (p *plan) workableBy(u *launch.User) error {
 	info, err := p.profile.Binary.Stat()
 	if err != nil {
@@ -104,7 +104,7 @@ func (p *plan) workableBy(u *launch.User) error {
 		return fmt.Errorf("user %d may not execute the program (mode %v)", u.UID, info.Mode().Perm())
 	}
 	if p.on[LayerMounts] {
-		return nil // the directories above are others then
+		return nil // the directories above are made anew
 	}
 	for _, path := range append(nonEmpty(p.profile.Dir), p.profile.Own...) {
 		for dir := filepath.Dir(path); dir != "/"; dir = filepath.Dir(dir) {
@@ -143,13 +143,13 @@ func ownerOf(path string) (launch.User, error) {
 func ownerIn(info fs.FileInfo) (launch.User, error) {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return launch.User{}, errors.New("the system does not tell owners")
+		return launch.User{}, errors.New("this system does not report owners")
 	}
 	return launch.User{UID: int(stat.Uid), GID: int(stat.Gid), Groups: true}, nil
 }
 
-// handOver makes what the program owns its user's. Files with several names stay
-// as they are: one of them may be somebody else's.
+// handOver gives the program's own directories to its user. Files with several hard links
+// keep their owner, since one of the links may belong to another user.
 func (l *Launcher) handOver(ctx context.Context, p *plan) error {
 	if os.Geteuid() != 0 {
 		return nil
@@ -157,7 +157,7 @@ func (l *Launcher) handOver(ctx context.Context, p *plan) error {
 	l.owning.Lock()
 	defer l.owning.Unlock()
 	if p.userOfItsOwn && p.user != nil {
-		p.user.UID = p.ownUser() // another one may have been given it since
+		p.user.UID = p.ownUser() // another program may have it by now
 		p.user.GID = p.user.UID
 	}
 	user := p.user

@@ -91,7 +91,7 @@ func TestWorkspaceBecomesWritable(t *testing.T) {
 	if k.state(t, "calm").PID == first {
 		t.Error("the process was not replaced")
 	}
-	if readOnly(t.TempDir()) {
+	if sandbox.ReadOnly(t.TempDir()) {
 		t.Error("a temporary directory is said to be read-only")
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/host/internal/plugin/process"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -85,7 +86,7 @@ func TestNothingOutlivesTheHost(t *testing.T) {
 				}
 				waitGone(t, pid)
 			}
-			next, err := newRunDir(filepath.Join(dir, "r"))
+			next, err := process.OpenRunDir(filepath.Join(dir, "r"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -112,4 +113,15 @@ func waitGone(t *testing.T, pid int) {
 			t.Fatalf("process %d outlived its host", pid)
 		}
 	}
+}
+
+// shortDir is a temporary directory that is short enough for sockets.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "th") //nolint:usetesting // t.TempDir is too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
 }

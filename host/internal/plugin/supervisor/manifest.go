@@ -39,7 +39,7 @@ func manifestPath(stateDir, plugin string) string {
 func loadManifest(path string) (*manifest, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil //nolint:nilnil // a plugin that was never started has none
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err

@@ -19,7 +19,7 @@ func unconfined(t *testing.T) Plugin {
 	}
 }
 
-const noMounts = `its sandbox requires mounts, which cannot be had here: isolation = "off" does not have it, or set on_missing = "warn"`
+const noMounts = `its sandbox requires mounts, which this machine does not have: isolation = "off" does not have it, or set on_missing = "warn"`
 
 func TestMissingLayerIsRefused(t *testing.T) {
 	k := keepPlugins(t, unconfined(t))

@@ -227,8 +227,8 @@ func (k *kept) pauseEnds(plugin string) {
 func TestHostFailureIsNoCrash(t *testing.T) {
 	t.Parallel()
 	k := keep(t, "calm")
-	away := k.run.path + ".away"
-	if err := os.Rename(k.run.path, away); err != nil {
+	away := k.run.Path + ".away"
+	if err := os.Rename(k.run.Path, away); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 * defaultRestart().MaxCrashes {
@@ -239,7 +239,7 @@ func TestHostFailureIsNoCrash(t *testing.T) {
 	if s := k.state(t, "calm"); s.Phase != Stopped || s.Crashes != 0 {
 		t.Errorf("state is %v with %d crashes, want stopped with none", s.Phase, s.Crashes)
 	}
-	if err := os.Rename(away, k.run.path); err != nil {
+	if err := os.Rename(away, k.run.Path); err != nil {
 		t.Fatal(err)
 	}
 	k.mustCall(t, "calm", "echo")

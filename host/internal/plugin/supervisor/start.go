@@ -177,14 +177,14 @@ func (m *manager) newProcess(program *process.Program) (*process.Process, error)
 		Binary: program.File, Path: p.Path, Name: p.Name, Dir: m.stateDir(),
 		Limits: p.Limits, Confinement: p.Confinement,
 		Workspace: opts.Workspace, Own: []string{m.stateDir()},
-		Hidden: append([]string{opts.StateDir, m.s.run.path}, opts.Hidden...), Protected: p.Protected, Forbidden: p.Forbidden,
+		Hidden: append([]string{opts.StateDir, m.s.run.Path}, opts.Hidden...), Protected: p.Protected, Forbidden: p.Forbidden,
 		Shared: m.s.shared(),
 	}
 	if p.Confinement.Workspace != sandbox.NoWorkspace || p.Confinement.Isolation == sandbox.Off {
 		profile.Dir = opts.Workspace
 	}
 	return process.New(process.Options{
-		Launcher: opts.Launcher, Profile: profile, RunDir: m.s.run.path,
+		Launcher: opts.Launcher, Profile: profile, RunDir: m.s.run.Path,
 		PassEnv: p.PassEnv, Env: m.s.env, Secrets: p.Secrets,
 		Logger: m.log, Redact: opts.Redact,
 		StartTimeout: m.s.timing.start, ProbeTimeout: m.s.timing.probe,

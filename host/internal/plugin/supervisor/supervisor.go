@@ -75,7 +75,7 @@ type Supervisor struct {
 	opts   Options // without the plugins
 	timing timing
 	env    []string // for tests: further variables of every plugin
-	run    *runDir
+	run    *process.RunDir
 	hashes process.Hashes
 	// exposed returns the protected files that a process could change, reprotect
 	// protects them again and returns the rest, and readOnly reports whether the
@@ -124,15 +124,9 @@ func New(opts Options) (*Supervisor, error) {
 	if err := checkPlugins(plugins); err != nil {
 		return nil, err
 	}
-	if opts.RunDir == "" {
-		var err error
-		if opts.RunDir, err = ownRunParent(defaultRunParent(), sharedDir); err != nil {
-			return nil, fmt.Errorf("run directory: %w", err)
-		}
-	}
 	opts.Plugins = nil
 	s := &Supervisor{
-		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: readOnly,
+		opts: opts, timing: defaultTiming(), exposed: (*sandbox.Process).Exposed, reprotect: (*sandbox.Process).Reprotect, readOnly: sandbox.ReadOnly,
 		changing: make(chan struct{}, 1), plugins: plugins,
 		managers: make(map[string]*manager), prepared: make(map[*manager]struct{}), replaced: make(map[string]*manager),
 	}
@@ -143,7 +137,7 @@ func New(opts Options) (*Supervisor, error) {
 		return nil, fmt.Errorf("make the state directory: %w", err)
 	}
 	var err error
-	if s.run, err = newRunDir(opts.RunDir); err != nil {
+	if s.run, err = process.OpenRunDir(opts.RunDir); err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
 	return s, nil

@@ -431,7 +431,7 @@ func TestNothingLeaks(t *testing.T) {
 // leftovers counts the directories of processes in the run directory.
 func (k *kept) leftovers(t *testing.T) int {
 	t.Helper()
-	entries, err := os.ReadDir(k.run.path)
+	entries, err := os.ReadDir(k.run.Path)
 	if err != nil {
 		t.Fatal(err)
 	}

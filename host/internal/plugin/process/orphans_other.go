@@ -1,6 +1,6 @@
 //go:build !linux
 
-package supervisor
+package process
 
 // killOrphans does nothing: other systems do not show the environment of a
 // process.

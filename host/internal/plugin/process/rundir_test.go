@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"errors"
@@ -27,7 +27,7 @@ func TestRunDirOfDeadHostIsSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(dead.path, "plugin-dir1"), 0o700); err != nil {
+	if err := os.Mkdir(filepath.Join(dead.Path, "plugin-dir1"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	living, err := newRunDir(parent)
@@ -38,7 +38,7 @@ func TestRunDirOfDeadHostIsSwept(t *testing.T) {
 	if err := os.Mkdir(others, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(dead.path); err != nil {
+	if _, err := os.Stat(dead.Path); err != nil {
 		t.Fatalf("the directory of a host that lives was swept: %v", err)
 	}
 	dead.lock.Close() // as the kernel does for a host that was killed
@@ -47,20 +47,20 @@ func TestRunDirOfDeadHostIsSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(dead.path); !os.IsNotExist(err) {
+	if _, err := os.Stat(dead.Path); !os.IsNotExist(err) {
 		t.Errorf("the directory of a dead host is still there: %v", err)
 	}
-	for _, dir := range []string{living.path, next.path, others} {
+	for _, dir := range []string{living.Path, next.Path, others} {
 		if _, err := os.Stat(dir); err != nil {
 			t.Errorf("swept away: %v", err)
 		}
 	}
-	for _, d := range []*runDir{living, next} {
+	for _, d := range []*RunDir{living, next} {
 		if err := d.Close(); err != nil {
 			t.Errorf("Close() = %v", err)
 		}
-		if _, err := os.Stat(d.path); !os.IsNotExist(err) {
-			t.Errorf("%s is still there after Close: %v", d.path, err)
+		if _, err := os.Stat(d.Path); !os.IsNotExist(err) {
+			t.Errorf("%s is still there after Close: %v", d.Path, err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestRunDirsBegunAtOnce(t *testing.T) {
 					t.Errorf("newRunDir() = %v", err)
 					return
 				}
-				if _, err := os.Stat(filepath.Join(d.path, lockName)); err != nil {
+				if _, err := os.Stat(filepath.Join(d.Path, lockName)); err != nil {
 					t.Errorf("a host that lives was swept: %v", err)
 				}
 				if err := d.Close(); err != nil {

@@ -1,4 +1,4 @@
-package supervisor
+package process
 
 import (
 	"crypto/rand"
@@ -22,11 +22,27 @@ const (
 	lockName = "lock"
 )
 
-// runDir is this host's own directory for sockets and scratch files. The host holds
-// its lock until it ends: a directory whose lock is free belongs to a dead host.
-type runDir struct {
-	path string
+// RunDir is a host's own directory for sockets and scratch files. The host holds its lock
+// until it ends: a directory whose lock is free belongs to a dead host.
+type RunDir struct {
+	// Path is its absolute path.
+	Path string
+
 	lock *os.File
+}
+
+// OpenRunDir removes the directories that dead hosts left in parent, kills what is left of
+// their plugins, and makes a directory for this host. The default of parent is
+// $XDG_RUNTIME_DIR/toolhost, or /tmp/toolhost-UID, or a directory with a random name in
+// /tmp if another user has taken that name.
+func OpenRunDir(parent string) (*RunDir, error) {
+	if parent == "" {
+		var err error
+		if parent, err = ownRunParent(defaultRunParent(), sharedDir); err != nil {
+			return nil, err
+		}
+	}
+	return newRunDir(parent)
 }
 
 // sharedDir is the directory in which every user may make files. It is not
@@ -88,7 +104,7 @@ func defaultRunParent() string {
 
 // newRunDir removes the directories of dead hosts below parent, and makes one for
 // this host.
-func newRunDir(parent string) (*runDir, error) {
+func newRunDir(parent string) (*RunDir, error) {
 	if len(parent)+1+runDirID > maxRunDir {
 		return nil, fmt.Errorf("run directory %s is too long for a socket's address: at most %d bytes", parent, maxRunDir-1-runDirID)
 	}
@@ -103,14 +119,14 @@ func newRunDir(parent string) (*runDir, error) {
 	for range 10 {
 		var id [runDirID / 2]byte
 		_, _ = rand.Read(id[:]) // never fails
-		d := &runDir{path: filepath.Join(parent, hex.EncodeToString(id[:]))}
-		if err := os.Mkdir(d.path, 0o700); err != nil {
+		d := &RunDir{Path: filepath.Join(parent, hex.EncodeToString(id[:]))}
+		if err := os.Mkdir(d.Path, 0o700); err != nil {
 			if errors.Is(err, os.ErrExist) {
 				continue
 			}
 			return nil, fmt.Errorf("make a run directory: %w", err)
 		}
-		if d.lock = lockDir(d.path); d.lock != nil {
+		if d.lock = lockDir(d.Path); d.lock != nil {
 			return d, nil
 		}
 	}
@@ -118,8 +134,8 @@ func newRunDir(parent string) (*runDir, error) {
 }
 
 // Close removes the directory and everything in it.
-func (d *runDir) Close() error {
-	err := remove(d.path)
+func (d *RunDir) Close() error {
+	err := remove(d.Path)
 	return errors.Join(err, d.lock.Close())
 }
 
