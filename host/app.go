@@ -86,6 +86,16 @@ process under limits; one configuration file decides what may run.`,
 	return root
 }
 
+// group returns a command that only holds others.
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
 // endOnHangup makes the end of the terminal the end of the command. The host
 // that serves takes the signal as the wish to reload.
 func (a *app) endOnHangup(cmd *cobra.Command) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,14 +16,8 @@ import (
 )
 
 func (a *app) approvalsCommand() *cobra.Command {
-	approvals := &cobra.Command{
-		Use:   "approvals",
-		Short: "List, show, approve and reject waiting calls",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	approvals.AddCommand(a.approvalsListCommand(), a.approvalsShowCommand(), a.approveCommand(), a.rejectCommand())
-	return approvals
+	return group("approvals", "List, show, approve and reject waiting calls",
+		a.approvalsListCommand(), a.approvalsShowCommand(), a.approveCommand(), a.rejectCommand())
 }
 
 func (a *app) approvalsListCommand() *cobra.Command {
@@ -96,7 +89,7 @@ func (a *app) printApprovals(records []approval.Record) error {
 		_, err := fmt.Fprint(a.stdout, "no call waits for approval; toolhost approvals list --wait waits for the next one\n")
 		return err
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	table := newTable(a.stdout)
 	fmt.Fprint(table, "ID\tTOOL\tUSER\tSTATE\tEXPIRES\tWHAT\n")
 	for _, r := range records {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.ID, r.Tool, line(r.User), r.State, until(r), head(line(r.Summary), 100))

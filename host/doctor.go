@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
 	"github.com/toolhost/toolhost/host/internal/config"
 	"github.com/toolhost/toolhost/host/internal/daemon"
+	"github.com/toolhost/toolhost/host/internal/front/client"
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
+	"github.com/toolhost/toolhost/host/internal/state/journal"
 )
 
 // diagnosis is what `toolhost doctor --json` prints.
@@ -100,7 +103,7 @@ func (a *app) printDiagnosis(d diagnosis) error {
 
 // printMachine prints what the layers depend on.
 func printMachine(w io.Writer, m sandbox.Machine) error {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprintf(table, "system\t%s %s (%s)\n", m.System, line(m.Kernel), m.Arch)
 	user := "root"
 	if m.UID != 0 {
@@ -149,7 +152,7 @@ func has(r sandbox.Report, layer sandbox.Layer) string {
 // is missing somewhere.
 func printLevels(w io.Writer, m sandbox.Machine) error {
 	fmt.Fprintln(w)
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprint(table, "LEVEL\tWORKS\tIN FORCE\n")
 	var before []string
 	for _, level := range m.Levels {
@@ -241,7 +244,7 @@ func printExamined(w io.Writer, d diagnosis) error {
 		_, err := fmt.Fprint(w, "no plugins\n")
 		return err
 	}
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	table := newTable(w)
 	fmt.Fprint(table, "PLUGIN\tISOLATION\tSTARTS\tWHERE\n")
 	for _, p := range d.Plugins {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", p.Name, p.Isolation, starts(p), p.Place)
@@ -290,4 +293,79 @@ func starts(p daemon.ExaminedPlugin) string {
 		return "yes"
 	}
 	return "yes, without " + strings.Join(missing, ", ")
+}
+
+// journalDiagnosis is what doctor says of a journal.
+type journalDiagnosis struct {
+	// State is what is known of it; "" if there is no telling.
+	State journal.Integrity `json:"state,omitempty"`
+	// Problem says what is wrong, or why there is no telling.
+	Problem string `json:"problem,omitempty"`
+
+	lost bool // a host runs that cannot record calls
+}
+
+// wrong reports whether the journal was changed, or calls cannot be recorded.
+func (d *journalDiagnosis) wrong() bool {
+	return d != nil && (d.State == journal.Changed || d.lost)
+}
+
+// diagnoseJournal asks the host that runs, or looks itself. It returns nil if no
+// configuration names a state directory with a journal, and makes none.
+func (a *app) diagnoseJournal(ctx context.Context) *journalDiagnosis {
+	stateDir, err := a.stateDir()
+	if err != nil {
+		return nil // which doctor says of the configuration
+	}
+	if _, err := os.Stat(filepath.Join(stateDir, daemon.Database)); err != nil {
+		if answers(ctx, stateDir) {
+			return &journalDiagnosis{Problem: "the database is missing while a host runs: stop the host and restore the database", lost: true}
+		}
+		return nil
+	}
+	if answers(ctx, stateDir) {
+		return askJournal(ctx, stateDir)
+	}
+	report, err := daemon.VerifyJournal(ctx, stateDir)
+	switch {
+	case err != nil:
+		return &journalDiagnosis{Problem: err.Error()}
+	case len(report.Problems) > 0:
+		return &journalDiagnosis{State: journal.Changed, Problem: report.Problems[0].String()}
+	}
+	return &journalDiagnosis{State: journal.Verified}
+}
+
+// askJournal asks the host that runs.
+func askJournal(ctx context.Context, stateDir string) *journalDiagnosis {
+	c, err := client.New(client.Options{StateDir: stateDir, Name: "toolhost", Session: "cli"})
+	if err != nil {
+		return &journalDiagnosis{Problem: err.Error()}
+	}
+	defer c.Close()
+	health, err := c.Health(ctx)
+	if err != nil {
+		return &journalDiagnosis{Problem: err.Error()}
+	}
+	d := &journalDiagnosis{State: health.Journal}
+	if len(health.Problems) > 0 {
+		d.Problem, d.lost = health.Problems[0], true
+	}
+	return d
+}
+
+func printJournal(w io.Writer, d *journalDiagnosis) error {
+	if d == nil {
+		return nil
+	}
+	text := map[journal.Integrity]string{
+		journal.Verified: "unchanged", journal.Verifying: "being checked",
+		journal.NewestVerified: "the newest rows are unchanged", journal.Changed: "changed",
+		"": "not known",
+	}[d.State]
+	if d.Problem != "" {
+		text += ": " + line(d.Problem)
+	}
+	_, err := fmt.Fprintf(w, "\njournal: %s\n", text)
+	return err
 }

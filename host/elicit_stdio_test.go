@@ -124,7 +124,7 @@ func TestTokenFilesThatDoNotCount(t *testing.T) {
 		{"an unknown secret", writeToken(t, "another-unknown-secret"), "the token is not valid here"},
 		{"the agent's own", filepath.Join(h.stateDir, "agent.token"), ""},
 		{"the approver's key", filepath.Join(h.stateDir, "approver.key"), "needs the role agent"},
-		{"a file that others can read", open, "others can read"},
+		{"a file that others can read", open, "others can open"},
 		{"no file", open + ".none", "no such file"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -50,14 +49,7 @@ func (a *app) grantsCommand() *cobra.Command {
 			})
 		},
 	}
-	grants := &cobra.Command{
-		Use:   "grants",
-		Short: "List, revoke and confirm grants, the standing approvals",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	grants.AddCommand(list, revoke, a.confirmGrantCommand())
-	return grants
+	return group("grants", "List, revoke and confirm grants, the standing approvals", list, revoke, a.confirmGrantCommand())
 }
 
 func (a *app) confirmGrantCommand() *cobra.Command {
@@ -131,7 +123,7 @@ func (a *app) printGrants(grants []approval.Grant) error {
 		_, err := fmt.Fprint(a.stdout, "no grants; toolhost approvals approve ID --always creates one\n")
 		return err
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	table := newTable(a.stdout)
 	fmt.Fprint(table, "ID\tUSER\tCOVERS\tLASTS\tUSES\tLAST USE\tBY\tSINCE\n")
 	for _, g := range grants {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\n", g.ID, line(g.User), head(line(g.Covers), 100), line(lasts(g)),

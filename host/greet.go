@@ -2,11 +2,17 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/toolhost/toolhost/host/internal/auth"
+	"github.com/toolhost/toolhost/host/internal/decide/policy"
+	"github.com/toolhost/toolhost/host/internal/front/client"
+	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/sdk/tool"
 )
 
 // serving is what `toolhost serve --json` prints when it is ready.
@@ -55,4 +61,80 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	add("approve", a.command("approvals approve"))
 	add("tools", a.command("tools"))
 	return b.String()
+}
+
+// firstCall is a call for somebody who sees this host for the first time.
+type firstCall struct{ what, words string }
+
+// firstCalls returns a call that reads and runs at once, and one that changes
+// something and waits for a person: those that need the least to be said, of the
+// first plugin that has one, and nothing beyond this machine. The host knows no tool
+// by name, so it looks at what its plugins offer.
+func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
+	_ = a.asAgent(ctx, func(c *client.Client) error { // an extra: the host serves without it
+		tools, err := c.Tools(ctx)
+		if err != nil {
+			return err
+		}
+		tools = slices.DeleteFunc(tools, func(t httpapi.Tool) bool { return t.OpenWorld })
+		slices.SortStableFunc(tools, func(a, b httpapi.Tool) int { return strings.Compare(a.Plugin, b.Plugin) })
+		is := func(t httpapi.Tool, words []string, verdict policy.Verdict) bool {
+			arguments, err := a.arguments(words)
+			if err != nil {
+				return false
+			}
+			e, err := c.Explain(ctx, client.Call{Tool: t.Name, Arguments: arguments})
+			return err == nil && e.Verdict == verdict
+		}
+		for _, want := range []struct {
+			what     string
+			readOnly bool
+			verdict  policy.Verdict
+		}{{"read", true, policy.Allow}, {"write", false, policy.Ask}} {
+			words := simplest(tools, func(t httpapi.Tool, words []string) bool {
+				return (t.Tier == tool.ReadOnly) == want.readOnly && is(t, words, want.verdict)
+			})
+			if len(words) > 0 {
+				calls = append(calls, firstCall{want.what, line(strings.Join(words, " "))})
+			}
+		}
+		return nil
+	})
+	return calls
+}
+
+// simplest returns the call of the first tool that fits, of those that need no
+// argument before those that need one, and those that may destroy something
+// last.
+func simplest(tools []httpapi.Tool, fits func(httpapi.Tool, []string) bool) (words []string) {
+	for _, destructive := range []bool{false, true} {
+		for count := range 2 {
+			for _, t := range tools {
+				if pairs, ok := example(t); ok && t.Destructive == destructive && len(pairs) == count && fits(t, pairs) {
+					return append([]string{t.Name}, pairs...)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// example returns arguments for a tool that needs nothing but texts.
+func example(t httpapi.Tool) (pairs []string, ok bool) {
+	var schema struct {
+		Required   []string `json:"required"`
+		Properties map[string]struct {
+			Type any `json:"type"` // a name, or a list of them
+		} `json:"properties"`
+	}
+	if json.Unmarshal(t.InputSchema, &schema) != nil {
+		return nil, false
+	}
+	for _, name := range schema.Required {
+		if schema.Properties[name].Type != "string" {
+			return nil, false
+		}
+		pairs = append(pairs, name+"=example")
+	}
+	return pairs, true
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,14 +16,8 @@ import (
 )
 
 func (a *app) journalCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "journal",
-		Short: "Read the record of all calls and verify that it was not changed",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(a.journalTailCommand(), a.journalQueryCommand(), a.journalVerifyCommand())
-	return cmd
+	return group("journal", "Read the record of all calls and verify that it was not changed",
+		a.journalTailCommand(), a.journalQueryCommand(), a.journalVerifyCommand())
 }
 
 func (a *app) journalTailCommand() *cobra.Command {
@@ -189,7 +182,7 @@ func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Quer
 		_, err := fmt.Fprint(a.stdout, "no matching rows\n")
 		return err
 	}
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	table := newTable(a.stdout)
 	fmt.Fprint(table, "ROW\tTIME\tKIND\tCALL\tUSER\tTOOL\tSTATUS\tAPPROVED BY\n")
 	for _, r := range rows {
 		status := r.Status

@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +42,7 @@ func (a *app) listTools(ctx context.Context, c *client.Client) error {
 		return a.printJSON(tools)
 	}
 	a.printProblems(ctx)
-	table := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	table := newTable(a.stdout)
 	fmt.Fprint(table, "NAME\tPLUGIN\tTIER\tDESCRIPTION\n")
 	for _, t := range tools {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", t.Name, t.Plugin, t.Tier, head(firstSentence(t.Description), 100))
@@ -83,4 +83,20 @@ func firstSentence(text string) string {
 		text = text[:i]
 	}
 	return strings.TrimSuffix(text, ".")
+}
+
+func (a *app) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			platform := runtime.GOOS + "/" + runtime.GOARCH
+			if a.json {
+				return a.printJSON(map[string]string{"version": version, "go": runtime.Version(), "platform": platform})
+			}
+			fmt.Fprintf(a.stdout, "toolhost %s (%s, %s)\n", version, runtime.Version(), platform)
+			return nil
+		},
+	}
 }

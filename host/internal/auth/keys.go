@@ -98,7 +98,7 @@ func readPrivate(path, what, advice string) (string, error) {
 	case int(stat.Uid) != os.Geteuid():
 		return "", fmt.Errorf("%s %s belongs to uid %d, not to this account", what, path, stat.Uid)
 	case stat.Mode&0o077 != 0:
-		return "", fmt.Errorf("others can read %s %s (mode %04o), so it may be known; %s", what, path, stat.Mode&0o7777, advice)
+		return "", fmt.Errorf("others can open %s %s (mode %04o), so it may be known; %s", what, path, stat.Mode&0o7777, advice)
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
 	if err != nil {

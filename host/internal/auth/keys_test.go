@@ -72,8 +72,8 @@ func TestReadKeyRefuses(t *testing.T) {
 		mode       os.FileMode
 		want       string
 	}{
-		{"a key that the group may read", secret + "\n", 0o640, "open to others"},
-		{"a key that others may write", secret + "\n", 0o602, "open to others"},
+		{"a key that the group may read", secret + "\n", 0o640, "others can open"},
+		{"a key that others may write", secret + "\n", 0o602, "others can open"},
 		{"half a key", secret[:20], 0o600, "damaged"},
 		{"an empty file", "", 0o600, "damaged"},
 		{"a huge file", strings.Repeat("x", 1<<20), 0o600, "damaged"},
@@ -92,8 +92,8 @@ func TestReadKeyRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	refuseKey(t, link, "link is a symbolic link; name the file itself", secret)
-	refuseKey(t, pipe, "no regular file", secret)
-	refuseKey(t, dir, "no regular file", secret)
+	refuseKey(t, pipe, "not a regular file", secret)
+	refuseKey(t, dir, "not a regular file", secret)
 }
 
 // refuseKey checks that a file is refused, and that the reason keeps the key.
@@ -128,8 +128,8 @@ func TestReadToken(t *testing.T) {
 		{"a token", secret, 0o600, ""},
 		{"a line", secret + "\n", 0o400, ""},
 		{"a secret of the administrator's own", "correct-horse-battery-staple", 0o600, ""},
-		{"a file that the group may read", secret, 0o640, "open to others"},
-		{"a file that others may read", secret, 0o604, "open to others"},
+		{"a file that the group may read", secret, 0o640, "others can open"},
+		{"a file that others may read", secret, 0o604, "others can open"},
 		{"a short secret", "short", 0o600, "at least 20 characters"},
 		{"an empty file", "\n", 0o600, "at least 20 characters"},
 		{"two lines", secret + "\n" + secret + "\n", 0o600, "nothing else"},

@@ -380,11 +380,11 @@ func TestLookupFrom(t *testing.T) {
 		{name: "any", uid: other, account: auth.Account{Name: auth.AnyAccount}},
 		{name: "the one that is named", uid: other, account: auth.Account{Name: "ci", UID: other}},
 		{name: "another than the one that is named", uid: other + 1, account: auth.Account{Name: "ci", UID: other}, refused: "for another account (ci, uid "},
-		{name: "not known", err: errors.New("no such connection"), refused: "cannot be told which one sent it: no such connection"},
+		{name: "not known", err: errors.New("no such connection"), refused: "the account that sent it is not known: no such connection"},
 		{name: "not known, and any", err: errors.New("no such connection"), account: auth.Account{Name: auth.AnyAccount}},
 		{name: "a system that never tells", err: auth.ErrNeverTold},
-		{name: "a system that tells, and cannot", err: fmt.Errorf("open /proc/self/net/tcp: %w", syscall.ENOSYS), refused: "cannot be told which one sent it: open /proc/self/net/tcp: function not implemented"},
-		{name: "a table that cannot be read", err: syscall.EOPNOTSUPP, refused: "cannot be told which one sent it: operation not supported"},
+		{name: "a system that tells, and cannot", err: fmt.Errorf("open /proc/self/net/tcp: %w", syscall.ENOSYS), refused: "the account that sent it is not known: open /proc/self/net/tcp: function not implemented"},
+		{name: "a table that cannot be read", err: syscall.EOPNOTSUPP, refused: "the account that sent it is not known: operation not supported"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			secret, sum := auth.NewToken()

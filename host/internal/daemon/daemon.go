@@ -1,6 +1,6 @@
-// Package daemon builds every part of the host from a configuration, runs
-// them, reloads them and stops them in order. It is the only place that knows
-// all parts; it can be built and run in a test as well as by the command line.
+// Package daemon builds the parts of the host from a configuration, runs them, reloads them
+// and stops them in order. It is the only package that knows all parts. A test can run it as
+// the command line does.
 package daemon
 
 import (
@@ -18,17 +18,15 @@ import (
 	"github.com/toolhost/toolhost/host/internal/state/store"
 )
 
-// Options configure a [Daemon]; all but Load, Ephemeral and Yields are
-// required.
+// Options configure a [Daemon]. All but Load, Ephemeral and Yields are required.
 type Options struct {
 	Config *config.Config
-	// Load reads the configuration anew for a reload; nil means that there is
-	// none.
+	// Load reads the configuration for a reload; nil means that the daemon cannot reload.
 	Load func() (*config.Config, error)
 	// Ephemeral makes the daemon run for one command only.
 	Ephemeral bool
-	// Yields makes the daemon give way to one that stays when it is asked to. Unless it
-	// is ephemeral, it then disconnects its clients, and must be closed.
+	// Yields makes the daemon make room for one that stays, when asked. Unless it is
+	// ephemeral, it then disconnects its clients and must be closed.
 	Yields  bool
 	Version string
 	Logger  hclog.Logger
@@ -37,32 +35,30 @@ type Options struct {
 // Daemon is a running host. It holds its state directory.
 type Daemon struct {
 	opts Options
-	// config is opts.Config, or what a reload has put in its place.
+	// config is opts.Config, or the configuration of the last reload.
 	config atomic.Pointer[config.Config]
 	ready  chan struct{} // closed when the tools of every plugin are known
 	parts  parts
 
 	reloading sync.Mutex        // one reload at a time; guards agent and revoked once the host runs
-	agent     auth.Token        // the host's own, for agents on this machine
-	revoked   []auth.Revocation // the tokens that were taken back
-	// tokensChanged holds one if tokens may end sooner than before.
+	agent     auth.Token        // the host's own token, for agents on this machine
+	revoked   []auth.Revocation // the revoked tokens
+	// tokensChanged has room for one signal that tokens may end sooner than before.
 	tokensChanged chan struct{}
 	ruled         ruled
 
 	stopping chan struct{} // closed when the host begins to stop
-	idle     chan struct{} // closed when it does, and no call is under way
-	drained  func() error  // begins to stop, once, and returns when no call is under way
-	yield    func()        // begins to stop, once, and returns before
+	idle     chan struct{} // closed when the host stops and no call runs any more
+	drained  func() error  // begins to stop, once, and returns when no call runs any more
+	yield    func()        // begins to stop, once, and returns at once
 	close    func() error
 }
 
-// HeldError says that another host holds the state directory: calls go to that
-// one.
+// HeldError means that another host holds the state directory: it takes the calls.
 type HeldError = store.HeldError
 
-// New builds a daemon. Nothing runs until Start; the caller must Close it in
-// any case. If another process holds the state directory, the error is a
-// [*HeldError].
+// New builds a daemon. Nothing runs until Start. The caller must Close it. If another process
+// holds the state directory, the error is a [*HeldError].
 func New(ctx context.Context, opts Options) (*Daemon, error) {
 	d := &Daemon{opts: opts, ready: make(chan struct{}), stopping: make(chan struct{}), idle: make(chan struct{}), tokensChanged: make(chan struct{}, 1)}
 	d.config.Store(opts.Config)
@@ -78,11 +74,11 @@ func New(ctx context.Context, opts Options) (*Daemon, error) {
 	return d, nil
 }
 
-// Start learns the tools of every plugin, starting those that it does not know
-// yet, and records how calls ended under which the last host was killed. A
-// plugin that cannot be started is logged and listed with the reason; it does
-// not keep the host from starting. Wrong settings do, and rules that fit no tool:
-// a configuration is used as a whole or not at all. Start is called once.
+// Start learns the tools of every plugin, starts plugins whose tools are not known yet, and
+// records the end of calls during which the last host was killed. A plugin that cannot be
+// started is logged and listed with the reason, and does not prevent the start of the host.
+// Wrong settings do, and so do rules that fit no tool: a configuration is used as a whole or
+// not at all. Start is called once.
 func (d *Daemon) Start(ctx context.Context) error {
 	defer close(d.ready)
 	if err := d.endUnfinished(ctx); err != nil {
@@ -92,18 +88,18 @@ func (d *Daemon) Start(ctx context.Context) error {
 		return fmt.Errorf("start plugins: %w", err)
 	}
 	d.warn(d.config.Load())
-	// Only now are the tools known of plugins that were never started.
+	// The tools of plugins that were never started before are known now.
 	return d.ruled.begin(d.opts)
 }
 
-// maxAnswers bounds how long a client is served on when no call is under way any more.
+// maxAnswers bounds how long a client may take for its last answers.
 const maxAnswers = 5 * time.Second
 
-// StartFor starts the daemon and runs serve meanwhile, which is to serve one client
-// over the control socket until the client has left or the daemon has let it go. It
-// does when it cannot start, when it yields, and when ctx ends: calls then have the time
-// to finish that the configuration gives them, and the context of serve ends with the
-// client's last chance to take its answers. Close must follow.
+// StartFor starts the daemon and runs serve at the same time. serve serves one client over
+// the control socket until the client leaves or its context ends. The daemon drains when it
+// cannot start, when it yields, and when ctx ends: calls then have the configured grace
+// period to finish, and the context of serve ends some time later, so that the client can
+// read its answers. Close must follow.
 func (d *Daemon) StartFor(ctx context.Context, serve func(context.Context) error) error {
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,7 +126,7 @@ func (d *Daemon) StartFor(ctx context.Context, serve func(context.Context) error
 	return err
 }
 
-// endWhenIdle ends the service of a client some time after no call is under way.
+// endWhenIdle ends the service of a client some time after the last call.
 func (d *Daemon) endWhenIdle(serving context.Context, end context.CancelFunc) {
 	select {
 	case <-d.idle:
@@ -142,6 +138,6 @@ func (d *Daemon) endWhenIdle(serving context.Context, end context.CancelFunc) {
 	<-serving.Done()
 }
 
-// Close stops everything in order and returns when no process is left. It may
-// be called more than once.
+// Close stops everything in order and returns when no process is left. It may be called more
+// than once.
 func (d *Daemon) Close() error { return d.close() }

@@ -11,45 +11,43 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
-// Examination is what a machine can enforce, and what of it each plugin would get.
+// Examination describes what a machine can enforce, and what each plugin would get.
 type Examination struct {
 	Machine sandbox.Machine `json:"machine"`
-	// Plugins are those of the configuration that are enabled.
+	// Plugins are the enabled plugins of the configuration.
 	Plugins []ExaminedPlugin `json:"plugins"`
 }
 
-// ExaminedPlugin is what one plugin would get.
+// ExaminedPlugin describes what one plugin would get.
 type ExaminedPlugin struct {
 	Name string `json:"name"`
 	// Place is where its block begins, e.g. "config.hcl:12".
 	Place string `json:"place"`
-	// Isolation is how far the configuration wants it kept apart.
+	// Isolation is the configured isolation.
 	Isolation sandbox.Isolation `json:"isolation"`
-	// Starts says that it gets all that its sandbox requires, or is to start
-	// without it.
+	// Starts is set if it gets everything that its sandbox requires, or may start without
+	// it.
 	Starts bool `json:"starts"`
-	// Sandbox is what would be in force, with Starts false for a program that
-	// does without what is missing; nil if there is no telling.
+	// Sandbox is the confinement that it would get; if Starts is false, without the missing
+	// layers; nil if it is not known.
 	Sandbox *sandbox.Report `json:"sandbox,omitempty"`
-	// Exposed are files of the host's own that lie where the plugin may write: when
-	// one is replaced, the plugin can change the new one until its process is
-	// replaced, too.
+	// Exposed are the host's own files in directories that the plugin may write. When one is
+	// replaced, the plugin can change the new file until its process is replaced.
 	Exposed []string `json:"exposed,omitempty"`
-	// Protect are the words for what is protected by its name in a workspace that the
-	// plugin may write. The kernel holds what bears such a name when the plugin's
-	// process starts; repositories and files that appear later it does not hold.
+	// Protect are the words for protected names in a workspace that the plugin may write.
+	// The kernel protects files that exist when the plugin's process starts, and not
+	// repositories and files that appear later.
 	Protect []string `json:"protect,omitempty"`
-	// Forbidden are the patterns of paths that it is not to see, if it executes programs.
-	// They do not see what is there when the plugin's process starts; what a pattern with
-	// wildcards covers and is made later, they see.
+	// Forbidden are the patterns of forbidden paths of a plugin that executes programs. The
+	// programs do not see files that exist when the plugin's process starts. They see files
+	// that a pattern with wildcards covers and that appear later.
 	Forbidden []string `json:"forbidden,omitempty"`
-	// Problem says why it would not start; "" if it would.
+	// Problem explains why it would not start; "" if it would.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Examine tries what the machine can enforce for each level of isolation, and for
-// each plugin of a configuration, if it is not nil. It starts no plugin and needs no
-// state directory.
+// Examine tries each level of isolation on this machine, and the confinement of each plugin of
+// a configuration, which may be nil. It starts no plugin and needs no state directory.
 func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error) {
 	launcher, err := sandbox.NewLauncher()
 	if err != nil {
@@ -90,10 +88,10 @@ func Examine(ctx context.Context, cfg *config.Config) (e Examination, err error)
 	return e, context.Cause(ctx)
 }
 
-// executes reports whether a plugin executes programs, which know no policy.
+// executes reports whether a plugin executes programs, which do not follow the policy.
 func executes(c sandbox.Confinement) bool { return len(c.Exec) > 0 || c.Isolation == sandbox.Off }
 
-// exposed returns the host's own files that lie where a plugin may write.
+// exposed returns the host's own files in directories that a plugin may write.
 func exposed(cfg *config.Config, p supervisor.Plugin) []string {
 	dirs := p.Confinement.Write
 	if p.Confinement.Workspace == sandbox.WriteWorkspace {

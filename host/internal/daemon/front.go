@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/mcpserver"
 )
 
-// front is what callers reach the host by.
+// front holds the listeners of the host.
 type front struct {
 	server *httpapi.Server
 	// serve serves one more listener, until stop.
@@ -48,6 +48,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg),
 		SessionEnded: p.endSession, Ephemeral: d.opts.Ephemeral, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
+	p.onStop(p.mcp.Close)
 	var handOver func() httpapi.Handover
 	if d.opts.Yields {
 		handOver = d.handOver
@@ -62,11 +63,12 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.front = newFront(ctx, server)
+	p.onStop(p.front.close)
 	p.front.beside(d.keepTokens)
 	return nil
 }
 
-// endSession ends what was for a session alone.
+// endSession ends the grants and the plugins' state of one session.
 func (p *parts) endSession(id string) {
 	p.grants.EndSession(id)
 	p.supervisor.EndSession(id)
@@ -153,7 +155,7 @@ func (d *Daemon) ServeHTTP(ctx context.Context) (address string, err error) {
 	return listener.Addr().String(), nil
 }
 
-// note keeps what was wrong with a listener for the end.
+// note records the error of a listener.
 func (f *front) note(err error) {
 	if err == nil {
 		return
@@ -163,11 +165,10 @@ func (f *front) note(err error) {
 	f.failed = append(f.failed, err)
 }
 
-// close tells the listeners to end. Requests that wait for calls end with them.
-func (f *front) close() { f.stop() }
-
-// wait returns when every request has been answered.
-func (f *front) wait() error {
+// close ends the listeners, and returns when every request has been answered. Requests that
+// wait for calls end, too.
+func (f *front) close() error {
+	f.stop()
 	f.serving.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,47 +14,48 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/toolhost/toolhost/host/internal/front/httpapi"
+	"github.com/toolhost/toolhost/host/internal/state/event"
 	"github.com/toolhost/toolhost/host/internal/state/journal"
 	"github.com/toolhost/toolhost/host/internal/state/store"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// offers remembers what each plugin offered last, across restarts. It tells the log, the
-// journal and the list of plugins when a program, a tool, its tier, schema or description
-// has changed.
+// offers remembers the last offer of each plugin, across restarts. When a program, a tool, its
+// tier, schema or description changes, it reports the change to the log, the journal and the
+// list of plugins.
 type offers struct {
 	store   *store.Store
 	journal *journal.Journal
 	logger  hclog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the following
 	last    map[string]offer
-	refused map[catalog.Refusal]bool // that the log tells
+	refused map[catalog.Refusal]bool // refusals that were logged
 }
 
-// offer is what a plugin offered last.
+// offer is the program and the tools of a plugin, and its last change.
 type offer struct {
 	basis  catalog.Basis
 	change httpapi.PluginChange
 }
 
-// readOffers returns what earlier hosts have seen.
+// readOffers reads the offers that earlier hosts recorded.
 func readOffers(ctx context.Context, s *store.Store, j *journal.Journal, logger hclog.Logger) (*offers, error) {
 	o := &offers{store: s, journal: j, logger: logger, last: make(map[string]offer), refused: make(map[catalog.Refusal]bool)}
 	rows, err := s.Read().QueryContext(ctx, "SELECT plugin, basis, changes, changed FROM offers")
 	if err != nil {
-		return nil, fmt.Errorf("read what plugins offered: %w", err)
+		return nil, fmt.Errorf("read the last offers of plugins: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var name, basis, changes string
 		var changed int64
 		if err := rows.Scan(&name, &basis, &changes, &changed); err != nil {
-			return nil, fmt.Errorf("read what plugins offered: %w", err)
+			return nil, fmt.Errorf("read the last offers of plugins: %w", err)
 		}
 		var seen offer
 		if err := errors.Join(json.Unmarshal([]byte(basis), &seen.basis), json.Unmarshal([]byte(changes), &seen.change.Changes)); err != nil {
-			logger.Error("what a plugin offered last is damaged", "plugin", name, "error", err)
+			logger.Error("the record of a plugin's last offer is damaged", "plugin", name, "error", err)
 			continue
 		}
 		if changed > 0 {
@@ -65,7 +66,7 @@ func readOffers(ctx context.Context, s *store.Store, j *journal.Journal, logger 
 	return o, rows.Err()
 }
 
-// reserve keeps the names that plugins had last for them until they have started.
+// reserve reserves the last names of plugins' tools until the plugins have started.
 func (o *offers) reserve(plugins []catalog.Plugin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -74,8 +75,7 @@ func (o *offers) reserve(plugins []catalog.Plugin) {
 	}
 }
 
-// look compares what the catalog offers with what plugins offered last, tells what has
-// changed, and remembers it.
+// look compares the catalog with the last offers, reports changes, and records them.
 func (o *offers) look(ctx context.Context, c *catalog.Catalog) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -86,13 +86,13 @@ func (o *offers) look(ctx context.Context, c *catalog.Catalog) {
 			continue
 		}
 		if err := o.compare(ctx, name, bases[name]); err != nil {
-			o.logger.Error("what a plugin offers is not recorded", "plugin", name, "error", err)
+			o.logger.Error("a plugin's offer cannot be recorded", "plugin", name, "error", err)
 		}
 	}
 }
 
-// tellRefused logs names that belong to another tool and are not in the log yet. Other
-// refusals are what the configuration wants.
+// tellRefused logs each refusal of a name that another tool has, once. The configuration
+// causes all other refusals.
 func (o *offers) tellRefused(refusals []catalog.Refusal) {
 	now := make(map[catalog.Refusal]bool)
 	for _, r := range refusals {
@@ -103,8 +103,8 @@ func (o *offers) tellRefused(refusals []catalog.Refusal) {
 	o.refused = now
 }
 
-// compare tells what has changed of one plugin. A failure is told once: what is in memory
-// is compared next time, what is on disk after a restart.
+// compare reports the changes of one plugin. A failure is reported once: the next comparison
+// uses the offer in memory, and a restarted host the one on disk.
 func (o *offers) compare(ctx context.Context, name string, now catalog.Basis) error {
 	before, known := o.last[name]
 	changes := before.basis.Changes(now)
@@ -116,7 +116,7 @@ func (o *offers) compare(ctx context.Context, name string, now catalog.Basis) er
 	if known {
 		next.change = httpapi.PluginChange{Since: time.Now().UTC().Truncate(time.Millisecond), Changes: changes}
 		for _, change := range changes {
-			o.logger.Warn("a plugin is not as it was", "plugin", name, "change", change)
+			o.logger.Warn("a plugin has changed", "plugin", name, "change", change)
 			errs = append(errs, o.journal.Change(ctx, name, now.Program, change))
 		}
 	}
@@ -124,7 +124,7 @@ func (o *offers) compare(ctx context.Context, name string, now catalog.Basis) er
 	return errors.Join(append(errs, o.save(ctx, name, next))...)
 }
 
-// save writes what a plugin offers.
+// save records an offer.
 func (o *offers) save(ctx context.Context, name string, seen offer) error {
 	basis, err := json.Marshal(seen.basis)
 	if err != nil {
@@ -146,7 +146,7 @@ func (o *offers) save(ctx context.Context, name string, seen offer) error {
 	})
 }
 
-// changes returns the last changes of each plugin that has changed.
+// changes returns the last change of each plugin that has changed.
 func (o *offers) changes() map[string]httpapi.PluginChange {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,4 +157,50 @@ func (o *offers) changes() map[string]httpapi.PluginChange {
 		}
 	}
 	return all
+}
+
+// watcher publishes an event when the offered tools change.
+type watcher struct {
+	poked   chan struct{} // holds one
+	stopped chan struct{}
+	running sync.WaitGroup
+}
+
+// watch watches a catalog. It calls changed when the offered tools change, and look then and
+// after each poke. The caller must stop it.
+func watch(c *catalog.Catalog, events *event.Bus, changed, look func()) *watcher {
+	w := &watcher{poked: make(chan struct{}, 1), stopped: make(chan struct{})}
+	changes, unsubscribe := c.Changed()
+	w.running.Go(func() { // ends with stop
+		defer unsubscribe()
+		for {
+			select {
+			case <-changes:
+				events.Publish("", event.CatalogChanged{Tools: len(c.Entries())})
+				changed()
+				look()
+			case <-w.poked:
+				look()
+			case <-w.stopped:
+				look() // for an earlier poke
+				return
+			}
+		}
+	})
+	return w
+}
+
+// poke makes the watcher call look. It does not wait.
+func (w *watcher) poke() {
+	select {
+	case w.poked <- struct{}{}:
+	default:
+	}
+}
+
+// stop returns when the watcher has ended.
+func (w *watcher) stop() error {
+	close(w.stopped)
+	w.running.Wait()
+	return nil
 }

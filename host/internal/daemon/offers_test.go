@@ -110,7 +110,7 @@ func TestChangesAreTold(t *testing.T) {
 	said := strings.Join(w.publish(t, "a", "2", offered("read", tool.Privileged, "Reads."), offered("send", tool.ReadOnly, "Sends."),
 		offered("write", tool.SideEffecting, "Writes, and more.")), "")
 	for _, change := range changes {
-		if n := strings.Count(said, `a plugin is not as it was: plugin=a change="`+change+`"`); n != 1 {
+		if n := strings.Count(said, `a plugin has changed: plugin=a change="`+change+`"`); n != 1 {
 			t.Errorf("the log tells %q %d times, want once:\n%s", change, n, said)
 		}
 	}

@@ -24,16 +24,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// parts are what a host is made of, each built from those before it.
+// parts are the parts of a host, each built from those before it.
 type parts struct {
-	lock       *store.DirLock
 	store      *store.Store
 	journal    *journal.Journal
 	events     *event.Bus
 	grants     *approval.Grants
 	approvals  *approval.Service
 	results    *results.Dir
-	launcher   *sandbox.Launcher
 	catalog    *catalog.Catalog
 	watcher    *watcher
 	offers     *offers
@@ -42,9 +40,16 @@ type parts struct {
 	mcp        *mcpserver.Server
 	tokens     *auth.Tokens
 	front      *front
+
+	closers []func(context.Context) error // stop calls them, last first
 }
 
-// build makes the parts. What it has made when it fails, stop takes down.
+// onStop makes stop call a function before those that were given earlier.
+func (p *parts) onStop(closer func() error) {
+	p.closers = append(p.closers, func(context.Context) error { return closer() })
+}
+
+// build makes the parts. After an error, stop takes down those that were made.
 func (d *Daemon) build(ctx context.Context) error {
 	for _, step := range []struct {
 		what  string
@@ -58,7 +63,7 @@ func (d *Daemon) build(ctx context.Context) error {
 	} {
 		err := step.build(ctx)
 		if mistakes, ok := errors.AsType[*config.Error](err); ok {
-			return mistakes // which say where they are
+			return mistakes // with their places
 		}
 		if err != nil {
 			return fmt.Errorf("set up the %s: %w", step.what, err)
@@ -69,23 +74,30 @@ func (d *Daemon) build(ctx context.Context) error {
 
 func (d *Daemon) buildState(ctx context.Context) (err error) {
 	cfg, p := d.opts.Config, &d.parts
-	if p.lock, err = store.Lock(cfg.StateDir); err != nil {
+	lock, err := store.Lock(cfg.StateDir)
+	if err != nil {
 		return err
 	}
+	p.onStop(lock.Close)
 	if p.store, err = store.Open(ctx, store.Options{Dir: cfg.StateDir, Logger: d.opts.Logger.Named("store")}); err != nil {
 		return err
 	}
+	p.onStop(p.store.Close)
 	if p.journal, err = journal.Open(ctx, journal.Options{
 		Store: p.store, KeyPath: journalKey(cfg.StateDir), Redact: cfg.Hide,
 		Keep: cfg.Journal.Keep, MaxSize: cfg.Journal.MaxSize, Older: !d.opts.Ephemeral, Logger: d.opts.Logger.Named("journal"),
 	}); err != nil {
 		return err
 	}
-	p.results, err = results.Open(results.Options{
+	p.closers = append(p.closers, p.journal.Close)
+	if p.results, err = results.Open(results.Options{
 		Path: filepath.Join(cfg.StateDir, "results"), TTL: cfg.Results.TTL, Quota: cfg.Results.Quota,
 		Logger: d.opts.Logger.Named("results"),
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	p.onStop(p.results.Close)
+	return nil
 }
 
 func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
@@ -93,18 +105,22 @@ func (d *Daemon) buildApprovals(ctx context.Context) (err error) {
 	p.events = event.NewBus()
 	if p.grants, err = approval.NewGrants(ctx, approval.GrantOptions{
 		Store: p.store, Logger: d.opts.Logger.Named("grants"),
-		Basis: func(plugin string) catalog.Basis { return p.catalog.Basis(plugin) }, // asked for once there is a catalog
+		Basis: func(plugin string) catalog.Basis { return p.catalog.Basis(plugin) }, // called after the catalog was made
 	}); err != nil {
 		return err
 	}
-	p.approvals, err = approval.New(ctx, approval.Options{
+	p.onStop(p.grants.Close)
+	if p.approvals, err = approval.New(ctx, approval.Options{
 		Store: p.store, Grants: p.grants, Timeout: d.opts.Config.Approvals.Timeout,
 		Logger: d.opts.Logger.Named("approvals"), Changed: d.announceApproval,
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	p.onStop(p.approvals.Close)
+	return nil
 }
 
-// announceApproval tells whoever watches how a question stands.
+// announceApproval publishes the state of an approval.
 func (d *Daemon) announceApproval(r approval.Record) {
 	d.parts.events.Publish(r.User, event.ToolApproval{
 		ID: r.ID, Call: r.Call, Tool: r.Tool, Plugin: r.Plugin, State: string(r.State), Expires: r.Expires,
@@ -114,9 +130,11 @@ func (d *Daemon) announceApproval(r approval.Record) {
 
 func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 	cfg, p := d.opts.Config, &d.parts
-	if p.launcher, err = sandbox.NewLauncher(); err != nil {
+	launcher, err := sandbox.NewLauncher()
+	if err != nil {
 		return err
 	}
+	p.onStop(launcher.Close)
 	if p.offers, err = readOffers(ctx, p.store, p.journal, d.opts.Logger); err != nil {
 		return err
 	}
@@ -127,9 +145,10 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 		return err
 	}
 	p.watcher = watch(p.catalog, p.events, func() { d.ruled.look(d.opts.Version, d.opts.Logger) }, func() { p.offers.look(living, p.catalog) })
-	p.supervisor, err = supervisor.New(supervisor.Options{
+	p.onStop(p.watcher.stop)
+	if p.supervisor, err = supervisor.New(supervisor.Options{
 		Plugins:   toRun,
-		Launcher:  p.launcher,
+		Launcher:  launcher,
 		StateDir:  cfg.StateDir,
 		Workspace: cfg.Workspace,
 		Hidden:    cfg.Hidden,
@@ -145,18 +164,20 @@ func (d *Daemon) buildPlugins(ctx context.Context) (err error) {
 			}
 			p.watcher.poke()
 		},
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	p.onStop(p.supervisor.Close)
+	return nil
 }
 
-// pluginChanges returns what changed last of the plugins, as they are now.
+// pluginChanges returns the last changes of the present plugins.
 func (p *parts) pluginChanges(ctx context.Context) map[string]httpapi.PluginChange {
-	p.offers.look(context.WithoutCancel(ctx), p.catalog) // whoever asks may go; what has changed is told
+	p.offers.look(context.WithoutCancel(ctx), p.catalog) // a change is recorded even if the caller leaves
 	return p.offers.changes()
 }
 
-// listing returns a catalog with the host's own tools, to which those of
-// plugins come.
+// listing returns a catalog with the host's own tools and none of plugins yet.
 func listing(opts Options, plugins []catalog.Plugin) (*catalog.Catalog, error) {
 	c, err := catalog.New(catalog.Options{Plugins: listed(opts.Config, plugins)})
 	if err != nil {

@@ -10,8 +10,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// router runs calls of the host's own tools itself, and sends all others to the
-// plugins.
+// router runs calls of the host's own tools itself, and sends all others to plugins.
 type router struct {
 	own     *hosttools.Tools // they need the pipeline: set before the first call
 	plugins *supervisor.Supervisor

@@ -14,7 +14,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
 )
 
-// CheckRules holds the rules of a configuration against the tools that are known from
+// CheckRules checks the rules of a configuration against the tools that are known from
 // earlier starts, and runs their tests. It starts nothing.
 func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) {
 	rules, err := policy.New(cfg.Policy)
@@ -30,8 +30,8 @@ func CheckRules(cfg *config.Config, version string) (pipeline.RuleCheck, error) 
 	return check, nil
 }
 
-// knownTools lists the tools that are known from earlier starts, and says whether those
-// of all plugins are.
+// knownTools lists the tools that are known from earlier starts, and reports whether those of
+// all plugins are known.
 func knownTools(cfg *config.Config, version string) (tools *catalog.Catalog, complete bool, err error) {
 	_, toList := enabled(cfg.Plugins)
 	if tools, err = listing(Options{Config: cfg, Version: version}, toList); err != nil {
@@ -53,8 +53,8 @@ func knownTools(cfg *config.Config, version string) (tools *catalog.Catalog, com
 	return tools, complete, nil
 }
 
-// hide takes out of what was found what env and file returned: the arguments of a test
-// may hold it, and mistakes quote arguments.
+// hide removes the values of env() and file() from a result: the arguments of a test may hold
+// them, and mistakes quote arguments.
 func hide(check *pipeline.RuleCheck, cfg *config.Config) {
 	for i := range check.Mistakes {
 		check.Mistakes[i].Text = cfg.Hide(check.Mistakes[i].Text)
@@ -70,8 +70,8 @@ func hide(check *pipeline.RuleCheck, cfg *config.Config) {
 	}
 }
 
-// Mistakes returns what [CheckRules] has found in a configuration as an error like that
-// of [config.Load], nil if nothing is wrong.
+// Mistakes returns the mistakes that [CheckRules] found as an error like that of
+// [config.Load], or nil.
 func Mistakes(cfg *config.Config, check pipeline.RuleCheck) error {
 	var found []config.Found
 	for _, m := range check.Mistakes {
@@ -95,16 +95,16 @@ func refuseRules(cfg *config.Config, version string) error {
 	return Mistakes(cfg, check)
 }
 
-// ruled is what is known of the rules in force: those of a plugin that could not be
-// started before are held against its tools when these are known.
+// ruled checks the rules in force again when the tools of a plugin become known that could not
+// be started before.
 type ruled struct {
 	mu    sync.Mutex // guards what follows
 	cfg   *config.Config
 	wrong []string
 }
 
-// begin checks the rules when the plugins were started, and refuses what a reload
-// would refuse.
+// begin checks the rules after the plugins were started, and refuses what a reload would
+// refuse.
 func (r *ruled) begin(opts Options) error {
 	if err := refuseRules(opts.Config, opts.Version); err != nil {
 		return err
@@ -114,15 +114,14 @@ func (r *ruled) begin(opts Options) error {
 	return nil
 }
 
-// use says which configuration is in force from now on, whose rules were checked.
+// use sets the configuration in force, whose rules were checked.
 func (r *ruled) use(cfg *config.Config) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cfg, r.wrong = cfg, nil
 }
 
-// look checks the rules against the tools that are known now, and logs what was not
-// wrong before.
+// look checks the rules against the tools that are known now, and logs new mistakes.
 func (r *ruled) look(version string, logger hclog.Logger) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -144,7 +143,7 @@ func (r *ruled) look(version string, logger hclog.Logger) {
 	r.wrong = wrong
 }
 
-// problems returns what is wrong with the rules.
+// problems returns the mistakes in the rules.
 func (r *ruled) problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,11 +11,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// agentName is what the host's own token for agents on this machine is called.
+// agentName is the name of the host's own token, for agents on this machine.
 const agentName = "local"
 
-// buildTokens makes the tokens that count over the network: the host's own, and those
-// of the configuration.
+// buildTokens makes the tokens that are valid over the network: the host's own and those of
+// the configuration.
 func (d *Daemon) buildTokens(ctx context.Context) (err error) {
 	cfg := d.opts.Config
 	if err := d.rememberEnded(ctx); err != nil {
@@ -28,8 +28,7 @@ func (d *Daemon) buildTokens(ctx context.Context) (err error) {
 	return err
 }
 
-// makeAgent takes up the host's own token, and makes another one in the place of one
-// that is revoked.
+// makeAgent loads the host's own token, and replaces it if it is revoked.
 func (d *Daemon) makeAgent(stateDir string) error {
 	secret, err := auth.EnsureKey(stateDir, auth.AgentKey)
 	if err == nil && d.isRevoked(auth.Digest(secret)) {
@@ -42,7 +41,7 @@ func (d *Daemon) makeAgent(stateDir string) error {
 	return nil
 }
 
-// withAgent adds the host's own token for agents on this machine.
+// withAgent adds the host's own token.
 func (d *Daemon) withAgent(tokens []auth.Token) []auth.Token {
 	return append([]auth.Token{d.agent}, tokens...)
 }
@@ -56,15 +55,16 @@ func (d *Daemon) isRevoked(digest string) bool {
 	return false
 }
 
-// RevokeToken makes the tokens with a name end after a grace, for good. Without one,
-// what they have under way ends with them. The host's own is replaced at once.
+// RevokeToken revokes the tokens with a name after a grace period, permanently. Without a
+// grace period it also ends their running calls. The host's own token is replaced
+// immediately.
 func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Duration, by auth.Caller) error {
-	ctx = context.WithoutCancel(ctx) // whoever asks may leave: what has begun is done whole
+	ctx = context.WithoutCancel(ctx) // the caller may leave, but the revocation is completed
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	digests := d.parts.tokens.Digests(name)
 	if len(digests) == 0 {
-		return tool.Errorf(tool.NotFound, "there is no token %q that counts", name).WithHint("toolhost token list shows the tokens")
+		return tool.Errorf(tool.NotFound, "there is no valid token %q", name).WithHint("toolhost token list shows the tokens")
 	}
 	at := time.Now().Add(grace).UTC().Truncate(time.Millisecond)
 	if err := saveRevoked(ctx, d.parts.store, name, digests, at, grace <= 0); err != nil {
@@ -75,14 +75,14 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 	}
 	what := fmt.Sprintf("the token %q is revoked", name)
 	if grace > 0 {
-		what += " from " + at.Format(time.RFC3339) + " on"
+		what += " from " + at.Format(time.RFC3339)
 	}
 	d.opts.Logger.Warn("a token is revoked", "token", name, "from", at.Format(time.RFC3339), "by", by.User)
 	if err := d.parts.journal.ChangeBy(ctx, by.User, what); err != nil {
-		d.opts.Logger.Error("the journal does not tell that a token is revoked", "token", name, "error", err)
+		d.opts.Logger.Error("the journal cannot record that a token is revoked", "token", name, "error", err)
 	}
 	cfg := d.config.Load()
-	var unmade error // the revoked one ends all the same
+	var unmade error // the old one is revoked nevertheless
 	if name == agentName {
 		unmade = d.makeAgent(cfg.StateDir)
 	}
@@ -94,7 +94,7 @@ func (d *Daemon) RevokeToken(ctx context.Context, name string, grace time.Durati
 	return unmade
 }
 
-// pokeTokens has keepTokens see when the next token ends by now.
+// pokeTokens makes keepTokens compute again when the next token ends.
 func (d *Daemon) pokeTokens() {
 	select {
 	case d.tokensChanged <- struct{}{}:
@@ -102,11 +102,11 @@ func (d *Daemon) pokeTokens() {
 	}
 }
 
-// maxNap bounds how long keepTokens sleeps: the clock may be set, and a machine that
-// sleeps does not count.
+// maxNap bounds how long keepTokens sleeps: the clock may be set, or the machine may be
+// suspended.
 const maxNap = time.Minute
 
-// keepTokens ends the calls of tokens that expire, or whose grace is over, until ctx ends.
+// keepTokens ends the calls of tokens that expire or whose grace period ends, until ctx ends.
 func (d *Daemon) keepTokens(ctx context.Context) {
 	timer := time.NewTimer(maxNap)
 	defer timer.Stop()
@@ -120,28 +120,27 @@ func (d *Daemon) keepTokens(ctx context.Context) {
 			return
 		case <-d.tokensChanged:
 		case <-timer.C:
-			d.endTokens(ctx) // also one that ended between two looks
+			d.endTokens(ctx)
 		}
 	}
 }
 
-// endTokens ends the calls of tokens that count no more, and remembers those whose grace
-// is over.
+// endTokens ends the calls of invalid tokens, and records those whose grace period is over.
 func (d *Daemon) endTokens(ctx context.Context) {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()
 	d.parts.pipeline.Operations().Revoke(d.parts.tokens.Count)
 	if err := d.rememberEnded(context.WithoutCancel(ctx)); err != nil {
-		d.opts.Logger.Error("a host that starts with a clock that was set back would take revoked tokens", "error", err)
+		d.opts.Logger.Error("if the clock is set back, a restarted host would accept revoked tokens", "error", err)
 		return
 	}
 	if err := d.parts.tokens.Replace(d.withAgent(d.config.Load().Tokens), d.revoked...); err != nil {
-		d.opts.Logger.Error("the tokens are as before", "error", err)
+		d.opts.Logger.Error("the tokens cannot be replaced", "error", err)
 	}
 }
 
-// rememberEnded reads which tokens are revoked, and writes down those that are over: they
-// stay so if the clock is set back.
+// rememberEnded reads the revoked tokens, and records those whose revocation has taken
+// effect, so that they stay invalid if the clock is set back.
 func (d *Daemon) rememberEnded(ctx context.Context) error {
 	if err := d.readRevoked(ctx); err != nil {
 		return err
@@ -158,12 +157,12 @@ func (d *Daemon) rememberEnded(ctx context.Context) error {
 	return nil
 }
 
-// readRevoked reads the tokens that were revoked. What a clock has measured of their grace
-// counts on.
+// readRevoked reads the revoked tokens. It keeps what a monotonic clock has measured of their
+// grace periods.
 func (d *Daemon) readRevoked(ctx context.Context) error {
 	rows, err := d.parts.store.Read().QueryContext(ctx, "SELECT sha256, name, revoked, ended FROM revoked_tokens")
 	if err != nil {
-		return fmt.Errorf("read which tokens are revoked: %w", err)
+		return fmt.Errorf("read the revoked tokens: %w", err)
 	}
 	defer rows.Close()
 	var revoked []auth.Revocation
@@ -171,7 +170,7 @@ func (d *Daemon) readRevoked(ctx context.Context) error {
 		var r auth.Revocation
 		var at int64
 		if err := rows.Scan(&r.SHA256, &r.Name, &at, &r.Ended); err != nil {
-			return fmt.Errorf("read which tokens are revoked: %w", err)
+			return fmt.Errorf("read the revoked tokens: %w", err)
 		}
 		r.At = time.UnixMilli(at).UTC()
 		r.Ends = time.Now().Add(time.Until(r.At))
@@ -183,13 +182,14 @@ func (d *Daemon) readRevoked(ctx context.Context) error {
 		revoked = append(revoked, r)
 	}
 	if err := rows.Err(); err != nil {
-		return fmt.Errorf("read which tokens are revoked: %w", err)
+		return fmt.Errorf("read the revoked tokens: %w", err)
 	}
 	d.revoked = revoked
 	return nil
 }
 
-// saveRevoked writes that tokens end at a time, unless they end sooner, or that they have.
+// saveRevoked records that tokens end at a time, unless they end sooner, or that they have
+// ended.
 func saveRevoked(ctx context.Context, s *store.Store, name string, digests []string, at time.Time, ended bool) error {
 	err := s.Do(ctx, func(tx *sql.Tx) error {
 		for _, digest := range digests {
@@ -205,4 +205,13 @@ func saveRevoked(ctx context.Context, s *store.Store, name string, digests []str
 		return fmt.Errorf("record that a token is revoked: %w", err)
 	}
 	return nil
+}
+
+// AgentToken returns the token of agents of the host with a state directory. If no host has
+// run yet, AgentToken makes the token, as the host would.
+func AgentToken(stateDir string) (string, error) {
+	if err := store.MakeDir(stateDir); err != nil {
+		return "", err
+	}
+	return auth.EnsureKey(stateDir, auth.AgentKey)
 }

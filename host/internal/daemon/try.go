@@ -13,10 +13,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Try starts every plugin of a configuration and returns what became of each.
-// If a host holds the state directory, they get another one, so that the host
-// is not disturbed. The plugins are stopped when it returns. The error is about
-// their settings, or about the machine; opts.Load is not needed.
+// Try starts every plugin of a configuration, returns the state of each, and stops them. If a
+// host holds the state directory, the plugins get another one, so that the host is not
+// disturbed. The error is about their settings, or about the machine. opts.Load is not
+// needed.
 func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error) {
 	dir, giveBack, err := tryDir(opts.Config.StateDir)
 	if err != nil {
@@ -54,8 +54,8 @@ func Try(ctx context.Context, opts Options) (plugins []httpapi.Plugin, err error
 	return httpapi.NewPlugins(s.Plugins(), tools.Entries(), tools.Refused()), nil
 }
 
-// tryDir returns the state directory if no host holds it, so that what is
-// learned of the plugins is known from then on; else a temporary one.
+// tryDir returns the state directory if no host holds it, so that the tools of the plugins are
+// saved there, or a temporary one.
 func tryDir(stateDir string) (dir string, giveBack func() error, err error) {
 	lock, err := store.Lock(stateDir)
 	if err == nil {
@@ -68,8 +68,8 @@ func tryDir(stateDir string) (dir string, giveBack func() error, err error) {
 	return dir, func() error { return os.RemoveAll(dir) }, err
 }
 
-// startAll starts the plugins that do not run and have not failed. Those that
-// cannot start say why in [supervisor.Supervisor.Plugins].
+// startAll starts the plugins that do not run and have not failed. The state of a plugin says
+// why it cannot start.
 func startAll(ctx context.Context, s *supervisor.Supervisor) {
 	var starts sync.WaitGroup
 	for _, p := range s.Plugins() {
@@ -78,4 +78,21 @@ func startAll(ctx context.Context, s *supervisor.Supervisor) {
 		}
 	}
 	starts.Wait()
+}
+
+// LearnSchema returns the JSON Schema of a plugin's settings. If the schema is not known, it
+// starts the plugin. The error says why the plugin does not start.
+func LearnSchema(ctx context.Context, stateDir string, p supervisor.Plugin) ([]byte, error) {
+	if schema, known := supervisor.KnownSchema(stateDir, p); known {
+		return schema, nil
+	}
+	launcher, err := sandbox.NewLauncher()
+	if err != nil {
+		return nil, err
+	}
+	schema, err := supervisor.LearnSchema(ctx, supervisor.Options{Launcher: launcher, StateDir: stateDir, Hidden: []string{stateDir}}, p)
+	if err := errors.Join(err, launcher.Close()); err != nil {
+		return nil, err
+	}
+	return schema, nil
 }

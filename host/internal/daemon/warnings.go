@@ -11,9 +11,9 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/sandbox"
 )
 
-// Warnings returns what in a configuration is no mistake and probably not meant, each
-// with its place: [config.Config.Warnings], and which tools are left out because of their
-// tier, of the plugins that were started before. It starts nothing.
+// Warnings returns settings that are valid but probably not intended, each with its place:
+// [config.Config.Warnings], and tools that are left out because of their tier, of plugins
+// that were started before. It starts nothing.
 func Warnings(cfg *config.Config, version string) ([]string, error) {
 	tools, _, err := knownTools(cfg, version)
 	if err != nil {
@@ -35,17 +35,17 @@ func Warnings(cfg *config.Config, version string) ([]string, error) {
 	for _, p := range cfg.Plugins {
 		s := p.Supervisor
 		if level := s.Confinement.Isolation; p.Enabled && len(s.Forbidden) > 0 && executes(s.Confinement) && !level.CanHave(sandbox.LayerMounts) {
-			warnings = append(warnings, cfg.Hide(fmt.Sprintf(`%s: isolation = %q of plugin %q hides nothing from the programs that it executes: paths.forbidden is held by checks of calls and commands only. Write "auto".`,
+			warnings = append(warnings, cfg.Hide(fmt.Sprintf(`%s: isolation = %q of plugin %q hides nothing from the programs that it executes: only checks of calls and commands enforce paths.forbidden. Write "auto".`,
 				p.Place, level, s.Name)))
 		}
 	}
 	return warnings, nil
 }
 
-// NotHidden says what of paths.forbidden no sandbox holds.
-const NotHidden = "its programs see what a pattern with wildcards covers and is made later, and hard links that somebody makes later"
+// NotHidden describes what no sandbox hides of paths.forbidden.
+const NotHidden = "its programs see files that a pattern with wildcards covers if they are created later, and hard links that are created later"
 
-// Notes returns what in a configuration holds less far than it reads.
+// Notes returns limits of what a configuration enforces.
 func Notes(cfg *config.Config) []string {
 	var names []string
 	for _, p := range cfg.Plugins {
@@ -56,25 +56,24 @@ func Notes(cfg *config.Config) []string {
 	if len(names) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("paths.forbidden is hidden from what plugins execute (%s) as found when each starts; %s", strings.Join(names, ", "), NotHidden)}
+	return []string{fmt.Sprintf("paths.forbidden hides files that exist when a plugin (%s) starts from its programs; %s", strings.Join(names, ", "), NotHidden)}
 }
 
-// UntoldAccounts says what becomes of tokens if this machine does not tell which account has
-// opened a connection, for the reason that [auth.CheckOrigins] gives; "" if it tells, or
-// if nothing is served over HTTP.
+// UntoldAccounts returns a warning about tokens if this machine does not report the account of
+// a connection, for the reason of [auth.CheckOrigins]; "" if it does, or if the host does
+// not serve HTTP.
 func UntoldAccounts(cfg *config.Config, reason error) string {
 	switch {
 	case reason == nil || cfg.Listen == "":
 		return ""
 	case errors.Is(reason, auth.ErrNeverTold):
-		return "this system does not tell which account has opened a connection: over HTTP every token counts from each account of this machine. " +
+		return "this system does not report the account of a connection: over HTTP every account of this machine may use every token. " +
 			`Write listen = "" if no program needs HTTP.`
 	}
-	return fmt.Sprintf(`which account has opened a connection cannot be told here (%v): over HTTP no token counts but those with account = "any".`, reason)
+	return fmt.Sprintf(`the account of a connection is not known here (%v): over HTTP only tokens with account = "any" are valid.`, reason)
 }
 
-// warn logs what is probably not meant in a configuration, once the tools of its plugins
-// are known.
+// warn logs the warnings about a configuration, once the tools of its plugins are known.
 func (d *Daemon) warn(cfg *config.Config) {
 	warnings, err := Warnings(cfg, d.opts.Version)
 	if err != nil {

@@ -18,8 +18,8 @@ func TestUntoldAccounts(t *testing.T) {
 	}{
 		{"127.0.0.1:7780", nil, ""},
 		{"", auth.ErrNeverTold, ""},
-		{"127.0.0.1:7780", auth.ErrNeverTold, "every token counts from each account"},
-		{"127.0.0.1:7780", errors.New("no /proc"), `cannot be told here (no /proc): over HTTP no token counts but those with account = "any"`},
+		{"127.0.0.1:7780", auth.ErrNeverTold, "every account of this machine may use every token"},
+		{"127.0.0.1:7780", errors.New("no /proc"), `is not known here (no /proc): over HTTP only tokens with account = "any" are valid`},
 	} {
 		got := daemon.UntoldAccounts(&config.Config{Listen: tt.listen}, tt.reason)
 		if !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
