@@ -338,6 +338,37 @@ func TestGrace(t *testing.T) {
 	}
 }
 
+// A command has its time of grace from its first moment on, when nothing here knows yet
+// that it is started.
+func TestGraceAtTheStart(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // what is to note the start waits for the loop below
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	begun := filepath.Join(t.TempDir(), "begun")
+	c := proc.Command{Path: "/bin/sh", Args: []string{"-c", "trap 'exit 3' TERM; : > " + begun + "; while :; do :; done"}, Grace: patience}
+	var got proc.Result
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		got, err = proc.Run(ctx, c)
+	}()
+	for there := false; !there; {
+		select {
+		case <-ended:
+			t.Fatalf("Run() = %+v, %v, before it is canceled", got, err)
+		default:
+			_, missing := os.Stat(begun)
+			there = missing == nil
+		}
+	}
+	cancel()
+	<-ended
+	if err != nil || got.ExitCode != 3 || !got.Canceled {
+		t.Errorf("Run() = %+v, %v, want exit code 3 after SIGTERM", got, err)
+	}
+}
+
 // So can what it leaves; what does not is killed when the time is over.
 func TestGraceOfTheRest(t *testing.T) {
 	for _, tt := range []struct {

@@ -267,11 +267,16 @@ func (a *attendant) note(report reaper.Report, timer *time.Timer) {
 		a.giveUp(a.explain(report.Failed))
 		a.ended = true
 	case report.Started != nil && a.startErr == nil:
-		timer.Stop()
+		if !a.stopping {
+			timer.Stop()
+		}
 		a.running = true
 		a.begun = time.Now()
 		result.Restricted = report.Started.Restricted
 		a.p.setRunning(a.r)
+		if a.stopping {
+			a.terminate()
+		}
 		a.started <- nil
 		prepareReaper(&a.r.preparing) // soon done; finish waits for it
 	case report.Exited != nil:
@@ -298,21 +303,29 @@ func (a *attendant) giveUp(err error) {
 	}
 }
 
-// stop stops the command because ctx has ended.
+// stop stops the command because ctx has ended. A command with a time of grace gets it
+// even if its start is not reported yet: it may be running, and hold locks.
 func (a *attendant) stop(ctx context.Context, timer *time.Timer) {
-	a.giveUp(fmt.Errorf("start %s: %w", tool.VisibleName(a.c.Path), context.Cause(ctx)))
-	if a.exited {
-		return // it is being cleared away
-	}
-	if a.running {
-		a.p.result.stopped(ctx)
-	}
-	if !a.running || a.c.Grace == 0 {
+	switch {
+	case a.exited: // it is being cleared away
+	case a.c.Grace == 0:
+		a.giveUp(fmt.Errorf("start %s: %w", tool.VisibleName(a.c.Path), context.Cause(ctx)))
+		if a.running {
+			a.p.result.stopped(ctx)
+		}
 		a.kill(timer)
-		return
+	default:
+		a.p.result.stopped(ctx)
+		a.stopping = true
+		timer.Reset(a.c.Grace)
+		if a.running {
+			a.terminate()
+		}
 	}
-	a.stopping = true
-	timer.Reset(a.c.Grace)
+}
+
+// terminate asks the command to end.
+func (a *attendant) terminate() {
 	// A process that is stopped handles no signal until it is continued. If the
 	// reaper cannot pass them on, the time of grace ends all the same.
 	_ = a.r.signal(reaper.Spare)
