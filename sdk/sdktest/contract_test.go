@@ -216,7 +216,7 @@ func TestContextDefaults(t *testing.T) {
 		ctx  tool.Context
 		want seen
 	}{
-		{"small", tool.Context{}, seen{"tester", "sdktest", "a client", 1, 16 * tool.KiB, true, true}},
+		{"small", tool.Context{}, seen{"tester", "sdktest", "a client", 1, 40 * tool.KiB, true, true}},
 		{"large", tool.Context{}, seen{"tester", "sdktest", "a client", 1, tool.MiB, true, true}},
 		{
 			"large",

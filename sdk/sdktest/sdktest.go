@@ -225,7 +225,7 @@ func (p *Plugin) complete(c tool.Call) tool.Call {
 }
 
 // defaultMaxOutput is what a host gives a tool that does not ask for more.
-const defaultMaxOutput = 16 * tool.KiB
+const defaultMaxOutput = 40 * tool.KiB
 
 func (p *Plugin) maxOutput(name string) tool.ByteSize {
 	for _, t := range p.tools {

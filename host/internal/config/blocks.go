@@ -24,6 +24,7 @@ type rootBlock struct {
 	Secrets   []secretBlock    `hcl:"secret,block"`
 	Sandboxes []sandboxBlock   `hcl:"sandbox,block"`
 	Plugins   []pluginBlock    `hcl:"plugin,block"`
+	Clients   []clientBlock    `hcl:"client,block"`
 }
 
 type localsBlock struct {
@@ -50,6 +51,7 @@ type tokenBlock struct {
 	Roles       *hcl.Attribute `hcl:"roles"`
 	Approves    *hcl.Attribute `hcl:"approves"`
 	Elicitation *hcl.Attribute `hcl:"elicitation"`
+	Structured  *hcl.Attribute `hcl:"structured"`
 	Expires     *hcl.Attribute `hcl:"expires"`
 	Account     *hcl.Attribute `hcl:"account"`
 }
@@ -134,6 +136,15 @@ type urlsBlock struct {
 type approvalsBlock struct {
 	Timeout  *hcl.Attribute `hcl:"timeout"`
 	Patience *hcl.Attribute `hcl:"patience"`
+}
+
+// clientBlock is how a client of MCP gets its results.
+type clientBlock struct {
+	Name      string    `hcl:"name,label"`
+	NameRange hcl.Range `hcl:"name,label_range"`
+
+	MaxOutput  *hcl.Attribute `hcl:"max_output"`
+	Structured *hcl.Attribute `hcl:"structured"`
 }
 
 type resultsBlock struct {

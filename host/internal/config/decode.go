@@ -93,6 +93,7 @@ func (d *decoder) decode(bodies []*hclsyntax.Body) *Config {
 	cfg.Policy, cfg.ActionsPerHour = d.policy(root.Policy, cfg.Workspace)
 	cfg.Approvals = d.approvals(root.Approvals)
 	cfg.Results = d.results(root.Results)
+	cfg.Clients = d.clients(root.Clients)
 	cfg.Journal = d.journal(root.Journal)
 	granted := d.grantable(root.Secrets)
 	sandboxes := d.sandboxes(root.Sandboxes)

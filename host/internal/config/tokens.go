@@ -65,7 +65,7 @@ func (d *decoder) tokenName(block tokenBlock, firsts map[string]hcl.Range) {
 
 // token reads one token block, and the users whose calls it approves.
 func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
-	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Expires: d.expiry(block), Account: d.tokenAccount(block)}
+	t = auth.Token{Name: block.Name, SHA256: d.tokenHash(block), Roles: d.roles(block), Elicitation: d.flag(block.Elicitation, false), Structured: d.flag(block.Structured, false), Expires: d.expiry(block), Account: d.tokenAccount(block)}
 	if d.absent(block.User) {
 		d.mistake(block.Range, "Missing user", "Token %q needs the user whose calls it makes or decides. Add user = \"...\".", block.Name)
 	} else {
@@ -79,6 +79,10 @@ func (d *decoder) token(block tokenBlock) (t auth.Token, approves []word) {
 		d.mistake(block.Elicitation.NameRange, "Useless elicitation",
 			"Only the client of a token with the role %q can ask its user about calls. Remove elicitation.", auth.Agent)
 		t.Elicitation = false
+	}
+	if block.Structured != nil && t.Roles != 0 && !t.Roles.Has(auth.Agent) {
+		d.mistake(block.Structured.NameRange, "Useless structured",
+			"Only a token with the role %q gets results. Remove structured.", auth.Agent)
 	}
 	for _, w := range d.words(block.Approves, `a list of users such as ["ci"]`) {
 		switch {

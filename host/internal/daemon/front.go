@@ -45,7 +45,7 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 		return err
 	}
 	p.mcp = mcpserver.New(mcpserver.Options{
-		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg),
+		Catalog: p.catalog, Pipeline: p.pipeline, Approvals: p.approvals, Ready: d.ready, Patience: patience(cfg), Clients: d.clients,
 		SessionEnded: p.endSession, Ephemeral: d.opts.Ephemeral, Version: d.opts.Version, Logger: d.opts.Logger.Named("mcp"),
 	})
 	p.onStop(p.mcp.Close)
@@ -66,6 +66,15 @@ func (d *Daemon) buildFront(ctx context.Context) (err error) {
 	p.onStop(p.front.close)
 	p.front.beside(d.keepTokens)
 	return nil
+}
+
+// clients returns how clients get their results, by the configuration in force.
+func (d *Daemon) clients() map[string]mcpserver.Client {
+	clients := make(map[string]mcpserver.Client)
+	for _, c := range d.config.Load().Clients {
+		clients[c.Name] = mcpserver.Client{MaxOutput: c.MaxOutput, Structured: c.Structured}
+	}
+	return clients
 }
 
 // endSession ends the grants and the plugins' state of one session.

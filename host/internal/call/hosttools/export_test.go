@@ -1,7 +1,10 @@
 package hosttools
 
-// Part is part, for tests.
-var Part = part
+// Part and Selected are part and selected, for tests.
+var (
+	Part     = part
+	Selected = selected
+)
 
 // Waiting returns how many calls of approval_wait a user has.
 func (t *Tools) Waiting(user string) int {

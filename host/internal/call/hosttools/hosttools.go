@@ -67,11 +67,9 @@ func Plugin(patience time.Duration) catalog.Plugin {
 func Specs() []tool.Spec {
 	return []tool.Spec{
 		{
-			Name: catalog.ResultRead, Title: "Read on in a long result", Category: "host", Tier: tool.ReadOnly,
-			Description: "Returns the next part of a result that was too long. Use it when output ends with a line that names " +
-				catalog.ResultRead + ": call it with that handle and cursor. The last line of each part says how to read on, or that it was the end. " +
-				"Whole results are kept for a limited time.",
-			InputSchema: json.RawMessage(fmt.Sprintf(readSchema, minPart, maxPart, maxPart)),
+			Name: catalog.ResultRead, Title: "Read long result", Category: "host", Tier: tool.ReadOnly,
+			Description: "Read more of a result that was cut: its end names the handle. Read from a cursor or line, search with pattern, or select from JSON.",
+			InputSchema: json.RawMessage(fmt.Sprintf(readSchema, minPart, maxPart, maxPattern, maxContext, maxPointer)),
 			MaxOutput:   maxPart + noteSize, MaxConcurrency: maxReads,
 		},
 		{
@@ -88,7 +86,7 @@ func Specs() []tool.Spec {
 func (t *Tools) Run(ctx context.Context, _, _ string, call tool.Call, sink tool.Sink) (tool.Result, bool, error) {
 	switch call.Tool {
 	case catalog.ResultRead:
-		result, err := t.read(call)
+		result, err := t.read(ctx, call)
 		return result, err == nil, err
 	case catalog.ApprovalWait:
 		result, err := t.wait(ctx, call, sink)

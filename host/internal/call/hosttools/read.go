@@ -1,10 +1,12 @@
 package hosttools
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
@@ -15,10 +17,12 @@ import (
 
 const (
 	// maxPart bounds the bytes of one part; minPart has room for any character.
-	maxPart = 32 * tool.KiB
+	maxPart = 40 * tool.KiB
 	minPart = utf8.UTFMax
-	// noteSize is room for the last line.
-	noteSize = tool.KiB
+	// maxPartLines bounds the lines of one part.
+	maxPartLines = 1_990
+	// noteSize is room for the last line, and for the marks of untrusted content.
+	noteSize = 512
 	// maxReads bounds the concurrent reads.
 	maxReads = 64
 )
@@ -26,23 +30,48 @@ const (
 const readSchema = `{
 	"type": "object",
 	"properties": {
-		"handle": {"type": "string", "description": "the handle that the end of the cut output names, tc_..."},
-		"cursor": {"type": "integer", "minimum": 0, "maximum": 9007199254740991, "description": "the byte to read from; default 0, the beginning"},
-		"limit": {"type": "integer", "minimum": %d, "maximum": %d, "description": "how many bytes to read at most; default %d"}
+		"handle": {"type": "string", "description": "tc_..., from the end of the cut output"},
+		"cursor": {"type": "integer", "minimum": 0, "maximum": 9007199254740991, "description": "byte to start at"},
+		"limit": {"type": "integer", "minimum": %d, "maximum": %d, "description": "most bytes to return"},
+		"line": {"type": "integer", "minimum": 1, "maximum": 9007199254740991, "description": "line to start at, instead of cursor"},
+		"pattern": {"type": "string", "minLength": 1, "maxLength": %d, "description": "return only matching lines (RE2)"},
+		"context": {"type": "integer", "minimum": 0, "maximum": %d, "description": "lines to show around each match"},
+		"select": {"type": "string", "maxLength": %d, "description": "JSON pointer into a JSON result, such as /items/0/name"}
 	},
 	"required": ["handle"]
 }`
 
 // readInput are the arguments of result_read. A number may be written as 1e3.
 type readInput struct {
-	Handle string  `json:"handle"`
-	Cursor float64 `json:"cursor"`
-	Limit  float64 `json:"limit"`
+	Handle  string  `json:"handle"`
+	Cursor  float64 `json:"cursor,omitempty"`
+	Limit   float64 `json:"limit,omitempty"`
+	Line    float64 `json:"line,omitempty"`
+	Pattern string  `json:"pattern,omitempty"`
+	Context float64 `json:"context,omitempty"`
+	Select  *string `json:"select,omitempty"`
 }
 
-// read returns a part of a kept result. The last line tells how to read the next one.
-func (t *Tools) read(call tool.Call) (tool.Result, error) {
-	in := readInput{Limit: float64(maxPart)}
+// next returns the call that reads on at a byte, as a model writes it.
+func (in readInput) next(cursor int64) string {
+	in.Cursor, in.Line, in.Limit = float64(cursor), 0, 0
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(in) // cannot fail: texts and numbers
+	return catalog.ResultRead + " " + strings.TrimSuffix(text.String(), "\n")
+}
+
+// span is the part of a result that is looked at.
+type span struct {
+	from, to int64
+	cursor   int64 // where to read, from <= cursor <= to
+}
+
+// read returns a part of a kept result, or lines of it. The last line tells how to read
+// the next one.
+func (t *Tools) read(ctx context.Context, call tool.Call) (tool.Result, error) {
+	var in readInput
 	if err := json.Unmarshal(call.Arguments, &in); err != nil {
 		return tool.Result{}, fmt.Errorf("read the arguments of %s: %w", catalog.ResultRead, err)
 	}
@@ -51,56 +80,120 @@ func (t *Tools) read(call tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	defer func() { _ = r.Close() }() // nothing was written
-	cursor := int64(in.Cursor)
-	if cursor > r.Size {
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "cursor: %d is beyond the end of the result, expected 0 to %d", cursor, r.Size).
-			WithHint("the whole begins with %s", pipeline.ReadOn(in.Handle, 0))
+	limit := int(maxPart)
+	if in.Limit > 0 {
+		limit = int(in.Limit)
 	}
-	text, next, err := part(r, r.Size, cursor, int(in.Limit))
+	if most := call.Context.MaxOutput; most > 0 { // of the caller's client, perhaps less
+		limit = min(limit, max(int(most-noteSize), minPart))
+	}
+	where, err := find(ctx, r, in)
 	if err != nil {
-		return tool.Result{}, tool.Errorf(tool.Unavailable, "the result %s cannot be read", in.Handle).WithCause(err).
-			WithHint("make the call that had it again")
+		return tool.Result{}, readError(in, err)
 	}
-	facts := map[string]any{"handle": in.Handle, "cursor": cursor, "bytes": r.Size}
-	if next < r.Size {
+	var text []byte
+	var next int64
+	var note string
+	if in.Pattern != "" {
+		var found found
+		found, err = search(ctx, r, where, in, limit)
+		text, next, note = found.text, found.next, found.lastLine(in, where)
+	} else {
+		text, next, err = part(r, where.to, where.cursor, limit)
+		note = lastLine(r, in, where, next)
+	}
+	if err != nil {
+		return tool.Result{}, readError(in, err)
+	}
+	facts := map[string]any{"handle": in.Handle, "cursor": where.cursor, "bytes": r.Size}
+	if next < where.to {
 		facts["next_cursor"] = next
 	}
 	// Two parts: the kept text, and the line about it.
-	return tool.Result{
-		Content:  []tool.Content{{Kind: tool.KindText, Data: text}, tool.Text(lastLine(r, in.Handle, cursor, next))},
-		Metadata: facts,
-	}, nil
+	content := []tool.Content{{Kind: tool.KindText, Data: text}}
+	if r.Untrusted {
+		content = pipeline.MarkUntrusted(content, "")
+		facts["untrusted"] = true
+	}
+	return tool.Result{Content: append(content, tool.Text(note)), Metadata: facts}, nil
 }
 
-// part reads at most limit bytes of text from a reader of the given size. It returns
-// whole characters, with U+FFFD for invalid bytes. next is the start of the next part.
-func part(r io.ReaderAt, size, cursor int64, limit int) (text []byte, next int64, err error) {
-	data := make([]byte, min(int64(limit+utf8.UTFMax), size-cursor))
+// find returns the part of a result that a call reads.
+func find(ctx context.Context, r *results.Result, in readInput) (span, error) {
+	where := span{to: r.Size, cursor: int64(in.Cursor)}
+	if in.Line > 0 && in.Cursor > 0 {
+		return span{}, tool.Errorf(tool.InvalidArgument, "line and cursor both say where to start").WithHint("give one of them")
+	}
+	if where.cursor > r.Size {
+		return span{}, tool.Errorf(tool.InvalidArgument, "cursor: %d is beyond the end of the result, expected 0 to %d", where.cursor, r.Size).
+			WithHint("the whole begins with %s", pipeline.ReadOn(in.Handle, 0))
+	}
+	if in.Select != nil {
+		var err error
+		if where.from, where.to, err = selected(ctx, r, r.Size, *in.Select); err != nil {
+			return span{}, err
+		}
+		where.cursor = min(max(where.cursor, where.from), where.to)
+	}
+	if in.Line > 0 {
+		at, lines, err := offsetOfLine(ctx, r, where, int64(in.Line))
+		if err != nil {
+			return span{}, err
+		}
+		if at < 0 {
+			return span{}, tool.Errorf(tool.InvalidArgument, "line: %d is beyond the end of the result, which has %d lines", int64(in.Line), lines).
+				WithHint("give a line from 1 to %d", max(lines, 1))
+		}
+		where.cursor = at
+	}
+	return where, nil
+}
+
+// readError returns the error for a result that cannot be read, or the one that says
+// what is wrong with the call.
+func readError(in readInput, err error) error {
+	if _, ok := errors.AsType[*tool.Error](err); ok {
+		return err
+	}
+	return tool.Errorf(tool.Unavailable, "the result %s cannot be read", in.Handle).WithCause(err).
+		WithHint("make the call that had it again")
+}
+
+// part reads at most limit bytes of text before the byte to. It returns whole
+// characters, with U+FFFD for invalid bytes. next is the start of the next part.
+func part(r io.ReaderAt, to, cursor int64, limit int) (text []byte, next int64, err error) {
+	data := make([]byte, min(int64(limit+utf8.UTFMax), to-cursor))
 	if n, err := r.ReadAt(data, cursor); n < len(data) && err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF // the file was truncated
 		}
 		return nil, 0, err
 	}
-	last := cursor+int64(len(data)) == size
+	last := cursor+int64(len(data)) == to
 	text = make([]byte, 0, min(limit, len(data)))
+	lines := 0
 	for used := 0; used < len(data); {
 		char, width := utf8.DecodeRune(data[used:])
-		if len(text)+utf8.RuneLen(char) > limit || !last && !utf8.FullRune(data[used:]) {
+		if len(text)+utf8.RuneLen(char) > limit || lines == maxPartLines || !last && !utf8.FullRune(data[used:]) {
 			return text, cursor + int64(used), nil
 		}
 		text = utf8.AppendRune(text, char)
 		used += width
+		if char == '\n' {
+			lines++
+		}
 	}
 	return text, cursor + int64(len(data)), nil
 }
 
 // lastLine tells which part was read, and how to read the next one.
-func lastLine(r *results.Result, handle string, cursor, next int64) string {
-	where := fmt.Sprintf("[bytes %d to %d of %d; ", cursor, next, r.Size)
+func lastLine(r *results.Result, in readInput, read span, next int64) string {
+	where := fmt.Sprintf("[bytes %d to %d of %d; ", read.cursor, next, r.Size)
 	switch {
-	case next < r.Size:
-		return where + "the rest: " + pipeline.ReadOn(handle, next) + "]"
+	case next < read.to:
+		return where + "the rest: " + in.next(next) + "]"
+	case read.to < r.Size:
+		return where + "this was the end of what you selected]"
 	case r.Size < r.Whole:
 		return where + fmt.Sprintf("this was the end of what is kept: the whole had %d bytes, which is too long to be kept]", r.Whole)
 	}

@@ -45,7 +45,7 @@ func readAll(t *testing.T, h *host, handle string, cursor int, limit int) (text 
 			t.Fatalf("result_read(%v) = %+v, want two parts", arguments, got)
 		}
 		data, last := got.Content[0].Data, string(got.Content[1].Data)
-		if !utf8.Valid(data) || limit > 0 && len(data) > limit || len(data) > 32<<10 {
+		if !utf8.Valid(data) || limit > 0 && len(data) > limit || len(data) > 40<<10 {
 			t.Fatalf("a part has %d bytes for a limit of %d, or is not UTF-8", len(data), limit)
 		}
 		text += string(data)
@@ -117,7 +117,7 @@ func TestReadRefuses(t *testing.T) {
 		{"no handle", ann, map[string]any{}, tool.InvalidArgument, "handle"},
 		{"a cursor below 0", ann, map[string]any{"handle": id, "cursor": -1}, tool.InvalidArgument, "cursor"},
 		{"a limit that fits no character", ann, map[string]any{"handle": id, "limit": 3}, tool.InvalidArgument, "limit"},
-		{"a limit that is too large", ann, map[string]any{"handle": id, "limit": 32<<10 + 1}, tool.InvalidArgument, "limit"},
+		{"a limit that is too large", ann, map[string]any{"handle": id, "limit": 40<<10 + 1}, tool.InvalidArgument, "limit"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			wantError(t, "result_read", h.call(t, tt.by, catalog.ResultRead, tt.arguments).Result.Error, tt.code, tt.says)
@@ -133,7 +133,7 @@ func TestReadRefuses(t *testing.T) {
 // and does not repeat a part of it for that.
 func TestReadBytesThatAreNoText(t *testing.T) {
 	h := open(t, options{run: func(_ context.Context, _ tool.Call, sink tool.Sink) (tool.Result, error) {
-		sink.Chunk(tool.Chunk{Stream: tool.Stdout, Data: []byte(strings.Repeat("a\xff", 10_000) + "\xf0\x9f")})
+		sink.Chunk(tool.Chunk{Stream: tool.Stdout, Data: []byte(strings.Repeat("a\xff", 30_000) + "\xf0\x9f")})
 		return tool.TextResult("done"), nil
 	}})
 	got := h.call(t, ann, "look", nil)
@@ -146,7 +146,7 @@ func TestReadBytesThatAreNoText(t *testing.T) {
 		text += string(part.Content[0].Data)
 		cursor, more = part.Metadata["next_cursor"].(int64)
 	}
-	if want := strings.Repeat("a\uFFFD", 10_000) + "\uFFFD\uFFFD"; text != want {
+	if want := strings.Repeat("a\uFFFD", 30_000) + "\uFFFD\uFFFD"; text != want {
 		t.Errorf("the text has %d bytes, want %d: %q", len(text), len(want), text[:20])
 	}
 }

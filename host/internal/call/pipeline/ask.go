@@ -84,7 +84,7 @@ func (p *Pipeline) preview(ctx context.Context, c *call) (*tool.Preview, error) 
 	if err := p.enter(ctx, c, place, p.opts.MaxWait); err != nil {
 		return nil, err
 	}
-	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c))
+	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.previewCall(c))
 	p.slots.leave(place)
 	if err == nil {
 		return &preview, nil
@@ -241,6 +241,6 @@ func (p *Pipeline) stale(ctx context.Context, c *call, result tool.Result) bool 
 		return false
 	}
 	// The call still holds its slot at the plugin.
-	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.toolCall(c))
+	preview, err := p.opts.Runner.Preview(ctx, c.entry.Plugin, c.entry.Digest, p.previewCall(c))
 	return err == nil && !bytes.Equal(preview.Digest, c.preview.Digest)
 }

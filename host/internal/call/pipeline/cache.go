@@ -31,6 +31,7 @@ type cacheKey struct {
 	scope                   cacheScope
 	digest, tool, arguments string
 	resets                  int // how often the settings were replaced
+	presentation            Presentation
 }
 
 // cacheScope is the part of the cache that a call empties if it changes something.
@@ -67,7 +68,7 @@ func (s *cache) get(c *call) (tool.Result, bool) {
 	defer s.mu.Unlock()
 	key := cacheKey{
 		scope:  cacheScope{c.Caller.User, c.entry.Plugin},
-		digest: c.entry.Digest, tool: c.entry.Spec.Name, arguments: c.hash, resets: s.resets,
+		digest: c.entry.Digest, tool: c.entry.Spec.Name, arguments: c.hash, resets: s.resets, presentation: c.Presentation,
 	}
 	c.cacheKey = key
 	c.epoch = s.epochs[key.scope]

@@ -137,7 +137,7 @@ func TestCallReachesThePlugin(t *testing.T) {
 		ID: outcome.ID, Tool: "echo", Arguments: json.RawMessage(`{"text":"hi","times":2}`),
 		Context: tool.Context{
 			Session: "s1", User: "ann", Client: "test", Traceparent: req.Traceparent, Attempt: 1,
-			MaxOutput: 16 * tool.KiB, Roots: []string{"/project"}, Files: &tool.FilePolicy{Sensitive: sensitive.Default(), Protect: protect.Presets()},
+			MaxOutput: 40 * tool.KiB, Roots: []string{"/project"}, Files: &tool.FilePolicy{Sensitive: sensitive.Default(), Protect: protect.Presets()},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -184,6 +184,14 @@ func lost(c *call, sent bool, err error) error {
 		WithHint(hint).WithCause(err)
 }
 
+// previewCall returns the call as the plugin gets it for a preview. A person reads that,
+// whatever the caller shows.
+func (p *Pipeline) previewCall(c *call) tool.Call {
+	call := p.toolCall(c)
+	call.Context.MaxOutput = c.entry.MaxOutput
+	return call
+}
+
 // toolCall returns the call as the plugin gets it.
 func (p *Pipeline) toolCall(c *call) tool.Call {
 	rules := p.rules()
@@ -197,7 +205,7 @@ func (p *Pipeline) toolCall(c *call) tool.Call {
 			Client:      c.Caller.Client,
 			Traceparent: c.Traceparent,
 			Attempt:     max(1, c.attempts),
-			MaxOutput:   c.entry.MaxOutput,
+			MaxOutput:   min(c.budget(), c.entry.MaxOutput),
 			Roots:       p.roots(),
 			Protected:   rules.Protected(),
 			Files: &tool.FilePolicy{

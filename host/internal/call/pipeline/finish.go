@@ -71,14 +71,15 @@ func (p *Pipeline) callerError(c *call, err error) *tool.Error {
 	return boundError(e)
 }
 
-// checkResult returns a result that is valid and within the tool's output budget.
-// It checks the budget of the structured part before it parses that. Results of the
-// host's own tools pass unchanged: they fit, or have passed here before.
+// checkResult returns a result that is valid, within the caller's budget, and marked if
+// it is untrusted. It checks the budget of the structured part before it parses that.
+// Results of the host's own tools fit, or have passed here before, for another caller
+// perhaps.
 func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if c.entry.OfHost() {
-		return result
+		return p.truncateText(c, c.asText(result), nil)
 	}
-	result, structured := p.limitStructured(c, p.dropForged(c, result))
+	result, structured := p.limitStructured(c, c.asText(p.dropForged(c, result)))
 	if err := checkOutput(c, result); err != nil {
 		p.opts.Logger.Warn("result refused", "call", c.id, "plugin", c.entry.Plugin, "tool", c.entry.Spec.Name,
 			"error", err, "cause", err.Unwrap())
@@ -87,7 +88,7 @@ func (p *Pipeline) checkResult(c *call, result tool.Result) tool.Result {
 	if result.Error != nil {
 		result.Error = boundError(knownCode(result.Error))
 	}
-	return p.truncateText(c, result, structured)
+	return p.truncateText(c, c.markStructured(result), structured)
 }
 
 // checkOutput checks the parts of a result that programs read.

@@ -32,7 +32,7 @@ func maxOutput(size tool.ByteSize) func(*tool.Spec) {
 
 func TestOutputIsCut(t *testing.T) {
 	got := callWith(t, tool.TextResult(strings.Repeat("x", 142_857))).Text()
-	want := strings.Repeat("x", 16<<10) + "\n[output truncated — original size: 142,857 bytes]"
+	want := strings.Repeat("x", 40<<10) + "\n[output truncated — original size: 142,857 bytes]"
 	if got != want {
 		t.Errorf("a text of 142,857 bytes became %d bytes that end %q", len(got), got[max(0, len(got)-80):])
 	}
@@ -138,10 +138,10 @@ func TestStructuredOutput(t *testing.T) {
 		{"no schema", `[1]`, nil, ""},
 		{"does not fit", `{"n":"x"}`, []func(*tool.Spec){withSchema}, "output_invalid: the tool's structured result does not fit the schema that it publishes"},
 		{"not JSON", `{"n":`, nil, "output_invalid: the tool's structured result is not JSON"},
-		{"too large, and not JSON", `{"n":` + strings.Repeat(" ", 17<<10), []func(*tool.Spec){withSchema}, "output_invalid: the tool's structured result is not JSON"},
-		{"too large, and not JSON, without a schema", strings.Repeat("]", 17<<10), nil, "output_invalid: the tool's structured result is not JSON"},
-		{"too large, and does not fit", `{"n":"` + strings.Repeat("x", 17<<10) + `"}`, []func(*tool.Spec){withSchema}, "resource_exhausted: the tool's structured result has 17,416 bytes, more than its budget of 16KiB"},
-		{"too large", string(large), nil, "resource_exhausted: the tool's structured result has 142,865 bytes, more than its budget of 16KiB"},
+		{"too large, and not JSON", `{"n":` + strings.Repeat(" ", 41<<10), []func(*tool.Spec){withSchema}, "output_invalid: the tool's structured result is not JSON"},
+		{"too large, and not JSON, without a schema", strings.Repeat("]", 41<<10), nil, "output_invalid: the tool's structured result is not JSON"},
+		{"too large, and does not fit", `{"n":"` + strings.Repeat("x", 41<<10) + `"}`, []func(*tool.Spec){withSchema}, "resource_exhausted: the tool's structured result has 41,992 bytes, more than its budget of 40KiB"},
+		{"too large", string(large), nil, "resource_exhausted: the tool's structured result has 142,865 bytes, more than its budget of 40KiB"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := callWith(t, tool.Result{Structured: json.RawMessage(tt.structured)}, tt.edits...)

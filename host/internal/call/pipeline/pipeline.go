@@ -247,6 +247,8 @@ type Request struct {
 	// Context is what the caller tells the approver about the call. It is shown
 	// as the caller's words and decides nothing.
 	Context string
+	// Presentation is the form of the result.
+	Presentation Presentation
 }
 
 // Start starts a call and returns at once. The end of ctx does not end the call.

@@ -58,9 +58,9 @@ func (w *spilled) annotate(result tool.Result) tool.Result {
 	return result
 }
 
-// spill keeps texts, joined by line breaks as a caller reads them. If they cannot
-// be kept, it logs the reason and returns nil.
-func (p *Pipeline) spill(c *call, texts ...[]byte) *spilled {
+// spill keeps texts of a result, joined by line breaks as a caller reads them. If they
+// cannot be kept, it logs the reason and returns nil.
+func (p *Pipeline) spill(c *call, result tool.Result, texts ...[]byte) *spilled {
 	if p.opts.Results == nil {
 		return nil
 	}
@@ -75,11 +75,12 @@ func (p *Pipeline) spill(c *call, texts ...[]byte) *spilled {
 		}
 		_, _ = w.Write(text)
 	}
-	return p.endSpill(c, w)
+	return p.endSpill(c, result, w)
 }
 
-// endSpill closes a writer and returns what it has kept.
-func (p *Pipeline) endSpill(c *call, w *results.Writer) *spilled {
+// endSpill closes a writer and returns what it has kept of a result.
+func (p *Pipeline) endSpill(c *call, result tool.Result, w *results.Writer) *spilled {
+	w.Untrusted = IsUntrusted(result)
 	bytes, err := w.Keep()
 	if err != nil {
 		p.notKept(c, err)
@@ -118,7 +119,7 @@ func (p *Pipeline) put(c *call, data []byte) {
 	case s.lost:
 	case s.file != nil:
 		_, _ = s.file.Write(data) // Keep returns the error
-	case s.size <= int64(min(c.entry.MaxOutput, maxHead)):
+	case s.size <= int64(min(c.budget(), maxHead)):
 		s.head.Write(data)
 	default:
 		var err error
@@ -135,15 +136,15 @@ func (p *Pipeline) put(c *call, data []byte) {
 }
 
 // endStream resets the stream and returns its size. If the output is longer than
-// the text of the result and than the tool's output budget, endStream returns the
-// file, too, which the caller must close.
+// the text of the result and than the caller's budget, endStream returns the file,
+// too, which the caller must close.
 func (c *call) endStream(text int) (file *results.Writer, size int) {
 	s := &c.stream
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	file, size = s.file, int(s.size)
 	s.head, s.size, s.file, s.lost = bytes.Buffer{}, 0, nil, false
-	if file != nil && size <= max(int(c.entry.MaxOutput), text) {
+	if file != nil && size <= max(int(c.budget()), text) {
 		file.Discard()
 		file = nil
 	}

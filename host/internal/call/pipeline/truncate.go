@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,14 +26,15 @@ const (
 
 // limitStructured replaces a structured result above the budget by an error, since
 // a part of it is not valid. It keeps the other parts of the result, and spills
-// the text of the structured one.
+// the text of the structured one. A caller that shows only texts gets no error:
+// [call.asText] has dropped what is above the tool's budget.
 func (p *Pipeline) limitStructured(c *call, result tool.Result) (tool.Result, *spilled) {
-	size, budget := len(result.Structured), c.entry.MaxOutput
-	if size <= int(budget) || !json.Valid(result.Structured) { // the check of the output refuses invalid JSON
+	size, budget := len(result.Structured), c.budget()
+	if size <= int(budget) || c.Presentation.TextOnly || !json.Valid(result.Structured) { // the check of the output refuses invalid JSON
 		return result, nil
 	}
 	c.dropStream() // the structured result is kept instead
-	kept := p.spill(c, result.Structured)
+	kept := p.spill(c, result, result.Structured)
 	hint := "ask for less in one call"
 	if kept != nil {
 		hint = "read it as text with " + kept.read() + ", or " + hint
@@ -44,24 +46,27 @@ func (p *Pipeline) limitStructured(c *call, result tool.Result) (tool.Result, *s
 	return result, kept
 }
 
-// truncateText cuts the text of a result to the budget, spills the whole, and adds
-// how to read it. The whole is the text, or the tool's output while it ran if that
-// is longer. structured is the structured result if that was spilled already,
-// instead of both; else nil.
+// truncateText cuts the text of a result to the budget, spills the whole, marks it if
+// it is untrusted, and adds how to read the whole. The whole is the text, or the tool's
+// output while it ran if that is longer. structured is the structured result if that
+// was spilled already, instead of both; else nil.
 func (p *Pipeline) truncateText(c *call, result tool.Result, structured *spilled) tool.Result {
-	fitted, size, at := truncateContent(result.Content, int(c.entry.MaxOutput))
+	fitted, size, at := truncateContent(result.Content, bounds{
+		bytes: c.room(result), lines: cmp.Or(c.Presentation.MaxLines, math.MaxInt), ends: c.entry.RunsCommands(),
+	})
 	file, streamed := c.endStream(size)
 	cut, text := at >= 0, (*spilled)(nil)
 	if file != nil {
-		if text = p.endSpill(c, file); text != nil {
+		if text = p.endSpill(c, result, file); text != nil {
 			size = streamed
 		}
 	}
 	if cut && structured == nil && text == nil {
-		if text = p.spill(c, texts(result.Content)...); text != nil {
+		if text = p.spill(c, result, texts(result.Content)...); text != nil {
 			text.cursor = at
 		}
 	}
+	fitted = markText(result, fitted)
 	if cut || text != nil {
 		fitted = noteCut(fitted, text, size)
 	}
@@ -69,27 +74,94 @@ func (p *Pipeline) truncateText(c *call, result tool.Result, structured *spilled
 	return cmp.Or(structured, text).annotate(result)
 }
 
-// truncateContent cuts the text parts to budget bytes together, and drops binary
-// parts beyond [maxBinary] and all parts beyond [maxParts]. It returns the size of
-// the whole text, and the position of the cut in [texts] joined by line breaks, or
-// -1 if it cut nothing.
-func truncateContent(content []tool.Content, budget int) (fitted []tool.Content, size, at int) {
-	text, binary := 0, 0
+// bounds are the bounds of the texts of a result together.
+type bounds struct {
+	bytes, lines int
+	// ends keeps the end of a text as well as its beginning, as readers of the output
+	// of a command want it.
+	ends bool
+}
+
+// fit returns the beginning of a text that is within the bounds, and its end if that is
+// kept too. beginning is the length of the former.
+func (b bounds) fit(text []byte) (fitted []byte, beginning int) {
+	if len(text) <= b.bytes && lines(text) <= b.lines {
+		return text, len(text)
+	}
+	const gap = 64 // room for the line between both ends
+	if !b.ends || b.bytes <= 2*gap || b.lines < 4 {
+		head := firstLines(excerpt.Head(text, b.bytes), b.lines)
+		return head, len(head)
+	}
+	head := firstLines(excerpt.Head(text, (b.bytes-gap)*2/5), b.lines*2/5)
+	tail := lastLines(text[len(head):], b.bytes-gap-len(head), b.lines-lines(head)-1)
+	left := len(text) - len(head) - len(tail)
+	return slices.Concat(head, fmt.Appendf(nil, "\n[%s bytes left out]\n", thousands(left)), tail), len(head)
+}
+
+// lines counts the lines of a text.
+func lines(text []byte) int {
+	n := bytes.Count(text, []byte("\n"))
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+// firstLines returns the first lines of a text.
+func firstLines(text []byte, most int) []byte {
+	for at := range text {
+		if text[at] != '\n' {
+			continue
+		}
+		if most--; most <= 0 {
+			return text[:at+1]
+		}
+	}
+	return text
+}
+
+// lastLines returns the last lines of a text, in at most the given bytes.
+func lastLines(text []byte, most, lines int) []byte {
+	from := max(len(text)-most, 0)
+	for from < len(text) && !utf8.RuneStart(text[from]) {
+		from++
+	}
+	for at := len(text) - 2; at >= from; at-- { // the last line may end with a line break
+		if text[at] != '\n' {
+			continue
+		}
+		if lines--; lines <= 0 {
+			return text[at+1:]
+		}
+	}
+	return text[from:]
+}
+
+// truncateContent cuts the text parts to the bounds, and drops binary parts beyond
+// [maxBinary] and all parts beyond [maxParts]. It returns the size of the whole text,
+// and the position of the cut in [texts] joined by line breaks, or -1 if it cut
+// nothing.
+func truncateContent(content []tool.Content, b bounds) (fitted []tool.Content, size, at int) {
+	text, binary, line, textParts := 0, 0, 0, 0
 	for _, part := range content {
 		if part.IsText() {
 			text += len(part.Data)
+			line += lines(part.Data)
+			textParts++
 		} else {
 			binary += len(part.Data)
 		}
 	}
-	if text <= budget && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, unfit) {
+	if text <= b.bytes && line <= b.lines && binary <= int(maxBinary) && len(content) <= maxParts && !slices.ContainsFunc(content, unfit) {
 		return content, text, -1
 	}
 
+	b.ends = b.ends && textParts == 1
 	kept := content[:min(len(content), maxParts)]
 	fitted = make([]tool.Content, 0, len(kept)+2)
 	binary = 0
-	left, shown, cut := budget, 0, false
+	shown, cut := 0, false
 	for _, part := range kept {
 		switch {
 		case unshowable(part):
@@ -102,9 +174,11 @@ func truncateContent(content []tool.Content, budget int) (fitted []tool.Content,
 			continue // no text follows the cut
 		default:
 			text := validText(part.Data)
-			part.Data, cut = excerpt.Head(text, left), len(text) > left
-			left -= len(part.Data)
-			if shown += len(part.Data); !cut {
+			var beginning int
+			part.Data, beginning = b.fit(text)
+			cut = beginning < len(text)
+			b.bytes, b.lines = b.bytes-beginning, b.lines-lines(part.Data)
+			if shown += beginning; !cut {
 				shown++ // the line break before the next part
 			} else if len(part.Data) == 0 {
 				continue

@@ -18,6 +18,9 @@ type Result struct {
 	// Whole is the size of the result: more than Size if it was longer than the quota,
 	// so that only its head was kept.
 	Whole int64
+	// Untrusted says that it holds content from outside, and is marked so wherever a
+	// part of it is shown.
+	Untrusted bool
 
 	file *os.File
 }
@@ -43,7 +46,7 @@ func (d *Dir) Find(user, handle string) (*Result, error) {
 		return nil, tool.Errorf(tool.Unavailable, "the result %s cannot be read", handle).WithCause(err).
 			WithHint("make the call that had it again")
 	}
-	return &Result{Size: k.size, Whole: k.whole, file: file}, nil
+	return &Result{Size: k.size, Whole: k.whole, Untrusted: k.untrusted, file: file}, nil
 }
 
 func (d *Dir) lookUp(folder, handle string) (kept, bool) {

@@ -76,6 +76,7 @@ type kept struct {
 	handle, file string
 	size         int64 // of the file
 	whole        int64 // of the result: more if only its head was kept
+	untrusted    bool  // the result holds content from outside
 	made         time.Time
 }
 

@@ -85,12 +85,13 @@ func (d *Dir) loadUser(folder string) error {
 
 // loadFile returns the result of a file, and false if the file is useless.
 func (d *Dir) loadFile(folder, file, handle, rest string) (*kept, bool) {
-	whole, err := strconv.ParseInt(rest, 10, 64)
+	size, isUntrusted := strings.CutSuffix(rest, untrusted)
+	whole, err := strconv.ParseInt(size, 10, 64)
 	info, statErr := d.root.Lstat(path.Join(folder, file))
 	if err != nil || statErr != nil || !info.Mode().IsRegular() || info.Size() > whole {
 		return nil, false
 	}
-	k := &kept{handle: handle, file: file, size: info.Size(), whole: whole, made: info.ModTime()}
+	k := &kept{handle: handle, file: file, size: info.Size(), whole: whole, untrusted: isUntrusted, made: info.ModTime()}
 	return k, !d.expired(k) && !k.made.After(time.Now())
 }
 

@@ -16,8 +16,14 @@ const partial = ".part"
 // errNoRoom reports that no part of a result could be kept.
 var errNoRoom = errors.New("keep a result: other results of the user are being written and take all of the quota")
 
+// untrusted is the suffix of the name of a file with content from outside.
+const untrusted = ".untrusted"
+
 // Writer writes a result. Only one goroutine may use it at a time.
 type Writer struct {
+	// Untrusted says that the result holds content from outside. It is read by Keep.
+	Untrusted bool
+
 	d              *Dir
 	folder, handle string
 	file           *os.File // nil when the writer has ended
@@ -100,7 +106,10 @@ func (w *Writer) Keep() (int64, error) {
 		w.err = errNoRoom
 	}
 	k := &kept{
-		handle: w.handle, file: w.handle + "." + strconv.FormatInt(w.whole, 10), size: w.size, whole: w.whole, made: time.Now(),
+		handle: w.handle, file: w.handle + "." + strconv.FormatInt(w.whole, 10), size: w.size, whole: w.whole, untrusted: w.Untrusted, made: time.Now(),
+	}
+	if w.Untrusted {
+		k.file += untrusted
 	}
 	final := path.Join(w.folder, k.file)
 	if w.err == nil {

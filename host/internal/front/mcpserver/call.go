@@ -14,7 +14,6 @@ import (
 	"github.com/toolhost/toolhost/host/internal/call/operation"
 	"github.com/toolhost/toolhost/host/internal/call/pipeline"
 	"github.com/toolhost/toolhost/host/internal/tools/catalog"
-	"github.com/toolhost/toolhost/internal/excerpt"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -25,22 +24,23 @@ import (
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	ctx, done := s.begin(ctx, req)
 	defer done()
+	caller, err := s.callerOf(req)
+	if err != nil {
+		return nil, err
+	}
+	client := s.client(req, caller)
 	progress := startProgress(ctx, req)
 	defer progress.finish() // no progress may follow the result
-	outcome, question, err := s.outcome(ctx, req, tool.Sink{Progress: progress.report})
+	outcome, question, err := s.outcome(ctx, req, caller, client, tool.Sink{Progress: progress.report})
 	if question != nil || err != nil {
 		return question, err
 	}
-	return s.deferred.render(outcome, req.ProtocolVersion()), nil
+	return s.deferred.render(outcome, client.Structured), nil
 }
 
 // outcome makes the call, or goes on with one, and waits for its outcome. The
 // result is the question that the client is to answer first, if there is one.
-func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink tool.Sink) (operation.Outcome, *mcp.CallToolResult, error) {
-	caller, err := s.callerOf(req)
-	if err != nil {
-		return operation.Outcome{}, nil, err
-	}
+func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, caller auth.Caller, client Client, sink tool.Sink) (_ operation.Outcome, _ *mcp.CallToolResult, err error) {
 	r := round{caller: caller}
 	stateless := req.ProtocolVersion() >= firstStateless
 	var op *operation.Operation
@@ -60,6 +60,8 @@ func (s *Server) outcome(ctx context.Context, req *mcp.CallToolRequest, sink too
 			Traceparent: traceparent(req),
 			Sink:        sink,
 			Attended:    true,
+
+			Presentation: client.presentation(),
 		})
 	}
 	defer op.Release()
@@ -110,16 +112,17 @@ var errGone = errors.New("the client is gone")
 
 // callerOf returns who calls, by the credential of the request over HTTP or of the pair
 // of streams.
-func (s *Server) callerOf(req *mcp.CallToolRequest) (caller auth.Caller, err error) {
+func (s *Server) callerOf(req mcp.Request) (caller auth.Caller, err error) {
+	session := req.GetSession().ID()
 	if e := exchangeOf(req); e != nil {
 		caller = e.caller
-	} else if one := s.sessions.of(req.Session.ID()); one == nil || one.who == nil {
+	} else if one := s.sessions.of(session); one == nil || one.who == nil {
 		return caller, errGone
 	} else if caller, err = one.who(); err != nil {
 		return caller, err
 	}
 	caller.Client = cmp.Or(clientName(req), caller.Client)
-	caller.Session = cmp.Or(req.Session.ID(), caller.Session)
+	caller.Session = cmp.Or(session, caller.Session)
 	return caller, nil
 }
 
@@ -130,20 +133,6 @@ func comeBack(o operation.Outcome) string {
 	}
 	return fmt.Sprintf("tell the user to decide, e.g. with: toolhost approvals approve %s, or toolhost approvals reject %s; then call %s with {\"id\":%q} to get its result",
 		o.Approval, o.Approval, catalog.ApprovalWait, o.Approval)
-}
-
-// clientName is what the client calls itself, cut to what a log line can bear.
-// A stateless request says it in its _meta, which is decoded already.
-func clientName(req *mcp.CallToolRequest) string {
-	if told, ok := req.Params.Meta[mcp.MetaKeyClientInfo].(map[string]any); ok {
-		name, _ := told["name"].(string)
-		return excerpt.Printable(name, 100)
-	}
-	info := req.ClientInfo()
-	if info == nil {
-		return ""
-	}
-	return excerpt.Printable(info.Name, 100)
 }
 
 // traceparent is the W3C Trace Context of the request, if it has a valid one.

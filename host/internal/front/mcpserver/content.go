@@ -18,10 +18,11 @@ const (
 	metaError    = "toolhost/error"
 )
 
-// render returns the outcome of a call as the protocol represents it. A structured
-// result is sent once, as structured content; only clients of revisions without
-// structured content get it as text.
-func (d *deferred) render(outcome operation.Outcome, version string) *mcp.CallToolResult {
+// render returns the outcome of a call as the protocol represents it. Clients that are
+// known show a model either the texts of a result or its structured content, so a
+// structured result is sent only to a client that asks for it, and is its text for all
+// others if there is none.
+func (d *deferred) render(outcome operation.Outcome, structured bool) *mcp.CallToolResult {
 	r := outcome.Result
 	out := &mcp.CallToolResult{
 		Meta:    mcp.Meta{metaCallID: outcome.ID},
@@ -40,7 +41,7 @@ func (d *deferred) render(outcome operation.Outcome, version string) *mcp.CallTo
 	}
 	switch {
 	case r.Structured == nil:
-	case version >= firstWithStructured:
+	case structured:
 		out.StructuredContent = d.structured(r.Structured)
 	case len(r.Content) == 0:
 		out.Content = append(out.Content, d.text(r.Structured))

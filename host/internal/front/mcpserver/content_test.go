@@ -12,19 +12,19 @@ import (
 
 func TestRender(t *testing.T) {
 	for _, tt := range []struct {
-		name     string
-		result   tool.Result
-		revision string
-		want     string
+		name       string
+		result     tool.Result
+		structured bool
+		want       string
 	}{
 		{
-			"text", tool.TextResult("hi"), "2025-11-25",
+			"text", tool.TextResult("hi"), false,
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[{"type":"text","text":"hi"}]}`,
 		},
 		{
 			"nothing",
 			tool.Result{},
-			"2025-11-25",
+			false,
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[]}`,
 		},
 		{
@@ -33,26 +33,26 @@ func TestRender(t *testing.T) {
 				Content: []tool.Content{tool.Text("out")},
 				Error:   tool.Errorf(tool.Failed, "Exit code: 2").WithHint("look at the output"),
 			},
-			"2025-11-25",
+			false,
 			`{"_meta":{"toolhost/call_id":"tc_1","toolhost/error":{"code":"failed","retryable":false}},` +
 				`"content":[{"type":"text","text":"Tool execution failed: Exit code: 2\nHint: look at the output"},{"type":"text","text":"out"}],"isError":true}`,
 		},
 		{
 			"structured, once",
 			tool.Result{Structured: json.RawMessage(`{"n":1}`)},
-			"2025-06-18",
+			true,
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[],"structuredContent":{"n":1}}`,
 		},
 		{
-			"structured, to a client that has none",
+			"structured, to a client that shows texts",
 			tool.Result{Structured: json.RawMessage(`{"n":1}`)},
-			"2025-03-26",
+			false,
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[{"type":"text","text":"{\"n\":1}"}]}`,
 		},
 		{
-			"text and structured, to a client that has none",
+			"text and structured, to a client that shows texts",
 			tool.Result{Content: []tool.Content{tool.Text("one")}, Structured: json.RawMessage(`{"n":1}`)},
-			"2025-03-26",
+			false,
 			`{"_meta":{"toolhost/call_id":"tc_1"},"content":[{"type":"text","text":"one"}]}`,
 		},
 		{
@@ -67,7 +67,7 @@ func TestRender(t *testing.T) {
 				},
 				Metadata: map[string]any{"lines": 3},
 			},
-			"2025-11-25",
+			false,
 			`{"_meta":{"toolhost/call_id":"tc_1","toolhost/metadata":{"lines":3}},"content":[` +
 				`{"type":"image","mimeType":"image/png","data":"cG5n"},` +
 				`{"type":"audio","mimeType":"audio/wav","data":"d2F2"},` +
@@ -77,7 +77,7 @@ func TestRender(t *testing.T) {
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := json.Marshal((&deferred{}).render(operation.Outcome{ID: "tc_1", Result: tt.result}, tt.revision))
+			got, err := json.Marshal((&deferred{}).render(operation.Outcome{ID: "tc_1", Result: tt.result}, tt.structured))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 // encoded is a result as a client reads it: what the SDK makes of it, filled.
 func encoded(t *testing.T, l *deferred, r tool.Result) (decoded any, message string) {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"id": 1, "result": l.render(operation.Outcome{ID: "tc_1", Result: r}, "2025-11-25")})
+	text, err := json.Marshal(map[string]any{"id": 1, "result": l.render(operation.Outcome{ID: "tc_1", Result: r}, true)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestLateInPieces(t *testing.T) {
 	_, want := encoded(t, &all, r)
 	for size := 1; size < 2*markLength; size++ {
 		var l deferred
-		message, err := json.Marshal(map[string]any{"id": 1, "result": l.render(operation.Outcome{ID: "tc_1", Result: r}, "2025-11-25")})
+		message, err := json.Marshal(map[string]any{"id": 1, "result": l.render(operation.Outcome{ID: "tc_1", Result: r}, true)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -157,7 +157,7 @@ func TestLateIsBounded(t *testing.T) {
 		var l deferred
 		big := tool.Result{Content: []tool.Content{tool.Text(strings.Repeat("x", deferFrom))}}
 		for range 3 {
-			if _, err := json.Marshal(l.render(operation.Outcome{Result: big}, "2025-11-25")); err != nil {
+			if _, err := json.Marshal(l.render(operation.Outcome{Result: big}, true)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -36,6 +36,9 @@ type Options struct {
 	// Patience is how long a client waits for a person to approve a call before
 	// it is told to come back; 0 means 45 seconds.
 	Patience time.Duration
+	// Clients returns how clients get their results, by the names that they give
+	// themselves. Nil adds nothing to what is known of clients.
+	Clients func() map[string]Client
 	// SessionEnded is called with the id of each session that has ended. It must return
 	// at once and must not call the Server. Nil drops it.
 	SessionEnded func(id string)
@@ -81,7 +84,7 @@ func New(opts Options) *Server {
 			GetSessionID: auth.NewSession,
 		},
 	)
-	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.resolveName)
+	s.sdk.AddReceivingMiddleware(onlyOffered, s.noteSession, s.awaitTools, s.listFor, s.resolveName)
 	s.sdk.AddSendingMiddleware(afterInitialize)
 	s.http = newEndpoint(s.sdk, logger)
 	s.stop = s.follow()

@@ -106,7 +106,7 @@ func (s *Server) needInput(req *mcp.CallToolRequest, r round, op *operation.Oper
 	op.Keep()
 	op.Expect()
 	state.Owner, state.Tool, state.Hash = ownerOf(r.caller), req.Params.Name, hashOf(req.Params.Arguments)
-	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{name: form}, RequestState: s.seal.close(state)}
+	return &mcp.CallToolResult{Content: []mcp.Content{}, InputRequests: mcp.InputRequestMap{name: form}, RequestState: s.seal.close(state)}
 }
 
 // hashOf tells arguments apart, however their JSON is spelled.

@@ -74,6 +74,34 @@ func (s *Server) lists(e *catalog.Entry) bool {
 	return s.published[e.Spec.Name] == e
 }
 
+// listFor makes a list of tools that of its caller: schemas of structured results are
+// for clients that get such results.
+func (s *Server) listFor(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		list, ok := result.(*mcp.ListToolsResult)
+		if err != nil || !ok {
+			return result, err
+		}
+		caller, err := s.callerOf(req)
+		if err != nil {
+			return nil, err
+		}
+		if s.client(req, caller).Structured {
+			return list, nil
+		}
+		for i, t := range list.Tools {
+			if t.OutputSchema == nil {
+				continue
+			}
+			plain := *t // the SDK's own is shared
+			plain.OutputSchema = nil
+			list.Tools[i] = &plain
+		}
+		return list, nil
+	}
+}
+
 // describe is a tool as clients see it.
 func describe(e *catalog.Entry) *mcp.Tool {
 	destructive := e.Destructive()

@@ -11,7 +11,7 @@ import (
 // Defaults for what neither the plugin nor the admin says.
 const (
 	DefaultTimeout   = 60 * time.Second
-	DefaultMaxOutput = 16 * tool.KiB
+	DefaultMaxOutput = 40 * tool.KiB
 	// DefaultCacheTTL is for tools whose plugin says that their results may be
 	// kept.
 	DefaultCacheTTL = time.Minute
@@ -74,6 +74,12 @@ func (e *Entry) Idempotent() bool { return e.ReadOnly() || e.Spec.Idempotent }
 // HighestTier is the highest tier that a call may have and still be run.
 func (e *Entry) HighestTier() tool.Tier {
 	return min(max(e.Tier, e.tiers.highest()), e.ceiling)
+}
+
+// RunsCommands reports whether the tool takes commands, so that the end of its output
+// says as much as the beginning.
+func (e *Entry) RunsCommands() bool {
+	return e.Schema.HasRole(tool.RoleCommand, tool.RoleScript, tool.RoleArgv)
 }
 
 // ValuesOf returns every text in the arguments of a call that has a role, at

@@ -12,6 +12,11 @@ import (
 // hidden stands where a secret was.
 const hidden = "(hidden)"
 
+// HasRole reports whether any argument can have one of the roles.
+func (s *Schema) HasRole(roles ...tool.Role) bool {
+	return slices.ContainsFunc(roles, func(r tool.Role) bool { return s.roles[s.validator]&roleSetOf(r) != 0 })
+}
+
 // ValuesOf returns every text in arguments that has a role, in the order of
 // their canonical text. What stands below a value with a role has it too, such
 // as the items of a list. Where the schema offers alternatives, a value has the

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"github.com/hashicorp/hcl/v2"
+
+	"github.com/toolhost/toolhost/host/internal/config/diag"
+	"github.com/toolhost/toolhost/sdk/tool"
+)
+
+// Client is a client block: how a client of MCP that gives itself this name gets its
+// results.
+type Client struct {
+	Name string
+	// MaxOutput is the most text in one result, from 4 KiB to 46 KiB; 0 means what the
+	// host knows of the client.
+	MaxOutput tool.ByteSize
+	// Structured means that it gets structured results besides texts.
+	Structured bool
+}
+
+const (
+	minClientOutput = 4 * tool.KiB
+	maxClientOutput = 46 * tool.KiB
+)
+
+// clients reads the client blocks.
+func (d *decoder) clients(blocks []clientBlock) (clients []Client) {
+	firsts := make(map[string]hcl.Range)
+	for _, block := range blocks {
+		if first, taken := firsts[block.Name]; taken {
+			d.mistake(block.NameRange, "Duplicate client", "Another client %q is at %s. Put everything into one.", block.Name, diag.Place(first))
+		}
+		firsts[block.Name] = block.NameRange
+		if !isLabel(block.Name, maxLabel) {
+			d.mistake(block.NameRange, "Invalid client name",
+				"This is the name that the client gives itself, its clientInfo.name. Expected 1 to %d bytes of visible characters, without space around them.", maxLabel)
+		}
+		client := Client{Name: block.Name, Structured: d.flag(block.Structured, false)}
+		const expected = `a size from "4KiB" to "46KiB"`
+		if size, ok := d.size(block.MaxOutput, expected); ok && (size < minClientOutput || size > maxClientOutput) {
+			d.mistake(block.MaxOutput.Expr.Range(), "Out of range", "Expected %s for %s, not %q. No client shows more in one result.", expected, block.MaxOutput.Name, size)
+		} else if ok {
+			client.MaxOutput = size
+		}
+		clients = append(clients, client)
+	}
+	return clients
+}
