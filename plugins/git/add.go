@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 )
 
 type addArgs struct {
-	Path  string   `json:"path,omitempty" jsonschema:"repository directory; default: that of the first file" role:"path" alias:"repo"`
+	Path  string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"path" alias:"repo"`
 	Files []string `json:"files" jsonschema:"files and directories to stage" role:"path" alias:"paths"`
 }
 
@@ -39,11 +40,8 @@ func planAdd(ctx context.Context, s *access, in addArgs) (change, error) {
 	if len(in.Files) == 0 {
 		return nil, tool.Errorf(tool.InvalidArgument, "files is empty").WithHint("name the files to stage, or the repository's directory to stage all changes")
 	}
-	r, err := s.repositoryOf(ctx, in.Path, in.Files)
+	r, err := s.unlocked(ctx, first(in.Path, in.Files))
 	if err != nil {
-		return nil, err
-	}
-	if err := r.refuseLocked(); err != nil {
 		return nil, err
 	}
 	c := &adding{repository: r}
@@ -61,16 +59,10 @@ func planAdd(ctx context.Context, s *access, in addArgs) (change, error) {
 	return c, nil
 }
 
-// repositoryOf opens the repository that contains path, or if path is empty, the
-// repository of the first file.
-func (s *access) repositoryOf(ctx context.Context, path string, files []string) (*repository, error) {
-	if path == "" {
-		path = "."
-		if len(files) > 0 {
-			path = files[0]
-		}
-	}
-	return s.repository(ctx, path)
+// first returns the path of the repository that a call names, or else its first file, or
+// else the workspace.
+func first(path string, files []string) string {
+	return cmp.Or(slices.Concat([]string{path}, files, []string{"."})...)
 }
 
 // toStage finds the changes below the paths that are not in the index in env. It leaves
@@ -129,26 +121,16 @@ func (r *repository) attributed(ctx context.Context, name string, paths []string
 		return nil, nil
 	}
 	var found, record []string
-	records := porcelain.NewRecords(func(field []byte) error {
-		if record = append(record, string(field)); len(record) < 3 {
-			return nil
+	err := r.records(ctx, command{args: []string{"check-attr", "-z", "--stdin", name}, stdin: terminated(paths)}, func(field string) {
+		if record = append(record, field); len(record) < 3 {
+			return
 		}
 		if meant(record[2]) {
 			found = append(found, record[0])
 		}
 		record = record[:0]
-		return nil
 	})
-	_, err := r.run(ctx, command{
-		args: []string{"check-attr", "-z", "--stdin", name}, stdin: []byte(strings.Join(paths, "\x00") + "\x00"), output: records, maxOutput: maxListed,
-	})
-	if err != nil {
-		return nil, err
-	}
-	if err := records.Close(); err != nil {
-		return nil, unreadable(err)
-	}
-	return found, nil
+	return found, err
 }
 
 // notes returns remarks about the staged files for the user.

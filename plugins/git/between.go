@@ -30,13 +30,8 @@ func (r *repository) between(ctx context.Context, to string, from ...string) ([]
 		found = append(found, newCommit(c, 200))
 		return nil
 	})
-	if _, err := r.run(ctx, command{args: commitLog(maxBetween+1, "--stdin"), stdin: []byte(input.String()), output: records, maxOutput: maxListed}); err != nil {
-		return nil, err
-	}
-	if err := records.Close(); err != nil {
-		return nil, unreadable(err)
-	}
-	return found, nil
+	err := r.read(ctx, command{args: commitLog(maxBetween+1, "--stdin"), stdin: []byte(input.String())}, records)
+	return found, err
 }
 
 // countOf describes the number of commits in a list from between.

@@ -15,7 +15,7 @@ import (
 
 type blameArgs struct {
 	Path  string `json:"path" jsonschema:"file" role:"path" alias:"file,repo"`
-	Rev   string `json:"rev,omitempty" jsonschema:"commit, branch or tag; default: the file now"`
+	Rev   string `json:"rev,omitempty" jsonschema:"revision; default: the file now"`
 	Lines string `json:"lines,omitempty" jsonschema:"10, 10-20 or 10-; default: all"`
 	sdk.Paged
 }
@@ -91,11 +91,8 @@ func blame(ctx context.Context, s *access, in blameArgs) (Blamed, error) {
 	result := Blamed{Path: r.show(r.focus)}
 	p := &page{limit: maxLimit, room: s.budget - overhead}
 	parser := porcelain.NewBlame(func(line porcelain.Line) { result.add(line, p) })
-	if _, err := r.run(ctx, command{args: append(args, "--", r.focus), output: parser, maxOutput: maxListed}); err != nil {
+	if err := r.read(ctx, command{args: append(args, "--", r.focus)}, parser); err != nil {
 		return Blamed{}, err
-	}
-	if err := parser.Close(); err != nil {
-		return Blamed{}, unreadable(err)
 	}
 	if p.more {
 		result.NextCursor = sdk.CursorAt(int64(first+p.shown), "")

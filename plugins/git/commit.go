@@ -16,7 +16,7 @@ import (
 )
 
 type commitArgs struct {
-	Path    string   `json:"path,omitempty" jsonschema:"repository directory; default: that of the first file" role:"path" alias:"repo"`
+	Path    string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"path" alias:"repo"`
 	Message string   `json:"message" jsonschema:"subject line, empty line, more text"`
 	Files   []string `json:"files,omitempty" jsonschema:"files and directories; default: the staged changes" role:"path" alias:"paths"`
 }
@@ -46,15 +46,12 @@ func planCommit(ctx context.Context, s *access, in commitArgs) (change, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := s.repositoryOf(ctx, in.Path, in.Files)
+	r, err := s.unlocked(ctx, first(in.Path, in.Files))
 	if err != nil {
 		return nil, err
 	}
 	c := &committing{repository: r, message: message, only: len(in.Files) > 0}
 	if c.author, err = r.identity(); err != nil {
-		return nil, err
-	}
-	if err := r.refuseLocked(); err != nil {
 		return nil, err
 	}
 	if err := c.look(ctx, in.Files); err != nil {
@@ -185,18 +182,13 @@ func (c *committing) leaveOut(ctx context.Context, x *privateIndex) error {
 	}
 	slices.Sort(away)
 	var stdin bytes.Buffer
-	records := porcelain.NewRecords(func(path []byte) error { // this index lacks files added since HEAD
-		if _, ok := slices.BinarySearch(away, string(path)); ok {
-			stdin.Write(path)
-			stdin.WriteByte(0)
+	err = c.records(ctx, x.with(command{args: []string{"ls-files", "-z", "--cached"}}), func(path string) { // this index lacks files added since HEAD
+		if _, ok := slices.BinarySearch(away, path); ok {
+			stdin.WriteString(path + "\x00")
 		}
-		return nil
 	})
-	if _, err := x.run(ctx, command{args: []string{"ls-files", "-z", "--cached"}, output: records, maxOutput: maxListed}); err != nil {
+	if err != nil {
 		return err
-	}
-	if err := records.Close(); err != nil {
-		return unreadable(err)
 	}
 	_, err = x.run(ctx, command{args: []string{"update-index", "-z", "--skip-worktree", "--stdin"}, stdin: stdin.Bytes()})
 	return err
@@ -213,12 +205,9 @@ func (c *committing) compare(ctx context.Context, x *privateIndex) error {
 		base = emptyTree(c.tree)
 	}
 	c.diff = porcelain.NewChanges(0)
-	list := command{args: slices.Concat([]string{"diff-index", "--cached"}, listFlags(), []string{base, "--"}), env: x.env, output: c.diff, maxOutput: maxListed}
-	if _, err := c.run(ctx, list); err != nil {
+	list := command{args: slices.Concat([]string{"diff-index", "--cached"}, listFlags(), []string{base, "--"}), env: x.env}
+	if err := c.read(ctx, list, c.diff); err != nil {
 		return err
-	}
-	if err := c.diff.Close(); err != nil {
-		return unreadable(err)
 	}
 	if c.diff.Total == 0 && !c.merge {
 		return nothingToCommit("nothing is staged")

@@ -15,11 +15,11 @@ import (
 )
 
 type diffArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
+	Path   string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
 	Staged bool     `json:"staged,omitempty" jsonschema:"show staged changes" default:"false"`
-	Base   string   `json:"base,omitempty" jsonschema:"commit, branch or tag to compare from"`
-	Head   string   `json:"head,omitempty" jsonschema:"commit, branch or tag to compare with base"`
-	Files  []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
+	Base   string   `json:"base,omitempty" jsonschema:"revision to compare from"`
+	Head   string   `json:"head,omitempty" jsonschema:"revision to compare with base"`
+	Files  []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
 	Stat   bool     `json:"stat,omitempty" jsonschema:"list files with counts of lines only" default:"false"`
 	sdk.Paged
 }

@@ -47,9 +47,14 @@ func (x *privateIndex) copy() error {
 
 // run runs git with this index.
 func (x *privateIndex) run(ctx context.Context, c command) (output, error) {
+	return x.r.run(ctx, x.with(c))
+}
+
+// with returns the command with this index.
+func (x *privateIndex) with(c command) command {
 	c.env = append(c.env, x.env...)
 	c.writes = !x.r.call.InPreview()
-	return x.r.run(ctx, c)
+	return c
 }
 
 // add adds the files as they are now, and removes the files that no longer exist.
@@ -71,12 +76,24 @@ func (x *privateIndex) tree(ctx context.Context) (string, error) {
 // not git add, which would look into submodules.
 func updateIndex(paths []string) command {
 	return command{
-		args: []string{"update-index", "--add", "--remove", "-z", "--stdin"}, stdin: []byte(strings.Join(paths, "\x00") + "\x00"), writes: true,
+		args: []string{"update-index", "--add", "--remove", "-z", "--stdin"}, stdin: terminated(paths), writes: true,
 	}
 }
 
-// refuseLocked returns an error if another process holds the lock of the index, or was
-// killed and left it behind.
+// terminated returns names for an input with -z.
+func terminated(names []string) []byte { return []byte(strings.Join(names, "\x00") + "\x00") }
+
+// unlocked opens the repository that contains name, to change it. It returns an error if
+// another process holds the lock of the index, or was killed and left it behind.
+func (s *access) unlocked(ctx context.Context, name string) (*repository, error) {
+	r, err := s.repository(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.refuseLocked()
+}
+
+// refuseLocked returns an error if the index is locked.
 func (r *repository) refuseLocked() error {
 	if _, err := os.Lstat(filepath.Join(r.gitDir, "index.lock")); err == nil {
 		return tool.Errorf(tool.Conflict, "Another git process is changing the repository, or was killed and left index.lock behind").

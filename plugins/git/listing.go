@@ -35,12 +35,9 @@ func (r *repository) lookAtIndex(ctx context.Context, env []string, untracked st
 		}
 	})
 	c := statusCommand("--no-renames", untracked, paths...)
-	c.output, c.env = parser, env
-	if _, err := r.run(ctx, c); err != nil {
+	c.env = env
+	if err := r.read(ctx, c, parser); err != nil {
 		return nil, err
-	}
-	if err := parser.Close(); err != nil {
-		return nil, unreadable(err)
 	}
 	if len(s.files) > maxHeld {
 		return nil, tool.Errorf(tool.ResourceExhausted, "More than %d files have changed", maxHeld).WithHint("name files or directories")

@@ -12,10 +12,10 @@ import (
 )
 
 type logArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
-	Files  []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
+	Path   string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
+	Files  []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
 	Limit  int      `json:"limit,omitempty" jsonschema:"maximum number of commits" min:"1" max:"1000" default:"20"`
-	Rev    string   `json:"rev,omitempty" jsonschema:"commit, branch, tag or range such as main..feature"`
+	Rev    string   `json:"rev,omitempty" jsonschema:"revision, or a range such as main..feature"`
 	Author string   `json:"author,omitempty" jsonschema:"text in name or email"`
 	Grep   string   `json:"grep,omitempty" jsonschema:"text in the message"`
 	Since  string   `json:"since,omitempty" jsonschema:"such as 2026-01-31 or 2 weeks ago"`
@@ -114,15 +114,12 @@ func log(ctx context.Context, s *access, in logArgs) (Log, error) {
 		args = append(args, begin)
 	}
 	args = append(args, "--")
-	_, err = r.run(ctx, command{args: append(args, paths...), output: records, maxOutput: maxListed})
+	err = r.read(ctx, command{args: append(args, paths...)}, records)
 	if isMissing(err) && begin == "HEAD" {
 		return result, nil // there is no commit yet
 	}
 	if err != nil {
 		return Log{}, err
-	}
-	if err := records.Close(); err != nil {
-		return Log{}, unreadable(err)
 	}
 	if p.more {
 		result.NextCursor, err = r.logCursor(ctx, begin, skip+p.shown)

@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -152,18 +151,13 @@ func (r *repository) list(ctx context.Context, args []string) ([]string, error) 
 
 func (r *repository) listOf(ctx context.Context, c command) ([]string, error) {
 	var paths []string
-	records := porcelain.NewRecords(func(record []byte) error {
+	err := r.records(ctx, c, func(path string) {
 		if len(paths) <= maxHeld {
-			paths = append(paths, string(record))
+			paths = append(paths, path)
 		}
-		return nil
 	})
-	c.output, c.maxOutput = records, maxListed
-	if _, err := r.run(ctx, c); err != nil {
+	if err != nil {
 		return nil, err
-	}
-	if err := records.Close(); err != nil {
-		return nil, unreadable(err)
 	}
 	if len(paths) > maxHeld {
 		return nil, tool.Errorf(tool.ResourceExhausted, "More than %d files would change", maxHeld)

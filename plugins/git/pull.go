@@ -12,7 +12,7 @@ import (
 )
 
 type pullArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Path   string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
 	Remote string `json:"remote,omitempty" jsonschema:"remote name"`
 	Branch string `json:"branch,omitempty" jsonschema:"remote branch; default: the upstream"`
 	Mode   string `json:"mode,omitempty" jsonschema:"what to do if both sides have new commits; ff_only refuses" enum:"ff_only,merge,rebase" default:"ff_only"`
@@ -28,11 +28,8 @@ type pulling struct {
 
 // planPull finds the remote and the branch of a call of git_pull.
 func planPull(ctx context.Context, s *access, in pullArgs) (change, error) {
-	r, err := s.repository(ctx, in.Path)
+	r, err := s.unlocked(ctx, in.Path)
 	if err != nil {
-		return nil, err
-	}
-	if err := r.refuseLocked(); err != nil {
 		return nil, err
 	}
 	c := &pulling{fetching: fetching{repository: r}, mode: in.Mode}

@@ -9,8 +9,8 @@ import (
 )
 
 type resetArgs struct {
-	Path string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
-	Rev  string `json:"rev,omitempty" jsonschema:"commit, branch or tag" default:"HEAD"`
+	Path string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
+	Rev  string `json:"rev,omitempty" jsonschema:"revision" default:"HEAD"`
 	Mode string `json:"mode,omitempty" jsonschema:"soft: branch only; mixed: also the index; keep: also files, if unchanged; merge: undo a merge; hard: discard all changes" enum:"soft,mixed,keep,merge,hard" default:"mixed"`
 }
 
@@ -27,11 +27,8 @@ type resetting struct {
 
 // planReset finds the changes that a call of git_reset discards.
 func planReset(ctx context.Context, s *access, in resetArgs) (change, error) {
-	r, err := s.repository(ctx, in.Path)
+	r, err := s.unlocked(ctx, in.Path)
 	if err != nil {
-		return nil, err
-	}
-	if err := r.refuseLocked(); err != nil {
 		return nil, err
 	}
 	c := &resetting{repository: r, mode: in.Mode}

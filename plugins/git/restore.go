@@ -10,10 +10,10 @@ import (
 )
 
 type restoreArgs struct {
-	Path   string   `json:"path,omitempty" jsonschema:"repository directory; default: that of the first file" role:"path" alias:"repo"`
+	Path   string   `json:"path,omitempty" jsonschema:"repository; default: that of files" role:"path" alias:"repo"`
 	Files  []string `json:"files" jsonschema:"files and directories" role:"path" alias:"paths"`
 	Where  string   `json:"where,omitempty" jsonschema:"index unstages" enum:"files,index,both" default:"files"`
-	Source string   `json:"source,omitempty" jsonschema:"commit, branch or tag; default: the index, else HEAD"`
+	Source string   `json:"source,omitempty" jsonschema:"revision; default: the index, else HEAD"`
 }
 
 // restoring is a call of git_restore.
@@ -31,11 +31,8 @@ func planRestore(ctx context.Context, s *access, in restoreArgs) (change, error)
 	if len(in.Files) == 0 {
 		return nil, tool.Errorf(tool.InvalidArgument, "files is empty").WithHint("name the files to restore, or the repository's directory to restore all")
 	}
-	r, err := s.repositoryOf(ctx, in.Path, in.Files)
+	r, err := s.unlocked(ctx, first(in.Path, in.Files))
 	if err != nil {
-		return nil, err
-	}
-	if err := r.refuseLocked(); err != nil {
 		return nil, err
 	}
 	c := &restoring{repository: r, where: in.Where}
@@ -91,7 +88,7 @@ func (c *restoring) Apply(ctx context.Context) (tool.Result, error) {
 	if c.source != "" {
 		args = append(args, "--source="+c.source)
 	}
-	if _, err := c.run(ctx, command{args: args, stdin: []byte(strings.Join(c.paths, "\x00") + "\x00"), writes: true}); err != nil {
+	if _, err := c.run(ctx, command{args: args, stdin: terminated(c.paths), writes: true}); err != nil {
 		return tool.Result{}, err
 	}
 	did := map[string]string{"files": "Restored", "index": "Unstaged", "both": "Restored and unstaged"}[c.where]

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/toolhost/toolhost/plugins/git/internal/porcelain"
 	"github.com/toolhost/toolhost/sdk/proc"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
@@ -96,6 +97,36 @@ func (r *repository) run(ctx context.Context, c command) (output, error) {
 		return out, r.explain(out)
 	}
 	return out, nil
+}
+
+// reader parses the output of a command as git writes it.
+type reader interface {
+	io.Writer
+	// Close returns an error if the output was not complete or not understood.
+	Close() error
+}
+
+// read runs git with a reader for its output.
+func (r *repository) read(ctx context.Context, c command, to reader) error {
+	c.output = to
+	if c.maxOutput == 0 {
+		c.maxOutput = maxListed
+	}
+	if _, err := r.run(ctx, c); err != nil {
+		return err
+	}
+	if err := to.Close(); err != nil {
+		return unreadable(err)
+	}
+	return nil
+}
+
+// records runs git and calls each for every record that it writes with -z.
+func (r *repository) records(ctx context.Context, c command, each func(record string)) error {
+	return r.read(ctx, c, porcelain.NewRecords(func(record []byte) error {
+		each(string(record))
+		return nil
+	}))
 }
 
 // notStarted explains why git could not be executed.

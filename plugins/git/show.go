@@ -12,9 +12,9 @@ import (
 )
 
 type showArgs struct {
-	Path    string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
-	Files   []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
-	Rev     string   `json:"rev,omitempty" jsonschema:"commit, branch or tag" default:"HEAD"`
+	Path    string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
+	Files   []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
+	Rev     string   `json:"rev,omitempty" jsonschema:"revision" default:"HEAD"`
 	Content bool     `json:"content,omitempty" jsonschema:"return the file at path" default:"false"`
 	sdk.Paged
 }
@@ -100,13 +100,8 @@ func (r *repository) describe(ctx context.Context, id string) (Commit, error) {
 		found = newCommit(c, min(maxShownBody, r.budget/4))
 		return nil
 	})
-	if _, err := r.run(ctx, command{args: commitLog(1, id, "--"), output: records}); err != nil {
-		return found, err
-	}
-	if err := records.Close(); err != nil {
-		return found, unreadable(err)
-	}
-	return found, nil
+	err := r.read(ctx, command{args: commitLog(1, id, "--")}, records)
+	return found, err
 }
 
 // showFile adds the content of the focus in a commit to result.

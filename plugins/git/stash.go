@@ -15,7 +15,7 @@ import (
 )
 
 type stashArgs struct {
-	Path      string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Path      string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
 	Action    string `json:"action,omitempty" jsonschema:"apply keeps the stash, pop removes it" enum:"list,push,apply,pop,drop" default:"list"`
 	Message   string `json:"message,omitempty" jsonschema:"description for push"`
 	Untracked bool   `json:"untracked,omitempty" jsonschema:"push untracked files too" default:"false"`
@@ -114,9 +114,10 @@ func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 		return list, err
 	}
 	var f []string
-	records := porcelain.NewRecords(func(field []byte) error {
-		if f = append(f, string(field)); len(f) < 4 { // the fourth is empty because of -z
-			return nil
+	args := []string{"log", "-z", "--walk-reflogs", "--first-parent", "--no-patch", "--no-color", "--format=tformat:%H%x00%cI%x00%gs%x00", "refs/stash", "--"}
+	err := r.records(ctx, command{args: args}, func(field string) {
+		if f = append(f, field); len(f) < 4 { // the fourth is empty because of -z
+			return
 		}
 		s := Stash{Number: list.Total, Commit: f[0], Date: f[1], Message: display.Line(display.Cut(f[2], maxEcho))}
 		list.Total++
@@ -124,17 +125,8 @@ func (r *repository) stashes(ctx context.Context, p *page) (Stashes, error) {
 			list.Stashes = append(list.Stashes, s)
 		}
 		f = f[:0]
-		return nil
 	})
-	args := []string{"log", "-z", "--walk-reflogs", "--first-parent", "--no-patch", "--no-color", "--format=tformat:%H%x00%cI%x00%gs%x00", "refs/stash", "--"}
-	_, err := r.run(ctx, command{args: args, output: records, maxOutput: maxListed})
-	if err != nil {
-		return list, err
-	}
-	if err := records.Close(); err != nil {
-		return list, unreadable(err)
-	}
-	return list, nil
+	return list, err
 }
 
 // stashing is a call of git_stash that pushes.

@@ -12,8 +12,8 @@ import (
 )
 
 type statusArgs struct {
-	Path      string   `json:"path,omitempty" jsonschema:"repository, or a file or directory in it" role:"path" alias:"repo" default:"."`
-	Files     []string `json:"files,omitempty" jsonschema:"only these files and directories" role:"path" alias:"paths"`
+	Path      string   `json:"path,omitempty" jsonschema:"repository, or a path in it" role:"path" alias:"repo" default:"."`
+	Files     []string `json:"files,omitempty" jsonschema:"only these files or directories" role:"path" alias:"paths"`
 	Untracked string   `json:"untracked,omitempty" jsonschema:"normal lists a new directory as one entry" enum:"normal,all,no" default:"normal"`
 	pageArgs
 }
@@ -99,7 +99,7 @@ func statusCommand(renames, untracked string, paths ...string) command {
 		"status", "--porcelain=v2", "-z", "--branch", "--show-stash", "--untracked-files=" + untracked, "--ignored=no", renames,
 		"--ahead-behind", ignoreSubmodules, "--",
 	}
-	return command{args: append(args, paths...), maxOutput: maxListed}
+	return command{args: append(args, paths...)}
 }
 
 // maxListed limits the lists that git writes. They are parsed as they arrive.
@@ -135,13 +135,8 @@ func status(ctx context.Context, s *access, in statusArgs) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	c := statusCommand("--find-renames", in.Untracked, paths...)
-	c.output = parser
-	if _, err := r.run(ctx, c); err != nil {
+	if err := r.read(ctx, statusCommand("--find-renames", in.Untracked, paths...), parser); err != nil {
 		return Status{}, err
-	}
-	if err := parser.Close(); err != nil {
-		return Status{}, unreadable(err)
 	}
 	b, err := r.trueHead(parser.Branch)
 	if err != nil {

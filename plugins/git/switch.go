@@ -11,7 +11,7 @@ import (
 )
 
 type switchArgs struct {
-	Path   string `json:"path,omitempty" jsonschema:"repository directory" role:"path" alias:"repo" default:"."`
+	Path   string `json:"path,omitempty" jsonschema:"repository" role:"path" alias:"repo" default:"."`
 	Branch string `json:"branch" jsonschema:"branch; with detach: commit or tag" alias:"name"`
 	Create bool   `json:"create,omitempty" jsonschema:"create the branch" default:"false"`
 	Base   string `json:"base,omitempty" jsonschema:"start of the new branch; default: HEAD"`
@@ -32,11 +32,8 @@ type switching struct {
 
 // planSwitch finds the changes that a call of git_switch makes.
 func planSwitch(ctx context.Context, s *access, in switchArgs) (change, error) {
-	r, err := s.repository(ctx, in.Path)
+	r, err := s.unlocked(ctx, in.Path)
 	if err != nil {
-		return nil, err
-	}
-	if err := r.refuseLocked(); err != nil {
 		return nil, err
 	}
 	c := &switching{repository: r}

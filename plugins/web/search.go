@@ -13,15 +13,12 @@ import (
 
 type webSearchArgs struct {
 	Query     string `json:"query" jsonschema:"search terms" raw:"true"`
-	Count     int    `json:"count,omitempty" jsonschema:"maximum number of results" default:"10"`
+	Count     int    `json:"count,omitempty" jsonschema:"maximum number of results" min:"1" max:"20" default:"10"`
 	Freshness string `json:"freshness,omitempty" jsonschema:"published within the last" enum:"day,week,month,year"`
 	Site      string `json:"site,omitempty" jsonschema:"only this domain"`
 }
 
-const (
-	maxCount = 20
-	maxQuery = 1000
-)
+const maxQuery = 1000
 
 // webSearch is the tool web_search.
 func webSearch(ctx context.Context, p *parts, c *sdk.Call, in webSearchArgs) (tool.Result, error) {
@@ -36,8 +33,6 @@ func webSearch(ctx context.Context, p *parts, c *sdk.Call, in webSearchArgs) (to
 	case len(query.Text) > maxQuery:
 		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "query has %d bytes, expected at most %d", len(query.Text), maxQuery).
 			WithHint("use a few words")
-	case in.Count < 1 || in.Count > maxCount:
-		return tool.Result{}, tool.Errorf(tool.InvalidArgument, "count is %d, expected 1 to %d", in.Count, maxCount)
 	}
 	if query.Site != "" {
 		site, err := p.guard.Name(query.Site)

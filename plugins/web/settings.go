@@ -33,14 +33,14 @@ type settings struct {
 
 	Robots       bool          `json:"robots,omitempty" jsonschema:"whether web_fetch obeys the robots.txt of hosts" default:"true"`
 	UserAgent    string        `json:"user_agent,omitempty" jsonschema:"the User-Agent header of requests; its first word is the name that robots.txt rules apply to" default:"toolhost/1.0"`
-	MaxSize      tool.ByteSize `json:"max_size,omitempty" jsonschema:"the largest response body, both compressed and decompressed; at most 64MiB" default:"5MiB"`
-	Timeout      time.Duration `json:"timeout,omitempty" jsonschema:"the time limit of a request with its redirects" default:"30s"`
-	MaxRedirects int           `json:"max_redirects,omitempty" jsonschema:"the number of redirects to follow" default:"5"`
-	CacheSize    tool.ByteSize `json:"cache_size,omitempty" jsonschema:"the memory for fetched pages, which are kept for up to 15 minutes" default:"32MiB"`
+	MaxSize      tool.ByteSize `json:"max_size,omitempty" jsonschema:"the largest response body, both compressed and decompressed; at most 64MiB" min:"1KiB" max:"64MiB" default:"5MiB"`
+	Timeout      time.Duration `json:"timeout,omitempty" jsonschema:"the time limit of a request with its redirects" min:"1ms" max:"2m" default:"30s"`
+	MaxRedirects int           `json:"max_redirects,omitempty" jsonschema:"the number of redirects to follow" min:"0" max:"20" default:"5"`
+	CacheSize    tool.ByteSize `json:"cache_size,omitempty" jsonschema:"the memory for fetched pages, which are kept for up to 15 minutes" min:"0B" max:"1GiB" default:"32MiB"`
 
-	HostRate        int `json:"host_rate,omitempty" jsonschema:"requests per minute to one host" default:"120"`
-	HostConcurrency int `json:"host_concurrency,omitempty" jsonschema:"concurrent requests to one host" default:"4"`
-	Concurrency     int `json:"concurrency,omitempty" jsonschema:"concurrent requests" default:"16"`
+	HostRate        int `json:"host_rate,omitempty" jsonschema:"requests per minute to one host" min:"1" max:"100000" default:"120"`
+	HostConcurrency int `json:"host_concurrency,omitempty" jsonschema:"concurrent requests to one host" min:"1" max:"64" default:"4"`
+	Concurrency     int `json:"concurrency,omitempty" jsonschema:"concurrent requests" min:"1" max:"256" default:"16"`
 
 	Secrets map[string][]string `json:"secrets,omitempty" jsonschema:"the secrets that http_request may put into headers, each with its hosts; *.example.com means the subdomains of a domain. The plugin must also be granted the secret"`
 
@@ -125,31 +125,12 @@ type allowAll struct{}
 // Address implements [guard.Judge].
 func (allowAll) Address(netip.AddrPort) error { return nil }
 
-// check refuses settings that are out of bounds.
+// check refuses a User-Agent that cannot be sent.
 func (s *settings) check() error {
-	var all []error
-	for _, b := range []struct {
-		name           string
-		value          int64
-		least, most    int64
-		shown, unitful string
-	}{
-		{"max_size", int64(s.MaxSize), int64(tool.KiB), int64(64 * tool.MiB), s.MaxSize.String(), "1KiB to 64MiB"},
-		{"cache_size", int64(s.CacheSize), 0, int64(tool.GiB), s.CacheSize.String(), "0B to 1GiB"},
-		{"timeout", int64(s.Timeout), int64(time.Millisecond), int64(2 * time.Minute), s.Timeout.String(), "1ms to 2m"},
-		{"max_redirects", int64(s.MaxRedirects), 0, 20, fmt.Sprint(s.MaxRedirects), "0 to 20"},
-		{"host_rate", int64(s.HostRate), 1, 100_000, fmt.Sprint(s.HostRate), "1 to 100000"},
-		{"host_concurrency", int64(s.HostConcurrency), 1, 64, fmt.Sprint(s.HostConcurrency), "1 to 64"},
-		{"concurrency", int64(s.Concurrency), 1, 256, fmt.Sprint(s.Concurrency), "1 to 256"},
-	} {
-		if b.value < b.least || b.value > b.most {
-			all = append(all, setting("%s is %s, expected %s", []any{b.name, b.shown, b.unitful}, b.name))
-		}
-	}
 	if strings.TrimSpace(s.UserAgent) == "" || !httpguts.ValidHeaderFieldValue(s.UserAgent) {
-		all = append(all, setting("user_agent is empty or contains invalid characters, such as a line break", nil, "user_agent"))
+		return setting("user_agent is empty or contains invalid characters, such as a line break", nil, "user_agent")
 	}
-	return errors.Join(all...)
+	return nil
 }
 
 func setting(format string, args []any, path ...string) error {

@@ -10,12 +10,12 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// connectTimeout is what a plugin has to say that it is connected. One that
-// says nothing until it asks for something is not wrong, only slower to test.
+// connectTimeout is the time to confirm the connection. A plugin need not confirm it, but
+// its test then takes longer.
 const connectTimeout = time.Second
 
-// connect answers what the plugin asks, until it is stopped. It returns when
-// the plugin is ready to ask.
+// connect answers the requests of the plugin until it stops. It returns when the plugin
+// can send requests.
 func (p *Plugin) connect() {
 	if !slices.Contains(p.describe.GetCapabilities(), "connect") {
 		return

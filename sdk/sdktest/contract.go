@@ -20,15 +20,14 @@ import (
 )
 
 const (
-	// answerTimeout is what a tool has to refuse arguments that do not fit, or
-	// to end after its caller gave up.
+	// answerTimeout bounds a call with wrong arguments, and the end of a call after it
+	// was canceled.
 	answerTimeout = 5 * time.Second
-	// callTimeout is what a call of [Options.Calls] has if its tool does not
-	// say how long it takes.
+	// callTimeout bounds a call of [Options.Calls] if its tool has no timeout.
 	callTimeout = 30 * time.Second
-	// suiteTimeout bounds all of it. What is not looked at by then is said.
+	// suiteTimeout bounds all checks. The result says if some did not run.
 	suiteTimeout = 3 * time.Minute
-	// concurrency is how often each of them runs at the same time.
+	// concurrency is how often each call runs at the same time.
 	concurrency = 8
 )
 
@@ -111,12 +110,12 @@ func check(ctx context.Context, target Target, options Options, patience time.Du
 type checker struct {
 	target   Target
 	options  Options
-	patience time.Duration // with a plugin that should answer at once
+	patience time.Duration // how long a plugin may take that should answer at once
 	plugin   *Plugin
 	tools    []tool.Spec
 	findings []Finding
-	// hopeless are the tools that killed the plugin or did not answer. They are
-	// not called again: it would say the same, and take time each time.
+	// hopeless are the tools that killed the plugin or did not answer. They are not
+	// called again.
 	hopeless map[string]bool
 }
 
@@ -147,7 +146,7 @@ func (c *checker) start(ctx context.Context) bool {
 	return true
 }
 
-// reportEach reports the errors that were joined one by one.
+// reportEach reports joined errors one by one.
 func (c *checker) reportEach(check string, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
@@ -162,8 +161,8 @@ func (c *checker) reportEach(check string, err error) {
 	c.report(check, "", "%v", err)
 }
 
-// alive reports whether the plugin can still be called; a plugin that has died
-// is started again, since its other tools want to be looked at.
+// alive reports whether the plugin answers. It starts a plugin again that has died, to
+// check its other tools.
 func (c *checker) alive(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
@@ -199,8 +198,7 @@ func (c *checker) checkDescribe(ctx context.Context) {
 	}
 }
 
-// checkTools looks at what the plugin says about its tools, without calling
-// them.
+// checkTools checks the descriptions of the tools, without calling them.
 func (c *checker) checkTools() {
 	if len(c.tools) == 0 {
 		c.report("tool", "", "the plugin has no tools")
@@ -235,9 +233,8 @@ func (c *checker) checkArguments(ctx context.Context) {
 	}
 }
 
-// misfits returns arguments for a tool that its schema refuses. A tool that
-// changes nothing also gets none at all and one that it does not know, since
-// nothing can go wrong if it takes them.
+// misfits returns arguments that the schema of a tool refuses. A tool that changes
+// nothing is also called without arguments and with an unknown one.
 func (c *checker) misfits(t tool.Spec) []json.RawMessage {
 	list := wrongTypes(t.InputSchema)
 	endless := slices.ContainsFunc(c.options.Calls, func(call Call) bool { return call.Endless && call.Tool == t.Name })
@@ -267,7 +264,7 @@ func (c *checker) checkCalls(ctx context.Context) {
 func (c *checker) checkConcurrency(ctx context.Context) {
 	calls := slices.Clone(c.options.Calls)
 	if !slices.ContainsFunc(calls, func(call Call) bool { return !call.Endless }) {
-		// Nothing that must succeed is known: let it refuse many calls.
+		// There are no calls that must succeed, so make calls that must fail.
 		for _, t := range c.tools {
 			for _, args := range c.misfits(t) {
 				calls = append(calls, Call{Tool: t.Name, Args: args})
@@ -287,7 +284,7 @@ func (c *checker) checkConcurrency(ctx context.Context) {
 	}
 	wg.Wait()
 	if n := slices.IndexFunc(seen, func(o observation) bool { return o.died }); n >= 0 {
-		// All calls die with the process. Which one killed it is not known.
+		// All calls die with the process, so the cause is one of them.
 		c.report("concurrency", "", "%d calls at the same time: %s", len(seen), seen[n].problems[len(seen[n].problems)-1])
 		return
 	}
@@ -298,8 +295,8 @@ func (c *checker) checkConcurrency(ctx context.Context) {
 	}
 }
 
-// checkCancel gives up calls, some as soon as they are made and some once they
-// have said something. That none goes on shows when the plugin drains.
+// checkCancel cancels each call twice: at once, and after its first event. If a call
+// still runs, the plugin does not drain.
 func (c *checker) checkCancel(ctx context.Context) {
 	for _, call := range c.options.Calls {
 		if c.hopeless[call.Tool] {
@@ -311,7 +308,7 @@ func (c *checker) checkCancel(ctx context.Context) {
 	if !c.drains(ctx) {
 		c.report("cancel", "", "calls are still running %v after their callers gave up", c.patience)
 	}
-	// It takes no more calls now: go on with a new one.
+	// A drained plugin refuses calls, so start it again.
 	c.plugin.Close()
 	c.start(ctx)
 }
@@ -328,7 +325,7 @@ func (c *checker) giveUp(ctx context.Context, call Call, running bool) {
 		Context: contextToProto(c.plugin.complete(tool.Call{Tool: call.Tool})), Tool: call.Tool, ArgumentsJson: raw,
 	})
 	if err == nil && running {
-		// Whatever it says, it has begun.
+		// After the first event the call runs.
 		_, _ = stream.Recv()
 	}
 }
@@ -353,9 +350,8 @@ func (c *checker) spec(name string) tool.Spec {
 	return tool.Spec{Name: name}
 }
 
-// call makes one call, within patience and no longer than the tool says that it
-// takes, and reports what is wrong with its answer. It returns nil if there was
-// none.
+// call makes one call and reports what is wrong with its answer. The call takes at most
+// patience, and at most the timeout of the tool. Without an answer, call returns nil.
 func (c *checker) call(ctx context.Context, check string, call Call, patience time.Duration) *toolpluginv1.Result {
 	if c.hopeless[call.Tool] {
 		return nil

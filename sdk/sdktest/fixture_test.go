@@ -263,21 +263,21 @@ func breakages() map[string]breakage {
 		},
 		"two results":        {answering(textEvent("a"), textEvent("b")), `it answers with more than one result`, false},
 		"no result":          {answering(progressEvent()), `it ends without a result`, false},
-		"talks after result": {answering(textEvent("a"), progressEvent()), `it goes on after its result`, false},
+		"talks after result": {answering(textEvent("a"), progressEvent()), `it sends more after its result`, false},
 		"empty event":        {answering(&toolpluginv1.CallResponse{}, textEvent("a")), `it sends an empty event`, false},
 		"text not UTF-8":     {answering(textEvent("\xff\xfe")), `text that is not UTF-8`, false},
-		"unknown kind":       {answering(resultEvent(&toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 99}}})), `has no kind that is known (99)`, false},
+		"unknown kind":       {answering(resultEvent(&toolpluginv1.Result{Content: []*toolpluginv1.Content{{Kind: 99}}})), `has the unknown kind 99`, false},
 		"unknown error code": {
 			answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "ENOENT", Message: "no"}})),
 			`its error has the unknown code "ENOENT"`, false,
 		},
 		"code of the host": {
 			answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "plugin_crashed", Message: "no"}})),
-			`its error has the code "plugin_crashed", which only the host says`, false,
+			`its error has the code "plugin_crashed", which only the host may use`, false,
 		},
 		"always internal": {
 			answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "internal", Message: "echo panicked"}})),
-			`arguments: tool "echo": called with {} it fails by a mistake of its own (internal): echo panicked`, false,
+			`arguments: tool "echo": called with {} it fails because of its own mistake (internal): echo panicked`, false,
 		},
 		"metadata not an object": {answering(resultEvent(&toolpluginv1.Result{MetadataJson: []byte(`7`)})), `its metadata is not a JSON object`, false},
 		"structured result does not match": {
@@ -303,13 +303,13 @@ func breakages() map[string]breakage {
 		"fails a given call": {answering(resultEvent(&toolpluginv1.Result{Error: &toolpluginv1.Error{Code: "failed", Message: "always"}})), `call: tool "echo": fails: failed: always`, false},
 		"does not hear of sessions": {
 			func(s *server) { s.describe.Capabilities = append(s.describe.Capabilities, "end_session") },
-			`session: told of the end of a session that it does not know: `, false,
+			`session: the end of an unknown session is an error: `, false,
 		},
 		"takes calls after Drain": {
 			func(s *server) { s.ignoresDrain = true },
 			`a call after Drain ends with code "", want "unavailable"`, false,
 		},
-		"outlives its host": {func(s *server) { s.keepsStdin = true }, `exit: the process is still there`, true},
+		"outlives its host": {func(s *server) { s.keepsStdin = true }, `exit: the process still runs`, true},
 	}
 }
 

@@ -16,16 +16,15 @@ import (
 )
 
 const (
-	// maxHandshake bounds what is printed up to the end of the handshake.
+	// maxHandshake bounds the output up to the end of the handshake.
 	maxHandshake = 64 << 10
-	// strayGrace is how long a plugin that printed something else may take to
-	// print its handshake after all: that tells a stray print from a program
-	// that is no plugin.
+	// strayGrace is how long to wait for a handshake after other output. If it comes, the
+	// program is a plugin that also prints something else.
 	strayGrace = time.Second
 )
 
-// readStdout sends the lines up to the handshake and drops what follows: a
-// plugin must not block when it prints.
+// readStdout sends the lines up to the handshake and drops the rest, so that a plugin
+// does not block when it prints.
 func (r *process) readStdout(lines chan<- string) {
 	in := bufio.NewReaderSize(r.stdout, maxHandshake)
 	for room := maxHandshake; room > 0; {
@@ -43,8 +42,8 @@ func (r *process) readStdout(lines chan<- string) {
 	_, _ = io.Copy(io.Discard, in)
 }
 
-// awaitHandshake returns the handshake if it is the first line, or says in
-// words of the contract what is there instead.
+// awaitHandshake returns the handshake, which must be the first line, or an error that
+// describes the output.
 func (r *process) awaitHandshake(ctx context.Context, lines <-chan string) (string, error) {
 	timeout := time.NewTimer(startTimeout)
 	defer timeout.Stop()
@@ -88,12 +87,11 @@ func checkHandshake(line, socketDir string) error {
 	return errors.Join(problems...)
 }
 
-// talksToStrangers reports whether the plugin answers a client that has no
-// certificate. Only the host has the one that the plugin was told.
+// talksToStrangers reports whether the plugin answers a client without a certificate.
 func (r *process) talksToStrangers(ctx context.Context, address string) bool {
 	dialer := tls.Dialer{Config: &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2"},
-		InsecureSkipVerify: true, //nolint:gosec // it is the plugin that is tested, and nothing is told to it
+		InsecureSkipVerify: true, //nolint:gosec // tests the plugin, and sends no secret
 	}}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -101,9 +99,9 @@ func (r *process) talksToStrangers(ctx context.Context, address string) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = conn.Close() }() // nobody uses it any more
+	defer func() { _ = conn.Close() }() // it is no longer used
 	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection that has ended is an answer, too
+		_ = conn.SetDeadline(deadline) // a closed connection is an answer, too
 	}
 	if _, err := conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")); err != nil {
 		return false

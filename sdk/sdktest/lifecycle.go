@@ -15,11 +15,11 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// checkHealth asks the service by which a host sees that a silent plugin is
-// alive.
+// checkHealth checks the health service, with which a host finds out whether a silent
+// plugin is alive.
 func (c *checker) checkHealth(ctx context.Context) {
 	if c.plugin.process == nil {
-		return // in a process, go-plugin serves it
+		return // go-plugin serves it only in a process
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
@@ -35,8 +35,7 @@ func (c *checker) checkHealth(ctx context.Context) {
 	}
 }
 
-// checkSessions looks whether a plugin that wants to hear of the end of sessions
-// bears one that it has never heard of.
+// checkSessions ends a session that the plugin does not know.
 func (c *checker) checkSessions(ctx context.Context) {
 	if !slices.Contains(c.plugin.describe.GetCapabilities(), "end_session") {
 		return
@@ -44,11 +43,11 @@ func (c *checker) checkSessions(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	if err := c.plugin.EndSession(ctx, "no such session"); err != nil {
-		c.report("session", "", "told of the end of a session that it does not know: %v", err)
+		c.report("session", "", "the end of an unknown session is an error: %v", err)
 	}
 }
 
-// drains reports whether the plugin comes to rest, if it can say so at all.
+// drains reports whether all calls end, if the plugin can drain.
 func (c *checker) drains(ctx context.Context) bool {
 	if !slices.Contains(c.plugin.describe.GetCapabilities(), "drain") {
 		return true
@@ -59,7 +58,7 @@ func (c *checker) drains(ctx context.Context) bool {
 	return err == nil || ctx.Err() == nil
 }
 
-// checkDrain looks whether a plugin that drains refuses calls.
+// checkDrain checks that a drained plugin refuses calls.
 func (c *checker) checkDrain(ctx context.Context) {
 	if len(c.tools) == 0 || !slices.Contains(c.plugin.describe.GetCapabilities(), "drain") {
 		return
@@ -71,14 +70,14 @@ func (c *checker) checkDrain(ctx context.Context) {
 		return
 	}
 	t := c.tools[0]
-	delete(c.hopeless, t.Name) // it must not even begin
+	delete(c.hopeless, t.Name) // the call must not begin
 	result := c.call(ctx, "drain", Call{Tool: t.Name, Args: json.RawMessage(`{"no_such_argument":true}`)}, c.patience)
 	if result != nil && result.GetError().GetCode() != string(tool.Unavailable) {
 		c.report("drain", t.Name, "a call after Drain ends with code %q, want %q", result.GetError().GetCode(), tool.Unavailable)
 	}
 }
 
-// checkShutdown looks whether the process ends when the host tells it to.
+// checkShutdown checks that the process ends when the host tells it to.
 func (c *checker) checkShutdown(ctx context.Context) {
 	if c.plugin.process == nil {
 		return
@@ -92,18 +91,18 @@ func (c *checker) checkShutdown(ctx context.Context) {
 		return
 	}
 	if !c.ends(ctx) {
-		c.report("shutdown", "", "the process is still there %v after plugin.GRPCController/Shutdown; a host would kill it", c.patience)
+		c.report("shutdown", "", "the process still runs %v after plugin.GRPCController/Shutdown; a host would kill it", c.patience)
 	}
 }
 
-// checkExit looks whether the process ends when the host is gone.
+// checkExit checks that the process ends with its host.
 func (c *checker) checkExit(ctx context.Context) {
 	if c.plugin.process == nil {
 		return
 	}
 	c.plugin.process.hangUp()
 	if !c.ends(ctx) {
-		c.report("exit", "", "the process is still there %v after its standard input was closed; it would outlive a host that was killed", c.patience)
+		c.report("exit", "", "the process still runs %v after its standard input was closed; it would outlive a host that was killed", c.patience)
 	}
 }
 
@@ -120,5 +119,5 @@ func (c *checker) ends(ctx context.Context) bool {
 	case <-timer.C:
 	}
 	run.kill()
-	return ctx.Err() != nil // nobody waits for it any more
+	return ctx.Err() != nil // the suite has ended
 }

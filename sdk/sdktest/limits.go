@@ -23,11 +23,11 @@ type Limits struct {
 	Processes uint64
 }
 
-// check refuses limits that no process can have.
+// check refuses limits with which no plugin can start.
 func (l Limits) check() error {
 	switch {
 	case l.Memory != 0 && l.Memory < memlimit.Min:
-		return fmt.Errorf("memory is limited to %v, expected %v or more, with which Go starts", l.Memory, tool.ByteSize(memlimit.Min))
+		return fmt.Errorf("memory is limited to %v, expected %v or more, which Go needs to start", l.Memory, tool.ByteSize(memlimit.Min))
 	case l.FileSize < 0:
 		return fmt.Errorf("file_size is limited to %d bytes, expected more", l.FileSize)
 	default:
@@ -35,7 +35,7 @@ func (l Limits) check() error {
 	}
 }
 
-// environ is what a host tells the process of its limits.
+// environ returns the environment variables that a host sets for the limits.
 func (l Limits) environ() []string {
 	if l.Memory == 0 {
 		return nil

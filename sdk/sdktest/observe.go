@@ -15,7 +15,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// observation is what was seen of one call.
+// observation is the outcome of one call.
 type observation struct {
 	result   *toolpluginv1.Result // nil if there was none
 	problems []string             // everything that breaks the contract
@@ -27,7 +27,7 @@ func (o *observation) add(format string, args ...any) {
 	o.problems = append(o.problems, fmt.Sprintf(format, args...))
 }
 
-// observe makes a call and looks at its answer.
+// observe makes a call and checks its answer.
 func (p *Plugin) observe(ctx context.Context, call Call, t tool.Spec) (seen observation) {
 	raw, err := encode(call.Args)
 	if err != nil {
@@ -62,7 +62,7 @@ func (p *Plugin) observe(ctx context.Context, call Call, t tool.Spec) (seen obse
 			seen.result = e.Result
 		case *toolpluginv1.CallResponse_Progress, *toolpluginv1.CallResponse_Chunk:
 			if late {
-				seen.add("called with %s it goes on after its result", display.Cut(string(raw), maxEcho))
+				seen.add("called with %s it sends more after its result", display.Cut(string(raw), maxEcho))
 			}
 		default:
 			seen.add("called with %s it sends an empty event", display.Cut(string(raw), maxEcho))
@@ -73,19 +73,19 @@ func (p *Plugin) observe(ctx context.Context, call Call, t tool.Spec) (seen obse
 		return seen
 	}
 	if e := seen.result.GetError(); e.GetCode() == string(tool.Internal) {
-		seen.add("called with %s it fails by a mistake of its own (%s): %s", display.Cut(string(raw), maxEcho), tool.Internal, e.GetMessage())
+		seen.add("called with %s it fails because of its own mistake (%s): %s", display.Cut(string(raw), maxEcho), tool.Internal, e.GetMessage())
 	}
 	seen.problems = append(seen.problems, resultProblems(seen.result, t)...)
 	return seen
 }
 
-// brokenOff notes a call that ended with err instead of a result.
+// brokenOff records that a call ended with err instead of a result.
 func (o *observation) brokenOff(ctx context.Context, p *Plugin, raw json.RawMessage, err error) {
 	e := p.wireError(ctx, err)
 	switch {
 	case ctx.Err() != nil:
 		o.late = true
-		o.add("called with %s it does not answer in time; if it is meant to go on, give it an endless call in Options.Calls", display.Cut(string(raw), maxEcho))
+		o.add("called with %s it does not answer in time; if it should run until it is canceled, give it an endless call in Options.Calls", display.Cut(string(raw), maxEcho))
 	case e.Code == tool.PluginCrashed:
 		o.died = true
 		o.add("called with %s the plugin dies: %s", display.Cut(string(raw), maxEcho), e.Message)
@@ -103,7 +103,7 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 		case !code.Valid():
 			add("its error has the unknown code %q, expected one of %q", code, pluginCodes())
 		case code.HostOnly():
-			add("its error has the code %q, which only the host says; expected one of %q", code, pluginCodes())
+			add("its error has the code %q, which only the host may use; expected one of %q", code, pluginCodes())
 		}
 		if e.GetMessage() == "" {
 			add("its error (%s) has no message", e.GetCode())
@@ -114,7 +114,7 @@ func resultProblems(r *toolpluginv1.Result, t tool.Spec) []string {
 			(part.GetKind() == toolpluginv1.Content_KIND_RESOURCE && strings.HasPrefix(part.GetMediaType(), "text/"))
 		switch {
 		case kindFromProto(part.GetKind()) == 0:
-			add("part %d of its content has no kind that is known (%d)", n, part.GetKind())
+			add("part %d of its content has the unknown kind %d", n, part.GetKind())
 		case text && !utf8.Valid(part.GetData()):
 			add("part %d of its content is text that is not UTF-8", n)
 		case part.GetKind() == toolpluginv1.Content_KIND_IMAGE && part.GetMediaType() == "",

@@ -30,10 +30,10 @@ import (
 	toolpluginv1 "github.com/toolhost/toolhost/proto/toolplugin/v1"
 )
 
-// stopTimeout is what a plugin has to end after its stdin was closed.
+// stopTimeout is the time to end after standard input was closed.
 const stopTimeout = 3 * time.Second
 
-// pipeGrace is how long the pipes of a process that has ended are read.
+// pipeGrace is how long the pipes of an ended process are read.
 const pipeGrace = time.Second
 
 // startProcess starts the binary at path as p, with go-plugin as a host does.
@@ -93,10 +93,10 @@ func (r *process) dial(ctx context.Context, client *plugin.Client) error {
 	}
 	protocol, err := client.Client()
 	if err != nil {
-		return fmt.Errorf("it cannot be connected to: %w", err)
+		return fmt.Errorf("connect: %w", err)
 	}
 	if _, err := protocol.Dispense(toolpluginv1.ServiceName); err != nil {
-		return fmt.Errorf("it cannot be connected to: %w", err)
+		return fmt.Errorf("connect: %w", err)
 	}
 	if r.talksToStrangers(ctx, strings.Split(r.handshake, "|")[3]) {
 		return errors.New("it answers a client without a certificate: require the one in $PLUGIN_CLIENT_CERT")
@@ -104,8 +104,7 @@ func (r *process) dial(ctx context.Context, client *plugin.Client) error {
 	return nil
 }
 
-// dispenser is the client's half of a plugin, as go-plugin wants it: it only
-// keeps the connection.
+// dispenser is the client side of a plugin for go-plugin. It keeps the connection.
 type dispenser struct {
 	plugin.NetRPCUnsupportedPlugin
 	conn *grpc.ClientConn
@@ -122,9 +121,8 @@ func (d *dispenser) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *gr
 	return conn, nil
 }
 
-// process is a plugin's process. It is a runner of its own because go-plugin's
-// gives the plugin the stdin of the test, and says little of a program that is
-// no plugin.
+// process is the process of a plugin. The runner of go-plugin would give it the standard
+// input of the test, and explain little about a program that is not a plugin.
 type process struct {
 	cmd            *exec.Cmd
 	limits         Limits
@@ -140,8 +138,7 @@ type process struct {
 
 var _ runner.Runner = (*process)(nil)
 
-// Start implements [runner.Runner]. It returns when the process has printed
-// its handshake.
+// Start implements [runner.Runner]. It waits for the handshake.
 func (r *process) Start(ctx context.Context) error {
 	var theirs [3]*os.File
 	var ours [3]*os.File
@@ -189,8 +186,8 @@ func discard(lines <-chan string) {
 	}
 }
 
-// reap waits for the process, and a moment for what is left in its pipes: a
-// child that holds them open must not hide the end.
+// reap waits for the process, and then at most pipeGrace for its pipes, which a child may
+// keep open.
 func (r *process) reap() {
 	r.waitErr = r.cmd.Wait()
 	read := make(chan struct{})
@@ -209,7 +206,7 @@ func (r *process) reap() {
 	close(r.ended)
 }
 
-// stop closes the plugin's stdin, waits, and kills what is left.
+// stop closes standard input, waits, and kills what still runs.
 func (r *process) stop() {
 	if r.cmd == nil || r.cmd.Process == nil {
 		return
@@ -236,8 +233,8 @@ func (r *process) kill() {
 	}
 }
 
-// withLastWords adds how the process ended and what it said last. A list of
-// mistakes in its handshake needs no more words.
+// withLastWords adds lastWords to an error. A list of mistakes in the handshake stays as
+// it is.
 func (r *process) withLastWords(err error) error {
 	if _, isList := err.(interface{ Unwrap() []error }); isList {
 		return err
@@ -245,7 +242,7 @@ func (r *process) withLastWords(err error) error {
 	return fmt.Errorf("%w%s", err, r.lastWords())
 }
 
-// lastWords tells how the process ended and what it said last.
+// lastWords describes how the process ended, and its last output.
 func (r *process) lastWords() string {
 	words := ""
 	select {
@@ -259,8 +256,7 @@ func (r *process) lastWords() string {
 	return words
 }
 
-// excerpt returns the lines of a log that tell most: those of a crash if there
-// is one, else the last.
+// excerpt returns the most useful lines of a log: those of a crash, or else the last.
 func excerpt(log string) string {
 	const most = 5
 	lines := strings.Split(strings.TrimSpace(log), "\n")

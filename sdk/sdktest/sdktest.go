@@ -175,7 +175,7 @@ func (p *Plugin) Run(ctx context.Context, c tool.Call, sink tool.Sink) tool.Resu
 		case err != nil:
 			return tool.ErrorResult(p.wireError(ctx, err))
 		case result != nil:
-			return tool.ErrorResult(tool.Errorf(tool.OutputInvalid, "the plugin said something after its result"))
+			return tool.ErrorResult(tool.Errorf(tool.OutputInvalid, "the plugin sent more after its result"))
 		}
 		switch e := event.GetEvent().(type) {
 		case *toolpluginv1.CallResponse_Progress:
@@ -224,7 +224,7 @@ func (p *Plugin) complete(c tool.Call) tool.Call {
 	return c
 }
 
-// defaultMaxOutput is what a host gives a tool that does not ask for more.
+// defaultMaxOutput is the maximum output of a tool that does not set its own.
 const defaultMaxOutput = 40 * tool.KiB
 
 func (p *Plugin) maxOutput(name string) tool.ByteSize {
@@ -276,8 +276,8 @@ func (p *Plugin) EndSession(ctx context.Context, session string) error {
 	return nil
 }
 
-// configure describes and configures the plugin and opens the connection on
-// which it can ask for secrets.
+// configure describes and configures the plugin, and opens the connection for its
+// requests.
 func (p *Plugin) configure(ctx context.Context) error {
 	var err error
 	if p.describe, err = p.client.Describe(ctx, &toolpluginv1.DescribeRequest{HostVersion: "sdktest"}); err != nil {
@@ -314,8 +314,8 @@ func (p *Plugin) configure(ctx context.Context) error {
 	return errors.Join(refusals...)
 }
 
-// directories returns the plugin's configuration with the directories that the
-// options leave out.
+// directories returns the configuration of the plugin. It creates the directories that
+// the options do not name.
 func (p *Plugin) directories() (sdk.Config, error) {
 	config := p.options.Config
 	parent, err := os.MkdirTemp("", "sdktest")
@@ -325,7 +325,7 @@ func (p *Plugin) directories() (sdk.Config, error) {
 	stop := p.stop
 	p.stop = func() {
 		stop()
-		// What is left over in a temporary directory does no harm.
+		// An error leaves files in a temporary directory, which does no harm.
 		_ = os.RemoveAll(parent)
 	}
 	if p.options.Context.Roots == nil {
@@ -349,13 +349,13 @@ func (p *Plugin) directories() (sdk.Config, error) {
 	return config, nil
 }
 
-// wireError says why the plugin or the wire failed.
+// wireError returns the error for a failed request to the plugin.
 func (p *Plugin) wireError(ctx context.Context, err error) *tool.Error {
 	switch {
 	case ctx.Err() != nil:
 		return tool.Errorf(tool.Canceled, "the call was canceled").WithCause(err)
 	case status.Code(err) == codes.Unavailable:
-		return tool.Errorf(tool.PluginCrashed, "the plugin's process is gone: %s%s", status.Convert(err).Message(), p.lastWords()).WithCause(err)
+		return tool.Errorf(tool.PluginCrashed, "the plugin's process has ended: %s%s", status.Convert(err).Message(), p.lastWords()).WithCause(err)
 	default:
 		return tool.Errorf(tool.OutputInvalid, "the plugin answered with gRPC status %v: %s", status.Code(err), status.Convert(err).Message()).WithCause(err)
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// encodeSettings returns settings as the host gives them to a plugin: sizes in
-// bytes and durations in nanoseconds, where the schema says that a value has a
-// unit and the test has written it as a text.
+// encodeSettings encodes settings as the host does. Where the schema has a unit, it
+// converts texts: sizes to bytes, durations to nanoseconds.
 func encodeSettings(settings any, schema []byte) (json.RawMessage, error) {
 	raw, err := encode(settings)
 	if err != nil {

@@ -34,7 +34,7 @@ func Untested(tools []tool.Spec, calls []Call) ([]string, error) {
 	return slices.Sorted(maps.Keys(untested)), nil
 }
 
-// property is what is read of a schema.
+// property is the part of a schema that [Untested] reads.
 type property struct {
 	Default    json.RawMessage     `json:"default"`
 	Properties map[string]property `json:"properties"`

@@ -11,9 +11,8 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// The host's half of the conversions; the plugin's is in package sdk. What
-// the wire has wrong is converted to what is not valid, never corrected: the
-// contract suite wants to see it.
+// These are the conversions of the host; those of the plugin are in package sdk. They do
+// not correct wrong values, so that the contract suite sees them.
 
 func specFromProto(t *toolpluginv1.Tool) tool.Spec {
 	s := tool.Spec{
