@@ -51,8 +51,8 @@ func (p *Plugin) Serve() {
 // functions given to [Plugin.OnStop] and returns nil. It returns an error if the
 // plugin has mistakes (see [Plugin.Err]) or l fails.
 //
-// It is for tests, such as those of package sdktest: anybody who can connect to
-// l can call the tools. A plugin process calls [Plugin.Serve].
+// It is for tests, such as those of package sdktest: any client of l can call the
+// tools. A plugin process calls [Plugin.Serve].
 func (p *Plugin) ServeInsecure(ctx context.Context, l net.Listener) error {
 	if err := p.Err(); err != nil {
 		return err

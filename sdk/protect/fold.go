@@ -23,7 +23,7 @@ func Fold(name string) string {
 	var b strings.Builder
 	for i, r := range name {
 		if r == utf8.RuneError {
-			// A byte that is no character stands for itself.
+			// A byte that is not UTF-8 stays as it is.
 			if _, size := utf8.DecodeRuneInString(name[i:]); size == 1 {
 				b.WriteByte(name[i])
 				continue

@@ -18,7 +18,7 @@ const (
 	Aimed
 )
 
-// minLiterals is how many characters a glob says that is not broad.
+// minLiterals is the minimum number of literal characters of a glob that is not broad.
 const minLiterals = 2
 
 // Overlap reports whether a glob with the wildcards "*", "?" and "[...]" could match a
@@ -80,7 +80,7 @@ func (all Patterns) Touches(name string) bool {
 	return false
 }
 
-// tokens are the characters of a glob, or what stands for some.
+// tokens are the characters and wildcards of a glob.
 type tokens []rune
 
 const (
@@ -130,12 +130,12 @@ func (t tokens) literals() (n int) {
 
 func (t tokens) wild() bool { return t.literals() < len(t) }
 
-// open reports whether anything may come last.
+// open reports whether the glob ends with a star.
 func (t tokens) open() bool { return t[len(t)-1] == star }
 
-// overlap reports whether there is a name that both are globs of.
+// overlap reports whether a name exists that both globs match.
 func overlap(a, b tokens) bool {
-	// reach[j] says that what of a was read and b[:j] have a name in common.
+	// reach[j] reports whether the tokens of a so far and b[:j] match a common name.
 	reach := make([]bool, len(b)+1)
 	reach[0] = true
 	for j, c := range b {
@@ -147,7 +147,7 @@ func overlap(a, b tokens) bool {
 		for j, d := range b {
 			switch {
 			case c == star || d == star:
-				// The star stands for nothing, or for what the other one says.
+				// The star matches nothing, or the token of the other glob.
 				next[j+1] = c == star && (reach[j+1] || next[j]) || d == star && (next[j] || reach[j+1])
 			default:
 				next[j+1] = reach[j] && (c == d || c == one || d == one)

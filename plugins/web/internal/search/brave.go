@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -41,11 +42,7 @@ func (brave) results(body []byte) ([]Result, error) {
 	}
 	var found []Result
 	for _, r := range answer.Web.Results {
-		published := r.PageAge
-		if published == "" {
-			published = r.Age
-		}
-		found = append(found, Result{Title: r.Title, URL: r.URL, Snippet: r.Description, Published: published})
+		found = append(found, Result{Title: r.Title, URL: r.URL, Snippet: r.Description, Published: cmp.Or(r.PageAge, r.Age)})
 	}
 	return found, nil
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,11 +24,15 @@ func (searxng) request(ctx context.Context, base *url.URL, q Query) (*http.Reque
 	return request, err
 }
 
-func (searxng) results(body []byte) ([]Result, error) {
+func (searxng) results(body []byte) ([]Result, error) { return contentResults(body) }
+
+// contentResults parses the list of results that SearXNG and Tavily return.
+func contentResults(body []byte) ([]Result, error) {
 	var answer struct {
 		Results *[]struct {
 			Title, URL, Content string
-			PublishedDate       string `json:"publishedDate"`
+			SearxngDate         string `json:"publishedDate"`
+			TavilyDate          string `json:"published_date"`
 		} `json:"results"`
 	}
 	if err := json.Unmarshal(body, &answer); err != nil {
@@ -38,7 +43,7 @@ func (searxng) results(body []byte) ([]Result, error) {
 	}
 	var found []Result
 	for _, r := range *answer.Results {
-		found = append(found, Result{Title: r.Title, URL: r.URL, Snippet: r.Content, Published: r.PublishedDate})
+		found = append(found, Result{Title: r.Title, URL: r.URL, Snippet: r.Content, Published: cmp.Or(r.SearxngDate, r.TavilyDate)})
 	}
 	return found, nil
 }

@@ -2,7 +2,6 @@ package search
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 )
@@ -30,22 +29,4 @@ func (tavily) request(ctx context.Context, base *url.URL, q Query) (*http.Reques
 	return request, err
 }
 
-func (tavily) results(body []byte) ([]Result, error) {
-	var answer struct {
-		Results *[]struct {
-			Title, URL, Content string
-			PublishedDate       string `json:"published_date"`
-		} `json:"results"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, err
-	}
-	if answer.Results == nil {
-		return nil, errNoResults
-	}
-	var found []Result
-	for _, r := range *answer.Results {
-		found = append(found, Result{Title: r.Title, URL: r.URL, Snippet: r.Content, Published: r.PublishedDate})
-	}
-	return found, nil
-}
+func (tavily) results(body []byte) ([]Result, error) { return contentResults(body) }
