@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// bulk says why a command reads files that it does not name, "" if it is not known to:
-// those below a directory, or those that something else lists.
+// bulk returns why a command reads files that it does not name, such as those below a directory or
+// in a list from elsewhere; "" if it does not, as far as is known.
 func (r *reader) bulk(s *Segment, words []word) string {
 	args := words[1:]
 	if r.line.Deferred && (s.Name == "xargs" || s.Name == "find") { // each command that they build is judged
@@ -54,8 +54,7 @@ var (
 	gitBulk    = set("grep archive bundle fast-export")
 )
 
-// recurses reports whether a word makes grep enter directories: a long option may be
-// abbreviated.
+// recurses reports whether a word makes grep search directories. Long options may be abbreviated.
 func recurses(w word) bool {
 	name, value, valued := strings.Cut(w.text, "=")
 	long := func(full string, least int) bool { return len(name) >= least && strings.HasPrefix(full, name) }
@@ -63,7 +62,8 @@ func recurses(w word) bool {
 		long("--directories", 4) && (!valued || strings.HasPrefix("recurse", value)) || strings.HasPrefix(w.text, "-d")
 }
 
-// ripgrep says why rg reads hidden files, and notes the globs that make it read some.
+// ripgrep returns why rg reads hidden files; "" if it does not. It adds the globs that make rg read
+// files to the mentions.
 func (r *reader) ripgrep(args []word) string {
 	for i, w := range args {
 		name, value, valued := strings.Cut(w.text, "=")
@@ -92,7 +92,7 @@ func (r *reader) ripgrep(args []word) string {
 	return ""
 }
 
-// patches reports whether a command of git, with its words, prints patches.
+// patches reports whether a git command with these words prints patches.
 func patches(words []string) bool {
 	options := slices.DeleteFunc(slices.Clone(words[1:]), func(w string) bool { return w != "" && !strings.HasPrefix(w, "-") })
 	if i := slices.Index(options, "--"); i >= 0 {
@@ -113,8 +113,7 @@ func patches(words []string) bool {
 	return gitPatches[words[0]]
 }
 
-// makesPatch reports whether an option may have git print patches; "" is one that is not
-// known.
+// makesPatch reports whether an option may make git print patches; "" is an unknown option.
 func makesPatch(w string) bool {
 	name, _, _ := strings.Cut(w, "=")
 	return w == "" || gitPatch[name] || !strings.HasPrefix(w, "--") && strings.ContainsAny(w, "pucUWL")

@@ -36,7 +36,7 @@ func (r *reader) call(c *syntax.CallExpr) {
 	}
 }
 
-// assignment says why a variable may not be set for a program, "" if it may.
+// assignment returns why a variable may not be set for a program; "" if it may.
 func (r *reader) assignment(a *syntax.Assign) string {
 	name := a.Name.Value
 	if a.Append || a.Index != nil || a.Array != nil {
@@ -45,16 +45,16 @@ func (r *reader) assignment(a *syntax.Assign) string {
 	return r.setting(name, r.evaluate(a.Value))
 }
 
-// setting says why a variable may not have a value, "" if it may.
+// setting returns why a variable may not have a value; "" if it may.
 func (r *reader) setting(name string, value word) string {
 	switch {
-	case strings.HasPrefix(name, "GIT_"): // whatever is listed: they name programs, and other repositories
+	case strings.HasPrefix(name, "GIT_"): // never listed: they name programs and other repositories
 		return "it sets " + name + ", which tells git what to do"
 	case !slices.Contains(r.opts.Assign, name):
 		return "it sets " + name + " for the program"
 	case !value.static:
-		return "it sets " + name + " to what is known only when it runs"
-	// What names a file in a locale or a time zone is read.
+		return "it sets " + name + " to a value that is known only when it runs"
+	// A locale or a time zone that names a file is read from it.
 	case strings.HasPrefix(value.text, "/"), strings.HasPrefix(value.text, ":"), slices.Contains(strings.Split(value.text, "/"), ".."):
 		return "it sets " + name + " to a path"
 	case strings.Contains(value.text, "/") && (strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "LANG")):
@@ -63,7 +63,7 @@ func (r *reader) setting(name string, value word) string {
 	return ""
 }
 
-// run adds the segment of a command, and those of the commands that it runs itself.
+// run adds the segment of a command, and the segments of the commands that it runs.
 func (r *reader) run(words []word, maybe bool) {
 	switch {
 	case len(words) == 0:
@@ -110,7 +110,7 @@ func (r *reader) run(words []word, maybe bool) {
 	r.depth--
 }
 
-// filesIn returns what of a word may name files.
+// filesIn returns the parts of a word that may name files.
 func filesIn(w word) []string {
 	if w.text == "" || w.pipe {
 		return nil
@@ -128,8 +128,7 @@ func filesIn(w word) []string {
 	return files
 }
 
-// path blames a segment for a word that names a file which is not plainly in the
-// workspace.
+// path blames a segment for a word that may name a file outside of the workspace.
 func (r *reader) path(s *Segment, w word) {
 	switch {
 	case w.pipe, w.static && (w.text == "" || w.text == "-"):
@@ -142,7 +141,7 @@ func (r *reader) path(s *Segment, w word) {
 	}
 }
 
-// outside says why a path may not be read unasked, "" if it may.
+// outside returns why a path may not be read without asking; "" if it may.
 func (r *reader) outside(name string) (Risk, string) {
 	if name == "/dev/null" || name == "/dev/stdin" {
 		return Low, ""
@@ -169,7 +168,7 @@ func device(name string) bool { return disks.MatchString(path.Clean(name)) }
 
 var disks = regexp.MustCompile(`^/dev/(sd|hd|vd|xvd|nvme|mmcblk|disk|mapper/|dm-|md|loop|sr|nbd|ram|zram)`)
 
-// forbid finds what nobody should run.
+// forbid marks the line if the command must never run.
 func (r *reader) forbid(s *Segment, words []word) {
 	switch {
 	case s.Name == "rm":
@@ -193,7 +192,7 @@ func (r *reader) forbid(s *Segment, words []word) {
 
 var writesDevices = map[string]bool{"mv": true, "install": true, "tee": true, "wipefs": true, "shred": true, "cp": true, "mkswap": true, "blkdiscard": true}
 
-// wipes returns what a recursive rm removes that nobody means to.
+// wipes returns the target of a recursive rm that removes too much; "" if it has none.
 func (r *reader) wipes(words []word) string {
 	recursive, target, ended := false, "", false
 	for _, w := range words[1:] {
@@ -216,11 +215,11 @@ func (r *reader) wipes(words []word) string {
 	return target
 }
 
-// everything reports whether a path is the root, a home, the present directory or one
-// around it, the workspace or one around it, or all that is in one of them.
+// everything reports whether a path is the root, a home, the current directory or a parent of it,
+// the workspace or a parent of it, or everything in one of these.
 func (r *reader) everything(name string) bool {
 	name = strings.NewReplacer(`"`, "", "'", "", `\`, "").Replace(name)
-	all := strings.TrimRight(name, "*?") // all that is in it
+	all := strings.TrimRight(name, "*?") // everything in it
 	if all != name && all != "" && !strings.HasSuffix(all, "/") {
 		return false
 	}
@@ -245,8 +244,8 @@ func (r *reader) everything(name string) bool {
 // maxDescriptor bounds the digits of a descriptor.
 const maxDescriptor = 4
 
-// redirects reads where input comes from and output goes. They are the last segment's
-// that was added since first, or the line's own.
+// redirects reads the redirections of a statement. They belong to the last segment that was added
+// since first, or to the line.
 func (r *reader) redirects(s *syntax.Stmt, first int) {
 	for _, redirect := range s.Redirs {
 		risk, why, file := r.redirect(redirect)
@@ -259,7 +258,7 @@ func (r *reader) redirects(s *syntax.Stmt, first int) {
 		case redirect.N == nil:
 		case strings.HasPrefix(redirect.N.Value, "{"):
 			risk, why = High, "it sets a variable to a descriptor"
-		case len(redirect.N.Value) > maxDescriptor: // bash takes it for an argument
+		case len(redirect.N.Value) > maxDescriptor: // bash reads it as an argument
 			risk, why = High, "the descriptor "+redirect.N.Value+" is too large"
 		}
 		if len(r.line.Segments) == first {
@@ -292,7 +291,7 @@ func feeds(redirect *syntax.Redirect) bool {
 	return false
 }
 
-// redirect says what is wrong with one redirection, and which file it names.
+// redirect returns what is wrong with one redirection, and the file that it names.
 func (r *reader) redirect(redirect *syntax.Redirect) (risk Risk, why, file string) {
 	target := r.evaluate(redirect.Word)
 	switch redirect.Op { //nolint:exhaustive // the others name a file

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// echo prints its words, whatever they are.
+// echo checks echo, which prints its words unchanged.
 func (r *reader) echo(s *Segment, words []word) {
 	for _, w := range words {
 		if !w.whole {
@@ -15,7 +15,7 @@ func (r *reader) echo(s *Segment, words []word) {
 	}
 }
 
-// printf prints words after a format, which is no option: one of them would set a
+// printf checks printf: words after a format that must not be an option, because one option sets a
 // variable.
 func (r *reader) printf(s *Segment, words []word) {
 	if len(words) > 0 && words[0].static && words[0].text == "--" {
@@ -30,17 +30,16 @@ func (r *reader) printf(s *Segment, words []word) {
 	r.echo(s, words)
 }
 
-// counting is the directive of printf that sets a variable, which may be PATH, to how
-// much was printed.
+// counting matches the directive of printf that stores the number of printed characters in a
+// variable, which may be PATH.
 var counting = regexp.MustCompile(`%[-#' +0-9*.hjlqLtz]*n`)
 
-// tests are the operators of test that look at files and texts. Those about
-// variables evaluate names.
+// tests are the operators of test for files and texts. Operators for variables evaluate names.
 //
 //nolint:gochecknoglobals // a table
 var tests = set("-e -f -d -r -w -x -s -L -h -n -z -t -S -p -b -c -g -u -k -O -G -N -nt -ot -ef -eq -ne -lt -le -gt -ge -a -o = == != < > ! ( ) ]")
 
-// fileTests are those about files; the first three about two of them.
+// fileTests are the operators for files; the first three compare two files.
 //
 //nolint:gochecknoglobals // a table
 var fileTests = []string{"-ef", "-nt", "-ot", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-S", "-p", "-O", "-G", "-N"}
@@ -50,7 +49,7 @@ func (r *reader) bracket(s *Segment, words []word) {
 	for i, w := range words {
 		switch {
 		case !w.static:
-			// One that stands where an operator may stand could be one.
+			// In the place of an operator it could be one.
 			s.blame(High, "%s is known only when it runs", w.text)
 		case strings.HasPrefix(w.text, "-") && !tests[w.text] && !digits(w.text[1:]):
 			s.blame(High, "the test %s is not known to be harmless", w.text)
@@ -60,7 +59,7 @@ func (r *reader) bracket(s *Segment, words []word) {
 	}
 }
 
-// changeDir checks cd. What follows is read from there.
+// changeDir checks cd. Later paths are relative to that directory.
 func (r *reader) changeDir(s *Segment, words []word) {
 	p := program{options: options{flags: "LPe"}, operands: paths, most: 1}
 	r.line.moves = true
@@ -70,7 +69,7 @@ func (r *reader) changeDir(s *Segment, words []word) {
 	}
 }
 
-// date prints the time; it can set it, too.
+// date checks date, which prints the time and can set it.
 func (r *reader) date(s *Segment, words []word) {
 	p := program{options: options{flags: "uR", values: "d", optional: "I", long: "utc universal rfc-email date= iso-8601 rfc-3339="}, operands: anything}
 	r.uses(s, p, words)
@@ -82,7 +81,7 @@ func (r *reader) date(s *Segment, words []word) {
 	}
 }
 
-// find checks find: first where it looks, then its expression.
+// find checks find: first the places where it looks, then its expression.
 func (r *reader) find(s *Segment, words []word) {
 	if r.line.Deferred && r.depth == 0 {
 		words = unbuilt(words) // each command is judged when it is built
@@ -108,15 +107,14 @@ func (r *reader) find(s *Segment, words []word) {
 	}
 }
 
-// sedPattern has no escapes, and in brackets only what cannot be taken for their end
-// or, by one sed or the other, for that of the pattern, as in [/].
+// sedPattern has no escapes, and in brackets only characters that no sed reads as the end of the
+// brackets or of the pattern, as in [/].
 const sedPattern = `(?:[^/\\\n\[]|\[\^?(?:[\w .,:;@%+-]|\[:[a-z]+:\])+\])*`
 
 // sedAddress is a line number, "$", or a pattern.
 const sedAddress = `(?:\d+|\$|/` + sedPattern + `/)`
 
-// sedScripts are those that print, leave out and replace: none that writes, reads
-// or executes.
+// sedScripts matches scripts that print, delete and replace. None writes, reads or executes.
 var sedScripts = regexp.MustCompile(`^(?:` + sedCommand + `)(?:;\s*(?:` + sedCommand + `))*;?$`)
 
 const sedCommand = `\s*(?:` + sedAddress + `(?:,` + sedAddress + `)?\s*!?\s*)?(?:[pdq=l]|s/` + sedPattern + `/[^/\\\n]*/[gpI0-9]*)\s*`

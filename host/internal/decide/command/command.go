@@ -1,9 +1,9 @@
-// Package command reads a shell command as bash would, without running anything:
-// which programs it runs, with which arguments and files, and how much harm that may
-// do. What it does not understand it says, and never guesses: a line that it calls
-// clean runs nothing but what it lists.
+// Package command reads a shell command as bash would, without running anything. It finds the
+// programs that the command runs, their arguments and files, and how much harm they may do. It
+// reports what it does not understand, and never guesses: a line that it calls clean runs only what
+// it lists.
 //
-// It decides nothing. Package policy does, by the administrator's lists.
+// It makes no decisions. Package policy does, from the administrator's lists.
 package command
 
 import (
@@ -15,24 +15,23 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Bounds of what is read. A longer or deeper line is a [Problem].
+// Limits of what is read. A longer or deeper line is a [Problem].
 const (
 	MaxLength = 64 << 10
-	// maxSegments bounds the commands of a line, those that may be run included.
+	// maxSegments limits the commands of a line, including those that it may run.
 	maxSegments = 1000
-	// maxOpen bounds how many constructs are opened in a line, one in the other or
-	// not.
+	// maxOpen limits the constructs that a line opens, nested or not.
 	maxOpen = 512
-	// maxDepth bounds commands in strings that are commands: sh -c 'sh -c ...'.
+	// maxDepth limits commands in strings that are commands: sh -c 'sh -c ...'.
 	maxDepth = 8
-	// maxProblems bounds how many of them are told, of which one has the highest risk.
+	// maxProblems limits the reported problems. One of the highest risk is always reported.
 	maxProblems = 32
-	// maxCandidate bounds the words that are shown of what may be a command.
+	// maxCandidate limits the words that are shown of a possible command.
 	maxCandidate = 32
 )
 
-// Break separates commands in the words of a [Segment] that holds a whole line. No shell
-// word can contain it.
+// Break separates commands in the words of a [Segment] that holds a whole line. Shell words cannot
+// contain it.
 const Break = "\x00"
 
 // Risk is how much harm a command may do.
@@ -40,12 +39,12 @@ type Risk int
 
 // The risks.
 const (
-	// Low: it reads what lies in the workspace, or prints.
+	// Low: it reads files of the workspace, or prints.
 	Low Risk = iota
-	// Medium: it changes something, or nobody knows.
+	// Medium: it changes something, or what it does is not known.
 	Medium
-	// High: it may remove, execute or send away anything, or its words are known
-	// only when it runs.
+	// High: it may remove, execute or send anything, or its words are known only at
+	// run time.
 	High
 )
 
@@ -73,9 +72,9 @@ func (r *Risk) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown risk %q, expected low, medium or high", text)
 }
 
-// Options are what a line is read for.
+// Options configure how a line is read.
 type Options struct {
-	// Workspace is an absolute, clean path: what lies there may be read.
+	// Workspace is an absolute, clean path. Files below it may be read.
 	Workspace string
 	// Assign are the variables that may be set for a command.
 	Assign []string
@@ -83,10 +82,10 @@ type Options struct {
 	WriteRedirects []string
 }
 
-// String is a problem for people.
+// String describes the problem for people.
 func (p Problem) String() string { return "not clear: " + p.Why + " (" + p.Risk.String() + " risk)" }
 
-// String is a command for people: its words, and how much harm it may do.
+// String describes the command for people: its words and its risk.
 func (s Segment) String() string {
 	text := strings.Join(s.Argv, " ") + " (" + s.Risk.String() + " risk"
 	if s.Why != "" {
@@ -98,35 +97,33 @@ func (s Segment) String() string {
 	return "runs " + text + ")"
 }
 
-// Line is a command line as it was read.
+// Line is a command line that was read.
 type Line struct {
-	// Segments are the simple commands, in the order in which they are written, those
-	// in wrappers (env, sh -c, xargs) and in substitutions after what runs them.
+	// Segments are the simple commands in the order of the text. Commands in wrappers (env, sh -c,
+	// xargs) and in substitutions come after the command that runs them.
 	Segments []Segment
-	// Problems are what cannot be read, or is no simple command. A line with one
-	// cannot be said to run only what is listed.
+	// Problems are the parts that cannot be read or are not simple commands. A line with a problem
+	// may run more than its segments.
 	Problems []Problem
-	// Forbidden says why nobody should run the line; "" if there is no reason.
+	// Forbidden is why the line must never run; "" if it may.
 	Forbidden string
-	// Unread says that there is more in the line than could be read, or a construct
-	// that bash may read differently: it may run commands that are not among the
-	// segments.
+	// Unread reports that the line holds more than could be read, or a construct that bash may read
+	// differently: it may run commands that are not segments.
 	Unread bool
-	// Deferred says that what is known only when the line runs is left to that moment.
+	// Deferred reports that parts which are known only at run time are judged then.
 	Deferred bool
-	// Files are those that redirections without a command name, as they are written.
+	// Files are the files of redirections without a command, as written.
 	Files []string
-	// Writes are the files to which output is redirected, as they are written.
+	// Writes are the files to which output is redirected, as written.
 	Writes []string
-	// Directories are those that the line changes to, as they are written.
+	// Directories are the directories that the line changes to, as written.
 	Directories []string
 
-	// Mentions are all words that may name files, without quotes, and parts of words
-	// that may.
+	// Mentions are all words that may name files, without quotes, and the parts of words that may.
 	Mentions []Mention
 
-	// moves says that a command changes the directory, and relative is a file to which
-	// output may be redirected in the first one.
+	// moves reports that a command changes the directory. relative is a permitted output file that
+	// is relative to the first directory.
 	moves    bool
 	relative string
 
@@ -135,7 +132,7 @@ type Line struct {
 	rest bool         // its last segment is that of [reader.rest]
 }
 
-// Problem is why a line is not known as a whole.
+// Problem is why a line is not fully known.
 type Problem struct {
 	Risk Risk   `json:"risk"`
 	Why  string `json:"why"`
@@ -143,65 +140,63 @@ type Problem struct {
 
 // Segment is one simple command.
 type Segment struct {
-	// Argv are its words as the program gets them. One that is known only when it
-	// runs is as it is written.
+	// Argv are its words as the program gets them. A word that is known only at run time is kept as
+	// written.
 	Argv []string `json:"argv"`
-	// Name is the program's name without directories, "" if it is not known.
+	// Name is the program's name without directories; "" if it is not known.
 	Name string `json:"name,omitempty"`
 	// Risk is how much harm it may do.
 	Risk Risk `json:"risk"`
-	// Why says what makes the risk; "" for what is known to be harmless.
+	// Why is the reason for the risk; "" if the command is known to be harmless.
 	Why string `json:"why,omitempty"`
-	// Files are the words that may name files, and where input and output are
-	// redirected, as they are written.
+	// Files are the words that may name files, and the files of redirections, as
+	// written.
 	Files []string `json:"-"`
 
-	// Dirs are the directories that the program changes to before anything else, each
-	// relative to the one before: those of git -C.
+	// Dirs are the directories that the program changes to first, each relative to the one before,
+	// as with git -C.
 	Dirs []string `json:"-"`
 
-	// Words are Argv without options of the program itself that change nothing, such
-	// as those of git before its command; "" is a word that is not known.
+	// Words are Argv without the program's own options that change nothing, such as those of git
+	// before its command. An unknown word is "".
 	Words []string `json:"-"`
-	// Transparent says that it only runs the next segment, in no other way than the
-	// shell would, or belongs to the language: nobody need list it.
+	// Transparent reports that it only runs the next segment, as the shell would, or is part of the
+	// language. No list has to name it.
 	Transparent bool `json:"-"`
-	// Clean says that nothing speaks against it but that its program is not known.
+	// Clean reports that the only objection is that its program is not known.
 	Clean bool `json:"-"`
-	// Maybe says that it may run or may be no command at all: it is the argument of
-	// a program that runs others.
+	// Maybe reports that it may not be a command at all: it is an argument of a program that runs
+	// others.
 	Maybe bool `json:"maybe,omitempty"`
-	// Unparsed says that it is a part of a text that is not read: any of Words may be
-	// the program. [Break] separates commands.
+	// Unparsed reports that it is part of a text that is not read: any of Words may be the program.
+	// [Break] separates commands.
 	Unparsed bool `json:"-"`
-	// Known says that the program is known: which of its flags are harmless.
+	// Known reports that the host knows which options of the program are harmless.
 	Known bool `json:"-"`
-	// Loose says that an option before the program's own command is not known: any of
-	// Words may be that command.
+	// Loose reports an unknown option before the program's own command: any of Words may be that
+	// command.
 	Loose bool `json:"-"`
-	// Literal says that every word is known, and the first is written without
-	// quotes.
+	// Literal reports that every word is known, and that the first is written without quotes.
 	Literal bool `json:"-"`
-	// Least is how many of Words a [Pattern] has to name at least to cover it when
-	// further words may follow: all that may change what the program does, such as
-	// options; more than there are if further words may not. 0 means that no pattern
-	// covers it, since more than its words make what it does.
+	// Least is the number of Words that a [Pattern] must name to cover the command when further
+	// words may follow: all that may change what the program does, such as options. It is larger
+	// than len(Words) if no words may follow, and 0 if no pattern covers the command, because
+	// something other than its words decides what it does.
 	Least int `json:"-"`
 
-	// Bulk says why it reads files that it does not name; "" if it is not known to.
+	// Bulk is why it reads files that it does not name; "" if it does not, as far as is known.
 	Bulk string `json:"-"`
-	// Patches says that it is git and prints what has changed in files that it need not
-	// name.
+	// Patches reports that it is git and prints changes of files that it may not name.
 	Patches bool `json:"-"`
 
-	// guess is what is feared of a program that is not known.
+	// guess is what an unknown program may do.
 	guess Problem
-	// altered says that a variable or a redirection changes what it does, fed that it
-	// reads what something else gives it, and runs that it runs other commands.
+	// altered reports that a variable or a redirection changes what it does, fed that it reads
+	// input from elsewhere, and runs that it runs other commands.
 	altered, fed, runs bool
 }
 
-// Risk is the highest of what was found.
+// Risk is the highest risk of the segments and problems.
 func (l *Line) Risk() Risk {
 	risk := Low
 	for _, s := range l.Segments {
@@ -215,7 +210,7 @@ func (l *Line) Risk() Risk {
 	return risk
 }
 
-// Parse reads a command line. What cannot be read is in the line's problems.
+// Parse reads a command line. The line's problems are what cannot be read.
 func Parse(text string, opts Options) *Line {
 	line := &Line{text: text}
 	r := &reader{opts: opts, line: line}
@@ -239,11 +234,10 @@ func (r *reader) settle() {
 	}
 }
 
-// Doubt adds why the line is not known as a whole, of high risk: something beside its
-// words makes what it does.
+// Doubt adds a problem of high risk: something other than the line's words decides what it does.
 func (l *Line) Doubt(why string) { l.problem(High, "%s", why) }
 
-// unread notes why there is more in the line than could be read.
+// unread adds a problem, and marks the line as not fully read.
 func (l *Line) unread(risk Risk, why string, args ...any) {
 	l.Unread = true
 	l.problem(risk, why, args...)
@@ -270,14 +264,14 @@ func (s *Segment) blame(risk Risk, why string, args ...any) {
 	}
 }
 
-// fear notes what a program may do that is not known.
+// fear notes what an unknown program may do.
 func (s *Segment) fear(risk Risk, why string, args ...any) {
 	if risk > s.guess.Risk || s.guess.Why == "" {
 		s.guess = Problem{max(s.guess.Risk, risk), fmt.Sprintf(why, args...)}
 	}
 }
 
-// settle makes one risk of what is known and what is feared.
+// settle combines what is known and what is feared into one risk.
 func (s *Segment) settle() {
 	s.Clean = s.Why == ""
 	if s.guess.Why != "" {

@@ -7,10 +7,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// ParseDeferred reads a line that is executed by its tree, part by part, and leaves the
-// words that are known only then to that moment, when each part is judged with the words
-// that it gets. Whatever else is in such a line must read only: a part that is refused
-// ends the line after what came before it.
+// ParseDeferred reads a line that is executed by its tree, part by part. Words that are known only
+// at run time are judged then, part by part, with their final values. All other parts must only
+// read: a refused part ends the line after the parts before it have run.
 func ParseDeferred(text string, opts Options) *Line {
 	line := &Line{text: text, Deferred: true}
 	r := &reader{opts: opts, line: line}
@@ -25,8 +24,8 @@ func ParseDeferred(text string, opts Options) *Line {
 	return line
 }
 
-// setIn returns the variables that a line sets before it can use them, and those that
-// every shell sets.
+// setIn returns the variables that a line sets before it can use them, and those that every shell
+// sets.
 func setIn(file *syntax.File) map[string]bool {
 	names := set("? # @ * 1 2 3 4 5 6 7 8 9 PWD OLDPWD")
 	syntax.Walk(file, func(n syntax.Node) bool {
@@ -51,7 +50,7 @@ func setIn(file *syntax.File) map[string]bool {
 	return names
 }
 
-// changes says what in the line does more than read, "" for nothing.
+// changes returns a part of the line that does more than read; "" if there is none.
 func (l *Line) changes() string {
 	for i := range l.Segments {
 		s := &l.Segments[i]
@@ -67,9 +66,9 @@ func (l *Line) changes() string {
 	return ""
 }
 
-// expected are the words by which a command is judged before it runs. Of a deferred line
-// a word that is known only then counts as one that is harmless: "0" is a number, a text
-// and a file in the directory.
+// expected returns the words by which a command is judged before it runs. In a deferred line a word
+// that is known only at run time counts as a harmless one: "0" is a number, a text and a file in
+// the directory.
 func (r *reader) expected(words []word) []word {
 	if !r.line.Deferred || allStatic(words[1:]) {
 		return words
@@ -87,8 +86,8 @@ func (r *reader) expected(words []word) []word {
 	return words
 }
 
-// unbuilt are the words of find before -exec, if that is its last and only action and so
-// executed by whoever executes the tree; else all of them.
+// unbuilt returns the words of find before -exec if that is its last and only action, which the
+// executor of the tree then judges; otherwise all words.
 func unbuilt(words []word) []word {
 	at, last := slices.IndexFunc(words, executes), len(words)-1
 	acts := func(w word) bool {
@@ -103,16 +102,15 @@ func unbuilt(words []word) []word {
 	return words[:at]
 }
 
-// buildsKnown reports whether each command that a program builds is judged when it is
-// executed, with these options of the program.
+// buildsKnown reports whether each command that a program with these options builds is judged when
+// it is executed.
 func (r *reader) buildsKnown(name string, options []word) bool {
 	p := programs[name]
 	_, unknown := p.split(options)
 	return r.line.Deferred && r.depth == 0 && unknown == "" // another program would execute it
 }
 
-// later notes a problem that only the execution can settle: a deferred line leaves it to
-// that moment.
+// later adds a problem that only the execution can settle. A deferred line leaves it until then.
 func (r *reader) later(why string, args ...any) {
 	if !r.line.Deferred {
 		r.line.problem(High, why, args...)

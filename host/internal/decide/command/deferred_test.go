@@ -50,7 +50,7 @@ func TestParseDeferred(t *testing.T) {
 		{`[[ -f $x ]]`, "$x is known only"},
 		{`export X=$y; ls`, "it sets variables"},
 		{`f() { ls; }; f`, "it defines a function"},
-		{`eval $x`, "runs what is known only then"},
+		{`eval $x`, "runs text that is known only when it runs"},
 		{`read "$x"`, "evaluates its words"},
 		{`echo "${x:-'$(ls)'}"`, "an expansion ${...} that holds more"},
 	} {

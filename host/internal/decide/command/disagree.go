@@ -10,14 +10,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// This file holds every construct that bash may read differently than the parser,
-// each as a shape that both are known to read alike: what has another shape is
-// refused. A line with a refused construct is [Line.Unread], so no list, rule, mode
-// or grant lets it run unasked. Both readers agree up to the first such construct, so
-// the tree shows that one as bash sees it; nothing after it is trusted. Add the next
-// construct here.
+// This file lists every construct that bash may read differently than the parser. Each
+// has a shape that both are known to read alike; any other shape is refused. A line
+// with a refused construct is [Line.Unread]: no list, rule, mode or grant lets it run
+// without asking. Both readers agree up to the first such construct, so the tree shows
+// that one as bash sees it; nothing after it is trusted. Add new constructs here.
 
-// The shapes that are read alike.
+// Shapes that both readers read alike.
 var (
 	plainExpansion  = regexp.MustCompile(`^\$\{[#!]?[\w@*#?!-]*(\[[\w@*]+\])?[\w./:,=@%+^*?#~!-]*\}$`)
 	plainArithmetic = regexp.MustCompile(`^(\$\(\(|\$\[|\(\()([\w \t;,+*/%<>=!&|?:^~-]|\$[A-Za-z_])*(\)\)|\])$`)
@@ -26,19 +25,19 @@ var (
 	plainMatch      = regexp.MustCompile(`^([\w./:,=@%+^*?~-]|'[^'\\]*'|"([^"$` + "`" + `\\]|\$[A-Za-z_])*"|\$[A-Za-z_])*$`)
 	plainDelimiter  = regexp.MustCompile(`^(\\?[\w.-]+|'[\w.-]+'|"[\w.-]+")$`)
 	plainDocument   = regexp.MustCompile("^([^$`\\\\]|\\$[A-Za-z_])*$")
-	// In a substitution, where older shells look for its end by counting quotes and
-	// parentheses, also in a document.
+	// In a substitution, also in a here-document: older shells find its end by
+	// counting quotes and parentheses.
 	plainNested     = regexp.MustCompile("^[^$`\\\\'\"(){}<>#]*$")
 	plainDescriptor = regexp.MustCompile(`^(\d{1,4}|\{\w+\})$`)
 	plainTarget     = regexp.MustCompile(`^[\w./-]+$`)
 	plainFunction   = regexp.MustCompile(`^[\w.-]+$`)
 	timeOption      = regexp.MustCompile(`^time[ \t]+-`)
-	// Options of declare by which values are evaluated.
+	// Options of declare that evaluate values.
 	evaluating = regexp.MustCompile(`^[-+]\w*[aAin]`)
 )
 
-// characters refuses what one reader may skip, and notes what a person who approves
-// the line would not see.
+// characters refuses characters that one of the readers may skip, and reports those that an
+// approver would not see.
 func (r *reader) characters(text string) {
 	if !utf8.ValidString(text) {
 		r.line.unread(Medium, "it is not valid UTF-8")
@@ -58,9 +57,9 @@ func (r *reader) characters(text string) {
 	}
 }
 
-// continuations refuses lines that end with a backslash, but for those after white
-// space: in a comment, which they do not lengthen; in a here-document, whose end may
-// follow; and in the middle of a sign, as in "$\
+// continuations refuses lines that end with a backslash, except after white space: in a comment,
+// which the backslash does not continue; in a here-document, whose end may follow; and within an
+// operator, as in "$\
 // (rm x)".
 func (r *reader) continuations(text string) {
 	if strings.HasSuffix(text, `\`) {
@@ -109,8 +108,8 @@ func (r *reader) disagreements(file *syntax.File) {
 	})
 }
 
-// disagreement says which construct bash may read differently, "" for none. nested
-// says that the node lies in a substitution.
+// disagreement returns the construct that bash may read differently; "" if there is none. nested
+// reports that the node is in a substitution.
 func (r *reader) disagreement(n syntax.Node, nested bool) string {
 	switch n := n.(type) {
 	case *syntax.Comment:
@@ -182,7 +181,7 @@ func (r *reader) disagreement(n syntax.Node, nested bool) string {
 	return ""
 }
 
-// comment refuses what bash takes for the rest of a word, as in <<'E'# rm.
+// comment refuses a comment that bash reads as the rest of a word, as in <<'E'# rm.
 func (r *reader) comment(c *syntax.Comment) string {
 	before := r.text[:min(int(c.Hash.Offset()), len(r.text))]
 	if at := len(before) - 1; at >= 0 && (strings.IndexByte(" \t\n;&|(", before[at]) < 0 || at > 0 && before[at] != '\n' && before[at-1] == '\\') {
@@ -191,8 +190,8 @@ func (r *reader) comment(c *syntax.Comment) string {
 	return ""
 }
 
-// arithmetic refuses parentheses, which may end it where bash begins a subshell, and
-// all that expands or quotes.
+// arithmetic refuses parentheses, which may end it where bash begins a subshell, and everything
+// that expands or quotes.
 func (r *reader) arithmetic(source string) string {
 	if !plainArithmetic.MatchString(source) {
 		return "arithmetic that is not plain"
@@ -200,8 +199,8 @@ func (r *reader) arithmetic(source string) string {
 	return ""
 }
 
-// declares refuses words that bash evaluates once more: an index, a list, a value of a
-// variable that is a number, an array or a reference.
+// declares refuses words that bash evaluates again: an index, a list, or the value of a variable
+// that is a number, an array or a reference.
 func (r *reader) declares(d *syntax.DeclClause) string {
 	for _, a := range d.Args {
 		source := r.source(a)
@@ -227,8 +226,8 @@ func (r *reader) compares(t *syntax.BinaryTest) string {
 	return ""
 }
 
-// redirection refuses descriptors that are not plain, and here-documents of which the
-// readers may see the end elsewhere: bash looks for it line by line, whatever is open.
+// redirection refuses unusual descriptors, and here-documents whose end the readers may see at
+// different lines: bash looks for it line by line, whatever is open.
 func (r *reader) redirection(d *syntax.Redirect, nested bool) string {
 	if d.N != nil && !plainDescriptor.MatchString(d.N.Value) {
 		return "a descriptor that is not plain"
@@ -262,13 +261,13 @@ func (r *reader) redirection(d *syntax.Redirect, nested bool) string {
 	return ""
 }
 
-// rereads are programs of the shell that change how it reads what follows.
+// rereads are builtins that change how the shell reads the text after them.
 //
 //nolint:gochecknoglobals // a table
 var rereads = set("alias unalias shopt enable hash")
 
-// evaluates says which program of the shell evaluates its words once more, as names of
-// variables with an index: read 'a[$(rm x)]'.
+// evaluates returns which builtin evaluates its words again, as names of variables with an index:
+// read 'a[$(rm x)]'.
 func evaluates(name string, words []word) string {
 	indexed := func(w word) bool { return !w.static || strings.Contains(w.text, "[") }
 	option := func(w word) bool { return strings.HasPrefix(w.text, "-v") || w.text == "-R" }

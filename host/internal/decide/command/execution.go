@@ -8,15 +8,14 @@ import (
 	"mvdan.cc/sh/v3/syntax/typedjson"
 )
 
-// MaxTree bounds the text of a line that has a tree: encoded, that is a hundred times as
-// long.
+// MaxTree limits the text of a line with a tree. The encoded tree is a hundred times as long.
 const MaxTree = 8 << 10
 
 // Text returns the line as it was given.
 func (l *Line) Text() string { return l.text }
 
-// HasTree reports whether the line can be executed by its tree: it could be parsed, is
-// not too long, and does nothing that only bash does as bash.
+// HasTree reports whether the line can be executed by its tree: it was parsed, is not too long, and
+// does nothing that only bash does as bash.
 func (l *Line) HasTree() bool {
 	return l.tree != nil && len(l.text) <= MaxTree && !needsBash(l.tree, l.text)
 }
@@ -34,8 +33,8 @@ func (l *Line) Tree() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// ParseArgv reads a command whose words are known, as the program or builtin gets them,
-// and for which variables were set, as NAME=value.
+// ParseArgv reads a command with known words, as the program or builtin gets them, and the
+// variables that are set for it, as NAME=value.
 func ParseArgv(argv, environment []string, opts Options) *Line {
 	line := &Line{text: strings.Join(argv, " ")}
 	r := &reader{opts: opts, line: line}
@@ -56,8 +55,7 @@ func ParseArgv(argv, environment []string, opts Options) *Line {
 	return line
 }
 
-// ParseOpen reads what a shell does when it opens a file by its absolute path, for a
-// redirection say.
+// ParseOpen reads a shell's access to a file by its absolute path, for example for a redirection.
 func ParseOpen(name string, write bool, opts Options) *Line {
 	operator := "<"
 	if write {

@@ -15,14 +15,14 @@ const (
 	patternPaths          // a pattern, then files
 )
 
-// program is one whose harmless uses are known.
+// program is a program with known harmless uses.
 type program struct {
 	options
 
 	operands operands
 	// most bounds the operands; 0 means no bound.
 	most int
-	// check looks at what is left, instead of operands.
+	// check replaces the check of operands.
 	check func(r *reader, s *Segment, words []word)
 }
 
@@ -64,7 +64,7 @@ func (r *reader) uses(s *Segment, p program, words []word) {
 	}
 }
 
-// given reports whether an option of one letter or a long name is among words.
+// given reports whether words hold an option by its letter or long name.
 func given(words []word, letter, long string) bool {
 	for _, w := range words {
 		name, _, _ := strings.Cut(w.text, "=")
@@ -75,15 +75,14 @@ func given(words []word, letter, long string) bool {
 	return false
 }
 
-// literal blames a segment for a word of which it is not known that it is one word and
-// no option.
+// literal blames a segment for a word that may be several words or an option.
 func (r *reader) literal(s *Segment, w word) {
 	if !w.static && !w.pipe {
 		s.blame(High, "%s is known only when it runs", w.text)
 	}
 }
 
-// unknown finds the risk of a program whose uses are not known.
+// unknown finds the risk of a program with unknown uses.
 func (r *reader) unknown(s *Segment, words []word) {
 	switch {
 	case runners[s.Name], shells[s.Name]:
@@ -108,8 +107,8 @@ func (r *reader) unknown(s *Segment, words []word) {
 	s.fear(Medium, "it is not known what %s does", s.Name)
 }
 
-// highRisk are programs that remove, execute, send away or change what cannot be
-// brought back, or that lead out of whatever runs them.
+// highRisk are programs that remove, execute, send or change things that cannot be restored, or
+// that escape from the program that runs them.
 //
 //nolint:gochecknoglobals // a table
 var highRisk = set(`rm rmdir shred unlink truncate chmod chown chgrp chattr setfacl setcap ln kill killall pkill

@@ -7,20 +7,20 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// Mention is a part of a line that may name a file, whatever is done with it.
+// Mention is a part of a line that may name a file, however it is used.
 type Mention struct {
-	// Text is what is left of it without quotes and what is known only when it runs.
+	// Text is the part without quotes and without what is known only at run time.
 	Text string
-	// Glob says that Text holds wildcards, and a backslash before each character
-	// that is none.
+	// Glob reports that Text holds wildcards, with a backslash before each character that is not
+	// one.
 	Glob bool
 }
 
-// maxMentions bounds those of a line; the rest is unread.
+// maxMentions limits the mentions of a line; the rest is unread.
 const maxMentions = 20_000
 
-// mentions adds all words, wherever they stand: arguments, redirections, the words of
-// a loop, assignments, what an expansion stands for if a variable is not set.
+// mentions adds all words: arguments, redirections, the words of a loop, assignments, and defaults
+// in expansions.
 func (r *reader) mentions(file *syntax.File) {
 	syntax.Walk(file, func(n syntax.Node) bool {
 		switch n := n.(type) {
@@ -63,7 +63,7 @@ func (r *reader) mentioned(n syntax.Node) bool {
 	return true
 }
 
-// mentionParts adds a word and what of it may be a name.
+// mentionParts adds a word and the parts of it that may be names.
 func (r *reader) mentionParts(text string, glob bool) {
 	r.mention(text, glob)
 	if strings.HasPrefix(text, "-") && len(text) > 2 {
@@ -76,8 +76,8 @@ func (r *reader) mentionParts(text string, glob bool) {
 	}
 }
 
-// separates reports whether names may stand on both sides of a character in a word, as
-// in HEAD:a, --file=a, @a and {a,b}.
+// separates reports whether a character in a word may have names on both sides, as in HEAD:a,
+// --file=a, @a and {a,b}.
 func separates(c rune) bool { return strings.ContainsRune("=:,@{}", c) }
 
 func (r *reader) mention(text string, glob bool) {
@@ -91,7 +91,7 @@ func (r *reader) mention(text string, glob bool) {
 	}
 }
 
-// shape is a word while its quotes and expansions are left out.
+// shape collects a word without its quotes and expansions.
 type shape struct {
 	text, glob  strings.Builder
 	wild, brace bool
@@ -128,7 +128,7 @@ func (s *shape) add(part syntax.WordPart) {
 	}
 }
 
-// unquoted adds what is written outside of quotes. What braces hold may be anything.
+// unquoted adds text outside of quotes. Braces may expand to anything.
 func (s *shape) unquoted(value string) {
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; c {
@@ -152,7 +152,7 @@ func (s *shape) unquoted(value string) {
 	}
 }
 
-// quoted adds what is written in double quotes.
+// quoted adds text in double quotes.
 func (s *shape) quoted(value string) {
 	for i := 0; i < len(value); i++ {
 		if value[i] == '\\' && i+1 < len(value) && strings.IndexByte("$`\"\\\n", value[i+1]) >= 0 {

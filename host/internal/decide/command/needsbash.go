@@ -8,11 +8,11 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// This file holds what the interpreter of mvdan.cc/sh lacks, or does otherwise than bash:
-// a line with one of these is executed by bash alone, so that a person is asked about its
-// text. Add the next difference here.
+// This file lists what the interpreter of mvdan.cc/sh lacks, or does differently than
+// bash. Only bash executes such a line, so a person is asked about its text. Add new
+// differences here.
 
-// The shapes that both do alike.
+// Shapes that both execute alike.
 var (
 	// A list of words, none of them empty, or a range that is short.
 	alikeBraces = regexp.MustCompile(`^[^{}]*\{(-?\d{1,4}\.\.-?\d{1,4}|[a-z]\.\.[a-z]|[A-Z]\.\.[A-Z]|[^{},]+(,[^{},]+)+)\}[^{}]*$`)
@@ -25,7 +25,7 @@ var (
 
 func ownVariable(name string) bool { return ownVariables[name] || strings.HasPrefix(name, "BASH") }
 
-// needsBash reports whether a tree has something that only bash executes as bash does.
+// needsBash reports whether a tree holds something that only bash executes as bash does.
 func needsBash(tree *syntax.File, text string) (found bool) {
 	source := func(n syntax.Node) string { return text[n.Pos().Offset():n.End().Offset()] }
 	syntax.Walk(tree, func(n syntax.Node) bool {
@@ -62,7 +62,7 @@ func needsBash(tree *syntax.File, text string) (found bool) {
 	return found
 }
 
-// differentWord reports whether a word has braces, or a pattern, of another meaning.
+// differentWord reports whether a word has braces or a pattern with another meaning.
 func differentWord(w *syntax.Word) bool {
 	var unquoted strings.Builder
 	for _, part := range w.Parts {
@@ -79,13 +79,13 @@ func differentWord(w *syntax.Word) bool {
 	return braces(text) && !alikeBraces.MatchString(text) || strings.Contains(text, "[!") || strings.Contains(text, "[^")
 }
 
-// differentAssign reports whether an assignment is to a variable that changes what the
-// shell does. An empty IFS, as read often gets, splits nothing.
+// differentAssign reports whether an assignment sets a variable that changes the shell's behavior.
+// An empty IFS, as read often has, splits nothing.
 func differentAssign(a *syntax.Assign) bool {
 	return a.Name != nil && (ownVariable(a.Name.Value) || a.Name.Value == "PWD" || a.Name.Value == "IFS" && a.Value != nil)
 }
 
-// differentExpansion reports whether an expansion gives something else.
+// differentExpansion reports whether an expansion has another result.
 func differentExpansion(p *syntax.ParamExp) bool {
 	switch {
 	case p.Param == nil, p.Excl, p.Names != 0, ownVariable(p.Param.Value):
@@ -105,8 +105,8 @@ func differentExpansion(p *syntax.ParamExp) bool {
 	return false
 }
 
-// differentBuiltin reports whether a builtin of the shell is used in another way than both
-// know, or changes how the shell goes on.
+// differentBuiltin reports whether a builtin is used in a way that both do not share, or changes
+// how the shell continues.
 func differentBuiltin(c *syntax.CallExpr) bool {
 	if len(c.Args) == 0 {
 		return false

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// maxPattern bounds the bytes of a [Pattern] as it is written.
+// maxPattern limits the bytes of a [Pattern] in text form.
 const maxPattern = 4096
 
-// Pattern is what a command is, or begins with.
+// Pattern matches a command by all of its words, or by its first words.
 type Pattern struct {
 	// Words are the program and its first arguments, as the program gets them.
 	Words []string
-	// Open says that further plain words may follow; see [Segment.Least].
+	// Open reports that further plain words may follow; see [Segment.Least].
 	Open bool
 }
 
@@ -74,8 +74,8 @@ func (p *Pattern) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Covers reports whether a command is, or begins with, what the pattern says; words and
-// least are those of its [Segment].
+// Covers reports whether a command matches the pattern. words and least are fields of its
+// [Segment].
 func (p Pattern) Covers(words []string, least int) bool {
 	n := len(p.Words)
 	if least == 0 || n < 1 || n > len(words) || !slices.Equal(p.Words, words[:n]) {
@@ -117,17 +117,16 @@ func (r *reader) least(s *Segment) int {
 	return n
 }
 
-// writable are the names of programs that a shell takes for such wherever they stand.
+// writable matches names that a shell reads as a program in any place.
 var writable = regexp.MustCompile(`^[A-Za-z0-9_./+\[\]:%@,-]+$`)
 
-// reserved are words that a shell takes for its own at the beginning of a command.
+// reserved are words that are keywords at the beginning of a command.
 //
 //nolint:gochecknoglobals // a table
 var reserved = set("if then else elif fi do done case esac while until for in function time select coproc [[ ]] let declare typeset local export readonly nameref")
 
-// follows reports whether a word may follow what a pattern names: it is no option, no
-// assignment, nothing with a colon as addresses and git's refs have, and no path that
-// leads out of the workspace.
+// follows reports whether a word may follow the words of a pattern: it is not an option, not an
+// assignment, has no colon, as addresses and git refs do, and is not a path out of the workspace.
 func (r *reader) follows(word string) bool {
 	if word == "" || strings.ContainsAny(word, ":=") || strings.ContainsAny(word[:1], "-+@!^%") {
 		return false
@@ -136,12 +135,12 @@ func (r *reader) follows(word string) bool {
 	return why == ""
 }
 
-// plainWord is a word that bash reads as it stands, in the place of a program,
-// too: it sets no variable.
+// plainWord matches words that bash reads unchanged, also in the place of a program: it sets no
+// variable.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@%+:,-]+$`)
 
-// Join returns a line that bash would read as the words: a program and its
-// arguments, which no shell has read.
+// Join returns a line that bash would read as the words: a program and its arguments, which no
+// shell has read.
 func Join(words []string) string {
 	joined := make([]string, len(words))
 	for i, word := range words {

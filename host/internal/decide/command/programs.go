@@ -61,7 +61,7 @@ type tables struct {
 	sets     map[string]map[string]bool
 }
 
-// set returns a set; one that is not there is a mistake of the programmer.
+// set returns a set. A missing one is a programming error.
 func (t *tables) set(name string) map[string]bool {
 	if t.sets[name] == nil {
 		panic("programs.txt has no set " + name)
@@ -156,26 +156,24 @@ func (t *tables) add(kind, name, key string, words []string) error {
 	return err
 }
 
-// options are those of a program that change nothing beside what it prints.
+// options are the options of a program that change only what it prints. programs.txt explains the
+// fields.
 type options struct {
-	// flags are letters without a value, values such with one. Those in optional have
-	// one only if it stands in the same word.
+	// Letters: flags have no value, values have one, and optional have one only in the same word.
 	flags, values, optional string
-	// long are names, separated by spaces; those that take a value end with "=". One
-	// that stands there in both ways never takes the next word for its value.
+	// long are names, separated by spaces; "=" ends those with a value. One that is listed both
+	// ways never takes the next word as its value.
 	long string
-	// attached says that no long name takes the next word for its value, and apart
-	// that no letter takes the rest of its word.
+	// attached reports that no long option takes the next word as its value, and apart that no
+	// letter takes the rest of its word.
 	attached, apart bool
-	// single says that long names begin with one dash, too, and letters are names
-	// like others.
+	// single reports that long options also begin with one dash, and that letters are names.
 	single bool
-	// numbers says that a number is an option: -5.
+	// numbers reports that a number is an option, as in -5.
 	numbers bool
 }
 
-// operands returns the words after the options up to the first operand, and false if
-// an option is not known.
+// operands returns the words from the first operand on, and false if an option is unknown.
 func (o *options) operands(words []word) (rest []word, ok bool) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -197,8 +195,8 @@ func (o *options) operands(words []word) (rest []word, ok bool) {
 	return nil, true
 }
 
-// split separates a program's options from its operands, wherever they stand. It
-// returns the first option that is not known, or word that may be one.
+// split separates options from operands, in any order. unknown is the first word that may be an
+// unknown option.
 func (o *options) split(words []word) (operands []word, unknown string) {
 	for i := 0; i < len(words); i++ {
 		w := words[i]
@@ -224,9 +222,8 @@ func (o *options) split(words []word) (operands []word, unknown string) {
 	return operands, ""
 }
 
-// valueAt reports whether a word can only be the value of the option before it. One
-// that is not known may become several words; one with a dash would be an option if
-// the table were wrong about the one before.
+// valueAt reports whether a word can only be the value of the option before it. An unknown word may
+// become several words. A word with a dash would be an option if the table were wrong.
 func valueAt(words []word, i int) bool {
 	if i >= len(words) || !words[i].static {
 		return false

@@ -12,19 +12,19 @@ import (
 type reader struct {
 	opts Options
 	line *Line
-	// text is what is parsed: the line, or a part of it that is a command itself.
+	// text is being parsed: the line, or a part of it that is a command.
 	text  string
 	depth int
-	// functions are those that are being defined.
+	// functions are the functions being defined.
 	functions []string
-	// sets are the variables that a deferred line sets itself.
+	// sets are the variables that a deferred line sets.
 	sets map[string]bool
-	// background says that what is read does not keep the shell waiting, and fed that
-	// it gets input from another command or a file.
+	// background reports that the shell does not wait for the part being read, and fed that it gets
+	// input from another command or a file.
 	background, fed bool
 }
 
-// read adds what a text runs.
+// read adds the commands of a text.
 func (r *reader) read(text string, depth int) {
 	switch {
 	case depth > maxDepth:
@@ -58,7 +58,7 @@ func (r *reader) read(text string, depth int) {
 	inner.statements(file.Stmts)
 }
 
-// reason is what is wrong with a text that cannot be parsed.
+// reason returns why a text cannot be parsed.
 func reason(err error) string {
 	if parse, ok := errors.AsType[syntax.ParseError](err); ok {
 		return parse.Text
@@ -66,14 +66,14 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// tooDeep refuses a text that is a command in too many others.
+// tooDeep refuses a command that is nested in too many others.
 func (r *reader) tooDeep(text string) {
 	r.line.unread(High, "commands in commands in commands, more than %d deep", maxDepth)
 	r.words(text, "it lies too deep in other commands")
 }
 
-// words looks for programs in a text that is not read: a shell may run its first lines
-// all the same. Any of its words may be a program, without the quotes that there are.
+// words looks for programs in a text that cannot be read: a shell may still run its first lines.
+// Any word, without its quotes, may be a program.
 func (r *reader) words(text, why string) {
 	quotes := quotes()
 	for _, part := range parts(text) {
@@ -85,16 +85,16 @@ func (r *reader) words(text, why string) {
 	}
 }
 
-// parts splits a text where a command may end.
+// parts splits a text at places where a command may end.
 func parts(text string) []string {
 	text = strings.ReplaceAll(text, "\\\n", "")
 	return strings.FieldsFunc(text, func(c rune) bool { return strings.ContainsRune("\n;&|(){}<>`", c) })
 }
 
-// quotes removes what quotes words, or parts of them.
+// quotes removes quotes from words.
 func quotes() *strings.Replacer { return strings.NewReplacer(`\`, "", `'`, "", `"`, "", "$", "") }
 
-// openings counts what could open a construct in which another one lies.
+// openings counts the places that may open a nested construct.
 func openings(text string) int {
 	n := 0
 	for i := range len(text) {
@@ -108,7 +108,7 @@ func openings(text string) int {
 	return n
 }
 
-// source is a node as it is written.
+// source returns the text of a node.
 func (r *reader) source(n syntax.Node) string {
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to > len(r.text) || from > to {
@@ -136,7 +136,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 	r.background, r.fed = background, fed
 }
 
-// command reads one command. What is not named here is a problem.
+// command reads one command. A kind that is not listed here is a problem.
 func (r *reader) command(c syntax.Command) {
 	switch c := c.(type) {
 	case nil:
@@ -208,7 +208,7 @@ func (r *reader) loop(c *syntax.ForClause) {
 	r.statements(c.Do)
 }
 
-// variable notes that a variable is set that may have a meaning of its own.
+// variable reports an assignment to a variable that may have a special meaning.
 func (r *reader) variable(name string) {
 	// Those that programs and shells look at are upper case, but for http_proxy and the like.
 	if strings.ToLower(name) != name || strings.HasSuffix(name, "_proxy") {
@@ -228,7 +228,7 @@ func (r *reader) function(c *syntax.FuncDecl) {
 	r.functions = before
 }
 
-// declaration reads export, declare and the like.
+// declaration reads export, declare and similar builtins.
 func (r *reader) declaration(c *syntax.DeclClause) {
 	s := Segment{Argv: []string{c.Variant.Value}, Name: c.Variant.Value, Words: []string{c.Variant.Value}, Risk: High, Why: "it sets variables for everything that follows"}
 	for _, a := range c.Args {
@@ -253,7 +253,7 @@ func (r *reader) add(s Segment) {
 	r.line.Segments = append(r.line.Segments, s)
 }
 
-// rest adds one segment for what is not read of a line: it has all words of the line.
+// rest adds one segment with all words of a line that could not be read.
 func (r *reader) rest() {
 	if r.line.rest {
 		return

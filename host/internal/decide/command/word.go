@@ -8,25 +8,25 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// word is one word of a command, as far as it is known before it runs.
+// word is one word of a command, as far as it is known before the command runs.
 type word struct {
-	// text is what the program gets, or what is written if that is not known.
+	// text is what the program gets or, if that is not known, the word as written.
 	text string
-	// static says that text is what the program gets.
+	// static reports that text is what the program gets.
 	static bool
-	// plain says that it is written without quotes and escapes.
+	// plain reports that it is written without quotes and escapes.
 	plain bool
-	// whole says that it becomes exactly one word: nothing in it is expanded outside
-	// of quotes.
+	// whole reports that it becomes exactly one word: nothing is expanded outside of
+	// quotes.
 	whole bool
-	// pipe says that it is the name of a pipe from another command: <(...).
+	// pipe reports that it names a pipe from another command: <(...).
 	pipe bool
 }
 
-// flag reports whether a program could take the word for an option.
+// flag reports whether a program could read the word as an option.
 func (w word) flag() bool { return !w.static || strings.HasPrefix(w.text, "-") }
 
-// evaluate finds out what a word is. The commands in it are read by the walk.
+// evaluate determines what a word is. Commands in it are read elsewhere.
 func (r *reader) evaluate(w *syntax.Word) word {
 	if w == nil {
 		return word{static: true, plain: true, whole: true}
@@ -73,7 +73,7 @@ type evaluation struct {
 	alone    bool // there is no other part
 }
 
-// literal adds what is written outside of quotes.
+// literal adds text outside of quotes.
 func (e *evaluation) literal(value string, first bool) {
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; c {
@@ -105,7 +105,7 @@ func (e *evaluation) literal(value string, first bool) {
 	}
 }
 
-// quoted adds what is written in double quotes.
+// quoted adds text in double quotes.
 func (e *evaluation) quoted(q *syntax.DblQuoted) {
 	if q.Dollar { // translated by a file that is found through the environment
 		e.static, e.whole = false, false
@@ -139,12 +139,12 @@ func braces(text string) bool {
 	return strings.Contains(text, "}") && (strings.Contains(text, ",") || strings.Contains(text, ".."))
 }
 
-// several reports whether an expansion becomes several words even in quotes.
+// several reports whether an expansion becomes several words, even in quotes.
 func several(p *syntax.ParamExp) bool {
 	return p.Param == nil || p.Param.Value == "@" || p.Index != nil || p.Names != 0 || p.Excl
 }
 
-// texts returns what is known of words.
+// texts returns the text of each word.
 func texts(words []word) []string {
 	all := make([]string, len(words))
 	for i, w := range words {
@@ -153,7 +153,7 @@ func texts(words []word) []string {
 	return all
 }
 
-// known returns the texts of words, "" for those that are not known.
+// known returns the text of each word, and "" for words that are not known.
 func known(words []word) []string {
 	all := texts(words)
 	for i, w := range words {
@@ -168,8 +168,8 @@ func allStatic(words []word) bool {
 	return !slices.ContainsFunc(words, func(w word) bool { return !w.static })
 }
 
-// inside reads the commands and expansions that lie in a node which is no command
-// itself: a word, an expression.
+// inside reads the commands and expansions within a node that is not a command, such as a word or
+// an expression.
 func (r *reader) inside(n syntax.Node) {
 	if isNil(n) {
 		return
@@ -183,7 +183,7 @@ func (r *reader) inside(n syntax.Node) {
 			if n.Op != syntax.CmdIn {
 				r.line.problem(High, "output goes to another command (>(...))")
 			}
-			if len(n.Stmts) == 0 { // bash leaves the word out
+			if len(n.Stmts) == 0 { // bash omits the word
 				r.line.problem(Medium, "a substitution without a command")
 			}
 			r.statements(n.Stmts)
@@ -222,7 +222,7 @@ func (r *reader) insideAssign(a *syntax.Assign) {
 	r.inside(a.Value)
 }
 
-// dangerous says why an expansion may do more than to give a variable's value.
+// dangerous returns why an expansion may do more than return a variable's value; "" if it does not.
 func dangerous(p *syntax.ParamExp) string {
 	switch {
 	case p.Param == nil:
@@ -244,7 +244,7 @@ func dangerous(p *syntax.ParamExp) string {
 		syntax.RemSmallPrefix, syntax.RemLargePrefix, syntax.RemSmallSuffix, syntax.RemLargeSuffix:
 		return ""
 	}
-	return fmt.Sprintf("the expansion of %s does more than to give its value", p.Param.Value)
+	return fmt.Sprintf("the expansion of %s does more than return its value", p.Param.Value)
 }
 
 // numbers reports whether an expression is made of numbers only.
@@ -268,7 +268,7 @@ func numbers(x syntax.ArithmExpr) bool {
 	return ok
 }
 
-// isNil reports whether there is no node, also if its type is known.
+// isNil reports whether there is no node, including a nil pointer of a known type.
 func isNil(n syntax.Node) bool {
 	switch n := n.(type) {
 	case nil:
@@ -279,7 +279,7 @@ func isNil(n syntax.Node) bool {
 	return false
 }
 
-// test reads a [[ ]].
+// test reads a [[ ]] expression.
 func (r *reader) test(x syntax.TestExpr) {
 	s := Segment{Argv: []string{"[["}, Name: "[[", Words: []string{"[["}, Known: true, Literal: true, Transparent: true}
 	r.testExpression(&s, x)
@@ -307,7 +307,7 @@ func (r *reader) testExpression(s *Segment, x syntax.TestExpr) {
 			}
 			r.testExpression(s, x.X)
 		default:
-			s.blame(High, "the test %s may run what it is about", x.Op)
+			s.blame(High, "the test %s may run its operand", x.Op)
 			r.testExpression(s, x.X)
 		}
 	case *syntax.BinaryTest:
@@ -317,7 +317,7 @@ func (r *reader) testExpression(s *Segment, x syntax.TestExpr) {
 		switch x.Op { //nolint:exhaustive // those that are harmless
 		case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch, syntax.TsBefore, syntax.TsAfter, syntax.AndTest, syntax.OrTest, syntax.TsReMatch:
 		default:
-			s.blame(High, "the test %s may run what it compares", x.Op)
+			s.blame(High, "the test %s may run its operands", x.Op)
 		}
 	default:
 		s.blame(High, "a test that is not read here")

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// wrapper is a program that runs the command which its arguments are.
+// wrapper is a program that runs the command in its arguments.
 type wrapper struct {
 	options
-	// before is how many operands come before the command.
+	// before is the number of operands before the command.
 	before int
-	// assigns says that NAME=VALUE may come before it.
+	// assigns reports that NAME=VALUE may come before the command.
 	assigns bool
-	// plain says that the command runs as the shell would run it.
+	// plain reports that the command runs as the shell would run it.
 	plain bool
-	// adds says that the command gets further arguments.
+	// adds reports that the command gets further arguments.
 	adds bool
 }
 
-// runsText are further programs and words of the shell that run what their arguments
-// or a file say.
+// runsText are further builtins that run the text of their arguments or of a file.
 //
 //nolint:gochecknoglobals // a table
 var runsText = set("eval trap source .")
@@ -33,7 +32,7 @@ func set(names string) map[string]bool {
 	return all
 }
 
-// unwrap finds the commands that a command runs itself, and returns what reads them.
+// unwrap finds the commands that a command runs, and returns a function that reads them.
 func (r *reader) unwrap(s *Segment, words []word) (inner func()) {
 	name := s.Name
 	w, wraps := wrappers[name]
@@ -88,7 +87,7 @@ func (r *reader) wrapped(s *Segment, w wrapper, words []word) (inner func()) {
 	return func() { r.run(rest, false) }
 }
 
-// candidates reads what may be commands.
+// candidates reads words that may be commands.
 func (r *reader) candidates(words []word) {
 	argv, all := texts(words), known(words) // shared: there may be thousands of words
 	for i, w := range words {
@@ -119,11 +118,11 @@ func (r *reader) maybeText(text string) {
 	}
 }
 
-// shell reads what a shell is told to run.
+// shell reads the command that is passed to a shell.
 func (r *reader) shell(words []word) {
 	for i, w := range words {
 		if !w.static {
-			r.line.problem(High, "a shell runs what is known only then")
+			r.line.problem(High, "a shell runs text that is known only when it runs")
 			return
 		}
 		if strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "c") {
@@ -133,10 +132,10 @@ func (r *reader) shell(words []word) {
 	}
 }
 
-// evaluated reads words that are a command together.
+// evaluated reads words that form one command.
 func (r *reader) evaluated(words []word) {
 	if !allStatic(words) {
-		r.line.problem(High, "a shell runs what is known only then")
+		r.line.problem(High, "a shell runs text that is known only when it runs")
 		return
 	}
 	if text := strings.Join(texts(words), " "); strings.TrimSpace(text) != "" {
@@ -171,9 +170,9 @@ func (r *reader) found(words []word) {
 	}
 }
 
-// RunsAny reports whether an entry, the words that commands begin with, allows nearly any
-// command: it names no more than a program that runs others, or what it reads, and "*".
-// Alone, a shell or an interpreter is such an entry, since it runs its input.
+// RunsAny reports whether an entry, the words that commands begin with, allows nearly any command:
+// it names only a program that runs others, or runs its input, and "*". A shell or an interpreter
+// alone is such an entry, because it runs its input.
 func RunsAny(entry []string) bool {
 	if len(entry) == 0 {
 		return false
@@ -196,13 +195,13 @@ func RunsAny(entry []string) bool {
 	return interprets(name) || runners[name] || interpreters[name] || subcommands[name] || len(wrappers[name].long) > 0 || name == "source" || name == "."
 }
 
-// interprets reports whether a program runs its input if nothing else is given.
+// interprets reports whether a program runs its input if it has no arguments.
 func interprets(name string) bool {
 	return shells[name] || strings.HasPrefix(name, "python") || readInput[name]
 }
 
-// runsInput reports whether a command runs what it reads from its input, be it a pipe, a
-// here-document or a file: no word of it is a script or a text to run.
+// runsInput reports whether a command runs its input, be it a pipe, a here-document or a file: none
+// of its words is a script or text to run.
 func runsInput(name string, words []word) bool {
 	if !interprets(name) {
 		return false
@@ -224,7 +223,7 @@ func runsInput(name string, words []word) bool {
 	return !given
 }
 
-// takesValue are the options of shells and interpreters whose value is no script.
+// takesValue are the options of shells and interpreters whose value is not a script.
 //
 //nolint:gochecknoglobals // a table
 var takesValue = set("-o +o -O +O --rcfile --init-file -W -X -r --require -I")
