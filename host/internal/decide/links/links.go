@@ -1,4 +1,4 @@
-// Package links says where paths lead.
+// Package links resolves symbolic links in paths.
 package links
 
 import (
@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// maxLinks is how many symbolic links a path may lead through, as in Linux: one with
-// more cannot be opened.
+// maxLinks limits the symbolic links in a path, as Linux does: a path with more cannot be opened.
 const maxLinks = 40
 
-// Resolve follows the symbolic links in an absolute path, also those that lead to what
-// does not exist: somebody may make it. A path that leads through too many, or is not
-// absolute, is returned as it is. What it returns may be wrong a moment later: it is for
-// checks beside whatever opens files relative to open folders.
+// Resolve follows the symbolic links in an absolute path, including those to files that do not
+// exist yet. It returns a path that is not absolute, or leads through too many links, unchanged.
+// The result may be outdated at once: use it for checks in addition to opening files relative to
+// open folders.
 func Resolve(path string) string {
 	if !filepath.IsAbs(path) {
 		return path

@@ -10,34 +10,34 @@ import (
 	"github.com/toolhost/toolhost/host/internal/decide/command"
 )
 
-// Commands are the administrator's lists by which shell commands are judged.
+// Commands are the administrator's lists that judge shell commands.
 type Commands struct {
-	// Allow covers commands that may run unasked, as far as their risk allows.
+	// Allow covers commands that may run without asking, as far as their risk allows.
 	Allow []CommandRule `json:"allow,omitempty"`
 	// Deny covers commands that never run.
 	Deny []CommandRule `json:"deny,omitempty"`
-	// Unlisted is the level of all others: [Ask], which 0 means, or [Deny].
+	// Unlisted is the level of all other commands: [Ask], which 0 means, or [Deny].
 	Unlisted Verdict `json:"unlisted,omitempty"`
 	// Risk holds levels by risk; the defaults are allow, ask and confirm.
 	Risk map[command.Risk]Verdict `json:"risk,omitempty"`
-	// AllowStanding lets grants answer what a risk asks for with [Confirm].
+	// AllowStanding lets grants answer a [Confirm] that a risk requires.
 	AllowStanding bool `json:"allow_standing,omitempty"`
-	// BlockHighRisk denies what is of high risk.
+	// BlockHighRisk denies commands of high risk.
 	BlockHighRisk bool `json:"block_high_risk,omitempty"`
-	// Text is the level of commands that a shell would read as text and nobody has
+	// Text is the level of commands that a shell would read as text and that no person has
 	// approved: [Ask], which 0 means, or [Allow].
 	Text Verdict `json:"text,omitempty"`
-	// Assign and WriteRedirects are those of [command.Options].
+	// Assign and WriteRedirects are fields of [command.Options].
 	Assign         []string `json:"assign,omitempty"`
 	WriteRedirects []string `json:"write_redirects,omitempty"`
-	// Place is where the lists are configured, "" for the defaults.
+	// Place is where the lists are configured; "" for the defaults.
 	Place string `json:"-"`
 }
 
-// CommandRule covers commands that begin with words.
+// CommandRule covers commands by their first words.
 type CommandRule struct {
-	// Words are what a command begins with: its program and, if they are given,
-	// its first arguments. A last word "*" stands for any further ones.
+	// Words are the first words of a command: its program and, if given, its first arguments. A
+	// last word "*" stands for any further words.
 	Words []string `json:"words"`
 	// Place is where the rule is configured.
 	Place string `json:"-"`
@@ -46,7 +46,7 @@ type CommandRule struct {
 // String returns the words as they are configured.
 func (c CommandRule) String() string { return strings.Join(c.Words, " ") }
 
-// prefix returns the words without the last "*", and whether there is one.
+// prefix returns the words without a last "*", and whether there is one.
 func (c CommandRule) prefix() (words []string, open bool) {
 	last := len(c.Words) - 1
 	if last > 0 && c.Words[last] == "*" {
@@ -55,8 +55,8 @@ func (c CommandRule) prefix() (words []string, open bool) {
 	return c.Words, false
 }
 
-// allows reports whether the rule covers a command. Of a program that is known it
-// covers all harmless uses; of any other one the very words, unless it ends with "*".
+// allows reports whether the rule covers a command. It covers all harmless uses of a known program.
+// For other programs the words must be equal, unless the rule ends with "*".
 func (c CommandRule) allows(s *command.Segment) bool {
 	prefix, open := c.prefix()
 	if len(prefix) == 0 || len(s.Words) < len(prefix) || !slices.Equal(prefix, s.Words[:len(prefix)]) {
@@ -65,8 +65,8 @@ func (c CommandRule) allows(s *command.Segment) bool {
 	return s.Known || s.Literal && (open || len(s.Words) == len(prefix))
 }
 
-// denies reports whether the rule covers a command, however its program is named:
-// by a path, or with a part after a dot, as mkfs.ext4.
+// denies reports whether the rule covers a command. The program may be named by a path, or have a
+// suffix after a dot, as in mkfs.ext4.
 func (c CommandRule) denies(s *command.Segment) bool {
 	prefix, _ := c.prefix()
 	if len(prefix) == 0 || len(s.Words) < len(prefix) || s.Name == "" {
@@ -78,7 +78,7 @@ func (c CommandRule) denies(s *command.Segment) bool {
 	if !isProgram(prefix[0], s.Words[0], s.Name) {
 		return false
 	}
-	if s.Loose { // its own command may stand anywhere
+	if s.Loose { // its own command may be any word
 		for i := 1; i+len(prefix)-1 <= len(s.Words); i++ {
 			if slices.Equal(prefix[1:], s.Words[i:i+len(prefix)-1]) {
 				return true
@@ -89,8 +89,8 @@ func (c CommandRule) denies(s *command.Segment) bool {
 	return slices.Equal(prefix[1:], s.Words[1:len(prefix)])
 }
 
-// deniesUnparsed reports whether one of the words may be the program of a prefix, and the
-// rest of the prefix stands behind it in the same command.
+// deniesUnparsed reports whether one of the words may be the program of a prefix, with the rest of
+// the prefix after it in the same command.
 func deniesUnparsed(prefix, words []string) bool {
 	rest, named := prefix[1:], false
 	for i, word := range words {
@@ -110,12 +110,12 @@ func deniesUnparsed(prefix, words []string) bool {
 	return false
 }
 
-// isProgram reports whether a word, whose last part as a path is name, names a program.
+// isProgram reports whether a word names a program. name is the last element of the word as a path.
 func isProgram(program, word, name string) bool {
 	return name == program || word == program || strings.HasPrefix(name, program+".")
 }
 
-// level is the verdict on what is allowed and of a risk.
+// level returns the verdict for an allowed command of a risk.
 func (c *Commands) level(risk command.Risk) Verdict {
 	return cmp.Or(c.Risk[risk], [...]Verdict{command.Low: Allow, command.Medium: Ask, command.High: Confirm}[risk])
 }
@@ -125,9 +125,9 @@ func (c *Commands) Confirms() bool {
 	return c.level(command.Low) == Confirm || c.level(command.Medium) == Confirm || c.level(command.High) == Confirm
 }
 
-// judge decides what the lists say of a command: who says it, and why. It reports
-// false if they say nothing. Without lists it denies what nobody should run. Of a
-// script nothing is allowed: what it does depends on what came before.
+// judge returns the decision of the lists about a command, and false if they have none. Without
+// lists it denies only commands that must never run. Nothing in a script is allowed: its effect
+// depends on earlier input.
 func (c *Commands) judge(cmd Command) (Decision, bool) {
 	if line := cmd.Line; line.Forbidden != "" {
 		return Decision{Verdict: Deny, Rule: "what no command may do", Reason: violation(line.Forbidden)}, true
@@ -139,7 +139,7 @@ func (c *Commands) judge(cmd Command) (Decision, bool) {
 	return d, d.Verdict == Deny || !cmd.Script
 }
 
-// line judges a line. Of several commands the strictest verdict counts.
+// line judges a line. The strictest verdict on its commands counts.
 func (c *Commands) line(line *command.Line) Decision {
 	for i := range line.Segments {
 		s := &line.Segments[i]
@@ -205,8 +205,8 @@ func (c *Commands) segment(s *command.Segment) Decision {
 	return Decision{Verdict: max(Ask, c.level(s.Risk)), Rule: fmt.Sprintf("commands.unlisted %q", s.Name), Where: c.Place, Change: change}
 }
 
-// harmless reports whether a command only runs others, which are judged themselves, or
-// may be none at all.
+// harmless reports whether a command only runs others, which are judged separately, or may not be a
+// command.
 func harmless(s *command.Segment) bool {
 	return s.Maybe || s.Transparent && s.Risk == command.Low
 }

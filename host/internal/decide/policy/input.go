@@ -12,33 +12,32 @@ import (
 type Input struct {
 	// Plugin and Tool name the tool, never by an alias.
 	Plugin, Tool string
-	// Tier is that of this call.
+	// Tier is the tier of this call.
 	Tier tool.Tier
-	// Arguments are those of the call, as JSON decodes them, with numbers as
-	// [encoding/json.Number]. Nothing changes them.
+	// Arguments are the decoded arguments of the call, with numbers as [encoding/json.Number]. They
+	// must not be changed.
 	Arguments map[string]any
-	// Caller is who calls.
+	// Caller is the caller.
 	Caller Caller
-	// Asks says that the tool's author wants a person to be asked.
+	// Asks reports that the tool's author wants a person to be asked.
 	Asks bool
-	// Paths are the paths that the arguments name: as they are written, and as they
-	// lead through symbolic links.
+	// Paths are the paths in the arguments: as written, and with symbolic links resolved.
 	Paths []Path
-	// Folders are those that callers work in, absolute and clean: as they are
-	// configured, the first one first, and as they lead through symbolic links.
+	// Folders are the workspace's folders, absolute and clean: as configured, the first one first,
+	// and with symbolic links resolved.
 	Folders []string
 	// Commands are the arguments that are shell commands.
 	Commands []Command
-	// Linked are the words of the commands that lead elsewhere through symbolic links. One
-	// without an absolute path says that there are more than were followed.
+	// Linked are the words of the commands that lead elsewhere through symbolic links. An entry
+	// without an absolute path means that some were not followed.
 	Linked []Path
-	// URLs are the addresses that the arguments name.
+	// URLs are the addresses in the arguments.
 	URLs []string
-	// Grants are the ids of the standing answers that cover the call together, those
-	// of [Decision.Unanswered] in it.
+	// Grants are the ids of the grants that together cover the call, or the [Decision.Unanswered]
+	// commands in it.
 	Grants []string
-	// Shared is what conditions keep for those after them, e.g. arguments in another
-	// form. It is theirs alone, and nil before the first one.
+	// Shared caches data of conditions for later conditions, such as arguments in another form. It
+	// is nil before the first condition.
 	Shared any
 }
 
@@ -49,8 +48,9 @@ type file struct {
 	reads bool // the command is known to do no more than to read it
 }
 
-// files are what the commands may name, as written: relative to the workspace, to a path
-// of the call, which may be where the commands run, and to where a line goes.
+// files returns the files that the commands may name. Words are relative to the workspace, to a
+// path of the call, which may be the commands' directory, and to directories that a line changes
+// to.
 func (in *Input) files() []file {
 	var all []file
 	for _, c := range in.Commands {
@@ -76,11 +76,11 @@ func (in *Input) files() []file {
 	return all
 }
 
-// maxBases bounds the directories to which the words of a line may be relative.
+// maxBases limits the directories to which the words of a line may be relative.
 const maxBases = 32
 
-// Places returns the directories in which the commands of a line may run, to which
-// their words may be relative. It reports false if there are more than it returns.
+// Places returns the directories in which the commands of a line may run. all is false if there are
+// more.
 func (in *Input) Places(line *command.Line) (bases []string, all bool) {
 	all = true
 	add := func(base string) {
@@ -113,12 +113,12 @@ func (in *Input) Places(line *command.Line) (bases []string, all bool) {
 	return bases, all
 }
 
-// inside reports whether a path is one of the folders that callers work in, or below.
+// inside reports whether a path is in one of the workspace's folders.
 func (in *Input) inside(name string) bool {
 	return slices.ContainsFunc(in.Folders, func(folder string) bool { return Within(name, folder) })
 }
 
-// Caller is who makes a call.
+// Caller identifies the caller.
 type Caller struct {
 	User    string
 	Client  string
@@ -128,20 +128,20 @@ type Caller struct {
 
 // Command is an argument that is a shell command.
 type Command struct {
-	// Line is how it was read; see [Rules.Reading].
+	// Line is the command as it was read; see [Rules.Reading].
 	Line *command.Line
-	// Script says that it is input for a shell that keeps state: what it runs
-	// depends on what came before.
+	// Script reports that it is input for a shell that keeps state: its effect depends on earlier
+	// input.
 	Script bool
-	// Text says that a shell would read it as text. One that is executed by its tree,
-	// part by part, or that is a program with its arguments, no shell reads.
+	// Text reports that a shell would read it as text. No shell reads a command that is executed by
+	// its tree, part by part, or that is a program with arguments.
 	Text bool
 }
 
-// Path is a path that an argument names.
+// Path is a path in an argument.
 type Path struct {
-	// Name is as the argument has it.
+	// Name is the path as written.
 	Name string
-	// Absolute is where it leads, clean.
+	// Absolute is the absolute, clean path.
 	Absolute string
 }

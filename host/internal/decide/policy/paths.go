@@ -11,32 +11,31 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Paths are the administrator's rules about the paths that arguments name.
+// Paths are the administrator's rules for paths in arguments.
 type Paths struct {
 	// WorkspaceOnly denies paths that are not in one of the workspace's folders.
 	WorkspaceOnly bool `json:"workspace_only,omitempty"`
 	// WorkspaceOnlyPlace is where that is configured.
 	WorkspaceOnlyPlace string `json:"-"`
-	// Forbidden are patterns of paths that no call may name, nor anything below
-	// them, in commands neither.
+	// Forbidden are patterns of paths that calls and commands must not name. A pattern also covers
+	// everything below what it matches.
 	Forbidden []PathRule `json:"forbidden,omitempty"`
 	// Sensitive are the files about which a person is asked.
 	Sensitive Sensitive `json:"sensitive"`
 }
 
-// PathRule is a pattern of paths: absolute, or beginning with "**/". "*" and "?"
-// stand for parts of a name, "**" for any number of directories.
+// PathRule is a pattern of paths: absolute, or beginning with "**/". "*" and "?" match parts of a
+// name, "**" any number of directories.
 type PathRule struct {
 	Pattern string `json:"pattern"`
 	Place   string `json:"-"`
 }
 
-// Literal returns the pattern of a path that means that path alone, for [PathRule] and
-// [Sensitive].
+// Literal returns the pattern that matches only one path, for [PathRule] and [Sensitive].
 func Literal(name string) string { return forbidden.Literal(name) }
 
-// ParsePathRule checks a pattern. One that begins with neither "/" nor "**/" is
-// relative to a folder.
+// ParsePathRule checks a pattern. One that begins with neither "/" nor "**/" is relative to a
+// folder.
 func ParsePathRule(pattern, folder string) (string, error) {
 	if pattern == "" {
 		return "", fmt.Errorf("the pattern is empty")
@@ -56,12 +55,12 @@ func ParsePathRule(pattern, folder string) (string, error) {
 	return pattern, nil
 }
 
-// covers reports whether an absolute path, or a directory that it lies in, matches.
+// covers reports whether an absolute path, or a directory above it, matches.
 func (r PathRule) covers(name string) bool { return forbidden.Covers(r.Pattern, name) }
 
-// Elsewhere returns the rule for where the part of the pattern leads that has no
-// wildcards, as resolve says, and whether that is elsewhere. The name at the end of a
-// pattern without wildcards is what is meant, a link or not.
+// Elsewhere resolves symbolic links in the part of the pattern that has no wildcards. It returns
+// the resulting rule, and whether it differs. The last name of a pattern without wildcards is not
+// resolved: the pattern means the link itself.
 func (r PathRule) Elsewhere(resolve func(path string) string) (PathRule, bool) {
 	dir, rest := forbidden.Split(r.Pattern)
 	if rest == "" {
@@ -72,11 +71,11 @@ func (r PathRule) Elsewhere(resolve func(path string) string) (PathRule, bool) {
 	return r, leads != dir
 }
 
-// Forbidden returns the patterns of paths that no call may use, as package forbidden of
-// the sdk reads them. The caller must not change the slice.
+// Forbidden returns the patterns of forbidden paths, for package forbidden of the sdk. The caller
+// must not change the slice.
 func (r *Rules) Forbidden() []string { return r.opts.Paths.Patterns() }
 
-// Patterns returns the patterns of what is forbidden.
+// Patterns returns the patterns of forbidden paths.
 func (p *Paths) Patterns() []string {
 	var all []string
 	for _, rule := range p.Forbidden {
@@ -101,7 +100,7 @@ func (r PathRule) denied(reason string) Decision {
 	}
 }
 
-// deny decides about the paths of a call that may not be named.
+// deny returns the denial of a call with a path that it must not name.
 func (p *Paths) deny(in *Input) (Decision, bool) {
 	for _, named := range in.Paths {
 		reason := "Path not allowed by security policy: " + tool.VisibleName(named.Name)
@@ -127,16 +126,15 @@ func (p *Paths) deny(in *Input) (Decision, bool) {
 	return Decision{}, false
 }
 
-// URLs are the administrator's rules about the addresses that arguments name.
+// URLs are the administrator's rules for addresses in arguments.
 type URLs struct {
-	// AllowDomains are the hosts that may be contacted, each with those below it;
-	// none means any.
+	// AllowDomains are the hosts that calls may contact, each with its subdomains; empty means all.
 	AllowDomains []string `json:"allow_domains,omitempty"`
 	Place        string   `json:"-"`
 }
 
-// deny decides about the addresses of a call that may not be contacted. What is no
-// address that names a host is no domain of the list.
+// deny returns the denial of a call with an address that it must not contact. An address without a
+// host is not in the list.
 func (u *URLs) deny(in *Input) (Decision, bool) {
 	if len(u.AllowDomains) == 0 {
 		return Decision{}, false

@@ -1,7 +1,6 @@
-// Package policy decides whether a call is allowed, denied, or must be asked
-// about. It does no I/O and keeps no state: the same input gives the same
-// decision, so that a decision can be explained, and made again before an
-// approved call runs.
+// Package policy decides whether a call is allowed, denied, or needs a person's answer. It does no
+// I/O and keeps no state: the same input gives the same decision. So a decision can be explained,
+// and repeated before an approved call runs.
 package policy
 
 import (
@@ -17,46 +16,45 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Options are what the admin has configured. The zero value asks about every
-// call that changes something.
+// Options are the administrator's configuration. The zero value asks about every call that changes
+// something.
 type Options struct {
-	// Mode is how much runs unasked; 0 means [Supervised].
+	// Mode limits which calls run without asking; 0 means [Supervised].
 	Mode Mode `json:"mode"`
 	// ModePlace is where the mode is configured, or "".
 	ModePlace string `json:"-"`
-	// Plugins holds levels by the plugin's name.
+	// Plugins holds levels by plugin name.
 	Plugins map[string]Plugin `json:"plugins,omitempty"`
-	// Protected are absolute, clean paths which no call that changes something
-	// may name, nor anything below them or a folder around them: the host's own
-	// files.
+	// Protected are absolute, clean paths of the host's own files. A call that changes something
+	// may not name them, anything below them, or a folder above them.
 	Protected []string `json:"protected,omitempty"`
-	// Protect are the words of package protect for what a plugin may not change by
-	// its name, by the plugin's name; a plugin that is not there may change none.
+	// Protect holds, by plugin name, the words of package protect for files that the plugin may not
+	// change. For other plugins all words apply.
 	Protect map[string][]string `json:"protect,omitempty"`
-	// Reach are absolute, clean paths that the sandbox of a plugin gives it beside the
-	// workspace, by the plugin's name.
+	// Reach holds, by plugin name, absolute, clean paths outside of the workspace that the plugin's
+	// sandbox grants.
 	Reach map[string][]string `json:"reach,omitempty"`
-	// Hidden are absolute, clean paths which no call at all may name, nor
-	// anything below them: the host's state, with its keys.
+	// Hidden are absolute, clean paths of the host's state and keys. No call may name them or
+	// anything below them.
 	Hidden []string `json:"hidden,omitempty"`
-	// Rules are the administrator's own, in the order of the configuration. Their
-	// names differ.
+	// Rules are the administrator's rules in the order of the configuration. Their names are
+	// unique.
 	Rules []Rule `json:"rules,omitempty"`
-	// Locals identifies the values that conditions speak of beside the call; "" for none.
+	// Locals identifies the values that conditions use besides the call; "" if there are none.
 	Locals string `json:"locals,omitempty"`
 	// Commands judges arguments that are shell commands; nil judges none.
 	Commands *Commands `json:"commands,omitempty"`
-	// Paths judges arguments that are paths, and the files of commands.
+	// Paths judges arguments that are paths, and the files in commands.
 	Paths Paths `json:"paths"`
 	// URLs judges arguments that are addresses.
 	URLs URLs `json:"urls"`
 }
 
-// Plugin holds the levels that the admin gave to one plugin.
+// Plugin holds the levels that are configured for one plugin.
 type Plugin struct {
-	// Tiers holds the level of all calls of a tier.
+	// Tiers holds levels by tier.
 	Tiers map[tool.Tier]Level `json:"tiers,omitempty"`
-	// Tools holds the level of single tools by name.
+	// Tools holds levels by tool name.
 	Tools map[string]Level `json:"tools,omitempty"`
 }
 
@@ -70,36 +68,35 @@ type Level struct {
 	Place string `json:"-"`
 }
 
-// Decision is what is to happen to a call, and why.
+// Decision is the verdict on a call, and its reasons.
 type Decision struct {
 	Verdict Verdict `json:"verdict"`
 	// Rule names what decided, e.g. `tool "x"` or "tier privileged".
 	Rule string `json:"rule"`
-	// Where is its place in the configuration; "" for what is built in.
+	// Where is its place in the configuration; "" if it is built in.
 	Where string `json:"where,omitempty"`
-	// Reason says why a call is denied, for a model.
+	// Reason is why the call is denied, for a model.
 	Reason string `json:"reason,omitempty"`
-	// Change says what would change the decision, for a person; "" if nothing
-	// in the configuration does.
+	// Change is what would change the decision, for a person; "" if nothing in the configuration
+	// does.
 	Change string `json:"change,omitempty"`
-	// By says who allowed an allowed call: "auto" for what is built in,
-	// "config" for the admin's word, "grant" for a standing answer.
+	// By is who allowed the call: "auto" for built-in decisions, "config" for the administrator,
+	// "grant" for a grant.
 	By By `json:"approved_by,omitempty"`
 	// Grants are the ids of the grants that allowed the call.
 	Grants []string `json:"grants,omitempty"`
-	// Standing says that a grant would answer calls like this one.
+	// Standing reports that a grant would answer calls like this one.
 	Standing bool `json:"standing,omitempty"`
-	// NoGrant says, where a person is asked, why no grant would answer; "" if one would.
+	// NoGrant is why no grant would answer, if a person is asked; "" if one would.
 	NoGrant string `json:"no_grant,omitempty"`
-	// Unanswered are, of a call with shell commands for which Standing holds, those
-	// that grants have to cover.
+	// Unanswered are the shell commands that grants have to cover, if Standing is true.
 	Unanswered []*command.Segment `json:"-"`
-	// Notes are what decided nothing: what shadow rules would do, and conditions
-	// that could not be evaluated. For operators.
+	// Notes are for operators and decide nothing: what shadow rules would do, and conditions that
+	// could not be evaluated.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// By says who approved a call.
+// By is who approved a call.
 type By string
 
 // Who can approve a call.
@@ -110,7 +107,7 @@ const (
 	ByUser   By = "user"
 )
 
-// Rules is a policy. It never changes.
+// Rules is a policy. It is immutable.
 type Rules struct {
 	opts     Options
 	secrets  secrets
@@ -118,7 +115,7 @@ type Rules struct {
 	byTool   sync.Map // of the rules about a tool, by its name
 }
 
-// New returns the policy that the options describe.
+// New returns the policy for the options.
 func New(opts Options) (*Rules, error) {
 	for _, path := range slices.Concat(opts.Protected, opts.Hidden) {
 		if !filepath.IsAbs(path) || filepath.Clean(path) != path {
@@ -141,14 +138,14 @@ func New(opts Options) (*Rules, error) {
 	return &Rules{opts: opts, secrets: secrets, revision: digest.Of(text)}, nil
 }
 
-// Revision identifies the policy: two of the same revision decide alike.
+// Revision identifies the policy: policies with the same revision decide alike.
 func (r *Rules) Revision() string { return r.revision }
 
 // Protected returns the paths that no call may change. The caller must not
 // change the slice.
 func (r *Rules) Protected() []string { return r.opts.Protected }
 
-// Reading says how the commands of a call are to be read for the policy.
+// Reading returns the options for reading the commands of a call.
 func (r *Rules) Reading(folders []string) command.Options {
 	var opts command.Options
 	if len(folders) > 0 {
@@ -160,12 +157,13 @@ func (r *Rules) Reading(folders []string) command.Options {
 	return opts
 }
 
-// Decide decides a call. What denies comes first; then the strictest of the rules and
-// lists that ask; then a rule or list that allows, unless the tool's own level is
-// [Confirm]; then the level of the tool or of its tier. The mode and a grant can only
-// soften an [Ask] that no locked rule asks for, the mode not that of a command of high
-// risk, and a grant also a [Confirm] where the admin allows that. Nothing softens what is
-// asked about sensitive files with [Confirm].
+// Decide decides a call. Denials come first, then the strictest rule or list that asks, then a rule
+// or list that allows, unless the tool's level is [Confirm], and last the level of the tool or its
+// tier.
+//
+// The mode and grants can only soften an [Ask] that no locked rule requires. The mode does not
+// soften it for commands of high risk. A grant also answers a [Confirm] where the configuration
+// allows it. Nothing softens a [Confirm] for sensitive files.
 func (r *Rules) Decide(in Input) Decision {
 	o := r.consult(&in)
 	d := r.unseen(&in, r.decide(&in, &o))
@@ -173,11 +171,11 @@ func (r *Rules) Decide(in Input) Decision {
 	return d
 }
 
-// TextAllowed reports whether a shell may read text that no person approved.
+// TextAllowed reports whether a shell may read text that no person has approved.
 func (r *Rules) TextAllowed() bool { return r.opts.Commands != nil && r.opts.Commands.Text == Allow }
 
-// unseen has a person asked about a call that is allowed if a shell would read a text of
-// it: the shell may read it otherwise than the rules and lists did.
+// unseen asks a person about an allowed call if a shell would read a text of it: the shell may read
+// the text differently than the rules and lists did.
 func (r *Rules) unseen(in *Input, d Decision) Decision {
 	text := slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Text })
 	if d.Verdict != Allow || !text || r.TextAllowed() {
@@ -217,7 +215,7 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 	case byList:
 		d = listed
 	}
-	if unread(in) { // nobody knows what it runs: no list and no rule has seen all of it
+	if unread(in) { // no list and no rule has seen everything that it runs
 		if d.Verdict != Confirm {
 			d = Decision{Verdict: Confirm, Rule: "a command that cannot be read as a whole"}
 		}
@@ -257,8 +255,8 @@ func (r *Rules) decide(in *Input, o *outcome) Decision {
 	return d
 }
 
-// highRisk reports whether a command of the call is of high risk, unless the admin has
-// written that such commands run unasked.
+// highRisk reports whether a command of the call is of high risk, unless the configuration lets
+// such commands run without asking.
 func (r *Rules) highRisk(in *Input) bool {
 	if c := r.opts.Commands; c != nil && c.level(command.High) == Allow {
 		return false
@@ -266,17 +264,17 @@ func (r *Rules) highRisk(in *Input) bool {
 	return slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Line.Risk() == command.High })
 }
 
-// unread reports whether a command of the call could not be read as a whole.
+// unread reports whether a command of the call could not be fully read.
 func unread(in *Input) bool {
 	return slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Line.Unread })
 }
 
-// maxUnanswered bounds the commands of one call that grants answer.
+// maxUnanswered limits the commands of one call that grants can answer.
 const maxUnanswered = 32
 
-// unanswered returns the commands of a call that grants have to cover: those that the
-// lists do not allow, or all of them if it is not the lists that ask. It reports false
-// if no grant can: a grant for a tool would cover any command.
+// unanswered returns the commands that grants have to cover: those that the lists do not allow, or
+// all of them. It returns false if no grant can cover them: a grant for a tool would cover any
+// command.
 func (r *Rules) unanswered(in *Input, all bool) ([]*command.Segment, bool) {
 	var open []*command.Segment
 	for _, c := range in.Commands {
@@ -296,8 +294,7 @@ func (r *Rules) unanswered(in *Input, all bool) ([]*command.Segment, bool) {
 	return open, len(in.Commands) == 0 || len(open) > 0
 }
 
-// stricter returns what asks, unless the tool's own level asks each time and that
-// does not.
+// stricter returns asked, unless the tool's level confirms each call and asked does not.
 func stricter(byLevel Decision, level Level, asked Decision) Decision {
 	if level.Verdict == Confirm && asked.Verdict < Confirm {
 		return byLevel
@@ -305,8 +302,8 @@ func stricter(byLevel Decision, level Level, asked Decision) Decision {
 	return asked
 }
 
-// commands decides about the shell commands of a call, and reports whether there is
-// anything to say. Of several the strictest verdict counts.
+// commands decides about the shell commands of a call; ok is false if no list applies. The
+// strictest verdict counts.
 func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 	for _, c := range in.Commands {
 		said, says := r.opts.Commands.judge(c)
@@ -330,8 +327,8 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 	return d, true
 }
 
-// level finds the level of a call: that of the tool, else that of its tier in
-// its plugin, else that of the tier.
+// level returns the level of a call: that of the tool, else that of its tier in its plugin, else
+// that of the tier.
 func (r *Rules) level(in Input) (Decision, Level) {
 	plugin := r.opts.Plugins[in.Plugin]
 	ofTool, ofTier := plugin.Tools[in.Tool], plugin.Tiers[in.Tier]
@@ -358,7 +355,7 @@ func (r *Rules) level(in Input) (Decision, Level) {
 	return d, ofTool
 }
 
-// tierDefault is the level of a tier that nobody has configured.
+// tierDefault is the level of a tier without configuration.
 func tierDefault(tier tool.Tier) Verdict {
 	switch tier {
 	case tool.ReadOnly:
@@ -370,7 +367,7 @@ func tierDefault(tier tool.Tier) Verdict {
 	return Confirm
 }
 
-// change says what the admin would write for another decision.
+// change returns the configuration that would change a decision.
 func change(in Input, d Decision) string {
 	other := Allow
 	if d.Verdict == Allow {

@@ -11,10 +11,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// deny returns the decision about a call that no level can allow.
+// deny returns a decision that no level can change to allow.
 func (r *Rules) deny(in *Input) (Decision, bool) {
 	for _, path := range in.Paths {
-		// The folders that callers work in may be around everything.
+		// The workspace's folders may contain everything.
 		changes := in.Tier != tool.ReadOnly && !slices.Contains(in.Folders, path.Absolute)
 		if words := r.protectsName(in, path.Absolute); changes && len(words) > 0 {
 			return protectedName(in, path.Name, words), true
@@ -27,8 +27,8 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 		}
 	}
 	for _, named := range in.files() {
-		// A directory around a protected file can be listed; what would remove that is
-		// the business of the sandbox.
+		// A directory above a protected file can be listed; the sandbox prevents its
+		// removal.
 		within := func(own string) bool { return Within(named.Absolute, own) }
 		if r.hides(named.Absolute) || !named.reads && slices.ContainsFunc(r.opts.Protected, within) {
 			return Decision{
@@ -62,13 +62,13 @@ func (r *Rules) deny(in *Input) (Decision, bool) {
 	return Decision{}, false
 }
 
-// hides reports whether a path is hidden, or lies below one that is.
+// hides reports whether a path is hidden, or below a hidden path.
 func (r *Rules) hides(path string) bool {
 	return slices.ContainsFunc(r.opts.Hidden, func(hidden string) bool { return Within(path, hidden) })
 }
 
-// protects reports whether a path is protected, lies below one that is, or is
-// a folder around one: moving it away would take the protected one along.
+// protects reports whether a path is protected, is below a protected path, or is a folder above
+// one: moving the folder would move the protected path.
 func (r *Rules) protects(path string) bool {
 	for _, protected := range r.opts.Protected {
 		if Within(path, protected) || below(protected, path) {
@@ -78,8 +78,8 @@ func (r *Rules) protects(path string) bool {
 	return false
 }
 
-// Presets returns the words of package protect for what is protected from a plugin by its
-// name: all, unless the configuration says less. The caller must not change the slice.
+// Presets returns the words of package protect for the names that a plugin may not change: all,
+// unless the configuration lists fewer. The caller must not change the slice.
 func (r *Rules) Presets(plugin string) []string {
 	if own, ok := r.opts.Protect[plugin]; ok {
 		return own
@@ -87,9 +87,9 @@ func (r *Rules) Presets(plugin string) []string {
 	return protect.Presets()
 }
 
-// protectsName returns the words for which the plugin may not change a path for its name;
-// none if it may. It counts below the folders that callers work in: these may have any
-// names themselves.
+// protectsName returns the words that keep the plugin from changing a path because of its name;
+// none if it may. Only names below the workspace's folders count: the folders themselves may have
+// any names.
 func (r *Rules) protectsName(in *Input, path string) []string {
 	presets := r.Presets(in.Plugin)
 	for _, folder := range in.Folders {
@@ -102,7 +102,7 @@ func (r *Rules) protectsName(in *Input, path string) []string {
 	return nil
 }
 
-// protectedName is the decision about a change of what bears a protected name.
+// protectedName denies a change of a file with a protected name.
 func protectedName(in *Input, name string, words []string) Decision {
 	quoted := `"` + strings.Join(words, `" and "`) + `"`
 	return Decision{
@@ -113,8 +113,8 @@ func protectedName(in *Input, name string, words []string) Decision {
 	}
 }
 
-// writesProtected returns a file of a protected name to which a command redirects its
-// output, and the words for it; "" if there is none.
+// writesProtected returns a file with a protected name to which a command redirects its output, and
+// the words for it; "" if there is none.
 func (r *Rules) writesProtected(in *Input) (name string, words []string) {
 	for _, c := range in.Commands {
 		covers := r.protectedIn(in, c.Line)
@@ -127,9 +127,8 @@ func (r *Rules) writesProtected(in *Input) (name string, words []string) {
 	return "", nil
 }
 
-// Touched returns the words of a call's commands by which they may change something of
-// a protected name: those of commands that are not known to do no more than read. A
-// person has to see what becomes of them.
+// Touched returns the words by which a call's commands may change files with protected names: words
+// of commands that may do more than read. A person has to see how the files change.
 func (r *Rules) Touched(in *Input, c Command) []string {
 	var touched []string
 	covers := r.protectedIn(in, c.Line)
@@ -147,9 +146,9 @@ func (r *Rules) Touched(in *Input, c Command) []string {
 	return touched
 }
 
-// protectedIn returns a function that returns the words for which a word of a line may be
-// what the plugin may not change for its name. If the line changes to more directories than
-// can be followed, a word may be in any of those that it names.
+// protectedIn returns a function that returns the words that protect a word of a line from the
+// plugin. If the line changes to more directories than can be followed, the word may be in any of
+// them.
 func (r *Rules) protectedIn(in *Input, line *command.Line) func(name string) []string {
 	bases, all := in.Places(line)
 	presets := r.Presets(in.Plugin)
@@ -176,7 +175,7 @@ func (r *Rules) protectedIn(in *Input, line *command.Line) func(name string) []s
 	}
 }
 
-// from is a path, which may be relative to a directory.
+// from returns an absolute path for a path that may be relative to a directory.
 func from(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -184,8 +183,8 @@ func from(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Within reports whether a clean path is a folder or lies below it, by their components
-// as they are spelled: no file is looked at.
+// Within reports whether a clean path is a folder or below it. It compares components as text and
+// reads no files.
 func Within(path, folder string) bool { return path == folder || below(path, folder) }
 
 func below(path, folder string) bool {

@@ -8,38 +8,36 @@ import (
 	"slices"
 )
 
-// Rule is one rule of the administrator's: what is to happen to calls of certain
-// tools if a condition holds.
+// Rule is one rule of the administrator: a verdict on calls of certain tools if a condition holds.
 type Rule struct {
 	Name string `json:"name"`
-	// Tools are patterns of tool names: "*" stands for any part of one.
+	// Tools are patterns of tool names; "*" matches any part of a name.
 	Tools []string `json:"tools"`
-	// When is the condition; nil always holds. An error says that it cannot be
-	// evaluated for the call: then a rule that allows does not apply, and any other
-	// does.
+	// When is the condition; nil always holds. If it returns an error, a rule that allows does not
+	// apply, and any other does.
 	When Condition `json:"-"`
-	// Text is the condition as it is written, "" for none.
+	// Text is the condition as written; "" for none.
 	Text    string  `json:"when,omitempty"`
 	Verdict Verdict `json:"verdict"`
-	// Reason is for whoever makes the call; "" for none.
+	// Reason is for the caller; "" for none.
 	Reason string `json:"reason,omitempty"`
-	// Locked keeps the mode and grants from softening what the rule asks for.
+	// Locked keeps the mode and grants from softening the verdict.
 	Locked bool `json:"locked,omitempty"`
-	// Shadow lets the rule decide nothing; what it would do is told.
+	// Shadow keeps the rule from deciding; its verdict is only reported.
 	Shadow bool `json:"shadow,omitempty"`
 	// Place is where it is configured, and ToolsPlace where its Tools are.
 	Place      string `json:"-"`
 	ToolsPlace string `json:"-"`
-	// Arguments are those that the condition speaks of by name.
+	// Arguments are the arguments that the condition names.
 	Arguments []RuleArgument `json:"-"`
-	// Tests are calls, and what the whole policy is to say of them.
+	// Tests are calls with the verdicts that the whole policy must give.
 	Tests []RuleTest `json:"-"`
 }
 
-// RuleArgument is an argument of a call that a condition speaks of.
+// RuleArgument is an argument that a condition names.
 type RuleArgument struct{ Name, Place string }
 
-// RuleTest is a call, and what is to happen to it.
+// RuleTest is a call with its expected verdict.
 type RuleTest struct {
 	Name string
 	// Tool is the tool's name; "" is any that the rule is about.
@@ -54,7 +52,7 @@ type RuleTest struct {
 // Condition reports whether a rule applies to a call.
 type Condition func(*Input) (bool, error)
 
-// check refuses what no configuration gives.
+// check refuses rules that no configuration produces.
 func (r *Rule) check() error {
 	if r.Name == "" || len(r.Tools) == 0 {
 		return errors.New("policy: a rule has a name and tools")
@@ -70,7 +68,7 @@ func (r *Rule) check() error {
 	return nil
 }
 
-// Covers reports whether the rule is about a tool.
+// Covers reports whether the rule covers a tool.
 func (r *Rule) Covers(tool string) bool {
 	return slices.ContainsFunc(r.Tools, func(pattern string) bool {
 		ok, err := path.Match(pattern, tool)
@@ -78,8 +76,8 @@ func (r *Rule) Covers(tool string) bool {
 	})
 }
 
-// Applies reports whether the condition of the rule holds for a call. One that cannot be
-// evaluated, which the error says, counts as if it did unless the rule allows.
+// Applies reports whether the rule's condition holds for a call. If it cannot be evaluated, Applies
+// returns the error, and true unless the rule allows.
 func (r *Rule) Applies(in *Input) (bool, error) {
 	if r.When == nil {
 		return true, nil
@@ -91,7 +89,7 @@ func (r *Rule) Applies(in *Input) (bool, error) {
 	return holds, nil
 }
 
-// decision is what the rule says of a call to which it applies.
+// decision returns the rule's decision about a call.
 func (r *Rule) decision(in *Input) Decision {
 	d := Decision{Verdict: r.Verdict, Rule: fmt.Sprintf("rule %q", r.Name), Where: r.Place, Reason: r.Reason}
 	switch r.Verdict { //nolint:exhaustive // the others say nothing more
@@ -106,7 +104,7 @@ func (r *Rule) decision(in *Input) Decision {
 	return d
 }
 
-// rulesOf returns the rules about a tool, in the order of the configuration.
+// rulesOf returns the rules for a tool, in the order of the configuration.
 func (r *Rules) rulesOf(tool string) []*Rule {
 	if len(r.opts.Rules) == 0 {
 		return nil
@@ -125,14 +123,14 @@ func (r *Rules) rulesOf(tool string) []*Rule {
 	return about
 }
 
-// outcome is what the rules say of a call.
+// outcome is the result of the rules for a call.
 type outcome struct {
 	deny, ask, allow *Decision // the first of each, of ask the strictest
 	locked           bool      // what ask is of cannot be softened
 	notes            []string  // what shadows would do, and what could not be evaluated
 }
 
-// consult evaluates the rules about a call.
+// consult evaluates the rules for a call.
 func (r *Rules) consult(in *Input) outcome {
 	var o outcome
 	for _, rule := range r.rulesOf(in.Tool) {

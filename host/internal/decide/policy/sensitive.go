@@ -13,14 +13,14 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Sensitive are the files that usually hold secrets. The zero value confirms calls
-// that name one of the built-in list.
+// Sensitive configures the files that usually hold secrets. The zero value confirms calls that name
+// a file of the built-in list.
 type Sensitive struct {
-	// Patterns are those of [sensitive.Parse]; nil means [sensitive.Default], and an
-	// empty list that no file is sensitive.
+	// Patterns are patterns for [sensitive.Parse]; nil means [sensitive.Default], and an empty list
+	// that no file is sensitive.
 	Patterns []string `json:"patterns"`
-	// Verdict is on calls that name such a file; 0 means [Confirm]. Unless it is
-	// [Allow], commands that read files which they do not name are asked about.
+	// Verdict is the verdict on calls that name such a file; 0 means [Confirm]. Unless it is
+	// [Allow], a person is also asked about commands that read files without naming them.
 	Verdict Verdict `json:"verdict,omitempty"`
 	// Place is where that is configured, "" for what is built in.
 	Place string `json:"-"`
@@ -39,7 +39,7 @@ func (s *secrets) find(in *Input, name string) (pattern string, ok bool) {
 	return s.patterns.Find(name, in.folder(name))
 }
 
-// changeSensitive says what would change a decision about sensitive files.
+// changeSensitive is the configuration that would change a decision about sensitive files.
 const changeSensitive = `sensitive_verdict in the paths block, or "!NAME" in its sensitive`
 
 // newSecrets reads the patterns.
@@ -52,9 +52,8 @@ func newSecrets(s Sensitive) (secrets, error) {
 	return secrets{s, texts, patterns}, err
 }
 
-// Sensitive returns the patterns of sensitive files for plugins, never nil: none if the
-// verdict is [Allow], since plugins refuse what the patterns cover. The caller must not
-// change the slice.
+// Sensitive returns the patterns of sensitive files for plugins, which refuse what they cover. It
+// is never nil; it is empty if the verdict is [Allow]. The caller must not change the slice.
 func (r *Rules) Sensitive() []string {
 	if r.secrets.off() {
 		return []string{}
@@ -68,8 +67,8 @@ func (r *Rules) IsSensitive(in *Input, path string) bool {
 	return ok && !r.secrets.off()
 }
 
-// SensitiveOf returns the sensitive files that the paths of a call name, absolute; none if
-// the verdict is [Allow]. Once the call is allowed, it may use them.
+// SensitiveOf returns the sensitive files in the paths of a call, as absolute paths; none if the
+// verdict is [Allow]. The call may use them once it is allowed.
 func (r *Rules) SensitiveOf(in *Input) []string {
 	if r.secrets.off() {
 		return nil
@@ -83,8 +82,8 @@ func (r *Rules) SensitiveOf(in *Input) []string {
 	return files
 }
 
-// unreachable returns a sensitive file that the call names and that is neither in a folder
-// of the call nor given to the plugin: a plugin refuses it whatever a person says.
+// unreachable returns a sensitive file that the call names and that is neither in a folder of the
+// call nor granted to the plugin. The plugin refuses it in any case.
 func (r *Rules) unreachable(in *Input) (name string, ok bool) {
 	if r.secrets.off() {
 		return "", false
@@ -98,11 +97,11 @@ func (r *Rules) unreachable(in *Input) (name string, ok bool) {
 	return "", false
 }
 
-// off reports whether nothing is asked about.
+// off reports whether no file is asked about.
 func (s *secrets) off() bool { return len(s.patterns) == 0 || s.Verdict == Allow }
 
-// decide decides about the files that a call names, or may read without naming them.
-// It reports false if they are nothing to ask about.
+// decide decides about the sensitive files that a call names, or may read without naming them. It
+// returns false if there are none.
 func (s *secrets) decide(in *Input) (Decision, bool) {
 	if s.off() {
 		return Decision{}, false
@@ -161,8 +160,7 @@ func (s *secrets) decide(in *Input) (Decision, bool) {
 	return Decision{Verdict: Ask, Rule: "paths.sensitive: " + broad, Where: s.Place, Change: changeSensitive}, true
 }
 
-// mentions returns the pattern that covers a word of a command, whatever directory it
-// may be relative to.
+// mentions returns the pattern that covers a word of a command in any of its possible directories.
 func (s *secrets) mentions(in *Input, bases []string, name string) (string, bool) {
 	if !s.patterns.Touches(name) {
 		return "", false
@@ -178,7 +176,7 @@ func (s *secrets) mentions(in *Input, bases []string, name string) (string, bool
 	return "", false
 }
 
-// decision is the decision about a file that a pattern covers.
+// decision returns the decision about a file that a pattern covers.
 func (s *secrets) decision(pattern, name string) Decision {
 	d := Decision{Verdict: cmp.Or(s.Verdict, Confirm), Rule: fmt.Sprintf("paths.sensitive %q", pattern), Where: s.Place, Change: changeSensitive}
 	if d.Verdict == Deny {
@@ -187,7 +185,7 @@ func (s *secrets) decision(pattern, name string) Decision {
 	return d
 }
 
-// folder returns the innermost folder of the call that holds a path, "" if none does.
+// folder returns the innermost folder of the call that contains a path; "" if none does.
 func (in *Input) folder(name string) string {
 	found := ""
 	for _, folder := range in.Folders {

@@ -6,12 +6,11 @@ import (
 	"strings"
 )
 
-// Verdict is what is to happen to a call. Verdicts are ordered by how strict
-// they are; the zero Verdict is none.
+// Verdict is the decision about a call. Larger verdicts are stricter; the zero Verdict is not one.
 type Verdict int
 
 const (
-	// Allow runs the call unasked.
+	// Allow runs the call without asking.
 	Allow Verdict = iota + 1
 	// Ask asks a person, unless one has given a standing answer.
 	Ask
@@ -40,8 +39,7 @@ func ParseVerdict(s string) (Verdict, error) {
 	return Allow + Verdict(i), nil
 }
 
-// MarshalText implements [encoding.TextMarshaler]. It fails for a Verdict that
-// is none.
+// MarshalText implements [encoding.TextMarshaler]. It fails for an invalid verdict.
 func (v Verdict) MarshalText() ([]byte, error) {
 	if v < Allow || v > Deny {
 		return nil, fmt.Errorf("verdict %d is not valid", int(v))
@@ -59,7 +57,7 @@ func (v *Verdict) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Mode is how much runs unasked.
+// Mode limits which calls run without asking.
 type Mode int
 
 const (
