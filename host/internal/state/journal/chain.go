@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// digest is a SHA-256 hash. In the chain the row before the first has the zero
-// digest.
+// digest is a SHA-256 hash. Before the first row the chain has the zero digest.
 type digest [sha256.Size]byte
 
 // String returns the digest as in records.
@@ -41,16 +40,15 @@ func asDigest(column []byte) (d digest, ok bool) {
 	return d, copy(d[:], column) == len(d) && len(column) == len(d)
 }
 
-// The domains keep a MAC of one kind from passing for one of another: the MAC
-// of an old row is none of a head that ends there, and that of an old head none
-// of a head file.
+// The domains separate the kinds of MACs: the MAC of an old row is not valid for a head
+// that ends there, and that of an old head not for a head file.
 const (
 	rowDomain  = "toolhost journal row 1\x00"
 	headDomain = "toolhost journal head 1\x00"
 	fileDomain = "toolhost journal head file 1\x00"
 )
 
-// chain computes hashes and MACs. It is not for concurrent use.
+// chain computes hashes and MACs. It is not safe for concurrent use.
 type chain struct {
 	mac hash.Hash // nil without a key
 	buf []byte
@@ -63,8 +61,8 @@ func newChain(key []byte) *chain {
 	return &chain{mac: hmac.New(sha256.New, key)}
 }
 
-// content returns the digest of all that is stored of a row but its hash and
-// its MAC. The length keeps the columns apart.
+// content returns the digest of everything that is stored of a row except its hash and MAC. The
+// length separates the columns.
 func (c *chain) content(seq int64, call, body string) digest {
 	b := binary.BigEndian.AppendUint64(c.buf[:0], uint64(seq))
 	b = binary.BigEndian.AppendUint64(b, uint64(len(call)))
@@ -74,13 +72,13 @@ func (c *chain) content(seq int64, call, body string) digest {
 	return sha256.Sum256(b)
 }
 
-// link returns the hash of a row that follows the one with hash prev.
+// link returns the hash of a row after the one with hash prev.
 func (c *chain) link(prev, content digest) digest {
 	return sha256.Sum256(append(append(c.buf[:0], prev[:]...), content[:]...))
 }
 
-// rowMAC returns the MAC of a row. It is over the content too, so that a row
-// can be judged when the one before is gone.
+// rowMAC returns the MAC of a row. It covers the content too, so that a row can be checked when the
+// one before is gone.
 func (c *chain) rowMAC(content, hash digest) []byte {
 	c.mac.Reset()
 	b := append(c.buf[:0], rowDomain...)
@@ -101,22 +99,21 @@ func (c *chain) textMAC(domain, text string) []byte {
 	return c.mac.Sum(nil)
 }
 
-// head says where the journal begins and ends. It is a value: each commit
-// makes a new one.
+// head says where the journal begins and ends. It is a value: each commit makes a new one.
 type head struct {
 	// Seq, Hash and Time are those of the last row; 0 if there was none yet.
 	Seq  int64     `json:"seq"`
 	Hash digest    `json:"hash"`
 	Time time.Time `json:"time,omitzero"`
-	// AnchorSeq and AnchorHash are those of the last row that retention
-	// removed; 0 if there is none. The first row that is kept follows it.
+	// AnchorSeq and AnchorHash are those of the last row that retention removed; 0 if there is
+	// none. The first kept row follows it.
 	AnchorSeq  int64  `json:"anchor_seq"`
 	AnchorHash digest `json:"anchor_hash"`
 	// OpenFrom is the first start without an end; 0 if there is none.
 	OpenFrom int64 `json:"open_from"`
-	// Bytes is the size of the rows that are kept; see rowSize.
+	// Bytes is the size of the kept rows; see rowSize.
 	Bytes int64 `json:"bytes"`
-	// Filed says that there is a head file: without one the journal is refused.
+	// Filed reports that there is a head file: without it the journal is refused.
 	Filed bool `json:"filed,omitzero"`
 }
 
@@ -129,7 +126,7 @@ func (h head) seal(c *chain) (body string, mac []byte, err error) {
 	return string(b), c.headMAC(string(b)), nil
 }
 
-// unsealHead reads a stored head, and reports whether its MAC is right.
+// unsealHead reads a stored head, and reports whether its MAC is correct.
 func unsealHead(c *chain, body string, mac []byte) (h head, genuine bool, err error) {
 	if err := json.Unmarshal([]byte(body), &h); err != nil {
 		return head{}, false, fmt.Errorf("head of the journal: %w", err)
@@ -137,17 +134,17 @@ func unsealHead(c *chain, body string, mac []byte) (h head, genuine bool, err er
 	return h, c.mac != nil && hmac.Equal(mac, c.headMAC(body)), nil
 }
 
-// rowSize is what a row counts for the journal's size: its texts, and about
-// what else the database needs for it.
+// rowSize is the size of a row in the journal: its texts, and an estimate of the database's
+// overhead.
 func rowSize(call, body string) int64 { return int64(2*len(call)+len(body)) + 64 }
 
 const (
 	keySize = 32
-	// newSuffix marks a key whose journal has not begun yet.
+	// newSuffix marks a key whose journal has not begun.
 	newSuffix = ".new"
 )
 
-// errNoKey says that the file of the key does not exist.
+// errNoKey reports that the key's file does not exist.
 var errNoKey = errors.New("the key is missing")
 
 // readKey reads a key that only its owner may read.
@@ -189,8 +186,7 @@ func makeKey(path string) ([]byte, error) {
 	return key, errors.Join(err, f.Sync(), f.Close(), syncDir(filepath.Dir(path)))
 }
 
-// keepKey gives the key its lasting name: from now on, a journal without rows
-// is one that was taken away.
+// keepKey gives the key its final name. From then on, a missing journal was removed.
 func keepKey(path string) error {
 	if err := os.Rename(path+newSuffix, path); err != nil { //nolint:gosec // the path is the operator's
 		return err

@@ -12,35 +12,32 @@ import (
 )
 
 const (
-	// newest is how many rows are checked before a journal is opened.
+	// newest is the number of rows that are checked before a journal is opened.
 	newest = 300
-	// pageRows bounds the rows that are checked in one transaction.
+	// pageRows limits the rows that are checked in one transaction.
 	pageRows = 500
 )
 
-// Integrity says what is known of whether the journal is unchanged.
-// Whatever it says, the head, the head file and the newest rows were right when
-// the journal was opened.
+// Integrity says whether the journal is unchanged, as far as is known. In any state, the head, the
+// head file and the newest rows were correct when the journal was opened.
 type Integrity string
 
 // The values of an [Integrity].
 const (
-	// Verified says that all rows were right.
+	// Verified: all rows were correct.
 	Verified Integrity = "verified"
-	// Verifying says that older rows are being checked.
+	// Verifying: older rows are being checked.
 	Verifying Integrity = "verifying"
-	// NewestVerified says that older rows were not checked: see
-	// [Options.Older].
+	// NewestVerified: older rows were not checked; see [Options.Older].
 	NewestVerified Integrity = "newest_verified"
-	// Changed says that an older row was changed. Calls that are not read_only
-	// are refused.
+	// Changed: an older row was changed. Calls that are not read_only are refused.
 	Changed Integrity = "changed"
 )
 
-// errFoundChanged is what Start and Healthy say of [Changed].
+// errFoundChanged is the error of Start and Healthy in state [Changed].
 var errFoundChanged = fmt.Errorf("%w: toolhost journal verify says where", ErrChanged)
 
-// checks are those of the rows that were there when the journal was opened.
+// checks check the rows that existed when the journal was opened.
 type checks struct {
 	older   lastRow // the oldest row that was checked at once; zero if all were
 	cancel  context.CancelFunc
@@ -50,7 +47,7 @@ type checks struct {
 	state Integrity
 }
 
-// Integrity returns what is known of the journal now.
+// Integrity returns the current state.
 func (j *Journal) Integrity() Integrity { return j.checks.integrity() }
 
 func (c *checks) integrity() Integrity {
@@ -65,7 +62,7 @@ func (c *checks) set(state Integrity) {
 	c.state = state
 }
 
-// checkNewest checks the newest rows and that the head names the last of them.
+// checkNewest checks the newest rows, and that the head names the last one.
 func (j *Journal) checkNewest(ctx context.Context) error {
 	h := j.head
 	v := verifier{
@@ -75,7 +72,7 @@ func (j *Journal) checkNewest(ctx context.Context) error {
 	from := h.Seq - newest
 	all := from <= h.AnchorSeq
 	if all {
-		from = math.MinInt64 // rows that were inserted before the first are found, too
+		from = math.MinInt64 // finds rows that were inserted before the first
 	} else {
 		v.expected, v.hasPrev = from, false
 	}
@@ -97,8 +94,8 @@ func (j *Journal) checkNewest(ctx context.Context) error {
 	return nil
 }
 
-// begin checks the older rows in the background, if there are any and that is
-// wanted, until end.
+// begin checks the older rows in the background until end, if there are any and Options.Older is
+// set.
 func (c *checks) begin(ctx context.Context, j *Journal) {
 	ctx, c.cancel = context.WithCancel(ctx)
 	switch {
@@ -125,14 +122,14 @@ func (c *checks) begin(ctx context.Context, j *Journal) {
 	}
 }
 
-// end ends the check in the background and waits for it.
+// end stops the background check and waits for it.
 func (c *checks) end() {
 	c.cancel()
 	c.running.Wait()
 }
 
-// checkOlder checks the rows from the first to last, page by page, and returns
-// the first problem, or "".
+// checkOlder checks the rows from the first to last, page by page. It returns the first problem, or
+// "".
 func (j *Journal) checkOlder(ctx context.Context, last lastRow) (what string, err error) {
 	v := verifier{
 		key: j.key, chain: newChain(j.key), head: head{Seq: last.Seq, Hash: last.Hash}, genuine: true,
@@ -156,8 +153,8 @@ func (j *Journal) checkOlder(ctx context.Context, last lastRow) (what string, er
 	return "", nil
 }
 
-// checkPage checks the next rows, and reports whether there may be more.
-// Retention goes on meanwhile: where the journal begins is read with each page.
+// checkPage checks the next rows, and reports whether there may be more. Retention continues
+// meanwhile, so each page reads where the journal begins.
 func (j *Journal) checkPage(ctx context.Context, v *verifier) (more bool, err error) {
 	tx, err := j.opts.Store.Read().BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {

@@ -19,16 +19,14 @@ import (
 )
 
 const (
-	// headName is the head file's, beside the database.
+	// headName is the name of the head file, beside the database.
 	headName = "journal.head"
-	// slotSize keeps the two slots in pages of their own, and slotText is what
-	// is written of one.
+	// slotSize keeps the two slots in separate pages. slotText is the written size of a slot.
 	slots    = 2
 	slotSize = 4096
 	slotText = 256
-	// headLag bounds how long what was written to the head file may not be on
-	// disk. A process that is killed loses nothing; a machine that loses power
-	// may lose what the file says of this time.
+	// headLag limits how long the head file may be written and not synced. A killed process loses
+	// nothing; a power failure may lose what the file says of this time.
 	headLag = time.Second
 )
 
@@ -37,21 +35,19 @@ var (
 	errBadHeadFile = tampered("the file " + headName + " was changed, or written with another key")
 )
 
-// lastRow is the row with which a journal ended: its number, which counts the
-// rows ever written, and its hash, which depends on all of them.
+// lastRow is the last row of a journal: its number, which counts all rows ever written, and its
+// hash, which depends on all of them.
 type lastRow struct {
 	Seq  int64  `json:"seq"`
 	Hash digest `json:"hash"`
 }
 
-// headFile names the last row in a file outside of the database, so that a
-// database that was put back to an earlier state is noticed, and one whose
-// write-ahead log was removed.
+// headFile names the last row in a file outside of the database, so that an older copy of the
+// database, or a removed write-ahead log, is noticed.
 //
-// It is written after each commit and before anybody is told of it, so it is
-// at most one commit behind when the process is killed, and never ahead. It has
-// two slots. Writes go to one of them until that is on disk, then to the other:
-// so a write that is cut short damages only the slot whose counterpart is on
+// It is written after each commit and before a caller is told, so it is at most one commit behind
+// when the process is killed, and never ahead. It has two slots. Writes go to one slot until that
+// is synced, then to the other: an interrupted write damages only the slot whose counterpart is on
 // disk. Only the writer uses it.
 type headFile struct {
 	path  string
@@ -65,7 +61,7 @@ type headFile struct {
 
 func headPath(s *store.Store) string { return filepath.Join(filepath.Dir(s.Path()), headName) }
 
-// makeHeadFile makes the head file, or replaces it, durably.
+// makeHeadFile makes or replaces the head file, durably.
 func makeHeadFile(path string, c *chain, last lastRow, step func(string)) (*headFile, error) {
 	text, err := last.seal(c)
 	if err != nil {
@@ -103,7 +99,7 @@ func makeHeadFile(path string, c *chain, last lastRow, step func(string)) (*head
 	return h, nil
 }
 
-// openHeadFile opens the head file and returns what it says.
+// openHeadFile opens the head file and returns its row.
 func openHeadFile(path string, c *chain, step func(string)) (*headFile, lastRow, error) {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +111,7 @@ func openHeadFile(path string, c *chain, step func(string)) (*headFile, lastRow,
 	h := &headFile{path: path, chain: c, step: step, file: f}
 	last, slot, err := readSlots(f, c)
 	if err == nil {
-		// The slot that was read may not be on disk yet: it stays the next write's.
+		// The slot that was read may not be on disk: the next write goes there too.
 		h.slot, h.due = slot, time.Now().Add(headLag)
 		h.info, err = f.Stat()
 	}
@@ -125,7 +121,7 @@ func openHeadFile(path string, c *chain, step func(string)) (*headFile, lastRow,
 	return h, last, nil
 }
 
-// readHeadFile returns what the head file says, and changes nothing.
+// readHeadFile returns the row of the head file, and changes nothing.
 func readHeadFile(path string, c *chain) (lastRow, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -144,7 +140,7 @@ func readSlots(f io.ReaderAt, c *chain) (last lastRow, newest int, err error) {
 	for slot := range slots {
 		text := make([]byte, slotText)
 		if n, err := f.ReadAt(text, int64(slot*slotSize)); err != nil && !errors.Is(err, io.EOF) || n < slotText {
-			continue // a slot that cannot be read is as one that was cut short
+			continue // treat an unreadable slot like an interrupted write
 		}
 		if row, ok := unsealRow(c, string(text)); ok && (newest < 0 || row.Seq > last.Seq) {
 			last, newest = row, slot
@@ -156,8 +152,7 @@ func readSlots(f io.ReaderAt, c *chain) (last lastRow, newest int, err error) {
 	return last, newest, nil
 }
 
-// seal returns the row as it is in a slot: a line of JSON and its MAC, filled up
-// to slotText.
+// seal returns the row in the form of a slot: a line of JSON and its MAC, padded to slotText.
 func (l lastRow) seal(c *chain) ([]byte, error) {
 	body, err := json.Marshal(l)
 	if err != nil {
@@ -180,8 +175,8 @@ func unsealRow(c *chain, text string) (l lastRow, ok bool) {
 	return l, json.Unmarshal([]byte(body), &l) == nil
 }
 
-// write names another last row. It does not wait for the disk. A file that was
-// removed or replaced under the host is made anew: the host knows better.
+// write names another last row. It does not wait for the disk. If the file was removed or replaced,
+// write makes a new one from what the host knows.
 func (h *headFile) write(last lastRow) error {
 	text, err := last.seal(h.chain)
 	if err != nil {
@@ -204,7 +199,7 @@ func (h *headFile) write(last lastRow) error {
 	return err
 }
 
-// sync puts what was written on disk.
+// sync syncs the file if something was written.
 func (h *headFile) sync() error {
 	if h.due.IsZero() {
 		return nil
@@ -218,8 +213,8 @@ func (h *headFile) sync() error {
 	return nil
 }
 
-// disagrees says what is wrong with a database that ends with h if the journal
-// once ended with last, or "".
+// disagrees returns what is wrong with a database that ends with h, if the journal once ended with
+// l; "" if nothing is.
 func (l lastRow) disagrees(ctx context.Context, db querier, h head) (what string, err error) {
 	var got digest
 	switch {

@@ -1,16 +1,14 @@
-// Package journal is the durable record of every call. Rows are only appended;
-// each holds a hash over itself and the row before, and each row and the head
-// carry a MAC with a key that no plugin can see. So a row that was changed,
-// removed, inserted or moved, a tail that was cut and a chain that was computed
-// anew are found, and where: see [Journal.Verify]. A file beside the database,
-// journal.head, names the last row too, so that an older copy of the database
-// and a removed write-ahead log are found.
+// Package journal is the durable record of every call. Rows are only appended. Each row has a hash
+// over itself and the row before, and each row and the head have a MAC with a key that no plugin
+// can read. So [Journal.Verify] finds rows that were changed, removed, inserted or moved, a
+// truncated end, and a chain that was computed again, and where. A file beside the database,
+// journal.head, also names the last row, so that an older copy of the database and a removed
+// write-ahead log are found.
 //
-// What cannot be found: that the database and journal.head were put back to an
-// earlier state together while no host ran. Keep copies elsewhere if that
-// matters.
+// Replacing the database and journal.head together by an older copy, while no host runs, is not
+// found. Keep copies elsewhere if that matters.
 //
-// Rows are ordered by their number, never by the clock.
+// Rows are ordered by their number, not by time.
 package journal
 
 import (
@@ -30,32 +28,30 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Options say where the journal is and what it keeps.
+// Options configure a [Journal].
 type Options struct {
 	// Store holds the rows; required. Close the journal before it.
 	Store *store.Store
-	// KeyPath is the file of the key; required. It is made, for its owner
-	// only, when the journal begins.
+	// KeyPath is the key's file; required. It is made, readable by its owner only, when the journal
+	// begins.
 	KeyPath string
-	// Redact returns a text without secrets; all texts of a row pass through
-	// it before they are stored. nil means that there are none.
+	// Redact returns a text without secrets; all texts of a row pass through it before they are
+	// stored. nil means that there are no secrets.
 	Redact func(string) string
-	// Keep is how long rows are kept; 0 means without end.
+	// Keep is how long rows are kept; 0 means forever.
 	Keep time.Duration
-	// MaxSize is the size from which the oldest rows are removed; 0 means
-	// without bound. The file does not shrink, its space is used again. Rows
-	// stay, by age and by size, from the first start without an end and from
-	// the first row that was changed.
+	// MaxSize is the size from which the oldest rows are removed; 0 means no limit. The file does
+	// not shrink; its space is used again. Neither age nor size removes rows from the first start
+	// without an end on, or from the first changed row on.
 	MaxSize tool.ByteSize
-	// MaxLag is how long a row that need not be durable at once may wait; the
-	// default is 50 ms.
+	// MaxLag limits the wait of a row that need not be durable at once; the default is 50 ms.
 	MaxLag time.Duration
-	// Older says that [Open] also begins to check the rows before those that it
-	// checks at once; see [Journal.Integrity].
+	// Older makes [Open] also check, in the background, the rows before those that it checks at
+	// once; see [Journal.Integrity].
 	Older bool
 	// Now is the wall clock; the default is [time.Now].
 	Now func() time.Time
-	// Logger takes what happens without a caller; nil drops it.
+	// Logger gets errors that no caller sees; nil means none.
 	Logger hclog.Logger
 
 	step func(what string) // for tests: called before each step that a crash may prevent
@@ -84,8 +80,7 @@ type Journal struct {
 	open   map[string]int64 // starts without an end that are committed, by call
 	left   map[string]int64 // those of them that were there at Open
 	closed bool
-	// unfiled says why the head file could not be written; nil if it could.
-	// Only the writer sets it.
+	// unfiled is why the head file could not be written; nil if it could. Only the writer sets it.
 	unfiled error
 
 	// The writer's own.
@@ -105,14 +100,13 @@ type start struct {
 // ErrClosed is in the chain of an error after [Journal.Close].
 var ErrClosed = errors.New("the journal is closed")
 
-// ErrChanged is in the chain of an error if the journal is not as the host wrote
-// it: somebody else changed it, or put it back to an earlier state.
+// ErrChanged is in the chain of an error if the journal is not as the host wrote it: it was
+// changed, or replaced by an older copy.
 var ErrChanged = errors.New("the journal was changed")
 
-// Open opens the journal in a store, and begins it if there is none. It
-// refuses a journal whose key is missing, and, with [ErrChanged], one whose head,
-// head file or newest rows are not as it left them: see [Verify]. ctx bounds the
-// opening only.
+// Open opens the journal in a store, and begins one if there is none. It refuses a journal whose
+// key is missing and, with [ErrChanged], one whose head, head file or newest rows differ from what
+// the host wrote; see [Verify]. ctx limits only the opening.
 func Open(ctx context.Context, opts Options) (*Journal, error) {
 	if opts.Store == nil || opts.KeyPath == "" {
 		return nil, errors.New("open the journal: no store or no path of the key is given")
@@ -179,8 +173,8 @@ func (j *Journal) load(ctx context.Context) error {
 	return j.loadOpen(ctx)
 }
 
-// loadFile opens the head file and compares it with the head. It makes one for
-// a journal of a version that had none.
+// loadFile opens the head file and compares it with the head. It makes one for a journal of a
+// version without head files.
 func (j *Journal) loadFile(ctx context.Context) (err error) {
 	var last lastRow
 	path := headPath(j.opts.Store)
@@ -198,8 +192,7 @@ func (j *Journal) loadFile(ctx context.Context) (err error) {
 	return err
 }
 
-// openHead returns the key and the head that it seals. It begins a journal if
-// there is neither.
+// openHead returns the key and the head that it seals. It begins a journal if neither exists.
 func openHead(ctx context.Context, opts Options) (key []byte, h head, err error) {
 	body, mac, err := readHead(ctx, opts.Store.Read())
 	begun := err == nil
@@ -238,8 +231,8 @@ func openHead(ctx context.Context, opts Options) (key []byte, h head, err error)
 	return key, h, nil
 }
 
-// mayBegin refuses to begin where a head file tells of a journal, unless a host
-// was killed while it began this one.
+// mayBegin refuses to begin a journal where a head file exists, unless a host was killed while it
+// began this one.
 func mayBegin(opts Options) error {
 	path := headPath(opts.Store)
 	_, err := os.Lstat(path)
@@ -253,9 +246,8 @@ func mayBegin(opts Options) error {
 		ErrChanged, opts.Store.Path(), path)
 }
 
-// begin makes a key, a head file and a head. Only when all are durable does the
-// key get its lasting name, so that a key without a journal tells that the
-// journal was removed.
+// begin makes a key, a head file and a head. The key gets its final name when all are durable, so a
+// key without a journal shows that the journal was removed.
 func begin(ctx context.Context, opts Options) (key []byte, h head, err error) {
 	opts.step("make the key")
 	if key, err = makeKey(opts.KeyPath + newSuffix); err != nil {
@@ -297,7 +289,7 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// tampered is the error for a journal that somebody else wrote to.
+// tampered is the error for a journal that was changed.
 func tampered(what string) error { return fmt.Errorf("%w: %s", ErrChanged, what) }
 
 // loadOpen collects the starts without an end.
@@ -329,10 +321,9 @@ func (j *Journal) loadOpen(ctx context.Context) error {
 	return rows.Err()
 }
 
-// Healthy returns nil if the last rows could be written and the journal is as
-// the host wrote it as far as that was checked, and otherwise what is wrong.
-// While it is not nil, calls that are not read_only are refused by
-// [Journal.Start].
+// Healthy returns nil if the last rows could be written and the journal is unchanged, as far as
+// that was checked; otherwise it returns the problem, and [Journal.Start] refuses calls that are
+// not read_only.
 func (j *Journal) Healthy() error {
 	if j.checks.integrity() == Changed {
 		return errFoundChanged
@@ -348,9 +339,8 @@ func (j *Journal) Healthy() error {
 	return j.queue.sick
 }
 
-// Close writes what waits and ends the journal; rows that cannot be written
-// are lost, and its error says so. When ctx ends first, Close returns at once
-// and the writing goes on.
+// Close writes the waiting rows and closes the journal. If rows cannot be written they are lost,
+// and the error says so. If ctx ends first, Close returns at once and the writing continues.
 func (j *Journal) Close(ctx context.Context) error {
 	j.mu.Lock()
 	j.closed = true
@@ -370,7 +360,7 @@ func (j *Journal) Close(ctx context.Context) error {
 	return nil
 }
 
-// signal tells the writer to look.
+// signal wakes the writer.
 func (j *Journal) signal() {
 	select {
 	case j.wake <- struct{}{}:

@@ -15,30 +15,29 @@ import (
 const (
 	defaultLimit = 100
 	maxLimit     = 1000
-	// maxQueryBytes bounds the rows that a query returns.
+	// maxQueryBytes limits the size of the rows that a query returns.
 	maxQueryBytes = 8 << 20
-	// followPage bounds the rows that Follow reads at once.
+	// followPage limits the rows that Follow reads at once.
 	followPage = 256
 )
 
-// Query says which rows are wanted: those that fit every field that is set.
+// Query selects rows: those that match every field that is set.
 type Query struct {
 	Call, Tool, Plugin, User, Session, Status string
-	// Since and Until bound the time of a row; Until is outside. The clock may
-	// have been set back, so all rows are looked at.
+	// Since and Until limit the time of a row; Until is exclusive. All rows are looked at, because
+	// the clock may have been set back.
 	Since, Until time.Time
-	// Before and After bound the number of a row; both are outside.
+	// Before and After limit the number of a row; both are exclusive.
 	Before, After int64
-	// Limit bounds the rows that are returned; the default is 100, the most
-	// 1,000. Fewer come if they are large, but at least one if there is any:
-	// the end is where none comes.
+	// Limit is the largest number of rows; the default is 100, the maximum 1,000. Large rows may
+	// make it fewer, but at least one is returned if any matches: an empty result is the end.
 	Limit int
-	// OldestFirst gives the first rows in their order; otherwise the last rows
-	// come, newest first.
+	// OldestFirst returns the first rows in their order; otherwise the last rows come, newest
+	// first.
 	OldestFirst bool
 }
 
-// Query returns the durable rows that fit q.
+// Query returns the durable rows that match q.
 func (j *Journal) Query(ctx context.Context, q Query) ([]Record, error) {
 	records, err := find(ctx, j.opts.Store.Read(), q)
 	if err != nil {
@@ -47,7 +46,7 @@ func (j *Journal) Query(ctx context.Context, q Query) ([]Record, error) {
 	return records, nil
 }
 
-// find walks the rows by their number; only the call has an index.
+// find walks the rows by number; only the call has an index.
 func find(ctx context.Context, db querier, q Query) ([]Record, error) {
 	if q.Limit <= 0 {
 		q.Limit = defaultLimit
@@ -113,16 +112,15 @@ func (q *Query) words() []string {
 	return words
 }
 
-// fits reports whether r has the values that q names.
+// fits reports whether r matches q.
 func (q *Query) fits(r *Record) bool {
 	is := func(want, got string) bool { return want == "" || want == got }
 	return is(q.Tool, r.Tool) && is(q.Plugin, r.Plugin) && is(q.User, r.User) && is(q.Session, r.Session) && is(q.Status, r.Status) &&
 		!r.Time.Before(q.Since) && (q.Until.IsZero() || r.Time.Before(q.Until))
 }
 
-// Follow returns the rows after number after, as they become durable; it
-// begins with the oldest that is kept. It ends when ctx ends or the journal is
-// closed, and after an error.
+// Follow returns the rows after number after, as they become durable, beginning with the oldest
+// kept row. It ends when ctx ends, when the journal is closed, and after an error.
 func (j *Journal) Follow(ctx context.Context, after int64) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		for ended := false; ; {
@@ -162,9 +160,8 @@ func (j *Journal) Follow(ctx context.Context, after int64) iter.Seq2[Record, err
 	}
 }
 
-// Unfinished returns the starts that had no end when the journal was opened
-// and have none now: calls that ran when the host was killed. Who ends them
-// with [Journal.End] removes them.
+// Unfinished returns the starts that had no end when the journal was opened and have none now:
+// calls that ran when the host was killed. [Journal.End] removes them from the list.
 func (j *Journal) Unfinished(ctx context.Context) ([]Record, error) {
 	j.mu.Lock()
 	seqs := make([]int64, 0, len(j.left))
@@ -184,7 +181,7 @@ func (j *Journal) Unfinished(ctx context.Context) ([]Record, error) {
 	return records, nil
 }
 
-// stored is a row as it is stored.
+// stored is a row in the form of the database.
 type stored struct {
 	seq  int64
 	call string
@@ -192,7 +189,7 @@ type stored struct {
 	hash digest
 }
 
-// scan reads seq, call, body and hash, and then what more is given.
+// scan reads seq, call, body and hash, and further columns into more.
 func (s *stored) scan(rows *sql.Rows, more ...any) error {
 	var hash []byte
 	if err := rows.Scan(append([]any{&s.seq, &s.call, &s.body, &hash}, more...)...); err != nil {
@@ -205,7 +202,7 @@ func (s *stored) scan(rows *sql.Rows, more ...any) error {
 	return nil
 }
 
-// record returns what the row says.
+// record returns the decoded row.
 func (s *stored) record() (Record, error) {
 	var r Record
 	if err := json.Unmarshal([]byte(s.body), &r); err != nil {
@@ -215,7 +212,7 @@ func (s *stored) record() (Record, error) {
 	return r, nil
 }
 
-// addPrev completes records by the hash of the row before each.
+// addPrev sets the hash of the previous row in each record.
 func addPrev(ctx context.Context, db querier, records []Record) error {
 	hashes := make(map[int64]string, len(records))
 	for _, r := range records {

@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	// maxQueued and maxQueuedBytes bound the rows that wait to be written.
-	// When they are reached, callers wait; only while the database cannot be
-	// written at all are ends of read_only calls dropped instead, and a notice
-	// says how many.
+	// maxQueued and maxQueuedBytes limit the waiting rows. At the limit, callers wait. While the
+	// database cannot be written, ends of read_only calls are dropped instead, and a notice says
+	// how many.
 	maxQueued      = 8192
 	maxQueuedBytes = 16 << 20
-	// eager is how many rows are written without waiting for MaxLag.
+	// eager is the number of rows that are written without waiting for MaxLag.
 	eager = 1024
 )
 
-// row waits to be written.
+// row is a row that waits to be written.
 type row struct {
 	call string
 	kind Kind
@@ -28,7 +27,7 @@ type row struct {
 	lost lost       // what a notice reports
 }
 
-// queue holds the rows that wait, in order. The zero queue is empty.
+// queue holds the waiting rows in order. The zero queue is empty.
 type queue struct {
 	rows   []*row
 	bytes  int
@@ -38,7 +37,7 @@ type queue struct {
 	lost   lost      // what was dropped
 }
 
-// lost counts the rows that were dropped.
+// lost counts dropped rows.
 type lost struct {
 	rows     int64
 	from, to time.Time
@@ -46,7 +45,7 @@ type lost struct {
 
 func (q *queue) full() bool { return len(q.rows) >= maxQueued || q.bytes >= maxQueuedBytes }
 
-// due reports whether the rows should be written now, and otherwise when.
+// due reports whether the rows should be written now, and otherwise after what wait.
 func (q *queue) due(lag time.Duration) (now bool, wait time.Duration) {
 	if q.urgent || len(q.rows) >= eager && q.sick == nil {
 		return true, 0
@@ -58,11 +57,10 @@ func (q *queue) due(lag time.Duration) (now bool, wait time.Duration) {
 	return wait <= 0, wait
 }
 
-// Start records that a call is about to run. When it returns nil the row is
-// durable, and an End must follow, whatever becomes of the call; otherwise the
-// call must not run. When ctx ends before the row is being written, it is not
-// written; after that Start waits for the outcome. (Only if the disk fails in
-// the very moment of writing may the row of a failed Start turn up later, as
+// Start records that a call is about to run. If it returns nil the row is durable, and an End must
+// follow, whatever the outcome of the call. If it returns an error the call must not run. If ctx
+// ends before the row is being written, the row is not written; after that Start waits for the
+// outcome. (Only if the disk fails during the write may the row of a failed Start appear later, as
 // [Journal.Unfinished].)
 func (j *Journal) Start(ctx context.Context, r Record) error {
 	r.Kind = Start
@@ -75,13 +73,12 @@ func (j *Journal) Start(ctx context.Context, r Record) error {
 	return nil
 }
 
-// End records how a call ended, whether it had a start or not. With durable it
-// returns when the row is durable; without it returns at once, and the row is
-// durable within [Options.MaxLag]. It waits while too many rows wait.
+// End records how a call ended, with or without a start. A durable End returns when the row is
+// durable. Otherwise it returns at once, and the row is durable within [Options.MaxLag]. It waits
+// while too many rows wait.
 //
-// When a durable End fails because the database cannot be written, the row is
-// kept and written as soon as that is possible. Other rows are kept as long as
-// there is room.
+// If a durable End fails because the database cannot be written, the row is kept and written as
+// soon as possible. Other rows are kept while there is room.
 func (j *Journal) End(ctx context.Context, r Record, durable bool) error {
 	r.Kind = End
 	if err := j.record(ctx, r, durable); err != nil {
@@ -90,8 +87,8 @@ func (j *Journal) End(ctx context.Context, r Record, durable bool) error {
 	return nil
 }
 
-// Change records that something of a plugin has changed, whose program has the digest. It
-// returns at once, unless too many rows wait.
+// Change records a change of a plugin whose program has the digest. It returns at once, unless too
+// many rows wait.
 func (j *Journal) Change(ctx context.Context, plugin, digest, change string) error {
 	r := Record{Kind: Change, Plugin: plugin, Digest: digest, Notice: change}
 	if err := j.enqueue(ctx, &row{kind: Change, body: encode(r, j.opts.Redact)}); err != nil {
@@ -100,8 +97,8 @@ func (j *Journal) Change(ctx context.Context, plugin, digest, change string) err
 	return nil
 }
 
-// ChangeBy records that a person has changed something of the host, such as a token. It
-// returns at once, unless too many rows wait.
+// ChangeBy records that a person has changed something of the host, such as a token. It returns at
+// once, unless too many rows wait.
 func (j *Journal) ChangeBy(ctx context.Context, user, change string) error {
 	r := Record{Kind: Change, User: user, Notice: change}
 	if err := j.enqueue(ctx, &row{kind: Change, body: encode(r, j.opts.Redact)}); err != nil {
@@ -110,7 +107,7 @@ func (j *Journal) ChangeBy(ctx context.Context, user, change string) error {
 	return nil
 }
 
-// record queues a row and, if it is to be durable, waits for it.
+// record queues a row and waits for it if it is to be durable.
 func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
 	if r.Call == "" || len(r.Call) > maxText {
 		return errors.New("the call has no usable id")
@@ -136,7 +133,7 @@ func (j *Journal) record(ctx context.Context, r Record, durable bool) error {
 	}
 }
 
-// enqueue appends a row as soon as there is room.
+// enqueue appends a row when there is room.
 func (j *Journal) enqueue(ctx context.Context, w *row) error {
 	for {
 		j.mu.Lock()
@@ -175,7 +172,7 @@ func (j *Journal) enqueue(ctx context.Context, w *row) error {
 	}
 }
 
-// add appends a row, and reports whether the writer should look.
+// add appends a row, and reports whether to wake the writer.
 func (q *queue) add(w *row, now time.Time) (wake bool) {
 	w.time = now
 	if len(q.rows) == 0 {
@@ -188,7 +185,7 @@ func (q *queue) add(w *row, now time.Time) (wake bool) {
 	return wake || w.done != nil || len(q.rows) == eager
 }
 
-// withdraw takes a row out of the queue again, unless it is being written.
+// withdraw removes a row from the queue, unless it is being written.
 func (j *Journal) withdraw(w *row) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -202,8 +199,8 @@ func (j *Journal) withdraw(w *row) bool {
 	return false
 }
 
-// take removes the next rows to be written from the queue, and a notice of
-// what was lost before them.
+// take removes the next rows to write from the queue, and adds a notice about lost rows before
+// them.
 func (q *queue) take(now time.Time) []*row {
 	n := min(len(q.rows), maxBatch)
 	batch := make([]*row, 0, n+1)
@@ -217,7 +214,7 @@ func (q *queue) take(now time.Time) []*row {
 	return batch
 }
 
-// keep makes rows, which may be a part of those that wait, the ones that wait.
+// keep makes rows, which may be part of the waiting rows, the waiting rows.
 func (q *queue) keep(rows []*row) {
 	before := q.rows
 	q.rows = append(q.rows[:0], rows...)
@@ -231,7 +228,7 @@ func (q *queue) keep(rows []*row) {
 	}
 }
 
-// add counts more rows that were dropped.
+// add counts more dropped rows.
 func (l *lost) add(more lost) {
 	if l.rows == 0 || more.rows > 0 && more.from.Before(l.from) {
 		l.from = more.from

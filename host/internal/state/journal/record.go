@@ -13,54 +13,48 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Kind says what a row records.
+// Kind is the kind of a row.
 type Kind string
 
 // The kinds of rows.
 const (
-	// Start: a call is about to run. Only calls that are not read_only have
-	// one.
+	// Start: a call is about to run. Only calls that are not read_only have one.
 	Start Kind = "start"
-	// End: a call has ended, in whatever way.
+	// End: a call has ended.
 	End Kind = "end"
-	// Change: a plugin is not as it was, or a person has changed something of the
-	// host, such as a token. It belongs to no call.
+	// Change: a plugin has changed, or a person has changed something of the host, such as a token.
+	// It belongs to no call.
 	Change Kind = "change"
-	// Notice: the journal says something about itself.
+	// Notice: a message about the journal itself.
 	Notice Kind = "notice"
 )
 
 const (
-	// MaxArguments is the size of arguments from which only their hash and
-	// their size are recorded.
+	// MaxArguments is the largest size of recorded arguments. Of larger ones only the hash and the
+	// size are recorded.
 	MaxArguments = 64 * tool.KiB
-	// maxText bounds each other text of a row, in bytes; what exceeds it is
-	// cut.
+	// maxText limits each other text of a row, in bytes; longer texts are cut.
 	maxText = 8 << 10
-	// cutMark ends a text that was cut.
+	// cutMark ends a cut text.
 	cutMark = "… (cut)"
 )
 
-// Record is one row. Which fields are set depends on the kind and on how far
-// the call came; the zero value of a field means that it is not known or does
-// not apply, and is left out of JSON. The journal itself sets Seq, Kind, Time,
-// ClockBack, ArgumentsSize, Notice, Prev and Hash: what a caller puts there is
-// ignored.
+// Record is one row. Which fields are set depends on the kind and on how far the call came. The
+// zero value of a field means that it is unknown or does not apply; it is omitted from JSON. The
+// journal sets Seq, Kind, Time, ClockBack, ArgumentsSize, Notice, Prev and Hash, and ignores values
+// from the caller.
 type Record struct {
-	// Seq numbers the rows from 1, without a gap. It alone is their order.
+	// Seq numbers the rows from 1 without gaps. It alone is their order.
 	Seq  int64 `json:"seq,omitempty"`
 	Kind Kind  `json:"kind"`
-	// Time is when the row was handed in, by the wall clock, in UTC to the
-	// millisecond.
+	// Time is when the row was submitted, by the wall clock, in UTC to the millisecond.
 	Time time.Time `json:"time"`
-	// ClockBack says that Time is before that of the row before: somebody set
-	// the clock back.
+	// ClockBack reports that Time is before that of the previous row: the clock was set back.
 	ClockBack bool `json:"clock_back,omitempty"`
 
-	// Call is the call's id; required of calls.
+	// Call is the call's id; calls must have one.
 	Call string `json:"call,omitempty"`
-	// Tool is the tool's name, Plugin that of its plugin, and Digest that of
-	// the plugin's program.
+	// Tool and Plugin are names; Digest is that of the plugin's program.
 	Tool   string    `json:"tool,omitempty"`
 	Plugin string    `json:"plugin,omitempty"`
 	Digest string    `json:"digest,omitempty"`
@@ -70,24 +64,21 @@ type Record struct {
 	Client  string `json:"client,omitempty"`
 	Session string `json:"session,omitempty"`
 
-	// Arguments are those of the call, without secrets. If they are larger
-	// than [MaxArguments] they are left out, and ArgumentsSize is their size
-	// in bytes.
+	// Arguments are the arguments of the call without secrets. If they are larger than
+	// [MaxArguments] they are omitted, and ArgumentsSize is their size in bytes.
 	Arguments     json.RawMessage `json:"arguments,omitempty"`
 	ArgumentsHash string          `json:"arguments_hash,omitempty"`
 	ArgumentsSize int64           `json:"arguments_size,omitempty"`
 
-	// Verdict is what policy said, by the rule of that name at that place.
+	// Verdict is the policy's decision, by Rule, which is configured at Where.
 	Verdict string `json:"verdict,omitempty"`
 	Rule    string `json:"rule,omitempty"`
 	Where   string `json:"where,omitempty"`
-	// ApprovedBy is auto, grant, user or config; Approval is the id of the
-	// approval or the grant.
+	// ApprovedBy is auto, grant, user or config; Approval is the id of the approval or the grant.
 	ApprovedBy string `json:"approved_by,omitempty"`
 	Approval   string `json:"approval,omitempty"`
-	// Approver is the person who decided about the call. Via is the channel
-	// through which the answer came, such as cli, rest or elicitation; timeout
-	// or caller if nobody decided.
+	// Approver is the person who decided about the call. Via is the channel of the answer, such as
+	// cli, rest or elicitation; it is timeout or caller if no person decided.
 	Approver string `json:"approver,omitempty"`
 	Via      string `json:"via,omitempty"`
 
@@ -95,27 +86,25 @@ type Record struct {
 	Status string `json:"status,omitempty"`
 	Code   string `json:"code,omitempty"`
 	Error  string `json:"error,omitempty"`
-	// ResultDigest is that of the whole result, and Bytes its size.
+	// ResultDigest is the digest of the whole result, and Bytes its size.
 	ResultDigest string `json:"result_digest,omitempty"`
 	Bytes        int64  `json:"bytes,omitempty"`
-	// Attempts counts how often the call was sent to the plugin, Repairs the
-	// arguments that were repaired.
+	// Attempts counts how often the call was sent to the plugin, Repairs the repaired arguments.
 	Attempts int `json:"attempts,omitempty"`
 	Repairs  int `json:"repairs,omitempty"`
 	// Duration is "duration_ms" in JSON: milliseconds, to the microsecond.
 	Duration time.Duration `json:"-"`
 
-	// Notice is what the journal says about itself, or what has changed.
+	// Notice is a message about the journal, or a description of a change.
 	Notice string `json:"notice,omitempty"`
 
-	// Hash is the row's, over Prev, which is that of the row before, and over
-	// all that is stored of the row.
+	// Hash is the row's hash over everything that is stored of it and over Prev, the hash of the
+	// previous row.
 	Prev string `json:"prev,omitempty"`
 	Hash string `json:"hash,omitempty"`
 }
 
-// plain is a Record without methods; withDuration adds what a Record says in
-// another form.
+// plain is a Record without methods; withDuration adds the duration in JSON form.
 type (
 	plain        Record
 	withDuration struct {
@@ -141,8 +130,8 @@ func (r *Record) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// The body of a row is JSON that begins with its time, in a form of one
-// length, so that the time can be put in when the row's place is known.
+// The body of a row is JSON that begins with the time in a form of fixed length, so
+// that the time can be set when the row's place is known.
 const (
 	timeForm   = "2006-01-02T15:04:05.000Z"
 	zeroTime   = "0000-00-00T00:00:00.000Z"
@@ -150,8 +139,7 @@ const (
 	timeEnd    = len(bodyPrefix) + len(timeForm)
 )
 
-// storable returns t as a row can hold it: a year has four digits, whatever the
-// clock says.
+// storable returns t in a form that a row can hold: the year has four digits.
 func storable(t time.Time) time.Time {
 	t = t.UTC().Truncate(time.Millisecond)
 	if year := t.Year(); year < 1 || year > 9999 {
@@ -248,7 +236,7 @@ func (r *Record) prepare() {
 	}
 }
 
-// texts lists the texts of r that are stored.
+// texts returns the texts of r that are stored.
 func (r *Record) texts() []*string {
 	return []*string{
 		&r.Tool, &r.Plugin, &r.Digest, &r.User, &r.Client, &r.Session, &r.ArgumentsHash, &r.Verdict, &r.Rule, &r.Where,
@@ -274,8 +262,8 @@ func (r *Record) long() bool {
 	return false
 }
 
-// redactJSON returns valid JSON with redact applied to each string and number
-// in it; a number that changes becomes a string.
+// redactJSON returns valid JSON with redact applied to each string and number. A number that
+// changes becomes a string.
 func redactJSON(data []byte, redact func(string) string) []byte {
 	out := make([]byte, 0, len(data))
 	for i := 0; i < len(data); {
@@ -307,8 +295,8 @@ func redactJSON(data []byte, redact func(string) string) []byte {
 	return out
 }
 
-// appendRedacted appends raw, whose meaning is text, or text redacted. Short
-// secrets are recognised by the quotes around them.
+// appendRedacted appends raw, whose value is text, or the redacted text. Short secrets are
+// recognized by the quotes around them.
 func appendRedacted(out, raw []byte, text string, redact func(string) string) []byte {
 	inQuotes := strconv.Quote(text)
 	if clean := redact(text); clean != text {

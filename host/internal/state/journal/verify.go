@@ -9,17 +9,16 @@ import (
 	"slices"
 )
 
-// maxProblems bounds the problems of a report.
+// maxProblems limits the problems of a report.
 const maxProblems = 100
 
-// Report is what [Verify] found.
+// Report is the result of [Verify].
 type Report struct {
 	// Rows counts the rows that were read, from First to Last.
 	Rows  int64 `json:"rows"`
 	First int64 `json:"first"`
 	Last  int64 `json:"last"`
-	// Problems are in the order of the rows; none means that the journal is as
-	// the host wrote it.
+	// Problems are in the order of the rows; empty means that the journal is as the host wrote it.
 	Problems []Problem `json:"problems"`
 }
 
@@ -43,8 +42,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("rows %d-%d: %s", p.From, p.To, p.What)
 }
 
-// Verify reads the whole journal and reports what was changed.
-// Its error says that the journal could not be read at all.
+// Verify reads the whole journal and reports changes. It returns an error if the journal could not
+// be read.
 func (j *Journal) Verify(ctx context.Context) (Report, error) {
 	j.mu.Lock()
 	known := j.head
@@ -52,14 +51,14 @@ func (j *Journal) Verify(ctx context.Context) (Report, error) {
 	return verify(ctx, j.opts, j.key, &known)
 }
 
-// Verify is [Journal.Verify] for a journal that is not open, such as one that
-// [Open] refuses. It changes nothing.
+// Verify is [Journal.Verify] for a journal that is not open, such as one that [Open] refuses. It
+// changes nothing.
 func Verify(ctx context.Context, opts Options) (Report, error) {
 	return verify(ctx, opts, nil, nil)
 }
 
-// verify checks with the key in its file, or, if that is not there, with the
-// one that is known. known is a head that the journal had a moment ago.
+// verify checks with the key in its file or, if that is missing, with the known key. known is a
+// recent head of the journal.
 func verify(ctx context.Context, opts Options, key []byte, known *head) (Report, error) {
 	v := verifier{key: key, known: known}
 	v.prepare(opts.KeyPath, headPath(opts.Store))
@@ -113,7 +112,7 @@ func (v *verifier) verify(ctx context.Context, tx *sql.Tx) error {
 
 const selectRows = "SELECT seq, call, body, hash, mac FROM journal"
 
-// rows checks rows, and hands on each that it has checked.
+// rows checks rows, and passes on each row that it has checked.
 func (v *verifier) rows(rows *sql.Rows, checked func(stored)) error {
 	defer rows.Close()
 	for rows.Next() {
@@ -145,8 +144,8 @@ func (v *verifier) checkKey(path string) {
 	}
 }
 
-// prepare reads the key, and the head file, which only the key proves. It comes
-// before the transaction: the head file is never ahead of the rows.
+// prepare reads the key, and the head file, which only the key authenticates. It runs before the
+// transaction: the head file is never ahead of the rows.
 func (v *verifier) prepare(keyPath, headPath string) {
 	v.checkKey(keyPath)
 	v.chain = newChain(v.key)
@@ -199,7 +198,7 @@ func (v *verifier) checkHead(ctx context.Context, tx *sql.Tx) error {
 	return v.checkFile(ctx, tx)
 }
 
-// row checks one row, by itself and against the one before.
+// row checks one row, by itself and against the previous one.
 func (v *verifier) row(s stored, hash, mac []byte) {
 	if v.report.Rows++; v.report.Rows == 1 {
 		v.report.First = s.seq
@@ -242,7 +241,7 @@ func (v *verifier) row(s stored, hash, mac []byte) {
 	v.expected, v.prev, v.hasPrev, v.trusted = s.seq+1, got, whole, genuine
 }
 
-// end checks that the last row is the one that the head names.
+// end checks that the head names the last row.
 func (v *verifier) end() {
 	last := v.expected - 1
 	switch {
@@ -256,7 +255,7 @@ func (v *verifier) end() {
 	}
 }
 
-// checkIndex makes sure that queries find each row.
+// checkIndex checks that queries find each row.
 func (v *verifier) checkIndex(ctx context.Context, tx *sql.Tx) error {
 	var verdict string
 	if err := tx.QueryRowContext(ctx, "PRAGMA integrity_check(journal)").Scan(&verdict); err != nil {
@@ -268,7 +267,7 @@ func (v *verifier) checkIndex(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// problem adds a problem, or makes the last one longer if it is the same.
+// problem adds a problem, or extends the last one if it is the same.
 func (v *verifier) problem(from, to int64, what string) {
 	problems := v.report.Problems
 	if n := len(problems); n > 0 {

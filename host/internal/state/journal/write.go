@@ -14,26 +14,26 @@ import (
 )
 
 const (
-	// maxBatch bounds the rows of one commit.
+	// maxBatch limits the rows of one commit.
 	maxBatch = 1024
-	// retryEvery is how often rows are tried again that could not be written,
-	// when nothing else is to be written.
+	// retryEvery is the interval of attempts to write rows that could not be written, if no other
+	// rows come.
 	retryEvery = time.Second
 	// retainEvery is how often an idle journal looks for old rows.
 	retainEvery = time.Minute
 	columns     = 5
 )
 
-// insertSizes are the numbers of rows that one statement inserts, largest
-// first: a statement costs more than a row.
+// insertSizes are the numbers of rows that one statement inserts, largest first: a statement costs
+// more than a row.
 var insertSizes = [...]int{64, 8, 1}
 
 func insertRows(n int) string {
 	return "INSERT INTO journal (seq, call, body, hash, mac) VALUES (?,?,?,?,?)" + strings.Repeat(",(?,?,?,?,?)", n-1)
 }
 
-// write is the writer: it commits the rows that wait, in batches, and removes
-// old ones, until the journal is closed.
+// write is the writer. It commits waiting rows in batches and removes old ones until the journal is
+// closed.
 func (j *Journal) write(ctx context.Context) {
 	defer close(j.stopped)
 	defer j.closeFile()
@@ -56,8 +56,8 @@ func (j *Journal) write(ctx context.Context) {
 				return
 			}
 			more = j.retain(ctx)
-			// Callers that were just told go on first: what they hand in next
-			// shares the next commit with those who wait already.
+			// The callers continue first, so that their next rows share the next
+			// commit.
 			runtime.Gosched()
 			continue
 		}
@@ -85,8 +85,7 @@ func (j *Journal) write(ctx context.Context) {
 	}
 }
 
-// commit writes the batch, and tells those who wait. It reports whether that
-// was possible.
+// commit writes the batch and answers the waiting callers. It reports whether that was possible.
 func (j *Journal) commit(ctx context.Context, batch []*row) bool {
 	if j.unfiled != nil {
 		// The head file must not fall further behind.
@@ -107,7 +106,7 @@ func (j *Journal) commit(ctx context.Context, batch []*row) bool {
 		return false
 	}
 	j.headMAC = mac
-	// Its error refuses the next starts: these rows are on disk.
+	// An error refuses the next starts; these rows are on disk.
 	_ = j.writeFile(next)
 	j.opts.step("tell the callers")
 	j.committed(batch, next)
@@ -120,8 +119,7 @@ func (j *Journal) writeFile(h head) error {
 	return j.setUnfiled(err)
 }
 
-// syncFile puts the head file on disk if that is due, and writes it again if
-// that failed before.
+// syncFile syncs the head file if that is due, and writes it again if that failed before.
 func (j *Journal) syncFile() {
 	if j.file.due.IsZero() || time.Now().Before(j.file.due) {
 		return
@@ -133,15 +131,14 @@ func (j *Journal) syncFile() {
 	_ = j.setUnfiled(j.file.sync()) // which Healthy tells, and the next try mends
 }
 
-// closeFile puts the head file on disk and closes it.
+// closeFile syncs the head file and closes it.
 func (j *Journal) closeFile() {
 	if err := errors.Join(j.file.sync(), j.file.file.Close()); err != nil {
 		j.logger.Error("the file of the journal's head may be behind", "error", err)
 	}
 }
 
-// setUnfiled remembers how writing the head file went, logs the change, and
-// returns it.
+// setUnfiled remembers the result of writing the head file, logs a change, and returns it.
 func (j *Journal) setUnfiled(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%w: %s: %w", store.ErrUnwritable, headName, err)
@@ -156,8 +153,8 @@ func (j *Journal) setUnfiled(err error) error {
 	return err
 }
 
-// link gives each row its place, its time and its hash. It returns the head
-// after them and the columns of all.
+// link gives each row its number, its time and its hash. It returns the head after them and the
+// columns of all rows.
 func (j *Journal) link(batch []*row) (head, []any) {
 	next := j.head
 	args := make([]any, 0, len(batch)*columns)
@@ -214,7 +211,7 @@ func (j *Journal) insertAll(ctx context.Context, tx *sql.Tx, args []any, body st
 	return j.replaceHead(ctx, tx, body, mac)
 }
 
-// errForeign says that somebody else writes to the journal.
+// errForeign reports another writer of the journal.
 var errForeign = errors.New("the journal's head was changed by somebody else; look with toolhost journal verify")
 
 // replaceHead replaces the head that the journal wrote last, and no other.
@@ -229,7 +226,7 @@ func (j *Journal) replaceHead(ctx context.Context, tx *sql.Tx, body string, mac 
 	return nil
 }
 
-// committed makes the rows known.
+// committed publishes the rows.
 func (j *Journal) committed(batch []*row, next head) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -260,8 +257,8 @@ func (j *Journal) committed(batch []*row, next head) {
 	j.room = make(chan struct{})
 }
 
-// failed tells everybody who waits that nothing can be written. Starts are
-// dropped, since their calls do not run; ends are kept.
+// failed answers all waiting callers with the error. Starts are dropped, since their calls do not
+// run; ends are kept.
 func (j *Journal) failed(batch []*row, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -287,19 +284,17 @@ func (j *Journal) failed(batch []*row, err error) {
 }
 
 const (
-	// retainRows bounds the rows that one step of retention removes.
+	// retainRows limits the rows that one step of retention removes.
 	retainRows = 1000
 	// slack is the part of MaxSize that retention frees at once when it is
 	// reached: one in sixteen.
 	slack = 16
 )
 
-// retain removes the oldest rows while they are older than Keep or the journal
-// is larger than MaxSize, at most retainRows of them, and reports whether there
-// may be more. A start without an end and all after it stay, and so does the
-// last row. The head then says after which row the journal begins. A row that
-// was changed stays too, with all after it: retention must not
-// remove the traces of a change.
+// retain removes the oldest rows, at most retainRows, while they are older than Keep or the journal
+// is larger than MaxSize. It reports whether there may be more. The last row, a start without an
+// end and all rows after it stay. A changed row and all after it stay too: retention must not
+// remove the traces of a change. The head then names the row after which the journal begins.
 func (j *Journal) retain(ctx context.Context) (more bool) {
 	if time.Now().Before(j.retainFrom) {
 		return false
