@@ -90,7 +90,7 @@ func TestChangesAreTold(t *testing.T) {
 		t.Errorf("a plugin that is new is told: %v, %v", said, w.changes())
 	}
 	want := []string{
-		"[WARN]  a tool is refused: plugin=b tool=read reason=\"plugin \\\"a\\\", which stands first in the configuration, has a tool of this name\"\n",
+		"[WARN]  a tool is refused: plugin=b tool=read reason=\"plugin \\\"a\\\", which is first in the configuration, has a tool of this name\"\n",
 	}
 	if diff := cmp.Diff(want, w.publish(t, "b", "1", read, offered("off", tool.ReadOnly, "Is off."))); diff != "" {
 		t.Errorf("refusals in the log (-want +got):\n%s", diff)
@@ -99,7 +99,7 @@ func TestChangesAreTold(t *testing.T) {
 
 	w = openOffers(t, dir)
 	want = []string{
-		"[WARN]  a tool is refused: plugin=b tool=read reason=\"plugin \\\"a\\\", which stands first in the configuration, had a tool of this name when it last ran\"\n",
+		"[WARN]  a tool is refused: plugin=b tool=read reason=\"plugin \\\"a\\\", which is first in the configuration, had a tool of this name when it last ran\"\n",
 	}
 	if diff := cmp.Diff(want, w.publish(t, "b", "1", read, offered("off", tool.ReadOnly, "Is off."))); diff != "" {
 		t.Errorf("refusals in the log before the first plugin runs (-want +got):\n%s", diff)

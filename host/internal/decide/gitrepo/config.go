@@ -22,7 +22,7 @@ func (s setting) key() string {
 	return s.section + "." + s.subsection + "." + s.name
 }
 
-// errSyntax is the error of a text that is not read here; git may.
+// errSyntax reports text that this package does not read; git may.
 var errSyntax = errors.New("it is not understood")
 
 // parser reads a configuration as git does.

@@ -1,10 +1,9 @@
-// Package gitrepo says whether git, run in a directory, may start a program that a
-// repository names, and which files the repository lists. It reads the repository's
-// configuration and index as git finds them, within bounds, and runs nothing. What it does
-// not understand it takes for a program.
+// Package gitrepo reports whether git, run in a directory, may start a program that a repository
+// names, and which files the repository lists. It reads the repository's configuration and index as
+// git finds them, within limits, and runs nothing. What it does not understand counts as a program.
 //
-// It holds together with package gitenv, whose environment overrides what has a fixed
-// name; what that overrides is no reason here.
+// It works together with package gitenv, whose environment overrides what has a fixed name. What
+// that overrides is not reported.
 package gitrepo
 
 import (
@@ -29,8 +28,8 @@ const (
 	maxIndex  = 256 << 20
 )
 
-// Doubt says why git may start a program of the repository that it would use in a
-// directory; "" if there is none, or no reason.
+// Doubt returns why git may start a program of the repository that it would use in a directory; ""
+// if there is none.
 func Doubt(dir string) string {
 	err := find(dir, func(worktree, gitDir string, _ bool) error {
 		if why := inspect(worktree, gitDir); why != "" {
@@ -44,8 +43,8 @@ func Doubt(dir string) string {
 	return ""
 }
 
-// find calls look with the repositories that git may use in a directory, the nearest
-// first, up to the one that it certainly uses. An error of look ends it.
+// find calls look with the repositories that git may use in a directory, the nearest first, up to
+// the one that it certainly uses. An error of look ends it.
 func find(dir string, look func(worktree, gitDir string, certain bool) error) error {
 	dir, err := filepath.EvalSymlinks(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -72,8 +71,8 @@ func find(dir string, look func(worktree, gitDir string, certain bool) error) er
 	}
 }
 
-// at returns the git directory of the repository whose top may be the directory, "" if
-// there is none, and whether git looks for none above.
+// at returns the git directory of the repository whose top may be the directory, "" if there is
+// none, and whether git stops searching there.
 func at(dir string) (gitDir string, certain bool, err error) {
 	path := filepath.Join(dir, ".git")
 	info, err := os.Stat(path)
@@ -96,7 +95,7 @@ func at(dir string) (gitDir string, certain bool, err error) {
 	return from(dir, target), true, nil
 }
 
-// complete reports whether git would take a directory for a repository's own.
+// complete reports whether git would accept a directory as a git directory.
 func complete(dir string) bool {
 	for _, name := range []string{"HEAD", "objects", "refs"} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); err != nil {
@@ -107,7 +106,7 @@ func complete(dir string) bool {
 	return true
 }
 
-// inspect looks at the git directory of a worktree.
+// inspect checks the git directory of a worktree.
 func inspect(worktree, gitDir string) string {
 	common := gitDir
 	text, err := read(filepath.Join(gitDir, "commondir"), maxLink)
@@ -141,7 +140,7 @@ func inspect(worktree, gitDir string) string {
 	return submodules(filepath.Join(gitDir, "index"))
 }
 
-// from is where a path leads that is relative to a directory.
+// from returns the target of a path that is relative to a directory.
 func from(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -163,7 +162,7 @@ func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// open opens a regular file. Opening what is none could wait for ever.
+// open opens a regular file. Opening anything else could block forever.
 func open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

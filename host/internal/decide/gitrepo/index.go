@@ -10,8 +10,7 @@ import (
 
 const hasSubmodules = "it has submodules, whose configuration is their own"
 
-// submodules says whether the index of a worktree lists submodules, in which git runs
-// itself.
+// submodules reports whether the index of a worktree lists submodules, in which git runs itself.
 func submodules(path string) string {
 	err := readIndex(path, func(mode uint32, _ []byte) error {
 		if mode&modeKind == kindGitlink {
@@ -28,8 +27,8 @@ func submodules(path string) string {
 	return "its list of files cannot be read"
 }
 
-// Tracked calls each with the absolute path of every file that the repository lists which
-// git would use in a directory. It fails if the list cannot be read as a whole.
+// Tracked calls each with the absolute path of every file that the repository lists which git would
+// use in a directory. It fails if the list cannot be read completely.
 func Tracked(dir string, each func(path string)) error {
 	return find(dir, func(worktree, gitDir string, certain bool) error {
 		if !certain {
@@ -62,8 +61,8 @@ var (
 	errSubmodule = errors.New(hasSubmodules)
 )
 
-// readIndex calls each with the mode and the name of every entry of an index. The name is
-// valid until each returns. An error of each ends the reading.
+// readIndex calls each with the mode and the name of every entry of an index. The name is valid
+// until each returns. An error of each ends the reading.
 func readIndex(path string, each func(mode uint32, name []byte) error) error {
 	f, err := open(path)
 	if err != nil {
@@ -147,8 +146,8 @@ func readName(r *bufio.Reader, version uint32, size, length int, name []byte) ([
 	return name, err
 }
 
-// offset reads a number as in packs: seven bits in each byte, one more for each byte that
-// follows.
+// offset reads a number in the format of packs: seven bits in each byte, plus one for each further
+// byte.
 func offset(r *bufio.Reader) (int, error) {
 	n := 0
 	for {

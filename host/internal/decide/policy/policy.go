@@ -99,7 +99,7 @@ type Decision struct {
 // By is who approved a call.
 type By string
 
-// Who can approve a call.
+// The values of [By].
 const (
 	ByAuto   By = "auto"
 	ByConfig By = "config"

@@ -9,10 +9,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Kind says what happened.
+// Kind is the kind of an event.
 type Kind string
 
-// The kinds of events, in the order in which those of one call come.
+// The kinds of events, in their order within one call.
 const (
 	KindToolCall       Kind = "tool.call"
 	KindToolApproval   Kind = "tool.approval"
@@ -22,7 +22,7 @@ const (
 	KindFileChanged    Kind = "file.changed"
 	KindPluginState    Kind = "plugin.state"
 	KindCatalogChanged Kind = "catalog.changed"
-	// KindGap stands in the place of events that are not kept any more.
+	// KindGap replaces events that are no longer kept.
 	KindGap Kind = "gap"
 )
 
@@ -34,13 +34,13 @@ func Kinds() []Kind {
 	}
 }
 
-// Bounds of what one event holds, in bytes.
+// Limits of one event, in bytes.
 const (
 	maxValue = 16 * tool.KiB // arguments, a result
 	maxText  = 4 * tool.KiB  // any other; no path is longer
 )
 
-// Data is what an event says: one of the types of this package.
+// Data is the content of an event: one of the types of this package.
 type Data interface {
 	kind() Kind
 	// fit returns the data without what is too large for an event, and its
@@ -48,7 +48,7 @@ type Data interface {
 	fit() (Data, int)
 }
 
-// ToolCall says that a call was checked and decided.
+// ToolCall reports that a call was checked and decided.
 type ToolCall struct {
 	ID      string `json:"id"`
 	Tool    string `json:"tool"`
@@ -61,8 +61,7 @@ type ToolCall struct {
 	ParamsBytes      int             `json:"params_bytes,omitempty"`
 	Tier             tool.Tier       `json:"tier"`
 	RequiresApproval bool            `json:"requires_approval"`
-	// Verdict is what the policy says of the call, by Rule: a call that it
-	// denies is told to whoever watches, too.
+	// Verdict is the policy's decision, by Rule. Denied calls are published too.
 	Verdict string `json:"verdict"`
 	Rule    string `json:"rule"`
 }
@@ -76,7 +75,7 @@ func (d ToolCall) fit() (Data, int) {
 	return d, bound(&d.ID, &d.Tool, &d.Plugin, &d.Session, &d.Client, &d.Verdict, &d.Rule) + len(d.Params)
 }
 
-// ToolApproval says that a call was put before people, or what came of it.
+// ToolApproval reports that people are asked about a call, or the outcome.
 type ToolApproval struct {
 	// ID is the approval's, Call the call's that waits for it.
 	ID     string `json:"id"`
@@ -96,7 +95,7 @@ func (d ToolApproval) fit() (Data, int) {
 	return d, bound(&d.ID, &d.Call, &d.Tool, &d.Plugin, &d.State, &d.DecidedBy, &d.Message)
 }
 
-// What a session can be doing, as [AgentState] says it.
+// The states of a session in [AgentState].
 const (
 	AwaitingApproval = "awaiting_approval"
 	AwaitingInput    = "awaiting_input"
@@ -104,7 +103,7 @@ const (
 	Idle             = "idle"
 )
 
-// AgentState says what a session is doing from now on.
+// AgentState reports what a session is doing from now on.
 type AgentState struct {
 	Session string `json:"session"`
 	State   string `json:"state"`
@@ -114,7 +113,7 @@ func (d AgentState) kind() Kind { return KindAgentState }
 
 func (d AgentState) fit() (Data, int) { return d, bound(&d.Session, &d.State) }
 
-// ToolProgress says how far a call has come.
+// ToolProgress reports the progress of a call.
 type ToolProgress struct {
 	ID string `json:"id"`
 	tool.Progress
@@ -124,14 +123,14 @@ func (d ToolProgress) kind() Kind { return KindToolProgress }
 
 func (d ToolProgress) fit() (Data, int) { return d, bound(&d.ID, &d.Message) }
 
-// What a call can come to, as [ToolResult] says it.
+// The outcomes of a call in [ToolResult].
 const (
 	Success  = "success"
 	Error    = "error"
 	Rejected = "rejected"
 )
 
-// ToolResult says how a call ended.
+// ToolResult reports how a call ended.
 type ToolResult struct {
 	ID     string `json:"id"`
 	Tool   string `json:"tool"`
@@ -146,7 +145,7 @@ type ToolResult struct {
 	ExecutionTimeMS int64  `json:"execution_time_ms"`
 }
 
-// ResultData is the part of a result that an event tells.
+// ResultData is the part of a result in an event.
 type ResultData struct {
 	Content    string          `json:"content"`
 	Structured json.RawMessage `json:"structured,omitempty"`
@@ -204,7 +203,7 @@ func (d ToolResult) fit() (Data, int) {
 	return d, size
 }
 
-// FileChanged says that a call changed a file.
+// FileChanged reports that a call changed a file.
 type FileChanged struct {
 	ID        string `json:"id"` // the call's
 	Path      string `json:"path"`
@@ -217,7 +216,7 @@ func (d FileChanged) fit() (Data, int) {
 	return d, bound(&d.ID, &d.Path, &d.Operation)
 }
 
-// PluginState says that a plugin is in another phase of its life.
+// PluginState reports a new phase of a plugin's life.
 type PluginState struct {
 	Name  string `json:"name"`
 	Phase string `json:"phase"`
@@ -227,7 +226,7 @@ func (d PluginState) kind() Kind { return KindPluginState }
 
 func (d PluginState) fit() (Data, int) { return d, bound(&d.Name, &d.Phase) }
 
-// CatalogChanged says that other tools are offered than before.
+// CatalogChanged reports that the offered tools have changed.
 type CatalogChanged struct {
 	Tools int `json:"tools"` // how many there are now
 }
@@ -236,10 +235,9 @@ func (d CatalogChanged) kind() Kind { return KindCatalogChanged }
 
 func (d CatalogChanged) fit() (Data, int) { return d, 0 }
 
-// Gap says that events are missing.
+// Gap reports missing events.
 type Gap struct {
-	// Missed is how many; nil if that is not known, as after the host was
-	// started again.
+	// Missed is their number; nil if it is not known, for example after a restart of the host.
 	Missed *uint64 `json:"missed"`
 }
 

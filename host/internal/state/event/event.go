@@ -1,8 +1,7 @@
-// Package event tells whoever watches what happens in the host. Publishing is
-// cheap and never waits; what nobody reads is never made into text. A watcher
-// reads at its own pace from the events that are kept: one that falls behind,
-// or comes back after the host was started again, misses the oldest and is
-// told so.
+// Package event publishes what happens in the host. Publishing is cheap and never waits; data
+// without a reader is never encoded. Each watcher reads the kept events at its own pace. A watcher
+// that falls behind, or returns after a restart of the host, misses the oldest events and is told
+// so.
 package event
 
 import (
@@ -17,34 +16,34 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// What a bus keeps at most.
+// The most that a bus keeps.
 const (
 	maxEvents = 2048
 	maxBytes  = 8 * tool.MiB
 )
 
-// Event is something that happened.
+// Event is something that happened in the host.
 type Event struct {
-	// ID is what a watcher names to continue after this event. Ids of one run
-	// of the host grow.
+	// ID identifies the event, to continue after it. Ids grow within one run of the
+	// host.
 	ID   string
 	Kind Kind
-	// User is whose event it is; "" if it is nobody's in particular.
+	// User is the user that the event belongs to; "" if it belongs to none.
 	User string
 	Data Data
 
 	text *text
 }
 
-// text is the JSON form of an event's data, made when it is first asked for.
+// text is the JSON form of an event's data. It is made when it is first needed.
 type text struct {
 	once sync.Once
 	json []byte
 	err  error
 }
 
-// WithoutResult returns the event without what only the user may read whose
-// event it is: what a call has answered.
+// WithoutResult returns the event without the result of a call, which only the event's user may
+// read.
 func (e Event) WithoutResult() Event {
 	if result, ok := e.Data.(ToolResult); ok {
 		result.Result, result.ResultBytes = nil, 0
@@ -53,8 +52,7 @@ func (e Event) WithoutResult() Event {
 	return e
 }
 
-// JSON returns the data as JSON, the same bytes to everybody: the caller must
-// not change them.
+// JSON returns the data as JSON. Callers share the bytes and must not change them.
 func (e Event) JSON() ([]byte, error) {
 	if e.text == nil { // of one watcher
 		return json.Marshal(e.Data)
@@ -63,8 +61,8 @@ func (e Event) JSON() ([]byte, error) {
 	return e.text.json, e.text.err
 }
 
-// Bus keeps the newest events, at most 2,048 and 8 MiB. Its methods may be
-// called from any goroutine.
+// Bus keeps the newest events, at most 2,048 and 8 MiB. Its methods may be called from any
+// goroutine.
 type Bus struct {
 	boot string
 
@@ -85,15 +83,15 @@ type kept struct {
 	size int
 }
 
-// NewBus returns a bus without events.
+// NewBus returns an empty bus.
 func NewBus() *Bus {
 	var boot [6]byte
 	_, _ = rand.Read(boot[:]) // never fails
 	return &Bus{boot: hex.EncodeToString(boot[:]), oldest: 1, next: 1}
 }
 
-// Publish adds an event of a user; "" means of nobody in particular. What is
-// too large for an event is left out of it. The data must not change any more.
+// Publish adds an event of a user; "" means no particular user. Data that is too large for an event
+// is omitted. The caller must not change the data afterwards.
 func (b *Bus) Publish(user string, data Data) {
 	data, size := data.fit()
 	size += len(user) + overhead
@@ -120,8 +118,8 @@ const overhead = 200
 
 func (b *Bus) id(number uint64) string { return b.boot + "-" + strconv.FormatUint(number, 10) }
 
-// Subscription reads the events of a bus one after the other. It is for one
-// goroutine at a time, and needs no end.
+// Subscription reads the events of a bus in order. Only one goroutine may use it at a time. It does
+// not have to be closed.
 type Subscription struct {
 	bus *Bus
 	// next is the number of the event to give next. lost says that what came
@@ -130,9 +128,8 @@ type Subscription struct {
 	lost bool
 }
 
-// Subscribe returns a subscription to what comes after the event with an id;
-// "" means from now on. An id of an earlier run of the host, or one that is
-// none, gives a gap and then all events that are kept.
+// Subscribe returns a subscription to the events after the one with an id; "" means new events
+// only. An invalid id, or one of an earlier run of the host, gives a gap and then all kept events.
 func (b *Bus) Subscribe(after string) *Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,9 +144,8 @@ func (b *Bus) Subscribe(after string) *Subscription {
 	return &Subscription{bus: b, next: number + 1}
 }
 
-// Next returns the next event, and waits for it if need be. Where events are
-// missing it returns one of kind [KindGap], whose id continues after the gap.
-// The error is the cause of ctx's end.
+// Next waits for the next event. In the place of missing events it returns one of kind [KindGap],
+// whose id continues after the gap. The error is the cause of ctx's end.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
@@ -166,7 +162,7 @@ func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// take returns the next event, or what is closed once there is one.
+// take returns the next event, or a channel that is closed when there is one.
 func (s *Subscription) take() (Event, <-chan struct{}) {
 	b := s.bus
 	b.mu.Lock()
@@ -193,6 +189,6 @@ func (s *Subscription) take() (Event, <-chan struct{}) {
 	return e, nil
 }
 
-// Position returns the id to continue after: that of the last event that was
-// given, or of the newest one when the subscription began.
+// Position returns the id to continue after: that of the last returned event, or of the newest one
+// when the subscription began.
 func (s *Subscription) Position() string { return s.bus.id(s.next - 1) }

@@ -16,9 +16,9 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// How the two sides open the file. WAL lets readers go on while one writes;
-// FULL syncs the log at each commit, so that what Do acknowledged survives a
-// loss of power. Caches are small: the host is to be small.
+// Parameters of connections. WAL lets readers continue during a write; FULL syncs the
+// log at each commit, so that what Do acknowledged survives a power failure. Small
+// caches keep the host small.
 var (
 	writerParams = url.Values{
 		"mode":    {"rw"},
@@ -37,15 +37,14 @@ var (
 	checkParams = url.Values{"mode": {"ro"}, "_dqs": {"0"}, "_pragma": {"busy_timeout(5000)", "trusted_schema(0)"}}
 )
 
-// These bound the databases that are checked page by page when they are
-// opened, which takes about a second for a gigabyte: more of one whose host did
-// not close it.
+// Up to these sizes, a database is checked page by page when it is opened, which takes
+// about a second for a gigabyte. The limit is higher if the host did not close it.
 const (
 	maxQuickCheck        = 16 << 20
 	maxQuickCheckUnclean = 256 << 20
 )
 
-// connect returns a handle to the file at path. It does not touch it.
+// connect returns a handle to the file at path, without opening it.
 func connect(path string, params url.Values) (*sql.DB, error) {
 	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: params.Encode()}
 	connector, err := sqlite.NewConnector(dsn.String())
@@ -55,8 +54,8 @@ func connect(path string, params url.Values) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// check makes an empty file if there is none. If there is one, it makes sure
-// that it is a database of ours and whole, without changing it.
+// check creates an empty file if there is none. Otherwise it checks, without changing the file,
+// that it is a complete database of the host.
 func check(ctx context.Context, path string) error {
 	size, err := makeFile(path)
 	if err != nil {
@@ -80,7 +79,7 @@ func check(ctx context.Context, path string) error {
 	return errors.Join(explain(path, err), db.Close())
 }
 
-// magic begins every database.
+// magic is the beginning of every database.
 const magic = "SQLite format 3\x00"
 
 func checkMagic(path string) error {
@@ -96,7 +95,7 @@ func checkMagic(path string) error {
 	return nil
 }
 
-// makeFile makes the file if it is missing, and returns its size.
+// makeFile creates the file if it does not exist, and returns its size.
 func makeFile(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if err == nil {
@@ -130,7 +129,7 @@ var (
 	errDamaged    = errors.New("it is damaged")
 )
 
-// inspect reads whose database it is and whether it is whole.
+// inspect checks that the database belongs to the host and is complete.
 func inspect(ctx context.Context, db *sql.DB, path string, size int64) error {
 	var id, version, pages, pageSize int64
 	var tables int
@@ -172,7 +171,7 @@ func inspect(ctx context.Context, db *sql.DB, path string, size int64) error {
 	return nil
 }
 
-// explain says which file err is about, and what to do.
+// explain adds the file and a remedy to err.
 func explain(path string, err error) error {
 	code := 0
 	if e, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -196,19 +195,18 @@ func explain(path string, err error) error {
 	return fmt.Errorf("database %s: %w", path, err)
 }
 
-// ErrGone is in the chain of an error of [Store.Do], beside [ErrUnwritable], if
-// the file of the database, its log or its index is not at its path any more.
-// What is written to the open file would be lost.
+// ErrGone is in the chain of an error of [Store.Do], beside [ErrUnwritable], if the database file,
+// its log or its index is no longer at its path. What is written to the open file would be lost.
 var ErrGone = errors.New("the database was removed or replaced under the host")
 
-// openFile is a file as it was when the store was opened.
+// openFile is a file at the time when the store was opened.
 type openFile struct {
 	path string
 	info fs.FileInfo
 }
 
-// openFiles returns the files that the store has open. It opens none itself:
-// closing one would drop the locks of SQLite.
+// openFiles returns the files that the store has open. It opens none: closing one would drop
+// SQLite's locks.
 func openFiles(path string) ([]openFile, error) {
 	var files []openFile
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -221,7 +219,7 @@ func openFiles(path string) ([]openFile, error) {
 	return files, nil
 }
 
-// present returns an error if one of the open files is not at its path any more.
+// present returns an error if one of the open files is no longer at its path.
 func (s *Store) present() error {
 	for _, f := range s.files {
 		info, err := os.Stat(f.path)

@@ -15,14 +15,14 @@ import (
 
 const (
 	lockName = "lock"
-	// maxPID bounds what is read of a lock file.
+	// maxPID limits what is read of a lock file.
 	maxPID = 32
 )
 
-// HeldError says that another process has the state directory.
+// HeldError reports that another process holds the state directory.
 type HeldError struct {
 	Dir string
-	// PID is that process's; 0 if it is not known.
+	// PID is the process id; 0 if it is not known.
 	PID int
 }
 
@@ -34,15 +34,14 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("state directory %s is used by process %d", e.Dir, e.PID)
 }
 
-// DirLock is the possession of a state directory. The system ends it with the
-// process, however that ends.
+// DirLock is the lock of a state directory. The system releases it when the process ends.
 type DirLock struct {
 	file *os.File
 }
 
-// Lock takes the state directory for this process. It makes the directory,
-// which only its owner may enter, and refuses one that others may enter or own.
-// If another process has it, the error is a [*HeldError]; Lock does not wait.
+// Lock locks the state directory for this process. It creates the directory with access for its
+// owner only, and refuses one that others may enter or own. If another process holds the lock, the
+// error is a [*HeldError]; Lock does not wait.
 func Lock(dir string) (*DirLock, error) {
 	if err := MakeDir(dir); err != nil {
 		return nil, err
@@ -66,8 +65,8 @@ func Lock(dir string) (*DirLock, error) {
 	return &DirLock{file: f}, nil
 }
 
-// Close gives the directory up. The file stays: removing it would let two
-// processes lock two files of one name.
+// Close releases the lock. The file stays: removing it would let two processes lock two files of
+// one name.
 func (l *DirLock) Close() error {
 	err := l.file.Close()
 	if errors.Is(err, os.ErrClosed) {
@@ -76,9 +75,9 @@ func (l *DirLock) Close() error {
 	return err
 }
 
-// MakeDir makes the state directory, which only its owner may enter, if there
-// is none, and refuses one that others may enter or own. Only who has the lock
-// may change what is in it; a key that is not there yet may be made by anybody.
+// MakeDir creates the state directory with access for its owner only, and refuses one that others
+// may enter or own. Only the holder of the lock may change its contents, except for a missing key,
+// which any process may create.
 func MakeDir(dir string) error {
 	if err := ownDir(dir); err != nil {
 		return fmt.Errorf("state directory: %w", err)
@@ -86,7 +85,7 @@ func MakeDir(dir string) error {
 	return nil
 }
 
-// ownDir makes sure that dir is a directory that only this user can enter.
+// ownDir makes sure that only this user can enter the directory.
 func ownDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil { //nolint:gosec // the path is the operator's
 		return err
@@ -118,7 +117,7 @@ func writePID(f *os.File) error {
 	return f.Truncate(int64(len(text)))
 }
 
-// readPID returns what the holder wrote, or 0.
+// readPID returns the id that the holder wrote, or 0.
 func readPID(f *os.File) int {
 	text, err := io.ReadAll(io.NewSectionReader(f, 0, maxPID))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Each file is one step, NNNN_what.sql, numbered from 1 without a gap. A step
-// that was released never changes: what comes after it is another step.
+// Each file is one step, NNNN_what.sql, numbered from 1 without gaps. A released step
+// never changes; a later change is another step.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -20,7 +20,7 @@ var migrations embed.FS
 // applicationID marks a database as the host's: "tlho".
 const applicationID = 0x746c686f
 
-// errNewer says that the database was made by a newer program.
+// errNewer reports that a newer version made the database.
 var errNewer = errors.New("it was written by a newer version of toolhost")
 
 // migration is one step of the schema.
@@ -50,7 +50,7 @@ func readMigrations(files fs.FS) ([]migration, error) {
 	return steps, nil
 }
 
-// migrate applies the steps that the database lacks, all or none.
+// migrate applies all missing steps, or none.
 func migrate(ctx context.Context, db *sql.DB) error {
 	steps, err := readMigrations(migrations)
 	if err != nil {

@@ -1,11 +1,9 @@
-// Package store opens the host's one SQLite file, brings its tables up to date
-// and writes to it. One goroutine writes: what callers hand to [Store.Do] while
-// a commit is under way shares the next one, so that durability costs one sync
-// per group and not per caller. Readers have connections of their own and never
-// wait for the writer.
+// Package store opens the host's SQLite file, updates its tables and writes to it. One goroutine
+// writes: functions that callers pass to [Store.Do] during a commit share the next one, so
+// durability costs one sync per group instead of one per caller. Readers have separate connections
+// and never wait for the writer.
 //
-// A file that is damaged, of another program or of a newer version of this one
-// is refused and left as it is.
+// A file that is damaged, of another program or of a newer version is refused and left unchanged.
 package store
 
 import (
@@ -21,27 +19,26 @@ import (
 )
 
 const (
-	// FileName is the database's, in the state directory.
+	// FileName is the name of the database in the state directory.
 	FileName = "toolhost.db"
-	// maxReaders bounds the connections for reading; a further reader waits.
+	// maxReaders limits the connections for reading; a further reader waits.
 	maxReaders = 4
 )
 
 var (
-	// ErrUnwritable is in the chain of an error of [Store.Do] if nothing can be
-	// written now: the disk is full, broken or read-only. What was read before
-	// can still be read.
+	// ErrUnwritable is in the chain of an error of [Store.Do] if nothing can be written now: the
+	// disk is full, broken or read-only. Reading may still work.
 	ErrUnwritable = errors.New("the database cannot be written")
 	// ErrClosed is in the chain of an error of [Store.Do] after [Store.Close].
 	ErrClosed = errors.New("the store is closed")
 )
 
-// Options say where the store is.
+// Options configure a [Store].
 type Options struct {
 	// Dir is the state directory; required. The caller holds its lock: see
 	// [Lock].
 	Dir string
-	// Logger takes what happens without a caller; nil drops it.
+	// Logger gets errors that no caller sees; nil means none.
 	Logger hclog.Logger
 }
 
@@ -63,9 +60,8 @@ type Store struct {
 	stmts []*sql.Stmt
 }
 
-// Open opens DIR/toolhost.db, makes it if there is none, and applies the
-// migrations that it lacks. ctx bounds the opening only. Close the Store when
-// nobody uses it any more.
+// Open opens DIR/toolhost.db, creates it if it does not exist, and applies missing migrations. ctx
+// limits only the opening. Close the Store when it is no longer used.
 func Open(ctx context.Context, opts Options) (*Store, error) {
 	if opts.Dir == "" {
 		return nil, errors.New("open the database: no directory is given")
@@ -116,13 +112,12 @@ func (s *Store) open(ctx context.Context) error {
 // Path returns the path of the database.
 func (s *Store) Path() string { return s.path }
 
-// Read returns the connections for reading. They are read-only and few: close
-// rows soon. Each query sees all that was committed before it began.
+// Read returns the connections for reading. They are read-only and few: close rows soon. Each query
+// sees everything that was committed before it began.
 func (s *Store) Read() *sql.DB { return s.reader }
 
-// Prepare compiles a statement for use within [Store.Do], by
-// [sql.Tx.StmtContext]. It belongs to the store, which closes it. Call it when
-// the program starts: it waits for the writer's connection.
+// Prepare compiles a statement for use within [Store.Do], by [sql.Tx.StmtContext]. The store owns
+// and closes it. Prepare waits for the writer's connection: call it when the program starts.
 func (s *Store) Prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	stmt, err := s.writer.PrepareContext(ctx, query)
 	if err != nil {
@@ -134,9 +129,9 @@ func (s *Store) Prepare(ctx context.Context, query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// Healthy returns nil if the last write was possible and the database is where
-// it was opened, and otherwise what is wrong. The store finds out by itself,
-// within seconds, when writing is possible again.
+// Healthy returns nil if the last write succeeded and the database is where it was opened;
+// otherwise it returns the problem. The store notices within seconds when writing is possible
+// again.
 func (s *Store) Healthy() error {
 	if err := s.present(); err != nil {
 		return err
@@ -146,7 +141,7 @@ func (s *Store) Healthy() error {
 	return s.sick
 }
 
-// setHealth remembers how the last write went, and logs the change.
+// setHealth remembers the result of the last write, and logs a change.
 func (s *Store) setHealth(err error) {
 	s.mu.Lock()
 	before := s.sick
@@ -160,8 +155,8 @@ func (s *Store) setHealth(err error) {
 	}
 }
 
-// Close lets the group that is being written finish, refuses what waits with
-// [ErrClosed], and closes the file. Further calls do nothing.
+// Close finishes the group that is being written, refuses waiting functions with [ErrClosed], and
+// closes the file. Further calls do nothing.
 func (s *Store) Close() error {
 	var err error
 	s.close.Do(func() {

@@ -13,34 +13,32 @@ import (
 )
 
 const (
-	// maxQueue bounds the functions that wait to be written; when it is full,
-	// Do waits for room until its context ends.
+	// maxQueue limits the waiting functions; when it is full, Do waits until its context ends.
 	maxQueue = 256
-	// maxGroup bounds the functions in one transaction.
+	// maxGroup limits the functions in one transaction.
 	maxGroup = 64
-	// probeEvery is how often a store that could not write tries again when
-	// nobody else does.
+	// probeEvery is how often a store that could not write tries again if no function waits.
 	probeEvery = time.Second
 )
 
-// request is a function that waits to be written.
+// request is a function that waits to be run.
 type request struct {
 	f     func(*sql.Tx) error
 	taken atomic.Bool // by the writer, which will answer, or by Do, which gave up
 	done  chan error  // gets the one answer
 }
 
-// Do runs f in the writer's next transaction and returns when that is durable,
-// or with the error for which it was undone. f shares the transaction with
-// others, but an error of f undoes what f did, and nothing else.
+// Do runs f in the writer's next transaction. It returns when that is durable, or with the error
+// that undid it. f shares the transaction with other functions, but an error of f undoes only what
+// f did.
 //
-// f may run twice: it touches only tx, and overwrites what it gave its caller
-// the first time. It returns every error of tx but [sql.ErrNoRows] and those of
-// constraints that it expects; it neither commits nor keeps rows open.
+// f may run twice: it must use only tx, and overwrite its results of the first run. It must return
+// every error of tx except [sql.ErrNoRows] and expected constraint errors; it must neither commit
+// nor keep rows open.
 //
-// While too many wait, Do waits for room. When ctx ends before f was begun, f
-// never runs; after that Do waits for the outcome. An error with [ErrUnwritable] in its chain says that nothing can be
-// written now.
+// While too many functions wait, Do waits for room. If ctx ends before f begins, f never runs;
+// after that Do waits for the outcome. An error with [ErrUnwritable] in its chain means that
+// nothing can be written now.
 func (s *Store) Do(ctx context.Context, f func(*sql.Tx) error) error {
 	r := &request{f: f, done: make(chan error, 1)}
 	select {
@@ -73,8 +71,7 @@ func (s *Store) Do(ctx context.Context, f func(*sql.Tx) error) error {
 	return <-r.done
 }
 
-// write is the writer: it takes what waits, commits it as one group, and so on
-// until the store is closed.
+// write is the writer: it commits the waiting functions as groups until the store is closed.
 func (s *Store) write(ctx context.Context) {
 	defer close(s.stopped)
 	for {
@@ -93,7 +90,7 @@ func (s *Store) write(ctx context.Context) {
 	}
 }
 
-// gather returns first and what else waits.
+// gather returns first and the other waiting functions.
 func (s *Store) gather(first *request) []*request {
 	var group []*request
 	for r := first; ; {
@@ -111,9 +108,8 @@ func (s *Store) gather(first *request) []*request {
 	}
 }
 
-// writeGroup writes the group in one transaction. If one of its functions
-// fails, that is undone with all the others, which then get a transaction of
-// their own each.
+// writeGroup writes the group in one transaction. If one function fails, all are undone, and each
+// of the others gets its own transaction.
 func (s *Store) writeGroup(ctx context.Context, group []*request) {
 	if len(group) == 0 {
 		return
@@ -146,7 +142,7 @@ func answer(group []*request, err error) {
 	}
 }
 
-// functionError says which function of a group failed, for a reason of its own.
+// functionError is the error of one function of a group.
 type functionError struct {
 	index int
 	err   error
@@ -154,9 +150,9 @@ type functionError struct {
 
 func (e *functionError) Error() string { return e.err.Error() }
 
-// commit runs the functions of the group and commits. Without a group it
-// writes what is there already, to find out whether that is possible. Its
-// error is nil, a *functionError or has [ErrUnwritable] in its chain.
+// commit runs the functions of the group and commits. With a nil group it rewrites existing data,
+// to find out whether writing is possible. Its error is nil, a *functionError or has
+// [ErrUnwritable] in its chain.
 func (s *Store) commit(ctx context.Context, group []*request) error {
 	if err := s.present(); err != nil {
 		return err
@@ -190,7 +186,7 @@ func (s *Store) commit(ctx context.Context, group []*request) error {
 	return nil
 }
 
-// run calls f. A panic of f becomes its error: the writer serves others too.
+// run calls f. A panic of f becomes its error, because the writer serves other callers too.
 func run(f func(*sql.Tx) error, tx *sql.Tx) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -200,7 +196,7 @@ func run(f func(*sql.Tx) error, tx *sql.Tx) (err error) {
 	return f(tx)
 }
 
-// touch writes the schema's number again.
+// touch rewrites the schema's version.
 func touch(ctx context.Context, tx *sql.Tx) error {
 	version, err := userVersion(ctx, tx)
 	if err != nil {
@@ -209,8 +205,8 @@ func touch(ctx context.Context, tx *sql.Tx) error {
 	return setUserVersion(ctx, tx, version)
 }
 
-// unwritable reports whether err says that the file cannot be written, rather
-// than that a statement was wrong.
+// unwritable reports whether err means that the file cannot be written, rather than that a
+// statement was wrong.
 func unwritable(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	if !ok {
@@ -224,8 +220,7 @@ func unwritable(err error) bool {
 	return false
 }
 
-// Damaged reports whether err says that the file cannot be read because it is
-// damaged.
+// Damaged reports whether err means that the file is damaged.
 func Damaged(err error) bool {
 	e, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (e.Code()&0xff == sqlite3.SQLITE_CORRUPT || e.Code()&0xff == sqlite3.SQLITE_NOTADB)

@@ -11,36 +11,34 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Basis is what an answer that lasts was given for: the program of a plugin and its
-// tools as they were offered then. The zero Basis is that of no plugin.
+// Basis is the program and the tools, as offered then, for which a lasting answer was given. The
+// zero Basis belongs to no plugin.
 type Basis struct {
 	// Program is the digest of the program.
 	Program string `json:"program"`
-	// Tools are the tools that the answer is about, by name.
+	// Tools are the tools that the answer covers, by name.
 	Tools map[string]Terms `json:"tools"`
 }
 
-// Terms are what of a tool such an answer is given for.
+// Terms are the properties of a tool for which such an answer is given.
 type Terms struct {
 	// Schema is the digest of the input schema.
 	Schema string `json:"schema"`
-	// Tier says which tier calls have, by their arguments too.
+	// Tier describes the tier of calls, including those that depend on arguments.
 	Tier string `json:"tier"`
-	// Description is the digest of the title and the description. Answers are not given
-	// for it; it is empty in those.
+	// Description is the digest of the title and the description. Answers do not depend on it; it
+	// is empty in their bases.
 	Description string `json:"description,omitempty"`
 }
 
-// Basis returns what answers about the tools of a plugin are given for now; the zero
-// Basis if they are not known. The caller must not change it.
+// Basis returns the current basis of a plugin; the zero Basis if its tools are not known. The
+// caller must not change it.
 func (c *Catalog) Basis(plugin string) Basis { return c.current.Load().bases[plugin] }
 
-// Bases returns the basis of each plugin whose tools are known. The caller must not change
-// them.
+// Bases returns the basis of each plugin with known tools. The caller must not change them.
 func (c *Catalog) Bases() map[string]Basis { return c.current.Load().bases }
 
-// Of returns the part of a basis that an answer about one tool is given for, or about all
-// of the plugin if name is "".
+// Of returns the part of a basis for an answer about one tool, or about all tools if name is "".
 func (b Basis) Of(name string) Basis {
 	if b.IsZero() {
 		return b
@@ -54,8 +52,8 @@ func (b Basis) Of(name string) Basis {
 	return part
 }
 
-// Holds reports whether an answer about one tool, or about all if name is "", that was
-// given for b is given for what now is, too.
+// Holds reports whether an answer about one tool, or about all if name is "", that was given for b
+// is still valid for now.
 func (b Basis) Holds(now Basis, name string) bool {
 	if b.Program != now.Program {
 		return false
@@ -66,10 +64,10 @@ func (b Basis) Holds(now Basis, name string) bool {
 	return maps.EqualFunc(b.Tools, now.Tools, Terms.same)
 }
 
-// same reports whether two tools are the same to an answer.
+// same reports whether answers treat two tools as the same.
 func (t Terms) same(other Terms) bool { return t.Schema == other.Schema && t.Tier == other.Tier }
 
-// IsZero reports whether the basis is that of no plugin.
+// IsZero reports whether the basis belongs to no plugin.
 func (b Basis) IsZero() bool { return b.Program == "" && len(b.Tools) == 0 }
 
 // Digest returns the digest of the basis.
@@ -81,8 +79,8 @@ func (b Basis) Digest() string {
 	return digest.Of(text)
 }
 
-// Changes says in words how now differs from b, one change in a line. Descriptions are
-// compared where b has them.
+// Changes describes how now differs from b, one change in a line. Descriptions are compared if b
+// has them.
 func (b Basis) Changes(now Basis) []string {
 	var changes []string
 	if b.Program != now.Program {
@@ -124,7 +122,7 @@ func termsChanges(before, after Terms, was, is bool) (changes []string) {
 	return changes
 }
 
-// basis returns what answers about the publication are given for.
+// basis returns the basis of the publication.
 func (p *publication) basis() Basis {
 	b := Basis{Program: p.digest, Tools: make(map[string]Terms, len(p.entries))}
 	for _, e := range p.entries {
@@ -135,11 +133,11 @@ func (p *publication) basis() Basis {
 	return b
 }
 
-// maxTierText bounds the text about the tier of a tool, in bytes.
+// maxTierText limits the description of a tool's tiers, in bytes.
 const maxTierText = 512
 
-// tierText says which tier calls of the tool have. Texts are equal if all calls have the
-// same tiers.
+// tierText describes the tiers of the tool's calls. Texts are equal if all calls have the same
+// tiers.
 func (e *Entry) tierText() string {
 	text := e.Tier.String()
 	for _, rule := range e.tiers.rules {

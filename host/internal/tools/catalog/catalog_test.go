@@ -254,7 +254,7 @@ func TestPublishReplaces(t *testing.T) {
 	}
 	wantRefused := []catalog.Refusal{
 		{Plugin: "first", Tool: "list", Reason: "the plugin publishes this name twice, and the first one counts"},
-		{Plugin: "second", Tool: "read", Reason: `plugin "first", which stands first in the configuration, has a tool of this name`, Taken: true},
+		{Plugin: "second", Tool: "read", Reason: `plugin "first", which is first in the configuration, has a tool of this name`, Taken: true},
 	}
 	if diff := cmp.Diff(wantRefused, c.Refused()); diff != "" {
 		t.Errorf("Refused() (-want +got):\n%s", diff)

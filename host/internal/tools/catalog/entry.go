@@ -8,70 +8,66 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Defaults for what neither the plugin nor the admin says.
+// Defaults where neither the plugin nor the configuration sets a value.
 const (
 	DefaultTimeout   = 60 * time.Second
 	DefaultMaxOutput = 40 * tool.KiB
-	// DefaultCacheTTL is for tools whose plugin says that their results may be
-	// kept.
+	// DefaultCacheTTL is for tools whose plugin allows caching.
 	DefaultCacheTTL = time.Minute
 )
 
-// Bounds of what a plugin may ask for; an admin may go beyond.
+// Limits of a plugin's own values. The configuration may exceed them.
 const (
 	maxTimeout   = 10 * time.Minute
 	maxMaxOutput = 16 * tool.MiB
 )
 
-// Entry is one tool as it is offered. It never changes.
+// Entry is one offered tool. It is immutable.
 type Entry struct {
 	// Plugin is the plugin that owns the tool.
 	Plugin string
-	// Digest is that of the program that published the tool.
+	// Digest is the digest of the program that published the tool.
 	Digest string
-	// Spec is what the plugin says, with a title.
+	// Spec is the plugin's description, with a title.
 	Spec tool.Spec
-	// Tier is that of a call to which no rule of the tool gives another.
+	// Tier is the tier of calls without a matching tier rule.
 	Tier tool.Tier
-	// Timeout bounds one attempt.
+	// Timeout limits one attempt.
 	Timeout time.Duration
-	// MaxOutput bounds what a caller gets of the result.
+	// MaxOutput limits the part of the result that a caller gets.
 	MaxOutput tool.ByteSize
-	// Rate bounds how often it is called; zero if the admin says nothing.
+	// Rate limits how often it is called; zero means no limit.
 	Rate Rate
-	// CacheTTL is how long a result may be given again to the same user; 0
-	// means not at all.
+	// CacheTTL is how long a result may be reused for the same user; 0 means never.
 	CacheTTL time.Duration
-	// Aliases are the other names, of the plugin and of the admin. One that
-	// another tool has as its name leads there.
+	// Aliases are the other names, from the plugin and the configuration. An alias that is another
+	// tool's name leads to that tool.
 	Aliases []string
 	// Schema checks the arguments.
 	Schema *schema.Schema
-	// Output checks the structured result, and has the schema of it for
-	// clients. It is nil if the tool has none; its methods may be called all
-	// the same.
+	// Output checks the structured result, and holds its schema for clients. It is nil if the tool
+	// has none; its methods work on nil.
 	Output *schema.Output
 
 	tiers   tiers
 	ceiling tool.Tier // of the plugin
 }
 
-// OfHost reports whether the tool is one of the host's own.
+// OfHost reports whether the tool belongs to the host.
 func (e *Entry) OfHost() bool { return e.Plugin == HostPlugin }
 
 // ReadOnly reports whether no call of the tool changes anything.
 func (e *Entry) ReadOnly() bool { return e.HighestTier() == tool.ReadOnly }
 
-// Destructive reports whether a call of the tool may destroy something, as far
-// as clients should warn of it.
+// Destructive reports whether clients should warn that a call may destroy something.
 func (e *Entry) Destructive() bool {
 	return !e.ReadOnly() && (e.Spec.Destructive || e.Tier == tool.Privileged)
 }
 
-// Idempotent reports whether a second equal call does no more than the first.
+// Idempotent reports whether repeating a call has no further effect.
 func (e *Entry) Idempotent() bool { return e.ReadOnly() || e.Spec.Idempotent }
 
-// HighestTier is the highest tier that a call may have and still be run.
+// HighestTier is the highest tier of calls that may run.
 func (e *Entry) HighestTier() tool.Tier {
 	return min(max(e.Tier, e.tiers.highest()), e.ceiling)
 }
@@ -116,35 +112,32 @@ func (e *Entry) plain() Entry {
 	return plain
 }
 
-// HostPlugin is what the host's own tools are published under. No plugin has
-// this name.
+// HostPlugin is the plugin name of the host's own tools. No plugin has this name.
 const HostPlugin = "toolhost"
 
-// The host's own tools, which its texts name.
+// The host's own tools that messages name.
 const (
 	ResultRead   = "result_read"
 	ApprovalWait = "approval_wait"
 )
 
-// Plugin says what the tools of one plugin may be.
+// Plugin configures the tools of one plugin.
 type Plugin struct {
 	// Name is the name of its block in the configuration.
 	Name string
-	// Ceiling is the highest tier that a tool of it may have; a tool above it
-	// is refused.
+	// Ceiling is the highest tier of its tools; a tool above it is refused.
 	Ceiling tool.Tier
-	// TrustClaims takes the plugin's word for the tier of its tools. Without
-	// it, a tool that the admin has not listed has the ceiling as its tier.
+	// TrustClaims accepts the plugin's claims about tiers. Without it, a tool that the
+	// configuration does not list has the ceiling as its tier.
 	TrustClaims bool
-	// Tools are what the admin says of single tools.
+	// Tools configure single tools.
 	Tools []ToolOptions
-	// Reserved are the names that its tools had when they were last known. As long as they
-	// are not known again, no plugin that stands after this one gets them.
+	// Reserved are the last known names of its tools. Until they are known again, no later plugin
+	// gets these names.
 	Reserved []string
 }
 
-// ToolOptions are what the admin says of one tool. Zero values leave the
-// plugin's own word, or the default, in place.
+// ToolOptions configure one tool. Zero values keep the plugin's value or the default.
 type ToolOptions struct {
 	Name      string
 	Tier      tool.Tier
@@ -152,15 +145,15 @@ type ToolOptions struct {
 	Timeout   time.Duration
 	MaxOutput tool.ByteSize
 	Rate      Rate
-	// CacheTTL is how long a result may be given again, if the plugin says that
-	// results of the tool may be kept at all; less than 0 means not.
+	// CacheTTL is how long a result may be reused, if the plugin allows caching;
+	// negative means never.
 	CacheTTL time.Duration
 	Aliases  []string
 }
 
-// Rate bounds how often a tool is called. The zero Rate is no bound.
+// Rate limits how often a tool is called. The zero Rate is no limit.
 type Rate struct {
-	// Calls may begin within Per; both are more than zero, or both zero.
+	// At most Calls begin within Per. Both are positive, or both zero.
 	Calls int
 	Per   time.Duration
 }

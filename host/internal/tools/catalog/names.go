@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// resolve lays the publications over each other. A name belongs to the plugin that stands
-// first in the configuration, whichever starts first: as the name of a tool or, if it is
-// no tool's of that plugin, as an alias. c.mu is held.
+// resolve combines the publications. A name belongs to the plugin that is first in the
+// configuration, whichever starts first: as the name of a tool or, if no tool of that plugin has
+// it, as an alias. c.mu is held.
 func (c *Catalog) resolve() *snapshot {
 	now := &snapshot{byName: make(map[string]*Entry), bases: make(map[string]Basis)}
 	reserved := make(map[string]string) // names, and whose they are
@@ -38,7 +38,7 @@ func (c *Catalog) resolve() *snapshot {
 	return now
 }
 
-// reserve keeps the names of a plugin whose tools are not known yet.
+// reserve reserves the names of a plugin whose tools are not known.
 func (s *snapshot) reserve(plugin *Plugin, reserved map[string]string) {
 	for _, name := range plugin.Reserved {
 		if s.taken(name, reserved) == "" {
@@ -47,24 +47,24 @@ func (s *snapshot) reserve(plugin *Plugin, reserved map[string]string) {
 	}
 }
 
-// taken says why a plugin cannot have a name, or "".
+// taken returns why a plugin cannot have a name, or "".
 func (s *snapshot) taken(name string, reserved map[string]string) string {
 	first, taken := s.byName[name]
 	switch {
 	case !taken && reserved[name] == "":
 		return ""
 	case !taken:
-		return fmt.Sprintf("plugin %q, which stands first in the configuration, had a tool of this name when it last ran", reserved[name])
+		return fmt.Sprintf("plugin %q, which is first in the configuration, had a tool of this name when it last ran", reserved[name])
 	case first.OfHost():
 		return "it is the name of a tool of the host itself"
 	case first.Spec.Name != name:
-		return fmt.Sprintf("plugin %q, which stands first in the configuration, has this name as an alias of %q", first.Plugin, first.Spec.Name)
+		return fmt.Sprintf("plugin %q, which is first in the configuration, has this name as an alias of %q", first.Plugin, first.Spec.Name)
 	}
-	return fmt.Sprintf("plugin %q, which stands first in the configuration, has a tool of this name", first.Plugin)
+	return fmt.Sprintf("plugin %q, which is first in the configuration, has a tool of this name", first.Plugin)
 }
 
-// claimAliases makes the aliases of an entry lead to it. It returns the entry,
-// or one without the aliases that lead elsewhere.
+// claimAliases makes the aliases of an entry lead to it. It returns the entry, or a copy without
+// the aliases that lead elsewhere.
 func (s *snapshot) claimAliases(entry *Entry, reserved map[string]string) *Entry {
 	var won []string
 	for _, alias := range entry.Aliases {

@@ -27,12 +27,12 @@ func TestNamesBelongToTheFirst(t *testing.T) {
 	}{
 		{
 			name: "a tool's name", first: []tool.Spec{named("read")}, second: []tool.Spec{named("read")},
-			want: map[string]string{"read": "a/read"}, refused: "read", reason: `plugin "a", which stands first in the configuration, has a tool of this name`,
+			want: map[string]string{"read": "a/read"}, refused: "read", reason: `plugin "a", which is first in the configuration, has a tool of this name`,
 		},
 		{
 			name: "a tool with the name of an alias", first: []tool.Spec{named("read_file", "read")}, second: []tool.Spec{named("read")},
 			want: map[string]string{"read": "a/read_file"}, refused: "read",
-			reason: `plugin "a", which stands first in the configuration, has this name as an alias of "read_file"`,
+			reason: `plugin "a", which is first in the configuration, has this name as an alias of "read_file"`,
 		},
 		{
 			name: "an alias with the name of a tool", first: []tool.Spec{named("read")}, second: []tool.Spec{named("load", "read")},
@@ -47,7 +47,7 @@ func TestNamesBelongToTheFirst(t *testing.T) {
 		{
 			name: "a name of a plugin that does not run yet", reserved: []string{"read"}, second: []tool.Spec{named("read"), named("load", "read")},
 			want: map[string]string{"load": "b/load"}, refused: "read",
-			reason: `plugin "a", which stands first in the configuration, had a tool of this name when it last ran`,
+			reason: `plugin "a", which is first in the configuration, had a tool of this name when it last ran`,
 		},
 		{
 			name: "a name that it no longer has", reserved: []string{"read"}, first: []tool.Spec{named("list")}, second: []tool.Spec{named("read")},

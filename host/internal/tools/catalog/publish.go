@@ -12,7 +12,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of what one plugin may publish.
+// Limits of what one plugin may publish.
 const (
 	maxTools       = 500
 	maxAliases     = 16
@@ -20,8 +20,7 @@ const (
 	maxTitle       = 256
 )
 
-// compile judges each tool that a plugin publishes, and each that the admin
-// names.
+// compile judges each tool that a plugin publishes or the configuration names.
 func compile(plugin *Plugin, digest string, specs []tool.Spec) publication {
 	p := publication{digest: digest, specs: specs}
 	seen := make(map[string]bool)
@@ -57,7 +56,7 @@ func (p *publication) refuse(plugin *Plugin, name string, reason error) {
 	p.refusals = append(p.refusals, Refusal{Plugin: plugin.Name, Tool: tool.VisibleName(schema.Shorten(name)), Reason: reason.Error(), TooHigh: tooHigh})
 }
 
-// unknownTool is the reason for a tool block that names no tool.
+// unknownTool is the reason for a tool block without a tool.
 func unknownTool(name string, specs []tool.Spec) error {
 	var names []string
 	for _, spec := range specs {
@@ -70,7 +69,7 @@ func unknownTool(name string, specs []tool.Spec) error {
 	return errors.New(text)
 }
 
-// newEntry makes a tool's entry, or says why there can be none.
+// newEntry returns a tool's entry, or why there is none.
 func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	if err := checkSpec(spec); err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func newEntry(plugin *Plugin, digest string, spec tool.Spec) (*Entry, error) {
 	}, nil
 }
 
-// cacheTTL is how long results of a tool may be given again.
+// cacheTTL is how long results of a tool may be reused.
 func cacheTTL(spec tool.Spec, admin ToolOptions) time.Duration {
 	if !spec.Cacheable {
 		return 0
@@ -123,10 +122,9 @@ func cacheTTL(spec tool.Spec, admin ToolOptions) time.Duration {
 	return max(0, cmp.Or(admin.CacheTTL, DefaultCacheTTL))
 }
 
-// effectiveTiers applies the rule about claims: a plugin's word counts for a
-// tool that the admin has listed, or if the admin trusts the plugin; otherwise
-// no call has a tier below the ceiling. A claim above the ceiling, of a tool or
-// of a rule, is never lowered, since the tool would do more than it is allowed.
+// effectiveTiers applies the rule about claims. A plugin's claim counts if the configuration lists
+// the tool or trusts the plugin; otherwise no call has a tier below the ceiling. A claim above the
+// ceiling is never lowered, because the tool would do more than it may.
 func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Spec, input *schema.Schema) (tiers, error) {
 	if spec.Tier < tool.ReadOnly || spec.Tier > tool.Privileged {
 		return tiers{}, errors.New("it states no tier")
@@ -147,7 +145,7 @@ func effectiveTiers(plugin *Plugin, admin ToolOptions, listed bool, spec tool.Sp
 	return tiers{base: plugin.Ceiling, floor: plugin.Ceiling, rules: claim.rules}, nil
 }
 
-// checkSpec checks everything about a tool but its schemas and its tier.
+// checkSpec checks everything about a tool except its schemas and its tier.
 func checkSpec(spec tool.Spec) error {
 	switch {
 	case !tool.ValidName(spec.Name):
@@ -161,9 +159,9 @@ func checkSpec(spec tool.Spec) error {
 	case len(spec.Aliases) > maxAliases:
 		return fmt.Errorf("it has %d aliases, more than the %d that are allowed", len(spec.Aliases), maxAliases)
 	case tool.Visible(spec.Description) != spec.Description:
-		return errors.New("its description has control characters, or others that are not seen, beyond line breaks and tabs")
+		return errors.New("its description has control characters other than line breaks and tabs, or invisible characters")
 	case !oneLine(spec.Title) || !oneLine(spec.Category):
-		return errors.New("its title or category has control characters, or others that are not seen")
+		return errors.New("its title or category has control or invisible characters")
 	case spec.Timeout < 0 || spec.MaxOutput < 0 || spec.MaxConcurrency < 0:
 		return errors.New("its time-out, output size and concurrency must not be negative")
 	}
@@ -175,12 +173,12 @@ func checkSpec(spec tool.Spec) error {
 	return nil
 }
 
-// oneLine reports whether text keeps to its line and hides nothing.
+// oneLine reports whether text has one line and no invisible characters.
 func oneLine(text string) bool {
 	return tool.Visible(text) == text && !strings.ContainsAny(text, "\n\t")
 }
 
-// options returns what the admin says of a tool, and whether anything.
+// options returns the configuration of a tool, and whether it has one.
 func (p *Plugin) options(name string) (ToolOptions, bool) {
 	i := slices.IndexFunc(p.Tools, func(o ToolOptions) bool { return o.Name == name })
 	if i < 0 {
@@ -189,7 +187,7 @@ func (p *Plugin) options(name string) (ToolOptions, bool) {
 	return p.Tools[i], true
 }
 
-// aliases returns the tool's other names, the admin's first.
+// aliases returns the tool's other names, those of the configuration first.
 func aliases(spec tool.Spec, admin ToolOptions) []string {
 	var names []string
 	for _, alias := range slices.Concat(admin.Aliases, spec.Aliases) {

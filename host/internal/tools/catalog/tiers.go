@@ -14,7 +14,7 @@ type tiers struct {
 	rules []tierRule
 }
 
-// tierRule is a [tool.TierRule] that is ready to be compared.
+// tierRule is a compiled [tool.TierRule].
 type tierRule struct {
 	property string
 	equals   any
@@ -22,7 +22,7 @@ type tierRule struct {
 	tier     tool.Tier
 }
 
-// compileTiers reads the rules of a tool. The error is ready to stand after
+// compileTiers reads the tier rules of a tool. The error completes a sentence that ends with
 // "refused because".
 func compileTiers(rules []tool.TierRule, base, floor tool.Tier, properties map[string]bool) (tiers, error) {
 	t := tiers{base: base, floor: floor}
@@ -46,7 +46,7 @@ func compileTiers(rules []tool.TierRule, base, floor tool.Tier, properties map[s
 	return t, nil
 }
 
-// of returns the tier of a call; the first rule that holds counts.
+// of returns the tier of a call; the first matching rule counts.
 func (t *tiers) of(arguments map[string]any) tool.Tier {
 	for _, rule := range t.rules {
 		value, given := arguments[rule.property]
@@ -57,7 +57,7 @@ func (t *tiers) of(arguments map[string]any) tool.Tier {
 	return t.base
 }
 
-// highest returns the highest tier that any call may get.
+// highest returns the highest tier of any call.
 func (t *tiers) highest() tool.Tier {
 	highest := t.base
 	for _, rule := range t.rules {
@@ -66,9 +66,8 @@ func (t *tiers) highest() tool.Tier {
 	return highest
 }
 
-// TierOf returns the tier of a call with the given arguments, which have
-// passed [schema.Schema.Check]. The error, of code [tool.PermissionDenied],
-// says that such calls are above what the plugin may do.
+// TierOf returns the tier of a call with arguments that have passed [schema.Schema.Check]. The
+// error, of code [tool.PermissionDenied], says that the tier is above the plugin's ceiling.
 func (e *Entry) TierOf(arguments map[string]any) (tool.Tier, *tool.Error) {
 	tier := e.tiers.of(arguments)
 	if reason := tooHigh(tier, e.ceiling); reason != "" {
@@ -82,7 +81,7 @@ type tooHighError string
 
 func (e tooHighError) Error() string { return string(e) }
 
-// tooHigh says why a tier cannot be had, or "".
+// tooHigh returns why a tier is not allowed, or "".
 func tooHigh(tier, ceiling tool.Tier) string {
 	if tier <= ceiling {
 		return ""

@@ -10,10 +10,9 @@ import (
 	"github.com/toolhost/toolhost/internal/excerpt"
 )
 
-// Canonical returns the one text of a value that came from [Read]: names
-// sorted bytewise, whole numbers of 64 bits in digits and others as they were
-// written, no white space, and only those characters escaped that must be. Equal texts mean equal arguments, so
-// this is what is hashed, shown, recorded and sent.
+// Canonical returns the canonical text of a value from [Read]: names sorted by bytes, 64-bit
+// integers in digits, other numbers as written, no white space, and only required escapes. Equal
+// texts mean equal arguments, so this text is hashed, shown, recorded and sent.
 func Canonical(value any) []byte {
 	return appendCanonical(make([]byte, 0, 512), value)
 }
@@ -94,8 +93,8 @@ func appendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// Equal reports whether two values that came from [Read] are equal as JSON
-// Schema sees it: 1 and 1.0 are, 1 and "1" are not.
+// Equal reports whether two values from [Read] are equal as JSON Schema defines it: 1 equals 1.0,
+// but not "1".
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -111,7 +110,7 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// rational returns the exact value of a number that [Read] has let pass.
+// rational returns the exact value of a number from [Read].
 func rational(n json.Number) *big.Rat {
 	r, ok := new(big.Rat).SetString(n.String())
 	if !ok {

@@ -9,10 +9,9 @@ import (
 	"strings"
 )
 
-// closeSchema makes every object in a document that lists its properties
-// refuse all others, unless it says itself what may stand beside them. An
-// object that lists none is a map and stays open. The root cannot stay open to
-// anything at all.
+// closeSchema makes every object that declares properties refuse all others, unless the schema
+// allows them itself. An object without declared properties is a map and stays open. The root never
+// accepts arbitrary properties.
 func closeSchema(doc map[string]any) {
 	mixins := make(map[string]bool)
 	findMixins(doc, false, mixins)
@@ -20,13 +19,13 @@ func closeSchema(doc map[string]any) {
 		doc["properties"] = map[string]any{}
 	}
 	if doc["additionalProperties"] == true {
-		delete(doc, "additionalProperties") // an argument that nobody describes is a mistake
+		delete(doc, "additionalProperties") // an undeclared argument is a mistake
 	}
 	closeBelow(doc, "#", part, mixins)
 }
 
-// findMixins notes the definitions that only add to another schema. Closing
-// one of these would refuse the properties of whatever it is added to.
+// findMixins collects definitions that only extend another schema. Closing one would refuse the
+// properties of the schema that it extends.
 func findMixins(schema map[string]any, adds bool, mixins map[string]bool) {
 	ref, ok := schema["$ref"].(string)
 	if ok && (adds || schema["properties"] != nil) {
@@ -40,9 +39,8 @@ func findMixins(schema map[string]any, adds bool, mixins map[string]bool) {
 	})
 }
 
-// onlyChooses reports whether a schema does no more than offer alternatives,
-// such as an object or null. Each of them then says alone which properties
-// there are.
+// onlyChooses reports whether a schema only offers alternatives, such as an object or null. Each
+// alternative then declares all properties.
 func onlyChooses(schema map[string]any) bool {
 	choices := 0
 	for keyword := range schema {
@@ -77,7 +75,7 @@ func closeBelow(schema map[string]any, place string, pos position, mixins map[st
 	})
 }
 
-// composed reports whether schemas beside this one describe the same value.
+// composed reports whether other schemas describe the same value.
 func composed(schema map[string]any) bool {
 	for keyword := range schema {
 		if positionOf(keyword) == inPlace || keyword == "$ref" || keyword == "$dynamicRef" {
@@ -87,8 +85,8 @@ func composed(schema map[string]any) bool {
 	return false
 }
 
-// withoutKeywords returns a copy of a schema without the keywords that are
-// the host's own. Properties, definitions and examples may have any name.
+// withoutKeywords returns a copy of a schema without the host's keywords. Properties, definitions
+// and examples may have any name.
 func withoutKeywords(schema map[string]any) map[string]any {
 	clean := make(map[string]any, len(schema))
 	for keyword, value := range schema {
@@ -123,15 +121,14 @@ func cleanValue(value any) any {
 	return value
 }
 
-// The bounds of whole numbers whose schema has none.
+// The limits of integers whose schema has none.
 var (
 	leastInteger    = json.Number(strconv.FormatInt(math.MinInt64, 10))
 	greatestInteger = json.Number(strconv.FormatInt(math.MaxInt64, 10))
 )
 
-// boundIntegers gives every schema of whole numbers the bounds of 64 bits,
-// which is what plugins can hold. Whoever exceeds them reads a mistake like
-// any other.
+// boundIntegers limits every integer to the 64 bits that plugins can hold. Larger numbers are
+// mistakes like any other.
 func boundIntegers(schema map[string]any) {
 	if wholeOnly(schema["type"]) {
 		if !within(schema["minimum"]) {
@@ -149,7 +146,7 @@ func boundIntegers(schema map[string]any) {
 	})
 }
 
-// wholeOnly reports whether a type lets whole numbers pass and no others.
+// wholeOnly reports whether a type allows integers and no other numbers.
 func wholeOnly(typ any) bool {
 	if list, ok := typ.([]any); ok {
 		return slices.Contains(list, any("integer")) && !slices.Contains(list, any("number"))
@@ -157,7 +154,7 @@ func wholeOnly(typ any) bool {
 	return typ == "integer"
 }
 
-// within reports whether a bound of a schema is there and within 64 bits.
+// within reports whether a schema's limit exists and fits 64 bits.
 func within(bound any) bool {
 	n, ok := bound.(json.Number)
 	if !ok {
@@ -167,9 +164,8 @@ func within(bound any) bool {
 	return value.Cmp(new(big.Rat).SetInt64(math.MinInt64)) >= 0 && value.Cmp(new(big.Rat).SetInt64(math.MaxInt64)) <= 0
 }
 
-// appendNumber writes a whole number of 64 bits in digits, however it was
-// written: 1.0 and 1e2 are integers to JSON Schema, but not to those who read
-// the arguments. Any other number stays as it is.
+// appendNumber writes a 64-bit integer in digits: JSON Schema treats 1.0 and 1e2 as integers, but
+// programs do not. Other numbers keep their text.
 func appendNumber(b []byte, n json.Number) []byte {
 	if strings.ContainsAny(n.String(), ".eE") {
 		if value := rational(n); value.IsInt() && value.Num().IsInt64() {

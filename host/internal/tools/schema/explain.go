@@ -20,11 +20,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxListed bounds the mistakes, and the names in a list, that one message
-// shows.
+// maxListed limits the mistakes and the names that one message lists.
 const maxListed = 20
 
-// explain writes every mistake for a model to correct itself from.
+// explain describes every mistake so that a model can correct it.
 func (s *Schema) explain(args any, invalid error) *tool.Error {
 	var lines []string
 	for _, m := range s.mistakes(invalid) {
@@ -39,7 +38,7 @@ func (s *Schema) explain(args any, invalid error) *tool.Error {
 	return tool.Errorf(tool.InvalidArgument, "%s", strings.Join(lines, "; ")).WithHint("%s", s.usage())
 }
 
-// usage lists what the tool takes.
+// usage lists the tool's arguments.
 func (s *Schema) usage() string {
 	properties := s.properties(s.doc)
 	if len(properties) == 0 {
@@ -71,8 +70,7 @@ func typesOf(schema map[string]any) string {
 	return "see schema"
 }
 
-// describe returns a sentence for a mistake, or several if it is about
-// several properties.
+// describe returns one sentence for a mistake, or one for each property.
 func (s *Schema) describe(args any, m mistake) []string {
 	where := place(args, m.path)
 	value, _ := valueAt(args, m.path)
@@ -121,8 +119,8 @@ func (s *Schema) describe(args any, m mistake) []string {
 	return []string{fmt.Sprintf("%s: %s", where, m.kind.LocalizedString(english()))}
 }
 
-// bounds returns both bounds of a schema, as in "1 to 100", so that one try is
-// enough; a schema with one of them is described by otherwise.
+// bounds returns both limits of a schema, as in "1 to 100", so that one retry is enough. With only
+// one limit it returns otherwise.
 func (m mistake) bounds(least, most, otherwise string) string {
 	low, high := m.schema[least], m.schema[most]
 	if low == nil || high == nil || low == leastInteger || high == greatestInteger {
@@ -131,8 +129,8 @@ func (m mistake) bounds(least, most, otherwise string) string {
 	return fmt.Sprintf("%v to %v", low, high)
 }
 
-// shown is a value as a message shows it: simple values only, and no secrets,
-// which the whole of the arguments may hold too.
+// shown returns a value for a message: simple values only, and no secrets, which the arguments as a
+// whole may contain.
 func shown(value any, m mistake) string {
 	switch value.(type) {
 	case map[string]any, []any:
@@ -144,7 +142,7 @@ func shown(value any, m mistake) string {
 	return quote(value)
 }
 
-// unknown says that there is no such property, and which may be meant.
+// unknown reports an unknown property, and similar names.
 func (s *Schema) unknown(args any, m mistake, name string) string {
 	declared := s.properties(m.schema)
 	text := fmt.Sprintf("unknown field '%s' in %s", tool.Visible(Shorten(name)), place(args, m.path))
@@ -205,10 +203,10 @@ func joinSome(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Shorten cuts a name that others chose to a readable length.
+// Shorten cuts an untrusted name to a readable length.
 func Shorten(name string) string { return excerpt.Of(name, longestName) }
 
-// decimal shows a bound of a schema as people write numbers.
+// decimal formats a limit of a schema.
 func decimal(n *big.Rat) string {
 	if n.IsInt() {
 		return n.Num().String()
@@ -219,7 +217,7 @@ func decimal(n *big.Rat) string {
 
 var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 
-// place shows where a value is, as in "arguments.items[0].path".
+// place returns where a value is, as in "arguments.items[0].path".
 func place(root any, path []string) string {
 	var b strings.Builder
 	b.WriteString("arguments")
@@ -239,15 +237,14 @@ func place(root any, path []string) string {
 	return b.String()
 }
 
-// english writes the sentences of the library.
+// english formats the library's messages.
 func english() *message.Printer { return message.NewPrinter(language.English) }
 
-// longestName is the longest name that is compared with others; beyond it,
-// nobody has merely mistyped.
+// longestName is the longest name that is compared with others. A longer one is not a typing
+// mistake.
 const longestName = 64
 
-// Nearest returns the candidates that name may have been meant to be, at most
-// three, nearest first.
+// Nearest returns up to three candidates that are similar to name, nearest first.
 func Nearest(name string, candidates []string) []string {
 	if len(name) > longestName {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Bounds of what a person is asked to fill in.
+// Limits of forms.
 const (
 	// MaxForm is the largest text of a form's schema.
 	MaxForm = 16 * tool.KiB
@@ -19,18 +19,16 @@ const (
 	maxFields = 32
 )
 
-// Form is the compiled schema of an answer that a person gives: an object whose
-// properties are single values, which any client can show as fields. It is
-// immutable and safe for concurrent use.
+// Form is the compiled schema of a person's answer: an object with single values, which any client
+// can show as fields. It is immutable and safe for concurrent use.
 type Form struct {
 	schema *Schema
 	public json.RawMessage
 }
 
-// CompileForm reads the schema of an answer. What is shown of it to a person
-// (titles, descriptions) has every character visible, and what cannot be shown
-// is refused. The error names the place and the rule. No schema is a form
-// without fields, which can only be accepted or declined.
+// CompileForm reads the schema of an answer. It makes every character of titles and descriptions
+// visible, and refuses what a form cannot show. The error names the place and the rule. An empty
+// schema is a form without fields, which can only be accepted or declined.
 func CompileForm(input json.RawMessage) (*Form, error) {
 	if len(input) == 0 {
 		input = json.RawMessage(`{"type":"object"}`)
@@ -62,7 +60,7 @@ func CompileForm(input json.RawMessage) (*Form, error) {
 			return nil, fmt.Errorf("at %s: %w", pointer([]string{"properties", name}), err)
 		}
 	}
-	// What else there may be at the root is for programs, not for a form.
+	// Other keywords at the root are for programs.
 	public := map[string]any{"type": "object", "properties": shown}
 	if required, ok := doc["required"].([]any); ok {
 		for _, name := range required {
@@ -79,18 +77,18 @@ var (
 	fieldName    = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 	rootKeywords = []string{"$schema", "type", "properties", "required", "additionalProperties", "title", "description"}
 	fieldTypes   = []any{"string", "number", "integer", "boolean"}
-	// textKeywords are for people, valueKeywords for programs. A client knows
-	// what these mean; others would be silently ignored.
+	// textKeywords are for people, valueKeywords for programs. Clients know both and
+	// would silently ignore others.
 	textKeywords  = []string{"title", "description"}
 	valueKeywords = []string{
 		"type", "enum", "default", "format", "pattern", "minLength", "maxLength",
 		"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
 	}
-	// fieldFormats are those that MCP lets a form have.
+	// fieldFormats are the formats that MCP allows in forms.
 	fieldFormats = []any{"email", "uri", "date", "date-time"}
 )
 
-// field returns a property as it is shown.
+// field returns a property in the form that is shown.
 func field(name string, property map[string]any) (map[string]any, error) {
 	if !fieldName.MatchString(name) {
 		return nil, fmt.Errorf("the name of a form's property must match %s", fieldName)
@@ -110,7 +108,7 @@ func field(name string, property map[string]any) (map[string]any, error) {
 			value = tool.Visible(text)
 		case slices.Contains(valueKeywords, keyword):
 			if hides(value) {
-				return nil, fmt.Errorf("%s holds characters that nobody can see", keyword)
+				return nil, fmt.Errorf("%s has invisible characters", keyword)
 			}
 		default:
 			return nil, fmt.Errorf("a form's property cannot have the keyword %s", quote(keyword))
@@ -120,8 +118,7 @@ func field(name string, property map[string]any) (map[string]any, error) {
 	return shown, nil
 }
 
-// hides reports whether a value, which is shown as it is, holds a character that
-// cannot be seen.
+// hides reports whether a value, which is shown unchanged, has an invisible character.
 func hides(value any) bool {
 	switch v := value.(type) {
 	case string:
@@ -132,13 +129,11 @@ func hides(value any) bool {
 	return false
 }
 
-// Public returns the schema as a form is made of it. The caller must not change
-// it.
+// Public returns the schema for clients. The caller must not change it.
 func (f *Form) Public() json.RawMessage { return f.public }
 
-// Check returns an answer, as canonical JSON, if it fits. It repairs what loses
-// nothing; otherwise the error, of code [tool.InvalidArgument], names every
-// mistake.
+// Check returns an answer that fits, as canonical JSON. It repairs what it can without loss;
+// otherwise the error, of code [tool.InvalidArgument], names every mistake.
 func (f *Form) Check(answer json.RawMessage) (json.RawMessage, *tool.Error) {
 	value, err := Read(answer)
 	if err != nil {

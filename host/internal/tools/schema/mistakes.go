@@ -10,7 +10,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// mistake is one thing that is wrong with a value.
+// mistake is one error in a value.
 type mistake struct {
 	path   []string       // of the value
 	schema map[string]any // that it does not satisfy, or nil
@@ -19,8 +19,8 @@ type mistake struct {
 	names  []string // properties, of an unknown or a missing one
 }
 
-// mistakes lists what a failed validation found, each thing once, missing
-// properties first and the rest in the order of their places.
+// mistakes lists the errors of a validation, each once: missing properties first, the rest in the
+// order of their places.
 func (s *Schema) mistakes(err error) []mistake {
 	var invalid *jsonschema.ValidationError
 	if !errors.As(err, &invalid) {
@@ -33,7 +33,7 @@ func (s *Schema) mistakes(err error) []mistake {
 	return list
 }
 
-// rank puts first what a model should see first.
+// rank orders mistakes: the most important first.
 func (m mistake) rank() int {
 	if _, ok := m.kind.(*kind.Required); ok {
 		return 0
@@ -67,7 +67,7 @@ func (s *Schema) flatten(list []mistake, e *jsonschema.ValidationError) []mistak
 	return append(list, mistake{path: e.InstanceLocation, schema: s.node(e), kind: e.ErrorKind})
 }
 
-// unevaluated treats a property that unevaluatedProperties forbids as one that
+// unevaluated treats a property that unevaluatedProperties forbids like one that
 // additionalProperties forbids.
 func (s *Schema) unevaluated(list []mistake, e *jsonschema.ValidationError) []mistake {
 	parent, ok := strings.CutSuffix(e.SchemaURL, "/unevaluatedProperties")
@@ -83,9 +83,8 @@ func (s *Schema) unevaluated(list []mistake, e *jsonschema.ValidationError) []mi
 	})
 }
 
-// dropFollowing removes from list[from:] the unknown properties of values that
-// have other mistakes too: where a part of a composed schema does not fit, all
-// that it declares seems to be unknown.
+// dropFollowing removes from list[from:] the unknown properties of values with other mistakes: if
+// one part of a composed schema does not fit, its properties seem unknown.
 func dropFollowing(list []mistake, from int) []mistake {
 	other := make(map[string]bool)
 	for _, m := range list[from:] {
@@ -106,8 +105,8 @@ func dropFollowing(list []mistake, from int) []mistake {
 	return kept
 }
 
-// alternatives reduces the failure of anyOf or oneOf to the alternative that
-// was meant, if the type of the value tells, or to the types that would do.
+// alternatives reduces a failed anyOf or oneOf to the alternative that the value's type indicates,
+// or to the accepted types.
 func (s *Schema) alternatives(list []mistake, e *jsonschema.ValidationError) []mistake {
 	var types []string
 	var meant [][]mistake
@@ -131,12 +130,12 @@ func (s *Schema) alternatives(list []mistake, e *jsonschema.ValidationError) []m
 	return append(list, mistake{path: e.InstanceLocation, schema: s.node(e), kind: e.ErrorKind})
 }
 
-// node returns the schema that a validation error is about.
+// node returns the schema of a validation error.
 func (s *Schema) node(e *jsonschema.ValidationError) map[string]any {
 	return object(at(s.doc, strings.TrimPrefix(e.SchemaURL, documentURL)))
 }
 
-// firstLeaf returns the first error that has no cause of its own.
+// firstLeaf returns the first error without further causes.
 func firstLeaf(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	for len(e.Causes) > 0 {
 		e = e.Causes[0]
@@ -144,8 +143,8 @@ func firstLeaf(e *jsonschema.ValidationError) *jsonschema.ValidationError {
 	return e
 }
 
-// properties returns the properties that a schema declares, with those of the
-// schemas that describe the same value.
+// properties returns the properties that a schema declares, including those of schemas that
+// describe the same value.
 func (s *Schema) properties(schema map[string]any) map[string]map[string]any {
 	found := make(map[string]map[string]any)
 	s.addProperties(found, schema, 0)

@@ -11,15 +11,15 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Output is the compiled schema of a tool's structured results. It is
-// immutable and safe for concurrent use. The nil Output accepts any JSON.
+// Output is the compiled schema of a tool's structured results. It is immutable and safe for
+// concurrent use. The nil Output accepts any JSON.
 type Output struct {
 	public    json.RawMessage
 	validator *jsonschema.Schema
 }
 
-// CompileOutput reads the output schema of a tool; nil or empty text gives a
-// nil Output. The error is ready to stand after "refused because".
+// CompileOutput reads the output schema of a tool; empty text gives a nil Output. The error
+// completes a sentence that ends with "refused because".
 func CompileOutput(output json.RawMessage) (*Output, error) {
 	if len(output) == 0 {
 		return nil, nil
@@ -47,8 +47,7 @@ func CompileOutput(output json.RawMessage) (*Output, error) {
 	return &Output{public: Canonical(withoutKeywords(doc)), validator: validator}, nil
 }
 
-// Public returns the schema as clients see it, or nil for the nil Output. The
-// caller must not change it.
+// Public returns the schema for clients, or nil for the nil Output. The caller must not change it.
 func (o *Output) Public() json.RawMessage {
 	if o == nil {
 		return nil
@@ -56,11 +55,11 @@ func (o *Output) Public() json.RawMessage {
 	return o.public
 }
 
-// Same reports whether two schemas say the same, whatever their spelling.
+// Same reports whether two schemas have the same meaning, however they are spelled.
 func (o *Output) Same(other *Output) bool { return bytes.Equal(o.Public(), other.Public()) }
 
-// Check checks a structured result. The error has code [tool.OutputInvalid];
-// its message shows nothing of the result, and its cause says what is wrong.
+// Check checks a structured result. The error has code [tool.OutputInvalid]. Its message shows
+// nothing of the result; its cause is the mistake.
 func (o *Output) Check(structured json.RawMessage) *tool.Error {
 	value, err := parse(structured, 0)
 	if err != nil {

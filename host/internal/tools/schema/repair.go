@@ -13,24 +13,23 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Repair is one change that made arguments fit. It never holds the value,
-// which may be a secret.
+// Repair is one change that made arguments fit. It never holds the value, which may be a secret.
 type Repair struct {
 	// Place is where, for example "arguments.limit".
 	Place string `json:"place"`
-	// Change is what, for example "string to integer".
+	// Change is the change, for example "string to integer".
 	Change string `json:"change"`
 }
 
-// Bounds of repairing: a repair may uncover what another can mend, and more
-// mistakes than these are no slip.
+// Limits of repairs: one repair may reveal the next. More mistakes than these are not
+// typing errors.
 const (
 	maxRepairRounds = 4
 	maxRepairs      = 100
 )
 
-// repair mends what it can without losing anything. It returns the value as
-// far as it could be mended, and the error of its last validation.
+// repair fixes mistakes without losing anything. It returns the repaired value and the error of the
+// last validation.
 func (s *Schema) repair(args any, invalid error) (any, []Repair, error) {
 	r := repairer{schema: s, root: args}
 	for range maxRepairRounds {
@@ -96,8 +95,8 @@ func (r *repairer) respell(m mistake, values []any) {
 	}
 }
 
-// drop takes out a property that is null: models write that for one that they
-// leave out. A required one is reported as missing then.
+// drop removes a property that is null, which models write for an omitted one. A required property
+// is then reported as missing.
 func (r *repairer) drop(path []string) bool {
 	if len(path) == 0 {
 		return false
@@ -112,8 +111,7 @@ func (r *repairer) drop(path []string) bool {
 	return true
 }
 
-// rename gives properties that go by another name their own, where that does
-// not stand beside it.
+// rename gives properties with an alias their real name, unless that is present too.
 func (r *repairer) rename(m mistake) {
 	value, _ := valueAt(r.root, m.path)
 	holder := object(value)
@@ -137,8 +135,8 @@ func (r *repairer) rename(m mistake) {
 	}
 }
 
-// convert returns value as one of the types that would do, and what that
-// changes, or "" if it would lose or guess something.
+// convert returns value as one of the accepted types, and what that changes; "" if it would lose or
+// guess something.
 func (r *repairer) convert(value any, m mistake) (mended any, change string) {
 	text, isString := value.(string)
 	for _, want := range []string{"integer", "number", "boolean", "object", "array"} {
@@ -166,8 +164,7 @@ func isInteger(n json.Number) bool {
 	return err == nil
 }
 
-// readAs reads a text as exactly one value of the type. The value stands
-// below depth levels already.
+// readAs reads a text as exactly one value of the type, nested in depth others.
 func readAs(text, want string, depth int) (any, bool) {
 	value, err := parse([]byte(text), depth)
 	if err != nil {
@@ -204,7 +201,7 @@ func (r *repairer) isItem(value any, array map[string]any) bool {
 	return fits(items["type"])
 }
 
-// replace puts a value where another stands.
+// replace puts a value in the place of another.
 func (r *repairer) replace(path []string, value any) {
 	if len(path) == 0 {
 		r.root = value
@@ -246,9 +243,9 @@ func valueAt(root any, path []string) (any, bool) {
 	return value, true
 }
 
-// filled returns a value with the defaults of properties that it does not have, at
-// any depth of the objects that it has, and whether there were any. The value itself
-// is not changed. Defaults that hold under a condition only are left to the plugin.
+// filled returns a value with the defaults of missing properties, at any depth of the objects in
+// it, and whether there were any. It does not change the value. Conditional defaults are left to
+// the plugin.
 func (s *Schema) filled(schema map[string]any, value any, depth int) (any, bool) {
 	const deepest = 8 // a schema may refer to itself
 	given, ok := value.(map[string]any)

@@ -9,7 +9,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// hidden stands where a secret was.
+// hidden replaces secrets.
 const hidden = "(hidden)"
 
 // HasRole reports whether any argument can have one of the roles.
@@ -17,11 +17,10 @@ func (s *Schema) HasRole(roles ...tool.Role) bool {
 	return slices.ContainsFunc(roles, func(r tool.Role) bool { return s.roles[s.validator]&roleSetOf(r) != 0 })
 }
 
-// ValuesOf returns every text in arguments that has a role, in the order of
-// their canonical text. What stands below a value with a role has it too, such
-// as the items of a list. Where the schema offers alternatives, a value has the
-// roles of all that allow its type: which one it fits is not asked. The
-// arguments have passed [Schema.Check].
+// ValuesOf returns every text in arguments that has a role, in the order of the canonical text.
+// Values below a value with a role, such as the items of a list, have it too. Where the schema
+// offers alternatives, a value has the roles of all that allow its type. The arguments must have
+// passed [Schema.Check].
 func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	want := roleSetOf(role)
 	if s.roles[s.validator]&want == 0 {
@@ -36,9 +35,8 @@ func (s *Schema) ValuesOf(role tool.Role, arguments map[string]any) []string {
 	return values
 }
 
-// ListsOf returns, for every value that has a role, all texts in it and below,
-// and for a list whose items have it those of all items: the words of a command.
-// See [Schema.ValuesOf].
+// ListsOf returns, for every value with a role, all texts in it and below. For a list whose items
+// have the role, these are the texts of all items: the words of a command. See [Schema.ValuesOf].
 func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 	want := roleSetOf(role)
 	if s.roles[s.validator]&want == 0 {
@@ -75,10 +73,9 @@ func (s *Schema) ListsOf(role tool.Role, arguments map[string]any) [][]string {
 	return lists
 }
 
-// Hidden returns a copy of arguments in which "(hidden)" stands for each value
-// of [tool.RoleSecret], whatever its type, and true. If there is none, it
-// returns the arguments themselves and false. The arguments have passed
-// [Schema.Check].
+// Hidden returns a copy of arguments with "(hidden)" instead of each value of [tool.RoleSecret],
+// and true. If there is none, it returns the arguments themselves and false. The arguments must
+// have passed [Schema.Check].
 func (s *Schema) Hidden(arguments map[string]any) (map[string]any, bool) {
 	if s.roles[s.validator]&roleSetOf(tool.RoleSecret) == 0 {
 		return arguments, false
@@ -89,8 +86,7 @@ func (s *Schema) Hidden(arguments map[string]any) (map[string]any, bool) {
 // roleSet is a set of roles.
 type roleSet uint8
 
-// roleSetOf returns the set of one role; it is empty for one that is not in
-// the closed list.
+// roleSetOf returns the set of one role; it is empty for an unknown role.
 func roleSetOf(role tool.Role) roleSet {
 	i := slices.Index(tool.Roles(), role)
 	if i < 0 {
@@ -99,8 +95,8 @@ func roleSetOf(role tool.Role) roleSet {
 	return 1 << i
 }
 
-// eachText calls visit for every text in a value that has a role. The value is
-// described by schemas and stands below one that has the roles over.
+// eachText calls visit for every text in a value that has a role. schemas describe the value; over
+// are the roles of the values around it.
 func (r roleMap) eachText(schemas []*jsonschema.Schema, over roleSet, value any, visit func(text string, roles roleSet)) {
 	schemas = r.beside(schemas, value)
 	roles := over | rolesOf(schemas)
@@ -121,7 +117,7 @@ func (r roleMap) eachText(schemas []*jsonschema.Schema, over roleSet, value any,
 	}
 }
 
-// hide returns a value without its secrets. It copies no more than it changes.
+// hide returns a value without its secrets. It copies only what it changes.
 func (r roleMap) hide(schemas []*jsonschema.Schema, value any) (_ any, changed bool) {
 	if schemas = r.beside(schemas, value); len(schemas) == 0 || value == nil {
 		return value, false
@@ -148,8 +144,8 @@ func (r roleMap) hide(schemas []*jsonschema.Schema, value any) (_ any, changed b
 	return value, false
 }
 
-// hideIn is [hide] for the properties of an object. If the object itself is a
-// secret, each of them is.
+// hideIn is [roleMap.hide] for the properties of an object. If the object is a secret, each
+// property is.
 func (r roleMap) hideIn(schemas []*jsonschema.Schema, holder map[string]any) (_ map[string]any, changed bool) {
 	all := rolesOf(schemas)&roleSetOf(tool.RoleSecret) != 0
 	without := holder

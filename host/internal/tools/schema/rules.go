@@ -9,11 +9,10 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// dialect is the one version of JSON Schema of the plugin contract.
+// dialect is the JSON Schema version of the plugin contract.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// checkRules checks what the plugin contract asks of an input schema beyond
-// being JSON Schema.
+// checkRules checks the rules of the plugin contract beyond JSON Schema.
 func checkRules(doc map[string]any) error {
 	if doc["type"] != "object" {
 		return errors.New(`at the root: the type must be "object", since arguments have names`)
@@ -31,8 +30,7 @@ func checkRules(doc map[string]any) error {
 	return c.schema(doc, nil, nil, part)
 }
 
-// checkReferences checks that a schema and all below refer to nothing outside
-// the document.
+// checkReferences checks that a schema and its subschemas refer only to the document itself.
 func checkReferences(schema map[string]any, path []string) error {
 	ref, ok := schema["$ref"].(string)
 	if ok && ref != "#" && !strings.HasPrefix(ref, "#/") {
@@ -58,8 +56,8 @@ type rulesCheck struct {
 	raw string // the property marked x-raw, or ""
 }
 
-// schema checks one schema and all below. declared are the properties of the
-// value that the schema describes, as far as they are known.
+// schema checks one schema and its subschemas. declared are the known properties of the value that
+// the schema describes.
 func (c *rulesCheck) schema(schema map[string]any, path []string, declared map[string]any, pos position) error {
 	if pos != inPlace {
 		declared = object(schema["properties"])
@@ -89,8 +87,8 @@ func (c *rulesCheck) schema(schema map[string]any, path []string, declared map[s
 	})
 }
 
-// property checks one property. One that only refines another, which is
-// declared elsewhere, needs no type and description of its own.
+// property checks one property. A property that only refines another declaration needs no type and
+// description.
 func (c *rulesCheck) property(sub any, path []string, refines bool) error {
 	schema := object(sub)
 	if schema == nil {
@@ -108,8 +106,7 @@ func (c *rulesCheck) property(sub any, path []string, refines bool) error {
 	return c.keywords(schema, path)
 }
 
-// typed reports whether a schema says which types a value may have, itself or
-// through what it is made of.
+// typed reports whether a schema restricts the types of a value, directly or through its parts.
 func (c *rulesCheck) typed(schema map[string]any, depth int) bool {
 	if depth > MaxDepth || schema == nil {
 		return false
@@ -131,8 +128,7 @@ func (c *rulesCheck) typed(schema map[string]any, depth int) bool {
 	return false
 }
 
-// described reports whether a schema has a description, itself or where it
-// refers to.
+// described reports whether a schema, or the one that it refers to, has a description.
 func (c *rulesCheck) described(schema map[string]any) bool {
 	text, _ := schema["description"].(string)
 	if strings.TrimSpace(text) != "" {
@@ -146,8 +142,8 @@ func (c *rulesCheck) described(schema map[string]any) bool {
 	return strings.TrimSpace(text) != ""
 }
 
-// checkVisible checks that titles and descriptions, which a model reads, have no
-// invisible characters. Those of forms are escaped instead.
+// checkVisible checks that titles and descriptions, which models read, have no invisible
+// characters. In forms they are escaped instead.
 func checkVisible(schema map[string]any, path []string) error {
 	for _, keyword := range []string{"title", "description"} {
 		if text, _ := schema[keyword].(string); tool.Visible(text) != text {
@@ -162,7 +158,7 @@ func checkVisible(schema map[string]any, path []string) error {
 	})
 }
 
-// keywords checks the keywords of ours at a property.
+// keywords checks the host's keywords of a property.
 func (c *rulesCheck) keywords(schema map[string]any, path []string) error {
 	if raw, ok := schema[tool.KeywordRaw]; ok {
 		switch {
@@ -178,8 +174,8 @@ func (c *rulesCheck) keywords(schema map[string]any, path []string) error {
 	return nil
 }
 
-// checkRole checks the role of what a schema describes. Where it describes
-// nothing, a role would be overlooked.
+// checkRole checks a role. It refuses roles where the schema describes nothing, because they would
+// have no effect.
 func checkRole(schema map[string]any, path []string, pos position) error {
 	role, ok := schema[tool.KeywordRole]
 	if !ok {
@@ -203,7 +199,7 @@ func joinRoles() string {
 	return strings.Join(names, ", ")
 }
 
-// aliasCollision checks that no other name of a property means a second one.
+// aliasCollision checks that each alias means one property.
 func aliasCollision(schema map[string]any, path []string) error {
 	properties := object(schema["properties"])
 	owner := make(map[string]string)

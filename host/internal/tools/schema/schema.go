@@ -1,8 +1,7 @@
-// Package schema checks the arguments of calls against the JSON Schemas that
-// plugins publish. It refuses schemas that break the plugin contract, repairs
-// what can be repaired without losing anything, and explains the rest so that
-// a model can correct itself. It does no I/O, and nothing that it is given
-// makes it panic or takes it unbounded time or memory.
+// Package schema checks the arguments of calls against the JSON Schemas that plugins publish. It
+// refuses schemas that break the plugin contract, repairs arguments where nothing is lost, and
+// explains other mistakes so that a model can correct them. It does no I/O. No input makes it panic
+// or use unbounded time or memory.
 package schema
 
 import (
@@ -17,8 +16,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Schema is the compiled input schema of one tool. It is immutable and safe
-// for concurrent use.
+// Schema is the compiled input schema of one tool. It is immutable and safe for concurrent use.
 type Schema struct {
 	doc       map[string]any // closed, with the keywords of ours and bounds for integers
 	public    json.RawMessage
@@ -28,10 +26,9 @@ type Schema struct {
 	roles     roleMap
 }
 
-// Compile reads the input schema of a tool, checks it against the rules of the
-// plugin contract and closes it: a property that it does not declare is a
-// mistake, unless the schema says otherwise itself. The error names the place
-// and the rule and is ready to stand after "refused because".
+// Compile reads the input schema of a tool, checks it against the rules of the plugin contract and
+// closes it: properties that it does not declare are mistakes, unless the schema allows them. The
+// error names the place and the rule, and completes a sentence that ends with "refused because".
 func Compile(input json.RawMessage) (*Schema, error) {
 	s, err := compile(input)
 	if err == nil {
@@ -69,18 +66,18 @@ func compile(input json.RawMessage) (*Schema, error) {
 	}, nil
 }
 
-// Public returns the schema as clients see it: closed, and without the
-// keywords that are the host's own. The caller must not change it.
+// Public returns the schema for clients: closed, and without the host's own keywords. The caller
+// must not change it.
 func (s *Schema) Public() json.RawMessage { return s.public }
 
-// Digest returns the digest of all that the schema says, keywords of the host's own and
-// descriptions included, whatever its spelling.
+// Digest returns the digest of the whole schema, including the host's keywords and descriptions. It
+// does not depend on spelling.
 func (s *Schema) Digest() string { return s.digest }
 
-// Same reports whether two schemas say the same, whatever their spelling.
+// Same reports whether two schemas have the same meaning, however they are spelled.
 func (s *Schema) Same(other *Schema) bool { return reflect.DeepEqual(s.doc, other.doc) }
 
-// Names returns the names of the arguments that the schema declares.
+// Names returns the names of the declared arguments.
 func (s *Schema) Names() map[string]bool {
 	names := make(map[string]bool)
 	for name := range s.properties(s.doc) {
@@ -89,21 +86,19 @@ func (s *Schema) Names() map[string]bool {
 	return names
 }
 
-// Arguments are the arguments of a call that fit the tool's schema.
+// Arguments are the checked arguments of a call.
 type Arguments struct {
-	// Values are the arguments by name, as [Read] makes them, defaults filled in.
+	// Values are the arguments by name, in the form of [Read], with defaults.
 	Values map[string]any
-	// Canonical is their one text; see [Canonical].
+	// Canonical is their canonical text; see [Canonical].
 	Canonical json.RawMessage
-	// Repairs are what it took to make them fit.
+	// Repairs are the changes that made them fit.
 	Repairs []Repair
 }
 
-// Check checks arguments that came from [Read], which it may change. It
-// repairs what loses nothing, and fills in the defaults of the schema, so that who
-// judges and who runs the call see the same; otherwise the error, of code
-// [tool.InvalidArgument], names every mistake, what was expected and what may
-// have been meant.
+// Check checks arguments from [Read], which it may change. It repairs what it can without loss and
+// adds the schema's defaults, so that judges and plugins see the same values. Otherwise the error,
+// of code [tool.InvalidArgument], names every mistake, what was expected, and similar names.
 func (s *Schema) Check(value any) (Arguments, *tool.Error) {
 	var repairs []Repair
 	if err := s.validator.Validate(value); err != nil {
@@ -111,14 +106,14 @@ func (s *Schema) Check(value any) (Arguments, *tool.Error) {
 			return Arguments{}, s.explain(value, err)
 		}
 	}
-	// A default that does not fit beside what is given is one for readers only.
+	// Defaults that do not fit the given values are documentation only.
 	if whole, any := s.filled(s.doc, value, 0); any && s.validator.Validate(whole) == nil {
 		value = whole
 	}
 	return Arguments{Values: object(value), Canonical: Canonical(value), Repairs: repairs}, nil
 }
 
-// compileDocument compiles a document that refers to nothing outside itself.
+// compileDocument compiles a document without outside references.
 func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft2020)
@@ -135,11 +130,10 @@ func compileDocument(doc map[string]any) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// documentURL is the base of every schema; nothing is ever fetched from it.
+// documentURL is the base of every schema; nothing is fetched from it.
 const documentURL = "schema:///tool"
 
-// compileError says where a document is no JSON Schema, without the library's
-// own addresses.
+// compileError reports where a document is not valid JSON Schema, without the library's addresses.
 func compileError(err error) error {
 	var invalid *jsonschema.SchemaValidationError
 	var mistake *jsonschema.ValidationError
@@ -151,7 +145,7 @@ func compileError(err error) error {
 	return fmt.Errorf("not valid JSON Schema 2020-12: %w", err)
 }
 
-// noLoader refuses to fetch a schema from anywhere.
+// noLoader refuses to fetch schemas.
 type noLoader struct{}
 
 // Load implements [jsonschema.URLLoader].

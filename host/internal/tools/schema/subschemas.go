@@ -35,19 +35,19 @@ func readDocument(text json.RawMessage) (map[string]any, error) {
 	return doc, nil
 }
 
-// position says what a subschema is to the schema that holds it.
+// position is the relation of a subschema to the schema that contains it.
 type position int
 
 const (
 	property   position = iota + 1 // it describes a property
 	part                           // it describes another part of the value
-	definition                     // it describes nothing until it is referred to
-	inPlace                        // it describes the same value further
-	condition                      // it only tests
+	definition                     // it describes nothing unless referred to
+	inPlace                        // it describes the same value
+	condition                      // it is only a test
 )
 
-// subschemas calls visit for every schema right below one, in a fixed order,
-// until visit returns an error.
+// subschemas calls visit for every direct subschema, in a fixed order, until visit returns an
+// error.
 func subschemas(schema map[string]any, visit func(path []string, sub any, pos position) error) error {
 	for _, keyword := range slices.Sorted(maps.Keys(schema)) {
 		pos := positionOf(keyword)
@@ -96,8 +96,7 @@ func positionOf(keyword string) position {
 	return 0
 }
 
-// holdsMany reports whether the object under a keyword holds schemas by name
-// rather than being one.
+// holdsMany reports whether the object under a keyword holds schemas by name.
 func holdsMany(keyword string) bool {
 	switch keyword {
 	case "properties", "patternProperties", "$defs", "definitions", "dependentSchemas":
@@ -106,7 +105,7 @@ func holdsMany(keyword string) bool {
 	return false
 }
 
-// at returns what a JSON pointer of the form "#/a/b" leads to, or nil.
+// at returns the value at a JSON pointer of the form "#/a/b", or nil.
 func at(doc map[string]any, fragment string) any {
 	path, ok := splitFragment(fragment)
 	if !ok {
@@ -154,7 +153,7 @@ func splitFragment(fragment string) ([]string, bool) {
 	return names[1:], true
 }
 
-// pointer shows the place of a schema or value as a JSON pointer.
+// pointer returns a path as a JSON pointer for messages.
 func pointer(path []string) string {
 	if len(path) == 0 {
 		return "the root"
@@ -174,7 +173,7 @@ func object(value any) map[string]any {
 	return o
 }
 
-// typeName is the JSON Schema type of a value that came from [Read].
+// typeName returns the JSON Schema type of a value from [Read].
 func typeName(value any) string {
 	switch v := value.(type) {
 	case nil:

@@ -6,19 +6,18 @@ import (
 	"strings"
 )
 
-// Bounds of what checking may cost. Alternatives that lead back to themselves
-// double the work with each level of a value, so that a few lines of schema
-// could keep the host busy for ever.
+// Limits of the cost of checking. Recursive alternatives double the work with each
+// level of a value, so a few lines of schema could keep the host busy forever.
 const (
-	// maxWork is how many schemas a value may have to be compared with, over
-	// all its levels down to one leaf.
+	// maxWork is the largest number of schemas that one value, over all levels down to a leaf, may
+	// be compared with.
 	maxWork = 10_000
-	// maxSteps bounds the search for that number.
+	// maxSteps limits the computation of that number.
 	maxSteps = 500_000
 )
 
-var errTooMuchWork = errors.New("at the root: checking could take too long, since alternatives lead back to themselves; " +
-	"tell them apart by the names of their properties")
+var errTooMuchWork = errors.New("at the root: checking could take too long, because alternatives are recursive; " +
+	"give them properties with different names")
 
 // checkWork refuses a schema that could take too long to check.
 func checkWork(doc map[string]any) error {
@@ -29,8 +28,7 @@ func checkWork(doc map[string]any) error {
 	return nil
 }
 
-// work counts the schemas that values are compared with. Schemas go by their
-// JSON pointers.
+// work counts the schemas that values are compared with. JSON pointers identify schemas.
 type work struct {
 	doc    map[string]any
 	memo   map[workKey]int
@@ -43,9 +41,9 @@ type workKey struct {
 	levels int
 }
 
-// below returns how many schemas a value with some levels is compared with, on
-// the way to its most costly leaf: all those that describe the value itself,
-// and all that these have for one and the same part of it.
+// below returns the number of schemas that a value with some levels is compared with, on the path
+// to its most expensive leaf: those that describe the value, and those that these have for the same
+// part of it.
 func (w *work) below(schema string, levels int) int {
 	key := workKey{schema, levels}
 	if known, ok := w.memo[key]; ok {
@@ -86,8 +84,8 @@ func (w *work) below(schema string, levels int) int {
 	return total
 }
 
-// same returns the schemas that a value is compared with wherever it is
-// compared with one, and how often with each.
+// same returns the schemas that a value is compared with whenever it is compared with the given
+// one, and how often.
 func (w *work) same(schema string) map[string]int {
 	if known, ok := w.beside[schema]; ok {
 		return known // or nil within a cycle, where checking stops too
@@ -117,7 +115,7 @@ func (w *work) same(schema string) map[string]int {
 	return found
 }
 
-// fragment is a path as the continuation of a JSON pointer.
+// fragment returns a path as the continuation of a JSON pointer.
 func fragment(path []string) string {
 	escape := strings.NewReplacer("~", "~0", "/", "~1", "%", "%25")
 	names := slices.Clone(path)
