@@ -4,7 +4,7 @@
 // The first decision wins; later ones get an error with that decision.
 //
 // A change is written to disk before it takes effect. When the disk cannot be
-// written, nobody is asked, nothing is decided and no call runs.
+// written, no question is asked, nothing is decided and no call runs.
 package approval
 
 import (

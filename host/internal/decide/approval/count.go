@@ -9,7 +9,7 @@ import (
 )
 
 // errUsedUp reports that a grant has ended since the call was decided.
-var errUsedUp = tool.Errorf(tool.Conflict, "a grant for the call has ended meanwhile").WithHint("call again to ask")
+var errUsedUp = tool.Errorf(tool.Conflict, "A grant for the call has ended").WithHint("call again to ask")
 
 // Use counts a use of each grant of a call that is about to run. If a grant has a limit of
 // uses, its use is on disk when Use returns. If no use is left, or the use cannot be

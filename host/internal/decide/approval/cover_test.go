@@ -196,7 +196,7 @@ func TestTermsThatDoNotFit(t *testing.T) {
 	}{
 		{"a path that the call leaves", paths, approval.Terms{Path: "a"}, "would not cover this call, which names /w/b"},
 		{"a path for no path", approval.Subject{Folder: "/w"}, approval.Terms{Path: "a"}, "names no path"},
-		{"a relative path without a workspace", approval.Subject{Paths: []string{"/x"}}, approval.Terms{Path: "x"}, "name it from the root"},
+		{"a relative path without a workspace", approval.Subject{Paths: []string{"/x"}}, approval.Terms{Path: "x"}, "use an absolute path"},
 		{"a path with a NUL", paths, approval.Terms{Path: "/w\x00"}, "not valid"},
 		{"a path that is too long", paths, approval.Terms{Path: "/" + strings.Repeat("a", 4096)}, "longer"},
 		{"a command for none", paths, approval.Terms{Commands: []string{"ls"}}, "no shell command"},

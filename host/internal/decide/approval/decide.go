@@ -145,7 +145,7 @@ func (dec *Decision) fits(r Record) error {
 	case dec.PreviewDigest == "" && r.PreviewDigest != "":
 		return unsaid(r.ID, "preview_digest")
 	case dec.ArgumentsHash != r.ArgumentsHash, dec.PreviewDigest != r.PreviewDigest:
-		return tool.Errorf(tool.Conflict, "Approval %s is not about what was shown", r.ID).WithHint("show it again, then decide")
+		return tool.Errorf(tool.Conflict, "Approval %s differs from what was shown", r.ID).WithHint("show it again, then decide")
 	case dec.Grant != nil && !r.Standing:
 		return tool.Errorf(tool.PermissionDenied, "Approval %s cannot be answered with a grant", r.ID).
 			WithHint("approve it once: %s", cmp.Or(r.NoGrant, "the policy wants a person to see each such call"))
@@ -153,7 +153,7 @@ func (dec *Decision) fits(r Record) error {
 	return nil
 }
 
-// unsaid returns the error of a decision that lacks a digest of what the approver saw.
+// unsaid returns the error of a decision without a digest of what the approver saw.
 func unsaid(id, missing string) error {
 	return tool.Errorf(tool.InvalidArgument, "The decision about approval %s lacks its %s, so it does not count", id, missing).
 		WithHint("show the approval, then send the arguments_hash and the preview_digest that it has with the decision")

@@ -155,7 +155,7 @@ func (s *Service) end(ctx context.Context, state State, via string, records ...*
 	}
 	for _, l := range records {
 		if !slices.Contains(ended, l) {
-			s.drop(l) // it ended meanwhile, or by an earlier write that seemed to fail
+			s.drop(l) // it has ended, or an earlier write only seemed to fail
 			continue
 		}
 		r, err := s.read(ctx, l.id, false)

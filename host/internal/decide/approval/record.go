@@ -23,7 +23,7 @@ const (
 	Open     State = "open"
 	Approved State = "approved"
 	Rejected State = "rejected"
-	// Expired means that nobody answered in time, or that the call did not run in time.
+	// Expired means that no answer came in time, or that the call did not run in time.
 	Expired State = "expired"
 	// Canceled means that the caller gave up.
 	Canceled State = "canceled"

@@ -108,8 +108,8 @@ const (
 // signTwins are characters that look like signs of ASCII, each followed by that sign.
 const signTwins = "∕/⁄/⧸/╱/‐-‑-−-∶:꞉:׃:ǃ!ꓸ.∗*⁎*"
 
-// twinScripts are the alphabets with letters that look like those of ASCII. Which of
-// their letters do is not asked: all their words are shown with escapes.
+// twinScripts are the alphabets with letters that look like ASCII letters. All of their
+// words are shown with escapes.
 var twinScripts = []*unicode.RangeTable{
 	unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Cherokee, unicode.Coptic, unicode.Lisu, unicode.Deseret,
 }
@@ -275,8 +275,8 @@ func inspect(text string) word {
 	return w
 }
 
-// plainOf returns the ASCII character of which a character is another form: wide, bold,
-// or a sign that looks the same. It returns other characters unchanged.
+// plainOf returns the ASCII character for a wide, bold or other form of it, and for a sign
+// that looks the same. It returns other characters unchanged.
 func plainOf(char rune) rune {
 	if !beyondASCII(char) {
 		return char

@@ -77,12 +77,12 @@ func Show(r Record) View {
 		p.fact("Message", r.Message)
 	}
 	if r.Verdict == policy.Confirm && !r.Standing {
-		p.fact("Note", "the policy wants a person to look at each such call")
+		p.fact("Note", "the policy requires a person to look at each such call")
 	}
 	p.warn(suspicions(r))
 	p.warn(r.pauses())
 	if r.Context != "" {
-		p.add(Heading, "The agent says, and nobody has checked:")
+		p.add(Heading, "The agent says (the host has not checked this):")
 		p.text(Said, "what the agent says", r.Context, false)
 	}
 	if len(r.Sensitive) > 0 {
@@ -94,7 +94,7 @@ func Show(r Record) View {
 	p.add(Heading, "Arguments:")
 	if r.Arguments == nil {
 		p.omitted = true
-		p.add(Omission, "the arguments and the preview are not at hand")
+		p.add(Omission, "the arguments and the preview are not available")
 	}
 	p.arguments(r.Arguments)
 	if len(r.Runs) > 0 {

@@ -52,8 +52,8 @@ User:     ada
 Client:   claude
 Session:  s1
 Rule:     confirm, by tool "put" at config.hcl:12
-Note:     the policy wants a person to look at each such call
-The agent says, and nobody has checked:
+Note:     the policy requires a person to look at each such call
+The agent says (the host has not checked this):
   > needed for
   > the build
 Arguments:
@@ -450,7 +450,7 @@ Client:   xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 Session:  s1
 Rule:     ask, by plugin "fs", approval of side_effecting calls at
     ...  config.hcl:105
-The agent says, and nobody has checked:
+The agent says (the host has not checked this):
   > word word word word word word word word word word word word word word word w
   >\ord word word word word 
 `,
@@ -460,8 +460,8 @@ Rule:     ask, by plugin "fs",
     ...  approval of
     ...  side_effecting calls
     ...  at config.hcl:105
-The agent says, and nobody has
-    ...  checked:
+The agent says (the host has
+    ...  not checked this):
   > word word word word word w
 `,
 	} {

@@ -62,7 +62,7 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 	if t.Session {
 		if !auth.SessionEnds(r.Session) {
 			return nil, tool.Errorf(tool.InvalidArgument, "The call belongs to no session that ends").
-				WithHint("only MCP clients have such; let the grant end in another way")
+				WithHint("only sessions of MCP clients end; end the grant in another way")
 		}
 		base.Session = r.Session
 	}
@@ -77,7 +77,7 @@ func (t *Terms) grants(r *Record) ([]Grant, error) {
 	if folder := r.Subject.Folder; len(patterns) > 0 && base.Path == "" && folder != "" {
 		if !allWithin(r.Subject.Paths, folder) {
 			return nil, tool.Errorf(tool.InvalidArgument, "The command runs outside of the workspace, in %s", tool.VisibleName(outside(r.Subject.Paths, folder))).
-				WithHint("say where later ones may run, by a path")
+				WithHint("name the folder where later commands may run")
 		}
 		base.Path = folder // the effect of a command depends on its directory
 	}
@@ -103,7 +103,7 @@ func (t *Terms) path(r *Record) (string, error) {
 	case len(name) > maxName || strings.ContainsRune(name, 0):
 		return "", tool.Errorf(tool.InvalidArgument, "The path of the grant is not valid: it is longer than %d bytes, or contains a NUL", maxName)
 	case !filepath.IsAbs(name) && r.Subject.Folder == "":
-		return "", tool.Errorf(tool.InvalidArgument, "The path %s is relative, and there is no workspace", tool.VisibleName(name)).WithHint("name it from the root")
+		return "", tool.Errorf(tool.InvalidArgument, "The path %s is relative, and there is no workspace", tool.VisibleName(name)).WithHint("use an absolute path")
 	case !filepath.IsAbs(name):
 		name = path.Join(r.Subject.Folder, name)
 	}
@@ -130,7 +130,7 @@ func (t *Terms) patterns(r *Record) ([]command.Pattern, error) {
 	case len(t.Commands) > maxCommands:
 		return nil, tool.Errorf(tool.InvalidArgument, "%d commands are more than the %d of one answer", len(t.Commands), maxCommands)
 	case len(asked) == 0 && len(t.Commands) > 0:
-		return nil, tool.Errorf(tool.InvalidArgument, "The call holds no shell command that is asked about")
+		return nil, tool.Errorf(tool.InvalidArgument, "The call has no shell command that needs an answer")
 	case len(t.Commands) == 0: // just these
 		var these []command.Pattern
 		for _, c := range asked {

@@ -129,7 +129,7 @@ type Line struct {
 
 	text string       // the whole line
 	tree *syntax.File // of it; nil if it could not be parsed
-	rest bool         // its last segment is that of [reader.rest]
+	rest bool         // its last segment was added by [reader.rest]
 }
 
 // Problem is why a line is not fully known.

@@ -173,7 +173,7 @@ func (r *reader) disagreement(n syntax.Node, nested bool) string {
 		}
 	case *syntax.BinaryCmd:
 		if _, timed := n.Y.Cmd.(*syntax.TimeClause); timed && (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) {
-			return "the program time, in a pipe" // there it is no word of the shell
+			return "the program time, in a pipe" // there it is not a keyword
 		}
 	case *syntax.Redirect:
 		return r.redirection(n, nested)

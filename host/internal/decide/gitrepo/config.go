@@ -27,7 +27,7 @@ var errSyntax = errors.New("it is not understood")
 
 // parser reads a configuration as git does.
 type parser struct {
-	text string // what is left
+	text string // the rest
 	line int
 }
 
@@ -136,7 +136,7 @@ func (p *parser) header() (setting, error) {
 	return s, nil
 }
 
-// escapes are the characters that may stand after a backslash in a value.
+// escapes are the characters that may follow a backslash in a value.
 const escapes = `ntb\"`
 
 // entry reads a name with its value, "true" if it has none.
@@ -192,8 +192,8 @@ func (p *parser) entry() (name, value string, err error) {
 	return name, strings.TrimRight(b.String(), " \t"), nil
 }
 
-// harmless reports whether a setting is known to have git start no program and read no
-// further configuration, whatever its value, or if the environment overrides it.
+// harmless reports whether a setting, with any value, is known to make git start no
+// program and read no further configuration, or is overridden by the environment.
 func (s setting) harmless() bool {
 	if s.subsection == "" && gitenv.Overrides(s.key()) {
 		return true
@@ -242,8 +242,8 @@ func (s setting) harmless() bool {
 	return false
 }
 
-// coreSettings are those of core that start nothing. Files of attributes name drivers,
-// which are settings of their own.
+// coreSettings are the settings of core that start nothing. Attributes files name
+// drivers, which are separate settings.
 const coreSettings = `repositoryformatversion filemode bare logallrefupdates ignorecase precomposeunicode symlinks autocrlf safecrlf eol quotepath
 	abbrev compression loosecompression bigfilethreshold checkstat trustctime untrackedcache preloadindex splitindex sparsecheckout
 	sparsecheckoutcone fscache longpaths hidedotfiles protecthfs protectntfs commentchar whitespace excludesfile attributesfile

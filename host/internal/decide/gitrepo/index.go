@@ -41,7 +41,7 @@ func Tracked(dir string, each func(path string)) error {
 	})
 }
 
-// The kinds of entries in an index, by their mode, and what else there is in one.
+// The kinds of entries in an index, by mode, and other parts of its format.
 const (
 	modeKind      = 0o170000
 	kindGitlink   = 0o160000
@@ -72,8 +72,8 @@ func readIndex(path string, each func(mode uint32, name []byte) error) error {
 	return entries(bufio.NewReader(io.LimitReader(f, maxIndex)), each)
 }
 
-// entries reads an index of version 2 to 4. One of which another file holds a part, or that
-// leaves out what is in directories, is not read.
+// entries reads an index of version 2 to 4. It refuses a split index, and a sparse one,
+// which omits the contents of directories.
 func entries(r *bufio.Reader, each func(mode uint32, name []byte) error) error {
 	var header struct{ Signature, Version, Entries uint32 }
 	if err := binary.Read(r, binary.BigEndian, &header); err != nil {

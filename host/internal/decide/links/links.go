@@ -31,7 +31,7 @@ func Resolve(path string) string {
 		}
 		next := filepath.Join(resolved, name)
 		target, err := os.Readlink(next)
-		if err != nil { // it is no link, or does not exist
+		if err != nil { // not a link, or missing
 			resolved = next
 			continue
 		}

@@ -315,7 +315,7 @@ func (r *Rules) commands(in *Input) (d Decision, ok bool) {
 		return d, ok
 	}
 	if d.Verdict == Allow && slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Script }) {
-		return Decision{}, false // a command that is allowed may do anything with what it reads
+		return Decision{}, false // an allowed command may do anything with its input
 	}
 	// Their words are relative to another place than they were read for.
 	lists := r.opts.Commands // without them nothing but a denial is said

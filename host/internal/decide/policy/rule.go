@@ -42,7 +42,7 @@ type RuleTest struct {
 	Name string
 	// Tool is the tool's name; "" is any that the rule is about.
 	Tool string
-	// Arguments are a JSON object, User who calls.
+	// Arguments are a JSON object; User is the caller.
 	Arguments json.RawMessage
 	User      string
 	Expect    Verdict

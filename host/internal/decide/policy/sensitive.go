@@ -22,7 +22,7 @@ type Sensitive struct {
 	// Verdict is the verdict on calls that name such a file; 0 means [Confirm]. Unless it is
 	// [Allow], a person is also asked about commands that read files without naming them.
 	Verdict Verdict `json:"verdict,omitempty"`
-	// Place is where that is configured, "" for what is built in.
+	// Place is where that is configured; "" if it is built in.
 	Place string `json:"-"`
 }
 
@@ -137,7 +137,7 @@ func (s *secrets) decide(in *Input) (Decision, bool) {
 					return s.decision(pattern, m.Text), true
 				case sensitive.Broad:
 					if c.Line.Deferred {
-						continue // the files that it stands for are judged
+						continue // the files that it matches are judged
 					}
 					broad = cmp.Or(broad, tool.VisibleName(m.Text)+" may name sensitive files")
 				case sensitive.None:

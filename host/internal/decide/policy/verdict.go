@@ -65,8 +65,8 @@ const (
 	Supervised Mode = iota
 	// ReadOnly denies every call that is not read_only.
 	ReadOnly
-	// Autonomous does not ask where a level says [Ask]. It confirms and denies
-	// as ever.
+	// Autonomous does not ask where a level says [Ask]. [Confirm] and [Deny] do not
+	// change.
 	Autonomous
 )
 

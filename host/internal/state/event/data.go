@@ -43,8 +43,8 @@ const (
 // Data is the content of an event: one of the types of this package.
 type Data interface {
 	kind() Kind
-	// fit returns the data without what is too large for an event, and its
-	// size in bytes.
+	// fit returns the data, shortened to the limits of an event, and its size in
+	// bytes.
 	fit() (Data, int)
 }
 
@@ -56,7 +56,7 @@ type ToolCall struct {
 	Session string `json:"session,omitempty"`
 	Client  string `json:"client,omitempty"`
 	// Params are the canonical arguments as they may be shown. Those of more
-	// than 16 KiB are left out, and ParamsBytes says how long they are.
+	// than 16 KiB are omitted, and ParamsBytes is their size.
 	Params           json.RawMessage `json:"params,omitempty"`
 	ParamsBytes      int             `json:"params_bytes,omitempty"`
 	Tier             tool.Tier       `json:"tier"`
@@ -136,7 +136,7 @@ type ToolResult struct {
 	Tool   string `json:"tool"`
 	Status string `json:"status"`
 	// Result holds the texts and the structured result. Those of more than 16
-	// KiB together are left out, and ResultBytes says how long they are.
+	// KiB together are omitted, and ResultBytes is their size.
 	Result      *ResultData `json:"result,omitempty"`
 	ResultBytes int         `json:"result_bytes,omitempty"`
 	Error       *ErrorData  `json:"error,omitempty"`

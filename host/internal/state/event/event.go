@@ -72,7 +72,7 @@ type Bus struct {
 	// are numbered from 1 on.
 	oldest, next uint64
 	bytes        int
-	changed      chan struct{} // closed at the next event; nil if nobody waits
+	changed      chan struct{} // closed at the next event; nil if none waits
 }
 
 // kept is an event in the ring.
@@ -112,8 +112,8 @@ func (b *Bus) Publish(user string, data Data) {
 	}
 }
 
-// overhead is what an event takes beside its data, in bytes. The text that is
-// made of it for watchers may take about as much again as the data.
+// overhead is the size of an event without its data, in bytes. Its JSON form for
+// watchers may be as large as the data.
 const overhead = 200
 
 func (b *Bus) id(number uint64) string { return b.boot + "-" + strconv.FormatUint(number, 10) }
@@ -122,8 +122,8 @@ func (b *Bus) id(number uint64) string { return b.boot + "-" + strconv.FormatUin
 // not have to be closed.
 type Subscription struct {
 	bus *Bus
-	// next is the number of the event to give next. lost says that what came
-	// before it is not known.
+	// next is the number of the next event. lost reports that the events before it
+	// are not known.
 	next uint64
 	lost bool
 }

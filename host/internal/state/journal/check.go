@@ -114,7 +114,7 @@ func (c *checks) begin(ctx context.Context, j *Journal) {
 				j.logger.Error("older rows of the journal could not be checked", "error", err)
 			case err != nil || what != "":
 				c.set(Changed)
-				j.logger.Error("the journal was changed: calls that change something are refused; look with toolhost journal verify", "problem", what, "error", err)
+				j.logger.Error("the journal was changed: calls that change something are refused; run toolhost journal verify", "problem", what, "error", err)
 			default:
 				c.set(Verified)
 			}

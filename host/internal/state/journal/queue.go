@@ -23,8 +23,8 @@ type row struct {
 	kind Kind
 	body []byte
 	time time.Time
-	done chan error // gets the outcome once; nil if nobody waits for it
-	lost lost       // what a notice reports
+	done chan error // gets the outcome once; nil if no caller waits
+	lost lost       // reported by a notice
 }
 
 // queue holds the waiting rows in order. The zero queue is empty.
@@ -32,9 +32,9 @@ type queue struct {
 	rows   []*row
 	bytes  int
 	since  time.Time // when the first of them came
-	urgent bool      // somebody waits for one of them
+	urgent bool      // a caller waits for one of them
 	sick   error     // why the last attempt to write failed
-	lost   lost      // what was dropped
+	lost   lost      // dropped rows
 }
 
 // lost counts dropped rows.

@@ -78,12 +78,12 @@ func verify(ctx context.Context, opts Options, key []byte, known *head) (Report,
 type verifier struct {
 	key     []byte
 	known   *head
-	filed   lastRow // what the head file says
+	filed   lastRow // of the head file
 	noFile  error   // why that is not known
 	report  Report
 	chain   *chain
 	head    head
-	genuine bool // head is what the host wrote
+	genuine bool // the host wrote head
 
 	expected int64  // the number of the next row
 	prev     digest // the hash of the row before it
@@ -138,9 +138,9 @@ func (v *verifier) checkKey(path string) {
 	case err == nil:
 		v.key = key
 	case v.key != nil:
-		v.problem(0, 0, err.Error()+"; the host goes on with the key that it has read, but cannot start again without it")
+		v.problem(0, 0, err.Error()+"; the running host still has the key, but cannot start again without it")
 	default:
-		v.problem(0, 0, err.Error()+"; without it a journal that was written anew looks genuine")
+		v.problem(0, 0, err.Error()+"; without it a rewritten journal looks genuine")
 	}
 }
 
@@ -231,7 +231,7 @@ func (v *verifier) row(s stored, hash, mac []byte) {
 	case v.key == nil && !follows:
 		v.problem(s.seq, s.seq, "changed, or the row before it was: its hash does not fit")
 	case !genuine && follows && v.hasPrev:
-		v.problem(s.seq, s.seq, "written anew without the host's key: its hash fits, its MAC does not")
+		v.problem(s.seq, s.seq, "rewritten without the host's key: its hash is correct, its MAC is not")
 	case !genuine:
 		v.problem(s.seq, s.seq, "changed: its hash and its MAC do not fit")
 	case !follows && v.trusted:

@@ -212,7 +212,7 @@ func (j *Journal) insertAll(ctx context.Context, tx *sql.Tx, args []any, body st
 }
 
 // errForeign reports another writer of the journal.
-var errForeign = errors.New("the journal's head was changed by somebody else; look with toolhost journal verify")
+var errForeign = errors.New("another process changed the journal's head; run toolhost journal verify")
 
 // replaceHead replaces the head that the journal wrote last, and no other.
 func (j *Journal) replaceHead(ctx context.Context, tx *sql.Tx, body string, mac []byte) error {
@@ -326,7 +326,7 @@ func (j *Journal) retain(ctx context.Context) (more bool) {
 				return err
 			}
 			if !j.follows(&next, &s, mac) {
-				return fmt.Errorf("row %d or one before it was changed; look with toolhost journal verify", s.seq)
+				return fmt.Errorf("row %d or one before it was changed; run toolhost journal verify", s.seq)
 			}
 			t, err := bodyTime(s.body)
 			if old := j.opts.Keep > 0 && err == nil && t.Before(cutoff); !old && (!tooLarge || next.Bytes <= size-size/slack) {
