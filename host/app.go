@@ -28,7 +28,7 @@ const (
 type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
-	program        string // as it was called, for commands to paste; "" is toolhost
+	program        string // the name that it was called by, for commands to paste; "" is toolhost
 
 	// Flags of every command.
 	configPath string
@@ -48,14 +48,13 @@ func (a *app) run(ctx context.Context, args []string) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case !started: // cobra could not make sense of the arguments
+	case !started: // cobra could not parse the arguments
 		err = &usageError{err}
 	}
 	return a.report(cmd, err)
 }
 
-// root returns the command of which all others are part. It calls begun when
-// cobra has made sense of the arguments.
+// root returns the root command. It calls begun when cobra has parsed the arguments.
 func (a *app) root(begun func()) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "toolhost",
@@ -96,8 +95,8 @@ func group(use, short string, commands ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// endOnHangup makes the end of the terminal the end of the command. The host
-// that serves takes the signal as the wish to reload.
+// endOnHangup ends the command when its terminal closes. For serve, the signal means a
+// reload.
 func (a *app) endOnHangup(cmd *cobra.Command) {
 	if cmd.Name() == "serve" {
 		return
@@ -107,7 +106,7 @@ func (a *app) endOnHangup(cmd *cobra.Command) {
 	cmd.SetContext(ctx)
 }
 
-// oneArgument wants exactly one argument, and says which it is.
+// oneArgument requires exactly one argument, and says which.
 func oneArgument(which string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {
@@ -117,13 +116,13 @@ func oneArgument(which string) cobra.PositionalArgs {
 	}
 }
 
-// usageError is a mistake in the command line itself.
+// usageError is a mistake in the command line.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-// hintError is an error with what to do about it.
+// hintError is an error with a hint.
 type hintError struct {
 	err  error
 	hint string
@@ -132,14 +131,13 @@ type hintError struct {
 func (e *hintError) Error() string { return e.err.Error() }
 func (e *hintError) Unwrap() error { return e.err }
 
-// afterChange says how to have a host again whose journal was changed.
+// afterChange says how to recover a host whose journal was changed.
 const afterChange = "then restore the newest complete copy, or start over: move toolhost.db, toolhost.db-wal, toolhost.db-shm, journal.head and keys/journal.key away"
 
-// errReported ends a command that has already said what was wrong.
+// errReported ends a command that has already reported what is wrong.
 var errReported = errors.New("already reported")
 
-// report prints why a command failed, and what to do, and returns the exit
-// code.
+// report prints why a command failed and what to do. It returns the exit code.
 func (a *app) report(cmd *cobra.Command, err error) int {
 	var mistakes *config.Error
 	var usage *usageError
@@ -147,9 +145,9 @@ func (a *app) report(cmd *cobra.Command, err error) int {
 	var problem *httpapi.Problem
 	var hinted *hintError
 	switch {
-	case errors.Is(err, errReported), errors.Is(err, syscall.EPIPE): // whoever read the output has seen enough
+	case errors.Is(err, errReported), errors.Is(err, syscall.EPIPE): // the reader of the output is gone
 	case errors.As(err, &mistakes):
-		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // nobody is left to tell
+		_ = mistakes.WriteText(a.stderr, isTerminal(a.stderr)) // there is no other output
 	case errors.As(err, &usage):
 		fmt.Fprintf(a.stderr, "toolhost: %v\nhint: %s --help\n", err, cmd.CommandPath())
 		return exitUsage

@@ -50,15 +50,14 @@ func (a *app) approvalsListCommand() *cobra.Command {
 }
 
 const (
-	// oneLook is how long one question for approvals waits for one.
+	// oneLook is how long one request for approvals waits.
 	oneLook = 30 * time.Second
-	// betweenHosts is how often it is looked for a host while none runs: who
-	// waits must not be the host, and so keep others from being it.
+	// betweenHosts is the time between two checks for a host while none runs. A waiting
+	// command must not become the host, since another process could not become it then.
 	betweenHosts = 200 * time.Millisecond
 )
 
-// listApprovals lists approvals. If there is none, and wait is set, it waits
-// for some time.
+// listApprovals lists approvals. If there is none and wait is set, it waits for some time.
 func (a *app) listApprovals(ctx context.Context, filter client.ApprovalFilter, wait bool) (records []approval.Record, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -97,7 +96,7 @@ func (a *app) printApprovals(records []approval.Record) error {
 	return table.Flush()
 }
 
-// until says how long a record can still be decided.
+// until returns how long a record can still be decided.
 func until(r approval.Record) string {
 	if r.State.Closed() {
 		return "-"
@@ -142,8 +141,7 @@ func (a *app) approvalsShowCommand() *cobra.Command {
 	return cmd
 }
 
-// printApproval prints all that there is to know about a call, and what to type to
-// decide about it.
+// printApproval prints everything about a call, and the commands that decide about it.
 func (a *app) printApproval(r approval.Record) error {
 	if _, err := fmt.Fprint(a.stdout, approval.Show(r).Text(a.columns())); err != nil || r.State != approval.Open {
 		return err
@@ -196,7 +194,7 @@ shell command, calls with exactly these commands. --plugin widens it; --path and
 	return cmd
 }
 
-// grantFlags say which later calls run unasked, too.
+// grantFlags describe the later calls that run unasked.
 type grantFlags struct {
 	client.Terms
 
@@ -214,7 +212,7 @@ func (g *grantFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&g.Commands, "command", nil, "cover only this shell command; a final \" *\" allows any plain words after it")
 }
 
-// terms returns what the flags say, or nil if they say nothing.
+// terms returns the terms of the flags, or nil if there are none.
 func (g *grantFlags) terms(flags *pflag.FlagSet) (*client.Terms, error) {
 	ends := g.Session || flags.Changed("for") || flags.Changed("uses")
 	switch {

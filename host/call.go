@@ -27,8 +27,7 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// maxStdin bounds arguments read from standard input; the pipeline accepts
-// less, and says so.
+// maxStdin bounds arguments from standard input. The pipeline has a lower bound.
 const maxStdin = 8 << 20
 
 func (a *app) callCommand() *cobra.Command {
@@ -52,7 +51,7 @@ A call that needs approval waits and prints how to approve it.`,
 				return wrongArguments(err)
 			}
 			hideArguments(args[1:])
-			a.logLevel = cmp.Or(a.logLevel, "error") // what a result leaves out, the log tells
+			a.logLevel = cmp.Or(a.logLevel, "error") // the log has details that a result leaves out
 			return a.call(cmd.Context(), client.Call{Tool: args[0], Arguments: arguments, Context: about, IdempotencyKey: key})
 		},
 	}
@@ -61,7 +60,7 @@ A call that needs approval waits and prints how to approve it.`,
 	return cmd
 }
 
-// namesATool refuses a command line without the name of a tool.
+// namesATool requires the name of a tool.
 func namesATool(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return errors.New("expected the name of a tool; toolhost tools lists them")
@@ -98,8 +97,7 @@ func (a *app) arguments(args []string) ([]byte, error) {
 	return json.Marshal(pairs)
 }
 
-// wrongArguments is a mistake in the command line, unless it is one that a model
-// could have made too.
+// wrongArguments returns a usage error, unless a model could make the same mistake.
 func wrongArguments(err error) error {
 	if _, ok := errors.AsType[*tool.Error](err); ok {
 		return err
@@ -107,7 +105,7 @@ func wrongArguments(err error) error {
 	return &usageError{err}
 }
 
-// readable returns arguments that are JSON, and says where others are not.
+// readable returns arguments if they are JSON; the error says where they are not.
 func readable(arguments []byte) ([]byte, error) {
 	if _, err := schema.Read(arguments); err != nil {
 		return nil, err
@@ -115,8 +113,8 @@ func readable(arguments []byte) ([]byte, error) {
 	return arguments, nil
 }
 
-// isJSON reports whether an argument is meant as JSON: an object, or a string
-// for a tool that takes one as its whole arguments.
+// isJSON reports whether an argument is JSON: an object, or a string for a tool that takes one
+// as its whole arguments.
 func isJSON(arg string) bool {
 	arg = strings.TrimSpace(arg)
 	return strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, `"`)
@@ -148,8 +146,7 @@ func (a *app) call(ctx context.Context, call client.Call) error {
 	return failure
 }
 
-// showProgress shows how far calls have come, if somebody sees it, until the
-// function that it returns is called.
+// showProgress shows the progress of calls on a terminal until stop is called.
 func (a *app) showProgress(ctx context.Context, c *client.Client) (stop func()) {
 	if !isTerminal(a.stderr) {
 		return func() {}
@@ -172,7 +169,7 @@ func (a *app) showProgress(ctx context.Context, c *client.Client) (stop func()) 
 	}
 }
 
-// printResult prints what a person reads of a result.
+// printResult prints a result for people.
 func (a *app) printResult(r *client.Result) error {
 	if r == nil {
 		return nil
@@ -215,25 +212,24 @@ func progressLine(p tool.Progress) string {
 	return fmt.Sprintf("%g", p.Progress)
 }
 
-// waiting is a call that is being waited for, however long a person takes to
-// decide about it, and however often its host is replaced meanwhile: a command
-// in another terminal may be the host for as long as it runs. The call has an
-// idempotency key, so that it has its effect once, to how many hosts ever it is
-// made.
+// waiting waits for a call, however long a person takes to decide, and however often the host
+// is replaced meanwhile: a command in another terminal may be the host while it runs. The
+// call has an idempotency key, so that it has its effect once, however many hosts it is sent
+// to.
 type waiting struct {
 	app  *app
 	call client.Call
 
-	outcome client.Outcome // as it is known so far
+	outcome client.Outcome // the last known outcome
 	unknown bool           // there is no such tool
-	told    string         // the approval that the person at the terminal knows of
+	told    string         // the approval that the person at the terminal knows
 }
 
 const (
-	// onePoll is how long one question about a call waits for its end. When it
-	// is asked about anew, the person at the terminal hears of it that late.
+	// onePoll is how long one request for an outcome waits. It is also the longest time
+	// until the person at the terminal learns of a new approval.
 	onePoll = 2 * time.Second
-	// maxHosts bounds the hosts that one call is made to.
+	// maxHosts bounds the hosts that one call is sent to.
 	maxHosts = 10
 )
 
@@ -242,7 +238,7 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 	if call.IdempotencyKey == "" {
 		call.IdempotencyKey = "cli-" + rand.Text()
 	}
-	call.Asks = true // the person at the terminal is told what it waits for
+	call.Asks = true // to tell the person at the terminal about an approval
 	w := &waiting{app: a, call: call}
 	var err error
 	for lost := 0; lost < maxHosts; {
@@ -254,7 +250,7 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 		if err == nil && w.ended() || err != nil && !hostGone(err) || pause(ctx, betweenHosts) != nil {
 			break
 		}
-		if err != nil || !w.turnedAway() { // a host that stops says so each time
+		if err != nil || !w.turnedAway() { // a stopping host refuses each time
 			lost++
 		}
 	}
@@ -264,8 +260,8 @@ func (a *app) await(ctx context.Context, call client.Call) (*waiting, error) {
 	return w, err
 }
 
-// wait makes the call, or finds the one that was made before, and waits for its
-// end. When ctx ends, the call is canceled.
+// wait makes the call, or finds the earlier one, and waits for its end. When ctx ends, the
+// call is canceled.
 func (w *waiting) wait(ctx context.Context, c *client.Client) error {
 	defer w.app.showProgress(ctx, c)()
 	var err error
@@ -276,7 +272,7 @@ func (w *waiting) wait(ctx context.Context, c *client.Client) error {
 		switch next, err = c.Outcome(ctx, w.outcome.ToolCallID, onePoll); {
 		case err == nil:
 			w.outcome = next
-		case isStatus(err, http.StatusNotFound): // another host, which has not begun it
+		case isStatus(err, http.StatusNotFound): // a new host, which does not know the call
 			err = client.ErrNoHost
 		}
 	}
@@ -290,7 +286,7 @@ func (w *waiting) wait(ctx context.Context, c *client.Client) error {
 	return err
 }
 
-// tell says what the call waits for, once.
+// tell prints what the call waits for, once.
 func (w *waiting) tell() {
 	id := w.outcome.ApprovalID
 	if id == "" || id == w.told {
@@ -305,8 +301,8 @@ func (w *waiting) tell() {
 		news, w.app.command("approvals show "+id), w.app.command("approvals approve "+id))
 }
 
-// tellStranded says that the call's host has gone and that no other one can start: the
-// configuration has mistakes by now, which are told after this.
+// tellStranded prints that the call's host is gone and that no other can start, because the
+// configuration now has mistakes. The caller reports the mistakes.
 func (w *waiting) tellStranded() {
 	what := "its outcome is unknown"
 	if w.turnedAway() || w.outcome.Status == client.Pending && w.outcome.ApprovalID != "" {
@@ -317,38 +313,37 @@ func (w *waiting) tellStranded() {
 		w.outcome.ToolCallID, what, w.app.command(again))
 }
 
-// ended reports whether the call has ended, and not only its host: a call that
-// a stopping host turned away is made to the next one.
+// ended reports whether the call has ended. A call that a stopping host refused is sent to the
+// next one.
 func (w *waiting) ended() bool { return w.outcome.Status != client.Pending && !w.turnedAway() }
 
-// turnedAway reports whether a host that stops did not run the call.
+// turnedAway reports whether a stopping host refused the call.
 func (w *waiting) turnedAway() bool {
 	failure := w.outcome.Failure()
 	return failure != nil && failure.Code == tool.Unavailable && strings.HasPrefix(failure.Message, operation.Stopping)
 }
 
-// hostGone reports whether a host went away while it was asked.
+// hostGone reports whether an error means that the host is gone or stopping.
 func hostGone(err error) bool {
 	return isStatus(err, http.StatusServiceUnavailable) || errors.Is(err, client.ErrNoHost) || errors.Is(err, client.ErrBroken)
 }
 
-// isStatus reports whether a host answered with a status.
+// isStatus reports whether an error is an answer with a status.
 func isStatus(err error, status int) bool {
 	problem, ok := errors.AsType[*httpapi.Problem](err)
 	return ok && problem.Status == status
 }
 
-// hideArguments overwrites arguments of the command line in the memory that the
-// system shows as this process's, where every account can read them: one of them
-// may be a secret. It overwrites no string that is not of the command line.
-// Nothing may use the arguments afterwards.
+// hideArguments overwrites arguments in the memory of the command line, which every account can
+// read: an argument may be a secret. It overwrites no other strings. Nothing may use the
+// arguments afterwards.
 func hideArguments(args []string) {
 	for _, own := range os.Args {
 		if own != "" && slices.ContainsFunc(args, func(arg string) bool { return memoryOf(arg) == memoryOf(own) }) {
-			clear(unsafe.Slice(memoryOf(own), len(own))) //nolint:gosec // the runtime does not copy what the system gave it
+			clear(unsafe.Slice(memoryOf(own), len(own))) //nolint:gosec // the runtime does not copy the command line
 		}
 	}
 }
 
-// memoryOf is where the text of a string is in memory.
-func memoryOf(s string) *byte { return unsafe.StringData(s) } //nolint:gosec // it is compared, and overwritten where it is the system's
+// memoryOf returns the address of a string's text.
+func memoryOf(s string) *byte { return unsafe.StringData(s) } //nolint:gosec // it is only compared, and overwritten in the command line

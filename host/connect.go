@@ -60,8 +60,7 @@ elicitation lets the client ask its own user for approval.`,
 	return cmd
 }
 
-// namesAClient refuses a command line that does not name one client that is
-// known.
+// namesAClient requires the name of one known client.
 func namesAClient(_ *cobra.Command, args []string) error {
 	names := clientNames()
 	switch {
@@ -79,7 +78,7 @@ func namesAClient(_ *cobra.Command, args []string) error {
 	return err
 }
 
-// connect prints what connects a client.
+// connect prints the configuration of a client.
 func (a *app) connect(client, name, tokenFile string, http bool) error {
 	reach := a.overStdio
 	if http {
@@ -89,7 +88,7 @@ func (a *app) connect(client, name, tokenFile string, http bool) error {
 	if err != nil {
 		return err
 	}
-	known := mcpClients()[slices.Index(clientNames(), client)] // namesAClient has looked
+	known := mcpClients()[slices.Index(clientNames(), client)] // checked by namesAClient
 	text, err := known.text(name, server)
 	if err != nil {
 		return fmt.Errorf("connect %s: %w", client, err)
@@ -108,7 +107,7 @@ func (a *app) connect(client, name, tokenFile string, http bool) error {
 	return err
 }
 
-// overHTTP is this host at the address of its configuration.
+// overHTTP returns the configured address of this host.
 func (a *app) overHTTP(tokenFile string) (clientServer, error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
@@ -163,7 +162,7 @@ func (a *app) overStdio(tokenFile string) (clientServer, error) {
 	if err != nil {
 		return clientServer{}, fmt.Errorf("find this program: %w", err)
 	}
-	if _, err := a.stateDir(); err != nil { // the client would be told later, and worse
+	if _, err := a.stateDir(); err != nil { // the client would get a worse error later
 		return clientServer{}, err
 	}
 	path, err := config.Find(a.configPath, nil)
@@ -190,21 +189,21 @@ func (a *app) overStdio(tokenFile string) (clientServer, error) {
 	return clientServer{command: program, args: args}, nil
 }
 
-// either is a list for a sentence.
+// either joins words for a sentence.
 func either(words []string) string {
 	last := len(words) - 1
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// mcpClient is a program that speaks MCP, as its user knows it.
+// mcpClient is a program that speaks MCP, by its name.
 type mcpClient struct {
 	name  string
 	where string // what to do with the text
-	http  string // what to do with it if it is for HTTP, "" for the same
+	http  string // what to do with the text for HTTP; "" for the same
 	text  func(name string, s clientServer) (string, error)
 }
 
-// mcpClients are the programs that connect knows.
+// mcpClients returns the programs that connect knows.
 func mcpClients() []mcpClient {
 	return []mcpClient{
 		{"claude-code", "run this command in the project's directory", "put this into .mcp.json in the project's directory", claudeCode},
@@ -222,7 +221,7 @@ func clientNames() (names []string) {
 	return names
 }
 
-// clientServer is how a client reaches a host: at an address with a token, or by
+// clientServer describes how a client reaches a host: at an address with a token, or by
 // starting a command.
 type clientServer struct {
 	url, token string
@@ -230,7 +229,7 @@ type clientServer struct {
 	args       []string
 }
 
-// authorization is the value of the header that carries the token.
+// authorization returns the header with the token.
 func (s clientServer) authorization() string { return "Bearer " + s.token }
 
 // clientEntry is a server in the JSON that clients read.
@@ -249,8 +248,8 @@ func (s clientServer) entry() clientEntry {
 	return clientEntry{URL: s.url, Headers: map[string]string{"Authorization": s.authorization()}}
 }
 
-// claudeCode is the command that adds a server to Claude Code, or what its file
-// holds: a token does not belong on a command line, which every account can read.
+// claudeCode returns the command that adds a server to Claude Code, or the content of its file
+// for HTTP: every account can read a command line, so it must not hold a token.
 func claudeCode(name string, s clientServer) (string, error) {
 	if s.command == "" {
 		entry := s.entry()
@@ -277,7 +276,7 @@ func vscode(name string, s clientServer) (string, error) {
 	return indented(map[string]any{"servers": map[string]any{name: entry}})
 }
 
-// codex is the table of a server in the configuration of Codex.
+// codex returns the table of a server in the configuration of Codex.
 func codex(name string, s clientServer) (string, error) {
 	if s.command != "" {
 		return fmt.Sprintf("[mcp_servers.%s]\ncommand = %s\nargs = %s", name, inTOML(s.command), inTOML(s.args)), nil
@@ -285,7 +284,7 @@ func codex(name string, s clientServer) (string, error) {
 	return fmt.Sprintf("[mcp_servers.%s]\nurl = %s\nhttp_headers = { Authorization = %s }", name, inTOML(s.url), inTOML(s.authorization())), nil
 }
 
-// inTOML is a string or a list of them: one of JSON is one of TOML, too.
+// inTOML returns a string or a list of strings: their JSON is valid TOML.
 func inTOML(v any) string {
 	text, _ := json.Marshal(v) // never fails for strings
 	return string(text)

@@ -16,8 +16,7 @@ import (
 	"github.com/toolhost/toolhost/host/internal/front/client"
 )
 
-// decide carries a decision out that a person confirms, and prints what was
-// decided.
+// decide carries out a decision that a person confirms, and prints the result.
 func (a *app) decide(ctx context.Context, args []string, last, approves bool, question string, answer client.Answer) error {
 	send := (*client.Client).Reject
 	if approves {
@@ -59,8 +58,8 @@ func (a *app) decide(ctx context.Context, args []string, last, approves bool, qu
 	})
 }
 
-// chooseApproval returns the id that a command is about: the one that it names,
-// the last one that was asked, or the only one that is open.
+// chooseApproval returns the id of an approval: the given one, the newest one, or the only
+// open one.
 func chooseApproval(ctx context.Context, c *client.Client, args []string, last bool) (string, error) {
 	switch {
 	case len(args) == 1 && last:
@@ -80,11 +79,11 @@ func chooseApproval(ctx context.Context, c *client.Client, args []string, last b
 	return "", &usageError{fmt.Errorf("%d calls wait for approval: give an ID from toolhost approvals list, or --last", len(open))}
 }
 
-// shownFile is a file in the state directory that says which approval, or paused grant,
-// was last shown to this account.
+// shownFile is a file in the state directory that records which approval or paused grant this
+// account saw last.
 const shownFile = "shown.json"
 
-// shown says what of which approval or grant was shown.
+// shown identifies an approval or a grant as it was shown.
 type shown struct {
 	ID            string `json:"id"`
 	ArgumentsHash string `json:"arguments_hash"`
@@ -96,7 +95,7 @@ func shownOf(r approval.Record) shown {
 	return shown{ID: r.ID, ArgumentsHash: r.ArgumentsHash, PreviewDigest: r.PreviewDigest}
 }
 
-// noteShown remembers what was shown, in the place of what was before.
+// noteShown records what was shown last.
 func (a *app) noteShown(what shown) error {
 	path, err := a.shownPath()
 	if err != nil {
@@ -109,8 +108,7 @@ func (a *app) noteShown(what shown) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// wasShown reports whether something, as it is, is what was shown last. What cannot be
-// read was not.
+// wasShown reports whether an approval or a grant, as it is now, was shown last.
 func (a *app) wasShown(what shown) bool {
 	var last shown
 	path, err := a.shownPath()
@@ -126,12 +124,12 @@ func (a *app) shownPath() (string, error) {
 	return filepath.Join(stateDir, shownFile), err
 }
 
-// errUndecided ends a command whose user did not say yes.
+// errUndecided ends a command whose user did not confirm.
 var errUndecided = errors.New("nothing was decided")
 
-// confirm lets a person see an approval before deciding about it: on a terminal it
-// shows the approval and asks. Elsewhere it refuses any but the one that was shown
-// last: what the command line names may come from the agent.
+// confirm makes sure that a person has seen an approval: on a terminal it shows the approval
+// and asks. Elsewhere it accepts only the one that was shown last, since the agent may have
+// written the command line.
 func (a *app) confirm(ctx context.Context, r approval.Record, question string) error {
 	if !a.onTerminal() {
 		if a.wasShown(shownOf(r)) {
@@ -148,8 +146,8 @@ func (a *app) confirm(ctx context.Context, r approval.Record, question string) e
 // onTerminal reports whether a person can be asked.
 func (a *app) onTerminal() bool { return isTerminal(a.stdin) && isTerminal(a.stderr) }
 
-// askYes shows a text on a terminal and asks a question. Its error says what stays as it
-// is if the answer is not yes.
+// askYes shows a text on a terminal and asks a question. If the answer is not yes, the error
+// says what stays unchanged.
 func (a *app) askYes(ctx context.Context, text, question, stays string) error {
 	if err := discardInput(a.stdin); err != nil {
 		return fmt.Errorf("discard what was typed before the question: %w", err)
@@ -167,8 +165,8 @@ func (a *app) askYes(ctx context.Context, text, question, stays string) error {
 	return nil
 }
 
-// maxTyped bounds a line that a person types, in bytes, and pollTerminal is how
-// often the end of the command is looked for meanwhile, in milliseconds.
+// maxTyped bounds a line that a person types, in bytes. pollTerminal is the time between two
+// checks for the end of the command, in milliseconds.
 const (
 	maxTyped     = 4096
 	pollTerminal = 100
@@ -184,7 +182,7 @@ func readLine(ctx context.Context, terminal *os.File) (string, error) {
 		case err != nil:
 			return "", fmt.Errorf("read the answer: %w", err)
 		}
-		line := make([]byte, maxTyped) // a terminal gives a line at a time
+		line := make([]byte, maxTyped) // a terminal returns one line at a time
 		n, err := terminal.Read(line)
 		if n == 0 && err != nil {
 			return "", fmt.Errorf("%w: there is no answer", errUndecided)
@@ -194,7 +192,7 @@ func readLine(ctx context.Context, terminal *os.File) (string, error) {
 	return "", context.Cause(ctx)
 }
 
-// approveQuestion asks what the flags of approve say.
+// approveQuestion returns the question for the flags of approve.
 func approveQuestion(flags *pflag.FlagSet, grants bool) string {
 	if !grants {
 		return "Let this call run once?"

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// discardInput drops what was typed or pasted into a terminal before it is asked:
-// it answers no question.
+// discardInput drops input that was typed or pasted before a question: it is no answer.
 func discardInput(terminal *os.File) error {
 	return unix.IoctlSetInt(int(terminal.Fd()), unix.TCFLSH, unix.TCIFLUSH)
 }

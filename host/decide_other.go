@@ -11,8 +11,7 @@ import (
 // readQueue is FREAD of BSD: the input of a terminal.
 const readQueue = 1
 
-// discardInput drops what was typed or pasted into a terminal before it is asked:
-// it answers no question.
+// discardInput drops input that was typed or pasted before a question: it is no answer.
 func discardInput(terminal *os.File) error {
 	return unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCFLUSH, readQueue)
 }

@@ -22,13 +22,13 @@ import (
 
 // diagnosis is what `toolhost doctor --json` prints.
 type diagnosis struct {
-	// OK says that everything can be had that the configuration requires.
+	// OK is set if the machine has everything that the configuration requires.
 	OK bool `json:"ok"`
 	daemon.Examination
 	// Files and Mistakes are those of the configuration, if there is one.
 	Files    []string         `json:"files,omitempty"`
 	Mistakes []config.Mistake `json:"mistakes"`
-	// Warnings are what in the configuration is no mistake, and probably not meant.
+	// Warnings are settings that are valid but probably not intended.
 	Warnings []string `json:"warnings,omitempty"`
 	// Journal is that of the configuration's state directory, if there is one.
 	Journal *journalDiagnosis `json:"journal,omitempty"`
@@ -101,7 +101,7 @@ func (a *app) printDiagnosis(d diagnosis) error {
 	return errors.Join(printMachine(a.stdout, d.Machine), printLevels(a.stdout, d.Machine), printExamined(a.stdout, d), printJournal(a.stdout, d.Journal))
 }
 
-// printMachine prints what the layers depend on.
+// printMachine prints the properties of the machine that layers depend on.
 func printMachine(w io.Writer, m sandbox.Machine) error {
 	table := newTable(w)
 	fmt.Fprintf(table, "system\t%s %s (%s)\n", m.System, line(m.Kernel), m.Arch)
@@ -126,8 +126,8 @@ func printMachine(w io.Writer, m sandbox.Machine) error {
 	return table.Flush()
 }
 
-// has says whether a layer is in force, and what is missing of it; "" if a report
-// does not speak of it.
+// has returns whether a layer is in force and what is missing of it; "" if the report does not
+// mention it.
 func has(r sandbox.Report, layer sandbox.Layer) string {
 	answer := ""
 	if slices.ContainsFunc(r.Layers, func(text string) bool {
@@ -148,8 +148,8 @@ func has(r sandbox.Report, layer sandbox.Layer) string {
 	return answer
 }
 
-// printLevels prints what each level adds to the one before it, and then all that
-// is missing somewhere.
+// printLevels prints what each level adds to the one before it, and then everything that is
+// missing.
 func printLevels(w io.Writer, m sandbox.Machine) error {
 	fmt.Fprintln(w)
 	table := newTable(w)
@@ -164,7 +164,7 @@ func printLevels(w io.Writer, m sandbox.Machine) error {
 	}
 	auto := fmt.Sprintf("auto, the default, gives %s here", m.Strongest)
 	if more := without(m.Auto.Sandbox.Layers, m.Levels[m.Strongest-sandbox.Off].Sandbox.Layers); len(more) > 0 {
-		auto += ", and beside that " + strings.Join(more, ", ")
+		auto += ", and also " + strings.Join(more, ", ")
 	}
 	fmt.Fprintf(w, "\n%s\n", auto)
 	return printMissing(w, append(slices.Clone(m.Levels), m.Auto))
@@ -177,7 +177,7 @@ func yesNo(yes bool) string {
 	return "no"
 }
 
-// addedTo says what a level has in force beside what the one before it has.
+// addedTo returns the layers that a level adds to the one before it.
 func addedTo(before []string, level sandbox.Level) string {
 	if level.Problem != "" {
 		return line(level.Problem)
@@ -192,12 +192,12 @@ func addedTo(before []string, level sandbox.Level) string {
 	return "and " + strings.Join(added, ", ")
 }
 
-// without returns what of all is not in some.
+// without returns the elements of all that are not in some.
 func without(all, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(text string) bool { return slices.Contains(some, text) })
 }
 
-// lack is what several levels miss for one reason.
+// lack is a reason for which layers are missing in several levels.
 type lack struct {
 	reason, remedy string
 	layers, levels []string
@@ -227,7 +227,7 @@ func printMissing(w io.Writer, levels []sandbox.Level) error {
 		fmt.Fprintf(w, "  %s, in %s: %s\n", strings.Join(l.layers, ", "), strings.Join(l.levels, ", "), line(l.reason))
 		if l.remedy != "" && !slices.Contains(told, l.remedy) {
 			told = append(told, l.remedy)
-			fmt.Fprintf(w, "    to have it: %s\n", line(l.remedy))
+			fmt.Fprintf(w, "    remedy: %s\n", line(l.remedy))
 		}
 	}
 	return nil
@@ -265,20 +265,19 @@ func printExamined(w io.Writer, d diagnosis) error {
 			fmt.Fprintf(w, "%s: missing: %s\n", p.Name, text)
 		}
 		if len(p.Protect) > 0 {
-			fmt.Fprintf(w, "%s: protect: %s: as found when it starts; the kernel does not hold repositories and files that appear later\n", p.Name, strings.Join(p.Protect, ", "))
+			fmt.Fprintf(w, "%s: protect: %s: as found when it starts; the kernel does not protect repositories and files that appear later\n", p.Name, strings.Join(p.Protect, ", "))
 		}
 		if len(p.Forbidden) > 0 {
 			fmt.Fprintf(w, "%s: forbidden: hidden as found when it starts; %s\n", p.Name, daemon.NotHidden)
 		}
 		if len(p.Exposed) > 0 {
-			fmt.Fprintf(w, "%s: exposed: %s: where it may write; it can change one that is replaced while it runs, so keep them elsewhere\n", p.Name, line(strings.Join(p.Exposed, ", ")))
+			fmt.Fprintf(w, "%s: exposed: %s: it may write to their directories, and can change a file that is replaced while it runs; keep them elsewhere\n", p.Name, line(strings.Join(p.Exposed, ", ")))
 		}
 	}
 	return nil
 }
 
-// starts says whether a plugin starts, and without which layers that its sandbox
-// requires.
+// starts returns whether a plugin starts, and the required layers that it starts without.
 func starts(p daemon.ExaminedPlugin) string {
 	if !p.Starts || p.Sandbox == nil {
 		return yesNo(p.Starts)
@@ -295,14 +294,14 @@ func starts(p daemon.ExaminedPlugin) string {
 	return "yes, without " + strings.Join(missing, ", ")
 }
 
-// journalDiagnosis is what doctor says of a journal.
+// journalDiagnosis is the result of doctor about a journal.
 type journalDiagnosis struct {
-	// State is what is known of it; "" if there is no telling.
+	// State is its integrity; "" if it is not known.
 	State journal.Integrity `json:"state,omitempty"`
-	// Problem says what is wrong, or why there is no telling.
+	// Problem describes what is wrong, or why the state is not known.
 	Problem string `json:"problem,omitempty"`
 
-	lost bool // a host runs that cannot record calls
+	lost bool // the running host cannot record calls
 }
 
 // wrong reports whether the journal was changed, or calls cannot be recorded.
@@ -310,12 +309,12 @@ func (d *journalDiagnosis) wrong() bool {
 	return d != nil && (d.State == journal.Changed || d.lost)
 }
 
-// diagnoseJournal asks the host that runs, or looks itself. It returns nil if no
-// configuration names a state directory with a journal, and makes none.
+// diagnoseJournal asks the running host, or verifies the journal itself. It returns nil if no
+// configuration names a state directory with a journal, and creates none.
 func (a *app) diagnoseJournal(ctx context.Context) *journalDiagnosis {
 	stateDir, err := a.stateDir()
 	if err != nil {
-		return nil // which doctor says of the configuration
+		return nil // doctor reports the mistake in the configuration
 	}
 	if _, err := os.Stat(filepath.Join(stateDir, daemon.Database)); err != nil {
 		if answers(ctx, stateDir) {
@@ -336,7 +335,7 @@ func (a *app) diagnoseJournal(ctx context.Context) *journalDiagnosis {
 	return &journalDiagnosis{State: journal.Verified}
 }
 
-// askJournal asks the host that runs.
+// askJournal asks the running host.
 func askJournal(ctx context.Context, stateDir string) *journalDiagnosis {
 	c, err := client.New(client.Options{StateDir: stateDir, Name: "toolhost", Session: "cli"})
 	if err != nil {

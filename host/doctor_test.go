@@ -67,14 +67,14 @@ basic     yes    and landlock v7
 isolated  no     and caps=0
 strict    no     the same
 
-auto, the default, gives basic here, and beside that caps=0
+auto, the default, gives basic here, and also caps=0
 
 missing
   userns, in isolated, strict, auto: not permitted
-    to have it: permit it
+    remedy: permit it
   pidns, mounts, in isolated, strict, auto: it needs the layer userns
   cgroup, in auto: not\x1b delegated
-    to have it: Delegate=yes
+    remedy: Delegate=yes
 `},
 		{"a level that fails", diagnosis{Examination: daemon.Examination{Machine: broken}}, `
 system           linux 6.18 (arm64)
@@ -134,7 +134,7 @@ gone    auto       no                 b.hcl:5
 fs: sandbox: rlimits, caps=0
 
 git: sandbox: rlimits
-git: missing: proc, which the sandbox requires: masked; to have it: unmask it
+git: missing: proc, which the sandbox requires: masked; remedy: unmask it
 
 b.hcl:1: plugin "web": its sandbox requires netns
 web: sandbox: rlimits

@@ -67,13 +67,13 @@ command again to confirm.`,
 	}
 }
 
-// confirmGrant shows why a grant is paused, and confirms it if the person agrees.
+// confirmGrant shows why a grant is paused, and resumes it if the person agrees.
 func (a *app) confirmGrant(ctx context.Context, c *client.Client, id string) error {
 	grants, err := c.Grants(ctx, false)
 	if err != nil {
 		return err
 	}
-	grant := approval.Grant{ID: id} // of any other, the host says why it cannot be confirmed
+	grant := approval.Grant{ID: id} // for any other grant, the host explains why it cannot be confirmed
 	if i := slices.IndexFunc(grants, func(g approval.Grant) bool { return g.ID == id }); i >= 0 {
 		grant = grants[i]
 	}
@@ -92,7 +92,7 @@ func (a *app) confirmGrant(ctx context.Context, c *client.Client, id string) err
 	return err
 }
 
-// agreeToGrant lets a person see what has changed before a grant is confirmed.
+// agreeToGrant shows a person what has changed before a grant is resumed.
 func (a *app) agreeToGrant(ctx context.Context, g approval.Grant) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s: %s, for %s\n", g.ID, line(g.Covers), line(g.User))
@@ -132,7 +132,7 @@ func (a *app) printGrants(grants []approval.Grant) error {
 	return table.Flush()
 }
 
-// lasts says how long a grant lasts, or why it has ended.
+// lasts returns how long a grant lasts, or why it has ended.
 func lasts(g approval.Grant) string {
 	if g.Paused != nil && len(g.Paused.Changes) > 0 {
 		text := "paused: " + g.Paused.Changes[0]

@@ -23,7 +23,7 @@ type serving struct {
 	Token    string `json:"token_file,omitempty"`
 }
 
-// greet says how the host in this process is reached, and what to type first.
+// greet prints how to reach the host in this process, and what to type first.
 func (a *app) greet(ctx context.Context, address string) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -40,7 +40,7 @@ func (a *app) greet(ctx context.Context, address string) error {
 	return err
 }
 
-// greeting is what a person reads when the host is ready.
+// greeting returns the text for a person when the host is ready.
 func (a *app) greeting(view serving, first []firstCall) string {
 	var b strings.Builder
 	add := func(what, text string) { fmt.Fprintf(&b, "  %-9s%s\n", what, text) }
@@ -63,15 +63,14 @@ func (a *app) greeting(view serving, first []firstCall) string {
 	return b.String()
 }
 
-// firstCall is a call for somebody who sees this host for the first time.
+// firstCall is an example call for a new user of this host.
 type firstCall struct{ what, words string }
 
-// firstCalls returns a call that reads and runs at once, and one that changes
-// something and waits for a person: those that need the least to be said, of the
-// first plugin that has one, and nothing beyond this machine. The host knows no tool
-// by name, so it looks at what its plugins offer.
+// firstCalls returns a call that reads and runs at once, and one that changes something and
+// waits for a person: calls with the fewest arguments, of the first plugin that has one, and
+// only on this machine. The host knows no tool by name, so it examines the offered tools.
 func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
-	_ = a.asAgent(ctx, func(c *client.Client) error { // an extra: the host serves without it
+	_ = a.asAgent(ctx, func(c *client.Client) error { // without examples after an error
 		tools, err := c.Tools(ctx)
 		if err != nil {
 			return err
@@ -103,9 +102,8 @@ func (a *app) firstCalls(ctx context.Context) (calls []firstCall) {
 	return calls
 }
 
-// simplest returns the call of the first tool that fits, of those that need no
-// argument before those that need one, and those that may destroy something
-// last.
+// simplest returns a call of the first tool that fits. Tools without required arguments come
+// before tools with one, and destructive tools come last.
 func simplest(tools []httpapi.Tool, fits func(httpapi.Tool, []string) bool) (words []string) {
 	for _, destructive := range []bool{false, true} {
 		for count := range 2 {
@@ -119,7 +117,7 @@ func simplest(tools []httpapi.Tool, fits func(httpapi.Tool, []string) bool) (wor
 	return nil
 }
 
-// example returns arguments for a tool that needs nothing but texts.
+// example returns arguments for a tool that requires only texts.
 func example(t httpapi.Tool) (pairs []string, ok bool) {
 	var schema struct {
 		Required   []string `json:"required"`

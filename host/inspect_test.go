@@ -42,7 +42,7 @@ SHA-256:    0a1b
 Limits:     core 0B
 Isolation:  auto
 In force:   rlimits, caps=0
-Missing:    pidns, ipcns: not permitted; to have it: permit it
+Missing:    pidns, ipcns: not permitted; remedy: permit it
 Missing:    proc: it needs the layer pidns
 Crashes:    1
 

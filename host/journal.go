@@ -34,9 +34,8 @@ func (a *app) journalTailCommand() *cobra.Command {
 	return cmd
 }
 
-// tailJournal prints the last rows, and those that follow until ctx ends: of
-// the host that runs, and of the next one. Without one it waits, so that others
-// can be the host.
+// tailJournal prints the last rows, and then new rows until ctx ends, also across a change of
+// hosts. While no host runs it waits, so that another process can become the host.
 func (a *app) tailJournal(ctx context.Context, lines int) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -64,12 +63,12 @@ func (a *app) tailJournal(ctx context.Context, lines int) error {
 		}
 	}
 	if hostGone(err) {
-		err = nil // Ctrl-C came while there was none
+		err = nil // Ctrl-C came while no host ran
 	}
 	return err
 }
 
-// followJournal prints the rows after one until the host has gone.
+// followJournal prints the rows after one until the host is gone.
 func (a *app) followJournal(ctx context.Context, c *client.Client, after *int64) error {
 	for row, err := range c.TailJournal(ctx, *after) {
 		if errors.Is(err, client.ErrEnded) || ctx.Err() != nil {
@@ -95,7 +94,7 @@ func (a *app) printRow(r journal.Record) error {
 	return err
 }
 
-// rowLine is a row for people.
+// rowLine returns a row for people.
 func rowLine(r journal.Record) string {
 	text := fmt.Sprintf("%d %s %-6s %s %s %s", r.Seq, r.Time.Local().Format(time.DateTime), r.Kind, r.Call, line(r.User), line(cmp.Or(r.Tool, r.Plugin)))
 	if r.Status != "" {
@@ -150,7 +149,7 @@ func (a *app) journalQueryCommand() *cobra.Command {
 	return cmd
 }
 
-// moment reads a time, or how long ago it was.
+// moment parses a time or an age.
 func moment(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -195,8 +194,7 @@ func (a *app) queryJournal(ctx context.Context, c *client.Client, q journal.Quer
 	return table.Flush()
 }
 
-// approvedBy is what approved a row's call and, if a person did, over which
-// channel.
+// approvedBy returns what approved a row's call and, for a person, the channel.
 func approvedBy(r journal.Record) string {
 	if r.ApprovedBy == "" || r.Via == "" {
 		return orDash(r.ApprovedBy)
@@ -228,8 +226,8 @@ func (a *app) journalVerifyCommand() *cobra.Command {
 	}
 }
 
-// verifyJournal has the journal checked by the host that runs, or checks it
-// here: a host does not start on a journal that was changed.
+// verifyJournal makes the running host verify the journal, or verifies it here: a host does
+// not start with a journal that was changed.
 func (a *app) verifyJournal(ctx context.Context) (report journal.Report, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {

@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// logQueue is how many lines may wait for a reader of the log; what comes
-	// when it is full is dropped and counted.
+	// logQueue bounds the lines that wait for a reader of the log. Further lines are dropped
+	// and counted.
 	logQueue = 1024
-	// logPatience is how long the end of the host waits for the last lines to
-	// be taken.
+	// logPatience is how long the end of the host waits for the last lines to be read.
 	logPatience = time.Second
 )
 
-// logWriter passes lines on from a goroutine of its own, so that a log that
-// nobody reads never holds up the host.
+// logWriter writes lines from its own goroutine, so that a log without a reader never blocks
+// the host.
 type logWriter struct {
 	lines chan []byte
 	ended chan struct{} // closed when everything is written
@@ -30,7 +29,7 @@ type logWriter struct {
 // newLogWriter returns a writer on top of w. The caller must Close it.
 func newLogWriter(w io.Writer) *logWriter {
 	l := &logWriter{lines: make(chan []byte, logQueue), ended: make(chan struct{})}
-	go l.pass(w) // ends with Close, or with the process if nobody reads
+	go l.pass(w) // ends with Close, or with the process if a write blocks
 	return l
 }
 
@@ -49,14 +48,14 @@ func (l *logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// pass writes the lines, and says between them how many were dropped.
+// pass writes the lines, and the number of dropped ones.
 func (l *logWriter) pass(w io.Writer) {
 	defer close(l.ended)
 	for line := range l.lines {
 		if n := l.takeDropped(); n > 0 {
 			_, _ = fmt.Fprintf(w, "toolhost: %d log lines were dropped because nothing read them\n", n)
 		}
-		_, _ = w.Write(line) // there is no other place to complain
+		_, _ = w.Write(line) // there is no other log
 	}
 }
 
@@ -68,7 +67,7 @@ func (l *logWriter) takeDropped() int {
 	return n
 }
 
-// Close waits for what is queued to be written, but not for long.
+// Close waits for a moment until the queued lines are written.
 func (l *logWriter) Close() {
 	l.mu.Lock()
 	l.closed = true

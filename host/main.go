@@ -1,6 +1,6 @@
-// Command toolhost lets AI agents use tools without trusting them: every
-// family of tools is a process of its own under limits, one configuration file
-// says what may run, and agents reach it over MCP.
+// Command toolhost lets AI agents use tools without trusting them. Each plugin is a separate
+// process under limits, one configuration file decides what may run, and agents connect over
+// MCP.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// collectFrom is how many bytes the host takes before it collects its garbage as
-// often as it takes to need no more: many large results at once are much garbage.
+// collectFrom is the size of the heap, in bytes, above which the host collects garbage as
+// often as needed: many large results at once produce much garbage.
 const collectFrom = 128 << 20
 
 func main() {
@@ -25,8 +25,8 @@ func main() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(collectFrom)
 	}
-	// A reader that goes away is an error of the write, not the end of the host
-	// without its clean-up. (Ignoring the signal would reach the plugins.)
+	// A closed output is an error of the write and does not end the host without its
+	// clean-up. (Plugins would inherit an ignored signal.)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once

@@ -38,7 +38,7 @@ the client ask its own user for approval. Logs go to standard error.`,
 					return err
 				}
 			}
-			a.logLevel = cmp.Or(a.logLevel, "warn") // nobody but the log tells what happens between calls
+			a.logLevel = cmp.Or(a.logLevel, "warn") // only the log shows what happens between calls
 			if isTerminal(a.stdin) {
 				fmt.Fprint(a.stderr, "toolhost: waiting for an MCP client on standard input; to try a tool by hand: toolhost call --help\n")
 			}
@@ -49,9 +49,9 @@ the client ask its own user for approval. Logs go to standard error.`,
 	return cmd
 }
 
-// serveMCP connects the client to the host that holds the state directory, or
-// becomes that host. When that host goes, the client stays, and the next takes
-// its place. An empty token makes the client an agent of the local user.
+// serveMCP connects the client to the host that holds the state directory, or becomes that
+// host. When that host ends, the client stays connected to the next one. With an empty
+// token, the client is an agent of the local user.
 func (a *app) serveMCP(ctx context.Context, token string) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -62,7 +62,7 @@ func (a *app) serveMCP(ctx context.Context, token string) error {
 	for early := 0; ; {
 		began := time.Now()
 		err := a.lockOrJoin(ctx, stateDir, forClients, func() error { return s.asGuest(ctx) }, func(d *daemon.Daemon) error { return s.asHost(ctx, d) })
-		if isStatus(err, http.StatusServiceUnavailable) && ctx.Err() == nil { // it is stopping, and goes soon
+		if isStatus(err, http.StatusServiceUnavailable) && ctx.Err() == nil { // it is stopping
 			if s.clientLeft() || pause(ctx, retryTakeover) != nil {
 				return nil
 			}
@@ -73,7 +73,7 @@ func (a *app) serveMCP(ctx context.Context, token string) error {
 			return err
 		}
 		if early++; gone && s.ephemeral || errors.Is(err, relay.ErrStopped) || time.Since(began) > shortLife {
-			early = 0 // it has not ended because of this client
+			early = 0 // this client was not the cause
 		}
 		if early == maxHosts {
 			return fmt.Errorf("%w; so have %d others before it, one after the other", err, early-1)
@@ -95,13 +95,13 @@ const (
 	hostWait = time.Second
 )
 
-// mcpService is the one client of this process, and what serves it.
+// mcpService serves the client of this process.
 type mcpService struct {
 	app       *app
 	stateDir  string
 	token     string
 	relay     *relay.Relay
-	ephemeral bool // the last host that served the client was there for one command only
+	ephemeral bool // the last host ran for one command only
 }
 
 // asGuest lets the host that holds the state directory serve the client.
@@ -119,8 +119,8 @@ func (s *mcpService) asGuest(ctx context.Context) error {
 	return s.relay.Serve(ctx, conn)
 }
 
-// asHost lets a host in this process serve the client, as one in another would:
-// so the client stays when this host makes room for the next.
+// asHost lets a host in this process serve the client over its control socket, so that the
+// client stays when this host makes room for the next.
 func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	if err := d.ServeControl(ctx); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	err := d.StartFor(ctx, func(serving context.Context) error {
 		err := s.asGuest(serving)
 		if err == nil && serving.Err() != nil {
-			return relay.ErrStopped // before the client had taken its answers
+			return relay.ErrStopped // before the client had read its answers
 		}
 		return err
 	})
@@ -138,8 +138,8 @@ func (s *mcpService) asHost(ctx context.Context, d *daemon.Daemon) error {
 	return err
 }
 
-// awaitHost waits for the next host for hostWait, or hardly if the last one was
-// ephemeral. It returns false when the client has left, or ctx has ended.
+// awaitHost waits up to hostWait for the next host, and not after an ephemeral one. It returns
+// false if the client has left or ctx has ended.
 func (s *mcpService) awaitHost(ctx context.Context) bool {
 	if s.ephemeral {
 		return !s.clientLeft() && pause(ctx, retryTakeover) == nil

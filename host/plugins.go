@@ -57,8 +57,8 @@ command starts each plugin.`,
 	return group("plugins", "List, inspect and restart plugins", list, a.inspectCommand(), restart)
 }
 
-// findPlugins returns the plugins of the host that runs; without one, what
-// becomes of each when it is started.
+// findPlugins returns the plugins of the running host. Without one, it starts each plugin and
+// returns its state.
 func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -84,8 +84,7 @@ func (a *app) findPlugins(ctx context.Context) (plugins []httpapi.Plugin, err er
 	return a.tryPlugins(ctx, cfg)
 }
 
-// printPlugins prints a table, and below it what each may use and what is wrong
-// with it.
+// printPlugins prints a table, and below it the limits and problems of each plugin.
 func (a *app) printPlugins(views []httpapi.Plugin) error {
 	if len(views) == 0 {
 		fmt.Fprint(a.stdout, "no plugins; a plugin block in the configuration enables one\n")
@@ -108,8 +107,7 @@ func (a *app) printPlugins(views []httpapi.Plugin) error {
 	return nil
 }
 
-// printTrouble prints what is wrong with a plugin, which of its tools are refused, and
-// what has changed.
+// printTrouble prints the problems of a plugin, its refused tools, and its last change.
 func (a *app) printTrouble(v httpapi.Plugin) {
 	if why := problem(v.State); why != "" {
 		fmt.Fprintf(a.stdout, "\n%s\n", why)
@@ -129,7 +127,7 @@ func (a *app) printTrouble(v httpapi.Plugin) {
 	}
 }
 
-// problem says what is wrong with a plugin, or "".
+// problem describes what is wrong with a plugin, or returns "".
 func problem(s supervisor.State) string {
 	crash := s.LastCrash
 	switch {
@@ -144,8 +142,8 @@ func problem(s supervisor.State) string {
 	}
 }
 
-// lastLines is what a program said last, indented below the line that it
-// explains, if that is more than the line in the detail.
+// lastLines returns the last lines of a program's standard error, indented, if there are more
+// than the one in the detail.
 func lastLines(stderr string) string {
 	const most = 20
 	lines := strings.Split(strings.TrimSpace(stderr), "\n")
@@ -155,9 +153,9 @@ func lastLines(stderr string) string {
 	return "\n    " + paragraph(strings.Join(lines[max(0, len(lines)-most):], "\n"))
 }
 
-// printProblems says which plugins do not run, to somebody who misses a tool.
+// printProblems prints the plugins that do not run, for a person who misses a tool.
 func (a *app) printProblems(ctx context.Context) {
-	_ = a.asApprover(ctx, func(c *client.Client) error { // it is an extra, beside what is told anyway
+	_ = a.asApprover(ctx, func(c *client.Client) error { // an error here is not important
 		plugins, err := c.Plugins(ctx)
 		for _, p := range plugins {
 			if why := problem(p.State); why != "" {
@@ -198,8 +196,8 @@ crash. Without a running host, the command starts the plugin.`,
 	}
 }
 
-// findPlugin returns a plugin of the host that runs; without one, what becomes of
-// it when it is started.
+// findPlugin returns a plugin of the running host. Without one, it starts the plugin and
+// returns its state.
 func (a *app) findPlugin(ctx context.Context, name string) (p httpapi.Plugin, err error) {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -288,8 +286,7 @@ func (a *app) printPluginTools(tools []httpapi.PluginTool) error {
 	return table.Flush()
 }
 
-// gapLines say which layers are missing, why, and how to have them; each reason
-// and each remedy once.
+// gapLines returns the missing layers with reasons and remedies, each once.
 func gapLines(r sandbox.Report) []string {
 	var lines, told []string
 	for i := 0; i < len(r.Missing); {
@@ -305,7 +302,7 @@ func gapLines(r sandbox.Report) []string {
 		text += ": " + line(first.Reason)
 		if first.Remedy != "" && !slices.Contains(told, first.Remedy) {
 			told = append(told, first.Remedy)
-			text += "; to have it: " + line(first.Remedy)
+			text += "; remedy: " + line(first.Remedy)
 		}
 		lines = append(lines, text)
 	}

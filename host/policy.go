@@ -37,8 +37,8 @@ the tools of plugins that were started before.`,
 	return group("policy", "Check the rules in the configuration", test)
 }
 
-// printRuleCheck prints each test and each mistake. With a mistake it fails, and if not
-// all could be checked.
+// printRuleCheck prints each test and each mistake. It fails if there is a mistake, or if not
+// everything could be checked.
 func (a *app) printRuleCheck(check pipeline.RuleCheck) error {
 	print := a.printTests
 	if a.json {
@@ -48,7 +48,7 @@ func (a *app) printRuleCheck(check pipeline.RuleCheck) error {
 		return err
 	}
 	if len(check.Mistakes) > 0 || len(check.NotChecked) > 0 {
-		return errReported // a test that was not made does not pass
+		return errReported // a test that did not run does not pass
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (a *app) explain(ctx context.Context, c *client.Client, call client.Call) e
 	return err
 }
 
-// explanation is an explanation for people.
+// explanation returns an explanation for people.
 func explanation(e pipeline.Explanation) string {
 	rule := line(e.Rule)
 	if e.Where != "" {

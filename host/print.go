@@ -19,17 +19,16 @@ import (
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
-// Whatever a plugin, a model or a file has written is made visible before it
-// reaches a terminal: it could move the cursor, hide, or look like the host's
-// own words.
+// Texts of plugins, models and files are made visible before they reach a terminal: they could
+// move the cursor, hide characters, or imitate the host.
 
-// line returns a text of others as one line.
+// line returns a foreign text as one line.
 func line(text string) string {
 	return strings.Join(strings.Fields(tool.Visible(text)), " ")
 }
 
-// paragraph returns a text of others with its further lines indented, so that
-// none of them looks like one of ours.
+// paragraph returns a foreign text with its further lines indented, so that none imitates the
+// host.
 func paragraph(text string) string {
 	return strings.ReplaceAll(strings.TrimSpace(tool.Visible(text)), "\n", "\n    ")
 }
@@ -64,7 +63,7 @@ func indented(v any) (string, error) {
 	return escapeUnseen(strings.TrimSuffix(text.String(), "\n")), nil
 }
 
-// escapeUnseen escapes in JSON what nobody sees.
+// escapeUnseen escapes invisible characters in JSON.
 func escapeUnseen(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -79,8 +78,7 @@ func escapeUnseen(text string) string {
 	return b.String()
 }
 
-// printJSONLine prints v on one line, as JSON Lines. Characters that cannot be
-// seen are escaped.
+// printJSONLine prints v on one line, as JSON Lines, with invisible characters escaped.
 func (a *app) printJSONLine(v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -90,7 +88,7 @@ func (a *app) printJSONLine(v any) error {
 	return err
 }
 
-// columns is the width of the terminal, 0 if there is none.
+// columns returns the width of the terminal; 0 if there is none.
 func (a *app) columns() int {
 	f, ok := a.stdout.(*os.File)
 	if !ok || !isTerminal(f) {

@@ -19,21 +19,21 @@ import (
 	"github.com/toolhost/toolhost/host/internal/plugin/supervisor"
 )
 
-// maxTakeover bounds the wait for another host that is starting or stopping, and
-// retryTakeover is how often it is looked for.
+// maxTakeover bounds the wait for another host that is starting or stopping.
+// retryTakeover is the time between two attempts.
 const (
 	maxTakeover   = 10 * time.Second
 	retryTakeover = 20 * time.Millisecond
 )
 
-// asAgent passes a client that may call tools to f: of the host that runs with
-// this configuration, or of one that this process is for as long as f takes.
+// asAgent calls f with a client that may call tools: of the running host with this
+// configuration, or of a host in this process that runs as long as f.
 func (a *app) asAgent(ctx context.Context, f func(*client.Client) error) error {
 	return a.withClient(ctx, func(string) (string, error) { return "", nil }, f)
 }
 
-// asApprover is asAgent for a client that may decide about calls and administer
-// the host, and not call tools.
+// asApprover is asAgent for a client that may decide about calls and administer the host, but
+// not call tools.
 func (a *app) asApprover(ctx context.Context, f func(*client.Client) error) error {
 	return a.withClient(ctx, func(stateDir string) (string, error) {
 		return auth.ReadKey(filepath.Join(stateDir, auth.ApproverKey))
@@ -59,9 +59,8 @@ func (a *app) withClient(ctx context.Context, token func(stateDir string) (strin
 	})
 }
 
-// stateDir returns the state directory of the configuration, also of one with
-// mistakes: the host that runs with what stood there before can still be
-// reached.
+// stateDir returns the state directory of the configuration, even if that has mistakes: the
+// host that runs with its earlier content can still be reached.
 func (a *app) stateDir() (string, error) {
 	path, err := config.Find(a.configPath, nil)
 	if err != nil {
@@ -70,8 +69,8 @@ func (a *app) stateDir() (string, error) {
 	return config.StateDir(path, nil)
 }
 
-// reach runs f while a host holds the state directory: one that runs already, or an
-// ephemeral one in this process.
+// reach runs f while a host holds the state directory: the running one, or an ephemeral one
+// in this process.
 func (a *app) reach(ctx context.Context, stateDir string, f func() error) error {
 	return a.lockOrJoin(ctx, stateDir, forOneCommand, f, func(d *daemon.Daemon) error {
 		if err := d.ServeControl(ctx); err != nil {
@@ -124,7 +123,7 @@ func answers(ctx context.Context, stateDir string) bool {
 	return true
 }
 
-// command is how a command is typed that speaks to the same host.
+// command returns a command line for the same host.
 func (a *app) command(words string) string {
 	text := shellQuoted(cmp.Or(a.program, "toolhost")) + " " + words
 	if a.configPath != "" {
@@ -133,10 +132,10 @@ func (a *app) command(words string) string {
 	return text
 }
 
-// shellQuoted is shellWord for a word that is shown, not run.
+// shellQuoted is shellWord for a word that is printed, not executed.
 func shellQuoted(word string) string { return shellWord(line(word)) }
 
-// shellWord is a word as a shell reads it back.
+// shellWord quotes a word for a shell.
 func shellWord(word string) string {
 	if word != "" && !strings.ContainsFunc(word, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+:@", r)
@@ -157,8 +156,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// withDaemon builds a host in this process, passes it to f and stops it. The
-// error is a [*daemon.HeldError] if another process is the host.
+// withDaemon builds a host in this process, passes it to f and stops it. If another process is
+// the host, the error is a [*daemon.HeldError].
 func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) error) (err error) {
 	cfg, err := a.loadConfig()
 	if err != nil {
@@ -184,8 +183,7 @@ func (a *app) withDaemon(ctx context.Context, stay stay, f func(*daemon.Daemon) 
 	return f(d)
 }
 
-// openLog opens the log at the level that the flags say. The caller must close
-// it.
+// openLog opens the log at the level of the flags. The caller must close it.
 func (a *app) openLog(cfg *config.Config) (*logWriter, hclog.Logger, error) {
 	level := hclog.LevelFromString(cmp.Or(a.logLevel, "off"))
 	if level == hclog.NoLevel {
@@ -195,8 +193,8 @@ func (a *app) openLog(cfg *config.Config) (*logWriter, hclog.Logger, error) {
 	return log, hclog.New(&hclog.LoggerOptions{Name: "toolhost", Level: level, Output: log}), nil
 }
 
-// loadConfig reads the configuration that the flags and the environment name.
-// It refuses wrong settings of a plugin too, as far as they are known to be.
+// loadConfig reads the configuration that the flags and the environment name. It checks the
+// settings of plugins whose schema is known.
 func (a *app) loadConfig() (*config.Config, error) {
 	path, err := config.Find(a.configPath, nil)
 	if err != nil {

@@ -36,7 +36,7 @@ like toolhost reload. Logs go to standard error.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a.logLevel = cmp.Or(a.logLevel, "info")
-			hangups := make(chan os.Signal, 1) // from the very start, which a hangup must not end
+			hangups := make(chan os.Signal, 1) // early, so that a hangup does not end the start
 			signal.Notify(hangups, syscall.SIGHUP)
 			defer signal.Stop(hangups)
 			return a.afterOthers(cmd.Context(), func(d *daemon.Daemon) error { return a.serve(cmd.Context(), d, hangups) })
@@ -44,7 +44,7 @@ like toolhost reload. Logs go to standard error.`,
 	}
 }
 
-// portTaken adds to an error what to do if it is that the port is in use.
+// portTaken adds a hint to an error if the port is in use.
 func (a *app) portTaken(err error) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
@@ -56,8 +56,7 @@ func (a *app) portTaken(err error) error {
 	return &hintError{err, hint}
 }
 
-// nextPort is an address with another port: one that stays, since clients are
-// connected to it.
+// nextPort returns the address with another port.
 func nextPort(address string) string {
 	addr, err := netip.ParseAddrPort(address)
 	switch {
@@ -78,7 +77,7 @@ func (a *app) serve(ctx context.Context, d *daemon.Daemon, hangups <-chan os.Sig
 	if err != nil {
 		return a.portTaken(err)
 	}
-	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // else told to stop before it had begun
+	if err := d.Start(ctx); err != nil && ctx.Err() == nil { // otherwise it was stopped during the start
 		return err
 	}
 	if err := a.greet(ctx, address); err != nil {
@@ -106,7 +105,7 @@ func (a *app) reloadCommand() *cobra.Command {
 has a mistake, the host keeps the previous one. No call is lost.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// The mistakes are better told here, with their lines.
+			// Mistakes are reported here, with their lines.
 			cfg, err := a.loadConfig()
 			if err != nil {
 				a.report(cmd, err)
@@ -127,7 +126,7 @@ has a mistake, the host keeps the previous one. No call is lost.`,
 
 // printReloaded prints that a configuration is in force, with its warnings.
 func (a *app) printReloaded(cfg *config.Config) error {
-	warnings, err := daemon.Warnings(cfg, version) // with the tools that the reload has learned
+	warnings, err := daemon.Warnings(cfg, version) // with the tools that are known after the reload
 	if err != nil {
 		return err
 	}
@@ -142,8 +141,7 @@ func (a *app) printReloaded(cfg *config.Config) error {
 	return err
 }
 
-// asRunning is asApprover for what only makes sense with a host that runs
-// already.
+// asRunning is asApprover for commands that need a running host.
 func (a *app) asRunning(ctx context.Context, f func(*client.Client) error) error {
 	stateDir, err := a.stateDir()
 	if err != nil {
@@ -156,19 +154,18 @@ func (a *app) asRunning(ctx context.Context, f func(*client.Client) error) error
 }
 
 const (
-	// maxOthers is how long a host that is to stay waits for one that makes no room,
-	// but may be stopping.
+	// maxOthers is how long serve waits for a host that makes no room but may be stopping.
 	maxOthers = 2 * time.Second
-	// maxHandover is how long it waits for one that makes room, beyond the grace of
-	// calls: clients have their answers, and plugins end.
+	// maxHandover is how long it waits for a host that makes room, after the grace period of
+	// its calls: clients read their answers, and plugins end.
 	maxHandover = 30 * time.Second
-	// askEvery is how often it asks: a host that has made room may be the next one,
-	// too.
+	// askEvery is the time between two requests: a host that made room may become the next
+	// one.
 	askEvery = 200 * time.Millisecond
 )
 
-// afterOthers is withDaemon for a host that is to stay: it takes over from those that
-// are there for a client or a command.
+// afterOthers is withDaemon for a host that stays: it takes over from hosts that run for a
+// client or a command.
 func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) error {
 	t := takeover{app: a, until: time.Now().Add(maxOthers), asked: map[int]bool{}}
 	for {
@@ -191,14 +188,13 @@ func (a *app) afterOthers(ctx context.Context, f func(*daemon.Daemon) error) err
 // takeover is the wait for a state directory.
 type takeover struct {
 	app   *app
-	until time.Time    // when it is given up
-	next  time.Time    // when the host is asked again, which may have made room and come back
+	until time.Time    // when to give up
+	next  time.Time    // when to ask again
 	asked map[int]bool // the processes that make room
 	stays int          // the process that does not
 }
 
-// askForRoom asks the host to make room, tells the user so once, and sets how long that
-// may take.
+// askForRoom asks the host to make room, tells the user once, and sets how long to wait.
 func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 	if held.PID == 0 || held.PID == t.stays || time.Now().Before(t.next) {
 		return
@@ -209,7 +205,7 @@ func (t *takeover) askForRoom(ctx context.Context, held *daemon.HeldError) {
 	switch {
 	case isStatus(err, http.StatusNotFound), isStatus(err, http.StatusUnprocessableEntity): // older than this, or serves
 		t.stays, t.until = held.PID, now.Add(maxOthers)
-	case err != nil || t.asked[held.PID]: // it does not answer yet, or any more
+	case err != nil || t.asked[held.PID]: // it is starting or stopping
 	default:
 		t.asked[held.PID] = true
 		t.until = now.Add(time.Duration(room.GraceMS)*time.Millisecond + maxHandover)

@@ -25,7 +25,7 @@ type newToken struct {
 	Block string `json:"block"`
 }
 
-// blockOf is what the block of a token says.
+// blockOf holds the content of a token's block.
 type blockOf struct {
 	user, account, expires string
 	roles, approves        []string
@@ -99,7 +99,7 @@ revoked token stays in the list while its block is in the configuration.`,
 	}
 }
 
-// timeOrDash is a time for people, or a dash.
+// timeOrDash returns a time for people, or a dash.
 func timeOrDash(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -107,7 +107,7 @@ func timeOrDash(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// tokenBlock is the block of a token, with DIGEST in the place of its digest.
+// tokenBlock returns the block of a token, with DIGEST in place of its digest.
 func tokenBlock(name string, of blockOf) (string, error) {
 	parsed, err := auth.ParseRoles(of.roles)
 	switch {
@@ -164,7 +164,7 @@ func tokenBlock(name string, of blockOf) (string, error) {
 	return b.String(), nil
 }
 
-// quoted is a list in the configuration's language.
+// quoted returns a list in the syntax of the configuration.
 func quoted(words []string) string {
 	list := make([]string, len(words))
 	for i, w := range words {
@@ -173,14 +173,14 @@ func quoted(words []string) string {
 	return "[" + strings.Join(list, ", ") + "]"
 }
 
-// localToken is what the host's own token is called, which stands in no configuration.
+// localToken is the name of the host's own token, which is not in the configuration.
 const localToken = "local"
 
 // rotatedToken is what `toolhost token rotate --json` prints.
 type rotatedToken struct {
 	Token  string `json:"token"`
 	SHA256 string `json:"sha256"`
-	// Revoked is when the former token stops to count.
+	// Revoked is when the old token stops being valid.
 	Revoked time.Time `json:"revoked"`
 }
 
@@ -252,7 +252,7 @@ The host replaces its own token, local, immediately.`,
 	}
 }
 
-// printRevoked tells that a token was revoked, and what became of the host's own.
+// printRevoked prints that a token was revoked and, for the host's own, where the new one is.
 func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) error {
 	if a.json {
 		return a.printJSON(revoked)
@@ -270,7 +270,7 @@ func (a *app) printRevoked(revoked httpapi.RevokedToken, grace time.Duration) er
 	return err
 }
 
-// whenRevoked says when a token stops to count.
+// whenRevoked returns when a token stops being valid.
 func whenRevoked(revoked httpapi.RevokedToken, grace time.Duration) string {
 	if grace == 0 {
 		return "is now refused"

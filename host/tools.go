@@ -76,7 +76,7 @@ func (a *app) showTool(ctx context.Context, c *client.Client, name string) error
 	return a.printJSON(view.OutputSchema)
 }
 
-// firstSentence is what fits into a table of a description.
+// firstSentence returns the first sentence of a description, for a table.
 func firstSentence(text string) string {
 	text = line(text)
 	if i := strings.Index(text, ". "); i >= 0 {

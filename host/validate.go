@@ -21,17 +21,17 @@ type validation struct {
 	Valid    bool             `json:"valid"`
 	Files    []string         `json:"files,omitempty"`
 	Mistakes []config.Mistake `json:"mistakes"`
-	// NotChecked are plugins whose settings could not be checked, and rules and
-	// tests about tools of plugins, since these were never started.
+	// NotChecked are plugins whose settings could not be checked, and rules and tests about
+	// their tools, because the plugins were never started.
 	NotChecked []string `json:"not_checked"`
-	// Problems are what is wrong beside the files: with a program, or with
-	// settings that only their plugin can judge.
+	// Problems are mistakes outside the files: in a program, or in settings that only the
+	// plugin can check.
 	Problems []string `json:"problems"`
-	// Warnings are what is no mistake, and probably not meant.
+	// Warnings are settings that are valid but probably not intended.
 	Warnings []string `json:"warnings,omitempty"`
-	// Notes are what holds less far than it reads.
+	// Notes are limits of what the configuration enforces.
 	Notes []string `json:"notes,omitempty"`
-	// Plugins is what became of each with --start.
+	// Plugins are the states of the plugins with --start.
 	Plugins []httpapi.Plugin `json:"plugins,omitempty"`
 }
 
@@ -62,7 +62,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 		if start {
 			var startErr error
 			schema, startErr = daemon.LearnSchema(ctx, stateDir, p)
-			known = startErr == nil // why not is said below, with the plugin's state
+			known = startErr == nil // the plugin's state below explains an error
 		} else {
 			schema, known = supervisor.KnownSchema(stateDir, p)
 		}
@@ -85,7 +85,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 			result.Problems = append(result.Problems, err.Error())
 		}
 	}
-	if err := result.checkRules(cfg); err != nil { // with what the plugins have told meanwhile
+	if err := result.checkRules(cfg); err != nil { // with the tools of the plugins that were started
 		return err
 	}
 	if result.Warnings, err = daemon.Warnings(cfg, version); err != nil {
@@ -95,7 +95,7 @@ func (a *app) validate(ctx context.Context, start bool) error {
 	return a.printValidation(result)
 }
 
-// checkRules holds the rules against the tools that are known, and runs their tests.
+// checkRules checks the rules against the known tools, and runs their tests.
 func (v *validation) checkRules(cfg *config.Config) error {
 	check, err := daemon.CheckRules(cfg, version)
 	if err != nil {
@@ -108,7 +108,7 @@ func (v *validation) checkRules(cfg *config.Config) error {
 	return nil
 }
 
-// checkBinaries looks at the programs of the plugins without starting them.
+// checkBinaries checks the programs of the plugins without starting them.
 func checkBinaries(cfg *config.Config) []string {
 	var problems []string
 	for _, p := range cfg.Plugins {
@@ -122,8 +122,7 @@ func checkBinaries(cfg *config.Config) []string {
 	return problems
 }
 
-// tryPlugins starts every plugin, beside a host that may run, and returns what
-// became of it.
+// tryPlugins starts every plugin, independently of a running host, and returns the states.
 func (a *app) tryPlugins(ctx context.Context, cfg *config.Config) ([]httpapi.Plugin, error) {
 	log, logger, err := a.openLog(cfg)
 	if err != nil {
@@ -133,8 +132,7 @@ func (a *app) tryPlugins(ctx context.Context, cfg *config.Config) ([]httpapi.Plu
 	return daemon.Try(ctx, daemon.Options{Config: cfg, Version: version, Logger: logger})
 }
 
-// printValidation prints what was found of a configuration without mistakes of
-// its own.
+// printValidation prints the result for a configuration without mistakes of its own.
 func (a *app) printValidation(result validation) error {
 	result.Valid = len(result.Problems)+len(result.Mistakes) == 0
 	for _, v := range result.Plugins {
@@ -149,11 +147,10 @@ func (a *app) printValidation(result validation) error {
 	return nil
 }
 
-// isMistake reports whether a refusal is the configuration's fault.
+// isMistake reports whether a refusal is a mistake in the configuration.
 func isMistake(r httpapi.RefusedTool) bool { return r.Unknown }
 
-// printCatalog prints which tools the plugins offer, by the tiers that they have
-// with this configuration.
+// printCatalog prints the tools of the plugins with their tiers in this configuration.
 func (a *app) printCatalog(plugins []httpapi.Plugin) error {
 	var all []httpapi.PluginTool
 	for _, p := range plugins {
