@@ -170,21 +170,17 @@ type secretBlock struct {
 type sandboxBlock struct {
 	Name      string    `hcl:"name,label"`
 	NameRange hcl.Range `hcl:"name,label_range"`
-
-	Isolation  *hcl.Attribute    `hcl:"isolation"`
-	Require    *hcl.Attribute    `hcl:"require"`
-	OnMissing  *hcl.Attribute    `hcl:"on_missing"`
-	RunAs      *hcl.Attribute    `hcl:"run_as"`
-	Limits     []limitsBlock     `hcl:"limits,block"`
-	Filesystem []filesystemBlock `hcl:"filesystem,block"`
-	Network    []networkBlock    `hcl:"network,block"`
-	Env        []envBlock        `hcl:"env,block"`
+	Inside    hcl.Body  `hcl:",remain"` // see [sandboxArguments]
 }
 
-// inlineSandboxBlock is the sandbox of one plugin: a sandboxBlock without a name.
+// inlineSandboxBlock is the sandbox of one plugin.
 type inlineSandboxBlock struct {
-	Range hcl.Range `hcl:",def_range"`
+	Range  hcl.Range `hcl:",def_range"`
+	Inside hcl.Body  `hcl:",remain"` // see [sandboxArguments]
+}
 
+// sandboxArguments are the inside of a sandbox block.
+type sandboxArguments struct {
 	Isolation  *hcl.Attribute    `hcl:"isolation"`
 	Require    *hcl.Attribute    `hcl:"require"`
 	OnMissing  *hcl.Attribute    `hcl:"on_missing"`
@@ -193,18 +189,11 @@ type inlineSandboxBlock struct {
 	Filesystem []filesystemBlock `hcl:"filesystem,block"`
 	Network    []networkBlock    `hcl:"network,block"`
 	Env        []envBlock        `hcl:"env,block"`
-}
-
-func (b inlineSandboxBlock) fields() sandboxBlock {
-	return sandboxBlock{
-		Isolation: b.Isolation, Require: b.Require, OnMissing: b.OnMissing, RunAs: b.RunAs,
-		Limits: b.Limits, Filesystem: b.Filesystem, Network: b.Network, Env: b.Env,
-	}
 }
 
 // attributes returns the arguments of the block and its inner blocks that other
 // arguments can contradict. Absent ones are nil.
-func (b sandboxBlock) attributes() []*hcl.Attribute {
+func (b sandboxArguments) attributes() []*hcl.Attribute {
 	attributes := []*hcl.Attribute{b.Isolation, b.Require, b.RunAs}
 	for _, filesystem := range b.Filesystem {
 		attributes = append(attributes, filesystem.Workspace, filesystem.Exec)

@@ -136,12 +136,17 @@ func (d *decoder) blocks(bodies []*hclsyntax.Body) rootBlock {
 		merged[i] = b
 	}
 	var root rootBlock
-	for _, found := range gohcl.DecodeBody(hcl.MergeBodies(merged), d.ctx, &root) {
+	d.decodeBody(hcl.MergeBodies(merged), &root)
+	return root
+}
+
+// decodeBody decodes the inside of a block, or of the files.
+func (d *decoder) decodeBody(body hcl.Body, into any) {
+	for _, found := range gohcl.DecodeBody(body, d.ctx, into) {
 		explainLabel(found)
 		d.explainName(found)
 		d.mistakes = append(d.mistakes, found)
 	}
-	return root
 }
 
 // explainLabel rewrites the diagnostic for a block without a name, or with several.

@@ -29,7 +29,7 @@ type said struct {
 }
 
 // isolation reads the isolation of a plugin and the required layers.
-func (d *decoder) isolation(c *confinement, block sandboxBlock) {
+func (d *decoder) isolation(c *confinement, block sandboxArguments) {
 	if name, ok := d.choice(block.Isolation, sandbox.IsolationNames()...); ok {
 		if err := c.access.Isolation.UnmarshalText([]byte(name)); err == nil {
 			c.said.isolation = block.Isolation
@@ -81,7 +81,7 @@ func (d *decoder) network(c *confinement, block networkBlock) {
 
 // contradictions reports arguments that contradict each other, if this block holds
 // one of them. Other contradictions are reported in the block that this one overrides.
-func (d *decoder) contradictions(c *confinement, block sandboxBlock) {
+func (d *decoder) contradictions(c *confinement, block sandboxArguments) {
 	// whether this block holds an argument, not the block that it overrides
 	here := func(attr *hcl.Attribute) bool { return attr != nil && slices.Contains(block.attributes(), attr) }
 	for _, w := range c.said.layers {

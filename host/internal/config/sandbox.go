@@ -43,7 +43,7 @@ func (d *decoder) sandboxes(blocks []sandboxBlock) map[string]confinement {
 		d.unique("sandbox", block.Name, block.NameRange, firsts)
 		d.validName("sandbox", block.Name, block.NameRange)
 		c := builtIn()
-		d.confine(&c, block)
+		d.confine(&c, block.Inside)
 		known[block.Name] = c
 	}
 	return known
@@ -68,15 +68,17 @@ func (d *decoder) pluginSandbox(block pluginBlock, known map[string]confinement)
 		c = named
 	}
 	for _, own := range block.Sandbox {
-		d.confine(&c, own.fields())
+		d.confine(&c, own.Inside)
 	}
 	d.warnConfinement(&c)
 	return c
 }
 
 // confine applies a block. Its lists replace other lists.
-func (d *decoder) confine(c *confinement, block sandboxBlock) {
+func (d *decoder) confine(c *confinement, inside hcl.Body) {
 	before := len(d.mistakes)
+	var block sandboxArguments
+	d.decodeBody(inside, &block)
 	d.isolation(c, block)
 	d.runAs(c, block.RunAs)
 	for _, limits := range block.Limits {
