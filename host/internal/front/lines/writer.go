@@ -4,8 +4,6 @@ import (
 	"errors"
 	"io"
 	"sync"
-	"sync/atomic"
-	"time"
 )
 
 // ErrGivenUp means that the caller gave up a line before it was written.
@@ -14,10 +12,9 @@ var ErrGivenUp = errors.New("the message was given up before it was written")
 // Writer writes lines from a goroutine of its own, so that a client that does not read
 // blocks nobody for longer than they want to wait. It is safe for concurrent use.
 type Writer struct {
-	writes  chan write
-	writing atomic.Pointer[time.Time] // the start of the present write, or nil
-	once    sync.Once
-	closed  chan struct{}
+	writes chan write
+	once   sync.Once
+	closed chan struct{}
 }
 
 // write is a line, and where to report the result.
@@ -38,10 +35,7 @@ func (w *Writer) run(out io.Writer) {
 	for {
 		select {
 		case next := <-w.writes:
-			now := time.Now()
-			w.writing.Store(&now)
 			_, err := out.Write(next.line)
-			w.writing.Store(nil)
 			next.done <- err
 		case <-w.closed:
 			return
@@ -68,12 +62,6 @@ func (w *Writer) Write(giveUp <-chan struct{}, line []byte) error {
 	case <-giveUp:
 		return ErrGivenUp
 	}
-}
-
-// Stuck reports whether a write has waited for the reader for longer than d.
-func (w *Writer) Stuck(d time.Duration) bool {
-	since := w.writing.Load()
-	return since != nil && time.Since(*since) > d
 }
 
 // Close makes further writes fail. It does not wait.

@@ -31,9 +31,6 @@ func TestWriter(t *testing.T) {
 		if got := <-read; got != "a\n" {
 			t.Errorf("read %q, want one line", got)
 		}
-		if out.Stuck(0) {
-			t.Error("stuck without a write")
-		}
 
 		giveUp := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(giveUp) })
@@ -44,9 +41,6 @@ func TestWriter(t *testing.T) {
 		time.AfterFunc(time.Second, func() { close(giveUp) })
 		if err := out.Write(giveUp, []byte("c")); !errors.Is(err, lines.ErrGivenUp) {
 			t.Errorf("a write behind it: %v, want %v", err, lines.ErrGivenUp)
-		}
-		if !out.Stuck(time.Second) || out.Stuck(3*time.Second) {
-			t.Error("a write that waits for two seconds is stuck for one, and not for three")
 		}
 
 		time.AfterFunc(time.Second, out.Close)
