@@ -157,7 +157,7 @@ func TestSquatterOnThePort(t *testing.T) {
 			t.Errorf("control: a token %s, from the squatter = %d %s, want 200", control, got.Status, got.Body)
 		}
 	}
-	if want := fmt.Sprintf("a token was sent from an account that may not use it: token=other uid=%d", account); !strings.Contains(h.said(), want) {
+	if want := fmt.Sprintf("an account sent a token that it may not use: token=other uid=%d", account); !strings.Contains(h.said(), want) {
 		t.Errorf("the log says %q, want %q", h.said(), want)
 	}
 	if os.Geteuid() == 0 {
