@@ -31,14 +31,17 @@ $(plugins):
 run: build
 	bin/toolhost serve --config config.hcl
 
+# Tests are linked without what debuggers need, which takes as long as the rest of the
+# linking, and vetted by lint. A package has half an hour, for a busy machine.
+gotest := go test -vet=off -ldflags=-s -timeout 30m
+
 # test runs every test once, a few rounds of those that repeat: it needs Go only.
-# It gives a package half an hour, for a busy machine.
 test:
-	go test -timeout 30m ./...
+	$(gotest) ./...
 
 # soak is test with all rounds of the tests that repeat.
 soak:
-	TOOLHOST_SOAK=1 go test -timeout 4h ./...
+	TOOLHOST_SOAK=1 $(gotest) -timeout 4h ./...
 
 # race and rest together run every test once. rest runs without the race detector what
 # it sees nothing in: packages whose tests start programs all the time, which it makes
@@ -51,7 +54,7 @@ unraced := ./bench ./host $(addprefix ./host/internal/,config config/condition d
 	./internal/archtest ./internal/hostilegit ./internal/landlock \
 	./plugins/git ./plugins/memory ./plugins/memory/internal/vectors ./plugins/shell ./plugins/web ./plugins/web/internal/page ./sdk/proc \
 	$(addprefix ./plugins/fs/internal/,dfa edit gitignore literal page search textfile)
-race := go test -race -vet=off -timeout 30m -gcflags 'modernc.org/...=-race=false'
+race := $(gotest) -race -gcflags 'modernc.org/...=-race=false'
 others := grep -vxF "$$(printf '%s\n' $(unraced))"
 
 race: export GORACE = atexit_sleep_ms=0
@@ -61,10 +64,10 @@ race:
 	$(race) -run TestReloadUnderTraffic ./host
 
 rest:
-	go test -vet=off -timeout 30m $(unraced)
+	$(gotest) $(unraced)
 	files=$$(grep -l '^func Test' $$(grep -rl --include='*_test.go' '^//go:build.*!race' host internal plugins sdk)) && \
 	names=$$(sed -n 's/^func \(Test[A-Za-z0-9_]*\)(.*/\1/p' $$files | paste -sd '|' -) && \
-	go test -vet=off -timeout 30m -run "^($$names)\$$" $$(dirname $$files | sort -u | sed 's,^,./,' | $(others))
+	$(gotest) -run "^($$names)\$$" $$(dirname $$files | sort -u | sed 's,^,./,' | $(others))
 
 # nested tests the modules that ./... does not enter.
 nested:
