@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolhost/toolhost/internal/soak"
 	"github.com/toolhost/toolhost/sdk/tool"
 )
 
@@ -53,18 +54,20 @@ func readCases(t *testing.T) caseTable {
 }
 
 // TestCasesGit runs the tools on hostile repositories, with both layers that keep them
-// from running programs and with each alone. In the same run, plain git runs on them,
-// where the programs must start, and so do the tools without a layer.
+// from running programs. In the same run, plain git runs on them, where the programs must
+// start. With each layer alone and with none, the tools run on one half of them a day, on
+// all with make soak.
 func TestCasesGit(t *testing.T) {
 	table := readCases(t)
+	day := soak.Seed(t)
 	var bare, ran atomic.Int32
 	t.Cleanup(func() {
 		t.Logf("ran %d cases; without a layer, the tools start a program in %d", ran.Load(), bare.Load())
-		if int(ran.Load()) == len(table.Cases)+len(moreCases()) && bare.Load() < 15 && !t.Failed() {
+		if int(ran.Load()) == len(table.Cases)+len(moreCases()) && int(bare.Load()) < soak.Rounds(5, 15) && !t.Failed() {
 			t.Errorf("without a layer, the tools start a program in %d cases: the test proves little", bare.Load())
 		}
 	})
-	for _, c := range append(table.Cases, moreCases()...) {
+	for i, c := range append(table.Cases, moreCases()...) {
 		t.Run(c.ID, func(t *testing.T) {
 			t.Parallel()
 			ran.Add(1)
@@ -75,10 +78,13 @@ func TestCasesGit(t *testing.T) {
 			if got := fired(t, w, mark); got != c.Verified.PlainFired {
 				t.Errorf("plain git: a program was started: %t, want %t\n%s", got, c.Verified.PlainFired, out)
 			}
-			for _, l := range []struct {
+			for j, l := range []struct {
 				name   string
 				layers layers
 			}{{"both", layers{}}, {"overrides", layers{noRules: true}}, {"rules", layers{noOverrides: true}}, {"none", layers{true, true}}} {
+				if j > 0 && !soak.Today(day, i+j, 2) {
+					continue
+				}
 				w.again(made, mark, l.layers)
 				results := w.callFor(c.Args)
 				switch {
